@@ -15,24 +15,26 @@
 
 #define COMMAND_MAX 96
 
-void front_check_port(const char *program, const struct front_settings *s, struct finding *ret)
+void front_check_port(void *settings, struct finding *ret)
 {
+    const struct front_settings *s = settings;
     char owner[COMMAND_MAX], option[COMMAND_MAX];
 
-    (void)snprintf(owner, sizeof(owner), "aliquot-%s", program);
-    (void)snprintf(option, sizeof(option), "aliquot-%s --listen ADDRESS:PORT", program);
+    (void)snprintf(owner, sizeof(owner), "aliquot-%s", s->program);
+    (void)snprintf(option, sizeof(option), "aliquot-%s --listen ADDRESS:PORT", s->program);
     port_check(s->listen.host, s->listen.port, owner, option, ret);
 }
 
-void front_check_joined(const char *program, const struct front_settings *s, struct finding *ret)
+void front_check_joined(void *settings, struct finding *ret)
 {
+    const struct front_settings *s = settings;
     char remedy[COMMAND_MAX];
     struct link_identity identity;
     struct pki_cert cert;
     struct aq_error err = { 0 };
-    int r = front_identity_load(program, s, &identity, &err);
+    int r = front_identity_load(s, &identity, &err);
 
-    (void)snprintf(remedy, sizeof(remedy), "aliquot-%s join MANAGER:PORT TOKEN", program);
+    (void)snprintf(remedy, sizeof(remedy), "aliquot-%s join MANAGER:PORT TOKEN", s->program);
     if (r == 0) {
         r = pki_cert_read(identity.cert, &cert, &err);
         link_identity_done(&identity);
@@ -46,9 +48,9 @@ void front_check_joined(const char *program, const struct front_settings *s, str
     finding_mend(ret, "%s", remedy);
 }
 
-void front_check_certificate(const char *program, const struct front_settings *s,
-                             struct finding *ret)
+void front_check_certificate(void *settings, struct finding *ret)
 {
+    const struct front_settings *s = settings;
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     char remedy[COMMAND_MAX];
     struct pki_cert cert;
@@ -57,7 +59,7 @@ void front_check_certificate(const char *program, const struct front_settings *s
     if (!s->tls_cert)
         return; /* plain HTTP, as is usual on loopback */
     (void)snprintf(remedy, sizeof(remedy),
-                   "renew it where it came from; then: systemctl reload aliquot-%s", program);
+                   "renew it where it came from; then: systemctl reload aliquot-%s", s->program);
     if (fs_read(AT_FDCWD, s->tls_cert, PKI_PEM_MAX, &text, &err) == 0
         && pki_cert_read(text.data, &cert, &err) == 0) {
         machine_judge_certificate(s->tls_cert, cert.not_after_usec, clock_realtime_usec(), remedy,
@@ -65,6 +67,6 @@ void front_check_certificate(const char *program, const struct front_settings *s
         return;
     }
     finding_say(ret, CHECK_MISSING, "%s", err.text);
-    finding_mean(ret, "aliquot-%s does not start", program);
-    finding_mend(ret, "set tls-cert in [%s] of %s.toml", program, program);
+    finding_mean(ret, "aliquot-%s does not start", s->program);
+    finding_mend(ret, "set tls-cert in [%s] of %s.toml", s->program, s->program);
 }

@@ -4,15 +4,11 @@
 #define AQ_FRONT_CHECK_H
 
 #include "check/check.h"
-#include "front/settings.h"
 
-/* Each is for a check's look(); 'program' as for front_identity_load(). */
-void front_check_port(const char *program, const struct front_settings *settings,
-                      struct finding *ret);
+/* Each is a check's look(); 'settings' begin with struct front_settings. */
+void front_check_port(void *settings, struct finding *ret);
 /* Without a certificate the machine is none, which is fine. */
-void front_check_joined(const char *program, const struct front_settings *settings,
-                        struct finding *ret);
-void front_check_certificate(const char *program, const struct front_settings *settings,
-                             struct finding *ret);
+void front_check_joined(void *settings, struct finding *ret);
+void front_check_certificate(void *settings, struct finding *ret);
 
 #endif

@@ -4,20 +4,20 @@
 
 #include <errno.h>
 
-int front_identity_join(const char *program, const struct front_settings *settings,
-                        const char *address, const char *token, struct aq_error *err)
+int front_identity_join(const struct front_settings *settings, const char *address,
+                        const char *token, struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) char *id = aq_format("%s:%s", program, settings->name);
-    const struct link_identity_place place = { settings->state, program, id };
+    AQ_CLEANUP(aq_freep) char *id = aq_format("%s:%s", settings->program, settings->name);
+    const struct link_identity_place place = { settings->state, settings->program, id };
 
     return id ? link_identity_join(&place, address, token, false, err) : aq_fail_oom(err);
 }
 
-int front_identity_load(const char *program, const struct front_settings *settings,
-                        struct link_identity *ret, struct aq_error *err)
+int front_identity_load(const struct front_settings *settings, struct link_identity *ret,
+                        struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) char *id = aq_format("%s:%s", program, settings->name);
-    const struct link_identity_place place = { settings->state, program, id };
+    AQ_CLEANUP(aq_freep) char *id = aq_format("%s:%s", settings->program, settings->name);
+    const struct link_identity_place place = { settings->state, settings->program, id };
     int r = id ? link_identity_load(&place, &settings->manager, ret, err) : aq_fail_oom(err);
 
     if (r != -ENOENT)
@@ -26,5 +26,6 @@ int front_identity_load(const char *program, const struct front_settings *settin
                    "this %s has not joined a cluster ('%s' has no certificate): get a token "
                    "with 'aliquot agent token --%s %s' and run 'aliquot-%s join "
                    "MANAGER:PORT TOKEN'",
-                   program, settings->state, program, settings->name, program);
+                   settings->program, settings->state, settings->program, settings->name,
+                   settings->program);
 }

@@ -6,11 +6,11 @@
 #include "front/settings.h"
 #include "link/identity.h"
 
-/* As link_identity_join(). 'program' is "proxy" or "storage", and the prefix of its id. */
-int front_identity_join(const char *program, const struct front_settings *settings,
-                        const char *address, const char *token, struct aq_error *err);
+/* As link_identity_join(). The id is "PROGRAM:NAME" of the settings. */
+int front_identity_join(const struct front_settings *settings, const char *address,
+                        const char *token, struct aq_error *err);
 /* -ENOENT, saying what to do, before joining. */
-int front_identity_load(const char *program, const struct front_settings *settings,
-                        struct link_identity *ret, struct aq_error *err);
+int front_identity_load(const struct front_settings *settings, struct link_identity *ret,
+                        struct aq_error *err);
 
 #endif

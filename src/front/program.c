@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include "front/identity.h"
 #include "http/defer.h"
 #include "http/exposition.h"
+#include "http/tls.h"
 
 #define EXIT_USAGE 2
 #define EXIT_REFUSED 3 /* revoked: restarting would not help */
@@ -27,18 +29,6 @@ struct front_options {
     const char *verb;
     char **args;
     int arg_count;
-};
-
-struct front {
-    const struct front_type *type;
-    void *self;
-    uv_loop_t loop;
-    uv_signal_t terminated, interrupted, hangup;
-    uv_timer_t watchdog;
-    struct metrics_server *metrics;
-    struct defer *grace; /* while draining */
-    bool is_stopping;
-    int status;
 };
 
 static void front_write_usage(const struct front_type *type, FILE *out)
@@ -59,7 +49,7 @@ static void front_write_usage(const struct front_type *type, FILE *out)
         type->purpose, type->name);
 }
 
-/* ---- running ---- */
+/* ---- the end ---- */
 
 static void front_close(void *data)
 {
@@ -68,6 +58,7 @@ static void front_close(void *data)
     front->grace = NULL;
     metrics_close(AQ_TAKE(front->metrics));
     front->type->close(front->self);
+    link_client_free(AQ_TAKE(front->link));
     uv_close((uv_handle_t *)&front->terminated, NULL);
     uv_close((uv_handle_t *)&front->interrupted, NULL);
     uv_close((uv_handle_t *)&front->hangup, NULL);
@@ -90,12 +81,24 @@ static void front_stop(struct front *front)
     front->type->drain(front->self);
 }
 
+static void front_reload(struct front *front)
+{
+    struct aq_error err = { 0 };
+
+    if (!front->tls)
+        return;
+    if (tls_context_reload(front->tls, &err) < 0)
+        log_error("the certificate stays as it was: %s", err.text);
+    else
+        log_info("the certificate was read again");
+}
+
 static void front_on_signal(uv_signal_t *handle, int signum)
 {
     struct front *front = handle->data;
 
     if (signum == SIGHUP) {
-        front->type->reload(front->self);
+        front_reload(front);
         return;
     }
     if (!front->is_stopping)
@@ -109,22 +112,92 @@ static void front_on_watchdog(uv_timer_t *timer)
     notify_send("WATCHDOG=1");
 }
 
-void front_connected(struct front *front)
+/* ---- the manager ---- */
+
+static void front_on_greet(void *data, struct msg_hello *hello)
 {
-    (void)front;
+    const struct front *front = data;
+
+    hello->addr = front->settings->public_url;
+}
+
+static void front_on_connected(void *data, const struct msg_welcome *welcome)
+{
+    const struct front *front = data;
+
+    (void)welcome;
+    log_info("connected to the manager");
+    if (front->type->on_connected)
+        front->type->on_connected(front->self);
     notify_send("READY=1");
 }
 
-void front_refused(struct front *front, const char *kind, const char *text)
+static void front_on_message(void *data, uint64_t seq, const struct message *msg)
 {
+    const struct front *front = data;
+
+    front->type->on_message(front->self, msg);
+    if (seq)
+        link_client_ack(front->link, seq);
+}
+
+static void front_on_disconnected(void *data, const char *why)
+{
+    const struct front *front = data;
+
+    log_info("no connection to the manager: %s", why);
+    front->type->on_disconnected(front->self);
+}
+
+static void front_on_refused(void *data, const char *kind, const char *text)
+{
+    struct front *front = data;
+
     log_error("the manager refuses this %s (%s): %s", front->type->name, kind, text);
     front->status = EXIT_REFUSED;
     front_stop(front);
 }
 
-static int front_serve_metrics(struct front *front, const struct front_settings *s,
-                               struct aq_error *err)
+bool front_is_connected(const struct front *front)
 {
+    return front->link && link_client_is_connected(front->link);
+}
+
+int front_send(const struct front *front, const struct message *msg, struct aq_error *err)
+{
+    return front_is_connected(front) ? link_client_send(front->link, msg, err)
+                                     : aq_fail(err, ENOTCONN, "the manager is away; try again");
+}
+
+static int front_connect(struct front *front, const struct link_identity *identity,
+                         struct aq_error *err)
+{
+    static const struct link_client_ops ops = {
+        .on_greet = front_on_greet,
+        .on_connected = front_on_connected,
+        .on_message = front_on_message,
+        .on_disconnected = front_on_disconnected,
+        .on_refused = front_on_refused,
+    };
+    const struct link_client_conf conf = {
+        .loop = &front->loop,
+        .host = identity->manager.host,
+        .port = identity->manager.port,
+        .ca = identity->ca,
+        .cert = identity->cert,
+        .key = identity->key,
+        .agent_id = identity->id,
+        .incarnation = uuid_random(),
+    };
+
+    return link_client_new(&conf, &ops, front, &front->link, err);
+}
+
+/* ---- running ---- */
+
+static int front_serve_metrics(struct front *front, struct aq_error *err)
+{
+    const struct front_settings *s = front->settings;
     const struct metrics_conf conf = { .address = s->metrics_listen,
                                        .tls_cert = s->metrics_tls_cert,
                                        .tls_key = s->metrics_tls_key,
@@ -146,34 +219,64 @@ static void front_watch(struct front *front, uv_signal_t *handle, int signum)
     (void)uv_signal_start(handle, front_on_signal, signum);
 }
 
+static int front_prepare(struct front *front, struct aq_error *err)
+{
+    const struct front_settings *s = front->settings;
+    const struct tls_options tls = { .is_server = true,
+                                     .cert_file = s->tls_cert,
+                                     .key_file = s->tls_key };
+    int r = sodium_init() < 0 ? aq_fail(err, EINVAL, "libsodium does not start") : 0;
+
+    if (r == 0 && s->tls_cert)
+        r = tls_context_new(&tls, &front->tls, err);
+    if (r == 0 && uv_loop_init(&front->loop) < 0)
+        r = aq_fail_oom(err);
+    if (r < 0)
+        tls_context_free(front->tls);
+    return r;
+}
+
+static int front_open(struct front *front, const struct link_identity *identity,
+                      struct aq_error *err)
+{
+    uint64_t watchdog_msec = (uint64_t)(notify_watchdog_usec() / USEC_PER_MSEC);
+    int r;
+
+    front_watch(front, &front->terminated, SIGTERM);
+    front_watch(front, &front->interrupted, SIGINT);
+    front_watch(front, &front->hangup, SIGHUP);
+    (void)uv_timer_init(&front->loop, &front->watchdog);
+    if (watchdog_msec)
+        (void)uv_timer_start(&front->watchdog, front_on_watchdog, watchdog_msec, watchdog_msec);
+    r = front->type->open(front->self, front, front->settings, identity, err);
+    if (r == 0)
+        r = front_connect(front, identity, err);
+    if (r == 0)
+        r = front_serve_metrics(front, err);
+    if (r < 0)
+        front_close(front);
+    return r;
+}
+
 static int front_run(const struct front_type *type, void *self, const void *settings,
                      struct aq_error *err)
 {
-    uint64_t watchdog_msec = (uint64_t)(notify_watchdog_usec() / USEC_PER_MSEC);
-    struct front front = { .type = type, .self = self };
+    struct front front = { .type = type, .self = self, .settings = settings };
     struct link_identity identity;
-    int r = front_identity_load(type->name, settings, &identity, err);
+    int r = front_identity_load(front.settings, &identity, err);
 
     if (r < 0)
         return r;
-    if (uv_loop_init(&front.loop) < 0) {
+    r = front_prepare(&front, err);
+    if (r < 0) {
         link_identity_done(&identity);
-        return aq_fail_oom(err);
+        return r;
     }
-    front_watch(&front, &front.terminated, SIGTERM);
-    front_watch(&front, &front.interrupted, SIGINT);
-    front_watch(&front, &front.hangup, SIGHUP);
-    (void)uv_timer_init(&front.loop, &front.watchdog);
-    if (watchdog_msec)
-        (void)uv_timer_start(&front.watchdog, front_on_watchdog, watchdog_msec, watchdog_msec);
-    r = type->open(self, &front, &front.loop, settings, &identity, err);
-    if (r == 0)
-        r = front_serve_metrics(&front, settings, err);
-    if (r < 0)
-        front_close(&front);
+    r = front_open(&front, &identity, err);
     link_identity_done(&identity);
     (void)uv_run(&front.loop, UV_RUN_DEFAULT);
     (void)uv_loop_close(&front.loop);
+    tls_context_free(front.tls);
     return r < 0 ? r : front.status;
 }
 
@@ -192,7 +295,7 @@ static int front_join(const struct front_type *type, const char *address, const 
         line[strcspn(line, "\r\n")] = '\0';
         token = line;
     }
-    r = front_identity_join(type->name, settings, address, token, err);
+    r = front_identity_join(settings, address, token, err);
     if (r == 0)
         log_info("joined as %s '%s'; certificates are in %s", type->name, settings->name,
                  settings->state);
@@ -240,7 +343,7 @@ static int front_parse_options(const struct front_type *type, int argc, char **a
 }
 
 static int front_act(const struct front_type *type, void *self, const struct front_options *options,
-                     const void *settings, struct aq_error *err)
+                     void *settings, struct aq_error *err)
 {
     const struct front_settings *common = settings;
     int level = log_parse_level(common->log_level);
@@ -250,7 +353,7 @@ static int front_act(const struct front_type *type, void *self, const struct fro
                        common->log_level);
     log_init(type->name, (enum log_level)level);
     if (strcmp(options->verb, "check") == 0)
-        return type->check(settings, options->args, options->arg_count, err);
+        return checks_run(type->checks, settings, options->args, options->arg_count, stdout, err);
     return strcmp(options->verb, "join") == 0
                ? front_join(type, options->args[0], options->args[1], common, err)
                : front_run(type, self, settings, err);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* program.h - main() of a front daemon: options, joining, signals, /metrics, and an orderly end
+/* program.h - main() of a front daemon: options, joining, its link to the manager, signals,
+ * /metrics, and an orderly end
  *
  * A front daemon is what clients reach beside the manager, such as a proxy. It connects to the
  * manager with a certificate of its own (front/identity.h), and holds nothing that a restart loses.
@@ -10,10 +11,28 @@
 #include <sys/types.h>
 #include <uv.h>
 
+#include "check/check.h"
 #include "front/settings.h"
 #include "link/identity.h"
+#include "link/link.h"
 
-struct front;
+struct front_type;
+
+/* A front daemon that runs, on its loop's thread. The daemon reads it and changes nothing. */
+struct front {
+    const struct front_type *type;
+    void *self;
+    const struct front_settings *settings;
+    uv_loop_t loop;
+    struct tls_context *tls;  /* of the settings' certificate, from before open(); NULL = none */
+    struct link_client *link; /* to the manager, from after open() until after close() */
+    uv_signal_t terminated, interrupted, hangup;
+    uv_timer_t watchdog;
+    struct metrics_server *metrics;
+    struct defer *grace; /* while draining */
+    bool is_stopping;
+    int status;
+};
 
 struct front_type {
     const char *name;     /* "proxy": program aliquot-proxy, settings proxy.toml */
@@ -25,17 +44,18 @@ struct front_type {
     size_t settings_size; /* of its settings, which begin with struct front_settings */
     /* Checks and fills in what is its own. After a failure conf_done() follows. NULL = nothing. */
     int (*finish)(void *settings, struct aq_error *err);
-    /* "aliquot doctor": as checks_run() of check/check.h, on standard output. */
-    int (*check)(const void *settings, char *const *parts, int count, struct aq_error *err);
+    const struct check *checks; /* of "aliquot doctor"; each looks at the settings */
 
     /* 'self' is its own. After a failure of open() close() follows, too. */
-    int (*open)(void *self, struct front *front, uv_loop_t *loop, const void *settings,
+    int (*open)(void *self, struct front *front, const void *settings,
                 const struct link_identity *identity, struct aq_error *err);
+    void (*on_connected)(void *self); /* to the manager; NULL = nothing is to be done */
+    void (*on_message)(void *self, const struct message *msg); /* acknowledged afterwards */
+    void (*on_disconnected)(void *self);                       /* also after a failed try */
     /* Take no more; requests under way may end. front_drained() once none is left. */
     void (*drain)(void *self);
     /* Clients that are left are cut. The loop runs until its handles are gone. */
     void (*close)(void *self);
-    void (*reload)(void *self); /* the certificate's files have changed */
     bool (*write_metrics)(void *self, struct strbuf *out);
 };
 
@@ -44,9 +64,9 @@ int front_main(const struct front_type *type, void *self, void *settings, int ar
 
 /* ---- from within a front daemon ---- */
 
-void front_connected(struct front *front);
-/* The manager refuses it for good. */
-void front_refused(struct front *front, const char *kind, const char *text);
+bool front_is_connected(const struct front *front);
+/* As link_client_send(); -ENOTCONN without a connection to the manager. */
+int front_send(const struct front *front, const struct message *msg, struct aq_error *err);
 void front_drained(struct front *front);
 
 #endif

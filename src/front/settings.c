@@ -39,11 +39,19 @@ void front_settings_drop_empty(char **place)
     }
 }
 
-static int front_check_url(const char *program, struct front_settings *s, struct aq_error *err)
+bool front_settings_check_url(char *text)
 {
-    size_t len = s->public_url ? strlen(s->public_url) : 0;
-    char field[40], address[HOST_PORT_MAX];
+    size_t len = strlen(text);
     struct url url;
+
+    if (len && text[len - 1] == '/')
+        text[len - 1] = '\0';
+    return url_parse(text, &url, NULL) == 0 && strcmp(url.target, "/") == 0;
+}
+
+static int front_check_public_url(struct front_settings *s, struct aq_error *err)
+{
+    char field[40], address[HOST_PORT_MAX];
 
     s->has_public_url = s->public_url;
     if (!s->public_url) {
@@ -51,34 +59,32 @@ static int front_check_url(const char *program, struct front_settings *s, struct
                                   host_port_write(s->listen.host, s->listen.port, address));
         return s->public_url ? 0 : aq_fail_oom(err);
     }
-    if (len && s->public_url[len - 1] == '/')
-        s->public_url[len - 1] = '\0';
-    (void)snprintf(field, sizeof(field), "%s.public-url", program);
-    if (url_parse(s->public_url, &url, err) < 0 || strcmp(url.target, "/") != 0)
+    (void)snprintf(field, sizeof(field), "%s.public-url", s->program);
+    if (!front_settings_check_url(s->public_url))
         return aq_fail_field(err, EINVAL, field,
                              "'%.100s' is no URL without a path, such as https://apps.example.org",
                              s->public_url);
     return 0;
 }
 
-static int front_finish(const char *program, const struct conf_item *items, const char *state,
-                        const char *listen, struct front_settings *s, struct aq_error *err)
+static int front_finish(const struct conf_item *items, const char *state, const char *listen,
+                        struct front_settings *s, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *absolute = state ? conf_absolute_path(state) : NULL;
     char field[40];
     int r = state && !absolute ? aq_fail_errno(err, "find the folder '%s'", state)
                                : front_set(&s->state, absolute, err);
 
-    (void)snprintf(field, sizeof(field), "%s.tls-cert", program);
+    (void)snprintf(field, sizeof(field), "%s.tls-cert", s->program);
     front_settings_drop_empty(&s->public_url);
-    if (r == 0 && !s->state && !(s->state = front_default_state(program)))
+    if (r == 0 && !s->state && !(s->state = front_default_state(s->program)))
         r = aq_fail_oom(err);
     if (r == 0 && listen)
         r = conf_set(&items[0], listen, s, err);
     if (r == 0 && !s->tls_cert != !s->tls_key)
         r = aq_fail_field(err, EINVAL, field,
                           "tls-cert and tls-key belong together: set both or neither");
-    return r < 0 ? r : front_check_url(program, s, err);
+    return r < 0 ? r : front_check_public_url(s, err);
 }
 
 int front_settings_load(const char *program, const struct conf_item *items, const char *file,
@@ -86,13 +92,15 @@ int front_settings_load(const char *program, const struct conf_item *items, cons
                         struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *usual = file ? NULL : conf_default_file(program);
+    struct front_settings *s = ret;
     int r;
 
     memset(ret, 0, size);
+    s->program = program;
     if (!file && !usual)
         return aq_fail_oom(err);
     r = conf_load(items, file ? file : usual, !file, ret, err);
-    if (r == 0 && (r = front_finish(program, items, state, listen, ret, err)) < 0)
+    if (r == 0 && (r = front_finish(items, state, listen, s, err)) < 0)
         conf_done(items, ret);
     return r;
 }

@@ -244,7 +244,7 @@ static void app_connect(struct browser *b, const struct strbuf *head)
     if (!strbuf_ok(head) || pump_give(&b->pump, PUMP_CLIENT, head->data, head->len) < 0) {
         (void)aq_fail_oom(&err);
         browser_fail(b, &err);
-    } else if (manager_connect(b->proxy->manager, &want, &app_ops, app_on_connected, b, &b->ask,
+    } else if (manager_connect(&b->proxy->manager, &want, &app_ops, app_on_connected, b, &b->ask,
                                &err)
                < 0) {
         browser_fail(b, &err);

@@ -3,9 +3,9 @@
 #ifndef AQ_PROXY_CHECK_H
 #define AQ_PROXY_CHECK_H
 
-#include "base/error.h"
+#include "check/check.h"
 
-/* front_type.check() */
-int proxy_check(const void *settings, char *const *parts, int count, struct aq_error *err);
+/* front_type.checks */
+extern const struct check proxy_checks[];
 
 #endif

@@ -91,7 +91,7 @@ bool connections_enter(struct proxy *p, struct stream *stream, bool is_tunnel,
                        struct client_share **ret_share)
 {
     struct client_share *share = connections_share_of(p, stream);
-    size_t max = (size_t)p->settings->connections_max;
+    size_t max = (size_t)p->settings->common.connections_max;
     bool is_over = client_share_is_used_up(share, p->connection_count, max);
     struct browser *other = is_over ? connections_find(p, share) : NULL;
     bool has_room = !is_over || !is_tunnel || other;
@@ -119,7 +119,8 @@ int connections_take_user(struct proxy *p, const char *access_key, struct client
     if (*user && strcmp((*user)->name, name) == 0)
         return 0;
     share = client_share_get(&p->shares, name);
-    if (client_share_is_used_up(share, p->connection_count, (size_t)p->settings->connections_max)
+    if (client_share_is_used_up(share, p->connection_count,
+                                (size_t)p->settings->common.connections_max)
         && !(other = connections_find(p, share)))
         return aq_fail(err, EDQUOT,
                        "your apps have %zu connections of the proxy, as many as one user may have "

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/jsonw.h"
+#include "front/server.h"
 
 #define SETUP "/_aliquot/setup"
 #define AUTH "/v2/proxy/auth"
@@ -63,15 +64,10 @@ void control_reply_json(struct browser *b, int status, const struct strbuf *json
 static void control_health(struct browser *b)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    bool is_connected = manager_is_connected(b->proxy->manager);
-    struct jsonw w = jsonw_make(&out);
+    const struct front *front = b->proxy->front;
 
-    jsonw_object_begin(&w);
-    jsonw_member_str(&w, "status", is_connected ? "healthy" : "no manager");
-    jsonw_member_str(&w, "version", ALIQUOT_VERSION);
-    jsonw_member_str(&w, "component", "proxy");
-    jsonw_object_end(&w);
-    control_reply_json(b, is_connected ? 200 : 503, &out);
+    front_write_state(front, front_health(front), &out);
+    control_reply_json(b, front_is_connected(front) ? 200 : 503, &out);
 }
 
 /* ---- Backend.AI's way there ---- */

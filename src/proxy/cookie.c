@@ -17,20 +17,7 @@
 #define PLAIN_MIN (1 + 16 + 8 + 2)
 
 _Static_assert(SEALED_MAX * 4 / 3 + 4 < COOKIE_TEXT_MAX, "a cookie fits");
-_Static_assert(COOKIE_SECRET_SIZE == crypto_secretbox_KEYBYTES, "the key is a secretbox's");
-
-int cookie_init(struct aq_error *err)
-{
-    return sodium_init() < 0 ? aq_fail(err, EINVAL, "libsodium does not start") : 0;
-}
-
-void cookie_derive(const char *private_key, unsigned char ret[COOKIE_SECRET_SIZE])
-{
-    static const unsigned char purpose[] = "aliquot-proxy cookie 1";
-
-    (void)crypto_generichash(ret, COOKIE_SECRET_SIZE, (const unsigned char *)private_key,
-                             strlen(private_key), purpose, sizeof(purpose) - 1);
-}
+_Static_assert(FRONT_SECRET_SIZE == crypto_secretbox_KEYBYTES, "the key is a secretbox's");
 
 static size_t cookie_write(const struct cookie *cookie, unsigned char plain[PLAIN_MAX])
 {
@@ -46,7 +33,7 @@ static size_t cookie_write(const struct cookie *cookie, unsigned char plain[PLAI
     return at + app + key;
 }
 
-char *cookie_seal(const unsigned char secret[COOKIE_SECRET_SIZE], const struct cookie *cookie,
+char *cookie_seal(const unsigned char secret[FRONT_SECRET_SIZE], const struct cookie *cookie,
                   char buf[COOKIE_TEXT_MAX])
 {
     unsigned char plain[PLAIN_MAX], sealed[SEALED_MAX];
@@ -80,7 +67,7 @@ static bool cookie_read(const unsigned char *plain, size_t len, struct cookie *r
     return true;
 }
 
-int cookie_open(const unsigned char secret[COOKIE_SECRET_SIZE], const char *text, size_t len,
+int cookie_open(const unsigned char secret[FRONT_SECRET_SIZE], const char *text, size_t len,
                 int64_t now_usec, struct cookie *ret, struct aq_error *err)
 {
     unsigned char sealed[SEALED_MAX], plain[PLAIN_MAX];

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/uuid.h"
+#include "front/secret.h"
 
 #define COOKIE_NAME "aliquot_app" /* of a port: "aliquot_app_PORT", as ports share cookies */
 #define COOKIE_NAME_MAX 32
@@ -20,7 +21,6 @@
 #define COOKIE_TRIES_MAX 200
 #define COOKIE_APP_MAX 64
 #define COOKIE_KEY_MAX 64 /* of an access key, with NUL */
-#define COOKIE_SECRET_SIZE 32
 #define COOKIE_TEXT_MAX 320
 
 struct cookie {
@@ -30,17 +30,12 @@ struct cookie {
     int64_t expires_usec; /* wall clock */
 };
 
-/* Once, before all others. -EINVAL if the system has no randomness. */
-int cookie_init(struct aq_error *err);
-/* The key under which this proxy seals, of the text of its private key. */
-void cookie_derive(const char *private_key, unsigned char ret[COOKIE_SECRET_SIZE]);
-
 /* Letters, digits, '-' and '_'. */
-char *cookie_seal(const unsigned char secret[COOKIE_SECRET_SIZE], const struct cookie *cookie,
+char *cookie_seal(const unsigned char secret[FRONT_SECRET_SIZE], const struct cookie *cookie,
                   char buf[COOKIE_TEXT_MAX]);
 
 /* -EACCES: not sealed by us, changed, or expired at 'now_usec'. */
-int cookie_open(const unsigned char secret[COOKIE_SECRET_SIZE], const char *text, size_t len,
+int cookie_open(const unsigned char secret[FRONT_SECRET_SIZE], const char *text, size_t len,
                 int64_t now_usec, struct cookie *ret, struct aq_error *err) AQ_UNTRUSTED;
 
 /* Its name by this port; 0 = by the proxy's own. With 'is_host' it has the prefix __Host-: browsers

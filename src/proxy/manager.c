@@ -6,20 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/list.h"
-#include "base/log.h"
+#include "proxy/port.h"
 
 #define REDEEMS_MAX 64 /* tokens that are looked at, which anybody may send */
-
-struct manager {
-    struct link_client *link;
-    const char *url;
-    struct front *front;
-    manager_denied_fn *on_denied;
-    void *data;
-    struct list asks;
-    size_t redeem_count; /* of these */
-};
 
 struct manager_ask {
     struct list link;
@@ -64,22 +53,6 @@ static struct manager_ask *manager_find_ask(struct manager *m, const struct uuid
 
 /* ---- what the manager says ---- */
 
-static void manager_on_greet(void *data, struct msg_hello *hello)
-{
-    const struct manager *m = data;
-
-    hello->addr = m->url;
-}
-
-static void manager_on_connected(void *data, const struct msg_welcome *welcome)
-{
-    const struct manager *m = data;
-
-    (void)welcome;
-    log_info("connected to the manager");
-    front_connected(m->front);
-}
-
 static void manager_take_stream(struct manager *m, const struct msg_stream_open *open)
 {
     struct manager_ask *ask = manager_find_ask(m, &open->request_id);
@@ -92,10 +65,10 @@ static void manager_take_stream(struct manager *m, const struct msg_stream_open 
                                               .text = "the browser has gone" } };
 
     if (!ask || !ask->connected) {
-        (void)link_client_send(m->link, &no, NULL);
+        (void)front_send(m->front, &no, NULL);
         return;
     }
-    if (link_client_open_stream(m->link, open, ask->ops, ask->data, &stream, &err) < 0) {
+    if (link_client_open_stream(m->front->link, open, ask->ops, ask->data, &stream, &err) < 0) {
         manager_fail_ask(ask, &err);
         return;
     }
@@ -121,12 +94,11 @@ static void manager_take_refusal(struct manager *m, const struct msg_app_refused
     if (ask)
         manager_fail_ask(ask, &err);
     else
-        m->on_denied(m->data, &refused->request_id, err.text);
+        ports_on_denied(m->front->self, &refused->request_id, err.text);
 }
 
-static void manager_on_message(void *data, uint64_t seq, const struct message *msg)
+void manager_on_message(struct manager *m, const struct message *msg)
 {
-    struct manager *m = data;
     struct manager_ask *ask = NULL, done;
 
     if (msg->type == MSG_STREAM_OPEN)
@@ -140,27 +112,16 @@ static void manager_on_message(void *data, uint64_t seq, const struct message *m
         manager_cancel(ask);
         done.redeemed(done.data, &msg->app_redeemed, NULL);
     }
-    if (seq)
-        link_client_ack(m->link, seq);
 }
 
 /* What was asked it does not know any more. */
-static void manager_on_disconnected(void *data, const char *why)
+void manager_on_disconnected(struct manager *m)
 {
-    struct manager *m = data;
     struct aq_error err = { 0 };
 
-    log_info("no connection to the manager: %s", why);
     (void)aq_fail(&err, ENOTCONN, "the manager is away; try again");
     while (!list_is_empty(&m->asks))
         manager_fail_ask(LIST_ENTRY(m->asks.next, struct manager_ask, link), &err);
-}
-
-static void manager_on_refused(void *data, const char *kind, const char *text)
-{
-    const struct manager *m = data;
-
-    front_refused(m->front, kind, text);
 }
 
 /* ---- what is asked ---- */
@@ -168,9 +129,7 @@ static void manager_on_refused(void *data, const char *kind, const char *text)
 static int manager_send(struct manager *m, struct manager_ask *ask, const struct message *msg,
                         struct manager_ask **ret, struct aq_error *err)
 {
-    int r = link_client_is_connected(m->link)
-                ? link_client_send(m->link, msg, err)
-                : aq_fail(err, ENOTCONN, "the manager is away; try again");
+    int r = front_send(m->front, msg, err);
 
     if (r < 0)
         manager_cancel(ask);
@@ -223,66 +182,23 @@ int manager_connect(struct manager *m, const struct msg_app_connect *want,
     return manager_send(m, ask, &msg, ret, err);
 }
 
-void manager_check(struct manager *m, const struct msg_app_connect *want)
+void manager_check(const struct manager *m, const struct msg_app_connect *want)
 {
     const struct message msg = { .type = MSG_APP_CHECK, .app_connect = *want };
 
-    if (link_client_is_connected(m->link))
-        (void)link_client_send(m->link, &msg, NULL); /* it is asked again soon */
+    (void)front_send(m->front, &msg, NULL); /* it is asked again soon */
 }
 
 /* ---- life ---- */
 
-int manager_new(uv_loop_t *loop, const struct settings *settings,
-                const struct link_identity *identity, struct front *front,
-                manager_denied_fn *on_denied, void *data, struct manager **ret,
-                struct aq_error *err)
+void manager_init(struct manager *m, struct front *front)
 {
-    static const struct link_client_ops ops = {
-        .on_greet = manager_on_greet,
-        .on_connected = manager_on_connected,
-        .on_message = manager_on_message,
-        .on_disconnected = manager_on_disconnected,
-        .on_refused = manager_on_refused,
-    };
-    const struct link_client_conf conf = {
-        .loop = loop,
-        .host = identity->manager.host,
-        .port = identity->manager.port,
-        .ca = identity->ca,
-        .cert = identity->cert,
-        .key = identity->key,
-        .agent_id = identity->id,
-        .incarnation = uuid_random(),
-    };
-    struct manager *m = calloc(1, sizeof(*m));
-    int r;
-
-    if (!m)
-        return aq_fail_oom(err);
-    m->url = settings->common.public_url;
     m->front = front;
-    m->on_denied = on_denied;
-    m->data = data;
     list_init(&m->asks);
-    if ((r = link_client_new(&conf, &ops, m, &m->link, err)) < 0)
-        free(m);
-    else
-        *ret = m;
-    return r;
 }
 
-void manager_free(struct manager *m)
+void manager_done(struct manager *m)
 {
-    if (!m)
-        return;
     while (!list_is_empty(&m->asks))
         manager_cancel(LIST_ENTRY(m->asks.next, struct manager_ask, link));
-    link_client_free(m->link);
-    free(m);
-}
-
-bool manager_is_connected(const struct manager *m)
-{
-    return m && link_client_is_connected(m->link);
 }

@@ -6,24 +6,24 @@
 #ifndef AQ_PROXY_MANAGER_H
 #define AQ_PROXY_MANAGER_H
 
+#include "base/list.h"
 #include "front/program.h"
-#include "link/link.h"
-#include "proxy/settings.h"
 
-struct manager;
 struct manager_ask;
 
-/* To what was asked with manager_check() the answer is no. */
-typedef void manager_denied_fn(void *data, const struct uuid *request_id, const char *text);
+struct manager {
+    struct front *front;
+    struct list asks;    /* struct manager_ask */
+    size_t redeem_count; /* of these */
+};
 
-/* 'front' is told how it stands. */
-int manager_new(uv_loop_t *loop, const struct settings *settings,
-                const struct link_identity *identity, struct front *front,
-                manager_denied_fn *on_denied, void *data, struct manager **ret,
-                struct aq_error *err);
-/* No callbacks follow; streams that are open are the callers'. NULL is fine. */
-void manager_free(struct manager *manager);
-bool manager_is_connected(const struct manager *manager);
+void manager_init(struct manager *manager, struct front *front);
+/* No callbacks follow; streams that are open are the callers'. */
+void manager_done(struct manager *manager);
+
+/* front_type.on_message() and front_type.on_disconnected(). */
+void manager_on_message(struct manager *manager, const struct message *msg);
+void manager_on_disconnected(struct manager *manager);
 
 /* 'got' or 'err', once; the ask is gone then. */
 typedef void manager_redeemed_fn(void *data, const struct msg_app_redeemed *got,
@@ -37,8 +37,8 @@ int manager_connect(struct manager *manager, const struct msg_app_connect *want,
                     const struct link_stream_ops *ops, manager_stream_fn *fn, void *data,
                     struct manager_ask **ret, struct aq_error *err);
 
-/* May this user still connect? The manager_denied_fn is called if not. */
-void manager_check(struct manager *manager, const struct msg_app_connect *want);
+/* May this user still connect? ports_on_denied() is called if not. */
+void manager_check(const struct manager *manager, const struct msg_app_connect *want);
 
 /* The answer is not wanted any more. NULL is fine. */
 void manager_cancel(struct manager_ask *ask);

@@ -34,7 +34,7 @@ static int port_listen(struct port *port, struct aq_error *err)
     char address[HOST_PORT_MAX];
     const struct listener_options options = { .address = host_port_write(s->common.listen.host,
                                                                          port->number, address),
-                                              .tls = port->is_tcp ? NULL : port->proxy->tls,
+                                              .tls = port->is_tcp ? NULL : port->proxy->front->tls,
                                               .insecure = port->is_tcp || s->common.insecure };
 
     return listener_new(port->proxy->loop, &options, port_on_waiting, port, &port->listener, err);
@@ -71,7 +71,7 @@ static void port_look_after(struct port *port)
              && port->of.expires_usec <= clock_realtime_usec())
         port_close(port, "nobody has used it for as long as a cookie lasts");
     else if (port->listener)
-        manager_check(port->proxy->manager, &want);
+        manager_check(&port->proxy->manager, &want);
 }
 
 static void port_on_time(void *data)
@@ -252,9 +252,9 @@ void port_write_url(const struct port *port, struct strbuf *out)
     if (url_parse(s->common.public_url, &url, &err) < 0)
         return; /* settings_load() has read it */
     strbuf_addf(out, "%s://%s",
-                port->is_tcp       ? "tcp"
-                : port->proxy->tls ? "https"
-                                   : "http",
+                port->is_tcp              ? "tcp"
+                : port->proxy->front->tls ? "https"
+                                          : "http",
                 host_port_write(url.address.host, port->number, address));
 }
 

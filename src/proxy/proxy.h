@@ -12,6 +12,7 @@
 #include "http/listener.h"
 #include "proxy/cookie.h"
 #include "proxy/manager.h"
+#include "proxy/settings.h"
 
 /* What a connection waits for its client to do. */
 enum client_step {
@@ -27,9 +28,8 @@ enum client_step {
 struct proxy {
     uv_loop_t *loop;
     const struct settings *settings;
-    unsigned char secret[COOKIE_SECRET_SIZE];
-    struct manager *manager;
-    struct tls_context *tls;
+    unsigned char secret[FRONT_SECRET_SIZE];
+    struct manager manager;
     struct listener *listener;
     struct list browsers;              /* struct browser */
     struct list waiting[CLIENT_STEPS]; /* browsers that wait for their client, the longest first */

@@ -9,12 +9,11 @@
 
 #define SHARE_LEAST 4 /* ports of one user */
 #define AT(member) offsetof(struct settings, member)
-#define COMMON(member) AT(common.member)
 
 const struct conf_item settings_items[] = {
-    { "proxy", "listen", CONF_LISTEN, COMMON(listen), "127.0.0.1:5050", 0, 0, 0,
+    { "proxy", "listen", CONF_LISTEN, FRONT_AT(listen), "127.0.0.1:5050", 0, 0, 0,
       "Address at which browsers, or a front end, reach the proxy." },
-    { "proxy", "public-url", CONF_STR, COMMON(public_url), NULL, 0, 0, 0,
+    { "proxy", "public-url", CONF_STR, FRONT_AT(public_url), NULL, 0, 0, 0,
       "URL of the proxy as browsers know it, https://apps.example.org; none: of 'listen'." },
     { "proxy", "domain", CONF_STR, AT(domain), NULL, 0, 0, 0,
       "Names below it, apps.example.org, each are an app's; none: apps have ports or paths." },
@@ -22,33 +21,13 @@ const struct conf_item settings_items[] = {
       "Ports of TCP apps, and of pages without a domain, 10200-10299; none: paths, and no TCP." },
     { "proxy", "max-ports-per-user", CONF_INT, AT(user_ports_max), "0", 0, UINT16_MAX, 0,
       "Ports of one user's apps at a time; 0: an eighth of all, at least 4, at most half." },
-    { "proxy", "tls-cert", CONF_PATH, COMMON(tls_cert), NULL, 0, 0, 0,
-      "Certificate chain (PEM), read again on SIGHUP; without one it speaks plain HTTP." },
-    { "proxy", "tls-key", CONF_PATH, COMMON(tls_key), NULL, 0, 0, 0, "Its private key (PEM)." },
-    { "proxy", "insecure", CONF_BOOL, COMMON(insecure), NULL, 0, 0, 0,
-      "Allow plain HTTP on an address that others can reach." },
-    { "proxy", "name", CONF_STR, COMMON(name), "main", 0, 0, 0,
-      "Name of this proxy in its cluster; a token to join is made for it." },
-    { "proxy", "state", CONF_PATH, COMMON(state), NULL, 0, 0, 0,
-      "Folder of its certificate and key." },
-    { "proxy", "manager", CONF_LISTEN, COMMON(manager), NULL, 0, 0, 0,
-      "The manager's link, HOST:8082; none: the one that was joined." },
+    FRONT_CERTIFICATE_ITEMS("proxy"),
+    FRONT_MEMBERSHIP_ITEMS("proxy", "proxy", "main", "its certificate and key"),
     { "proxy", "cookie-lifetime", CONF_DURATION, AT(cookie_usec), "12h", 60 * USEC_PER_SEC,
       INT64_C(30) * 86400 * USEC_PER_SEC, 0, "How long a browser may use an app it was let into." },
     { "proxy", "start-wait", CONF_DURATION, AT(wait_usec), "2s", 0, 600 * USEC_PER_SEC, 0,
       "After this a page that waits for its app's start shows so, and comes again by itself." },
-    { "proxy", "max-connections", CONF_INT, AT(connections_max), "10000", 1, 1000000, 0,
-      "Connections of browsers at one time; further ones are closed." },
-    { "proxy", "log-level", CONF_STR, COMMON(log_level), "info", 0, 0, 0,
-      "error, warning, info or debug." },
-    { "metrics", "listen", CONF_STR, COMMON(metrics_listen), "127.0.0.1:5051", 0, 0, 0,
-      "Address of /metrics; off: none." },
-    { "metrics", "tls-cert", CONF_PATH, COMMON(metrics_tls_cert), NULL, 0, 0, 0,
-      "Certificate chain of /metrics (PEM)." },
-    { "metrics", "tls-key", CONF_PATH, COMMON(metrics_tls_key), NULL, 0, 0, 0,
-      "Its private key (PEM)." },
-    { "metrics", "insecure", CONF_BOOL, COMMON(metrics_insecure), NULL, 0, 0, 0,
-      "Allow plain HTTP where others can reach it." },
+    FRONT_RUNNING_ITEMS("proxy", "browsers", "127.0.0.1:5051"),
     CONF_TABLE_END,
 };
 

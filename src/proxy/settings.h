@@ -10,7 +10,7 @@ struct settings {
     char *domain, *ports;
     uint16_t port_min, port_max; /* of 'ports'; 0 = none */
     int64_t user_ports_max;      /* of one user; settings_finish() makes 0 a share of 'ports' */
-    int64_t cookie_usec, connections_max, wait_usec;
+    int64_t cookie_usec, wait_usec;
 };
 
 extern const struct conf_item settings_items[];

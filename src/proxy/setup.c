@@ -101,7 +101,7 @@ static void setup_let_in(struct browser *b, const struct setup *setup, const str
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf line = STRBUF_INIT;
     const struct settings *s = b->proxy->settings;
-    bool is_secure = port ? b->proxy->tls != NULL : front_settings_is_https(&s->common);
+    bool is_secure = port ? b->proxy->front->tls != NULL : front_settings_is_https(&s->common);
     bool is_host = is_secure && (port || b->place.is_host);
     char text[COOKIE_TEXT_MAX], name[COOKIE_NAME_MAX];
 
@@ -122,7 +122,8 @@ static bool setup_prefers_port(const struct proxy *p)
 {
     const struct settings *s = p->settings;
 
-    return s->port_max && !s->domain && front_settings_is_https(&s->common) == (p->tls != NULL);
+    return s->port_max && !s->domain
+           && front_settings_is_https(&s->common) == (p->front->tls != NULL);
 }
 
 /* *ret NULL = it has a path, or a host. An app that would have a port and gets none is refused: at a
@@ -225,7 +226,7 @@ void setup_serve(struct browser *b, const struct control_query *query)
         setup_reply_page(b, port, setup.redirect, "");
     else if (!setup.is_tcp && setup_loses_cookie(message_get_head(b->request)))
         browser_reply(b, 204, "", NULL, "");
-    else if (manager_redeem(b->proxy->manager, setup.token, setup_on_redeemed, b, &b->ask, &err)
+    else if (manager_redeem(&b->proxy->manager, setup.token, setup_on_redeemed, b, &b->ask, &err)
              < 0)
         browser_fail(b, &err);
 }

@@ -146,7 +146,7 @@ static bool tunnel_connect(struct tunnel *t)
 
     return port_admits(port, stream_get_address(t->stream))
            && connections_take_user(port->proxy, port->of.access_key, &t->user, &err) == 0
-           && manager_connect(port->proxy->manager, &want, &tunnel_app_ops, tunnel_on_connected, t,
+           && manager_connect(&port->proxy->manager, &want, &tunnel_app_ops, tunnel_on_connected, t,
                               &t->ask, &err)
                   == 0;
 }

@@ -6,7 +6,6 @@
 
 #include "base/json_load.h"
 #include "http/defer.h"
-#include "link/link.h"
 #include "storage/ops.h"
 
 #define OPS_MAX 4096 /* under way */
@@ -56,8 +55,7 @@ static void asked_answer(const struct storage *storage, const struct uuid *id, c
         msg.storage_answer.error_field = *err->field ? err->field : NULL;
         msg.storage_answer.error_text = err->text;
     }
-    if (storage->link && link_client_is_connected(storage->link))
-        (void)link_client_send(storage->link, &msg, NULL);
+    (void)front_send(storage->front, &msg, NULL);
 }
 
 /* Of what takes long, how far it is. */
@@ -69,9 +67,8 @@ static void asked_on_timer(void *data)
                                                  .done = (int64_t)a->progress.done,
                                                  .total = (int64_t)a->progress.total } };
 
-    if (msg.storage_progress.done != (int64_t)a->told && a->storage->link
-        && link_client_is_connected(a->storage->link))
-        (void)link_client_send(a->storage->link, &msg, NULL);
+    if (msg.storage_progress.done != (int64_t)a->told)
+        (void)front_send(a->storage->front, &msg, NULL);
     a->told = (uint64_t)msg.storage_progress.done;
     a->timer = defer_call(a->storage->loop, PROGRESS_MSEC, asked_on_timer, a);
 }

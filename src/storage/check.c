@@ -13,21 +13,6 @@
 #include "storage/volume.h"
 #include "transfer/volume_layout.h"
 
-static void storage_check_joined(void *data, struct finding *ret)
-{
-    front_check_joined("storage", data, ret);
-}
-
-static void storage_check_port(void *data, struct finding *ret)
-{
-    front_check_port("storage", data, ret);
-}
-
-static void storage_check_certificate(void *data, struct finding *ret)
-{
-    front_check_certificate("storage", data, ret);
-}
-
 static void storage_check_one(const struct settings *s, const char *item, struct finding *ret)
 {
     AQ_CLEANUP(aq_freep) char *seen = settings_volume_seen(s, item);
@@ -78,15 +63,10 @@ static void storage_check_volumes(void *data, struct finding *ret)
     }
 }
 
-static const struct check storage_checks[] = {
-    { "storage.joined", "storage", "membership", storage_check_joined },
-    { "storage.port", "storage", "port for clients", storage_check_port },
-    { "storage.certificate", "storage", "certificate", storage_check_certificate },
+const struct check storage_checks[] = {
+    { "storage.joined", "storage", "membership", front_check_joined },
+    { "storage.port", "storage", "port for clients", front_check_port },
+    { "storage.certificate", "storage", "certificate", front_check_certificate },
     { "storage.volumes", "storage", "volumes", storage_check_volumes },
     { .id = NULL },
 };
-
-int storage_check(const void *settings, char *const *parts, int count, struct aq_error *err)
-{
-    return checks_run(storage_checks, (void *)(uintptr_t)settings, parts, count, stdout, err);
-}

@@ -3,9 +3,9 @@
 #ifndef AQ_STORAGE_CHECK_H
 #define AQ_STORAGE_CHECK_H
 
-#include "base/error.h"
+#include "check/check.h"
 
-/* front_type.check() */
-int storage_check(const void *settings, char *const *parts, int count, struct aq_error *err);
+/* front_type.checks */
+extern const struct check storage_checks[];
 
 #endif

@@ -5,18 +5,10 @@
 #include "base/jsonw.h"
 #include "base/log.h"
 #include "http/defer.h"
-#include "link/link.h"
 #include "storage/storage.h"
 
 #define NEWS_MSEC 1000            /* between messages of folders' sizes */
 #define MEASURE_MSEC (60u * 1000) /* between looks at how full volumes are */
-
-static void manager_on_greet(void *data, struct msg_hello *hello)
-{
-    const struct storage *storage = data;
-
-    hello->addr = storage->settings->common.public_url;
-}
 
 static void manager_say_volumes(const struct storage *storage)
 {
@@ -39,7 +31,7 @@ static void manager_say_volumes(const struct storage *storage)
     }
     jsonw_array_end(&w);
     msg.storage_hello.volumes = out.data;
-    if (!strbuf_ok(&out) || link_client_send(storage->link, &msg, NULL) < 0)
+    if (!strbuf_ok(&out) || front_send(storage->front, &msg, NULL) < 0)
         log_error("the manager was not told the volumes: out of memory");
 }
 
@@ -65,7 +57,7 @@ static void manager_on_measured(struct work *work)
 
     volume->is_measuring = false;
     volume->room = volume->room_found;
-    if (!storage->is_closing && link_client_is_connected(storage->link))
+    if (!storage->http.is_closing && front_is_connected(storage->front))
         manager_say_volumes(storage);
     storage_settle(storage);
 }
@@ -102,7 +94,7 @@ static void manager_tell_size(const struct volume *volume, const struct uuid *fo
                                                    .files = (int64_t)usage->files,
                                                    .bytes = (int64_t)usage->bytes } };
 
-    (void)link_client_send(volume->storage->link, &msg, NULL);
+    (void)front_send(volume->storage->front, &msg, NULL);
 }
 
 static void manager_on_news(void *data)
@@ -110,7 +102,7 @@ static void manager_on_news(void *data)
     struct storage *storage = data;
 
     storage->news = NULL;
-    if (link_client_is_connected(storage->link)) /* else on_connected sends it */
+    if (front_is_connected(storage->front)) /* else on_connected sends it */
         usage_take_news(storage->usage, manager_tell_size);
 }
 
@@ -122,24 +114,21 @@ void manager_tell_sizes(struct storage *storage)
 
 /* ---- the connection ---- */
 
-static void manager_on_connected(void *data, const struct msg_welcome *welcome)
+void manager_on_connected(void *self)
 {
-    struct storage *storage = data;
+    struct storage *storage = self;
 
-    (void)welcome;
-    log_info("connected to the manager");
     manager_say_volumes(storage);
     manager_measure(storage);
     manager_tell_sizes(storage);
     if (!storage->measure)
         storage->measure = defer_call(storage->loop, MEASURE_MSEC, manager_on_measure, storage);
     rights_on_connected(storage->rights);
-    front_connected(storage->front);
 }
 
-static void manager_on_message(void *data, uint64_t seq, const struct message *msg)
+void manager_on_message(void *self, const struct message *msg)
 {
-    struct storage *storage = data;
+    struct storage *storage = self;
 
     if (msg->type == MSG_STORAGE_ASK)
         op_begin(storage, &msg->storage_ask);
@@ -147,45 +136,11 @@ static void manager_on_message(void *data, uint64_t seq, const struct message *m
         rights_on_checked(storage->rights, &msg->storage_checked);
     else if (msg->type == MSG_STORAGE_CANCEL)
         op_cancel(storage, &msg->storage_cancel.request_id);
-    if (seq)
-        link_client_ack(storage->link, seq);
 }
 
-static void manager_on_disconnected(void *data, const char *why)
+void manager_on_disconnected(void *self)
 {
-    const struct storage *storage = data;
+    const struct storage *storage = self;
 
-    log_info("no connection to the manager: %s", why);
     rights_on_disconnected(storage->rights);
-}
-
-static void manager_on_refused(void *data, const char *kind, const char *text)
-{
-    const struct storage *storage = data;
-
-    front_refused(storage->front, kind, text);
-}
-
-int manager_connect(struct storage *storage, const struct link_identity *identity,
-                    struct aq_error *err)
-{
-    static const struct link_client_ops ops = {
-        .on_greet = manager_on_greet,
-        .on_connected = manager_on_connected,
-        .on_message = manager_on_message,
-        .on_disconnected = manager_on_disconnected,
-        .on_refused = manager_on_refused,
-    };
-    const struct link_client_conf conf = {
-        .loop = storage->loop,
-        .host = identity->manager.host,
-        .port = identity->manager.port,
-        .ca = identity->ca,
-        .cert = identity->cert,
-        .key = identity->key,
-        .agent_id = identity->id,
-        .incarnation = uuid_random(),
-    };
-
-    return link_client_new(&conf, &ops, storage, &storage->link, err);
 }

@@ -13,7 +13,6 @@
 #include "base/log.h"
 #include "base/map.h"
 #include "http/defer.h"
-#include "link/link.h"
 #include "storage/storage.h"
 
 #define TICK_MSEC 200
@@ -108,7 +107,7 @@ static void right_cut(struct right *right)
 
 static bool rights_are_connected(const struct rights *rights)
 {
-    return rights->storage->link && link_client_is_connected(rights->storage->link);
+    return front_is_connected(rights->storage->front);
 }
 
 /* Those in use that were not confirmed for a moment. */
@@ -170,7 +169,7 @@ static void rights_check(struct rights *rights)
     rights_write_check(rights, &out);
     msg.storage_check.request_id = rights->check_id;
     msg.storage_check.rights = out.data;
-    if (!strbuf_ok(&out) || link_client_send(rights->storage->link, &msg, &err) < 0) {
+    if (!strbuf_ok(&out) || front_send(rights->storage->front, &msg, &err) < 0) {
         log_warning("cannot ask the manager whether rights of users have ended: %s", err.text);
         rights_drop_check(rights);
     }

@@ -10,24 +10,14 @@
 #include "storage/token.h"
 
 #define AT(member) offsetof(struct settings, member)
-#define COMMON(member) AT(common.member)
 
 const struct conf_item settings_items[] = {
-    { "storage", "listen", CONF_LISTEN, COMMON(listen), "127.0.0.1:6021", 0, 0, 0,
+    { "storage", "listen", CONF_LISTEN, FRONT_AT(listen), "127.0.0.1:6021", 0, 0, 0,
       "Address at which clients, or a front end, reach the storage host." },
-    { "storage", "public-url", CONF_STR, COMMON(public_url), NULL, 0, 0, 0,
+    { "storage", "public-url", CONF_STR, FRONT_AT(public_url), NULL, 0, 0, 0,
       "URL of the storage host as clients know it, https://files.example.org; none: of 'listen'." },
-    { "storage", "tls-cert", CONF_PATH, COMMON(tls_cert), NULL, 0, 0, 0,
-      "Certificate chain (PEM), read again on SIGHUP; without one it speaks plain HTTP." },
-    { "storage", "tls-key", CONF_PATH, COMMON(tls_key), NULL, 0, 0, 0, "Its private key (PEM)." },
-    { "storage", "insecure", CONF_BOOL, COMMON(insecure), NULL, 0, 0, 0,
-      "Allow plain HTTP on an address that others can reach." },
-    { "storage", "name", CONF_STR, COMMON(name), "local", 0, 0, 0,
-      "Name of this storage host in its cluster; a token to join is made for it." },
-    { "storage", "state", CONF_PATH, COMMON(state), NULL, 0, 0, 0,
-      "Folder of its certificate and keys." },
-    { "storage", "manager", CONF_LISTEN, COMMON(manager), NULL, 0, 0, 0,
-      "The manager's link, HOST:8082; none: the one that was joined." },
+    FRONT_CERTIFICATE_ITEMS("storage"),
+    FRONT_MEMBERSHIP_ITEMS("storage", "storage host", "local", "its certificate and keys"),
     { "storage", "volumes", CONF_LIST, AT(volumes), NULL, 0, 0, 0,
       "Directories in which folders lie, volume1:/srv/folders; none: volume1 in its state folder." },
     { "storage", "token-lifetime", CONF_DURATION, AT(token_usec), "1h", 60 * USEC_PER_SEC,
@@ -39,18 +29,7 @@ const struct conf_item settings_items[] = {
     { "storage", "max-transfers", CONF_INT, AT(transfers_max), "256", 1, 10000, 0,
       "Uploads and downloads at one time, up to 0.5 MiB of memory each; a user or a folder alone has "
       "a third of them, and further ones are asked to wait." },
-    { "storage", "max-connections", CONF_INT, AT(connections_max), "10000", 1, 1000000, 0,
-      "Connections of clients at one time; further ones are closed." },
-    { "storage", "log-level", CONF_STR, COMMON(log_level), "info", 0, 0, 0,
-      "error, warning, info or debug." },
-    { "metrics", "listen", CONF_STR, COMMON(metrics_listen), "127.0.0.1:6023", 0, 0, 0,
-      "Address of /metrics; off: none." },
-    { "metrics", "tls-cert", CONF_PATH, COMMON(metrics_tls_cert), NULL, 0, 0, 0,
-      "Certificate chain of /metrics (PEM)." },
-    { "metrics", "tls-key", CONF_PATH, COMMON(metrics_tls_key), NULL, 0, 0, 0,
-      "Its private key (PEM)." },
-    { "metrics", "insecure", CONF_BOOL, COMMON(metrics_insecure), NULL, 0, 0, 0,
-      "Allow plain HTTP where others can reach it." },
+    FRONT_RUNNING_ITEMS("storage", "clients", "127.0.0.1:6023"),
     CONF_TABLE_END,
 };
 

@@ -10,7 +10,7 @@
 struct settings {
     struct front_settings common;
     struct conf_list volumes; /* "NAME:PATH"; after settings_finish() at least one */
-    int64_t token_usec, upload_usec, transfers_max, connections_max;
+    int64_t token_usec, upload_usec, transfers_max;
 };
 
 extern const struct conf_item settings_items[];

@@ -7,18 +7,14 @@
 #include <string.h>
 
 #include "base/fs.h"
-#include "base/host_port.h"
-#include "base/jsonw.h"
 #include "base/log.h"
 #include "http/defer.h"
 #include "http/exposition.h"
-#include "link/link.h"
 #include "storage/check.h"
 #include "storage/upload.h"
 
 #define SWEEP_MSEC (60u * 60 * 1000) /* between looks for uploads that were given up */
 #define RECOUNT_MSEC 1000            /* between looks for folders to be measured */
-#define GRACE_MSEC 8000              /* for requests under way at the end */
 #define TARGET_MAX 16384             /* of a request: a token has a path in it */
 
 struct volume *storage_find_volume(const struct storage *storage, const char *name)
@@ -50,7 +46,7 @@ static void storage_on_purged(struct work *work)
 
     volume->is_purging = false;
     volume->was_purged = true;
-    if (volume->must_purge && !volume->storage->is_closing)
+    if (volume->must_purge && !volume->storage->http.is_closing)
         storage_purge(volume);
     storage_settle(volume->storage);
 }
@@ -92,43 +88,28 @@ void storage_touch(struct volume *volume, const struct uuid *folder, const struc
     struct storage *storage = volume->storage;
 
     usage_touch(storage->usage, volume, folder, user);
-    if (!storage->recount && !storage->is_closing)
+    if (!storage->recount && !storage->http.is_closing)
         storage->recount = defer_call(storage->loop, RECOUNT_MSEC, storage_on_recount, storage);
 }
 
 /* ---- HTTP ---- */
 
-static void storage_on_health(struct request *req, void *data)
-{
-    const struct storage *storage = data;
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    bool is_connected = storage->link && link_client_is_connected(storage->link);
-    struct jsonw w = jsonw_make(&out);
-
-    jsonw_object_begin(&w);
-    jsonw_member_str(&w, "status", is_connected ? "healthy" : "no manager");
-    jsonw_member_str(&w, "version", ALIQUOT_VERSION);
-    jsonw_member_str(&w, "component", "storage");
-    jsonw_object_end(&w);
-    request_reply_json(req, is_connected ? 200 : 503, &out);
-}
-
-static const struct route storage_routes[] = {
-    { METHOD_GET, "/health", 0, storage_on_health, .doc = "Is it connected to its manager?" },
-};
-
 static int storage_add_routes(struct storage *storage, struct aq_error *err)
 {
-    int r = router_new(&storage->router, err);
+    int r = front_server_init(&storage->http, storage->front, err);
 
     if (r == 0)
-        r = router_add(storage->router, storage_routes, AQ_COUNT(storage_routes), storage, err);
+        r = router_add(storage->http.router, tus_routes, tus_route_count, storage, err);
     if (r == 0)
-        r = router_add(storage->router, tus_routes, tus_route_count, storage, err);
-    if (r == 0)
-        r = router_add(storage->router, unpack_routes, unpack_route_count, storage, err);
+        r = router_add(storage->http.router, unpack_routes, unpack_route_count, storage, err);
     return r < 0 ? r
-                 : router_add(storage->router, download_routes, download_route_count, storage, err);
+                 : router_add(storage->http.router, download_routes, download_route_count, storage,
+                              err);
+}
+
+static void storage_on_stopped(void *self)
+{
+    storage_settle(self);
 }
 
 /* Any page may ask: nothing here depends on a cookie. */
@@ -136,28 +117,13 @@ static int storage_listen(struct storage *storage, struct aq_error *err)
 {
     static char any[] = "*";
     static char *const origins[] = { any };
-    const struct front_settings *s = &storage->settings->common;
-    const struct tls_options tls = { .is_server = true,
-                                     .cert_file = s->tls_cert,
-                                     .key_file = s->tls_key };
-    char address[HOST_PORT_MAX];
-    struct listener_options listener = {
-        .address = host_port_write(s->listen.host, s->listen.port, address), .insecure = s->insecure
-    };
-    struct server_options options = { .router = storage->router, .origins = &storage->origins };
-    int r = 0;
+    struct server_options options = { .origins = &storage->origins };
 
     storage->origins = (struct origin_rules){ .allowed = origins, .count = 1 };
     options.limits.message = message_limits_default;
     options.limits.message.line_max = TARGET_MAX;
     options.limits.message.head_max = 2 * TARGET_MAX;
-    options.limits.connections_max = (unsigned)storage->settings->connections_max;
-    if (s->tls_cert)
-        r = tls_context_new(&tls, &storage->tls, err);
-    listener.tls = storage->tls;
-    if (r == 0)
-        r = server_new(storage->loop, &options, &storage->server, err);
-    return r < 0 ? r : server_listen(storage->server, &listener, NULL, err);
+    return front_server_open(&storage->http, &options, storage_on_stopped, err);
 }
 
 /* ---- life ---- */
@@ -181,14 +147,15 @@ static int storage_add_volume(struct storage *storage, const char *item, struct 
     return volume_check_mode(&volume->dir, err);
 }
 
-static int storage_open(void *self, struct front *front, uv_loop_t *loop, const void *settings,
+static int storage_open(void *self, struct front *front, const void *settings,
                         const struct link_identity *identity, struct aq_error *err)
 {
     struct storage *storage = self;
     const struct conf_list *volumes;
     int r = 0;
 
-    storage->loop = loop;
+    (void)identity;
+    storage->loop = &front->loop;
     storage->front = front;
     storage->settings = settings;
     list_init(&storage->uploads);
@@ -206,8 +173,7 @@ static int storage_open(void *self, struct front *front, uv_loop_t *loop, const 
     for (size_t i = 0; r == 0 && i < volumes->count; i++)
         r = storage_add_volume(storage, volumes->items[i], err);
     if (r < 0 || (r = token_load_key(storage->settings->common.state, storage->key, err)) < 0
-        || (r = storage_add_routes(storage, err)) < 0 || (r = storage_listen(storage, err)) < 0
-        || (r = manager_connect(storage, identity, err)) < 0)
+        || (r = storage_add_routes(storage, err)) < 0 || (r = storage_listen(storage, err)) < 0)
         return r;
     storage_on_sweep(storage);
     log_info("serving %s; %zu volume%s", storage->settings->common.public_url,
@@ -225,13 +191,11 @@ static bool storage_is_busy(const struct storage *storage)
 
 static void storage_free(struct storage *storage)
 {
-    server_free(AQ_TAKE(storage->server));
-    router_free(AQ_TAKE(storage->router));
+    front_server_done(&storage->http);
     usage_table_free(AQ_TAKE(storage->usage));
     rights_free(AQ_TAKE(storage->rights));
     quota_done(&storage->users);
     quota_done(&storage->folders);
-    tls_context_free(AQ_TAKE(storage->tls));
     for (size_t i = 0; i < storage->volume_count; i++)
         free((char *)(uintptr_t)storage->volumes[i].dir.seen);
     free(AQ_TAKE(storage->volumes));
@@ -241,60 +205,32 @@ static void storage_free(struct storage *storage)
 
 void storage_settle(struct storage *storage)
 {
-    if (!storage->is_closing)
+    if (!storage->http.is_closing)
         manager_tell_sizes(storage);
-    if (storage->is_closing && storage->has_stopped && !storage->transfer_count
-        && !storage->op_count && !storage_is_busy(storage))
+    if (front_server_has_ended(&storage->http) && !storage->transfer_count && !storage->op_count
+        && !storage_is_busy(storage))
         storage_free(storage);
-}
-
-static void storage_on_stopped(void *data)
-{
-    struct storage *storage = data;
-
-    storage->has_stopped = true;
-    if (!storage->is_closing)
-        front_drained(storage->front);
-    storage_settle(storage);
 }
 
 static void storage_drain(void *self)
 {
     struct storage *storage = self;
 
-    storage->is_draining = true;
-    server_stop(storage->server, GRACE_MSEC, storage_on_stopped, storage);
+    front_server_drain(&storage->http);
 }
 
 static void storage_close(void *self)
 {
     struct storage *storage = self;
 
-    storage->is_closing = true;
+    front_server_close(&storage->http);
     defer_cancel(AQ_TAKE(storage->sweep));
     defer_cancel(AQ_TAKE(storage->measure));
     defer_cancel(AQ_TAKE(storage->news));
     defer_cancel(AQ_TAKE(storage->recount));
     if (storage->usage)
         usage_table_stop(storage->usage);
-    link_client_free(AQ_TAKE(storage->link));
-    if (storage->server && !storage->is_draining)
-        server_stop(storage->server, 0, storage_on_stopped, storage);
-    storage->has_stopped = storage->has_stopped || !storage->server;
     storage_settle(storage);
-}
-
-static void storage_reload(void *self)
-{
-    struct storage *storage = self;
-    struct aq_error err = { 0 };
-
-    if (!storage->tls)
-        return;
-    if (tls_context_reload(storage->tls, &err) < 0)
-        log_error("the certificate stays as it was: %s", err.text);
-    else
-        log_info("the certificate was read again");
 }
 
 static bool storage_write_metrics(void *self, struct strbuf *out)
@@ -303,7 +239,7 @@ static bool storage_write_metrics(void *self, struct strbuf *out)
 
     exposition_single(out, "aliquot_storage_manager_connected", "gauge",
                       "Whether the storage host is connected to its manager.",
-                      s->link && link_client_is_connected(s->link));
+                      front_is_connected(s->front));
     exposition_single(out, "aliquot_storage_transfers", "gauge", "Uploads and downloads now.",
                       (double)s->transfer_count);
     exposition_single(out, "aliquot_storage_uploads_total", "counter",
@@ -336,10 +272,12 @@ const struct front_type storage_type = {
     .items = settings_items,
     .settings_size = sizeof(struct settings),
     .finish = settings_finish,
-    .check = storage_check,
+    .checks = storage_checks,
     .open = storage_open,
+    .on_connected = manager_on_connected,
+    .on_message = manager_on_message,
+    .on_disconnected = manager_on_disconnected,
     .drain = storage_drain,
     .close = storage_close,
-    .reload = storage_reload,
     .write_metrics = storage_write_metrics,
 };

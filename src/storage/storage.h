@@ -8,9 +8,8 @@
 #ifndef AQ_STORAGE_STORAGE_H
 #define AQ_STORAGE_STORAGE_H
 
-#include "front/program.h"
+#include "front/server.h"
 #include "http/quota.h"
-#include "http/server.h"
 #include "storage/rights.h"
 #include "storage/settings.h"
 #include "storage/token.h"
@@ -43,11 +42,8 @@ struct storage {
     size_t volume_count;
     struct usage_table *usage;
     struct rights *rights;
-    struct link_client *link;
-    struct router *router;
+    struct front_server http;
     struct origin_rules origins;
-    struct tls_context *tls;
-    struct server *server;           /* NULL once it has stopped */
     struct defer *sweep;             /* the next time */
     struct defer *measure;           /* the same for the volumes' room */
     struct defer *news;              /* the same for sizes of folders; NULL = there are none */
@@ -57,8 +53,6 @@ struct storage {
     struct list asked;               /* struct asked: what the manager waits for */
     size_t transfer_count, op_count; /* under way */
     struct quota users, folders;     /* what each has of the transfers */
-    bool is_draining, has_stopped,
-        is_closing; /* its server has; its end, which waits for threads */
     struct {
         uint64_t uploads, downloads, refused, ops; /* since the start */
         uint64_t bytes_in, bytes_out;
@@ -81,8 +75,10 @@ void storage_settle(struct storage *storage);
 
 /* ---- manager.c ---- */
 
-int manager_connect(struct storage *storage, const struct link_identity *identity,
-                    struct aq_error *err);
+/* front_type.on_connected(), on_message() and on_disconnected() of a storage host. */
+void manager_on_connected(void *self);
+void manager_on_message(void *self, const struct message *msg);
+void manager_on_disconnected(void *self);
 
 /* Have the manager told of sizes of folders that have changed, in a moment. */
 void manager_tell_sizes(struct storage *storage);

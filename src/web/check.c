@@ -9,21 +9,6 @@
 #include "front/check.h"
 #include "web/settings.h"
 
-static void web_check_joined(void *data, struct finding *ret)
-{
-    front_check_joined("web", data, ret);
-}
-
-static void web_check_port(void *data, struct finding *ret)
-{
-    front_check_port("web", data, ret);
-}
-
-static void web_check_certificate(void *data, struct finding *ret)
-{
-    front_check_certificate("web", data, ret);
-}
-
 static void web_check_folder(void *data, struct finding *ret)
 {
     const struct settings *s = data;
@@ -39,15 +24,10 @@ static void web_check_folder(void *data, struct finding *ret)
     finding_mend(ret, "put the files of a web interface there, or set static in [web] of web.toml");
 }
 
-static const struct check web_checks[] = {
-    { "web.joined", "web", "membership", web_check_joined },
-    { "web.port", "web", "port for browsers", web_check_port },
-    { "web.certificate", "web", "certificate", web_check_certificate },
+const struct check web_checks[] = {
+    { "web.joined", "web", "membership", front_check_joined },
+    { "web.port", "web", "port for browsers", front_check_port },
+    { "web.certificate", "web", "certificate", front_check_certificate },
     { "web.static", "web", "files", web_check_folder },
     { .id = NULL },
 };
-
-int web_check(const void *settings, char *const *parts, int count, struct aq_error *err)
-{
-    return checks_run(web_checks, (void *)(uintptr_t)settings, parts, count, stdout, err);
-}

@@ -3,9 +3,9 @@
 #ifndef AQ_WEB_CHECK_H
 #define AQ_WEB_CHECK_H
 
-#include "base/error.h"
+#include "check/check.h"
 
-/* front_type.check() */
-int web_check(const void *settings, char *const *parts, int count, struct aq_error *err);
+/* front_type.checks */
+extern const struct check web_checks[];
 
 #endif

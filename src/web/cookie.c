@@ -19,19 +19,6 @@ static const char *const cookie_names[] = {
     [COOKIE_DEVICE] = COOKIE_DEVICE_NAME,
 };
 
-int cookie_init(struct aq_error *err)
-{
-    return sodium_init() < 0 ? aq_fail(err, EINVAL, "libsodium does not start") : 0;
-}
-
-void cookie_derive(const char *private_key, unsigned char ret[COOKIE_SECRET_SIZE])
-{
-    static const unsigned char purpose[] = "aliquot-web browser 1";
-
-    (void)crypto_generichash(ret, COOKIE_SECRET_SIZE, (const unsigned char *)private_key,
-                             strlen(private_key), purpose, sizeof(purpose) - 1);
-}
-
 /* ---- of a login ---- */
 
 void cookie_make(char ret[COOKIE_TEXT_MAX])
@@ -61,18 +48,18 @@ bool cookie_hash(const char *text, size_t len, char ret[COOKIE_HASH_MAX])
 
 /* ---- of a browser ---- */
 
-static void cookie_seal(const unsigned char secret[COOKIE_SECRET_SIZE], const char *email,
+static void cookie_seal(const unsigned char secret[FRONT_SECRET_SIZE], const char *email,
                         const unsigned char number[NUMBER_SIZE], unsigned char ret[SEAL_SIZE])
 {
     crypto_generichash_state state;
 
-    (void)crypto_generichash_init(&state, secret, COOKIE_SECRET_SIZE, SEAL_SIZE);
+    (void)crypto_generichash_init(&state, secret, FRONT_SECRET_SIZE, SEAL_SIZE);
     (void)crypto_generichash_update(&state, number, NUMBER_SIZE);
     (void)crypto_generichash_update(&state, (const unsigned char *)email, strlen(email));
     (void)crypto_generichash_final(&state, ret, SEAL_SIZE);
 }
 
-void cookie_make_device(const unsigned char secret[COOKIE_SECRET_SIZE], const char *email,
+void cookie_make_device(const unsigned char secret[FRONT_SECRET_SIZE], const char *email,
                         char ret[COOKIE_DEVICE_MAX])
 {
     unsigned char bytes[NUMBER_SIZE + SEAL_SIZE];
@@ -82,7 +69,7 @@ void cookie_make_device(const unsigned char secret[COOKIE_SECRET_SIZE], const ch
     (void)sodium_bin2hex(ret, COOKIE_DEVICE_MAX, bytes, sizeof(bytes));
 }
 
-bool cookie_check_device(const unsigned char secret[COOKIE_SECRET_SIZE], const char *email,
+bool cookie_check_device(const unsigned char secret[FRONT_SECRET_SIZE], const char *email,
                          const char *text, size_t len)
 {
     unsigned char bytes[NUMBER_SIZE + SEAL_SIZE], seal[SEAL_SIZE];

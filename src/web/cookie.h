@@ -14,25 +14,20 @@
 
 #include "base/error.h"
 #include "base/strbuf.h"
+#include "front/secret.h"
 
-#define COOKIE_SECRET_SIZE 32
 #define COOKIE_TEXT_MAX 44   /* of a login */
 #define COOKIE_HASH_MAX 65   /* hex digits */
 #define COOKIE_DEVICE_MAX 97 /* hex digits: number and seal */
-
-/* Once, before all others. -EINVAL if the system has no randomness. */
-int cookie_init(struct aq_error *err);
-/* The key under which this web server seals, of the text of its private key. */
-void cookie_derive(const char *private_key, unsigned char ret[COOKIE_SECRET_SIZE]);
 
 void cookie_make(char ret[COOKIE_TEXT_MAX]);
 /* False if it is none that cookie_make() gives. */
 bool cookie_hash(const char *text, size_t len, char ret[COOKIE_HASH_MAX]) AQ_UNTRUSTED;
 
-void cookie_make_device(const unsigned char secret[COOKIE_SECRET_SIZE], const char *email,
+void cookie_make_device(const unsigned char secret[FRONT_SECRET_SIZE], const char *email,
                         char ret[COOKIE_DEVICE_MAX]);
 /* Was it sealed for this e-mail address? */
-bool cookie_check_device(const unsigned char secret[COOKIE_SECRET_SIZE], const char *email,
+bool cookie_check_device(const unsigned char secret[FRONT_SECRET_SIZE], const char *email,
                          const char *text, size_t len) AQ_UNTRUSTED;
 
 /* "__Host-" goes before where 'is_https'. */

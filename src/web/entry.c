@@ -198,8 +198,8 @@ static void entry_on_login(void *data, const json_t *result, const struct aq_err
     }
     entry->web->counts.logins++;
     if (*entry->hash) /* another login of this browser, which nobody can use any more */
-        (void)manager_ask(entry->web->manager, "end", json_pack("{s:s}", "hash", entry->hash), NULL,
-                          NULL, NULL, &ignored);
+        (void)manager_ask(&entry->web->manager, "end", json_pack("{s:s}", "hash", entry->hash),
+                          NULL, NULL, NULL, &ignored);
     entry_set_cookie(entry, COOKIE_LOGIN, entry->cookie,
                      entry->web->settings->login_usec / USEC_PER_SEC);
     entry_set_cookie(entry, COOKIE_DEVICE, entry->device, INT64_C(86400) * DEVICE_DAYS);
@@ -257,7 +257,7 @@ static void entry_on_login_asked(struct request *req, void *data)
         request_fail(req, &err);
     } else if ((entry = entry_new(web, req))) {
         (void)snprintf(entry->email, sizeof(entry->email), "%s", email);
-        if (manager_ask(web->manager, "login", entry_make_login(entry, password), entry_on_login,
+        if (manager_ask(&web->manager, "login", entry_make_login(entry, password), entry_on_login,
                         entry, &entry->ask, &err)
             < 0)
             entry_fail(entry, &err, 1);
@@ -346,7 +346,7 @@ static void entry_on_logout(struct request *req, void *data)
         return;
     if (!*entry->hash)
         request_reply_empty(req, 200);
-    else if (manager_ask(web->manager, "end", json_pack("{s:s}", "hash", entry->hash),
+    else if (manager_ask(&web->manager, "end", json_pack("{s:s}", "hash", entry->hash),
                          entry_on_ended, entry, &entry->ask, &err)
              < 0)
         entry_fail(entry, &err, 1);
@@ -394,7 +394,7 @@ static void entry_on_extend(struct request *req, void *data)
     if (!*entry->hash)
         aq_fail_kind(&err, EACCES, "auth-failed", "Unauthorized access");
     else
-        (void)manager_ask(web->manager, "extend",
+        (void)manager_ask(&web->manager, "extend",
                           json_pack("{s:s, s:I}", "hash", entry->hash, "lifetime_sec", lifetime),
                           entry_on_extended, entry, &entry->ask, &err);
     if (err.code)

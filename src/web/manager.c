@@ -7,21 +7,9 @@
 #include <string.h>
 
 #include "base/json_load.h"
-#include "base/list.h"
-#include "base/log.h"
 #include "http/problem.h"
 
 #define ASKS_MAX 512 /* under way: anybody may send cookies */
-
-struct manager {
-    struct link_client *link;
-    const char *url;
-    struct front *front;
-    const struct manager_ops *ops;
-    void *data;
-    struct list asks;
-    size_t ask_count;
-};
 
 struct manager_ask {
     struct list link;
@@ -52,24 +40,7 @@ static void manager_end_ask(struct manager_ask *ask, const json_t *result,
 
 /* ---- what the manager says ---- */
 
-static void manager_on_greet(void *data, struct msg_hello *hello)
-{
-    const struct manager *m = data;
-
-    hello->addr = m->url;
-}
-
-static void manager_on_connected(void *data, const struct msg_welcome *welcome)
-{
-    const struct manager *m = data;
-
-    (void)welcome;
-    log_info("connected to the manager");
-    front_connected(m->front);
-    m->ops->on_connected(m->data);
-}
-
-static void manager_take_answer(struct manager *m, const struct msg_web_answer *answer)
+void manager_take_answer(struct manager *m, const struct msg_web_answer *answer)
 {
     json_t *result = answer->result ? json_load_string(answer->result, 0) : NULL;
     const struct problem_type *type = answer->error_kind ? problem_find(answer->error_kind) : NULL;
@@ -90,18 +61,6 @@ static void manager_take_answer(struct manager *m, const struct msg_web_answer *
     json_decref(result);
 }
 
-static void manager_on_message(void *data, uint64_t seq, const struct message *msg)
-{
-    struct manager *m = data;
-
-    if (msg->type == MSG_WEB_ANSWER)
-        manager_take_answer(m, &msg->web_answer);
-    else if (msg->type == MSG_WEB_ENDED)
-        m->ops->on_ended(m->data, &msg->web_ended);
-    if (seq)
-        link_client_ack(m->link, seq);
-}
-
 static int manager_fail_away(struct aq_error *err)
 {
     return aq_fail_kind(err, ENOTCONN, "bad-gateway",
@@ -109,23 +68,13 @@ static int manager_fail_away(struct aq_error *err)
 }
 
 /* What was asked it does not know any more. */
-static void manager_on_disconnected(void *data, const char *why)
+void manager_on_disconnected(struct manager *m)
 {
-    struct manager *m = data;
     struct aq_error err = { 0 };
 
-    log_info("no connection to the manager: %s", why);
     (void)manager_fail_away(&err);
     while (!list_is_empty(&m->asks))
         manager_end_ask(LIST_ENTRY(m->asks.next, struct manager_ask, link), NULL, &err, 1);
-    m->ops->on_disconnected(m->data);
-}
-
-static void manager_on_refused(void *data, const char *kind, const char *text)
-{
-    const struct manager *m = data;
-
-    front_refused(m->front, kind, text);
 }
 
 /* ---- what is asked ---- */
@@ -136,7 +85,7 @@ static int manager_send(struct manager *m, const struct uuid *id, const char *op
     char *text = json_dump_text(args, JSON_COMPACT);
     struct message msg = { .type = MSG_WEB_ASK,
                            .web_ask = { .request_id = *id, .op = op, .args = text } };
-    int r = text ? link_client_send(m->link, &msg, err) : aq_fail_oom(err);
+    int r = text ? front_send(m->front, &msg, err) : aq_fail_oom(err);
 
     if (text)
         explicit_bzero(text, strlen(text)); /* of a password */
@@ -174,56 +123,19 @@ int manager_ask(struct manager *m, const char *op, json_t *args, manager_answere
 
 /* ---- life ---- */
 
-int manager_new(uv_loop_t *loop, const struct settings *settings,
-                const struct link_identity *identity, struct front *front,
-                const struct manager_ops *ops, void *data, struct manager **ret,
-                struct aq_error *err)
+void manager_init(struct manager *m, struct front *front)
 {
-    static const struct link_client_ops link_ops = {
-        .on_greet = manager_on_greet,
-        .on_connected = manager_on_connected,
-        .on_message = manager_on_message,
-        .on_disconnected = manager_on_disconnected,
-        .on_refused = manager_on_refused,
-    };
-    const struct link_client_conf conf = {
-        .loop = loop,
-        .host = identity->manager.host,
-        .port = identity->manager.port,
-        .ca = identity->ca,
-        .cert = identity->cert,
-        .key = identity->key,
-        .agent_id = identity->id,
-        .incarnation = uuid_random(),
-    };
-    struct manager *m = calloc(1, sizeof(*m));
-    int r;
-
-    if (!m)
-        return aq_fail_oom(err);
-    m->url = settings->common.public_url;
     m->front = front;
-    m->ops = ops;
-    m->data = data;
     list_init(&m->asks);
-    if ((r = link_client_new(&conf, &link_ops, m, &m->link, err)) < 0)
-        free(m);
-    else
-        *ret = m;
-    return r;
 }
 
-void manager_free(struct manager *m)
+void manager_done(struct manager *m)
 {
-    if (!m)
-        return;
     while (!list_is_empty(&m->asks))
         manager_cancel(LIST_ENTRY(m->asks.next, struct manager_ask, link));
-    link_client_free(m->link);
-    free(m);
 }
 
 bool manager_is_connected(const struct manager *m)
 {
-    return m && m->link && link_client_is_connected(m->link);
+    return front_is_connected(m->front);
 }

@@ -8,27 +8,25 @@
 
 #include <jansson.h>
 
+#include "base/list.h"
 #include "front/program.h"
-#include "link/link.h"
-#include "web/settings.h"
 
-struct manager;
 struct manager_ask;
 
-struct manager_ops {
-    void (*on_connected)(void *data);
-    void (*on_disconnected)(void *data); /* after all asks have failed; also after a failed try */
-    void (*on_ended)(void *data, const struct msg_web_ended *ended);
+struct manager {
+    struct front *front;
+    struct list asks; /* struct manager_ask */
+    size_t ask_count;
 };
 
-/* 'front' is told how it stands. */
-int manager_new(uv_loop_t *loop, const struct settings *settings,
-                const struct link_identity *identity, struct front *front,
-                const struct manager_ops *ops, void *data, struct manager **ret,
-                struct aq_error *err);
-/* No callbacks follow. NULL is fine. */
-void manager_free(struct manager *manager);
+void manager_init(struct manager *manager, struct front *front);
+/* No callbacks follow. */
+void manager_done(struct manager *manager);
 bool manager_is_connected(const struct manager *manager);
+
+/* What front_type.on_message() and front_type.on_disconnected() bring. */
+void manager_take_answer(struct manager *manager, const struct msg_web_answer *answer);
+void manager_on_disconnected(struct manager *manager);
 
 /* 'result', or NULL and 'err'; borrowed for the call; the ask is gone then. 'retry_sec': when to
  * try again, 0 = it says nothing. -ENOTCONN = the manager is away.

@@ -22,7 +22,7 @@ void page_write_endpoint(const struct web *web, const struct request *req, char 
     if (s->has_public_url || !host || !*host || strpbrk(host, "\"\\<>'`&"))
         (void)snprintf(ret, WEB_URL_MAX, "%s", s->public_url);
     else
-        (void)snprintf(ret, WEB_URL_MAX, "%s://%.255s", web->tls ? "https" : "http", host);
+        (void)snprintf(ret, WEB_URL_MAX, "%s://%.255s", web->front->tls ? "https" : "http", host);
 }
 
 /* ---- who may ask ---- */

@@ -8,27 +8,16 @@
 
 #include "base/clock.h"
 #include "http/client_address.h"
-#include "http/url.h"
 
 #define AT(member) offsetof(struct settings, member)
-#define COMMON(member) AT(common.member)
 
 const struct conf_item settings_items[] = {
-    { "web", "listen", CONF_LISTEN, COMMON(listen), "127.0.0.1:8090", 0, 0, 0,
+    { "web", "listen", CONF_LISTEN, FRONT_AT(listen), "127.0.0.1:8090", 0, 0, 0,
       "Address at which browsers, or a front end, reach the web server." },
-    { "web", "public-url", CONF_STR, COMMON(public_url), NULL, 0, 0, 0,
+    { "web", "public-url", CONF_STR, FRONT_AT(public_url), NULL, 0, 0, 0,
       "URL of the web server as browsers know it, https://gpu.example.org; none: what they ask for." },
-    { "web", "tls-cert", CONF_PATH, COMMON(tls_cert), NULL, 0, 0, 0,
-      "Certificate chain (PEM), read again on SIGHUP; without one it speaks plain HTTP." },
-    { "web", "tls-key", CONF_PATH, COMMON(tls_key), NULL, 0, 0, 0, "Its private key (PEM)." },
-    { "web", "insecure", CONF_BOOL, COMMON(insecure), NULL, 0, 0, 0,
-      "Allow plain HTTP on an address that others can reach." },
-    { "web", "name", CONF_STR, COMMON(name), "main", 0, 0, 0,
-      "Name of this web server in its cluster; a token to join is made for it." },
-    { "web", "state", CONF_PATH, COMMON(state), NULL, 0, 0, 0,
-      "Folder of its certificate and keys." },
-    { "web", "manager", CONF_LISTEN, COMMON(manager), NULL, 0, 0, 0,
-      "The manager's link, HOST:8082; none: the one that was joined." },
+    FRONT_CERTIFICATE_ITEMS("web"),
+    FRONT_MEMBERSHIP_ITEMS("web", "web server", "main", "its certificate and keys"),
     { "web", "api", CONF_LIST, AT(api), "http://127.0.0.1:8081", 0, 0, 0,
       "URLs of the API, a manager each: the first that answers is asked." },
     { "web", "static", CONF_PATH, AT(folder), NULL, 0, 0, 0,
@@ -44,41 +33,17 @@ const struct conf_item settings_items[] = {
       "serving,service,deployments,model-store,chat,pipeline,import,my-environment,reservoir,"
       "scheduler,diagnostics,branding,rbac,ai-agent,admin-deployments,admin-serving",
       0, 0, 0, "Pages of Backend.AI's WebUI that its menu does not show." },
-    { "web", "max-connections", CONF_INT, AT(connections_max), "10000", 1, 1000000, 0,
-      "Connections of browsers at one time; further ones are closed." },
-    { "web", "log-level", CONF_STR, COMMON(log_level), "info", 0, 0, 0,
-      "error, warning, info or debug." },
-    { "metrics", "listen", CONF_STR, COMMON(metrics_listen), "127.0.0.1:8093", 0, 0, 0,
-      "Address of /metrics; off: none." },
-    { "metrics", "tls-cert", CONF_PATH, COMMON(metrics_tls_cert), NULL, 0, 0, 0,
-      "Certificate chain of /metrics (PEM)." },
-    { "metrics", "tls-key", CONF_PATH, COMMON(metrics_tls_key), NULL, 0, 0, 0,
-      "Its private key (PEM)." },
-    { "metrics", "insecure", CONF_BOOL, COMMON(metrics_insecure), NULL, 0, 0, 0,
-      "Allow plain HTTP where others can reach it." },
+    FRONT_RUNNING_ITEMS("web", "browsers", "127.0.0.1:8093"),
     CONF_TABLE_END,
 };
 
-/* An URL without a path. */
-static int settings_check_url(const char *field, char *text, struct aq_error *err)
-{
-    size_t len = strlen(text);
-    struct url url;
-
-    if (len && text[len - 1] == '/')
-        text[len - 1] = '\0';
-    if (url_parse(text, &url, err) < 0 || strcmp(url.target, "/") != 0)
-        return aq_fail_field(err, EINVAL, field, "'%.100s' is no URL without a path", text);
-    return 0;
-}
-
 static int settings_check_urls(const char *field, struct conf_list *list, struct aq_error *err)
 {
-    int r = 0;
-
-    for (size_t i = 0; r == 0 && i < list->count; i++)
-        r = settings_check_url(field, list->items[i], err);
-    return r;
+    for (size_t i = 0; i < list->count; i++)
+        if (!front_settings_check_url(list->items[i]))
+            return aq_fail_field(err, EINVAL, field, "'%.100s' is no URL without a path",
+                                 list->items[i]);
+    return 0;
 }
 
 static int settings_read_proxies(struct conf_list *list, struct aq_error *err)

@@ -13,7 +13,7 @@ struct settings {
     struct conf_list allowed_origins; /* whose pages may use it, beside its own */
     struct conf_list trusted_proxies; /* as address_normalize() writes them */
     struct conf_list hidden_pages;    /* of the WebUI */
-    int64_t login_usec, connections_max;
+    int64_t login_usec;
 };
 
 extern const struct conf_item settings_items[];

@@ -4,39 +4,25 @@
 #include "http/version.h"
 #include "web/web.h"
 
-static void state_reply(struct request *req, bool is_good, const char *state)
+static void state_reply(const struct web *web, struct request *req, bool is_good, const char *state)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    struct jsonw w = jsonw_make(&out);
 
-    jsonw_object_begin(&w);
-    jsonw_member_str(&w, "status", state);
-    jsonw_member_str(&w, "version", ALIQUOT_VERSION);
-    jsonw_member_str(&w, "component", "web");
-    jsonw_object_end(&w);
+    front_write_state(web->front, state, &out);
     request_reply_json(req, is_good ? 200 : 503, &out);
-}
-
-static void state_on_health(struct request *req, void *data)
-{
-    const struct web *web = data;
-    bool is_connected = manager_is_connected(web->manager);
-
-    state_reply(req, is_connected, is_connected ? "healthy" : "no manager");
 }
 
 static void state_on_live(struct request *req, void *data)
 {
-    (void)data;
-    state_reply(req, true, "alive");
+    state_reply(data, req, true, "alive");
 }
 
 static void state_on_ready(struct request *req, void *data)
 {
     const struct web *web = data;
-    bool is_ready = manager_is_connected(web->manager) && !web->is_draining;
+    bool is_ready = manager_is_connected(&web->manager) && !web->http.is_draining;
 
-    state_reply(req, is_ready, is_ready ? "ready" : "not ready");
+    state_reply(web, req, is_ready, is_ready ? "ready" : "not ready");
 }
 
 static void state_on_ping(struct request *req, void *data)
@@ -60,7 +46,6 @@ static void state_on_config(struct request *req, void *data)
 const struct route state_routes[] = {
     { METHOD_GET, "/func/ping", 0, state_on_ping, .doc = "Is it there?" },
     { METHOD_GET, "/config.toml", 0, state_on_config, .doc = "Settings of the WebUI" },
-    { METHOD_GET, "/health", 0, state_on_health, .doc = "Is it connected to its manager?" },
     { METHOD_GET, "/livez", 0, state_on_live, .doc = "Does it run?" },
     { METHOD_GET, "/readyz", 0, state_on_ready, .doc = "Does it take requests?" },
 };

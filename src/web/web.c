@@ -6,14 +6,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/host_port.h"
 #include "base/log.h"
 #include "http/exposition.h"
 #include "http/problem.h"
 #include "web/check.h"
 
 #define ORIGINS_MSEC 15000 /* between questions where pages may connect */
-#define GRACE_MSEC 8000    /* for requests under way at the end */
 #define CONNECT_MSEC 5000  /* to a manager */
 
 /* ---- what no route has ---- */
@@ -98,46 +96,50 @@ static void web_ask_origins(struct web *web)
 {
     struct aq_error err = { 0 };
 
-    if (manager_is_connected(web->manager) && !web->origins_ask)
-        (void)manager_ask(web->manager, "origins", json_object(), web_on_origins, web,
+    if (manager_is_connected(&web->manager) && !web->origins_ask)
+        (void)manager_ask(&web->manager, "origins", json_object(), web_on_origins, web,
                           &web->origins_ask, &err);
 }
 
-static void web_on_connected(void *data)
+static void web_on_connected(void *self)
 {
-    struct web *web = data;
+    struct web *web = self;
 
     logins_on_connected(&web->logins);
     if (!web->origins.len) /* else a manager that has just begun may not know all of them again */
         web_ask_origins(web);
 }
 
-static void web_on_disconnected(void *data)
+static void web_on_message(void *self, const struct message *msg)
 {
-    struct web *web = data;
+    struct web *web = self;
 
-    logins_on_disconnected(&web->logins);
+    if (msg->type == MSG_WEB_ANSWER)
+        manager_take_answer(&web->manager, &msg->web_answer);
+    else if (msg->type == MSG_WEB_ENDED)
+        logins_on_ended(&web->logins, &msg->web_ended);
 }
 
-static void web_on_ended(void *data, const struct msg_web_ended *ended)
+static void web_on_disconnected(void *self)
 {
-    struct web *web = data;
+    struct web *web = self;
 
-    logins_on_ended(&web->logins, ended);
+    manager_on_disconnected(&web->manager);
+    logins_on_disconnected(&web->logins);
 }
 
 /* ---- life ---- */
 
 static int web_add_routes(struct web *web, struct aq_error *err)
 {
-    int r = router_new(&web->router, err);
+    int r = front_server_init(&web->http, web->front, err);
 
     if (r == 0)
-        r = router_add(web->router, entry_routes, entry_route_count, web, err);
+        r = router_add(web->http.router, entry_routes, entry_route_count, web, err);
     if (r == 0)
-        r = router_add(web->router, state_routes, state_route_count, web, err);
+        r = router_add(web->http.router, state_routes, state_route_count, web, err);
     if (r == 0)
-        router_set_fallback(web->router, &web_other, web);
+        router_set_fallback(web->http.router, &web_other, web);
     return r;
 }
 
@@ -154,51 +156,44 @@ static bool web_name_peer(const char *address, char ret[SERVER_PEER_MAX], void *
     return true;
 }
 
-static int web_listen(struct web *web, struct aq_error *err)
-{
-    const struct front_settings *s = &web->settings->common;
-    const struct tls_options tls = { .is_server = true,
-                                     .cert_file = s->tls_cert,
-                                     .key_file = s->tls_key };
-    char address[HOST_PORT_MAX];
-    struct listener_options listener = {
-        .address = host_port_write(s->listen.host, s->listen.port, address), .insecure = s->insecure
-    };
-    const struct server_options options = {
-        .router = web->router,
-        .guard = page_guard,
-        .guard_data = web,
-        .name_peer = web_name_peer,
-        .limits = { .connections_max = (unsigned)web->settings->connections_max },
-    };
-    int r = s->tls_cert ? tls_context_new(&tls, &web->tls, err) : 0;
-
-    listener.tls = web->tls;
-    if (r == 0)
-        r = server_new(web->loop, &options, &web->server, err);
-    return r < 0 ? r : server_listen(web->server, &listener, NULL, err);
-}
-
 static int web_open_client(struct web *web, struct aq_error *err)
 {
     const struct client_options options = {
         .connect_msec = CONNECT_MSEC,
-        .connections_max = (unsigned)web->settings->connections_max,
+        .connections_max = (unsigned)web->settings->common.connections_max,
     };
 
     return client_new(web->loop, &options, &web->client, err);
 }
 
-static int web_open(void *self, struct front *front, uv_loop_t *loop, const void *settings,
+static void web_free(struct web *web)
+{
+    front_server_done(&web->http);
+    aq_closep(&web->folder);
+    web->folder = -1;
+    strbuf_done(&web->origins);
+    strbuf_done(&web->proxy_url);
+    explicit_bzero(web->secret, sizeof(web->secret));
+}
+
+static void web_settle(void *self)
+{
+    struct web *web = self;
+
+    if (front_server_has_ended(&web->http))
+        web_free(web);
+}
+
+static int web_open(void *self, struct front *front, const void *settings,
                     const struct link_identity *identity, struct aq_error *err)
 {
-    static const struct manager_ops ops = { .on_connected = web_on_connected,
-                                            .on_disconnected = web_on_disconnected,
-                                            .on_ended = web_on_ended };
     struct web *web = self;
+    struct server_options options = { .guard = page_guard,
+                                      .guard_data = web,
+                                      .name_peer = web_name_peer };
     int r;
 
-    web->loop = loop;
+    web->loop = &front->loop;
     web->front = front;
     web->settings = settings;
     web->folder = -1;
@@ -207,85 +202,36 @@ static int web_open(void *self, struct front *front, uv_loop_t *loop, const void
     list_init(&web->relays);
     strbuf_init(&web->origins);
     strbuf_init(&web->proxy_url);
-    if ((r = cookie_init(err)) < 0)
-        return r;
-    cookie_derive(identity->key, web->secret);
+    manager_init(&web->manager, front);
+    front_derive_secret(identity, "aliquot-web browser 1", web->secret);
     if ((r = files_open(web, err)) < 0 || (r = web_add_routes(web, err)) < 0
         || (r = web_open_client(web, err)) < 0
-        || (r = manager_new(loop, web->settings, identity, front, &ops, web, &web->manager, err))
-               < 0
-        || (r = logins_open(&web->logins, loop, web->manager, err)) < 0
-        || (r = web_listen(web, err)) < 0)
+        || (r = logins_open(&web->logins, web->loop, &web->manager, err)) < 0
+        || (r = front_server_open(&web->http, &options, web_settle, err)) < 0)
         return r;
-    web->timer = defer_call(loop, ORIGINS_MSEC, web_on_time, web);
+    web->timer = defer_call(web->loop, ORIGINS_MSEC, web_on_time, web);
     log_info("serving %s", web->settings->common.public_url);
     return 0;
-}
-
-static void web_free(struct web *web)
-{
-    server_free(AQ_TAKE(web->server));
-    router_free(AQ_TAKE(web->router));
-    tls_context_free(AQ_TAKE(web->tls));
-    aq_closep(&web->folder);
-    web->folder = -1;
-    strbuf_done(&web->origins);
-    strbuf_done(&web->proxy_url);
-    explicit_bzero(web->secret, sizeof(web->secret));
-}
-
-static void web_settle(struct web *web)
-{
-    if (web->is_closing && web->has_stopped)
-        web_free(web);
-}
-
-static void web_on_stopped(void *data)
-{
-    struct web *web = data;
-
-    web->has_stopped = true;
-    if (!web->is_closing)
-        front_drained(web->front);
-    web_settle(web);
 }
 
 static void web_drain(void *self)
 {
     struct web *web = self;
 
-    web->is_draining = true;
-    server_stop(web->server, GRACE_MSEC, web_on_stopped, web);
+    front_server_drain(&web->http);
 }
 
 static void web_close(void *self)
 {
     struct web *web = self;
 
-    web->is_closing = true;
     defer_cancel(AQ_TAKE(web->timer));
-    if (web->loop)
-        relays_cut(web);
-    if (web->server && !web->is_draining)
-        server_stop(web->server, 0, web_on_stopped, web);
-    web->has_stopped = web->has_stopped || !web->server;
+    relays_cut(web);
+    front_server_close(&web->http);
     logins_close(&web->logins);
-    manager_free(AQ_TAKE(web->manager));
+    manager_done(&web->manager);
     client_free(AQ_TAKE(web->client));
     web_settle(web);
-}
-
-static void web_reload(void *self)
-{
-    struct web *web = self;
-    struct aq_error err = { 0 };
-
-    if (!web->tls)
-        return;
-    if (tls_context_reload(web->tls, &err) < 0)
-        log_error("the certificate stays as it was: %s", err.text);
-    else
-        log_info("the certificate was read again");
 }
 
 static bool web_write_metrics(void *self, struct strbuf *out)
@@ -294,7 +240,7 @@ static bool web_write_metrics(void *self, struct strbuf *out)
 
     exposition_single(out, "aliquot_web_manager_connected", "gauge",
                       "Whether the web server is connected to its manager.",
-                      manager_is_connected(w->manager));
+                      manager_is_connected(&w->manager));
     exposition_single(out, "aliquot_web_known_logins", "gauge",
                       "Logins that were used in the last minute.", (double)w->logins.by_hash.count);
     exposition_single(out, "aliquot_web_logins_total", "counter", "Logins since the start.",
@@ -325,10 +271,12 @@ const struct front_type web_type = {
     .option = "static",
     .settings_size = sizeof(struct settings),
     .finish = settings_finish,
-    .check = web_check,
+    .checks = web_checks,
     .open = web_open,
+    .on_connected = web_on_connected,
+    .on_message = web_on_message,
+    .on_disconnected = web_on_disconnected,
     .drain = web_drain,
     .close = web_close,
-    .reload = web_reload,
     .write_metrics = web_write_metrics,
 };

@@ -8,10 +8,9 @@
 #ifndef AQ_WEB_WEB_H
 #define AQ_WEB_WEB_H
 
-#include "front/program.h"
+#include "front/server.h"
 #include "http/client.h"
 #include "http/client_address.h"
-#include "http/server.h"
 #include "web/login.h"
 #include "web/settings.h"
 
@@ -21,14 +20,12 @@ struct web {
     uv_loop_t *loop;
     struct front *front;
     const struct settings *settings;
-    struct tls_context *tls;
-    struct router *router;
-    struct server *server; /* NULL once it has stopped */
+    struct front_server http;
     struct client *client; /* of managers */
-    struct manager *manager;
+    struct manager manager;
     struct logins logins;
-    int folder;                               /* settings.folder; -1 = none */
-    unsigned char secret[COOKIE_SECRET_SIZE]; /* of browsers in which somebody has logged in */
+    int folder;                              /* settings.folder; -1 = none */
+    unsigned char secret[FRONT_SECRET_SIZE]; /* of browsers in which somebody has logged in */
     struct address_list proxies;
     size_t api;                      /* of settings.api: the manager that is asked */
     int64_t signed_usec;             /* the date of the last signature */
@@ -37,7 +34,6 @@ struct web {
     struct manager_ask *origins_ask; /* for both, under way */
     struct defer *timer;             /* asks again */
     struct list relays;              /* requests that are passed on */
-    bool is_draining, is_closing, has_stopped;
     struct {
         uint64_t logins, failed_logins, refused, passed, upgrades; /* since the start */
         uint64_t bytes_in, bytes_out;

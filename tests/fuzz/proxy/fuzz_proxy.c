@@ -2,6 +2,7 @@
 /* What a browser sends: a target and a host, and a Cookie header, by lines; and all of it as the
  * requests of a connection, and as the answers of an app.
  */
+#include <sodium.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,7 @@ static const struct message_limits limits = {
 static const struct message_limits passed_limits = {
     .line_max = 8192, .head_max = 1 << 16, .headers_max = 200, .body_max = INT64_MAX
 };
-static const unsigned char secret[COOKIE_SECRET_SIZE] = "a key that everybody may know";
+static const unsigned char secret[FRONT_SECRET_SIZE] = "a key that everybody may know";
 
 /* A place that was found is found by what is written of it. */
 static void fuzz_place(const char *target, const char *host)
@@ -159,7 +160,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     fuzz_messages(true, (const char *)data, size);
     fuzz_messages(false, (const char *)data, size);
-    if (!header || cookie_init(NULL) < 0)
+    if (!header || sodium_init() < 0)
         return 0;
     *host++ = *header++ = '\0';
     fuzz_place(text, host);

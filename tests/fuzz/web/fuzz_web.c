@@ -16,7 +16,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const unsigned char secret[COOKIE_SECRET_SIZE] = "a key that everybody may know";
+static const unsigned char secret[FRONT_SECRET_SIZE] = "a key that everybody may know";
 
 /* What is found is within the header, and what was written is found, unless another is there. */
 static void fuzz_cookies(const char *header)

@@ -51,7 +51,7 @@ static int setup(void **state)
     p->settings.token_usec = 3600 * USEC_PER_SEC;
     p->storage.settings = &p->settings;
     p->storage.usage = usage_table_new();
-    p->storage.is_closing = true; /* no manager is told */
+    p->storage.http.is_closing = true; /* no manager is told */
     p->volume = (struct volume){ .storage = &p->storage,
                                  .name = "volume1",
                                  .dir = { .name = "v", .path = p->path, .seen = p->seen } };

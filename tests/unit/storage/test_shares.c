@@ -162,7 +162,7 @@ static struct place *place_new(void)
     assert_int_equal(uuid_parse(ID, &p->folder), 0);
     assert_int_equal(uv_loop_init(&p->loop), 0);
     p->storage.usage = usage_table_new();
-    p->storage.is_closing = true; /* no manager is told */
+    p->storage.http.is_closing = true; /* no manager is told */
     p->volume = (struct volume){ .storage = &p->storage,
                                  .name = "volume1",
                                  .dir = { .name = "v", .path = p->path, .seen = p->seen } };

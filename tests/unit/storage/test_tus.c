@@ -4,6 +4,7 @@
  */
 #include "testing.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 
@@ -130,6 +131,18 @@ struct volume *storage_find_volume(const struct storage *self, const char *name)
 void storage_settle(struct storage *self)
 {
     (void)self;
+}
+
+bool front_is_connected(const struct front *front)
+{
+    (void)front;
+    return false;
+}
+
+int front_send(const struct front *front, const struct message *msg, struct aq_error *err)
+{
+    (void)front, (void)msg;
+    return aq_fail(err, ENOTCONN, "there is no manager");
 }
 
 void storage_touch(struct volume *self, const struct uuid *folder, const struct uuid *user)

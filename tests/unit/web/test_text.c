@@ -3,11 +3,12 @@
 #include "testing.h"
 
 #include <errno.h>
+#include <sodium.h>
 
 #include "web/cookie.h"
 #include "web/payload.h"
 
-static const unsigned char secret[COOKIE_SECRET_SIZE] = "one", other[COOKIE_SECRET_SIZE] = "other";
+static const unsigned char secret[FRONT_SECRET_SIZE] = "one", other[FRONT_SECRET_SIZE] = "other";
 
 static void test_found_in_a_header(void **state)
 {
@@ -51,7 +52,7 @@ static void test_cookies(void **state)
     char cookie[COOKIE_TEXT_MAX], hash[COOKIE_HASH_MAX], device[COOKIE_DEVICE_MAX];
 
     (void)state;
-    assert_int_equal(cookie_init(NULL), 0);
+    assert_true(sodium_init() >= 0);
     cookie_make(cookie);
     assert_int_equal(strlen(cookie), 43);
     assert_true(cookie_hash(cookie, 43, hash));
