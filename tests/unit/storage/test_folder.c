@@ -21,6 +21,7 @@
 #include "storage/tree.h"
 #include "storage/upload.h"
 #include "storage/volume.h"
+#include "transfer/beneath.h"
 #include "transfer/volume_layout.h"
 
 #define ID "8f14e45f-ceea-4671-a3b2-0123456789ab"
@@ -572,6 +573,37 @@ static void test_a_touched_folder_is_counted(void **state)
     assert_int_equal(uv_loop_close(&loop), 0);
 }
 
+/* /dev/full has no room; a descriptor for reading stands for any other failure. */
+static void test_failed_writes_are_told_apart(void **state)
+{
+    static const struct {
+        int code, reported;
+        const char *kind, *text;
+    } cases[] = {
+        { ENOSPC, ENOSPC, "disk-full", "is full" },
+        { EDQUOT, ENOSPC, "disk-full", "quota" },
+        { EROFS, EROFS, "file-failed", "read-only" },
+        { EIO, EIO, "file-failed", "Input/output" },
+    };
+    const struct token token = { .path = "file" };
+    struct upload upload = { .fd = open("/dev/full", O_RDWR | O_CLOEXEC), .size = 4 };
+    struct aq_error err = { 0 };
+
+    (void)state;
+    assert_int_equal(upload_write(&upload, &token, "abcd", 4, &err), -ENOSPC);
+    assert_string_equal(err.kind, "disk-full");
+    aq_closep(&upload.fd);
+    upload.fd = open("/dev/full", O_RDONLY | O_CLOEXEC);
+    assert_int_equal(upload_write(&upload, &token, "abcd", 4, &err), -EBADF);
+    assert_string_equal(err.kind, "file-failed");
+    aq_closep(&upload.fd);
+    for (size_t i = 0; i < AQ_COUNT(cases); i++) {
+        assert_int_equal(beneath_fail(&err, cases[i].code, "file"), -cases[i].reported);
+        assert_string_equal(err.kind, cases[i].kind);
+        assert_non_null(strstr(err.text, cases[i].text));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -588,6 +620,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_race_of_renames_leads_nowhere, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_wide_folder_is_listed_in_pages, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_deep_tree_is_removed, setup, teardown),
+        cmocka_unit_test(test_failed_writes_are_told_apart),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
