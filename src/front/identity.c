@@ -10,7 +10,7 @@ int front_identity_join(const struct front_settings *settings, const char *addre
     AQ_CLEANUP(aq_freep) char *id = aq_format("%s:%s", settings->program, settings->name);
     const struct link_identity_place place = { settings->state, settings->program, id };
 
-    return id ? link_identity_join(&place, address, token, false, err) : aq_fail_oom(err);
+    return link_identity_join(&place, address, token, false, err);
 }
 
 int front_identity_load(const struct front_settings *settings, struct link_identity *ret,
@@ -18,7 +18,7 @@ int front_identity_load(const struct front_settings *settings, struct link_ident
 {
     AQ_CLEANUP(aq_freep) char *id = aq_format("%s:%s", settings->program, settings->name);
     const struct link_identity_place place = { settings->state, settings->program, id };
-    int r = id ? link_identity_load(&place, &settings->manager, ret, err) : aq_fail_oom(err);
+    int r = link_identity_load(&place, &settings->manager, ret, err);
 
     if (r != -ENOENT)
         return r;

@@ -195,6 +195,14 @@ static int front_connect(struct front *front, const struct link_identity *identi
 
 /* ---- running ---- */
 
+static bool front_write_metrics(void *data, struct strbuf *out)
+{
+    const struct front *front = data;
+
+    front->type->write_metrics(front->self, out);
+    return true;
+}
+
 static int front_serve_metrics(struct front *front, struct aq_error *err)
 {
     const struct front_settings *s = front->settings;
@@ -202,8 +210,8 @@ static int front_serve_metrics(struct front *front, struct aq_error *err)
                                        .tls_cert = s->metrics_tls_cert,
                                        .tls_key = s->metrics_tls_key,
                                        .insecure = s->metrics_insecure,
-                                       .write = front->type->write_metrics,
-                                       .data = front->self };
+                                       .write = front_write_metrics,
+                                       .data = front };
     int r = metrics_listen(&front->loop, &conf, &front->metrics, err);
 
     if (r == -EADDRINUSE)
@@ -229,8 +237,11 @@ static int front_prepare(struct front *front, struct aq_error *err)
 
     if (r == 0 && s->tls_cert)
         r = tls_context_new(&tls, &front->tls, err);
-    if (r == 0 && uv_loop_init(&front->loop) < 0)
-        r = aq_fail_oom(err);
+    if (r == 0) {
+        r = uv_loop_init(&front->loop);
+        if (r < 0)
+            r = aq_fail(err, -r, "cannot make an event loop: %s", uv_strerror(r));
+    }
     if (r < 0)
         tls_context_free(front->tls);
     return r;

@@ -56,7 +56,7 @@ struct front_type {
     void (*drain)(void *self);
     /* Clients that are left are cut. The loop runs until its handles are gone. */
     void (*close)(void *self);
-    bool (*write_metrics)(void *self, struct strbuf *out);
+    void (*write_metrics)(void *self, struct strbuf *out);
 };
 
 /* The status to exit with. 'self' is zeroed, 'settings' of type->settings_size bytes. */

@@ -20,7 +20,7 @@ struct front_server {
     bool has_stopped; /* no connection is left */
 };
 
-/* Make the router, whose first route is GET /health. -ENOMEM. */
+/* Make the router, whose first route is GET /health. */
 int front_server_init(struct front_server *server, struct front *front, struct aq_error *err);
 
 /* Listen at the address of the settings; 'options' needs neither router nor the number of

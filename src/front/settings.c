@@ -22,15 +22,6 @@ static char *front_default_state(const char *program)
     return aq_format("%s/.local/state/aliquot/%s", home ? home : "", program);
 }
 
-static int front_set(char **place, const char *value, struct aq_error *err)
-{
-    if (!value)
-        return 0;
-    free(*place);
-    *place = strdup(value);
-    return *place ? 0 : aq_fail_oom(err);
-}
-
 void front_settings_drop_empty(char **place)
 {
     if (*place && !**place) {
@@ -57,7 +48,7 @@ static int front_check_public_url(struct front_settings *s, struct aq_error *err
     if (!s->public_url) {
         s->public_url = aq_format("%s://%s", s->tls_cert ? "https" : "http",
                                   host_port_write(s->listen.host, s->listen.port, address));
-        return s->public_url ? 0 : aq_fail_oom(err);
+        return 0;
     }
     (void)snprintf(field, sizeof(field), "%s.public-url", s->program);
     if (!front_settings_check_url(s->public_url))
@@ -70,17 +61,20 @@ static int front_check_public_url(struct front_settings *s, struct aq_error *err
 static int front_finish(const struct conf_item *items, const char *state, const char *listen,
                         struct front_settings *s, struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) char *absolute = state ? conf_absolute_path(state) : NULL;
     char field[40];
-    int r = state && !absolute ? aq_fail_errno(err, "find the folder '%s'", state)
-                               : front_set(&s->state, absolute, err);
+    int r = 0;
 
-    (void)snprintf(field, sizeof(field), "%s.tls-cert", s->program);
+    if (state) {
+        free(s->state);
+        if (!(s->state = conf_absolute_path(state)))
+            return aq_fail_errno(err, "find the folder '%s'", state);
+    }
     front_settings_drop_empty(&s->public_url);
-    if (r == 0 && !s->state && !(s->state = front_default_state(s->program)))
-        r = aq_fail_oom(err);
-    if (r == 0 && listen)
+    if (!s->state)
+        s->state = front_default_state(s->program);
+    if (listen)
         r = conf_set(&items[0], listen, s, err);
+    (void)snprintf(field, sizeof(field), "%s.tls-cert", s->program);
     if (r == 0 && !s->tls_cert != !s->tls_key)
         r = aq_fail_field(err, EINVAL, field,
                           "tls-cert and tls-key belong together: set both or neither");
@@ -97,8 +91,6 @@ int front_settings_load(const char *program, const struct conf_item *items, cons
 
     memset(ret, 0, size);
     s->program = program;
-    if (!file && !usual)
-        return aq_fail_oom(err);
     r = conf_load(items, file ? file : usual, !file, ret, err);
     if (r == 0 && (r = front_finish(items, state, listen, s, err)) < 0)
         conf_done(items, ret);

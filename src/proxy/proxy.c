@@ -80,7 +80,7 @@ static void proxy_close(void *self)
     explicit_bzero(p->secret, sizeof(p->secret));
 }
 
-static bool proxy_write_metrics(void *data, struct strbuf *out)
+static void proxy_write_metrics(void *data, struct strbuf *out)
 {
     const struct proxy *p = data;
 
@@ -102,7 +102,6 @@ static bool proxy_write_metrics(void *data, struct strbuf *out)
                       (double)p->counts.bytes_in);
     exposition_single(out, "aliquot_proxy_bytes_out_total", "counter", "Bytes that apps sent.",
                       (double)p->counts.bytes_out);
-    return strbuf_ok(out);
 }
 
 const struct front_type proxy_type = {

@@ -233,7 +233,7 @@ static void storage_close(void *self)
     storage_settle(storage);
 }
 
-static bool storage_write_metrics(void *self, struct strbuf *out)
+static void storage_write_metrics(void *self, struct strbuf *out)
 {
     const struct storage *s = self;
 
@@ -261,7 +261,6 @@ static bool storage_write_metrics(void *self, struct strbuf *out)
                       (double)s->counts.bytes_in);
     exposition_single(out, "aliquot_storage_bytes_out_total", "counter", "Bytes of downloads.",
                       (double)s->counts.bytes_out);
-    return strbuf_ok(out);
 }
 
 const struct front_type storage_type = {

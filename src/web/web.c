@@ -234,7 +234,7 @@ static void web_close(void *self)
     web_settle(web);
 }
 
-static bool web_write_metrics(void *self, struct strbuf *out)
+static void web_write_metrics(void *self, struct strbuf *out)
 {
     const struct web *w = self;
 
@@ -259,7 +259,6 @@ static bool web_write_metrics(void *self, struct strbuf *out)
                       "Bytes passed on to the manager.", (double)w->counts.bytes_in);
     exposition_single(out, "aliquot_web_bytes_out_total", "counter", "Bytes passed on to browsers.",
                       (double)w->counts.bytes_out);
-    return strbuf_ok(out);
 }
 
 const struct front_type web_type = {
