@@ -61,7 +61,7 @@ static int app_take_head(struct browser *b)
         b->proxy->counts.upgrades++;
     }
     b->turn.is_answered = head->status == 101 || head->status >= 200;
-    return strbuf_ok(&out) ? pump_give(&b->pump, PUMP_KERNEL, out.data, out.len) : -ENOMEM;
+    return pump_give(&b->pump, PUMP_KERNEL, out.data, out.len);
 }
 
 /* How many bytes were used; -errno. *ret_more: feed again, though there be no more bytes. */
@@ -154,8 +154,7 @@ static void app_on_open(void *data, struct link_stream *stream)
     struct browser *b = data;
 
     (void)stream;
-    if (pump_open(&b->pump, PUMP_KERNEL) == -ENOMEM)
-        app_on_broken(b, "the proxy's memory is short");
+    (void)pump_open(&b->pump, PUMP_KERNEL);
 }
 
 static void app_on_drain(void *data, struct link_stream *stream)
@@ -205,7 +204,6 @@ static const struct link_stream_ops app_ops = {
 static void app_on_connected(void *data, struct link_stream *stream, const struct aq_error *err)
 {
     struct browser *b = data;
-    struct aq_error oom;
 
     b->ask = NULL;
     if (err) {
@@ -215,8 +213,8 @@ static void app_on_connected(void *data, struct link_stream *stream, const struc
     b->app = stream;
     pump_join(&b->pump, PUMP_KERNEL, &link_stream_pump, stream);
     defer_cancel(AQ_TAKE(b->timer));
-    if (!b->answer && message_parser_new(false, &browser_limits, &b->answer, &oom) < 0)
-        browser_fail(b, &oom);
+    if (!b->answer)
+        (void)message_parser_new(false, &browser_limits, &b->answer, NULL);
 }
 
 /* The app takes its time: its start goes on. */
@@ -241,16 +239,12 @@ static void app_connect(struct browser *b, const struct strbuf *head)
     app_drop(b);
     b->app_of = b->cookie;
     b->is_app_used = false;
-    if (!strbuf_ok(head) || pump_give(&b->pump, PUMP_CLIENT, head->data, head->len) < 0) {
-        (void)aq_fail_oom(&err);
+    (void)pump_give(&b->pump, PUMP_CLIENT, head->data, head->len); /* it waits in the empty pump */
+    if (manager_connect(&b->proxy->manager, &want, &app_ops, app_on_connected, b, &b->ask, &err)
+        < 0)
         browser_fail(b, &err);
-    } else if (manager_connect(&b->proxy->manager, &want, &app_ops, app_on_connected, b, &b->ask,
-                               &err)
-               < 0) {
-        browser_fail(b, &err);
-    } else {
+    else
         browser_wait(b, (unsigned)(b->proxy->settings->wait_usec / USEC_PER_MSEC), app_on_waited);
-    }
 }
 
 static bool app_is_for(const struct browser *b)
@@ -275,7 +269,7 @@ void app_ask(struct browser *b, const struct message_head *head)
     b->is_app_lasting &= app_is_for(b);
     if (is_again)
         strbuf_add(&b->again, out.data, out.len);
-    if (!b->app || !app_is_for(b) || !(is_again || b->is_app_lasting) || !strbuf_ok(&out)
+    if (!b->app || !app_is_for(b) || !(is_again || b->is_app_lasting)
         || pump_give(&b->pump, PUMP_CLIENT, out.data, out.len) < 0)
         app_connect(b, &out);
     else

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "proxy/connections.h"
 #include "proxy/head.h"
 
@@ -402,18 +403,16 @@ static const struct stream_ops browser_stream_ops = {
 
 void browser_accept(struct proxy *p, struct listener *listener, struct port *port)
 {
-    struct browser *b = calloc(1, sizeof(*b));
+    struct browser *b = aq_alloc(sizeof(*b));
     struct aq_error err = { 0 };
 
-    if (!b || message_parser_new(true, &browser_limits, &b->request, &err) < 0
-        || listener_accept(listener, &browser_stream_ops, b, &b->stream, &err) < 0) {
-        if (b)
-            message_parser_free(b->request);
+    if (listener_accept(listener, &browser_stream_ops, b, &b->stream, &err) < 0) {
         free(b);
         listener_wait(listener);
         return;
     }
     b->proxy = p;
+    (void)message_parser_new(true, &browser_limits, &b->request, NULL);
     pump_init(&b->pump);
     strbuf_init(&b->again);
     app_drop(b);

@@ -127,8 +127,7 @@ int connections_take_user(struct proxy *p, const char *access_key, struct client
                        "now: close pages or programs that use them and try again",
                        share->connections);
     client_share_leave(&p->shares, *user);
-    if (share)
-        share->connections++;
+    share->connections++;
     *user = share;
     if (other)
         browser_free(other);

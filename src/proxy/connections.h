@@ -26,7 +26,7 @@ void connections_init(struct proxy *proxy);
 void connections_done(struct proxy *proxy);
 
 /* Count the connection, whether there is room for it or not. *ret_share is whose it is, NULL if
- * memory is short.
+ * its address is not one of IP.
  */
 bool connections_enter(struct proxy *proxy, struct stream *stream, bool is_tunnel,
                        struct client_share **ret_share);

@@ -14,7 +14,7 @@ struct control_query {
     struct url_query pairs;
 };
 
-/* arena_done(&ret->arena), also after a failure. -EINVAL, -E2BIG, -ENOMEM. */
+/* arena_done(&ret->arena), also after a failure. -EINVAL, -E2BIG. */
 int control_read_query(const char *target, struct control_query *ret, struct aq_error *err);
 /* Its session_id and app. -EINVAL. */
 int control_read_place(const struct control_query *query, struct place *ret, struct aq_error *err);

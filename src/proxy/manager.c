@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "proxy/port.h"
 
 #define REDEEMS_MAX 64 /* tokens that are looked at, which anybody may send */
@@ -140,10 +141,8 @@ static int manager_send(struct manager *m, struct manager_ask *ask, const struct
 
 static struct manager_ask *manager_new_ask(struct manager *m, void *data)
 {
-    struct manager_ask *ask = calloc(1, sizeof(*ask));
+    struct manager_ask *ask = aq_alloc(sizeof(*ask));
 
-    if (!ask)
-        return NULL;
     ask->id = uuid_random();
     ask->data = data;
     list_add(&m->asks, &ask->link);
@@ -158,8 +157,7 @@ int manager_redeem(struct manager *m, const char *token, manager_redeemed_fn *fn
 
     if (m->redeem_count >= REDEEMS_MAX)
         return aq_fail(err, EAGAIN, "too many browsers come at once; try again");
-    if (!(ask = manager_new_ask(m, data)))
-        return aq_fail_oom(err);
+    ask = manager_new_ask(m, data);
     ask->redeemed = fn;
     ask->count = &m->redeem_count;
     m->redeem_count++;
@@ -174,8 +172,6 @@ int manager_connect(struct manager *m, const struct msg_app_connect *want,
     struct manager_ask *ask = manager_new_ask(m, data);
     struct message msg = { .type = MSG_APP_CONNECT, .app_connect = *want };
 
-    if (!ask)
-        return aq_fail_oom(err);
     ask->connected = fn;
     ask->ops = ops;
     msg.app_connect.request_id = ask->id;

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/host_port.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "http/defer.h"
 #include "http/url.h"
 
@@ -143,18 +144,15 @@ static int port_check_user(const struct proxy *p, const struct cookie *of, struc
                    (long long)count, (long long)max);
 }
 
-/* 0; 1 = try another. */
-static int port_add(struct proxy *p, const struct cookie *of, bool is_tcp, uint16_t number,
-                    struct port **ret, struct aq_error *err)
+/* NULL = try another. */
+static struct port *port_add(struct proxy *p, const struct cookie *of, bool is_tcp, uint16_t number)
 {
+    struct aq_error err = { 0 };
     struct port *port;
-    int r;
 
     if (port_find_number(p, number))
-        return 1;
-    port = calloc(1, sizeof(*port));
-    if (!port)
-        return aq_fail_oom(err);
+        return NULL;
+    port = aq_alloc(sizeof(*port));
     port->proxy = p;
     port->number = number;
     port->is_tcp = is_tcp;
@@ -162,13 +160,10 @@ static int port_add(struct proxy *p, const struct cookie *of, bool is_tcp, uint1
     port->check_id = uuid_random();
     list_init(&port->tunnels);
     list_add(&p->ports, &port->link);
-    r = port_listen(port, err);
-    if (r == 0) {
-        *ret = port;
-        return 0;
-    }
+    if (port_listen(port, &err) == 0)
+        return port;
     port_free(port);
-    return r == -ENOMEM ? r : 1;
+    return NULL;
 }
 
 int ports_take(struct proxy *p, const struct cookie *of, bool is_tcp, uint16_t wanted,
@@ -187,13 +182,12 @@ int ports_take(struct proxy *p, const struct cookie *of, bool is_tcp, uint16_t w
     }
     if ((r = port_check_user(p, of, err)) < 0)
         return r;
-    r = 1;
     if (wanted >= s->port_min && wanted <= s->port_max)
-        r = port_add(p, of, is_tcp, wanted, ret, err);
-    for (uint32_t i = 0; r == 1 && i < count; i++)
-        r = port_add(p, of, is_tcp, (uint16_t)(s->port_min + (first + i) % count), ret, err);
-    if (r != 1)
-        return r;
+        *ret = port_add(p, of, is_tcp, wanted);
+    for (uint32_t i = 0; !*ret && i < count; i++)
+        *ret = port_add(p, of, is_tcp, (uint16_t)(s->port_min + (first + i) % count));
+    if (*ret)
+        return 0;
     log_warning("app %s gets no port: all ports are taken, [proxy] ports is %s", of->app, s->ports);
     return aq_fail(err, EAGAIN,
                    "all ports of the proxy are taken: try again later, or ask the administrator "
@@ -260,10 +254,9 @@ void port_write_url(const struct port *port, struct strbuf *out)
 
 /* ---- life ---- */
 
-int ports_open(struct proxy *p, struct aq_error *err)
+void ports_open(struct proxy *p)
 {
     p->port_timer = defer_call(p->loop, CHECK_MSEC, port_on_time, p);
-    return p->port_timer ? 0 : aq_fail_oom(err);
 }
 
 void ports_drain(struct proxy *p)

@@ -43,8 +43,8 @@ struct port {
     size_t address_count;
 };
 
-/* Look after ports from now on. -ENOMEM. */
-int ports_open(struct proxy *proxy, struct aq_error *err);
+/* Look after ports from now on. */
+void ports_open(struct proxy *proxy);
 /* Take no more connections. */
 void ports_drain(struct proxy *proxy);
 /* Connections that are left are cut, and all ports are forgotten. */
@@ -52,7 +52,7 @@ void ports_close(struct proxy *proxy);
 
 /* The port of this user's app, a new one if it has none; 'wanted' if that can be had (0 = any).
  * -ENOENT if the proxy has no ports, -EAGAIN if all are taken, -EDQUOT if the user has as many as
- * one user may have, -ENOMEM.
+ * one user may have.
  */
 int ports_take(struct proxy *proxy, const struct cookie *of, bool is_tcp, uint16_t wanted,
                struct port **ret, struct aq_error *err);

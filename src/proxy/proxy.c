@@ -33,9 +33,10 @@ static int proxy_open(void *self, struct front *front, const void *settings,
     list_init(&p->ports);
     manager_init(&p->manager, front);
     front_derive_secret(identity, "aliquot-proxy cookie 1", p->secret);
-    if ((r = listener_new(p->loop, &options, proxy_on_waiting, p, &p->listener, err)) < 0
-        || (r = ports_open(p, err)) < 0)
+    r = listener_new(p->loop, &options, proxy_on_waiting, p, &p->listener, err);
+    if (r < 0)
         return r;
+    ports_open(p);
     log_info("serving %s on port %u", p->settings->common.public_url,
              (unsigned)listener_get_port(p->listener));
     return 0;

@@ -44,9 +44,8 @@ void browser_reply(struct browser *b, int status, const char *headers, const cha
     b->turn.is_passed = false;
     reply_write(b, status, headers, type, body, &out);
     b->turn.is_answered = b->turn.is_whole = true;
-    if (strbuf_ok(&out))
-        (void)stream_write(b->stream, out.data, out.len);
-    if (b->turn.is_kept && strbuf_ok(&out))
+    (void)stream_write(b->stream, out.data, out.len);
+    if (b->turn.is_kept)
         browser_settle(b);
     else
         browser_end(b);

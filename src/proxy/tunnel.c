@@ -2,6 +2,7 @@
 /* tunnel.c - a connection to a TCP port: bytes both ways */
 #include <stdlib.h>
 
+#include "base/memory.h"
 #include "link/graceful_close.h"
 #include "proxy/connections.h"
 #include "proxy/port.h"
@@ -153,11 +154,11 @@ static bool tunnel_connect(struct tunnel *t)
 
 void tunnel_accept(struct port *port)
 {
-    struct tunnel *t = calloc(1, sizeof(*t));
+    struct tunnel *t = aq_alloc(sizeof(*t));
     struct aq_error err = { 0 };
     bool has_room;
 
-    if (!t || listener_accept(port->listener, &tunnel_stream_ops, t, &t->stream, &err) < 0) {
+    if (listener_accept(port->listener, &tunnel_stream_ops, t, &t->stream, &err) < 0) {
         free(t);
         listener_wait(port->listener);
         return;
