@@ -56,10 +56,6 @@ static struct entry *entry_new(struct web *web, struct request *req)
 {
     struct entry *entry = arena_alloc(request_get_arena(req), sizeof(*entry));
 
-    if (!entry) {
-        request_fail(req, &(struct aq_error){ .code = ENOMEM });
-        return NULL;
-    }
     entry->web = web;
     entry->req = req;
     list_init(&entry->use.link);
@@ -83,8 +79,7 @@ static void entry_set_cookie(struct entry *entry, enum cookie_kind kind, const c
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
 
     cookie_write(kind, page_is_https(entry->web), value, age_sec, &out);
-    if (strbuf_ok(&out))
-        request_add_header(entry->req, "Set-Cookie", out.data);
+    request_add_header(entry->req, "Set-Cookie", out.data);
 }
 
 /* ---- bodies ---- */
@@ -234,8 +229,7 @@ static json_t *entry_make_login(struct entry *entry, const char *password)
                      (json_int_t)(web->settings->login_usec / USEC_PER_SEC));
     if (device && cookie_check_device(web->secret, entry->email, device, len)) {
         (void)snprintf(entry->device, sizeof(entry->device), "%.*s", (int)len, device);
-        if (args)
-            (void)json_object_set_new(args, "device", json_sprintf("browser %.32s", device));
+        (void)json_object_set_new(args, "device", json_sprintf("browser %.32s", device));
     } else {
         cookie_make_device(web->secret, entry->email, entry->device);
     }
@@ -255,7 +249,8 @@ static void entry_on_login_asked(struct request *req, void *data)
         aq_fail_kind(&err, EINVAL, "invalid-api-params", "username and password must be given");
     if (err.code) {
         request_fail(req, &err);
-    } else if ((entry = entry_new(web, req))) {
+    } else {
+        entry = entry_new(web, req);
         (void)snprintf(entry->email, sizeof(entry->email), "%s", email);
         if (manager_ask(&web->manager, "login", entry_make_login(entry, password), entry_on_login,
                         entry, &entry->ask, &err)
@@ -309,8 +304,6 @@ static void entry_on_check(struct request *req, void *data)
     struct web *web = data;
     struct entry *entry = entry_new(web, req);
 
-    if (!entry)
-        return;
     if (!*entry->hash) {
         entry_reply_check(entry, NULL);
         return;
@@ -342,8 +335,6 @@ static void entry_on_logout(struct request *req, void *data)
     struct entry *entry = entry_new(web, req);
     struct aq_error err = { 0 };
 
-    if (!entry)
-        return;
     if (!*entry->hash)
         request_reply_empty(req, 200);
     else if (manager_ask(&web->manager, "end", json_pack("{s:s}", "hash", entry->hash),
@@ -389,8 +380,6 @@ static void entry_on_extend(struct request *req, void *data)
     struct aq_error err = { 0 };
     json_int_t lifetime = web->settings->login_usec / USEC_PER_SEC;
 
-    if (!entry)
-        return;
     if (!*entry->hash)
         aq_fail_kind(&err, EACCES, "auth-failed", "Unauthorized access");
     else
@@ -433,18 +422,14 @@ static void entry_send_change(struct entry *entry, const json_t *json, struct aq
                              json_object_get(json, "username"), "current_password",
                              json_object_get(json, "current_password"), "new_password",
                              json_object_get(json, "new_password"));
-    AQ_CLEANUP(aq_freep) char *body = args ? json_dump_text(args, JSON_COMPACT) : NULL;
+    AQ_CLEANUP(aq_freep) char *body = json_dump_text(args, JSON_COMPACT);
     struct client_request want = { .method = METHOD_POST,
                                    .url = url,
                                    .body = body,
-                                   .body_len = body ? strlen(body) : 0,
+                                   .body_len = strlen(body),
                                    .answer_msec = ANSWER_MSEC };
 
     json_decref(args);
-    if (!url || !body) {
-        (void)aq_fail_oom(err);
-        return;
-    }
     if (relay_write_headers(web, entry->req, METHOD_POST, target, "application/json", NULL,
                             &headers, err)
         < 0)
@@ -459,14 +444,16 @@ static void entry_on_change(struct request *req, void *data)
     struct web *web = data;
     struct aq_error err = { 0 };
     json_t *json = entry_read_json(web, req, &err);
-    struct entry *entry = err.code ? NULL : entry_new(web, req);
 
-    if (err.code)
+    if (err.code) {
         request_fail(req, &err);
-    if (entry)
+    } else {
+        struct entry *entry = entry_new(web, req);
+
         entry_send_change(entry, json, &err);
-    if (entry && err.code)
-        entry_fail(entry, &err, 0);
+        if (err.code)
+            entry_fail(entry, &err, 0);
+    }
     json_decref(json);
 }
 

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "http/problem.h"
 #include "http/range.h"
 #include "transfer/beneath.h"
@@ -239,12 +240,8 @@ static void file_reply_index(struct web *web, struct request *req, const char *t
         text = at + sizeof(mark) - 1;
     }
     strbuf_add(&out, text, (size_t)(end - text));
-    if (strbuf_ok(&hashes))
-        page_add_policy(web, req, nonce, hashes.data);
-    if (strbuf_ok(&out) && strbuf_ok(&hashes))
-        request_reply(req, 200, "text/html; charset=utf-8", out.data, out.len);
-    else
-        request_fail(req, &(struct aq_error){ .code = ENOMEM });
+    page_add_policy(web, req, nonce, hashes.data);
+    request_reply(req, 200, "text/html; charset=utf-8", out.data, out.len);
 }
 
 static void file_serve_index(struct web *web, struct request *req)
@@ -259,8 +256,8 @@ static void file_serve_index(struct web *web, struct request *req)
         request_fail(req, &err);
         return;
     }
-    if (strbuf_reserve(&text, (size_t)st.st_size)
-        && pread(fd, text.data, (size_t)st.st_size, 0) == (ssize_t)st.st_size)
+    (void)strbuf_reserve(&text, (size_t)st.st_size);
+    if (pread(fd, text.data, (size_t)st.st_size, 0) == (ssize_t)st.st_size)
         file_reply_index(web, req, text.data, (size_t)st.st_size);
     else
         request_fail(req, &(struct aq_error){ .code = EIO });
@@ -300,12 +297,8 @@ static int file_open(struct file *file, const char *path)
 
 static void file_serve(struct web *web, struct request *req, const char *path)
 {
-    struct file *file = calloc(1, sizeof(*file));
+    struct file *file = aq_alloc(sizeof(*file));
 
-    if (!file) {
-        request_fail(req, &(struct aq_error){ .code = ENOMEM });
-        return;
-    }
     file->web = web;
     file->req = req;
     file->fd = -1;

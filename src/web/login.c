@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 
 #define FRESH_USEC (60 * USEC_PER_SEC)
 #define TICK_MSEC 10000
@@ -16,18 +17,14 @@ static void login_ask(struct login *login);
 
 static struct login *login_new(struct logins *logins, const char *hash)
 {
-    struct login *login = calloc(1, sizeof(*login));
+    struct login *login = aq_alloc(sizeof(*login));
 
-    if (!login)
-        return NULL;
     login->of = logins;
     (void)snprintf(login->hash, sizeof(login->hash), "%s", hash);
     list_init(&login->holders);
     list_init(&login->seekers);
-    if (map_sets(&logins->by_hash, hash, login) == 0)
-        return login;
-    free(login);
-    return NULL;
+    (void)map_sets(&logins->by_hash, hash, login);
+    return login;
 }
 
 /* It has no uses any more. */
@@ -126,15 +123,10 @@ void login_leave(struct login_use *use)
 void login_seek(struct logins *logins, const char *hash, struct login_use *use)
 {
     struct login *login = map_gets(&logins->by_hash, hash);
-    struct aq_error err = { 0 };
 
     list_init(&use->link);
-    use->login = NULL;
-    if (!login && !(login = login_new(logins, hash))) {
-        (void)aq_fail_oom(&err);
-        use->on_found(use->data, NULL, &err);
-        return;
-    }
+    if (!login)
+        login = login_new(logins, hash);
     use->login = login;
     if (login_is_fresh(login)) {
         list_add(&login->holders, &use->link);
@@ -303,13 +295,11 @@ static void logins_on_time(void *data)
     }
 }
 
-int logins_open(struct logins *logins, uv_loop_t *loop, struct manager *manager,
-                struct aq_error *err)
+void logins_open(struct logins *logins, uv_loop_t *loop, struct manager *manager)
 {
     logins->loop = loop;
     logins->manager = manager;
     logins->timer = defer_call(loop, TICK_MSEC, logins_on_time, logins);
-    return logins->timer ? 0 : aq_fail_oom(err);
 }
 
 void logins_close(struct logins *logins)

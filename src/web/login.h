@@ -54,8 +54,7 @@ struct login_use {
     void *data;
 };
 
-int logins_open(struct logins *logins, uv_loop_t *loop, struct manager *manager,
-                struct aq_error *err);
+void logins_open(struct logins *logins, uv_loop_t *loop, struct manager *manager);
 /* Nobody is told. */
 void logins_close(struct logins *logins);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/json_load.h"
+#include "base/memory.h"
 #include "http/problem.h"
 
 #define ASKS_MAX 512 /* under way: anybody may send cookies */
@@ -85,10 +86,9 @@ static int manager_send(struct manager *m, const struct uuid *id, const char *op
     char *text = json_dump_text(args, JSON_COMPACT);
     struct message msg = { .type = MSG_WEB_ASK,
                            .web_ask = { .request_id = *id, .op = op, .args = text } };
-    int r = text ? front_send(m->front, &msg, err) : aq_fail_oom(err);
+    int r = front_send(m->front, &msg, err);
 
-    if (text)
-        explicit_bzero(text, strlen(text)); /* of a password */
+    explicit_bzero(text, strlen(text)); /* of a password */
     free(text);
     return r;
 }
@@ -103,16 +103,15 @@ int manager_ask(struct manager *m, const char *op, json_t *args, manager_answere
         r = manager_fail_away(err);
     else if (m->ask_count >= ASKS_MAX)
         r = aq_fail_kind(err, EAGAIN, "service-unavailable", "too many log in at once; try again");
-    else if (!args || !(ask = calloc(1, sizeof(*ask))))
-        r = aq_fail_oom(err);
     if (r == 0) {
+        ask = aq_alloc(sizeof(*ask));
         *ask = (struct manager_ask){ .manager = m, .id = uuid_random(), .fn = fn, .data = data };
         list_add(&m->asks, &ask->link);
         m->ask_count++;
         r = manager_send(m, &ask->id, op, args, err);
     }
     json_decref(args);
-    if (ask && r < 0 && r != -ENOMEM && r != -EMSGSIZE)
+    if (ask && r < 0 && r != -EMSGSIZE)
         r = manager_fail_away(err); /* the connection breaks just now */
     if (r < 0)
         manager_cancel(ask);

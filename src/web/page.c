@@ -150,8 +150,7 @@ void page_add_policy(const struct web *web, struct request *req, const char *non
             "'self' data:; connect-src 'self'%s; worker-src 'self' blob:; object-src 'none'",
             nonce, hashes, web->origins.data);
     strbuf_adds(&out, "; base-uri 'self'; form-action 'self'; frame-ancestors 'none'");
-    if (strbuf_ok(&out))
-        request_add_header(req, "Content-Security-Policy", out.data);
+    request_add_header(req, "Content-Security-Policy", out.data);
     request_add_header(req, "Cross-Origin-Opener-Policy", "same-origin-allow-popups");
     request_add_header(req, "Cache-Control", "no-store");
 }

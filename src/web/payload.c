@@ -18,17 +18,16 @@ static int payload_fail(struct aq_error *err)
 }
 
 /* The first 32 characters of base64(endpoint) + IV + IV; 'pad' is what fills up base64: '=', or 'A' in
- * versions before 23.09. -ENOMEM.
+ * versions before 23.09.
  */
-static int payload_make_key(const char *endpoint, const char iv[AES_BLOCK_SIZE], char pad,
-                            unsigned char ret[KEY_SIZE])
+static void payload_make_key(const char *endpoint, const char iv[AES_BLOCK_SIZE], char pad,
+                             unsigned char ret[KEY_SIZE])
 {
     size_t len = strlen(endpoint),
            size = sodium_base64_ENCODED_LEN(len, sodium_base64_VARIANT_ORIGINAL);
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
 
-    if (!strbuf_reserve(&text, size + 2 * AES_BLOCK_SIZE))
-        return -ENOMEM;
+    (void)strbuf_reserve(&text, size + 2 * AES_BLOCK_SIZE);
     (void)sodium_bin2base64(text.data, size, (const unsigned char *)endpoint, len,
                             sodium_base64_VARIANT_ORIGINAL);
     for (char *at = strchr(text.data, '='); at && *at; at++)
@@ -37,7 +36,6 @@ static int payload_make_key(const char *endpoint, const char iv[AES_BLOCK_SIZE],
     strbuf_add(&text, iv, AES_BLOCK_SIZE);
     strbuf_add(&text, iv, AES_BLOCK_SIZE);
     memcpy(ret, text.data, KEY_SIZE);
-    return 0;
 }
 
 /* How long the text is without its padding (PKCS#7); 0 = it has none. */
@@ -79,8 +77,8 @@ int payload_open(const char *endpoint, const char *text, size_t len, struct strb
     strbuf_clear(ret);
     if (len <= AES_BLOCK_SIZE + 1 || len > PAYLOAD_MAX || text[AES_BLOCK_SIZE] != ':')
         return payload_fail(err);
-    if (!strbuf_reserve(&sealed, len) || !strbuf_reserve(ret, len))
-        return aq_fail_oom(err);
+    (void)strbuf_reserve(&sealed, len);
+    (void)strbuf_reserve(ret, len);
     if (sodium_base642bin((unsigned char *)sealed.data, len, text + AES_BLOCK_SIZE + 1,
                           len - AES_BLOCK_SIZE - 1, "\r\n ", &sealed.len, NULL,
                           sodium_base64_VARIANT_ORIGINAL)
@@ -88,8 +86,7 @@ int payload_open(const char *endpoint, const char *text, size_t len, struct strb
         || sealed.len == 0 || sealed.len % AES_BLOCK_SIZE != 0)
         return payload_fail(err);
     for (size_t i = 0; i < AQ_COUNT(pads); i++) {
-        if (payload_make_key(endpoint, text, pads[i], key) < 0)
-            return aq_fail_oom(err);
+        payload_make_key(endpoint, text, pads[i], key);
         if (payload_decrypt(key, text, &sealed, ret))
             return 0;
     }

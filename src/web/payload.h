@@ -13,7 +13,7 @@
 #define PAYLOAD_MAX ((size_t)1 << 20)
 
 /* 'endpoint' is "scheme://host[:port]". -EINVAL says no more than that it cannot be read, whatever
- * is wrong. -ENOMEM.
+ * is wrong.
  */
 int payload_open(const char *endpoint, const char *text, size_t len, struct strbuf *ret,
                  struct aq_error *err) AQ_UNTRUSTED;

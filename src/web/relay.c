@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "http/problem.h"
 #include "http/sign.h"
 #include "http/version.h"
@@ -130,8 +131,7 @@ int relay_write_headers(struct web *web, const struct request *req, enum method 
         strbuf_addf(out, "X-Forwarded-Host: %s\r\n", host);
     if (head->is_upgrade)
         strbuf_adds(out, "Connection: Upgrade\r\nUpgrade: websocket\r\n");
-    r = relay_sign(web, login, &input, out, err);
-    return r < 0 || strbuf_ok(out) ? r : aq_fail_oom(err);
+    return relay_sign(web, login, &input, out, err);
 }
 
 /* What is ours to say to browsers, or of the manager's connection alone. */
@@ -353,8 +353,6 @@ static void relay_send(struct relay *relay, const char *body, size_t body_len)
     (void)relay_write_headers(web, relay->req, head->method, relay->target,
                               message_get_header(head, "Content-Type"), relay->use.login, &headers,
                               &err);
-    if (!err.code && !strbuf_ok(&url))
-        (void)aq_fail_oom(&err);
     want.url = url.data;
     want.headers = headers.data;
     if (!err.code)
@@ -430,10 +428,9 @@ static void relay_on_login_ended(void *data)
         tunnel_close(relay, WEBSOCKET_POLICY, "the login has ended");
     else if (relay->is_begun && !relay->ends_login)
         relay_abort(relay);
-    else if (!relay->status
-             && (!relay->exchange
-                 || !(relay->timer = defer_call(relay->web->loop, ANSWER_MSEC, relay_on_late,
-                                                relay))))
+    else if (!relay->status && relay->exchange)
+        relay->timer = defer_call(relay->web->loop, ANSWER_MSEC, relay_on_late, relay);
+    else if (!relay->status)
         relay_refuse_ended(relay);
 }
 
@@ -475,11 +472,12 @@ void relay_serve(struct web *web, struct request *req)
         request_fail(req, &err);
         return;
     }
-    if (*target != '/' || head->method == METHOD_OTHER || !(relay = calloc(1, sizeof(*relay)))) {
-        request_fail(req, &(struct aq_error){ .code = *target == '/' ? ENOMEM : EINVAL });
+    if (*target != '/' || head->method == METHOD_OTHER) {
+        request_fail(req, &(struct aq_error){ .code = EINVAL });
         return;
     }
     web->counts.passed++;
+    relay = aq_alloc(sizeof(*relay));
     relay->web = web;
     relay->req = req;
     relay->target = target;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "http/client_address.h"
 
 #define AT(member) offsetof(struct settings, member)
@@ -49,15 +50,13 @@ static int settings_check_urls(const char *field, struct conf_list *list, struct
 static int settings_read_proxies(struct conf_list *list, struct aq_error *err)
 {
     for (size_t i = 0; i < list->count; i++) {
-        char address[CLIENT_ADDRESS_MAX], *copy;
+        char address[CLIENT_ADDRESS_MAX];
 
         if (address_normalize(list->items[i], strlen(list->items[i]), address) < 0)
             return aq_fail_field(err, EINVAL, "web.trusted-proxies",
                                  "'%.60s' is no address of a machine", list->items[i]);
-        if (!(copy = strdup(address)))
-            return aq_fail_oom(err);
         free(list->items[i]);
-        list->items[i] = copy;
+        list->items[i] = aq_strdup(address);
     }
     return 0;
 }

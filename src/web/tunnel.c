@@ -2,8 +2,6 @@
 /* tunnel.c - a WebSocket between browser and manager, whose bytes are passed on as they come */
 #include "web/relay.h"
 
-#include <errno.h>
-
 #include "http/websocket.h"
 
 #define END_MSEC 5000 /* for what is queued when one side has ended */
@@ -29,9 +27,10 @@ static void tunnel_on_late(void *data)
 /* One side has ended: what it said last still goes out. */
 static void tunnel_finish(struct relay *relay, struct stream *other)
 {
-    if (relay->timer || !other || !stream_queued(other)
-        || !(relay->timer = defer_call(relay->web->loop, END_MSEC, tunnel_on_late, relay)))
+    if (relay->timer || !other || !stream_queued(other))
         tunnel_cut(relay);
+    else
+        relay->timer = defer_call(relay->web->loop, END_MSEC, tunnel_on_late, relay);
 }
 
 void tunnel_close(struct relay *relay, uint16_t code, const char *reason)
@@ -42,10 +41,11 @@ void tunnel_close(struct relay *relay, uint16_t code, const char *reason)
     websocket_frames_close(&ours, code, reason);
     stream_close(AQ_TAKE(relay->manager));
     pump_part(&relay->pump, PUMP_KERNEL);
-    if (!relay->timer && tunnel_frame_is_between(&relay->frame) && strbuf_ok(&ours.out)
-        && stream_write(relay->browser, ours.out.data, ours.out.len) == 0)
-        relay->is_told = (relay->timer = defer_call(relay->web->loop, END_MSEC, tunnel_on_late,
-                                                    relay));
+    if (!relay->timer && tunnel_frame_is_between(&relay->frame)
+        && stream_write(relay->browser, ours.out.data, ours.out.len) == 0) {
+        relay->timer = defer_call(relay->web->loop, END_MSEC, tunnel_on_late, relay);
+        relay->is_told = true;
+    }
     websocket_frames_done(&ours);
     if (relay->is_told)
         stream_resume(relay->browser); /* until it closes, too */

@@ -88,8 +88,6 @@ static void web_on_origins(void *data, const json_t *result, const struct aq_err
         if (web_is_plain_url(url))
             strbuf_addf(&web->origins, " %s ws%s", url, url + strlen("http"));
     }
-    if (!strbuf_ok(&web->origins))
-        strbuf_done(&web->origins);
 }
 
 static void web_ask_origins(struct web *web)
@@ -205,9 +203,10 @@ static int web_open(void *self, struct front *front, const void *settings,
     manager_init(&web->manager, front);
     front_derive_secret(identity, "aliquot-web browser 1", web->secret);
     if ((r = files_open(web, err)) < 0 || (r = web_add_routes(web, err)) < 0
-        || (r = web_open_client(web, err)) < 0
-        || (r = logins_open(&web->logins, web->loop, &web->manager, err)) < 0
-        || (r = front_server_open(&web->http, &options, web_settle, err)) < 0)
+        || (r = web_open_client(web, err)) < 0)
+        return r;
+    logins_open(&web->logins, web->loop, &web->manager);
+    if ((r = front_server_open(&web->http, &options, web_settle, err)) < 0)
         return r;
     web->timer = defer_call(web->loop, ORIGINS_MSEC, web_on_time, web);
     log_info("serving %s", web->settings->common.public_url);
