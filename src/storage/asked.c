@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json_load.h"
+#include "base/memory.h"
 #include "http/defer.h"
 #include "storage/ops.h"
 
@@ -149,8 +150,7 @@ static int asked_begin(struct storage *storage, const struct msg_storage_ask *as
                        storage->settings->common.name, ask->volume);
     if (storage->op_count >= OPS_MAX)
         return aq_fail(err, EAGAIN, "too much is asked of this storage host; try again");
-    if (!(a = calloc(1, sizeof(*a))))
-        return aq_fail_oom(err);
+    a = aq_alloc(sizeof(*a));
     storage->op_count++;
     storage->counts.ops++;
     list_add(&storage->asked, &a->link);
@@ -158,9 +158,9 @@ static int asked_begin(struct storage *storage, const struct msg_storage_ask *as
     a->volume = volume;
     a->id = ask->request_id;
     strbuf_init(&a->out);
-    a->op = strdup(ask->op);
+    a->op = aq_strdup(ask->op);
     a->args = json_load_string(ask->args, 0);
-    r = a->op && a->args ? asked_start(a, err) : aq_fail_oom(err);
+    r = asked_start(a, err);
     if (r < 0)
         asked_free(a);
     return r;

@@ -12,6 +12,7 @@
 
 #include "base/fault.h"
 #include "base/fs.h"
+#include "base/memory.h"
 
 #define COPY_STEP ((size_t)64 << 20)
 #define COPY_BUFFER 65536
@@ -116,9 +117,10 @@ static int copy_enter(struct copy *copy, int from, int to)
         copy->depth++;
         return 0;
     }
+    r = r < 0 ? r : -errno;
     aq_closep(&from);
     aq_closep(&to);
-    return r < 0 ? r : -ENOMEM;
+    return r;
 }
 
 static void copy_leave(struct copy *copy)
@@ -204,12 +206,10 @@ static int copy_next_or_full(struct copy *copy)
 int copy_tree(int from, int to, const char *omitted, uint64_t most, _Atomic uint64_t *done,
               struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) struct copy *copy = calloc(1, sizeof(*copy));
+    AQ_CLEANUP(aq_freep) struct copy *copy = aq_alloc(sizeof(*copy));
     const int flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
     int r;
 
-    if (!copy)
-        return aq_fail_oom(err);
     copy->omitted = omitted;
     copy->done = done;
     r = copy_enter(copy, openat(from, ".", flags), openat(to, ".", flags));

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/json_load.h"
+#include "base/memory.h"
 #include "http/url.h"
 #include "storage/folder.h"
 #include "http/range.h"
@@ -99,8 +100,10 @@ static void download_read_small(struct download *d)
 {
     size_t size = (size_t)d->st.st_size;
 
-    if (size <= DOWNLOAD_SMALL && (d->small = malloc(size + 1))
-        && pread(d->fd, d->small, size, 0) != (ssize_t)size) {
+    if (size > DOWNLOAD_SMALL)
+        return;
+    d->small = aq_realloc(NULL, size + 1); /* which does not clear it */
+    if (pread(d->fd, d->small, size, 0) != (ssize_t)size) {
         free(d->small);
         d->small = NULL;
     }
@@ -184,11 +187,10 @@ static void download_end(struct download *d, bool is_whole)
 static void download_read(struct download *d)
 {
     if (!d->buffer)
-        d->buffer = malloc(DOWNLOAD_BUFFER);
-    d->is_reading = d->buffer
-                    && work_submit(&d->volume->lanes[WORK_DATA], &d->work, token_user(&d->token),
-                                   download_run_read, download_on_read, &d->err)
-                           == 0;
+        d->buffer = aq_realloc(NULL, DOWNLOAD_BUFFER);
+    d->is_reading = work_submit(&d->volume->lanes[WORK_DATA], &d->work, token_user(&d->token),
+                                download_run_read, download_on_read, &d->err)
+                    == 0;
     if (!d->is_reading)
         download_end(d, false);
 }
@@ -377,16 +379,14 @@ static int download_read_list(struct download *d)
     if (!d->file_count || d->file_count > LIST_MAX)
         return aq_fail_field(&d->err, EINVAL, "files", "files: must be a list of up to %d paths",
                              LIST_MAX);
-    if (!(list = arena_alloc(arena, d->file_count * sizeof(*list))))
-        return aq_fail_oom(&d->err);
+    list = arena_alloc(arena, d->file_count * sizeof(*list));
     for (size_t i = 0; i < d->file_count; i++) {
         const char *text = json_string_value(json_array_get(files, i));
         int r = folder_clean("files", text ? text : "", false, clean, &d->err);
 
         if (r < 0)
             return r;
-        if (!(list[i] = arena_strdup(arena, clean)))
-            return aq_fail_oom(&d->err);
+        list[i] = arena_strdup(arena, clean);
     }
     d->files = list;
     return 0;
@@ -427,11 +427,7 @@ static void download_on_request(struct request *req, void *data)
 
     if (!storage_enter(storage, req))
         return;
-    if (!(d = calloc(1, sizeof(*d)))) {
-        request_fail(req, &(struct aq_error){ .code = ENOMEM });
-        storage_leave(&(struct storage_transfer){ .storage = storage });
-        return;
-    }
+    d = aq_alloc(sizeof(*d));
     d->storage = storage;
     d->req = req;
     d->root = d->fd = -1;

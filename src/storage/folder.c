@@ -128,8 +128,6 @@ static int folder_move_into(int root, const char *src, int into, const char *dst
     const char *slash = strrchr(src, '/'), *name = slash ? slash + 1 : src;
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s%s%s", dst, *dst ? "/" : "", name);
 
-    if (!path)
-        return aq_fail_oom(err);
     if (strcmp(path, FOLDER_UPLOADS) == 0)
         return aq_fail_field(err, EINVAL, "dst",
                              "'%s' is reserved for uploads; choose another name", path);

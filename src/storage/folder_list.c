@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "base/jsonw.h"
+#include "base/memory.h"
 #include "storage/folder.h"
 #include "transfer/name.h"
 #include "transfer/beneath.h"
@@ -73,23 +74,18 @@ static bool folder_page_wants(struct folder_page *page, const char *name)
     return strcmp(name, page->names[0]) < 0;
 }
 
-static int folder_page_add(struct folder_page *page, const char *name)
+static void folder_page_add(struct folder_page *page, const char *name)
 {
-    char *copy;
-
     if (!folder_page_wants(page, name))
-        return 0;
-    if (!(copy = strdup(name)))
-        return -ENOMEM;
+        return;
     if (page->count < page->max) {
-        page->names[page->count++] = copy;
+        page->names[page->count++] = aq_strdup(name);
         folder_page_rise(page, page->count - 1);
-        return 0;
+        return;
     }
     free(page->names[0]);
-    page->names[0] = copy;
+    page->names[0] = aq_strdup(name);
     folder_page_sink(page, 0);
-    return 0;
 }
 
 static int folder_page_compare(const void *a, const void *b)
@@ -113,7 +109,6 @@ static bool folder_write_item(struct jsonw *w, int fd, const char *name)
         return false;
     jsonw_object_begin(w);
     name_write(name, &text);
-    w->out->failed = w->out->failed || text.failed;
     jsonw_member_str(w, "name", text.data);
     jsonw_member_str(w, "type",
                      S_ISREG(st.stx_mode)   ? "FILE"
@@ -129,16 +124,14 @@ static bool folder_write_item(struct jsonw *w, int fd, const char *name)
     return true;
 }
 
-static int folder_page_fill(struct folder_page *page, DIR *dir)
+static void folder_page_fill(struct folder_page *page, DIR *dir)
 {
     const struct dirent *entry;
-    int r = 0;
 
-    while (r == 0 && (entry = readdir(dir)))
-        r = folder_page_add(page, entry->d_name);
+    while ((entry = readdir(dir)))
+        folder_page_add(page, entry->d_name);
     if (page->count)
         qsort(page->names, page->count, sizeof(*page->names), folder_page_compare);
-    return r;
 }
 
 /* How many items were written; *ret_more whether names are left. */
@@ -156,28 +149,26 @@ static size_t folder_page_write(const struct folder_page *page, int fd, struct j
 /* Clients go on after the last item, so there is one as long as names are left: a page whose files
  * were all removed meanwhile is followed by the next one.
  */
-static int folder_list_directory(struct folder_page *page, DIR *dir, struct strbuf *out)
+static void folder_list_directory(struct folder_page *page, DIR *dir, struct strbuf *out)
 {
     struct jsonw w = jsonw_make(out);
     bool has_more = true;
     size_t written = 0;
-    int r = 0;
 
     jsonw_object_begin(&w);
     jsonw_key(&w, "items");
     jsonw_array_begin(&w);
-    while (r == 0 && !written && has_more) {
+    while (!written && has_more) {
         if (page->count)
             strcpy(page->after, page->names[page->count - 1]);
         folder_page_clear(page);
         rewinddir(dir);
-        if ((r = folder_page_fill(page, dir)) == 0)
-            written = folder_page_write(page, dirfd(dir), &w, &has_more);
+        folder_page_fill(page, dir);
+        written = folder_page_write(page, dirfd(dir), &w, &has_more);
     }
     jsonw_array_end(&w);
     jsonw_member_bool(&w, "more", has_more);
     jsonw_object_end(&w);
-    return r;
 }
 
 /* The page of a path that is no directory: itself. False if it is not there. */
@@ -210,22 +201,20 @@ int folder_list(int root, const char *path, const char *after, size_t limit, str
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 
     if (fd == -ENOTDIR && folder_list_file(root, path, out))
-        return strbuf_ok(out) ? 0 : aq_fail_oom(err);
-    if (fd < 0) {
-        r = beneath_fail(err, -fd, *path ? path : ".");
+        return 0;
+    if (!dir) {
+        r = beneath_fail(err, fd < 0 ? -fd : errno, *path ? path : ".");
         if (err)
             strcpy(err->field, "path");
+        aq_closep(&fd);
         return r;
     }
-    if (!dir || !(page.names = calloc(page.max, sizeof(*page.names)))) {
-        dir ? (void)closedir(dir) : aq_closep(&fd);
-        return aq_fail_oom(err);
-    }
-    if (!name_read(after, page.after, sizeof(page.after)))
+    page.names = aq_alloc_array(page.max, sizeof(*page.names));
+    if (name_read(after, page.after, sizeof(page.after)))
+        folder_list_directory(&page, dir, out);
+    else
         r = aq_fail_field(err, EINVAL, "after", "must be the name of a file, up to %d bytes",
                           NAME_MAX);
-    else if (folder_list_directory(&page, dir, out) < 0 || !strbuf_ok(out))
-        r = aq_fail_oom(err);
     folder_page_done(&page);
     (void)closedir(dir);
     return r;

@@ -15,6 +15,7 @@ static void manager_say_volumes(const struct storage *storage)
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct message msg = { .type = MSG_STORAGE_HELLO };
     struct jsonw w = jsonw_make(&out);
+    struct aq_error err = { 0 };
 
     jsonw_array_begin(&w);
     for (size_t i = 0; i < storage->volume_count; i++) {
@@ -31,8 +32,8 @@ static void manager_say_volumes(const struct storage *storage)
     }
     jsonw_array_end(&w);
     msg.storage_hello.volumes = out.data;
-    if (!strbuf_ok(&out) || front_send(storage->front, &msg, NULL) < 0)
-        log_error("the manager was not told the volumes: out of memory");
+    if (front_send(storage->front, &msg, &err) < 0)
+        log_error("cannot report the volumes to the manager: %s", err.text);
 }
 
 /* ---- how full volumes are ---- */

@@ -47,13 +47,11 @@ static int storage_count_for(struct quota *quota, const struct uuid *id, const c
 {
     char name[UUID_TEXT_MAX];
     struct aq_error why = { 0 };
-    int r = quota_enter(quota, uuid_format(id, name), ret, &why);
 
-    if (r == -EAGAIN)
-        return aq_fail(err, EAGAIN,
-                       "this %s has its share of the transfers; end some of them, or try again",
-                       whose);
-    return r < 0 ? aq_fail_oom(err) : 0;
+    if (quota_enter(quota, uuid_format(id, name), ret, &why) == 0)
+        return 0;
+    return aq_fail(err, EAGAIN,
+                   "this %s has its share of the transfers; end some of them, or try again", whose);
 }
 
 int storage_take_share(struct storage *storage, const struct token *token,

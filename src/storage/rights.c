@@ -12,6 +12,7 @@
 #include "base/jsonw.h"
 #include "base/log.h"
 #include "base/map.h"
+#include "base/memory.h"
 #include "http/defer.h"
 #include "storage/storage.h"
 
@@ -169,7 +170,7 @@ static void rights_check(struct rights *rights)
     rights_write_check(rights, &out);
     msg.storage_check.request_id = rights->check_id;
     msg.storage_check.rights = out.data;
-    if (!strbuf_ok(&out) || front_send(rights->storage->front, &msg, &err) < 0) {
+    if (front_send(rights->storage->front, &msg, &err) < 0) {
         log_warning("cannot ask the manager whether rights of users have ended: %s", err.text);
         rights_drop_check(rights);
     }
@@ -293,14 +294,11 @@ static int64_t rights_when_issued(const struct rights *rights, const struct toke
 
 static struct right *rights_make(struct rights *rights, const struct token *token, const char *key)
 {
-    struct right *right = calloc(1, sizeof(*right));
+    struct right *right = aq_alloc(sizeof(*right));
 
     if (rights->table.count >= KEPT_MAX)
         rights_sweep(rights, 0, true);
-    if (!right || map_sets(&rights->table, key, right) < 0) {
-        free(right);
-        return NULL;
-    }
+    (void)map_sets(&rights->table, key, right);
     (void)snprintf(right->key, sizeof(right->key), "%s", key);
     (void)snprintf(right->access_key, sizeof(right->access_key), "%s", token->access_key);
     right->user_id = token->user_id;
@@ -325,7 +323,6 @@ static struct right *rights_find(struct rights *rights, const struct token *toke
 void right_use_begin(struct rights *rights, const struct token *token, struct right_use *use)
 {
     int64_t now_usec = clock_monotonic_usec();
-    struct aq_error err = { 0 };
     struct right *right;
 
     list_init(&use->link);
@@ -333,11 +330,7 @@ void right_use_begin(struct rights *rights, const struct token *token, struct ri
         use->on_ready(use);
         return;
     }
-    if (!(right = rights_find(rights, token))) {
-        (void)aq_fail_oom(&err);
-        use->on_refused(use, &err);
-        return;
-    }
+    right = rights_find(rights, token);
     right->confirmed_usec = AQ_MAX(right->confirmed_usec,
                                    rights_when_issued(rights, token, now_usec));
     use->right = right;
@@ -367,10 +360,8 @@ void rights_on_disconnected(struct rights *rights)
 
 struct rights *rights_new(struct storage *storage)
 {
-    struct rights *rights = calloc(1, sizeof(*rights));
+    struct rights *rights = aq_alloc(sizeof(*rights));
 
-    if (!rights)
-        return NULL;
     rights->storage = storage;
     rights->started_usec = clock_realtime_usec();
     return rights;

@@ -76,9 +76,8 @@ int settings_finish(void *settings, struct aq_error *err)
     int r = 0;
 
     if (volumes->count == 0) {
-        if (!vec_grow(&volumes->items, &volumes->cap, 1, sizeof(*volumes->items))
-            || !(volumes->items[0] = aq_format("volume1:%s/volume1", s->common.state)))
-            return aq_fail_oom(err);
+        (void)vec_grow(&volumes->items, &volumes->cap, 1, sizeof(*volumes->items));
+        volumes->items[0] = aq_format("volume1:%s/volume1", s->common.state);
         volumes->count = 1;
     }
     if (volumes->count > STORAGE_VOLUMES_MAX)

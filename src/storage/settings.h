@@ -24,7 +24,7 @@ bool settings_is_own(const struct settings *settings, const char *path);
 /* The path in an item of 'volumes'. */
 const char *settings_volume_path(const char *item);
 
-/* The file in the state folder that says that the volume has been there; free(). NULL = no memory. */
+/* The file in the state folder that says that the volume has been there; free(). */
 char *settings_volume_seen(const struct settings *settings, const char *item);
 
 #endif

@@ -2,12 +2,12 @@
 /* storage.c - see storage.h */
 #include "storage/storage.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/fs.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "http/defer.h"
 #include "http/exposition.h"
 #include "storage/check.h"
@@ -139,8 +139,7 @@ static int storage_add_volume(struct storage *storage, const char *item, struct 
     (void)snprintf(volume->name, sizeof(volume->name), "%.*s", (int)strcspn(item, ":"), item);
     volume->dir.name = volume->name;
     work_lanes_init(volume->lanes, storage->loop);
-    if (!(volume->dir.seen = settings_volume_seen(storage->settings, item)))
-        return aq_fail_oom(err);
+    volume->dir.seen = settings_volume_seen(storage->settings, item);
     if (settings_is_own(storage->settings, volume->dir.path)
         && (r = fs_mkdirs(volume->dir.path, 0700, err)) < 0)
         return r;
@@ -165,11 +164,9 @@ static int storage_open(void *self, struct front *front, const void *settings,
     work_set_threads(volumes->count);
     quota_init(&storage->users, (size_t)storage->settings->transfers_max, 0);
     quota_init(&storage->folders, (size_t)storage->settings->transfers_max, 0);
-    storage->volumes = calloc(volumes->count, sizeof(*storage->volumes));
+    storage->volumes = aq_alloc_array(volumes->count, sizeof(*storage->volumes));
     storage->usage = usage_table_new();
     storage->rights = rights_new(storage);
-    if (!storage->volumes || !storage->usage || !storage->rights)
-        return aq_fail_oom(err);
     for (size_t i = 0; r == 0 && i < volumes->count; i++)
         r = storage_add_volume(storage, volumes->items[i], err);
     if (r < 0 || (r = token_load_key(storage->settings->common.state, storage->key, err)) < 0

@@ -126,7 +126,7 @@ struct storage_transfer {
  */
 bool storage_enter(struct storage *storage, struct request *req);
 /* Count it for the token's user and folder. -EAGAIN if one of them has its share of all transfers
- * (http/quota.h), -ENOMEM.
+ * (http/quota.h).
  */
 int storage_take_share(struct storage *storage, const struct token *token,
                        struct storage_share *ret, struct aq_error *err);

@@ -12,6 +12,7 @@
 #include "base/fs.h"
 #include "base/json_load.h"
 #include "base/jsonw.h"
+#include "base/memory.h"
 #include "transfer/name.h"
 
 /* {"alg":"HS256","typ":"JWT"}: no other is taken. */
@@ -31,8 +32,6 @@ int token_load_key(const char *state, unsigned char ret[TOKEN_KEY_SIZE], struct 
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     int r;
 
-    if (!path || sodium_init() < 0)
-        return aq_fail_oom(err);
     r = fs_read(AT_FDCWD, path, TOKEN_KEY_SIZE, &text, err);
     if (r == -ENOENT) {
         randombytes_buf(ret, TOKEN_KEY_SIZE);
@@ -62,8 +61,7 @@ static void token_add_base64(struct strbuf *out, const void *bytes, size_t len)
 {
     size_t size = sodium_base64_encoded_len(len, TOKEN_BASE64);
 
-    if (!strbuf_reserve(out, size))
-        return;
+    (void)strbuf_reserve(out, size);
     (void)sodium_bin2base64(out->data + out->len, size, bytes, len, TOKEN_BASE64);
     out->len += size - 1;
 }
@@ -100,7 +98,6 @@ static void token_write_claims(const struct token *token, struct strbuf *out)
         jsonw_member_int(&w, "quota", (int64_t)token->quota_bytes);
     }
     jsonw_object_end(&w);
-    out->failed = out->failed || path.failed;
 }
 
 void token_write(const unsigned char key[TOKEN_KEY_SIZE], const struct token *token,
@@ -111,11 +108,8 @@ void token_write(const unsigned char key[TOKEN_KEY_SIZE], const struct token *to
     size_t from = out->len;
 
     token_write_claims(token, &claims);
-    out->failed = out->failed || claims.failed;
     strbuf_adds(out, TOKEN_HEADER);
     token_add_base64(out, claims.data, claims.len);
-    if (!strbuf_ok(out))
-        return;
     token_sign(key, out->data + from, out->len - from, tag);
     strbuf_addc(out, '.');
     token_add_base64(out, tag, sizeof(tag));
@@ -191,8 +185,7 @@ int token_read(const unsigned char key[TOKEN_KEY_SIZE], const char *text, bool i
     }
     if (!is_good)
         return aq_fail(err, EACCES, "the token is not good");
-    if (!(claims = malloc((size_t)(dot - body))))
-        return aq_fail_oom(err);
+    claims = aq_alloc((size_t)(dot - body));
     if (sodium_base642bin(claims, (size_t)(dot - body), body, (size_t)(dot - body), NULL, &len,
                           NULL, TOKEN_BASE64)
         < 0)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/memory.h"
 #include "base/uuid.h"
 
 #define REMOVE_DEPTH_MAX 32
@@ -39,7 +40,7 @@ static int tree_open_anyhow(int parent, const char *name)
 /* -errno. What lacks rights and is ours gets them if 'is_mine' is set. */
 static int tree_open(int parent, const char *name, bool is_mine, DIR **ret)
 {
-    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), r;
 
     if (fd < 0 && errno == EACCES && is_mine)
         fd = tree_open_anyhow(parent, name);
@@ -48,8 +49,9 @@ static int tree_open(int parent, const char *name, bool is_mine, DIR **ret)
     *ret = fdopendir(fd);
     if (*ret)
         return 0;
+    r = -errno;
     aq_closep(&fd);
-    return -ENOMEM;
+    return r;
 }
 
 /* ---- removing ---- */
@@ -141,12 +143,10 @@ static int tree_remove_below(struct tree_removal *t)
 
 int tree_remove(int parent, const char *name, uint64_t *freed, struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) struct tree_removal *t = calloc(1, sizeof(*t));
+    AQ_CLEANUP(aq_freep) struct tree_removal *t = aq_alloc(sizeof(*t));
     uint64_t size = fs_size_freed(parent, name);
     int r;
 
-    if (!t)
-        return aq_fail_oom(err);
     if (unlinkat(parent, name, 0) == 0) {
         if (freed)
             *freed += size;
@@ -207,13 +207,11 @@ static int tree_count_below(DIR **dirs, size_t *depth, struct tree_usage *usage)
 
 int tree_count(int folder, const _Atomic bool *stop, struct tree_usage *ret, struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) DIR **dirs = calloc(COUNT_DEPTH_MAX, sizeof(DIR *));
+    AQ_CLEANUP(aq_freep) DIR **dirs = aq_alloc_array(COUNT_DEPTH_MAX, sizeof(DIR *));
     size_t depth = 0;
     int r;
 
     *ret = (struct tree_usage){ 0 };
-    if (!dirs)
-        return aq_fail_oom(err);
     if ((r = tree_open(folder, ".", false, &dirs[0])) == 0)
         depth = 1;
     while (r == 0 && depth)

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "http/url.h"
 #include "storage/storage.h"
 #include "storage/tus_head.h"
@@ -291,10 +292,6 @@ static void tus_pump(struct tus *t)
 {
     if (t->is_writing)
         return;
-    if (!strbuf_ok(&t->fill)) {
-        t->has_ended = true;
-        (void)aq_fail_oom(&t->err);
-    }
     if (t->fill.len && !t->err.code) {
         AQ_SWAP(t->fill, t->flush);
         t->is_writing = true; /* what goes on comes from within */
@@ -354,10 +351,6 @@ static void tus_on_created(struct tus *t)
                 request_get_query(t->req, "token"));
     if (t->head.concat == TUS_PARTIAL)
         strbuf_addf(&url, "&part=%d&length=%llu", t->part, (unsigned long long)t->head.length);
-    if (!strbuf_ok(&url)) {
-        tus_fail(t, &(struct aq_error){ .code = ENOMEM });
-        return;
-    }
     tus_add_headers(t->req);
     request_add_header(t->req, "Location", url.data);
     tus_reply_empty(t, 201);
@@ -506,11 +499,7 @@ static void tus_on_request(struct request *req, void *data)
 
     if (!storage_enter(storage, req))
         return;
-    if (!(t = calloc(1, sizeof(*t)))) {
-        request_fail(req, &(struct aq_error){ .code = ENOMEM });
-        storage_leave(&(struct storage_transfer){ .storage = storage });
-        return;
-    }
+    t = aq_alloc(sizeof(*t));
     t->storage = storage;
     t->req = req;
     t->method = request_get_method(req);

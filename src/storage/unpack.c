@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/fault.h"
+#include "base/memory.h"
 #include "storage/folder.h"
 #include "storage/storage.h"
 #include "storage/volume.h"
@@ -207,8 +208,6 @@ static void unpack_pump(struct unpack *u)
         unpack_end(u);
         return;
     }
-    if (!strbuf_ok(&u->fill) && !u->err.code)
-        (void)aq_fail_oom(&u->err);
     if (u->err.code && !u->has_ended) {
         strbuf_clear(&u->fill);
         request_resume_body(u->req); /* what goes on comes from within: no more of it here */
@@ -309,11 +308,7 @@ static void unpack_on_request(struct request *req, void *data)
 
     if (!storage_enter(storage, req))
         return;
-    if (!(u = calloc(1, sizeof(*u)))) {
-        request_fail(req, &(struct aq_error){ .code = ENOMEM });
-        storage_leave(&(struct storage_transfer){ .storage = storage });
-        return;
-    }
+    u = aq_alloc(sizeof(*u));
     u->storage = storage;
     u->req = req;
     u->base = -1;

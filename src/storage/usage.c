@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/map.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "storage/storage.h"
 
@@ -45,12 +46,10 @@ struct usage_table {
 
 struct usage_table *usage_table_new(void)
 {
-    struct usage_table *table = calloc(1, sizeof(*table));
+    struct usage_table *table = aq_alloc(sizeof(*table));
 
-    if (table && uv_mutex_init(&table->lock) == 0)
-        return table;
-    free(table);
-    return NULL;
+    (void)uv_mutex_init(&table->lock);
+    return table;
 }
 
 /* All but those that somebody holds, or that are being counted or to be counted. */
@@ -312,7 +311,6 @@ static void usage_on_counted(struct work *work)
 
 /* ---- holding ---- */
 
-/* NULL = no memory. */
 static struct usage_entry *usage_get_entry(struct usage_table *table, const struct uuid *folder)
 {
     struct usage_entry *entry;
@@ -321,14 +319,12 @@ static struct usage_entry *usage_get_entry(struct usage_table *table, const stru
     entry = usage_find(table, folder);
     if (!entry && table->folders.count >= FOLDERS_MAX)
         usage_forget(table);
-    if (!entry && (entry = calloc(1, sizeof(*entry)))) {
+    if (!entry) {
+        entry = aq_alloc(sizeof(*entry));
         entry->folder = *folder;
         entry->table = table;
         list_init(&entry->waiting);
-        if (map_set(&table->folders, folder->bytes, sizeof(folder->bytes), entry) < 0) {
-            free(entry);
-            entry = NULL;
-        }
+        (void)map_set(&table->folders, folder->bytes, sizeof(folder->bytes), entry);
     }
     uv_mutex_unlock(&table->lock);
     return entry;
@@ -351,8 +347,6 @@ int usage_hold(struct usage_table *table, struct volume *volume, const struct uu
     struct usage_entry *entry = usage_get_entry(table, folder);
     int r = 0;
 
-    if (!entry)
-        return aq_fail_oom(err);
     hold->entry = entry;
     hold->ready = ready;
     hold->is_waiting = false;
@@ -403,8 +397,6 @@ void usage_touch(struct usage_table *table, struct volume *volume, const struct 
 {
     struct usage_entry *entry = usage_get_entry(table, folder);
 
-    if (!entry)
-        return;
     entry->volume = volume;
     entry->is_touched = true;
     entry->toucher = *user;

@@ -25,7 +25,7 @@ struct usage_table;
 struct usage_entry;
 struct volume;
 
-struct usage_table *usage_table_new(void); /* NULL = no memory */
+struct usage_table *usage_table_new(void);
 /* Nothing is counted and nobody holds a folder any more. */
 void usage_table_free(struct usage_table *table);
 bool usage_is_counting(const struct usage_table *table);
@@ -46,7 +46,7 @@ struct usage_hold {
 
 /* Have the folder counted, for this user, unless that was done less than so long ago. 1 = it is
  * known; 0 = ready() comes later, with 'err' NULL if it is known then, and it is held all the same;
- * -EAGAIN, -ENOMEM.
+ * -EAGAIN.
  */
 int usage_hold(struct usage_table *table, struct volume *volume, const struct uuid *folder,
                const struct uuid *user, int64_t age_usec, struct usage_hold *hold,
@@ -59,7 +59,7 @@ void usage_release(struct usage_table *table, struct usage_hold *hold);
 bool usage_read(struct usage_table *table, const struct uuid *folder, struct tree_usage *ret);
 
 /* The folder was, or may have been, changed: it is counted soon, for this user, if
- * usage_count_touched() is called from time to time. Without memory it is not. Loop's thread.
+ * usage_count_touched() is called from time to time. Loop's thread.
  */
 void usage_touch(struct usage_table *table, struct volume *volume, const struct uuid *folder,
                  const struct uuid *user);

@@ -263,8 +263,9 @@ int volume_purge(const struct volume_dir *volume, bool is_first, struct aq_error
     if (fd < 0)
         return fd;
     if (!dir) {
+        r = aq_fail_errno(err, "the volume '%s'", volume->name);
         aq_closep(&fd);
-        return aq_fail_oom(err);
+        return r;
     }
     while ((entry = readdir(dir))) /* what cannot be removed keeps nothing else */
         if (volume_has_prefix(entry->d_name, PURGE_PREFIX)
