@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "model/reference.h"
 
 #define CHUNK (256 * 1024)
@@ -85,18 +86,16 @@ static int blob_stream_open_archive(struct blob_stream *stream, struct aq_error 
 
 int blob_stream_new(int fd, int64_t plain_max, struct blob_stream **ret, struct aq_error *err)
 {
-    AQ_CLEANUP(blob_stream_freep) struct blob_stream *stream = calloc(1, sizeof(*stream));
+    AQ_CLEANUP(blob_stream_freep) struct blob_stream *stream = aq_alloc(sizeof(*stream));
     int r;
 
-    if (!stream)
-        return aq_fail_oom(err);
     stream->fd = fd;
     stream->plain_max = plain_max;
     stream->archive = archive_read_new();
     stream->blob = blob_stream_new_digest();
     stream->plain = blob_stream_new_digest();
     if (!stream->archive || !stream->blob || !stream->plain)
-        return aq_fail_oom(err);
+        memory_is_short();
     r = blob_stream_open_archive(stream, err);
     if (r == 0)
         *ret = AQ_TAKE(stream);
@@ -135,7 +134,7 @@ ptrdiff_t blob_stream_read(struct blob_stream *stream, const void **ret, struct 
                        "([image] max-layer-size)",
                        (long long)stream->plain_max);
     if (EVP_DigestUpdate(stream->plain, *ret, size) != 1)
-        return aq_fail_oom(err);
+        return aq_fail(err, EIO, "cannot compute the SHA-256 digest of the layer");
     return (ptrdiff_t)size;
 }
 
@@ -152,7 +151,7 @@ static int blob_stream_compare(EVP_MD_CTX *context, const char *wanted, const ch
     unsigned len;
 
     if (EVP_DigestFinal_ex(context, digest, &len) != 1)
-        return aq_fail_oom(err);
+        return aq_fail(err, EIO, "cannot compute the SHA-256 digest of the layer");
     for (unsigned i = 0; i < len; i++)
         (void)snprintf(text + 7 + 2 * i, 3, "%02x", digest[i]);
     if (wanted && strcmp(text, wanted) != 0)

@@ -26,7 +26,7 @@ static int image_config_get_text(const json_t *object, const char *member, struc
     if (!text)
         return image_config_bad(err, member, "is not text");
     *ret = arena_strdup(arena, text);
-    return *ret ? 0 : aq_fail_oom(err);
+    return 0;
 }
 
 /* NULL-terminated; NULL, and 0, if there are none. */
@@ -45,15 +45,12 @@ static int config_get_texts(const json_t *object, const char *member, size_t max
     if (count > max)
         return image_config_bad(err, member, "has too many entries");
     texts = arena_array(arena, count + 1, sizeof(*texts));
-    if (!texts)
-        return aq_fail_oom(err);
     for (size_t i = 0; i < count; i++) {
         const char *text = json_string_value(json_array_get(value, i));
 
         if (!text)
             return image_config_bad(err, member, "has an entry that is not text");
-        if (!(texts[i] = arena_strdup(arena, text)))
-            return aq_fail_oom(err);
+        texts[i] = arena_strdup(arena, text);
     }
     *ret = texts;
     *ret_count = count;
@@ -73,8 +70,6 @@ static int config_get_labels(json_t *object, struct image_config *config, struct
         return image_config_bad(err, "Labels", "has too many entries");
     config->labels = arena_array(&config->arena, json_object_size(labels) + 1,
                                  sizeof(*config->labels));
-    if (!config->labels)
-        return aq_fail_oom(err);
     json_object_foreach(labels, key, value) {
         struct text_pair *label = &config->labels[config->label_count++];
 
@@ -82,8 +77,6 @@ static int config_get_labels(json_t *object, struct image_config *config, struct
             return image_config_bad(err, "Labels", "has an entry that is not text");
         label->key = arena_strdup(&config->arena, key);
         label->value = arena_strdup(&config->arena, json_string_value(value));
-        if (!label->key || !label->value)
-            return aq_fail_oom(err);
     }
     return 0;
 }

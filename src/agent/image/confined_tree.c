@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "transfer/beneath.h"
 
@@ -89,13 +90,11 @@ static int confined_tree_make_directory(struct confined_tree *tree, const char *
                                         struct aq_error *err)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    AQ_CLEANUP(aq_freep) char *above = strndup(path, slash ? (size_t)(slash - path) : 0);
+    AQ_CLEANUP(aq_freep) char *above = aq_strndup(path, slash ? (size_t)(slash - path) : 0);
     AQ_CLEANUP(aq_closep) int parent = -1, made = -1;
     bool was_whiteout = false;
     struct stat st;
 
-    if (!above)
-        return aq_fail_oom(err);
     parent = confined_tree_open_directory(tree, above, err);
     if (parent < 0)
         return parent;
@@ -108,8 +107,7 @@ static int confined_tree_make_directory(struct confined_tree *tree, const char *
     }
     if (mkdirat(parent, name, 0755) < 0)
         return aq_fail_errno(err, "make the folder '%s'", path);
-    if (map_sets(&tree->implied, path, tree) < 0)
-        return aq_fail_oom(err);
+    map_sets(&tree->implied, path, tree);
     if (!was_whiteout)
         return 0;
     made = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);

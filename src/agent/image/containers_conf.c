@@ -68,7 +68,7 @@ static int containers_conf_check_absent(const char *directory, const char *rest,
 {
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s", directory, rest);
 
-    if (!path || access(path, F_OK) < 0)
+    if (access(path, F_OK) < 0)
         return 0;
     return aq_fail(err, ENOTSUP, "'%s' exists", path);
 }
@@ -94,7 +94,7 @@ static int containers_conf_check_logins(const char *home, const char *config, st
     const char *runtime = getenv("XDG_RUNTIME_DIR");
     int r = containers_conf_check_absent(config, "containers/auth.json", err);
 
-    if (r == 0 && run)
+    if (r == 0)
         r = containers_conf_check_absent(run, "auth.json", err);
     if (r == 0 && runtime)
         r = containers_conf_check_absent(runtime, "containers/auth.json", err);
@@ -110,7 +110,7 @@ static int containers_conf_check_settings(const char *directory, const char *reg
     AQ_CLEANUP(aq_freep) char *file = aq_format("%s/containers/registries.conf", directory);
     AQ_CLEANUP(aq_freep) char *folder = aq_format("%s/containers/registries.conf.d", directory);
     AQ_CLEANUP(aq_freep) char *certs = aq_format("%s/containers/certs.d", directory);
-    int r = file && folder && certs ? containers_conf_check_file(file, err) : aq_fail_oom(err);
+    int r = containers_conf_check_file(file, err);
 
     if (r == 0)
         r = containers_conf_check_folder(folder, err);
@@ -123,7 +123,7 @@ int containers_conf_check(const char *registry, bool is_login_given, struct aq_e
     AQ_CLEANUP(aq_freep) char *own = fs_user_file(".config");
     const char *xdg = getenv("XDG_CONFIG_HOME");
     const char *const folders[] = { "/etc", own, xdg && xdg[0] ? xdg : own };
-    int r = home && own ? containers_conf_check_environment(is_login_given, err) : aq_fail_oom(err);
+    int r = containers_conf_check_environment(is_login_given, err);
 
     for (size_t i = 0; r == 0 && i < AQ_COUNT(folders); i++)
         r = containers_conf_check_settings(folders[i], registry, err);

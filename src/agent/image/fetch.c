@@ -12,6 +12,7 @@
 #include "agent/image/images_internal.h"
 #include "base/clock.h"
 #include "base/fs.h"
+#include "base/memory.h"
 
 #define ARGS_MAX 24
 #define INSPECT_USEC (600 * USEC_PER_SEC) /* with pauses that the registry asks skopeo for */
@@ -25,8 +26,6 @@ int fetch_write_registries(struct images *images, struct aq_error *err)
     AQ_CLEANUP(aq_freep) char *path = images_path(images, "registries.conf");
 
     image_registries_write(images->settings, &text);
-    if (!path || !strbuf_ok(&text))
-        return aq_fail_oom(err);
     if (text.len && fs_read(AT_FDCWD, path, text.len, &former, NULL) == 0
         && strcmp(former.data, text.data) == 0)
         return 0; /* the disk may be full */
@@ -42,8 +41,6 @@ int images_set_logins(struct images *images, const char *text, struct aq_error *
 {
     AQ_CLEANUP(aq_freep) char *path = images_path(images, FETCH_LOGINS);
 
-    if (!path)
-        return aq_fail_oom(err);
     return text ? fs_write_quick(AT_FDCWD, path, text, strlen(text), 0600, err)
                 : fs_remove_tree(AT_FDCWD, path, err);
 }
@@ -55,24 +52,15 @@ struct fetch_command {
     size_t count;
     char *owned[ARGS_MAX];
     size_t owned_count;
-    bool failed;
 };
 
 static void fetch_add(struct fetch_command *command, const char *arg)
 {
-    if (command->count < ARGS_MAX - 1)
-        command->args[command->count++] = arg;
-    else
-        command->failed = true;
+    command->args[command->count++] = arg;
 }
 
 static void fetch_add_owned(struct fetch_command *command, char *arg)
 {
-    if (!arg || command->owned_count == ARGS_MAX) {
-        free(arg);
-        command->failed = true;
-        return;
-    }
     command->owned[command->owned_count++] = arg;
     fetch_add(command, arg);
 }
@@ -87,7 +75,7 @@ static void fetch_command_done(struct fetch_command *command)
 static char *fetch_source_of(const struct reference *ref, const char *digest)
 {
     if (ref->form != REFERENCE_REGISTRY)
-        return strdup(ref->text);
+        return aq_strdup(ref->text);
     if (digest || ref->digest)
         return aq_format("docker://%s/%s@%s", ref->registry, ref->repository,
                          digest ? digest : ref->digest);
@@ -100,11 +88,10 @@ static void fetch_add_file(struct images *images, struct fetch_command *command,
 {
     char *path = images_path(images, name);
 
-    if (path && access(path, R_OK) == 0) {
+    if (access(path, R_OK) == 0) {
         fetch_add(command, option);
         fetch_add_owned(command, path);
     } else {
-        command->failed |= !path;
         free(path);
     }
 }
@@ -145,9 +132,8 @@ static int fetch_run(struct images *images, struct fetch_command *command,
                      struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *tmpdir = images_path(images, "pulls");
-    int r = command->failed || !tmpdir ? aq_fail_oom(err)
-                                       : tool_start(images->loop, command->args, tmpdir,
-                                                    images->pull_group, events, data, ret, err);
+    int r = tool_start(images->loop, command->args, tmpdir, images->pull_group, events, data, ret,
+                       err);
 
     fetch_command_done(command);
     return r;
@@ -322,7 +308,7 @@ int fetch_failed(const struct reference *ref, int status, const char *complaint,
                  struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *message = fetch_last_message(complaint);
-    const char *text = fetch_without_name(message ? message : "");
+    const char *text = fetch_without_name(message);
 
     for (size_t i = 0; i < AQ_COUNT(complaints); i++)
         if (strcasestr(text, complaints[i].words))

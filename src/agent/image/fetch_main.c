@@ -85,7 +85,7 @@ static int fetch_main_connect(struct fetch_main_job *job, const char *scheme, st
                                                .stop = &fetch_main_is_late };
 
     registry_client_free(AQ_TAKE(job->client));
-    return url ? registry_client_new(&conf, &job->client, err) : aq_fail_oom(err);
+    return registry_client_new(&conf, &job->client, err);
 }
 
 /* As skopeo does: a registry that may be without TLS is asked with TLS first. */

@@ -20,6 +20,7 @@
 #include "base/fault.h"
 #include "base/fs.h"
 #include "base/log.h"
+#include "base/memory.h"
 
 #define GC_MSEC (3600 * 1000)
 #define ORPHAN_USEC (INT64_C(24) * 3600 * USEC_PER_SEC) /* what broken pulls left, to be resumed */
@@ -78,17 +79,13 @@ static void gc_remove_next(struct images *images)
     (void)uv_queue_work(images->loop, &images->removal, gc_on_remove, gc_on_removed);
 }
 
-int gc_add_garbage(struct images *images, const char *path)
+void gc_add_garbage(struct images *images, const char *path)
 {
-    struct garbage *garbage = calloc(1, sizeof(*garbage));
+    struct garbage *garbage = aq_alloc(sizeof(*garbage));
 
-    if (!garbage || !(garbage->path = strdup(path))) {
-        free(garbage);
-        return -ENOMEM;
-    }
+    garbage->path = aq_strdup(path);
     list_add(&images->garbage, &garbage->link);
     gc_remove_next(images);
-    return 0;
 }
 
 /* Rename directory/name so that it has no meaning any more, and remove it later. */
@@ -99,10 +96,10 @@ static int gc_throw_away(struct images *images, const char *directory, const cha
     AQ_CLEANUP(aq_freep) char *gone = aq_format("%s/%s/" LAYOUT_REMOVED_PREFIX "%s",
                                                 images->directory, directory, name);
 
-    if (!path || !gone)
-        return aq_fail_oom(err);
-    if (rename(path, gone) == 0)
-        return gc_add_garbage(images, gone) < 0 ? aq_fail_oom(err) : 0;
+    if (rename(path, gone) == 0) {
+        gc_add_garbage(images, gone);
+        return 0;
+    }
     if (errno != EEXIST && errno != ENOTEMPTY)
         return errno == ENOENT ? 0 : aq_fail_errno(err, "rename '%s'", path);
     return aq_fail(err, EBUSY, "'%s' is being removed already", gone);
@@ -145,7 +142,7 @@ static void gc_remove_names(struct images *images, const struct image_record *re
         AQ_CLEANUP(aq_freep) char *path = aq_format("%s/names/%s", images->directory,
                                                     images->names.entries[i].key);
 
-        if (path && name->record == record)
+        if (name->record == record)
             (void)unlink(path);
     }
 }
@@ -262,7 +259,7 @@ static bool gc_is_stale_pull(struct images *images, int directory, const char *n
 static void gc_remove_pulls(struct images *images, int64_t older_usec, bool is_start)
 {
     AQ_CLEANUP(aq_freep) char *directory = images_path(images, "pulls");
-    DIR *dir = directory ? opendir(directory) : NULL;
+    DIR *dir = opendir(directory);
     struct dirent *entry;
 
     while (dir && (entry = readdir(dir))) {
@@ -270,10 +267,10 @@ static void gc_remove_pulls(struct images *images, int64_t older_usec, bool is_s
 
         if (gc_is_stale_pull(images, dirfd(dir), entry->d_name, older_usec))
             (void)gc_throw_away(images, "pulls", entry->d_name, NULL);
-        else if (is_start && path
+        else if (is_start
                  && strncmp(entry->d_name, LAYOUT_REMOVED_PREFIX, strlen(LAYOUT_REMOVED_PREFIX))
                         == 0)
-            (void)gc_add_garbage(images, path);
+            gc_add_garbage(images, path);
     }
     if (dir)
         (void)closedir(dir);
@@ -284,7 +281,7 @@ static void gc_remove_halves(struct images *images)
 {
     AQ_CLEANUP(aq_freep) char *directory = images_path(images, "layers");
     const size_t prefix = strlen(LAYOUT_UNFINISHED_PREFIX);
-    DIR *dir = directory ? opendir(directory) : NULL;
+    DIR *dir = opendir(directory);
     struct dirent *entry;
 
     while (dir && (entry = readdir(dir))) {

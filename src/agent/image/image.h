@@ -109,9 +109,9 @@ int images_get(struct images *images, const char *reference, const char *archite
                struct image_request **ret, struct aq_error *err);
 
 /* The image is for a session of this user, to whom it is charged; without it, it is nobody's. At
- * once after images_get(). -ENOMEM.
+ * once after images_get().
  */
-int image_request_charge(struct image_request *request, const char *user);
+void image_request_charge(struct image_request *request, const char *user);
 
 /* No callback follows. A pull that nobody waits for any more ends; what it
  * has fetched is used by the next.

@@ -11,6 +11,7 @@
 #include "agent/image/images_internal.h"
 #include "base/clock.h"
 #include "base/fs.h"
+#include "base/memory.h"
 
 struct handle {
     struct image image; /* first: what the world sees */
@@ -30,12 +31,9 @@ static const char *const host_hidden[] = {
 
 struct image_record *image_record_new(void)
 {
-    struct image_record *record = calloc(1, sizeof(*record));
+    struct image_record *record = aq_alloc(sizeof(*record));
 
-    if (!record || !(record->hidden = calloc(1, sizeof(*record->hidden)))) {
-        free(record);
-        return NULL;
-    }
+    record->hidden = aq_alloc(sizeof(*record->hidden));
     record->refs = 1;
     return record;
 }
@@ -69,18 +67,15 @@ void image_record_charge(struct image_record *record, const char *user)
     if (!record->user || (user && strcmp(record->user, user) == 0))
         return;
     free(record->user);
-    record->user = user ? strdup(user) : NULL;
+    record->user = aq_strdup(user);
     (void)fs_write_quick(AT_FDCWD, record->stamp, user, user ? strlen(user) : 0, 0600, NULL);
 }
 
 struct image *image_record_hold(struct image_record *record, const char *reference)
 {
-    struct handle *handle = calloc(1, sizeof(*handle));
+    struct handle *handle = aq_alloc(sizeof(*handle));
 
-    if (!handle || !(handle->reference = strdup(reference))) {
-        free(handle);
-        return NULL;
-    }
+    handle->reference = aq_strdup(reference);
     handle->refs = 1;
     handle->record = record;
     handle->image = (struct image){
@@ -124,32 +119,27 @@ void image_unref(struct image *image)
     free(handle);
 }
 
-static int image_record_hide(struct image_record *record, const char *state)
+static void image_record_hide(struct image_record *record, const char *state)
 {
     size_t count = AQ_COUNT(host_hidden);
 
     free(record->hidden);
-    record->hidden = calloc(count + 2, sizeof(*record->hidden));
-    if (!record->hidden)
-        return -ENOMEM;
+    record->hidden = aq_alloc_array(count + 2, sizeof(*record->hidden));
     memcpy(record->hidden, host_hidden, sizeof(host_hidden));
     record->hidden[count] = state;
-    return 0;
 }
 
-int image_record_new_local(const struct reference *ref, const char *state,
-                           struct image_record **ret, struct aq_error *err)
+struct image_record *image_record_new_local(const struct reference *ref, const char *state)
 {
-    AQ_CLEANUP(image_record_unrefp) struct image_record *record = image_record_new();
+    struct image_record *record = image_record_new();
     bool is_host = ref->form == REFERENCE_HOST;
 
-    if (!record || !(record->lowers = calloc(1, sizeof(*record->lowers)))
-        || !(record->lowers[0] = strdup(is_host ? "/" : ref->path))
-        || (is_host && image_record_hide(record, state) < 0))
-        return aq_fail_oom(err);
+    record->lowers = aq_alloc(sizeof(*record->lowers));
+    record->lowers[0] = aq_strdup(is_host ? "/" : ref->path);
+    if (is_host)
+        image_record_hide(record, state);
     record->lower_count = 1;
-    *ret = AQ_TAKE(record);
-    return 0;
+    return record;
 }
 
 const char *image_phase_name(enum image_phase phase)

@@ -29,20 +29,19 @@ struct image_record {
     bool is_above_share;             /* room.c: its user has more than a share */
 };
 
-struct image_record *image_record_new(void); /* one reference; NULL = no memory */
+struct image_record *image_record_new(void); /* one reference */
 void image_record_unref(struct image_record *record);
 AQ_DEFINE_CLEANUP(struct image_record, image_record_unref)
 
-/* A handle on it. NULL = no memory. */
+/* A handle on it. */
 struct image *image_record_hold(struct image_record *record, const char *reference);
 
 /* It is this user's from now on, who has used it last; what is nobody's stays so. */
 void image_record_charge(struct image_record *record, const char *user);
 
 /* A record for a root file system as it is. 'state' is the agent's directory,
- * borrowed, which "host" hides. -ENOMEM.
+ * borrowed, which "host" hides.
  */
-int image_record_new_local(const struct reference *ref, const char *state,
-                           struct image_record **ret, struct aq_error *err);
+struct image_record *image_record_new_local(const struct reference *ref, const char *state);
 
 #endif

@@ -8,6 +8,7 @@
 #include "agent/image/images_internal.h"
 #include "base/fs.h"
 #include "base/installed.h"
+#include "base/memory.h"
 #include "model/architecture.h"
 
 #define ENOUGH_NAMES 64
@@ -44,18 +45,17 @@ void image_request_failed(struct image_request *request, const struct aq_error *
 
 void image_request_ready(struct image_request *request, struct image_record *record)
 {
-    const struct aq_error no_memory = { .code = ENOMEM, .text = "out of memory" };
     const struct image_events *events = request->events;
     void *data = request->data;
-    struct image *image = events ? image_record_hold(record, request->ref.text) : NULL;
+    struct image *image = NULL;
 
-    if (image)
+    if (events) {
+        image = image_record_hold(record, request->ref.text);
         image_record_charge(record, request->user);
+    }
     images_request_free(request);
-    if (image)
+    if (events)
         events->on_ready(data, image);
-    else if (events)
-        events->on_failed(data, &no_memory);
 }
 
 static void images_on_soon(uv_timer_t *timer)
@@ -122,11 +122,10 @@ void images_set_pull_group(struct images *images, uint32_t group)
 /* ---- root file systems as they are ---- */
 
 /* The root of sessions for files is empty: all that is in it is mounted. */
-static int images_place(const struct images *images, struct reference *ref, struct aq_error *err)
+static void images_place(const struct images *images, struct reference *ref)
 {
     if (ref->form == REFERENCE_FILES)
         ref->path = images_path(images, "files");
-    return ref->form == REFERENCE_FILES && !ref->path ? aq_fail_oom(err) : 0;
 }
 
 static int images_local_record(const struct image_request *request, struct image_record **ret,
@@ -140,7 +139,8 @@ static int images_local_record(const struct image_request *request, struct image
     if (!S_ISDIR(request->check.statbuf.st_mode))
         return aq_fail_field(err, ENOTDIR, "image", "image '%s': %s is not a folder",
                              request->ref.text, path);
-    return image_record_new_local(&request->ref, request->images->settings->state, ret, err);
+    *ret = image_record_new_local(&request->ref, request->images->settings->state);
+    return 0;
 }
 
 static void images_on_checked(uv_fs_t *check)
@@ -158,19 +158,16 @@ static void images_on_checked(uv_fs_t *check)
     images_let_go(images);
 }
 
-static int images_check_local(struct images *images, struct image_request *request,
-                              struct aq_error *err)
+static void images_check_local(struct images *images, struct image_request *request)
 {
-    if (images_place(images, &request->ref, err) < 0)
-        return -err->code;
+    images_place(images, &request->ref);
     request->check.data = request;
     if (uv_fs_stat(images->loop, &request->check, request->ref.path ? request->ref.path : "/",
                    images_on_checked)
         < 0)
-        return aq_fail_oom(err);
+        memory_is_short();
     request->is_checking = true;
     images->open++;
-    return 0;
 }
 
 /* ---- getting ---- */
@@ -207,26 +204,22 @@ static char *images_own_architecture(void)
 {
     struct utsname host;
 
-    return strdup(architecture_of_image(uname(&host) == 0 ? host.machine : "x86_64"));
+    return aq_strdup(architecture_of_image(uname(&host) == 0 ? host.machine : "x86_64"));
 }
 
 int images_get(struct images *images, const char *reference, const char *architecture,
                enum image_policy policy, const struct image_events *events, void *data,
                struct image_request **ret, struct aq_error *err)
 {
-    struct image_request *request = calloc(1, sizeof(*request));
+    struct image_request *request = aq_alloc(sizeof(*request));
     int r;
 
-    if (!request)
-        return aq_fail_oom(err);
     *request = (struct image_request){ .images = images, .events = events, .data = data };
     list_add(&images->requests, &request->link);
     list_init(&request->waiting);
-    request->architecture = architecture ? strdup(architecture_of_image(architecture))
+    request->architecture = architecture ? aq_strdup(architecture_of_image(architecture))
                                          : images_own_architecture();
-    r = request->architecture
-            ? reference_parse(reference, images->settings->image_registry, &request->ref, err)
-            : aq_fail_oom(err);
+    r = reference_parse(reference, images->settings->image_registry, &request->ref, err);
     if (r == 0
         && !reference_is_allowed(&request->ref,
                                  (const char *const *)images->settings->image_allow.items,
@@ -234,9 +227,10 @@ int images_get(struct images *images, const char *reference, const char *archite
         r = aq_fail_as(err, EACCES, "image-not-allowed", "image",
                        "this node's administrator does not admit the image '%s' ([image] allow)",
                        request->ref.text);
-    if (r == 0)
-        r = images_is_local(&request->ref) ? images_check_local(images, request, err)
-                                           : images_find_or_pull(images, request, policy, err);
+    if (r == 0 && images_is_local(&request->ref))
+        images_check_local(images, request);
+    else if (r == 0)
+        r = images_find_or_pull(images, request, policy, err);
     if (r < 0)
         images_request_free(request);
     else
@@ -244,10 +238,9 @@ int images_get(struct images *images, const char *reference, const char *archite
     return r;
 }
 
-int image_request_charge(struct image_request *request, const char *user)
+void image_request_charge(struct image_request *request, const char *user)
 {
-    request->user = strdup(user);
-    return request->user ? 0 : -ENOMEM;
+    request->user = aq_strdup(user);
 }
 
 void images_cancel(struct image_request *request)
@@ -267,8 +260,6 @@ int images_lookup(struct images *images, const char *name, struct image_record *
     struct image_record *record;
     int r = 0;
 
-    if (!architecture)
-        return aq_fail_oom(err);
     if (digest_is_valid(name)) {
         record = index_find(images, name, architecture);
         if (!record)
@@ -296,17 +287,16 @@ int images_find(struct images *images, const char *name, struct image **ret, str
     if (strcmp(name, "host") == 0 || strcmp(name, IMAGE_OF_FILES) == 0
         || strncmp(name, "rootfs:", 7) == 0) {
         r = reference_parse(name, NULL, &ref, err);
-        if (r == 0)
-            r = images_place(images, &ref, err);
-        if (r == 0)
-            r = image_record_new_local(&ref, images->settings->state, &local, err);
-        record = local;
+        if (r == 0) {
+            images_place(images, &ref);
+            record = local = image_record_new_local(&ref, images->settings->state);
+        }
         reference_done(&ref);
     } else {
         r = images_lookup(images, name, &record, err);
     }
-    if (r == 0 && !(*ret = image_record_hold(record, name)))
-        r = aq_fail_oom(err);
+    if (r == 0)
+        *ret = image_record_hold(record, name);
     return r;
 }
 
@@ -369,9 +359,9 @@ static void images_on_closed(uv_handle_t *handle)
 /* 'set' is the path in the settings, or NULL. */
 static char *images_find_program(const char *set, const char *name)
 {
-    char *found = set ? strdup(set) : installed_find(name);
+    char *found = set ? aq_strdup(set) : installed_find(name);
 
-    return found ? found : strdup(name);
+    return found ? found : aq_strdup(name);
 }
 
 static int images_make_directories(struct images *images, struct aq_error *err)
@@ -380,7 +370,7 @@ static int images_make_directories(struct images *images, struct aq_error *err)
 
     for (size_t i = 0; i < AQ_COUNT(names); i++) {
         AQ_CLEANUP(aq_freep) char *path = images_path(images, names[i]);
-        int r = path ? fs_mkdirs(path, 0700, err) : aq_fail_oom(err);
+        int r = fs_mkdirs(path, 0700, err);
 
         if (r < 0)
             return r;
@@ -392,8 +382,6 @@ static int images_load(struct images *images, struct aq_error *err)
 {
     int r;
 
-    if (!images->directory || !images->unpack_program || !images->fetch_program)
-        return aq_fail_oom(err);
     /* overlayfs parts directories by ':' and options by ','; skopeo parts by ':', too */
     if (strpbrk(images->directory, ":,\\\""))
         return aq_fail_field(err, EINVAL, "image.folder",
@@ -412,11 +400,9 @@ static int images_load(struct images *images, struct aq_error *err)
 int images_new(uv_loop_t *loop, const struct settings *settings, struct images **ret,
                struct aq_error *err)
 {
-    struct images *images = calloc(1, sizeof(*images));
+    struct images *images = aq_alloc(sizeof(*images));
     int r;
 
-    if (!images)
-        return aq_fail_oom(err);
     images->loop = loop;
     images->settings = settings;
     list_init(&images->requests);
@@ -424,7 +410,7 @@ int images_new(uv_loop_t *loop, const struct settings *settings, struct images *
     list_init(&images->unpacking);
     list_init(&images->garbage);
     list_init(&images->waiting);
-    images->directory = settings->image_directory ? strdup(settings->image_directory)
+    images->directory = settings->image_directory ? aq_strdup(settings->image_directory)
                                                   : settings_path(settings, "images");
     images->unpack_program = images_find_program(settings->image_unpack, "aliquot-unpack");
     images->fetch_program = images_find_program(settings->image_fetch, "aliquot-fetch");

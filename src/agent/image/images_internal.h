@@ -93,9 +93,9 @@ int images_lookup(struct images *images, const char *name, struct image_record *
 int index_load(struct images *images, struct aq_error *err);
 void index_done(struct images *images);
 struct image_record *index_find(struct images *images, const char *name, const char *architecture);
-/* Let the name mean the record from now on, in memory. -ENOMEM. */
-int index_bind(struct images *images, const char *name, const char *architecture,
-               struct image_record *record);
+/* Let the name mean the record from now on, in memory. */
+void index_bind(struct images *images, const char *name, const char *architecture,
+                struct image_record *record);
 /* The record of a directory images/HEX; its layers are used by it. */
 int index_read_record(struct images *images, const char *hex, struct image_record **ret,
                       struct aq_error *err);
@@ -138,14 +138,14 @@ struct image_layer {
 /* Every directory of layers/ is a layer; what was begun is removed. */
 int layers_load(struct images *images, struct aq_error *err);
 void layers_done(struct images *images);
-/* The layer, with one more user; NULL = no memory. */
+/* The layer, with one more user. */
 struct image_layer *layer_use(struct images *images, const char *diff_id);
 void layer_unuse(struct image_layer *layer);
 /* Unpack the blob unless that is going on already; the waiter is told, never
  * from within. 'blob' is a path.
  */
-int layer_unpack_blob(struct image_layer *layer, const char *blob, const char *blob_digest,
-                      struct layer_waiter *waiter, struct aq_error *err);
+void layer_unpack_blob(struct image_layer *layer, const char *blob, const char *blob_digest,
+                       struct layer_waiter *waiter);
 /* The waiter is not told any more; without waiters the work ends. */
 void layer_leave(struct image_layer *layer, struct layer_waiter *waiter);
 
@@ -169,8 +169,8 @@ bool gc_is_idle(const struct images *images, const struct image_record *record);
 bool gc_is_older(const struct image_record *record, const struct image_record *than);
 /* What pulls left that nobody goes on with, and layers of no image. */
 void gc_remove_leftovers(struct images *images);
-/* Remove a tree that has no meaning, when there is time. -ENOMEM. */
-int gc_add_garbage(struct images *images, const char *path);
+/* Remove a tree that has no meaning, when there is time. */
+void gc_add_garbage(struct images *images, const char *path);
 
 /* ---- room.c ---- */
 

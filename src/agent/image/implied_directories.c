@@ -16,6 +16,7 @@
 #include "agent/image/config.h"
 #include "base/fs.h"
 #include "base/map.h"
+#include "base/memory.h"
 
 #define IMPLIED_MAX (64u << 20) /* bytes of a layer's list */
 
@@ -143,8 +144,7 @@ static int implied_directories_make_one(struct parents *p, const char *path, str
 
     if (map_gets(&p->made, path))
         return 0;
-    if (!full || map_sets(&p->made, path, p) < 0)
-        return aq_fail_oom(err);
+    map_sets(&p->made, path, p);
     if (mkdir(full, 0755) < 0)
         return aq_fail_errno(err, "make '%s'", full);
     to = open(full, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -177,8 +177,6 @@ static int implied_directories_set_times(const struct parents *p, struct aq_erro
         struct stat st;
         bool covered;
 
-        if (!full)
-            return aq_fail_oom(err);
         from = implied_directories_find_source(p, path, &covered);
         if (from < 0 || fstat(from, &st) < 0)
             continue;
@@ -198,16 +196,13 @@ static int implied_directories_open_part(const char *layer, struct implied_direc
     int r;
 
     strbuf_init(&part->text);
-    if (!root || !list)
-        return aq_fail_oom(err);
     part->root = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (part->root < 0)
         return aq_fail_errno(err, "open '%s'", root);
     r = fs_read(AT_FDCWD, list, IMPLIED_MAX, &part->text, err);
     for (const char *at = part->text.data; r == 0 && at < part->text.data + part->text.len;
          at += strlen(at) + 1)
-        if (map_sets(&part->implied, at, part) < 0)
-            r = aq_fail_oom(err);
+        map_sets(&part->implied, at, part);
     return r;
 }
 
@@ -233,11 +228,9 @@ static int implied_directories_make_needed(struct parents *p, struct aq_error *e
 int implied_directories_make(const char *const *layers, size_t count, const char *path,
                              struct aq_error *err)
 {
-    struct parents *p = calloc(1, sizeof(*p));
+    struct parents *p = aq_alloc(sizeof(*p));
     int r = 0;
 
-    if (!p)
-        return aq_fail_oom(err);
     p->path = path;
     for (size_t i = 0; r == 0 && i < count; i++) {
         p->parts[i].root = -1;

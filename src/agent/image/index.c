@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/log.h"
+#include "base/memory.h"
 
 #define NAME_FILE_MAX 2048
 #define USER_FILE_MAX 128
@@ -33,21 +34,11 @@ char *image_name_key(const char *name, const char *architecture)
     AQ_CLEANUP(aq_freep) char *both = aq_format("%s\n%s", architecture, name);
     char digest[DIGEST_TEXT_MAX];
 
-    if (!both)
-        return NULL;
     digest_compute(both, strlen(both), digest);
-    return strdup(layout_digest_hex(digest));
+    return aq_strdup(layout_digest_hex(digest));
 }
 
 /* ---- records ---- */
-
-static int index_add_lower(struct image_record *record, char *path)
-{
-    if (!path)
-        return -ENOMEM;
-    record->lowers[record->lower_count++] = path;
-    return 0;
-}
 
 /* Nothing below is seen. Overlayfs does not look at the attribute of a layer's own root. */
 static bool index_is_opaque(const char *root)
@@ -67,16 +58,14 @@ static int index_stack_layers(struct images *images, const char *hex, struct ima
     const char *const *ids = record->config.diff_ids;
     bool hides = false;
     struct stat st;
-    int r = 0;
 
-    record->lowers = calloc(record->config.diff_count + 1, sizeof(*record->lowers));
-    if (!parents || !record->lowers)
-        return aq_fail_oom(err);
+    record->lowers = aq_alloc_array(record->config.diff_count + 1, sizeof(*record->lowers));
     if (stat(parents, &st) == 0)
-        r = index_add_lower(record, AQ_TAKE(parents));
-    for (size_t i = record->config.diff_count; r == 0 && !hides && i-- > 0;) {
+        record->lowers[record->lower_count++] = AQ_TAKE(parents);
+    for (size_t i = record->config.diff_count; !hides && i-- > 0;) {
         const struct image_layer *layer = map_gets(&images->layers, ids[i]);
         bool is_again = false;
+        char *path;
 
         if (!layer || !layer->is_here)
             return aq_fail(err, ENOENT, "its layer %s is missing", ids[i]);
@@ -85,11 +74,11 @@ static int index_stack_layers(struct images *images, const char *hex, struct ima
         if (is_again)
             continue;
         record->size_bytes += layer->size_bytes;
-        r = index_add_lower(
-            record, aq_format("%s/layers/%s/fs", images->directory, layout_digest_hex(ids[i])));
-        hides = r == 0 && index_is_opaque(record->lowers[record->lower_count - 1]);
+        path = aq_format("%s/layers/%s/fs", images->directory, layout_digest_hex(ids[i]));
+        record->lowers[record->lower_count++] = path;
+        hides = index_is_opaque(path);
     }
-    return r < 0 ? aq_fail_oom(err) : 0;
+    return 0;
 }
 
 static int index_read_config(struct images *images, const char *hex, struct image_record *record,
@@ -98,7 +87,7 @@ static int index_read_config(struct images *images, const char *hex, struct imag
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s/images/%s/config.json", images->directory, hex);
     struct stat st;
-    int r = path ? fs_read(AT_FDCWD, path, IMAGE_CONFIG_MAX, &text, err) : aq_fail_oom(err);
+    int r = fs_read(AT_FDCWD, path, IMAGE_CONFIG_MAX, &text, err);
 
     if (r == 0 && stat(path, &st) == 0)
         record->fetched_usec = st.st_mtim.tv_sec * USEC_PER_SEC;
@@ -123,17 +112,15 @@ int index_read_record(struct images *images, const char *hex, struct image_recor
     AQ_CLEANUP(image_record_unrefp) struct image_record *record = image_record_new();
     int r;
 
-    if (!record || !(record->digest = aq_format("sha256:%s", hex))
-        || !(record->stamp = aq_format("%s/images/%s/used", images->directory, hex)))
-        return aq_fail_oom(err);
+    record->digest = aq_format("sha256:%s", hex);
+    record->stamp = aq_format("%s/images/%s/used", images->directory, hex);
     r = index_read_config(images, hex, record, err);
     if (r == 0)
         r = index_stack_layers(images, hex, record, err);
     if (r < 0)
         return r;
     index_read_stamp(record);
-    if (map_sets(&images->records, record->digest, record) < 0)
-        return aq_fail_oom(err);
+    map_sets(&images->records, record->digest, record);
     record->images = images;
     for (size_t i = 0; i < record->config.diff_count; i++)
         ((struct image_layer *)map_gets(&images->layers, record->config.diff_ids[i]))->users++;
@@ -165,25 +152,18 @@ void index_drop(struct images *images, struct image_record *record)
 
 /* ---- names ---- */
 
-int index_bind(struct images *images, const char *text, const char *architecture,
-               struct image_record *record)
+void index_bind(struct images *images, const char *text, const char *architecture,
+                struct image_record *record)
 {
     AQ_CLEANUP(aq_freep) char *key = image_name_key(text, architecture);
-    struct image_name *name = key ? map_gets(&images->names, key) : NULL;
+    struct image_name *name = map_gets(&images->names, key);
 
-    if (!key)
-        return -ENOMEM;
     if (!name) {
-        name = calloc(1, sizeof(*name));
-        if (!name || !(name->text = strdup(text)) || map_sets(&images->names, key, name) < 0) {
-            if (name)
-                free(name->text);
-            free(name);
-            return -ENOMEM;
-        }
+        name = aq_alloc(sizeof(*name));
+        name->text = aq_strdup(text);
+        map_sets(&images->names, key, name);
     }
     name->record = record;
-    return 0;
 }
 
 struct image_record *index_find(struct images *images, const char *text, const char *architecture)
@@ -194,7 +174,7 @@ struct image_record *index_find(struct images *images, const char *text, const c
     if (digest_is_valid(text))
         return map_gets(&images->records, text);
     key = image_name_key(text, architecture);
-    name = key ? map_gets(&images->names, key) : NULL;
+    name = map_gets(&images->names, key);
     return name ? name->record : NULL;
 }
 
@@ -214,7 +194,9 @@ static void index_read_name(struct images *images, const char *path)
         *at++ = '\0';
     }
     record = count == 3 ? map_gets(&images->records, parts[0]) : NULL;
-    if (!record || index_bind(images, parts[2], parts[1], record) < 0)
+    if (record)
+        index_bind(images, parts[2], parts[1], record);
+    else
         (void)fs_remove_tree(AT_FDCWD, path, NULL);
 }
 
@@ -227,7 +209,7 @@ static void index_load_record(struct images *images, const char *path, const cha
 
     /* what was being made or removed has no meaning */
     if (name[0] == '.') {
-        (void)gc_add_garbage(images, path);
+        gc_add_garbage(images, path);
         return;
     }
     if (index_read_record(images, name, &record, &err) == 0)
@@ -244,8 +226,6 @@ static int index_each_entry(struct images *images, const char *directory,
     struct dirent *entry;
     DIR *dir;
 
-    if (!path)
-        return aq_fail_oom(err);
     dir = opendir(path);
     if (!dir)
         return aq_fail_errno(err, "open '%s'", path);

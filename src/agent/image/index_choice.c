@@ -64,17 +64,16 @@ static int index_choice_score(const struct index_choice *choice, const struct ma
     return item->is_index ? 1 : platform_score(item->architecture, item->variant, choice->level);
 }
 
-static int index_choice_add_item(struct index_choice *choice, const struct manifest_item *item,
-                                 bool is_named, struct aq_error *err)
+static void index_choice_add_item(struct index_choice *choice, const struct manifest_item *item,
+                                  bool is_named)
 {
     int score = index_choice_score(choice, item);
 
     if (score < 0 || !(is_named || item->is_index)) {
         index_choice_note_other(choice, item);
-        return 0;
+        return;
     }
-    if (!vec_grow(&choice->items, &choice->cap, choice->count + 1, sizeof(*choice->items)))
-        return aq_fail_oom(err);
+    vec_grow(&choice->items, &choice->cap, choice->count + 1, sizeof(*choice->items));
     choice->items[choice->count] = (struct index_choice_item){
         .depth = choice->depth + 1,
         .score = score,
@@ -84,7 +83,6 @@ static int index_choice_add_item(struct index_choice *choice, const struct manif
     (void)strcpy(choice->items[choice->count++].digest, item->digest);
     if (!is_named)
         index_choice_note_other(choice, item);
-    return 0;
 }
 
 /* Something has the wanted name: what has not is not looked through, and what else may be
@@ -119,12 +117,9 @@ int index_choice_add(struct index_choice *choice, const struct manifest *index,
     for (size_t i = 0; i < index->item_count; i++) {
         const struct manifest_item *item = &index->items[i];
         bool is_named = !name || index_choice_is_named(item, name);
-        int r = 0;
 
         if (!item->is_artifact && (is_named || !is_found))
-            r = index_choice_add_item(choice, item, is_named, err);
-        if (r < 0)
-            return r;
+            index_choice_add_item(choice, item, is_named);
     }
     return 0;
 }

@@ -38,7 +38,7 @@ void index_choice_init(struct index_choice *choice, const char *architecture, co
 void index_choice_done(struct index_choice *choice);
 
 /* Take what an index has: the first, then those that index_choice_next() asked for. -EBADMSG if
- * indexes are nested too deep or are too many; -ENOMEM.
+ * indexes are nested too deep or are too many.
  */
 int index_choice_add(struct index_choice *choice, const struct manifest *index,
                      struct aq_error *err);

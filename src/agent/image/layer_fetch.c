@@ -93,8 +93,6 @@ static int layer_transfer_request(struct layer_transfer *transfer, struct aq_err
                                                 transfer->layer->digest);
     int r;
 
-    if (!path)
-        return aq_fail_oom(err);
     transfer->part.position = transfer->part.offset;
     r = registry_client_read(transfer->source->client, path, transfer->part.offset, &reader, err);
     return r < 0 ? r : part_file_verify(&transfer->part, transfer->layer->digest, err);
@@ -164,8 +162,6 @@ int layer_fetch(const struct layer_fetch_source *source, const struct manifest_l
     AQ_CLEANUP(aq_freep) char *blob = aq_format("blobs/sha256/%s", hex);
     int r;
 
-    if (!blob)
-        return aq_fail_oom(err);
     if (faccessat(source->directory, blob, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
         return 0;
     (void)snprintf(transfer.name, sizeof(transfer.name), PULL_PART_PREFIX "%s", hex);

@@ -18,6 +18,7 @@
 #include "agent/image/sparse_check.h"
 #include "base/fault.h"
 #include "base/fs.h"
+#include "base/memory.h"
 #include "base/vec.h"
 
 #define WHITEOUT ".wh."
@@ -152,12 +153,10 @@ static int layer_unpack_finish(struct unpacking *u, int parent, const char *name
         return utimensat(parent, name, times, AT_SYMLINK_NOFOLLOW) < 0
                    ? aq_fail_errno(err, "set its times")
                    : 0;
-    if (!vec_grow(&u->directories, &u->directory_cap, u->directory_count + 1,
-                  sizeof(*u->directories)))
-        return aq_fail_oom(err);
-    u->directories[u->directory_count] = (struct directory_time){ strdup(path),
-                                                                  { times[0], times[1] } };
-    return u->directories[u->directory_count++].path ? 0 : aq_fail_oom(err);
+    vec_grow(&u->directories, &u->directory_cap, u->directory_count + 1, sizeof(*u->directories));
+    u->directories[u->directory_count++] = (struct directory_time){ aq_strdup(path),
+                                                                    { times[0], times[1] } };
+    return 0;
 }
 
 static int layer_unpack_set_directory_times(struct unpacking *u, struct aq_error *err)
@@ -447,11 +446,11 @@ int layer_unpack(int fd, const char *blob_digest, const char *diff_id,
         return r;
     u.stream = stream;
     u.archive = archive_read_new();
-    if (sparse_check_new(&u.sparse, NULL) < 0 || !u.archive
-        || map_sets(&tree->implied, "", tree) < 0)
-        r = aq_fail_oom(err);
-    else
-        r = unpack_all(&u, err);
+    if (!u.archive)
+        memory_is_short();
+    u.sparse = sparse_check_new();
+    map_sets(&tree->implied, "", tree);
+    r = unpack_all(&u, err);
     if (u.sparse_error.code && (r == 0 || r == -EBADMSG)) {
         *err = u.sparse_error;
         r = -err->code;

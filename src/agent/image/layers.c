@@ -11,6 +11,7 @@
 #include "agent/image/images_internal.h"
 #include "base/clock.h"
 #include "base/fs.h"
+#include "base/memory.h"
 
 #define LINE_MAX_BYTES 1024
 #define LAYER_FACTS_MAX 4096
@@ -31,18 +32,13 @@ struct image_layer *layer_use(struct images *images, const char *diff_id)
     struct image_layer *layer = map_gets(&images->layers, diff_id);
 
     if (!layer) {
-        layer = calloc(1, sizeof(*layer));
-        if (!layer)
-            return NULL;
+        layer = aq_alloc(sizeof(*layer));
         layer->images = images;
         list_init(&layer->queue);
         list_init(&layer->waiters);
         strbuf_init(&layer->line);
-        layer->diff_id = strdup(diff_id);
-        if (!layer->diff_id || map_sets(&images->layers, diff_id, layer) < 0) {
-            layer_free(layer);
-            return NULL;
-        }
+        layer->diff_id = aq_strdup(diff_id);
+        map_sets(&images->layers, diff_id, layer);
     }
     layer->users++;
     return layer;
@@ -67,48 +63,43 @@ static void layers_read_facts(struct image_layer *layer)
     json_t *facts;
 
     layer->is_here = true; /* the directory has its name only when it is complete */
-    if (!path || fs_read(AT_FDCWD, path, LAYER_FACTS_MAX, &text, NULL) < 0)
+    if (fs_read(AT_FDCWD, path, LAYER_FACTS_MAX, &text, NULL) < 0)
         return;
     facts = json_loadb(text.data, text.len, 0, NULL);
     layer->size_bytes = json_integer_value(json_object_get(facts, "size_bytes"));
     json_decref(facts);
 }
 
-static int layers_load_layer(struct images *images, const char *directory, const char *name,
-                             struct aq_error *err)
+static void layers_load_layer(struct images *images, const char *directory, const char *name)
 {
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s", directory, name);
     char diff_id[DIGEST_TEXT_MAX + 8];
     struct image_layer *layer;
 
-    if (!path)
-        return aq_fail_oom(err);
     (void)snprintf(diff_id, sizeof(diff_id), "sha256:%.64s", name);
-    if (!digest_is_valid(diff_id))
-        return gc_add_garbage(images, path) < 0 ? aq_fail_oom(err) : 0;
+    if (!digest_is_valid(diff_id)) {
+        gc_add_garbage(images, path);
+        return;
+    }
     layer = layer_use(images, diff_id);
-    if (!layer)
-        return aq_fail_oom(err);
     layers_read_facts(layer);
     layer->users--;
     layer->seen_usec = clock_realtime_usec();
-    return 0;
 }
 
 int layers_load(struct images *images, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *directory = images_path(images, "layers");
-    DIR *dir = directory ? opendir(directory) : NULL;
+    DIR *dir = opendir(directory);
     struct dirent *entry;
-    int r = 0;
 
     if (!dir)
-        return directory ? aq_fail_errno(err, "open '%s'", directory) : aq_fail_oom(err);
-    while (r == 0 && (entry = readdir(dir)))
+        return aq_fail_errno(err, "open '%s'", directory);
+    while ((entry = readdir(dir)))
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            r = layers_load_layer(images, directory, entry->d_name, err);
+            layers_load_layer(images, directory, entry->d_name);
     (void)closedir(dir);
-    return r;
+    return 0;
 }
 
 void layers_done(struct images *images)
@@ -217,8 +208,6 @@ static int layers_start_tool(struct image_layer *layer, struct aq_error *err)
     AQ_CLEANUP(aq_freep) char *layers = images_path(layer->images, "layers");
     char bytes[24], entries[24], keep[24];
 
-    if (!layers)
-        return aq_fail_oom(err);
     (void)snprintf(bytes, sizeof(bytes), "%lld", (long long)settings->image_layer_max);
     (void)snprintf(entries, sizeof(entries), "%lld", (long long)settings->image_entries_max);
     (void)snprintf(keep, sizeof(keep), "%lld", (long long)room_kept(layer->images));
@@ -265,27 +254,22 @@ static void layers_on_soon(uv_timer_t *timer)
     layers_start_waiting(timer->data);
 }
 
-int layer_unpack_blob(struct image_layer *layer, const char *blob, const char *blob_digest,
-                      struct layer_waiter *waiter, struct aq_error *err)
+void layer_unpack_blob(struct image_layer *layer, const char *blob, const char *blob_digest,
+                       struct layer_waiter *waiter)
 {
     struct images *images = layer->images;
 
     list_add(&layer->waiters, &waiter->link);
     if (layer->tool || !list_is_empty(&layer->queue))
-        return 0;
+        return;
     free(layer->blob);
     free(layer->blob_digest);
-    layer->blob = strdup(blob);
-    layer->blob_digest = strdup(blob_digest);
-    if (!layer->blob || !layer->blob_digest) {
-        list_remove(&waiter->link);
-        return aq_fail_oom(err);
-    }
+    layer->blob = aq_strdup(blob);
+    layer->blob_digest = aq_strdup(blob_digest);
     layer->done_bytes = 0;
     list_add(&images->unpacking, &layer->queue);
     /* not from within: a program that does not start would call back */
     (void)uv_timer_start(&images->unpack_soon, layers_on_soon, 0, 0);
-    return 0;
 }
 
 void layer_leave(struct image_layer *layer, struct layer_waiter *waiter)

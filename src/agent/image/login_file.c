@@ -9,6 +9,7 @@
 
 #include "base/cleanup.h"
 #include "base/json_load.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 
 #define LOGIN_MAX 16384 /* bytes of "USER:PASSWORD" */
@@ -73,8 +74,8 @@ static int login_file_decode(const char *text, struct login *ret, struct aq_erro
         r = aq_fail(err, EINVAL, "a login in the auth file is not USER:PASSWORD");
     } else {
         *colon = '\0';
-        ret->username = strdup(pair);
-        ret->password = strdup(colon + 1);
+        ret->username = aq_strdup(pair);
+        ret->password = aq_strdup(colon + 1);
     }
     explicit_bzero(pair, sizeof(pair));
     return r;

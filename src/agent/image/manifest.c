@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "model/architecture.h"
 
@@ -89,9 +90,7 @@ static int manifest_get_layers(const json_t *root, struct manifest *manifest, st
         return aq_fail_field(err, EBADMSG, "manifest",
                              "the image has %zu layers and may have %d: join some of them", count,
                              IMAGE_LAYERS_MAX);
-    manifest->layers = calloc(count, sizeof(*manifest->layers));
-    if (!manifest->layers)
-        return aq_fail_oom(err);
+    manifest->layers = aq_alloc_array(count, sizeof(*manifest->layers));
     for (size_t i = 0; i < count; i++) {
         const json_t *layer = json_array_get(layers, i), *size = json_object_get(layer, "size");
         struct manifest_layer *item = &manifest->layers[manifest->layer_count++];
@@ -122,18 +121,6 @@ static const char *manifest_get_text(const json_t *object, const char *member)
     return json_string_value(json_object_get(object, member));
 }
 
-static int manifest_copy_annotation(const json_t *item, const char *key, char **ret,
-                                    struct aq_error *err)
-{
-    const char *text = json_string_value(
-        json_object_get(json_object_get(item, "annotations"), key));
-
-    if (!text)
-        return 0;
-    *ret = strdup(text);
-    return *ret ? 0 : aq_fail_oom(err);
-}
-
 /* buildx puts attestations beside the images that they are about. */
 static bool manifest_is_artifact(const json_t *item, const struct manifest_item *place)
 {
@@ -147,6 +134,7 @@ static bool manifest_is_artifact(const json_t *item, const struct manifest_item 
 static int manifest_get_item(const json_t *item, struct manifest_item *place, struct aq_error *err)
 {
     const json_t *platform = json_object_get(item, "platform");
+    const json_t *annotations = json_object_get(item, "annotations");
     const char *type = json_string_value(json_object_get(item, "mediaType"));
     int r = manifest_get_digest(item, place->digest, err);
 
@@ -161,10 +149,9 @@ static int manifest_get_item(const json_t *item, struct manifest_item *place, st
                       && (strcmp(type, OCI "index.v1+json") == 0
                           || strcmp(type, DOCKER "distribution.manifest.list.v2+json") == 0);
     place->is_artifact = manifest_is_artifact(item, place);
-    r = manifest_copy_annotation(item, "org.opencontainers.image.ref.name", &place->name, err);
-    return r < 0
-               ? r
-               : manifest_copy_annotation(item, "io.containerd.image.name", &place->full_name, err);
+    place->name = aq_strdup(manifest_get_text(annotations, "org.opencontainers.image.ref.name"));
+    place->full_name = aq_strdup(manifest_get_text(annotations, "io.containerd.image.name"));
+    return 0;
 }
 
 static int manifest_get_items(const json_t *root, struct manifest *manifest, struct aq_error *err)
@@ -176,9 +163,7 @@ static int manifest_get_items(const json_t *root, struct manifest *manifest, str
     if (count == 0 || count > MANIFEST_ITEMS_MAX)
         return manifest_bad(err, "names no images or too many");
     manifest->is_index = true;
-    manifest->items = calloc(count, sizeof(*manifest->items));
-    if (!manifest->items)
-        return aq_fail_oom(err);
+    manifest->items = aq_alloc_array(count, sizeof(*manifest->items));
     for (size_t i = 0; r == 0 && i < count; i++)
         r = manifest_get_item(json_array_get(list, i), &manifest->items[manifest->item_count++],
                               err);

@@ -21,15 +21,11 @@ static int publish_make_parents(const struct publication *p, const char *image,
 {
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s/parents", image);
     char *layers[IMAGE_LAYERS_MAX] = { NULL };
-    int r = path ? 0 : aq_fail_oom(err);
+    int r;
 
-    for (size_t i = 0; r == 0 && i < p->diff_count; i++) {
+    for (size_t i = 0; i < p->diff_count; i++)
         layers[i] = aq_format("%s/layers/%s", p->directory, layout_digest_hex(p->diff_ids[i]));
-        if (!layers[i])
-            r = aq_fail_oom(err);
-    }
-    if (r == 0)
-        r = implied_directories_make((const char *const *)layers, p->diff_count, path, err);
+    r = implied_directories_make((const char *const *)layers, p->diff_count, path, err);
     for (size_t i = 0; i < p->diff_count; i++)
         free(layers[i]);
     return AQ_MIN(r, 0);
@@ -70,8 +66,6 @@ static int publish_image(const struct publication *p, struct aq_error *err)
                                                 layout_digest_hex(p->digest));
     int r;
 
-    if (!images || !made || !path)
-        return aq_fail_oom(err);
     if (access(path, F_OK) == 0)
         return 0; /* another name of it was pulled meanwhile */
     r = fs_remove_tree(AT_FDCWD, made, err);
@@ -96,8 +90,6 @@ static int publish_name(const struct publication *p, struct aq_error *err)
     AQ_CLEANUP(aq_freep) char *text = aq_format("%s\n%s\n%s\n", p->digest, p->architecture,
                                                 p->name);
 
-    if (!path || !text)
-        return aq_fail_oom(err);
     return fs_write_atomic(AT_FDCWD, path, text, strlen(text), 0600, err);
 }
 

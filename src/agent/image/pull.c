@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 
 #define PULLS_MAX 4 /* at a time; more wait */
 
@@ -243,20 +244,15 @@ void pulls_start_waiting(struct images *images)
 static int pull_new(struct images *images, struct image_request *request, char *key,
                     struct pull **ret, struct aq_error *err)
 {
-    struct pull *pull = calloc(1, sizeof(*pull));
-    int r;
+    struct pull *pull = aq_alloc(sizeof(*pull));
+    int r = reference_parse(request->ref.text, NULL, &pull->ref, err);
 
-    if (!pull || !(pull->architecture = strdup(request->architecture))) {
-        free(pull);
-        return aq_fail_oom(err);
-    }
-    r = reference_parse(request->ref.text, NULL, &pull->ref, err);
     if (r < 0) {
-        free(pull->architecture);
         free(pull);
         return r;
     }
     pull->images = images;
+    pull->architecture = aq_strdup(request->architecture);
     pull->key = key;
     pull->timer.data = pull;
     index_choice_init(&pull->choice, pull->architecture, pull->ref.name, platform_level());
@@ -276,17 +272,18 @@ int pull_join(struct images *images, struct image_request *request, struct aq_er
 {
     AQ_CLEANUP(aq_freep) char *key = image_name_key(request->ref.text, request->architecture);
     struct pull *pull = NULL;
-    int r = key ? 0 : aq_fail_oom(err);
+    int r;
 
     LIST_FOREACH(it, &images->pulls)
-        if (key && strcmp(LIST_ENTRY(it, struct pull, link)->key, key) == 0)
+        if (strcmp(LIST_ENTRY(it, struct pull, link)->key, key) == 0)
             pull = LIST_ENTRY(it, struct pull, link);
-    if (r == 0 && !pull && (r = pull_new(images, request, key, &pull, err)) == 0) {
+    if (!pull) {
+        r = pull_new(images, request, key, &pull, err);
+        if (r < 0)
+            return r;
         key = NULL;
         pulls_start_waiting(images);
     }
-    if (r < 0)
-        return r;
     list_add(&pull->requests, &request->waiting);
     request->pull = pull;
     return 0;

@@ -85,9 +85,9 @@ void pull_fetch_copy(struct pull *pull, struct aq_error *err);
 void pull_fetch_failed(struct pull *pull, struct aq_error *err);
 
 /* What is to be fetched, now that the configuration is known. The pull is a user
- * of each layer from here on, so nobody removes them. -ENOMEM.
+ * of each layer from here on, so nobody removes them.
  */
-int pull_plan(struct pull *pull, struct aq_error *err);
+void pull_plan(struct pull *pull);
 /* The disk is full: more is in the blobs than was thought. -EINPROGRESS: unused images give way,
  * and it is fetched again. -ENOSPC: nothing gives way; 'err' as room_make() has it.
  */

@@ -32,8 +32,7 @@ void pull_directory_remove_blob(const struct pull_directory *directory, const ch
 {
     AQ_CLEANUP(aq_freep) char *path = pull_directory_blob_path(directory, digest);
 
-    if (path)
-        (void)unlink(path);
+    (void)unlink(path);
 }
 
 static bool pull_directory_is_placeholder(const struct stat *st)
@@ -131,9 +130,7 @@ int pull_directory_write_missing(const struct pull_directory *directory, struct 
         if (!directory->layers[i].is_here)
             strbuf_addf(&text, "%s %lld\n", directory->layers[i].digest,
                         (long long)directory->layers[i].size_bytes);
-    if (!path || !strbuf_ok(&text))
-        return aq_fail_oom(err);
-    return fs_write_quick(AT_FDCWD, path, text.data ? text.data : "", text.len, 0600, err);
+    return fs_write_quick(AT_FDCWD, path, text.data, text.len, 0600, err);
 }
 
 /* ---- measuring and preparing ---- */
@@ -148,7 +145,7 @@ int64_t pull_directory_measure(const struct pull_directory *directory, bool *ret
         struct stat st;
 
         all += directory->layers[i].size_bytes;
-        if (path && lstat(path, &st) == 0)
+        if (lstat(path, &st) == 0)
             sum += directory->layers[i].size_bytes;
     }
     /* after the blobs: one that is renamed meanwhile is missed, not counted twice */
@@ -165,11 +162,8 @@ static int pull_directory_prepare_blob(const struct pull_directory *directory,
     AQ_CLEANUP(aq_freep) char *path = pull_directory_blob_path(directory, layer->digest);
     AQ_CLEANUP(aq_closep) int fd = -1;
     struct stat st;
-    bool is_there;
+    bool is_there = lstat(path, &st) == 0;
 
-    if (!path)
-        return aq_fail_oom(err);
-    is_there = lstat(path, &st) == 0;
     if (is_there && pull_directory_is_placeholder(&st) && !layer->is_here) {
         if (unlink(path) < 0)
             return aq_fail_errno(err, "remove '%s'", path);
@@ -179,8 +173,7 @@ static int pull_directory_prepare_blob(const struct pull_directory *directory,
         AQ_CLEANUP(aq_freep) char *part = aq_format("%s/" PULL_PART_PREFIX "%s", directory->path,
                                                     layout_digest_hex(layer->digest));
 
-        if (part)
-            (void)unlink(part);
+        (void)unlink(part);
     }
     if (is_there || !layer->is_here)
         return !is_there;
@@ -196,7 +189,7 @@ int pull_directory_prepare(struct pull_directory *directory, int64_t *ret_missin
     AQ_CLEANUP(aq_freep) char *blobs = aq_format("%s/blobs/sha256", directory->path);
     int64_t missing = 0, parts;
     size_t count = 0;
-    int r = blobs ? fs_mkdirs(blobs, 0700, err) : aq_fail_oom(err);
+    int r = fs_mkdirs(blobs, 0700, err);
 
     if (r < 0)
         return r;

@@ -9,6 +9,7 @@
 #include "agent/settings/image_registries.h"
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/memory.h"
 
 #define MEASURE_MSEC 200
 #define STALL_USEC (300 * USEC_PER_SEC)    /* skopeo may write a large layer to disk that long */
@@ -177,10 +178,8 @@ static void pull_fetch_on_fetched(void *data, int status, const char *complaint)
 static void pull_fetch_on_prepare(uv_work_t *work)
 {
     struct pull *pull = work->data;
-
     AQ_CLEANUP(aq_freep) char *view = pull_directory_view_path(&pull->directory);
-    int r = view ? pull_directory_prepare(&pull->directory, &pull->missing_bytes, &pull->work_err)
-                 : aq_fail_oom(&pull->work_err);
+    int r = pull_directory_prepare(&pull->directory, &pull->missing_bytes, &pull->work_err);
 
     if (r == 0 && pull->directory.keeps_parts)
         r = pull_directory_write_missing(&pull->directory, &pull->work_err);
@@ -202,10 +201,8 @@ void pull_fetch_copy(struct pull *pull, struct aq_error *err)
                                                .on_end = pull_fetch_on_fetched };
     AQ_CLEANUP(aq_freep) char *view = NULL;
 
-    if (pull->directory.is_view && !(view = pull_directory_view_path(&pull->directory))) {
-        (void)aq_fail_oom(err);
-        return;
-    }
+    if (pull->directory.is_view)
+        view = pull_directory_view_path(&pull->directory);
     (void)fetch_blobs(pull->images, &pull->ref, pull->digest, view, pull->directory.path, &events,
                       pull, &pull->tool, err);
 }
@@ -264,18 +261,16 @@ void pull_fetch(struct pull *pull)
     pull_work(pull, pull_fetch_on_prepare, pull_fetch_after_prepare);
 }
 
-int pull_plan(struct pull *pull, struct aq_error *err)
+void pull_plan(struct pull *pull)
 {
     size_t count = pull->manifest.layer_count;
 
-    pull->waiters = calloc(count, sizeof(*pull->waiters));
-    pull->directory.layers = calloc(count, sizeof(*pull->directory.layers));
+    pull->waiters = aq_alloc_array(count, sizeof(*pull->waiters));
+    pull->directory.layers = aq_alloc_array(count, sizeof(*pull->directory.layers));
     pull->directory.layer_count = count;
     pull->factor = UNPACKED_FACTOR;
     pull->directory.path = aq_format("%s/pulls/%s", pull->images->directory,
                                      layout_digest_hex(pull->digest));
-    if (!pull->waiters || !pull->directory.layers || !pull->directory.path)
-        return aq_fail_oom(err);
     for (size_t i = 0; i < count; i++) {
         const char *diff_id = pull->config.diff_ids[i];
         bool is_again = false;
@@ -285,8 +280,7 @@ int pull_plan(struct pull *pull, struct aq_error *err)
         (void)strcpy(pull->directory.layers[i].digest, pull->manifest.layers[i].digest);
         pull->directory.layers[i].size_bytes = pull->manifest.layers[i].size_bytes;
         pull->waiters[i].pull = pull;
-        if (!is_again && !(pull->waiters[i].layer = layer_use(pull->images, diff_id)))
-            return aq_fail_oom(err);
+        if (!is_again)
+            pull->waiters[i].layer = layer_use(pull->images, diff_id);
     }
-    return 0;
 }

@@ -68,38 +68,26 @@ static void pull_unpack_on_layer_progress(void *data)
     pull_tell(pull, IMAGE_UNPACKING, done);
 }
 
-static int unpack_layer(struct pull *pull, size_t i, struct aq_error *err)
+static void unpack_layer(struct pull *pull, size_t i)
 {
     struct pull_waiter *w = &pull->waiters[i];
     AQ_CLEANUP(aq_freep) char *blob = pull_directory_blob_path(&pull->directory,
                                                                pull->directory.layers[i].digest);
-    int r;
 
-    if (!blob)
-        return aq_fail_oom(err);
     w->waiter = (struct layer_waiter){ .on_done = pull_unpack_on_layer_done,
                                        .on_progress = pull_unpack_on_layer_progress,
                                        .data = w };
-    r = layer_unpack_blob(w->layer, blob, pull->directory.layers[i].digest, &w->waiter, err);
-    if (r == 0) {
-        w->is_waiting = true;
-        pull->waiting++;
-    }
-    return r;
+    layer_unpack_blob(w->layer, blob, pull->directory.layers[i].digest, &w->waiter);
+    w->is_waiting = true;
+    pull->waiting++;
 }
 
 void pull_unpack(struct pull *pull)
 {
-    struct aq_error err = { 0 };
-
     pull->err = (struct aq_error){ 0 };
-    for (size_t i = 0; !err.code && i < pull->manifest.layer_count; i++)
+    for (size_t i = 0; i < pull->manifest.layer_count; i++)
         if (pull->waiters[i].layer && !pull->waiters[i].layer->is_here)
-            (void)unpack_layer(pull, i, &err);
-    if (err.code) {
-        pull_failed(pull, &err);
-        return;
-    }
+            unpack_layer(pull, i);
     if (pull->waiting == 0)
         pull_publish(pull, true);
     else
@@ -123,8 +111,8 @@ static void pull_unpack_after_publish(struct pull *pull, const struct aq_error *
 
     if (!err.code && !record)
         (void)index_read_record(images, layout_digest_hex(pull->digest), &record, &err);
-    if (!err.code && index_bind(images, pull->ref.text, pull->architecture, record) < 0)
-        (void)aq_fail_oom(&err);
+    if (!err.code)
+        index_bind(images, pull->ref.text, pull->architecture, record);
     if (fs_is_full(err.code) && pull->waiters && pull_make_room(pull, &err) == -EINPROGRESS)
         return;
     if (fs_is_full(err.code) && !err.kind) {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "transfer/tar.h"
 #include "transfer/tar_header.h"
@@ -62,15 +63,12 @@ struct sparse_check {
     bool is_comment;
 };
 
-int sparse_check_new(struct sparse_check **ret, struct aq_error *err)
+struct sparse_check *sparse_check_new(void)
 {
-    struct sparse_check *c = calloc(1, sizeof(*c));
+    struct sparse_check *c = aq_alloc(sizeof(*c));
 
-    if (!c)
-        return aq_fail_oom(err);
     strbuf_init(&c->records);
-    *ret = c;
-    return 0;
+    return c;
 }
 
 void sparse_check_free(struct sparse_check *c)
@@ -415,8 +413,6 @@ static int sparse_check_take_block(struct sparse_check *c, struct aq_error *err)
 
 static int sparse_check_end_records(struct sparse_check *c, struct aq_error *err)
 {
-    if (!strbuf_ok(&c->records))
-        return aq_fail_oom(err);
     c->state = SPARSE_HEADER;
     c->skip = tar_padding(c->records.len);
     return sparse_check_take_records(c, err);

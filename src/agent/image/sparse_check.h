@@ -19,7 +19,7 @@
 
 struct sparse_check;
 
-int sparse_check_new(struct sparse_check **ret, struct aq_error *err);
+struct sparse_check *sparse_check_new(void);
 void sparse_check_free(struct sparse_check *check);
 AQ_DEFINE_CLEANUP(struct sparse_check, sparse_check_free)
 

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 #define ARGS_MAX 32
 #define WRAPPER_MAX 6
 
@@ -90,11 +92,11 @@ static char **tool_make_environment(char *tmpdir)
 
     while (environ[count])
         count++;
-    copy = calloc(count + 2, sizeof(*copy));
-    for (size_t i = 0; copy && i < count; i++)
+    copy = aq_alloc_array(count + 2, sizeof(*copy));
+    for (size_t i = 0; i < count; i++)
         if (!tmpdir || strncmp(environ[i], "TMPDIR=", 7) != 0)
             copy[kept++] = environ[i];
-    if (copy && tmpdir)
+    if (tmpdir)
         copy[kept] = tmpdir;
     return copy;
 }
@@ -133,14 +135,10 @@ int tool_start(uv_loop_t *loop, const char *const *argv, const char *tmpdir, uin
     char group_arg[sizeof("--regid=4294967295")];
     AQ_CLEANUP(aq_freep) char *tmp = tmpdir ? aq_format("TMPDIR=%s", tmpdir) : NULL;
     AQ_CLEANUP(aq_freep) char **environment = tool_make_environment(tmp);
-    struct tool *tool = calloc(1, sizeof(*tool));
+    struct tool *tool = aq_alloc(sizeof(*tool));
     size_t count = 3;
     int r;
 
-    if (!tool || !environment || (tmpdir && !tmp)) {
-        free(tool);
-        return aq_fail_oom(err);
-    }
     if (group) {
         (void)snprintf(group_arg, sizeof(group_arg), "--regid=%" PRIu32, group);
         args[count++] = group_arg;

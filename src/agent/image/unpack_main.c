@@ -57,8 +57,6 @@ static int unpack_main_write_implied(int directory, const struct confined_tree *
 
     for (size_t i = 0; i < tree->implied.count; i++)
         strbuf_add(&text, tree->implied.entries[i].key, tree->implied.entries[i].key_len + 1);
-    if (!strbuf_ok(&text))
-        return aq_fail_oom(err);
     return fs_write_quick(directory, "implied", text.data, text.len, 0600, err);
 }
 
@@ -76,8 +74,6 @@ static int unpack_main_write_facts(int directory, const struct unpack_main_job *
     jsonw_member_int(&w, "entries", result->entries);
     jsonw_member_int(&w, "attributes_lost", result->attributes_lost);
     jsonw_object_end(&w);
-    if (!strbuf_ok(&text))
-        return aq_fail_oom(err);
     return fs_write_quick(directory, "layer.json", text.data, text.len, 0600, err);
 }
 

@@ -88,8 +88,8 @@ static int prerequisites_want_image(struct local_kernel *k, enum image_policy po
         return -EINPROGRESS;
     r = images_get(k->agent->images, kernel_get_spec(k)->session.image, NULL, policy, &image_events,
                    k, &k->image_request, err);
-    if (r == 0 && owner && image_request_charge(k->image_request, owner) < 0)
-        r = aq_fail_oom(err);
+    if (r == 0 && owner)
+        image_request_charge(k->image_request, owner);
     return r < 0 ? r : -EINPROGRESS;
 }
 

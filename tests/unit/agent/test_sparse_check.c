@@ -67,9 +67,9 @@ static void check(int wanted, const char *words)
 
     zeros(2 * TAR_BLOCK + 100);
     for (size_t i = 0; i < AQ_COUNT(pieces); i++) {
-        AQ_CLEANUP(sparse_check_freep) struct sparse_check *c = NULL;
+        AQ_CLEANUP(sparse_check_freep) struct sparse_check *c = sparse_check_new();
         struct aq_error err = { 0 };
-        int r = sparse_check_new(&c, NULL);
+        int r = 0;
 
         for (size_t at = 0; r == 0 && at < tar.len; at += pieces[i])
             r = sparse_check_feed(c, tar.data + at, AQ_MIN(pieces[i], tar.len - at), &err);
