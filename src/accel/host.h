@@ -21,7 +21,7 @@ int host_load(const char *path, const char *config, struct host *ret, struct aq_
 int host_serve(struct host *host, int fd, struct aq_error *err);
 
 /* The answer to one request, a line, into 'out'. -EINVAL for a request that is
- * none (nothing is written then), -ENOMEM.
+ * none (nothing is written then).
  */
 int host_answer(struct host *host, const char *line, size_t len, struct strbuf *out,
                 struct aq_error *err);

@@ -19,7 +19,7 @@ void results_done(struct results *results);
 /* The functions that fill it in, to be given to the plugin. */
 struct aq_accelerator_out results_out(struct results *results);
 
-/* {"identity":{...},"slots":[...],...}; -ENOMEM. */
-int results_write(const struct results *results, struct strbuf *out);
+/* {"identity":{...},"slots":[...],...} */
+void results_write(const struct results *results, struct strbuf *out);
 
 #endif

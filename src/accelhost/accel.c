@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/json_load.h"
 #include "base/log.h"
+#include "base/memory.h"
 
 #define FAILURES_UNTIL_OFFLINE 2 /* in a row; one may be bad luck */
 
@@ -62,10 +63,9 @@ static void accel_name_plugin(struct plugin *p)
 static bool accel_note_error(struct plugin *p, const char *text)
 {
     bool is_news = !p->error || strcmp(p->error, text) != 0;
-    char *copy = strdup(text);
 
     free(p->error);
-    p->error = copy;
+    p->error = aq_strdup(text);
     accel_name_plugin(p);
     return is_news;
 }
@@ -120,10 +120,8 @@ static bool accel_on_described(void *data, const json_t *result, struct aq_error
         description_done(&fresh);
         return false;
     }
-    if (!is_same && description_keep_missing(&fresh, &p->description.plugin) < 0) {
-        description_done(&fresh);
-        return aq_fail_oom(err) == 0;
-    }
+    if (!is_same)
+        description_keep_missing(&fresh, &p->description.plugin);
     p->was_heard = true;
     p->failures = 0;
     is_news = !is_same || p->error;
@@ -144,13 +142,8 @@ static bool accel_on_described(void *data, const json_t *result, struct aq_error
 
 static void accel_ask_description(struct plugin *p)
 {
-    struct aq_error err = { 0 };
-
-    if (!p->asked
-        && helper_ask(p->helper, "\"call\":\"" ACCEL_DESCRIBE "\"", accel_on_described, p,
-                      &p->asked, &err)
-               < 0)
-        log_warning("accelerator plugin '%s' is not asked: %s", p->plugin_choice.name, err.text);
+    if (!p->asked)
+        p->asked = helper_ask(p->helper, "\"call\":\"" ACCEL_DESCRIBE "\"", accel_on_described, p);
 }
 
 static void accel_on_started(void *data)
@@ -190,22 +183,21 @@ static void accel_on_failed(void *data, const char *why)
 
 /* ---- life ---- */
 
-static int accel_start_helper(struct plugin *p, struct aq_error *err)
+static void accel_start_helper(struct plugin *p)
 {
     const struct accel *accel = p->accel;
 
     if (p->helper || (p->plugin_choice.sign && access(p->plugin_choice.sign, F_OK) < 0))
-        return 0;
-    return helper_new(&(struct helper_conf){ .loop = accel->loop,
-                                             .program = accel->program,
-                                             .plugin = p->plugin_choice.path,
-                                             .config = p->plugin_choice.config,
-                                             .name = p->plugin_choice.name,
-                                             .limit_usec = accel->settings->limit_usec,
-                                             .on_failed = accel_on_failed,
-                                             .on_started = accel_on_started,
-                                             .data = p },
-                      &p->helper, err);
+        return;
+    p->helper = helper_new(&(struct helper_conf){ .loop = accel->loop,
+                                                  .program = accel->program,
+                                                  .plugin = p->plugin_choice.path,
+                                                  .config = p->plugin_choice.config,
+                                                  .name = p->plugin_choice.name,
+                                                  .limit_usec = accel->settings->limit_usec,
+                                                  .on_failed = accel_on_failed,
+                                                  .on_started = accel_on_started,
+                                                  .data = p });
 }
 
 static void accel_on_rescan(uv_timer_t *timer)
@@ -213,12 +205,10 @@ static void accel_on_rescan(uv_timer_t *timer)
     struct accel *accel = timer->data;
 
     for (size_t i = 0; i < accel->count; i++) {
-        struct aq_error err = { 0 };
-
         if (accel->plugins[i].helper)
             accel_ask_description(&accel->plugins[i]);
-        else if (accel_start_helper(&accel->plugins[i], &err) < 0)
-            log_warning("%s", err.text);
+        else
+            accel_start_helper(&accel->plugins[i]);
     }
 }
 
@@ -230,14 +220,9 @@ static bool accel_is_waiting(const struct accel *accel)
     return false;
 }
 
-static int accel_add_plugins(struct accel *accel, struct plugin_choices *plugin_choices,
-                             struct aq_error *err)
+static void accel_add_plugins(struct accel *accel, struct plugin_choices *plugin_choices)
 {
-    int r = 0;
-
-    accel->plugins = calloc(plugin_choices->count + 1, sizeof(*accel->plugins));
-    if (!accel->plugins)
-        return aq_fail_oom(err);
+    accel->plugins = aq_alloc_array(plugin_choices->count + 1, sizeof(*accel->plugins));
     accel->count = plugin_choices->count;
     for (size_t i = 0; i < plugin_choices->count; i++) {
         accel->plugins[i].accel = accel;
@@ -245,9 +230,8 @@ static int accel_add_plugins(struct accel *accel, struct plugin_choices *plugin_
         plugin_choices->items[i] = (struct plugin_choice){ .name = NULL };
         accel_name_plugin(&accel->plugins[i]);
     }
-    for (size_t i = 0; r == 0 && i < accel->count; i++)
-        r = accel_start_helper(&accel->plugins[i], err);
-    return r;
+    for (size_t i = 0; i < accel->count; i++)
+        accel_start_helper(&accel->plugins[i]);
 }
 
 int accel_new(uv_loop_t *loop, const struct accel_settings *settings,
@@ -260,11 +244,7 @@ int accel_new(uv_loop_t *loop, const struct accel_settings *settings,
 
     if (r < 0)
         return r;
-    accel = calloc(1, sizeof(*accel));
-    if (!accel) {
-        plugin_choices_done(&plugin_choices);
-        return aq_fail_oom(err);
-    }
+    accel = aq_alloc(sizeof(*accel));
     *accel = (struct accel){ .loop = loop,
                              .settings = settings,
                              .on_changed = on_changed,
@@ -274,12 +254,8 @@ int accel_new(uv_loop_t *loop, const struct accel_settings *settings,
     (void)uv_timer_init(loop, &accel->rescan);
     accel->rescan.data = accel;
     accel->program = plugin_choice_find_helper(settings);
-    r = accel->program ? accel_add_plugins(accel, &plugin_choices, err) : aq_fail_oom(err);
+    accel_add_plugins(accel, &plugin_choices);
     plugin_choices_done(&plugin_choices);
-    if (r < 0) {
-        accel_free(accel);
-        return r;
-    }
     while (accel_is_waiting(accel) && uv_run(loop, UV_RUN_ONCE))
         ;
     accel->is_starting = false;

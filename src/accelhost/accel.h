@@ -65,7 +65,7 @@ struct accel_plugin {
 /* Start the plugins that the settings name and run the loop until each has
  * described itself, failed or exceeded its time limit. A plugin that fails is no error here.
  * 'on_changed' is called when slots, devices or their health have changed.
- * 'settings' is borrowed. -EINVAL with the setting as field, -ENOMEM.
+ * 'settings' is borrowed. -EINVAL with the setting as field.
  */
 int accel_new(uv_loop_t *loop, const struct accel_settings *settings,
               void (*on_changed)(void *data), void *data, struct accel **ret, struct aq_error *err);
@@ -123,7 +123,7 @@ typedef void (*accel_attached_fn)(void *data, struct accel_attachment *attachmen
 
 /* Ask the plugins. 'done' is called once, at the latest after their time
  * limit, unless the call is cancelled before. -ENODEV, with kind
- * "accelerator-failed", if no plugin has a slot of the grant; -ENOMEM.
+ * "accelerator-failed", if no plugin has a slot of the grant.
  */
 int accel_attach(struct accel *accel, const struct alloc_grant *grant, accel_attached_fn done,
                  void *data, struct accel_call **ret, struct aq_error *err);
@@ -150,9 +150,8 @@ struct accel_metric {
     double capacity; /* negative = none */
 };
 
-/* Ask every plugin that is not asked already, without waiting. -ENOMEM. */
-int accel_measure(struct accel *accel, const struct accel_target *targets, size_t count,
-                  struct aq_error *err);
+/* Ask every plugin that is not asked already, without waiting. */
+void accel_measure(struct accel *accel, const struct accel_target *targets, size_t count);
 
 /* What the i-th plugin answered last, the node's first, then device by device
  * and kernel by kernel, by the monotonic time at which it did (0 =

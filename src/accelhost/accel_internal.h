@@ -21,12 +21,12 @@ struct plugin_choices {
     size_t count, cap;
 };
 
-/* What the settings choose. -EINVAL with the setting as field, -ENOMEM. */
+/* What the settings choose. -EINVAL with the setting as field. */
 int plugin_choices_make(const struct accel_settings *settings, struct plugin_choices *ret,
                         struct aq_error *err);
 void plugin_choices_done(struct plugin_choices *plugin_choices);
 void plugin_choice_done(struct plugin_choice *plugin_choice);
-/* The path of aliquot-accel; NULL = no memory. */
+/* The path of aliquot-accel; caller frees. */
 char *plugin_choice_find_helper(const struct accel_settings *settings);
 
 struct plugin {
@@ -66,8 +66,8 @@ struct plugin *accel_find(const struct accel *accel, const char *slot_name);
 /* What measure.c keeps of a plugin. */
 void plugin_drop_metrics(struct plugin *p);
 
-/* Add what 'former' had and 'fresh' has not, as offline. -ENOMEM. */
-int description_keep_missing(struct description *fresh, const struct accel_plugin *former);
+/* Add what 'former' had and 'fresh' has not, as offline. */
+void description_keep_missing(struct description *fresh, const struct accel_plugin *former);
 
 /* Forget every attach under way. */
 void accel_drop_calls(struct accel *accel);

@@ -37,12 +37,6 @@ void answer_reject(struct answer_reader *in, const char *member, const char *why
                               member, why);
 }
 
-void answer_no_memory(struct answer_reader *in)
-{
-    if (in->r == 0)
-        in->r = aq_fail_oom(in->err);
-}
-
 int64_t answer_int(struct answer_reader *in, const char *member, int64_t min, int64_t max)
 {
     const json_t *value = json_object_get(in->from, member);
@@ -68,9 +62,7 @@ const char *answer_text(struct answer_reader *in, const char *member, size_t max
         return NULL;
     }
     copy = arena_strdup(in->arena, json_string_value(value));
-    if (!copy)
-        answer_no_memory(in);
-    for (char *c = copy; c && *c; c++) {
+    for (char *c = copy; *c; c++) {
         if ((unsigned char)*c < 0x20 || *c == 0x7f)
             *c = '?';
     }

@@ -2,8 +2,8 @@
 /* answer.h - parses and checks the answers of a plugin process
  *
  * Nothing a plugin says is believed: ids, names, amounts and paths are checked
- * here, so that what follows can use them. All failures are -EINVAL (or
- * -ENOMEM) with a text that names the device, slot or member.
+ * here, so that what follows can use them. All failures are -EINVAL with a text that names the
+ * device, slot or member.
  */
 #ifndef AQ_ACCELHOST_ANSWER_H
 #define AQ_ACCELHOST_ANSWER_H

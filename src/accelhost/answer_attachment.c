@@ -33,13 +33,6 @@ static bool answer_attachment_is_word(const char *text, const char *extra)
     return true;
 }
 
-static void answer_attachment_append(struct answer_reader *in, void *items, size_t *count,
-                                     const void *item, size_t size)
-{
-    if (!arena_append(in->arena, items, count, item, size))
-        answer_no_memory(in);
-}
-
 static void answer_attachment_read_path(struct answer_reader *in, int64_t kind, unsigned flags,
                                         struct accel_attachment *to)
 {
@@ -50,19 +43,17 @@ static void answer_attachment_read_path(struct answer_reader *in, int64_t kind, 
     if (!answer_attachment_is_path(in->name) || !answer_attachment_is_path(target))
         answer_reject(in, "name or value", "is not an absolute path without '..'");
     else if (kind == AQ_ACCELERATOR_NODE)
-        answer_attachment_append(
-            in, &to->devices, &to->device_count,
-            &(struct container_device){ .source = in->name,
-                                        .target = target,
-                                        .may_read = flags & AQ_ACCELERATOR_READ,
-                                        .may_write = flags & AQ_ACCELERATOR_WRITE,
-                                        .may_mknod = flags & AQ_ACCELERATOR_MKNOD },
-            sizeof(struct container_device));
+        arena_append(in->arena, &to->devices, &to->device_count,
+                     &(struct container_device){ .source = in->name,
+                                                 .target = target,
+                                                 .may_read = flags & AQ_ACCELERATOR_READ,
+                                                 .may_write = flags & AQ_ACCELERATOR_WRITE,
+                                                 .may_mknod = flags & AQ_ACCELERATOR_MKNOD },
+                     sizeof(struct container_device));
     else
-        answer_attachment_append(
-            in, &to->mounts, &to->mount_count,
-            &(struct container_mount){ in->name, target, flags & AQ_ACCELERATOR_WRITE },
-            sizeof(struct container_mount));
+        arena_append(in->arena, &to->mounts, &to->mount_count,
+                     &(struct container_mount){ in->name, target, flags & AQ_ACCELERATOR_WRITE },
+                     sizeof(struct container_mount));
 }
 
 static void answer_attachment_read_group(struct answer_reader *in, struct accel_attachment *to)
@@ -73,8 +64,8 @@ static void answer_attachment_read_group(struct answer_reader *in, struct accel_
     if (in->name[0] < '0' || in->name[0] > '9' || *end || number <= 0 || number >= INT32_MAX)
         answer_reject(in, "name", "is not the number of a group");
     else
-        answer_attachment_append(in, &to->groups, &to->group_count, &(gid_t){ (gid_t)number },
-                                 sizeof(gid_t));
+        arena_append(in->arena, &to->groups, &to->group_count, &(gid_t){ (gid_t)number },
+                     sizeof(gid_t));
 }
 
 static void answer_attachment_read_need(struct answer_reader *in, struct accel_attachment *to)
@@ -95,7 +86,7 @@ static void answer_attachment_read_need(struct answer_reader *in, struct accel_a
     case AQ_ACCELERATOR_CDI:
         if (!answer_attachment_is_word(in->name, "./=-:"))
             answer_reject(in, "name", "is no CDI device");
-        answer_attachment_append(in, &to->cdi, &to->cdi_count, &in->name, sizeof(in->name));
+        arena_append(in->arena, &to->cdi, &to->cdi_count, &in->name, sizeof(in->name));
         return;
     case AQ_ACCELERATOR_GROUP:
         answer_attachment_read_group(in, to);
@@ -109,9 +100,9 @@ static void answer_attachment_read_need(struct answer_reader *in, struct accel_a
     if (!answer_attachment_is_word(in->name, ""))
         answer_reject(in, "name", "is not of letters, digits and '_'");
     else if (kind == AQ_ACCELERATOR_ENVIRON)
-        answer_attachment_append(in, &to->environ, &to->environ_count, &pair, sizeof(pair));
+        arena_append(in->arena, &to->environ, &to->environ_count, &pair, sizeof(pair));
     else
-        answer_attachment_append(in, &to->pairs, &to->pair_count, &pair, sizeof(pair));
+        arena_append(in->arena, &to->pairs, &to->pair_count, &pair, sizeof(pair));
 }
 
 static void answer_attachment_read_part(struct answer_reader *in, const char *kind,
@@ -125,7 +116,7 @@ static void answer_attachment_read_part(struct answer_reader *in, const char *ki
     part.memory_bytes = (uint64_t)answer_int(in, "memory_bytes", 0, INT64_MAX);
     part.processors = (uint32_t)answer_int(in, "processors", 0, PROCESSORS_MAX);
     part.time_micro = (uint32_t)answer_int(in, "time", 0, TIME_WHOLE);
-    answer_attachment_append(in, &to->parts, &to->part_count, &part, sizeof(part));
+    arena_append(in->arena, &to->parts, &to->part_count, &part, sizeof(part));
 }
 
 int answer_read_attachment(const json_t *result, const char *kind, struct accel_attachment *to,
@@ -139,8 +130,6 @@ int answer_read_attachment(const json_t *result, const char *kind, struct accel_
     size_t part_count = answer_list(&in, result, "parts", PARTS_MAX, &parts);
 
     kind = arena_strdup(&to->arena, kind);
-    if (!kind)
-        answer_no_memory(&in);
     for (size_t i = 0; in.r == 0 && i < need_count; i++) {
         in.from = json_array_get(needs, i);
         answer_attachment_read_need(&in, to);

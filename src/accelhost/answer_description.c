@@ -39,14 +39,10 @@ static void answer_description_read_info(struct answer_reader *in, struct accel_
     const char *key;
     json_t *value;
 
-    if (!info) {
-        answer_no_memory(in);
-        return;
-    }
     json_object_foreach((json_t *)(uintptr_t)in->from, key, value) {
         info[i].key = arena_strdup(in->arena, key);
         info[i].value = answer_text(in, key, ANSWER_TEXT_MAX);
-        i += info[i].key && info[i].value;
+        i += info[i].value != NULL;
     }
     p->info = info;
     p->info_count = i;
@@ -87,8 +83,6 @@ static int answer_description_read_slots(const json_t *result, struct descriptio
     size_t count = answer_list(&in, result, "slots", ACCEL_SLOTS_MAX, &list);
     struct accel_slot *slots = arena_array(&d->arena, count + 1, sizeof(*slots));
 
-    if (!slots)
-        return aq_fail_oom(err);
     for (size_t i = 0; in.r == 0 && i < count; i++) {
         in.from = json_array_get(list, i);
         answer_description_read_slot(&in, d->plugin.key, &slots[i]);
@@ -157,8 +151,8 @@ static int answer_description_check_ids(const struct accel_plugin *p, struct aq_
         if (map_get(&seen, key, (size_t)len))
             r = aq_fail_field(err, EINVAL, p->devices[i].id, "device '%s' is there twice under %s",
                               p->devices[i].id, p->devices[i].slot_name);
-        else if (map_set(&seen, key, (size_t)len, &seen) < 0)
-            r = aq_fail_oom(err);
+        else
+            map_set(&seen, key, (size_t)len, &seen);
     }
     map_done(&seen);
     return r;
@@ -172,8 +166,6 @@ static int answer_description_read_devices(const json_t *result, struct descript
     size_t count = answer_list(&in, result, "devices", ACCEL_DEVICES_MAX, &list);
     struct accel_device *devices = arena_array(&d->arena, count + 1, sizeof(*devices));
 
-    if (!devices)
-        return aq_fail_oom(err);
     for (size_t i = 0; in.r == 0 && i < count; i++) {
         in.from = json_array_get(list, i);
         answer_description_read_device(&in, &d->plugin, &devices[i]);

@@ -17,7 +17,6 @@ struct answer_reader {
 };
 
 void answer_reject(struct answer_reader *in, const char *member, const char *why);
-void answer_no_memory(struct answer_reader *in);
 
 int64_t answer_int(struct answer_reader *in, const char *member, int64_t min, int64_t max);
 /* A copy without control characters; NULL if there is none. */

@@ -97,8 +97,6 @@ int answer_read_metrics(const json_t *result, const char *kind, const struct uui
     size_t count = answer_list(&in, result, "metrics", ACCEL_METRICS_MAX, &list);
 
     m.items = arena_array(&m.arena, count + 1, sizeof(*m.items));
-    if (in.r == 0 && !m.items)
-        answer_no_memory(&in);
     for (size_t i = 0; in.r == 0 && i < count; i++) {
         const json_t *from = json_array_get(list, i);
         const char *key = answer_metrics_read_key(from, kind);
@@ -117,10 +115,7 @@ int answer_read_metrics(const json_t *result, const char *kind, const struct uui
         in.from = from;
         item->key = arena_strdup(&m.arena, key);
         item->device = item->is_of_kernel ? NULL : answer_text(&in, "device", ANSWER_TEXT_MAX);
-        if (!item->key)
-            answer_no_memory(&in);
-        else
-            answer_metrics_round(item, ret_complaint);
+        answer_metrics_round(item, ret_complaint);
         m.count++;
     }
     if (in.r == 0 && m.count)

@@ -8,6 +8,7 @@
 #include "accelhost/cdi.h"
 #include "accelhost/accel_internal.h"
 #include "base/jsonw.h"
+#include "base/memory.h"
 
 struct attach_question {
     struct accel_call *call;
@@ -122,24 +123,16 @@ static char *attach_write_request(const struct alloc_grant *grant, const char *k
     return strbuf_steal(&text);
 }
 
-static int attach_ask(struct accel_call *call, struct plugin *p, const struct alloc_grant *grant,
-                      struct aq_error *err)
+static void attach_ask(struct accel_call *call, struct plugin *p, const struct alloc_grant *grant)
 {
-    struct attach_question *q = &call->questions[call->count];
+    struct attach_question *q = &call->questions[call->count++];
     AQ_CLEANUP(aq_freep) char *request = NULL;
-    int r;
 
     q->call = call;
     (void)snprintf(q->kind, sizeof(q->kind), "%s", p->description.plugin.key);
     request = attach_write_request(grant, q->kind);
-    if (!request)
-        return aq_fail_oom(err);
-    r = helper_ask(p->helper, request, attach_on_answer, q, &q->asked, err);
-    if (r == 0) {
-        call->count++;
-        call->open++;
-    }
-    return r;
+    q->asked = helper_ask(p->helper, request, attach_on_answer, q);
+    call->open++;
 }
 
 static int attach_ask_all(struct accel *accel, struct accel_call *call,
@@ -147,9 +140,7 @@ static int attach_ask_all(struct accel *accel, struct accel_call *call,
 {
     int r = 0;
 
-    call->questions = calloc(grant->count + 1, sizeof(*call->questions));
-    if (!call->questions)
-        return aq_fail_oom(err);
+    call->questions = aq_alloc_array(grant->count + 1, sizeof(*call->questions));
     for (size_t i = 0; r == 0 && i < grant->count; i++) {
         const char *slot_name = grant->items[i].slot_name;
         struct plugin *p;
@@ -163,9 +154,11 @@ static int attach_ask_all(struct accel *accel, struct accel_call *call,
         if (is_asked)
             continue;
         p = accel_find(accel, slot_name);
-        r = p && p->helper ? attach_ask(call, p, grant, err)
-                           : aq_fail_as(err, ENODEV, "accelerator-failed", slot_name,
-                                        "%s: no plugin on this node knows it any more", slot_name);
+        if (p && p->helper)
+            attach_ask(call, p, grant);
+        else
+            r = aq_fail_as(err, ENODEV, "accelerator-failed", slot_name,
+                           "%s: no plugin on this node knows it any more", slot_name);
     }
     if (r == 0 && call->count == 0)
         r = aq_fail(err, EINVAL, "no accelerator is to be attached");
@@ -175,11 +168,9 @@ static int attach_ask_all(struct accel *accel, struct accel_call *call,
 int accel_attach(struct accel *accel, const struct alloc_grant *grant, accel_attached_fn done,
                  void *data, struct accel_call **ret, struct aq_error *err)
 {
-    struct accel_call *call = calloc(1, sizeof(*call));
+    struct accel_call *call = aq_alloc(sizeof(*call));
     int r;
 
-    if (!call)
-        return aq_fail_oom(err);
     call->accel = accel;
     call->done = done;
     call->data = data;

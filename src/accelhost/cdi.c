@@ -11,6 +11,7 @@
 
 #include "base/fs.h"
 #include "base/log.h"
+#include "base/memory.h"
 
 #define ITEMS_MAX 4096 /* of a kind in an attachment */
 #define HOOK_SECONDS_MAX 3600
@@ -36,19 +37,15 @@ static void cdi_reject(struct edits *in, const char *what, const char *name)
 
 static char *cdi_copy(struct edits *in, const char *text)
 {
-    char *made = text ? arena_strdup(&in->to->arena, text) : NULL;
-
-    if (text && !made && in->r == 0)
-        in->r = aq_fail_oom(in->err);
-    return made;
+    return text ? arena_strdup(&in->to->arena, text) : NULL;
 }
 
 static void cdi_append(struct edits *in, void *items, size_t *count, const void *item, size_t size)
 {
     if (*count >= ITEMS_MAX && in->r == 0)
         in->r = aq_fail(in->err, EINVAL, "it needs too much");
-    if (in->r == 0 && !arena_append(&in->to->arena, items, count, item, size))
-        in->r = aq_fail_oom(in->err);
+    if (in->r == 0)
+        arena_append(&in->to->arena, items, count, item, size);
 }
 
 static bool cdi_is_path(const char *path)
@@ -153,9 +150,7 @@ static const char *const *cdi_copy_list(struct edits *in, const json_t *list, co
     size_t count = json_array_size(list);
     const char **texts = count ? arena_array(&in->to->arena, count + 1, sizeof(*texts)) : NULL;
 
-    if (count && !texts && in->r == 0)
-        in->r = aq_fail_oom(in->err);
-    for (size_t i = 0; texts && i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         const char *text = json_string_value(json_array_get(list, i));
 
         if (!text)
@@ -294,10 +289,10 @@ static int cdi_look_into(struct cdi_search *s, const char *directory, const char
 
     if (!is_yaml && !cdi_ends_with(name, ".json"))
         return 0;
-    if (path && fs_read(AT_FDCWD, path, CDI_FILE_MAX, &text, &why) == 0)
+    if (fs_read(AT_FDCWD, path, CDI_FILE_MAX, &text, &why) == 0)
         spec = cdi_parse(text.data, text.len, is_yaml, &why);
     if (!spec) {
-        log_warning("CDI: %s: %s", path ? path : name, why.text);
+        log_warning("CDI: %s: %s", path, why.text);
         return 0;
     }
     r = cdi_apply_file(s, spec);
@@ -333,9 +328,10 @@ static int cdi_reject_hooks(const struct accel_attachment *attachment, struct aq
 int cdi_resolve(const struct conf_list *directories, bool may_run_hooks,
                 struct accel_attachment *attachment, struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) bool *is_found = calloc(attachment->cdi_count + 1, sizeof(*is_found));
+    AQ_CLEANUP(aq_freep) bool *is_found = aq_alloc_array(attachment->cdi_count + 1,
+                                                         sizeof(*is_found));
     struct cdi_search s = { .to = attachment, .err = err, .is_found = is_found };
-    int r = is_found ? 0 : aq_fail_oom(err);
+    int r = 0;
 
     for (size_t i = directories->count; r == 0 && attachment->cdi_count && i-- > 0;)
         r = cdi_look_through(&s, directories->items[i]);

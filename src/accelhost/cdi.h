@@ -37,7 +37,7 @@ int cdi_apply(const json_t *spec, const char *name, bool with_common, struct acc
 /* Add what the names in attachment->cdi are, from the files of the directories; a
  * file of a later directory goes before one of an earlier. -ENOENT with the name
  * as field if no file has it, -EINVAL with the file in the text, -EPERM with
- * the setting as field for hooks without 'may_run_hooks', -ENOMEM; kind is
+ * the setting as field for hooks without 'may_run_hooks'; kind is
  * "accelerator-failed".
  */
 int cdi_resolve(const struct conf_list *directories, bool may_run_hooks,

@@ -64,8 +64,5 @@ size_t gpu_variables_make(const struct accel_attachment *attachment, struct aren
     }
     ret[n++] = (struct text_pair){ DEVICE_COUNT_VARIABLE, count };
     ret[n++] = (struct text_pair){ "N_GPUS", count };
-    for (size_t i = 0; i < n; i++)
-        if (!ret[i].value)
-            return 0;
-    return strbuf_ok(&sizes) && strbuf_ok(&megabytes) ? n : 0;
+    return n;
 }

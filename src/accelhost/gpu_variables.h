@@ -32,7 +32,7 @@
 /* How many devices GPU_COUNT tells of. */
 size_t gpu_variables_count_devices(const struct accel_attachment *attachment);
 
-/* The variables, with values in the arena or of the attachment. How many; 0 if memory is short. */
+/* The variables, with values in the arena or of the attachment. How many. */
 size_t gpu_variables_make(const struct accel_attachment *attachment, struct arena *arena,
                           struct text_pair ret[GPU_VARIABLES_MAX]);
 

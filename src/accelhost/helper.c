@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "base/memory.h"
 
 #define DELAY_MAX_USEC (60 * USEC_PER_SEC)
 #define READ_SIZE 65536
@@ -185,8 +186,8 @@ static void helper_on_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
     struct helper_process *p = handle->data;
 
     (void)suggested;
-    *buf = strbuf_reserve(&p->in, READ_SIZE) ? uv_buf_init(p->in.data + p->in.len, READ_SIZE)
-                                             : uv_buf_init(NULL, 0);
+    strbuf_reserve(&p->in, READ_SIZE);
+    *buf = uv_buf_init(p->in.data + p->in.len, READ_SIZE);
 }
 
 /* 'got' further bytes are in the buffer: answer every whole line. */
@@ -198,16 +199,12 @@ static void helper_take_bytes(struct helper_process *p, size_t got)
     p->in.len += got;
     p->in.data[p->in.len] = '\0';
     while (p->helper && (end = memchr(p->in.data + from, '\n', p->in.len - from))) {
-        AQ_CLEANUP(aq_freep) char *line = NULL;
         size_t len = (size_t)(end - p->in.data);
+        AQ_CLEANUP(aq_freep) char *line = aq_strndup(p->in.data, len);
 
-        line = strndup(p->in.data, len);
         strbuf_consume(&p->in, len + 1);
         from = 0;
-        if (line)
-            helper_on_line(p->helper, line, len);
-        else
-            helper_fail(p->helper, "answers while memory is short");
+        helper_on_line(p->helper, line, len);
     }
     if (p->helper && p->in.len > ACCEL_LINE_MAX)
         helper_fail(p->helper, "answers without an end");
@@ -227,10 +224,11 @@ static void helper_read_rest(struct helper_process *p)
 {
     uv_os_fd_t fd;
 
-    while (p->helper && uv_fileno((uv_handle_t *)&p->pipe, &fd) == 0
-           && strbuf_reserve(&p->in, READ_SIZE)) {
-        ssize_t got = recv(fd, p->in.data + p->in.len, READ_SIZE, MSG_DONTWAIT);
+    while (p->helper && uv_fileno((uv_handle_t *)&p->pipe, &fd) == 0) {
+        ssize_t got;
 
+        strbuf_reserve(&p->in, READ_SIZE);
+        got = recv(fd, p->in.data + p->in.len, READ_SIZE, MSG_DONTWAIT);
         if (got <= 0)
             return;
         helper_take_bytes(p, (size_t)got);
@@ -273,9 +271,7 @@ static void helper_send_next(struct helper *h)
 
     if (!h->process || h->is_busy || !call)
         return;
-    request = calloc(1, sizeof(*request));
-    if (!request)
-        return; /* its time limit will end it */
+    request = aq_alloc(sizeof(*request));
     request->text = AQ_TAKE(call->text);
     request->write.data = request;
     buf = uv_buf_init(request->text, (unsigned)strlen(request->text));
@@ -332,14 +328,10 @@ static int helper_start_process(struct helper *h, struct helper_process *p)
 
 static void helper_start(struct helper *h)
 {
-    struct helper_process *p = calloc(1, sizeof(*p));
+    struct helper_process *p = aq_alloc(sizeof(*p));
     int r;
 
     h->start_usec = 0;
-    if (!p) {
-        helper_fail(h, "cannot be started: memory is short");
-        return;
-    }
     strbuf_init(&p->in);
     p->helper = h;
     p->process.data = p->pipe.data = p;
@@ -434,28 +426,21 @@ static void helper_set_timer(struct helper *h)
 
 /* ---- life ---- */
 
-int helper_new(const struct helper_conf *conf, struct helper **ret, struct aq_error *err)
+struct helper *helper_new(const struct helper_conf *conf)
 {
-    struct helper *h = calloc(1, sizeof(*h));
+    struct helper *h = aq_alloc(sizeof(*h));
 
-    if (!h)
-        return aq_fail_oom(err);
     h->conf = *conf;
-    h->conf.program = strdup(conf->program);
-    h->conf.plugin = strdup(conf->plugin);
-    h->conf.config = conf->config ? strdup(conf->config) : NULL;
-    h->conf.name = strdup(conf->name);
+    h->conf.program = aq_strdup(conf->program);
+    h->conf.plugin = aq_strdup(conf->plugin);
+    h->conf.config = aq_strdup(conf->config);
+    h->conf.name = aq_strdup(conf->name);
     list_init(&h->calls);
     (void)uv_timer_init(conf->loop, &h->timer);
     h->timer.data = h;
-    if (!h->conf.program || !h->conf.plugin || (conf->config && !h->conf.config) || !h->conf.name) {
-        helper_free(h);
-        return aq_fail_oom(err);
-    }
     h->start_usec = 1;
     helper_set_timer(h);
-    *ret = h;
-    return 0;
+    return h;
 }
 
 static void helper_on_timer_closed(uv_handle_t *handle)
@@ -479,29 +464,21 @@ void helper_free(struct helper *helper)
     uv_close((uv_handle_t *)&helper->timer, helper_on_timer_closed);
 }
 
-int helper_ask(struct helper *helper, const char *members, helper_done_fn done, void *data,
-               struct helper_call **ret, struct aq_error *err)
+struct helper_call *helper_ask(struct helper *helper, const char *members, helper_done_fn done,
+                               void *data)
 {
-    struct helper_call *call = calloc(1, sizeof(*call));
+    struct helper_call *call = aq_alloc(sizeof(*call));
 
-    if (!call)
-        return aq_fail_oom(err);
     call->helper = helper;
     call->id = ++helper->last_id;
     call->deadline_usec = clock_monotonic_usec() + helper->conf.limit_usec;
     call->done = done;
     call->data = data;
     call->text = aq_format("{\"id\":%lld,%s}\n", (long long)call->id, members);
-    if (!call->text) {
-        free(call);
-        return aq_fail_oom(err);
-    }
     list_add(&helper->calls, &call->link);
     helper_send_next(helper);
     helper_set_timer(helper);
-    if (ret)
-        *ret = call;
-    return 0;
+    return call;
 }
 
 void helper_cancel(struct helper_call *call)

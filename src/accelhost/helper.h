@@ -36,8 +36,8 @@ struct helper_conf {
     void *data;
 };
 
-/* Texts are copied. The first process is started by the loop. -ENOMEM. */
-int helper_new(const struct helper_conf *conf, struct helper **ret, struct aq_error *err);
+/* Texts are copied. The first process is started by the loop. */
+struct helper *helper_new(const struct helper_conf *conf);
 /* End the process; calls are dropped without their callback. NULL is fine. */
 void helper_free(struct helper *helper);
 
@@ -48,10 +48,10 @@ typedef bool (*helper_done_fn)(void *data, const json_t *result, struct aq_error
 
 /* Ask: 'members' is the inside of the request's JSON object after its id, e.g.
  * "\"call\":\"describe\"". 'done' is called once, never from within this call.
- * -ENOMEM.
+ * Returns what helper_cancel() takes until then.
  */
-int helper_ask(struct helper *helper, const char *members, helper_done_fn done, void *data,
-               struct helper_call **ret, struct aq_error *err);
+struct helper_call *helper_ask(struct helper *helper, const char *members, helper_done_fn done,
+                               void *data);
 /* 'done' will not be called. NULL is fine. */
 void helper_cancel(struct helper_call *call);
 

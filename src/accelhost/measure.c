@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/jsonw.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/vec.h"
 
 void plugin_drop_metrics(struct plugin *p)
@@ -27,7 +28,7 @@ static void measure_complain(struct plugin *p, const struct aq_error *why)
         return;
     log_warning("accelerator plugin '%s': %s", p->plugin_choice.name, why->text);
     free(p->complaint);
-    p->complaint = strdup(why->text);
+    p->complaint = aq_strdup(why->text);
 }
 
 static bool measure_on_measured(void *data, const json_t *result, struct aq_error *err)
@@ -92,8 +93,7 @@ static void measure_write_target(const struct accel_target *target, const char *
     jsonw_object_end(w);
 }
 
-static int measure_ask(struct plugin *p, const struct accel_target *targets, size_t count,
-                       struct aq_error *err)
+static void measure_ask(struct plugin *p, const struct accel_target *targets, size_t count)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     struct jsonw w = jsonw_make(&text);
@@ -106,30 +106,23 @@ static int measure_ask(struct plugin *p, const struct accel_target *targets, siz
     for (size_t i = 0; i < count; i++) {
         if (!measure_has_any(targets[i].grant, key, len))
             continue;
-        if (!vec_grow(&p->targets, &p->target_cap, p->target_count + 1, sizeof(*p->targets)))
-            return aq_fail_oom(err);
+        vec_grow(&p->targets, &p->target_cap, p->target_count + 1, sizeof(*p->targets));
         p->targets[p->target_count++] = targets[i].kernel_id;
         measure_write_target(&targets[i], key, len, &w);
     }
     jsonw_array_end(&w);
-    if (!strbuf_ok(&text))
-        return aq_fail_oom(err);
-    return helper_ask(p->helper, text.data, measure_on_measured, p, &p->measuring, err);
+    p->measuring = helper_ask(p->helper, text.data, measure_on_measured, p);
 }
 
-int accel_measure(struct accel *accel, const struct accel_target *targets, size_t count,
-                  struct aq_error *err)
+void accel_measure(struct accel *accel, const struct accel_target *targets, size_t count)
 {
-    int r = 0;
-
-    for (size_t i = 0; r == 0 && i < accel->count; i++) {
+    for (size_t i = 0; i < accel->count; i++) {
         struct plugin *p = &accel->plugins[i];
 
         if (p->helper && !p->measuring && p->description.plugin.key && !p->error
             && p->description.plugin.device_count)
-            r = measure_ask(p, targets, count, err);
+            measure_ask(p, targets, count);
     }
-    return r;
 }
 
 const struct accel_metric *accel_metrics(const struct accel *accel, size_t i, size_t *ret_count,

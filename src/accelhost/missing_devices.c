@@ -12,15 +12,15 @@
 #include "base/map.h"
 
 /* The ids of the devices listed now, and of those that they are slices of. */
-static int missing_note_ids(const struct accel_plugin *fresh, struct map *ids)
+static void missing_note_ids(const struct accel_plugin *fresh, struct map *ids)
 {
     for (size_t i = 0; i < fresh->device_count; i++) {
         const struct accel_device *d = &fresh->devices[i];
 
-        if (map_sets(ids, d->id, ids) < 0 || (d->parent && map_sets(ids, d->parent, ids) < 0))
-            return -ENOMEM;
+        map_sets(ids, d->id, ids);
+        if (d->parent)
+            map_sets(ids, d->parent, ids);
     }
-    return 0;
 }
 
 static const char *missing_copy(struct description *to, const char *text)
@@ -28,8 +28,8 @@ static const char *missing_copy(struct description *to, const char *text)
     return text ? arena_strdup(&to->arena, text) : NULL;
 }
 
-static int missing_add(struct description *to, const struct accel_device *d, const char *why,
-                       struct accel_device *ret)
+static void missing_add(struct description *to, const struct accel_device *d, const char *why,
+                        struct accel_device *ret)
 {
     *ret = *d;
     ret->id = missing_copy(to, d->id);
@@ -38,31 +38,27 @@ static int missing_add(struct description *to, const struct accel_device *d, con
     ret->parent = missing_copy(to, d->parent);
     ret->status = ACCEL_OFFLINE;
     ret->status_text = missing_copy(to, why);
-    return ret->id && ret->status_text ? 0 : -ENOMEM;
 }
 
-int description_keep_missing(struct description *fresh, const struct accel_plugin *former)
+void description_keep_missing(struct description *fresh, const struct accel_plugin *former)
 {
     size_t count = fresh->plugin.device_count, room = count + former->device_count;
     struct accel_device *devices = arena_array(&fresh->arena, room + 1, sizeof(*devices));
     struct map ids = MAP_INIT;
     char why[200];
-    int r = devices ? missing_note_ids(&fresh->plugin, &ids) : -ENOMEM;
 
+    missing_note_ids(&fresh->plugin, &ids);
     (void)snprintf(why, sizeof(why), "missing%s%.150s", fresh->plugin.status_text ? ": " : "",
                    fresh->plugin.status_text ? fresh->plugin.status_text : "");
-    if (r == 0 && count)
+    if (count)
         memcpy(devices, fresh->plugin.devices, count * sizeof(*devices));
-    for (size_t i = 0; r == 0 && i < former->device_count && count < ACCEL_DEVICES_MAX; i++) {
+    for (size_t i = 0; i < former->device_count && count < ACCEL_DEVICES_MAX; i++) {
         const struct accel_device *d = &former->devices[i];
 
         if (!map_gets(&ids, d->id) && !(d->parent && map_gets(&ids, d->parent)))
-            r = missing_add(fresh, d, why, &devices[count++]);
+            missing_add(fresh, d, why, &devices[count++]);
     }
     map_done(&ids);
-    if (r < 0)
-        return r;
     fresh->plugin.devices = devices;
     fresh->plugin.device_count = count;
-    return 0;
 }

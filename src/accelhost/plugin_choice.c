@@ -9,6 +9,7 @@
 #include "accel/protocol.h"
 #include "accelhost/accel_internal.h"
 #include "base/installed.h"
+#include "base/memory.h"
 #include "base/vec.h"
 
 /* What "auto" loads once the machine has the file. */
@@ -40,7 +41,7 @@ static char *plugin_choice_find_in(const char *directory, const char *name)
 {
     char *path = aq_format("%s/%s", directory, name);
 
-    if (path && access(path, R_OK) == 0)
+    if (access(path, R_OK) == 0)
         return path;
     free(path);
     return NULL;
@@ -50,31 +51,24 @@ static char *plugin_choice_find_plugin(const struct accel_settings *settings, co
 {
     AQ_CLEANUP(aq_freep) char *file = aq_format("aliquot-accel-%s.so", name);
 
-    if (!file)
-        return NULL;
     return settings->library ? plugin_choice_find_in(settings->library, file)
                              : installed_find(file);
 }
 
 char *plugin_choice_find_helper(const struct accel_settings *settings)
 {
-    char *found = settings->helper ? strdup(settings->helper) : installed_find("aliquot-accel");
+    char *found = settings->helper ? aq_strdup(settings->helper) : installed_find("aliquot-accel");
 
-    return found ? found : strdup("aliquot-accel");
+    return found ? found : aq_strdup("aliquot-accel");
 }
 
-/* Takes over the texts; NULL among those that must be there: memory is short. */
-static int plugin_choice_add(struct plugin_choices *plugin_choices,
-                             struct plugin_choice plugin_choice, struct aq_error *err)
+/* Takes over the texts. */
+static void plugin_choice_add(struct plugin_choices *plugin_choices,
+                              struct plugin_choice plugin_choice)
 {
-    if (!plugin_choice.name || !plugin_choice.path
-        || !vec_grow(&plugin_choices->items, &plugin_choices->cap, plugin_choices->count + 1,
-                     sizeof(plugin_choice))) {
-        plugin_choice_done(&plugin_choice);
-        return aq_fail_oom(err);
-    }
+    vec_grow(&plugin_choices->items, &plugin_choices->cap, plugin_choices->count + 1,
+             sizeof(plugin_choice));
     plugin_choices->items[plugin_choices->count++] = plugin_choice;
-    return 0;
 }
 
 /* FOLDER/NAME.toml if it is there. */
@@ -82,7 +76,7 @@ static char *plugin_choice_usual_config(const struct accel_settings *settings, c
 {
     AQ_CLEANUP(aq_freep) char *file = aq_format("%s.toml", name);
 
-    return settings->directory && file ? plugin_choice_find_in(settings->directory, file) : NULL;
+    return settings->directory ? plugin_choice_find_in(settings->directory, file) : NULL;
 }
 
 /* "NAME", "/PATH.so", each with ":CONFIG". */
@@ -90,25 +84,24 @@ static int plugin_choice_add_named(const struct accel_settings *settings, const 
                                    struct plugin_choices *plugin_choices, struct aq_error *err)
 {
     const char *colon = strchr(text, ':'), *slash;
-    AQ_CLEANUP(aq_freep) char *name = strndup(text, colon ? (size_t)(colon - text) : strlen(text));
+    AQ_CLEANUP(aq_freep) char *name = aq_strndup(text,
+                                                 colon ? (size_t)(colon - text) : strlen(text));
     AQ_CLEANUP(aq_freep) char *path = NULL;
 
-    if (!name)
-        return aq_fail_oom(err);
     slash = strrchr(name, '/');
-    path = slash ? strdup(name) : plugin_choice_find_plugin(settings, name);
+    path = slash ? aq_strdup(name) : plugin_choice_find_plugin(settings, name);
     if (!path)
         return aq_fail_field(
             err, EINVAL, "accelerators.plugins",
             "accelerators.plugins: there is no plugin '%s' (aliquot-accel-%s.so)%s%s", name, name,
             settings->library ? " in " : "", settings->library ? settings->library : "");
-    return plugin_choice_add(
+    plugin_choice_add(
         plugin_choices,
-        (struct plugin_choice){ .name = strdup(slash ? slash + 1 : name),
+        (struct plugin_choice){ .name = aq_strdup(slash ? slash + 1 : name),
                                 .path = AQ_TAKE(path),
-                                .config = colon ? strdup(colon + 1)
-                                                : plugin_choice_usual_config(settings, name) },
-        err);
+                                .config = colon ? aq_strdup(colon + 1)
+                                                : plugin_choice_usual_config(settings, name) });
+    return 0;
 }
 
 static bool plugin_choice_is_known(const char *name, size_t len)
@@ -122,52 +115,46 @@ static bool plugin_choice_is_known(const char *name, size_t len)
 /* A file of the settings' directory that belongs to no other plugin describes a
  * kind of device for the generic one.
  */
-static int plugin_choice_add_described(const struct accel_settings *settings,
-                                       struct plugin_choices *plugin_choices, struct aq_error *err)
+static void plugin_choice_add_described(const struct accel_settings *settings,
+                                        struct plugin_choices *plugin_choices)
 {
     struct dirent **names = NULL;
-    int count = settings->directory ? scandir(settings->directory, &names, NULL, alphasort) : 0,
-        r = 0;
+    int count = settings->directory ? scandir(settings->directory, &names, NULL, alphasort) : 0;
 
     for (int i = 0; i < count; i++) {
         size_t len = strlen(names[i]->d_name);
         char *path;
 
-        if (r == 0 && len > 5 && strcmp(names[i]->d_name + len - 5, ".toml") == 0
+        if (len > 5 && strcmp(names[i]->d_name + len - 5, ".toml") == 0
             && names[i]->d_name[0] != '.' && !plugin_choice_is_known(names[i]->d_name, len - 5)
             && (path = plugin_choice_find_plugin(settings, "generic")))
-            r = plugin_choice_add(
-                plugin_choices,
-                (struct plugin_choice){
-                    .name = strndup(names[i]->d_name, len - 5),
-                    .path = path,
-                    .config = aq_format("%s/%s", settings->directory, names[i]->d_name) },
-                err);
+            plugin_choice_add(plugin_choices, (struct plugin_choice){
+                                                  .name = aq_strndup(names[i]->d_name, len - 5),
+                                                  .path = path,
+                                                  .config = aq_format("%s/%s", settings->directory,
+                                                                      names[i]->d_name) });
         free(names[i]);
     }
     free(names);
-    return r;
 }
 
-static int plugin_choice_add_auto(const struct accel_settings *settings,
-                                  struct plugin_choices *plugin_choices, struct aq_error *err)
+static void plugin_choice_add_auto(const struct accel_settings *settings,
+                                   struct plugin_choices *plugin_choices)
 {
     const char *root = getenv(ACCEL_ROOT_VARIABLE);
-    int r = 0;
 
-    for (size_t i = 0; r == 0 && i < AQ_COUNT(known); i++) {
+    for (size_t i = 0; i < AQ_COUNT(known); i++) {
         char *path = plugin_choice_find_plugin(settings, known[i].name);
 
         if (path) /* else it is not installed */
-            r = plugin_choice_add(plugin_choices,
-                                  (struct plugin_choice){
-                                      .name = strdup(known[i].name),
-                                      .path = path,
-                                      .config = plugin_choice_usual_config(settings, known[i].name),
-                                      .sign = aq_format("%s%s", root ? root : "", known[i].sign) },
-                                  err);
+            plugin_choice_add(plugin_choices,
+                              (struct plugin_choice){
+                                  .name = aq_strdup(known[i].name),
+                                  .path = path,
+                                  .config = plugin_choice_usual_config(settings, known[i].name),
+                                  .sign = aq_format("%s%s", root ? root : "", known[i].sign) });
     }
-    return r < 0 ? r : plugin_choice_add_described(settings, plugin_choices, err);
+    plugin_choice_add_described(settings, plugin_choices);
 }
 
 int plugin_choices_make(const struct accel_settings *settings, struct plugin_choices *ret,
@@ -179,14 +166,15 @@ int plugin_choices_make(const struct accel_settings *settings, struct plugin_cho
     for (size_t i = 0; r == 0 && i < settings->plugins.count; i++) {
         const char *text = settings->plugins.items[i];
 
-        r = strcmp(text, "auto") == 0
-                ? plugin_choice_add_auto(settings, &plugin_choices, err)
-                : plugin_choice_add_named(settings, text, &plugin_choices, err);
+        if (strcmp(text, "auto") == 0)
+            plugin_choice_add_auto(settings, &plugin_choices);
+        else
+            r = plugin_choice_add_named(settings, text, &plugin_choices, err);
     }
     if (r == 0 && settings->mock) {
         AQ_CLEANUP(aq_freep) char *text = aq_format("mock:%s", settings->mock);
 
-        r = text ? plugin_choice_add_named(settings, text, &plugin_choices, err) : aq_fail_oom(err);
+        r = plugin_choice_add_named(settings, text, &plugin_choices, err);
     }
     if (r < 0)
         plugin_choices_done(&plugin_choices);

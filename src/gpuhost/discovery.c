@@ -25,10 +25,6 @@ char *gpu_discovery_directory(struct aq_error *err)
                                           : aq_format("/tmp/aliquot-gpu-%u", (unsigned)getuid());
     struct stat st;
 
-    if (!directory) {
-        (void)aq_fail_oom(err);
-        return NULL;
-    }
     if ((mkdir(directory, 0700) < 0 && errno != EEXIST) || lstat(directory, &st) < 0
         || !S_ISDIR(st.st_mode) || st.st_uid != getuid()) {
         (void)aq_fail_errno(err, "folder '%s' for GPU sockets", directory);
@@ -144,7 +140,7 @@ static void discovery_add(const char *directory, const char *name, struct gpu_pe
 
     while (place < GPU_PEERS_MAX && peers[place].name[0])
         place++;
-    if (path && place < GPU_PEERS_MAX)
+    if (place < GPU_PEERS_MAX)
         discovery_connect(path, name, &peers[place]);
 }
 

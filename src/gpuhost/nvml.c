@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "gpu/nvml.h"
 #include "gpu/uuid.h"
 
@@ -68,10 +69,8 @@ static void nvml_find_lists(struct gpu_nvml *nvml)
 
 int gpu_nvml_open(const char *library, struct gpu_nvml **ret, struct aq_error *err)
 {
-    AQ_CLEANUP(gpu_nvml_closep) struct gpu_nvml *nvml = calloc(1, sizeof(*nvml));
+    AQ_CLEANUP(gpu_nvml_closep) struct gpu_nvml *nvml = aq_alloc(sizeof(*nvml));
 
-    if (!nvml)
-        return aq_fail_oom(err);
     nvml->library = dlopen(library ? library : "libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!nvml->library)
         return aq_fail(err, ENOENT,

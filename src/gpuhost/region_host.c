@@ -16,6 +16,7 @@
 
 #include "base/fault.h"
 #include "base/fs.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "gpu/charge.h"
 #include "gpuhost/time_share.h"
@@ -55,12 +56,8 @@ static int region_host_make_file(const char *name, size_t size, int more_seals, 
 
 static struct gpu_region_host *region_host_alloc(struct aq_error *err)
 {
-    struct gpu_region_host *host = calloc(1, sizeof(*host));
+    struct gpu_region_host *host = aq_alloc(sizeof(*host));
 
-    if (!host) {
-        (void)aq_fail_oom(err);
-        return NULL;
-    }
     host->limits_fd = host->usage_fd = host->listener = -1;
     host->slot_end = 1;
     for (size_t i = 0; i < AQ_COUNT(host->clients); i++)

@@ -33,7 +33,7 @@ int gpu_region_host_listen(struct gpu_region_host *host, const char *path, struc
     free(host->path);
     host->path = aq_format("%s", path);
     host->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (!host->path || host->listener < 0)
+    if (host->listener < 0)
         return aq_fail_errno(err, "socket for a GPU slice");
     (void)unlink(path);
     if (bind(host->listener, (const struct sockaddr *)&address, sizeof(address)) < 0

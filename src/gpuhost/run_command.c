@@ -20,6 +20,7 @@
 
 #include "base/fs.h"
 #include "base/installed.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "gpuhost/violation.h"
 #include "gpuhost/discovery.h"
@@ -171,29 +172,25 @@ static int run_make_preloadable(struct gpu_run *run, char **library, struct aq_e
     if (!strpbrk(*library, " :"))
         return 0;
     run->link = aq_format("%s/%d.so", run->directory, (int)getpid());
-    if (!run->link)
-        return aq_fail_oom(err);
     if (unlink(run->link) < 0 && errno != ENOENT)
         return aq_fail_errno(err, "remove '%s'", run->link);
     if (symlink(*library, run->link) < 0)
         return aq_fail_errno(err, "make the link '%s'", run->link);
     free(*library);
-    *library = strdup(run->link);
-    return *library ? 0 : aq_fail_oom(err);
+    *library = aq_strdup(run->link);
+    return 0;
 }
 
 /* In the child; other preloaded libraries stay. */
-static int run_set_environment(const struct gpu_run *run, const char *library)
+static void run_set_environment(const struct gpu_run *run, const char *library)
 {
     const char *old = getenv("LD_PRELOAD");
     AQ_CLEANUP(aq_freep) char *preload = old && *old ? aq_format("%s:%s", library, old)
                                                      : aq_format("%s", library);
     AQ_CLEANUP(aq_freep) char *socket = aq_format("%s/%s", run->directory, run->name);
 
-    if (!preload || !socket || setenv("LD_PRELOAD", preload, 1) < 0
-        || setenv("ALIQUOT_GPU_SOCKET", socket, 1) < 0)
-        return -ENOMEM;
-    return 0;
+    if (setenv("LD_PRELOAD", preload, 1) < 0 || setenv("ALIQUOT_GPU_SOCKET", socket, 1) < 0)
+        memory_is_short();
 }
 
 static int run_start(struct gpu_run *run, char **argv, struct aq_error *err)
@@ -212,8 +209,8 @@ static int run_start(struct gpu_run *run, char **argv, struct aq_error *err)
         return 0;
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
-    if (run_set_environment(run, library) == 0)
-        (void)execvp(argv[0], argv);
+    run_set_environment(run, library);
+    (void)execvp(argv[0], argv);
     (void)fprintf(stderr, "aliquot gpu run: start '%s': %s\n", argv[0], strerror(errno));
     _exit(errno == ENOENT ? 127 : 126);
 }
@@ -365,9 +362,7 @@ static int run_open_region(struct gpu_run *run, struct aq_error *err)
     if (!run->directory)
         return -err->code;
     run->name = aq_format("%d.sock", (int)getpid());
-    path = run->name ? aq_format("%s/%s", run->directory, run->name) : NULL;
-    if (!path)
-        return aq_fail_oom(err);
+    path = aq_format("%s/%s", run->directory, run->name);
     return gpu_region_host_listen(run->region, path, err);
 }
 
@@ -387,13 +382,10 @@ static void run_close(struct gpu_run *run)
 
 int run_command(int argc, char **argv, struct aq_error *err)
 {
-    struct gpu_run *run = calloc(1, sizeof(*run));
+    struct gpu_run *run = aq_alloc(sizeof(*run));
     AQ_CLEANUP(aq_closep) int signals = -1;
-    int r;
+    int r = run_read_options(run, argc, argv, err);
 
-    if (!run)
-        return aq_fail_oom(err);
-    r = run_read_options(run, argc, argv, err);
     if (r == 0)
         r = run_open_region(run, err);
     if (r == 0)

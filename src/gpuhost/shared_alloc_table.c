@@ -46,7 +46,7 @@ int gpu_shared_allocs_new(struct gpu_shared_allocs **ret, struct aq_error *err)
                                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     if (table == MAP_FAILED)
-        return aq_fail_oom(err);
+        return aq_fail_errno(err, "mmap for the shared allocations of a GPU slice");
     table->fd = -1;
     *ret = table;
     return 0;

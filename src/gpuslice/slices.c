@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/vec.h"
 
 #define QUIET_NS 200000000    /* nobody uses a device: processes only want to know that we live */
@@ -72,11 +73,10 @@ void slices_changed(struct slices *slices, struct slice *slice)
 
 /* ---- the list ---- */
 
-int slices_add(struct slices *slices, struct slice *slice, struct aq_error *err)
+void slices_add(struct slices *slices, struct slice *slice)
 {
-    if (!vec_grow(&slices->items, &slices->item_cap, slices->count + 1, sizeof(*slices->items))
-        || !vec_grow(&slices->views, &slices->view_cap, slices->count + 1, sizeof(*slices->views)))
-        return aq_fail_oom(err);
+    vec_grow(&slices->items, &slices->item_cap, slices->count + 1, sizeof(*slices->items));
+    vec_grow(&slices->views, &slices->view_cap, slices->count + 1, sizeof(*slices->views));
     slice->number = ++slices->last_number;
     slices->items[slices->count] = slice;
     slices->views[slices->count++] = (struct gpu_region_view){
@@ -85,7 +85,6 @@ int slices_add(struct slices *slices, struct slice *slice, struct aq_error *err)
     };
     slices_wake(slices);
     watchdog_wake(slices->watchdog);
-    return 0;
 }
 
 void slices_remove(struct slices *slices, const struct slice *slice)
@@ -118,28 +117,19 @@ static void slices_on_closed(uv_handle_t *handle)
     free(slices);
 }
 
-int slices_new(const struct slices_conf *conf, struct slices **ret, struct aq_error *err)
+struct slices *slices_new(const struct slices_conf *conf)
 {
-    struct slices *slices = calloc(1, sizeof(*slices));
+    struct slices *slices = aq_alloc(sizeof(*slices));
 
-    if (!slices)
-        return aq_fail_oom(err);
     slices->conf = *conf;
-    slices->watch_program = conf->watch_program ? strdup(conf->watch_program) : NULL;
+    slices->watch_program = aq_strdup(conf->watch_program);
     slices->watchdog = watchdog_new(slices);
-    if (!slices->watchdog || (conf->watch_program && !slices->watch_program)) {
-        watchdog_free(slices->watchdog);
-        free(slices->watch_program);
-        free(slices);
-        return aq_fail_oom(err);
-    }
     if (!slices->watch_program)
         log_warning("nobody watches who uses GPUs past their limits: aliquot-gpu is missing "
                     "(gpu.watch)");
     (void)uv_timer_init(conf->loop, &slices->clocks);
     slices->clocks.data = slices;
-    *ret = slices;
-    return 0;
+    return slices;
 }
 
 void slices_free(struct slices *slices)

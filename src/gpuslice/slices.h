@@ -47,14 +47,14 @@ struct slices_conf {
     void *data;
 };
 
-/* Texts are copied, the rest is borrowed. -ENOMEM. */
-int slices_new(const struct slices_conf *conf, struct slices **ret, struct aq_error *err);
+/* Texts are copied, the rest is borrowed. */
+struct slices *slices_new(const struct slices_conf *conf);
 /* There is no slice any more. NULL is fine. */
 void slices_free(struct slices *slices);
 AQ_DEFINE_CLEANUP(struct slices, slices_free)
 
-/* Into and out of those whose clocks are published; zeroed before but for its region. -ENOMEM. */
-int slices_add(struct slices *slices, struct slice *slice, struct aq_error *err);
+/* Into and out of those whose clocks are published; zeroed before but for its region. */
+void slices_add(struct slices *slices, struct slice *slice);
 /* One that is not there is fine. */
 void slices_remove(struct slices *slices, const struct slice *slice);
 

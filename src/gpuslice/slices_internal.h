@@ -20,7 +20,7 @@ struct slices {
     uv_timer_t clocks; /* its closing frees all this */
 };
 
-/* NULL if memory is short; NULL is fine to free. */
+/* NULL is fine to free. */
 struct watchdog *watchdog_new(struct slices *slices);
 void watchdog_free(struct watchdog *dog);
 /* There is something to watch: check until there is not. */

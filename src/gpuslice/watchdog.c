@@ -17,6 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "gpuslice/slices_internal.h"
 #include "base/clock.h"
 #include "base/fs.h"
@@ -266,8 +267,7 @@ static char **watchdog_make_environ(char *card)
 
     while (environ[count])
         count++;
-    if (!(ret = calloc(count + 2, sizeof(*ret))))
-        return NULL;
+    ret = aq_alloc_array(count + 2, sizeof(*ret));
     for (size_t i = 0; i < count; i++)
         if (!card || strncmp(environ[i], "SIMGPU_DEVICE=", 14) != 0)
             ret[n++] = environ[i];
@@ -294,7 +294,7 @@ static int watchdog_spawn(struct watcher *w, const char *library, const char *ca
                                            .env = env,
                                            .stdio_count = 3,
                                            .stdio = stdio };
-    int r = env ? uv_spawn(slices->conf.loop, &w->process, &options) : UV_ENOMEM;
+    int r = uv_spawn(slices->conf.loop, &w->process, &options);
 
     free(env);
     return r;
@@ -302,13 +302,9 @@ static int watchdog_spawn(struct watcher *w, const char *library, const char *ca
 
 static void watchdog_start(struct watchdog *dog, size_t place, const char *card)
 {
-    struct watcher *w = calloc(1, sizeof(*w));
+    struct watcher *w = aq_alloc(sizeof(*w));
     int r;
 
-    if (!w) {
-        watchdog_fail(dog, place, "needs more memory than there is");
-        return;
-    }
     w->dog = dog;
     w->place = place;
     (void)uv_pipe_init(dog->slices->conf.loop, &w->in, 0);
@@ -366,7 +362,7 @@ static size_t watchdog_place_of(struct watchdog *dog, const char *library)
             return i;
     }
     if (found < WATCHERS_MAX)
-        dog->places[found].library = strdup(library);
+        dog->places[found].library = aq_strdup(library);
     return found;
 }
 
@@ -375,7 +371,7 @@ static void watchdog_check_plugin(struct watchdog *dog, const struct accel_plugi
     const char *library = watchdog_plugin_info(plugin, "nvml_library");
     size_t place = library ? watchdog_place_of(dog, library) : WATCHERS_MAX;
 
-    if (place == WATCHERS_MAX || !dog->places[place].library)
+    if (place == WATCHERS_MAX)
         return;
     if (!dog->places[place].watcher && clock_monotonic_usec() >= dog->places[place].start_usec)
         watchdog_start(dog, place, watchdog_plugin_info(plugin, "simulated_card"));
@@ -422,10 +418,8 @@ static void watchdog_on_timer_closed(uv_handle_t *handle)
 
 struct watchdog *watchdog_new(struct slices *slices)
 {
-    struct watchdog *dog = calloc(1, sizeof(*dog));
+    struct watchdog *dog = aq_alloc(sizeof(*dog));
 
-    if (!dog)
-        return NULL;
     dog->slices = slices;
     (void)uv_timer_init(slices->conf.loop, &dog->timer);
     dog->timer.data = dog;

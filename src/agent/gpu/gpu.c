@@ -86,7 +86,6 @@ int gpu_new(const struct gpu_conf *conf, struct gpu **ret, struct aq_error *err)
                                         .find_cgroup = gpu_find_cgroup,
                                         .on_violation = gpu_on_violation,
                                         .data = gpu };
-    int r;
 
     if (!gpu)
         return aq_fail_oom(err);
@@ -97,8 +96,7 @@ int gpu_new(const struct gpu_conf *conf, struct gpu **ret, struct aq_error *err)
                          .data = conf->data,
                          .library = gpu_find_file(conf->settings->gpu_library, "libaliquot-gpu.so"),
                          .probe = gpu_find_file(conf->settings->gpu_probe, "aliquot-gpu-probe") };
-    if ((r = slices_new(&slices, &gpu->slices, err)) < 0)
-        return r;
+    gpu->slices = slices_new(&slices);
     *ret = AQ_TAKE(gpu);
     return 0;
 }

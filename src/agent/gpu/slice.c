@@ -140,10 +140,9 @@ static int slice_serve(struct gpu_slice *slice, struct aq_error *err)
     gpu_region_host_files(slice->slice.region, &slice->kept[0], &slice->kept[1]);
     (void)snprintf(socket, sizeof(socket), "/proc/self/fd/%d/gpu.sock", slice->folder);
     r = gpu_region_host_listen(slice->slice.region, socket, err);
-    if (r == 0)
-        r = slices_add(slice->gpu->slices, &slice->slice, err);
     if (r < 0)
         return r;
+    slices_add(slice->gpu->slices, &slice->slice);
     if (uv_poll_init(slice->gpu->loop, &slice->poll, gpu_region_host_poll_fd(slice->slice.region))
         < 0)
         return aq_fail(err, EIO, "slice of a GPU: it cannot be waited for");

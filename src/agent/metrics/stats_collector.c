@@ -121,12 +121,9 @@ static void stats_add_target(struct stats_collector *stats, const struct local_k
 
 static void stats_collector_ask_accelerators(struct stats_collector *stats)
 {
-    struct aq_error err = { 0 };
-
     for (size_t i = 0; i < stats->target_count; i++)
         stats->targets[i].pids = stats->pids + i * PIDS_MAX;
-    if (accel_measure(stats->agent->accel, stats->targets, stats->target_count, &err) < 0)
-        log_warning("accelerators are not measured: %s", err.text);
+    accel_measure(stats->agent->accel, stats->targets, stats->target_count);
 }
 
 static void stats_collector_add_metric(struct stats_collector *stats, const struct accel_metric *m)

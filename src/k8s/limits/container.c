@@ -204,10 +204,8 @@ static struct container *container_alloc(struct limits *limits, const char *pod,
 static int container_begin(struct container *container, struct aq_error *err)
 {
     struct limits *limits = container->limits;
-    int r = slices_add(limits->slices, &container->slice, err);
 
-    if (r < 0)
-        return r;
+    slices_add(limits->slices, &container->slice);
     if (uv_poll_init(limits->conf.loop, &container->poll,
                      gpu_region_host_poll_fd(container->slice.region))
         < 0)

@@ -112,7 +112,7 @@ static void limits_on_processes(void *data, const struct gpu_process_memory *use
     limits_metrics_on_processes(limits->metrics, uses, count);
 }
 
-static int limits_new_slices(struct limits *limits, struct aq_error *err)
+static void limits_new_slices(struct limits *limits)
 {
     const struct settings *settings = limits->conf.settings;
     AQ_CLEANUP(aq_freep) char *found = settings->gpu_watch ? NULL : installed_find("aliquot-gpu");
@@ -127,7 +127,7 @@ static int limits_new_slices(struct limits *limits, struct aq_error *err)
                                       .on_processes = limits_on_processes,
                                       .data = limits };
 
-    return slices_new(&conf, &limits->slices, err);
+    limits->slices = slices_new(&conf);
 }
 
 void limits_free(struct limits *limits)
@@ -174,7 +174,7 @@ int limits_new(const struct limits_conf *conf, struct limits **ret, struct aq_er
     if (r == 0)
         r = evictions_new(limits, &limits->evictions, err);
     if (r == 0)
-        r = limits_new_slices(limits, err);
+        limits_new_slices(limits);
     if (r == 0)
         r = pods_new(limits->api, conf->settings, limits->node, limits_on_pods, limits,
                      &limits->pods, err);

@@ -232,8 +232,6 @@ static void test_variables(void **state)
     assert_string_equal(made[0].key, "GPU_COUNT");
     assert_string_equal(made[0].value, "0");
     assert_string_equal(made[1].key, "N_GPUS");
-    arena.limit = 1;
-    assert_int_equal(gpu_variables_make(&attachment, &arena, made), 0);
 }
 
 /* ---- what cannot be ---- */
@@ -358,10 +356,9 @@ static const struct accel_metric *measure(struct scene *s, const struct accel_ta
                                           size_t *ret_count)
 {
     const struct accel_metric *items;
-    struct aq_error err = { 0 };
     int64_t at = 0;
 
-    assert_int_equal(accel_measure(s->accel, target, target ? 1 : 0, &err), 0);
+    accel_measure(s->accel, target, target ? 1 : 0);
     (void)accel_metrics(s->accel, 0, ret_count, &at);
     assert_int_equal(at, 0); /* never from within the call */
     RUN_UNTIL(s, ((items = accel_metrics(s->accel, 0, ret_count, &at)), at != 0));
@@ -439,12 +436,11 @@ static void test_hanging_measure(void **state)
 {
     struct scene *s = *state;
     const struct accel_plugin *plugin;
-    struct aq_error err = { 0 };
 
     s->settings.limit_usec = USEC_PER_SEC;
     plugin = start_bad(s, "hang-measure");
-    assert_int_equal(accel_measure(s->accel, NULL, 0, &err), 0);
-    assert_int_equal(accel_measure(s->accel, NULL, 0, &err), 0); /* is not asked twice */
+    accel_measure(s->accel, NULL, 0);
+    accel_measure(s->accel, NULL, 0); /* is not asked twice */
     attach(s, "bad.device", "one");
     assert_true(s->is_attached);
     RUN_UNTIL(s, plugin->error == NULL);
