@@ -66,7 +66,7 @@ static const char *agent_find_refusal(struct agent_daemon *agent)
         return agent->refusal.text;
     if (!disk_worker_lacks_room(agent->disk))
         return NULL;
-    (void)disk_worker_add(agent->disk, &job, NULL);
+    disk_worker_add(agent->disk, &job);
     state_room_explain(agent->settings->state, false, &agent->refusal);
     return agent->refusal.text;
 }
@@ -571,8 +571,8 @@ int agent_new(uv_loop_t *loop, const struct settings *settings,
     agent->heartbeat.data = agent->shutdown_poll.data = agent;
     (void)uv_timer_init(loop, &agent->heartbeat);
     (void)uv_timer_init(loop, &agent->shutdown_poll);
-    r = log_turns_init(&agent->log_turns, loop) < 0 ? aq_fail_oom(err)
-                                                    : agent_take_lock(agent, err);
+    log_turns_init(&agent->log_turns, loop);
+    r = agent_take_lock(agent, err);
     if (r == 0 && agent->containers) /* an agent that just stopped may have removed them */
         r = oci_host_make_directories(runtime_oci_host(agent->containers), err);
     if (r == 0)

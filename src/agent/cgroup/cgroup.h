@@ -63,8 +63,7 @@ const char *cgroup_layout_name(const struct cgroup_layout *layout);
 /* Make 'path' ("/aliquot/1a2b3c4d") in every hierarchy and let kernels below
  * it be limited. What cannot be limited is named in 'missing' ("memory, pids").
  */
-int cgroup_prepare(struct cgroup_layout *layout, const char *path, struct strbuf *missing,
-                   struct aq_error *err);
+void cgroup_prepare(struct cgroup_layout *layout, const char *path, struct strbuf *missing);
 
 /* Kernels that have a cgroup below our parent: kill and remove those for which
  * is_known() is false. Returns how many there were.
@@ -86,13 +85,13 @@ struct cgroup_limits {
 };
 
 /* Append "cgroup=", "limit=" and "device=" entries of a monitor's 'program'
- * for the kernel named 'name'. -ENOMEM.
+ * for the kernel named 'name'.
  */
-int cgroup_plan(const struct cgroup_layout *layout, const char *name,
-                const struct cgroup_limits *limits, struct strbuf *out, struct aq_error *err);
+void cgroup_plan(const struct cgroup_layout *layout, const char *name,
+                 const struct cgroup_limits *limits, struct strbuf *out);
 
 /* "/aliquot/1a2b3c4d/NAME" as it is named in all hierarchies; caller frees.
- * NULL if there is none, or no memory.
+ * NULL if there is none.
  */
 char *cgroup_path(const struct cgroup_layout *layout, const char *name);
 

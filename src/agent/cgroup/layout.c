@@ -7,6 +7,7 @@
 
 #include "agent/cgroup/cgroup.h"
 #include "base/fs.h"
+#include "base/memory.h"
 #include "base/mountinfo.h"
 
 /* Their names in version 1 and in version 2 (NULL = needs no controller there). */
@@ -50,7 +51,7 @@ static unsigned layout_find_v2_controllers(const char *mount)
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     unsigned found = 0;
 
-    if (!path || fs_read(AT_FDCWD, path, 4096, &text, NULL) < 0)
+    if (fs_read(AT_FDCWD, path, 4096, &text, NULL) < 0)
         return 0;
     for (int c = 0; c < CGROUP_CONTROLLERS; c++)
         if (controllers[c].v2 && layout_has_word(text.data, " \n", controllers[c].v2))
@@ -72,45 +73,35 @@ static void layout_add_inherent(struct cgroup_layout *layout)
     }
 }
 
-static int layout_read_line(char *line, const char *root, struct cgroup_layout *layout)
+static void layout_read_line(char *line, const char *root, struct cgroup_layout *layout)
 {
     struct cgroup_hierarchy *h = &layout->items[layout->count];
     struct mountinfo mount;
 
     if (layout->count == CGROUP_HIERARCHIES_MAX || !mountinfo_parse(line, &mount)
         || (strcmp(mount.type, "cgroup") != 0 && strcmp(mount.type, "cgroup2") != 0))
-        return 0;
+        return;
     *h = (struct cgroup_hierarchy){ .mount = aq_format("%s%s", root, mount.path),
                                     .is_v2 = strcmp(mount.type, "cgroup2") == 0 };
-    if (!h->mount)
-        return -ENOMEM;
     h->controllers = h->is_v2 ? layout_find_v2_controllers(h->mount)
                               : layout_find_v1_controllers(mount.options);
     layout->count++;
-    return 0;
 }
 
 int cgroup_layout_read(const char *mountinfo, const char *root, struct cgroup_layout *ret,
                        struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) char *copy = strdup(mountinfo);
+    AQ_CLEANUP(aq_freep) char *copy = aq_strdup(mountinfo);
     struct cgroup_layout layout = { .count = 0 };
     char *at = copy, *line;
-    int r = copy ? 0 : -ENOMEM;
 
-    while (r == 0 && (line = strsep(&at, "\n")))
-        r = layout_read_line(line, root, &layout);
-    if (r < 0)
-        r = aq_fail_oom(err);
-    else if (layout.count == 0)
-        r = aq_fail(err, ENOENT, "no cgroups are mounted");
-    if (r < 0) {
-        cgroup_layout_done(&layout);
-    } else {
-        layout_add_inherent(&layout);
-        *ret = layout;
-    }
-    return r;
+    while ((line = strsep(&at, "\n")))
+        layout_read_line(line, root, &layout);
+    if (layout.count == 0)
+        return aq_fail(err, ENOENT, "no cgroups are mounted");
+    layout_add_inherent(&layout);
+    *ret = layout;
+    return 0;
 }
 
 void cgroup_layout_done(struct cgroup_layout *layout)

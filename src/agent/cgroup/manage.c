@@ -9,13 +9,14 @@
 
 #include "agent/cgroup/cgroup.h"
 #include "base/fs.h"
+#include "base/memory.h"
 #include "base/vec.h"
 #include "monitor/cgroup.h"
 
 static int manage_write_file(const char *directory, const char *name, const char *value)
 {
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s", directory, name);
-    AQ_CLEANUP(aq_closep) int fd = path ? open(path, O_WRONLY | O_CLOEXEC) : -1;
+    AQ_CLEANUP(aq_closep) int fd = open(path, O_WRONLY | O_CLOEXEC);
 
     return fd < 0 || write(fd, value, strlen(value)) < 0 ? -errno : 0;
 }
@@ -23,7 +24,7 @@ static int manage_write_file(const char *directory, const char *name, const char
 static int manage_read_file(const char *directory, const char *name, struct strbuf *out)
 {
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s", directory, name);
-    int r = path ? fs_read(AT_FDCWD, path, 4096, out, NULL) : -ENOMEM;
+    int r = fs_read(AT_FDCWD, path, 4096, out, NULL);
 
     while (out->len && out->data[out->len - 1] == '\n')
         strbuf_truncate(out, out->len - 1);
@@ -77,14 +78,12 @@ static int manage_make_level(struct cgroup_hierarchy *h, const char *above, cons
     return 0;
 }
 
-static int manage_make_parent(struct cgroup_hierarchy *h, const char *path)
+static void manage_make_parent(struct cgroup_hierarchy *h, const char *path)
 {
-    AQ_CLEANUP(aq_freep) char *above = strdup(h->mount);
+    AQ_CLEANUP(aq_freep) char *above = aq_strdup(h->mount);
     AQ_CLEANUP(aq_freep) char *parent = aq_format("%s%s", h->mount, path);
     int r = 0;
 
-    if (!above || !parent)
-        return -ENOMEM;
     for (char *slash = parent + strlen(h->mount); r == 0 && slash;) {
         char *next = strchr(slash + 1, '/');
 
@@ -92,18 +91,15 @@ static int manage_make_parent(struct cgroup_hierarchy *h, const char *path)
             *next = '\0';
         r = manage_make_level(h, above, parent);
         free(above);
-        above = strdup(parent);
+        above = aq_strdup(parent);
         if (next)
             *next = '/';
         slash = next;
-        if (!above)
-            return -ENOMEM;
     }
     if (r == 0 && h->is_v2)
         h->controllers &= manage_delegate(h, parent);
     if (r == 0)
         h->parent = AQ_TAKE(parent);
-    return r;
 }
 
 static void manage_name_missing(const struct cgroup_layout *layout, struct strbuf *missing)
@@ -125,14 +121,11 @@ static void manage_name_missing(const struct cgroup_layout *layout, struct strbu
     }
 }
 
-int cgroup_prepare(struct cgroup_layout *layout, const char *path, struct strbuf *missing,
-                   struct aq_error *err)
+void cgroup_prepare(struct cgroup_layout *layout, const char *path, struct strbuf *missing)
 {
     for (size_t i = 0; i < layout->count; i++)
-        if (manage_make_parent(&layout->items[i], path) == -ENOMEM)
-            return aq_fail_oom(err);
+        manage_make_parent(&layout->items[i], path);
     manage_name_missing(layout, missing);
-    return 0;
 }
 
 /* ---- kernels ---- */
@@ -144,16 +137,12 @@ struct manage_sweep {
     int count;
 };
 
-static int manage_add_directory(struct sandbox *sandbox, const char *parent, const char *name)
+static void manage_add_directory(struct sandbox *sandbox, const char *parent, const char *name)
 {
     struct texts *list = &sandbox->cgroups;
-    char *path;
 
-    if (!vec_grow(&list->items, &list->cap, list->count + 1, sizeof(*list->items))
-        || !(path = aq_format("%s/%s", parent, name)))
-        return -ENOMEM;
-    list->items[list->count++] = path;
-    return 0;
+    vec_grow(&list->items, &list->cap, list->count + 1, sizeof(*list->items));
+    list->items[list->count++] = aq_format("%s/%s", parent, name);
 }
 
 /* In all hierarchies at once: what is killed in one may be in another still. */
@@ -163,7 +152,7 @@ static void manage_end_kernel(const struct manage_sweep *sweep, const char *name
 
     for (size_t i = 0; i < sweep->layout->count; i++)
         if (sweep->layout->items[i].parent)
-            (void)manage_add_directory(&sandbox, sweep->layout->items[i].parent, name);
+            manage_add_directory(&sandbox, sweep->layout->items[i].parent, name);
     cgroups_end(&sandbox);
     for (size_t i = 0; i < sandbox.cgroups.count; i++)
         free(sandbox.cgroups.items[i]);
@@ -202,7 +191,7 @@ void cgroup_leave(const struct cgroup_layout *layout)
 {
     for (size_t i = 0; i < layout->count; i++) {
         const struct cgroup_hierarchy *h = &layout->items[i];
-        AQ_CLEANUP(aq_freep) char *path = h->parent ? strdup(h->parent) : NULL;
+        AQ_CLEANUP(aq_freep) char *path = aq_strdup(h->parent);
         char *slash;
 
         /* the directories above are left to other agents, unless they are empty too */

@@ -35,7 +35,7 @@ static bool cgroup_plan_has_file(const struct cgroup_hierarchy *h, const char *f
 {
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s", h->parent, file);
 
-    return path && access(path, F_OK) == 0;
+    return access(path, F_OK) == 0;
 }
 
 static int64_t plan_quota_usec(int64_t cpu_micro)
@@ -115,8 +115,8 @@ static void plan_cpuset(const struct cgroup_layout *layout, const char *name, co
         cgroup_plan_put_limit(out, h, name, "cpuset.cpus", cpus);
 }
 
-int cgroup_plan(const struct cgroup_layout *layout, const char *name,
-                const struct cgroup_limits *limits, struct strbuf *out, struct aq_error *err)
+void cgroup_plan(const struct cgroup_layout *layout, const char *name,
+                 const struct cgroup_limits *limits, struct strbuf *out)
 {
     const struct cgroup_hierarchy *pids = cgroup_find(layout, CGROUP_PIDS);
 
@@ -132,7 +132,6 @@ int cgroup_plan(const struct cgroup_layout *layout, const char *name,
     if (pids && pids->parent && limits->pids_max)
         cgroup_plan_put_number(out, pids, name, "pids.max", (int64_t)limits->pids_max);
     plan_devices(layout, name, limits->devices, out);
-    return strbuf_ok(out) ? 0 : aq_fail_oom(err);
 }
 
 char *cgroup_path(const struct cgroup_layout *layout, const char *name)

@@ -15,6 +15,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/map.h"
+#include "base/memory.h"
 #include "monitor/protocol.h"
 
 #define ACCEPTED_MAX (64u << 20)
@@ -36,12 +37,12 @@ static int64_t accepted_log_get(const struct accepted_log *a, const struct uuid 
     return (int64_t)(intptr_t)map_get(&a->attempts, id->bytes, sizeof(id->bytes));
 }
 
-static int accepted_log_set(struct accepted_log *a, const struct uuid *id, int64_t attempt)
+static void accepted_log_set(struct accepted_log *a, const struct uuid *id, int64_t attempt)
 {
     if (attempt)
-        return map_set(&a->attempts, id->bytes, sizeof(id->bytes), (void *)(intptr_t)attempt);
-    (void)map_remove(&a->attempts, id->bytes, sizeof(id->bytes));
-    return 0;
+        map_set(&a->attempts, id->bytes, sizeof(id->bytes), (void *)(intptr_t)attempt);
+    else
+        (void)map_remove(&a->attempts, id->bytes, sizeof(id->bytes));
 }
 
 static struct uuid accepted_log_id_at(const struct accepted_log *a, size_t i)
@@ -73,8 +74,6 @@ static int accepted_log_write_anew(struct accepted_log *a, struct aq_error *err)
 
         accepted_log_add_line(&text, &id, accepted_log_get(a, &id));
     }
-    if (!strbuf_ok(&text))
-        return aq_fail_oom(err);
     r = fs_write_atomic(AT_FDCWD, a->path, text.data, text.len, 0600, err);
     if (r < 0)
         return r;
@@ -110,14 +109,11 @@ bool accepted_log_is_behind(const struct accepted_log *accepted)
     return accepted->is_torn;
 }
 
-int accepted_log_note(struct accepted_log *accepted, const struct uuid *id, int64_t attempt,
-                      struct aq_error *err)
+void accepted_log_note(struct accepted_log *accepted, const struct uuid *id, int64_t attempt)
 {
     accepted_log_add_line(&accepted->noted, id, attempt);
     accepted->lines++;
-    if (accepted_log_set(accepted, id, attempt) < 0 || !strbuf_ok(&accepted->noted))
-        return aq_fail_oom(err);
-    return 0;
+    accepted_log_set(accepted, id, attempt);
 }
 
 int accepted_log_write(struct accepted_log *accepted, bool durable, struct aq_error *err)
@@ -128,20 +124,19 @@ int accepted_log_write(struct accepted_log *accepted, bool durable, struct aq_er
 }
 
 /* Lines that are no such are skipped: the last one may lack its end. */
-static int accepted_log_read_line(struct accepted_log *a, char *line)
+static void accepted_log_read_line(struct accepted_log *a, char *line)
 {
     char *space = strchr(line, ' '), *end;
     struct uuid id;
     long long attempt;
 
     if (!space)
-        return 0;
+        return;
     *space = '\0';
     attempt = strtoll(space + 1, &end, 10);
-    if (uuid_parse(line, &id) < 0 || *end || attempt < 0
-        || (attempt && attempt < accepted_log_get(a, &id)))
-        return 0;
-    return accepted_log_set(a, &id, attempt);
+    if (uuid_parse(line, &id) == 0 && !*end && attempt >= 0
+        && (!attempt || attempt >= accepted_log_get(a, &id)))
+        accepted_log_set(a, &id, attempt);
 }
 
 /* True in 'ret_was_reboot' if the file is of another run of the machine. */
@@ -158,8 +153,8 @@ static int accepted_log_read_file(struct accepted_log *a, bool *ret_was_reboot,
         *end = '\0';
         if (at == text.data)
             *ret_was_reboot = strcmp(at, a->boot) != 0;
-        else if (accepted_log_read_line(a, at) < 0)
-            r = aq_fail_oom(err);
+        else
+            accepted_log_read_line(a, at);
     }
     return r;
 }
@@ -184,34 +179,32 @@ static char *accepted_log_kernel_path(const struct accepted_log *a, const struct
 }
 
 /* A directory whose command was not noted: a process of the agent was killed in between. */
-static int accepted_log_add_directory(struct accepted_log *a, const struct uuid *id)
+static void accepted_log_add_directory(struct accepted_log *a, const struct uuid *id)
 {
     AQ_CLEANUP(aq_freep) char *kernel = accepted_log_kernel_path(a, id);
-    AQ_CLEANUP(aq_freep) char *runs = kernel ? aq_format("%s/run", kernel) : NULL;
-    int64_t newest = runs ? AQ_MAX(disk_worker_newest_attempt(runs), 1) : 0;
+    AQ_CLEANUP(aq_freep) char *runs = aq_format("%s/run", kernel);
+    int64_t newest = AQ_MAX(disk_worker_newest_attempt(runs), 1);
 
-    if (!runs)
-        return -ENOMEM;
-    return newest > accepted_log_get(a, id) ? accepted_log_set(a, id, newest) : 0;
+    if (newest > accepted_log_get(a, id))
+        accepted_log_set(a, id, newest);
 }
 
 static int accepted_log_add_directories(struct accepted_log *a, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *kernels = aq_format("%s/kernels", a->state);
-    DIR *dir = kernels ? opendir(kernels) : NULL;
+    DIR *dir = opendir(kernels);
     struct dirent *entry;
-    int r = 0;
 
     if (!dir)
-        return kernels ? aq_fail_errno(err, "open '%s'", kernels) : aq_fail_oom(err);
-    while (r == 0 && (entry = readdir(dir))) {
+        return aq_fail_errno(err, "open '%s'", kernels);
+    while ((entry = readdir(dir))) {
         struct uuid id;
 
         if (uuid_parse(entry->d_name, &id) == 0)
-            r = accepted_log_add_directory(a, &id);
+            accepted_log_add_directory(a, &id);
     }
     (void)closedir(dir);
-    return r < 0 ? aq_fail(err, -r, "kernels: %s", strerror(-r)) : 0;
+    return 0;
 }
 
 /* The agent was restarted, not the machine: what has no directory is forgotten. */
@@ -221,8 +214,8 @@ static void accepted_log_drop_forgotten(struct accepted_log *a)
         const struct uuid id = accepted_log_id_at(a, i);
         AQ_CLEANUP(aq_freep) char *kernel = accepted_log_kernel_path(a, &id);
 
-        if (kernel && access(kernel, F_OK) < 0)
-            (void)accepted_log_set(a, &id, 0);
+        if (access(kernel, F_OK) < 0)
+            accepted_log_set(a, &id, 0);
     }
 }
 
@@ -231,18 +224,14 @@ static int accepted_log_conclude(struct accepted_log *a, const struct uuid *id,
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     AQ_CLEANUP(aq_freep) char *kernel = accepted_log_kernel_path(a, id);
-    AQ_CLEANUP(aq_freep) char *run = kernel ? aq_format("%s/run/%" PRId64, kernel,
-                                                        accepted_log_get(a, id))
-                                            : NULL;
-    AQ_CLEANUP(aq_freep) char *path = run ? aq_format("%s/exit.json", run) : NULL;
-    AQ_CLEANUP(aq_freep) char *reserved = run ? aq_format("%s/exit.tmp", run) : NULL;
+    AQ_CLEANUP(aq_freep) char *run = aq_format("%s/run/%" PRId64, kernel, accepted_log_get(a, id));
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/exit.json", run);
+    AQ_CLEANUP(aq_freep) char *reserved = aq_format("%s/exit.tmp", run);
     int r;
 
-    if (!path || !reserved
-        || exit_file_write(id, MONITOR_LOST, "the machine was restarted", &text) < 0)
-        return aq_fail_oom(err);
     if (exit_file_is_of(run, id))
         return 0;
+    exit_file_write(id, MONITOR_LOST, "the machine was restarted", &text);
     r = fs_mkdirs(run, 0700, err);
     if (r == 0) /* into what the monitor has kept for it: the disk may be full */
         r = fs_overwrite(AT_FDCWD, reserved, text.data, text.len, 0600, err);
@@ -271,17 +260,15 @@ static int accepted_log_conclude_all(struct accepted_log *a, struct aq_error *er
 
 int accepted_log_open(const char *state, struct accepted_log **ret, struct aq_error *err)
 {
-    struct accepted_log *a = calloc(1, sizeof(*a));
+    struct accepted_log *a = aq_alloc(sizeof(*a));
     bool was_reboot = false;
     int r;
 
-    if (!a)
-        return aq_fail_oom(err);
     a->fd = -1;
     strbuf_init(&a->noted);
-    a->state = strdup(state);
+    a->state = aq_strdup(state);
     a->path = aq_format("%s/accepted", state);
-    r = a->state && a->path ? accepted_log_read_boot(a->boot, err) : aq_fail_oom(err);
+    r = accepted_log_read_boot(a->boot, err);
     if (r == 0)
         r = accepted_log_read_file(a, &was_reboot, err);
     if (r == 0)

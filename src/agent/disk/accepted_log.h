@@ -40,9 +40,8 @@ int accepted_log_open(const char *state, struct accepted_log **ret, struct aq_er
 /* NULL is fine. */
 void accepted_log_free(struct accepted_log *accepted);
 
-/* Note an attempt, or with 0 that the kernel is forgotten. -ENOMEM. */
-int accepted_log_note(struct accepted_log *accepted, const struct uuid *id, int64_t attempt,
-                      struct aq_error *err);
+/* Note an attempt, or with 0 that the kernel is forgotten. */
+void accepted_log_note(struct accepted_log *accepted, const struct uuid *id, int64_t attempt);
 
 /* Is there a record that could not be written? */
 bool accepted_log_is_behind(const struct accepted_log *accepted);

@@ -13,6 +13,7 @@
 #include "agent/disk/kernel_directory.h"
 #include "base/fs.h"
 #include "base/list.h"
+#include "base/memory.h"
 
 struct disk_worker_entry {
     struct list link;
@@ -106,16 +107,16 @@ static bool disk_worker_is_command(const struct disk_job *job)
     return job->action == DISK_CREATE || job->action == DISK_REPLACE;
 }
 
-/* Do one job and note it for accepted_log_write(). */
+/* Do one job and note it for accepted_log_write(). True if it was a command. */
 static bool disk_worker_perform_noted(struct disk_worker *disk, struct disk_worker_entry *q)
 {
     if (disk_worker_perform(disk, &q->job, &q->err) < 0)
         return false;
     if (disk_worker_is_command(&q->job))
-        return accepted_log_note(disk->accepted, &q->job.id, q->job.attempt, &q->err) == 0;
-    if (q->job.action == DISK_FORGET) /* if not, it is forgotten once more */
-        (void)accepted_log_note(disk->accepted, &q->job.id, 0, NULL);
-    return false;
+        accepted_log_note(disk->accepted, &q->job.id, q->job.attempt);
+    else if (q->job.action == DISK_FORGET)
+        accepted_log_note(disk->accepted, &q->job.id, 0);
+    return disk_worker_is_command(&q->job);
 }
 
 /* Commands that are not durable are not accepted. */
@@ -129,7 +130,7 @@ static void disk_worker_reject_commands(struct disk_worker *disk, const struct a
         if (q->job.action != DISK_CREATE)
             continue;
         kernel_directory_undo_create(&disk->directories, &q->job);
-        (void)accepted_log_note(disk->accepted, &q->job.id, 0, NULL);
+        accepted_log_note(disk->accepted, &q->job.id, 0);
     }
 }
 
@@ -206,38 +207,30 @@ static void disk_start(struct disk_worker *disk)
     (void)uv_queue_work(disk->loop, &disk->work, disk_on_work, disk_on_worked);
 }
 
-int disk_worker_add(struct disk_worker *disk, struct disk_job *job, struct aq_error *err)
+void disk_worker_add(struct disk_worker *disk, const struct disk_job *job)
 {
-    struct disk_worker_entry *q = calloc(1, sizeof(*q));
+    struct disk_worker_entry *q = aq_alloc(sizeof(*q));
 
-    if (!q) {
-        disk_job_done(job);
-        return aq_fail_oom(err);
-    }
     q->job = *job;
     list_add(&disk->waiting, &q->link);
     if (!disk->is_busy)
         disk_start(disk);
-    return 0;
 }
 
 int disk_worker_new(uv_loop_t *loop, const char *state, struct disk_worker **ret,
                     struct aq_error *err)
 {
-    struct disk_worker *disk = calloc(1, sizeof(*disk));
+    struct disk_worker *disk = aq_alloc(sizeof(*disk));
     int r;
 
-    if (!disk)
-        return aq_fail_oom(err);
     disk->loop = loop;
     disk->work.data = disk;
+    disk->state = aq_strdup(state);
     list_init(&disk->waiting);
     list_init(&disk->running);
     r = kernel_directories_open(&disk->directories, state, err);
     if (r == 0)
         r = accepted_log_open(state, &disk->accepted, err);
-    if (r == 0 && !(disk->state = strdup(state)))
-        r = aq_fail_oom(err);
     if (r == 0)
         atomic_init(&disk->lacks_room, accepted_log_is_behind(disk->accepted));
     if (r < 0)

@@ -68,17 +68,15 @@ int disk_worker_new(uv_loop_t *loop, const char *state, struct disk_worker **ret
 void disk_worker_free(struct disk_worker *disk);
 AQ_DEFINE_CLEANUP(struct disk_worker, disk_worker_free)
 
-/* Queue a copy of the job; what it owns is the disk's from here on, also
- * after a failure. -ENOMEM.
- */
-int disk_worker_add(struct disk_worker *disk, struct disk_job *job, struct aq_error *err);
+/* Queue a copy of the job; what it owns is the disk's from here on. */
+void disk_worker_add(struct disk_worker *disk, const struct disk_job *job);
 /* Free what a job owns that was not added. */
 void disk_job_done(struct disk_job *job);
 
 /* Did the last job fail because the file system was full, over a quota or read-only? */
 bool disk_worker_lacks_room(const struct disk_worker *disk);
 
-/* "STATE/kernels/ID/rest" and so on; caller frees, NULL = no memory. */
+/* "STATE/kernels/ID/rest" and so on; caller frees. */
 char *disk_worker_kernel_path(const struct disk_worker *disk, const struct uuid *id,
                               const char *rest);
 char *disk_worker_run_path(const struct disk_worker *disk, const struct uuid *id, int64_t attempt);

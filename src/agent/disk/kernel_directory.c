@@ -28,7 +28,7 @@ static int kernel_directory_open(const char *state, const char *name, mode_t mod
                                  struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s", state, name);
-    int r = path ? fs_mkdirs(path, 0700, err) : aq_fail_oom(err);
+    int r = fs_mkdirs(path, 0700, err);
 
     if (r < 0)
         return r;
@@ -48,11 +48,10 @@ int kernel_directories_open(struct kernel_directories *directories, const char *
 {
     static const char *const none[] = { NULL };
     AQ_CLEANUP(aq_freep) char *spares = aq_format("%s/spares", state);
-    int r = spares ? 0 : aq_fail_oom(err);
+    int r;
 
     *directories = (struct kernel_directories){ .kernels = -1, .logs = -1, .spares = -1 };
-    if (r == 0)
-        r = kernel_directory_open(state, "kernels", PASSAGE_MODE, &directories->kernels, err);
+    r = kernel_directory_open(state, "kernels", PASSAGE_MODE, &directories->kernels, err);
     if (r == 0)
         r = kernel_directory_open(state, "logs", 0700, &directories->logs, err);
     if (r == 0)
@@ -290,8 +289,7 @@ int kernel_directory_conclude(struct kernel_directories *directories, const stru
     char path[48];
 
     (void)snprintf(path, sizeof(path), "run/%" PRId64 "/exit.json", job->attempt);
-    if (r == 0 && exit_file_write(&job->id, job->reason, job->text, &text) < 0)
-        r = aq_fail_oom(err);
+    exit_file_write(&job->id, job->reason, job->text, &text);
     if (r == 0)
         r = fs_write_quick(directory, path, text.data, text.len, 0600, err);
     AQ_FAULT("agent.destroy.recorded");

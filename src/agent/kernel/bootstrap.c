@@ -70,7 +70,8 @@ bool bootstrap_has_failed(const char *run_directory, int exit_code, struct strbu
     const char *line;
 
     bootstrap_read_log(run_directory, &log);
-    if (!strbuf_ok(&log) || !(line = bootstrap_find_line(&log, exit_code)))
+    line = bootstrap_find_line(&log, exit_code);
+    if (!line)
         return false;
     strbuf_addf(why, "the bootstrap script failed with exit status %d", exit_code);
     bootstrap_add_lines(log.data, (size_t)(line - log.data), why);

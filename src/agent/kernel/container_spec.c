@@ -119,7 +119,7 @@ static const char *container_list_cores(const struct alloc_grant *grant, struct 
             return NULL;
         strbuf_addf(&list, "%s%s", list.len ? "," : "", item->device_id);
     }
-    return list.len && strbuf_ok(&list) ? arena_strdup(arena, list.data) : NULL;
+    return list.len ? arena_strdup(arena, list.data) : NULL;
 }
 
 static int container_read_shm(const struct session_spec *spec, int64_t usual, int64_t *ret,
@@ -144,8 +144,8 @@ static bool container_is_passed_on(const char *key, const struct text_pair *own,
 }
 
 /* Whose container it is, and what its image says. */
-static int container_add_labels(const struct local_kernel *k, const struct image_config *image,
-                                struct arena *arena, struct container_spec *c, struct aq_error *err)
+static void container_add_labels(const struct local_kernel *k, const struct image_config *image,
+                                 struct arena *arena, struct container_spec *c)
 {
     const struct agent_daemon *agent = k->agent;
     const struct kernel_spec *spec = kernel_get_spec(k);
@@ -163,8 +163,6 @@ static int container_add_labels(const struct local_kernel *k, const struct image
     size_t given = image ? image->label_count : 0;
     struct text_pair *labels = arena_array(arena, AQ_COUNT(own) + given, sizeof(*labels));
 
-    if (!labels || !own[0].value || !own[1].value)
-        return aq_fail_oom(err);
     c->id = own[0].value;
     c->labels = labels;
     for (size_t i = 0; i < AQ_COUNT(own); i++)
@@ -173,7 +171,6 @@ static int container_add_labels(const struct local_kernel *k, const struct image
     for (size_t i = 0; i < given; i++)
         if (container_is_passed_on(image->labels[i].key, own, AQ_COUNT(own)))
             labels[c->label_count++] = image->labels[i];
-    return 0;
 }
 
 /* Files of the node that say what time it is where the node is. */
@@ -196,8 +193,6 @@ struct container_mount *container_mounts(const struct local_kernel *k, const cha
     size_t n = 0, most = attachment->mount_count + CLOCK_FILES + 1 + more;
     struct container_mount *mounts = arena_array(arena, most, sizeof(*mounts));
 
-    if (!mounts)
-        return NULL;
     mounts[n++] = (struct container_mount){ .source = config, .target = CONTAINER_CONFIG };
     n += container_add_clock(mounts + n);
     if (attachment->mount_count)
@@ -211,24 +206,21 @@ static size_t container_add_ssh(const struct local_kernel *k, const char *config
                                 struct arena *arena, struct container_mount *mounts)
 {
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s/" SSH_SHELLS, config);
-    const char *shells = path ? arena_strdup(arena, path) : NULL;
+    const char *shells = arena_strdup(arena, path);
     size_t n = ssh_mounts(k->agent->ssh, image_is_for_files(k->image), mounts);
 
-    if (shells && !image_has(k->image, "/etc/shells"))
+    if (!image_has(k->image, "/etc/shells"))
         mounts[n++] = (struct container_mount){ .source = shells, .target = "/etc/shells" };
     return n;
 }
 
-static int container_add_mounts(const struct local_kernel *k, const struct net_info *network,
-                                const char *config, struct arena *arena, struct container_spec *c,
-                                struct aq_error *err)
+static void container_add_mounts(const struct local_kernel *k, const struct net_info *network,
+                                 const char *config, struct arena *arena, struct container_spec *c)
 {
     size_t n;
     struct container_mount *mounts = container_mounts(k, config, 3 + GPU_MOUNTS + SSH_MOUNTS_MAX,
                                                       arena, &n);
 
-    if (!mounts)
-        return aq_fail_oom(err);
     if (network) {
         mounts[n++] = (struct container_mount){ .source = network->hosts_path,
                                                 .target = "/etc/hosts" };
@@ -241,7 +233,6 @@ static int container_add_mounts(const struct local_kernel *k, const struct net_i
         n += container_add_ssh(k, config, arena, mounts + n);
     c->mounts = mounts;
     c->mount_count = n;
-    return 0;
 }
 
 /* ---- the program in it ---- */
@@ -283,10 +274,10 @@ static int container_specify_program(const struct local_kernel *k, const struct 
     if (r < 0)
         return r;
     ret->envp = kernel_environ_make(&k->command.kernel_create, &place, arena);
-    ret->cwd = cwd ? arena_strdup(arena, cwd) : NULL;
+    ret->cwd = arena_strdup(arena, cwd);
     ret->tty = kernel_program_has_terminal(&spec->session) && ret->argv[0] != NULL;
     ret->input = kernel_program_has_input(&spec->session);
-    return ret->envp && ret->cwd ? 0 : aq_fail_oom(err);
+    return 0;
 }
 
 int container_specify(const struct local_kernel *k, const struct image *image, const char *scratch,
@@ -329,12 +320,11 @@ int container_specify(const struct local_kernel *k, const struct image *image, c
     r = container_specify_program(k, image, arena, ret, err);
     if (r == 0)
         r = container_read_shm(&spec->session, settings->shm_bytes, &c->shm_bytes, err);
-    if (r == 0)
-        r = container_add_labels(k, image->config, arena, c, err);
-    if (r == 0)
-        r = container_add_mounts(k, network, config, arena, c, err);
-    if (r == 0)
-        r = kernel_folders_add(k, arena, c, err);
+    if (r < 0)
+        return r;
+    container_add_labels(k, image->config, arena, c);
+    container_add_mounts(k, network, config, arena, c);
+    r = kernel_folders_add(k, arena, c, err);
     if (r < 0)
         return r;
     ret->processes_max = (uint64_t)settings->container_processes_max;

@@ -23,14 +23,14 @@ const char *container_find_shell(const struct image *image);
 bool container_has_program(const struct image *image, const char *name);
 
 /* What the container sees of the node beside its network's files: 'config', what time it is, and
- * what its devices bring, with room for 'more'. In the arena, NULL if memory is short.
+ * what its devices bring, with room for 'more'. In the arena.
  */
 struct container_mount *container_mounts(const struct local_kernel *k, const char *config,
                                          size_t more, struct arena *arena, size_t *ret_count);
 
 /* Fill in both, as its command says; they borrow from all arguments and the arena. 'scratch' and
  * 'config' are paths on the node. -ENOTSUP for a command that the image cannot run, -EINVAL
- * with the member as field, -ENOMEM.
+ * with the member as field.
  */
 int container_specify(const struct local_kernel *k, const struct image *image, const char *scratch,
                       const char *config, struct arena *arena, struct container_spec *ret_container,

@@ -29,7 +29,7 @@ void devices_release(struct local_kernel *k)
     alloc_grant_done(&k->grant);
 }
 
-int devices_describe(struct local_kernel *k)
+void devices_describe(struct local_kernel *k)
 {
     struct strbuf text = STRBUF_INIT;
     struct jsonw w = jsonw_make(&text);
@@ -37,7 +37,6 @@ int devices_describe(struct local_kernel *k)
     alloc_grant_write_json(&k->grant, &w);
     free(k->alloc);
     k->alloc = strbuf_steal(&text);
-    return k->alloc ? 0 : -ENOMEM;
 }
 
 int devices_allocate(struct local_kernel *k, struct aq_error *err)
@@ -49,10 +48,8 @@ int devices_allocate(struct local_kernel *k, struct aq_error *err)
     };
     int r = alloc_map_allocate(k->agent->resources.map, &request, &k->grant, err);
 
-    if (r == 0 && devices_describe(k) < 0) {
-        devices_release(k);
-        r = aq_fail_oom(err);
-    }
+    if (r == 0)
+        devices_describe(k);
     AQ_FAULT("agent.alloc.done");
     return r;
 }
@@ -119,7 +116,7 @@ static int devices_write_config(struct local_kernel *k, struct aq_error *err)
     if (r < 0)
         disk_job_done(&job);
     else
-        r = disk_worker_add(k->agent->disk, &job, err);
+        disk_worker_add(k->agent->disk, &job);
     k->is_describing = r == 0;
     return r;
 }

@@ -18,8 +18,8 @@ int devices_allocate(struct local_kernel *k, struct aq_error *err);
 /* Keep the devices if they are what the command wants, else ask for others. */
 int devices_ensure(struct local_kernel *k, struct aq_error *err);
 
-/* Say in reports what k->grant has. -ENOMEM. */
-int devices_describe(struct local_kernel *k);
+/* Say in reports what k->grant has. */
+void devices_describe(struct local_kernel *k);
 
 /* Give them back; forgets what they need, too. */
 void devices_release(struct local_kernel *k);

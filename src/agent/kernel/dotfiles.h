@@ -11,7 +11,7 @@
 
 /* Write them below 'config'/dotfiles, each below a folder that is called as its permission is:
  * the runner, as the container's user, could not read them otherwise. 'dotfiles' is the JSON of
- * kernel_spec.dotfiles. -EINVAL, -ENOMEM, or the file system's.
+ * kernel_spec.dotfiles. -EINVAL, or the file system's.
  */
 int dotfiles_store(const char *config, const char *dotfiles, struct aq_error *err);
 

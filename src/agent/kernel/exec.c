@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 
 #include "agent/runtime/runner_client.h"
+#include "base/memory.h"
 #include "link/exec.h"
 
 struct exec {
@@ -27,8 +28,7 @@ static void exec_put(struct exec *e, enum exec_type type, const void *bytes, siz
     AQ_CLEANUP(strbuf_donep) struct strbuf frame = STRBUF_INIT;
 
     exec_frame_add(&frame, type, bytes, len);
-    if (strbuf_ok(&frame))
-        e->ops->on_bytes(e->data, frame.data, frame.len);
+    e->ops->on_bytes(e->data, frame.data, frame.len);
 }
 
 static void exec_on_started(void *data)
@@ -69,7 +69,7 @@ static void exec_on_ended(void *data, int status)
 
     if (status != 0)
         e->ops->on_failed(e->data, &line);
-    if (line.len && strbuf_ok(&line))
+    if (line.len)
         exec_put(e, EXEC_ERRORS, line.data, line.len);
     exec_put(e, EXEC_ENDED, bytes, sizeof(bytes));
     e->ops->on_end(e->data);
@@ -93,8 +93,7 @@ static void exec_on_failed(void *data, const struct aq_error *err)
     struct exec *e = data;
 
     exec_add_failure(&frame, err);
-    if (strbuf_ok(&frame))
-        e->ops->on_bytes(e->data, frame.data, frame.len);
+    e->ops->on_bytes(e->data, frame.data, frame.len);
     e->ops->on_end(e->data);
 }
 
@@ -166,9 +165,7 @@ static int exec_read_argv(struct exec_wanted *w, struct aq_error *err)
     const json_t *list = json_object_get(w->json, "argv"), *word;
     size_t i;
 
-    w->argv = calloc(json_array_size(list) + 1, sizeof(*w->argv));
-    if (!w->argv)
-        return aq_fail_oom(err);
+    w->argv = aq_alloc_array(json_array_size(list) + 1, sizeof(*w->argv));
     json_array_foreach((json_t *)list, i, word) {
         if (!json_is_string(word))
             return aq_fail_field(err, EINVAL, "argv", "an argument is no text");
@@ -183,16 +180,11 @@ static int exec_read_env(struct exec_wanted *w, struct aq_error *err)
     json_t *env = json_object_get(w->json, "env"), *value;
     const char *name;
 
-    w->envp = calloc(json_object_size(env) + 1, sizeof(*w->envp));
-    if (!w->envp)
-        return aq_fail_oom(err);
+    w->envp = aq_alloc_array(json_object_size(env) + 1, sizeof(*w->envp));
     json_object_foreach(env, name, value) {
         if (!json_is_string(value) || !name[0] || strchr(name, '='))
             return aq_fail_field(err, EINVAL, "env", "a variable is no text");
-        w->envp[w->spec.envc] = aq_format("%s=%s", name, json_string_value(value));
-        if (!w->envp[w->spec.envc])
-            return aq_fail_oom(err);
-        w->spec.envc++;
+        w->envp[w->spec.envc++] = aq_format("%s=%s", name, json_string_value(value));
     }
     w->spec.envp = (const char *const *)w->envp;
     return 0;
@@ -231,12 +223,10 @@ int exec_new(struct runtime_kernel *run, const struct msg_stream_open *open,
         .on_ended = exec_on_ended,
         .on_failed = exec_on_failed,
     };
-    struct exec *e = calloc(1, sizeof(*e));
+    struct exec *e = aq_alloc(sizeof(*e));
     struct exec_wanted wanted = { .json = NULL };
     int r;
 
-    if (!e)
-        return aq_fail_oom(err);
     strbuf_init(&e->held);
     e->ops = ops;
     e->data = data;

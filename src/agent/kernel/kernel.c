@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "model/session.h"
 #include "monitor/protocol.h"
 
@@ -25,12 +26,9 @@ struct local_kernel *kernel_find(struct agent_daemon *agent, const struct uuid *
 
 struct local_kernel *kernel_add(struct agent_daemon *agent, const struct uuid *id)
 {
-    struct local_kernel *k = calloc(1, sizeof(*k));
+    struct local_kernel *k = aq_alloc(sizeof(*k));
 
-    if (!k || map_set(&agent->kernels, id->bytes, sizeof(id->bytes), k) < 0) {
-        free(k);
-        return NULL;
-    }
+    map_set(&agent->kernels, id->bytes, sizeof(id->bytes), k);
     k->agent = agent;
     list_init(&k->room.link);
     k->id = *id;
@@ -109,7 +107,7 @@ void kernel_enter(struct local_kernel *k, enum msg_kernel_state state, int64_t a
 void kernel_set_text(char **place, const char *text)
 {
     free(*place);
-    *place = text && text[0] ? strdup(text) : NULL; /* for users: absent if memory is short */
+    *place = text && text[0] ? aq_strdup(text) : NULL;
 }
 
 void kernel_note_error(struct local_kernel *k, const struct aq_error *err)
@@ -317,18 +315,14 @@ static void kernel_end_unstarted(struct local_kernel *k, const char *reason, con
                             .id = k->id,
                             .attempt = k->attempt,
                             .reason = reason,
-                            .text = strdup(text),
                             .on_done = kernel_on_concluded,
                             .data = k->agent };
-    struct aq_error err = { 0 };
 
-    if (k->is_concluding) {
-        free(job.text);
+    if (k->is_concluding)
         return;
-    }
-    k->is_concluding = job.text && disk_worker_add(k->agent->disk, &job, &err) == 0;
-    if (!k->is_concluding)
-        log_error("memory is short: the end of a kernel waits");
+    job.text = aq_strdup(text);
+    disk_worker_add(k->agent->disk, &job);
+    k->is_concluding = true;
 }
 
 void kernel_fail(struct local_kernel *k, const struct aq_error *err)
@@ -376,12 +370,9 @@ void kernel_step(struct local_kernel *k)
 int kernel_adopt(struct local_kernel *k, int64_t attempt, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *directory = disk_worker_run_path(k->agent->disk, &k->id, attempt);
-    int r;
+    int r = runtime_adopt(k->is_container ? k->agent->containers : k->agent->runtime, directory,
+                          &kernel_run_events, k, &k->run, err);
 
-    if (!directory)
-        return aq_fail_oom(err);
-    r = runtime_adopt(k->is_container ? k->agent->containers : k->agent->runtime, directory,
-                      &kernel_run_events, k, &k->run, err);
     if (r == 0)
         k->run_attempt = attempt;
     return r;

@@ -64,7 +64,7 @@ struct local_kernel {
 };
 
 struct local_kernel *kernel_find(struct agent_daemon *agent, const struct uuid *id);
-/* A kernel in the table; NULL if memory is short. */
+/* A kernel in the table. */
 struct local_kernel *kernel_add(struct agent_daemon *agent, const struct uuid *id);
 /* Out of the table; its directory stays. */
 void kernel_drop(struct local_kernel *k);

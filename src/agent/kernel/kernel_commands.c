@@ -87,9 +87,7 @@ static int kernel_commands_save(struct local_kernel *k, enum disk_action action,
         disk_job_done(&job);
         return r;
     }
-    r = disk_worker_add(k->agent->disk, &job, err);
-    if (r < 0)
-        return r;
+    disk_worker_add(k->agent->disk, &job);
     k->is_saved = false;
     k->is_described = action == DISK_CREATE && k->is_attached && !k->is_container;
     agent_settle(k->agent, AQ_TAKE(k->receipt)); /* of a command that this one replaces */
@@ -115,9 +113,8 @@ static void kernel_commands_create_new(struct agent_daemon *agent, uint64_t seq,
     struct local_kernel *k = NULL;
     int r = kernel_commands_check_room(agent, &err);
 
-    if (r == 0 && !(k = kernel_add(agent, &create->kernel_id)))
-        r = aq_fail_oom(&err);
     if (r == 0) {
+        k = kernel_add(agent, &create->kernel_id);
         k->attempt = create->attempt;
         r = kernel_command_copy(create, &k->command, &err);
     }
@@ -258,16 +255,13 @@ void kernel_on_forget(struct agent_daemon *agent, const struct msg_kernel_forget
                             .id = forget->kernel_id,
                             .on_done = kernel_commands_on_forgotten,
                             .data = agent };
-    struct aq_error err = { 0 };
 
     AQ_FAULT("agent.forget.received");
     if (!k || !kernel_is_final(k) || (forget->attempt && forget->attempt < k->attempt))
         return;
     job.attempt = k->attempt;
-    if (disk_worker_add(agent->disk, &job, &err) < 0)
-        log_warning("a kernel's folder remains: %s", err.text);
-    else
-        kernel_drop(k);
+    disk_worker_add(agent->disk, &job);
+    kernel_drop(k);
 }
 
 void kernel_on_describe(struct agent_daemon *agent, const struct msg_kernel_describe *describe)

@@ -9,6 +9,7 @@
 
 #include "accelhost/gpu_variables.h"
 #include "base/json_load.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "model/device_variable.h"
 
@@ -18,7 +19,6 @@ struct environ {
     struct arena *arena;
     const char **items;
     size_t count;
-    bool failed;
 };
 
 static void kernel_environ_set_variable(struct environ *env, const char *name, const char *value)
@@ -26,10 +26,6 @@ static void kernel_environ_set_variable(struct environ *env, const char *name, c
     size_t name_len = strlen(name), value_len = strlen(value), at = 0;
     char *item = arena_alloc(env->arena, name_len + value_len + 2);
 
-    if (!item) {
-        env->failed = true;
-        return;
-    }
     memcpy(item, name, name_len);
     item[name_len] = '=';
     memcpy(item + name_len + 1, value, value_len + 1);
@@ -38,7 +34,7 @@ static void kernel_environ_set_variable(struct environ *env, const char *name, c
     if (at < env->count)
         env->items[at] = item;
     else
-        env->failed |= !arena_append(env->arena, &env->items, &env->count, &item, sizeof(item));
+        arena_append(env->arena, &env->items, &env->count, &item, sizeof(item));
 }
 
 /* NULL if it is not set. */
@@ -74,9 +70,9 @@ static void kernel_environ_set_defaults(struct environ *env, const struct sessio
     kernel_environ_set_variable(env, "PATH", KERNEL_DEFAULT_PATH);
     kernel_environ_set_variable(env, "LANG", lang ? lang : "C.UTF-8");
     for (const char *const *item = place->environ; item && *item; item++) {
-        AQ_CLEANUP(aq_freep) char *name = strndup(*item, strcspn(*item, "="));
+        AQ_CLEANUP(aq_freep) char *name = aq_strndup(*item, strcspn(*item, "="));
 
-        if (name && (*item)[strlen(name)] == '=')
+        if ((*item)[strlen(name)] == '=')
             kernel_environ_set_variable(env, name, *item + strlen(name) + 1);
     }
     kernel_environ_set_variable(env, "HOME", place->work);
@@ -104,10 +100,9 @@ static void kernel_environ_set_cores(struct environ *env,
                                      const struct kernel_program_context *place)
 {
     for (const char *at = place->core_names; at && *(at += strspn(at, ", "));) {
-        AQ_CLEANUP(aq_freep) char *name = strndup(at, strcspn(at, ", "));
+        AQ_CLEANUP(aq_freep) char *name = aq_strndup(at, strcspn(at, ", "));
 
-        if (name)
-            kernel_environ_set_number(env, name, place->cores);
+        kernel_environ_set_number(env, name, place->cores);
         at += strcspn(at, ", ");
     }
 }
@@ -161,7 +156,6 @@ static void kernel_environ_set_devices(struct environ *env,
         kernel_environ_set_attached(env, &attachment->environ[i]);
     for (size_t i = 0; i < own_count; i++)
         kernel_environ_set_variable(env, own[i].key, own[i].value);
-    env->failed |= own_count == 0;
 }
 
 /* The amount of a slot if it is a whole number; 0 = it is not, or there is none. */
@@ -259,8 +253,7 @@ const char *const *kernel_environ_make(const struct msg_kernel_create *create,
     kernel_environ_set_job(&env, create, place);
     if (place->environ)
         kernel_environ_set_container(&env, place);
-    if (env.failed || !arena_append(arena, &env.items, &env.count, &end, sizeof(end)))
-        return NULL;
+    arena_append(arena, &env.items, &env.count, &end, sizeof(end));
     return env.items;
 }
 

@@ -15,12 +15,12 @@
 /* PATH, where the image names none. */
 #define KERNEL_DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-/* "NAME=value", NULL-terminated, in the arena; NULL if memory is short. */
+/* "NAME=value", NULL-terminated, in the arena. */
 const char *const *kernel_environ_make(const struct msg_kernel_create *create,
                                        const struct kernel_program_context *place,
                                        struct arena *arena);
 
-/* The text of config/environ.txt; caller frees; NULL if memory is short. */
+/* The text of config/environ.txt; caller frees. */
 char *kernel_environ_write(const char *const *variables);
 
 #endif

@@ -53,8 +53,7 @@ static int kernel_folders_specify(const struct local_kernel *k, const struct fol
                                   .name = mount->name,
                                   .target = mount->target,
                                   .may_write = !mount->is_read_only };
-    return ret->folder ? volumes_find(k->agent->volumes, mount->host, &ret->volume, err)
-                       : aq_fail_oom(err);
+    return volumes_find(k->agent->volumes, mount->host, &ret->volume, err);
 }
 
 int kernel_folders_add(const struct local_kernel *k, struct arena *arena, struct container_spec *c,
@@ -62,7 +61,7 @@ int kernel_folders_add(const struct local_kernel *k, struct arena *arena, struct
 {
     const struct folder_mounts *mounts = &kernel_get_spec(k)->session.mounts;
     struct volume_mount *folders = arena_array(arena, mounts->count + 1, sizeof(*folders));
-    int r = folders ? folder_mounts_check(mounts, err) : aq_fail_oom(err);
+    int r = folder_mounts_check(mounts, err);
 
     for (size_t i = 0; r == 0 && i < mounts->count; i++) {
         r = kernel_folders_specify(k, &mounts->items[i], arena, &folders[i], err);

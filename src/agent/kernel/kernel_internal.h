@@ -11,9 +11,7 @@
 
 /* Another state, reported; at_usec 0 = now. */
 void kernel_enter(struct local_kernel *k, enum msg_kernel_state state, int64_t at_usec);
-/* A copy in place of what was there, or NULL of an empty text: for users, so absent if
- * memory is short.
- */
+/* A copy in place of what was there, or NULL of an empty text. */
 void kernel_set_text(char **place, const char *text);
 /* What reports say of a failure. */
 void kernel_note_error(struct local_kernel *k, const struct aq_error *err);

@@ -10,14 +10,11 @@
 #include "alloc/resource_txt.h"
 #include "base/shell_word.h"
 
-static int kernel_program_tell_mounts(const struct kernel_program_resources *held,
-                                      struct arena *arena, struct resource_txt *file,
-                                      struct aq_error *err)
+static void kernel_program_tell_mounts(const struct kernel_program_resources *held,
+                                       struct arena *arena, struct resource_txt *file)
 {
     struct resource_mount *told = arena_array(arena, held->mount_count + 1, sizeof(*told));
 
-    if (!told)
-        return aq_fail_oom(err);
     for (size_t i = 0; i < held->mount_count; i++) {
         const struct container_mount *m = &held->mounts[i];
 
@@ -27,7 +24,6 @@ static int kernel_program_tell_mounts(const struct kernel_program_resources *hel
             };
     }
     file->mounts = told;
-    return 0;
 }
 
 int kernel_program_write_resource(const struct kernel_program_resources *held,
@@ -41,14 +37,14 @@ int kernel_program_write_resource(const struct kernel_program_resources *held,
                                  .container_id = held->container_id };
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
-    int r = kernel_program_tell_mounts(held, &arena, &file, err);
+    int r;
 
-    if (r == 0)
-        r = resource_txt_write(&file, types, &text, err);
+    kernel_program_tell_mounts(held, &arena, &file);
+    r = resource_txt_write(&file, types, &text, err);
     if (r < 0)
         return r;
     *ret = strbuf_steal(&text);
-    return *ret ? 0 : aq_fail_oom(err);
+    return 0;
 }
 
 struct kernel_program_context kernel_program_host_context(const struct settings *settings,
@@ -73,19 +69,15 @@ static int kernel_program_split_command(const char *command, struct arena *arena
     const char *at = command + strspn(command, " \t\n");
     size_t count = 0;
 
-    while (argv && *at) {
+    while (*at) {
         AQ_CLEANUP(strbuf_donep) struct strbuf word = STRBUF_INIT;
 
         at = shell_word_take(at, &word);
         if (!at)
             return aq_fail_kind(err, ENOTSUP, "no-shell",
                                 "the image has no shell, which '%.100s' needs", command);
-        argv[count] = strbuf_ok(&word) ? arena_strdup(arena, word.data) : NULL;
-        if (!argv[count++])
-            return aq_fail_oom(err);
+        argv[count++] = arena_strdup(arena, word.data);
     }
-    if (!argv)
-        return aq_fail_oom(err);
     *ret = argv;
     return 0;
 }
@@ -106,8 +98,6 @@ int kernel_program_argv(const struct session_spec *spec, const struct kernel_pro
     const char **argv = arena_array(arena, 7, sizeof(*argv));
     size_t n = 0;
 
-    if (!argv)
-        return aq_fail_oom(err);
     *ret = argv;
     if (!place->shell && spec->bootstrap)
         return aq_fail_as(err, ENOTSUP, "no-shell", "bootstrap",

@@ -54,7 +54,7 @@ bool kernel_program_has_input(const struct session_spec *spec);
 
 /* NULL-terminated, in the arena. Without a shell a command is taken apart by
  * blanks and quotes alone, and an interactive kernel has nothing to run:
- * argv[0] is NULL. -ENOTSUP for what needs a shell, -ENOMEM.
+ * argv[0] is NULL. -ENOTSUP for what needs a shell.
  */
 int kernel_program_argv(const struct session_spec *spec, const struct kernel_program_context *place,
                         struct arena *arena, const char *const **ret, struct aq_error *err);

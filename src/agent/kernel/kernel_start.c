@@ -19,7 +19,7 @@
 
 #define TIMEOUT_GRACE_USEC (10 * USEC_PER_SEC)
 
-/* The paths of the kernel's directories; NULL if memory is short. */
+/* The paths of the kernel's directories. */
 struct places {
     char *work, *cwd, *run, *config, *environ, *scratch;
 };
@@ -34,7 +34,7 @@ static void places_done(struct places *places)
     free(places->scratch);
 }
 
-static int places_init(struct places *places, const struct local_kernel *k, struct aq_error *err)
+static void places_init(struct places *places, const struct local_kernel *k)
 {
     const struct agent_daemon *agent = k->agent;
     bool is_limited = scratch_room_is_limited(agent);
@@ -47,9 +47,6 @@ static int places_init(struct places *places, const struct local_kernel *k, stru
         .environ = disk_worker_kernel_path(disk, &k->id, "config/environ.txt"),
         .scratch = disk_worker_kernel_path(disk, &k->id, is_limited ? "scratch.img" : "scratch")
     };
-    return places->work && places->run && places->config && places->environ && places->scratch
-               ? 0
-               : aq_fail_oom(err);
 }
 
 /* What a process of the node is to be; borrows from all its arguments. */
@@ -76,9 +73,7 @@ static int kernel_start_specify(const struct local_kernel *k, struct places *pla
         .processes_max = (uint64_t)settings->processes_max,
         .files_max = (uint64_t)settings->files_max,
     };
-    return ret->envp && ret->cwd
-               ? kernel_program_argv(&spec->session, &place, arena, &ret->argv, err)
-               : aq_fail_oom(err);
+    return kernel_program_argv(&spec->session, &place, arena, &ret->argv, err);
 }
 
 /* What is the same for all. */
@@ -122,8 +117,7 @@ static int start_container(struct local_kernel *k, struct places *places, struct
         return r;
     kernel_start_specify_limits(k, places, &spec);
     text = kernel_environ_write(spec.envp);
-    r = text ? fs_overwrite(AT_FDCWD, places->environ, text, strlen(text), 0644, err)
-             : aq_fail_oom(err);
+    r = fs_overwrite(AT_FDCWD, places->environ, text, strlen(text), 0644, err);
     if (r == 0 && container.ssh)
         r = kernel_start_write_ssh(k, places->config, err);
     if (r == 0 && container.dotfiles)
@@ -161,11 +155,10 @@ int kernel_launch(struct local_kernel *k, struct aq_error *err)
 {
     AQ_CLEANUP(places_done) struct places places = { .work = NULL };
     struct runtime_spec spec = { .is_described = true };
-    int r = places_init(&places, k, err);
+    int r;
 
-    if (r < 0)
-        return r;
     AQ_FAULT("agent.start.before");
+    places_init(&places, k);
     spec.directory = places.run;
     if ((r = kernel_start_place_dotfiles(k, &places, err)) < 0)
         return r;
@@ -198,9 +191,8 @@ static int kernel_start_write_resource(const struct local_kernel *k, const char 
                              : 0,
     };
 
-    if (k->is_container
-        && !(held.mounts = container_mounts(k, config, 0, &arena, &held.mount_count)))
-        return aq_fail_oom(err);
+    if (k->is_container)
+        held.mounts = container_mounts(k, config, 0, &arena, &held.mount_count);
     return kernel_program_write_resource(&held, agent->resources.types, ret, err);
 }
 
@@ -210,9 +202,10 @@ int kernel_describe_config(struct local_kernel *k, struct disk_job *job, struct 
     AQ_CLEANUP(places_done) struct places places = { .work = NULL };
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
     struct runtime_spec spec;
-    int r = places_init(&places, k, err);
+    int r = 0;
 
-    if (r == 0 && !k->is_container)
+    places_init(&places, k);
+    if (!k->is_container)
         r = kernel_start_specify(k, &places, &arena, &spec, err);
     if (r == 0 && job->action != DISK_DESCRIBE && job->action != DISK_INTEND)
         r = kernel_command_write(&k->command.kernel_create, k->attempt, &job->spec, err);
@@ -221,8 +214,7 @@ int kernel_describe_config(struct local_kernel *k, struct disk_job *job, struct 
     if (r < 0 || k->is_container)
         return r; /* the rest depends on the image */
     kernel_start_specify_limits(k, &places, &spec);
-    if (!(job->environ = kernel_environ_write(spec.envp)))
-        return aq_fail_oom(err);
+    job->environ = kernel_environ_write(spec.envp);
     return job->action == DISK_CREATE && k->is_attached
                ? runtime_describe(k->agent->runtime, &spec, &job->program, err)
                : 0;

@@ -8,6 +8,7 @@
 #include "agent/kernel/kernel.h"
 #include "base/fault.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "model/session.h"
 
@@ -19,9 +20,7 @@ static void limit_violation_note(struct local_kernel *k, const char *text)
 
     if (k->limit_violations && strlen(k->limit_violations) + strlen(text) > LIMIT_VIOLATIONS_MAX)
         return;
-    more = k->limit_violations ? aq_format("%s\n%s", k->limit_violations, text) : strdup(text);
-    if (!more)
-        return; /* it is in the log */
+    more = k->limit_violations ? aq_format("%s\n%s", k->limit_violations, text) : aq_strdup(text);
     free(k->limit_violations);
     k->limit_violations = more;
 }

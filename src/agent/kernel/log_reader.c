@@ -12,6 +12,7 @@
 #include "agent/kernel/log_lines.h"
 #include "agent/kernel/log_tail.h"
 #include "base/clock.h"
+#include "base/memory.h"
 
 #define CHUNK 16384 /* bytes that are read, or lines with their times that are made, at a time */
 
@@ -279,14 +280,12 @@ static int log_reader_open_files(struct log_reader *r, const char *directory, st
 }
 
 /* Before any byte is read: to what is wanted. */
-static int log_reader_begin(struct log_reader *r, const struct log_reader_options *options,
-                            struct aq_error *err)
+static void log_reader_begin(struct log_reader *r, const struct log_reader_options *options)
 {
     r->lines.since_usec = options->since_usec;
     r->lines.timestamps = options->timestamps;
     if (log_reader_is_by_times(r)) {
-        if (!strbuf_reserve(&r->out, 2 * (size_t)CHUNK + CLOCK_ISO_MAX))
-            return aq_fail_oom(err);
+        strbuf_reserve(&r->out, 2 * (size_t)CHUNK + CLOCK_ISO_MAX);
         (void)log_times_reader_open(&r->current.times, r->directory, r->current.fd);
         if (r->older.fd >= 0)
             (void)log_times_reader_open(&r->older.times, r->directory, r->older.fd);
@@ -299,18 +298,15 @@ static int log_reader_begin(struct log_reader *r, const struct log_reader_option
         log_tail_begin(&r->tail, r->current.fd);
         r->step = log_reader_seek_tail;
     }
-    return 0;
 }
 
 int log_reader_new(struct log_turns *turns, const char *directory,
                    const struct log_reader_options *options, const struct log_reader_ops *ops,
                    void *data, struct log_reader **ret, struct aq_error *err)
 {
-    struct log_reader *r = calloc(1, sizeof(*r));
+    struct log_reader *r = aq_alloc(sizeof(*r));
     int result;
 
-    if (!r)
-        return aq_fail_oom(err);
     r->directory = r->older.fd = r->current.fd = -1;
     r->older.times.fd = r->current.times.fd = -1;
     strbuf_init(&r->out);
@@ -320,12 +316,11 @@ int log_reader_new(struct log_turns *turns, const char *directory,
     r->data = data;
     r->follow = options->follow;
     result = log_reader_open_files(r, directory, err);
-    if (result == 0)
-        result = log_reader_begin(r, options, err);
     if (result < 0) {
         log_reader_free_files(r);
         return result;
     }
+    log_reader_begin(r, options);
     (void)uv_fs_event_init(turns->loop, &r->watch); /* cannot fail */
     r->watch.data = r;
     log_reader_go_on(r);

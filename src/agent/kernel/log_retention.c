@@ -34,41 +34,34 @@ static bool log_retention_is_too_much(const struct agent_daemon *agent)
 static void log_retention_prune(struct agent_daemon *agent)
 {
     struct retained_logs *logs = &agent->retained_logs;
-    struct aq_error err = { 0 };
 
     while (logs->count && log_retention_is_too_much(agent)) {
         struct disk_job job = { .action = DISK_PRUNE, .id = log_retention_oldest(logs)->id };
 
-        if (disk_worker_add(agent->disk, &job, &err) < 0) {
-            log_warning("old logs: %s", err.text);
-            return;
-        }
+        disk_worker_add(agent->disk, &job);
         logs->bytes -= log_retention_oldest(logs)->bytes;
         logs->count--;
         logs->first++;
     }
 }
 
-static bool log_retention_append(struct retained_logs *logs, const struct uuid *id, int64_t bytes,
+static void log_retention_append(struct retained_logs *logs, const struct uuid *id, int64_t bytes,
                                  int64_t at_usec)
 {
     if (logs->first > logs->count) { /* more room before than in use: move to the front */
         memmove(logs->items, log_retention_oldest(logs), logs->count * sizeof(*logs->items));
         logs->first = 0;
     }
-    if (!vec_grow(&logs->items, &logs->cap, logs->first + logs->count + 1, sizeof(*logs->items)))
-        return false;
+    vec_grow(&logs->items, &logs->cap, logs->first + logs->count + 1, sizeof(*logs->items));
     logs->items[logs->first + logs->count++] = (struct retained_log){ .id = *id,
                                                                       .bytes = bytes,
                                                                       .at_usec = at_usec };
     logs->bytes += bytes;
-    return true;
 }
 
 void log_retention_add(struct agent_daemon *agent, const struct uuid *id, int64_t bytes)
 {
-    if (!log_retention_append(&agent->retained_logs, id, bytes, clock_realtime_usec()))
-        log_warning("old logs: memory is short");
+    log_retention_append(&agent->retained_logs, id, bytes, clock_realtime_usec());
     log_retention_prune(agent);
 }
 
@@ -87,15 +80,15 @@ static int64_t log_retention_measure(const struct agent_daemon *agent, const str
 {
     AQ_CLEANUP(aq_freep) char *directory = disk_worker_log_path(agent->disk, id);
     static const char *const files[] = { "log", "log.1", LOG_TIMES_FILE, LOG_TIMES_FILE_OLDER };
-    int64_t attempt = directory ? disk_worker_newest_attempt(directory) : 0, bytes = 0;
+    int64_t attempt = disk_worker_newest_attempt(directory), bytes = 0;
 
     *ret_usec = 0;
-    for (size_t i = 0; directory && i < AQ_COUNT(files); i++) {
+    for (size_t i = 0; i < AQ_COUNT(files); i++) {
         AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%lld/%s", directory, (long long)attempt,
                                                     files[i]);
         struct stat st;
 
-        if (!path || stat(path, &st) < 0)
+        if (stat(path, &st) < 0)
             continue;
         bytes += st.st_size;
         *ret_usec = AQ_MAX(*ret_usec, (int64_t)st.st_mtim.tv_sec * USEC_PER_SEC);
@@ -106,25 +99,22 @@ static int64_t log_retention_measure(const struct agent_daemon *agent, const str
 int log_retention_load(struct agent_daemon *agent, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *directory = settings_path(agent->settings, "logs");
-    DIR *dir = directory ? opendir(directory) : NULL;
+    DIR *dir = opendir(directory);
     struct retained_logs *logs = &agent->retained_logs;
     struct dirent *entry;
-    bool is_ok = true;
 
     if (!dir)
-        return directory ? aq_fail_errno(err, "open '%s'", directory) : aq_fail_oom(err);
-    while (is_ok && (entry = readdir(dir))) {
+        return aq_fail_errno(err, "open '%s'", directory);
+    while ((entry = readdir(dir))) {
         struct uuid id;
         int64_t at_usec, bytes;
 
         if (uuid_parse(entry->d_name, &id) < 0)
             continue;
         bytes = log_retention_measure(agent, &id, &at_usec);
-        is_ok = log_retention_append(logs, &id, bytes, at_usec);
+        log_retention_append(logs, &id, bytes, at_usec);
     }
     (void)closedir(dir);
-    if (!is_ok)
-        return aq_fail_oom(err);
     if (logs->count)
         qsort(logs->items, logs->count, sizeof(*logs->items), log_retention_compare);
     log_retention_prune(agent);

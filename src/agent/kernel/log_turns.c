@@ -2,8 +2,9 @@
 /* log_turns.c - whose log is read, so much in each turn of the loop */
 #include "agent/kernel/log_turns.h"
 
-#include <errno.h>
 #include <stdlib.h>
+
+#include "base/memory.h"
 
 #define CALL_BYTES ((size_t)1024) /* what a call costs that reads next to nothing */
 
@@ -25,16 +26,13 @@ static void log_turns_on_idle(uv_idle_t *idle)
         (void)uv_idle_stop(idle);
 }
 
-int log_turns_init(struct log_turns *turns, uv_loop_t *loop)
+void log_turns_init(struct log_turns *turns, uv_loop_t *loop)
 {
-    turns->idle = malloc(sizeof(*turns->idle));
-    if (!turns->idle)
-        return -ENOMEM;
+    turns->idle = aq_alloc(sizeof(*turns->idle));
     turns->loop = loop;
     list_init(&turns->waiting);
     (void)uv_idle_init(loop, turns->idle);
     turns->idle->data = turns;
-    return 0;
 }
 
 static void log_turns_on_closed(uv_handle_t *handle)

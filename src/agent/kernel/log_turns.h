@@ -30,8 +30,7 @@ struct log_turn {
     size_t (*fn)(struct log_turn *turn);
 };
 
-/* -ENOMEM. */
-int log_turns_init(struct log_turns *turns, uv_loop_t *loop);
+void log_turns_init(struct log_turns *turns, uv_loop_t *loop);
 /* Nobody waits any more, and nobody comes. Of one that is zeroed nothing happens. */
 void log_turns_done(struct log_turns *turns);
 

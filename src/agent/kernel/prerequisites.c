@@ -23,12 +23,10 @@ static void prerequisites_note_image(const struct local_kernel *k)
     AQ_CLEANUP(aq_freep) char *path = disk_worker_kernel_path(k->agent->disk, &k->id, "image");
     struct aq_error err = { 0 };
 
-    if (path && !k->image->digest)
+    if (!k->image->digest)
         (void)unlink(path);
-    else if (path
-             && fs_write_quick(AT_FDCWD, path, k->image->digest, strlen(k->image->digest), 0600,
-                               &err)
-                    < 0)
+    else if (fs_write_quick(AT_FDCWD, path, k->image->digest, strlen(k->image->digest), 0600, &err)
+             < 0)
         log_warning("%s", err.text);
 }
 
@@ -36,7 +34,7 @@ static int prerequisites_find_image(struct local_kernel *k, struct aq_error *err
 {
     AQ_CLEANUP(aq_freep) char *path = disk_worker_kernel_path(k->agent->disk, &k->id, "image");
     AQ_CLEANUP(strbuf_donep) struct strbuf digest = STRBUF_INIT;
-    bool is_noted = path && fs_read(AT_FDCWD, path, DIGEST_TEXT_MAX, &digest, NULL) == 0;
+    bool is_noted = fs_read(AT_FDCWD, path, DIGEST_TEXT_MAX, &digest, NULL) == 0;
 
     return images_find(k->agent->images, is_noted ? digest.data : kernel_get_spec(k)->session.image,
                        &k->image, err);
@@ -174,7 +172,7 @@ void prerequisites_adopt_slice(struct local_kernel *k)
     if (!k->is_container || k->slice || !k->agent->gpu)
         return;
     directory = disk_worker_run_path(k->agent->disk, &k->id, k->run_attempt);
-    r = directory ? gpu_slice_adopt(k->agent->gpu, &k->id, directory, &k->slice, &err) : -ENOMEM;
+    r = gpu_slice_adopt(k->agent->gpu, &k->id, directory, &k->slice, &err);
     if (r < 0 && r != -ENOENT)
         log_warning("new processes of a kernel get no device memory kernel=%s: %s",
                     uuid_format(&k->id, (char[UUID_TEXT_MAX]){ 0 }), err.text);

@@ -41,7 +41,7 @@ static void recover_find_grant(struct local_kernel *k)
     struct resource_txt file = { .scratch_bytes = 0 };
     struct aq_error err = { 0 };
 
-    if (!path || fs_read(AT_FDCWD, path, RESOURCE_TXT_MAX, &text, &err) < 0
+    if (fs_read(AT_FDCWD, path, RESOURCE_TXT_MAX, &text, &err) < 0
         || resource_txt_read(text.data, text.len, k->agent->resources.types, &file, &err) < 0)
         return;
     if (alloc_map_apply(k->agent->resources.map, &file.grant, &err) == 0) {
@@ -61,7 +61,7 @@ static void recover_find_spec(struct local_kernel *k)
     AQ_CLEANUP(aq_freep) char *path = disk_worker_kernel_path(k->agent->disk, &k->id, "spec.json");
     struct aq_error err = { 0 };
     struct message msg;
-    int r = path ? kernel_command_read(path, &msg, &err) : aq_fail_oom(&err);
+    int r = kernel_command_read(path, &msg, &err);
 
     k->is_saved = true;
     if (r == 0) {
@@ -87,7 +87,7 @@ static bool recover_end_by_record(struct local_kernel *k)
     AQ_CLEANUP(aq_freep) char *directory = disk_worker_run_path(k->agent->disk, &k->id, k->attempt);
     struct exit_file record;
 
-    if (!directory || exit_file_read(directory, &record, NULL) < 0)
+    if (exit_file_read(directory, &record, NULL) < 0)
         return false;
     kernel_end(k, &record.exit);
     exit_file_done(&record);
@@ -110,11 +110,9 @@ static int recover(struct agent_daemon *agent, const struct uuid *id, struct aq_
 {
     AQ_CLEANUP(aq_freep) char *runs = disk_worker_kernel_path(agent->disk, id, "run");
     struct local_kernel *k = kernel_add(agent, id);
-    int64_t newest = runs ? disk_worker_newest_attempt(runs) : 0;
+    int64_t newest = disk_worker_newest_attempt(runs);
     int r;
 
-    if (!runs || !k)
-        return aq_fail_oom(err);
     k->attempt = newest;
     recover_find_spec(k);
     if (recover_end_by_record(k))
@@ -149,12 +147,12 @@ static bool recover_is_alive(void *data, const struct uuid *kernel_id)
 int recover_all(struct agent_daemon *agent, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *directory = settings_path(agent->settings, "kernels");
-    DIR *dir = directory ? opendir(directory) : NULL;
+    DIR *dir = opendir(directory);
     struct dirent *entry;
     int r = 0;
 
     if (!dir)
-        return directory ? aq_fail_errno(err, "open '%s'", directory) : aq_fail_oom(err);
+        return aq_fail_errno(err, "open '%s'", directory);
     while (r == 0 && (entry = readdir(dir))) {
         struct uuid id;
 

@@ -21,6 +21,7 @@
 #include "base/fs.h"
 #include "base/jsonw.h"
 #include "base/log.h"
+#include "base/memory.h"
 
 struct resizing {
     struct slots slots;                 /* what it is to hold */
@@ -89,7 +90,7 @@ static char *slots_json(const struct local_kernel *k, const struct slots *slots)
 void kernel_tell_slots(struct local_kernel *k)
 {
     free(k->slots_text);
-    k->slots_text = k->slice ? slots_json(k, &k->slots) : NULL; /* not told if memory is short */
+    k->slots_text = k->slice ? slots_json(k, &k->slots) : NULL;
 }
 
 void kernel_describe_resizing(const struct local_kernel *k, struct msg_kernel_status *ret)
@@ -236,7 +237,7 @@ static int resize_write_all(struct local_kernel *k, struct aq_error *err)
     create.spec.devices = NULL; /* it has its devices; their amounts were others */
     message_done(&z->command);
     z->command = (struct message){ .type = MSG_UNKNOWN };
-    r = slots ? kernel_command_copy(&create, &z->command, err) : aq_fail_oom(err);
+    r = kernel_command_copy(&create, &z->command, err);
     if (r < 0)
         return r;
     resize_exchange(k);
@@ -245,7 +246,7 @@ static int resize_write_all(struct local_kernel *k, struct aq_error *err)
     if (r < 0)
         disk_job_done(&job);
     else
-        r = disk_worker_add(k->agent->disk, &job, err);
+        disk_worker_add(k->agent->disk, &job);
     z->writing = r == 0 ? job.number : 0;
     return r;
 }
@@ -297,11 +298,9 @@ static int resize_reserve(struct local_kernel *k, struct resizing *z, struct aq_
 static int resize_begin(struct local_kernel *k, struct slots *slots, int64_t trial,
                         struct aq_error *err)
 {
-    AQ_CLEANUP(resizing_freep) struct resizing *z = calloc(1, sizeof(*z));
+    AQ_CLEANUP(resizing_freep) struct resizing *z = aq_alloc(sizeof(*z));
     int r;
 
-    if (!z)
-        return aq_fail_oom(err);
     if (trial && (!k->slice || k->wants_end))
         return aq_fail_field(err, EINVAL, "session",
                              "only a running session with parts of GPUs "
@@ -336,11 +335,9 @@ static void resize_forget(struct local_kernel *k)
                             .program = STRBUF_INIT,
                             .on_done = resize_on_forgotten,
                             .data = k->agent };
-    struct aq_error err = { 0 };
 
     kernel_stop_resizing(k);
-    if (disk_worker_add(k->agent->disk, &job, &err) < 0)
-        log_warning("%s", err.text);
+    disk_worker_add(k->agent->disk, &job);
 }
 
 static int resize_accept(struct local_kernel *k, const struct msg_kernel_resize *resize,
@@ -397,10 +394,10 @@ void kernel_on_resize(struct agent_daemon *agent, const struct msg_kernel_resize
 static int resize_read_intended(const struct local_kernel *k, struct alloc_grant *ret)
 {
     AQ_CLEANUP(aq_freep) char *directory = disk_worker_run_path(k->agent->disk, &k->id, k->attempt);
-    AQ_CLEANUP(aq_freep) char *path = directory ? aq_format("%s/resize.txt", directory) : NULL;
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/resize.txt", directory);
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     struct resource_txt file = { .scratch_bytes = 0 };
-    int r = path ? fs_read(AT_FDCWD, path, RESOURCE_TXT_MAX, &text, NULL) : -ENOMEM;
+    int r = fs_read(AT_FDCWD, path, RESOURCE_TXT_MAX, &text, NULL);
 
     if (r == 0)
         r = resource_txt_read(text.data, text.len, k->agent->resources.types, &file, NULL);
@@ -428,10 +425,10 @@ static int resize_slots_of(const struct local_kernel *k, const struct alloc_gran
 
 void kernel_recover_resizing(struct local_kernel *k)
 {
-    AQ_CLEANUP(resizing_freep) struct resizing *z = calloc(1, sizeof(*z));
+    AQ_CLEANUP(resizing_freep) struct resizing *z = aq_alloc(sizeof(*z));
     struct aq_error err = { 0 };
 
-    if (!z || !k->grant.count || resize_read_intended(k, &z->fresh) < 0)
+    if (!k->grant.count || resize_read_intended(k, &z->fresh) < 0)
         return;
     if (resize_slots_of(k, &z->fresh, &z->slots) < 0 || slots_eq(&z->slots, &k->slots))
         return; /* it is done */

@@ -23,7 +23,7 @@ static int64_t scratch_room_used(const struct local_kernel *k)
                                                               "scratch.img");
     struct stat st;
 
-    return path && stat(path, &st) == 0 ? (int64_t)st.st_blocks * 512 : -ENOENT;
+    return stat(path, &st) == 0 ? (int64_t)st.st_blocks * 512 : -ENOENT;
 }
 
 /* What it may write yet. */

@@ -148,7 +148,7 @@ void services_note(struct local_kernel *k)
         return;
     services_write(&services, outside, &w);
     free(k->service_ports);
-    k->service_ports = strbuf_steal(&text); /* not told if memory is short */
+    k->service_ports = strbuf_steal(&text);
 }
 
 const char *services_opened(const struct local_kernel *k, struct arena *arena)
@@ -160,7 +160,7 @@ const char *services_opened(const struct local_kernel *k, struct arena *arena)
         return NULL;
     for (size_t i = 0; i < opened.count; i++)
         strbuf_addf(&text, "%s%s", i ? "," : "", opened.items[i].name);
-    return text.len && strbuf_ok(&text) ? arena_strdup(arena, text.data) : NULL;
+    return text.len ? arena_strdup(arena, text.data) : NULL;
 }
 
 const char *services_label(const struct local_kernel *k, struct arena *arena)
@@ -175,5 +175,5 @@ const char *services_label(const struct local_kernel *k, struct arena *arena)
     for (size_t i = 0; i < opened.count; i++)
         strbuf_addf(&text, "%s%s:preopen:%s", text.len ? "," : "", opened.items[i].name,
                     opened.items[i].name);
-    return text.len && strbuf_ok(&text) ? arena_strdup(arena, text.data) : NULL;
+    return text.len ? arena_strdup(arena, text.data) : NULL;
 }

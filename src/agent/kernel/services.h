@@ -33,7 +33,7 @@ bool services_offer_sftp(const struct agent_daemon *agent);
  */
 void services_note(struct local_kernel *k);
 
-/* Texts in the arena, NULL if there is nothing (or memory is short): the
+/* Texts in the arena, NULL if there is nothing: the
  * container's label, and what the command opens as "8888,9000".
  */
 const char *services_label(const struct local_kernel *k, struct arena *arena);

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
+#include "base/memory.h"
 
 #define LOG_WAIT_MSEC 100 /* between looks for a log that a starting kernel will have */
 
@@ -273,8 +274,7 @@ static void streams_serve_exec(struct served *s)
         return;
     }
     exec_add_failure(&frame, &err);
-    if (strbuf_ok(&frame))
-        (void)link_stream_write(s->stream, frame.data, frame.len);
+    (void)link_stream_write(s->stream, frame.data, frame.len);
     streams_close_stream(s);
 }
 
@@ -375,17 +375,15 @@ static const char *streams_reason_against(struct agent_daemon *agent,
 void streams_open(struct agent_daemon *agent, const struct msg_stream_open *open)
 {
     const char *kind, *reason = streams_reason_against(agent, open, &kind);
-    struct served *s = reason ? NULL : calloc(1, sizeof(*s));
     struct aq_error err = { 0 };
+    struct served *s;
 
-    if (s && open->command && !(s->opened = strdup(open->command))) {
-        free(s);
-        s = NULL;
-    }
-    if (!s) {
-        streams_reject(agent, open, kind, reason ? reason : "the agent's memory is short");
+    if (reason) {
+        streams_reject(agent, open, kind, reason);
         return;
     }
+    s = aq_alloc(sizeof(*s));
+    s->opened = aq_strdup(open->command);
     s->agent = agent;
     s->kernel_id = open->kernel_id;
     s->is_terminal = strcmp(open->kind, "pty") == 0;

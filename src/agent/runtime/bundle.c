@@ -37,8 +37,6 @@ const char *const *bundle_device_rules(const struct container_spec *container, s
     size_t count = AQ_COUNT(common_devices);
     const char **rules = arena_array(arena, count + container->device_count + 1, sizeof(*rules));
 
-    if (!rules)
-        return (void)aq_fail_oom(err), NULL;
     memcpy(rules, common_devices, sizeof(common_devices));
     for (size_t i = 0; i < container->device_count; i++) {
         const struct container_device *device = &container->devices[i];
@@ -52,8 +50,7 @@ const char *const *bundle_device_rules(const struct container_spec *container, s
         (void)snprintf(text, sizeof(text), "%c %u:%u %s%s%s", S_ISCHR(st.st_mode) ? 'c' : 'b',
                        major(st.st_rdev), minor(st.st_rdev), device->may_read ? "r" : "",
                        device->may_write ? "w" : "", device->may_mknod ? "m" : "");
-        if (!(rules[count++] = arena_strdup(arena, text)))
-            return (void)aq_fail_oom(err), NULL;
+        rules[count++] = arena_strdup(arena, text);
     }
     return rules;
 }
@@ -342,9 +339,9 @@ static void bundle_write_hooks(struct jsonw *w, const struct container_spec *c)
     jsonw_object_end(w);
 }
 
-int bundle_write(const struct runtime_spec *spec, const struct container_spec *container,
-                 const struct bundle_host *host, const char *const *device_rules,
-                 struct strbuf *out, struct aq_error *err)
+void bundle_write(const struct runtime_spec *spec, const struct container_spec *container,
+                  const struct bundle_host *host, const char *const *device_rules,
+                  struct strbuf *out)
 {
     AQ_CLEANUP(aq_freep) char *rootfs = aq_format("%s/rootfs", host->stage);
     struct jsonw w = jsonw_make(out);
@@ -373,5 +370,4 @@ int bundle_write(const struct runtime_spec *spec, const struct container_spec *c
     jsonw_key(&w, "linux");
     bundle_write_linux(&w, spec, container, host, device_rules);
     jsonw_object_end(&w);
-    return rootfs && strbuf_ok(out) ? 0 : aq_fail_oom(err);
 }

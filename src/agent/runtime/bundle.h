@@ -23,7 +23,7 @@ struct bundle_host {
 
 /* Device nodes that every program may use, and those of the container, as
  * rules of the devices cgroup ("c 1:3 rwm"). NULL-terminated, in the arena;
- * NULL with 'err' if one is not there or memory is short.
+ * NULL with 'err' if one is not there.
  */
 const char *const *bundle_device_rules(const struct container_spec *container, struct arena *arena,
                                        struct aq_error *err);
@@ -31,9 +31,9 @@ const char *const *bundle_device_rules(const struct container_spec *container, s
 /* NULL-terminated names ("CAP_CHOWN") of what the root of a container may do. */
 extern const char *const bundle_capabilities[];
 
-/* Append the text of config.json. argv, envp and cwd are of 'spec'. -ENOMEM. */
-int bundle_write(const struct runtime_spec *spec, const struct container_spec *container,
-                 const struct bundle_host *host, const char *const *device_rules,
-                 struct strbuf *out, struct aq_error *err);
+/* Append the text of config.json. argv, envp and cwd are of 'spec'. */
+void bundle_write(const struct runtime_spec *spec, const struct container_spec *container,
+                  const struct bundle_host *host, const char *const *device_rules,
+                  struct strbuf *out);
 
 #endif

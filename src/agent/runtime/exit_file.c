@@ -17,11 +17,8 @@ int exit_file_read(const char *directory, struct exit_file *ret, struct aq_error
     struct exit_file file = { .exit = { .text = "" } };
     json_t *code;
     json_int_t ended = 0;
-    int r;
+    int r = fs_read(AT_FDCWD, path, 1 << 16, &text, err);
 
-    if (!path)
-        return aq_fail_oom(err);
-    r = fs_read(AT_FDCWD, path, 1 << 16, &text, err);
     if (r < 0)
         return r;
     file.json = json_loadb(text.data, text.len, 0, NULL);
@@ -54,7 +51,8 @@ bool exit_file_is_of(const char *directory, const struct uuid *id)
     return is_same;
 }
 
-int exit_file_write(const struct uuid *id, const char *reason, const char *text, struct strbuf *out)
+void exit_file_write(const struct uuid *id, const char *reason, const char *text,
+                     struct strbuf *out)
 {
     struct jsonw w = jsonw_make(out);
     char kernel[UUID_TEXT_MAX];
@@ -69,7 +67,6 @@ int exit_file_write(const struct uuid *id, const char *reason, const char *text,
     jsonw_member_int(&w, "started_at", 0);
     jsonw_member_int(&w, "ended_at", clock_realtime_usec());
     jsonw_object_end(&w);
-    return strbuf_ok(out) ? 0 : -ENOMEM;
 }
 
 void exit_file_done(struct exit_file *file)

@@ -22,9 +22,9 @@ void exit_file_done(struct exit_file *file);
 bool exit_file_is_of(const char *directory, const struct uuid *id);
 
 /* Append to 'out' what a monitor would have written of a program that it did
- * not start, or that nobody knows the end of. -ENOMEM.
+ * not start, or that nobody knows the end of.
  */
-int exit_file_write(const struct uuid *id, const char *reason, const char *text,
-                    struct strbuf *out);
+void exit_file_write(const struct uuid *id, const char *reason, const char *text,
+                     struct strbuf *out);
 
 #endif

@@ -25,6 +25,7 @@
 #include "base/fault.h"
 #include "base/fs.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "runner/protocol.h"
 
 #define TRIES_MAX 100
@@ -206,17 +207,13 @@ static void monitored_launch(struct monitored_kernel *k)
 
 /* ---- the vtable ---- */
 
-int monitored_open(struct runtime *runtime, const char *directory, const int *kept,
-                   const struct runtime_events *events, void *data, struct runtime_kernel **ret,
-                   struct aq_error *err)
+void monitored_open(struct runtime *runtime, const char *directory, const int *kept,
+                    const struct runtime_events *events, void *data, struct runtime_kernel **ret)
 {
     struct monitored_runtime *rt = AQ_CONTAINER_OF(runtime, struct monitored_runtime, super);
-    struct monitored_kernel *k = calloc(1, sizeof(*k));
+    struct monitored_kernel *k = aq_alloc(sizeof(*k));
 
-    if (!k || !(k->directory = strdup(directory))) {
-        free(k);
-        return aq_fail_oom(err);
-    }
+    k->directory = aq_strdup(directory);
     k->super.ops = rt->super.ops;
     k->rt = rt;
     k->kept = kept;
@@ -226,7 +223,6 @@ int monitored_open(struct runtime *runtime, const char *directory, const int *ke
     k->timer.data = k;
     monitored_look_again(k, 0);
     *ret = &k->super;
-    return 0;
 }
 
 int monitored_adopt(struct runtime *runtime, const char *directory,
@@ -235,11 +231,10 @@ int monitored_adopt(struct runtime *runtime, const char *directory,
 {
     AQ_CLEANUP(aq_freep) char *started = aq_format("%s/started", directory);
 
-    if (!started)
-        return aq_fail_oom(err);
     if (access(started, F_OK) < 0)
         return aq_fail_errno(err, "'%s'", started);
-    return monitored_open(runtime, directory, NULL, events, data, ret, err);
+    monitored_open(runtime, directory, NULL, events, data, ret);
+    return 0;
 }
 
 void monitored_terminate(struct runtime_kernel *kernel, int64_t grace_usec)
@@ -355,8 +350,7 @@ int monitored_init(struct monitored_runtime *rt, uv_loop_t *loop, const char *mo
 {
     if (access(monitor_path, X_OK) < 0)
         return aq_fail_errno(err, "the monitor '%s' cannot be executed", monitor_path);
-    if (!(rt->monitor_path = strdup(monitor_path)))
-        return aq_fail_oom(err);
+    rt->monitor_path = aq_strdup(monitor_path);
     rt->loop = loop;
     rt->program = -1;
     return 0;

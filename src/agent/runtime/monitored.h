@@ -25,9 +25,8 @@ int monitored_init(struct monitored_runtime *rt, uv_loop_t *loop, const char *mo
 void monitored_done(struct monitored_runtime *rt);
 
 /* What start() does once 'program' is written; 'kept' as in struct runtime_spec. */
-int monitored_open(struct runtime *runtime, const char *directory, const int *kept,
-                   const struct runtime_events *events, void *data, struct runtime_kernel **ret,
-                   struct aq_error *err);
+void monitored_open(struct runtime *runtime, const char *directory, const int *kept,
+                    const struct runtime_events *events, void *data, struct runtime_kernel **ret);
 
 int monitored_adopt(struct runtime *runtime, const char *directory,
                     const struct runtime_events *events, void *data, struct runtime_kernel **ret,

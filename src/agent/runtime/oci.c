@@ -22,6 +22,7 @@
 #include "base/fault.h"
 #include "base/fs.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "monitor/protocol.h"
 
 #define RUNNER_INSIDE "/opt/kernel/aliquot-runner"
@@ -90,7 +91,7 @@ static const char *oci_print(struct arena *arena, const char *fmt, ...)
     va_start(args, fmt);
     strbuf_vaddf(&text, fmt, args);
     va_end(args);
-    return strbuf_ok(&text) ? arena_strdup(arena, text.data) : NULL;
+    return arena_strdup(arena, text.data);
 }
 
 static int oci_draft_init(struct oci_draft *d, struct oci_runtime *rt,
@@ -106,12 +107,10 @@ static int oci_draft_init(struct oci_draft *d, struct oci_runtime *rt,
             "the node's own files are shown only to users of a user namespace, whose "
             "file system maps them, and not to root or its group: see 'aliquot doctor containers'");
     d->files = oci_host_kernel_path(&rt->host, c->id, "");
-    if (!d->files)
-        return aq_fail_oom(err);
     if (rt->is_runc && rt->host.cgroups.count) {
         AQ_CLEANUP(aq_freep) char *inner = aq_format("%s/container", c->id);
 
-        d->bundle.cgroup = d->cgroup = inner ? cgroup_path(&rt->host.cgroups, inner) : NULL;
+        d->bundle.cgroup = d->cgroup = cgroup_path(&rt->host.cgroups, inner);
     }
     d->bundle.stage = rt->host.stage;
     d->bundle.seccomp = rt->host.seccomp;
@@ -143,8 +142,6 @@ static const char *const *oci_runner_argv(struct oci_draft *d)
     while (d->spec->argv[count])
         count++;
     argv = arena_array(&d->arena, count + 34, sizeof(*argv));
-    if (!argv)
-        return NULL;
     argv[n++] = RUNNER_INSIDE;
     argv[n++] = "--socket";
     argv[n++] = "3";
@@ -179,9 +176,6 @@ static const char *const *oci_runner_argv(struct oci_draft *d)
     }
     argv[n++] = "--";
     memcpy(argv + n, d->spec->argv, count * sizeof(*argv));
-    for (size_t i = 0; i < n; i++)
-        if (!argv[i])
-            return NULL;
     return argv;
 }
 
@@ -225,16 +219,13 @@ static int oci_write_config(struct oci_draft *d, struct aq_error *err)
 
     spec.argv = oci_runner_argv(d);
     spec.files_max = oci_files_max(d);
-    if (!path || !mounts || !spec.argv)
-        return aq_fail_oom(err);
     if (container.mount_count)
         memcpy(mounts, container.mounts, container.mount_count * sizeof(*mounts));
     mounts[container.mount_count++] = (struct container_mount){ .source = d->rt->runner_path,
                                                                 .target = RUNNER_INSIDE };
     container.mounts = mounts;
-    r = bundle_write(&spec, &container, &d->bundle, d->device_rules, &text, err);
-    if (r == 0)
-        r = fs_overwrite(AT_FDCWD, path, text.data, text.len, 0600, err);
+    bundle_write(&spec, &container, &d->bundle, d->device_rules, &text);
+    r = fs_overwrite(AT_FDCWD, path, text.data, text.len, 0600, err);
     return r < 0 ? r : oci_let_hooks_read(d, path, err);
 }
 
@@ -261,8 +252,6 @@ static const char *const *oci_add_rule(struct oci_draft *d, const char *rule)
     while (d->device_rules[count])
         count++;
     rules = arena_array(&d->arena, count + 2, sizeof(*rules));
-    if (!rules)
-        return d->device_rules;
     memcpy(rules, d->device_rules, count * sizeof(*rules));
     rules[count] = rule;
     return rules;
@@ -276,7 +265,7 @@ static void oci_put_limit(struct strbuf *out, const char *key, uint64_t value)
         oci_put_number(out, key, value);
 }
 
-static int oci_put_limits(struct oci_draft *d, struct strbuf *out, struct aq_error *err)
+static void oci_put_limits(struct oci_draft *d, struct strbuf *out)
 {
     const struct container_spec *c = d->container;
     const char *const *devices = d->rt->is_runc ? oci_add_rule(d, "c 10:200 rwm") : d->device_rules;
@@ -292,7 +281,7 @@ static int oci_put_limits(struct oci_draft *d, struct strbuf *out, struct aq_err
         oci_put(out, "hide", v2->mount);
     if (d->rt->is_runc)
         oci_put_number(out, "outside", 1);
-    return cgroup_plan(&d->rt->host.cgroups, c->id, &limits, out, err);
+    cgroup_plan(&d->rt->host.cgroups, c->id, &limits, out);
 }
 
 /* Where a node has what is its users', and what they left for each other. */
@@ -384,10 +373,7 @@ static int oci_write_program(struct oci_draft *d, struct aq_error *err)
     const char *envp[] = { oci_print(&d->arena, "ALIQUOT_KERNEL_ID=%s", id),
                            "PATH=/usr/sbin:/usr/bin:/sbin:/bin", NULL };
     struct runtime_spec outer = *d->spec;
-    int r;
 
-    if (!argv[2] || !envp[0])
-        return aq_fail_oom(err);
     if (!rt->is_runc) {
         memmove(argv + 2, argv + 1, (AQ_COUNT(argv) - 2) * sizeof(*argv));
         argv[1] = "--cgroup-manager=disabled"; /* the monitor's cgroups are those */
@@ -398,15 +384,11 @@ static int oci_write_program(struct oci_draft *d, struct aq_error *err)
     outer.tty = outer.has_ids = false;
     outer.memory_bytes = outer.processes_max = 0;
     outer.files_max = oci_files_max(d);
-    r = program_file_text(&outer, &text, err);
-    if (r == 0) {
-        oci_put_limit(&text, "rlimit_memlock", rt->host.memlock_max);
-        oci_put_rootfs(d, &text);
-        r = oci_put_limits(d, &text, err);
-    }
-    if (r == 0 && !strbuf_ok(&text))
-        r = aq_fail_oom(err);
-    return r < 0 ? r : program_file_put(d->spec->directory, &text, err);
+    program_file_text(&outer, &text);
+    oci_put_limit(&text, "rlimit_memlock", rt->host.memlock_max);
+    oci_put_rootfs(d, &text);
+    oci_put_limits(d, &text);
+    return program_file_put(d->spec->directory, &text, err);
 }
 
 int oci_write(struct oci_runtime *rt, const struct runtime_spec *spec, struct aq_error *err)
@@ -442,7 +424,9 @@ static int oci_start(struct runtime *runtime, const struct runtime_spec *spec,
     int r = oci_write(rt, spec, err);
 
     rt->monitored.program = sealed_get(&rt->sealed, rt->program);
-    return r < 0 ? r : monitored_open(runtime, spec->directory, spec->kept, events, data, ret, err);
+    if (r == 0)
+        monitored_open(runtime, spec->directory, spec->kept, events, data, ret);
+    return r;
 }
 
 void runtime_oci_sweep(struct runtime *rt, bool (*is_known)(void *data, const struct uuid *kernel),
@@ -495,7 +479,7 @@ static char *oci_ask_version(const char *program, const char *name)
     const char *at;
 
     if (tool_run(argv, &text, NULL) < 0 || !(at = strstr(text.data, "version ")))
-        return strdup(name);
+        return aq_strdup(name);
     at += strlen("version ");
     return aq_format("%s %.*s", name, (int)strcspn(at, " \n"), at);
 }
@@ -525,7 +509,7 @@ static int oci_try_one(struct oci_runtime *rt, const char *name, const struct se
         return aq_fail(err, ENOENT, "it is not installed");
     rt->is_runc = strncmp(slash ? slash + 1 : name, "runc", 4) == 0;
     rt->version = oci_ask_version(rt->program, slash ? slash + 1 : name);
-    return rt->version ? runtime_oci_probe(rt, settings, err) : aq_fail_oom(err);
+    return runtime_oci_probe(rt, settings, err);
 }
 
 /* The reason is at the end of a text: its last words, as many as fit twice into an error. */
@@ -565,16 +549,13 @@ int runtime_new_oci(uv_loop_t *loop, const struct settings *settings, const char
         return aq_fail(err, ENOTSUP, "the agent is not run by root");
     if (access(runner_path, X_OK) < 0)
         return aq_fail(err, ENOTSUP, "the runner '%s' cannot be executed", runner_path);
-    rt = calloc(1, sizeof(*rt));
-    if (!rt)
-        return aq_fail_oom(err);
+    rt = aq_alloc(sizeof(*rt));
     rt->host.users = -1;
     rt->sealed = (struct sealed)SEALED_NONE;
     rt->monitored.super.ops = &oci_ops;
     rt->monitored.has_containers = true;
-    rt->runner_path = strdup(runner_path);
-    r = rt->runner_path ? monitored_init(&rt->monitored, loop, monitor_path, err)
-                        : aq_fail_oom(err);
+    rt->runner_path = aq_strdup(runner_path);
+    r = monitored_init(&rt->monitored, loop, monitor_path, err);
     if (r == 0)
         r = oci_host_init(&rt->host, settings, err);
     if (r == 0 && !rt->host.scratch_template) /* then it is in the state directory */

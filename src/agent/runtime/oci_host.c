@@ -53,7 +53,7 @@ static uint64_t oci_host_hash_text(const char *text)
 /* Containers' own roots, who are nobody on the node, walk through them. */
 static int oci_host_make_directory(const char *path, mode_t mode, struct aq_error *err)
 {
-    int r = path ? fs_mkdirs(path, mode, err) : aq_fail_oom(err);
+    int r = fs_mkdirs(path, mode, err);
 
     if (r == 0 && chmod(path, mode) < 0)
         r = aq_fail_errno(err, "chmod '%s'", path);
@@ -122,7 +122,7 @@ static int oci_host_make_contents(const char *path, struct aq_error *err)
     for (size_t i = 0; r == 0 && i < AQ_COUNT(names); i++) {
         AQ_CLEANUP(aq_freep) char *name = aq_format("%s/%s", path, names[i]);
 
-        r = name ? fs_mkdirs(name, 0755, err) : aq_fail_oom(err);
+        r = fs_mkdirs(name, 0755, err);
     }
     return r;
 }
@@ -155,15 +155,14 @@ static int oci_host_make_template(const char *path, int64_t bytes, struct aq_err
 {
     AQ_CLEANUP(aq_freep) char *fresh = aq_format("%s.new", path),
                               *contents = aq_format("%s.contents", path);
-    int r = fresh && contents ? oci_host_make_contents(contents, err) : aq_fail_oom(err);
+    int r = oci_host_make_contents(contents, err);
 
     if (r == 0)
         r = oci_host_make_file_system(fresh, contents, bytes, err);
-    if (contents)
-        (void)fs_remove_tree(AT_FDCWD, contents, NULL);
+    (void)fs_remove_tree(AT_FDCWD, contents, NULL);
     if (r == 0 && rename(fresh, path) < 0)
         r = aq_fail_errno(err, "rename '%s'", fresh);
-    if (r < 0 && fresh)
+    if (r < 0)
         (void)unlink(fresh);
     return r;
 }
@@ -272,8 +271,7 @@ static int oci_host_prepare_cgroups(struct oci_host *host, const struct settings
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT, missing = STRBUF_INIT;
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s", settings->cgroup_parent, instance);
     struct aq_error why = { 0 };
-    int r = path ? fs_read(AT_FDCWD, "/proc/self/mountinfo", 1 << 20, &text, err)
-                 : aq_fail_oom(err);
+    int r = fs_read(AT_FDCWD, "/proc/self/mountinfo", 1 << 20, &text, err);
 
     if (r < 0)
         return r;
@@ -281,10 +279,10 @@ static int oci_host_prepare_cgroups(struct oci_host *host, const struct settings
         oci_host_note(host, OCI_CGROUPS, "nothing is limited", why.text);
         return 0;
     }
-    r = cgroup_prepare(&host->cgroups, path, &missing, err);
-    if (r == 0 && missing.len)
+    cgroup_prepare(&host->cgroups, path, &missing);
+    if (missing.len)
         oci_host_note(host, OCI_CGROUPS, "cgroups cannot limit these", missing.data);
-    return r;
+    return 0;
 }
 
 /* ---- all of it ---- */
@@ -324,7 +322,7 @@ int oci_host_init(struct oci_host *host, const struct settings *settings, struct
     *host = (struct oci_host){ .users = -1, .may_nest = settings->container_namespaces };
     instance = oci_host_name_instance(settings->state);
     if (r == 0 && !instance)
-        r = aq_fail_oom(err);
+        r = aq_fail_errno(err, "resolve '%s'", settings->state);
     if (r == 0)
         r = oci_host_name_directories(host, settings->run, instance, err);
     if (r == 0)

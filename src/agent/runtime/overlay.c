@@ -20,7 +20,7 @@ static int overlay_create(const char *probe, struct aq_error *err)
         return aq_fail_errno(err, "overlayfs cannot be used");
     for (size_t i = 0; i < AQ_COUNT(keys); i++) {
         AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s", probe, keys[i]);
-        int r = path ? fs_mkdirs(path, 0700, err) : aq_fail_oom(err);
+        int r = fs_mkdirs(path, 0700, err);
 
         if (r < 0)
             return r;
@@ -35,9 +35,8 @@ static int overlay_create(const char *probe, struct aq_error *err)
 int overlay_check(const char *directory, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *probe = aq_format("%s/probe", directory);
-    int r = probe ? overlay_create(probe, err) : aq_fail_oom(err);
+    int r = overlay_create(probe, err);
 
-    if (probe)
-        (void)fs_remove_tree(AT_FDCWD, probe, NULL);
+    (void)fs_remove_tree(AT_FDCWD, probe, NULL);
     return r;
 }

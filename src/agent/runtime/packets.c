@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "base/sender.h"
 
 struct packets {
@@ -36,8 +37,8 @@ static void packets_on_readable(uv_poll_t *poll, int status, int events)
 int packets_new(uv_loop_t *loop, int fd, packets_fn *on_packet, void *data, struct packets **ret,
                 struct aq_error *err)
 {
-    struct packets *p = calloc(1, sizeof(*p));
-    int r = p ? uv_poll_init(loop, &p->poll, fd) : UV_ENOMEM;
+    struct packets *p = aq_alloc(sizeof(*p));
+    int r = uv_poll_init(loop, &p->poll, fd);
 
     if (r < 0) {
         free(p);

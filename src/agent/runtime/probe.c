@@ -27,8 +27,7 @@ static void runtime_probe_explain(const char *directory, const struct runtime_ex
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s/log", directory);
     AQ_CLEANUP(strbuf_donep) struct strbuf log = STRBUF_INIT;
 
-    if (path)
-        (void)fs_read(AT_FDCWD, path, PROBE_LOG, &log, NULL);
+    (void)fs_read(AT_FDCWD, path, PROBE_LOG, &log, NULL);
     log.data[strcspn(log.data, "\n")] = '\0';
     (void)aq_fail(err, EIO, "a first container ended with %s%s%s%s", exit->reason,
                   exit->has_code ? "" : " and no exit code",
@@ -82,11 +81,7 @@ static int probe_run_in(struct oci_runtime *rt, const char *directory, struct aq
         .container = &container,
     };
     const char *monitor[] = { runtime_oci_monitor((const struct runtime *)rt), directory, NULL };
-    int r;
-
-    if (!scratch)
-        return aq_fail_oom(err);
-    r = oci_write(rt, &spec, err);
+    int r = oci_write(rt, &spec, err);
 
     if (r == 0)
         r = tool_run(monitor, NULL, err);
@@ -104,8 +99,6 @@ int oci_probe(struct oci_runtime *rt, const struct settings *settings, struct aq
     AQ_CLEANUP(aq_freep) char *directory = aq_format("%s/probe.%s", place, settings->id);
     int r;
 
-    if (!directory)
-        return aq_fail_oom(err);
     (void)fs_remove_tree(AT_FDCWD, directory, NULL); /* of a killed agent */
     r = mkdir(directory, 0700) < 0 ? aq_fail_errno(err, "make '%s'", directory)
                                    : probe_run_in(rt, directory, err);

@@ -6,12 +6,15 @@
 #include "agent/runtime/program_file.h"
 #include "agent/runtime/runner_client.h"
 #include "base/fault.h"
+#include "base/memory.h"
 
 static int process_describe(struct runtime *runtime, const struct runtime_spec *spec,
                             struct strbuf *out, struct aq_error *err)
 {
     (void)runtime;
-    return program_file_text(spec, out, err);
+    (void)err;
+    program_file_text(spec, out);
+    return 0;
 }
 
 static int process_start(struct runtime *runtime, const struct runtime_spec *spec,
@@ -21,7 +24,9 @@ static int process_start(struct runtime *runtime, const struct runtime_spec *spe
     int r = spec->is_described ? 0 : program_file_write(spec, err);
 
     AQ_FAULT("agent.program.written");
-    return r < 0 ? r : monitored_open(runtime, spec->directory, spec->kept, events, data, ret, err);
+    if (r == 0)
+        monitored_open(runtime, spec->directory, spec->kept, events, data, ret);
+    return r;
 }
 
 /* Files and what lies in a container, code and apps, are in none. */
@@ -61,8 +66,8 @@ static const struct runtime_ops process_ops = {
 int runtime_new_process(uv_loop_t *loop, const char *monitor_path, struct runtime **ret,
                         struct aq_error *err)
 {
-    struct monitored_runtime *rt = calloc(1, sizeof(*rt));
-    int r = rt ? monitored_init(rt, loop, monitor_path, err) : aq_fail_oom(err);
+    struct monitored_runtime *rt = aq_alloc(sizeof(*rt));
+    int r = monitored_init(rt, loop, monitor_path, err);
 
     if (r < 0) {
         free(rt);

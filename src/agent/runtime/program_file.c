@@ -35,7 +35,7 @@ static void program_file_put_limits(struct strbuf *out, const struct runtime_spe
         program_file_put_number(out, "rlimit_nofile", spec->files_max);
 }
 
-int program_file_text(const struct runtime_spec *spec, struct strbuf *out, struct aq_error *err)
+void program_file_text(const struct runtime_spec *spec, struct strbuf *out)
 {
     for (size_t i = 0; spec->argv[i]; i++)
         runtime_program_file_put(out, "arg", spec->argv[i]);
@@ -59,7 +59,6 @@ int program_file_text(const struct runtime_spec *spec, struct strbuf *out, struc
         program_file_put_number(out, "bootstrap_usec", (uint64_t)spec->bootstrap_usec);
     program_file_put_number(out, "log_max", spec->log_max);
     program_file_put_limits(out, spec);
-    return strbuf_ok(out) ? 0 : aq_fail_oom(err);
 }
 
 int program_file_put(const char *path, const struct strbuf *text, struct aq_error *err)
@@ -75,7 +74,7 @@ int program_file_put(const char *path, const struct strbuf *text, struct aq_erro
 int program_file_write(const struct runtime_spec *spec, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    int r = program_file_text(spec, &text, err);
 
-    return r < 0 ? r : program_file_put(spec->directory, &text, err);
+    program_file_text(spec, &text);
+    return program_file_put(spec->directory, &text, err);
 }

@@ -11,8 +11,8 @@
  */
 int program_file_write(const struct runtime_spec *spec, struct aq_error *err);
 
-/* Append the same bytes to 'out'. -ENOMEM. */
-int program_file_text(const struct runtime_spec *spec, struct strbuf *out, struct aq_error *err);
+/* Append the same bytes to 'out'. */
+void program_file_text(const struct runtime_spec *spec, struct strbuf *out);
 
 /* Write these bytes as 'program' into the directory, where no monitor is yet. */
 int program_file_put(const char *directory, const struct strbuf *text, struct aq_error *err);

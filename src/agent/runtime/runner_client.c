@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "agent/runtime/runner_wire.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "monitor/protocol.h"
 
@@ -162,8 +163,6 @@ static int runner_client_send_command(struct runner_wire *wire,
     runner_client_add_strings(&packet, spec->argv, spec->argc);
     runner_client_add_strings(&packet, spec->envp, spec->envc);
     runner_client_add_strings(&packet, &cwd, 1);
-    if (!strbuf_ok(&packet))
-        return aq_fail_oom(err);
     if (packet.len > RUNNER_PACKET_MAX)
         return aq_fail_field(err, E2BIG, "argv",
                              "the command is longer than %d bytes; give it as a file or as input",
@@ -181,11 +180,9 @@ int runner_command_new(uv_loop_t *loop, const char *directory, pid_t keeper,
                        const struct runner_command_spec *spec, const struct runner_command_ops *ops,
                        void *data, struct runner_command **ret, struct aq_error *err)
 {
-    struct runner_command *c = calloc(1, sizeof(*c));
+    struct runner_command *c = aq_alloc(sizeof(*c));
     int r;
 
-    if (!c)
-        return aq_fail_oom(err);
     c->ops = ops;
     c->data = data;
     c->is_files = spec->is_files;
@@ -209,11 +206,9 @@ _Static_assert((int)MONITOR_INPUT == (int)RUNNER_INPUT
 int runner_feed_new(uv_loop_t *loop, const char *directory, const struct runner_command_ops *ops,
                     void *data, struct runner_command **ret, struct aq_error *err)
 {
-    struct runner_command *c = calloc(1, sizeof(*c));
+    struct runner_command *c = aq_alloc(sizeof(*c));
     int r;
 
-    if (!c)
-        return aq_fail_oom(err);
     c->ops = ops;
     c->data = data;
     c->is_feed = true;

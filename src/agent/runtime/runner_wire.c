@@ -15,6 +15,7 @@
 #include "base/fs.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/sender.h"
 
 #define QUEUE_MAX ((size_t)1 << 20) /* bytes; who sends more has not waited for on_drain() */
@@ -130,8 +131,8 @@ int runner_wire_open(uv_loop_t *loop, const char *directory, const char *socket,
                      size_t piece_max, const struct runner_wire_ops *ops, void *data,
                      struct runner_wire **ret, struct aq_error *err)
 {
-    struct runner_wire *w = calloc(1, sizeof(*w));
-    int fd = w ? packets_connect_to(directory, socket, err) : aq_fail_oom(err);
+    struct runner_wire *w = aq_alloc(sizeof(*w));
+    int fd = packets_connect_to(directory, socket, err);
     int r = fd < 0 ? fd : uv_poll_init(loop, &w->poll, fd);
 
     if (r < 0) {
@@ -167,9 +168,7 @@ int runner_wire_send(struct runner_wire *w, const void *packet, size_t len)
         return r;
     if (w->queued > QUEUE_MAX)
         return -ENOBUFS;
-    q = malloc(sizeof(*q) + len);
-    if (!q)
-        return -ENOMEM;
+    q = aq_alloc(sizeof(*q) + len);
     q->len = len;
     memcpy(q->packet, packet, len);
     list_add(&w->queue, &q->link);

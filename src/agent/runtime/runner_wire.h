@@ -26,7 +26,7 @@ int runner_wire_open(uv_loop_t *loop, const char *directory, const char *socket,
                      struct runner_wire **ret, struct aq_error *err);
 
 /* A packet of a type byte and 'len' bytes, or of a whole struct. 0; 1 = it is
- * queued: on_drain() follows; -ENOBUFS if more than a MiB is queued already; -ENOMEM, -EPIPE.
+ * queued: on_drain() follows; -ENOBUFS if more than a MiB is queued already; -EPIPE.
  */
 int runner_wire_send_bytes(struct runner_wire *wire, char type, const char *bytes, size_t len);
 int runner_wire_send(struct runner_wire *wire, const void *packet, size_t len);

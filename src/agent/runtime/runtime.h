@@ -110,7 +110,7 @@ struct runtime_kernel {
 };
 
 /* Append to 'out' what start() would write into the directory's file 'program',
- * for a caller that makes the directory and can write it at once. -ENOMEM.
+ * for a caller that makes the directory and can write it at once.
  */
 static inline int runtime_describe(struct runtime *rt, const struct runtime_spec *spec,
                                    struct strbuf *out, struct aq_error *err)

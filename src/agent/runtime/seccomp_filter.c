@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/memory.h"
 
 #define ARGS_MAX 6 /* of a system call */
 #define FILTER_MAX (1u << 20)
@@ -181,15 +182,12 @@ static int seccomp_filter_add_all(scmp_filter_ctx filter, uint32_t usual, const 
     return 0;
 }
 
-static int seccomp_filter_encode(const char *bytes, size_t len, struct strbuf *out)
+static void seccomp_filter_encode(const char *bytes, size_t len, struct strbuf *out)
 {
-    AQ_CLEANUP(aq_freep) char *text = malloc(len / 3 * 4 + 5);
+    AQ_CLEANUP(aq_freep) char *text = aq_alloc(len / 3 * 4 + 5);
 
-    if (!text)
-        return -ENOMEM;
     (void)EVP_EncodeBlock((unsigned char *)text, (const unsigned char *)bytes, (int)len);
     strbuf_adds(out, text);
-    return strbuf_ok(out) ? 0 : -ENOMEM;
 }
 
 static int seccomp_filter_export(scmp_filter_ctx filter, struct strbuf *out, struct aq_error *err)
@@ -197,12 +195,12 @@ static int seccomp_filter_export(scmp_filter_ctx filter, struct strbuf *out, str
     AQ_CLEANUP(strbuf_donep) struct strbuf bytes = STRBUF_INIT;
     AQ_CLEANUP(aq_closep) int memory = memfd_create("seccomp", MFD_CLOEXEC);
     AQ_CLEANUP(aq_freep) char *path = aq_format("/proc/self/fd/%d", memory);
-    int r = memory < 0 ? -errno : path ? seccomp_export_bpf(filter, memory) : -ENOMEM;
+    int r = memory < 0 ? -errno : seccomp_export_bpf(filter, memory);
 
     if (r == 0)
         r = fs_read(AT_FDCWD, path, FILTER_MAX, &bytes, NULL);
     if (r == 0)
-        r = seccomp_filter_encode(bytes.data, bytes.len, out);
+        seccomp_filter_encode(bytes.data, bytes.len, out);
     return r < 0 ? aq_fail(err, -r, "%s", strerror(-r)) : 0;
 }
 
@@ -215,7 +213,7 @@ int seccomp_filter_make(const char *seccomp, struct strbuf *out, struct aq_error
     scmp_filter_ctx filter = r == 0 ? seccomp_init(usual) : NULL;
 
     if (r == 0 && !filter)
-        r = aq_fail_oom(err);
+        r = aq_fail(err, EINVAL, "libseccomp rejects the default action of the profile");
     if (r == 0)
         r = seccomp_filter_add_all(filter, usual, root, err);
     if (r == 0)

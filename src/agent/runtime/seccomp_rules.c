@@ -74,12 +74,11 @@ static void seccomp_rules_write_json(struct jsonw *w, const char *key, const jso
 {
     char *text = value ? json_dump_text(value, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
 
-    if (key && text)
+    if (!text)
+        return;
+    if (key)
         jsonw_key(w, key);
-    if (text)
-        jsonw_raw(w, text, strlen(text));
-    else if (value)
-        w->out->failed = true;
+    jsonw_raw(w, text, strlen(text));
     free(text);
 }
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/list.h"
+#include "base/memory.h"
 
 struct spawned {
     uv_poll_t poll; /* of the process's descriptor */
@@ -108,9 +109,9 @@ static void spawn_on_ended(uv_poll_t *poll, int status, int events)
 int spawn(uv_loop_t *loop, char *const args[], const int fds[SPAWN_FDS], spawned_end_fn *on_end,
           void *data, struct spawned **ret, struct aq_error *err)
 {
-    struct spawned *spawned = calloc(1, sizeof(*spawned));
+    struct spawned *spawned = aq_alloc(sizeof(*spawned));
     pid_t pid;
-    int r = spawned ? spawn_start(args, fds, &pid) : ENOMEM;
+    int r = spawn_start(args, fds, &pid);
 
     if (r != 0) {
         free(spawned);

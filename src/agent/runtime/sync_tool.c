@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "base/program.h"
 
 #define TOOL_ARGS_MAX 24
@@ -19,7 +20,7 @@ char *tool_find(const char *name)
     char *at = path, *directory;
 
     if (name[0] == '/')
-        return access(name, X_OK) == 0 ? strdup(name) : NULL;
+        return access(name, X_OK) == 0 ? aq_strdup(name) : NULL;
     while (at && (directory = strsep(&at, ":"))) {
         AQ_CLEANUP(aq_freep) char *file = directory[0] == '/' ? aq_format("%s/%s", directory, name)
                                                               : NULL;

@@ -3,6 +3,7 @@
 #include "agent/runtime/terminal.h"
 
 #include "agent/runtime/runner_wire.h"
+#include "base/memory.h"
 #include "monitor/protocol.h"
 
 struct runtime_terminal {
@@ -47,11 +48,9 @@ int terminal_open(uv_loop_t *loop, const char *directory, const char *socket, pi
 {
     static const struct runner_wire_ops wire_ops = { .on_packet = terminal_on_packet,
                                                      .on_drain = terminal_on_drain };
-    struct runtime_terminal *t = calloc(1, sizeof(*t));
+    struct runtime_terminal *t = aq_alloc(sizeof(*t));
     int r;
 
-    if (!t)
-        return aq_fail_oom(err);
     t->ops = ops;
     t->data = data;
     r = runner_wire_open(loop, directory, socket, keeper, piece_max, &wire_ops, t, &t->wire, err);

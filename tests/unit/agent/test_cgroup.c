@@ -128,9 +128,7 @@ static const struct cgroup_limits limits = {
 
 static void prepare(struct fixture *f, struct strbuf *missing)
 {
-    struct aq_error err = { 0 };
-
-    assert_int_equal(cgroup_prepare(&f->layout, "/aliquot/one", missing, &err), 0);
+    cgroup_prepare(&f->layout, "/aliquot/one", missing);
 }
 
 #define HAS(plan, entry) assert_true(has(&(plan), entry, f->root))
@@ -154,7 +152,7 @@ static void test_plan_of_version_1(void **state)
     read_layout(f, v1);
     prepare(f, &missing);
     assert_string_equal(missing.data, "");
-    assert_int_equal(cgroup_plan(&f->layout, "K", &limits, &plan, NULL), 0);
+    cgroup_plan(&f->layout, "K", &limits, &plan);
     HAS(plan, "cgroup=%s/cg/memory/aliquot/one/K");
     HAS(plan, "cgroup=%s/cg/cpu,cpuacct/aliquot/one/K");
     HAS(plan, "limit=%s/cg/cpuset/aliquot/one/K/cpuset.cpus=0,2");
@@ -182,7 +180,7 @@ static void test_plan_of_version_2(void **state)
     read_layout(f, v2);
     prepare(f, &missing);
     assert_string_equal(missing.data, "");
-    assert_int_equal(cgroup_plan(&f->layout, "K", &limits, &plan, NULL), 0);
+    cgroup_plan(&f->layout, "K", &limits, &plan);
     HAS(plan, "cgroup=%s/cg/aliquot/one/K");
     HAS(plan, "limit=%s/cg/aliquot/one/K/cpu.max=150000 100000");
     HAS(plan, "limit=%s/cg/aliquot/one/K/cpu.weight=150");
@@ -206,7 +204,7 @@ static void test_missing(void **state)
     read_layout(f, v2);
     prepare(f, &missing);
     assert_string_equal(missing.data, "processor time, cores, processes");
-    assert_int_equal(cgroup_plan(&f->layout, "K", &limits, &plan, NULL), 0);
+    cgroup_plan(&f->layout, "K", &limits, &plan);
     HAS(plan, "limit=%s/cg/aliquot/one/K/memory.max=67108864");
     HAS_NOT(plan, "limit=%s/cg/aliquot/one/K/pids.max=99");
 }
@@ -220,7 +218,7 @@ static void test_no_limits(void **state)
     make(f, "cg/memory/tasks", "");
     read_layout(f, "33 30 0:29 / /cg/memory rw - cgroup cgroup rw,memory\n");
     prepare(f, &missing);
-    assert_int_equal(cgroup_plan(&f->layout, "K", &none, &plan, NULL), 0);
+    cgroup_plan(&f->layout, "K", &none, &plan);
     HAS(plan, "cgroup=%s/cg/memory/aliquot/one/K");
     assert_int_equal(strlen(plan.data) + 1, plan.len);
 }

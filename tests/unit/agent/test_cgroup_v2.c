@@ -59,7 +59,7 @@ static int set_up(void **state)
     (void)snprintf(info, sizeof(info), "31 30 0:27 / %s rw - cgroup2 cgroup2 rw\n", mount);
     (void)snprintf(f->path, sizeof(f->path), "/aliquot-unit-%d/0a1b2c3d", (int)getpid());
     assert_int_equal(cgroup_layout_read(info, "", &f->layout, NULL), 0);
-    assert_int_equal(cgroup_prepare(&f->layout, f->path, &f->missing, NULL), 0);
+    cgroup_prepare(&f->layout, f->path, &f->missing);
     assert_non_null(f->layout.items[0].parent);
     return 0;
 }
@@ -106,7 +106,7 @@ static void plan(const struct fixture *f, const char *name, const char *const *d
     k->sandbox.cgroups.items = k->cgroups;
     k->sandbox.limits.items = k->limits;
     k->sandbox.devices.items = k->devices;
-    assert_int_equal(cgroup_plan(&f->layout, name, &limits, &k->text, NULL), 0);
+    cgroup_plan(&f->layout, name, &limits, &k->text);
     for (char *at = k->text.data; at < k->text.data + k->text.len; at += strlen(at) + 1) {
         char *value = strchr(at, '=') + 1;
         struct texts *list = at[0] == 'c'   ? &k->sandbox.cgroups

@@ -71,7 +71,8 @@ static int set_up(void **state)
 
     (void)uv_loop_init(&f->loop);
     *state = f;
-    return log_turns_init(&f->turns, &f->loop);
+    log_turns_init(&f->turns, &f->loop);
+    return 0;
 }
 
 static int tear_down(void **state)
