@@ -29,6 +29,7 @@
 #include "base/fs.h"
 #include "base/installed.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "http/exposition.h"
 
 #define GREETED_DEVICES_MAX (32u << 10)
@@ -73,7 +74,7 @@ static const char *agent_find_refusal(struct agent_daemon *agent)
 
 static void agent_send_heartbeat(struct agent_daemon *agent)
 {
-    struct msg_kernel_status *kernels = calloc(agent->kernels.count + 1, sizeof(*kernels));
+    struct msg_kernel_status *kernels = aq_alloc_array(agent->kernels.count + 1, sizeof(*kernels));
     struct message msg = {
         .type = MSG_HEARTBEAT,
         .heartbeat = { .incarnation = agent->incarnation,
@@ -90,8 +91,6 @@ static void agent_send_heartbeat(struct agent_daemon *agent)
                        .kernel_count = agent->kernels.count },
     };
 
-    if (!kernels)
-        return; /* silence is better than an empty inventory */
     for (size_t i = 0; i < agent->kernels.count; i++) {
         const struct local_kernel *k = agent->kernels.entries[i].value;
 
@@ -204,10 +203,8 @@ static void agent_acknowledge(struct agent_daemon *agent)
 
 struct receipt *agent_receipt(struct agent_daemon *agent, uint64_t seq)
 {
-    struct receipt *receipt = calloc(1, sizeof(*receipt));
+    struct receipt *receipt = aq_alloc(sizeof(*receipt));
 
-    if (!receipt)
-        return NULL; /* acknowledged early: the inventory still tells the truth */
     receipt->seq = seq;
     list_add(&agent->receipts, &receipt->link);
     return receipt;
@@ -384,7 +381,7 @@ static int agent_take_lock(struct agent_daemon *agent, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *path = settings_path(agent->settings, "lock");
     const char *state = agent->settings->state;
-    int r = path ? fs_mkdirs(state, 0700, err) : aq_fail_oom(err);
+    int r = fs_mkdirs(state, 0700, err);
     bool is_taken;
 
     if (r < 0)
@@ -446,7 +443,7 @@ static void agent_take_notes(struct agent_daemon *agent, const char *no_network)
         strbuf_addf(&notes, "%s\n", net_get_note(agent->net));
     if (notes.len)
         strbuf_truncate(&notes, notes.len - 1);
-    agent->notes = strbuf_steal(&notes); /* absent if memory is short */
+    agent->notes = strbuf_steal(&notes);
 }
 
 static void agent_on_registry(void *data, const char *host, uint16_t port)
@@ -476,8 +473,8 @@ static void agent_find_network(struct agent_daemon *agent)
 {
     const struct settings *s = agent->settings;
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
-    AQ_CLEANUP(aq_freep) char *directory = realpath(s->state, NULL);
-    AQ_CLEANUP(aq_freep) char *identity = directory ? aq_format("%s %s", s->id, directory) : NULL;
+    AQ_CLEANUP(aq_freep) char *directory = NULL;
+    AQ_CLEANUP(aq_freep) char *identity = NULL;
     struct net_settings settings;
     struct aq_error err = { 0 };
 
@@ -485,8 +482,15 @@ static void agent_find_network(struct agent_daemon *agent)
         agent_take_notes(agent, "");
         return;
     }
-    if (net_settings_fill(&settings, s, identity, &arena, &err) < 0
-        || net_new(agent->loop, &settings, &agent->net, &err) < 0) {
+    directory = realpath(s->state, NULL);
+    if (directory) {
+        identity = aq_format("%s %s", s->id, directory);
+        net_settings_fill(&settings, s, identity, &arena);
+        (void)net_new(agent->loop, &settings, &agent->net, &err);
+    } else {
+        (void)aq_fail_errno(&err, "resolve '%s'", s->state);
+    }
+    if (err.code) {
         agent->net = NULL;
         log_warning("containers have no network: %s", err.text);
     } else if (net_get_note(agent->net)[0]) {
@@ -501,7 +505,7 @@ static void agent_find_network(struct agent_daemon *agent)
 static void agent_find_ssh(struct agent_daemon *agent)
 {
     const char *configured = agent->settings->runner;
-    AQ_CLEANUP(aq_freep) char *runner = configured ? strdup(configured)
+    AQ_CLEANUP(aq_freep) char *runner = configured ? aq_strdup(configured)
                                                    : installed_find("aliquot-runner");
     struct aq_error err = { 0 };
 
@@ -518,7 +522,7 @@ static void agent_find_ssh(struct agent_daemon *agent)
         log_warning("containers have no SSH server: %s", err.text);
 }
 
-static int agent_watch_slices(struct agent_daemon *agent, struct aq_error *err)
+static void agent_watch_slices(struct agent_daemon *agent)
 {
     const struct gpu_conf conf = { .loop = agent->loop,
                                    .settings = agent->settings,
@@ -528,7 +532,7 @@ static int agent_watch_slices(struct agent_daemon *agent, struct aq_error *err)
                                    .on_violation = limit_violation_handle,
                                    .data = agent };
 
-    return gpu_new(&conf, &agent->gpu, err);
+    agent->gpu = gpu_new(&conf);
 }
 
 static void agent_on_timer_closed(uv_handle_t *handle)
@@ -547,11 +551,9 @@ int agent_new(uv_loop_t *loop, const struct settings *settings,
               const struct agent_runtimes *runtimes, const struct agent_events *events, void *data,
               struct agent_daemon **ret, struct aq_error *err)
 {
-    AQ_CLEANUP(agent_freep) struct agent_daemon *agent = calloc(1, sizeof(*agent));
+    AQ_CLEANUP(agent_freep) struct agent_daemon *agent = aq_alloc(sizeof(*agent));
     int r;
 
-    if (!agent)
-        return aq_fail_oom(err);
     *agent = (struct agent_daemon){ .loop = loop,
                                     .settings = settings,
                                     .runtime = runtimes->process,
@@ -592,10 +594,10 @@ int agent_new(uv_loop_t *loop, const struct settings *settings,
     if (r == 0)
         images_set_promised(agent->images, scratch_room_kept, agent);
     if (r == 0 && agent->containers)
-        r = agent_watch_slices(agent, err);
+        agent_watch_slices(agent);
     if (r == 0 && agent->containers)
-        r = volumes_new(loop, settings, runtime_oci_monitor(agent->containers),
-                        agent_on_volumes_changed, agent, &agent->volumes, err);
+        agent->volumes = volumes_new(loop, settings, runtime_oci_monitor(agent->containers),
+                                     agent_on_volumes_changed, agent);
     if (r == 0)
         agent_find_network(agent);
     if (r == 0)
@@ -609,7 +611,7 @@ int agent_new(uv_loop_t *loop, const struct settings *settings,
     if (r == 0)
         agent_settle_claim(agent);
     if (r == 0)
-        r = stats_collector_new(agent, &agent->stats, err);
+        agent->stats = stats_collector_new(agent);
     if (r == 0)
         r = exposition_serve(agent, err);
     if (r == 0)

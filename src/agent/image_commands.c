@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/jsonw.h"
 #include "base/log.h"
+#include "base/memory.h"
 
 #define PROGRESS_USEC (200 * USEC_PER_MSEC) /* between two messages of one job */
 #define LISTED_MAX 2000
@@ -45,10 +46,8 @@ static void image_commands_send_failure(struct agent_daemon *agent, const struct
     image_commands_send_status(agent, &status);
 }
 
-static int image_commands_write_image(void *data, const struct image_info *info)
+static void image_commands_write_image(struct jsonw *w, const struct image_info *info)
 {
-    struct jsonw *w = data;
-
     jsonw_object_begin(w);
     jsonw_member_str(w, "digest", info->digest);
     jsonw_key(w, "names");
@@ -71,7 +70,6 @@ static int image_commands_write_image(void *data, const struct image_info *info)
     }
     jsonw_object_end(w);
     jsonw_object_end(w);
-    return 0;
 }
 
 struct image_commands_listing {
@@ -83,7 +81,10 @@ static int image_commands_write_some(void *data, const struct image_info *info)
 {
     struct image_commands_listing *listing = data;
 
-    return listing->count++ < LISTED_MAX ? image_commands_write_image(&listing->w, info) : -ENOSPC;
+    if (listing->count++ >= LISTED_MAX)
+        return -ENOSPC;
+    image_commands_write_image(&listing->w, info);
+    return 0;
 }
 
 void image_commands_list(struct agent_daemon *agent)
@@ -96,8 +97,7 @@ void image_commands_list(struct agent_daemon *agent)
     (void)images_each(agent->images, image_commands_write_some, &listing);
     jsonw_array_end(&listing.w);
     msg.image_list.images = text.data;
-    if (strbuf_ok(&text))
-        agent_send(agent, &msg);
+    agent_send(agent, &msg);
 }
 
 static void image_commands_on_change(void *data)
@@ -189,13 +189,10 @@ static int image_commands_pull(struct agent_daemon *agent, const struct msg_imag
 {
     static const struct image_events events = { image_commands_on_progress, image_commands_on_ready,
                                                 image_commands_on_failed };
-    struct image_job *job = calloc(1, sizeof(*job));
+    struct image_job *job = aq_alloc(sizeof(*job));
     int r;
 
-    if (!job || !(job->image = strdup(msg->image))) {
-        free(job);
-        return aq_fail_oom(err);
-    }
+    job->image = aq_strdup(msg->image);
     job->agent = agent;
     job->job_id = msg->job_id;
     list_add(&agent->image_jobs, &job->link);
@@ -275,10 +272,7 @@ void image_commands_take_logins(struct agent_daemon *agent, const char *auths)
     AQ_CLEANUP(aq_freep) char *text = auths ? aq_format("{\"auths\":%s}\n", auths) : NULL;
     struct aq_error err = { 0 };
 
-    if (auths && !text)
-        aq_fail_oom(&err);
-    else
-        (void)images_set_logins(agent->images, text, &err);
+    (void)images_set_logins(agent->images, text, &err);
     if (err.code)
         log_warning("the logins of registries are not kept: %s", err.text);
     if (text)

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/installed.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/notify.h"
 
 #define EXIT_USAGE 2
@@ -111,9 +112,9 @@ static void main_on_rejected(void *data, const char *kind, const char *text)
 /* A program of ours: where the settings say, else of this installation. */
 static char *main_find_program(const char *configured, const char *name)
 {
-    char *found = configured ? strdup(configured) : installed_find(name);
+    char *found = configured ? aq_strdup(configured) : installed_find(name);
 
-    return found ? found : strdup(name);
+    return found ? found : aq_strdup(name);
 }
 
 static int main_run_checks(const struct agent_options *options, const struct settings *settings,
@@ -122,8 +123,6 @@ static int main_run_checks(const struct agent_options *options, const struct set
     AQ_CLEANUP(aq_freep) char *monitor = main_find_program(settings->monitor, "aliquot-monitor");
     AQ_CLEANUP(aq_freep) char *runner = main_find_program(settings->runner, "aliquot-runner");
 
-    if (!monitor || !runner)
-        return aq_fail_oom(err);
     return doctor_run(settings, monitor, runner, options->args, options->arg_count, err);
 }
 
@@ -166,8 +165,7 @@ static int main_find_containers(uv_loop_t *loop, const struct settings *settings
 
     if (strcmp(settings->driver, "process") == 0)
         return 0;
-    r = runner ? runtime_new_oci(loop, settings, monitor, runner, &runtimes->containers, err)
-               : aq_fail_oom(err);
+    r = runtime_new_oci(loop, settings, monitor, runner, &runtimes->containers, err);
     if (r < 0 && strcmp(settings->driver, "container") == 0)
         return r;
     if (r < 0) {
@@ -186,12 +184,11 @@ static int main_run(const struct settings *settings, bool ends, struct aq_error 
     struct agent_program program = { .settings = settings };
     struct aq_error why = { 0 };
     struct agent_runtimes runtimes = { .no_containers = why.text };
-    int r = monitor ? 0 : aq_fail_oom(err);
+    int r = uv_loop_init(&program.loop);
 
-    if (uv_loop_init(&program.loop) < 0)
-        return aq_fail_oom(err);
-    if (r == 0)
-        r = runtime_new_process(&program.loop, monitor, &runtimes.process, err);
+    if (r < 0)
+        return aq_fail(err, -r, "start an event loop: %s", uv_strerror(r));
+    r = runtime_new_process(&program.loop, monitor, &runtimes.process, err);
     if (r == 0 && main_find_containers(&program.loop, settings, monitor, &runtimes, &why) < 0)
         r = aq_fail(err, why.code, "%s", why.text);
     if (r == 0)
@@ -255,7 +252,7 @@ static bool main_has_kernels(const struct settings *settings)
 {
     AQ_CLEANUP(aq_freep) char *directory = settings_path(settings, "kernels");
 
-    return directory && access(directory, F_OK) == 0;
+    return access(directory, F_OK) == 0;
 }
 
 /* '-' is on standard input: arguments are shown to every user of the machine. */

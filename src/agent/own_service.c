@@ -13,6 +13,7 @@
 #include "agent/agent_internal.h"
 #include "base/fs.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/program.h"
 
 #define SYSTEMCTL_MSEC 10000
@@ -160,28 +161,23 @@ static int own_service_check(const struct agent_daemon *agent, struct own_servic
 
 void own_service_handle(struct agent_daemon *agent, const struct msg_service_command *command)
 {
-    struct own_service_job *job = calloc(1, sizeof(*job));
+    struct own_service_job *job = aq_alloc(sizeof(*job));
 
-    if (!job)
-        return; /* the manager waits for a while only */
     strbuf_init(&job->state);
     job->job_id = command->job_id;
     job->settings = agent->settings;
     job->result = own_service_check(agent, job, command->action, &job->err);
-    if (job->result == 0
-        && uv_queue_work(agent->loop, &job->work, own_service_on_work, own_service_on_worked)
-               == 0) {
-        job->agent = agent;
-        agent->service_job = job;
-        if (strcmp(job->action, "status") != 0)
-            log_warning("the manager wants '%s %s %s'", agent->settings->service_systemctl,
-                        job->action, job->unit);
+    if (job->result < 0) {
+        own_service_reply(agent, job);
+        own_service_job_free(job);
         return;
     }
-    if (job->result == 0)
-        job->result = aq_fail_oom(&job->err);
-    own_service_reply(agent, job);
-    own_service_job_free(job);
+    (void)uv_queue_work(agent->loop, &job->work, own_service_on_work, own_service_on_worked);
+    job->agent = agent;
+    agent->service_job = job;
+    if (strcmp(job->action, "status") != 0)
+        log_warning("the manager wants '%s %s %s'", agent->settings->service_systemctl, job->action,
+                    job->unit);
 }
 
 void own_service_free(struct agent_daemon *agent)

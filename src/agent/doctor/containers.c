@@ -343,12 +343,12 @@ static int doctor_open_network(struct doctor *d, struct aq_error *err)
 
     if (mount("run", d->trial_directory, "tmpfs", 0, "size=4m") < 0)
         return aq_fail_errno(err, "mount a tmpfs");
-    if (uv_loop_init(&loop) < 0)
-        return aq_fail_oom(err);
-    r = net_settings_fill(&settings, &d->trial_settings, "check", &arena, err);
+    r = uv_loop_init(&loop);
+    if (r < 0)
+        return aq_fail(err, -r, "start an event loop: %s", uv_strerror(r));
+    net_settings_fill(&settings, &d->trial_settings, "check", &arena);
     settings.run_dir = d->trial_directory;
-    if (r == 0)
-        r = net_new(&loop, &settings, &net, err);
+    r = net_new(&loop, &settings, &net, err);
     if (r == 0)
         r = net_open(net, &request, doctor_on_network, &n, &n.endpoint, err);
     if (r == 0) {

@@ -43,8 +43,9 @@ int doctor_run(const struct settings *settings, const char *monitor, const char 
     int r;
 
     log_init("agent", LOG_LEVEL_ERR); /* whatever matters is a finding */
-    if (uv_loop_init(&doctor.loop) < 0)
-        return aq_fail_oom(err);
+    r = uv_loop_init(&doctor.loop);
+    if (r < 0)
+        return aq_fail(err, -r, "start an event loop: %s", uv_strerror(r));
     r = checks_run(doctor_checks, &doctor, parts, count, stdout, err);
     doctor_end_trial(&doctor);
     spawned_leave();

@@ -10,6 +10,7 @@
 #include "agent/doctor/doctor_internal.h"
 #include "base/fs.h"
 #include "base/installed.h"
+#include "base/memory.h"
 
 #define VENDOR_NVIDIA "0x10de"
 #define CLASS_DISPLAY "0x03"
@@ -26,7 +27,7 @@ static bool doctor_starts_with(const char *directory, const char *name, const ch
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s", directory, name);
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
 
-    return path && fs_read(AT_FDCWD, path, 64, &text, NULL) == 0
+    return fs_read(AT_FDCWD, path, 64, &text, NULL) == 0
            && strncmp(text.data, wanted, strlen(wanted)) == 0;
 }
 
@@ -34,14 +35,14 @@ static bool doctor_starts_with(const char *directory, const char *name, const ch
 static bool doctor_has_card(void)
 {
     AQ_CLEANUP(aq_freep) char *bus = aq_format("%s/sys/bus/pci/devices", doctor_root());
-    DIR *dir = bus ? opendir(bus) : NULL;
+    DIR *dir = opendir(bus);
     struct dirent *entry;
     bool is_found = false;
 
     while (dir && !is_found && (entry = readdir(dir))) {
         AQ_CLEANUP(aq_freep) char *device = aq_format("%s/%s", bus, entry->d_name);
 
-        is_found = device && doctor_starts_with(device, "vendor", VENDOR_NVIDIA)
+        is_found = doctor_starts_with(device, "vendor", VENDOR_NVIDIA)
                    && doctor_starts_with(device, "class", CLASS_DISPLAY);
     }
     if (dir)
@@ -53,7 +54,7 @@ static bool doctor_has_driver(void)
 {
     AQ_CLEANUP(aq_freep) char *node = aq_format("%s/dev/nvidiactl", doctor_root());
 
-    return node && access(node, F_OK) == 0;
+    return access(node, F_OK) == 0;
 }
 
 /* "NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.183.01  Sun May 12 ..." */
@@ -63,7 +64,7 @@ static void doctor_say_driver(struct finding *ret)
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     const char *version = NULL;
 
-    if (path && fs_read(AT_FDCWD, path, 4096, &text, NULL) == 0)
+    if (fs_read(AT_FDCWD, path, 4096, &text, NULL) == 0)
         version = strpbrk(text.data, "0123456789") ? strstr(text.data, "Module") : NULL;
     version = version ? version + strcspn(version, "0123456789") : "";
     finding_say(ret, CHECK_OK, "NVIDIA %.*s", (int)strcspn(version, " \n"), version);
@@ -162,7 +163,7 @@ void doctor_check_slices(void *data, struct finding *ret)
                   { d->settings->gpu_watch, "aliquot-gpu", "watch" } };
 
     for (size_t i = 0; i < AQ_COUNT(files); i++) {
-        AQ_CLEANUP(aq_freep) char *path = files[i].configured ? strdup(files[i].configured)
+        AQ_CLEANUP(aq_freep) char *path = files[i].configured ? aq_strdup(files[i].configured)
                                                               : installed_find(files[i].name);
 
         if (path && access(path, R_OK) == 0)

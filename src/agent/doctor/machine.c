@@ -120,7 +120,7 @@ void doctor_check_identity(void *data, struct finding *ret)
 
     if (r == 0)
         r = pki_cert_read(identity.cert, &cert, &err);
-    if (r == 0 && path)
+    if (r == 0)
         machine_judge_certificate(path, cert.not_after_usec, clock_realtime_usec(),
                                   "aliquot agent token; " OWNER " join MANAGER:8082 TOKEN", ret);
     else

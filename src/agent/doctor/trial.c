@@ -24,7 +24,7 @@ static int doctor_lock_directory(struct doctor *d)
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s.lock", d->trial_directory);
     struct stat st;
 
-    d->trial_lock = path ? open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600) : -1;
+    d->trial_lock = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (d->trial_lock < 0 || flock(d->trial_lock, LOCK_EX | LOCK_NB) < 0
         || fstat(d->trial_lock, &st) < 0)
         return -errno;
@@ -34,8 +34,7 @@ static int doctor_lock_directory(struct doctor *d)
 /* What a check that was killed has left goes first. */
 static int doctor_make_directory(struct doctor *d, struct aq_error *err)
 {
-    int r = d->trial_directory && d->kept && d->kept_run ? fs_mkdirs(d->settings->state, 0700, err)
-                                                         : aq_fail_oom(err);
+    int r = fs_mkdirs(d->settings->state, 0700, err);
 
     if (r < 0)
         return r;
@@ -80,8 +79,7 @@ void doctor_end_trial(struct doctor *d)
         AQ_CLEANUP(aq_freep) char *lock = aq_format("%s.lock", d->trial_directory);
 
         (void)fs_remove_tree(AT_FDCWD, d->trial_directory, NULL);
-        if (lock)
-            (void)unlink(lock);
+        (void)unlink(lock);
     }
     if (d->kept)
         fs_remove_folders(d->settings->state, d->kept);

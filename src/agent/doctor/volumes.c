@@ -38,18 +38,13 @@ static void doctor_judge_volumes(const struct volumes *volumes, const struct set
 void doctor_check_volumes(void *data, struct finding *ret)
 {
     struct doctor *d = data;
-    struct volumes *volumes = NULL;
-    struct aq_error err = { 0 };
+    struct volumes *volumes;
 
     if (d->settings->volumes.count == 0) {
         finding_say(ret, CHECK_OK, "none: sessions mount no folders here");
         return;
     }
-    if (volumes_new(&d->loop, d->settings, d->monitor, doctor_ignore_change, NULL, &volumes, &err)
-        < 0) {
-        finding_say(ret, CHECK_MISSING, "%s", err.text);
-        return;
-    }
+    volumes = volumes_new(&d->loop, d->settings, d->monitor, doctor_ignore_change, NULL);
     while (!volumes_are_known(volumes))
         (void)uv_run(&d->loop, UV_RUN_ONCE);
     doctor_judge_volumes(volumes, d->settings, ret);

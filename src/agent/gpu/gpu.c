@@ -11,6 +11,7 @@
 
 #include "base/fs.h"
 #include "base/installed.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 
 /* ---- files of ours ---- */
@@ -18,7 +19,7 @@
 /* Where the settings say, else of this installation. */
 static char *gpu_find_file(const char *configured, const char *name)
 {
-    return configured ? strdup(configured) : installed_find(name);
+    return configured ? aq_strdup(configured) : installed_find(name);
 }
 
 /* ---- for the watchdog ---- */
@@ -74,9 +75,9 @@ void gpu_free(struct gpu *gpu)
     free(gpu);
 }
 
-int gpu_new(const struct gpu_conf *conf, struct gpu **ret, struct aq_error *err)
+struct gpu *gpu_new(const struct gpu_conf *conf)
 {
-    AQ_CLEANUP(gpu_freep) struct gpu *gpu = calloc(1, sizeof(*gpu));
+    struct gpu *gpu = aq_alloc(sizeof(*gpu));
     AQ_CLEANUP(aq_freep) char *watch = gpu_find_file(conf->settings->gpu_watch, "aliquot-gpu");
     const struct slices_conf slices = { .loop = conf->loop,
                                         .accel = conf->accel,
@@ -87,8 +88,6 @@ int gpu_new(const struct gpu_conf *conf, struct gpu **ret, struct aq_error *err)
                                         .on_violation = gpu_on_violation,
                                         .data = gpu };
 
-    if (!gpu)
-        return aq_fail_oom(err);
     *gpu = (struct gpu){ .loop = conf->loop,
                          .cgroups = conf->cgroups,
                          .folder = conf->folder,
@@ -97,8 +96,7 @@ int gpu_new(const struct gpu_conf *conf, struct gpu **ret, struct aq_error *err)
                          .library = gpu_find_file(conf->settings->gpu_library, "libaliquot-gpu.so"),
                          .probe = gpu_find_file(conf->settings->gpu_probe, "aliquot-gpu-probe") };
     gpu->slices = slices_new(&slices);
-    *ret = AQ_TAKE(gpu);
-    return 0;
+    return gpu;
 }
 
 void gpu_sweep(const struct gpu *gpu, bool (*is_known)(void *data, const struct uuid *kernel),

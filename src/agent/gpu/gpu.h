@@ -47,8 +47,8 @@ struct gpu_conf {
     void *data;
 };
 
-/* What 'conf' points to is borrowed. -ENOMEM. */
-int gpu_new(const struct gpu_conf *conf, struct gpu **ret, struct aq_error *err);
+/* What 'conf' points to is borrowed. */
+struct gpu *gpu_new(const struct gpu_conf *conf);
 /* No slice is open any more. NULL is fine. */
 void gpu_free(struct gpu *gpu);
 AQ_DEFINE_CLEANUP(struct gpu, gpu_free)

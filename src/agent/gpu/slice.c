@@ -14,6 +14,7 @@
 #include "agent/runtime/packets.h"
 #include "base/fault.h"
 #include "base/fs.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "gpuhost/time_share.h"
 
@@ -107,25 +108,17 @@ static void slice_on_readable(uv_poll_t *poll, int status, int events)
         slices_wake(slice->gpu->slices);
 }
 
-static struct gpu_slice *slice_alloc(struct gpu *gpu, const struct uuid *id, struct aq_error *err)
+static struct gpu_slice *slice_alloc(struct gpu *gpu, const struct uuid *id)
 {
-    struct gpu_slice *slice = calloc(1, sizeof(*slice));
+    struct gpu_slice *slice = aq_alloc(sizeof(*slice));
     char name[UUID_TEXT_MAX];
 
-    if (!slice) {
-        (void)aq_fail_oom(err);
-        return NULL;
-    }
     *slice = (struct gpu_slice){ .gpu = gpu, .id = *id, .folder = -1, .kept = { -1, -1 } };
     slice->path = aq_format("%s/%s", gpu->folder, uuid_format(id, name));
-    slice->socket_folder = aq_format("%s/run", slice->path ? slice->path : "");
-    slice->preload = aq_format("%s/ld.so.preload", slice->path ? slice->path : "");
-    slice->shared_allocs_path = aq_format("%s/loans", slice->path ? slice->path : "");
-    if (slice->path && slice->socket_folder && slice->preload && slice->shared_allocs_path)
-        return slice;
-    (void)aq_fail_oom(err);
-    slice_free(slice);
-    return NULL;
+    slice->socket_folder = aq_format("%s/run", slice->path);
+    slice->preload = aq_format("%s/ld.so.preload", slice->path);
+    slice->shared_allocs_path = aq_format("%s/loans", slice->path);
+    return slice;
 }
 
 /* The share is there: answer on its socket, keep its clocks. */
@@ -182,8 +175,7 @@ int gpu_slice_open(struct gpu *gpu, const struct uuid *id,
         return aq_fail_as(err, ENOENT, "unenforceable", "gpu.library",
                           "this node cannot hold sessions to parts of a GPU: %s is missing",
                           gpu->library ? "aliquot-gpu-probe" : "libaliquot-gpu.so");
-    if (!(slice = slice_alloc(gpu, id, err)))
-        return -err->code;
+    slice = slice_alloc(gpu, id);
     r = gpu_region_host_new(grants, (size_t)r, &slice->slice.region, err);
     if (r == 0)
         r = slice_make_directory(slice, image, err);
@@ -218,7 +210,7 @@ int gpu_slice_resize(struct gpu_slice *slice, const struct accel_attachment *att
 static int slice_open_kept(pid_t pid, const char *name, int flags)
 {
     AQ_CLEANUP(aq_freep) char *path = aq_format("/proc/%d/fd", (int)pid);
-    DIR *dir = path ? opendir(path) : NULL;
+    DIR *dir = opendir(path);
     int fd = -ENOENT;
     struct dirent *entry;
 
@@ -268,11 +260,9 @@ static int slice_take_from_monitor(struct gpu_slice *slice, const char *monitor_
 int gpu_slice_adopt(struct gpu *gpu, const struct uuid *id, const char *monitor_folder,
                     struct gpu_slice **ret, struct aq_error *err)
 {
-    AQ_CLEANUP(gpu_slice_leavep) struct gpu_slice *slice = slice_alloc(gpu, id, err);
+    AQ_CLEANUP(gpu_slice_leavep) struct gpu_slice *slice = slice_alloc(gpu, id);
     int r;
 
-    if (!slice)
-        return -err->code;
     if (access(slice->path, F_OK) < 0)
         return aq_fail_errno(err, "'%s'", slice->path);
     r = slice_take_from_monitor(slice, monitor_folder, err);

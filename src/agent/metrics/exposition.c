@@ -75,8 +75,8 @@ static void exposition_put_containers(const struct agent_daemon *agent,
     }
 }
 
-int exposition_write(const struct agent_daemon *agent, const struct msg_statistics *sample,
-                     struct strbuf *out)
+void exposition_write(const struct agent_daemon *agent, const struct msg_statistics *sample,
+                      struct strbuf *out)
 {
     if (sample) {
         exposition_put_devices(agent, sample, out);
@@ -90,7 +90,6 @@ int exposition_write(const struct agent_daemon *agent, const struct msg_statisti
     exposition_single(out, "aliquot_agent_start_time_seconds", "gauge",
                       "When this agent was started, in seconds since 1970",
                       (double)agent->started_usec / 1e6);
-    return strbuf_ok(out) ? 0 : -ENOMEM;
 }
 
 /* ---- where it is served ---- */
@@ -102,7 +101,8 @@ static bool exposition_write_all(void *data, struct strbuf *out)
 {
     const struct agent_daemon *agent = data;
 
-    return exposition_write(agent, stats_collector_last(agent->stats), out) == 0;
+    exposition_write(agent, stats_collector_last(agent->stats), out);
+    return true;
 }
 
 static int exposition_serve_at(struct agent_daemon *agent, const char *address,

@@ -15,6 +15,7 @@
 #include "agent/stat/sample.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/vec.h"
 
 #define KERNELS_PER_MESSAGE 1000
@@ -76,11 +77,12 @@ static void stats_collector_add_process(struct stats_collector *stats, struct lo
 {
     pid_t pid = runtime_pid(k->run);
 
-    if (pid > 0
-        && vec_grow(&stats->processes, &stats->process_cap, stats->process_count + 1,
-                    sizeof(struct local_kernel *))
-        && proc_tree_add(stats->tree, pid) == 0)
-        stats->processes[stats->process_count++] = k;
+    if (pid <= 0)
+        return;
+    vec_grow(&stats->processes, &stats->process_cap, stats->process_count + 1,
+             sizeof(struct local_kernel *));
+    stats->processes[stats->process_count++] = k;
+    proc_tree_add(stats->tree, pid);
 }
 
 static void sample_process(struct stats_collector *stats, size_t number)
@@ -106,10 +108,10 @@ static void stats_add_target(struct stats_collector *stats, const struct local_k
     int32_t *pids;
     size_t count;
 
-    if (!accel_is_needed(&k->grant)
-        || !vec_grow(&stats->targets, &stats->target_cap, n + 1, sizeof(*stats->targets))
-        || !vec_grow(&stats->pids, &stats->pid_cap, (n + 1) * PIDS_MAX, sizeof(*stats->pids)))
+    if (!accel_is_needed(&k->grant))
         return;
+    vec_grow(&stats->targets, &stats->target_cap, n + 1, sizeof(*stats->targets));
+    vec_grow(&stats->pids, &stats->pid_cap, (n + 1) * PIDS_MAX, sizeof(*stats->pids));
     pids = stats->pids + n * PIDS_MAX;
     count = k->stat ? kernel_stat_pids(k->stat, pids, PIDS_MAX)
                     : proc_tree_pids(stats->tree, process, pids, PIDS_MAX);
@@ -217,8 +219,7 @@ static void sample_kernels(struct stats_collector *stats)
                 kernel_stat_free(AQ_TAKE(k->stat));
         }
     }
-    if (proc_tree_look(stats->tree) < 0)
-        return;
+    proc_tree_look(stats->tree);
     for (size_t i = 0; i < stats->process_count; i++) {
         sample_process(stats, i);
         stats_add_target(stats, stats->processes[i], i);
@@ -295,33 +296,21 @@ static size_t stats_collector_count_kept(void)
     return getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur / 2 / FILES_PER_KERNEL : 0;
 }
 
-int stats_collector_new(struct agent_daemon *agent, struct stats_collector **ret,
-                        struct aq_error *err)
+struct stats_collector *stats_collector_new(struct agent_daemon *agent)
 {
     uint64_t msec = (uint64_t)(agent->settings->stat_interval_usec / USEC_PER_MSEC);
-    struct stats_collector *stats = msec ? calloc(1, sizeof(*stats)) : NULL;
-    int r;
+    struct stats_collector *stats;
 
-    if (!msec) {
-        *ret = NULL;
-        return 0;
-    }
-    if (!stats)
-        return aq_fail_oom(err);
+    if (!msec)
+        return NULL;
+    stats = aq_alloc(sizeof(*stats));
     stats->agent = agent;
     stats->kept_max = stats_collector_count_kept();
-    r = sample_new(&stats->sample, err);
-    if (r == 0)
-        r = node_stat_new("", &stats->node, err);
-    if (r == 0)
-        r = proc_tree_new("", &stats->tree, err);
-    if (r < 0) {
-        stats_release(stats);
-        return r;
-    }
+    stats->sample = sample_new();
+    stats->node = node_stat_new("");
+    stats->tree = proc_tree_new("");
     stats->timer.data = stats;
     (void)uv_timer_init(agent->loop, &stats->timer);
     (void)uv_timer_start(&stats->timer, stats_on_timer, AQ_MIN(msec, 1000), msec);
-    *ret = stats;
-    return 0;
+    return stats;
 }

@@ -6,11 +6,8 @@
 #include "agent/agent_internal.h"
 #include "link/message.h"
 
-/* Begin to take samples, unless [statistics] interval is 0: *ret is NULL then.
- * -ENOMEM.
- */
-int stats_collector_new(struct agent_daemon *agent, struct stats_collector **ret,
-                        struct aq_error *err);
+/* Begin to take samples, unless [statistics] interval is 0: NULL then. */
+struct stats_collector *stats_collector_new(struct agent_daemon *agent);
 /* NULL is fine. The loop must run once more. */
 void stats_collector_free(struct stats_collector *stats);
 
@@ -20,10 +17,10 @@ const struct msg_statistics *stats_collector_last(const struct stats_collector *
 /* ---- exposition.c ---- */
 
 /* The sample as Prometheus' text format, owners of kernels as labels, under
- * the names that Backend.AI's agents use. -ENOMEM.
+ * the names that Backend.AI's agents use.
  */
-int exposition_write(const struct agent_daemon *agent, const struct msg_statistics *sample,
-                     struct strbuf *out);
+void exposition_write(const struct agent_daemon *agent, const struct msg_statistics *sample,
+                      struct strbuf *out);
 /* Serve it where the settings say, or else at the first free port of a few. An address in use is a
  * warning, as it is no reason not to run anything; other errors are those of metrics_listen().
  */

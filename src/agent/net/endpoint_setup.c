@@ -95,8 +95,6 @@ static int endpoint_setup_add_loopback(const void *data, struct aq_error *err)
     int r = net_work_write_setting("ipv4", INSIDE, "route_localnet", "1", err);
 
     nft_rules_add_loopback(&commands, INSIDE, plan->ports, plan->port_count);
-    if (r == 0 && !strbuf_ok(&commands))
-        r = aq_fail_oom(err);
     return r < 0 ? r : nft_run(commands.data, err);
 }
 

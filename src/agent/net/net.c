@@ -16,7 +16,7 @@
 #include "agent/net/endpoint_setup.h"
 #include "base/fault.h"
 #include "base/log.h"
-#include "base/vec.h"
+#include "base/memory.h"
 
 /* One endpoint's work in the thread pool. */
 struct net_job {
@@ -97,10 +97,8 @@ static void net_job_free(struct net_job *job)
 
 static struct net_job *net_job_new(struct net_endpoint *e)
 {
-    struct net_job *job = calloc(1, sizeof(*job));
+    struct net_job *job = aq_alloc(sizeof(*job));
 
-    if (!job)
-        return NULL;
     job->work.data = job;
     job->endpoint = e;
     strbuf_init(&job->plan.record);
@@ -110,14 +108,12 @@ static struct net_job *net_job_new(struct net_endpoint *e)
     return job;
 }
 
-static int net_job_start(struct net_job *job, uv_work_cb work, uv_after_work_cb after)
+static void net_job_start(struct net_job *job, uv_work_cb work, uv_after_work_cb after)
 {
     struct net *net = job->endpoint->net;
-    int r = uv_queue_work(net->loop, &job->work, work, after);
 
-    if (r == 0)
-        net->jobs++;
-    return r;
+    (void)uv_queue_work(net->loop, &job->work, work, after);
+    net->jobs++;
 }
 
 /* ---- closing ---- */
@@ -156,15 +152,8 @@ static void net_on_closed(uv_work_t *work, int status)
 
 static void net_start_closing(struct net_endpoint *e)
 {
-    struct net_job *job = net_job_new(e);
-
     e->state = ENDPOINT_CLOSING;
-    if (job && net_job_start(job, net_on_close_work, net_on_closed) == 0)
-        return;
-    if (job)
-        net_job_free(job);
-    log_error("a network is left until the next start: memory is short");
-    net_end(e, &(const struct aq_error){ .code = ENOMEM, .text = "out of memory" });
+    net_job_start(net_job_new(e), net_on_close_work, net_on_closed);
 }
 
 /* Out of the table first, so that nothing is led to an address that is free. */
@@ -320,12 +309,10 @@ static int net_take(struct net *net, const struct net_request *request, struct e
     return 0;
 }
 
-static int net_start_opening(struct net_endpoint *e, bool is_closed)
+static void net_start_opening(struct net_endpoint *e, bool is_closed)
 {
     struct net_job *job = net_job_new(e);
 
-    if (!job)
-        return -ENOMEM;
     job->plan.address = pool_address(&e->net->pool, e->record.number);
     job->plan.gateway = pool_address(&e->net->pool, POOL_GATEWAY);
     job->plan.mtu = e->net->mtu;
@@ -336,11 +323,7 @@ static int net_start_opening(struct net_endpoint *e, bool is_closed)
     job->finds_servers = !e->net->has_own_servers;
     endpoint_record_add(&job->plan.record, &e->record);
     net_hosts_add(e, &job->plan.hosts);
-    if (strbuf_ok(&job->plan.record) && strbuf_ok(&job->plan.hosts)
-        && net_job_start(job, net_on_open_work, net_on_opened) == 0)
-        return 0;
-    net_job_free(job);
-    return -ENOMEM;
+    net_job_start(job, net_on_open_work, net_on_opened);
 }
 
 int net_open(struct net *net, const struct net_request *request, net_fn *fn, void *data,
@@ -351,9 +334,7 @@ int net_open(struct net *net, const struct net_request *request, net_fn *fn, voi
 
     if (net_find(net, &request->kernel_id))
         return aq_fail(err, EEXIST, "this kernel has a network already");
-    e = calloc(1, sizeof(*e));
-    if (!e)
-        return aq_fail_oom(err);
+    e = aq_alloc(sizeof(*e));
     *e = (struct net_endpoint){ .net = net,
                                 .state = ENDPOINT_OPENING,
                                 .fn = fn,
@@ -366,11 +347,7 @@ int net_open(struct net *net, const struct net_request *request, net_fn *fn, voi
     }
     list_add(&net->endpoints, &e->link);
     net_endpoint_fill_info(e);
-    if (net_start_opening(e, request->is_closed) < 0) {
-        net_give_back(e);
-        net_endpoint_free(e);
-        return aq_fail_oom(err);
-    }
+    net_start_opening(e, request->is_closed);
     *ret = e;
     return 0;
 }
@@ -402,11 +379,9 @@ void net_sweep(struct net *net)
 int net_new(uv_loop_t *loop, const struct net_settings *settings, struct net **ret,
             struct aq_error *err)
 {
-    struct net *net = calloc(1, sizeof(*net));
+    struct net *net = aq_alloc(sizeof(*net));
     int r;
 
-    if (!net)
-        return aq_fail_oom(err);
     net->loop = loop;
     net->directory = (struct net_directory)NET_DIRECTORY_CLOSED;
     strbuf_init(&net->written);
@@ -427,7 +402,7 @@ static void net_remove_all(struct net *net)
     struct aq_error err = { 0 };
 
     nft_rules_add_removal(&commands, net->directory.tag);
-    if (strbuf_ok(&commands) && nft_run(commands.data, &err) < 0)
+    if (nft_run(commands.data, &err) < 0)
         log_warning("the network's table is left: %s", err.text);
     if (net_directory_remove(&net->directory))
         forwarding_restore(net->directory.all);

@@ -40,10 +40,10 @@ static int net_directory_open_lock(int directory, bool wait, struct aq_error *er
 
 /* ---- the directories in a directory ---- */
 
-static int net_directory_each_name(int directory, int (*fn)(void *data, const char *name),
+static int net_directory_each_name(int directory, void (*fn)(void *data, const char *name),
                                    void *data)
 {
-    int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), r = 0;
+    int copy = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = copy < 0 ? NULL : fdopendir(copy);
     struct dirent *entry;
 
@@ -51,39 +51,39 @@ static int net_directory_each_name(int directory, int (*fn)(void *data, const ch
         aq_closep(&copy);
         return -errno;
     }
-    while (r == 0 && (entry = readdir(dir)))
-        r = fn(data, entry->d_name);
+    while ((entry = readdir(dir)))
+        fn(data, entry->d_name);
     (void)closedir(dir);
-    return r;
+    return 0;
 }
 
 struct net_directory_walk {
-    int (*fn)(void *data, const char *name);
+    void (*fn)(void *data, const char *name);
     void *data;
 };
 
-static int net_directory_if_endpoint(void *data, const char *name)
+static void net_directory_if_endpoint(void *data, const char *name)
 {
     const struct net_directory_walk *walk = data;
     struct uuid id;
 
-    return uuid_parse(name, &id) == 0 ? walk->fn(walk->data, name) : 0;
+    if (uuid_parse(name, &id) == 0)
+        walk->fn(walk->data, name);
 }
 
 int net_directory_each(const struct net_directory *directory,
-                       int (*fn)(void *data, const char *name), void *data)
+                       void (*fn)(void *data, const char *name), void *data)
 {
     struct net_directory_walk walk = { .fn = fn, .data = data };
 
     return net_directory_each_name(directory->own, net_directory_if_endpoint, &walk);
 }
 
-static int net_directory_count_one(void *data, const char *name)
+static void net_directory_count_one(void *data, const char *name)
 {
     struct uuid id;
 
     *(unsigned *)data += uuid_parse(name, &id) == 0;
-    return 0;
 }
 
 static bool net_directory_has_endpoints(int directory)
@@ -121,22 +121,21 @@ static void net_directory_clear(struct subnet_choice *choice, const char *tag, i
     (void)fs_remove_tree(choice->directory->all, tag, NULL);
 }
 
-static int net_directory_check_other(void *data, const char *name)
+static void net_directory_check_other(void *data, const char *name)
 {
     struct subnet_choice *choice = data;
     AQ_CLEANUP(aq_closep) int directory = -1;
     struct range subnet;
 
     if (!net_directory_is_tag(name) || strcmp(name, choice->directory->tag) == 0)
-        return 0;
+        return;
     directory = openat(choice->directory->all, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (directory < 0)
-        return 0;
+        return;
     net_directory_clear(choice, name, directory);
     if (net_directory_read_subnet(directory, &subnet) == 0
         && choice->taken_count < AQ_COUNT(choice->taken))
         choice->taken[choice->taken_count++] = subnet;
-    return 0;
 }
 
 static bool net_directory_is_taken(const struct subnet_choice *choice, const struct range *subnet)
@@ -212,7 +211,7 @@ int net_directory_open(const char *run_dir, const char *identity, const struct r
     AQ_CLEANUP(aq_closep) int all_lock = -1;
     AQ_CLEANUP(aq_freep) char *all_path = aq_format("%s/net", run_dir);
     AQ_CLEANUP(aq_closep) int all = -1;
-    int r = all_path ? fs_mkdirs(all_path, 0711, err) : aq_fail_oom(err);
+    int r = fs_mkdirs(all_path, 0711, err);
 
     if (r < 0)
         return r;
@@ -240,10 +239,9 @@ int net_directory_open(const char *run_dir, const char *identity, const struct r
     return r;
 }
 
-static int net_directory_count_tag(void *data, const char *name)
+static void net_directory_count_tag(void *data, const char *name)
 {
     *(unsigned *)data += net_directory_is_tag(name);
-    return 0;
 }
 
 bool net_directory_remove(struct net_directory *directory)

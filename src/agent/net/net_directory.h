@@ -41,6 +41,6 @@ void net_directory_close(struct net_directory *directory);
 
 /* Call 'fn' with the name of each directory in the agent's: an endpoint. */
 int net_directory_each(const struct net_directory *directory,
-                       int (*fn)(void *data, const char *name), void *data);
+                       void (*fn)(void *data, const char *name), void *data);
 
 #endif

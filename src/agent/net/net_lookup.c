@@ -6,6 +6,7 @@
 
 #include "agent/net/net_internal.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/vec.h"
 
 struct net_lookup {
@@ -29,8 +30,7 @@ static void net_lookup_deny(struct net *net, uint32_t address)
     for (size_t i = 0; i < net->denied_count; i++)
         if (net->denied[i].bits == 32 && net->denied[i].first == address)
             return;
-    if (!vec_grow(&net->denied, &net->denied_cap, net->denied_count + 1, sizeof(*net->denied)))
-        return;
+    vec_grow(&net->denied, &net->denied_cap, net->denied_count + 1, sizeof(*net->denied));
     net->denied[net->denied_count++] = range;
     net_lookup_changed(net);
 }
@@ -42,9 +42,8 @@ static void net_lookup_admit(struct net *net, uint32_t address, uint16_t port)
     for (size_t i = 0; i < net->registries_count; i++)
         if (net->registries[i].range.first == address && net->registries[i].port == port)
             return;
-    if (!vec_grow(&net->registries, &net->registries_cap, net->registries_count + 1,
-                  sizeof(*net->registries)))
-        return;
+    vec_grow(&net->registries, &net->registries_cap, net->registries_count + 1,
+             sizeof(*net->registries));
     net->registries[net->registries_count++] = target;
     net_lookup_changed(net);
 }
@@ -86,10 +85,8 @@ static void net_lookup_on_found(uv_getaddrinfo_t *request, int status, struct ad
 static void net_lookup_start(struct net *net, const char *host, bool is_registry, uint16_t port)
 {
     const struct addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM };
-    struct net_lookup *lookup = calloc(1, sizeof(*lookup));
+    struct net_lookup *lookup = aq_alloc(sizeof(*lookup));
 
-    if (!lookup)
-        return;
     lookup->net = net;
     lookup->is_registry = is_registry;
     lookup->port = port;

@@ -14,6 +14,7 @@
 #include "base/fault.h"
 #include "base/fs.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/vec.h"
 
 #define MTU_USUAL 1500
@@ -40,9 +41,7 @@ static int net_start_read_denied(struct net *net, const char *const *texts, stru
     size_t more = net_start_count(texts);
     int r = 0;
 
-    net->denied = calloc(AQ_COUNT(usual) + 1 + more, sizeof(*net->denied));
-    if (!net->denied)
-        return aq_fail_oom(err);
+    net->denied = aq_alloc_array(AQ_COUNT(usual) + 1 + more, sizeof(*net->denied));
     net->denied_cap = AQ_COUNT(usual) + 1 + more;
     for (size_t i = 0; r == 0 && i < AQ_COUNT(usual); i++)
         r = range_parse(usual[i], &net->denied[net->denied_count++], err);
@@ -57,9 +56,7 @@ static int net_start_read_allowed(struct net *net, const char *const *texts, str
     size_t number = net_start_count(texts);
     int r = 0;
 
-    net->allowed = calloc(number + 1, sizeof(*net->allowed));
-    if (!net->allowed)
-        return aq_fail_oom(err);
+    net->allowed = aq_alloc_array(number + 1, sizeof(*net->allowed));
     for (size_t i = 0; r == 0 && i < number; i++)
         r = nft_rules_parse_target(texts[i], &net->allowed[net->allowed_count++], err);
     return r < 0 ? aq_error_wrap(err, "allow") : 0;
@@ -122,28 +119,25 @@ static bool net_start_take_again(struct net *net, const struct endpoint_record *
     return true;
 }
 
-static int net_start_on_endpoint(void *data, const char *name)
+static void net_start_on_endpoint(void *data, const char *name)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    AQ_CLEANUP(aq_freep) struct net_endpoint *e = calloc(1, sizeof(*e));
+    AQ_CLEANUP(aq_freep) struct net_endpoint *e = aq_alloc(sizeof(*e));
     struct net *net = data;
     char path[NET_PATH_MAX];
 
     (void)snprintf(path, sizeof(path), "%s/record", name);
-    if (!e)
-        return -ENOMEM;
     *e = (struct net_endpoint){ .net = net, .state = ENDPOINT_FOUND };
     if (uuid_parse(name, &e->kernel_id) < 0
         || fs_read(net->directory.own, path, RECORD_MAX, &text, NULL) < 0
         || endpoint_record_parse(text.data, &e->record, NULL) < 0
         || !net_start_take_again(net, &e->record)) {
         net_start_clear(net, name);
-        return 0;
+        return;
     }
     net_endpoint_fill_info(e);
     list_add(&net->endpoints, &e->link);
     (void)AQ_TAKE(e);
-    return 0;
 }
 
 /* Interfaces of ours: those of found endpoints, and others, which go. */
@@ -155,18 +149,16 @@ struct links {
     size_t count, cap;
 };
 
-static int net_start_on_link(void *data, const struct rtnl_link *link)
+static void net_start_on_link(void *data, const struct rtnl_link *link)
 {
     struct links *links = data;
     char prefix[IF_NAMESIZE];
 
     (void)snprintf(prefix, sizeof(prefix), "aq%s-", links->net->directory.tag);
     if (strncmp(link->name, prefix, strlen(prefix)) != 0)
-        return 0;
-    if (!vec_grow(&links->names, &links->cap, links->count + 1, sizeof(*links->names)))
-        return -ENOMEM;
+        return;
+    vec_grow(&links->names, &links->cap, links->count + 1, sizeof(*links->names));
     memcpy(links->names[links->count++].name, link->name, IF_NAMESIZE);
-    return 0;
 }
 
 static bool net_start_take_link(struct links *links, const char *name)
@@ -238,7 +230,7 @@ struct net_start_uplinks {
     uint32_t mtu; /* the smallest */
 };
 
-static int net_start_on_uplink(void *data, const struct rtnl_link *link)
+static void net_start_on_uplink(void *data, const struct rtnl_link *link)
 {
     struct net_start_uplinks *uplinks = data;
 
@@ -247,7 +239,6 @@ static int net_start_on_uplink(void *data, const struct rtnl_link *link)
             memcpy(uplinks->names[i], link->name, IF_NAMESIZE);
             uplinks->mtu = uplinks->mtu ? AQ_MIN(uplinks->mtu, link->mtu) : link->mtu;
         }
-    return 0;
 }
 
 /* All that answers to kernels may come in by. */
@@ -284,8 +275,6 @@ static int net_start_set_up_machine(struct net *net, const struct net_start_upli
         return r;
     nft_rules_add_table(commands, &table);
     net_table_add_sets(net, commands);
-    if (!strbuf_ok(commands))
-        return aq_fail_oom(err);
     r = nft_run(commands->data, err);
     if (r == 0)
         net_table_add_sets(net, &net->written);

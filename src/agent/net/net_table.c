@@ -16,6 +16,7 @@
 #include "agent/net/endpoint_setup.h"
 #include "base/fault.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/vec.h"
 
 struct hosts_file {
@@ -72,17 +73,13 @@ struct lists {
     size_t published_count, published_cap;
     struct nft_rules_peers *peers;
     size_t peers_count, peers_cap;
-    bool failed;
 };
 
 static void net_table_add_ports(struct lists *lists, const struct net_endpoint *e)
 {
     for (size_t i = 0; i < e->record.port_count; i++) {
-        if (!vec_grow(&lists->published, &lists->published_cap, lists->published_count + 1,
-                      sizeof(*lists->published))) {
-            lists->failed = true;
-            return;
-        }
+        vec_grow(&lists->published, &lists->published_cap, lists->published_count + 1,
+                 sizeof(*lists->published));
         lists->published[lists->published_count++] = (struct nft_rules_published){
             .outside = e->record.ports[i].outside,
             .inside = e->record.ports[i].inside,
@@ -99,11 +96,7 @@ static void net_table_add_mates(struct lists *lists, const struct net_endpoint *
 
         if (!net_table_are_mates(e, other))
             continue;
-        if (!vec_grow(&lists->peers, &lists->peers_cap, lists->peers_count + 1,
-                      sizeof(*lists->peers))) {
-            lists->failed = true;
-            return;
-        }
+        vec_grow(&lists->peers, &lists->peers_cap, lists->peers_count + 1, sizeof(*lists->peers));
         lists->peers[lists->peers_count++] = (struct nft_rules_peers){
             net_table_address_of(e), net_table_address_of(other)
         };
@@ -112,7 +105,7 @@ static void net_table_add_mates(struct lists *lists, const struct net_endpoint *
 
 void net_table_add_sets(struct net *net, struct strbuf *out)
 {
-    struct lists lists = { .failed = false };
+    struct lists lists = { .published = NULL };
 
     LIST_FOREACH(it, &net->endpoints) {
         const struct net_endpoint *e = LIST_ENTRY(it, struct net_endpoint, link);
@@ -139,7 +132,6 @@ void net_table_add_sets(struct net *net, struct strbuf *out)
                        });
     free(lists.published);
     free(lists.peers);
-    out->failed |= lists.failed;
 }
 
 /* ---- writing it ---- */
@@ -202,23 +194,17 @@ static void net_table_add_hosts(struct table_write *w, const struct net_endpoint
 {
     struct hosts_file *file;
 
-    if (!vec_grow(&w->hosts, &w->host_cap, w->host_count + 1, sizeof(*w->hosts))) {
-        w->commands.failed = true;
-        return;
-    }
+    vec_grow(&w->hosts, &w->host_cap, w->host_count + 1, sizeof(*w->hosts));
     file = &w->hosts[w->host_count++];
     *file = (struct hosts_file){ .text = STRBUF_INIT };
     (void)snprintf(file->path, sizeof(file->path), "%s", e->info.hosts_path);
     net_hosts_add(e, &file->text);
-    w->commands.failed |= file->text.failed;
 }
 
 static struct table_write *net_table_write_new(struct net *net)
 {
-    struct table_write *w = calloc(1, sizeof(*w));
+    struct table_write *w = aq_alloc(sizeof(*w));
 
-    if (!w)
-        return NULL;
     strbuf_init(&w->commands);
     w->work.data = w;
     w->net = net;
@@ -234,10 +220,6 @@ static struct table_write *net_table_write_new(struct net *net)
         if (endpoint_is_listed(e) && e->record.has_peers)
             net_table_add_hosts(w, e);
     }
-    if (!strbuf_ok(&w->commands)) {
-        net_table_write_free(w);
-        return NULL;
-    }
     return w;
 }
 
@@ -248,15 +230,7 @@ void net_table_update(struct net *net)
     if (net->is_writing)
         return;
     w = net_table_write_new(net);
-    if (!w || uv_queue_work(net->loop, &w->work, net_table_on_work, net_table_on_written) != 0) {
-        const struct aq_error err = { .code = ENOMEM, .text = "out of memory" };
-
-        if (w)
-            net_table_write_free(w);
-        net->current = net->wanted;
-        net_table_tell(net, &err);
-        return;
-    }
+    (void)uv_queue_work(net->loop, &w->work, net_table_on_work, net_table_on_written);
     net->is_writing = true;
     net->jobs++;
 }

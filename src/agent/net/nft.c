@@ -62,8 +62,10 @@ int nft_run(const char *commands, struct aq_error *err)
     if (errors < 0)
         return errors;
     r = fs_write_all(input, commands, strlen(commands));
-    if (r < 0 || lseek(input, 0, SEEK_SET) < 0)
-        return aq_fail_oom(err);
+    if (r < 0)
+        return aq_fail(err, -r, "write the commands for nft: %s", strerror(-r));
+    if (lseek(input, 0, SEEK_SET) < 0)
+        return aq_fail_errno(err, "seek in the commands for nft");
     r = nft_spawn(input, errors, &pid, err);
     if (r < 0)
         return r;

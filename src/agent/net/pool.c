@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 static int pool_parse_bits(const char *text, unsigned *ret)
 {
     if (!text[0] || strlen(text) > 2 || text[strspn(text, "0123456789")] != '\0')
@@ -66,9 +68,7 @@ int pool_init(struct pool *pool, const struct range *range, struct aq_error *err
     if (range->bits < 8 || range->bits > 29)
         return aq_fail_field(err, EINVAL, "pool", "a pool has a prefix of 8 to 29 bits, not %u",
                              range->bits);
-    used = calloc((range_size(range) + 63) / 64, sizeof(*used));
-    if (!used)
-        return aq_fail_oom(err);
+    used = aq_alloc_array((range_size(range) + 63) / 64, sizeof(*used));
     *pool = (struct pool){ .range = *range, .used = used, .next = POOL_GATEWAY + 1 };
     return 0;
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 
 struct port_state {
     bool is_used;
@@ -41,12 +42,8 @@ int ports_init(struct ports *ports, uint16_t min, uint16_t max, int64_t rest_use
     if (min == 0 || min > max)
         return aq_fail_field(err, EINVAL, "ports", "ports %u to %u are no range", min, max);
     *ports = (struct ports){ .min = min, .max = max, .rest_usec = rest_usec };
-    ports->states = calloc(ports_size_of(ports), sizeof(*ports->states));
-    ports->queue = calloc(ports_size_of(ports), sizeof(*ports->queue));
-    if (!ports->states || !ports->queue) {
-        ports_done(ports);
-        return aq_fail_oom(err);
-    }
+    ports->states = aq_alloc_array(ports_size_of(ports), sizeof(*ports->states));
+    ports->queue = aq_alloc_array(ports_size_of(ports), sizeof(*ports->queue));
     for (uint32_t i = 0; i < ports_size_of(ports); i++) {
         ports->states[i].free_since_usec = INT64_MIN / 2;
         ports_push(ports, i);

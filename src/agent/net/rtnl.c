@@ -112,9 +112,8 @@ int rtnl_add_default_route(int nl, uint32_t index, uint32_t gateway, struct aq_e
 /* ---- looking ---- */
 
 struct link_walk {
-    int (*fn)(void *data, const struct rtnl_link *link);
+    void (*fn)(void *data, const struct rtnl_link *link);
     void *data;
-    int r;
 };
 
 static void rtnl_on_link(const struct nlmsghdr *answer, void *data)
@@ -131,11 +130,10 @@ static void rtnl_on_link(const struct nlmsghdr *answer, void *data)
         if (attr->rta_type == IFLA_MTU)
             link.mtu = netlink_get_u32(attr);
     }
-    if (walk->r == 0)
-        walk->r = walk->fn(walk->data, &link);
+    walk->fn(walk->data, &link);
 }
 
-int rtnl_each_link(int nl, int (*fn)(void *data, const struct rtnl_link *link), void *data,
+int rtnl_each_link(int nl, void (*fn)(void *data, const struct rtnl_link *link), void *data,
                    struct aq_error *err)
 {
     struct netlink_request request;
@@ -145,13 +143,12 @@ int rtnl_each_link(int nl, int (*fn)(void *data, const struct rtnl_link *link), 
     netlink_begin(&request, RTM_GETLINK, NLM_F_DUMP);
     (void)netlink_add_header(&request, sizeof(struct ifinfomsg));
     r = netlink_talk(nl, &request, rtnl_on_link, &walk);
-    return r < 0 ? aq_fail(err, -r, "list the interfaces: %s", strerror(-r)) : walk.r;
+    return r < 0 ? aq_fail(err, -r, "list the interfaces: %s", strerror(-r)) : 0;
 }
 
-static int rtnl_take_index(void *data, const struct rtnl_link *link)
+static void rtnl_take_index(void *data, const struct rtnl_link *link)
 {
     *(uint32_t *)data = link->index;
-    return 0;
 }
 
 int rtnl_get_index(int nl, const char *name, uint32_t *ret, struct aq_error *err)

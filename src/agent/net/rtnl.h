@@ -36,8 +36,8 @@ struct rtnl_link {
     char name[IF_NAMESIZE];
 };
 
-/* Call 'fn' for each interface; it returns 0, or -errno to stop. */
-int rtnl_each_link(int nl, int (*fn)(void *data, const struct rtnl_link *link), void *data,
+/* Call 'fn' for each interface. */
+int rtnl_each_link(int nl, void (*fn)(void *data, const struct rtnl_link *link), void *data,
                    struct aq_error *err);
 
 /* Indexes of interfaces that IPv4 routes lead to, each once; at most 'max'. */

@@ -16,6 +16,7 @@
 
 #include "base/fs.h"
 #include "base/jsonw.h"
+#include "base/memory.h"
 #include "base/uuid.h"
 #include "model/slot.h"
 
@@ -51,10 +52,10 @@ const char *claims_get_note(const struct claims *claims)
 static bool claims_has_kernels(const char *state)
 {
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s/kernels", state);
-    DIR *dir = path ? opendir(path) : NULL;
+    DIR *dir = opendir(path);
     struct dirent *entry;
     struct uuid id;
-    bool found = !path;
+    bool found = false;
 
     while (dir && !found && (entry = readdir(dir)))
         found = uuid_parse(entry->d_name, &id) == 0;
@@ -96,15 +97,16 @@ int claims_new(const char *run_dir, const char *id, const char *state, struct cl
                struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s/claims", run_dir);
-    struct claims *claims = calloc(1, sizeof(*claims));
+    struct claims *claims = aq_alloc(sizeof(*claims));
 
-    if (claims)
-        *claims = (struct claims){
-            .id = strdup(id), .state = realpath(state, NULL), .directory = -1, .file = -1
-        };
-    if (!path || !claims || !claims->id || !claims->state) {
+    *claims = (struct claims){
+        .id = aq_strdup(id), .state = realpath(state, NULL), .directory = -1, .file = -1
+    };
+    if (!claims->state) {
+        int r = aq_fail_errno(err, "resolve '%s'", state);
+
         claims_free(claims);
-        return aq_fail_oom(err);
+        return r;
     }
     claims_make_name(id, state, claims->name);
     claims_open_directory(claims, path);
@@ -358,5 +360,5 @@ int claims_set(struct claims *claims, const struct claim *claim, bool add, struc
         former = claims_read_former(claims);
     claims_write_claim(claims, claim, former, &text);
     json_decref(former);
-    return strbuf_ok(&text) ? claims_save(claims, &text, err) : aq_fail_oom(err);
+    return claims_save(claims, &text, err);
 }

@@ -35,7 +35,7 @@ struct claim {
 
 /* 'id' names the agent in messages, 'state' is its state directory. Both are
  * copied. A directory that cannot be made (another user's) is no error: then
- * nothing is checked and claims_get_note() says so. -ENOMEM.
+ * nothing is checked and claims_get_note() says so.
  */
 int claims_new(const char *run_dir, const char *id, const char *state, struct claims **ret,
                struct aq_error *err);

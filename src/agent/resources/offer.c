@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 #define PARTS_MAX 64
 #define CORE_MAX 4095
 
@@ -123,10 +125,10 @@ bool offer_is_meant(const char *text, const struct alloc_device *device)
 {
     const char *slash = strchr(text, '/'), *amount = strchr(slash, '=');
     size_t len = (size_t)(slash - text), name_len = strlen(device->slot_name);
-    AQ_CLEANUP(aq_freep) char *pattern = strndup(slash + 1, amount ? (size_t)(amount - slash - 1)
-                                                                   : strlen(slash + 1));
+    AQ_CLEANUP(aq_freep) char *pattern = aq_strndup(slash + 1, amount ? (size_t)(amount - slash - 1)
+                                                                      : strlen(slash + 1));
 
-    return pattern && strncmp(device->slot_name, text, AQ_MIN(len, name_len)) == 0
+    return strncmp(device->slot_name, text, AQ_MIN(len, name_len)) == 0
            && (len == name_len || len == slot_name_device_len(device->slot_name))
            && fnmatch(pattern, device->id, 0) == 0;
 }

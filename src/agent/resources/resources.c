@@ -14,6 +14,7 @@
 #include "agent/resources/offer.h"
 #include "alloc/system_reserved.h"
 #include "base/fs.h"
+#include "base/memory.h"
 
 #define CPUS_MAX 4096
 #define MEM_ALIGN (INT64_C(16) << 20)
@@ -74,7 +75,7 @@ int64_t resources_host_memory(void)
     /* the least limit of the group and those above it */
     for (;;) {
         AQ_CLEANUP(aq_freep) char *path = aq_format("/sys/fs/cgroup%s/memory.max", group.data);
-        int64_t limit = path ? resources_read_limit(path) : 0;
+        int64_t limit = resources_read_limit(path);
         const char *slash = strrchr(group.data, '/');
 
         if (limit > 0 && limit < total)
@@ -201,32 +202,26 @@ static int resources_add_types(struct resources *res, const struct accel_plugin 
                                                      plugin->slots[i].type, err);
 
         if (!merged)
-            return err && err->code ? -err->code : -ENOMEM;
+            return err ? -err->code : -EINVAL;
         slot_types_unref(res->types);
         res->types = merged;
     }
     return 0;
 }
 
-static int resources_make_room(struct resources_found *found, const struct accel *accel,
-                               struct aq_error *err)
+static void resources_make_room(struct resources_found *found, const struct accel *accel)
 {
     size_t slots = 2, devices = found->count;
     const struct accel_plugin *plugin;
-    struct alloc_device *grown;
 
     for (size_t i = 0; accel && (plugin = accel_plugin(accel, i)); i++) {
         slots += plugin->slot_count;
         devices += plugin->device_count;
     }
-    grown = realloc(found->devices, (devices + 1) * sizeof(*grown));
-    if (grown)
-        found->devices = grown;
-    found->slots = calloc(slots, sizeof(*found->slots));
-    found->exclusive = calloc(2 * slots + 1, sizeof(*found->exclusive));
-    found->exclusive_sets = calloc(slots + 1, sizeof(*found->exclusive_sets));
-    return grown && found->slots && found->exclusive && found->exclusive_sets ? 0
-                                                                              : aq_fail_oom(err);
+    found->devices = aq_realloc(found->devices, (devices + 1) * sizeof(*found->devices));
+    found->slots = aq_alloc_array(slots, sizeof(*found->slots));
+    found->exclusive = aq_alloc_array(2 * slots + 1, sizeof(*found->exclusive));
+    found->exclusive_sets = aq_alloc_array(slots + 1, sizeof(*found->exclusive_sets));
 }
 
 static void resources_add_plugin(struct resources_found *found, const struct accel_plugin *plugin)
@@ -254,10 +249,9 @@ static int resources_add_slots(struct resources *res, struct resources_found *fo
 {
     const struct accel_plugin *plugin;
     size_t used = 0, sets = 0;
-    int r = resources_make_room(found, accel, err);
+    int r = 0;
 
-    if (r < 0)
-        return r;
+    resources_make_room(found, accel);
     found->slots[0] = (struct alloc_slot){ .name = slot_name_intern("cpu", 3),
                                            .type = SLOT_COUNT,
                                            .strategy = ALLOC_EVENLY };
@@ -286,37 +280,30 @@ static bool resources_has_device(const struct resources *res, const struct alloc
 }
 
 /* Note what is offered of each accelerator; 'only' is what others leave to us, or NULL. */
-static int resources_note_offer(struct resources *res, struct resources_found *found,
-                                const struct accel *accel, const struct resources *only,
-                                struct aq_error *err)
+static void resources_note_offer(struct resources *res, struct resources_found *found,
+                                 const struct accel *accel, const struct resources *only)
 {
     const struct accel_plugin *plugin;
     size_t n = 0;
 
-    res->devices = calloc(found->count - found->first_accelerator + 1, sizeof(*res->devices));
-    if (!res->devices)
-        return aq_fail_oom(err);
+    res->devices = aq_alloc_array(found->count - found->first_accelerator + 1,
+                                  sizeof(*res->devices));
     for (size_t i = 0; accel && (plugin = accel_plugin(accel, i)); i++)
         for (size_t k = 0; k < plugin->device_count; k++, n++) {
             struct alloc_device *device = &found->devices[found->first_accelerator + n];
-            const char *id;
 
             if (only && !resources_has_device(only, device))
                 device->capacity = 0;
             found->offered[n] = device->capacity;
             if (device->capacity == 0)
                 continue;
-            id = arena_strdup(&res->arena, device->id);
-            if (!id)
-                return aq_fail_oom(err);
             res->devices[res->device_count++] = (struct claim_device){
                 .slot_name = device->slot_name,
-                .id = id,
+                .id = arena_strdup(&res->arena, device->id),
                 .amount = device->capacity,
                 .whole = plugin->devices[k].amount
             };
         }
-    return 0;
 }
 
 /* What is not ours or out of order is left out: what is held of it stays noted
@@ -364,13 +351,10 @@ static int resources_divide(struct resources *res, struct resources_found *found
     if (r == 0)
         r = offer_apply(&found->offer, found->slots, found->slot_count, MEM_ALIGN, found->devices,
                         found->count, err);
-    found->offered = calloc(found->count + 1, sizeof(*found->offered));
-    if (r == 0 && !found->offered)
-        r = aq_fail_oom(err);
-    if (r == 0)
-        r = resources_note_offer(res, found, accel, only, err);
+    found->offered = aq_alloc_array(found->count + 1, sizeof(*found->offered));
     if (r < 0)
         return r;
+    resources_note_offer(res, found, accel, only);
     resources_drop_others(found, accel);
     if (resources_sum_of(found, slot_name_intern("cpu", 3)) == 0
         || resources_sum_of(found, slot_name_intern("mem", 3)) == 0)
@@ -383,10 +367,8 @@ static int resources_make_map(struct resources *res, const struct resources_foun
                               const struct settings *settings, struct aq_error *err)
 {
     const struct conf_list *kinds = &settings->allocation_order;
-    AQ_CLEANUP(aq_freep) const char **order = calloc(kinds->count + 1, sizeof(*order));
+    AQ_CLEANUP(aq_freep) const char **order = aq_alloc_array(kinds->count + 1, sizeof(*order));
 
-    if (!order)
-        return aq_fail_oom(err);
     for (size_t i = 0; i < kinds->count; i++)
         order[i] = kinds->items[i];
     return alloc_map_new(
@@ -406,14 +388,13 @@ int resources_init(struct resources *res, const struct settings *settings,
                    const struct accel *accel, const struct resources *former, bool only_former,
                    struct aq_error *err)
 {
-    struct resources_found found = { .devices = calloc(CPUS_MAX + 1, sizeof(struct alloc_device)),
-                                     .ids = calloc(CPUS_MAX, sizeof(*found.ids)) };
+    struct resources_found found = { .devices = aq_alloc_array(CPUS_MAX + 1,
+                                                               sizeof(struct alloc_device)),
+                                     .ids = aq_alloc_array(CPUS_MAX, sizeof(*found.ids)) };
     int r = offer_read(settings, &found.offer, err);
 
     *res = (struct resources){ .types = former ? slot_types_ref(former->types) : slot_types_new(),
                                .is_shared = found.offer.mode == OFFER_SHARED };
-    if (r == 0 && (!found.devices || !found.ids || !res->types))
-        r = aq_fail_oom(err);
     if (r == 0)
         r = resources_find_devices(res, &found, settings, err);
     if (r == 0)

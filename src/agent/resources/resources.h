@@ -50,10 +50,10 @@ bool resources_has_strays(const struct resources *res);
 
 /* Only slots_json, again: it follows what is held of devices that are gone. -ENOMEM. */
 int resources_describe_slots(struct resources *res, struct aq_error *err);
-/* plugins_json.c: caller frees; NULL = no memory. */
+/* plugins_json.c: caller frees. */
 char *resources_describe_plugins(const struct accel *accel);
 /* Fill in all texts from the map and 'accel', of whose devices 'offered' has
- * how much this agent offers, in their order. -ENOMEM.
+ * how much this agent offers, in their order.
  */
 int resources_describe(struct resources *res, const struct accel *accel, const int64_t *offered,
                        struct aq_error *err);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agent/resources/resources.h"
+#include "base/memory.h"
 
 static bool resources_claim_is_stray(const struct alloc_device_state *device)
 {
@@ -53,17 +54,15 @@ int resources_claim(const struct resources *res, const struct settings *settings
                     struct claims *claims, bool add, struct aq_error *err)
 {
     size_t count = resources_claim_count_devices(res);
-    AQ_CLEANUP(aq_freep) int *cores = calloc(count + 1, sizeof(*cores));
-    AQ_CLEANUP(aq_freep) struct claim_device *devices = calloc(count + res->device_count + 1,
-                                                               sizeof(*devices));
+    AQ_CLEANUP(aq_freep) int *cores = aq_alloc_array(count + 1, sizeof(*cores));
+    AQ_CLEANUP(aq_freep) struct claim_device *devices = aq_alloc_array(
+        count + res->device_count + 1, sizeof(*devices));
     struct claim claim = { .is_shared = res->is_shared,
                            .cores = cores,
                            .devices = devices,
                            .machine_bytes = resources_host_memory() };
     struct alloc_device_state device;
 
-    if (!cores || !devices)
-        return aq_fail_oom(err);
     if (res->device_count)
         memcpy(devices, res->devices, res->device_count * sizeof(*devices));
     claim.device_count = res->device_count;

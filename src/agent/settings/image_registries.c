@@ -193,7 +193,7 @@ static bool image_registries_have(const struct conf_list *list, const struct ref
 {
     AQ_CLEANUP(aq_freep) char *name = aq_format("%s/%s", ref->registry, ref->repository);
 
-    for (size_t i = 0; name && i < list->count; i++) {
+    for (size_t i = 0; i < list->count; i++) {
         size_t len = strcspn(list->items[i], "=");
 
         if (strncmp(name, list->items[i], len) == 0 && strchr("/:", name[len]))

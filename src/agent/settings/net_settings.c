@@ -4,18 +4,18 @@
 
 #include <errno.h>
 
-/* NULL-terminated; NULL if memory is short. */
+/* NULL-terminated. */
 static const char *const *net_settings_texts_of(const struct conf_list *list, struct arena *arena)
 {
     const char **texts = arena_array(arena, list->count + 1, sizeof(*texts));
 
-    for (size_t i = 0; texts && i < list->count; i++)
+    for (size_t i = 0; i < list->count; i++)
         texts[i] = list->items[i];
     return texts;
 }
 
-int net_settings_fill(struct net_settings *ret, const struct settings *settings,
-                      const char *identity, struct arena *arena, struct aq_error *err)
+void net_settings_fill(struct net_settings *ret, const struct settings *settings,
+                       const char *identity, struct arena *arena)
 {
     const struct settings *s = settings;
 
@@ -31,7 +31,4 @@ int net_settings_fill(struct net_settings *ret, const struct settings *settings,
         .connections_max = s->network_connections_max,
         .port_rest_usec = s->port_rest_usec,
     };
-    if (!identity || !ret->dns || !ret->denied || !ret->allowed)
-        return aq_fail_oom(err);
-    return 0;
 }

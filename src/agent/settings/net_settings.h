@@ -7,8 +7,8 @@
 #include "agent/settings/settings.h"
 #include "base/arena.h"
 
-/* Texts are borrowed from 'settings', 'identity' (NULL fails) and the arena. -ENOMEM. */
-int net_settings_fill(struct net_settings *ret, const struct settings *settings,
-                      const char *identity, struct arena *arena, struct aq_error *err);
+/* Texts are borrowed from 'settings', 'identity' and the arena. */
+void net_settings_fill(struct net_settings *ret, const struct settings *settings,
+                       const char *identity, struct arena *arena);
 
 #endif

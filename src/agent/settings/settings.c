@@ -10,6 +10,7 @@
 #include "agent/net/net.h"
 #include "base/clock.h"
 #include "base/fs.h"
+#include "base/memory.h"
 #include "conf/tables.h"
 #include "model/agent.h"
 
@@ -316,23 +317,23 @@ static int settings_fill_in(struct settings *settings, const char *state, unsign
     if (state) {
         free(settings->state);
         settings->state = conf_absolute_path(state);
+        if (!settings->state)
+            return aq_fail_errno(err, "resolve '%s'", state);
     } else if (!settings->state) {
         AQ_CLEANUP(aq_freep) char *base = fs_state_dir();
 
-        settings->state = base ? aq_format("%s/agent", base) : NULL;
+        settings->state = aq_format("%s/agent", base);
     }
     if (!settings->id) {
         (void)gethostname(host, sizeof(host) - 1);
         host[strcspn(host, ".")] = '\0';
-        settings->id = strdup(host);
+        settings->id = aq_strdup(host);
     }
     if (!settings->offer_mode)
-        settings->offer_mode = strdup(flags & SETTINGS_SHARED ? "shared" : "exclusive");
+        settings->offer_mode = aq_strdup(flags & SETTINGS_SHARED ? "shared" : "exclusive");
     if (flags & SETTINGS_DEV && geteuid() == 0 && !settings->user)
-        settings->user = strdup("root");
+        settings->user = aq_strdup("root");
     if (flags & SETTINGS_DEV && conf_list_add(&settings->image_allow, "host", strlen("host")) < 0)
-        return aq_fail_oom(err);
-    if (!settings->state || !settings->id || !settings->offer_mode)
         return aq_fail_oom(err);
     return settings_check(settings, err);
 }
@@ -342,11 +343,7 @@ int settings_load(const char *file, const char *state, unsigned flags, struct se
 {
     AQ_CLEANUP(aq_freep) char *usual = conf_default_file("agent");
     struct settings got = { .state = NULL };
-    int r;
-
-    if (!usual)
-        return aq_fail_oom(err);
-    r = conf_load(settings_items, file ? file : usual, !file, &got, err);
+    int r = conf_load(settings_items, file ? file : usual, !file, &got, err);
     if (r == 0)
         r = settings_fill_in(&got, state, flags, err);
     if (r < 0)

@@ -97,7 +97,7 @@ int64_t settings_scratch_need(const struct settings *settings);
 bool settings_offer_processes(const struct settings *settings);
 void settings_done(struct settings *settings);
 
-/* "STATE/name"; NULL = no memory. */
+/* "STATE/name"; caller frees. */
 char *settings_path(const struct settings *settings, const char *name);
 
 #endif

@@ -34,9 +34,9 @@ void state_room_explain(const char *state, bool is_read_only, struct aq_error *w
 static bool state_room_refuses_writes(const char *state)
 {
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s/lock", state);
-    AQ_CLEANUP(aq_closep) int fd = path ? open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW) : -1;
+    AQ_CLEANUP(aq_closep) int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
 
-    return path && fd < 0 && errno == EROFS;
+    return fd < 0 && errno == EROFS;
 }
 
 bool state_room_is_short(const char *state, struct aq_error *why)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "agent/stat/stat_file.h"
+#include "base/memory.h"
 
 #define TEXT_MAX 8192 /* of the files of one cgroup */
 #define PIDS_TEXT_MAX (32u << 10)
@@ -124,10 +125,8 @@ static void kernel_stat_open_files(struct kernel_stat *stat, const struct kernel
 int kernel_stat_open(const struct kernel_stat_conf *conf, struct kernel_stat **ret,
                      struct aq_error *err)
 {
-    AQ_CLEANUP(kernel_stat_freep) struct kernel_stat *stat = calloc(1, sizeof(*stat));
+    AQ_CLEANUP(kernel_stat_freep) struct kernel_stat *stat = aq_alloc(sizeof(*stat));
 
-    if (!stat)
-        return aq_fail_oom(err);
     for (size_t i = 0; i < FILES; i++)
         stat->fds[i] = -1;
     kernel_stat_open_files(stat, conf);

@@ -23,7 +23,7 @@ struct kernel_stat_conf {
 };
 
 /* What is not there is not measured. -ENOENT if none of its cgroups is there
- * (yet), -ENOMEM. 'conf' is not needed afterwards.
+ * (yet), 'conf' is not needed afterwards.
  */
 int kernel_stat_open(const struct kernel_stat_conf *conf, struct kernel_stat **ret,
                      struct aq_error *err);

@@ -11,7 +11,7 @@ static bool memory_kills_read_file(const struct cgroup_hierarchy *h, const char 
                                    const char *file, char text[TEXT_MAX])
 {
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s/%s", h->parent, name, file);
-    AQ_CLEANUP(aq_closep) int fd = path ? stat_file_open(path) : -1;
+    AQ_CLEANUP(aq_closep) int fd = stat_file_open(path);
 
     return fd >= 0 && stat_file_read(fd, text, TEXT_MAX);
 }

@@ -11,6 +11,7 @@
 
 #include "agent/stat/stat_file.h"
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 
 #define DISKS_MAX 64
@@ -39,22 +40,19 @@ static int node_stat_open_below(const char *root, const char *path)
 {
     AQ_CLEANUP(aq_freep) char *whole = aq_format("%s%s", root, path);
 
-    return whole ? stat_file_open(whole) : -1;
+    return stat_file_open(whole);
 }
 
-int node_stat_new(const char *root, struct node_stat **ret, struct aq_error *err)
+struct node_stat *node_stat_new(const char *root)
 {
-    struct node_stat *node = calloc(1, sizeof(*node));
+    struct node_stat *node = aq_alloc(sizeof(*node));
 
-    if (!node)
-        return aq_fail_oom(err);
     node->stat = node_stat_open_below(root, "/proc/stat");
     node->meminfo = node_stat_open_below(root, "/proc/meminfo");
     node->net = node_stat_open_below(root, "/proc/self/net/dev");
     node->mounts = node_stat_open_below(root, "/proc/self/mounts");
     node->ticks_per_msec = (double)sysconf(_SC_CLK_TCK) / 1000;
-    *ret = node;
-    return 0;
+    return node;
 }
 
 void node_stat_free(struct node_stat *node)

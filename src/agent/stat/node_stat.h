@@ -11,7 +11,7 @@
 struct node_stat;
 
 /* 'root' is put before /proc ("" = none; tests have a tree of their own). */
-int node_stat_new(const char *root, struct node_stat **ret, struct aq_error *err);
+struct node_stat *node_stat_new(const char *root);
 void node_stat_free(struct node_stat *node);
 
 /* Add the node's values, then those of its cores, its memory ("root"), disks

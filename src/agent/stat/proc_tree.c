@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "agent/stat/stat_file.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "base/vec.h"
 
@@ -38,20 +39,15 @@ struct proc_tree {
     size_t program_count, program_cap;
 };
 
-int proc_tree_new(const char *root, struct proc_tree **ret, struct aq_error *err)
+struct proc_tree *proc_tree_new(const char *root)
 {
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s/proc", root);
-    struct proc_tree *tree = calloc(1, sizeof(*tree));
+    struct proc_tree *tree = aq_alloc(sizeof(*tree));
 
-    if (!tree || !path) {
-        free(tree);
-        return aq_fail_oom(err);
-    }
     tree->proc = opendir(path);
     tree->ticks_per_msec = (double)sysconf(_SC_CLK_TCK) / 1000;
     tree->page_bytes = (double)sysconf(_SC_PAGESIZE);
-    *ret = tree;
-    return 0;
+    return tree;
 }
 
 void proc_tree_free(struct proc_tree *tree)
@@ -70,15 +66,13 @@ void proc_tree_begin(struct proc_tree *tree)
     tree->count = tree->program_count = 0;
 }
 
-int proc_tree_add(struct proc_tree *tree, pid_t program)
+void proc_tree_add(struct proc_tree *tree, pid_t program)
 {
     size_t n = tree->program_count;
 
-    if (!vec_grow(&tree->programs, &tree->program_cap, n + 1, sizeof(*tree->programs)))
-        return -ENOMEM;
+    vec_grow(&tree->programs, &tree->program_cap, n + 1, sizeof(*tree->programs));
     tree->programs[n] = (struct proc_tree_program){ .pid = program };
     tree->program_count++;
-    return 0;
 }
 
 /* ---- reading ---- */
@@ -105,7 +99,7 @@ static bool proc_tree_parse(const struct proc_tree *tree, const char *text,
     return true;
 }
 
-static int proc_tree_read_process(struct proc_tree *tree, const char *name)
+static void proc_tree_read_process(struct proc_tree *tree, const char *name)
 {
     AQ_CLEANUP(aq_closep) int fd = -1;
     char path[64], text[1024];
@@ -114,15 +108,13 @@ static int proc_tree_read_process(struct proc_tree *tree, const char *name)
     (void)snprintf(path, sizeof(path), "%.20s/stat", name);
     fd = openat(dirfd(tree->proc), path, O_RDONLY | O_CLOEXEC);
     if (!stat_file_read(fd, text, sizeof(text)))
-        return 0; /* it has ended meanwhile */
-    if (!vec_grow(&tree->processes, &tree->cap, tree->count + 1, sizeof(*tree->processes)))
-        return -ENOMEM;
+        return; /* it has ended meanwhile */
+    vec_grow(&tree->processes, &tree->cap, tree->count + 1, sizeof(*tree->processes));
     process = &tree->processes[tree->count];
     if (proc_tree_parse(tree, text, process)) {
         process->pid = (pid_t)strtol(name, NULL, 10);
         tree->count++;
     }
-    return 0;
 }
 
 static int proc_tree_by_pid(const void *a, const void *b)
@@ -173,19 +165,16 @@ static void proc_tree_find_keepers(struct proc_tree *tree)
     }
 }
 
-int proc_tree_look(struct proc_tree *tree)
+void proc_tree_look(struct proc_tree *tree)
 {
     const struct dirent *entry;
-    int r = 0;
 
     if (tree->program_count == 0 || !tree->proc)
-        return 0;
+        return;
     rewinddir(tree->proc);
-    while (r == 0 && (entry = readdir(tree->proc)))
+    while ((entry = readdir(tree->proc)))
         if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
-            r = proc_tree_read_process(tree, entry->d_name);
-    if (r < 0)
-        return r;
+            proc_tree_read_process(tree, entry->d_name);
     if (tree->count)
         qsort(tree->processes, tree->count, sizeof(*tree->processes), proc_tree_by_pid);
     proc_tree_find_keepers(tree);
@@ -198,7 +187,6 @@ int proc_tree_look(struct proc_tree *tree)
         tree->programs[process->program].use.cpu_msec += process->own_msec + process->children_msec;
         tree->programs[process->program].use.memory_bytes += process->bytes;
     }
-    return 0;
 }
 
 struct proc_use proc_tree_get(const struct proc_tree *tree, size_t number)

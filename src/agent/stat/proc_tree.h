@@ -22,15 +22,15 @@ struct proc_use {
 };
 
 /* 'root' is put before /proc ("" = none). */
-int proc_tree_new(const char *root, struct proc_tree **ret, struct aq_error *err);
+struct proc_tree *proc_tree_new(const char *root);
 void proc_tree_free(struct proc_tree *tree);
 
 /* Forget the programs, name one after another (each gets the next number from
- * 0 on), then look at them all. Without any nothing is read. -ENOMEM.
+ * 0 on), then look at them all. Without any nothing is read.
  */
 void proc_tree_begin(struct proc_tree *tree);
-int proc_tree_add(struct proc_tree *tree, pid_t program);
-int proc_tree_look(struct proc_tree *tree);
+void proc_tree_add(struct proc_tree *tree, pid_t program);
+void proc_tree_look(struct proc_tree *tree);
 
 struct proc_use proc_tree_get(const struct proc_tree *tree, size_t number);
 /* The processes of a program, at most 'max': how many. */

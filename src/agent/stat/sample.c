@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/memory.h"
 #include "base/vec.h"
 #include "model/metric.h"
 
@@ -49,20 +50,17 @@ static const struct metric_kind kinds[SAMPLE_METRICS] = {
     [SAMPLE_IO_SCRATCH] = { "io_scratch_size", METRIC_BYTES, METRIC_VALUE, METRIC_MAX },
 };
 
-int sample_new(struct sample **ret, struct aq_error *err)
+struct sample *sample_new(void)
 {
-    struct sample *sample = calloc(1, sizeof(*sample));
+    struct sample *sample = aq_alloc(sizeof(*sample));
 
-    if (!sample)
-        return aq_fail_oom(err);
     for (size_t i = 0; i < SAMPLE_METRICS; i++)
         sample->metrics[i] = (struct msg_metric){ .key = kinds[i].key,
                                                   .unit = kinds[i].unit,
                                                   .show = kinds[i].show,
                                                   .stats = kinds[i].stats };
     sample->metric_count = SAMPLE_METRICS;
-    *ret = sample;
-    return 0;
+    return sample;
 }
 
 void sample_free(struct sample *sample)
@@ -92,16 +90,15 @@ void sample_begin(struct sample *sample, int64_t at_usec, int64_t interval_usec)
 
 void sample_begin_device(struct sample *sample, const char *device)
 {
-    const char *name = arena_strdup(&sample->names, device);
     size_t n = sample->device_count;
 
     sample->now = NULL;
-    if (!name || n == MSG_MEASURED_MAX
-        || !vec_grow(&sample->devices, &sample->device_cap, n + 1, sizeof(*sample->devices))
-        || !vec_grow(&sample->device_parts, &sample->device_part_cap, n + 1,
-                     sizeof(*sample->device_parts)))
+    if (n == MSG_MEASURED_MAX)
         return;
-    sample->devices[n] = (struct msg_device_values){ .device = name };
+    vec_grow(&sample->devices, &sample->device_cap, n + 1, sizeof(*sample->devices));
+    vec_grow(&sample->device_parts, &sample->device_part_cap, n + 1, sizeof(*sample->device_parts));
+    sample->devices[n] = (struct msg_device_values){ .device = arena_strdup(&sample->names,
+                                                                            device) };
     sample->device_parts[n] = (struct sample_part){ sample->value_count, 0 };
     sample->now = &sample->device_parts[n];
     sample->device_count++;
@@ -112,11 +109,8 @@ void sample_begin_kernel(struct sample *sample, const struct uuid *kernel_id,
 {
     size_t n = sample->kernel_count;
 
-    sample->now = NULL;
-    if (!vec_grow(&sample->kernels, &sample->kernel_cap, n + 1, sizeof(*sample->kernels))
-        || !vec_grow(&sample->kernel_parts, &sample->kernel_part_cap, n + 1,
-                     sizeof(*sample->kernel_parts)))
-        return;
+    vec_grow(&sample->kernels, &sample->kernel_cap, n + 1, sizeof(*sample->kernels));
+    vec_grow(&sample->kernel_parts, &sample->kernel_part_cap, n + 1, sizeof(*sample->kernel_parts));
     sample->kernels[n] = (struct msg_kernel_values){ .kernel_id = *kernel_id,
                                                      .session_id = *session_id,
                                                      .attempt = attempt };
@@ -130,9 +124,9 @@ void sample_add(struct sample *sample, size_t metric, double value, double capac
     size_t n = sample->value_count;
 
     if (!sample->now || sample->now->count == MSG_VALUES_MAX || !isfinite(value)
-        || !isfinite(capacity)
-        || !vec_grow(&sample->values, &sample->value_cap, n + 1, sizeof(*sample->values)))
+        || !isfinite(capacity))
         return;
+    vec_grow(&sample->values, &sample->value_cap, n + 1, sizeof(*sample->values));
     sample->values[n] = (struct msg_value){ (int64_t)metric, value, capacity };
     sample->value_count++;
     sample->now->count++;
@@ -148,11 +142,11 @@ void sample_add_accel(struct sample *sample, const char *key, int64_t unit, int6
                || strcmp(sample->metrics[i].key, key) != 0))
         i++;
     if (i == sample->metric_count) {
-        char *copy = i < MSG_METRICS_MAX ? strdup(key) : NULL;
-
-        if (!copy)
+        if (i == MSG_METRICS_MAX)
             return;
-        sample->metrics[i] = (struct msg_metric){ .key = copy, .unit = unit, .stats = stats };
+        sample->metrics[i] = (struct msg_metric){ .key = aq_strdup(key),
+                                                  .unit = unit,
+                                                  .stats = stats };
         sample->metric_count++;
     }
     sample_add(sample, i, value, capacity);

@@ -28,7 +28,7 @@ enum sample_metric {
 
 struct sample;
 
-int sample_new(struct sample **ret, struct aq_error *err);
+struct sample *sample_new(void);
 void sample_free(struct sample *sample);
 AQ_DEFINE_CLEANUP(struct sample, sample_free)
 

@@ -9,6 +9,7 @@
 #include "agent/runtime/spawn.h"
 #include "base/jsonw.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "transfer/volume_layout.h"
 
 #define LOOK_MSEC 10000u
@@ -135,17 +136,14 @@ static void volumes_on_timer(uv_timer_t *timer)
     }
 }
 
-int volumes_new(uv_loop_t *loop, const struct settings *settings, const char *monitor,
-                void (*on_change)(void *data), void *data, struct volumes **ret,
-                struct aq_error *err)
+struct volumes *volumes_new(uv_loop_t *loop, const struct settings *settings, const char *monitor,
+                            void (*on_change)(void *data), void *data)
 {
     size_t count = settings->volumes.count;
-    struct volumes *volumes = calloc(1, sizeof(*volumes) + count * sizeof(*volumes->items));
+    struct volumes *volumes = aq_alloc(sizeof(*volumes) + count * sizeof(*volumes->items));
 
-    if (!volumes)
-        return aq_fail_oom(err);
     *volumes = (struct volumes){ .loop = loop,
-                                 .monitor = strdup(monitor),
+                                 .monitor = aq_strdup(monitor),
                                  .on_change = on_change,
                                  .data = data,
                                  .count = count };
@@ -156,14 +154,9 @@ int volumes_new(uv_loop_t *loop, const struct settings *settings, const char *mo
     volumes_write_list(volumes);
     volumes->timer.data = volumes;
     (void)uv_timer_init(loop, &volumes->timer);
-    if (!volumes->monitor || !strbuf_ok(&volumes->list)) {
-        volumes_free(volumes);
-        return aq_fail_oom(err);
-    }
     if (count)
         (void)uv_timer_start(&volumes->timer, volumes_on_timer, 0, LOOK_MSEC);
-    *ret = volumes;
-    return 0;
+    return volumes;
 }
 
 static void volumes_on_closed(uv_handle_t *handle)

@@ -16,9 +16,8 @@ struct volumes;
 /* 'on_change' tells that others can be mounted than before, not from within. 'settings' are
  * borrowed; 'monitor' is the path of aliquot-monitor.
  */
-int volumes_new(uv_loop_t *loop, const struct settings *settings, const char *monitor,
-                void (*on_change)(void *data), void *data, struct volumes **ret,
-                struct aq_error *err);
+struct volumes *volumes_new(uv_loop_t *loop, const struct settings *settings, const char *monitor,
+                            void (*on_change)(void *data), void *data);
 /* NULL is fine. */
 void volumes_free(struct volumes *volumes);
 
