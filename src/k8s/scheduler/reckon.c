@@ -79,14 +79,17 @@ static uint32_t reckon_fullest(const struct book_node *node, const struct pod_pa
                                bool is_healthy)
 {
     uint32_t best = UINT32_MAX;
+    int64_t least = 0;
 
     for (uint32_t i = 0; i < node->cards.count; i++) {
-        const struct node_card *card = &node->cards.cards[i], *other = &node->cards.cards[best];
+        const struct node_card *card = &node->cards.cards[i];
+        int64_t left = card->memory - card->used_memory;
 
         if (node_card_has(card, part) && (card->is_healthy || !is_healthy)
-            && (best == UINT32_MAX
-                || card->memory - card->used_memory < other->memory - other->used_memory))
+            && (best == UINT32_MAX || left < least)) {
             best = i;
+            least = left;
+        }
     }
     return best;
 }
