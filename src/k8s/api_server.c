@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "kube/object.h"
 
@@ -15,7 +16,7 @@ static char *api_server_url(const struct settings *settings)
     const char *port = getenv("KUBERNETES_SERVICE_PORT");
 
     if (settings->url)
-        return strdup(settings->url);
+        return aq_strdup(settings->url);
     if (!host || !port)
         return NULL;
     return aq_format(strchr(host, ':') ? "https://[%s]:%s" : "https://%s:%s", host, port);

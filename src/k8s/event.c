@@ -10,6 +10,7 @@
 #include "base/jsonw.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "base/memory.h"
 
 #define COMPONENT "aliquot-plugin"
 #define WAITING_MAX 64 /* events that are under way; further ones are lost */
@@ -91,9 +92,9 @@ void events_tell(struct events *events, const struct event *event)
                 event->pod ? "/" : " ", event->pod ? event->pod : events->node, event->text);
     events_write(events, event, &body);
     ask.body = body.data;
-    if (events->count >= WAITING_MAX || !path || !strbuf_ok(&body)
-        || !(sending = calloc(1, sizeof(*sending))))
+    if (events->count >= WAITING_MAX)
         return;
+    sending = aq_alloc(sizeof(*sending));
     sending->events = events;
     if (kube_api_ask(events->api, &ask, events_on_done, sending, &sending->call, &err) < 0) {
         log_warning("the API server does not take an event: %s", err.text);
@@ -104,16 +105,13 @@ void events_tell(struct events *events, const struct event *event)
     sending = NULL;
 }
 
-int events_new(struct kube_api *api, const char *node, struct events **ret, struct aq_error *err)
+struct events *events_new(struct kube_api *api, const char *node)
 {
-    struct events *events = calloc(1, sizeof(*events));
+    struct events *events = aq_alloc(sizeof(*events));
 
-    if (!events)
-        return aq_fail_oom(err);
     *events = (struct events){ .api = api, .node = node };
     list_init(&events->sending);
-    *ret = events;
-    return 0;
+    return events;
 }
 
 void events_free(struct events *events)

@@ -20,8 +20,8 @@ struct event {
     const char *namespace, *pod, *uid; /* of the pod; NULL = it is on the node */
 };
 
-/* 'api' and 'node' are borrowed. -ENOMEM. */
-int events_new(struct kube_api *api, const char *node, struct events **ret, struct aq_error *err);
+/* 'api' and 'node' are borrowed. */
+struct events *events_new(struct kube_api *api, const char *node);
 /* NULL is fine. */
 void events_free(struct events *events);
 

@@ -65,10 +65,10 @@ static int main_run(const struct role *role, const struct settings *settings, st
 {
     struct k8s_program program = { .role = role };
     void *data = NULL;
-    int r;
+    int r = uv_loop_init(&program.loop);
 
-    if (uv_loop_init(&program.loop) < 0)
-        return aq_fail_oom(err);
+    if (r < 0)
+        return aq_fail(err, -r, "start an event loop: %s", uv_strerror(r));
     main_watch(&program, &program.terminated, SIGTERM);
     main_watch(&program, &program.interrupted, SIGINT);
     (void)uv_timer_init(&program.loop, &program.trim);

@@ -10,6 +10,7 @@
 #include "base/json_load.h"
 #include "base/log.h"
 #include "base/map.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "http/url.h"
 #include "k8s/quantity.h"
@@ -110,20 +111,17 @@ static int pod_read_containers(const json_t *list, const struct settings *settin
             .has_whole = pod_has_whole(resources),
         };
 
-        if (!container.name)
-            return -ENOMEM;
         if (!pod_is_container_name(container.name)
             || pod->container_count >= NODE_POD_CONTAINERS_MAX)
             return -EPROTO;
         pod->is_asking |= container.memory > 0;
-        if (!arena_append(&pod->arena, &pod->containers, &pod->container_count, &container,
-                          sizeof(container)))
-            return -ENOMEM;
+        arena_append(&pod->arena, &pod->containers, &pod->container_count, &container,
+                     sizeof(container));
     }
     return 0;
 }
 
-static int pod_read_statuses(const json_t *list, struct node_pod *pod)
+static void pod_read_statuses(const json_t *list, struct node_pod *pod)
 {
     const json_t *object;
     size_t i;
@@ -139,10 +137,8 @@ static int pod_read_statuses(const json_t *list, struct node_pod *pod)
                                 != NULL;
         if (!id || !pod_is_container_id(id + 3, strlen(id + 3)))
             continue;
-        if (!(container->id = arena_strdup(&pod->arena, id + 3)))
-            return -ENOMEM;
+        container->id = arena_strdup(&pod->arena, id + 3);
     }
-    return 0;
 }
 
 /* Annotations are anybody's: what is no name of a card or container is not there. */
@@ -164,7 +160,7 @@ static void pod_read_placement(const char *text, struct node_pod *pod)
 }
 
 /* They are added to a pod that runs, and stay: those past the bound are unknown containers of the pod. */
-static int pod_read_debug_containers(const json_t *list, struct node_pod *pod)
+static void pod_read_debug_containers(const json_t *list, struct node_pod *pod)
 {
     const json_t *object;
     size_t i;
@@ -174,16 +170,12 @@ static int pod_read_debug_containers(const json_t *list, struct node_pod *pod)
             .name = arena_strdup(&pod->arena, pod_text(object, "name")), .id = "", .is_debug = true
         };
 
-        if (!container.name)
-            return -ENOMEM;
         if (!pod_is_container_name(container.name)
             || pod->container_count >= NODE_POD_CONTAINERS_MAX)
             break;
-        if (!arena_append(&pod->arena, &pod->containers, &pod->container_count, &container,
-                          sizeof(container)))
-            return -ENOMEM;
+        arena_append(&pod->arena, &pod->containers, &pod->container_count, &container,
+                     sizeof(container));
     }
-    return 0;
 }
 
 int pods_read(const json_t *object, const struct settings *settings, struct node_pod *ret,
@@ -204,24 +196,17 @@ int pods_read(const json_t *object, const struct settings *settings, struct node
     ret->bound = strtoull(pod_text(annotations, TIMESTAMP), NULL, 10);
     ret->is_leaving = pod_text(meta, "deletionTimestamp")[0] != '\0';
     ret->is_over = strcmp(phase, "Succeeded") == 0 || strcmp(phase, "Failed") == 0;
-    r = ret->uid && ret->namespace && ret->name ? 0 : -ENOMEM;
-    if (r == 0)
-        r = pod_read_containers(json_object_get(spec, "initContainers"), settings, ret);
+    r = pod_read_containers(json_object_get(spec, "initContainers"), settings, ret);
     if (r == 0)
         r = pod_read_containers(json_object_get(spec, "containers"), settings, ret);
-    if (r == 0)
-        r = pod_read_debug_containers(json_object_get(spec, "ephemeralContainers"), ret);
-    if (r == 0)
-        r = pod_read_statuses(json_object_get(status, "initContainerStatuses"), ret);
-    if (r == 0)
-        r = pod_read_statuses(json_object_get(status, "containerStatuses"), ret);
-    if (r == 0)
-        r = pod_read_statuses(json_object_get(status, "ephemeralContainerStatuses"), ret);
-    if (r == 0)
-        pod_read_placement(pod_text(annotations, PLACEMENT), ret);
-    return r == -EPROTO ? aq_fail(err, EPROTO, "a pod with containers that cannot be")
-           : r < 0      ? aq_fail_oom(err)
-                        : 0;
+    if (r < 0)
+        return aq_fail(err, EPROTO, "a pod with containers that cannot be");
+    pod_read_debug_containers(json_object_get(spec, "ephemeralContainers"), ret);
+    pod_read_statuses(json_object_get(status, "initContainerStatuses"), ret);
+    pod_read_statuses(json_object_get(status, "containerStatuses"), ret);
+    pod_read_statuses(json_object_get(status, "ephemeralContainerStatuses"), ret);
+    pod_read_placement(pod_text(annotations, PLACEMENT), ret);
+    return 0;
 }
 
 const struct node_container *pod_container_by_id(const struct node_pod *pod, const char *id)
@@ -263,23 +248,21 @@ static struct node_pod *pods_take(struct pods *pods, const char *key)
 
 static void pods_on_object(void *data, const char *key, const json_t *object)
 {
-    AQ_CLEANUP(pod_freep) struct node_pod *pod = calloc(1, sizeof(*pod));
+    AQ_CLEANUP(pod_freep) struct node_pod *pod = aq_alloc(sizeof(*pod));
     struct pods *pods = data;
     struct aq_error err = { 0 };
-    int r = pod ? pods_read(object, pods->settings, pod, &err) : aq_fail_oom(&err);
+    int r = pods_read(object, pods->settings, pod, &err);
 
     pod_free(pods_take(pods, key));
     if (r == 0 && map_gets(&pods->by_uid, pod->uid))
         r = aq_fail(&err, EPROTO, "the uid of another pod");
-    if (r == 0
-        && (map_sets(&pods->uids, key, pod) < 0 || map_sets(&pods->by_uid, pod->uid, pod) < 0)) {
-        (void)map_removes(&pods->uids, key);
-        r = aq_fail_oom(&err);
-    }
-    if (r < 0)
-        log_warning("pod %s: %s", key, err.text);
-    else
+    if (r == 0) {
+        map_sets(&pods->uids, key, pod);
+        map_sets(&pods->by_uid, pod->uid, pod);
         pod = NULL;
+    } else {
+        log_warning("pod %s: %s", key, err.text);
+    }
     pods->on_changed(pods->data);
 }
 
@@ -321,7 +304,7 @@ int pods_new(struct kube_api *api, const struct settings *settings, const char *
              void (*on_changed)(void *data), void *data, struct pods **ret, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *selector = aq_format("fieldSelector=spec.nodeName%%3D%s", node);
-    struct pods *pods = calloc(1, sizeof(*pods));
+    struct pods *pods = aq_alloc(sizeof(*pods));
     const struct kube_watch_conf conf = { .api = api,
                                           .path = "/api/v1/pods",
                                           .selector = selector,
@@ -332,10 +315,6 @@ int pods_new(struct kube_api *api, const struct settings *settings, const char *
                                           .data = pods };
     int r;
 
-    if (!pods || !selector) {
-        free(pods);
-        return aq_fail_oom(err);
-    }
     *pods = (struct pods){ .settings = settings, .on_changed = on_changed, .data = data };
     r = kube_watch_new(&conf, &pods->watch, err);
     if (r < 0)
@@ -374,7 +353,7 @@ const struct node_pod *pods_find_named(const struct pods *pods, const char *name
 {
     AQ_CLEANUP(aq_freep) char *key = aq_format("%s/%s", namespace, name);
 
-    return key ? map_gets(&pods->uids, key) : NULL;
+    return map_gets(&pods->uids, key);
 }
 
 const struct node_pod *pods_at(const struct pods *pods, size_t i)

@@ -49,7 +49,7 @@ struct node_pod {
 
 struct pods;
 
-/* 'on_changed' is told of each change, and when all are known. Settings and API are borrowed. -ENOMEM. */
+/* 'on_changed' is told of each change, and when all are known. Settings and API are borrowed. */
 int pods_new(struct kube_api *api, const struct settings *settings, const char *node,
              void (*on_changed)(void *data), void *data, struct pods **ret, struct aq_error *err);
 /* NULL is fine. */
@@ -72,7 +72,7 @@ const struct node_pod *pods_gone_at(const struct pods *pods, size_t i);
 const struct node_container *pod_container_by_id(const struct node_pod *pod, const char *id);
 const struct node_container *pod_container_by_name(const struct node_pod *pod, const char *name);
 
-/* Read an object of the API server; zero-initialise. -EPROTO for what cannot be a pod, -ENOMEM. */
+/* Read an object of the API server; zero-initialise. -EPROTO for what cannot be a pod. */
 int pods_read(const json_t *object, const struct settings *settings, struct node_pod *ret,
               struct aq_error *err) AQ_UNTRUSTED;
 

@@ -135,11 +135,7 @@ int settings_load(const char *file, struct settings *ret, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *usual = file ? NULL : conf_default_file("k8s");
     struct settings got = { .kubelet = NULL };
-    int r;
-
-    if (!file && !usual)
-        return aq_fail_oom(err);
-    r = conf_load(settings_items, file ? file : usual, !file, &got, err);
+    int r = conf_load(settings_items, file ? file : usual, !file, &got, err);
     if (r == 0 && (r = settings_check(&got, err)) < 0)
         settings_done(&got);
     if (r == 0)

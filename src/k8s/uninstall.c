@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "base/map.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "k8s/api_server.h"
 #include "k8s/role.h"
@@ -52,8 +53,8 @@ static void uninstall_on_node(void *data, const char *key, const json_t *node)
 
     if (!json_object_get(annotations, NODE_CARDS))
         uninstall_on_gone(uninstall, key);
-    else if (map_sets(&uninstall->nodes, key, uninstall) < 0)
-        log_error("node %s is left out: out of memory", key);
+    else
+        map_sets(&uninstall->nodes, key, uninstall);
 }
 
 static void uninstall_on_synced(void *data)
@@ -95,9 +96,8 @@ static int uninstall_patch(struct uninstall *uninstall, const char *node, struct
         .type = KUBE_MERGE_PATCH,
     };
 
-    return path ? kube_api_ask(uninstall->api, &ask, uninstall_on_patched, uninstall,
-                               &uninstall->call, err)
-                : aq_fail_oom(err);
+    return kube_api_ask(uninstall->api, &ask, uninstall_on_patched, uninstall, &uninstall->call,
+                        err);
 }
 
 /* One after the other, also if one cannot be changed. */
@@ -142,7 +142,7 @@ static void uninstall_end(void *data)
 static int uninstall_begin(uv_loop_t *loop, const struct settings *settings, void **ret,
                            struct aq_error *err)
 {
-    struct uninstall *uninstall = calloc(1, sizeof(*uninstall));
+    struct uninstall *uninstall = aq_alloc(sizeof(*uninstall));
     struct kube_watch_conf conf = { .path = "/api/v1/nodes",
                                     .on_object = uninstall_on_node,
                                     .on_gone = uninstall_on_gone,
@@ -151,8 +151,6 @@ static int uninstall_begin(uv_loop_t *loop, const struct settings *settings, voi
                                     .data = uninstall };
     int r;
 
-    if (!uninstall)
-        return aq_fail_oom(err);
     (void)uv_timer_init(loop, &uninstall->timer);
     uninstall->timer.data = uninstall;
     r = api_server_new(loop, settings, &uninstall->api, err);

@@ -16,6 +16,7 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "base/map.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "k8s/keep/keep_message.h"
 #include "k8s/role.h"
@@ -70,18 +71,15 @@ static void keep_put(struct keep *keep, const struct keep_message *message, int 
 {
     struct kept *old = map_gets(&keep->kept, message->key), *entry;
 
-    if (files[0] < 0 || files[1] < 0 || !message->key[0] || (!old && keep->kept.count >= KEEP_MAX)
-        || !(entry = calloc(1, sizeof(*entry)))) {
+    if (files[0] < 0 || files[1] < 0 || !message->key[0]
+        || (!old && keep->kept.count >= KEEP_MAX)) {
         log_warning("slice '%s' is not kept: %s", message->key,
                     files[1] < 0 ? "its memory files are missing" : "there are too many");
         return;
     }
+    entry = aq_alloc(sizeof(*entry));
     memcpy(entry->text, message->text, sizeof(entry->text));
-    if (map_sets(&keep->kept, message->key, entry) < 0) {
-        free(entry);
-        log_warning("slice '%s' is not kept: out of memory", message->key);
-        return;
-    }
+    map_sets(&keep->kept, message->key, entry);
     keep_entry_free(old);
     for (size_t i = 0; i < KEEP_FILES; i++)
         entry->files[i] = AQ_TAKE_FD(files[i]);
@@ -179,9 +177,9 @@ static void keep_on_connection(uv_poll_t *poll, int status, int events)
     (void)status;
     (void)events;
     if (fd < 0 || keep->peer_count >= PEERS_MAX
-        || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) < 0 || who.uid != 0
-        || !(peer = calloc(1, sizeof(*peer))))
+        || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) < 0 || who.uid != 0)
         return;
+    peer = aq_alloc(sizeof(*peer));
     if (uv_poll_init(keep->loop, &peer->poll, fd) < 0) {
         free(peer);
         return;
@@ -221,15 +219,15 @@ static int keep_listen(struct keep *keep, const struct settings *settings, struc
 {
     AQ_CLEANUP(aq_freep) char *folder = aq_format("%s/" KEEP_FOLDER, settings->run);
     struct sockaddr_un address;
-    int r = folder ? fs_mkdirs(folder, 0700, err) : aq_fail_oom(err);
+    int r = fs_mkdirs(folder, 0700, err);
 
     if (r == 0)
         r = keep_address(settings->run, &address, err);
     if (r < 0)
         return r;
-    keep->path = strdup(address.sun_path);
+    keep->path = aq_strdup(address.sun_path);
     keep->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (!keep->path || keep->listener < 0 || chmod(folder, 0700) < 0)
+    if (keep->listener < 0 || chmod(folder, 0700) < 0)
         return aq_fail_errno(err, "the folder '%s'", folder);
     (void)unlink(address.sun_path);
     if (bind(keep->listener, (const struct sockaddr *)&address, sizeof(address)) < 0
@@ -241,11 +239,9 @@ static int keep_listen(struct keep *keep, const struct settings *settings, struc
 static int keep_begin(uv_loop_t *loop, const struct settings *settings, void **ret,
                       struct aq_error *err)
 {
-    struct keep *keep = calloc(1, sizeof(*keep));
+    struct keep *keep = aq_alloc(sizeof(*keep));
     int r;
 
-    if (!keep)
-        return aq_fail_oom(err);
     keep->loop = loop;
     keep->listener = -1;
     list_init(&keep->peers);

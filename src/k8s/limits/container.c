@@ -10,6 +10,7 @@
 
 #include "base/fs.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "k8s/limits/limits_internal.h"
 
@@ -179,25 +180,16 @@ static void container_on_readable(uv_poll_t *poll, int status, int events)
         containers_sweep(container->limits);
 }
 
-static struct container *container_alloc(struct limits *limits, const char *pod, const char *name,
-                                         struct aq_error *err)
+static struct container *container_alloc(struct limits *limits, const char *pod, const char *name)
 {
-    struct container *container = calloc(1, sizeof(*container));
+    struct container *container = aq_alloc(sizeof(*container));
 
-    if (!container) {
-        (void)aq_fail_oom(err);
-        return NULL;
-    }
     container->limits = limits;
     list_init(&container->link);
     (void)snprintf(container->pod, sizeof(container->pod), "%s", pod);
     (void)snprintf(container->name, sizeof(container->name), "%s", name);
     container->allocs_path = aq_format("%s/%s.%s", limits->allocs_folder, pod, name);
-    if (container->allocs_path)
-        return container;
-    (void)aq_fail_oom(err);
-    container_leave(container);
-    return NULL;
+    return container;
 }
 
 /* It has its region: keep its clocks, follow its processes. */
@@ -220,11 +212,9 @@ int container_make(struct limits *limits, const struct node_pod *pod, const char
                    const struct device_holder *holder, struct container **ret, struct aq_error *err)
 {
     AQ_CLEANUP(container_leavep) struct container *container = container_alloc(limits, pod->uid,
-                                                                               name, err);
+                                                                               name);
     int r;
 
-    if (!container)
-        return -err->code;
     (void)snprintf(container->namespace, sizeof(container->namespace), "%s", pod->namespace);
     (void)snprintf(container->pod_name, sizeof(container->pod_name), "%s", pod->name);
     r = container_make_region(container, pod, holder, err);
@@ -286,8 +276,7 @@ int container_adopt(struct limits *limits, const char *key, const char *text, in
         return aq_fail(err, EPROTO, "'%s' is no pod and container", key);
     if (container_find(limits, pod, name))
         return 0;
-    if (!(container = container_alloc(limits, pod, name, err)))
-        return -err->code;
+    container = container_alloc(limits, pod, name);
     if (!container_read_text(text, container))
         return aq_fail(err, EPROTO, "what is kept of '%s' has no names", key);
     r = gpu_region_host_adopt(AQ_TAKE_FD(limits_fd), AQ_TAKE_FD(usage_fd), container->allocs_path,
@@ -330,9 +319,9 @@ void containers_sweep_files(const struct limits *limits)
     struct dirent *entry;
 
     while (dir && (entry = readdir(dir))) {
-        AQ_CLEANUP(aq_freep) char *pod = strndup(entry->d_name, strcspn(entry->d_name, "."));
+        AQ_CLEANUP(aq_freep) char *pod = aq_strndup(entry->d_name, strcspn(entry->d_name, "."));
 
-        if (pod && pod[0] && !pods_find(limits->pods, pod))
+        if (pod[0] && !pods_find(limits->pods, pod))
             (void)unlinkat(dirfd(dir), entry->d_name, 0);
     }
     if (dir)

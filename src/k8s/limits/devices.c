@@ -9,6 +9,7 @@
 
 #include "base/fs.h"
 #include "base/json_load.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "kube/grpc_client.h"
 #include "kube/podresources.pb-c.h"
@@ -41,13 +42,12 @@ static struct given_part *devices_part_of(struct device_list *list, struct devic
         if (strlen(holder->parts[i].card) == len && memcmp(holder->parts[i].card, card, len) == 0)
             return &holder->parts[i];
     memcpy(part.card, card, len);
-    return arena_append(&list->arena, &holder->parts, &holder->part_count, &part, sizeof(part))
-               ? &holder->parts[holder->part_count - 1]
-               : NULL;
+    arena_append(&list->arena, &holder->parts, &holder->part_count, &part, sizeof(part));
+    return &holder->parts[holder->part_count - 1];
 }
 
-static int devices_add_id(struct device_list *list, struct device_holder *holder, bool is_memory,
-                          const char *id)
+static void devices_add_id(struct device_list *list, struct device_holder *holder, bool is_memory,
+                           const char *id)
 {
     struct given_units *units;
     struct given_part *part;
@@ -55,20 +55,17 @@ static int devices_add_id(struct device_list *list, struct device_holder *holder
     size_t len;
 
     if (!device_id_read(id, &len, &unit))
-        return 0;
-    if (!(part = devices_part_of(list, holder, id, len)))
-        return -ENOMEM;
+        return;
+    part = devices_part_of(list, holder, id, len);
     units = is_memory ? &part->memory_units : &part->compute_units;
-    if (!arena_append(&list->arena, &units->items, &units->count, &(uint16_t){ (uint16_t)unit },
-                      sizeof(*units->items)))
-        return -ENOMEM;
+    arena_append(&list->arena, &units->items, &units->count, &(uint16_t){ (uint16_t)unit },
+                 sizeof(*units->items));
     if (is_memory) {
         part->memory++;
         part->last = AQ_MAX(part->last, unit);
     } else {
         part->compute++;
     }
-    return 0;
 }
 
 static bool devices_is_ours(const struct settings *settings, const char *resource,
@@ -104,43 +101,35 @@ bool device_list_has_pod(const struct device_list *list, const char *namespace, 
 
 /* ---- PodResources ---- */
 
-static int devices_add_container(const Podresources__PodResources *pod,
-                                 const Podresources__ContainerResources *container,
-                                 const struct settings *settings, struct device_list *list)
+static void devices_add_container(const Podresources__PodResources *pod,
+                                  const Podresources__ContainerResources *container,
+                                  const struct settings *settings, struct device_list *list)
 {
     struct device_holder holder = { .namespace = arena_strdup(&list->arena, pod->namespace_),
                                     .pod = arena_strdup(&list->arena, pod->name),
                                     .container = arena_strdup(&list->arena, container->name) };
-    int r = holder.namespace && holder.pod && holder.container ? 0 : -ENOMEM;
     bool is_memory;
 
     for (size_t i = 0; i < container->n_devices; i++)
         if (devices_is_ours(settings, container->devices[i]->resource_name, &is_memory))
-            for (size_t k = 0; r == 0 && k < container->devices[i]->n_ids; k++)
-                r = devices_add_id(list, &holder, is_memory, container->devices[i]->ids[k]);
-    if (r == 0 && holder.part_count
-        && !arena_append(&list->arena, &list->items, &list->count, &holder, sizeof(holder)))
-        r = -ENOMEM;
-    return r;
+            for (size_t k = 0; k < container->devices[i]->n_ids; k++)
+                devices_add_id(list, &holder, is_memory, container->devices[i]->ids[k]);
+    if (holder.part_count)
+        arena_append(&list->arena, &list->items, &list->count, &holder, sizeof(holder));
 }
 
-static int devices_read_answer(const Podresources__ListPodResourcesResponse *answer,
-                               const struct settings *settings, struct device_list *list)
+static void devices_read_answer(const Podresources__ListPodResourcesResponse *answer,
+                                const struct settings *settings, struct device_list *list)
 {
-    int r = 0;
-
-    for (size_t i = 0; r == 0 && i < answer->n_pods; i++) {
+    for (size_t i = 0; i < answer->n_pods; i++) {
         const Podresources__PodResources *pod = answer->pods[i];
         struct device_pod listed = { .namespace = arena_strdup(&list->arena, pod->namespace_),
                                      .name = arena_strdup(&list->arena, pod->name) };
 
-        if (!listed.namespace || !listed.name
-            || !arena_append(&list->arena, &list->pods, &list->pod_count, &listed, sizeof(listed)))
-            r = -ENOMEM;
-        for (size_t k = 0; r == 0 && k < pod->n_containers; k++)
-            r = devices_add_container(pod, pod->containers[k], settings, list);
+        arena_append(&list->arena, &list->pods, &list->pod_count, &listed, sizeof(listed));
+        for (size_t k = 0; k < pod->n_containers; k++)
+            devices_add_container(pod, pod->containers[k], settings, list);
     }
-    return r;
 }
 
 /* ---- the kubelet's own record ---- */
@@ -157,15 +146,13 @@ static struct device_holder *devices_record_holder(struct device_list *list, siz
             return &list->items[i];
     holder = (struct device_holder){ .uid = arena_strdup(&list->arena, uid),
                                      .container = arena_strdup(&list->arena, container) };
-    if (!holder.uid || !holder.container
-        || !arena_append(&list->arena, &list->items, &list->count, &holder, sizeof(holder)))
-        return NULL;
+    arena_append(&list->arena, &list->items, &list->count, &holder, sizeof(holder));
     return &list->items[list->count - 1];
 }
 
 /* "DeviceIDs" is {"NUMA node": [id, ...]}. */
-static int devices_record_entry(const json_t *entry, size_t begin, const struct settings *settings,
-                                struct device_list *list)
+static void devices_record_entry(const json_t *entry, size_t begin, const struct settings *settings,
+                                 struct device_list *list)
 {
     const char *uid = json_string_value(json_object_get(entry, "PodUID"));
     const char *container = json_string_value(json_object_get(entry, "ContainerName"));
@@ -176,41 +163,33 @@ static int devices_record_entry(const json_t *entry, size_t begin, const struct 
     size_t i;
 
     if (!uid || !container || !resource || !devices_is_ours(settings, resource, &is_memory))
-        return 0;
-    if (!(holder = devices_record_holder(list, begin, uid, container)))
-        return -ENOMEM;
+        return;
+    holder = devices_record_holder(list, begin, uid, container);
     json_object_foreach(nodes, node, ids)
         json_array_foreach(ids, i, id)
-            if (json_is_string(id)
-                && devices_add_id(list, holder, is_memory, json_string_value(id)) < 0)
-                return -ENOMEM;
-    return 0;
+            if (json_is_string(id))
+                devices_add_id(list, holder, is_memory, json_string_value(id));
 }
 
-int devices_read_record(const char *text, const struct settings *settings, struct device_list *list)
+void devices_read_record(const char *text, const struct settings *settings,
+                         struct device_list *list)
 {
     json_t *record = json_load_string(text, 0), *entry;
     const json_t *entries = json_object_get(json_object_get(record, "Data"), "PodDeviceEntries");
     size_t begin = list->count, i;
-    int r = 0;
 
     json_array_foreach(entries, i, entry)
-        if (r == 0)
-            r = devices_record_entry(entry, begin, settings, list);
+        devices_record_entry(entry, begin, settings, list);
     json_decref(record);
-    return r;
 }
 
-static int devices_add_record(const struct settings *settings, struct device_list *list)
+static void devices_add_record(const struct settings *settings, struct device_list *list)
 {
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s/" RECORD, settings->kubelet);
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
 
-    if (!path)
-        return -ENOMEM;
-    if (fs_read(AT_FDCWD, path, RECORD_MAX, &text, NULL) < 0 || !text.len)
-        return 0;
-    return devices_read_record(text.data, settings, list);
+    if (fs_read(AT_FDCWD, path, RECORD_MAX, &text, NULL) == 0)
+        devices_read_record(text.data, settings, list);
 }
 
 /* ---- asking ---- */
@@ -220,20 +199,19 @@ static void devices_on_answer(void *data, const ProtobufCMessage *answer,
 {
     AQ_CLEANUP(aq_freep) struct devices_request *request = data;
     AQ_CLEANUP(device_list_done) struct device_list list = { .items = NULL };
-    struct aq_error failed = *err;
 
-    if (answer
-        && (devices_read_answer((const void *)answer, request->settings, &list) < 0
-            || devices_add_record(request->settings, &list) < 0))
-        (void)aq_fail_oom(&failed);
-    request->on_done(request->data, failed.code ? NULL : &list, &failed);
+    if (answer) {
+        devices_read_answer((const void *)answer, request->settings, &list);
+        devices_add_record(request->settings, &list);
+    }
+    request->on_done(request->data, err->code ? NULL : &list, err);
 }
 
 int devices_ask(uv_loop_t *loop, const struct settings *settings, devices_done_fn *on_done,
                 void *data, struct devices_request **ret, struct aq_error *err)
 {
     Podresources__ListPodResourcesRequest message = PODRESOURCES__LIST_POD_RESOURCES_REQUEST__INIT;
-    struct devices_request *request = calloc(1, sizeof(*request));
+    struct devices_request *request = aq_alloc(sizeof(*request));
     const struct grpc_request_conf conf = {
         .socket = settings->pod_resources,
         .method = "/v1.PodResourcesLister/List",
@@ -245,8 +223,6 @@ int devices_ask(uv_loop_t *loop, const struct settings *settings, devices_done_f
     };
     int r;
 
-    if (!request)
-        return aq_fail_oom(err);
     *request = (struct devices_request){ .settings = settings, .on_done = on_done, .data = data };
     r = grpc_request_send(loop, &conf, &request->request, err);
     if (r < 0)

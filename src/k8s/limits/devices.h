@@ -61,7 +61,7 @@ typedef void devices_done_fn(void *data, const struct device_list *list,
 
 struct devices_request;
 
-/* Ask. on_done() is called once, never from within this call. -ENOMEM, -EINVAL for a socket's path that
+/* Ask. on_done() is called once, never from within this call. -EINVAL for a socket's path that
  * is too long.
  */
 int devices_ask(uv_loop_t *loop, const struct settings *settings, devices_done_fn *on_done,
@@ -69,8 +69,8 @@ int devices_ask(uv_loop_t *loop, const struct settings *settings, devices_done_f
 /* on_done() will not be called. NULL is fine. */
 void devices_cancel(struct devices_request *request);
 
-/* Add what the kubelet's own record has; what is none adds nothing. -ENOMEM. */
-int devices_read_record(const char *text, const struct settings *settings,
-                        struct device_list *list) AQ_UNTRUSTED;
+/* Add what the kubelet's own record has; what is none adds nothing. */
+void devices_read_record(const char *text, const struct settings *settings,
+                         struct device_list *list) AQ_UNTRUSTED;
 
 #endif

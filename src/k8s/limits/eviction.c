@@ -7,6 +7,7 @@
 
 #include "base/jsonw.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "k8s/limits/limits_internal.h"
 
 #define EVICTIONS_MAX 64
@@ -97,9 +98,8 @@ static void eviction_send(struct eviction *eviction)
 
     eviction_write(eviction, &body);
     ask.body = body.data;
-    r = path && strbuf_ok(&body) ? kube_api_ask(eviction->evictions->limits->api, &ask,
-                                                eviction_on_done, eviction, &eviction->call, &err)
-                                 : aq_fail_oom(&err);
+    r = kube_api_ask(eviction->evictions->limits->api, &ask, eviction_on_done, eviction,
+                     &eviction->call, &err);
     if (r < 0)
         (void)uv_timer_start(&eviction->evictions->timer, evictions_on_timer, AGAIN_MSEC,
                              AGAIN_MSEC);
@@ -113,8 +113,9 @@ void evictions_ask(struct evictions *evictions, const char *namespace, const cha
     LIST_FOREACH(link, &evictions->items)
         if (strcmp(LIST_ENTRY(link, struct eviction, link)->uid, uid) == 0)
             return;
-    if (evictions->count >= EVICTIONS_MAX || !(eviction = calloc(1, sizeof(*eviction))))
+    if (evictions->count >= EVICTIONS_MAX)
         return;
+    eviction = aq_alloc(sizeof(*eviction));
     eviction->evictions = evictions;
     (void)snprintf(eviction->namespace, sizeof(eviction->namespace), "%s", namespace);
     (void)snprintf(eviction->pod, sizeof(eviction->pod), "%s", pod);
@@ -129,18 +130,15 @@ static void evictions_on_closed(uv_handle_t *handle)
     free(handle->data);
 }
 
-int evictions_new(struct limits *limits, struct evictions **ret, struct aq_error *err)
+struct evictions *evictions_new(struct limits *limits)
 {
-    struct evictions *evictions = calloc(1, sizeof(*evictions));
+    struct evictions *evictions = aq_alloc(sizeof(*evictions));
 
-    if (!evictions)
-        return aq_fail_oom(err);
     evictions->limits = limits;
     list_init(&evictions->items);
     (void)uv_timer_init(limits->conf.loop, &evictions->timer);
     evictions->timer.data = evictions;
-    *ret = evictions;
-    return 0;
+    return evictions;
 }
 
 void evictions_free(struct evictions *evictions)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/memory.h"
 
 #define AGAIN_MSEC_MIN 1000
 #define AGAIN_MSEC_MAX 30000
@@ -103,14 +104,16 @@ static int keep_client_connect(struct keep_client *client)
     const struct timeval patience = { .tv_sec = 1 };
     AQ_CLEANUP(aq_closep) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     uv_poll_t *poll;
+    int r;
 
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0
         || connect(fd, (const struct sockaddr *)&client->address, sizeof(client->address)) < 0)
         return -errno;
-    poll = calloc(1, sizeof(*poll));
-    if (!poll || uv_poll_init(client->conf.loop, poll, fd) < 0) {
+    poll = aq_alloc(sizeof(*poll));
+    r = uv_poll_init(client->conf.loop, poll, fd);
+    if (r < 0) {
         free(poll);
-        return -ENOMEM;
+        return r;
     }
     poll->data = client;
     client->poll = poll;
@@ -163,8 +166,8 @@ void keep_client_drop(struct keep_client *client, const char *key)
 int keep_client_new(const struct keep_client_conf *conf, struct keep_client **ret,
                     struct aq_error *err)
 {
-    struct keep_client *client = calloc(1, sizeof(*client));
-    int r = client ? keep_address(conf->folder, &client->address, err) : aq_fail_oom(err);
+    struct keep_client *client = aq_alloc(sizeof(*client));
+    int r = keep_address(conf->folder, &client->address, err);
 
     if (r < 0) {
         free(client);

@@ -23,7 +23,7 @@ struct keep_client_conf {
     void *data;
 };
 
-/* Callbacks come from the loop. -ENOMEM, -ENAMETOOLONG. */
+/* Callbacks come from the loop. -ENAMETOOLONG. */
 int keep_client_new(const struct keep_client_conf *conf, struct keep_client **ret,
                     struct aq_error *err);
 /* NULL is fine. */

@@ -9,6 +9,7 @@
 #include "base/fs.h"
 #include "base/installed.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "k8s/api_server.h"
 #include "k8s/limits/limits_internal.h"
@@ -101,7 +102,7 @@ static void limits_find_root(struct limits *limits)
 static int limits_make_folder(struct limits *limits, struct aq_error *err)
 {
     limits->allocs_folder = aq_format("%s/shared-allocs", limits->conf.settings->run);
-    return limits->allocs_folder ? fs_mkdirs(limits->allocs_folder, 0700, err) : aq_fail_oom(err);
+    return fs_mkdirs(limits->allocs_folder, 0700, err);
 }
 
 static void limits_on_processes(void *data, const struct gpu_process_memory *uses, size_t count)
@@ -153,11 +154,9 @@ AQ_DEFINE_CLEANUP(struct limits, limits_free)
 
 int limits_new(const struct limits_conf *conf, struct limits **ret, struct aq_error *err)
 {
-    AQ_CLEANUP(limits_freep) struct limits *limits = calloc(1, sizeof(*limits));
+    AQ_CLEANUP(limits_freep) struct limits *limits = aq_alloc(sizeof(*limits));
     int r;
 
-    if (!limits)
-        return aq_fail_oom(err);
     limits->conf = *conf;
     list_init(&limits->containers);
     limits_raise_files();
@@ -167,17 +166,14 @@ int limits_new(const struct limits_conf *conf, struct limits **ret, struct aq_er
     r = limits_make_folder(limits, err);
     if (r == 0)
         r = api_server_new(conf->loop, conf->settings, &limits->api, err);
-    if (r == 0)
-        r = events_new(limits->api, limits->node, &limits->events, err);
-    if (r == 0)
-        r = violations_new(limits, &limits->violations, err);
-    if (r == 0)
-        r = evictions_new(limits, &limits->evictions, err);
-    if (r == 0)
-        limits_new_slices(limits);
-    if (r == 0)
-        r = pods_new(limits->api, conf->settings, limits->node, limits_on_pods, limits,
-                     &limits->pods, err);
+    if (r < 0)
+        return r;
+    limits->events = events_new(limits->api, limits->node);
+    limits->violations = violations_new(limits);
+    limits->evictions = evictions_new(limits);
+    limits_new_slices(limits);
+    r = pods_new(limits->api, conf->settings, limits->node, limits_on_pods, limits, &limits->pods,
+                 err);
     if (r == 0)
         r = limits_metrics_new(limits, &limits->metrics, err);
     if (r < 0)

@@ -27,9 +27,9 @@ struct limits_conf {
     void *data;
 };
 
-/* What 'conf' points to is borrowed. -ENOENT and -EINVAL with the setting as field, -ENOMEM, -errno. */
+/* What 'conf' points to is borrowed. -ENOENT and -EINVAL with the setting as field, -errno. */
 int limits_new(const struct limits_conf *conf, struct limits **ret, struct aq_error *err);
-/* Serve: no other process of this node does. -ENOMEM, -ENAMETOOLONG. */
+/* Serve: no other process of this node does. -ENAMETOOLONG. */
 int limits_start(struct limits *limits, struct aq_error *err);
 /* Slices end with this, but for those that keep has. NULL is fine. */
 void limits_free(struct limits *limits);

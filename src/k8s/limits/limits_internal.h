@@ -109,7 +109,7 @@ void limits_server_again(struct limits_server *server);
 
 /* ---- violations.c: who goes past the limits ---- */
 
-int violations_new(struct limits *limits, struct violations **ret, struct aq_error *err);
+struct violations *violations_new(struct limits *limits);
 void violations_free(struct violations *violations);
 /* Processes of containers cannot be seen from here. */
 void violations_tell_hidden(struct violations *violations);
@@ -134,7 +134,7 @@ void limits_metrics_on_processes(struct limits_metrics *metrics,
 
 /* ---- eviction.c ---- */
 
-int evictions_new(struct limits *limits, struct evictions **ret, struct aq_error *err);
+struct evictions *evictions_new(struct limits *limits);
 void evictions_free(struct evictions *evictions);
 /* Ask the API server to evict the pod, again and again while a budget of its owner forbids it. */
 void evictions_ask(struct evictions *evictions, const char *namespace, const char *pod,

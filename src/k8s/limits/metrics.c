@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/vec.h"
 #include "gpu/charge.h"
 #include "gpuhost/time_share.h"
@@ -87,8 +88,7 @@ static void metrics_read_container(struct limits_metrics *metrics, struct contai
             };
 
             reading.busy = metrics_busy(metrics, &reading, now->at_ns);
-            if (!vec_grow(&now->items, &now->cap, now->count + 1, sizeof(*now->items)))
-                return;
+            vec_grow(&now->items, &now->cap, now->count + 1, sizeof(*now->items));
             now->items[now->count++] = reading;
         }
 }
@@ -96,9 +96,7 @@ static void metrics_read_container(struct limits_metrics *metrics, struct contai
 static void metrics_copy(const struct readings *from, struct readings *to)
 {
     to->at_ns = from->at_ns;
-    to->count = 0;
-    if (!vec_grow(&to->items, &to->cap, from->count + 1, sizeof(*to->items)))
-        return;
+    vec_grow(&to->items, &to->cap, from->count + 1, sizeof(*to->items));
     if (from->count)
         memcpy(to->items, from->items, from->count * sizeof(*to->items));
     to->count = from->count;
@@ -140,10 +138,9 @@ static struct driver_use *metrics_place_of(struct limits_metrics *metrics,
         if (now_ns - known->at_ns > STALE_NS)
             spare = known;
     }
-    if (spare
-        || !vec_grow(&metrics->uses, &metrics->use_cap, metrics->use_count + 1,
-                     sizeof(*metrics->uses)))
+    if (spare)
         return spare;
+    vec_grow(&metrics->uses, &metrics->use_cap, metrics->use_count + 1, sizeof(*metrics->uses));
     return &metrics->uses[metrics->use_count++];
 }
 
@@ -391,7 +388,7 @@ static bool metrics_is_healthy(void *data)
 
 int limits_metrics_new(struct limits *limits, struct limits_metrics **ret, struct aq_error *err)
 {
-    struct limits_metrics *metrics = calloc(1, sizeof(*metrics));
+    struct limits_metrics *metrics = aq_alloc(sizeof(*metrics));
     const struct metrics_conf conf = {
         .address = limits->conf.settings->metrics_listen,
         .insecure = true, /* within the cluster, as its other exporters */
@@ -401,8 +398,6 @@ int limits_metrics_new(struct limits *limits, struct limits_metrics **ret, struc
     };
     int r;
 
-    if (!metrics)
-        return aq_fail_oom(err);
     metrics->limits = limits;
     r = metrics_listen(limits->conf.loop, &conf, &metrics->server, err);
     if (r < 0)

@@ -139,9 +139,9 @@ void recover_find(struct limits *limits)
         struct lost lost = { .pid = (pid_t)strtol(entry->d_name, NULL, 10) };
 
         if (lost.pid <= 0 || !identity_of_pid(limits, lost.pid, &lost.name)
-            || container_find_by_id(limits, &lost.name) || !recover_has_slice(lost.pid)
-            || !vec_grow(&limits->lost, &limits->lost_cap, limits->lost_count + 1, sizeof(lost)))
+            || container_find_by_id(limits, &lost.name) || !recover_has_slice(lost.pid))
             continue;
+        vec_grow(&limits->lost, &limits->lost_cap, limits->lost_count + 1, sizeof(lost));
         limits->lost[limits->lost_count++] = lost;
     }
     if (dir)

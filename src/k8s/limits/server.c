@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "k8s/limits/limits_internal.h"
 
@@ -80,10 +81,12 @@ static void server_refuse(struct peer *peer, const char *why)
 
     if (server->refused.count >= REFUSED_MAX)
         map_done(&server->refused);
-    if (key && !map_gets(&server->refused, key) && map_sets(&server->refused, key, server) == 0)
+    if (!map_gets(&server->refused, key)) {
+        map_sets(&server->refused, key, server);
         log_warning("a process gets no GPU pod=%s container=%s: %s",
                     peer->name.pod[0] ? peer->name.pod : "-",
                     peer->name.pod[0] ? peer->name.container : "-", why);
+    }
     (void)gpu_region_refuse(peer->fd, peer->len, EPERM);
     server_close_peer(peer);
 }
@@ -273,7 +276,7 @@ static void server_on_connection(uv_poll_t *poll, int status, int events)
     struct limits_server *server = poll->data;
     AQ_CLEANUP(aq_closep) int fd = accept4(server->listener, NULL, NULL,
                                            SOCK_CLOEXEC | SOCK_NONBLOCK);
-    AQ_CLEANUP(aq_freep) struct peer *peer = fd < 0 ? NULL : calloc(1, sizeof(*peer));
+    AQ_CLEANUP(aq_freep) struct peer *peer = fd < 0 ? NULL : aq_alloc(sizeof(*peer));
 
     (void)status;
     (void)events;
@@ -327,8 +330,6 @@ static int server_listen(struct limits_server *server, struct aq_error *err)
     struct sockaddr_un address = { .sun_family = AF_UNIX };
 
     server->path = aq_format("%s/gpu.sock", server->limits->conf.folder);
-    if (!server->path)
-        return aq_fail_oom(err);
     if (strlen(server->path) >= sizeof(address.sun_path))
         return aq_fail_field(err, ENAMETOOLONG, "plugin.run",
                              "the path '%s' is too long for a socket", server->path);
@@ -345,11 +346,9 @@ static int server_listen(struct limits_server *server, struct aq_error *err)
 
 int limits_server_new(struct limits *limits, struct limits_server **ret, struct aq_error *err)
 {
-    struct limits_server *server = calloc(1, sizeof(*server));
+    struct limits_server *server = aq_alloc(sizeof(*server));
     int r;
 
-    if (!server)
-        return aq_fail_oom(err);
     server->limits = limits;
     server->listener = -1;
     list_init(&server->peers);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "base/vec.h"
 #include "k8s/limits/limits_internal.h"
@@ -54,10 +55,9 @@ static void violations_tell(struct violations *violations, const struct culprit 
 
     if (violations->told.count >= TOLD_MAX)
         map_done(&violations->told);
-    if (!key || map_gets(&violations->told, key))
+    if (map_gets(&violations->told, key))
         return;
-    if (map_sets(&violations->told, key, violations) < 0)
-        return;
+    map_sets(&violations->told, key, violations);
     events_tell(limits->events, &event);
     if (is_breach && strcmp(limits->conf.settings->on_violation, "evict") == 0)
         evictions_ask(limits->evictions, who->namespace, who->pod, who->uid);
@@ -72,8 +72,7 @@ static void violations_tell_not_active(struct violations *violations, const stru
         "dynamically linked program and an image with glibc",
         container, what);
 
-    if (text)
-        violations_tell(violations, who, EVENT_LIMIT_NOT_ACTIVE, text, true);
+    violations_tell(violations, who, EVENT_LIMIT_NOT_ACTIVE, text, true);
 }
 
 void violations_on_violation(void *data, struct slice *slice, const struct gpu_violation *violation,
@@ -87,7 +86,7 @@ void violations_on_violation(void *data, struct slice *slice, const struct gpu_v
 
     if (violation->kind == GPU_VIOLATION_UNREGISTERED)
         violations_tell_not_active(limits->violations, &who, container->name, text);
-    else if (full)
+    else
         violations_tell(limits->violations, &who, EVENT_OVER_LIMIT, full,
                         gpu_violation_is_breach(violation));
 }
@@ -128,7 +127,7 @@ char *violations_find_cgroup(void *data, const struct slice *slice)
                                                 container->cgroup);
 
     (void)data;
-    return container->cgroup[0] && path && access(path, F_OK) == 0 ? AQ_TAKE(path) : NULL;
+    return container->cgroup[0] && access(path, F_OK) == 0 ? AQ_TAKE(path) : NULL;
 }
 
 /* It is not known yet that it has one. */
@@ -153,8 +152,7 @@ static void violations_look_beside(struct violations *violations, const struct u
         "of one: let it ask for a part, or run the program in the container that has one",
         of->name, (int)user->pid, (unsigned long long)bytes >> 20);
 
-    if (text)
-        violations_tell(violations, &who, EVENT_LIMIT_NOT_ACTIVE, text, true);
+    violations_tell(violations, &who, EVENT_LIMIT_NOT_ACTIVE, text, true);
 }
 
 /* Processes without a slice at all: their program has not even asked. */
@@ -226,9 +224,8 @@ void violations_on_processes(struct violations *violations, const struct gpu_pro
 
         if (violations_name_of(violations, uses[i].pid))
             continue;
-        if (!vec_grow(&violations->users, &violations->user_cap, violations->user_count + 1,
-                      sizeof(*violations->users)))
-            return;
+        vec_grow(&violations->users, &violations->user_cap, violations->user_count + 1,
+                 sizeof(*violations->users));
         user = &violations->users[violations->user_count++];
         user->pid = uses[i].pid;
         if (!identity_of_pid(limits, uses[i].pid, &user->name))
@@ -253,15 +250,12 @@ void violations_set_needed(struct violations *violations)
     slices_keep_watching(limits->slices, is_needed);
 }
 
-int violations_new(struct limits *limits, struct violations **ret, struct aq_error *err)
+struct violations *violations_new(struct limits *limits)
 {
-    struct violations *violations = calloc(1, sizeof(*violations));
+    struct violations *violations = aq_alloc(sizeof(*violations));
 
-    if (!violations)
-        return aq_fail_oom(err);
     violations->limits = limits;
-    *ret = violations;
-    return 0;
+    return violations;
 }
 
 void violations_free(struct violations *violations)

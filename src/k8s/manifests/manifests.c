@@ -112,7 +112,7 @@ int manifests_fill(const char *template, const char *values, const char *namespa
         r = filling_line(&filling, template, len);
         template += len + (template[len] == '\n');
     }
-    return r < 0 || strbuf_ok(out) ? r : aq_fail_oom(err);
+    return r;
 }
 
 /* ---- the command ---- */
@@ -129,7 +129,7 @@ static int manifests_help(void)
         strbuf_addf(&text, "  %.*s\n", (int)len, line);
         line += len + 1;
     }
-    return strbuf_ok(&text) && fputs(text.data, stdout) >= 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return fputs(text.data, stdout) >= 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 /* What goes into YAML, TOML and CEL as it is, and is a name, a number or a path. */
@@ -188,8 +188,7 @@ int manifests_command(int count, char *const *words)
         (void)fprintf(stderr, "aliquot-k8s manifests: %s; --help shows what there is\n", err.text);
         return EXIT_USAGE;
     }
-    r = strbuf_ok(&values) ? manifests_fill(manifests_namespace, values.data, namespace, &out, &err)
-                           : aq_fail_oom(&err);
+    r = manifests_fill(manifests_namespace, values.data, namespace, &out, &err);
     if (r == 0)
         r = manifests_fill(manifests_templates, values.data, namespace, &out, &err);
     if (r == 0 && (fputs(out.data, stdout) < 0 || fflush(stdout) != 0))

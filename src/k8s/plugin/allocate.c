@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "k8s/plugin/node_note.h"
 #include "k8s/plugin/plugin_internal.h"
 #include "k8s/plugin/pod_resources.h"
@@ -60,28 +61,24 @@ static char *allocate_text(const char *text)
     return (char *)(uintptr_t)text;
 }
 
-static bool allocate_add_mount(response_t *to, const struct container_mount *mount,
+static void allocate_add_mount(response_t *to, const struct container_mount *mount,
                                struct arena *arena)
 {
     V1beta1__Mount *added = arena_alloc(arena, sizeof(*added));
 
-    if (!added)
-        return false;
     v1beta1__mount__init(added);
     added->container_path = allocate_text(mount->target);
     added->host_path = allocate_text(mount->source);
     added->read_only = !mount->may_write;
-    return arena_append(arena, &to->mounts, &to->n_mounts, &added, sizeof(added));
+    arena_append(arena, &to->mounts, &to->n_mounts, &added, sizeof(added));
 }
 
-static bool allocate_add_device(response_t *to, const struct container_device *device,
+static void allocate_add_device(response_t *to, const struct container_device *device,
                                 struct arena *arena)
 {
     V1beta1__DeviceSpec *added = arena_alloc(arena, sizeof(*added));
     char *permissions = arena_alloc(arena, 4), *c = permissions;
 
-    if (!added || !permissions)
-        return false;
     if (device->may_read)
         *c++ = 'r';
     if (device->may_write)
@@ -92,37 +89,33 @@ static bool allocate_add_device(response_t *to, const struct container_device *d
     added->container_path = allocate_text(device->target);
     added->host_path = allocate_text(device->source);
     added->permissions = permissions;
-    return arena_append(arena, &to->devices, &to->n_devices, &added, sizeof(added));
+    arena_append(arena, &to->devices, &to->n_devices, &added, sizeof(added));
 }
 
-static bool allocate_add_env(response_t *to, const struct text_pair *pair, struct arena *arena)
+static void allocate_add_env(response_t *to, const struct text_pair *pair, struct arena *arena)
 {
     env_t *added = arena_alloc(arena, sizeof(*added));
 
-    if (!added)
-        return false;
     v1beta1__container_allocate_response__envs_entry__init(added);
     added->key = allocate_text(pair->key);
     added->value = allocate_text(pair->value);
-    return arena_append(arena, &to->envs, &to->n_envs, &added, sizeof(added));
+    arena_append(arena, &to->envs, &to->n_envs, &added, sizeof(added));
 }
 
-static bool allocate_fill(response_t *to, const struct node_files *files,
+static void allocate_fill(response_t *to, const struct node_files *files,
                           const struct accel_attachment *attachment, struct arena *arena)
 {
     struct container_mount ours[NODE_FILES_MOUNTS];
-    bool ok = true;
 
     node_files_mounts(files, ours);
-    for (size_t i = 0; ok && i < NODE_FILES_MOUNTS; i++)
-        ok = allocate_add_mount(to, &ours[i], arena);
-    for (size_t i = 0; ok && i < attachment->mount_count; i++)
-        ok = allocate_add_mount(to, &attachment->mounts[i], arena);
-    for (size_t i = 0; ok && i < attachment->device_count; i++)
-        ok = allocate_add_device(to, &attachment->devices[i], arena);
-    for (size_t i = 0; ok && i < attachment->environ_count; i++)
-        ok = allocate_add_env(to, &attachment->environ[i], arena);
-    return ok;
+    for (size_t i = 0; i < NODE_FILES_MOUNTS; i++)
+        allocate_add_mount(to, &ours[i], arena);
+    for (size_t i = 0; i < attachment->mount_count; i++)
+        allocate_add_mount(to, &attachment->mounts[i], arena);
+    for (size_t i = 0; i < attachment->device_count; i++)
+        allocate_add_device(to, &attachment->devices[i], arena);
+    for (size_t i = 0; i < attachment->environ_count; i++)
+        allocate_add_env(to, &attachment->environ[i], arena);
 }
 
 static void allocate_reply(struct grpc_call *call, response_t *part)
@@ -140,10 +133,8 @@ static void allocate_give(const struct resource *resource, struct grpc_call *cal
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
     response_t part = V1BETA1__CONTAINER_ALLOCATE_RESPONSE__INIT;
 
-    if (allocate_fill(&part, &resource->plugin->files, attachment, &arena))
-        allocate_reply(call, &part);
-    else
-        grpc_call_fail(call, GRPC_RESOURCE_EXHAUSTED, "out of memory");
+    allocate_fill(&part, &resource->plugin->files, attachment, &arena);
+    allocate_reply(call, &part);
 }
 
 static void allocation_refuse(const struct resource *resource, struct grpc_call *call,
@@ -182,11 +173,10 @@ static void allocation_begin(struct resource *resource, struct grpc_call *call,
                              const struct card *card)
 {
     AQ_CLEANUP(alloc_grant_donep) struct alloc_grant grant = { .items = NULL };
-    struct allocation *allocation = calloc(1, sizeof(*allocation));
+    struct allocation *allocation = aq_alloc(sizeof(*allocation));
     struct aq_error err = { 0 };
-    int r = allocation ? alloc_grant_add(&grant, card->slot_name, card->slot_type, card->id,
-                                         strlen(card->id), card->amount, &err)
-                       : aq_fail_oom(&err);
+    int r = alloc_grant_add(&grant, card->slot_name, card->slot_type, card->id, strlen(card->id),
+                            card->amount, &err);
 
     if (r == 0) {
         *allocation = (struct allocation){ .resource = resource, .call = call };
@@ -198,8 +188,7 @@ static void allocation_begin(struct resource *resource, struct grpc_call *call,
         grpc_call_on_gone(call, allocation_on_gone, allocation);
         return;
     }
-    if (allocation)
-        allocation_free(allocation);
+    allocation_free(allocation);
     allocation_refuse(resource, call, &err);
 }
 
@@ -214,35 +203,24 @@ static void allocation_on_settled(void *data)
     allocate_decide(allocation->resource, allocation->call, allocation->ids, allocation->count);
 }
 
-static int allocation_copy_ids(struct allocation *allocation, char *const *ids, size_t count)
-{
-    allocation->ids = arena_array(&allocation->arena, count, sizeof(*ids));
-    for (size_t i = 0; allocation->ids && i < count; i++)
-        if (!(allocation->ids[allocation->count++] = arena_strdup(&allocation->arena, ids[i])))
-            return -ENOMEM;
-    return allocation->ids ? 0 : -ENOMEM;
-}
-
 static void allocation_settle(struct resource *resource, struct grpc_call *call, char *const *ids,
                               size_t count)
 {
-    struct allocation *allocation = calloc(1, sizeof(*allocation));
+    struct allocation *allocation = aq_alloc(sizeof(*allocation));
     struct aq_error err = { 0 };
 
-    if (!allocation || allocation_copy_ids(allocation, ids, count) < 0) {
-        (void)aq_fail_oom(&err);
-    } else {
-        allocation->resource = resource;
-        allocation->call = call;
-        grpc_call_on_gone(call, allocation_on_gone, allocation);
-        if (pod_resources_settle(resource->plugin, allocation_on_settled, allocation,
-                                 &allocation->listing, &err)
-            == 0)
-            return;
-        grpc_call_on_gone(call, NULL, NULL);
-    }
-    if (allocation)
-        allocation_free(allocation);
+    allocation->resource = resource;
+    allocation->call = call;
+    allocation->ids = arena_array(&allocation->arena, count, sizeof(*ids));
+    for (size_t i = 0; i < count; i++)
+        allocation->ids[allocation->count++] = arena_strdup(&allocation->arena, ids[i]);
+    grpc_call_on_gone(call, allocation_on_gone, allocation);
+    if (pod_resources_settle(resource->plugin, allocation_on_settled, allocation,
+                             &allocation->listing, &err)
+        == 0)
+        return;
+    grpc_call_on_gone(call, NULL, NULL);
+    allocation_free(allocation);
     allocation_refuse(resource, call, &err);
 }
 

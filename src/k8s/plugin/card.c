@@ -43,15 +43,14 @@ static bool card_is_usable(const struct accel_device *device)
            && strlen(device->id) <= DEVICE_CARD_MAX;
 }
 
-static int cards_add(struct cards *cards, const struct accel_plugin *plugin,
-                     const struct accel_device *device, const struct card_units *units)
+static void cards_add(struct cards *cards, const struct accel_plugin *plugin,
+                      const struct accel_device *device, const struct card_units *units)
 {
     uint64_t unit = (uint64_t)units->memory_unit;
     uint64_t memory = (device->memory_bytes + unit / 2) / unit; /* as people say: 80 of 79.6 */
     struct card *card;
 
-    if (!vec_grow(&cards->items, &cards->cap, cards->count + 1, sizeof(*cards->items)))
-        return -ENOMEM;
+    vec_grow(&cards->items, &cards->cap, cards->count + 1, sizeof(*cards->items));
     card = &cards->items[cards->count++];
     *card = (struct card){
         .slot_name = device->slot_name,
@@ -65,32 +64,25 @@ static int cards_add(struct cards *cards, const struct accel_plugin *plugin,
     (void)snprintf(card->model, sizeof(card->model), "%s", device->model ? device->model : "");
     memcpy(card->id, device->id, strlen(device->id) + 1);
     memcpy(card->free, card->units, sizeof(card->free));
-    return 0;
 }
 
-int cards_read(const struct accel *accel, const struct card_units *units, struct cards *cards,
-               struct aq_error *err)
+void cards_read(const struct accel *accel, const struct card_units *units, struct cards *cards)
 {
     struct cards fresh = { .items = NULL };
     const struct accel_plugin *plugin;
-    int r = 0;
 
     for (size_t i = 0; (plugin = accel_plugin(accel, i)); i++) {
         if (!plugin->key || strcmp(plugin->key, KIND) != 0)
             continue;
-        for (size_t d = 0; r == 0 && d < plugin->device_count; d++) {
+        for (size_t d = 0; d < plugin->device_count; d++) {
             const struct accel_device *device = &plugin->devices[d];
 
             if (!card_is_usable(device))
                 log_info("device '%s' of %s is not offered: it is no whole GPU", device->id,
                          device->slot_name);
             else if (!cards_find(&fresh, device->id, strlen(device->id)))
-                r = cards_add(&fresh, plugin, device, units);
+                cards_add(&fresh, plugin, device, units);
         }
-    }
-    if (r < 0) {
-        cards_done(&fresh);
-        return aq_fail_oom(err);
     }
     for (size_t i = 0; i < fresh.count; i++) {
         const struct card *known = cards_find(cards, fresh.items[i].id, strlen(fresh.items[i].id));
@@ -100,5 +92,4 @@ int cards_read(const struct accel *accel, const struct card_units *units, struct
     }
     cards_done(cards);
     *cards = fresh;
-    return 0;
 }

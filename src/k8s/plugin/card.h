@@ -34,10 +34,9 @@ struct card_units {
 };
 
 /* Replace *cards by what the plugins have now; of a card of the same id stays what it had free. Only
- * whole cards that libaliquot-gpu can hold containers to parts of. -ENOMEM.
+ * whole cards that libaliquot-gpu can hold containers to parts of.
  */
-int cards_read(const struct accel *accel, const struct card_units *units, struct cards *cards,
-               struct aq_error *err);
+void cards_read(const struct accel *accel, const struct card_units *units, struct cards *cards);
 void cards_done(struct cards *cards);
 
 /* NULL if there is none. */

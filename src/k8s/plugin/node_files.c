@@ -55,10 +55,8 @@ int node_files_make(const char *folder, const char *library, struct node_files *
     struct node_files files = { .library = aq_format("%s/libaliquot-gpu.so", folder),
                                 .preload = aq_format("%s/ld.so.preload", folder),
                                 .socket_folder = aq_format("%s/socket", folder) };
-    int r = files.library && files.preload && files.socket_folder ? 0 : aq_fail_oom(err);
+    int r = fs_mkdirs(files.socket_folder, 0755, err);
 
-    if (r == 0)
-        r = fs_mkdirs(files.socket_folder, 0755, err);
     if (r == 0)
         r = node_files_copy(library, files.library, err);
     if (r == 0)

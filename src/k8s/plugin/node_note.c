@@ -9,6 +9,7 @@
 #include "base/jsonw.h"
 #include "base/log.h"
 #include "base/map.h"
+#include "base/memory.h"
 #include "k8s/api_server.h"
 #include "k8s/event.h"
 
@@ -84,8 +85,9 @@ static void node_note_tell_other_card(struct node_note *note, const struct node_
 
     if (note->told.count >= TOLD_MAX)
         map_done(&note->told);
-    if (!key || !text || map_gets(&note->told, key) || map_sets(&note->told, key, note) < 0)
+    if (map_gets(&note->told, key))
         return;
+    map_sets(&note->told, key, note);
     events_tell(limits_events(note->plugin->limits), &event);
 }
 
@@ -174,8 +176,6 @@ static int node_note_patch(struct node_note *note, struct aq_error *err)
     jsonw_object_end(&w);
     jsonw_object_end(&w);
     ask.body = body.data;
-    if (!path || !strbuf_ok(&body))
-        return aq_fail_oom(err);
     return kube_api_ask(limits_api(note->plugin->limits), &ask, node_note_on_patched, note,
                         &note->patching, err);
 }
@@ -190,10 +190,8 @@ static void node_note_on_devices(void *data, const struct device_list *list,
     if (list && pods_are_known(limits_pods(note->plugin->limits))) {
         strbuf_clear(&note->sending);
         node_note_write(note, list, &note->sending);
-        if (!strbuf_ok(&note->sending))
-            (void)aq_fail_oom(&failed);
-        else if (strcmp(note->sending.data, note->sent.data ? note->sent.data : "") != 0
-                 && node_note_patch(note, &failed) == 0)
+        if (strcmp(note->sending.data, note->sent.data ? note->sent.data : "") != 0
+            && node_note_patch(note, &failed) == 0)
             return;
     }
     node_note_conclude(note, &failed);
@@ -214,19 +212,16 @@ static void node_note_on_timer(uv_timer_t *timer)
 
 /* ---- life ---- */
 
-int node_note_new(struct plugin_daemon *plugin, struct node_note **ret, struct aq_error *err)
+struct node_note *node_note_new(struct plugin_daemon *plugin)
 {
-    struct node_note *note = calloc(1, sizeof(*note));
+    struct node_note *note = aq_alloc(sizeof(*note));
 
-    if (!note)
-        return aq_fail_oom(err);
     note->plugin = plugin;
     strbuf_init(&note->sent);
     strbuf_init(&note->sending);
     (void)uv_timer_init(plugin->loop, &note->timer);
     note->timer.data = note;
-    *ret = note;
-    return 0;
+    return note;
 }
 
 static void node_note_on_closed(uv_handle_t *handle)

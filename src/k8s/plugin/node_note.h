@@ -12,8 +12,7 @@
 
 struct node_note;
 
-/* -ENOMEM. */
-int node_note_new(struct plugin_daemon *plugin, struct node_note **ret, struct aq_error *err);
+struct node_note *node_note_new(struct plugin_daemon *plugin);
 /* NULL is fine. */
 void node_note_free(struct node_note *note);
 

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 static const char *const kind_names[RESOURCE_KINDS] = { "memory", "compute" };
 
 void placement_done(struct placement *placement)
@@ -188,9 +190,7 @@ int placement_prefer(struct placement *p, enum resource_kind kind,
                        wish->available_count, wish->must_count);
     if (!card)
         card = placement_choose(p, kind, wish, now_usec);
-    units = card ? calloc(card->units[kind], sizeof(*units)) : NULL;
-    if (card && !units)
-        return aq_fail_oom(err);
+    units = card ? aq_alloc_array(card->units[kind], sizeof(*units)) : NULL;
     if (card && placement_take(p, kind, wish, card, units, ret))
         return 0;
     return aq_fail(err, ENOSPC, "no card has %d of %s free%s%s", (int)wish->size, kind_names[kind],
@@ -222,10 +222,8 @@ static struct card *placement_read(const struct placement *p, enum resource_kind
             return NULL;
         }
         card = found;
-        if (!seen && !(seen = calloc(card->units[kind], sizeof(*seen)))) {
-            (void)aq_fail_oom(err);
-            return NULL;
-        }
+        if (!seen)
+            seen = aq_alloc_array(card->units[kind], sizeof(*seen));
         seen[unit] = true;
     }
     if (!card)

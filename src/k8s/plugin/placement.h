@@ -60,7 +60,7 @@ struct placement_wish {
  * card of the ids to keep; else the partner's; else one that has the other resource, too, for all that may be meant, or
  * for the likeliest, and of those the one that the scheduler has named; else that of the container's
  * other resource; else one that has of the other resource, and of those the one with the least left
- * over. -EINVAL for a wish that cannot be, -ENOSPC if no card has so many, -ENOMEM.
+ * over. -EINVAL for a wish that cannot be, -ENOSPC if no card has so many.
  */
 int placement_prefer(struct placement *placement, enum resource_kind kind,
                      const struct placement_wish *wish, int64_t now_usec, char **ret,

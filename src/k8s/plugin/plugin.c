@@ -13,6 +13,7 @@
 #include <sys/file.h>
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "k8s/plugin/node_note.h"
 #include "k8s/plugin/plugin_internal.h"
 #include "k8s/role.h"
@@ -75,23 +76,19 @@ static void plugin_check(struct plugin_daemon *plugin)
 
 /* ---- cards ---- */
 
-static int plugin_read_cards(struct plugin_daemon *plugin, struct aq_error *err)
+static void plugin_read_cards(struct plugin_daemon *plugin)
 {
     const struct card_units units = { .memory_unit = plugin->settings->memory_unit,
                                       .compute_units = plugin->settings->compute_units };
 
-    return cards_read(plugin->accel, &units, &plugin->placement.cards, err);
+    cards_read(plugin->accel, &units, &plugin->placement.cards);
 }
 
 static void plugin_on_changed(void *data)
 {
     struct plugin_daemon *plugin = data;
-    struct aq_error err = { 0 };
 
-    if (plugin_read_cards(plugin, &err) < 0) {
-        log_error("%s", err.text);
-        return;
-    }
+    plugin_read_cards(plugin);
     for (size_t i = 0; i < RESOURCE_KINDS; i++)
         resource_tell(&plugin->resources[i]);
     node_note_wake(plugin->note);
@@ -156,10 +153,10 @@ static void plugin_on_lock(uv_timer_t *timer);
 
 static int plugin_serve(struct plugin_daemon *plugin, struct aq_error *err)
 {
-    int r = node_note_new(plugin, &plugin->note, err);
+    int r;
 
-    if (r == 0)
-        r = limits_start(plugin->limits, err);
+    plugin->note = node_note_new(plugin);
+    r = limits_start(plugin->limits, err);
     if (r < 0)
         return r;
     node_note_wake(plugin->note);
@@ -174,10 +171,10 @@ static int plugin_serve(struct plugin_daemon *plugin, struct aq_error *err)
 static int plugin_lock(struct plugin_daemon *plugin, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s/plugin.lock", plugin->settings->run);
-    AQ_CLEANUP(aq_closep) int lock = path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
+    AQ_CLEANUP(aq_closep) int lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 
     if (lock < 0)
-        return aq_fail_errno(err, "lock '%s'", path ? path : "");
+        return aq_fail_errno(err, "lock '%s'", path);
     if (flock(lock, LOCK_EX | LOCK_NB) < 0) {
         if (!uv_is_active((uv_handle_t *)&plugin->again))
             log_info("another plugin serves this node: waiting for its end");
@@ -200,31 +197,25 @@ static void plugin_on_lock(uv_timer_t *timer)
 static int plugin_begin(uv_loop_t *loop, const struct settings *settings, void **ret,
                         struct aq_error *err)
 {
-    AQ_CLEANUP(plugin_endp) struct plugin_daemon *plugin = calloc(1, sizeof(*plugin));
+    AQ_CLEANUP(plugin_endp) struct plugin_daemon *plugin = aq_alloc(sizeof(*plugin));
     int r;
 
-    if (!plugin)
-        return aq_fail_oom(err);
     plugin->loop = loop;
     plugin->lock = -1;
     plugin->settings = settings;
     (void)uv_fs_event_init(loop, &plugin->watch);
     (void)uv_timer_init(loop, &plugin->again);
     plugin->watch.data = plugin->again.data = plugin;
-    r = resource_init(plugin, RESOURCE_MEMORY, settings->memory_name, "aliquot-memory.sock", err);
-    if (r == 0)
-        r = resource_init(plugin, RESOURCE_COMPUTE, settings->compute_name, "aliquot-compute.sock",
-                          err);
-    if (r == 0 && !(plugin->kubelet_path = aq_format("%s/kubelet.sock", settings->kubelet)))
-        r = aq_fail_oom(err);
-    if (r == 0)
-        r = node_files_make(settings->run, settings->gpu_library, &plugin->files, err);
+    resource_init(plugin, RESOURCE_MEMORY, settings->memory_name, "aliquot-memory.sock");
+    resource_init(plugin, RESOURCE_COMPUTE, settings->compute_name, "aliquot-compute.sock");
+    plugin->kubelet_path = aq_format("%s/kubelet.sock", settings->kubelet);
+    r = node_files_make(settings->run, settings->gpu_library, &plugin->files, err);
     if (r == 0)
         r = accel_new(loop, &settings->accel, plugin_on_changed, plugin, &plugin->accel, err);
-    if (r == 0)
-        r = plugin_read_cards(plugin, err);
-    if (r == 0)
-        r = plugin_new_limits(plugin, err);
+    if (r < 0)
+        return r;
+    plugin_read_cards(plugin);
+    r = plugin_new_limits(plugin, err);
     if (r == 0)
         r = plugin_lock(plugin, err);
     if (r < 0)

@@ -56,9 +56,9 @@ struct plugin_daemon {
 
 /* ---- resource.c ---- */
 
-/* What the kubelet calls a resource and where; nothing is served yet. -ENOMEM. */
-int resource_init(struct plugin_daemon *plugin, enum resource_kind kind, const char *name,
-                  const char *socket_name, struct aq_error *err);
+/* What the kubelet calls a resource and where; nothing is served yet. */
+void resource_init(struct plugin_daemon *plugin, enum resource_kind kind, const char *name,
+                   const char *socket_name);
 void resource_done(struct resource *resource);
 
 /* Serve if the socket is not there (any more), register if this kubelet does not know us. -errno if

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "kube/podresources.pb-c.h"
 
 #define LIST_MSEC 5000 /* the kubelet's admission of pods waits meanwhile */
@@ -96,7 +97,7 @@ int pod_resources_settle(struct plugin_daemon *plugin, void (*on_settled)(void *
                          struct pod_resources **ret, struct aq_error *err)
 {
     Podresources__ListPodResourcesRequest message = PODRESOURCES__LIST_POD_RESOURCES_REQUEST__INIT;
-    struct pod_resources *asked = calloc(1, sizeof(*asked));
+    struct pod_resources *asked = aq_alloc(sizeof(*asked));
     const struct grpc_request_conf conf = {
         .socket = plugin->settings->pod_resources,
         .method = "/v1.PodResourcesLister/List",
@@ -108,8 +109,6 @@ int pod_resources_settle(struct plugin_daemon *plugin, void (*on_settled)(void *
     };
     int r;
 
-    if (!asked)
-        return aq_fail_oom(err);
     *asked = (struct pod_resources){
         .plugin = plugin, .kind = plugin->placement.kind, .on_settled = on_settled, .data = data
     };

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "k8s/plugin/plugin_internal.h"
 #include "kube/deviceplugin.pb-c.h"
 
@@ -85,9 +86,8 @@ static void preference_decide(struct preference *preference, const struct wanted
 
     for (size_t i = 0; i < count; i++)
         waiting[i] = found[i].container;
-    r = ids ? placement_prefer(&resource->plugin->placement, resource->kind, &wish,
-                               clock_monotonic_usec(), ids, &err)
-            : aq_fail_oom(&err);
+    r = placement_prefer(&resource->plugin->placement, resource->kind, &wish,
+                         clock_monotonic_usec(), ids, &err);
     grpc_call_on_gone(preference->call, NULL, NULL);
     if (r < 0) {
         log_warning("%s: %s", resource->name, err.text);
@@ -148,14 +148,12 @@ static void preference_ask(struct preference *preference)
 
 /* ---- the call ---- */
 
-static int preference_copy(struct arena *arena, char *const *ids, size_t count, char ***ret,
-                           size_t *ret_count)
+static void preference_copy(struct arena *arena, char *const *ids, size_t count, char ***ret,
+                            size_t *ret_count)
 {
     *ret = arena_array(arena, count + 1, sizeof(**ret));
-    for (size_t i = 0; *ret && i < count; i++)
-        if (!((*ret)[(*ret_count)++] = arena_strdup(arena, ids[i])))
-            return -ENOMEM;
-    return *ret ? 0 : -ENOMEM;
+    for (size_t i = 0; i < count; i++)
+        (*ret)[(*ret_count)++] = arena_strdup(arena, ids[i]);
 }
 
 void resource_prefer(struct resource *resource, struct grpc_call *call,
@@ -170,26 +168,17 @@ void resource_prefer(struct resource *resource, struct grpc_call *call,
         return;
     }
     of = request->container_requests[0];
-    if (!(preference = calloc(1, sizeof(*preference)))) {
-        grpc_call_fail(call, GRPC_RESOURCE_EXHAUSTED, "out of memory");
-        return;
-    }
+    preference = aq_alloc(sizeof(*preference));
     (void)uv_timer_init(resource->plugin->loop, &preference->timer);
     preference->timer.data = preference;
     preference->resource = resource;
     preference->call = call;
     preference->size = of->allocation_size;
     preference->begun_usec = clock_monotonic_usec();
-    if (preference_copy(&preference->arena, of->available_ids, of->n_available_ids,
-                        &preference->available, &preference->available_count)
-            < 0
-        || preference_copy(&preference->arena, of->must_include_ids, of->n_must_include_ids,
-                           &preference->must, &preference->must_count)
-               < 0) {
-        grpc_call_fail(call, GRPC_RESOURCE_EXHAUSTED, "out of memory");
-        preference_end(preference);
-        return;
-    }
+    preference_copy(&preference->arena, of->available_ids, of->n_available_ids,
+                    &preference->available, &preference->available_count);
+    preference_copy(&preference->arena, of->must_include_ids, of->n_must_include_ids,
+                    &preference->must, &preference->must_count);
     grpc_call_on_gone(call, preference_end, preference);
     preference_ask(preference);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "k8s/plugin/plugin_internal.h"
 #include "kube/deviceplugin.pb-c.h"
 
@@ -18,7 +19,7 @@ struct watcher {
 
 /* ---- ListAndWatch ---- */
 
-/* The whole list, in the arena; NULL if memory is short. */
+/* The whole list, in the arena. */
 static const ProtobufCMessage *resource_list(const struct resource *resource, struct arena *arena)
 {
     const struct cards *cards = &resource->plugin->placement.cards;
@@ -27,12 +28,8 @@ static const ProtobufCMessage *resource_list(const struct resource *resource, st
 
     for (size_t i = 0; i < cards->count; i++)
         count += cards->items[i].units[resource->kind];
-    if (!list)
-        return NULL;
     v1beta1__list_and_watch_response__init(list);
     list->devices = arena_array(arena, count + 1, sizeof(*list->devices));
-    if (!list->devices)
-        return NULL;
     for (size_t i = 0; i < cards->count; i++) {
         const struct card *card = &cards->items[i];
         size_t units = card->units[resource->kind];
@@ -42,8 +39,6 @@ static const ProtobufCMessage *resource_list(const struct resource *resource, st
         V1beta1__TopologyInfo *topology = arena_alloc(arena, sizeof(*topology));
         V1beta1__NUMANode **nodes = arena_alloc(arena, sizeof(*nodes));
 
-        if (!devices || !ids || !node || !topology || !nodes)
-            return NULL;
         v1beta1__numanode__init(node);
         v1beta1__topology_info__init(topology);
         node->id = card->numa_node;
@@ -96,15 +91,10 @@ static void resource_on_watch(void *data, struct grpc_call *call, const Protobuf
 {
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
     struct resource *resource = data;
-    struct watcher *watcher = calloc(1, sizeof(*watcher));
+    struct watcher *watcher = aq_alloc(sizeof(*watcher));
     const ProtobufCMessage *list = resource_list(resource, &arena);
 
     (void)request;
-    if (!watcher || !list) {
-        free(watcher);
-        grpc_call_fail(call, GRPC_RESOURCE_EXHAUSTED, "out of memory");
-        return;
-    }
     watcher->call = call;
     list_add(&resource->watchers, &watcher->link);
     grpc_call_on_gone(call, watcher_on_gone, watcher);
@@ -125,14 +115,7 @@ static void resource_on_options(void *data, struct grpc_call *call, const Protob
 
 enum grpc_status resource_status(const struct aq_error *err)
 {
-    switch (err->code) {
-    case EINVAL:
-        return GRPC_INVALID_ARGUMENT;
-    case ENOMEM:
-        return GRPC_RESOURCE_EXHAUSTED;
-    default:
-        return GRPC_FAILED_PRECONDITION;
-    }
+    return err->code == EINVAL ? GRPC_INVALID_ARGUMENT : GRPC_FAILED_PRECONDITION;
 }
 
 static void resource_on_preferred(void *data, struct grpc_call *call,
@@ -247,8 +230,8 @@ int resource_check(struct resource *resource, struct aq_error *err)
     return resource_register(resource, &kubelet, err);
 }
 
-int resource_init(struct plugin_daemon *plugin, enum resource_kind kind, const char *name,
-                  const char *socket_name, struct aq_error *err)
+void resource_init(struct plugin_daemon *plugin, enum resource_kind kind, const char *name,
+                   const char *socket_name)
 {
     struct resource *resource = &plugin->resources[kind];
 
@@ -257,7 +240,6 @@ int resource_init(struct plugin_daemon *plugin, enum resource_kind kind, const c
     };
     list_init(&resource->watchers);
     resource->path = aq_format("%s/%s", plugin->settings->kubelet, socket_name);
-    return resource->path ? 0 : aq_fail_oom(err);
 }
 
 void resource_done(struct resource *resource)

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/jsonw.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "http/url.h"
 #include "k8s/scheduler/scheduler_internal.h"
 
@@ -65,8 +66,6 @@ static void bind_write_metadata(const struct bind_ask *ask, const struct book_po
 
     bind_write_placement(pod, &placement);
     strbuf_addi(&stamp, clock_realtime_usec() * 1000);
-    if (!strbuf_ok(&placement) || !strbuf_ok(&stamp))
-        w->out->failed = true;
     jsonw_object_begin(w);
     jsonw_member_str(w, "name", ask->name);
     jsonw_member_str(w, "namespace", ask->space);
@@ -170,8 +169,6 @@ static int bind_send(struct bind *bind, const struct bind_ask *ask, const struct
     url_encode(&path, ask->name);
     strbuf_adds(&path, "/binding");
     bind_write(ask, pod, &body);
-    if (!strbuf_ok(&path) || !strbuf_ok(&body))
-        return aq_fail_oom(err);
     post.path = path.data;
     post.body = body.data;
     return kube_api_ask(bind->scheduler->api, &post, bind_on_answer, bind, &bind->call, err);
@@ -180,22 +177,20 @@ static int bind_send(struct bind *bind, const struct bind_ask *ask, const struct
 static int bind_begin(struct scheduler_daemon *scheduler, struct request *req,
                       const struct bind_ask *ask, struct aq_error *err)
 {
-    AQ_CLEANUP(bind_freep) struct bind *bind = calloc(1, sizeof(*bind));
+    AQ_CLEANUP(bind_freep) struct bind *bind = aq_alloc(sizeof(*bind));
     struct book_pod *pod;
     int r;
 
-    if (!bind)
-        return aq_fail_oom(err);
     list_init(&bind->link);
     pod = extender_settle(&scheduler->extender, ask, clock_monotonic_usec(), err);
     if (!pod)
         return -err->code;
     bind->scheduler = scheduler;
     bind->req = req;
-    bind->uid = strdup(ask->uid);
-    bind->pod = strdup(pod->pod.key);
-    bind->node = strdup(ask->node);
-    r = bind->uid && bind->pod && bind->node ? bind_send(bind, ask, pod, err) : aq_fail_oom(err);
+    bind->uid = aq_strdup(ask->uid);
+    bind->pod = aq_strdup(pod->pod.key);
+    bind->node = aq_strdup(ask->node);
+    r = bind_send(bind, ask, pod, err);
     if (r < 0) {
         bind_undo(scheduler, ask->uid);
         return r;

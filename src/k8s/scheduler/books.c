@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "base/memory.h"
 #include "k8s/scheduler/reckon.h"
 
 struct books {
@@ -34,13 +35,13 @@ static struct book_node *books_enter_node(struct books *books, const char *name)
 {
     struct book_node *node = map_gets(&books->nodes, name);
 
-    if (node || !(node = calloc(1, sizeof(*node))))
+    if (node)
         return node;
+    node = aq_alloc(sizeof(*node));
     list_init(&node->pods);
-    if ((node->name = strdup(name)) && map_sets(&books->nodes, name, node) == 0)
-        return node;
-    books_free_node(node);
-    return NULL;
+    node->name = aq_strdup(name);
+    map_sets(&books->nodes, name, node);
+    return node;
 }
 
 /* The node's pods are others by now. One that neither the API server nor a pod names is forgotten. */
@@ -69,15 +70,11 @@ static bool books_has_same_cards(const struct node_cards *a, const struct node_c
     return a->count == b->count;
 }
 
-int books_set_node(struct books *books, const char *name, struct node_cards *cards,
-                   struct aq_error *err)
+void books_set_node(struct books *books, const char *name, struct node_cards *cards)
 {
     struct book_node *node = books_enter_node(books, name);
-    bool is_same;
+    bool is_same = books_has_same_cards(&node->cards, cards);
 
-    if (!node)
-        return aq_fail_oom(err);
-    is_same = books_has_same_cards(&node->cards, cards);
     node->is_known = true;
     AQ_SWAP(node->cards, *cards);
     node_cards_done(cards);
@@ -90,7 +87,6 @@ int books_set_node(struct books *books, const char *name, struct node_cards *car
         LIST_FOREACH(link, &node->pods)
             free(AQ_TAKE(LIST_ENTRY(link, struct book_pod, link)->cards));
     books_changed_node(books, node);
-    return 0;
 }
 
 void books_remove_node(struct books *books, const char *name)
@@ -135,13 +131,12 @@ static void books_move_pod(struct books *books, struct book_pod *pod, struct boo
 }
 
 /* Where it belongs if it is not assumed anywhere: where it is bound or nominated. */
-static int books_move_home(struct books *books, struct book_pod *pod)
+static void books_move_home(struct books *books, struct book_pod *pod)
 {
     const char *name = pod->pod.node ? pod->pod.node : pod->pod.nominated;
     struct book_node *home = name && !pod->pod.is_finished ? books_enter_node(books, name) : NULL;
 
     books_move_pod(books, pod, home);
-    return home || !name || pod->pod.is_finished ? 0 : -ENOMEM;
 }
 
 static void books_drop_assumption(struct book_pod *pod)
@@ -170,17 +165,11 @@ static void books_drop_pod(struct books *books, struct book_pod *pod)
 
 static struct book_pod *books_new_pod(struct books *books, struct pod *from)
 {
-    struct book_pod *pod = calloc(1, sizeof(*pod));
+    struct book_pod *pod = aq_alloc(sizeof(*pod));
 
-    if (!pod)
-        return NULL;
     list_init(&pod->link);
-    if (map_sets(&books->pods, from->uid, pod) < 0
-        || map_sets(&books->pods_by_key, from->key, pod) < 0) {
-        (void)map_removes(&books->pods, from->uid);
-        free(pod);
-        return NULL;
-    }
+    map_sets(&books->pods, from->uid, pod);
+    map_sets(&books->pods_by_key, from->key, pod);
     AQ_SWAP(pod->pod, *from);
     if (!pod->pod.is_finished)
         selection_note_arrival(books->selection, &pod->pod);
@@ -188,17 +177,17 @@ static struct book_pod *books_new_pod(struct books *books, struct pod *from)
 }
 
 /* Where it belongs by what the watch says; else it stays where it is assumed. */
-static int books_settle_pod(struct books *books, struct book_pod *pod, bool has_ended,
-                            struct aq_error *err)
+static void books_settle_pod(struct books *books, struct book_pod *pod, bool has_ended)
 {
     if (pod->pod.is_finished || pod->pod.node)
         books_drop_assumption(pod);
     if (has_ended && pod->is_counted)
         selection_note_departure(books->selection);
-    return pod->assumed_usec || books_move_home(books, pod) == 0 ? 0 : aq_fail_oom(err);
+    if (!pod->assumed_usec)
+        books_move_home(books, pod);
 }
 
-int books_set_pod(struct books *books, struct pod *pod, bool is_watched, struct aq_error *err)
+void books_set_pod(struct books *books, struct pod *pod, bool is_watched)
 {
     struct book_pod *known = map_gets(&books->pods_by_key, pod->key);
     struct book_pod *other = map_gets(&books->pods, pod->uid);
@@ -212,18 +201,17 @@ int books_set_pod(struct books *books, struct pod *pod, bool is_watched, struct 
     }
     if (!pod->part_count) {
         pod_done(pod);
-        return 0;
+        return;
     }
     if (known) {
         had_ended = known->pod.is_finished;
         AQ_SWAP(known->pod, *pod);
         pod_done(pod);
-    } else if (!(known = books_new_pod(books, pod))) {
-        pod_done(pod);
-        return aq_fail_oom(err);
+    } else {
+        known = books_new_pod(books, pod);
     }
     known->is_watched |= is_watched;
-    return books_settle_pod(books, known, !had_ended && known->pod.is_finished, err);
+    books_settle_pod(books, known, !had_ended && known->pod.is_finished);
 }
 
 void books_remove_pod(struct books *books, const char *key)
@@ -236,19 +224,16 @@ void books_remove_pod(struct books *books, const char *key)
 
 /* ---- what was decided ---- */
 
-int books_assume(struct books *books, struct book_pod *pod, struct book_node *node,
-                 const uint32_t *cards, int64_t until_usec, struct aq_error *err)
+void books_assume(struct books *books, struct book_pod *pod, struct book_node *node,
+                  const uint32_t *cards, int64_t until_usec)
 {
-    uint32_t *copy = calloc(pod->pod.part_count, sizeof(*copy));
+    uint32_t *copy = aq_alloc_array(pod->pod.part_count, sizeof(*copy));
 
-    if (!copy)
-        return aq_fail_oom(err);
     memcpy(copy, cards, pod->pod.part_count * sizeof(*copy));
     books_drop_assumption(pod);
     pod->cards = copy;
     pod->assumed_usec = until_usec;
     books_move_pod(books, pod, node);
-    return 0;
 }
 
 void books_confirm(struct book_pod *pod, int64_t until_usec)
@@ -334,19 +319,12 @@ void books_get_sums(const struct books *books, struct books_sums *ret)
 
 /* ---- life ---- */
 
-int books_new(struct books **ret, struct aq_error *err)
+struct books *books_new(void)
 {
-    struct books *books = calloc(1, sizeof(*books));
-    int r;
+    struct books *books = aq_alloc(sizeof(*books));
 
-    if (!books)
-        return aq_fail_oom(err);
-    r = selection_new(&books->selection, err);
-    if (r < 0)
-        free(books);
-    else
-        *ret = books;
-    return r;
+    books->selection = selection_new();
+    return books;
 }
 
 void books_free(struct books *books)

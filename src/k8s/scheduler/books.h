@@ -39,7 +39,7 @@ struct book_pod {
     uint32_t held;         /* a bit for each part that is on a card; by reckon.c */
 };
 
-int books_new(struct books **ret, struct aq_error *err);
+struct books *books_new(void);
 void books_free(struct books *books);
 AQ_DEFINE_CLEANUP(struct books, books_free)
 
@@ -47,15 +47,14 @@ struct selection *books_selection(struct books *books);
 
 /* ---- what the watches say ---- */
 
-/* The node has these cards, which are taken over. -ENOMEM. */
-int books_set_node(struct books *books, const char *name, struct node_cards *cards,
-                   struct aq_error *err);
+/* The node has these cards, which are taken over. */
+void books_set_node(struct books *books, const char *name, struct node_cards *cards);
 void books_remove_node(struct books *books, const char *name);
 
 /* What is known of a pod, which is taken over. One of the same name and another uid is gone, one
- * without parts is not kept. 'is_watched': the watch says so. -ENOMEM.
+ * without parts is not kept. 'is_watched': the watch says so.
  */
-int books_set_pod(struct books *books, struct pod *pod, bool is_watched, struct aq_error *err);
+void books_set_pod(struct books *books, struct pod *pod, bool is_watched);
 void books_remove_pod(struct books *books, const char *key);
 
 /* ---- finding ---- */
@@ -69,8 +68,8 @@ struct book_pod *books_find_pod(const struct books *books, const char *uid);
 /* The pod will be bound to the node, with its parts on these cards, or that has come to nothing by
  * 'until_usec'. What was assumed of it before is forgotten.
  */
-int books_assume(struct books *books, struct book_pod *pod, struct book_node *node,
-                 const uint32_t *cards, int64_t until_usec, struct aq_error *err);
+void books_assume(struct books *books, struct book_pod *pod, struct book_node *node,
+                  const uint32_t *cards, int64_t until_usec);
 /* It is bound: the watch will say so. */
 void books_confirm(struct book_pod *pod, int64_t until_usec);
 /* It has come to nothing. */

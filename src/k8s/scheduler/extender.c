@@ -8,6 +8,7 @@
 
 #include "base/json_load.h"
 #include "base/jsonw.h"
+#include "base/memory.h"
 #include "kube/object.h"
 
 #define NODES_MAX 100000
@@ -22,8 +23,6 @@ static enum card_policy extender_policy(const struct extender *extender, const s
 int extender_load(const char *body, size_t len, json_t **ret, struct aq_error *err)
 {
     *ret = json_load_text(body, len, 0, NULL);
-    if (!*ret && errno == ENOMEM)
-        return aq_fail_oom(err);
     return json_is_object(*ret) ? 0 : aq_fail(err, EINVAL, "the question is no JSON object");
 }
 
@@ -39,11 +38,12 @@ int extender_find_pod(struct extender *extender, const json_t *question, struct 
     *ret = NULL;
     if (r < 0)
         return r;
-    if (!extender->is_complete)
+    if (!extender->is_complete) {
         r = aq_fail(err, EAGAIN, "the nodes and pods of the cluster are not all known yet");
-    else if (!(*ret = books_find_pod(extender->books, uid)) && pod.part_count
-             && (r = books_set_pod(extender->books, &pod, false, err)) == 0)
+    } else if (!(*ret = books_find_pod(extender->books, uid)) && pod.part_count) {
+        books_set_pod(extender->books, &pod, false);
         *ret = books_find_pod(extender->books, uid);
+    }
     pod_done(&pod);
     return r;
 }
@@ -135,8 +135,6 @@ static void extender_write_filtered(const struct filter *filter, const json_t *n
     jsonw_raw(&w, filter->unresolvable.data, filter->unresolvable.len);
     jsonw_member_str(&w, "Error", error);
     jsonw_object_end(&w);
-    if (!strbuf_ok(&filter->failed) || !strbuf_ok(&filter->unresolvable))
-        out->failed = true;
 }
 
 static int extender_choose(struct extender *extender, struct filter *filter, struct book_pod *pod,
@@ -154,8 +152,8 @@ static int extender_choose(struct extender *extender, struct filter *filter, str
     if (!filter->best)
         return 0;
     extender->placed++;
-    return books_assume(extender->books, pod, filter->best, filter->choice.cards,
-                        now_usec + ASSUMED_USEC, err);
+    books_assume(extender->books, pod, filter->best, filter->choice.cards, now_usec + ASSUMED_USEC);
+    return 0;
 }
 
 void extender_filter(struct extender *extender, const char *body, size_t len, int64_t now_usec,
@@ -262,9 +260,8 @@ int extender_prioritize(struct extender *extender, const char *body, size_t len,
         r = extender_find_pod(extender, question, &pod, err);
     if (r == 0)
         r = extender_find_nodes(question, &nodes, err);
-    if (r == 0 && pod && !(scores.items = calloc(json_array_size(nodes) + 1, sizeof(double))))
-        r = aq_fail_oom(err);
     if (r == 0 && pod) {
+        scores.items = aq_alloc_array(json_array_size(nodes) + 1, sizeof(double));
         books_set_leaving(extender->books, pod, true); /* what it has been promised is its own */
         extender_score(extender, pod, nodes, &scores);
         books_set_leaving(extender->books, pod, false);
@@ -315,7 +312,8 @@ static int extender_place_on(struct extender *extender, struct book_pod *pod,
         extender->refused[selection_explain(selection, &pod->pod, &node->cards, reason)]++;
         return aq_fail(err, ENOSPC, "%s: %s", node->name, reason);
     }
-    return books_assume(extender->books, pod, node, choice.cards, now_usec + ASSUMED_USEC, err);
+    books_assume(extender->books, pod, node, choice.cards, now_usec + ASSUMED_USEC);
+    return 0;
 }
 
 struct book_pod *extender_settle(struct extender *extender, const struct bind_ask *ask,

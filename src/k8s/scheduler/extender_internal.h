@@ -5,7 +5,7 @@
 
 #include "k8s/scheduler/extender.h"
 
-/* The JSON of a body, to be dropped also after a failure. -EINVAL, -ENOMEM. */
+/* The JSON of a body, to be dropped also after a failure. -EINVAL. */
 int extender_load(const char *body, size_t len, json_t **ret, struct aq_error *err);
 
 /* The pod of a question in the books; *ret NULL for one that asks for nothing of ours. What the watch

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/json_load.h"
+#include "base/memory.h"
 
 #define TEXT_MAX (1u << 20) /* the API server takes 256 KiB of all annotations */
 #define NAME_MAX_OF_GIVEN 253
@@ -64,10 +65,10 @@ static int node_cards_read_given(const json_t *object, struct node_cards *to, st
         return aq_fail(err, EINVAL, "the container '%s' has no number of units", container);
     if (given->card == UINT32_MAX)
         return 0;
-    given->pod = strdup(pod);
-    given->container = strdup(container);
+    given->pod = aq_strdup(pod);
+    given->container = aq_strdup(container);
     to->given_count++;
-    return given->pod && given->container ? 0 : aq_fail_oom(err);
+    return 0;
 }
 
 static int node_cards_read_lists(const json_t *cards, const json_t *given, struct node_cards *ret,
@@ -77,10 +78,8 @@ static int node_cards_read_lists(const json_t *cards, const json_t *given, struc
     size_t i;
     int r = 0;
 
-    ret->cards = calloc(json_array_size(cards) + 1, sizeof(*ret->cards));
-    ret->given = calloc(json_array_size(given) + 1, sizeof(*ret->given));
-    if (!ret->cards || !ret->given)
-        return aq_fail_oom(err);
+    ret->cards = aq_alloc_array(json_array_size(cards) + 1, sizeof(*ret->cards));
+    ret->given = aq_alloc_array(json_array_size(given) + 1, sizeof(*ret->given));
     json_array_foreach(cards, i, item)
         if (r == 0)
             r = node_cards_read_card(item, ret, err);
@@ -94,15 +93,12 @@ int node_cards_read(const char *text, struct node_cards *ret, struct aq_error *e
 {
     size_t len = strlen(text);
     json_t *whole = len <= TEXT_MAX ? json_load_text(text, len, 0, NULL) : NULL;
-    bool is_short = len <= TEXT_MAX && !whole && errno == ENOMEM;
     const json_t *cards = json_object_get(whole, "cards");
     const json_t *given = json_object_get(whole, "containers");
     int r;
 
     *ret = (struct node_cards){ .count = 0 };
-    if (is_short)
-        r = aq_fail_oom(err);
-    else if (!json_is_array(cards) || (given && !json_is_array(given)))
+    if (!json_is_array(cards) || (given && !json_is_array(given)))
         r = aq_fail(err, EINVAL, "it is no JSON object with a list of cards");
     else if (json_array_size(cards) > NODE_CARDS_MAX || json_array_size(given) > NODE_GIVEN_MAX)
         r = aq_fail(err, E2BIG, "it has more than %d cards, or %d containers", NODE_CARDS_MAX,

@@ -38,7 +38,7 @@ struct node_cards {
     uint64_t hash; /* of the text, for the caller; 0 = there was none */
 };
 
-/* Read the annotation's text. -EINVAL says what is wrong with it, -E2BIG, -ENOMEM; *ret is empty then.
+/* Read the annotation's text. -EINVAL says what is wrong with it, -E2BIG; *ret is empty then.
  * What a container has of a card that is not there is left out.
  */
 int node_cards_read(const char *text, struct node_cards *ret, struct aq_error *err) AQ_UNTRUSTED;

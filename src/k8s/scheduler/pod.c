@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/json_load.h"
+#include "base/memory.h"
 #include "k8s/quantity.h"
 #include "kube/object.h"
 
@@ -110,10 +111,11 @@ static int pod_add_container(struct pod *pod, const json_t *container, bool retu
     }
     if (r == 0)
         r = pod_add_amounts(&pod->parts[to->part], (int32_t)memory, (int32_t)compute, err);
-    if (r == 0 && !(to->name = strdup(name)))
-        r = aq_fail_oom(err);
-    pod->container_count += r == 0;
-    return r;
+    if (r < 0)
+        return r;
+    to->name = aq_strdup(name);
+    pod->container_count++;
+    return 0;
 }
 
 /* An init container that goes on beside the others keeps what it has. */
@@ -153,12 +155,11 @@ uint32_t pod_find_part(const struct pod *pod, const char *container)
 }
 
 /* Anybody who may change the pod can have written it: what makes no sense is not there. */
-static int pod_read_placement(struct pod *pod, const json_t *annotations, struct aq_error *err)
+static void pod_read_placement(struct pod *pod, const json_t *annotations)
 {
     const char *text = json_string_value(json_object_get(annotations, POD_PLACEMENT)), *container;
     size_t len = text ? strlen(text) : 0;
     json_t *placement = text && len <= TEXT_MAX ? json_load_text(text, len, 0, NULL) : NULL;
-    bool is_short = text && len <= TEXT_MAX && !placement && errno == ENOMEM;
     json_t *value;
 
     json_object_foreach(placement, container, value) {
@@ -168,10 +169,9 @@ static int pod_read_placement(struct pod *pod, const json_t *annotations, struct
         if (part == UINT32_MAX || !card || strlen(card) > DEVICE_CARD_MAX
             || pod->parts[part].placed)
             continue;
-        is_short |= !(pod->parts[part].placed = strdup(card));
+        pod->parts[part].placed = aq_strdup(card);
     }
     json_decref(placement);
-    return is_short ? aq_fail_oom(err) : 0;
 }
 
 /* ---- the whole ---- */
@@ -207,29 +207,21 @@ static int pod_read_head(struct pod *pod, const json_t *object, struct aq_error 
     pod->priority = (int32_t)AQ_MIN(AQ_MAX(priority, INT32_MIN), INT32_MAX);
     pod->policy = pod_read_policy(object);
     pod->is_finished = pod_has_ended(object);
-    pod->key = strdup(key);
-    pod->uid = strdup(uid);
-    pod->node = node ? strdup(node) : NULL;
-    pod->nominated = nominated && !node ? strdup(nominated) : NULL;
-    return pod->key && pod->uid && !pod->node == !node && !pod->nominated == !(nominated && !node)
-               ? 0
-               : aq_fail_oom(err);
+    pod->key = aq_strdup(key);
+    pod->uid = aq_strdup(uid);
+    pod->node = aq_strdup(node);
+    pod->nominated = nominated && !node ? aq_strdup(nominated) : NULL;
+    return 0;
 }
 
 /* Not more memory than it needs: there are many. */
-static int pod_keep(const struct pod *from, struct pod *ret, struct aq_error *err)
+static void pod_keep(const struct pod *from, struct pod *ret)
 {
     *ret = *from;
-    ret->parts = calloc(from->part_count + 1, sizeof(*ret->parts));
-    ret->containers = calloc(from->container_count + 1, sizeof(*ret->containers));
-    if (!ret->parts || !ret->containers) {
-        free(ret->parts);
-        free(ret->containers);
-        return aq_fail_oom(err);
-    }
+    ret->parts = aq_alloc_array(from->part_count + 1, sizeof(*ret->parts));
+    ret->containers = aq_alloc_array(from->container_count + 1, sizeof(*ret->containers));
     memcpy(ret->parts, from->parts, from->part_count * sizeof(*ret->parts));
     memcpy(ret->containers, from->containers, from->container_count * sizeof(*ret->containers));
-    return 0;
 }
 
 static void pod_free_texts(struct pod *pod)
@@ -263,11 +255,11 @@ int pod_read(const json_t *object, const struct resource_names *names, struct po
 
     if (r == 0)
         r = pod_read_containers(&pod, json_object_get(object, "spec"), names, err);
-    if (r == 0)
-        r = pod_read_placement(&pod, json_object_get(metadata, "annotations"), err);
-    if (r == 0)
-        r = pod_keep(&pod, ret, err);
-    if (r < 0)
+    if (r < 0) {
         pod_free_texts(&pod);
-    return r;
+        return r;
+    }
+    pod_read_placement(&pod, json_object_get(metadata, "annotations"));
+    pod_keep(&pod, ret);
+    return 0;
 }

@@ -50,7 +50,7 @@ struct resource_names {
 };
 
 /* Read it; one without parts is no error. -EINVAL for what no API server sends, -E2BIG for more parts
- * or containers than fit, -ENOMEM.
+ * or containers than fit.
  */
 int pod_read(const json_t *object, const struct resource_names *names, struct pod *ret,
              struct aq_error *err) AQ_UNTRUSTED;

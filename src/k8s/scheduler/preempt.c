@@ -18,12 +18,10 @@ struct preempt_list {
     size_t count, cap;
 };
 
-static int preempt_add(struct preempt_list *list, struct book_pod *pod)
+static void preempt_add(struct preempt_list *list, struct book_pod *pod)
 {
-    if (!vec_grow(&list->items, &list->cap, list->count + 1, sizeof(*list->items)))
-        return -ENOMEM;
+    vec_grow(&list->items, &list->cap, list->count + 1, sizeof(*list->items));
     list->items[list->count++] = pod;
-    return 0;
 }
 
 /* Those who may stay come first: the higher priority, then the smaller, so that few must go. */
@@ -49,8 +47,8 @@ static const char *preempt_uid(const json_t *victim, bool is_meta)
 }
 
 /* The proposed ones that hold anything of the node leave. */
-static int preempt_leave(struct extender *extender, struct book_node *node, const json_t *pods,
-                         bool is_meta, struct preempt_list *leaving)
+static void preempt_leave(struct extender *extender, struct book_node *node, const json_t *pods,
+                          bool is_meta, struct preempt_list *leaving)
 {
     const json_t *victim;
     size_t i;
@@ -61,32 +59,28 @@ static int preempt_leave(struct extender *extender, struct book_node *node, cons
 
         if (!pod || pod->node != node || pod->is_leaving)
             continue;
-        if (preempt_add(leaving, pod) < 0)
-            return -ENOMEM;
+        preempt_add(leaving, pod);
         books_set_leaving(extender->books, pod, true);
     }
-    return 0;
 }
 
 /* Also those that run with a lower priority. */
-static int preempt_leave_lower(struct extender *extender, struct book_node *node,
-                               const struct book_pod *pod, struct preempt_list *leaving)
+static void preempt_leave_lower(struct extender *extender, struct book_node *node,
+                                const struct book_pod *pod, struct preempt_list *leaving)
 {
     size_t from = leaving->count;
 
     LIST_FOREACH(link, &node->pods) {
         struct book_pod *other = LIST_ENTRY(link, struct book_pod, link);
 
-        if (other->pod.node && !other->is_leaving && other->pod.priority < pod->pod.priority
-            && preempt_add(leaving, other) < 0)
-            return -ENOMEM;
+        if (other->pod.node && !other->is_leaving && other->pod.priority < pod->pod.priority)
+            preempt_add(leaving, other);
     }
     for (size_t i = from; i < leaving->count; i++)
         books_set_leaving(extender->books, leaving->items[i], true);
     if (leaving->count > from)
         qsort(leaving->items + from, leaving->count - from, sizeof(*leaving->items),
               preempt_compare);
-    return 0;
 }
 
 static bool preempt_has_place(struct extender *extender, struct book_node *node,
@@ -143,33 +137,31 @@ static void preempt_write_node(const struct preempt_list *leaving, size_t propos
 }
 
 /* One node of the question; it is left out of the answer where nothing helps. */
-static int preempt_node(struct extender *extender, const struct book_pod *pod, const char *name,
-                        const json_t *victims, bool is_meta, struct jsonw *w)
+static void preempt_node(struct extender *extender, const struct book_pod *pod, const char *name,
+                         const json_t *victims, bool is_meta, struct jsonw *w)
 {
     struct book_node *node = books_find_node(extender->books, name);
     struct preempt_list leaving = { .count = 0 };
     size_t proposed;
-    int r;
 
     if (!node)
-        return 0;
-    r = preempt_leave(extender, node, json_object_get(victims, "Pods"), is_meta, &leaving);
+        return;
+    preempt_leave(extender, node, json_object_get(victims, "Pods"), is_meta, &leaving);
     proposed = leaving.count;
-    if (r == 0 && !preempt_has_place(extender, node, pod))
-        r = preempt_leave_lower(extender, node, pod, &leaving);
-    if (r == 0 && preempt_has_place(extender, node, pod)) {
+    if (!preempt_has_place(extender, node, pod))
+        preempt_leave_lower(extender, node, pod, &leaving);
+    if (preempt_has_place(extender, node, pod)) {
         preempt_spare(extender, node, pod, &leaving, proposed);
         preempt_write_node(&leaving, proposed, victims, is_meta, name, w);
     }
     for (size_t i = 0; i < leaving.count; i++)
         books_set_leaving(extender->books, leaving.items[i], false);
     free(leaving.items);
-    return r;
 }
 
 /* For a pod that asks for nothing of ours all nodes are as they were proposed. */
-static int preempt_nodes(struct extender *extender, const struct book_pod *pod,
-                         const json_t *question, struct jsonw *w)
+static void preempt_nodes(struct extender *extender, const struct book_pod *pod,
+                          const json_t *question, struct jsonw *w)
 {
     json_t *nodes = json_object_get(question, "NodeNameToMetaVictims"), *victims;
     bool is_meta = json_is_object(nodes);
@@ -181,10 +173,9 @@ static int preempt_nodes(struct extender *extender, const struct book_pod *pod,
     json_object_foreach(nodes, name, victims) {
         if (!pod)
             preempt_write_node(&none, 0, victims, is_meta, name, w);
-        else if (preempt_node(extender, pod, name, victims, is_meta, w) < 0)
-            return -ENOMEM;
+        else
+            preempt_node(extender, pod, name, victims, is_meta, w);
     }
-    return 0;
 }
 
 int extender_preempt(struct extender *extender, const char *body, size_t len, struct strbuf *out,
@@ -201,8 +192,7 @@ int extender_preempt(struct extender *extender, const char *body, size_t len, st
         jsonw_object_begin(&w);
         jsonw_key(&w, "NodeNameToMetaVictims");
         jsonw_object_begin(&w);
-        if (preempt_nodes(extender, pod, question, &w) < 0)
-            r = aq_fail_oom(err);
+        preempt_nodes(extender, pod, question, &w);
         jsonw_object_end(&w);
         jsonw_object_end(&w);
     }

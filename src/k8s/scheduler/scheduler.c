@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/map.h"
+#include "base/memory.h"
 #include "k8s/api_server.h"
 #include "k8s/role.h"
 #include "k8s/scheduler/scheduler_internal.h"
@@ -35,8 +36,7 @@ static void scheduler_on_node(void *data, const char *key, const json_t *object)
     if (text && node_cards_read(text, &cards, &err) < 0)
         log_warning("node %s: annotation " NODE_CARDS ": %s; it has no cards", key, err.text);
     cards.hash = hash;
-    if (books_set_node(scheduler->extender.books, key, &cards, &err) < 0)
-        log_error("node %s: %s", key, err.text);
+    books_set_node(scheduler->extender.books, key, &cards);
 }
 
 static void scheduler_on_node_gone(void *data, const char *key)
@@ -56,8 +56,8 @@ static void scheduler_on_pod(void *data, const char *key, const json_t *object)
     int r = pod_read(object, &scheduler->extender.names, &pod, &err);
 
     if (r == 0)
-        r = books_set_pod(scheduler->extender.books, &pod, true, &err);
-    if (r < 0)
+        books_set_pod(scheduler->extender.books, &pod, true);
+    else
         log_warning("pod %s: %s", key, err.text);
 }
 
@@ -193,11 +193,9 @@ static int scheduler_open_metrics(struct scheduler_daemon *scheduler, struct aq_
 static int scheduler_begin(uv_loop_t *loop, const struct settings *settings, void **ret,
                            struct aq_error *err)
 {
-    AQ_CLEANUP(scheduler_endp) struct scheduler_daemon *scheduler = calloc(1, sizeof(*scheduler));
+    AQ_CLEANUP(scheduler_endp) struct scheduler_daemon *scheduler = aq_alloc(sizeof(*scheduler));
     int r;
 
-    if (!scheduler)
-        return aq_fail_oom(err);
     *scheduler = (struct scheduler_daemon){
         .loop = loop,
         .settings = settings,
@@ -209,9 +207,8 @@ static int scheduler_begin(uv_loop_t *loop, const struct settings *settings, voi
     (void)uv_timer_init(loop, &scheduler->expiry);
     scheduler->expiry.data = scheduler;
     (void)uv_timer_start(&scheduler->expiry, scheduler_on_expiry, EXPIRY_MSEC, EXPIRY_MSEC);
-    r = books_new(&scheduler->extender.books, err);
-    if (r == 0)
-        r = api_server_new(loop, settings, &scheduler->api, err);
+    scheduler->extender.books = books_new();
+    r = api_server_new(loop, settings, &scheduler->api, err);
     if (r == 0)
         r = scheduler_watch(scheduler, err);
     if (r == 0)

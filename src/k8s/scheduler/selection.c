@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "sched/select_node.h"
 
 #define STEPS_MAX 128 /* of a search on a node, for pods of several parts */
@@ -30,58 +31,38 @@ struct selection {
 
 /* ---- life ---- */
 
-static int selection_make_types(struct selection *s)
+static void selection_make_types(struct selection *s)
 {
     static const char *const names[] = { MEMORY_SLOT, COMPUTE_SLOT };
 
     s->types = slot_types_new();
-    for (size_t i = 0; s->types && i < AQ_COUNT(names); i++) {
+    for (size_t i = 0; i < AQ_COUNT(names); i++) {
         struct slot_types *known = s->types;
 
-        s->types = slot_name_intern(names[i], strlen(names[i])) ? slot_types_merge(
-                       known, slot_name_find(names[i], strlen(names[i])), SLOT_COUNT, NULL)
-                                                                : NULL;
+        s->types = slot_types_merge(known, slot_name_intern(names[i], strlen(names[i])), SLOT_COUNT,
+                                    NULL);
         slot_types_unref(known);
     }
-    return s->types ? 0 : -ENOMEM;
 }
 
-static int selection_open(struct selection *s)
+struct selection *selection_new(void)
 {
-    int r = selection_make_types(s);
+    struct selection *s = aq_alloc(sizeof(*s));
 
-    if (r == 0)
-        r = cluster_init(&s->cluster, s->types, NULL, 0);
-    if (r < 0)
-        return r;
+    selection_make_types(s);
+    (void)cluster_init(&s->cluster, s->types, NULL, 0);
     s->memory_column = cluster_column(&s->cluster,
                                       slot_name_find(MEMORY_SLOT, strlen(MEMORY_SLOT)));
     s->compute_column = cluster_column(&s->cluster,
                                        slot_name_find(COMPUTE_SLOT, strlen(COMPUTE_SLOT)));
     s->request.models = 1;
-    s->request.amounts = calloc(s->cluster.width, sizeof(int64_t));
-    s->state.free = calloc(s->cluster.width, sizeof(int64_t));
+    s->request.amounts = aq_alloc_array(s->cluster.width, sizeof(int64_t));
+    s->state.free = aq_alloc_array(s->cluster.width, sizeof(int64_t));
     s->state.devices = s->devices;
-    if (!s->request.amounts || !s->state.free)
-        return -ENOMEM;
-    for (int i = 0; i < POLICY_COUNT && r == 0; i++)
+    for (int i = 0; i < POLICY_COUNT; i++)
         if (selection_ops[i]->open)
-            r = selection_ops[i]->open(&s->data[i]);
-    return r;
-}
-
-int selection_new(struct selection **ret, struct aq_error *err)
-{
-    struct selection *s = calloc(1, sizeof(*s));
-
-    if (!s)
-        return aq_fail_oom(err);
-    if (selection_open(s) < 0) {
-        selection_free(s);
-        return aq_fail_oom(err);
-    }
-    *ret = s;
-    return 0;
+            (void)selection_ops[i]->open(&s->data[i]);
+    return s;
 }
 
 void selection_free(struct selection *selection)

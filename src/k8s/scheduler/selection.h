@@ -14,7 +14,7 @@
 
 struct selection;
 
-int selection_new(struct selection **ret, struct aq_error *err);
+struct selection *selection_new(void);
 void selection_free(struct selection *selection);
 
 /* Of the cards that there are: what selectors measure by. */

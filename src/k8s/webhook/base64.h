@@ -7,10 +7,10 @@
 
 #include "base/cleanup.h"
 
-/* To be freed; NULL if memory is short. */
+/* To be freed. */
 char *base64_write(const char *bytes, size_t len);
 
-/* A text that ends with NUL, to be freed; NULL if it is none, has a NUL, or memory is short. */
+/* A text that ends with NUL, to be freed; NULL if it is none or has a NUL. */
 char *base64_read(const char *text) AQ_UNTRUSTED;
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/json_load.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "k8s/webhook/base64.h"
 #include "kube/object.h"
@@ -106,12 +107,8 @@ static json_t *keeper_write_bundles(const json_t *configuration, const char *bun
         if (is && strcmp(is, bundle) == 0)
             continue;
         (void)snprintf(path, sizeof(path), "/webhooks/%zu/clientConfig/caBundle", i);
-        if (json_array_append_new(
-                patch, json_pack("{s:s, s:s, s:s}", "op", "add", "path", path, "value", bundle))
-            < 0) {
-            json_decref(patch);
-            return NULL;
-        }
+        json_array_append_new(
+            patch, json_pack("{s:s, s:s, s:s}", "op", "add", "path", path, "value", bundle));
     }
     return patch;
 }
@@ -125,13 +122,13 @@ static void keeper_on_configuration(void *data, const json_t *answer, const stru
                             .path = CONFIGURATION,
                             .type = KUBE_JSON_PATCH };
     struct aq_error err = *failed;
-    json_t *patch = answer && bundle ? keeper_write_bundles(answer, bundle) : NULL;
+    json_t *patch = answer ? keeper_write_bundles(answer, bundle) : NULL;
 
     keeper->call = NULL;
     if (answer && json_array_size(patch) > 1)
         text = json_dump_text(patch, JSON_COMPACT);
-    if (answer && (!patch || (json_array_size(patch) > 1 && !text)))
-        (void)aq_fail(&err, ENOMEM, "the webhook's configuration cannot be changed");
+    if (answer && !patch)
+        (void)aq_fail(&err, EPROTO, "the webhook's configuration cannot be changed");
     json_decref(patch);
     ask.body = text;
     if (text)
@@ -193,16 +190,15 @@ static char *keys_write(struct keys *keys, const char *version)
     json_t *data = json_object();
     json_t *patch = json_pack("{s:{s:s}, s:O}", "metadata", "resourceVersion", version, "data",
                               data);
-    bool ok = data && patch;
     char *text;
 
-    for (size_t i = 0; ok && i < AQ_COUNT(keys_members); i++) {
+    for (size_t i = 0; i < AQ_COUNT(keys_members); i++) {
         const char *member = *keys_member(keys, i);
         AQ_CLEANUP(aq_freep) char *encoded = base64_write(member, strlen(member));
 
-        ok = encoded && json_object_set_new(data, keys_members[i].name, json_string(encoded)) == 0;
+        json_object_set_new(data, keys_members[i].name, json_string(encoded));
     }
-    text = ok ? json_dump_text(patch, JSON_COMPACT) : NULL;
+    text = json_dump_text(patch, JSON_COMPACT);
     json_decref(data);
     json_decref(patch);
     return text;
@@ -250,12 +246,11 @@ static void keeper_write(struct certificate_keeper *keeper, struct keys *keys, c
     int r = version ? keeper_make(keeper, keys, &err)
                     : aq_fail(&err, EPROTO, "the Secret has no version");
 
-    if (r == 0 && !(text = keys_write(keys, version)))
-        r = aq_fail_oom(&err);
     if (r < 0) {
         keeper_conclude(keeper, &err);
         return;
     }
+    text = keys_write(keys, version);
     AQ_SWAP(keeper->made, *keys);
     ask.body = text;
     keeper_ask(keeper, &ask, keeper_on_written);
@@ -314,14 +309,12 @@ void certificate_keeper_free(struct certificate_keeper *keeper)
     uv_close((uv_handle_t *)&keeper->timer, keeper_on_closed);
 }
 
-int certificate_keeper_new(const struct settings *settings, struct kube_api *api, const char *space,
-                           certificate_given_fn *on_given, void *data,
-                           struct certificate_keeper **ret, struct aq_error *err)
+struct certificate_keeper *certificate_keeper_new(const struct settings *settings,
+                                                  struct kube_api *api, const char *space,
+                                                  certificate_given_fn *on_given, void *data)
 {
-    struct certificate_keeper *keeper = calloc(1, sizeof(*keeper));
+    struct certificate_keeper *keeper = aq_alloc(sizeof(*keeper));
 
-    if (!keeper)
-        return aq_fail_oom(err);
     *keeper = (struct certificate_keeper){
         .settings = settings,
         .api = api,
@@ -332,11 +325,6 @@ int certificate_keeper_new(const struct settings *settings, struct kube_api *api
     };
     (void)uv_timer_init(kube_api_loop(api), &keeper->timer);
     keeper->timer.data = keeper;
-    if (!keeper->host || !keeper->secret) {
-        certificate_keeper_free(keeper);
-        return aq_fail_oom(err);
-    }
     (void)uv_timer_start(&keeper->timer, keeper_on_timer, 0, 0);
-    *ret = keeper;
-    return 0;
+    return keeper;
 }

@@ -20,10 +20,10 @@ struct certificate_keeper;
 typedef int certificate_given_fn(void *data, const struct certificate *certificate,
                                  struct aq_error *err);
 
-/* 'settings' and 'api' are borrowed, 'space' is the namespace. -ENOMEM. */
-int certificate_keeper_new(const struct settings *settings, struct kube_api *api, const char *space,
-                           certificate_given_fn *on_given, void *data,
-                           struct certificate_keeper **ret, struct aq_error *err);
+/* 'settings' and 'api' are borrowed, 'space' is the namespace. */
+struct certificate_keeper *certificate_keeper_new(const struct settings *settings,
+                                                  struct kube_api *api, const char *space,
+                                                  certificate_given_fn *on_given, void *data);
 /* NULL is fine. */
 void certificate_keeper_free(struct certificate_keeper *keeper);
 

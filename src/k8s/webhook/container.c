@@ -97,8 +97,9 @@ static int container_check_amounts(struct container_review *c, struct aq_error *
                        "GPU: say how much it needs",
                        c->name, settings->compute_name, settings->memory_name);
     c->memory = settings->webhook.default_memory;
-    return pod_warn(c->pod, err, "container '%.63s' says no %s, and gets %lld", c->name,
-                    settings->memory_name, (long long)c->memory);
+    pod_warn(c->pod, "container '%.63s' says no %s, and gets %lld", c->name, settings->memory_name,
+             (long long)c->memory);
+    return 0;
 }
 
 int container_review(struct container_review *c, struct aq_error *err)

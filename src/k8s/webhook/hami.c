@@ -78,11 +78,11 @@ static int hami_replace(const struct container_review *c, const int64_t asked[HA
     if (c->compute)
         strbuf_addf(&is, "%s%s %lld", is.len ? ", " : "", settings->compute_name,
                     (long long)c->compute);
-    if (r == 0 && (!strbuf_ok(&was) || !strbuf_ok(&is)))
-        r = aq_fail_oom(err);
-    return r < 0 ? r
-                 : pod_warn(c->pod, err, "container '%.63s': %s became %s", c->name, was.data,
-                            is.len ? is.data : "nothing");
+    if (r < 0)
+        return r;
+    pod_warn(c->pod, "container '%.63s': %s became %s", c->name, was.data,
+             is.len ? is.data : "nothing");
+    return 0;
 }
 
 int hami_translate(struct container_review *c, struct aq_error *err)

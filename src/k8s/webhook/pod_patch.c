@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pod_patch.c - operations of a JSON Patch (RFC 6902) and warnings */
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -31,10 +32,12 @@ int pod_patch_add(const struct pod_review *review, json_t *value, struct aq_erro
     while ((segment = va_arg(segments, const char *)))
         pod_patch_escape(&path, segment);
     va_end(segments);
-    operation = strbuf_ok(&path) ? json_pack("{s:s, s:s, s:o*}", "op", value ? "add" : "remove",
-                                             "path", path.data, "value", value)
-                                 : NULL;
-    return json_array_append_new(review->patch, operation) < 0 ? aq_fail_oom(err) : 0;
+    operation = json_pack("{s:s, s:s, s:o*}", "op", value ? "add" : "remove", "path", path.data,
+                          "value", value);
+    if (!operation)
+        return aq_fail(err, EINVAL, "the path '%.200s' is not UTF-8", path.data);
+    json_array_append_new(review->patch, operation);
+    return 0;
 }
 
 int container_patch(const struct container_review *c, const char *map, const char *name,
@@ -46,7 +49,7 @@ int container_patch(const struct container_review *c, const char *map, const cha
     return pod_patch_add(c->pod, value, err, "spec", c->list, index, "resources", map, name, NULL);
 }
 
-int pod_warn(const struct pod_review *review, struct aq_error *err, const char *fmt, ...)
+void pod_warn(const struct pod_review *review, const char *fmt, ...)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     va_list args;
@@ -54,7 +57,5 @@ int pod_warn(const struct pod_review *review, struct aq_error *err, const char *
     va_start(args, fmt);
     strbuf_vaddf(&text, fmt, args);
     va_end(args);
-    return strbuf_ok(&text) && json_array_append_new(review->warnings, json_string(text.data)) == 0
-               ? 0
-               : aq_fail_oom(err);
+    json_array_append_new(review->warnings, json_string(text.data));
 }

@@ -25,15 +25,13 @@ static bool review_says(const json_t *object, const char *member, const char *va
     return text && strcmp(text, value) == 0;
 }
 
-static int review_add_patch(json_t *response, const json_t *patch, struct aq_error *err)
+static void review_add_patch(json_t *response, const json_t *patch)
 {
     AQ_CLEANUP(aq_freep) char *text = json_dump_text(patch, JSON_COMPACT);
-    AQ_CLEANUP(aq_freep) char *encoded = text ? base64_write(text, strlen(text)) : NULL;
+    AQ_CLEANUP(aq_freep) char *encoded = base64_write(text, strlen(text));
 
-    if (!encoded || json_object_set_new(response, "patchType", json_string("JSONPatch")) < 0
-        || json_object_set_new(response, "patch", json_string(encoded)) < 0)
-        return aq_fail_oom(err);
-    return 0;
+    json_object_set_new(response, "patchType", json_string("JSONPatch"));
+    json_object_set_new(response, "patch", json_string(encoded));
 }
 
 static int review_add_refusal(json_t *response, const json_t *request, const struct aq_error *why,
@@ -42,11 +40,11 @@ static int review_add_refusal(json_t *response, const json_t *request, const str
     const char *space = review_text(request, "namespace");
 
     log_info("a pod in namespace '%.63s' is refused: %s", space ? space : "", why->text);
-    if (json_object_set_new(response, "allowed", json_false()) < 0
-        || json_object_set_new(response, "status",
-                               json_pack("{s:i, s:s}", "code", REFUSED, "message", why->text))
-               < 0)
-        return aq_fail_oom(err);
+    json_object_set_new(response, "allowed", json_false());
+    if (json_object_set_new(response, "status",
+                            json_pack("{s:i, s:s}", "code", REFUSED, "message", why->text))
+        < 0)
+        return aq_fail(err, EINVAL, "the refusal '%.200s' is not UTF-8", why->text);
     return 0;
 }
 
@@ -71,18 +69,16 @@ static int review_pod(const struct settings *settings, const json_t *request, js
                                  .patch = json_array(),
                                  .warnings = json_array() };
     struct aq_error why = { 0 };
-    int r = review.patch && review.warnings ? review_object(&review, request, &why)
-                                            : aq_fail_oom(&why);
+    int r = review_object(&review, request, &why);
 
     if (r == -EPERM) {
         r = review_add_refusal(response, request, &why, err);
     } else if (r < 0) {
         *err = why;
     } else if (json_array_size(review.patch)) {
-        r = review_add_patch(response, review.patch, err);
-        if (r == 0 && json_array_size(review.warnings)
-            && json_object_set(response, "warnings", review.warnings) < 0)
-            r = aq_fail_oom(err);
+        review_add_patch(response, review.patch);
+        if (json_array_size(review.warnings))
+            json_object_set(response, "warnings", review.warnings);
     }
     json_decref(review.patch);
     json_decref(review.warnings);
@@ -95,12 +91,12 @@ static int review_request(const struct settings *settings, const json_t *request
     json_t *response = json_pack("{s:s, s:b}", "uid", review_text(request, "uid"), "allowed", true);
     json_t *answer = json_pack("{s:s, s:s, s:O}", "apiVersion", API_VERSION, "kind",
                                "AdmissionReview", "response", response);
-    int r = response && answer ? 0 : aq_fail_oom(err);
+    int r = 0;
 
-    if (r == 0 && review_says(json_object_get(request, "kind"), "kind", "Pod"))
+    if (review_says(json_object_get(request, "kind"), "kind", "Pod"))
         r = review_pod(settings, request, response, err);
-    if (r == 0 && !(*ret = json_dump_text(answer, JSON_COMPACT)))
-        r = aq_fail_oom(err);
+    if (r == 0)
+        *ret = json_dump_text(answer, JSON_COMPACT);
     json_decref(response);
     json_decref(answer);
     return r;
@@ -113,9 +109,7 @@ int review_answer(const struct settings *settings, const char *body, size_t len,
     const json_t *request = json_object_get(review, "request");
     int r;
 
-    if (!review && errno == ENOMEM)
-        r = aq_fail_oom(err);
-    else if (!review_says(review, "apiVersion", API_VERSION) || !review_text(request, "uid"))
+    if (!review_says(review, "apiVersion", API_VERSION) || !review_text(request, "uid"))
         r = aq_fail(err, EINVAL, "this is no AdmissionReview of " API_VERSION);
     else
         r = review_request(settings, request, ret, err);

@@ -128,8 +128,6 @@ static int rights_check_security(const struct subject *s, struct aq_error *err)
                                               s->name);
     const char *proc = rights_text(s->security, "procMount");
 
-    if (!at)
-        return aq_fail_oom(err);
     if (json_is_true(json_object_get(s->security, "privileged")))
         return aq_fail(
             err, EPERM,
@@ -166,8 +164,6 @@ static int rights_check_environment(const struct subject *s, struct aq_error *er
             continue;
         is_set = true;
         pair = aq_format(DEVICES "=%s", value ? value : "");
-        if (!pair)
-            return aq_fail_oom(err);
         if (json_object_get(variable, "valueFrom") || device_variable_exceeds(pair, 0))
             return aq_fail(err, EPERM,
                            "%s[%zu] '%.63s': env " DEVICES " names GPUs past the container's part: "

@@ -3,6 +3,7 @@
 #include "k8s/webhook/webhook.h"
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "http/server.h"
 #include "http/tls.h"
 #include "k8s/api_server.h"
@@ -115,9 +116,7 @@ int webhook_new(uv_loop_t *loop, const struct settings *settings, struct kube_ap
     space = api_server_namespace(settings, err);
     if (!space)
         return -err->code;
-    webhook = calloc(1, sizeof(*webhook));
-    if (!webhook)
-        return aq_fail_oom(err);
+    webhook = aq_alloc(sizeof(*webhook));
     webhook->settings = settings;
     r = router_new(&webhook->router, err);
     if (r == 0)
@@ -125,10 +124,9 @@ int webhook_new(uv_loop_t *loop, const struct settings *settings, struct kube_ap
     options.router = webhook->router;
     if (r == 0)
         r = server_new(loop, &options, &webhook->server, err);
-    if (r == 0)
-        r = certificate_keeper_new(settings, api, space, webhook_on_certificate, webhook,
-                                   &webhook->keeper, err);
-    if (r == 0)
-        *ret = AQ_TAKE(webhook);
-    return r;
+    if (r < 0)
+        return r;
+    webhook->keeper = certificate_keeper_new(settings, api, space, webhook_on_certificate, webhook);
+    *ret = AQ_TAKE(webhook);
+    return 0;
 }

@@ -13,7 +13,7 @@
 struct webhook;
 
 /* 'settings' and 'api' are borrowed. *ret is NULL if the settings want none. Errors of
- * api_server_namespace(), -ENOMEM.
+ * api_server_namespace().
  */
 int webhook_new(uv_loop_t *loop, const struct settings *settings, struct kube_api *api,
                 struct webhook **ret, struct aq_error *err);

@@ -22,11 +22,12 @@ static void make_books(struct extender *extender)
     struct node_cards cards;
     struct pod pod;
 
-    if (books_new(&extender->books, &err) < 0 || node_cards_read(cards_text, &cards, &err) < 0
-        || books_set_node(extender->books, "n", &cards, &err) < 0
-        || pod_read(object, &extender->names, &pod, &err) < 0
-        || books_set_pod(extender->books, &pod, true, &err) < 0)
+    extender->books = books_new();
+    if (node_cards_read(cards_text, &cards, &err) < 0
+        || pod_read(object, &extender->names, &pod, &err) < 0)
         abort();
+    books_set_node(extender->books, "n", &cards);
+    books_set_pod(extender->books, &pod, true);
     json_decref(object);
 }
 

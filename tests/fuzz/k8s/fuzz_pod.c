@@ -27,7 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                     && !pod_is_container_id(pod.containers[i].id, strlen(pod.containers[i].id))))
                 __builtin_trap();
     }
-    (void)devices_read_record(text, &settings, &list);
+    devices_read_record(text, &settings, &list);
     for (size_t i = 0; i < list.count; i++)
         (void)device_list_find(&list, list.items[i].uid, "", "", list.items[i].container);
     device_list_done(&list);

@@ -222,7 +222,7 @@ static void put_node(struct scene *s, const char *name, const char *given)
                    "\"containers\":[%s]}",
                    given);
     assert_int_equal(node_cards_read(text, &cards, &s->err), 0);
-    assert_int_equal(books_set_node(s->books, name, &cards, &s->err), 0);
+    books_set_node(s->books, name, &cards);
 }
 
 static struct book_pod *put_pod(struct scene *s, const char *uid, int memory, const char *node,
@@ -238,7 +238,7 @@ static struct book_pod *put_pod(struct scene *s, const char *uid, int memory, co
                    "\"v/memory\":\"%d\"}}}]}}",
                    uid, uid, placement, node, memory);
     assert_int_equal(read_pod(text, &pod), 0);
-    assert_int_equal(books_set_pod(s->books, &pod, true, &s->err), 0);
+    books_set_pod(s->books, &pod, true);
     return books_find_pod(s->books, uid);
 }
 
@@ -254,7 +254,7 @@ static void test_truth_comes_before_promises(void **state)
     struct scene s = { 0 };
 
     (void)state;
-    assert_int_equal(books_new(&s.books, &s.err), 0);
+    s.books = books_new();
     put_pod(&s, "p", 20, "n", "A"); /* before its node */
     assert_null(books_find_node(s.books, "n"));
     put_node(&s, "n", "");
@@ -287,16 +287,15 @@ static void test_pods_that_nobody_watches_go(void **state)
     struct pod asked;
 
     (void)state;
-    assert_int_equal(books_new(&s.books, &s.err), 0);
+    s.books = books_new();
     put_node(&s, "n", "");
     for (int i = 0; i < 2; i++) {
         assert_int_equal(
             read_pod(POD("u", "") ",\"spec\":{\"containers\":[" ASK("c", "4", "0") "]}}", &asked),
             0);
-        assert_int_equal(books_set_pod(s.books, &asked, false, &s.err), 0);
+        books_set_pod(s.books, &asked, false);
         pod = books_find_pod(s.books, "u");
-        assert_int_equal(
-            books_assume(s.books, pod, books_find_node(s.books, "n"), cards, 100, &s.err), 0);
+        books_assume(s.books, pod, books_find_node(s.books, "n"), cards, 100);
         assert_used(&s, 4, 0);
         books_expire(s.books, 99);
         assert_used(&s, 4, 0);
@@ -309,7 +308,7 @@ static void test_pods_that_nobody_watches_go(void **state)
                               "\"spec\":{\"containers\":[" ASK("c", "4", "0") "]}}",
                               &asked),
                      0);
-    assert_int_equal(books_set_pod(s.books, &asked, true, &s.err), 0);
+    books_set_pod(s.books, &asked, true);
     assert_null(books_find_pod(s.books, "u"));
     assert_non_null(books_find_pod(s.books, "v"));
     assert_used(&s, 0, 0);
@@ -324,13 +323,13 @@ static void test_assumptions(void **state)
     struct book_node *node;
 
     (void)state;
-    assert_int_equal(books_new(&s.books, &s.err), 0);
+    s.books = books_new();
     put_node(&s, "n", "");
     node = books_find_node(s.books, "n");
     pod = put_pod(&s, "p", 20, "", "");
-    assert_int_equal(books_assume(s.books, pod, node, first, 100, &s.err), 0);
+    books_assume(s.books, pod, node, first, 100);
     assert_used(&s, 20, 0);
-    assert_int_equal(books_assume(s.books, pod, node, second, 100, &s.err), 0);
+    books_assume(s.books, pod, node, second, 100);
     assert_used(&s, 0, 20);
     put_pod(&s, "p", 20, "", ""); /* the watch tells of something else */
     assert_used(&s, 0, 20);
@@ -342,14 +341,14 @@ static void test_assumptions(void **state)
     books_expire(s.books, 100);
     assert_used(&s, 0, 0);
     /* what the kubelet gives comes first: then there is no assumption any more */
-    assert_int_equal(books_assume(s.books, pod, node, first, 100, &s.err), 0);
+    books_assume(s.books, pod, node, first, 100);
     put_node(&s, "n",
              "{\"pod\":\"z\",\"container\":\"c\",\"card\":\"A\",\"memory\":30,\"compute\":0}");
     assert_null(pod->cards);
     assert_used(&s, 30, 0);
     /* but what is bound will be somewhere */
     other = put_pod(&s, "o", 2, "", "");
-    assert_int_equal(books_assume(s.books, other, node, second, 100, &s.err), 0);
+    books_assume(s.books, other, node, second, 100);
     books_confirm(other, 200);
     books_expire(s.books, 150);
     assert_used(&s, 30, 2);
