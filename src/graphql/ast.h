@@ -99,9 +99,7 @@ enum ast_definition_kind {
     AST_MUTATION,
     AST_SUBSCRIPTION,
     AST_FRAGMENT,
-    AST_SCHEMA,
-    AST_TYPE,
-    AST_DIRECTIVE,
+    AST_TYPE_SYSTEM, /* of a type, a directive or the schema: only its name is kept */
 };
 
 struct ast_variable {
@@ -150,50 +148,6 @@ enum gql_location {
     LOCATION_COUNT,
 };
 
-/* Schema documents. */
-struct ast_input {
-    struct ast_name name;
-    uint32_t at;
-    const struct ast_value *description;
-    struct ast_type type;
-    const struct ast_value *default_value;
-    struct ast_directive *directives;
-    struct ast_input *next;
-};
-
-struct ast_member { /* field definition or enum value */
-    struct ast_name name;
-    uint32_t at;
-    const struct ast_value *description;
-    struct ast_input *args;
-    struct ast_type type;
-    struct ast_directive *directives;
-    struct ast_member *next;
-};
-
-struct ast_names {
-    struct ast_name name;
-    struct ast_names *next;
-};
-
-struct ast_type_def {
-    enum gql_type_kind kind;
-    struct ast_names *types; /* implemented interfaces, or members of a union */
-    struct ast_member *members;
-    struct ast_input *inputs;
-};
-
-struct ast_directive_def {
-    struct ast_input *args;
-    uint8_t locations[LOCATION_COUNT]; /* in the order of the text */
-    uint8_t location_count;
-    bool repeatable;
-};
-
-struct ast_schema_def {
-    struct ast_name roots[3]; /* query, mutation, subscription */
-};
-
 struct ast_definition {
     uint8_t kind;         /* enum ast_definition_kind */
     bool extends;         /* "extend ..." */
@@ -205,9 +159,6 @@ struct ast_definition {
     union {
         struct ast_operation operation;
         struct ast_fragment fragment;
-        struct ast_type_def type;
-        struct ast_directive_def directive;
-        struct ast_schema_def schema;
     };
     struct ast_definition *next;
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers as ECMAScript writes them, for messages and default values. */
+/* Numbers as ECMAScript writes them, for messages. */
 #include "graphql/number.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* number.h - numbers as ECMAScript writes them, for messages and default values */
+/* number.h - numbers as ECMAScript writes them, for messages */
 #ifndef AQ_GRAPHQL_NUMBER_H
 #define AQ_GRAPHQL_NUMBER_H
 

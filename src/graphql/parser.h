@@ -11,7 +11,7 @@
  */
 #define NESTING_MAX 1000
 
-/* Parse executable and schema documents alike. NULL after an error, which is
+/* Parse a document; type system definitions are checked and not kept. NULL after an error, which is
  * in 'errors' (its arena is for messages only). 'limits' counts bytes,
  * tokens and nesting. With 'may_be_empty' a last operation may end before its selections, as
  * if it asked for __typename.
@@ -23,7 +23,7 @@ struct gql_document *document_ref(struct gql_document *doc);
 void document_unref(struct gql_document *doc);
 AQ_DEFINE_CLEANUP(struct gql_document, document_unref)
 
-/* What the halves of the parser (parser.c, sdl/parse_definitions.c) share. All parse_
+/* What the halves of the parser (parser.c, parse_definitions.c) share. All parse_
  * functions return false after an error.
  */
 struct parser {
@@ -34,6 +34,7 @@ struct parser {
     const struct gql_limits *limits;
     bool may_be_empty; /* the selections of a last operation */
     uint32_t token_count, nesting;
+    unsigned roots; /* of the schema definition under way: bits for query, mutation, subscription */
     struct symbol **symbols; /* hash table */
     uint32_t symbol_cap;
 };

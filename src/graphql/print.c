@@ -2,12 +2,9 @@
 /* Values and strings as GraphQL text, in the form of graphql-js. */
 #include "graphql/print.h"
 
-#include <ctype.h>
-
 #include "base/utf8.h"
-#include "graphql/number.h"
 
-void print_string(const char *text, size_t len, struct strbuf *out)
+static void print_string(const char *text, size_t len, struct strbuf *out)
 {
     static const char names[] = "\"\"\\\\\bb\tt\nn\ff\rr";
 
@@ -28,30 +25,6 @@ void print_string(const char *text, size_t len, struct strbuf *out)
         i += step ? step : 1;
     }
     strbuf_addc(out, '"');
-}
-
-bool print_fits_block_string(const char *text, size_t len)
-{
-    bool empty_line = true, indented = false, common_indent = true, seen = false;
-
-    for (size_t i = 0; i < len; i++) {
-        unsigned char c = (unsigned char)text[i];
-
-        if (c == '\n') {
-            if (empty_line && !seen)
-                return false; /* a leading line end */
-            seen = empty_line = true;
-            indented = false;
-        } else if (c == '\t' || c == ' ') {
-            indented = indented || empty_line;
-        } else if (c < 0x10) {
-            return false;
-        } else {
-            common_indent = common_indent && indented;
-            empty_line = false;
-        }
-    }
-    return len == 0 || !(empty_line || (common_indent && seen));
 }
 
 /* Whether every line but the first is empty or begins with white space. */
@@ -84,7 +57,7 @@ static size_t print_utf16_len(const char *text, size_t len)
     return n;
 }
 
-void print_block_string(const char *text, size_t len, struct strbuf *out)
+static void print_block_string(const char *text, size_t len, struct strbuf *out)
 {
     bool single = !memchr(text, '\n', len) && !memchr(text, '\r', len);
     bool force_leading = print_is_indented(text, len);
@@ -156,92 +129,6 @@ void print_value(const struct ast_value *value, struct strbuf *out)
         break;
     case AST_OBJECT:
         print_fields(value, out);
-        break;
-    }
-}
-
-static bool print_is_integer_text(const char *text)
-{
-    if (*text == '-')
-        text++;
-    if (*text == '0')
-        return text[1] == '\0';
-    if (!isdigit((unsigned char)*text))
-        return false;
-    while (isdigit((unsigned char)*text))
-        text++;
-    return *text == '\0';
-}
-
-static void print_input(struct gql_value value, const struct gql_type *type, struct strbuf *out)
-{
-    bool first = true;
-
-    strbuf_addc(out, '{');
-    for (uint32_t i = 0; i < type->input_count; i++) {
-        if (value.items[i].kind == GQL_ABSENT)
-            continue;
-        strbuf_addf(out, "%s%s: ", first ? "" : ", ", type->inputs[i].name);
-        print_default(value.items[i], type->inputs[i].type, out);
-        first = false;
-    }
-    strbuf_addc(out, '}');
-}
-
-static void print_map(struct gql_value value, struct strbuf *out)
-{
-    struct gql_ref any = { NULL, 0 };
-
-    strbuf_addc(out, '{');
-    for (uint32_t i = 0; i < value.count; i++) {
-        strbuf_addf(out, "%s%s: ", i ? ", " : "", value.members[i].name);
-        print_default(value.members[i].value, any, out);
-    }
-    strbuf_addc(out, '}');
-}
-
-void print_default(struct gql_value value, struct gql_ref type, struct strbuf *out)
-{
-    char number[NUMBER_TEXT_MAX];
-    struct gql_ref item = gql_ref_nullable(type);
-
-    item = gql_ref_is_list(item) ? gql_ref_inner(item) : item;
-    switch ((enum gql_kind)value.kind) {
-    case GQL_BOOL:
-        strbuf_adds(out, value.boolean ? "true" : "false");
-        break;
-    case GQL_INT:
-        strbuf_addf(out, "%lld", (long long)value.integer);
-        break;
-    case GQL_FLOAT:
-        strbuf_adds(out, number_format(value.real, number));
-        break;
-    case GQL_STRING:
-        if (type.type && type.type->scalar == GQL_SCALAR_ID && print_is_integer_text(value.text))
-            strbuf_adds(out, value.text);
-        else
-            print_string(value.text, value.count, out);
-        break;
-    case GQL_ENUM:
-        strbuf_adds(out, type.type->values[value.integer].name);
-        break;
-    case GQL_LIST:
-        strbuf_addc(out, '[');
-        for (uint32_t i = 0; i < value.count; i++) {
-            if (i)
-                strbuf_adds(out, ", ");
-            print_default(value.items[i], item, out);
-        }
-        strbuf_addc(out, ']');
-        break;
-    case GQL_INPUT:
-        print_input(value, type.type, out);
-        break;
-    case GQL_MAP:
-        print_map(value, out);
-        break;
-    default:
-        strbuf_adds(out, "null");
         break;
     }
 }

@@ -2,10 +2,9 @@
 /* schema.h - type tables
  *
  * One .graphql file is the schema. tools/graphql-compile turns it into static
- * tables at build time (graphql_schemas in meson.build, see graphql.h);
- * gql_schema_parse() makes the same tables at run time. Executor,
- * introspection and printing read nothing else. Everything here is constant
- * once made and may be shared by threads.
+ * tables at build time (graphql_compile in meson.build, see graphql.h).
+ * Executor and introspection read nothing else. Everything here is constant
+ * and may be shared by threads.
  */
 #ifndef AQ_GRAPHQL_SCHEMA_H
 #define AQ_GRAPHQL_SCHEMA_H
@@ -115,18 +114,6 @@ struct gql_schema {
     uint32_t field_count;     /* fields of object types: the length of the resolver table */
     uint32_t all_field_count; /* with those of introspection, whose ids come after */
 };
-
-/* Tables from schema text. 'err' names line and column of what is wrong.
- * Returns 0, -EINVAL, -E2BIG or -ENOMEM.
- */
-int gql_schema_parse(const char *text, size_t len, struct gql_schema **ret,
-                     struct aq_error *err) AQ_UNTRUSTED;
-/* For schemas of gql_schema_parse() only. */
-void gql_schema_free(struct gql_schema *schema);
-AQ_DEFINE_CLEANUP(struct gql_schema, gql_schema_free)
-
-/* The schema as text, in the form of graphql-js's printSchema(). */
-void gql_schema_print(const struct gql_schema *schema, struct strbuf *out);
 
 /* NULL if there is none. Fields by "name", never "Type.name". */
 const struct gql_type *gql_type_find(const struct gql_schema *schema, const char *name, size_t len);

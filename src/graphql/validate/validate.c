@@ -191,9 +191,9 @@ static void validate_visit_fragment(struct validator *v, const struct ast_defini
 static void validate_refuse_type_system(struct validator *v)
 {
     for (const struct ast_definition *def = v->doc->first; def; def = def->next) {
-        if (ast_is_operation(def) || def->kind == AST_FRAGMENT)
+        if (def->kind != AST_TYPE_SYSTEM)
             continue;
-        if (def->kind == AST_SCHEMA)
+        if (!def->name.symbol)
             (void)rule_error(v, def->at, "The schema definition is not executable.");
         else
             (void)rule_error(v, def->at, "The \"%s\" definition is not executable.",

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* peer.c - the engine over the data source of oracle.mjs
  *
- * "peer SCHEMA" answers one JSON request a line from standard input with one
- * line; "peer --print SCHEMA" prints the schema. What a field gives follows
- * from its type and seed, as oracle.mjs describes.
+ * "peer LIBRARY" answers one JSON request a line from standard input with one
+ * line. The library has the schema's tables (tables.mjs). What a field gives
+ * follows from its type and seed, as oracle.mjs describes.
  */
-#include <fcntl.h>
+#include <dlfcn.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/fs.h"
 #include "base/jsonw.h"
 #include "graphql/graphql.h"
 #include "graphql/schema.h"
@@ -238,24 +237,12 @@ static int serve(const struct gql_schema *schema)
 
 int main(int argc, char **argv)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    AQ_CLEANUP(strbuf_donep) struct strbuf printed = STRBUF_INIT;
-    AQ_CLEANUP(gql_schema_freep) struct gql_schema *schema = NULL;
-    bool print = argc == 3 && strcmp(argv[1], "--print") == 0;
-    struct aq_error err = { 0 };
+    void *library = argc == 2 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
+    const struct gql_schema *schema = library ? dlsym(library, "schema_schema") : NULL;
 
-    if (argc != 2 && !print) {
-        (void)fprintf(stderr, "usage: peer [--print] SCHEMA\n");
-        return 2;
-    }
-    if (fs_read(AT_FDCWD, argv[argc - 1], 1 << 24, &text, &err) < 0
-        || gql_schema_parse(text.data, text.len, &schema, &err) < 0) {
-        (void)fprintf(stderr, "peer: %s\n", err.text);
+    if (!schema) {
+        (void)fprintf(stderr, "%s\n", argc == 2 ? dlerror() : "usage: peer LIBRARY");
         return 1;
     }
-    if (!print)
-        return serve(schema);
-    gql_schema_print(schema, &printed);
-    (void)fwrite(printed.data, 1, printed.len, stdout);
-    return 0;
+    return serve(schema);
 }
