@@ -112,7 +112,7 @@ static bool answer(struct gql_engine *engine, struct bench *bench, const json_t 
     struct gql_result result = { .code = 1 };
 
     strbuf_clear(out);
-    (void)gql_execute(engine, &params, out, on_done, &result);
+    gql_execute(engine, &params, out, on_done, &result);
     return result.code == 0 && result.errors == 0;
 }
 

@@ -3,6 +3,7 @@
 #include "graphql/cache.h"
 
 #include "base/map.h"
+#include "base/memory.h"
 
 struct cache {
     struct map documents; /* hash -> document */
@@ -13,10 +14,9 @@ struct cache {
 
 struct cache *cache_new(size_t max)
 {
-    struct cache *cache = calloc(1, sizeof(*cache));
+    struct cache *cache = aq_alloc(sizeof(*cache));
 
-    if (cache)
-        cache->max = max;
+    cache->max = max;
     return cache;
 }
 
@@ -59,8 +59,6 @@ static void cache_drop(struct cache *cache, struct gql_document *doc)
 
 void cache_free(struct cache *cache)
 {
-    if (!cache)
-        return;
     while (cache->newest)
         cache_drop(cache, cache->newest);
     map_done(&cache->documents);
@@ -98,8 +96,7 @@ void cache_add(struct cache *cache, struct gql_document *doc)
     same = map_get(&cache->documents, &doc->hash, sizeof(doc->hash));
     if (same)
         cache_drop(cache, same);
-    if (map_set(&cache->documents, &doc->hash, sizeof(doc->hash), doc) < 0)
-        return;
+    (void)map_set(&cache->documents, &doc->hash, sizeof(doc->hash), doc);
     cache_link_newest(cache, document_ref(doc));
     cache->stats.documents++;
     cache->stats.bytes += cache_bytes_of(doc);

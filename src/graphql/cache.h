@@ -14,7 +14,7 @@
 
 struct cache;
 
-/* NULL if memory is short. 'max' documents at most. */
+/* Of 'max' documents at most. */
 struct cache *cache_new(size_t max);
 void cache_free(struct cache *cache);
 

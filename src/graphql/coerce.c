@@ -220,8 +220,7 @@ static bool coerce_custom_literal(struct coerce *c, const struct ast_value *valu
                                   const struct gql_type *type, struct gql_value *ret,
                                   struct strbuf *message, bool *ret_whole)
 {
-    gql_scalar_fn parse = c->scalars ? c->scalars[type->id - 1]
-                                     : coerce_builtin((enum gql_scalar_kind)type->scalar);
+    gql_scalar_fn parse = c->scalars[type->id - 1];
     struct gql_value in = coerce_untyped(c, value);
     const char *problem = NULL;
 

@@ -14,7 +14,7 @@
 
 struct coerce {
     struct arena *arena;
-    const gql_scalar_fn *scalars;      /* by type id - 1; NULL = only what is built in */
+    const gql_scalar_fn *scalars;      /* by type id - 1 */
     const struct gql_value *variables; /* by symbol index; NULL = there are none */
     bool no_memory;
 };
@@ -24,7 +24,7 @@ struct coerce {
  */
 gql_scalar_fn coerce_builtin(enum gql_scalar_kind kind);
 
-/* A literal that validation has accepted, or a default value of a schema.
+/* A literal that validation has accepted.
  * False if it has no value of that type (a variable that was not given, or
  * anything that validation refuses).
  */

@@ -294,8 +294,7 @@ static bool coerce_json_read_custom(struct coerce_json_reader *r, const json_t *
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     struct coerce *c = r->coerce;
-    gql_scalar_fn parse = c->scalars ? c->scalars[type->id - 1]
-                                     : coerce_builtin((enum gql_scalar_kind)type->scalar);
+    gql_scalar_fn parse = c->scalars[type->id - 1];
     struct gql_value in = coerce_json_any(r, json);
     const char *problem = NULL;
 

@@ -2,6 +2,7 @@
 /* The public functions: a request is parsed, validated, planned and executed. */
 #include <errno.h>
 
+#include "base/memory.h"
 #include "graphql/cache.h"
 #include "graphql/limits.h"
 #include "graphql/request.h"
@@ -9,9 +10,9 @@
 
 static gql_scalar_fn *engine_make_scalars(const struct gql_conf *conf)
 {
-    gql_scalar_fn *scalars = calloc(conf->schema->type_count, sizeof(*scalars));
+    gql_scalar_fn *scalars = aq_alloc_array(conf->schema->type_count, sizeof(*scalars));
 
-    for (uint32_t i = 0; scalars && i < conf->schema->type_count; i++) {
+    for (uint32_t i = 0; i < conf->schema->type_count; i++) {
         const struct gql_type *type = conf->schema->types[i];
 
         if (type->kind != GQL_TYPE_SCALAR)
@@ -50,23 +51,19 @@ static int engine_check_resolvers(const struct gql_conf *conf, struct aq_error *
 
 int gql_engine_new(const struct gql_conf *conf, struct gql_engine **ret, struct aq_error *err)
 {
-    AQ_CLEANUP(gql_engine_freep) struct gql_engine *engine = NULL;
+    struct gql_engine *engine;
     int r = engine_check_resolvers(conf, err);
 
     if (r < 0)
         return r;
-    engine = calloc(1, sizeof(*engine));
-    if (!engine)
-        return aq_fail_oom(err);
+    engine = aq_alloc(sizeof(*engine));
     engine->conf = *conf;
     engine->skip = gql_directive_find(conf->schema, "skip", 4);
     engine->include = gql_directive_find(conf->schema, "include", 7);
     engine->scalars = engine_make_scalars(conf);
     engine->resolvers = introspection_resolvers(conf->schema);
     engine->cache = cache_new(conf->cache_documents);
-    if (!engine->scalars || !engine->resolvers || !engine->cache)
-        return aq_fail_oom(err);
-    *ret = AQ_TAKE(engine);
+    *ret = engine;
     return 0;
 }
 
@@ -183,42 +180,27 @@ static bool engine_prepare(struct gql_request *r, const struct gql_params *param
     return r->operation && engine_prepare_variables(r, params->variables) && limits_check_cost(r);
 }
 
-static void engine_write_refusal(const struct errors *errors, const char *text, size_t len,
-                                 struct strbuf *out)
-{
-    struct jsonw w = jsonw_make(out);
-
-    jsonw_object_begin(&w);
-    errors_write(errors, text, len, &w);
-    jsonw_object_end(&w);
-}
-
 /* The request ends before anything ran. */
 static void engine_refuse(struct gql_request *r, const struct gql_params *params)
 {
     struct gql_result result = { .errors = r->errors.count };
 
-    if (!r->no_memory && !r->errors.no_memory && r->errors.count)
-        engine_write_refusal(&r->errors, params->query, params->query_len, r->out);
-    else
+    if (r->no_memory || r->errors.no_memory || !r->errors.count) {
         result.code = -ENOMEM;
-    if (!strbuf_ok(r->out))
-        result.code = -ENOMEM;
+    } else {
+        jsonw_object_begin(&r->writer);
+        errors_write(&r->errors, params->query, params->query_len, &r->writer);
+        jsonw_object_end(&r->writer);
+    }
     r->done(r->data, &result);
     request_free(r);
 }
 
-struct gql_request *gql_execute(struct gql_engine *engine, const struct gql_params *params,
-                                struct strbuf *out, gql_done_fn done, void *data)
+void gql_execute(struct gql_engine *engine, const struct gql_params *params, struct strbuf *out,
+                 gql_done_fn done, void *data)
 {
-    static const struct gql_result no_memory = { .code = -ENOMEM };
-    struct gql_request *r = calloc(1, sizeof(*r));
-    bool gone = false;
+    struct gql_request *r = aq_alloc(sizeof(*r));
 
-    if (!r) {
-        done(data, &no_memory);
-        return NULL;
-    }
     r->engine = engine;
     r->arena = engine->spare;
     engine->spare = (struct arena)ARENA_INIT;
@@ -232,28 +214,8 @@ struct gql_request *gql_execute(struct gql_engine *engine, const struct gql_para
     r->writer = jsonw_make(out);
     r->done = done;
     r->data = data;
-    r->gone = &gone;
     if (engine_prepare(r, params))
         request_run(r);
     else
         engine_refuse(r, params);
-    if (gone)
-        return NULL;
-    r->gone = NULL;
-    return r;
-}
-
-int gql_check(struct gql_engine *engine, const char *query, size_t len, struct strbuf *out)
-{
-    AQ_CLEANUP(arena_donep) struct arena arena = { .limit = engine->conf.limits.memory };
-    AQ_CLEANUP(document_unrefp) struct gql_document *doc = NULL;
-    struct errors errors = { .arena = &arena };
-
-    doc = engine_get_document(engine, query, len, &errors);
-    if (doc)
-        return 0;
-    if (errors.no_memory || !errors.count)
-        return -ENOMEM;
-    engine_write_refusal(&errors, query, len, out);
-    return strbuf_ok(out) ? (int)errors.count : -ENOMEM;
 }

@@ -5,8 +5,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#define FIRST_PLACES 4
-
 struct error *error_new(struct errors *errors, const char *message, size_t len)
 {
     struct error *error = arena_alloc(errors->arena, sizeof(*error));
@@ -38,13 +36,8 @@ void errors_append(struct errors *errors, struct error *error)
 
 struct error *errors_add_text(struct errors *errors, uint32_t at, const struct strbuf *text)
 {
-    struct error *error;
+    struct error *error = error_new(errors, text->data, text->len);
 
-    if (!strbuf_ok(text)) {
-        errors->no_memory = true;
-        return NULL;
-    }
-    error = error_new(errors, text->data, text->len);
     if (at != UINT32_MAX)
         error_add_place(errors, error, at);
     errors_append(errors, error);
@@ -64,23 +57,8 @@ struct error *errors_add(struct errors *errors, uint32_t at, const char *fmt, ..
 
 void error_add_place(struct errors *errors, struct error *error, uint32_t at)
 {
-    if (!error)
-        return;
-    /* room grows at powers of two: 4, 8, 16, ... */
-    if (error->at_count == 0
-        || (error->at_count >= FIRST_PLACES && (error->at_count & (error->at_count - 1)) == 0)) {
-        size_t cap = error->at_count ? (size_t)error->at_count * 2 : FIRST_PLACES;
-        uint32_t *grown = arena_array(errors->arena, cap, sizeof(*grown));
-
-        if (!grown) {
-            errors->no_memory = true;
-            return;
-        }
-        if (error->at_count)
-            memcpy(grown, error->at, error->at_count * sizeof(*grown));
-        error->at = grown;
-    }
-    error->at[error->at_count++] = at;
+    if (error && !arena_append(errors->arena, &error->at, &error->at_count, &at, sizeof(at)))
+        errors->no_memory = true;
 }
 
 void error_set_path(struct errors *errors, struct error *error, const struct path *path)
@@ -125,21 +103,12 @@ static void errors_walk_to(const char *text, size_t len, uint32_t at, struct err
     }
 }
 
-void gql_locate(const char *text, size_t len, uint32_t at, uint32_t *ret_line, uint32_t *ret_column)
-{
-    struct errors_place place = { 0, 1, 1 };
-
-    errors_walk_to(text, len, at, &place);
-    *ret_line = place.line;
-    *ret_column = place.column;
-}
-
 static void errors_write_places(const struct error *error, const char *text, size_t len,
                                 struct errors_place *place, struct jsonw *w)
 {
     jsonw_key(w, "locations");
     jsonw_array_begin(w);
-    for (uint32_t i = 0; i < error->at_count; i++) {
+    for (size_t i = 0; i < error->at_count; i++) {
         errors_walk_to(text, len, error->at[i], place);
         jsonw_object_begin(w);
         jsonw_member_int(w, "line", place->line);

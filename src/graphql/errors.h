@@ -29,7 +29,7 @@ struct error {
     const char *message;
     uint32_t len;
     uint32_t *at; /* offsets */
-    uint32_t at_count;
+    size_t at_count;
     struct error_step *path;
     uint32_t path_count;
     bool has_path;
@@ -59,9 +59,5 @@ void error_set_path(struct errors *errors, struct error *error, const struct pat
 
 /* "errors":[...] into an open object. */
 void errors_write(const struct errors *errors, const char *text, size_t len, struct jsonw *w);
-
-/* Line and column of an offset. */
-void gql_locate(const char *text, size_t len, uint32_t at, uint32_t *ret_line,
-                uint32_t *ret_column);
 
 #endif

@@ -226,7 +226,7 @@ static struct gql_value execute_read_object(struct gql_request *r, const struct 
 
     switch (field->resolver->how) {
     case GQL_HOW_SELF:
-        return gql_object(object);
+        return gql_object(member);
     case GQL_HOW_OBJECT:
         return gql_object(*(const void *const *)member);
     case GQL_HOW_VALUE:
@@ -273,7 +273,7 @@ static bool execute_resolve_batch(struct gql_request *r, struct batch *batch)
 {
     if (!batch->columns && !execute_open_batch(r, batch))
         return true;
-    while (batch->resolved < batch->plan->count && !r->no_memory && !r->cancelled) {
+    while (batch->resolved < batch->plan->count && !r->no_memory) {
         if (request_turn_is_over(r))
             return false;
         execute_resolve_field(r, batch, batch->resolved++);
@@ -284,8 +284,7 @@ static bool execute_resolve_batch(struct gql_request *r, struct batch *batch)
 /* All that can be done until a call answers. */
 static void execute_drain(struct gql_request *r)
 {
-    while (!r->no_memory && !r->cancelled && (r->queue || r->finished)
-           && !request_turn_is_over(r)) {
+    while (!r->no_memory && (r->queue || r->finished) && !request_turn_is_over(r)) {
         struct call *call = r->finished;
         struct batch *batch = r->queue;
 
@@ -306,8 +305,6 @@ void request_free(struct gql_request *r)
 {
     struct gql_engine *engine = r->engine;
 
-    if (r->gone)
-        *r->gone = true;
     document_unref(r->doc);
     arena_clear(&r->arena, 256 << 10);
     arena_done(&engine->spare);
@@ -338,12 +335,11 @@ static bool execute_finish(struct gql_request *r)
 
     if (!r->no_memory && !write_end(r))
         return false;
-    if (r->is_too_large && strbuf_ok(r->out) && !r->no_memory)
+    if (r->is_too_large && !r->no_memory)
         execute_write_too_large(r);
-    if (r->no_memory || r->errors.no_memory || !strbuf_ok(r->out)) {
+    if (r->no_memory || r->errors.no_memory) {
         result.code = -ENOMEM;
-        if (strbuf_ok(r->out))
-            strbuf_truncate(r->out, r->start);
+        strbuf_truncate(r->out, r->start);
     }
     result.errors = r->errors.count;
     r->done(r->data, &result);
@@ -395,19 +391,19 @@ static bool execute_start_next_mutation(struct gql_request *r)
 /* Go on as far as possible; the end frees the request. */
 static void execute_pump(struct gql_request *r)
 {
-    if (r->pumping || (r->is_paused && !r->cancelled))
+    if (r->pumping || r->is_paused)
         return;
     r->turn_work = r->unchecked_work = 0;
     r->is_turn_over = false;
     r->pumping = true;
     do
         execute_drain(r);
-    while (!r->cancelled && r->pending == 0 && !r->finished && execute_start_next_mutation(r));
+    while (r->pending == 0 && !r->finished && execute_start_next_mutation(r));
     r->pumping = false;
-    if (!r->cancelled && !r->no_memory && (r->queue || r->finished)) {
+    if (!r->no_memory && (r->queue || r->finished)) {
         execute_pause(r);
     } else if (r->pending == 0) {
-        if (r->cancelled || execute_finish(r))
+        if (execute_finish(r))
             request_free(r);
         else
             execute_pause(r);
@@ -432,11 +428,6 @@ void gql_call_done(struct gql_call *pub)
     call->next = r->finished;
     r->finished = call;
     execute_pump(r);
-}
-
-bool gql_call_is_cancelled(const struct gql_call *pub)
-{
-    return ((const struct call *)(const void *)pub)->request->cancelled;
 }
 
 int gql_call_fail(struct gql_call *call, const char *fmt, ...)
@@ -488,15 +479,6 @@ bool gql_call_selects(const struct gql_call *pub, const char *name)
         if (execute_selects(r, n->field->set, name))
             return true;
     return false;
-}
-
-void gql_cancel(struct gql_request *r)
-{
-    if (!r)
-        return;
-    r->cancelled = true;
-    if (r->pending == 0 && !r->pumping)
-        request_free(r);
 }
 
 void request_run(struct gql_request *r)

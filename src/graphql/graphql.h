@@ -99,7 +99,7 @@ struct gql_conf {
 };
 
 /* An engine and its requests belong to one thread. 'conf' is copied, what it
- * points to is borrowed. Returns 0, -EINVAL (a field without a resolver, named) or -ENOMEM.
+ * points to is borrowed. Returns 0 or -EINVAL (a field without a resolver, named).
  */
 struct gql_engine;
 int gql_engine_new(const struct gql_conf *conf, struct gql_engine **ret, struct aq_error *err);
@@ -127,7 +127,7 @@ int gql_params_from_json(const json_t *body, struct gql_params *ret,
                          struct aq_error *err) AQ_UNTRUSTED;
 
 struct gql_result {
-    int code;        /* 0, or -ENOMEM: then there is no reply */
+    int code;        /* 0, or -ENOMEM past gql_limits.memory: then there is no reply */
     bool executed;   /* false: refused before anything ran, the reply has no "data" */
     uint32_t errors; /* entries of "errors" in the reply */
 };
@@ -135,26 +135,14 @@ typedef void (*gql_done_fn)(void *data, const struct gql_result *result);
 
 /* Append the reply {"data":...,"errors":[...]} ("errors" only if there are
  * any; only "errors" if nothing ran) to 'out' and call 'done', before or after
- * this returns. Gives a handle for gql_cancel() that is valid until 'done' is
- * called, NULL if it was called already. 'out' must live until then; what
- * 'params' points to, but for context and root, only until this returns.
+ * this returns. 'out' must live until then; what 'params' points to, but for
+ * context and root, only until this returns.
  */
-struct gql_request *gql_execute(struct gql_engine *engine, const struct gql_params *params,
-                                struct strbuf *out, gql_done_fn done, void *data) AQ_UNTRUSTED;
+void gql_execute(struct gql_engine *engine, const struct gql_params *params, struct strbuf *out,
+                 gql_done_fn done, void *data) AQ_UNTRUSTED;
 
 /* Go on after a pause, once for each. */
 void gql_resume(struct gql_request *request);
-
-/* 'done' will not be called, 'out' is no longer touched. Of a request that is paused: it must
- * not be resumed.
- */
-void gql_cancel(struct gql_request *request);
-
-/* Parse and validate only: the number of errors, written to 'out' as
- * {"errors":[...]} if there are any; or -ENOMEM.
- */
-int gql_check(struct gql_engine *engine, const char *query, size_t len,
-              struct strbuf *out) AQ_UNTRUSTED;
 
 struct gql_stats {
     size_t documents, bytes; /* in the cache */

@@ -6,7 +6,21 @@
  * struct gql_field_def, __InputValue a struct gql_input_def, __EnumValue a
  * struct gql_enum_def, __Directive a struct gql_directive_def.
  */
+#include <assert.h>
+
+#include "base/memory.h"
 #include "graphql/request.h"
+
+/* What __Field, __InputValue and __EnumValue begin with. */
+struct described {
+    const char *name, *description, *deprecated;
+};
+#define DESCRIBED(type)                                                                 \
+    static_assert(offsetof(type, deprecated) == offsetof(struct described, deprecated), \
+                  "the beginnings are the same")
+DESCRIBED(struct gql_field_def);
+DESCRIBED(struct gql_input_def);
+DESCRIBED(struct gql_enum_def);
 
 /* The engine's schema, where a resolver gets no object to find it by. */
 static const struct gql_schema *introspect_schema_of(const struct gql_call *call)
@@ -38,7 +52,7 @@ static struct gql_value introspect_named_types(struct arena *arena,
 
 /* Rows of an array, those with a reason to be deprecated only if they are asked for. */
 static struct gql_value introspect_live_rows(struct gql_get *get, const void *array, uint32_t count,
-                                             size_t size, size_t deprecated_offset)
+                                             size_t size)
 {
     bool all = get->args[0].kind == GQL_BOOL && get->args[0].boolean;
     const void **rows = arena_array(get->arena, count, sizeof(*rows));
@@ -47,9 +61,9 @@ static struct gql_value introspect_live_rows(struct gql_get *get, const void *ar
     if (!rows)
         return gql_error(get->arena, "out of memory");
     for (uint32_t i = 0; i < count; i++) {
-        const char *row = (const char *)array + i * size;
+        const struct described *row = (const void *)((const char *)array + i * size);
 
-        if (all || !*(const char *const *)(const void *)(row + deprecated_offset))
+        if (all || !row->deprecated)
             rows[live++] = row;
     }
     return gql_rows(rows, live);
@@ -163,8 +177,7 @@ static struct gql_value introspect_type_fields(struct gql_get *get, const void *
     const struct gql_type *type = introspect_bare_type(object);
 
     return introspect_has_fields(type)
-               ? introspect_live_rows(get, type->fields, type->field_count, sizeof(*type->fields),
-                                      offsetof(struct gql_field_def, deprecated))
+               ? introspect_live_rows(get, type->fields, type->field_count, sizeof(*type->fields))
                : gql_null();
 }
 
@@ -192,8 +205,7 @@ static struct gql_value introspect_type_values(struct gql_get *get, const void *
 
     if (!type || type->kind != GQL_TYPE_ENUM)
         return gql_null();
-    return introspect_live_rows(get, type->values, type->value_count, sizeof(*type->values),
-                                offsetof(struct gql_enum_def, deprecated));
+    return introspect_live_rows(get, type->values, type->value_count, sizeof(*type->values));
 }
 
 static struct gql_value introspect_type_inputs(struct gql_get *get, const void *object)
@@ -202,8 +214,7 @@ static struct gql_value introspect_type_inputs(struct gql_get *get, const void *
 
     if (!type || type->kind != GQL_TYPE_INPUT)
         return gql_null();
-    return introspect_live_rows(get, type->inputs, type->input_count, sizeof(*type->inputs),
-                                offsetof(struct gql_input_def, deprecated));
+    return introspect_live_rows(get, type->inputs, type->input_count, sizeof(*type->inputs));
 }
 
 static struct gql_value introspect_type_of_type(struct gql_get *get, const void *object)
@@ -221,42 +232,17 @@ static struct gql_value introspect_type_one_of(struct gql_get *get, const void *
     return type && type->kind == GQL_TYPE_INPUT ? gql_bool(type->one_of) : gql_null();
 }
 
+static struct gql_value introspect_is_deprecated(struct gql_get *get, const void *object)
+{
+    (void)get;
+    return gql_bool(((const struct described *)object)->deprecated != NULL);
+}
+
 static struct gql_value introspect_field_args(struct gql_get *get, const void *object)
 {
     const struct gql_field_def *field = object;
 
-    return introspect_live_rows(get, field->args, field->arg_count, sizeof(*field->args),
-                                offsetof(struct gql_input_def, deprecated));
-}
-
-static struct gql_value introspect_field_type(struct gql_get *get, const void *object)
-{
-    (void)get;
-    return gql_object(&((const struct gql_field_def *)object)->type);
-}
-
-static struct gql_value introspect_field_is_deprecated(struct gql_get *get, const void *object)
-{
-    (void)get;
-    return gql_bool(((const struct gql_field_def *)object)->deprecated != NULL);
-}
-
-static struct gql_value introspect_input_type(struct gql_get *get, const void *object)
-{
-    (void)get;
-    return gql_object(&((const struct gql_input_def *)object)->type);
-}
-
-static struct gql_value introspect_input_is_deprecated(struct gql_get *get, const void *object)
-{
-    (void)get;
-    return gql_bool(((const struct gql_input_def *)object)->deprecated != NULL);
-}
-
-static struct gql_value introspect_enum_is_deprecated(struct gql_get *get, const void *object)
-{
-    (void)get;
-    return gql_bool(((const struct gql_enum_def *)object)->deprecated != NULL);
+    return introspect_live_rows(get, field->args, field->arg_count, sizeof(*field->args));
 }
 
 static struct gql_value introspect_directive_locations(struct gql_get *get, const void *object)
@@ -276,8 +262,7 @@ static struct gql_value introspect_directive_args(struct gql_get *get, const voi
     const struct gql_directive_def *directive = object;
 
     return introspect_live_rows(get, directive->args, directive->arg_count,
-                                sizeof(*directive->args),
-                                offsetof(struct gql_input_def, deprecated));
+                                sizeof(*directive->args));
 }
 
 static const struct {
@@ -307,18 +292,18 @@ static const struct {
     { "__Field", "name", GQL_TEXT_AT(struct gql_field_def, name) },
     { "__Field", "description", GQL_TEXT_AT(struct gql_field_def, description) },
     { "__Field", "args", GQL_GET(introspect_field_args) },
-    { "__Field", "type", GQL_GET(introspect_field_type) },
-    { "__Field", "isDeprecated", GQL_GET(introspect_field_is_deprecated) },
+    { "__Field", "type", GQL_PART_AT(struct gql_field_def, type) },
+    { "__Field", "isDeprecated", GQL_GET(introspect_is_deprecated) },
     { "__Field", "deprecationReason", GQL_TEXT_AT(struct gql_field_def, deprecated) },
     { "__InputValue", "name", GQL_TEXT_AT(struct gql_input_def, name) },
     { "__InputValue", "description", GQL_TEXT_AT(struct gql_input_def, description) },
-    { "__InputValue", "type", GQL_GET(introspect_input_type) },
+    { "__InputValue", "type", GQL_PART_AT(struct gql_input_def, type) },
     { "__InputValue", "defaultValue", GQL_TEXT_AT(struct gql_input_def, default_text) },
-    { "__InputValue", "isDeprecated", GQL_GET(introspect_input_is_deprecated) },
+    { "__InputValue", "isDeprecated", GQL_GET(introspect_is_deprecated) },
     { "__InputValue", "deprecationReason", GQL_TEXT_AT(struct gql_input_def, deprecated) },
     { "__EnumValue", "name", GQL_TEXT_AT(struct gql_enum_def, name) },
     { "__EnumValue", "description", GQL_TEXT_AT(struct gql_enum_def, description) },
-    { "__EnumValue", "isDeprecated", GQL_GET(introspect_enum_is_deprecated) },
+    { "__EnumValue", "isDeprecated", GQL_GET(introspect_is_deprecated) },
     { "__EnumValue", "deprecationReason", GQL_TEXT_AT(struct gql_enum_def, deprecated) },
     { "__Directive", "name", GQL_TEXT_AT(struct gql_directive_def, name) },
     { "__Directive", "description", GQL_TEXT_AT(struct gql_directive_def, description) },
@@ -341,10 +326,10 @@ static const struct gql_field_def *introspect_find_field(const struct gql_schema
 
 struct gql_resolver *introspection_resolvers(const struct gql_schema *schema)
 {
-    struct gql_resolver *resolvers = calloc(schema->all_field_count - schema->field_count,
-                                            sizeof(*resolvers));
+    struct gql_resolver *resolvers = aq_alloc_array(schema->all_field_count - schema->field_count,
+                                                    sizeof(*resolvers));
 
-    for (size_t i = 0; resolvers && i < AQ_COUNT(entries); i++) {
+    for (size_t i = 0; i < AQ_COUNT(entries); i++) {
         const struct gql_field_def *def = introspect_find_field(schema, entries[i].type,
                                                                 entries[i].field);
 

@@ -312,12 +312,6 @@ static bool lexer_find_quote(struct lexer *lexer, uint32_t at, uint32_t *ret_end
     return syntax_error(lexer->errors, at, "Unterminated string.");
 }
 
-static bool lexer_no_memory(struct lexer *lexer)
-{
-    lexer->errors->no_memory = true;
-    return false;
-}
-
 static bool lexer_string(struct lexer *lexer, struct token *ret)
 {
     uint32_t start = lexer->at, at = start + 1, end = at;
@@ -328,8 +322,6 @@ static bool lexer_string(struct lexer *lexer, struct token *ret)
     if (!lexer_find_quote(lexer, at, &end, &escapes))
         return false;
     value = arena_strndup(lexer->arena, lexer->text + at, end - at);
-    if (!value)
-        return lexer_no_memory(lexer);
     if (!escapes)
         len = end - at;
     while (escapes && at < end) { /* an escape is never shorter than what it means */
@@ -429,8 +421,6 @@ static bool lexer_block_string(struct lexer *lexer, struct token *ret)
     if (at >= lexer->len)
         return syntax_error(lexer->errors, lexer->len, "Unterminated string.");
     value = arena_alloc(lexer->arena, at - start - 3 + 2);
-    if (!value)
-        return lexer_no_memory(lexer);
     for (uint32_t i = start + 3; i < at; i++) {
         if (strncmp(text + i, "\\\"\"\"", 4) == 0)
             continue; /* skip only the slash; the quotes follow */

@@ -105,6 +105,16 @@ static uint64_t limits_own_cost(const struct measure *m, const struct ast_select
     return resolver ? AQ_MAX(resolver->cost, 1u) : 1;
 }
 
+/* What is in a fragment counts where it is spread. */
+static void limits_add_size(struct size *size, const struct size *more)
+{
+    size->depth = AQ_MAX(size->depth, more->depth);
+    size->fields = limits_add(size->fields, more->fields);
+    size->aliases = limits_add(size->aliases, more->aliases);
+    size->directives = limits_add(size->directives, more->directives);
+    size->cost = limits_add(size->cost, more->cost);
+}
+
 static bool limits_measure_set(struct measure *m, const struct ast_set *set, struct size *size);
 
 static bool limits_measure_field(struct measure *m, const struct ast_selection *s,
@@ -114,14 +124,13 @@ static bool limits_measure_field(struct measure *m, const struct ast_selection *
 
     if (s->set && !limits_measure_set(m, s->set, &below))
         return false;
-    size->depth = AQ_MAX(size->depth, below.depth + 1);
-    size->fields = limits_add(size->fields, limits_add(below.fields, 1));
-    size->aliases = limits_add(size->aliases, limits_add(below.aliases, s->has_alias));
-    size->directives = limits_add(size->directives, below.directives);
+    below.depth++;
+    below.fields = limits_add(below.fields, 1);
+    below.aliases = limits_add(below.aliases, s->has_alias);
     if (m->request)
-        size->cost = limits_add(
-            size->cost,
-            limits_add(limits_own_cost(m, s), limits_multiply(below.cost, limits_rows_of(m, s))));
+        below.cost = limits_add(limits_own_cost(m, s),
+                                limits_multiply(below.cost, limits_rows_of(m, s)));
+    limits_add_size(size, &below);
     return limits_check(m, size, s->at);
 }
 
@@ -139,11 +148,7 @@ static bool limits_measure_fragment(struct measure *m, const struct ast_selectio
         if (!limits_measure_set(m, fragment->definition->set, known))
             return false;
     }
-    size->depth = AQ_MAX(size->depth, known->depth);
-    size->fields = limits_add(size->fields, known->fields);
-    size->aliases = limits_add(size->aliases, known->aliases);
-    size->directives = limits_add(size->directives, known->directives);
-    size->cost = limits_add(size->cost, known->cost);
+    limits_add_size(size, known);
     return limits_check(m, size, s->at);
 }
 
@@ -161,11 +166,7 @@ static bool limits_measure_set(struct measure *m, const struct ast_set *set, str
         if (s->kind == AST_INLINE) {
             if (!limits_measure_set(m, s->set, &inner))
                 return false;
-            size->depth = AQ_MAX(size->depth, inner.depth);
-            size->fields = limits_add(size->fields, inner.fields);
-            size->aliases = limits_add(size->aliases, inner.aliases);
-            size->directives = limits_add(size->directives, inner.directives);
-            size->cost = limits_add(size->cost, inner.cost);
+            limits_add_size(size, &inner);
             if (!limits_check(m, size, s->at))
                 return false;
         }

@@ -3,6 +3,7 @@
 #include "graphql/parser.h"
 
 #include "base/map.h"
+#include "base/memory.h"
 #include "base/utf8.h"
 
 #define FIRST_SYMBOLS 64
@@ -21,13 +22,9 @@ void document_unref(struct gql_document *doc)
     free(doc);
 }
 
-void *parser_alloc(struct parser *p, size_t size)
+static void *parser_alloc(struct parser *p, size_t size)
 {
-    void *memory = arena_alloc(&p->doc->arena, size);
-
-    if (!memory)
-        p->errors->no_memory = true;
-    return memory;
+    return arena_alloc(&p->doc->arena, size);
 }
 
 /* What a message says about a token: Name "x" */
@@ -115,15 +112,11 @@ static void parser_leave(struct parser *p)
     p->nesting--;
 }
 
-static bool parser_grow_symbols(struct parser *p)
+static void parser_grow_symbols(struct parser *p)
 {
     uint32_t cap = p->symbol_cap ? p->symbol_cap * 2 : FIRST_SYMBOLS;
-    struct symbol **grown = calloc(cap, sizeof(*grown));
+    struct symbol **grown = aq_alloc_array(cap, sizeof(*grown));
 
-    if (!grown) {
-        p->errors->no_memory = true;
-        return false;
-    }
     for (uint32_t i = 0; i < p->symbol_cap; i++) {
         struct symbol *symbol = p->symbols[i];
         uint32_t slot;
@@ -138,17 +131,16 @@ static bool parser_grow_symbols(struct parser *p)
     free(p->symbols);
     p->symbols = grown;
     p->symbol_cap = cap;
-    return true;
 }
 
-/* The document's one symbol of that name; NULL if memory is short. */
+/* The document's one symbol of that name. */
 static struct symbol *parser_intern(struct parser *p, const char *text, uint32_t len)
 {
     struct symbol *symbol;
     uint32_t slot;
 
-    if (p->doc->symbol_count * 2 >= p->symbol_cap && !parser_grow_symbols(p))
-        return NULL;
+    if (p->doc->symbol_count * 2 >= p->symbol_cap)
+        parser_grow_symbols(p);
     slot = (uint32_t)aq_hash(text, len) & (p->symbol_cap - 1);
     while ((symbol = p->symbols[slot])) {
         if (symbol->len == len && memcmp(symbol->text, text, len) == 0)
@@ -156,8 +148,6 @@ static struct symbol *parser_intern(struct parser *p, const char *text, uint32_t
         slot = (slot + 1) & (p->symbol_cap - 1);
     }
     symbol = parser_alloc(p, sizeof(*symbol) + len + 1);
-    if (!symbol)
-        return NULL;
     symbol->len = len;
     symbol->index = p->doc->symbol_count++;
     memcpy(symbol->text, text, len);
@@ -170,7 +160,7 @@ bool parse_name(struct parser *p, struct ast_name *ret)
         return parser_expected(p, token_kind_text(TOKEN_NAME));
     ret->at = p->token.at;
     ret->symbol = parser_intern(p, p->token.text, p->token.len);
-    return ret->symbol && parser_advance(p);
+    return parser_advance(p);
 }
 
 bool parse_type(struct parser *p, struct ast_type *ret)
@@ -206,7 +196,7 @@ static bool parser_arguments(struct parser *p, bool constant, enum lexer_token c
     while (!parser_at(p, close)) {
         struct ast_argument *arg = parser_alloc(p, sizeof(*arg));
 
-        if (!arg || !parse_name(p, &arg->name) || !parser_expect(p, TOKEN_COLON)
+        if (!parse_name(p, &arg->name) || !parser_expect(p, TOKEN_COLON)
             || !parse_value(p, constant, &arg->value))
             return false;
         *next = arg;
@@ -270,7 +260,7 @@ static bool parser_word_value(struct parser *p, struct ast_value *value)
     }
     value->kind = AST_ENUM;
     value->symbol = parser_intern(p, p->token.text, p->token.len);
-    return value->symbol && parser_advance(p);
+    return parser_advance(p);
 }
 
 static bool parser_text_value(struct parser *p, struct ast_value *value)
@@ -287,9 +277,7 @@ static bool parser_text_value(struct parser *p, struct ast_value *value)
     value->text = p->token.text;
     if (p->token.kind <= TOKEN_FLOAT) /* still in the source */
         value->text = arena_strndup(&p->doc->arena, p->token.text, p->token.len);
-    if (!value->text)
-        p->errors->no_memory = true;
-    return value->text && parser_advance(p);
+    return parser_advance(p);
 }
 
 static bool parser_variable_value(struct parser *p, bool constant, struct ast_value *value)
@@ -318,8 +306,6 @@ bool parse_value(struct parser *p, bool constant, struct ast_value **ret)
 {
     struct ast_value *value = parser_alloc(p, sizeof(*value));
 
-    if (!value)
-        return false;
     value->at = p->token.at;
     *ret = value;
     switch (p->token.kind) {
@@ -346,8 +332,6 @@ bool parse_directives(struct parser *p, bool constant, struct ast_directive **re
     while (parser_at(p, TOKEN_AT)) {
         struct ast_directive *directive = parser_alloc(p, sizeof(*directive));
 
-        if (!directive)
-            return false;
         directive->at = p->token.at;
         if (!parser_advance(p) || !parse_name(p, &directive->name)
             || !parser_optional_arguments(p, constant, &directive->args))
@@ -417,7 +401,7 @@ static bool parser_set(struct parser *p, struct ast_set **ret)
     struct ast_set *set = parser_alloc(p, sizeof(*set));
     struct ast_selection **next;
 
-    if (!set || !parser_enter(p))
+    if (!parser_enter(p))
         return false;
     set->at = p->token.at;
     set->index = p->doc->set_count++;
@@ -428,8 +412,6 @@ static bool parser_set(struct parser *p, struct ast_set **ret)
         struct ast_selection *selection = parser_alloc(p, sizeof(*selection));
         bool spread = parser_at(p, TOKEN_SPREAD);
 
-        if (!selection)
-            return false;
         selection->at = p->token.at;
         if (spread ? !parser_advance(p) || !parser_spread(p, selection)
                    : !parser_field(p, selection))
@@ -463,7 +445,7 @@ static bool parser_variables(struct parser *p, struct ast_variable **next)
         return false;
     do {
         *next = parser_alloc(p, sizeof(**next));
-        if (!*next || !parser_variable(p, *next))
+        if (!parser_variable(p, *next))
             return false;
         next = &(*next)->next;
     } while (!parser_at(p, TOKEN_PAREN_R));
@@ -471,13 +453,11 @@ static bool parser_variables(struct parser *p, struct ast_variable **next)
 }
 
 /* As if it asked for __typename. */
-static bool parser_empty_set(struct parser *p, struct ast_set **ret)
+static struct ast_set *parser_empty_set(struct parser *p)
 {
     struct ast_set *set = parser_alloc(p, sizeof(*set));
     struct ast_selection *selection = parser_alloc(p, sizeof(*selection));
 
-    if (!set || !selection)
-        return false;
     set->at = selection->at = p->token.at;
     set->index = p->doc->set_count++;
     set->first = selection;
@@ -485,15 +465,7 @@ static bool parser_empty_set(struct parser *p, struct ast_set **ret)
     selection->kind = AST_FIELD;
     selection->key = (struct ast_name){ parser_intern(p, "__typename", 10), p->token.at };
     selection->name = selection->key;
-    *ret = set;
-    return selection->key.symbol;
-}
-
-/* The selections of an operation. */
-static bool parser_root_set(struct parser *p, struct ast_set **ret)
-{
-    return p->may_be_empty && parser_at(p, TOKEN_END) ? parser_empty_set(p, ret)
-                                                      : parser_set(p, ret);
+    return set;
 }
 
 static bool parser_operation(struct parser *p, struct ast_definition *def)
@@ -504,9 +476,14 @@ static bool parser_operation(struct parser *p, struct ast_definition *def)
     p->doc->operation_count++;
     if (parser_at(p, TOKEN_BRACE_L))
         return parser_set(p, &def->set);
-    return parser_advance(p) && (!parser_at(p, TOKEN_NAME) || parse_name(p, &def->name))
-           && parser_variables(p, &def->operation.variables)
-           && parse_directives(p, false, &def->directives) && parser_root_set(p, &def->set);
+    if (!parser_advance(p) || (parser_at(p, TOKEN_NAME) && !parse_name(p, &def->name))
+        || !parser_variables(p, &def->operation.variables)
+        || !parse_directives(p, false, &def->directives))
+        return false;
+    if (!p->may_be_empty || !parser_at(p, TOKEN_END))
+        return parser_set(p, &def->set);
+    def->set = parser_empty_set(p);
+    return true;
 }
 
 static bool parser_fragment(struct parser *p, struct ast_definition *def)
@@ -545,8 +522,6 @@ static bool parser_document(struct parser *p)
     do {
         struct ast_definition *def = parser_alloc(p, sizeof(*def));
 
-        if (!def)
-            return false;
         def->at = p->token.at;
         def->index = p->doc->definition_count++;
         if (!parser_definition(p, def))
@@ -596,14 +571,8 @@ struct gql_document *document_parse(const char *text, size_t len, const struct g
 
     if (!parser_check_text(text, len, max, errors))
         return NULL;
-    doc = calloc(1, sizeof(*doc));
-    if (doc)
-        doc->text = arena_strndup(&doc->arena, text, len);
-    if (!doc || !doc->text) {
-        errors->no_memory = true;
-        free(doc);
-        return NULL;
-    }
+    doc = aq_alloc(sizeof(*doc));
+    doc->text = arena_strndup(&doc->arena, text, len);
     doc->len = (uint32_t)len;
     doc->refs = 1;
     p.doc = doc;

@@ -39,7 +39,6 @@ struct parser {
     uint32_t symbol_cap;
 };
 
-void *parser_alloc(struct parser *p, size_t size);
 bool parser_advance(struct parser *p);
 bool parser_expect(struct parser *p, enum lexer_token kind);
 bool parser_unexpected(struct parser *p);

@@ -111,8 +111,7 @@ struct gql_request {
     struct call *finished;
     uint32_t pending;    /* calls that have not answered */
     uint32_t next_field; /* of a mutation: to be started */
-    bool pumping, cancelled, no_memory;
-    bool *gone; /* set when this is freed, for gql_execute() */
+    bool pumping, no_memory;
 
     struct jsonw writer;
     size_t data_start;    /* of the value of "data" */

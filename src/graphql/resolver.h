@@ -29,14 +29,10 @@ struct gql_call {
 };
 
 /* Fill call->results and return GQL_DONE; or return GQL_LATER, fill them
- * later and then call gql_call_done(), from the same thread, exactly once
- * (also when the request was cancelled meanwhile).
+ * later and then call gql_call_done(), from the same thread, exactly once.
  */
 typedef int (*gql_call_fn)(struct gql_call *call);
 void gql_call_done(struct gql_call *call);
-
-/* Nobody waits for this call any more: it may be ended early. */
-bool gql_call_is_cancelled(const struct gql_call *call);
 
 /* The same error for every parent. Returns GQL_DONE. */
 int gql_call_fail(struct gql_call *call, const char *fmt, ...) AQ_PRINTF(2, 3);
@@ -60,7 +56,7 @@ enum gql_how {
     GQL_HOW_CALL,
     GQL_HOW_GET,
     GQL_HOW_CONST,  /* 'value' for every object; all-zero is null */
-    GQL_HOW_SELF,   /* the parent itself is the object */
+    GQL_HOW_SELF,   /* the parent itself, or a part of its struct, is the object */
     GQL_HOW_TEXT,   /* const char *, NULL = null */
     GQL_HOW_CHARS,  /* char[], NUL-terminated */
     GQL_HOW_BOOL,   /* bool */
@@ -68,7 +64,6 @@ enum gql_how {
     GQL_HOW_UINT32, /* uint32_t */
     GQL_HOW_INT64,  /* int64_t; not of an Int, which has 32 bits: gql_engine_new() refuses */
     GQL_HOW_COUNT,  /* int64_t, as gql_int_clamped() */
-    GQL_HOW_DOUBLE, /* double */
     GQL_HOW_ENUM,   /* int, index into the enum's values */
     GQL_HOW_UUID,   /* struct uuid, nil = null */
     GQL_HOW_TIME,   /* int64_t wall-clock microseconds, 0 = null, as ISO 8601 */
@@ -127,18 +122,14 @@ struct gql_resolver {
     {                       \
         .how = GQL_HOW_SELF \
     }
+#define GQL_PART_AT(type, member) GQL_AT(GQL_HOW_SELF, type, member)
 #define GQL_TEXT_AT(type, member) GQL_AT(GQL_HOW_TEXT, type, member)
-#define GQL_LONG_TEXT_AT(type, member)                                                         \
-    {                                                                                          \
-        .how = GQL_HOW_TEXT, .offset = (uint32_t)offsetof(type, member), .cost = GQL_COST_TEXT \
-    }
 #define GQL_CHARS_AT(type, member) GQL_AT(GQL_HOW_CHARS, type, member)
 #define GQL_BOOL_AT(type, member) GQL_AT(GQL_HOW_BOOL, type, member)
 #define GQL_INT32_AT(type, member) GQL_AT(GQL_HOW_INT32, type, member)
 #define GQL_UINT32_AT(type, member) GQL_AT(GQL_HOW_UINT32, type, member)
 #define GQL_INT64_AT(type, member) GQL_AT(GQL_HOW_INT64, type, member)
 #define GQL_COUNT_AT(type, member) GQL_AT(GQL_HOW_COUNT, type, member)
-#define GQL_DOUBLE_AT(type, member) GQL_AT(GQL_HOW_DOUBLE, type, member)
 #define GQL_ENUM_AT(type, member) GQL_AT(GQL_HOW_ENUM, type, member)
 #define GQL_UUID_AT(type, member) GQL_AT(GQL_HOW_UUID, type, member)
 #define GQL_TIME_AT(type, member) GQL_AT(GQL_HOW_TIME, type, member)

@@ -427,8 +427,6 @@ static struct gql_value write_read_leaf(struct gql_request *r, const struct plan
         return gql_int(*(const int64_t *)member);
     case GQL_HOW_COUNT:
         return gql_int_clamped(*(const int64_t *)member);
-    case GQL_HOW_DOUBLE:
-        return gql_float(*(const double *)member);
     case GQL_HOW_ENUM:
         return gql_enum((uint32_t) * (const int *)member);
     case GQL_HOW_UUID:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Replies, whole, for queries over the zoo; batches, waiting, cancelling, the cache. */
+/* Replies, whole, for queries over the zoo; batches, waiting, the cache. */
 #include "testing.h"
 
 #include <errno.h>
@@ -309,15 +309,15 @@ static void on_done(void *data, const struct gql_result *result)
     *(struct gql_result *)data = *result;
 }
 
-static struct gql_request *start_slow(struct gql_engine *engine, const char *query,
-                                      struct strbuf *out, struct gql_result *result)
+static void start_slow(struct gql_engine *engine, const char *query, struct strbuf *out,
+                       struct gql_result *result)
 {
     const struct gql_params params = { .query = query, .query_len = strlen(query) };
 
     zoo_reset();
     zoo_seen.slow_later = true;
     *result = (struct gql_result){ .code = 1 };
-    return gql_execute(engine, &params, out, on_done, result);
+    gql_execute(engine, &params, out, on_done, result);
 }
 
 static void test_waiting(void **state)
@@ -325,12 +325,10 @@ static void test_waiting(void **state)
     AQ_CLEANUP(gql_engine_freep) struct gql_engine *engine = zoo_engine(NULL, 0);
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct gql_result result;
-    struct gql_request *request = start_slow(engine, "{ slow cat { id } }", &out, &result);
 
     (void)state;
-    assert_non_null(request);
+    start_slow(engine, "{ slow cat { id } }", &out, &result);
     assert_int_equal(result.code, 1);
-    assert_false(gql_call_is_cancelled(zoo_seen.slow));
     zoo_seen.slow->results[0] = gql_text("at last");
     gql_call_done(zoo_seen.slow);
     assert_int_equal(result.code, 0);
@@ -383,9 +381,9 @@ static void test_two_waiting(void **state)
     struct gql_call *first;
 
     (void)state;
-    assert_non_null(start_slow(engine, "{ slow }", &out1, &result1));
+    start_slow(engine, "{ slow }", &out1, &result1);
     first = zoo_seen.slow;
-    assert_non_null(start_slow(engine, "{ slow }", &out2, &result2));
+    start_slow(engine, "{ slow }", &out2, &result2);
     zoo_seen.slow->results[0] = gql_text("two");
     gql_call_done(zoo_seen.slow);
     assert_string_equal(out2.data, "{\"data\":{\"slow\":\"two\"}}");
@@ -394,23 +392,6 @@ static void test_two_waiting(void **state)
     assert_string_equal(out1.data,
                         "{\"data\":{\"slow\":null},\"errors\":[{\"message\":\"no answer\","
                         "\"locations\":[{\"line\":1,\"column\":3}],\"path\":[\"slow\"]}]}");
-}
-
-static void test_cancel(void **state)
-{
-    AQ_CLEANUP(gql_engine_freep) struct gql_engine *engine = zoo_engine(NULL, 4);
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    struct gql_result result;
-    struct gql_request *request = start_slow(engine, "{ slow }", &out, &result);
-
-    (void)state;
-    assert_non_null(request);
-    gql_cancel(request);
-    assert_true(gql_call_is_cancelled(zoo_seen.slow));
-    zoo_seen.slow->results[0] = gql_text("too late");
-    gql_call_done(zoo_seen.slow);
-    assert_int_equal(result.code, 1); /* never called */
-    gql_cancel(NULL);
 }
 
 static void test_cache(void **state)
@@ -567,7 +548,6 @@ int main(void)
         cmocka_unit_test(test_turns),
         cmocka_unit_test(test_a_reply_has_a_limit),
         cmocka_unit_test(test_two_waiting),
-        cmocka_unit_test(test_cancel),
         cmocka_unit_test(test_cache),
         cmocka_unit_test(test_params),
         cmocka_unit_test(test_memory_limit),

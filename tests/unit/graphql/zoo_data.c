@@ -371,7 +371,7 @@ struct gql_result zoo_run(struct gql_engine *engine, const char *query, const ch
     };
     struct gql_result result = { .code = 1 };
 
-    (void)gql_execute(engine, &params, out, on_done, &result);
+    gql_execute(engine, &params, out, on_done, &result);
     json_decref(json);
     while (zoo_paused) {
         struct gql_request *request = zoo_paused;

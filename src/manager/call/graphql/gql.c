@@ -253,7 +253,7 @@ static void gql_run_start(struct turn *turn)
     context->types = slot_types_ref(core_slot_types(context->api->core));
     params.context = context;
     params.pause = gql_run_pause;
-    (void)gql_execute(context->api->gql, &params, &context->out, gql_on_executed, run);
+    gql_execute(context->api->gql, &params, &context->out, gql_on_executed, run);
 }
 
 /* 'feed' NULL: answered by one reply. */
