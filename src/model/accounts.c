@@ -67,15 +67,6 @@ void domain_done(struct domain *d)
     *d = (struct domain){ 0 };
 }
 
-void project_done(struct project *g)
-{
-    free(g->name);
-    free(g->domain);
-    free(g->description);
-    slots_done(&g->total_slots);
-    *g = (struct project){ 0 };
-}
-
 void user_done(struct user *u)
 {
     free(u->username);
@@ -95,14 +86,6 @@ void keypair_done(struct keypair *k)
     free(k->ssh_public_key);
     explicit_bzero(k->secret_key, sizeof(k->secret_key));
     *k = (struct keypair){ 0 };
-}
-
-void keypair_policy_done(struct keypair_policy *p)
-{
-    free(p->name);
-    slots_done(&p->total_slots);
-    slots_done(&p->max_pending_slots);
-    *p = (struct keypair_policy){ 0 };
 }
 
 void resource_group_done(struct resource_group *g)

@@ -8,6 +8,8 @@
 #define AQ_MODEL_ACCOUNTS_H
 
 #include "base/uuid.h"
+#include "model/keypair_policy.h"
+#include "model/project.h"
 #include "model/session.h"
 #include "model/slot.h"
 
@@ -24,13 +26,6 @@ struct domain {
     bool is_active;
     struct slots total_slots; /* missing = unlimited */
     char *registries;         /* whose images it may use, separated by spaces; NULL = all */
-};
-
-struct project { /* a project */
-    struct uuid id;
-    char *name, *domain, *description;
-    bool is_active;
-    struct slots total_slots; /* missing = unlimited */
 };
 
 struct user {
@@ -56,23 +51,6 @@ struct keypair {
     char *ssh_public_key; /* "ssh-ed25519 AAAA...", accepted by its sessions; NULL = none */
 };
 
-/* How many sessions may wait by a policy that does not say it: as many as one --count makes. */
-#define POLICY_PENDING_SESSIONS 100000
-
-struct keypair_policy {
-    char *name;
-    bool is_active;             /* else no keypair may get it */
-    bool unlimited_unspecified; /* default_for_unspecified = UNLIMITED */
-    struct slots total_slots;
-    int64_t max_session_lifetime_sec, idle_timeout_sec;
-    int max_concurrent_sessions;      /* <= 0 = no limit */
-    int max_concurrent_sftp_sessions; /* those of type system; the same */
-    int max_containers_per_session;
-    int max_pending_sessions;       /* <= 0 = no limit */
-    struct slots max_pending_slots; /* that these may ask for together; missing = unlimited */
-    int max_priority;               /* default 100 */
-};
-
 struct resource_group {
     char *name, *description;
     bool is_active;
@@ -88,10 +66,8 @@ struct resource_group {
 void domain_done(struct domain *d);
 /* May its sessions use images of the registry, HOST[:PORT]? */
 bool domain_allows_registry(const struct domain *d, const char *registry);
-void project_done(struct project *g);
 void user_done(struct user *u);
 void keypair_done(struct keypair *k);
-void keypair_policy_done(struct keypair_policy *p);
 void resource_group_done(struct resource_group *g);
 
 #endif

@@ -45,7 +45,7 @@ static void event_done(struct event *e)
         free(e->domain_renamed.to);
         break;
     case EVENT_PROJECT_SAVED:
-        project_done(&e->project);
+        entity_done(&project_entity, &e->project);
         break;
     case EVENT_USER_SAVED:
         user_done(&e->user.user);
@@ -59,7 +59,7 @@ static void event_done(struct event *e)
         keypair_done(&e->keypair);
         break;
     case EVENT_KEYPAIR_POLICY_SAVED:
-        keypair_policy_done(&e->policy);
+        entity_done(&keypair_policy_entity, &e->policy);
         break;
     case EVENT_RESOURCE_GROUP_SAVED:
         resource_group_done(&e->resource_group);

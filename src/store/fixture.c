@@ -125,9 +125,9 @@ static int fixture_write_project(struct store_tx *tx, struct uuid *ret, struct a
 
     if (!e)
         return fixture_no_memory(err);
-    e->project = (struct project){ .name = fixture_copy("default", &is_short),
-                                   .domain = fixture_copy("default", &is_short),
-                                   .is_active = true };
+    entity_init(&project_entity, &e->project);
+    e->project.name = fixture_copy("default", &is_short);
+    e->project.domain = fixture_copy("default", &is_short);
     (void)uuid_parse(stock_project_id, &e->project.id);
     r = fixture_write_missing(
         tx, one, is_short, "SELECT 1 FROM present_projects WHERE domain = 'default' AND name = ?",
@@ -153,13 +153,10 @@ static int fixture_write_policy(struct store_tx *tx, struct aq_error *err)
 
     if (!e)
         return fixture_no_memory(err);
-    e->policy = (struct keypair_policy){ .name = fixture_copy("default", &is_short),
-                                         .is_active = true,
-                                         .unlimited_unspecified = true,
-                                         .max_concurrent_sftp_sessions = 1,
-                                         .max_containers_per_session = 64,
-                                         .max_pending_sessions = POLICY_PENDING_SESSIONS,
-                                         .max_priority = 100 };
+    entity_init(&keypair_policy_entity, &e->policy);
+    e->policy.name = fixture_copy("default", &is_short);
+    e->policy.unlimited_unspecified = true;
+    e->policy.max_containers_per_session = 64;
     return fixture_write_missing(tx, one, is_short, "SELECT 1 FROM keypair_policies WHERE name = ?",
                                  "default", err);
 }

@@ -55,7 +55,7 @@ static void policy_fill(struct account_row *row)
 {
     static const struct keypair_policy fresh = { .is_active = true,
                                                  .max_concurrent_sftp_sessions = 1,
-                                                 .max_pending_sessions = POLICY_PENDING_SESSIONS,
+                                                 .max_pending_sessions = 100000,
                                                  .max_priority = 100 };
     const struct policy_params *params = row->params;
     const struct keypair_policy *old = row->old ? row->old : &fresh;

@@ -383,12 +383,14 @@ static int decode_read_value(const struct field *field, const json_t *value, str
                              void *target, const struct decode_path *path, struct aq_error *err)
 {
     void *place = (char *)target + field->offset;
+    int64_t number;
     bool yes;
     int r;
 
     switch (field->type) {
     case FIELD_STR:
     case FIELD_SCALAR:
+    case FIELD_TEXT:
         return decode_read_str(field, value, arena, place, path, err);
     case FIELD_WORD:
         return decode_read_word(field, value, place, path, err);
@@ -400,6 +402,10 @@ static int decode_read_value(const struct field *field, const json_t *value, str
         return r;
     case FIELD_INT:
         return decode_read_int(field, value, place, path, err);
+    case FIELD_INT32:
+        if ((r = decode_read_int(field, value, &number, path, err)) == 0)
+            *(int *)place = (int)number;
+        return r;
     case FIELD_DURATION:
         return decode_read_duration(field, value, place, path, err);
     case FIELD_UUID:
@@ -411,9 +417,11 @@ static int decode_read_value(const struct field *field, const json_t *value, str
     case FIELD_PAIRS:
         return decode_read_pairs(field, value, arena, place, path, err);
     case FIELD_OBJECT:
+    case FIELD_SLOTS:
         if (!json_is_object(value))
             return decode_refuse(err, path, "not an object");
-        *(const json_t **)place = value;
+        if (field->type == FIELD_OBJECT)
+            *(const json_t **)place = value;
         return 0;
     case FIELD_JSON:
         *(const json_t **)place = value;
@@ -429,35 +437,6 @@ static int decode_read_value(const struct field *field, const json_t *value, str
                                       : decode_refuse(err, path, "not supported by this server");
     }
     return decode_refuse(err, path, "unknown type");
-}
-
-/* Is the key of 'len' bytes one of the names "a|b|c"? */
-static bool decode_has_name(const char *names, const char *key, size_t len)
-{
-    for (const char *p = names; p; p = strchr(p, '|'), p = p ? p + 1 : NULL)
-        if (strncmp(p, key, len) == 0 && (p[len] == '|' || p[len] == '\0'))
-            return true;
-    return false;
-}
-
-/* The index of the field that has the name, or -1. */
-static long decode_find_field(const struct field *table, const char *key)
-{
-    size_t len = strlen(key);
-
-    if (len == 0 || memchr(key, '|', len))
-        return -1;
-    for (long i = 0; table && table[i].names; i++)
-        if (decode_has_name(table[i].names, key, len))
-            return i;
-    return -1;
-}
-
-const struct field *decode_find(const struct field *table, const char *name)
-{
-    long i = decode_find_field(table, name);
-
-    return i < 0 ? NULL : &table[i];
 }
 
 const char *decode_find_near(const struct field *table, const char *key, size_t *ret_len)
@@ -512,7 +491,7 @@ static int decode_sort_members(const struct field *table, const json_t *object,
 
     json_object_foreach((json_t *)(uintptr_t)object, key, value) {
         const struct decode_path path = { .outer = outer, .name = *key ? key : "\"\"" };
-        long i = decode_find_field(table, key);
+        long i = field_index(table, key);
 
         if (i < 0)
             return decode_refuse_unknown(err, &path, table);
@@ -540,7 +519,7 @@ static int decode_read_members(const struct field *table, const json_t *object, 
         const struct field *field = &table[i];
         const struct decode_path path = { .outer = outer,
                                           .name = field->names,
-                                          .name_len = (int)strcspn(field->names, "|") };
+                                          .name_len = (int)field_name_len(field) };
 
         if (!values[i] && (field->flags & FIELD_REQUIRED))
             return decode_refuse(err, &path, "is required");
@@ -568,14 +547,25 @@ int decode_object(const struct field *table, const json_t *object, struct arena 
 /* ---- documentation ---- */
 
 static const char *const type_names[] = {
-    [FIELD_STR] = "text",          [FIELD_SCALAR] = "scalar",
-    [FIELD_WORD] = "text",         [FIELD_BOOL] = "boolean",
-    [FIELD_MAYBE] = "boolean",     [FIELD_INT] = "integer",
-    [FIELD_DURATION] = "duration", [FIELD_UUID] = "uuid",
-    [FIELD_STR_LIST] = "texts",    [FIELD_PORT_LIST] = "integers",
-    [FIELD_PAIRS] = "object",      [FIELD_OBJECT] = "object",
-    [FIELD_JSON] = "json",         [FIELD_STRUCT] = "struct",
-    [FIELD_IGNORED] = "ignored",   [FIELD_UNSUPPORTED] = "unsupported",
+    [FIELD_STR] = "text",
+    [FIELD_SCALAR] = "scalar",
+    [FIELD_WORD] = "text",
+    [FIELD_BOOL] = "boolean",
+    [FIELD_MAYBE] = "boolean",
+    [FIELD_INT] = "integer",
+    [FIELD_DURATION] = "duration",
+    [FIELD_UUID] = "uuid",
+    [FIELD_STR_LIST] = "texts",
+    [FIELD_PORT_LIST] = "integers",
+    [FIELD_PAIRS] = "object",
+    [FIELD_OBJECT] = "object",
+    [FIELD_JSON] = "json",
+    [FIELD_STRUCT] = "struct",
+    [FIELD_TEXT] = "text",
+    [FIELD_INT32] = "integer",
+    [FIELD_SLOTS] = "object",
+    [FIELD_IGNORED] = "ignored",
+    [FIELD_UNSUPPORTED] = "unsupported",
 };
 
 static void decode_describe_names(const char *names, struct jsonw *w)

@@ -124,7 +124,8 @@ static void field_schema_write_kind(const struct field *field, struct jsonw *w)
         [FIELD_BOOL] = "boolean",    [FIELD_MAYBE] = "boolean",  [FIELD_INT] = "integer",
         [FIELD_DURATION] = "number", [FIELD_UUID] = "string",    [FIELD_STR_LIST] = "array",
         [FIELD_PORT_LIST] = "array", [FIELD_PAIRS] = "object",   [FIELD_OBJECT] = "object",
-        [FIELD_STRUCT] = "object",   [FIELD_UNSUPPORTED] = NULL,
+        [FIELD_STRUCT] = "object",   [FIELD_TEXT] = "string",    [FIELD_INT32] = "integer",
+        [FIELD_SLOTS] = "object",    [FIELD_UNSUPPORTED] = NULL,
     };
     const char *other = field->type == FIELD_SCALAR     ? "integer"
                         : field->type == FIELD_DURATION ? "string"
@@ -132,11 +133,12 @@ static void field_schema_write_kind(const struct field *field, struct jsonw *w)
 
     if (types[field->type])
         field_schema_write_type(field, types[field->type], other, w);
-    if (field->type == FIELD_STR || field->type == FIELD_SCALAR)
+    if (field->type == FIELD_STR || field->type == FIELD_SCALAR || field->type == FIELD_TEXT)
         field_schema_write_text(field, w);
     else if (field->type == FIELD_WORD)
         field_schema_write_words(field, w);
-    else if (field->type == FIELD_INT || field->type == FIELD_DURATION)
+    else if (field->type == FIELD_INT || field->type == FIELD_INT32
+             || field->type == FIELD_DURATION)
         field_schema_write_bounds(field, w); /* schemas do not compare a duration that is text */
     else if (field->type == FIELD_UUID)
         jsonw_member_str(w, "format", "uuid");

@@ -291,7 +291,7 @@ static int session_create_read_wait(struct request *req, struct session_create_c
     int r = api_parse(req, &tree, err);
 
     json_object_foreach(tree, name, value)
-        if (r == 0 && decode_find(fields, name) && json_object_set(wait, name, value) < 0)
+        if (r == 0 && field_find(fields, name) && json_object_set(wait, name, value) < 0)
             r = aq_fail_oom(err);
     return r < 0 ? r : decode_object(fields, wait, request_get_arena(req), ret, err);
 }

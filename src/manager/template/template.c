@@ -371,7 +371,7 @@ int template_check_names(const struct field *table, const json_t *object, const 
     int r = 0;
 
     json_object_foreach((json_t *)(uintptr_t)object, name, value) {
-        const struct field *found = decode_find(table, name);
+        const struct field *found = field_find(table, name);
         const char *near = NULL;
         size_t len = 0;
 

@@ -66,7 +66,7 @@ int template_overlay(const struct field *table, json_t *base, const json_t *over
     int r = 0;
 
     json_object_foreach((json_t *)(uintptr_t)over, name, value) {
-        const struct field *field = decode_find(table, name);
+        const struct field *field = field_find(table, name);
         size_t len = field ? strcspn(field->names, "|") : 0;
         char key[64] = "";
 

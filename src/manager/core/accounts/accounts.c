@@ -196,7 +196,7 @@ static void accounts_purge_project(struct core *core, const struct uuid *id)
         return;
     for (size_t i = 0; i < core->users.count; i++)
         accounts_leave_project(core->users.entries[i].value, id);
-    project_done(p);
+    entity_done(&project_entity, p);
     free(p);
 }
 
@@ -226,7 +226,7 @@ static void accounts_purge_policy(struct core *core, const char *name)
 
     if (!p)
         return;
-    keypair_policy_done(p);
+    entity_done(&keypair_policy_entity, p);
     free(p);
 }
 

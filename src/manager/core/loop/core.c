@@ -326,7 +326,7 @@ static void core_free_keypair(void *value)
 
 static void core_free_policy(void *value)
 {
-    keypair_policy_done(value);
+    entity_done(&keypair_policy_entity, value);
     free(value);
 }
 
@@ -338,7 +338,7 @@ static void core_free_domain(void *value)
 
 static void core_free_group(void *value)
 {
-    project_done(value);
+    entity_done(&project_entity, value);
     free(value);
 }
 

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows of entities, by the tables of their members. */
+#include "model/entity.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/uuid.h"
+
+static void *entity_at(void *row, const struct field *field)
+{
+    return (char *)row + field->offset;
+}
+
+static const void *entity_see(const void *row, const struct field *field)
+{
+    return (const char *)row + field->offset;
+}
+
+static const char *entity_text(const void *row, const struct field *field)
+{
+    return *(const char *const *)entity_see(row, field);
+}
+
+/* Bytes of members that own nothing; 0 = of another type. */
+static size_t entity_plain_size(const struct field *field)
+{
+    switch (field->type) {
+    case FIELD_BOOL:
+        return sizeof(bool);
+    case FIELD_INT32:
+        return sizeof(int);
+    case FIELD_INT:
+    case FIELD_DURATION:
+        return sizeof(int64_t);
+    case FIELD_UUID:
+        return sizeof(struct uuid);
+    default:
+        return 0;
+    }
+}
+
+void entity_init(const struct entity *entity, void *ret)
+{
+    memset(ret, 0, entity->size);
+    for (const struct field *field = entity->fields; field->names; field++) {
+        void *at = entity_at(ret, field);
+
+        if (field->type == FIELD_BOOL)
+            *(bool *)at = field->initial;
+        else if (field->type == FIELD_INT32)
+            *(int *)at = (int)field->initial;
+        else if (field->type == FIELD_INT || field->type == FIELD_DURATION)
+            *(int64_t *)at = field->initial;
+    }
+}
+
+void entity_done(const struct entity *entity, void *row)
+{
+    for (const struct field *field = entity->fields; field->names; field++) {
+        if (field->type == FIELD_TEXT)
+            free(*(char **)entity_at(row, field));
+        else if (field->type == FIELD_SLOTS)
+            slots_done(entity_at(row, field));
+    }
+    memset(row, 0, entity->size);
+}
+
+void entity_copy(const struct entity *entity, void *ret, const void *row)
+{
+    memcpy(ret, row, entity->size);
+    for (const struct field *field = entity->fields; field->names; field++) {
+        if (field->type == FIELD_TEXT) {
+            *(char **)entity_at(ret, field) = aq_strdup(entity_text(row, field));
+        } else if (field->type == FIELD_SLOTS) {
+            *(struct slots *)entity_at(ret, field) = (struct slots){ 0 };
+            if (slots_copy(entity_at(ret, field), entity_see(row, field)) < 0)
+                memory_is_short();
+        }
+    }
+}
+
+static bool entity_texts_equal(const struct field *field, const void *a, const void *b)
+{
+    const char *text = entity_text(a, field), *other = entity_text(b, field);
+
+    return text == other || (text && other && strcmp(text, other) == 0);
+}
+
+bool entity_equal(const struct entity *entity, const void *a, const void *b)
+{
+    bool is_equal = true;
+
+    for (const struct field *field = entity->fields; is_equal && field->names; field++) {
+        size_t size = entity_plain_size(field);
+
+        if (size)
+            is_equal = memcmp(entity_see(a, field), entity_see(b, field), size) == 0;
+        else if (field->type == FIELD_SLOTS)
+            is_equal = slots_eq(entity_see(a, field), entity_see(b, field));
+        else
+            is_equal = entity_texts_equal(field, a, b);
+    }
+    return is_equal;
+}
+
+static void entity_write_value(const struct field *field, const void *at,
+                               const struct slot_types *types, struct jsonw *w)
+{
+    char id[UUID_TEXT_MAX];
+
+    switch (field->type) {
+    case FIELD_BOOL:
+        jsonw_bool(w, *(const bool *)at);
+        break;
+    case FIELD_INT32:
+        jsonw_int(w, *(const int *)at);
+        break;
+    case FIELD_INT:
+        jsonw_int(w, *(const int64_t *)at);
+        break;
+    case FIELD_UUID:
+        jsonw_str(w, uuid_is_nil(at) ? NULL : uuid_format(at, id));
+        break;
+    case FIELD_SLOTS:
+        slots_write_json(at, types, w);
+        break;
+    default:
+        jsonw_str(w, *(const char *const *)at);
+        break;
+    }
+}
+
+void entity_write_json(const struct entity *entity, const void *row, unsigned without,
+                       const struct slot_types *types, struct jsonw *w)
+{
+    for (const struct field *field = entity->fields; field->names; field++) {
+        if (field->flags & without)
+            continue;
+        jsonw_keyn(w, field->names, field_name_len(field));
+        entity_write_value(field, entity_see(row, field), types, w);
+    }
+}
+
+static int entity_merge_slots(const struct field *field, struct slots *ret, const json_t *value,
+                              const struct slot_types *types, struct aq_error *err)
+{
+    struct aq_error why = { 0 };
+    char path[sizeof(why.field)];
+
+    if (slots_from_json(value, types, ret, &why) == 0)
+        return 0;
+    if (why.code == ENOMEM)
+        memory_is_short();
+    (void)snprintf(path, sizeof(path), "%.*s%s%.38s", (int)AQ_MIN(field_name_len(field), 40u),
+                   field->names, why.field[0] ? "." : "", why.field);
+    return aq_fail_as(err, EINVAL, "invalid-api-params", path, "%s", why.text);
+}
+
+int entity_merge(const struct entity *entity, void *row, const void *decoded, const json_t *given,
+                 const struct slot_types *types, struct aq_error *err)
+{
+    for (const struct field *field = entity->fields; field->names; field++) {
+        const json_t *value = field_get(field, given);
+        void *at = entity_at(row, field);
+        int r;
+
+        if (!value || json_is_null(value))
+            continue;
+        if (entity_plain_size(field)) {
+            memcpy(at, entity_see(decoded, field), entity_plain_size(field));
+        } else if (field->type == FIELD_TEXT) {
+            free(*(char **)at);
+            *(char **)at = aq_strdup(entity_text(decoded, field));
+        } else if ((r = entity_merge_slots(field, at, value, types, err)) < 0) {
+            return r;
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* entity.h - structs that are rows of the store, by a table of their members
+ *
+ * A member of an entity is written once: as a row of entity.fields. What
+ * stores, shows, merges, compares or audits the struct goes through the
+ * functions below, store/entity.h, and the tables that the manager and the
+ * command line make from the same rows. A member with logic of its own is
+ * handled by hand where that logic is, and its row says the rest.
+ *
+ * Texts and slots of a row are on the heap unless the row was read into an
+ * arena. Pure.
+ */
+#ifndef AQ_MODEL_ENTITY_H
+#define AQ_MODEL_ENTITY_H
+
+#include "base/error.h"
+#include "base/jsonw.h"
+#include "model/field.h"
+#include "model/slot.h"
+
+struct entity {
+    size_t size;                /* of the struct */
+    const struct field *fields; /* all members, in the order in which they are shown */
+    const struct field *create; /* those that a request for a new row has, ... */
+    const struct field *change; /* ... and one that changes a row */
+};
+
+/* Set every member to its initial value. */
+void entity_init(const struct entity *entity, void *ret);
+
+/* Free what the row owns and zero it. */
+void entity_done(const struct entity *entity, void *row);
+
+/* '*ret' is overwritten. */
+void entity_copy(const struct entity *entity, void *ret, const void *row);
+
+bool entity_equal(const struct entity *entity, const void *a, const void *b);
+
+/* Write each member under its first name into an object that was begun, except those with a flag
+ * of 'without'. 'types' are those of slots, as slots_write_json() takes them.
+ */
+void entity_write_json(const struct entity *entity, const void *row, unsigned without,
+                       const struct slot_types *types, struct jsonw *w);
+
+/* Replace the members of 'row' that 'given' has. 'decoded' is a struct of the entity into which
+ * 'given' was decoded by entity.create or entity.change; slots are read from 'given'.
+ * -EINVAL (kind "invalid-api-params") names the slot, as in "total_slots.cpu".
+ */
+int entity_merge(const struct entity *entity, void *row, const void *decoded, const json_t *given,
+                 const struct slot_types *types, struct aq_error *err);
+
+#endif

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Entities, by the tables of their members. */
+#include "testing.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/accounts.h"
+
+/* Every type of a member, with texts and slots that the row owns. */
+static struct keypair_policy make_policy(void)
+{
+    struct keypair_policy policy;
+
+    entity_init(&keypair_policy_entity, &policy);
+    policy.name = strdup("student");
+    policy.idle_timeout_sec = INT64_C(1) << 40;
+    policy.max_concurrent_sessions = 3;
+    assert_int_equal(slots_set(&policy.total_slots, "cpu", 2500000), 0);
+    return policy;
+}
+
+static struct project make_project(void)
+{
+    struct project project;
+
+    entity_init(&project_entity, &project);
+    assert_int_equal(uuid_parse("2de2b969-1d04-48a6-af16-0bc8adb3c831", &project.id), 0);
+    project.name = strdup("lasers");
+    project.domain = strdup("physics");
+    return project;
+}
+
+static void assert_json(const struct entity *entity, const void *row, unsigned without,
+                        const char *expected)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&text);
+
+    jsonw_object_begin(&w);
+    entity_write_json(entity, row, without, NULL, &w);
+    jsonw_object_end(&w);
+    assert_string_equal(text.data, expected);
+}
+
+static void test_new_rows_have_initial_values(void **state)
+{
+    struct keypair_policy policy;
+    struct project project;
+
+    (void)state;
+    entity_init(&keypair_policy_entity, &policy);
+    entity_init(&project_entity, &project);
+    assert_null(policy.name);
+    assert_true(policy.is_active);
+    assert_false(policy.unlimited_unspecified);
+    assert_int_equal(policy.max_concurrent_sftp_sessions, 1);
+    assert_int_equal(policy.max_pending_sessions, 100000);
+    assert_int_equal(policy.max_priority, 100);
+    assert_int_equal(policy.max_concurrent_sessions, 0);
+    assert_true(project.is_active);
+}
+
+static void test_rows_are_written_as_json(void **state)
+{
+    struct keypair_policy policy = make_policy();
+    struct project project = make_project();
+
+    (void)state;
+    assert_json(&keypair_policy_entity, &policy, 0,
+                "{\"name\":\"student\",\"is_active\":true,\"unlimited_unspecified\":false,"
+                "\"total_slots\":{\"cpu\":\"2.5\"},\"max_session_lifetime_sec\":0,"
+                "\"idle_timeout_sec\":1099511627776,\"max_concurrent_sessions\":3,"
+                "\"max_concurrent_sftp_sessions\":1,\"max_containers_per_session\":0,"
+                "\"max_pending_sessions\":100000,\"max_pending_slots\":{},\"max_priority\":100}");
+    assert_json(&project_entity, &project, 0,
+                "{\"id\":\"2de2b969-1d04-48a6-af16-0bc8adb3c831\",\"name\":\"lasers\","
+                "\"domain\":\"physics\",\"description\":null,\"is_active\":true,"
+                "\"total_slots\":{}}");
+    assert_json(&project_entity, &project, FIELD_UNAUDITED,
+                "{\"name\":\"lasers\",\"domain\":\"physics\",\"description\":null,"
+                "\"is_active\":true,\"total_slots\":{}}");
+    entity_done(&keypair_policy_entity, &policy);
+    entity_done(&project_entity, &project);
+    assert_null(project.name);
+}
+
+static void test_copies_are_equal_and_their_own(void **state)
+{
+    struct keypair_policy policy = make_policy(), copy;
+
+    (void)state;
+    entity_copy(&keypair_policy_entity, &copy, &policy);
+    assert_true(entity_equal(&keypair_policy_entity, &policy, &copy));
+    assert_ptr_not_equal(policy.name, copy.name);
+    entity_done(&keypair_policy_entity, &policy);
+    assert_string_equal(copy.name, "student");
+    assert_int_equal(slots_get(&copy.total_slots, "cpu"), 2500000);
+    entity_done(&keypair_policy_entity, &copy);
+}
+
+static void test_each_member_makes_a_difference(void **state)
+{
+    struct project one = make_project(), other;
+
+    (void)state;
+    entity_copy(&project_entity, &other, &one);
+    other.is_active = false;
+    assert_false(entity_equal(&project_entity, &one, &other));
+    other.is_active = true;
+    other.id.bytes[15] ^= 1;
+    assert_false(entity_equal(&project_entity, &one, &other));
+    other.id = one.id;
+    other.description = strdup("");
+    assert_false(entity_equal(&project_entity, &one, &other));
+    free(AQ_TAKE(other.description));
+    assert_int_equal(slots_set(&other.total_slots, "cpu", 1), 0);
+    assert_false(entity_equal(&project_entity, &one, &other));
+    entity_done(&project_entity, &one);
+    entity_done(&project_entity, &other);
+}
+
+/* Members that are not given, or null, stay; an alias is as good as the name. */
+static void test_a_request_is_merged(void **state)
+{
+    struct keypair_policy policy = make_policy();
+    const struct keypair_policy decoded = { .max_priority = 5, .unlimited_unspecified = true };
+    json_auto_t *given = json_pack("{s:i, s:b, s:{s:s}, s:n}", "max_priority", 5,
+                                   "unlimited_unspecified", 1, "total_resource_slots", "mem", "1g",
+                                   "max_concurrent_sessions");
+
+    (void)state;
+    assert_int_equal(entity_merge(&keypair_policy_entity, &policy, &decoded, given, NULL, NULL), 0);
+    assert_int_equal(policy.max_priority, 5);
+    assert_true(policy.unlimited_unspecified);
+    assert_int_equal(policy.max_concurrent_sessions, 3);
+    assert_false(slots_has(&policy.total_slots, "cpu"));
+    assert_int_equal(slots_get(&policy.total_slots, "mem"), 1 << 30);
+    assert_string_equal(policy.name, "student");
+    entity_done(&keypair_policy_entity, &policy);
+}
+
+static void test_a_bad_slot_is_named(void **state)
+{
+    struct project project = make_project();
+    char name[] = "optics";
+    const struct project decoded = { .name = name };
+    json_auto_t *given = json_pack("{s:s, s:{s:s}}", "name", "optics", "total_slots", "cpu",
+                                   "many");
+    struct aq_error err = { 0 };
+
+    (void)state;
+    assert_int_equal(entity_merge(&project_entity, &project, &decoded, given, NULL, &err), -EINVAL);
+    assert_string_equal(err.field, "total_slots.cpu");
+    assert_string_equal(err.kind, "invalid-api-params");
+    assert_string_equal(project.name, "optics");
+    entity_done(&project_entity, &project);
+}
+
+static void test_fields_have_names(void **state)
+{
+    const struct field *field = field_find(keypair_policy_create, "total_resource_slots");
+    char name[FIELD_NAME_MAX];
+
+    (void)state;
+    assert_string_equal(field_name(field, name), "total_slots");
+    assert_string_equal(field_column(field, name), "total_slots");
+    assert_string_equal(field_backendai_name(field, name), "total_resource_slots");
+    assert_null(field_find(keypair_policy_create, "total_slots|total_resource_slots"));
+    assert_null(field_find(keypair_policy_create, "is_active"));
+    assert_null(field_find(keypair_policy_change, "name"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_new_rows_have_initial_values),
+        cmocka_unit_test(test_rows_are_written_as_json),
+        cmocka_unit_test(test_copies_are_equal_and_their_own),
+        cmocka_unit_test(test_each_member_makes_a_difference),
+        cmocka_unit_test(test_a_request_is_merged),
+        cmocka_unit_test(test_a_bad_slot_is_named),
+        cmocka_unit_test(test_fields_have_names),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
