@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* account_list.c - lists of users, keypairs, domains, projects, policies, resource groups */
-#include "store/list_query.h"
+#include <pthread.h>
+
+#include "store/entity.h"
 
 /* ---- users ---- */
 
@@ -174,14 +176,9 @@ int store_list_domains(struct store_tx *tx, const struct store_query *q, struct 
     return list_run(tx, &domain_table, q, NULL, ret, err);
 }
 
-static const struct filter_field project_fields[] = {
-    { "id", "p.id", FILTER_UUID },
-    { "name", "p.name", FILTER_STRING },
-    { "domain_name", "p.domain", FILTER_STRING },
-    { "description", "p.description", FILTER_STRING },
+static const struct filter_field project_more[] = {
     { "type", "CAST('GENERAL' AS TEXT)", FILTER_UPPER }, /* the only one, likewise below */
     { "resource_policy", "CAST('default' AS TEXT)", FILTER_STRING },
-    { "is_active", "p.is_active", FILTER_BOOL },
     { "created_at", "p.created_at", FILTER_TIME },
     { "modified_at", "p.modified_at", FILTER_TIME },
 };
@@ -193,19 +190,16 @@ static int account_list_read_project(struct store_tx *tx, struct row *row, void 
 
     (void)tx;
     (void)err;
-    project_read_row(row, &p->project);
+    entity_read(row, &project_entity, &p->project);
     p->created_usec = sql_get_int(row->q);
     return 0;
 }
 
-static const struct list_table project_table = {
+static struct list_table project_table = {
     .what = "projects",
-    .columns = PROJECT_COLUMNS ", p.created_at",
     .from = "present_projects p",
     .order = "p.domain, p.name",
     .tie = "p.id",
-    .fields = project_fields,
-    .field_count = AQ_COUNT(project_fields),
     .domain = "p.domain",
     .project = "p.id",
     .name = "p.name",
@@ -214,6 +208,14 @@ static const struct list_table project_table = {
     .row_size = sizeof(struct project_row),
     .read = account_list_read_project,
 };
+
+static pthread_once_t project_once = PTHREAD_ONCE_INIT;
+
+static void account_list_complete_project(void)
+{
+    entity_complete_list(&project_table, &project_entity, "p", project_more,
+                         AQ_COUNT(project_more));
+}
 
 int store_list_projects(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
                         struct aq_error *err)
@@ -225,6 +227,7 @@ int store_list_projects(struct store_tx *tx, const struct store_query *q, struct
         .param_count = 1
     };
 
+    (void)pthread_once(&project_once, account_list_complete_project);
     if (q->user_id)
         (void)uuid_format(q->user_id, user);
     return list_run(tx, &project_table, q, q->user_id ? &member : NULL, ret, err);
@@ -232,12 +235,7 @@ int store_list_projects(struct store_tx *tx, const struct store_query *q, struct
 
 /* ---- policies, resource groups ---- */
 
-static const struct filter_field policy_fields[] = {
-    { "name", "p.name", FILTER_STRING },
-    { "is_active", "p.is_active", FILTER_BOOL },
-    { "max_concurrent_sessions", "p.max_concurrent_sessions", FILTER_INT },
-    { "max_containers_per_session", "p.max_containers_per_session", FILTER_INT },
-    { "idle_timeout", "p.idle_timeout_sec", FILTER_INT },
+static const struct filter_field policy_more[] = {
     { "created_at", "p.created_at", FILTER_TIME },
 };
 
@@ -248,28 +246,34 @@ static int account_list_read_policy(struct store_tx *tx, struct row *row, void *
 
     (void)tx;
     (void)err;
-    policy_read_row(row, &p->policy);
+    entity_read(row, &keypair_policy_entity, &p->policy);
     p->created_usec = sql_get_int(row->q);
     return 0;
 }
 
-static const struct list_table policy_table = {
+static struct list_table policy_table = {
     .what = "keypair policies",
-    .columns = POLICY_COLUMNS ", p.created_at",
     .from = "keypair_policies p",
     .order = "p.name",
     .tie = "p.name",
-    .fields = policy_fields,
-    .field_count = AQ_COUNT(policy_fields),
     .name = "p.name",
     .is_active = "p.is_active",
     .row_size = sizeof(struct policy_row),
     .read = account_list_read_policy,
 };
 
+static pthread_once_t policy_once = PTHREAD_ONCE_INIT;
+
+static void account_list_complete_policy(void)
+{
+    entity_complete_list(&policy_table, &keypair_policy_entity, "p", policy_more,
+                         AQ_COUNT(policy_more));
+}
+
 int store_list_policies(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
                         struct aq_error *err)
 {
+    (void)pthread_once(&policy_once, account_list_complete_policy);
     return list_run(tx, &policy_table, q, NULL, ret, err);
 }
 

@@ -2,7 +2,7 @@
 /* account_write.c - domains, projects, policies, resource groups: rows written */
 #include <errno.h>
 
-#include "store/transaction.h"
+#include "store/entity.h"
 
 int domain_save(struct store_tx *tx, const struct event *e, struct aq_error *err)
 {
@@ -35,79 +35,12 @@ int domain_save(struct store_tx *tx, const struct event *e, struct aq_error *err
 
 int project_save(struct store_tx *tx, const struct event *e, struct aq_error *err)
 {
-    const struct project *g = &e->project;
-    AQ_CLEANUP(aq_freep) char *slots = slots_to_column(&g->total_slots);
-    char id[UUID_TEXT_MAX];
-    struct sql_stmt *q;
-    int r;
-
-    if (!slots)
-        return aq_fail_oom(err);
-    r = sql_prepare(
-        tx->db,
-        "INSERT INTO projects (id, name, domain, description, is_active, total_slots, created_at,"
-        " modified_at) VALUES (?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET"
-        " name = excluded.name, domain = excluded.domain, description = excluded.description,"
-        " is_active = excluded.is_active, total_slots = excluded.total_slots,"
-        " modified_at = excluded.modified_at, purged_name = NULL",
-        &q, err);
-    if (r < 0)
-        return r;
-    sql_put_uuid(q, &g->id, id);
-    sql_put_text(q, g->name);
-    sql_put_text(q, g->domain);
-    sql_put_text(q, g->description);
-    sql_put_int(q, g->is_active);
-    sql_put_text(q, slots);
-    sql_put_int(q, e->at_usec);
-    sql_put_int(q, e->at_usec);
-    return sql_run(q, err);
+    return entity_save(tx, &store_projects, &e->project, e->at_usec, err);
 }
 
 int policy_save(struct store_tx *tx, const struct event *e, struct aq_error *err)
 {
-    const struct keypair_policy *p = &e->policy;
-    AQ_CLEANUP(aq_freep) char *slots = slots_to_column(&p->total_slots);
-    AQ_CLEANUP(aq_freep) char *pending = slots_to_column(&p->max_pending_slots);
-    struct sql_stmt *q;
-    int r;
-
-    if (!slots || !pending)
-        return aq_fail_oom(err);
-    r = sql_prepare(
-        tx->db,
-        "INSERT INTO keypair_policies (name, unlimited_unspecified, total_slots,"
-        " max_session_lifetime_sec, idle_timeout_sec, max_concurrent_sessions,"
-        " max_concurrent_sftp_sessions, max_containers_per_session, max_pending_sessions,"
-        " max_pending_slots, max_priority, is_active, created_at)"
-        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (name) DO UPDATE SET"
-        " unlimited_unspecified = excluded.unlimited_unspecified,"
-        " total_slots = excluded.total_slots,"
-        " max_session_lifetime_sec = excluded.max_session_lifetime_sec,"
-        " idle_timeout_sec = excluded.idle_timeout_sec,"
-        " max_concurrent_sessions = excluded.max_concurrent_sessions,"
-        " max_concurrent_sftp_sessions = excluded.max_concurrent_sftp_sessions,"
-        " max_containers_per_session = excluded.max_containers_per_session,"
-        " max_pending_sessions = excluded.max_pending_sessions,"
-        " max_pending_slots = excluded.max_pending_slots,"
-        " max_priority = excluded.max_priority, is_active = excluded.is_active",
-        &q, err);
-    if (r < 0)
-        return r;
-    sql_put_text(q, p->name);
-    sql_put_int(q, p->unlimited_unspecified);
-    sql_put_text(q, slots);
-    sql_put_int(q, p->max_session_lifetime_sec);
-    sql_put_int(q, p->idle_timeout_sec);
-    sql_put_int(q, p->max_concurrent_sessions);
-    sql_put_int(q, p->max_concurrent_sftp_sessions);
-    sql_put_int(q, p->max_containers_per_session);
-    sql_put_int(q, p->max_pending_sessions);
-    sql_put_text(q, pending);
-    sql_put_int(q, p->max_priority);
-    sql_put_int(q, p->is_active);
-    sql_put_int(q, e->at_usec);
-    return sql_run(q, err);
+    return entity_save(tx, &store_keypair_policies, &e->policy, e->at_usec, err);
 }
 
 int resource_group_save(struct store_tx *tx, const struct event *e, struct aq_error *err)
@@ -150,35 +83,6 @@ void domain_read_row(struct row *row, struct domain *ret)
     ret->is_active = sql_get_int(row->q) != 0;
     row_slots(row, &ret->total_slots);
     ret->registries = row_text(row);
-}
-
-void project_read_row(struct row *row, struct project *ret)
-{
-    *ret = (struct project){ .id = sql_get_uuid(row->q) };
-    ret->name = row_text(row);
-    ret->domain = row_text(row);
-    ret->description = row_text(row);
-    ret->is_active = sql_get_int(row->q) != 0;
-    row_slots(row, &ret->total_slots);
-}
-
-void policy_read_row(struct row *row, struct keypair_policy *ret)
-{
-    struct sql_stmt *q = row->q;
-
-    *ret = (struct keypair_policy){ 0 };
-    ret->name = row_text(row);
-    ret->unlimited_unspecified = sql_get_int(q) != 0;
-    row_slots(row, &ret->total_slots);
-    ret->max_session_lifetime_sec = sql_get_int(q);
-    ret->idle_timeout_sec = sql_get_int(q);
-    ret->max_concurrent_sessions = (int)sql_get_int(q);
-    ret->max_concurrent_sftp_sessions = (int)sql_get_int(q);
-    ret->max_containers_per_session = (int)sql_get_int(q);
-    ret->max_pending_sessions = (int)sql_get_int(q);
-    row_slots(row, &ret->max_pending_slots);
-    ret->max_priority = (int)sql_get_int(q);
-    ret->is_active = sql_get_int(q) != 0;
 }
 
 void resource_group_read_row(struct row *row, struct resource_group *ret)

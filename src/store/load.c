@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/vec.h"
-#include "store/transaction.h"
+#include "store/entity.h"
 
 /* Rows that belong to those of a table, read beside them in the same order. */
 struct load_scan {
@@ -28,6 +28,9 @@ struct load_table {
     enum event_kind kind;
     int (*read)(struct loader *l, struct row *row, struct event *e, struct aq_error *err);
     int (*begin)(struct loader *l, struct aq_error *err); /* NULL = nothing beside it */
+    const struct entity_table *rows; /* of the struct at this offset in the event: instead of
+                                        'query' and 'read' */
+    size_t offset;
 };
 
 /* ---- rows beside others ---- */
@@ -95,24 +98,6 @@ static int load_read_domain(struct loader *l, struct row *row, struct event *e,
     (void)l;
     (void)err;
     domain_read_row(row, &e->domain);
-    return 0;
-}
-
-static int load_read_project(struct loader *l, struct row *row, struct event *e,
-                             struct aq_error *err)
-{
-    (void)l;
-    (void)err;
-    project_read_row(row, &e->project);
-    return 0;
-}
-
-static int load_read_policy(struct loader *l, struct row *row, struct event *e,
-                            struct aq_error *err)
-{
-    (void)l;
-    (void)err;
-    policy_read_row(row, &e->policy);
     return 0;
 }
 
@@ -247,10 +232,10 @@ static const struct load_table tables[] = {
       load_read_slot_type },
     { "domains", "SELECT " DOMAIN_COLUMNS " FROM present_domains d ORDER BY d.name",
       EVENT_DOMAIN_SAVED, load_read_domain },
-    { "projects", "SELECT " PROJECT_COLUMNS " FROM present_projects p ORDER BY p.id",
-      EVENT_PROJECT_SAVED, load_read_project },
-    { "keypair policies", "SELECT " POLICY_COLUMNS " FROM keypair_policies p ORDER BY p.name",
-      EVENT_KEYPAIR_POLICY_SAVED, load_read_policy },
+    { "projects", .kind = EVENT_PROJECT_SAVED, .rows = &store_projects,
+      .offset = offsetof(struct event, project) },
+    { "keypair policies", .kind = EVENT_KEYPAIR_POLICY_SAVED, .rows = &store_keypair_policies,
+      .offset = offsetof(struct event, policy) },
     { "resource groups", "SELECT " RESOURCE_GROUP_COLUMNS " FROM resource_groups g ORDER BY g.name",
       EVENT_RESOURCE_GROUP_SAVED, load_read_resource_group },
     { "users", "SELECT " USER_COLUMNS " FROM present_users u ORDER BY u.id", EVENT_USER_SAVED,
@@ -274,7 +259,9 @@ static int load_row(struct loader *l, const struct load_table *table, struct row
 
     if (!e)
         return aq_fail_oom(err);
-    r = table->read(l, row, e, err);
+    if (table->rows)
+        entity_read(row, table->rows->entity, (char *)e + table->offset);
+    r = table->rows ? 0 : table->read(l, row, e, err);
     if (r == 0)
         r = row_check(row, table->what, err);
     return r < 0 ? r : l->visit(l->data, e, err);
@@ -282,10 +269,16 @@ static int load_row(struct loader *l, const struct load_table *table, struct row
 
 static int load_table(struct loader *l, const struct load_table *table, struct aq_error *err)
 {
+    AQ_CLEANUP(strbuf_donep) struct strbuf query = STRBUF_INIT;
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
     struct row row = { .cuts_specs = true };
-    int r = sql_prepare_scan(l->tx->db, table->query, &q, err);
+    int r;
 
+    if (table->rows)
+        entity_add_select(&query, table->rows);
+    else
+        strbuf_adds(&query, table->query);
+    r = sql_prepare_scan(l->tx->db, query.data, &q, err);
     if (r == 0 && table->begin)
         r = table->begin(l, err);
     if (r < 0)

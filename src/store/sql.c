@@ -69,16 +69,27 @@ int sql_prepare_kept(struct sql *db, const char *text, struct sql_stmt **ret, st
     return sql_prepare_new(db, text, SQL_KEPT, ret, err);
 }
 
+bool sql_has_kept(const struct sql *db, const void *key)
+{
+    return map_get(&db->cache, &key, sizeof(key));
+}
+
 int sql_prepare(struct sql *db, const char *text, struct sql_stmt **ret, struct aq_error *err)
 {
-    struct sql_stmt *q = map_get(&db->cache, &text, sizeof(text));
+    return sql_prepare_as(db, text, text, ret, err);
+}
+
+int sql_prepare_as(struct sql *db, const void *key, const char *text, struct sql_stmt **ret,
+                   struct aq_error *err)
+{
+    struct sql_stmt *q = map_get(&db->cache, &key, sizeof(key));
     int r;
 
     if (!q) {
         r = sql_prepare_new(db, text, SQL_KEPT, &q, err);
         if (r < 0)
             return r;
-        if (map_set(&db->cache, &text, sizeof(text), q) < 0) {
+        if (map_set(&db->cache, &key, sizeof(key), q) < 0) {
             db->ops->finish(q);
             return aq_fail_oom(err);
         }

@@ -125,7 +125,7 @@ int sql_load_postgres(const struct sql_ops **ret, struct aq_error *err);
 /* What every engine's connection and statement begin with. */
 struct sql {
     const struct sql_ops *ops;
-    struct map cache; /* address of a statement's text -> struct sql_stmt */
+    struct map cache; /* address of a statement's text, or of another key -> struct sql_stmt */
     struct map built; /* text -> struct sql_stmt: of sql_prepare_built() */
     uint64_t built_uses;
     bool was_refused; /* the last error was for what one statement wanted, not the engine's own */
@@ -151,6 +151,13 @@ int sql_run_script(struct sql *db, const char *script, struct aq_error *err);
  * its address. It may not be in use already.
  */
 int sql_prepare(struct sql *db, const char *text, struct sql_stmt **ret, struct aq_error *err);
+
+/* The same of a text that is made for it, and kept under the address of something constant. The
+ * text is only looked at unless the connection has the statement.
+ */
+bool sql_has_kept(const struct sql *db, const void *key);
+int sql_prepare_as(struct sql *db, const void *key, const char *text, struct sql_stmt **ret,
+                   struct aq_error *err);
 
 /* A statement for this once; sql_end() releases it. */
 int sql_prepare_once(struct sql *db, const char *text, struct sql_stmt **ret, struct aq_error *err);

@@ -139,9 +139,6 @@ void agent_read_row(struct row *row, struct agent *ret);
 #define DOMAIN_COLUMNS "d.name, d.description, d.is_active, d.total_slots, d.registries"
 void domain_read_row(struct row *row, struct domain *ret);
 
-#define PROJECT_COLUMNS "p.id, p.name, p.domain, p.description, p.is_active, p.total_slots"
-void project_read_row(struct row *row, struct project *ret);
-
 #define USER_COLUMNS                                                                     \
     "u.id, u.username, u.email, u.full_name, u.description, u.domain, u.role, u.status," \
     " u.total_slots, u.max_concurrent_sessions, u.allowed_client_ip, u.need_password_change"
@@ -158,12 +155,6 @@ int user_read_projects(struct store_tx *tx, struct arena *arena, struct user *us
 void keypair_read_row(struct row *row, struct keypair *ret);
 int keypair_read_secret(struct store_tx *tx, struct row *row, struct keypair *k,
                         struct aq_error *err);
-
-#define POLICY_COLUMNS                                                                \
-    "p.name, p.unlimited_unspecified, p.total_slots, p.max_session_lifetime_sec,"     \
-    " p.idle_timeout_sec, p.max_concurrent_sessions, p.max_concurrent_sftp_sessions," \
-    " p.max_containers_per_session, p.max_pending_sessions, p.max_pending_slots, p.max_priority, p.is_active"
-void policy_read_row(struct row *row, struct keypair_policy *ret);
 
 #define RESOURCE_GROUP_COLUMNS                                                          \
     "g.name, g.description, g.is_active, g.scheduler, g.scheduler_opts, g.driver_opts," \

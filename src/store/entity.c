@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows of entities in SQL. */
+#include "store/entity.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+#define COLUMNS_MAX 64
+
+const struct entity_table store_keypair_policies = {
+    .entity = &keypair_policy_entity,
+    .name = "keypair_policies",
+    .present = "keypair_policies",
+    .revive = "",
+};
+const struct entity_table store_projects = {
+    .entity = &project_entity,
+    .name = "projects",
+    .present = "present_projects",
+    .revive = ", purged_name = NULL",
+    .has_modified = true,
+};
+
+/* ---- writing ---- */
+
+/* "INSERT INTO ... ON CONFLICT (KEY) DO UPDATE SET ..." with a parameter for each column. */
+static void entity_build_save(struct strbuf *sql, const struct entity_table *table)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf places = STRBUF_INIT, keys = STRBUF_INIT,
+                                           changes = STRBUF_INIT;
+    char name[FIELD_NAME_MAX];
+
+    strbuf_addf(sql, "INSERT INTO %s (", table->name);
+    for (const struct field *field = table->entity->fields; field->names; field++) {
+        const char *column = field_column(field, name);
+
+        strbuf_addf(sql, "%s, ", column);
+        strbuf_adds(&places, "?,");
+        if (field->flags & FIELD_KEY)
+            strbuf_addf(&keys, "%s%s", keys.len ? ", " : "", column);
+        else
+            strbuf_addf(&changes, "%s%s = excluded.%s", changes.len ? ", " : "", column, column);
+    }
+    strbuf_addf(sql, "created_at%s) VALUES (%s?%s) ON CONFLICT (%s) DO UPDATE SET %s%s%s",
+                table->has_modified ? ", modified_at" : "", places.data,
+                table->has_modified ? ",?" : "", keys.data, changes.data,
+                table->has_modified ? ", modified_at = excluded.modified_at" : "", table->revive);
+}
+
+/* The text is made once for each connection: the statement is kept under the table's address. */
+static int entity_prepare_save(struct sql *db, const struct entity_table *table,
+                               struct sql_stmt **ret, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf sql = STRBUF_INIT;
+
+    if (!sql_has_kept(db, table))
+        entity_build_save(&sql, table);
+    return sql_prepare_as(db, table, sql.data, ret, err);
+}
+
+/* Texts of one row that SQL borrows until the statement was run. */
+struct entity_texts {
+    char *items[COLUMNS_MAX]; /* slots as JSON */
+    char ids[COLUMNS_MAX][UUID_TEXT_MAX];
+    size_t count, id_count;
+};
+
+static void entity_put(struct sql_stmt *q, const struct field *field, const void *at,
+                       struct entity_texts *texts)
+{
+    switch (field->type) {
+    case FIELD_BOOL:
+        sql_put_int(q, *(const bool *)at);
+        break;
+    case FIELD_INT32:
+        sql_put_int(q, *(const int *)at);
+        break;
+    case FIELD_INT:
+        sql_put_int(q, *(const int64_t *)at);
+        break;
+    case FIELD_UUID:
+        sql_put_uuid(q, at, texts->ids[texts->id_count++]);
+        break;
+    case FIELD_SLOTS:
+        texts->items[texts->count] = slots_to_column(at);
+        sql_put_text(q, texts->items[texts->count++]);
+        break;
+    default:
+        sql_put_text(q, *(const char *const *)at);
+        break;
+    }
+}
+
+int entity_save(struct store_tx *tx, const struct entity_table *table, const void *row,
+                int64_t at_usec, struct aq_error *err)
+{
+    struct entity_texts texts = { .count = 0 };
+    struct sql_stmt *q;
+    int r = entity_prepare_save(tx->db, table, &q, err);
+
+    if (r < 0)
+        return r;
+    for (const struct field *field = table->entity->fields; field->names; field++)
+        entity_put(q, field, (const char *)row + field->offset, &texts);
+    sql_put_int(q, at_usec);
+    if (table->has_modified)
+        sql_put_int(q, at_usec);
+    r = sql_run(q, err);
+    for (size_t i = 0; i < texts.count; i++)
+        free(texts.items[i]);
+    return r;
+}
+
+/* ---- reading ---- */
+
+void entity_add_columns(struct strbuf *sql, const struct entity *entity, const char *alias)
+{
+    char name[FIELD_NAME_MAX];
+
+    for (const struct field *field = entity->fields; field->names; field++)
+        strbuf_addf(sql, "%s%s.%s", field == entity->fields ? "" : ", ", alias,
+                    field_column(field, name));
+}
+
+void entity_add_select(struct strbuf *sql, const struct entity_table *table)
+{
+    const char *before = " ORDER BY ";
+    char name[FIELD_NAME_MAX];
+
+    strbuf_adds(sql, "SELECT ");
+    entity_add_columns(sql, table->entity, "e");
+    strbuf_addf(sql, " FROM %s e", table->present);
+    for (const struct field *field = table->entity->fields; field->names; field++)
+        if (field->flags & FIELD_KEY) {
+            strbuf_addf(sql, "%se.%s", before, field_column(field, name));
+            before = ", ";
+        }
+}
+
+void entity_read(struct row *row, const struct entity *entity, void *ret)
+{
+    memset(ret, 0, entity->size);
+    for (const struct field *field = entity->fields; field->names; field++) {
+        void *at = (char *)ret + field->offset;
+
+        switch (field->type) {
+        case FIELD_BOOL:
+            *(bool *)at = sql_get_int(row->q) != 0;
+            break;
+        case FIELD_INT32:
+            *(int *)at = (int)sql_get_int(row->q);
+            break;
+        case FIELD_INT:
+            *(int64_t *)at = sql_get_int(row->q);
+            break;
+        case FIELD_UUID:
+            *(struct uuid *)at = sql_get_uuid(row->q);
+            break;
+        case FIELD_SLOTS:
+            row_slots(row, at);
+            break;
+        default:
+            *(char **)at = row_text(row);
+            break;
+        }
+    }
+}
+
+/* ---- lists ---- */
+
+static enum filter_type entity_filter_type(const struct field *field)
+{
+    switch (field->type) {
+    case FIELD_BOOL:
+        return FILTER_BOOL;
+    case FIELD_INT32:
+    case FIELD_INT:
+        return FILTER_INT;
+    case FIELD_UUID:
+        return FILTER_UUID;
+    default:
+        return FILTER_STRING;
+    }
+}
+
+/* "alias.column" */
+static char *entity_qualify(const char *alias, const char *column)
+{
+    struct strbuf text = STRBUF_INIT;
+
+    strbuf_addf(&text, "%s.%s", alias, column);
+    return strbuf_steal(&text);
+}
+
+void entity_complete_list(struct list_table *list, const struct entity *entity, const char *alias,
+                          const struct filter_field *more, size_t more_count)
+{
+    struct filter_field *fields = aq_alloc_array(COLUMNS_MAX + more_count, sizeof(*fields));
+    struct strbuf columns = STRBUF_INIT;
+    char name[FIELD_NAME_MAX];
+    size_t count = 0;
+
+    for (const struct field *field = entity->fields; field->names; field++)
+        if (field->flags & FIELD_FILTER)
+            fields[count++] = (struct filter_field){
+                .name = aq_strdup(field_backendai_name(field, name)),
+                .column = entity_qualify(alias, field_column(field, name)),
+                .type = entity_filter_type(field),
+            };
+    memcpy(&fields[count], more, more_count * sizeof(*more));
+    entity_add_columns(&columns, entity, alias);
+    strbuf_addf(&columns, ", %s.created_at", alias);
+    list->columns = strbuf_steal(&columns);
+    list->fields = fields;
+    list->field_count = count + more_count;
+}

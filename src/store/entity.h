@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* entity.h - rows of entities (model/entity.h) in SQL, by the tables of their members
+ *
+ * A table has a column for each member, and 'created_at'. SQL names
+ * columns in the order of entity.fields.
+ */
+#ifndef AQ_STORE_ENTITY_H
+#define AQ_STORE_ENTITY_H
+
+#include "model/entity.h"
+#include "store/list_query.h"
+#include "store/transaction.h"
+
+struct entity_table {
+    const struct entity *entity;
+    const char *name; /* of the table */
+    const char
+        *present;       /* where rows are read: the table, or a view of those that are not purged */
+    const char *revive; /* ", COLUMN = ..." of a row that is written again; "" = nothing */
+    bool has_modified;  /* a column 'modified_at' */
+};
+
+extern const struct entity_table store_keypair_policies, store_projects;
+
+/* Insert the row, or update the one that has its key. */
+int entity_save(struct store_tx *tx, const struct entity_table *table, const void *row,
+                int64_t at_usec, struct aq_error *err);
+
+/* "p.id, p.name, ..." */
+void entity_add_columns(struct strbuf *sql, const struct entity *entity, const char *alias);
+
+/* A query of all rows in the order of their keys. */
+void entity_add_select(struct strbuf *sql, const struct entity_table *table);
+
+/* Take these columns; '*ret' is overwritten. */
+void entity_read(struct row *row, const struct entity *entity, void *ret);
+
+/* Complete a table of lists whose rows begin with the entity and its 'created_at': columns, and
+ * fields for filters, which are the marked members under the names of Backend.AI, and 'more'. Once
+ * per process; what is made for it is never freed.
+ */
+void entity_complete_list(struct list_table *list, const struct entity *entity, const char *alias,
+                          const struct filter_field *more, size_t more_count);
+
+#endif
