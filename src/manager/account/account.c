@@ -147,33 +147,49 @@ bool account_change_ends_logins(const struct account_change *change, const struc
     return false;
 }
 
-/* What fill() begins with, in the request's arena; NULL = no memory. */
+/* What fill() begins with, in the request's arena. */
 static void *account_new_params(struct arena *arena, const struct account_kind *kind)
 {
-    void *params = arena_alloc(arena, kind->params_size);
+    size_t size = kind->entity ? kind->entity->size : kind->params_size;
+    void *params = arena_alloc(arena, size);
 
-    if (params && kind->defaults)
-        memcpy(params, kind->defaults, kind->params_size);
+    if (kind->defaults)
+        memcpy(params, kind->defaults, size);
     return params;
+}
+
+/* The row in the event, from the living one or a new one, and from what was given. */
+static void account_fill(struct account_row *row, const struct account_kind *kind,
+                         const json_t *given)
+{
+    void *target = (char *)row->event + kind->offset;
+
+    if (kind->entity && row->old)
+        entity_copy(kind->entity, target, row->old);
+    else if (kind->entity)
+        entity_init(kind->entity, target);
+    if (kind->fill)
+        kind->fill(row);
+    if (kind->entity && given && !row->err.code)
+        (void)entity_merge(kind->entity, target, row->params, given,
+                           core_slot_types(row->api->core), &row->err);
 }
 
 int account_change_row(struct account_change *change, const char *key, const json_t *given,
                        struct aq_error *err)
 {
     const struct account_kind *kind = change->kind;
+    struct account_row row = { .api = change->api, .arena = change->arena, .key = key };
     void *params = account_new_params(change->arena, kind);
-    struct account_row row = {
-        .api = change->api, .arena = change->arena, .params = params, .key = key
-    };
 
-    if (!params
-        || !(row.event = event_batch_add(change->batch, kind->event, clock_realtime_usec())))
+    row.params = params;
+    if (!(row.event = event_batch_add(change->batch, kind->event, clock_realtime_usec())))
         return aq_fail_oom(err);
     if ((!given
          || decode_object(key ? kind->change : kind->create, given, change->arena, params, &row.err)
                 == 0)
         && account_find_old(&row, kind) == 0)
-        kind->fill(&row);
+        account_fill(&row, kind, given);
     if (!row.err.code && kind->follow)
         kind->follow(change, &row);
     if (!row.err.code)

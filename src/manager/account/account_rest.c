@@ -59,6 +59,15 @@ void account_list(const struct api *api, struct request *req,
     api_list_start(list);
 }
 
+void account_write_row(const struct api_list *list, const struct entity *entity, const void *row,
+                       int64_t created_usec, struct jsonw *w)
+{
+    jsonw_object_begin(w);
+    entity_write_json(entity, row, 0, core_slot_types(list->api->core), w);
+    api_write_time(w, "created_at", created_usec);
+    jsonw_object_end(w);
+}
+
 /* ---- new and changed rows ---- */
 
 struct account_change *account_begin(struct api *api, struct request *req,

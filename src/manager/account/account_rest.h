@@ -16,6 +16,10 @@ struct account_resource {
     void (*narrow)(const struct principal *who, struct store_query *query);
 };
 
+/* The object of a row that is an entity. */
+void account_write_row(const struct api_list *list, const struct entity *entity, const void *row,
+                       int64_t created_usec, struct jsonw *w);
+
 /* ---- whole requests ---- */
 
 extern const struct field account_page_fields[];

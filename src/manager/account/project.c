@@ -1,39 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Projects: what can be given, what becomes of it, and their members. */
+/* Projects as accounts, and their members. */
 #include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/vec.h"
 #include "manager/account/account.h"
-
-struct project_params {
-    const char *name, *domain, *description;
-    enum maybe is_active;
-    const json_t *total_slots;
-};
-
-/* clang-format off */
-#define CHANGES                                                                                    \
-    { "description", FIELD_STR, FIELD_NULLABLE | FIELD_LINES, offsetof(struct project_params, description), 0, 512 },    \
-    { "is_active", FIELD_MAYBE, 0, offsetof(struct project_params, is_active) },                           \
-    { "total_slots|total_resource_slots", FIELD_OBJECT, 0, offsetof(struct project_params, total_slots),   \
-      .doc = "missing slots are unlimited" }
-/* clang-format on */
-
-const struct field account_project_create[] = {
-    { "name", FIELD_STR, FIELD_REQUIRED | FIELD_LINE, offsetof(struct project_params, name), 1,
-      64 },
-    { "domain", FIELD_STR, FIELD_REQUIRED, offsetof(struct project_params, domain), 1, 64 },
-    CHANGES,
-    FIELD_END,
-};
-
-const struct field account_project_change[] = {
-    { "name", FIELD_STR, FIELD_LINE, offsetof(struct project_params, name), 1, 64 },
-    CHANGES,
-    FIELD_END,
-};
 
 static const void *project_find(const struct core *core, const char *key)
 {
@@ -44,43 +16,32 @@ static const void *project_find(const struct core *core, const char *key)
 
 static const void *project_find_same(const struct core *core, const void *data)
 {
-    const struct project_params *params = data;
+    const struct project *params = data;
 
     return core_find_project_named(core, params->domain, params->name);
 }
 
+/* A new one is made in a domain that is in use. */
 static void project_fill(struct account_row *row)
 {
-    const struct project_params *params = row->params;
-    const struct project *old = row->old;
-    struct project *project = &row->event->project;
+    const struct project *params = row->params;
+    const struct domain *domain = row->old ? NULL
+                                           : core_find_domain(row->api->core, params->domain);
 
-    const struct domain *domain = old ? NULL : core_find_domain(row->api->core, params->domain);
-
-    if (!old && !domain)
+    if (row->old)
+        return;
+    if (!domain)
         problem_no_such(&row->err, "domain", "there is no domain '%.64s'", params->domain);
-    else if (!old && !domain->is_active)
+    else if (!domain->is_active)
         api_fail_param(&row->err, "domain", "'%.64s' is not in use; restore it first",
                        params->domain);
-    if (row->err.code)
-        return;
-    project->id = old ? old->id : uuid_random();
-    project->name = account_text(row, params->name, old ? old->name : NULL);
-    project->domain = account_text(row, params->domain, old ? old->domain : NULL);
-    project->description = account_text(row, params->description, old ? old->description : NULL);
-    project->is_active = account_bool(params->is_active, old ? old->is_active : true);
-    account_slots(row, "total_slots", params->total_slots, old ? &old->total_slots : NULL,
-                  &project->total_slots);
+    row->event->project.id = uuid_random();
 }
 
 static void project_select_row(struct account_row *row, struct store_query *query)
 {
     struct uuid *id = arena_alloc(row->arena, sizeof(*id));
 
-    if (!id) {
-        aq_fail_oom(&row->err);
-        return;
-    }
     *id = row->event->project.id;
     query->ids = id;
     query->id_count = 1;
@@ -91,9 +52,10 @@ const struct account_kind account_project = {
     .noun = "project",
     .purge = PURGE_PROJECT,
     .event = EVENT_PROJECT_SAVED,
-    .create = account_project_create,
-    .change = account_project_change,
-    .params_size = sizeof(struct project_params),
+    .entity = &project_entity,
+    .offset = offsetof(struct event, project),
+    .create = project_create,
+    .change = project_change,
     .list = store_list_projects,
     .find = project_find,
     .find_same = project_find_same,

@@ -6,18 +6,9 @@
 static void project_write_row(const struct api_list *list, const struct store_page *page, size_t i,
                               struct jsonw *w)
 {
-    const struct project *project = &page->projects[i].project;
+    const struct project_row *row = &page->projects[i];
 
-    jsonw_object_begin(w);
-    api_write_uuid(w, "id", &project->id);
-    jsonw_member_str(w, "name", project->name);
-    jsonw_member_str(w, "domain", project->domain);
-    jsonw_member_str(w, "description", project->description);
-    jsonw_member_bool(w, "is_active", project->is_active);
-    jsonw_key(w, "total_slots");
-    slots_write_json(&project->total_slots, core_slot_types(list->api->core), w);
-    api_write_time(w, "created_at", page->projects[i].created_usec);
-    jsonw_object_end(w);
+    account_write_row(list, &project_entity, &row->project, row->created_usec, w);
 }
 
 static void project_narrow(const struct principal *who, struct store_query *query)
@@ -76,10 +67,10 @@ static void project_on_remove_users(struct request *req, void *data)
 const struct route project_routes[] = {
     { METHOD_GET, "/aliquot/v1/groups", API_ADMIN, project_on_list, account_page_fields,
       "List projects" },
-    { METHOD_POST, "/aliquot/v1/groups", API_SUPERADMIN, project_on_create, account_project_create,
+    { METHOD_POST, "/aliquot/v1/groups", API_SUPERADMIN, project_on_create, project_create,
       "Make a project", .answer = { 201 } },
-    { METHOD_PATCH, "/aliquot/v1/groups/{key}", API_SUPERADMIN, project_on_change,
-      account_project_change, "Change a project" },
+    { METHOD_PATCH, "/aliquot/v1/groups/{key}", API_SUPERADMIN, project_on_change, project_change,
+      "Change a project" },
     { METHOD_POST, "/aliquot/v1/groups/{key}/add-users", API_SUPERADMIN, project_on_add_users,
       members_fields, "Make users members of a project", .answer = { 204 } },
     { METHOD_POST, "/aliquot/v1/groups/{key}/remove-users", API_SUPERADMIN, project_on_remove_users,

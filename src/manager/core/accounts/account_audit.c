@@ -54,13 +54,7 @@ static void account_audit_write_domain(const struct core *core, const void *row,
 
 static void account_audit_write_project(const struct core *core, const void *row, struct jsonw *w)
 {
-    const struct project *project = row;
-
-    jsonw_member_str(w, "name", project->name);
-    jsonw_member_str(w, "domain", project->domain);
-    jsonw_member_str(w, "description", project->description);
-    jsonw_member_bool(w, "is_active", project->is_active);
-    account_audit_write_slots(core, "total_slots", &project->total_slots, w);
+    entity_write_json(&project_entity, row, FIELD_UNAUDITED, core->types, w);
 }
 
 static void account_audit_write_projects(const struct core *core, const struct user *user,
@@ -138,20 +132,7 @@ static void account_audit_write_keypair(const struct core *core, const void *row
 
 static void account_audit_write_policy(const struct core *core, const void *row, struct jsonw *w)
 {
-    const struct keypair_policy *policy = row;
-
-    jsonw_member_str(w, "name", policy->name);
-    jsonw_member_bool(w, "is_active", policy->is_active);
-    jsonw_member_bool(w, "unlimited_unspecified", policy->unlimited_unspecified);
-    account_audit_write_slots(core, "total_slots", &policy->total_slots, w);
-    jsonw_member_int(w, "max_session_lifetime_sec", policy->max_session_lifetime_sec);
-    jsonw_member_int(w, "idle_timeout_sec", policy->idle_timeout_sec);
-    jsonw_member_int(w, "max_concurrent_sessions", policy->max_concurrent_sessions);
-    jsonw_member_int(w, "max_concurrent_sftp_sessions", policy->max_concurrent_sftp_sessions);
-    jsonw_member_int(w, "max_containers_per_session", policy->max_containers_per_session);
-    jsonw_member_int(w, "max_pending_sessions", policy->max_pending_sessions);
-    account_audit_write_slots(core, "max_pending_slots", &policy->max_pending_slots, w);
-    jsonw_member_int(w, "max_priority", policy->max_priority);
+    entity_write_json(&keypair_policy_entity, row, FIELD_UNAUDITED, core->types, w);
 }
 
 static void account_audit_write_rgroup(const struct core *core, const void *row, struct jsonw *w)

@@ -194,16 +194,7 @@ static void audit_compare_policy(struct audit *a, const struct keypair_policy *s
 {
     const struct keypair_policy *m = core_find_policy(a->core, s->name);
 
-    if (!m || m->is_active != s->is_active || m->unlimited_unspecified != s->unlimited_unspecified
-        || !slots_eq(&m->total_slots, &s->total_slots)
-        || m->max_session_lifetime_sec != s->max_session_lifetime_sec
-        || m->idle_timeout_sec != s->idle_timeout_sec
-        || m->max_concurrent_sessions != s->max_concurrent_sessions
-        || m->max_concurrent_sftp_sessions != s->max_concurrent_sftp_sessions
-        || m->max_containers_per_session != s->max_containers_per_session
-        || m->max_pending_sessions != s->max_pending_sessions
-        || !slots_eq(&m->max_pending_slots, &s->max_pending_slots)
-        || m->max_priority != s->max_priority)
+    if (!m || !entity_equal(&keypair_policy_entity, m, s))
         audit_find(a, "policy %s: memory and row differ", s->name);
 }
 
@@ -221,9 +212,7 @@ static void audit_compare_group(struct audit *a, const struct project *s)
 {
     const struct project *m = core_find_project(a->core, &s->id);
 
-    if (!m || !audit_same_text(m->name, s->name) || !audit_same_text(m->domain, s->domain)
-        || !audit_same_text(m->description, s->description) || m->is_active != s->is_active
-        || !slots_eq(&m->total_slots, &s->total_slots))
+    if (!m || !entity_equal(&project_entity, m, s))
         audit_find(a, "project %s: memory and row differ", s->name);
 }
 
