@@ -236,6 +236,7 @@ static struct gql_value execute_read_object(struct gql_request *r, const struct 
     case GQL_HOW_GET:
         r->get.field = field->def;
         r->get.args = field->args;
+        r->get.offset = field->resolver->offset;
         return field->resolver->get(&r->get, object);
     default:
         return gql_error(&r->arena, "Expected an object for field \"%s\".", field->def->name);

@@ -45,6 +45,7 @@ struct gql_get {
     const struct gql_field_def *field;
     const struct gql_value *args;
     struct arena *arena;
+    uint32_t offset;  /* the resolver's */
     char scratch[64]; /* for a result's text; valid until the next getter */
 };
 

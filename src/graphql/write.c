@@ -443,6 +443,7 @@ static struct gql_value write_read_leaf(struct gql_request *r, const struct plan
     case GQL_HOW_GET:
         r->get.field = field->def;
         r->get.args = field->args;
+        r->get.offset = resolver->offset;
         return resolver->get(&r->get, object);
     default:
         return gql_null();

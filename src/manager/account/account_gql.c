@@ -152,11 +152,6 @@ static int gql_accounts_list_projects(struct gql_call *call)
                                        gql_arg_active(call, SCHEMA_ARG_Queries_groups_is_active));
 }
 
-static struct gql_value gql_accounts_get_project_slots(struct gql_get *get, const void *parent)
-{
-    return gql_slots(get, &((const struct project *)parent)->total_slots);
-}
-
 /* ---- keypair policies ---- */
 
 static int gql_accounts_fetch_policies(struct gql_call *call, enum gql_shape shape,
@@ -187,24 +182,6 @@ static int gql_accounts_get_policy(struct gql_call *call)
 static int gql_accounts_list_policies(struct gql_call *call)
 {
     return gql_accounts_fetch_policies(call, GQL_MANY, NULL);
-}
-
-static struct gql_value gql_accounts_get_policy_slots(struct gql_get *get, const void *parent)
-{
-    return gql_slots(get, &((const struct keypair_policy *)parent)->total_slots);
-}
-
-static struct gql_value gql_accounts_get_pending_slots(struct gql_get *get, const void *parent)
-{
-    return gql_slots(get, &((const struct keypair_policy *)parent)->max_pending_slots);
-}
-
-static struct gql_value gql_accounts_get_pending_count(struct gql_get *get, const void *parent)
-{
-    int count = ((const struct keypair_policy *)parent)->max_pending_sessions;
-
-    (void)get;
-    return count > 0 ? gql_int(count) : gql_null();
 }
 
 static struct gql_value gql_accounts_get_unspecified(struct gql_get *get, const void *parent)
@@ -479,39 +456,20 @@ const struct gql_entry accounts_entries[] = {
     { DOMAIN(allowed_vfolder_hosts), GQL_GET(gql_accounts_get_domain_hosts) },
     { DOMAIN(integration_id), GQL_ALWAYS_NULL },
     { DOMAIN(scaling_groups), GQL_FIXED_EMPTY },
-    { GROUP(id), GQL_UUID_AT(struct project, id) },
     { SCHEMA_FIELD_GroupNode_row_id, GQL_UUID_AT(struct project, id) },
-    { GROUP(name), GQL_TEXT_AT(struct project, name) },
-    { GROUP(description), GQL_TEXT_AT(struct project, description) },
-    { GROUP(is_active), GQL_BOOL_AT(struct project, is_active) },
     { GROUP(created_at), GQL_TIME_AT(struct project_row, created_usec) },
     { GROUP(modified_at), GQL_ALWAYS_NULL },
-    { GROUP(domain_name), GQL_TEXT_AT(struct project, domain) },
-    { GROUP(total_resource_slots), GQL_GET(gql_accounts_get_project_slots) },
     { GROUP(allowed_vfolder_hosts), GQL_GET(gql_accounts_get_project_hosts) },
     { GROUP(integration_id), GQL_ALWAYS_NULL },
     { SCHEMA_FIELD_GroupNode_container_registry, GQL_ALWAYS_NULL },
     { GROUP(resource_policy), GQL_FIXED_TEXT("default") },
     { GROUP(type), GQL_FIXED_TEXT("GENERAL") },
     { GROUP(scaling_groups), GQL_FIXED_EMPTY },
-    { POLICY(name), GQL_TEXT_AT(struct keypair_policy, name) },
     { POLICY(created_at), GQL_TIME_AT(struct policy_row, created_usec) },
     { POLICY(default_for_unspecified), GQL_GET(gql_accounts_get_unspecified) },
-    { POLICY(total_resource_slots), GQL_GET(gql_accounts_get_policy_slots) },
-    { POLICY(max_session_lifetime), GQL_COUNT_AT(struct keypair_policy, max_session_lifetime_sec) },
-    { POLICY(max_concurrent_sessions),
-      GQL_INT32_AT(struct keypair_policy, max_concurrent_sessions) },
-    { POLICY(max_containers_per_session),
-      GQL_INT32_AT(struct keypair_policy, max_containers_per_session) },
-    { POLICY(max_pending_session_count), GQL_GET(gql_accounts_get_pending_count) },
-    { POLICY(max_pending_session_resource_slots), GQL_GET(gql_accounts_get_pending_slots) },
-    { POLICY(max_priority), GQL_INT32_AT(struct keypair_policy, max_priority) },
-    { POLICY(idle_timeout), GQL_INT64_AT(struct keypair_policy, idle_timeout_sec) },
     { POLICY(max_vfolder_count), GQL_GET(gql_accounts_get_folder_count) },
     { POLICY(max_vfolder_size), GQL_GET(gql_accounts_get_folder_size) },
     { POLICY(allowed_vfolder_hosts), GQL_GET(gql_accounts_get_policy_hosts) },
-    { POLICY(max_concurrent_sftp_sessions),
-      GQL_INT32_AT(struct keypair_policy, max_concurrent_sftp_sessions) },
     { POLICY(max_quota_scope_size), GQL_FIXED_INT(0) },
     { RESOURCE_GROUP(name), GQL_TEXT_AT(struct resource_group, name) },
     { RESOURCE_GROUP(description), GQL_TEXT_AT(struct resource_group, description) },

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/json_load.h"
+#include "manager/call/graphql/entity_fields.h"
 #include "manager/call/graphql/resolve.h"
 #include "manager/event/subscription_gql.h"
 #include "manager/call/turns.h"
@@ -41,6 +42,15 @@ static const uint32_t same_objects[][2] = {
     { SCHEMA_TYPE_ContainerRegistryNode, SCHEMA_TYPE_ContainerRegistryConfig },
     { SCHEMA_TYPE_VirtualFolder, SCHEMA_TYPE_VirtualFolderNode },
     { SCHEMA_TYPE_UserResourcePolicy, SCHEMA_TYPE_ProjectResourcePolicy },
+};
+
+/* Types of entities: what no entry resolves is a member. */
+static const struct {
+    uint32_t type;
+    const struct entity *entity;
+} entity_types[] = {
+    { SCHEMA_TYPE_Group, &project_entity },
+    { SCHEMA_TYPE_KeyPairResourcePolicy, &keypair_policy_entity },
 };
 
 static void gql_share_resolvers(const struct gql_type *from, const struct gql_type *to)
@@ -127,6 +137,9 @@ int gql_new(struct gql_engine **ret, struct aq_error *err)
     gql_add_entries(quota_scope_entries, quota_scope_entry_count);
     gql_add_entries(access_mutation_entries, access_mutation_entry_count);
     gql_add_entries(subscription_entries, subscription_entry_count);
+    for (size_t i = 0; i < AQ_COUNT(entity_types); i++)
+        entity_fields_resolve(resolvers, schema_schema.types[entity_types[i].type - 1],
+                              entity_types[i].entity);
     for (size_t i = 0; i < AQ_COUNT(same_objects); i++)
         gql_share_resolvers(schema_schema.types[same_objects[i][0] - 1],
                             schema_schema.types[same_objects[i][1] - 1]);

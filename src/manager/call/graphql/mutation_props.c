@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "manager/call/graphql/mutation.h"
 #include "manager/call/graphql/newer.h"
 
@@ -51,14 +52,10 @@ static const struct prop_rule prop_rules[] = {
     { .name = "driver", .how = PROP_ONLY, .as = "static", .why = "the only driver is 'static'" },
     { .name = "driver_opts", .how = PROP_JSON },
     { .name = "group_ids", .how = PROP_AS, .as = "groups" },
-    { .name = "idle_timeout", .how = PROP_AS, .as = "idle_timeout_sec" },
     { .name = "integration_id", .how = PROP_ONLY, .why = "is not kept" },
     { .name = "is_public", .how = PROP_ONLY, .as = "true", .why = "no group is hidden" },
     { .name = "main_access_key", .how = PROP_ONLY, .why = "all keypairs of a user are equal" },
-    { .name = "max_pending_session_count", .how = PROP_LIMIT, .as = "max_pending_sessions" },
-    { .name = "max_pending_session_resource_slots", .how = PROP_JSON, .as = "max_pending_slots" },
     { .name = "max_quota_scope_size", .how = PROP_IGNORED },
-    { .name = "max_session_lifetime", .how = PROP_AS, .as = "max_session_lifetime_sec" },
     { .name = "max_vfolder_count", .how = PROP_IGNORED },
     { .name = "max_vfolder_size", .how = PROP_IGNORED },
     { .name = "resource_policy",
@@ -98,15 +95,36 @@ static const struct prop_rule prop_rules[] = {
       .why = "app proxies have certificates, and no tokens" },
 };
 
-static const struct prop_rule *prop_find_rule(const struct account_kind *kind, const char *name)
+/* The member of an entity that has the name; NULL = none. */
+static const struct field *prop_find_member(const struct account_kind *kind, const char *name)
 {
-    static const struct prop_rule same = { .how = PROP_SAME };
+    const struct field *field = kind->entity ? kind->entity->fields : NULL;
+    char buf[FIELD_NAME_MAX];
+
+    while (field && field->names && strcmp(field_backendai_name(field, buf), name) != 0)
+        field++;
+    return field && field->names ? field : NULL;
+}
+
+/* The first rule that fits, or that of a member of the entity, whose REST name is copied to 'as'. */
+static struct prop_rule prop_find_rule(const struct account_kind *kind, const char *name,
+                                       char as[FIELD_NAME_MAX])
+{
+    const struct field *field = prop_find_member(kind, name);
 
     for (size_t i = 0; i < AQ_COUNT(prop_rules); i++)
         if (strcmp(prop_rules[i].name, name) == 0
             && (!prop_rules[i].kind || prop_rules[i].kind == kind))
-            return &prop_rules[i];
-    return &same;
+            return prop_rules[i];
+    if (!field)
+        return (struct prop_rule){ .name = name, .how = PROP_SAME };
+    return (struct prop_rule){
+        .name = name,
+        .how = field->type == FIELD_SLOTS      ? PROP_JSON
+               : field->flags & FIELD_NO_LIMIT ? PROP_LIMIT
+                                               : PROP_AS,
+        .as = field_name(field, as),
+    };
 }
 
 static json_t *prop_to_json(const struct gql_type *type, const struct gql_value *value)
@@ -214,20 +232,20 @@ int mutation_props_of(const struct gql_type *type, struct gql_value object,
 
     for (uint32_t i = 0; i < object.count; i++) {
         const struct gql_value *value = &object.items[i];
-        char name[PROP_NAME_MAX];
-        const struct prop_rule *rule;
+        char name[PROP_NAME_MAX], as[FIELD_NAME_MAX];
+        struct prop_rule rule;
         json_t *member;
 
         newer_snake_case(type->inputs[i].name, name, sizeof(name));
-        rule = prop_find_rule(kind, name);
-        if (gql_is_given(*value) && prop_check(rule, kept, value, err) < 0)
+        rule = prop_find_rule(kind, name, as);
+        if (gql_is_given(*value) && prop_check(&rule, kept, value, err) < 0)
             return -err->code;
-        if (prop_is_left_out(rule, kept, value))
+        if (prop_is_left_out(&rule, kept, value))
             continue;
-        member = prop_convert(rule, type->inputs[i].type.type, value, err);
+        member = prop_convert(&rule, type->inputs[i].type.type, value, err);
         if (err->code)
             return -err->code;
-        if (json_object_set_new(props, rule->as ? rule->as : name, member) < 0)
+        if (json_object_set_new(props, rule.as ? rule.as : name, member) < 0)
             return aq_fail_oom(err);
     }
     if (!props)
@@ -242,11 +260,24 @@ int mutation_props(const struct gql_call *call, const struct account_kind *kind,
     return mutation_props_of(call->field->args[1].type.type, call->args[1], kind, kept, ret, err);
 }
 
+/* What Backend.AI calls the member of an entity that REST calls 'name'; NULL = none. */
+static const char *prop_name_member(const struct account_kind *kind, const char *name, size_t len,
+                                    char buf[FIELD_NAME_MAX])
+{
+    const struct field *field = kind->entity ? kind->entity->fields : NULL;
+
+    while (field && field->names
+           && (field_name_len(field) != len || strncmp(field->names, name, len) != 0))
+        field++;
+    return field && field->names ? field_backendai_name(field, buf) : NULL;
+}
+
 void mutation_name_field(const struct gql_call *call, const struct account_kind *kind,
                          const char *key, struct aq_error *err)
 {
     size_t len = strcspn(err->field, ".");
-    AQ_CLEANUP(aq_freep) char *below = strdup(err->field + len);
+    AQ_CLEANUP(aq_freep) char *below = aq_strdup(err->field + len);
+    char member[FIELD_NAME_MAX];
     const char *name = strncmp(call->field->name, "create_", 7) == 0 && strlen(key) == len
                                && strncmp(key, err->field, len) == 0
                            ? call->field->args[0].name
@@ -259,7 +290,9 @@ void mutation_name_field(const struct gql_call *call, const struct account_kind 
             && strncmp(rule->as, err->field, len) == 0 && (!rule->kind || rule->kind == kind))
             name = rule->name;
     }
-    if (name && below)
+    if (!name)
+        name = prop_name_member(kind, err->field, len, member);
+    if (name)
         (void)snprintf(err->field, sizeof(err->field), "%s%s", name, below);
 }
 
