@@ -183,7 +183,8 @@ int source_set_columns(struct source *source, const char *const *columns, size_t
                        source->table_name, SOURCE_COLUMNS_MAX);
     memset(source->columns, 0, sizeof(source->columns));
     source->column_count = count;
-    for (const struct source_column *column = source->table->columns; column->name; column++) {
+    source_table_columns(source->table, source->wanted);
+    for (const struct source_column *column = source->wanted; column->name[0]; column++) {
         size_t i = 0;
 
         while (i < count && strcmp(columns[i], column->name) != 0)

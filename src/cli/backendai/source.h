@@ -26,7 +26,8 @@ struct source {
     char table_name[65];
     const struct source_table *table; /* NULL = not known */
     json_t *rows;                     /* of it; borrowed; NULL = nobody wants them */
-    const struct source_column *columns[SOURCE_COLUMNS_MAX]; /* NULL = not wanted */
+    struct source_column wanted[SOURCE_COLUMNS_MAX];
+    const struct source_column *columns[SOURCE_COLUMNS_MAX]; /* of these; NULL = not wanted */
     size_t column_count, row_count;
 };
 

@@ -2,7 +2,10 @@
 /* The tables of Backend.AI 22.03. */
 #include "cli/backendai/source_tables.h"
 
+#include <stdio.h>
 #include <string.h>
+
+#include "model/accounts.h"
 
 /* clang-format off */
 #define TEXT(name) { name, SOURCE_TEXT, 0 }
@@ -12,22 +15,16 @@
 #define WORD(name) { name, SOURCE_WORD, 0 }
 #define JSON(name) { name, SOURCE_JSON, 0 }
 #define DOTFILES { "dotfiles", SOURCE_DOTFILES, 0 }
-#define END { .name = NULL }
+#define END { .name = "" }
 
 static const struct source_column source_domains[] = {
     KEY("name"), TEXT("description"), BOOL("is_active"), JSON("total_resource_slots"), DOTFILES, END };
 static const struct source_column source_policies[] = {
-    KEY("name"), WORD("default_for_unspecified"), JSON("total_resource_slots"),
-    NUMBER("max_session_lifetime"), NUMBER("max_concurrent_sessions"),
-    NUMBER("max_concurrent_sftp_sessions"),
-    NUMBER("max_containers_per_session"), NUMBER("idle_timeout"),
-    NUMBER("max_pending_session_count"), JSON("max_pending_session_resource_slots"),
-    NUMBER("max_priority"), END };
+    KEY("name"), WORD("default_for_unspecified"), END };
 static const struct source_column source_resource_groups[] = {
     KEY("name"), TEXT("description"), BOOL("is_active"), TEXT("scheduler"), JSON("scheduler_opts"), END };
 static const struct source_column source_groups[] = {
-    KEY("id"), KEY("name"), TEXT("description"), BOOL("is_active"), KEY("domain_name"),
-    JSON("total_resource_slots"), DOTFILES, END };
+    KEY("id"), KEY("name"), KEY("domain_name"), DOTFILES, END };
 static const struct source_column source_users[] = {
     KEY("uuid"), TEXT("username"), KEY("email"), TEXT("password"), BOOL("need_password_change"),
     TEXT("full_name"), WORD("status"), TEXT("domain_name"), WORD("role"), END };
@@ -54,9 +51,9 @@ static const struct source_column source_folders[] = {
 
 const struct source_table source_tables[] = {
     ESSENTIAL("domains", source_domains),
-    ESSENTIAL("keypair_resource_policies", source_policies),
+    { "keypair_resource_policies", SOURCE_TAKEN, source_policies, NULL, SOURCE_MUST, &keypair_policy_entity },
     TAKEN("scaling_groups", source_resource_groups),
-    ESSENTIAL("groups", source_groups),
+    { "groups", SOURCE_TAKEN, source_groups, NULL, SOURCE_MUST, &project_entity },
     ESSENTIAL("users", source_users),
     TAKEN("association_groups_users", source_members),
     ESSENTIAL("keypairs", source_keypairs),
@@ -89,4 +86,42 @@ const struct source_table *source_table_find(const char *name)
         if (strcmp(table->name, name) == 0)
             return table;
     return NULL;
+}
+
+static enum source_kind source_kind_of(const struct field *field)
+{
+    switch (field->type) {
+    case FIELD_BOOL:
+        return SOURCE_BOOL;
+    case FIELD_INT32:
+    case FIELD_INT:
+        return SOURCE_NUMBER;
+    case FIELD_SLOTS:
+        return SOURCE_JSON;
+    default:
+        return SOURCE_TEXT;
+    }
+}
+
+void source_table_columns(const struct source_table *table,
+                          struct source_column ret[SOURCE_COLUMNS_MAX])
+{
+    const struct field *field = table->entity ? table->entity->fields : NULL;
+    char buf[FIELD_NAME_MAX];
+    const char *name;
+    size_t own = 0, count;
+
+    for (; table->columns[own].name[0]; own++)
+        ret[own] = table->columns[own];
+    for (count = own; field && field->names; field++) {
+        size_t i = 0;
+
+        ret[count] = (struct source_column){ .kind = source_kind_of(field) };
+        name = field_backendai_name(field, buf);
+        (void)snprintf(ret[count].name, FIELD_NAME_MAX, "%s", name);
+        while (i < own && strcmp(ret[i].name, ret[count].name) != 0)
+            i++;
+        count += i == own && !(field->flags & FIELD_OURS);
+    }
+    ret[count] = (struct source_column){ .name = "" };
 }

@@ -5,6 +5,8 @@
 
 #include <stddef.h>
 
+#include "model/entity.h"
+
 #define SOURCE_COLUMNS_MAX 200 /* of a table */
 
 enum source_kind {
@@ -19,7 +21,7 @@ enum source_kind {
 enum { SOURCE_MUST = 1u << 0 /* every version has it */ };
 
 struct source_column {
-    const char *name; /* ends with NULL */
+    char name[FIELD_NAME_MAX]; /* ends with "" */
     enum source_kind kind;
     unsigned flags;
 };
@@ -36,9 +38,14 @@ struct source_table {
     const struct source_column *columns; /* NULL of those that are counted */
     const char *why;                     /* it is left; NULL = it is taken */
     unsigned flags;
+    const struct entity *entity; /* its other members are columns, too; NULL = none */
 };
 
 extern const struct source_table source_tables[]; /* ends with name NULL */
+
+/* The columns that we look at, and an end. */
+void source_table_columns(const struct source_table *table,
+                          struct source_column ret[SOURCE_COLUMNS_MAX]);
 
 /* NULL if it is not known. */
 const struct source_table *source_table_find(const char *name);

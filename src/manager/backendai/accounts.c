@@ -7,7 +7,6 @@
 #include "base/clock.h"
 #include "manager/backendai/rows.h"
 
-#define LARGEST (INT64_C(1) << 40) /* seconds that a policy may have */
 #define DESCRIPTION_MAX 512
 
 /* ---- what is here, or comes ---- */
@@ -33,26 +32,7 @@ bool backendai_has_resource_group(const struct backendai_import *import, const c
 /* What we allow is shorter than what Backend.AI does. */
 static const char *backendai_description(struct backendai_import *import, struct backendai_row *row)
 {
-    size_t len = row->description ? strlen(row->description) : 0;
-
-    if (len <= DESCRIPTION_MAX)
-        return row->description;
-    len = DESCRIPTION_MAX;
-    while (len && ((unsigned char)row->description[len] & 0xc0) == 0x80)
-        len--;
-    backendai_note(import, row, "the description is cut to %d bytes", DESCRIPTION_MAX);
-    return backendai_format(import, "%.*s", (int)len, row->description);
-}
-
-/* NULL, which is left out, if it is not set. Less than nothing is Backend.AI's "not set", too. */
-static json_t *backendai_number(struct backendai_import *import, struct backendai_row *row,
-                                const char *column, int64_t value, int64_t most)
-{
-    if (value == BACKENDAI_UNSET || value < 0)
-        return NULL;
-    if (value > most)
-        backendai_note(import, row, "%s is lowered to %lld", column, (long long)most);
-    return json_integer(AQ_MIN(value, most));
+    return backendai_cut(import, row, "description", row->description, DESCRIPTION_MAX);
 }
 
 static json_t *backendai_bool(enum maybe value)
@@ -105,6 +85,7 @@ int backendai_take_policy(struct backendai_import *import, struct backendai_row 
 {
     bool is_unlimited = row->unspecified && strcasecmp(row->unspecified, "unlimited") == 0;
     const struct keypair_policy *existing;
+    json_t *given;
     int r;
 
     row->label = row->name;
@@ -113,23 +94,10 @@ int backendai_take_policy(struct backendai_import *import, struct backendai_row 
         return r;
     if ((existing = core_find_policy(import->api->core, row->name)))
         return backendai_exists(import, row, &account_policy, existing);
-#define COUNT(member, column, most) backendai_number(import, row, column, row->member, most)
-    return backendai_add_row(
-        import, &account_policy,
-        json_pack(
-            "{s:s, s:b, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*, s:o*}", "name", row->name,
-            "unlimited_unspecified", is_unlimited, "total_slots",
-            backendai_slots(import, row, row->slots, is_unlimited), "max_session_lifetime_sec",
-            COUNT(lifetime, "max_session_lifetime", LARGEST), "idle_timeout_sec",
-            COUNT(idle_timeout, "idle_timeout", LARGEST), "max_concurrent_sessions",
-            COUNT(sessions, "max_concurrent_sessions", 1000000), "max_concurrent_sftp_sessions",
-            COUNT(sftp_sessions, "max_concurrent_sftp_sessions", 1000000),
-            "max_containers_per_session", COUNT(containers, "max_containers_per_session", 1000000),
-            "max_pending_sessions", COUNT(pending_sessions, "max_pending_session_count", 1000000),
-            "max_pending_slots", backendai_slots(import, row, row->pending_slots, true),
-            "max_priority", COUNT(max_priority, "max_priority", 100)),
-        err);
-#undef COUNT
+    given = json_pack("{s:s, s:b, s:o}", "name", row->name, "unlimited_unspecified", is_unlimited,
+                      "total_slots", backendai_slots(import, row, row->slots, is_unlimited));
+    backendai_copy_columns(import, row, &backendai_kinds[BACKENDAI_POLICIES], given);
+    return backendai_add_row(import, &account_policy, given, err);
 }
 
 /* ---- resource groups ---- */
@@ -255,28 +223,23 @@ static const struct project *backendai_find_same_project(const struct backendai_
     return project ? project : core_find_project_named(core, row->domain, row->name);
 }
 
+/* The domain may be new, too, so the row is made here. */
 static int backendai_fill_project(struct backendai_import *import, struct backendai_row *row,
                                   const struct uuid *id, struct aq_error *err)
 {
     struct event *event = event_batch_add(import->change->batch, EVENT_PROJECT_SAVED,
                                           clock_realtime_usec());
-    struct account_row parts = { .api = import->api, .arena = &import->arena };
-    json_t *slots = backendai_slots(import, row, row->slots, true);
+    json_auto_t *given = json_pack("{s:s, s:s}", "name", row->name, "domain", row->domain);
+    struct project decoded = { 0 };
+    int r;
 
-    if (!event || !slots) {
-        json_decref(slots);
-        return aq_fail_oom(err);
-    }
+    backendai_copy_columns(import, row, &backendai_kinds[BACKENDAI_PROJECTS], given);
+    entity_init(&project_entity, &event->project);
     event->project.id = *id;
-    event->project.name = account_text(&parts, row->name, NULL);
-    event->project.domain = account_text(&parts, row->domain, NULL);
-    event->project.description = account_text(&parts, backendai_description(import, row), NULL);
-    event->project.is_active = account_bool(row->is_active, true);
-    account_slots(&parts, "total_resource_slots", slots, NULL, &event->project.total_slots);
-    json_decref(slots);
-    if (parts.err.code)
-        *err = parts.err;
-    return -parts.err.code;
+    r = decode_object(project_create, given, &import->arena, &decoded, err);
+    return r < 0 ? r
+                 : entity_merge(&project_entity, &event->project, &decoded, given,
+                                core_slot_types(import->api->core), err);
 }
 
 int backendai_take_project(struct backendai_import *import, struct backendai_row *row,

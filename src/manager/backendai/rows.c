@@ -45,14 +45,6 @@ static const struct field policy_fields[] = {
     NAME("name", name, 256),
     TEXT("default_for_unspecified", unspecified, 16),
     OBJECT("total_resource_slots", slots),
-    NUMBER("max_session_lifetime", lifetime),
-    NUMBER("max_concurrent_sessions", sessions),
-    NUMBER("max_concurrent_sftp_sessions", sftp_sessions),
-    NUMBER("max_containers_per_session", containers),
-    NUMBER("idle_timeout", idle_timeout),
-    NUMBER("max_pending_session_count", pending_sessions),
-    OBJECT("max_pending_session_resource_slots", pending_slots),
-    NUMBER("max_priority", max_priority),
     FIELD_END,
 };
 static const struct field resource_group_fields[] = {
@@ -68,8 +60,6 @@ static const struct field project_fields[] = {
     NAME("id", id, 64),
     NAME("name", name, 64),
     NAME("domain_name", domain, 64),
-    OWNED,
-    OBJECT("total_resource_slots", slots),
     JSON("dotfiles", dotfiles),
     FIELD_END,
 };
@@ -140,10 +130,11 @@ static const struct field alias_fields[] = {
 
 const struct backendai_kind backendai_kinds[BACKENDAI_TABLE_COUNT] = {
     [BACKENDAI_DOMAINS] = { "domains", domain_fields, backendai_take_domain },
-    [BACKENDAI_POLICIES] = { "keypair_resource_policies", policy_fields, backendai_take_policy },
+    [BACKENDAI_POLICIES] = { "keypair_resource_policies", policy_fields, backendai_take_policy,
+                             &keypair_policy_entity },
     [BACKENDAI_RESOURCE_GROUPS] = { "scaling_groups", resource_group_fields,
                                     backendai_take_resource_group },
-    [BACKENDAI_PROJECTS] = { "groups", project_fields, backendai_take_project },
+    [BACKENDAI_PROJECTS] = { "groups", project_fields, backendai_take_project, &project_entity },
     [BACKENDAI_USERS] = { "users", user_fields, backendai_take_user },
     [BACKENDAI_MEMBERS] = { "association_groups_users", member_fields, backendai_take_member },
     [BACKENDAI_KEYPAIRS] = { "keypairs", keypair_fields, backendai_take_keypair },
@@ -159,15 +150,75 @@ const struct backendai_kind backendai_kinds[BACKENDAI_TABLE_COUNT] = {
 
 /* ---- the request's rows ---- */
 
-static const struct backendai_row backendai_blank = {
-    .lifetime = BACKENDAI_UNSET,
-    .idle_timeout = BACKENDAI_UNSET,
-    .sessions = BACKENDAI_UNSET,
-    .containers = BACKENDAI_UNSET,
-    .pending_sessions = BACKENDAI_UNSET,
-    .max_priority = BACKENDAI_UNSET,
-    .rate_limit = BACKENDAI_UNSET,
-};
+static const struct backendai_row backendai_blank = { .rate_limit = BACKENDAI_UNSET };
+
+/* Is the member a column that the table of the import does not name? */
+static bool backendai_is_plain(const struct backendai_kind *kind, const struct field *field)
+{
+    char name[FIELD_NAME_MAX];
+
+    return !(field->flags & FIELD_OURS)
+           && !field_find(kind->fields, field_backendai_name(field, name));
+}
+
+/* A member as a column: of any value that the types of Backend.AI let in. */
+static struct field backendai_column(struct backendai_import *import, const struct field *field,
+                                     size_t place)
+{
+    char name[FIELD_NAME_MAX];
+    struct field column = {
+        .names = arena_strdup(&import->arena, field_backendai_name(field, name)),
+        .flags = FIELD_NULLABLE | (field->flags & (FIELD_LINE | FIELD_LINES)),
+        .offset = offsetof(struct backendai_row, values) + place * sizeof(union backendai_value),
+    };
+
+    switch (field->type) {
+    case FIELD_BOOL:
+        column.type = FIELD_MAYBE;
+        break;
+    case FIELD_INT32:
+    case FIELD_INT:
+        column.type = FIELD_INT;
+        column.min = -INT64_MAX;
+        column.max = INT64_MAX;
+        break;
+    case FIELD_SLOTS:
+        column.type = FIELD_OBJECT;
+        break;
+    default:
+        column.type = FIELD_STR;
+        column.max = TEXT_MAX;
+        break;
+    }
+    return column;
+}
+
+/* The table's columns with those of its entity; 'blank' becomes a row without any. */
+static const struct field *backendai_columns(struct backendai_import *import,
+                                             const struct backendai_kind *kind,
+                                             struct backendai_row *blank)
+{
+    struct field *fields = arena_array(&import->arena, 2 * BACKENDAI_PLAIN_MAX, sizeof(*fields));
+    size_t count = 0;
+
+    *blank = backendai_blank;
+    if (!kind->entity)
+        return kind->fields;
+    while (kind->fields[count].names) {
+        fields[count] = kind->fields[count];
+        count++;
+    }
+    for (size_t i = 0; kind->entity->fields[i].names; i++) {
+        const struct field *field = &kind->entity->fields[i];
+
+        if (!backendai_is_plain(kind, field))
+            continue;
+        fields[count++] = backendai_column(import, field, i);
+        if (fields[count - 1].type == FIELD_INT)
+            blank->values[i].number = BACKENDAI_UNSET;
+    }
+    return fields;
+}
 
 static int backendai_find_table(const char *name, enum backendai_table *ret)
 {
@@ -184,21 +235,21 @@ static int backendai_read_table(struct backendai_import *import, enum backendai_
 {
     const struct backendai_kind *kind = &backendai_kinds[table];
     struct backendai_rows *rows = &import->tables[table];
+    struct backendai_row blank;
+    const struct field *columns = backendai_columns(import, kind, &blank);
 
     if (!json_is_array(list))
         return api_fail_param(err, kind->table, "must be a list of rows");
     rows->items = arena_array(&import->arena, json_array_size(list) + 1, sizeof(*rows->items));
-    if (!rows->items)
-        return aq_fail_oom(err);
     for (; rows->count < json_array_size(list); rows->count++) {
         struct backendai_row *row = &rows->items[rows->count];
         const json_t *given = json_array_get(list, rows->count);
 
-        *row = backendai_blank;
+        *row = blank;
         row->line = (int64_t)rows->count + 1;
         if (!json_is_object(given))
             return api_fail_param(err, kind->table, "row %zu is no object", rows->count + 1);
-        if (decode_object(kind->fields, given, &import->arena, row, err) < 0)
+        if (decode_object(columns, given, &import->arena, row, err) < 0)
             return aq_error_wrap(err, "%s, line %lld", kind->table, (long long)row->line);
     }
     return 0;
@@ -335,4 +386,65 @@ json_t *backendai_slots(struct backendai_import *import, struct backendai_row *r
         }
     }
     return slots;
+}
+
+/* ---- columns that are copied ---- */
+
+json_t *backendai_number(struct backendai_import *import, struct backendai_row *row,
+                         const char *column, int64_t value, int64_t most)
+{
+    if (value == BACKENDAI_UNSET || value < 0)
+        return NULL;
+    if (value > most)
+        backendai_note(import, row, "%s is lowered to %lld", column, (long long)most);
+    return json_integer(AQ_MIN(value, most));
+}
+
+const char *backendai_cut(struct backendai_import *import, struct backendai_row *row,
+                          const char *column, const char *text, size_t most)
+{
+    size_t len = text ? strlen(text) : 0;
+
+    if (len <= most)
+        return text;
+    len = most;
+    while (len && ((unsigned char)text[len] & 0xc0) == 0x80)
+        len--;
+    backendai_note(import, row, "the %s is cut to %zu bytes", column, most);
+    return backendai_format(import, "%.*s", (int)len, text);
+}
+
+static json_t *backendai_copy_column(struct backendai_import *import, struct backendai_row *row,
+                                     const struct field *field, const union backendai_value *value)
+{
+    char name[FIELD_NAME_MAX];
+    const char *column = field_backendai_name(field, name);
+    const char *text;
+
+    switch (field->type) {
+    case FIELD_BOOL:
+        return value->yes == MAYBE_UNSET ? NULL : json_boolean(value->yes == MAYBE_TRUE);
+    case FIELD_INT32:
+    case FIELD_INT:
+        return backendai_number(import, row, column, value->number, field->max);
+    case FIELD_SLOTS:
+        return backendai_slots(import, row, value->object, true);
+    default:
+        text = backendai_cut(import, row, column, value->text, (size_t)field->max);
+        return text ? json_string(text) : NULL;
+    }
+}
+
+void backendai_copy_columns(struct backendai_import *import, struct backendai_row *row,
+                            const struct backendai_kind *kind, json_t *ret)
+{
+    for (size_t i = 0; kind->entity->fields[i].names; i++) {
+        const struct field *field = &kind->entity->fields[i];
+        json_t *value = backendai_is_plain(kind, field)
+                            ? backendai_copy_column(import, row, field, &row->values[i])
+                            : NULL;
+
+        if (value)
+            (void)json_object_setn_new(ret, field->names, field_name_len(field), value);
+    }
 }

@@ -29,6 +29,15 @@ enum backendai_table {
 enum backendai_outcome { BACKENDAI_TAKEN, BACKENDAI_CHANGED, BACKENDAI_EXISTS, BACKENDAI_LEFT };
 
 #define BACKENDAI_UNSET INT64_MIN
+#define BACKENDAI_PLAIN_MAX 32
+
+/* A column that becomes a member of an entity as it is. */
+union backendai_value {
+    const char *text;
+    const json_t *object; /* borrowed */
+    enum maybe yes;
+    int64_t number;
+};
 
 /* What a table has no column for is not given. */
 struct backendai_row {
@@ -37,10 +46,9 @@ struct backendai_row {
     const char *user, *project, *access_key, *secret_key, *policy, *ssh_public_key, *script;
     const char *resource_group, *scheduler, *unspecified, *shared_memory, *image;
     enum maybe is_active, is_admin, must_change_password;
-    const json_t *slots, *pending_slots, *options, *dotfiles; /* borrowed */
-    int64_t lifetime, idle_timeout, sessions, sftp_sessions, containers, pending_sessions;
-    int64_t max_priority;
+    const json_t *slots, *options, *dotfiles; /* borrowed */
     int64_t rate_limit;
+    union backendai_value values[BACKENDAI_PLAIN_MAX]; /* by their places in entity.fields */
 
     bool was_allowed; /* a grant: found in the store */
     const char *hash; /* of a plain password; NULL = not hashed yet */
@@ -130,6 +138,7 @@ struct backendai_kind {
     const char *table; /* as Backend.AI calls it */
     const struct field *fields;
     backendai_take_fn *take;
+    const struct entity *entity; /* its other members are columns, too; NULL = none */
 };
 extern const struct backendai_kind backendai_kinds[BACKENDAI_TABLE_COUNT];
 
@@ -158,6 +167,20 @@ const char *backendai_format(struct backendai_import *import, const char *fmt, .
 /* The row's slots that this cluster has; the caller's (json_decref). Others are noted. */
 json_t *backendai_slots(struct backendai_import *import, struct backendai_row *row,
                         const json_t *given, bool missing_is_unlimited);
+
+/* The columns of the row that become members of the entity as they are, as a request for a new
+ * row names them, into 'ret': what does not fit is cut or lowered, and noted.
+ */
+void backendai_copy_columns(struct backendai_import *import, struct backendai_row *row,
+                            const struct backendai_kind *kind, json_t *ret);
+
+/* Number or text as it fits; noted as the column's if it was changed. NULL, which is left out, if
+ * it is not set. Less than nothing is Backend.AI's "not set", too.
+ */
+json_t *backendai_number(struct backendai_import *import, struct backendai_row *row,
+                         const char *column, int64_t value, int64_t most);
+const char *backendai_cut(struct backendai_import *import, struct backendai_row *row,
+                          const char *column, const char *text, size_t most);
 
 /* ---- accounts.c, users.c, attached.c ---- */
 
