@@ -15,6 +15,7 @@
 #include "base/jsonw.h"
 #include "base/memory.h"
 #include "base/utf8.h"
+#include "cli/account_tables.h"
 #include "cli/announcement.h"
 #include "cli/cli.h"
 #include "cli/client.h"
@@ -378,6 +379,7 @@ int cli_main(int argc, char **argv)
     int r;
 
     app_open_standard();
+    account_tables_complete();
     (void)mallopt(M_MXFAST, 0); /* large lists: merging what was freed late costs more */
     r = app_dispatch(&cli, argc - 1, argv + 1, &err);
     if (r < 0)

@@ -143,7 +143,7 @@ def verbs():
 
 @functools.cache
 def options():
-    """Every option of any program of ours: as a literal, or in a table of options."""
+    """Every option of any program of ours: as a literal, in a table of options, or of members."""
     found = set()
     for name in FILES:
         is_tool = name.startswith(("tools/", "bench/", "check", "demo", "tests/fresh/"))
@@ -154,6 +154,9 @@ def options():
                 found |= set(re.findall(r"\b(\w+)=", call))
             if name.startswith(("src/", "simgpu/")):
                 found |= set(re.findall(r"\"([a-z][a-z0-9-]+)\"", text))
+            if name.startswith("src/model/"):
+                members = re.findall(r"\{ (?:MEMBER|LIMIT)\w*\(\w+,\s+(\w+)[^{}]*\.help = ", text)
+                found |= {member.replace("_", "-") for member in members}
     return found
 
 

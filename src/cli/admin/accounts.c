@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/uuid.h"
+#include "cli/account_tables.h"
 #include "cli/client.h"
 #include "cli/verbs.h"
 
@@ -50,16 +51,6 @@ static const struct column domain_columns[] = {
     COLUMN_END,
 };
 
-static const struct column project_columns[] = {
-    { "id", "ID", COLUMN_TEXT, COLUMN_IS_WIDE },
-    { "name", "NAME", COLUMN_TEXT, COLUMN_IS_NAME },
-    { "domain", "DOMAIN", COLUMN_TEXT, 0 },
-    { "is_active", "ACTIVE", COLUMN_BOOL, 0 },
-    { "total_slots", "LIMITS", COLUMN_SLOTS, 0 },
-    { "description", "DESCRIPTION", COLUMN_TEXT, COLUMN_MAY_SHRINK },
-    COLUMN_END,
-};
-
 static const struct column resource_group_columns[] = {
     { "name", "NAME", COLUMN_TEXT, COLUMN_IS_NAME },
     { "is_active", "ACTIVE", COLUMN_BOOL, 0 },
@@ -82,31 +73,16 @@ static const struct column resource_group_columns[] = {
     COLUMN_END,
 };
 
-static const struct column policy_columns[] = {
-    { "name", "NAME", COLUMN_TEXT, COLUMN_IS_NAME },
-    { "is_active", "ACTIVE", COLUMN_BOOL, 0 },
-    { "total_slots", "LIMITS", COLUMN_SLOTS, 0 },
-    { "unlimited_unspecified", "OTHERS-UNLIMITED", COLUMN_BOOL, COLUMN_IS_WIDE },
-    { "max_concurrent_sessions", "SESSIONS", COLUMN_NUMBER, 0 },
-    { "max_concurrent_sftp_sessions", "SFTP", COLUMN_NUMBER, COLUMN_IS_WIDE },
-    { "max_pending_sessions", "PENDING", COLUMN_NUMBER, 0 },
-    { "max_pending_slots", "PENDING-LIMITS", COLUMN_SLOTS, COLUMN_IS_WIDE },
-    { "max_containers_per_session", "KERNELS", COLUMN_NUMBER, 0 },
-    { "max_priority", "PRIORITY", COLUMN_NUMBER, 0 },
-    { "idle_timeout_sec", "IDLE-TIMEOUT", COLUMN_NUMBER, COLUMN_IS_WIDE },
-    { "max_session_lifetime_sec", "LIFETIME", COLUMN_NUMBER, COLUMN_IS_WIDE },
-    COLUMN_END,
-};
-
 static const struct noun nouns[] = {
     { "admin user ", "user", "/aliquot/v1/users", "email", user_columns, true, false },
     { "admin keypair ", "keypair", "/aliquot/v1/keypairs", "user", keypair_columns, false, false },
     { "admin domain ", "domain", "/aliquot/v1/domains", "name", domain_columns, false, false },
-    { "admin project ", "project", "/aliquot/v1/groups", "name", project_columns, true, true },
+    { "admin project ", "project", "/aliquot/v1/groups", "name", account_project_table.columns,
+      true, true },
     { "admin resource-group ", "resource group", "/aliquot/v1/resource-groups", "name",
       resource_group_columns, false, false },
-    { "admin policy ", "policy", "/aliquot/v1/keypair-policies", "name", policy_columns, false,
-      false },
+    { "admin policy ", "policy", "/aliquot/v1/keypair-policies", "name",
+      account_policy_table.columns, false, false },
 };
 
 const struct noun *accounts_noun_of(const struct cli *cli)
@@ -411,59 +387,42 @@ ACCOUNT_VERB(keypair, "keypair rm", "ACCESS-KEY", "Remove a keypair", NULL, 0, 1
 
 /* ---- domains and projects ---- */
 
-struct project_opts {
-    const char *domain, *name, *description;
+struct domain_opts {
+    const char *name, *description;
     int is_active;
     struct cli_list total_slots, registries;
 };
 
 /* clang-format off */
-#define PROJECT_CHANGES                                                                              \
-    { 0, "description", CLI_STR, offsetof(struct project_opts, description), "TEXT",                 \
+#define DOMAIN_CHANGES                                                                             \
+    { 0, "description", CLI_STR, offsetof(struct domain_opts, description), "TEXT",                \
       "shown in lists" },                                                                          \
-    { 0, "is-active", CLI_CHOICE, offsetof(struct project_opts, is_active), "yes|no",                \
+    { 0, "is-active", CLI_CHOICE, offsetof(struct domain_opts, is_active), "yes|no",               \
       "whether sessions may be made in it" },                                                      \
-    { 0, "total-slots", CLI_LIST, offsetof(struct project_opts, total_slots), "SLOT=AMOUNT",         \
-      "all that its sessions may hold at a time" }
+    { 0, "total-slots", CLI_LIST, offsetof(struct domain_opts, total_slots), "SLOT=AMOUNT",        \
+      "all that its sessions may hold at a time" },                                                \
+    { 0, "registries", CLI_LIST, offsetof(struct domain_opts, registries), "HOST[:PORT]",          \
+      "allow images of this registry only; repeatable; any = all" }
 /* clang-format on */
-
-#define DOMAIN_CHANGES                                                                       \
-    PROJECT_CHANGES,                                                                         \
-    {                                                                                        \
-        0, "registries", CLI_LIST, offsetof(struct project_opts, registries), "HOST[:PORT]", \
-            "allow images of this registry only; repeatable; any = all"                      \
-    }
 
 static const struct cli_opt domain_create_opts[] = { DOMAIN_CHANGES, CLI_OPT_END };
 static const struct cli_opt domain_set_opts[] = {
-    { 0, "name", CLI_STR, offsetof(struct project_opts, name), "NAME", "a new name" },
+    { 0, "name", CLI_STR, offsetof(struct domain_opts, name), "NAME", "a new name" },
     DOMAIN_CHANGES,
     CLI_OPT_END,
 };
-static const struct cli_opt project_create_opts[] = {
-    { 0, "domain", CLI_STR, offsetof(struct project_opts, domain), "DOMAIN",
-      "default: the configured one" },
-    PROJECT_CHANGES,
-    CLI_OPT_END,
-};
-static const struct cli_opt project_set_opts[] = {
-    { 0, "name", CLI_STR, offsetof(struct project_opts, name), "NAME", "a new name" },
-    PROJECT_CHANGES,
-    CLI_OPT_END,
-};
-
 LS_VERB(domain, "domain", "List domains", ls_opts);
 ACCOUNT_VERB(domain, "domain create", "NAME", "Make a domain", domain_create_opts,
-             sizeof(struct project_opts), 1, create, "aliquot admin domain create physics");
+             sizeof(struct domain_opts), 1, create, "aliquot admin domain create physics");
 ACCOUNT_VERB(domain, "domain set", "DOMAIN", "Change a domain", domain_set_opts,
-             sizeof(struct project_opts), 1, set,
+             sizeof(struct domain_opts), 1, set,
              "aliquot admin domain set physics --total-slots cpu=64,mem=256g");
 LS_VERB(project, "project", "List projects", ls_opts);
-ACCOUNT_VERB(project, "project create", "NAME", "Make a project", project_create_opts,
-             sizeof(struct project_opts), 1, create,
+ACCOUNT_VERB(project, "project create", "NAME", "Make a project", account_project_table.create,
+             sizeof(struct account_options), 1, create,
              "aliquot admin project create lasers --domain physics");
-ACCOUNT_VERB(project, "project set", "PROJECT", "Change a project", project_set_opts,
-             sizeof(struct project_opts), 1, set,
+ACCOUNT_VERB(project, "project set", "PROJECT", "Change a project", account_project_table.set,
+             sizeof(struct account_options), 1, set,
              "aliquot admin project set lasers --total-slots cpu=16");
 
 /* ---- resource groups ---- */
@@ -581,37 +540,10 @@ ACCOUNT_VERB(resource_group, "resource-group disallow", "RESOURCE-GROUP",
 
 /* ---- policies ---- */
 
-struct policy_opts {
-    struct cli_list total_slots, pending_slots;
-    int unlimited_unspecified;
-    struct cli_int sessions, pending, containers, priority, idle, lifetime;
-};
-
-static const struct cli_opt policy_opts[] = {
-    { 0, "total-slots", CLI_LIST, offsetof(struct policy_opts, total_slots), "SLOT=AMOUNT",
-      "all that a keypair's sessions may hold at a time" },
-    { 0, "unlimited-unspecified", CLI_CHOICE, offsetof(struct policy_opts, unlimited_unspecified),
-      "yes|no", "slots that --total-slots does not name are unlimited, else none" },
-    { 0, "max-concurrent-sessions", CLI_INT, offsetof(struct policy_opts, sessions), "N",
-      "0 = no limit" },
-    { 0, "max-pending-sessions", CLI_INT, offsetof(struct policy_opts, pending), "N",
-      "0 = no limit" },
-    { 0, "max-pending-slots", CLI_LIST, offsetof(struct policy_opts, pending_slots), "SLOT=AMOUNT",
-      "all that its sessions which wait may ask for together" },
-    { 0, "max-containers-per-session", CLI_INT, offsetof(struct policy_opts, containers), "N",
-      "0 = no limit" },
-    { 0, "max-priority", CLI_INT, offsetof(struct policy_opts, priority), "N", "0 to 100" },
-    { 0, "idle-timeout-sec", CLI_DURATION, offsetof(struct policy_opts, idle), "TIME",
-      "0 = no limit" },
-    { 0, "max-session-lifetime-sec", CLI_DURATION, offsetof(struct policy_opts, lifetime), "TIME",
-      "0 = no limit" },
-    CLI_OPT_END,
-};
-
 LS_VERB(policy, "policy", "List keypair policies", ls_opts);
-ACCOUNT_VERB(policy, "policy create", "NAME", "Make a keypair policy", policy_opts,
-             sizeof(struct policy_opts), 1, create,
+ACCOUNT_VERB(policy, "policy create", "NAME", "Make a keypair policy", account_policy_table.create,
+             sizeof(struct account_options), 1, create,
              "aliquot admin policy create student --total-slots cpu=4,mem=16g");
-ACCOUNT_VERB(policy, "policy set", "POLICY", "Change a keypair policy", policy_opts,
-             sizeof(struct policy_opts), 1, set,
+ACCOUNT_VERB(policy, "policy set", "POLICY", "Change a keypair policy", account_policy_table.set,
+             sizeof(struct account_options), 1, set,
              "aliquot admin policy set student --max-concurrent-sessions 3");

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Columns and options from the tables of entities. */
+#include "cli/account_tables.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "model/accounts.h"
+
+struct account_table account_policy_table = { .entity = &keypair_policy_entity };
+struct account_table account_project_table = { .entity = &project_entity };
+
+/* Fields in the order of their places. */
+struct account_order {
+    const struct field *items[ACCOUNT_MEMBERS_MAX];
+    size_t count;
+};
+
+static unsigned account_place(const struct field *field)
+{
+    return field->place ? field->place : ACCOUNT_MEMBERS_MAX;
+}
+
+static void account_order_add(struct account_order *order, const struct field *field)
+{
+    size_t at = order->count++;
+
+    for (; at && account_place(order->items[at - 1]) > account_place(field); at--)
+        order->items[at] = order->items[at - 1];
+    order->items[at] = field;
+}
+
+/* ---- columns ---- */
+
+static struct column account_column(const struct field *field)
+{
+    struct column column = { .key = aq_strndup(field->names, field_name_len(field)),
+                             .title = field->title };
+
+    switch (field->type) {
+    case FIELD_BOOL:
+        column.kind = COLUMN_BOOL;
+        break;
+    case FIELD_INT32:
+    case FIELD_INT:
+        column.kind = COLUMN_NUMBER;
+        break;
+    case FIELD_SLOTS:
+        column.kind = COLUMN_SLOTS;
+        break;
+    default:
+        column.kind = COLUMN_TEXT;
+        break;
+    }
+    column.flags = (field->flags & FIELD_NAME ? COLUMN_IS_NAME : 0)
+                   | (field->flags & FIELD_WIDE ? COLUMN_IS_WIDE : 0)
+                   | (field->flags & FIELD_SHRINKS ? COLUMN_MAY_SHRINK : 0);
+    return column;
+}
+
+/* What may shrink is last. */
+static void account_add_columns(const struct entity *entity, struct column *ret)
+{
+    struct account_order order = { .count = 0 };
+
+    for (const struct field *field = entity->fields; field->names; field++)
+        if (field->title)
+            account_order_add(&order, field);
+    for (unsigned shrinks = 0; shrinks < 2; shrinks++)
+        for (size_t i = 0; i < order.count; i++)
+            if (!(order.items[i]->flags & FIELD_SHRINKS) == !shrinks)
+                *ret++ = account_column(order.items[i]);
+}
+
+/* ---- options ---- */
+
+/* "max_priority" as "max-priority" */
+static char *account_option_name(const struct field *field)
+{
+    char *name = aq_strndup(field->names, field_name_len(field));
+
+    for (char *c = name; *c; c++)
+        if (*c == '_')
+            *c = '-';
+    return name;
+}
+
+static struct cli_opt account_option(const struct field *field, size_t place)
+{
+    struct cli_opt opt = { .name = account_option_name(field),
+                           .offset = place * sizeof(union account_option),
+                           .help = field->help };
+
+    switch (field->type) {
+    case FIELD_BOOL:
+        opt.type = CLI_CHOICE;
+        opt.arg = "yes|no";
+        break;
+    case FIELD_INT32:
+    case FIELD_INT:
+        opt.type = field->flags & FIELD_SECONDS ? CLI_DURATION : CLI_INT;
+        opt.arg = field->flags & FIELD_SECONDS ? "TIME" : "N";
+        break;
+    case FIELD_SLOTS:
+        opt.type = CLI_LIST;
+        opt.arg = "SLOT=AMOUNT";
+        break;
+    default:
+        opt.type = CLI_STR;
+        opt.arg = field->arg ? field->arg : "TEXT";
+        break;
+    }
+    return opt;
+}
+
+/* Those of a request, without members that have a flag of 'without'. */
+static void account_add_options(const struct field *request, unsigned without, struct cli_opt *ret)
+{
+    struct account_order order = { .count = 0 };
+
+    for (const struct field *field = request; field->names; field++)
+        if (field->help && !(field->flags & without))
+            account_order_add(&order, field);
+    for (size_t i = 0; i < order.count; i++)
+        ret[i] = account_option(order.items[i], i);
+}
+
+void account_tables_complete(void)
+{
+    struct account_table *const tables[] = { &account_policy_table, &account_project_table };
+
+    for (size_t i = 0; i < AQ_COUNT(tables); i++) {
+        account_add_columns(tables[i]->entity, tables[i]->columns);
+        account_add_options(tables[i]->entity->create, FIELD_NAME, tables[i]->create);
+        account_add_options(tables[i]->entity->change, 0, tables[i]->set);
+    }
+}

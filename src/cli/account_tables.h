@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* account_tables.h - columns and options of entities, from the tables of their members */
+#ifndef AQ_CLI_ACCOUNT_TABLES_H
+#define AQ_CLI_ACCOUNT_TABLES_H
+
+#include "cli/opt.h"
+#include "cli/output/output.h"
+#include "model/entity.h"
+
+#define ACCOUNT_MEMBERS_MAX 32
+
+/* The value of any option. */
+union account_option {
+    const char *text;
+    int choice;
+    struct cli_int number;
+    struct cli_list list;
+};
+
+/* Both end as tables do, and are empty before account_tables_complete(). */
+struct account_table {
+    const struct entity *entity;
+    struct column columns[ACCOUNT_MEMBERS_MAX];
+    struct cli_opt create[ACCOUNT_MEMBERS_MAX]; /* without the name, which is the argument */
+    struct cli_opt set[ACCOUNT_MEMBERS_MAX];
+};
+
+/* Options go to such a struct. */
+struct account_options {
+    union account_option members[ACCOUNT_MEMBERS_MAX];
+};
+
+extern struct account_table account_policy_table, account_project_table;
+
+/* Fill in the tables, at the start of the program. */
+void account_tables_complete(void);
+
+#endif
