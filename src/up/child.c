@@ -2,7 +2,6 @@
 /* child.c - a program that is kept running */
 #include "up/child.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 
 #define BACKOFF_MIN_MSEC 100
@@ -65,10 +65,10 @@ static void child_on_notify(uv_poll_t *poll, int status, int events)
 static int child_open_notify(struct child *child, struct aq_error *err)
 {
     const char *path = child->spec->notify_path, *name = strrchr(path, '/');
-    AQ_CLEANUP(aq_freep) char *folder = strndup(path, (size_t)(name - path));
+    AQ_CLEANUP(aq_freep) char *folder = aq_strndup(path, (size_t)(name - path));
     AQ_CLEANUP(aq_closep) int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-    if (fd < 0 || !folder)
+    if (fd < 0)
         return aq_fail_errno(err, "notification socket");
     child->folder_fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (child->folder_fd < 0)
@@ -126,25 +126,19 @@ static char **child_make_env(const struct child_spec *spec, const char *notify_p
 
     while (environ[count])
         count++;
-    env = calloc(count + 3, sizeof(*env));
-    if (!env)
-        return NULL;
+    env = aq_alloc_array(count + 3, sizeof(*env));
     for (size_t i = 0; i < count; i++)
         if (!child_is_private(environ[i]))
             env[used++] = environ[i];
     if (spec->variable)
         env[used++] = spec->variable;
     env[used] = aq_format("NOTIFY_SOCKET=%s", notify_path);
-    if (!env[used]) {
-        free(env);
-        return NULL;
-    }
     return env;
 }
 
 static void child_free_env(char **env)
 {
-    for (size_t i = 0; env && env[i]; i++)
+    for (size_t i = 0; env[i]; i++)
         if (!env[i + 1])
             free(env[i]);
     free(env);
@@ -155,13 +149,12 @@ int child_start(struct child *child, struct aq_error *err)
     AQ_CLEANUP(aq_closep) int log_fd = open(child->spec->log_path,
                                             O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     AQ_CLEANUP(aq_closep) int null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    char **env = child_make_env(child->spec, child->notify.sun_path);
     pid_t parent = getpid(), pid;
+    char **env;
 
-    if (log_fd < 0 || null_fd < 0 || !env) {
-        child_free_env(env);
+    if (log_fd < 0 || null_fd < 0)
         return aq_fail_errno(err, "open '%s'", child->spec->log_path);
-    }
+    env = child_make_env(child->spec, child->notify.sun_path);
     pid = fork();
     if (pid == 0)
         child_become(child, parent, log_fd, null_fd, env);
@@ -234,10 +227,8 @@ void child_stop(struct child *child, unsigned grace_msec)
 int child_new(uv_loop_t *loop, const struct child_spec *spec, const struct child_ops *ops,
               void *data, struct child **ret, struct aq_error *err)
 {
-    struct child *child = calloc(1, sizeof(*child));
+    struct child *child = aq_alloc(sizeof(*child));
 
-    if (!child)
-        return aq_fail_oom(err);
     *child = (struct child){ .spec = spec,
                              .ops = ops,
                              .data = data,

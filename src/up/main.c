@@ -17,6 +17,7 @@
 #include "base/fs.h"
 #include "base/installed.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "up/node.h"
 #include "up/up.h"
@@ -113,17 +114,19 @@ static int up_parse(int argc, char **argv, struct up_options *o, const char **ag
     return optind < argc ? up_usage("there are no arguments beside options") : -1;
 }
 
-/* --dev has a state of its own, so that it never touches a real cluster's. */
+/* --dev has a state of its own, so that it never touches a real cluster's. NULL with errno if a path
+ * is relative to a directory that is not there.
+ */
 static char *up_choose_state(const struct up_options *o)
 {
     AQ_CLEANUP(aq_freep) char *here = NULL;
 
     if (!o->state_dir) {
         here = fs_state_dir();
-        return here ? aq_format("%s/%s", here, o->is_dev ? "dev" : "up") : NULL;
+        return aq_format("%s/%s", here, o->is_dev ? "dev" : "up");
     }
     if (o->state_dir[0] == '/')
-        return strdup(o->state_dir);
+        return aq_strdup(o->state_dir);
     here = getcwd(NULL, 0);
     return here ? aq_format("%s/%s", here, o->state_dir) : NULL;
 }
@@ -171,9 +174,13 @@ int main(int argc, char **argv)
         return r;
     up_choose_ports(&options);
     state = up_choose_state(&options);
-    options.state_dir = state;
     log_init("up", LOG_LEVEL_INFO);
-    r = state ? up_run(&options, &err) : aq_fail_oom(&err);
+    if (state) {
+        options.state_dir = state;
+        r = up_run(&options, &err);
+    } else {
+        r = aq_fail_errno(&err, "find the folder '%s'", options.state_dir);
+    }
     if (r < 0)
         log_error("%s", err.text);
     return r < 0 ? 1 : 0;

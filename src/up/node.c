@@ -2,7 +2,6 @@
 /* node.c - one agent that aliquot-up starts: its places, its join, its program */
 #include "up/node.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,8 +61,6 @@ static int up_name_places(struct node *node, const struct paths *paths, struct a
     node->state = aq_format("%s/%s", paths->state, node->name);
     node->log = aq_format("%s/%s.log", paths->state, node->name);
     node->notify = aq_format("%s/%s.notify", paths->state, node->name);
-    if (!node->state || !node->log || !node->notify)
-        return aq_fail_oom(err);
     (void)up_put_options(node, paths, node->argv);
     node->spec = (struct child_spec){ node->name, node->argv, node->log, node->notify,
                                       node->metrics[0] ? node->metrics : NULL };
@@ -78,10 +75,8 @@ int node_init(struct node *node, size_t index, const char *config, bool is_dev,
         (void)snprintf(node->name, sizeof(node->name), "agent");
     else
         (void)snprintf(node->name, sizeof(node->name), "agent%zu", index + 1);
-    if (paths->storage && !getenv("ALIQUOT_STORAGE_VOLUMES")
-        && !(node->volume = aq_format("%s:volume1=%s/storage/volume1", node_storage.name,
-                                      paths->state)))
-        return aq_fail_oom(err);
+    if (paths->storage && !getenv("ALIQUOT_STORAGE_VOLUMES"))
+        node->volume = aq_format("%s:volume1=%s/storage/volume1", node_storage.name, paths->state);
     return up_name_places(node, paths, err);
 }
 
@@ -127,8 +122,6 @@ int node_join(struct node *node, const struct paths *paths, const char *endpoint
     char *join_argv[12] = { NULL };
     int n, r;
 
-    if (!cert || !kind)
-        return aq_fail_oom(err);
     if (access(cert, F_OK) == 0)
         return 0;
     r = program_run(token_argv, paths->log, JOIN_MSEC, &token, err);

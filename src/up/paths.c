@@ -36,8 +36,6 @@ int paths_check_room(const struct paths *paths, struct aq_error *err)
     struct statvfs fs;
     uint64_t free_mib;
 
-    if (!key || !folder)
-        return aq_fail_oom(err);
     if (access(key, F_OK) == 0 || statvfs(folder, &fs) < 0)
         return 0;
     if (fs.f_flag & ST_RDONLY)
@@ -85,16 +83,11 @@ int paths_init(struct paths *paths, const char *state_dir, const struct paths_wa
         { &paths->manager_notify, "/manager.notify" },
         { &paths->credentials, "/admin.json" },
     };
-    bool is_complete = true;
     int r;
 
     *paths = (struct paths){ .state = NULL };
-    for (size_t i = 0; i < AQ_COUNT(files); i++) {
+    for (size_t i = 0; i < AQ_COUNT(files); i++)
         *files[i].path = aq_format("%s%s", state_dir, files[i].name);
-        is_complete = is_complete && *files[i].path;
-    }
-    if (!is_complete)
-        return aq_fail_oom(err);
     r = paths_find_program("aliquot-manager", &paths->manager, err);
     if (r == 0)
         r = paths_find_program("aliquot-agent", &paths->agent, err);

@@ -16,6 +16,7 @@
 #include "base/fs.h"
 #include "base/jsonw.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/program.h"
 #include "up/node.h"
 #include "up/paths.h"
@@ -364,8 +365,6 @@ static int up_init_cluster(struct up *up, struct aq_error *err)
     char *const argv[] = { up->paths.manager, init, json, state, up->paths.manager_state, NULL };
     int r;
 
-    if (!key)
-        return aq_fail_oom(err);
     if (up->options->is_dev || access(key, F_OK) == 0)
         return 0;
     r = program_run(argv, up->paths.manager_log, INIT_MSEC, &secrets, err);
@@ -462,9 +461,7 @@ static int up_make_children(struct up *up, struct aq_error *err)
     size_t agents = up_count_agents(o);
     int r = child_new(&up->loop, &up->manager_spec, &ops, up, &up->manager, err);
 
-    up->nodes = calloc(agents + AQ_COUNT(fronts), sizeof(*up->nodes));
-    if (r == 0 && !up->nodes)
-        r = aq_fail_oom(err);
+    up->nodes = aq_alloc_array(agents + AQ_COUNT(fronts), sizeof(*up->nodes));
     for (size_t i = 0; r == 0 && i < agents; i++)
         r = node_init(&up->nodes[up->node_count++], i, o->agent_count ? o->agents[i] : NULL,
                       o->is_dev, &up->paths, err);
@@ -527,9 +524,12 @@ int up_run(const struct up_options *options, struct aq_error *err)
         r = up_init_cluster(&up, err);
     if (r == 0)
         r = up_set_environment(&up, err);
-    if (r == 0 && uv_loop_init(&up.loop) < 0)
-        r = aq_fail_oom(err);
-    else if (r == 0) {
+    if (r == 0) {
+        r = uv_loop_init(&up.loop);
+        if (r < 0)
+            r = aq_fail(err, -r, "cannot make an event loop: %s", uv_strerror(r));
+    }
+    if (r == 0) {
         up_describe_manager(&up);
         r = up_run_loop(&up, err);
         (void)uv_loop_close(&up.loop);
