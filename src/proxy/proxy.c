@@ -2,7 +2,6 @@
 /* proxy.c - see proxy.h */
 #include "proxy/proxy.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 

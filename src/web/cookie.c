@@ -2,7 +2,6 @@
 /* cookie.c - see cookie.h */
 #include "web/cookie.h"
 
-#include <errno.h>
 #include <sodium.h>
 #include <string.h>
 
