@@ -19,18 +19,20 @@ void front_write_state(const struct front *front, const char *state, struct strb
     jsonw_object_end(&w);
 }
 
-const char *front_health(const struct front *front)
+int front_write_health(const struct front *front, struct strbuf *out)
 {
-    return front_is_connected(front) ? "healthy" : "no manager";
+    bool is_connected = front_is_connected(front);
+
+    front_write_state(front, is_connected ? "healthy" : "no manager", out);
+    return is_connected ? 200 : 503;
 }
 
 static void front_server_on_health(struct request *req, void *data)
 {
-    const struct front *front = data;
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    int status = front_write_health(data, &out);
 
-    front_write_state(front, front_health(front), &out);
-    request_reply_json(req, front_is_connected(front) ? 200 : 503, &out);
+    request_reply_json(req, status, &out);
 }
 
 static const struct route front_routes[] = {

@@ -45,7 +45,7 @@ struct listener_options front_listener_options(const struct front *front, char b
 
 /* The JSON of /health and the like. */
 void front_write_state(const struct front *front, const char *state, struct strbuf *out);
-/* The state of /health. */
-const char *front_health(const struct front *front);
+/* That of /health; returns the status of the reply. */
+int front_write_health(const struct front *front, struct strbuf *out);
 
 #endif

@@ -56,18 +56,7 @@ void control_reply_json(struct browser *b, int status, const struct strbuf *json
     AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT;
 
     control_add_origin(b, &headers);
-    browser_reply(b, status, headers.data ? headers.data : "", "application/json", json->data);
-}
-
-/* ---- /health ---- */
-
-static void control_health(struct browser *b)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    const struct front *front = b->proxy->front;
-
-    front_write_state(front, front_health(front), &out);
-    control_reply_json(b, front_is_connected(front) ? 200 : 503, &out);
+    browser_reply(b, status, headers.data, "application/json", json->data);
 }
 
 /* ---- Backend.AI's way there ---- */
@@ -193,9 +182,10 @@ static bool control_serve_proxy(struct browser *b, const char *target,
 
 void control_serve(struct browser *b, const struct message_head *head)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT, health = STRBUF_INIT;
     struct control_query query;
     struct aq_error err = { 0 };
+    int status;
 
     if (control_read_query(head->target, &query, &err) < 0) {
         browser_refuse(b, 400, err.text);
@@ -203,7 +193,8 @@ void control_serve(struct browser *b, const struct message_head *head)
         control_add_origin(b, &headers);
         browser_reply(b, 204, headers.data, NULL, "");
     } else if (control_is(head->target, "/health")) {
-        control_health(b);
+        status = front_write_health(b->proxy->front, &health);
+        control_reply_json(b, status, &health);
     } else if (control_is(head->target, "/conf") || control_is(head->target, "/v2/conf")) {
         browser_refuse(b, 501, "the manager makes the tokens: POST /session/NAME/start-service");
     } else if (head->method != METHOD_GET) {
