@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "graphql/graphql.h"
 #include "sessions.h"
 
@@ -58,7 +59,7 @@ static int resolve_list(struct gql_call *call)
 static const struct gql_resolver resolvers[SESSIONS_FIELD_COUNT] = {
     [SESSIONS_FIELD_Query_compute_session_list] = GQL_CALL(resolve_list),
     [SESSIONS_FIELD_ComputeSessionList_items] = GQL_VALUE_AT(struct list, items),
-    [SESSIONS_FIELD_ComputeSessionList_total_count] = GQL_INT64_AT(struct list, total),
+    [SESSIONS_FIELD_ComputeSessionList_total_count] = GQL_COUNT_AT(struct list, total),
     [SESSIONS_FIELD_ComputeSession_id] = GQL_UUID_AT(struct session, id),
     [SESSIONS_FIELD_ComputeSession_session_id] = GQL_UUID_AT(struct session, id),
     [SESSIONS_FIELD_ComputeSession_name] = GQL_CHARS_AT(struct session, name),
@@ -76,9 +77,9 @@ static const struct gql_resolver resolvers[SESSIONS_FIELD_COUNT] = {
 
 static struct session *make_sessions(uint32_t count)
 {
-    struct session *sessions = calloc(count, sizeof(*sessions));
+    struct session *sessions = aq_alloc_array(count, sizeof(*sessions));
 
-    for (uint32_t i = 0; sessions && i < count; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         struct session *s = &sessions[i];
 
         for (size_t b = 0; b < sizeof(s->id.bytes); b++)
@@ -192,8 +193,10 @@ int main(int argc, char **argv)
     int64_t start, now, runs = 0, bytes = 0;
 
     bench.sessions = make_sessions(bench.count);
-    if (!bench.sessions || gql_engine_new(&conf, &engine, &err) < 0)
+    if (gql_engine_new(&conf, &engine, &err) < 0) {
+        (void)fprintf(stderr, "bench-graphql-engine: %s\n", err.text);
         return 1;
+    }
     start = now = clock_monotonic_usec();
     do {
         bytes = run_once(what, engine, &bench, values, &out);
