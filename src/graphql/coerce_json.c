@@ -379,14 +379,11 @@ static bool coerce_json_refuse_unknown(struct coerce_json_reader *r, const json_
 
     json_object_foreach((json_t *)json, key, member) {
         AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-        struct hint hint = hint_make(key, strlen(key));
 
         if (r->stopped || gql_input_find(type->inputs, type->input_count, key, strlen(key)))
             continue;
         strbuf_addf(&text, "Field \"%s\" is not defined by type \"%s\".", key, type->name);
-        for (uint32_t i = 0; i < type->input_count; i++)
-            hint_offer(&hint, type->inputs[i].name);
-        hint_print(&hint, "", &text);
+        hint_print_inputs(key, strlen(key), type->inputs, type->input_count, &text);
         ok = coerce_json_invalid(r, path, json, text.data);
     }
     return ok;

@@ -152,3 +152,13 @@ void hint_print(const struct hint *hint, const char *what, struct strbuf *out)
         names[i] = hint->best[i].name;
     hint_print_names(names, count, what, out);
 }
+
+void hint_print_inputs(const char *name, size_t len, const struct gql_input_def *defs,
+                       uint32_t count, struct strbuf *out)
+{
+    struct hint hint = hint_make(name, len);
+
+    for (uint32_t i = 0; i < count; i++)
+        hint_offer(&hint, defs[i].name);
+    hint_print(&hint, "", out);
+}

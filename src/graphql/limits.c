@@ -75,25 +75,19 @@ static uint64_t limits_rows_of(const struct measure *m, const struct ast_selecti
 
     if (resolver && resolver->is_short)
         return rows;
-    for (const struct ast_argument *a = s->args; a; a = a->next) {
-        struct gql_value value;
-
-        for (size_t i = 0; i < AQ_COUNT(names); i++)
-            if (a->def && strcmp(a->def->name, names[i]) == 0 && a->def->type.type->scalar
-                && coerce_literal(&c, a->value, a->def->type, &value) && value.kind == GQL_INT
-                && value.integer > 1)
-                rows = AQ_MAX(rows, (uint64_t)value.integer);
-    }
-    for (uint32_t i = 0; s->def && i < s->def->arg_count; i++) {
-        const struct gql_input_def *def = &s->def->args[i];
+    for (size_t i = 0; s->def && i < AQ_COUNT(names); i++) {
+        const struct gql_input_def *def = gql_input_find(s->def->args, s->def->arg_count, names[i],
+                                                         strlen(names[i]));
         const struct ast_argument *a = s->args;
+        struct gql_value value = def ? def->default_value : gql_null();
 
         while (a && a->def != def)
             a = a->next;
-        for (size_t n = 0; !a && n < AQ_COUNT(names); n++)
-            if (strcmp(def->name, names[n]) == 0 && def->default_value.kind == GQL_INT
-                && def->default_value.integer > 1)
-                rows = AQ_MAX(rows, (uint64_t)def->default_value.integer);
+        if (def && a
+            && (!def->type.type->scalar || !coerce_literal(&c, a->value, def->type, &value)))
+            continue;
+        if (value.kind == GQL_INT && value.integer > 1)
+            rows = AQ_MAX(rows, (uint64_t)value.integer);
     }
     return rows;
 }

@@ -40,16 +40,13 @@ void rule_directive_arguments(struct validator *v, const struct ast_directive *d
 
     for (const struct ast_argument *a = def ? directive->args : NULL; a; a = a->next) {
         AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-        struct hint hint;
 
         if (a->def)
             continue;
-        hint = hint_make(a->name.symbol->text, a->name.symbol->len);
-        for (uint32_t i = 0; i < def->arg_count; i++)
-            hint_offer(&hint, def->args[i].name);
         strbuf_addf(&text, "Unknown argument \"%s\" on directive \"@%s\".", a->name.symbol->text,
                     def->name);
-        hint_print(&hint, "", &text);
+        hint_print_inputs(a->name.symbol->text, a->name.symbol->len, def->args, def->arg_count,
+                          &text);
         (void)rule_error_text(v, a->name.at, &text);
     }
 }

@@ -120,16 +120,13 @@ void rule_known_argument(struct validator *v, const struct ast_selection *field,
                          const struct ast_argument *arg)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    struct hint hint;
 
     if (arg->def || !field->def)
         return;
-    hint = hint_make(arg->name.symbol->text, arg->name.symbol->len);
-    for (uint32_t i = 0; i < field->def->arg_count; i++)
-        hint_offer(&hint, field->def->args[i].name);
     strbuf_addf(&text, "Unknown argument \"%s\" on field \"%s.%s\".", arg->name.symbol->text,
                 field->type->name, field->def->name);
-    hint_print(&hint, "", &text);
+    hint_print_inputs(arg->name.symbol->text, arg->name.symbol->len, field->def->args,
+                      field->def->arg_count, &text);
     (void)rule_error_text(v, arg->name.at, &text);
 }
 

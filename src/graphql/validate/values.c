@@ -113,13 +113,11 @@ static void values_check_known_field(struct validator *v, const struct ast_argum
                                      const struct gql_type *type)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    struct hint hint = hint_make(field->name.symbol->text, field->name.symbol->len);
 
-    for (uint32_t i = 0; i < type->input_count; i++)
-        hint_offer(&hint, type->inputs[i].name);
     strbuf_addf(&text, "Field \"%s\" is not defined by type \"%s\".", field->name.symbol->text,
                 type->name);
-    hint_print(&hint, "", &text);
+    hint_print_inputs(field->name.symbol->text, field->name.symbol->len, type->inputs,
+                      type->input_count, &text);
     (void)rule_error_text(v, field->name.at, &text);
 }
 
