@@ -66,6 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (strcmp(first.data, second.data) != 0)
         abort();
     body = json_loadb(text, size, JSON_DECODE_ANY, NULL);
+    strbuf_clear(&first);
     if (body && gql_params_from_json(body, &params, &err) == 0)
         run(engine, params.query, params.query_len, params.variables, &first);
     json_decref(body);
