@@ -54,7 +54,7 @@ static int containers_conf_check_folder(const char *path, struct aq_error *err)
     while (dir && r == 0 && (entry = readdir(dir))) {
         AQ_CLEANUP(aq_freep) char *file = aq_format("%s/%s", path, entry->d_name);
 
-        if (file && entry->d_name[0] != '.')
+        if (entry->d_name[0] != '.')
             r = containers_conf_check_file(file, err);
     }
     if (dir)

@@ -223,16 +223,15 @@ static int index_each_entry(struct images *images, const char *directory,
                             struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *path = images_path(images, directory);
+    DIR *dir = opendir(path);
     struct dirent *entry;
-    DIR *dir;
 
-    dir = opendir(path);
     if (!dir)
         return aq_fail_errno(err, "open '%s'", path);
     while ((entry = readdir(dir))) {
         AQ_CLEANUP(aq_freep) char *item = aq_format("%s/%s", path, entry->d_name);
 
-        if (item && strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
             fn(images, item, entry->d_name);
     }
     (void)closedir(dir);
