@@ -113,8 +113,7 @@ typedef void (*store_commit_fn)(void *data, int result, const struct aq_error *e
  * saved without a secret keeps its own. A kernel takes its requested slots in
  * the ledger when it enters a holding state and frees them when it leaves.
  */
-int store_commit(struct store *store, struct event_batch *batch, store_commit_fn done,
-                 void *data);
+int store_commit(struct store *store, struct event_batch *batch, store_commit_fn done, void *data);
 
 /* ---- other reads and writes ---- */
 
