@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "cli/session/session_spec.h"
+#include "cli/amounts.h"
 #include "http/url.h"
 
 /* ---- options ---- */
@@ -41,7 +41,7 @@ static json_t *request_list_value(const struct cli_opt *opt, const struct cli_li
     json_t *value = is_slots || is_settings ? json_object() : json_array();
 
     for (size_t i = 0; i < list->count; i++) {
-        if (is_slots      ? spec_add_resources(list->items[i], value, err)
+        if (is_slots      ? cli_amounts_add(list->items[i], NULL, value, err)
             : is_settings ? request_add_setting(list->items[i], value, err)
                           : json_array_append_new(value, json_string(list->items[i]))) {
             json_decref(value);

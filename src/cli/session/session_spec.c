@@ -10,75 +10,8 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/uuid.h"
+#include "cli/amounts.h"
 #include "cli/local_date.h"
-
-#define SPEC_UNITLESS_DIGITS 6 /* up to 999999 bytes */
-
-/* "mem=100", as sbatch(1) has it for MiB: so few bytes are never meant. */
-static bool spec_is_unitless_memory(const char *name, const char *amount, size_t len)
-{
-    return (strcmp(name, "mem") == 0 || strcmp(name, "shmem") == 0) && len > 0
-           && len <= SPEC_UNITLESS_DIGITS && amount[0] != '0'
-           && strspn(amount, "0123456789") >= len;
-}
-
-static int spec_fail_unitless(const char *text, size_t len, struct aq_error *err)
-{
-    return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
-                        "%.*s is that many bytes: say %.*sm for MiB, %.*sg for GiB", (int)len, text,
-                        (int)len, text, (int)len, text);
-}
-
-int spec_add_resources(const char *text, json_t *object, struct aq_error *err)
-{
-    for (bool is_more = false; *text; is_more = true) {
-        size_t len = strcspn(text, ","), name_len = strcspn(text, "=,");
-        AQ_CLEANUP(aq_freep) char *name = aq_strndup(text, name_len);
-        json_t *amount;
-
-        if (is_more && len > 0 && strspn(text, "0123456789") == len)
-            return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
-                                "'%.60s' is no SLOT=AMOUNT; decimals have a point, as in "
-                                "cuda.shares=0.5",
-                                text);
-        if (name_len == 0 || text[name_len] != '=' || name_len + 1 == len)
-            return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
-                                "SLOT=AMOUNT is wanted, such as cpu=2 or mem=4g, not '%.60s'",
-                                text);
-        if (json_object_get(object, name))
-            return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "%.60s is given twice", name);
-        if (spec_is_unitless_memory(name, text + name_len + 1, len - name_len - 1))
-            return spec_fail_unitless(text, len, err);
-        amount = json_stringn(text + name_len + 1, len - name_len - 1);
-        if (json_object_set_new(object, name, amount) < 0)
-            return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "'%.60s' is not UTF-8", text);
-        text += len + (text[len] == ',');
-    }
-    return 0;
-}
-
-/* "NAME=VALUE[,NAME=VALUE]..."; the manager knows names and values. */
-static int spec_add_resource_opts(const char *text, json_t *object, struct aq_error *err)
-{
-    while (*text) {
-        size_t len = strcspn(text, ","), name_len = strcspn(text, "=,");
-        AQ_CLEANUP(aq_freep) char *name = aq_strndup(text, name_len);
-
-        if (name_len == 0 || text[name_len] != '=' || name_len + 1 == len)
-            return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
-                                "--resource-opts takes NAME=VALUE such as shmem=1g, not '%.60s'",
-                                text);
-        if (json_object_get(object, name))
-            return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "%.60s is given twice", name);
-        if (spec_is_unitless_memory(name, text + name_len + 1, len - name_len - 1))
-            return spec_fail_unitless(text, len, err);
-        if (json_object_set_new(object, name, json_stringn(text + name_len + 1, len - name_len - 1))
-            < 0)
-            return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "'%.60s' is not UTF-8", text);
-        text += len + (text[len] == ',');
-    }
-    return 0;
-}
 
 static int spec_set_resource_opts(const struct cli_list *list, json_t *config, struct aq_error *err)
 {
@@ -86,7 +19,7 @@ static int spec_set_resource_opts(const struct cli_list *list, json_t *config, s
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < list->count; i++)
-        r = spec_add_resource_opts(list->items[i], opts, err);
+        r = cli_amounts_add(list->items[i], "--resource-opts", opts, err);
     (void)json_object_set_new(config, "resource_opts", opts);
     return r;
 }
@@ -353,7 +286,7 @@ static int spec_make_config(const struct cli *cli, const struct spec_opts *spec,
     if (index && spec->array_count)
         spec_add_array(index - 1, spec->array_count, environ);
     for (size_t i = 0; r == 0 && i < spec->resources.count; i++)
-        r = spec_add_resources(spec->resources.items[i], resources, err);
+        r = cli_amounts_add(spec->resources.items[i], NULL, resources, err);
     if (r == 0)
         r = spec_add_environ(&spec->environ, environ, err);
     if ((spec_set_object(spec, config, "resources", resources)

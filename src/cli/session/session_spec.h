@@ -84,9 +84,6 @@ struct spec_opts {
 int spec_to_json(const struct cli *cli, const struct spec_opts *spec, bool is_batch, int argc,
                  char *const argv[], unsigned index, json_t **ret, struct aq_error *err);
 
-/* "SLOT=AMOUNT[,SLOT=AMOUNT]..." into the object; the manager knows slots and units. */
-int spec_add_resources(const char *text, json_t *object, struct aq_error *err);
-
 /* The variables that --env gives into the object, the last of a name counts: "NAME=VALUE", or
  * "NAME" with the value that it has here; without one there is none in the object.
  */

@@ -6,6 +6,7 @@
 
 #include "cli/client.h"
 #include "cli/admin/accounts.h"
+#include "cli/amounts.h"
 #include "cli/session/session_spec.h"
 #include "cli/verbs.h"
 
@@ -34,7 +35,7 @@ static void test_resources(void **state)
     for (size_t i = 0; i < AQ_COUNT(rows); i++) {
         json_t *object = json_object();
         struct aq_error err = { 0 };
-        int r = spec_add_resources(rows[i].text, object, &err);
+        int r = cli_amounts_add(rows[i].text, NULL, object, &err);
         char *text = json_dumps(object, JSON_COMPACT);
 
         assert_row(r == (rows[i].want ? 0 : -EINVAL), "%s: %s", rows[i].text, err.text);
