@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -315,6 +316,20 @@ int list_show_whole(struct cli *cli, const char *path, const char *items,
     int r = cli_call(cli, METHOD_GET, path, NULL, &answer, err);
 
     return r < 0 ? r : list_print(cli, columns, json_object_get(answer, items), err);
+}
+
+json_t *list_find(const json_t *rows, const char *member, const char *text)
+{
+    json_t *row;
+    size_t i;
+
+    json_array_foreach(rows, i, row) {
+        const char *known = json_string_value(json_object_get(row, member));
+
+        if (known && text && strcmp(known, text) == 0)
+            return row;
+    }
+    return NULL;
 }
 
 bool list_note_empty(const struct cli *cli, const json_t *rows)

@@ -2,10 +2,13 @@
 /* Dates that users type, for the manager. */
 #include "cli/local_date.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+
+#include "cli/opt.h"
 
 /* "2026-11-24" of "20261124" too. */
 static bool local_date_is_day(const char *text, char day[sizeof("2026-11-24")])
@@ -46,4 +49,17 @@ const char *local_date_resolve(const char *text, char buf[CLOCK_ISO_MAX])
 const char *local_date_resolve_end(const char *text, char buf[CLOCK_ISO_MAX])
 {
     return local_date_resolve_as(text, true, buf);
+}
+
+int local_date_check(const char *option, const char *text, struct aq_error *err)
+{
+    int64_t usec, ago_usec;
+
+    if (!text || clock_parse_since(text, &usec, &ago_usec) == 0)
+        return 0;
+    return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                        "%s takes a date such as '2026-11-23 02:00', which is local time, or "
+                        "2026-11-23T02:00:00Z, Unix time in seconds, or how long ago, such as "
+                        "10m, not '%.60s'",
+                        option, text);
 }

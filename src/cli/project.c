@@ -6,22 +6,16 @@
 
 #include "base/memory.h"
 #include "cli/client.h"
+#include "cli/list.h"
 
 #define PROJECT_USUAL "default"
 
 bool project_is_usable(const json_t *user, const char *name)
 {
     const char *role = json_string_value(json_object_get(user, "role"));
-    const json_t *group;
-    size_t i;
 
-    json_array_foreach(json_object_get(user, "groups"), i, group) {
-        const char *known = json_string_value(json_object_get(group, "name"));
-
-        if (known && strcmp(known, name) == 0)
-            return true;
-    }
-    return role && strcmp(role, "user") != 0;
+    return list_find(json_object_get(user, "groups"), "name", name)
+           || (role && strcmp(role, "user") != 0);
 }
 
 const char *project_choose(const struct cli *cli, const json_t *user)

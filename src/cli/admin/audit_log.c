@@ -50,19 +50,6 @@ static const struct column columns[] = {
     COLUMN_END,
 };
 
-static int audit_log_check_time(const char *option, const char *text, struct aq_error *err)
-{
-    int64_t usec, ago_usec;
-
-    if (!text || clock_parse_since(text, &usec, &ago_usec) == 0)
-        return 0;
-    return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
-                        "%s takes a date such as '2026-11-23 02:00', which is local time, or "
-                        "2026-11-23T02:00:00Z, Unix time in seconds, or how long ago, such as "
-                        "10m, not '%.60s'",
-                        option, text);
-}
-
 static int audit_log_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
@@ -71,8 +58,8 @@ static int audit_log_run(struct cli *cli, void *data, int argc, char **argv, str
 
     (void)argc;
     (void)argv;
-    if (audit_log_check_time("--since", given->since, err) < 0
-        || audit_log_check_time("--until", given->until, err) < 0)
+    if (local_date_check("--since", given->since, err) < 0
+        || local_date_check("--until", given->until, err) < 0)
         return -err->code;
     strbuf_adds(&path, "/aliquot/v1/audit-log");
     cli_path_query(&path, "since", local_date_resolve(given->since, since));

@@ -95,15 +95,11 @@ static void retention_describe(const json_t *answer, struct strbuf *out)
     }
 }
 
-static const json_t *retention_find(const json_t *answer, const json_t *entity)
+/* The row of the answer for the same entity as 'row'. */
+static json_t *retention_find(const json_t *answer, const json_t *row)
 {
-    json_t *row;
-    size_t i;
-
-    json_array_foreach(json_object_get(answer, "items"), i, row)
-        if (json_equal(json_object_get(row, "entity"), entity))
-            return row;
-    return NULL;
+    return list_find(json_object_get(answer, "items"), "entity",
+                     json_string_value(json_object_get(row, "entity")));
 }
 
 /* Is one of the entities of 'begun' still under way? */
@@ -113,8 +109,7 @@ static bool retention_is_running(const json_t *begun, const json_t *answer)
     size_t i;
 
     json_array_foreach(json_object_get(begun, "items"), i, row)
-        if (json_is_true(
-                json_object_get(retention_find(answer, json_object_get(row, "entity")), "running")))
+        if (json_is_true(json_object_get(retention_find(answer, row), "running")))
             return true;
     return false;
 }
@@ -144,10 +139,10 @@ static int retention_show_done(struct cli *cli, const json_t *begun, const json_
     int r;
 
     json_array_foreach(json_object_get(begun, "items"), i, row) {
-        const json_t *now = retention_find(answer, json_object_get(row, "entity"));
+        json_t *now = retention_find(answer, row);
 
         is_whole = is_whole && !json_is_null(json_object_get(now, "last_run_ended_at"));
-        (void)json_array_append(json_object_get(shown, "items"), (json_t *)(uintptr_t)now);
+        (void)json_array_append(json_object_get(shown, "items"), now);
     }
     r = list_print(cli, done_columns, json_object_get(shown, "items"), err);
     json_decref(shown);

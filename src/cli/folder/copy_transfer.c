@@ -23,8 +23,7 @@
 #define RETRY_MOST_USEC (8 * USEC_PER_SEC) /* ... up to this */
 #define GIVE_UP_USEC (300 * USEC_PER_SEC)  /* without a byte */
 #define TRIES_MAX 6                        /* of what the storage host cannot do now */
-#define RATE_AFTER_USEC (USEC_PER_SEC / 2)
-#define PLAIN_USEC (10 * USEC_PER_SEC) /* between lines where there is no terminal */
+#define PLAIN_USEC (10 * USEC_PER_SEC)     /* between lines where there is no terminal */
 
 struct copy_item *copy_slot_item(const struct copy_slot *slot)
 {
@@ -76,11 +75,10 @@ static void copy_show(struct copy_run *run)
         return;
     run->shown_usec = now;
     progress_write_bytes(&run->progress, (int64_t)run->done, (int64_t)run->total, &text);
-    if (took > RATE_AFTER_USEC && run->done > run->found) {
+    if (run->done > run->found
+        && progress_write_rate((int64_t)(run->done - run->found), took, &text)) {
         rate = (double)(run->done - run->found) / (double)took;
         strbuf_adds(&text, "  ");
-        progress_write_bytes(&run->progress, (int64_t)(rate * USEC_PER_SEC), 0, &text);
-        strbuf_adds(&text, "/s  ");
         cell_write_span((int64_t)((double)(run->total - AQ_MIN(run->done, run->total)) / rate),
                         &text);
         strbuf_adds(&text, " left");

@@ -12,8 +12,10 @@
 #include "base/strbuf.h"
 #include "base/utf8.h"
 #include "cli/output/output.h"
+#include "model/slot.h"
 
 #define REDRAW_USEC (100 * USEC_PER_MSEC)
+#define RATE_AFTER_USEC (USEC_PER_SEC / 2)
 #define QUIET_USEC (300 * USEC_PER_MSEC) /* what is over by then is not worth a line */
 #define BAR_WIDTH 24
 
@@ -93,19 +95,25 @@ void progress_write_bar(const struct progress *p, int64_t done, int64_t total, s
 void progress_write_bytes(const struct progress *p, int64_t done_bytes, int64_t total_bytes,
                           struct strbuf *out)
 {
-    static const struct output plain = { .format = OUTPUT_TABLE };
-    static const struct column bytes = { "bytes", "BYTES", COLUMN_BYTES, 0 };
-    json_t *done = json_integer(done_bytes), *total = json_integer(total_bytes);
+    char amount[AMOUNT_TEXT_MAX];
 
-    cell_write(&plain, &bytes, done, out);
+    strbuf_adds(out, slot_amount_humanize(done_bytes, SLOT_BYTES, amount));
     if (total_bytes > 0) {
-        strbuf_adds(out, " of ");
-        cell_write(&plain, &bytes, total, out);
-        strbuf_adds(out, "  ");
+        strbuf_addf(out, " of %s  ", slot_amount_humanize(total_bytes, SLOT_BYTES, amount));
         progress_write_bar(p, done_bytes, total_bytes, out);
     }
-    json_decref(done);
-    json_decref(total);
+}
+
+bool progress_write_rate(int64_t bytes, int64_t took_usec, struct strbuf *out)
+{
+    char amount[AMOUNT_TEXT_MAX];
+
+    if (took_usec <= RATE_AFTER_USEC)
+        return false;
+    strbuf_addf(out, "  %s/s",
+                slot_amount_humanize((int64_t)((double)bytes / (double)took_usec * USEC_PER_SEC),
+                                     SLOT_BYTES, amount));
+    return true;
 }
 
 void progress_tick(struct progress *p)

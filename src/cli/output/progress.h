@@ -37,6 +37,9 @@ void progress_write_bar(const struct progress *p, int64_t done, int64_t total, s
 void progress_write_bytes(const struct progress *p, int64_t done_bytes, int64_t total_bytes,
                           struct strbuf *out);
 
+/* "  3.5 MiB/s"; false and nothing in the first half second, as it is not known then. */
+bool progress_write_rate(int64_t bytes, int64_t took_usec, struct strbuf *out);
+
 /* Redraw if it is time: call a few times a second. */
 void progress_tick(struct progress *p);
 

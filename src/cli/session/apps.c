@@ -44,7 +44,7 @@ static void session_apps_name_protocols(const struct output *o, const json_t *ap
     }
 }
 
-static int session_apps_get(struct cli *cli, const char *name, json_t **ret, struct aq_error *err)
+int session_apps_get(struct cli *cli, const char *name, json_t **ret, struct aq_error *err)
 {
     const struct cli_things streams = { "/stream/session/", NULL };
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;

@@ -38,19 +38,6 @@ static int logs_on_body(void *data, const char *bytes, size_t len)
     return log_filter_feed(data, bytes, len);
 }
 
-static int logs_check_since(const char *since, struct aq_error *err)
-{
-    int64_t usec, ago_usec;
-
-    if (!since || clock_parse_since(since, &usec, &ago_usec) == 0)
-        return 0;
-    return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
-                        "--since takes a date such as '2026-11-23 02:00', which is local time, or "
-                        "2026-11-23T02:00:00Z, Unix time in seconds, or how long ago, such as "
-                        "10m, not '%.60s'",
-                        since);
-}
-
 static int logs_filter(struct cli *cli, const struct logs_opts *opts, const char *path,
                        struct aq_error *err)
 {
@@ -82,7 +69,7 @@ static int logs_run(struct cli *cli, void *data, int argc, char **argv, struct a
     const struct logs_opts *opts = data;
     char tail[24], since[CLOCK_ISO_MAX];
     bool is_only_new = opts->tail.is_set && opts->tail.value == 0;
-    int r = logs_check_since(opts->since, err);
+    int r = local_date_check("--since", opts->since, err);
 
     (void)argc;
     if (r == 0 && opts->follow && !is_only_new) /* all is new of one that waits until then */

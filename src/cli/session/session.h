@@ -57,6 +57,9 @@ int attach_session(struct cli *cli, const struct follow_session *session, struct
 /* Add "ports", which the columns show, to its kernels. */
 void session_adapt(json_t *session);
 
+/* Apps of a session that runs, as the manager lists them: [{"name", "protocol", "ports", ...}]. */
+int session_apps_get(struct cli *cli, const char *name, json_t **ret, struct aq_error *err);
+
 /* The list that the manager gives of apps, with a note if it is empty. */
 int session_apps_show(struct cli *cli, const json_t *apps, struct aq_error *err);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/client.h"
+#include "cli/list.h"
 #include "cli/session/create.h"
 #include "cli/tunnel/service_app.h"
 #include "cli/verbs.h"
@@ -18,16 +19,10 @@ struct notebook_opts {
 static const char *notebook_choose(const json_t *apps)
 {
     static const char *const names[] = { "jupyterlab", "jupyter" };
-    const json_t *app;
-    size_t i;
 
     for (size_t n = 0; n < AQ_COUNT(names); n++)
-        json_array_foreach(apps, i, app) {
-            const char *name = json_string_value(json_object_get(app, "name"));
-
-            if (name && strcmp(name, names[n]) == 0)
-                return names[n];
-        }
+        if (list_find(apps, "name", names[n]))
+            return names[n];
     return NULL;
 }
 
@@ -76,7 +71,7 @@ static int notebook_reach(struct cli *cli, const struct follow_session *session,
     const struct service_app_opts opts = { .open = true };
     const char *app = NULL;
     json_t *apps = NULL;
-    int r = service_app_list(cli, session, &apps, err);
+    int r = session_apps_get(cli, session->id, &apps, err);
 
     if (r == 0 && !(app = notebook_choose(apps)))
         r = notebook_fail_missing(cli, session, err);

@@ -11,6 +11,7 @@
 #include "base/host_port.h"
 #include "base/utf8.h"
 #include "cli/client.h"
+#include "cli/list.h"
 #include "cli/tunnel/forward.h"
 #include "cli/verbs.h"
 #include "http/url.h"
@@ -20,16 +21,6 @@ struct service_app {
     char address[URL_HOST_MAX + 1];
     bool is_http, open;
 };
-
-int service_app_list(struct cli *cli, const struct follow_session *session, json_t **ret,
-                     struct aq_error *err)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
-
-    strbuf_addf(&path, "/stream/session/%s/apps", session->id);
-    cli_path_query(&path, "owner_access_key", cli->globals.owner);
-    return cli_call(cli, METHOD_GET, path.data, NULL, ret, err);
-}
 
 /* ---- one of them ---- */
 
@@ -52,15 +43,10 @@ static int service_app_find(struct cli *cli, const json_t *apps, const char *nam
                             struct service_app *ret, struct aq_error *err)
 {
     const char *session = ret->job.session.name;
-    const json_t *app;
-    size_t i;
+    const json_t *app = list_find(apps, "name", name);
+    const char *protocol = json_string_value(json_object_get(app, "protocol"));
 
-    json_array_foreach(apps, i, app) {
-        const char *found = json_string_value(json_object_get(app, "name"));
-        const char *protocol = json_string_value(json_object_get(app, "protocol"));
-
-        if (!found || strcmp(found, name) != 0)
-            continue;
+    if (app) {
         ret->job.ports[0].remote = service_app_port(app, wanted);
         ret->is_http = protocol && strcmp(protocol, "http") == 0;
         if (ret->job.ports[0].remote)
@@ -256,7 +242,7 @@ static int service_app_run(struct cli *cli, void *data, int argc, char **argv, s
     int r = session_await(cli, argv[0], &session, err);
 
     if (r == 0)
-        r = service_app_list(cli, &session, &apps, err);
+        r = session_apps_get(cli, session.id, &apps, err);
     if (r == 0)
         r = argc == 1 ? session_apps_show(cli, apps, err)
                       : service_app_reach(cli, &session, apps, argv[1], data, err);

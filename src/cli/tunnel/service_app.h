@@ -10,10 +10,6 @@ struct service_app_opts {
     bool open, url;
 };
 
-/* All of them, as the manager lists them: [{"name", "protocol", "ports", ...}]. */
-int service_app_list(struct cli *cli, const struct follow_session *session, json_t **ret,
-                     struct aq_error *err);
-
 /* Start one of the list and print the address at which it is reached: that of the cluster's proxy
  * with 'open' or 'url', if there is one, else one of this machine, until Ctrl-C. 'open' shows it in
  * a browser, where there is one. -ENOENT: it is not in the list, or has no such port; others as
