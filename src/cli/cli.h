@@ -109,7 +109,7 @@ void cli_note(const struct cli *cli, const char *fmt, ...) AQ_PRINTF(2, 3);
 int cli_print(const struct strbuf *text, struct aq_error *err);
 
 /* y/N on the terminal. With 'yes' always true; without a terminal an error of
- * kind usage that asks for --yes. Returns 1, 0 or -errno.
+ * kind usage that asks for --yes. Returns 0 for yes, CLI_EXIT_FAILURE for no, or -errno.
  */
 int cli_confirm(bool yes, struct aq_error *err, const char *fmt, ...) AQ_PRINTF(3, 4);
 

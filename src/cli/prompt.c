@@ -18,7 +18,7 @@ int cli_confirm(bool yes, struct aq_error *err, const char *fmt, ...)
     va_list args;
 
     if (yes)
-        return 1;
+        return 0;
     if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
                             "this needs a yes, and there is no terminal to ask on; add --yes");
@@ -28,8 +28,8 @@ int cli_confirm(bool yes, struct aq_error *err, const char *fmt, ...)
     utf8_write_printable(text.data, text.len, &question);
     (void)fprintf(stderr, "%s [y/N] ", question.data);
     if (!fgets(answer, sizeof(answer), stdin))
-        return 0;
-    return answer[0] == 'y' || answer[0] == 'Y';
+        return CLI_EXIT_FAILURE;
+    return answer[0] == 'y' || answer[0] == 'Y' ? 0 : CLI_EXIT_FAILURE;
 }
 
 static volatile sig_atomic_t prompt_signal;

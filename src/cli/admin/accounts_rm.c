@@ -81,7 +81,7 @@ static void accounts_rm_describe(const struct cli *cli, const json_t *answer, st
                     ended == 1 ? " stays" : "s stay");
 }
 
-/* What a purge takes along is shown, then asked for: 1, 0 or -errno. */
+/* What a purge takes along is shown, then asked for, as by cli_confirm(). */
 static int accounts_rm_ask(struct cli *cli, const struct accounts_rm_opts *opts, int argc,
                            char **argv, struct aq_error *err)
 {
@@ -119,13 +119,10 @@ static void accounts_rm_note(const struct cli *cli, const struct accounts_rm_opt
 static int accounts_rm_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
     const struct accounts_rm_opts *opts = data;
-    int r = 1;
+    int r = 0;
 
     if (opts->purge && !opts->dry_run && !opts->yes && !opts->force)
         r = accounts_rm_ask(cli, opts, argc, argv, err);
-    if (r <= 0)
-        return r < 0 ? r : CLI_EXIT_FAILURE;
-    r = 0;
     for (int i = 0; r == 0 && i < argc; i++) {
         json_t *answer = NULL;
 

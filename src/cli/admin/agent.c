@@ -222,9 +222,7 @@ static int agent_rm(struct cli *cli, void *data, int argc, char **argv, struct a
     int r = cli_confirm(opts->yes, err, "Forget %d agent%s? It must join again to come back.", argc,
                         argc == 1 ? "" : "s");
 
-    if (r <= 0)
-        return r < 0 ? r : CLI_EXIT_FAILURE;
-    return cli_things_call(cli, METHOD_DELETE, &agents, "", NULL, argc, argv, err);
+    return r != 0 ? r : cli_things_call(cli, METHOD_DELETE, &agents, "", NULL, argc, argv, err);
 }
 
 const struct cli_verb verb_agent_rm = {
@@ -246,9 +244,8 @@ static int agent_revoke(struct cli *cli, void *data, int argc, char **argv, stru
     int r = cli_confirm(opts->yes, err, "Never accept the certificates of %d agent%s again?", argc,
                         argc == 1 ? "" : "s");
 
-    if (r <= 0)
-        return r < 0 ? r : CLI_EXIT_FAILURE;
-    return cli_things_call(cli, METHOD_POST, &agents, "/revoke", NULL, argc, argv, err);
+    return r != 0 ? r
+                  : cli_things_call(cli, METHOD_POST, &agents, "/revoke", NULL, argc, argv, err);
 }
 
 const struct cli_verb verb_agent_revoke = {

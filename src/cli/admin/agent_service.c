@@ -57,9 +57,7 @@ static int agent_service_stop(struct cli *cli, void *data, int argc, char **argv
                         "Stop %d agent%s, which can be started on the machine%s only?", argc,
                         argc == 1 ? "" : "s", argc == 1 ? "" : "s");
 
-    if (r <= 0)
-        return r < 0 ? r : CLI_EXIT_FAILURE;
-    return agent_service_tell(cli, "/resource/watcher/agent/stop", argc, argv, err);
+    return r != 0 ? r : agent_service_tell(cli, "/resource/watcher/agent/stop", argc, argv, err);
 }
 
 const struct cli_verb verb_agent_stop = {

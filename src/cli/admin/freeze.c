@@ -26,13 +26,12 @@ static int freeze_run(struct cli *cli, void *data, int argc, char **argv, struct
     const struct freeze_opts *opts = data;
     int r = opts->end_sessions
                 ? cli_confirm(opts->yes, err, "Freeze, and end all sessions of everybody?")
-                : 1;
+                : 0;
 
     (void)argc;
     (void)argv;
-    if (r <= 0)
-        return r < 0 ? r : CLI_EXIT_FAILURE;
-    r = freeze_send(cli, "frozen", opts->end_sessions, err);
+    if (r == 0)
+        r = freeze_send(cli, "frozen", opts->end_sessions, err);
     if (r == 0)
         cli_note(cli, "The cluster is frozen; this ends it: aliquot admin unfreeze");
     return r;

@@ -157,11 +157,8 @@ static const struct cli_opt rm_opts[] = {
 static int image_rm(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
     const struct image_command_opts *opts = data;
-    int r = argc == 1 ? 1 : cli_confirm(opts->yes, err, "Remove %d images?", argc);
+    int r = argc == 1 ? 0 : cli_confirm(opts->yes, err, "Remove %d images?", argc);
 
-    if (r <= 0)
-        return r < 0 ? r : CLI_EXIT_FAILURE;
-    r = 0;
     for (int i = 0; r == 0 && i < argc; i++)
         r = image_run_command(cli, "remove", "removing", opts, argv[i], err);
     return r;

@@ -132,8 +132,8 @@ static int orphan_end(struct cli *cli, void *data, int argc, char **argv, struct
         r = opts->all
                 ? cli_confirm(opts->yes, err, "Kill all that is newer than the backup?")
                 : cli_confirm(opts->yes, err, "Kill %d session%s?", argc, argc == 1 ? "" : "s");
-    if (r <= 0)
-        return r < 0 ? r : CLI_EXIT_FAILURE;
+    if (r != 0)
+        return r;
     return opts->all ? orphan_change_all(cli, METHOD_DELETE, "", false, err)
                      : cli_things_call(cli, METHOD_DELETE, &orphans, "", NULL, argc, argv, err);
 }

@@ -194,9 +194,7 @@ static int retention_run(struct cli *cli, void *data, int argc, char **argv, str
     if (r < 0 || given->dry_run || what.len == 0)
         return r;
     r = cli_confirm(given->yes, err, "Remove old rows for good, %s?", what.data);
-    if (r <= 0)
-        return r < 0 ? r : CLI_EXIT_FAILURE;
-    return retention_begin(cli, given, err);
+    return r != 0 ? r : retention_begin(cli, given, err);
 }
 
 const struct cli_verb verb_admin_retention_run = {

@@ -339,12 +339,11 @@ static int folder_rm(struct cli *cli, void *data, int argc, char **argv, struct 
     const struct folder_rm_opts *opts = data;
     int r = opts->purge ? cli_confirm(opts->yes, err, "remove %s%s for good, with all files?",
                                       argv[0], argc > 1 ? " and others" : "")
-                        : 1;
+                        : 0;
 
-    if (r <= 0)
-        return r < 0 ? r : CLI_EXIT_FAILURE;
-    return cli_things_call(cli, METHOD_DELETE, &folders, opts->purge ? "/force" : "", NULL, argc,
-                           argv, err);
+    return r != 0 ? r
+                  : cli_things_call(cli, METHOD_DELETE, &folders, opts->purge ? "/force" : "", NULL,
+                                    argc, argv, err);
 }
 
 const struct cli_verb verb_folder_rm = {

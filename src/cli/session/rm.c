@@ -177,13 +177,6 @@ static int rm_run(struct cli *cli, void *data, int argc, char **argv, struct aq_
     r = opts->all ? rm_find_all(cli, opts, &v, err) : rm_find_named(cli, argc, argv, &v, err);
     if (r == 0 && v.count > 1)
         r = cli_confirm(opts->yes, err, "End %zu sessions?", v.count);
-    else if (r == 0)
-        r = 1;
-    if (r <= 0) {
-        free(v.items);
-        return r < 0 ? r : CLI_EXIT_FAILURE;
-    }
-    r = 0;
     for (size_t i = 0; r == 0 && i < v.count; i += AT_ONCE_MAX)
         r = rm_end_some(cli, opts, &v.items[i], AQ_MIN(v.count - i, (size_t)AT_ONCE_MAX), err);
     if (r == 0 && opts->wait && opts->all)
