@@ -65,10 +65,10 @@ static void AQ_PRINTF(1, 0) app_vsay(const char *fmt, va_list args)
     AQ_CLEANUP(strbuf_donep) struct strbuf shown = STRBUF_INIT, line = STRBUF_INIT;
 
     strbuf_vaddf(&text, fmt, args);
-    prose_localize(text.data ? text.data : "", clock_realtime_usec(), &shown);
+    prose_localize(text.data, clock_realtime_usec(), &shown);
     utf8_write_printable(shown.data, shown.len, &line);
     strbuf_truncate(&shown, 0);
-    prose_wrap(line.data ? line.data : "", prose_terminal_width(STDERR_FILENO), &shown);
+    prose_wrap(line.data, prose_terminal_width(STDERR_FILENO), &shown);
     strbuf_addc(&shown, '\n');
     (void)fputs(shown.data, stderr);
 }

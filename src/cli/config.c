@@ -215,7 +215,7 @@ static int config_fail_no_profile(const json_t *profiles, const char *name, stru
     json_object_foreach((json_t *)(uintptr_t)profiles, key, settings)
         if (known.len < 200)
             strbuf_addf(&known, "%s%.60s", known.len ? ", " : "; there are: ", key);
-    return aq_fail(err, ENOENT, "there is no profile '%.60s'%s", name, known.len ? known.data : "");
+    return aq_fail(err, ENOENT, "there is no profile '%.60s'%s", name, known.data);
 }
 
 int cli_profile_check(const struct cli_config *config, struct aq_error *err)

@@ -149,7 +149,7 @@ static void help_write_details(struct strbuf *out, const char *details)
         if (*end)
             strbuf_addc(&joined, width && is_prose && end[1] != ' ' && end[1] != '\n' ? ' ' : '\n');
     }
-    prose_wrap(joined.data ? joined.data : "", width, out);
+    prose_wrap(joined.data, width, out);
     strbuf_addc(out, '\n');
 }
 

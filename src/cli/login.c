@@ -143,13 +143,6 @@ static int login_by_name(struct cli *cli, const struct login_opts *opts, const c
                              : login_use_keypair(cli, opts, name, ret, err);
 }
 
-static const char *login_text_of(const json_t *settings, const char *key)
-{
-    const char *text = json_string_value(json_object_get(settings, key));
-
-    return text ? text : "";
-}
-
 /* Another cluster is another profile: one that has this address, and this access key if it is known
  * already (else NULL), else one named after the host. *ret, to be freed, is NULL where the profile
  * in use is of this address or was named.
@@ -166,10 +159,10 @@ static int login_find_profile(const struct cli *cli, const char *used, const cha
         r = cli_profiles_read(&cli->config, &profiles, err);
     if (r < 0 || cli->config.is_chosen)
         return r;
-    own = login_text_of(json_object_get(profiles, used), "endpoint");
+    own = output_text(json_object_get(profiles, used), "endpoint");
     json_object_foreach(profiles, key, settings)
-        if (strcmp(login_text_of(settings, "endpoint"), url) == 0
-            && (!access_key || strcmp(login_text_of(settings, "access_key"), access_key) == 0))
+        if (strcmp(output_text(settings, "endpoint"), url) == 0
+            && (!access_key || strcmp(output_text(settings, "access_key"), access_key) == 0))
             found = key;
     if (own[0] && strcmp(own, url) != 0)
         *ret = found ? aq_strdup(found)
@@ -194,7 +187,7 @@ static int login_take_account(struct cli *cli, const char *used, const json_t *k
                               struct aq_error *err)
 {
     char *name = NULL;
-    int r = login_find_profile(cli, used, login_text_of(keys, "access_key"), &name, err);
+    int r = login_find_profile(cli, used, output_text(keys, "access_key"), &name, err);
 
     if (name) {
         free(cli->config.profile);

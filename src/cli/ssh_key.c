@@ -92,7 +92,7 @@ static int ssh_key_set(struct cli *cli, void *data, int argc, char **argv, struc
     (void)argc;
     if (r < 0)
         return r;
-    body = json_pack("{s:s}", "pubkey", text.data ? text.data : "");
+    body = json_pack("{s:s}", "pubkey", text.data);
     r = body ? cli_call(cli, METHOD_POST, ROUTE, body, NULL, err)
              : aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "'%s' holds no public key", argv[0]);
     json_decref(body);

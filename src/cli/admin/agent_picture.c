@@ -38,16 +38,9 @@ static char picture_letter_of(struct legend *legend, const char *name)
     return letters[i];
 }
 
-static const char *picture_text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-
-    return text ? text : "";
-}
-
 static int64_t picture_amount_of(const json_t *object, const char *key, enum slot_type type)
 {
-    const char *text = picture_text_of(object, key);
+    const char *text = output_text(object, key);
     int64_t amount = 0;
 
     (void)slot_amount_parse(text, strlen(text), type, false, "", &amount, NULL);
@@ -56,12 +49,12 @@ static int64_t picture_amount_of(const json_t *object, const char *key, enum slo
 
 static bool picture_is_accelerator(const json_t *device)
 {
-    return strchr(picture_text_of(device, "slot"), '.') != NULL;
+    return strchr(output_text(device, "slot"), '.') != NULL;
 }
 
 static enum slot_type picture_type_of(const json_t *device)
 {
-    return slot_type_guess(picture_text_of(device, "slot"));
+    return slot_type_guess(output_text(device, "slot"));
 }
 
 /* Terminals must not obey what a device is called. */
@@ -144,7 +137,7 @@ static void picture_write_bar(const struct bar *bar, enum slot_type type, int64_
 /* The bar and what follows it, below the bar's begin where the terminal is narrow. */
 static void picture_end_line(const struct output *o, const struct strbuf *line, struct strbuf *out)
 {
-    prose_wrap_behind(line->data ? line->data : "", TITLE_WIDTH + 3, o->width, out);
+    prose_wrap_behind(line->data, TITLE_WIDTH + 3, o->width, out);
     strbuf_addc(out, '\n');
 }
 
@@ -154,25 +147,25 @@ static void picture_write_facts(const json_t *device, struct strbuf *out)
 {
     int64_t bytes = json_integer_value(json_object_get(device, "memory"));
     int64_t processors = json_integer_value(json_object_get(device, "processors"));
-    const char *status = picture_text_of(device, "status");
+    const char *status = output_text(device, "status");
     char text[AMOUNT_TEXT_MAX];
 
     strbuf_adds(out, "  ");
-    picture_add_clean(out, picture_text_of(device, "model"));
+    picture_add_clean(out, output_text(device, "model"));
     if (bytes)
         strbuf_addf(out, ", %s", slot_amount_humanize(bytes, SLOT_BYTES, text));
     if (processors)
         strbuf_addf(out, ", %" PRId64 " processors", processors);
-    if (picture_text_of(device, "quantum")[0]) {
+    if (output_text(device, "quantum")[0]) {
         strbuf_adds(out, ", by ");
-        picture_add_clean(out, picture_text_of(device, "quantum"));
+        picture_add_clean(out, output_text(device, "quantum"));
     }
     if (status[0]) {
         strbuf_addf(out, "  ! ");
         picture_add_clean(out, status);
-        if (picture_text_of(device, "status_text")[0]) {
+        if (output_text(device, "status_text")[0]) {
             strbuf_adds(out, ": ");
-            picture_add_clean(out, picture_text_of(device, "status_text"));
+            picture_add_clean(out, output_text(device, "status_text"));
         }
     }
 }
@@ -182,7 +175,7 @@ static void picture_write_accelerator(const struct output *o, const json_t *devi
                                       struct legend *legend, struct strbuf *out)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf line = STRBUF_INIT;
-    const char *status = picture_text_of(device, "status"), *id = picture_text_of(device, "id");
+    const char *status = output_text(device, "status"), *id = output_text(device, "id");
     bool is_out = status[0] && strcmp(status, "degraded") != 0;
     int64_t reserved = picture_amount_of(device, "reserved", picture_type_of(device));
     struct bar bar;
@@ -199,7 +192,7 @@ static void picture_write_accelerator(const struct output *o, const json_t *devi
     picture_write_title(title, out);
     picture_write_bar(&bar, picture_type_of(device),
                       picture_amount_of(device, "used", picture_type_of(device)), &line);
-    strbuf_addf(&line, " %s", picture_text_of(device, "slot"));
+    strbuf_addf(&line, " %s", output_text(device, "slot"));
     picture_write_facts(device, &line);
     picture_end_line(o, &line, out);
 }
@@ -225,7 +218,7 @@ static int picture_last_numa_node(const json_t *devices, const char *slot)
     size_t i;
 
     json_array_foreach(devices, i, device)
-        if (strcmp(picture_text_of(device, "slot"), slot) == 0 && !picture_is_reserve(device))
+        if (strcmp(output_text(device, "slot"), slot) == 0 && !picture_is_reserve(device))
             node = picture_numa_node_of(device);
     return node;
 }
@@ -245,7 +238,7 @@ static void picture_write_sum(const struct output *o, const json_t *devices, int
     size_t i;
 
     json_array_foreach(devices, i, device)
-        if (strcmp(picture_text_of(device, "slot"), slot) != 0)
+        if (strcmp(output_text(device, "slot"), slot) != 0)
             continue;
         else if (picture_is_reserve(device) && node == last)
             reserved += picture_amount_of(device, "reserved", type);
@@ -257,8 +250,7 @@ static void picture_write_sum(const struct output *o, const json_t *devices, int
         return;
     bar_begin(&bar, total + reserved);
     json_array_foreach(devices, i, device)
-        if (picture_numa_node_of(device) == node
-            && strcmp(picture_text_of(device, "slot"), slot) == 0)
+        if (picture_numa_node_of(device) == node && strcmp(output_text(device, "slot"), slot) == 0)
             bar_add_holders(&bar, device, legend);
     bar_add_reserved(&bar, reserved);
     picture_write_title(title, out);
@@ -313,13 +305,12 @@ static void picture_write_plugins(const json_t *plugins, struct strbuf *out)
     size_t i;
 
     json_array_foreach(plugins, i, plugin) {
-        const char *error = picture_text_of(plugin, "error"),
-                   *why = picture_text_of(plugin, "status_text");
+        const char *error = output_text(plugin, "error"), *why = output_text(plugin, "status_text");
 
         if (!error[0] && !why[0])
             continue;
         strbuf_adds(out, "  ! ");
-        picture_add_clean(out, picture_text_of(plugin, "plugin"));
+        picture_add_clean(out, output_text(plugin, "plugin"));
         strbuf_adds(out, ": ");
         picture_add_clean(out, error[0] ? error : why);
         strbuf_addc(out, '\n');

@@ -30,16 +30,9 @@ static const struct {
     { "cluster", "To use the cluster that you are logged in to" },
 };
 
-static const char *doctor_text(const json_t *finding, const char *key)
-{
-    const char *text = json_string_value(json_object_get(finding, key));
-
-    return text ? text : "";
-}
-
 static size_t doctor_find_level(const json_t *finding)
 {
-    const char *name = doctor_text(finding, "level");
+    const char *name = output_text(finding, "level");
     size_t i = 0;
 
     while (i < AQ_COUNT(doctor_levels) - 1 && strcmp(doctor_levels[i].name, name) != 0)
@@ -66,7 +59,7 @@ static void doctor_show_text(const struct output *o, const char *head, size_t ma
 
     strbuf_adds(&shown, head);
     cell_write(o, &plain, text, &shown);
-    prose_wrap_behind(shown.data ? shown.data : "", margin, o->width, out);
+    prose_wrap_behind(shown.data, margin, o->width, out);
     strbuf_addc(out, '\n');
 }
 
@@ -81,15 +74,15 @@ static void doctor_show_more(const struct output *o, const char *label, const js
 static void doctor_show_one(const struct output *o, const json_t *finding, struct strbuf *out)
 {
     const struct doctor_level *level = &doctor_levels[doctor_find_level(finding)];
-    AQ_CLEANUP(aq_freep) char *title = aq_format("%s: ", doctor_text(finding, "title"));
+    AQ_CLEANUP(aq_freep) char *title = aq_format("%s: ", output_text(finding, "title"));
 
     strbuf_addf(out, "  %s%s %-7s%s  ", o->colour ? level->colour : "",
                 o->ascii ? level->ascii : level->sign, level->name,
                 o->colour ? TABLE_COLOUR_END : "");
     doctor_show_text(o, title, DOCTOR_MARGIN, json_object_get(finding, "text"), out);
-    if (doctor_text(finding, "meaning")[0])
+    if (output_text(finding, "meaning")[0])
         doctor_show_more(o, "means:", json_object_get(finding, "meaning"), out);
-    if (doctor_text(finding, "remedy")[0])
+    if (output_text(finding, "remedy")[0])
         doctor_show_more(o, "mend:", json_object_get(finding, "remedy"), out);
 }
 
@@ -101,8 +94,8 @@ static bool doctor_was_shown(const json_t *findings, size_t index)
     for (size_t i = 0; i < index; i++) {
         const json_t *former = json_array_get(findings, i);
 
-        if (strcmp(doctor_text(former, "title"), doctor_text(finding, "title")) == 0
-            && strcmp(doctor_text(former, "text"), doctor_text(finding, "text")) == 0)
+        if (strcmp(output_text(former, "title"), output_text(finding, "title")) == 0
+            && strcmp(output_text(former, "text"), output_text(finding, "text")) == 0)
             return true;
     }
     return false;
@@ -117,8 +110,8 @@ void doctor_show(const struct output *o, const json_t *findings, struct strbuf *
     json_array_foreach(findings, i, finding) {
         if (doctor_was_shown(findings, i))
             continue;
-        if (strcmp(part, doctor_text(finding, "part")) != 0) {
-            part = doctor_text(finding, "part");
+        if (strcmp(part, output_text(finding, "part")) != 0) {
+            part = output_text(finding, "part");
             doctor_show_heading(part, out);
         }
         doctor_show_one(o, finding, out);

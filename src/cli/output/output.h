@@ -125,6 +125,14 @@ bool output_is_age(const struct column *column, const char *name, size_t len);
 int output_fail_unknown_column(const struct column *columns, const char *option, const char *name,
                                size_t len, struct aq_error *err);
 
+/* A member that is text; "" if it is none. */
+static inline const char *output_text(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+
+    return text ? text : "";
+}
+
 /* Is the format for users? */
 static inline bool output_is_human(const struct output *o)
 {

@@ -155,13 +155,6 @@ struct top_ranked {
     const char *name, *id;
 };
 
-static const char *top_text_of(const json_t *row, const char *key)
-{
-    const char *text = json_string_value(json_object_get(row, key));
-
-    return text ? text : "";
-}
-
 static double top_measure_accelerators(const json_t *used)
 {
     const char *key;
@@ -187,7 +180,7 @@ static double top_measure(const json_t *row, char key)
     case 'g':
         return top_measure_accelerators(used);
     case 'a':
-        return clock_parse_date(top_text_of(row, "running_since"), &since) == 0 ? -(double)since
+        return clock_parse_date(output_text(row, "running_since"), &since) == 0 ? -(double)since
                                                                                 : -1e30;
     default:
         return 0;
@@ -209,8 +202,8 @@ static int top_compare(const void *left, const void *right, void *data)
 
 static bool top_matches(const json_t *row, const char *search)
 {
-    return strcasestr(top_text_of(row, "name"), search)
-           || strcasestr(top_text_of(row, "user"), search);
+    return strcasestr(output_text(row, "name"), search)
+           || strcasestr(output_text(row, "user"), search);
 }
 
 json_t **top_select(json_t *sessions, const char *search, struct top_order order, size_t *ret_count)
@@ -222,8 +215,8 @@ json_t **top_select(json_t *sessions, const char *search, struct top_order order
     json_array_foreach(sessions, i, row)
         if (top_matches(row, search))
             ranked[count++] = (struct top_ranked){ row, top_measure(row, order.key),
-                                                   top_text_of(row, "name"),
-                                                   top_text_of(row, "id") };
+                                                   output_text(row, "name"),
+                                                   output_text(row, "id") };
     qsort_r(ranked, count, sizeof(*ranked), top_compare, &order);
     for (i = 0; i < count; i++)
         rows[i] = ranked[i].row;

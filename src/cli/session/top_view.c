@@ -57,9 +57,7 @@ struct top_view {
 
 static const char *top_view_text(const struct top_view *v, size_t row, const char *key)
 {
-    const char *text = json_string_value(json_object_get(v->rows[row], key));
-
-    return text ? text : "";
+    return output_text(v->rows[row], key);
 }
 
 static void top_view_select(struct top_view *v, int64_t row)

@@ -29,7 +29,7 @@ int session_print_text(struct cli *cli, const json_t *answer, struct aq_error *e
     if (!text || !output_is_human(&cli->output) || cli->output.columns)
         return 0;
     prose_localize(text, cli->output.now_usec, &local);
-    text = local.data ? local.data : "";
+    text = local.data;
     while (*text) {
         size_t len = strcspn(text, "\n");
         json_t *piece = json_stringn_nocheck(text, len);
@@ -40,7 +40,7 @@ int session_print_text(struct cli *cli, const json_t *answer, struct aq_error *e
         json_decref(piece);
         text += len + (text[len] == '\n');
     }
-    prose_wrap(out.data ? out.data : "", cli->output.width, &shown);
+    prose_wrap(out.data, cli->output.width, &shown);
     return cli_print(&shown, err);
 }
 
@@ -138,7 +138,7 @@ static int why_print_rest(struct cli *cli, const char *name, const json_t *answe
         why_write_agents(json_object_get(session, "kernels"), &out);
     else if (session_is_terminal(status))
         why_write_end(session, &out);
-    text = json_pack("{s:s}", "text", out.len ? out.data : "");
+    text = json_pack("{s:s}", "text", out.data);
     r = session_print_text(cli, text, err);
     if (r == 0 && !session_is_terminal(status))
         r = why_print_limit(cli, session, err);
