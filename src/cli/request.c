@@ -3,6 +3,8 @@
 #include "cli/request.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -148,10 +150,19 @@ int cli_options_add(const struct cli_opt *opts, const void *target, json_t *body
 
 void cli_path_options(struct strbuf *path, const struct cli_opt *opts, const void *target)
 {
-    for (; opts->name; opts++)
-        if (opts->member && opts->type == CLI_STR)
-            cli_path_query(path, opts->member,
-                           *(const char *const *)((const char *)target + opts->offset));
+    for (; opts->name; opts++) {
+        const void *at = (const char *)target + opts->offset;
+        char number[24];
+
+        if (!opts->member || !request_is_given(opts, at))
+            continue;
+        if (opts->type == CLI_INT)
+            (void)snprintf(number, sizeof(number), "%" PRId64, ((const struct cli_int *)at)->value);
+        cli_path_query(path, opts->member,
+                       opts->type == CLI_STR   ? *(const char *const *)at
+                       : opts->type == CLI_INT ? number
+                                               : "true");
+    }
 }
 
 /* ---- requests ---- */
@@ -163,6 +174,43 @@ int cli_send(struct cli *cli, enum method method, const char *path, json_t *body
                  : aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "%s", why);
 
     json_decref(body);
+    return r;
+}
+
+static void request_show_errors(const struct client_reply *reply, cli_describe_fn *describe,
+                                const void *data)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    json_auto_t *problem = json_loadb(reply->body.data, reply->body.len, 0, NULL);
+    const json_t *about = json_object_get(problem, "data"), *error;
+    json_int_t more = json_integer_value(json_object_get(about, "more"));
+    size_t i;
+
+    json_array_foreach(json_object_get(about, "errors"), i, error) {
+        describe(data, error, &out);
+        strbuf_addc(&out, '\n');
+    }
+    if (more > 0)
+        strbuf_addf(&out, "and %lld more\n", (long long)more);
+    fputs(out.data, stderr);
+}
+
+int cli_send_rows(struct cli *cli, const char *path, const json_t *body, cli_describe_fn *describe,
+                  const void *data, int *ret_status, json_t **ret, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *text = json_dumps(body, JSON_COMPACT);
+    struct client_reply reply = CLIENT_REPLY_INIT;
+    int r = cli_fetch(cli, METHOD_POST, path, text, &reply, err);
+
+    *ret_status = r < 0 ? 0 : reply.status;
+    if (r == 0 && reply.status != 200) {
+        request_show_errors(&reply, describe, data);
+        r = cli_fail_status(cli, reply.status, reply.body.data, reply.body.len, err);
+    } else if (r == 0 && !(*ret = json_loadb(reply.body.data, reply.body.len, 0, NULL))) {
+        r = cli_fail_answer(cli, "it was cut short", err);
+    }
+    explicit_bzero(text, strlen(text));
+    client_reply_done(&reply);
     return r;
 }
 

@@ -23,7 +23,9 @@ int cli_option_add(const struct cli_opt *opt, const void *target, const char *me
 int cli_options_add(const struct cli_opt *opts, const void *target, json_t *body,
                     struct aq_error *err);
 
-/* Append a query of the options that are text, were given and name a member. */
+/* Append a query of the options that were given and name a member: text, numbers, flags as
+ * "true".
+ */
 void cli_path_options(struct strbuf *path, const struct cli_opt *opts, const void *target);
 
 /* ---- requests ---- */
@@ -33,6 +35,15 @@ void cli_path_options(struct strbuf *path, const struct cli_opt *opts, const voi
  */
 int cli_send(struct cli *cli, enum method method, const char *path, json_t *body, const char *why,
              json_t **ret, struct aq_error *err);
+
+/* Describe one of {"errors": [{"line", "field", "msg"}]} in a line without its end. */
+typedef void cli_describe_fn(const void *data, const json_t *error, struct strbuf *out);
+
+/* POST rows of a file with secrets, of which nothing stays in memory. What the manager says of
+ * single rows goes to standard error. *ret_status gets the answer's, and 0 if there is none.
+ */
+int cli_send_rows(struct cli *cli, const char *path, const json_t *body, cli_describe_fn *describe,
+                  const void *data, int *ret_status, json_t **ret, struct aq_error *err);
 
 /* Things of the manager that arguments name by a key. */
 struct cli_things {

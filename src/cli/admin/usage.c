@@ -14,7 +14,7 @@ struct usage_opts {
 
 static const struct cli_opt opts[] = {
     { 0, "month", CLI_STR, offsetof(struct usage_opts, month), "YYYY-MM",
-      "a month of UTC; default: the current one" },
+      "a month of UTC; default: the current one", "month" },
     { 0, "since", CLI_STR, offsetof(struct usage_opts, since), "TIME",
       "in place of a month: from this local day or time, or how long ago" },
     { 0, "until", CLI_STR, offsetof(struct usage_opts, until), "TIME",
@@ -96,7 +96,6 @@ static int usage_run(struct cli *cli, void *data, int argc, char **argv, struct 
     (void)argv;
     strbuf_adds(&path, "/aliquot/v1/usage");
     cli_path_query(&path, "by", words[by]);
-    cli_path_query(&path, "month", given->month);
     cli_path_query(&path, "since", local_date_resolve(given->since, since));
     cli_path_query(&path, "until", local_date_resolve_end(given->until, until));
     cli_path_options(&path, opts, given);

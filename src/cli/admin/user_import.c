@@ -14,8 +14,8 @@
 #include "base/fs.h"
 #include "base/utf8.h"
 #include "cli/admin/user_csv.h"
-#include "cli/client.h"
 #include "cli/list.h"
+#include "cli/request.h"
 #include "cli/verbs.h"
 
 #define PATH "/aliquot/v1/users/import"
@@ -85,9 +85,9 @@ static int import_add_keys(json_t *row, struct aq_error *err)
 static void import_write_field(const json_t *object, const char *member, char after,
                                struct strbuf *out)
 {
-    const char *text = json_string_value(json_object_get(object, member));
+    const char *text = output_text(object, member);
 
-    csv_write_exact(text ? text : "", text ? strlen(text) : 0, out); /* keys are used as they are */
+    csv_write_exact(text, strlen(text), out); /* keys are used as they are */
     strbuf_addc(out, after);
 }
 
@@ -169,50 +169,25 @@ static int import_read(const struct cli *cli, const char *path, const struct imp
 
 /* ---- the request ---- */
 
-/* What the manager says of single lines. */
-static void import_show_errors(const struct client_reply *reply)
+/* "line 7, email: ..." */
+static void import_describe(const void *data, const json_t *error, struct strbuf *out)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    json_t *problem = json_loadb(reply->body.data, reply->body.len, 0, NULL), *error;
-    const json_t *data = json_object_get(problem, "data");
-    json_int_t more = json_integer_value(json_object_get(data, "more"));
-    size_t i;
+    const char *field = output_text(error, "field"), *msg = output_text(error, "msg");
 
-    json_array_foreach(json_object_get(data, "errors"), i, error) {
-        const char *field = json_string_value(json_object_get(error, "field"));
-        const char *msg = json_string_value(json_object_get(error, "msg"));
-
-        strbuf_addf(
-            &out, "line %lld%s%s: ", (long long)json_integer_value(json_object_get(error, "line")),
-            field && *field ? ", " : "", field ? user_csv_column_of(field) : "");
-        utf8_write_printable(msg ? msg : "", msg ? strlen(msg) : 0, &out);
-        strbuf_addc(&out, '\n');
-    }
-    if (more > 0)
-        strbuf_addf(&out, "and %lld more\n", (long long)more);
-    fputs(out.data, stderr);
-    json_decref(problem);
+    (void)data;
+    strbuf_addf(out,
+                "line %lld%s%s: ", (long long)json_integer_value(json_object_get(error, "line")),
+                *field ? ", " : "", *field ? user_csv_column_of(field) : "");
+    utf8_write_printable(msg, strlen(msg), out);
 }
 
 static int import_send(struct cli *cli, const json_t *rows, bool dry_run, json_t **ret,
                        bool *ret_is_refused, struct aq_error *err)
 {
-    json_t *body = json_pack("{s:O, s:b}", "users", rows, "dry_run", dry_run);
-    char *text = json_dumps(body, JSON_COMPACT);
-    struct client_reply reply = CLIENT_REPLY_INIT;
-    int r = cli_fetch(cli, METHOD_POST, PATH, text, &reply, err);
+    json_auto_t *body = json_pack("{s:O, s:b}", "users", rows, "dry_run", dry_run);
+    int status, r = cli_send_rows(cli, PATH, body, import_describe, NULL, &status, ret, err);
 
-    if (r == 0 && reply.status != 200) {
-        *ret_is_refused = reply.status < 500;
-        import_show_errors(&reply);
-        r = cli_fail_status(cli, reply.status, reply.body.data, reply.body.len, err);
-    } else if (r == 0 && !(*ret = json_loadb(reply.body.data, reply.body.len, 0, NULL))) {
-        r = cli_fail_answer(cli, "it was cut short", err);
-    }
-    explicit_bzero(text, strlen(text));
-    free(text);
-    json_decref(body);
-    client_reply_done(&reply);
+    *ret_is_refused = r < 0 && status && status != 200 && status < 500;
     return r;
 }
 

@@ -7,7 +7,7 @@
 #include "base/fs.h"
 #include "base/utf8.h"
 #include "cli/backendai/source.h"
-#include "cli/client.h"
+#include "cli/request.h"
 #include "cli/verbs.h"
 
 #define PATH "/aliquot/v1/import/backendai"
@@ -31,43 +31,23 @@ static const struct column backendai_columns[] = {
 
 /* ---- the request ---- */
 
-static const char *backendai_member(const json_t *object, const char *name)
-{
-    const char *text = json_string_value(json_object_get(object, name));
-
-    return text ? text : "";
-}
-
 /* "table 'users', line 7, email: ..." */
 static void backendai_write_place(const struct source *source, const json_t *item, const char *part,
                                   const char *text, struct strbuf *out)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf line = STRBUF_INIT;
-    const char *name = backendai_member(item, part);
+    const char *name = output_text(item, part);
 
-    strbuf_addf(&line, "table '%s', %s %lld%s%s: %s", backendai_member(item, "table"),
+    strbuf_addf(&line, "table '%s', %s %lld%s%s: %s", output_text(item, "table"),
                 source->is_rows ? "row" : "line",
                 (long long)json_integer_value(json_object_get(item, "line")), *name ? ", " : "",
                 name, text);
     utf8_write_printable(line.data, line.len, out);
 }
 
-/* What the manager says of single rows. */
-static void backendai_show_errors(const struct source *source, const struct client_reply *reply)
+static void backendai_describe(const void *data, const json_t *error, struct strbuf *out)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    json_auto_t *problem = json_loadb(reply->body.data, reply->body.len, 0, NULL);
-    const json_t *data = json_object_get(problem, "data"), *error;
-    json_int_t more = json_integer_value(json_object_get(data, "more"));
-    size_t i;
-
-    json_array_foreach(json_object_get(data, "errors"), i, error) {
-        backendai_write_place(source, error, "field", backendai_member(error, "msg"), &out);
-        strbuf_addc(&out, '\n');
-    }
-    if (more > 0)
-        strbuf_addf(&out, "and %lld more\n", (long long)more);
-    fputs(out.data, stderr);
+    backendai_write_place(data, error, "field", output_text(error, "msg"), out);
 }
 
 static int backendai_send(struct cli *cli, const struct source *source, bool is_fixture,
@@ -75,20 +55,10 @@ static int backendai_send(struct cli *cli, const struct source *source, bool is_
 {
     json_auto_t *body = json_pack("{s:O, s:b, s:b}", "tables", source->tables, "plain_passwords",
                                   is_fixture, "dry_run", dry_run);
-    AQ_CLEANUP(aq_freep) char *text = json_dumps(body, JSON_COMPACT);
-    struct client_reply reply = CLIENT_REPLY_INIT;
-    int r = cli_fetch(cli, METHOD_POST, PATH, text, &reply, err);
+    int status, r = cli_send_rows(cli, PATH, body, backendai_describe, source, &status, ret, err);
 
-    if (r == 0 && reply.status != 200) {
-        backendai_show_errors(source, &reply);
-        r = cli_fail_status(cli, reply.status, reply.body.data, reply.body.len, err);
-    } else if (r == 0 && !(*ret = json_loadb(reply.body.data, reply.body.len, 0, NULL))) {
-        r = cli_fail_answer(cli, "it was cut short", err);
-    } else if (r < 0 && !dry_run) {
+    if (status == 0 && !dry_run)
         cli_hint(cli, "run it again: it says what exists by then; nothing is half done");
-    }
-    explicit_bzero(text, strlen(text));
-    client_reply_done(&reply);
     return r;
 }
 
@@ -128,12 +98,12 @@ static void backendai_say_notes(const struct cli *cli, const struct source *sour
 
     json_array_foreach(json_object_get(report, "items"), i, item) {
         AQ_CLEANUP(strbuf_donep) struct strbuf line = STRBUF_INIT;
-        const char *note = backendai_member(item, "note");
+        const char *note = output_text(item, "note");
 
         if (!*note || count++ >= NOTES_MAX)
             continue;
         backendai_write_place(source, item, "name", note, &line);
-        cli_note(cli, "%s: %s", backendai_member(item, "status"), line.data);
+        cli_note(cli, "%s: %s", output_text(item, "status"), line.data);
     }
     if (count > NOTES_MAX)
         cli_note(cli, "and %zu rows more: a file by --report has all", count - NOTES_MAX);

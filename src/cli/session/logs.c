@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* "logs": what a session's program has printed. */
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "cli/local_date.h"
-#include "cli/client.h"
+#include "cli/request.h"
 #include "cli/session/log_filter.h"
 #include "cli/session/session.h"
 #include "cli/verbs.h"
@@ -19,17 +18,17 @@ struct logs_opts {
 
 static const struct cli_opt logs_opts[] = {
     { 'f', "follow", CLI_FLAG, offsetof(struct logs_opts, follow), NULL,
-      "go on until the session ends" },
+      "go on until the session ends", "follow" },
     { 0, "tail", CLI_INT, offsetof(struct logs_opts, tail), "N",
-      "only the last N lines, up to 1000000; 0 = only new ones" },
+      "only the last N lines, up to 1000000; 0 = only new ones", "tail" },
     { 0, "kernel", CLI_STR, offsetof(struct logs_opts, kernel), "HOSTNAME",
-      "of this kernel, e.g. sub1; default main1" },
+      "of this kernel, e.g. sub1; default main1", "kernel" },
     { 0, "grep", CLI_STR, offsetof(struct logs_opts, grep), "PATTERN",
       "only lines that match this extended regular expression" },
     { 0, "since", CLI_STR, offsetof(struct logs_opts, since), "TIME",
       "only lines since then: a local date, Unix time, or how long ago" },
     { 't', "timestamps", CLI_FLAG, offsetof(struct logs_opts, timestamps), NULL,
-      "before each line when it was printed, in UTC" },
+      "before each line when it was printed, in UTC", "timestamps" },
     CLI_OPT_END,
 };
 
@@ -67,7 +66,7 @@ static int logs_run(struct cli *cli, void *data, int argc, char **argv, struct a
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
     const struct logs_opts *opts = data;
-    char tail[24], since[CLOCK_ISO_MAX];
+    char since[CLOCK_ISO_MAX];
     bool is_only_new = opts->tail.is_set && opts->tail.value == 0;
     int r = local_date_check("--since", opts->since, err);
 
@@ -76,13 +75,9 @@ static int logs_run(struct cli *cli, void *data, int argc, char **argv, struct a
         r = logs_await(cli, argv[0], err);
     if (r < 0)
         return r;
-    (void)snprintf(tail, sizeof(tail), "%lld", (long long)opts->tail.value);
     session_path(cli, &path, argv[0], "/logs");
-    cli_path_query(&path, "follow", opts->follow ? "true" : NULL);
-    cli_path_query(&path, "tail", opts->tail.is_set ? tail : NULL);
-    cli_path_query(&path, "kernel", opts->kernel);
     cli_path_query(&path, "since", local_date_resolve(opts->since, since));
-    cli_path_query(&path, "timestamps", opts->timestamps ? "true" : NULL);
+    cli_path_options(&path, logs_opts, opts);
     r = opts->grep ? logs_filter(cli, opts, path.data, err) : cli_copy(cli, path.data, err);
     return r < 0 ? session_wrap_error(err, argv[0]) : 0;
 }
