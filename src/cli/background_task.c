@@ -9,10 +9,7 @@
 
 #include "cli/client.h"
 #include "cli/output/progress.h"
-#include "http/sse.h"
-#include "http/url.h"
 
-#define EVENT_MAX (64u << 10)
 #define LISTEN_TRIES 5
 #define LISTEN_AGAIN_USEC 500000
 
@@ -53,31 +50,6 @@ static int background_on_event(void *data, const struct sse_event *event)
     return 0;
 }
 
-struct background_feed {
-    struct sse_reader *reader;
-    struct aq_error err;
-};
-
-static int background_on_body(void *data, const char *bytes, size_t len)
-{
-    struct background_feed *feed = data;
-
-    return sse_reader_feed(feed->reader, bytes, len, &feed->err);
-}
-
-/* Until the stream ends. */
-static int background_listen(struct cli *cli, const char *path, struct background_watch *w,
-                             struct aq_error *err)
-{
-    struct background_feed feed = { 0 };
-    int r = sse_reader_new(EVENT_MAX, background_on_event, w, &feed.reader, err);
-
-    if (r == 0)
-        r = cli_stream(cli, METHOD_GET, path, NULL, background_on_body, &feed, err);
-    sse_reader_free(feed.reader);
-    return r;
-}
-
 /* A stream that breaks is opened again, and begins with how far it is. */
 int background_task_follow(struct cli *cli, const char *id, char message[BACKGROUND_MESSAGE_MAX],
                            struct aq_error *err)
@@ -87,13 +59,13 @@ int background_task_follow(struct cli *cli, const char *id, char message[BACKGRO
     int r = 0, tries = 0;
 
     message[0] = '\0';
-    strbuf_adds(&path, "/events/background-task?task_id=");
-    url_encode(&path, id);
+    strbuf_adds(&path, "/events/background-task");
+    cli_path_query(&path, "task_id", id);
     progress_init(&w.progress, cli->globals.quiet, cli->output.ascii);
     do {
         if (tries)
             (void)usleep(LISTEN_AGAIN_USEC);
-        r = background_listen(cli, path.data, &w, err);
+        r = cli_stream_events(cli, METHOD_GET, path.data, NULL, background_on_event, &w, err);
     } while ((r == 0 || r == -EPIPE || r == -ECONNRESET) && !w.is_over && tries++ < LISTEN_TRIES);
     progress_clear(&w.progress);
     if (r == 0 && !w.is_over)

@@ -18,6 +18,7 @@
 
 #define ANSWER_MAX (UINT64_C(64) << 20)
 #define CONNECTIONS_MAX 256
+#define EVENT_MAX (64u << 10)
 #define ASK_AGAIN_USEC (60 * USEC_PER_SEC)
 
 struct cli_client {
@@ -130,7 +131,8 @@ int cli_client_open(struct cli *cli, uv_loop_t **ret_loop, struct client **ret_c
     if (r < 0)
         return r;
     *ret_loop = client_sync_get_loop(cli->client->sync);
-    *ret_client = client_sync_get_client(cli->client->sync);
+    if (ret_client)
+        *ret_client = client_sync_get_client(cli->client->sync);
     return 0;
 }
 
@@ -179,20 +181,60 @@ static int client_prepare(struct cli *cli, enum method method, const char *path,
     return client_write_signature(cli, method, url->data, content_type, headers, err);
 }
 
-int cli_request_prepare(struct cli *cli, enum method method, const char *path, bool is_websocket,
-                        struct strbuf *url, struct strbuf *headers, struct aq_error *err)
+int cli_request_prepare(struct cli *cli, const char *path, bool is_websocket,
+                        struct client_request *request, struct strbuf *url, struct strbuf *headers,
+                        struct aq_error *err)
 {
     int r = client_need(cli, err);
 
     if (r == 0)
-        r = client_prepare(cli, method, path, NULL, url, headers, err);
+        r = client_prepare(cli, request->method, path, NULL, url, headers, err);
     if (r == 0 && is_websocket && strncasecmp(url->data, "http", 4) == 0) {
         AQ_CLEANUP(aq_freep) char *rest = aq_strdup(url->data + 4);
 
         strbuf_clear(url);
         strbuf_addf(url, "ws%s", rest);
     }
+    request->url = url->data;
+    request->headers = headers->data;
     return r;
+}
+
+int cli_begin_websocket(struct cli *cli, const char *path, const struct websocket_options *options,
+                        const struct websocket_ops *ops, void *data, struct websocket **ret,
+                        struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf url = STRBUF_INIT, headers = STRBUF_INIT;
+    struct client_request request = { .method = METHOD_GET };
+    int r = cli_request_prepare(cli, path, true, &request, &url, &headers, err);
+
+    return r < 0 ? r
+                 : websocket_connect(client_sync_get_client(cli->client->sync), &request, options,
+                                     ops, data, ret, err);
+}
+
+int cli_begin_send(struct cli *cli, const char *path, struct client_request request,
+                   const struct exchange_ops *ops, void *data, struct exchange **ret,
+                   struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf url = STRBUF_INIT, headers = STRBUF_INIT;
+    int r = cli_request_prepare(cli, path, false, &request, &url, &headers, err);
+
+    return r < 0 ? r
+                 : client_send(client_sync_get_client(cli->client->sync), &request, ops, data, ret,
+                               err);
+}
+
+int cli_begin_fetch(struct cli *cli, const char *path, struct client_request request,
+                    client_done_fn *on_done, void *data, struct exchange **ret,
+                    struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf url = STRBUF_INIT, headers = STRBUF_INIT;
+    int r = cli_request_prepare(cli, path, false, &request, &url, &headers, err);
+
+    return r < 0 ? r
+                 : client_fetch(client_sync_get_client(cli->client->sync), &request, on_done, data,
+                                ret, err);
 }
 
 /* ---- requests ---- */
@@ -404,8 +446,7 @@ int cli_stream(struct cli *cli, enum method method, const char *path, const json
     request.headers = headers.data;
     request.body = text;
     request.body_len = text ? strlen(text) : 0;
-    silence_begin(&flow.silence, cli, client_sync_get_loop(cli->client->sync),
-                  client_sync_get_client(cli->client->sync));
+    silence_begin(&flow.silence, cli, client_sync_get_loop(cli->client->sync));
     r = client_sync_stream(cli->client->sync, &request, client_on_flow, &flow, &reply, err);
     silence_end(&flow.silence);
     if (r >= 0)
@@ -415,6 +456,30 @@ int cli_stream(struct cli *cli, enum method method, const char *path, const json
     else if (r == 0)
         r = cli_check_status(cli, &reply, err);
     client_reply_done(&reply);
+    return r;
+}
+
+struct client_events {
+    struct sse_reader *reader;
+    struct aq_error err;
+};
+
+static int client_on_events(void *data, const char *bytes, size_t len)
+{
+    struct client_events *events = data;
+
+    return sse_reader_feed(events->reader, bytes, len, &events->err);
+}
+
+int cli_stream_events(struct cli *cli, enum method method, const char *path, const json_t *body,
+                      sse_event_fn *on_event, void *data, struct aq_error *err)
+{
+    struct client_events events = { 0 };
+    int r = sse_reader_new(EVENT_MAX, on_event, data, &events.reader, err);
+
+    if (r == 0)
+        r = cli_stream(cli, method, path, body, client_on_events, &events, err);
+    sse_reader_free(events.reader);
     return r;
 }
 

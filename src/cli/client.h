@@ -11,6 +11,8 @@
 #include "cli/cli.h"
 #include "http/client.h"
 #include "http/client_sync.h"
+#include "http/sse.h"
+#include "http/websocket.h"
 
 void cli_client_free(struct cli_client *client);
 
@@ -73,16 +75,34 @@ int cli_fail_answer(const struct cli *cli, const char *why, struct aq_error *err
 int cli_stream(struct cli *cli, enum method method, const char *path, const json_t *body,
                client_sync_body_fn *on_body, void *data, struct aq_error *err);
 
+/* The same with the events of the answer given to 'on_event', of 64 KiB at the most each. */
+int cli_stream_events(struct cli *cli, enum method method, const char *path, const json_t *body,
+                      sse_event_fn *on_event, void *data, struct aq_error *err);
+
 /* GET 'path' and copy what comes to standard output, as it comes. */
 int cli_copy(struct cli *cli, const char *path, struct aq_error *err);
 
-/* The same request for code that drives the loop itself: absolute URL with
- * 'scheme' ("http" or "ws") and the headers of a signed request without body.
+/* The same request for code that drives the loop itself: the URL, of "http" or "ws", and the
+ * headers of a signed request without body, kept in the two buffers.
  */
-int cli_request_prepare(struct cli *cli, enum method method, const char *path, bool is_websocket,
-                        struct strbuf *url, struct strbuf *headers, struct aq_error *err);
+int cli_request_prepare(struct cli *cli, const char *path, bool is_websocket,
+                        struct client_request *request, struct strbuf *url, struct strbuf *headers,
+                        struct aq_error *err);
 
-/* The loop and its client; makes them. */
+/* The same as websocket_connect(), client_send() and client_fetch() by the client that
+ * cli_client_open() gives: 'request' has neither URL nor headers, which come of 'path'.
+ */
+int cli_begin_websocket(struct cli *cli, const char *path, const struct websocket_options *options,
+                        const struct websocket_ops *ops, void *data, struct websocket **ret,
+                        struct aq_error *err);
+int cli_begin_send(struct cli *cli, const char *path, struct client_request request,
+                   const struct exchange_ops *ops, void *data, struct exchange **ret,
+                   struct aq_error *err);
+int cli_begin_fetch(struct cli *cli, const char *path, struct client_request request,
+                    client_done_fn *on_done, void *data, struct exchange **ret,
+                    struct aq_error *err);
+
+/* The loop and its client ('ret_client' may be NULL); makes them. */
 int cli_client_open(struct cli *cli, uv_loop_t **ret_loop, struct client **ret_client,
                     struct aq_error *err);
 

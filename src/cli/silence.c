@@ -26,27 +26,20 @@ static void silence_on_answer(void *data, const struct client_response *response
 
 static void silence_on_timer(uv_timer_t *timer)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf url = STRBUF_INIT;
-    AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT;
-    struct client_request request = { .method = METHOD_GET, .answer_msec = ASK_MSEC };
+    const struct client_request request = { .method = METHOD_GET, .answer_msec = ASK_MSEC };
     struct silence *s = timer->data;
     struct aq_error err = { 0 };
     bool has_heard = s->has_heard;
 
     s->has_heard = false;
-    if (has_heard || s->asking
-        || cli_request_prepare(s->cli, METHOD_GET, "/aliquot/v1/health", false, &url, &headers,
-                               &err)
-               < 0)
-        return;
-    request.url = url.data;
-    request.headers = headers.data;
-    (void)client_fetch(s->client, &request, silence_on_answer, s, &s->asking, &err);
+    if (!has_heard && !s->asking)
+        (void)cli_begin_fetch(s->cli, "/aliquot/v1/health", request, silence_on_answer, s,
+                              &s->asking, &err);
 }
 
-void silence_begin(struct silence *s, struct cli *cli, uv_loop_t *loop, struct client *client)
+void silence_begin(struct silence *s, struct cli *cli, uv_loop_t *loop)
 {
-    *s = (struct silence){ .cli = cli, .client = client, .loop = loop };
+    *s = (struct silence){ .cli = cli, .loop = loop };
     (void)uv_timer_init(loop, &s->timer);
     s->timer.data = s;
     (void)uv_timer_start(&s->timer, silence_on_timer, ASK_MSEC, ASK_MSEC);

@@ -15,15 +15,14 @@
 
 struct silence {
     struct cli *cli;
-    struct client *client;
     uv_loop_t *loop;
     uv_timer_t timer;
     struct exchange *asking;
     bool has_heard, is_noted, is_closed;
 };
 
-/* Begin on the loop of 'client'; both must be there until silence_end(). */
-void silence_begin(struct silence *s, struct cli *cli, uv_loop_t *loop, struct client *client);
+/* Begin on the client's loop; both must be there until silence_end(). */
+void silence_begin(struct silence *s, struct cli *cli, uv_loop_t *loop);
 /* The stream has had bytes. */
 void silence_broken(struct silence *s);
 /* Runs the loop until the timer is closed. */

@@ -6,34 +6,16 @@
 #include <string.h>
 
 #include "cli/client.h"
+#include "cli/list.h"
 #include "cli/output/progress.h"
-#include "http/sse.h"
-
-#define EVENT_MAX (64u << 10)
 
 struct image_command_watch {
     struct cli *cli;
     const char *doing;
-    struct sse_reader *reader;
     struct progress progress;
     json_t *rows; /* one for each agent: its latest state */
-    struct aq_error err;
     bool is_complete;
 };
-
-static json_t *image_command_row_of(const struct image_command_watch *w, const char *agent)
-{
-    json_t *row;
-    size_t i;
-
-    json_array_foreach(w->rows, i, row) {
-        const char *known = json_string_value(json_object_get(row, "agent"));
-
-        if (known && strcmp(known, agent) == 0)
-            return row;
-    }
-    return NULL;
-}
 
 /* The phase of the slowest agent and the bytes of all. */
 static void image_command_show(struct image_command_watch *w)
@@ -78,7 +60,7 @@ static int image_command_on_event(void *data, const struct sse_event *event)
     }
     status = json_loadb(event->data, event->data_len, 0, NULL);
     agent = json_string_value(json_object_get(status, "agent"));
-    row = agent ? image_command_row_of(w, agent) : NULL;
+    row = agent ? list_find(w->rows, "agent", agent) : NULL;
     if (row)
         (void)json_object_update(row, status);
     else if (agent)
@@ -86,13 +68,6 @@ static int image_command_on_event(void *data, const struct sse_event *event)
     json_decref(status);
     image_command_show(w);
     return 0;
-}
-
-static int image_command_on_body(void *data, const char *bytes, size_t len)
-{
-    struct image_command_watch *w = data;
-
-    return sse_reader_feed(w->reader, bytes, len, &w->err);
 }
 
 static int image_command_result(const struct image_command_watch *w, struct aq_error *err)
@@ -122,13 +97,11 @@ int image_command(struct cli *cli, const char *action, const char *doing, const 
 {
     AQ_CLEANUP(aq_freep) char *path = aq_format("/aliquot/v1/images/%s", action);
     struct image_command_watch w = { .cli = cli, .doing = doing, .rows = json_array() };
-    int r = sse_reader_new(EVENT_MAX, image_command_on_event, &w, &w.reader, err);
+    int r;
 
     progress_init(&w.progress, cli->globals.quiet, cli->output.ascii);
-    if (r == 0)
-        r = cli_stream(cli, METHOD_POST, path, body, image_command_on_body, &w, err);
+    r = cli_stream_events(cli, METHOD_POST, path, body, image_command_on_event, &w, err);
     progress_clear(&w.progress);
-    sse_reader_free(w.reader);
     if (r == 0)
         r = image_command_result(&w, err);
     if (json_array_size(w.rows))

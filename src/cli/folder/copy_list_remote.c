@@ -32,7 +32,6 @@ struct copy_look {
 struct copy_walk {
     struct cli *cli;
     struct copy_list *list;
-    struct client *client;
     const char *folder;
     size_t next; /* of the list */
     struct copy_look looks[AT_ONCE];
@@ -179,20 +178,13 @@ static void copy_look_on_answer(void *data, const struct client_response *respon
 static int copy_look_ask(struct copy_look *look, struct aq_error *err)
 {
     struct copy_walk *walk = look->walk;
-    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT, url = STRBUF_INIT,
-                                           headers = STRBUF_INIT;
-    int r;
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    const struct client_request request = { .method = METHOD_GET, .body_max = PAGE_BYTES };
 
     folder_path(&path, walk->folder, "");
     copy_write_query(&path, look->path, look->after, PAGE);
-    r = cli_request_prepare(walk->cli, METHOD_GET, path.data, false, &url, &headers, err);
-    return r < 0 ? r
-                 : client_fetch(walk->client,
-                                &(struct client_request){ .method = METHOD_GET,
-                                                          .url = url.data,
-                                                          .headers = headers.data,
-                                                          .body_max = PAGE_BYTES },
-                                copy_look_on_answer, look, &look->exchange, err);
+    return cli_begin_fetch(walk->cli, path.data, request, copy_look_on_answer, look,
+                           &look->exchange, err);
 }
 
 static int copy_look_begin(struct copy_walk *walk, const char *path, const char *to,
@@ -242,7 +234,7 @@ int copy_list_add_remote(struct cli *cli, struct copy_list *list, const char *fo
 
     if (r < 0 || !is_there)
         return r < 0 ? r : beneath_fail(err, ENOENT, path);
-    if ((r = cli_client_open(cli, &loop, &walk.client, err)) < 0)
+    if ((r = cli_client_open(cli, &loop, NULL, err)) < 0)
         return r;
     if (*to || item.type != COPY_FOLDER)
         copy_list_take(cli, list, &item, aq_strdup(path), aq_strdup(to), "it is a symbolic link");

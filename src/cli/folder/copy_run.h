@@ -14,11 +14,11 @@
 #include "cli/client.h"
 #include "cli/folder/copy_transfer.h"
 #include "cli/output/progress.h"
+#include "cli/signals.h"
 #include "transfer/tree_writer.h"
 
 #define COPY_SLOTS 4
 #define COPY_SMALL (UINT64_C(256) << 10) /* a file up to this goes with others */
-#define COPY_SIGNALS 3
 
 struct copy_run;
 
@@ -58,8 +58,8 @@ struct copy_run {
     struct strbuf url, token; /* of the storage host, up to the last "/" */
     bool needs_token;
     uv_timer_t tick;
-    uv_signal_t signals[COPY_SIGNALS];
-    unsigned handles;
+    bool is_ticking;
+    struct cli_signals signals;
     struct progress progress;
     int64_t begun_usec, moved_usec, shown_usec; /* moved: a byte last came or went */
     uint64_t total, done, found;                /* bytes; found = that were there before */

@@ -383,9 +383,9 @@ static void copy_on_tick(uv_timer_t *timer)
     copy_show(run);
 }
 
-static void copy_on_signal(uv_signal_t *handle, int signum)
+static void copy_on_signal(void *data, int signum)
 {
-    struct copy_run *run = handle->data;
+    struct copy_run *run = data;
     struct aq_error err = { 0 };
 
     (void)aq_fail(&err, ECANCELED, "ended by signal %d", signum);
@@ -396,22 +396,18 @@ static void copy_on_closed(uv_handle_t *handle)
 {
     struct copy_run *run = handle->data;
 
-    run->handles--;
+    run->is_ticking = false;
 }
 
 static void copy_open(struct copy_run *run)
 {
-    static const int signums[COPY_SIGNALS] = { SIGINT, SIGTERM, SIGHUP };
+    static const int signums[] = { SIGINT, SIGTERM, SIGHUP, 0 };
 
     (void)uv_timer_init(run->loop, &run->tick);
     run->tick.data = run;
     (void)uv_timer_start(&run->tick, copy_on_tick, TICK_MSEC, TICK_MSEC);
-    for (size_t i = 0; i < COPY_SIGNALS; i++) {
-        (void)uv_signal_init(run->loop, &run->signals[i]);
-        run->signals[i].data = run;
-        (void)uv_signal_start(&run->signals[i], copy_on_signal, signums[i]);
-    }
-    run->handles = 1 + COPY_SIGNALS;
+    run->is_ticking = true;
+    cli_signals_open(&run->signals, run->loop, signums, copy_on_signal, run);
 }
 
 static void copy_close(struct copy_run *run)
@@ -421,10 +417,9 @@ static void copy_close(struct copy_run *run)
         strbuf_done(&run->slots[i].answer);
     }
     uv_close((uv_handle_t *)&run->tick, copy_on_closed);
-    for (size_t i = 0; i < COPY_SIGNALS; i++)
-        uv_close((uv_handle_t *)&run->signals[i], copy_on_closed);
-    while (run->handles)
+    while (run->is_ticking)
         (void)uv_run(run->loop, UV_RUN_ONCE);
+    cli_signals_close(&run->signals);
     progress_stage(&run->progress, "");
     strbuf_done(&run->url);
     strbuf_done(&run->token);

@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "cli/client.h"
 #include "cli/session/session.h"
+#include "cli/signals.h"
 #include "cli/verbs.h"
 #include "http/websocket.h"
 
@@ -25,14 +26,13 @@ struct attach_run {
     struct cli *cli;
     const char *name;
     uv_loop_t *loop;
-    struct client *client;
     struct websocket *ws;
     struct termios saved;
     bool is_raw, is_open, is_over, is_detached, has_output;
     bool half_detached; /* the first of the two keys is held back */
     uv_poll_t input;
-    uv_signal_t resized, ended, hung_up;
-    unsigned handles;
+    bool is_polled; /* 'input' is open */
+    struct cli_signals signals;
     int r;
     struct aq_error err;
 };
@@ -201,9 +201,9 @@ static void attach_restore(struct attach_run *a)
     a->is_raw = false;
 }
 
-static void attach_on_signal(uv_signal_t *handle, int signum)
+static void attach_on_signal(void *data, int signum)
 {
-    struct attach_run *a = handle->data;
+    struct attach_run *a = data;
 
     if (signum == SIGWINCH)
         attach_send_size(a);
@@ -215,42 +215,31 @@ static void attach_on_handle_closed(uv_handle_t *handle)
 {
     struct attach_run *a = handle->data;
 
-    a->handles--;
-}
-
-static void attach_start_signal(struct attach_run *a, uv_signal_t *handle, int signum)
-{
-    (void)uv_signal_init(a->loop, handle);
-    handle->data = a;
-    a->handles++;
-    (void)uv_signal_start(handle, attach_on_signal, signum);
+    a->is_polled = false;
 }
 
 static int attach_start(struct attach_run *a, struct aq_error *err)
 {
+    static const int signums[] = { SIGWINCH, SIGTERM, SIGHUP, 0 };
     int r = uv_poll_init(a->loop, &a->input, STDIN_FILENO);
 
     if (r < 0)
         return aq_fail(err, -r, "terminal: %s", uv_strerror(r));
     a->input.data = a;
-    a->handles = 1;
-    attach_start_signal(a, &a->resized, SIGWINCH);
-    attach_start_signal(a, &a->ended, SIGTERM);
-    attach_start_signal(a, &a->hung_up, SIGHUP);
+    a->is_polled = true;
+    cli_signals_open(&a->signals, a->loop, signums, attach_on_signal, a);
     return 0;
 }
 
 static void attach_stop(struct attach_run *a)
 {
-    uv_handle_t *const handles[] = { (uv_handle_t *)&a->input, (uv_handle_t *)&a->resized,
-                                     (uv_handle_t *)&a->ended, (uv_handle_t *)&a->hung_up };
-
     websocket_abort(a->ws);
     a->ws = NULL;
-    for (size_t i = 0; a->handles && i < AQ_COUNT(handles); i++)
-        uv_close(handles[i], attach_on_handle_closed);
-    while (a->handles)
+    if (a->is_polled)
+        uv_close((uv_handle_t *)&a->input, attach_on_handle_closed);
+    while (a->is_polled)
         (void)uv_run(a->loop, UV_RUN_ONCE);
+    cli_signals_close(&a->signals);
 }
 
 static int attach_connect_to(struct attach_run *a, const char *id, struct aq_error *err)
@@ -261,26 +250,17 @@ static int attach_connect_to(struct attach_run *a, const char *id, struct aq_err
         .on_close = attach_on_close,
     };
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
-    AQ_CLEANUP(strbuf_donep) struct strbuf url = STRBUF_INIT;
-    AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT;
     const struct websocket_options options = { .ping_msec = PING_MSEC };
-    struct client_request request = { .method = METHOD_GET };
-    int r;
 
     strbuf_addf(&path, "/stream/session/%s/pty", id);
-    r = cli_request_prepare(a->cli, METHOD_GET, path.data, true, &url, &headers, err);
-    if (r < 0)
-        return r;
-    request.url = url.data;
-    request.headers = headers.data;
-    return websocket_connect(a->client, &request, &options, &ops, a, &a->ws, err);
+    return cli_begin_websocket(a->cli, path.data, &options, &ops, a, &a->ws, err);
 }
 
 int attach_session(struct cli *cli, const struct follow_session *session, struct attach_result *ret,
                    struct aq_error *err)
 {
     struct attach_run a = { .cli = cli, .name = session->name };
-    int r = cli_client_open(cli, &a.loop, &a.client, err);
+    int r = cli_client_open(cli, &a.loop, NULL, err);
 
     if (r == 0)
         r = attach_make_raw(&a, err);

@@ -12,22 +12,19 @@
 #include "cli/client.h"
 #include "cli/session/session.h"
 #include "cli/session/standard_input.h"
+#include "cli/signals.h"
 #include "transfer/tree_reader.h"
 #include "transfer/tree_writer.h"
 
 #define QUEUE_HIGH (512 * 1024)
 #define PIECE 65536
 #define ANSWER_MAX 65536 /* of an error */
-#define RATE_AFTER_USEC (USEC_PER_SEC / 2)
-
-enum { CP_SIGNAL_COUNT = 3 };
 
 struct cp_run {
     struct cp_job *job;
     uv_loop_t *loop;
     struct exchange *exchange; /* NULL once it has ended */
-    uv_signal_t signals[CP_SIGNAL_COUNT];
-    unsigned handles;
+    struct cli_signals signals;
     struct progress progress;
     int64_t begun_usec;
     uint64_t bytes;
@@ -62,12 +59,7 @@ static void cp_show_progress(struct cp_run *c, size_t more)
     if (!c->progress.is_terminal)
         return;
     progress_write_bytes(&c->progress, (int64_t)c->bytes, c->job->total_bytes, &text);
-    if (took > RATE_AFTER_USEC) {
-        strbuf_adds(&text, "  ");
-        progress_write_bytes(&c->progress,
-                             (int64_t)((double)c->bytes * USEC_PER_SEC / (double)took), 0, &text);
-        strbuf_adds(&text, "/s");
-    }
+    (void)progress_write_rate((int64_t)c->bytes, took, &text);
     progress_stage(&c->progress, text.data);
     progress_tick(&c->progress);
 }
@@ -272,40 +264,18 @@ static int cp_open_writer(struct cp_run *c, struct aq_error *err)
 
 /* ---- both ---- */
 
-static void cp_on_signal(uv_signal_t *handle, int signum)
+static void cp_on_signal(void *data, int signum)
 {
-    struct cp_run *c = handle->data;
+    struct cp_run *c = data;
 
     cp_leave(c, aq_fail(&c->err, ECANCELED, "ended by signal %d", signum));
-}
-
-static void cp_start_signals(struct cp_run *c)
-{
-    static const int signums[CP_SIGNAL_COUNT] = { SIGINT, SIGTERM, SIGHUP };
-
-    for (size_t i = 0; i < CP_SIGNAL_COUNT; i++) {
-        (void)uv_signal_init(c->loop, &c->signals[i]);
-        c->signals[i].data = c;
-        c->handles++;
-        (void)uv_signal_start(&c->signals[i], cp_on_signal, signums[i]);
-    }
-}
-
-static void cp_on_handle_closed(uv_handle_t *handle)
-{
-    struct cp_run *c = handle->data;
-
-    c->handles--;
 }
 
 static void cp_stop(struct cp_run *c)
 {
     exchange_cancel(AQ_TAKE(c->exchange));
     standard_input_close(&c->input);
-    for (size_t i = 0; c->signals[0].data && i < CP_SIGNAL_COUNT; i++)
-        uv_close((uv_handle_t *)&c->signals[i], cp_on_handle_closed);
-    while (c->handles)
-        (void)uv_run(c->loop, UV_RUN_ONCE);
+    cli_signals_close(&c->signals);
     progress_stage(&c->progress, "");
     tree_writer_free(c->writer);
     tar_reader_free(c->archive);
@@ -313,30 +283,21 @@ static void cp_stop(struct cp_run *c)
     strbuf_done(&c->answer);
 }
 
-static int cp_request(struct cp_run *c, struct client *client, enum method method,
-                      struct aq_error *err)
+static int cp_request(struct cp_run *c, enum method method, struct aq_error *err)
 {
     static const struct exchange_ops ops = {
         .on_head = cp_on_head, .on_body = cp_on_body, .on_end = cp_on_end, .on_drain = cp_on_drain
     };
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
-    AQ_CLEANUP(strbuf_donep) struct strbuf url = STRBUF_INIT;
-    AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT;
-    struct client_request request = { .method = method,
-                                      .stream_body = method == METHOD_PUT,
-                                      .body_max = UINT64_MAX };
-    int r;
+    const struct client_request request = { .method = method,
+                                            .stream_body = method == METHOD_PUT,
+                                            .body_max = UINT64_MAX };
 
     session_path(c->job->cli, &path, c->job->id, "/files");
     cli_path_query(&path, "path", c->job->path);
     cli_path_query(&path, "format", c->job->root < 0 ? "raw" : NULL);
     cli_path_query(&path, "kernel", c->job->kernel);
-    r = cli_request_prepare(c->job->cli, method, path.data, false, &url, &headers, err);
-    if (r < 0)
-        return r;
-    request.url = url.data;
-    request.headers = headers.data;
-    return client_send(client, &request, &ops, c, &c->exchange, err);
+    return cli_begin_send(c->job->cli, path.data, request, &ops, c, &c->exchange, err);
 }
 
 /* What ended a transfer may be the end of the session. */
@@ -358,13 +319,13 @@ static int cp_explain_end(const struct cp_job *job, struct aq_error *err)
 static int cp_run_job(struct cp_job *job, enum method method, struct aq_error *err)
 {
     static const struct tar_limits limits = { .entries_max = 0 }; /* the manager has some */
+    static const int signums[] = { SIGINT, SIGTERM, SIGHUP, 0 };
     struct cp_run c = { .job = job, .begun_usec = clock_monotonic_usec() };
-    struct client *client;
     int r;
 
     strbuf_init(&c.answer);
     progress_init(&c.progress, job->cli->globals.quiet, job->cli->output.ascii);
-    r = cli_client_open(job->cli, &c.loop, &client, err);
+    r = cli_client_open(job->cli, &c.loop, NULL, err);
     if (r < 0)
         return r;
     if (job->root < 0 && method == METHOD_PUT)
@@ -373,9 +334,9 @@ static int cp_run_job(struct cp_job *job, enum method method, struct aq_error *e
         r = method == METHOD_PUT ? tree_reader_new(job->root, &job->local, 1, &limits, &c.tree, err)
                                  : cp_open_writer(&c, err);
     if (r == 0)
-        r = cp_request(&c, client, method, err);
+        r = cp_request(&c, method, err);
     if (r == 0) {
-        cp_start_signals(&c);
+        cli_signals_open(&c.signals, c.loop, signums, cp_on_signal, &c);
         if (method == METHOD_PUT)
             cp_on_drain(c.exchange, &c);
     }

@@ -14,13 +14,13 @@
 #include "cli/session/session.h"
 #include "cli/session/session_spec.h"
 #include "cli/session/standard_input.h"
+#include "cli/signals.h"
 #include "cli/verbs.h"
 #include "http/websocket.h"
 
 #define QUEUE_HIGH (256 * 1024)
 
 enum { CHANNEL_OUTPUT = 1, CHANNEL_ERRORS = 2 };
-enum { SIGNAL_COUNT = 5 };
 
 struct exec_opts {
     bool interactive, tty, no_tty, no_input;
@@ -36,14 +36,12 @@ struct exec_run {
     json_t *env;      /* of the command, besides the session's */
     const char *name; /* of the session */
     uv_loop_t *loop;
-    struct client *client;
     struct websocket *ws;
     struct termios saved;
     bool tty, is_raw, is_started, is_over;
     struct standard_input input;
     bool is_reported; /* the session says how much of the input is read */
-    uv_signal_t signals[SIGNAL_COUNT];
-    unsigned handles;
+    struct cli_signals signals;
     bool was_interrupted;
     int status; /* of the command */
     int r;
@@ -295,9 +293,9 @@ static void exec_on_close(struct websocket *ws, uint16_t code, const struct aq_e
 /* ---- signals and the terminal ---- */
 
 /* Ctrl-C reaches the command; the second one ends us, if it does not. */
-static void exec_on_signal(uv_signal_t *handle, int signum)
+static void exec_on_signal(void *data, int signum)
 {
-    struct exec_run *e = handle->data;
+    struct exec_run *e = data;
 
     if (signum == SIGWINCH) {
         if (e->ws)
@@ -309,18 +307,6 @@ static void exec_on_signal(uv_signal_t *handle, int signum)
     else
         exec_send_signal(e, signum);
     e->was_interrupted = true;
-}
-
-static void exec_start_signals(struct exec_run *e)
-{
-    static const int signums[SIGNAL_COUNT] = { SIGWINCH, SIGINT, SIGTERM, SIGHUP, SIGQUIT };
-
-    for (size_t i = 0; i < SIGNAL_COUNT; i++) {
-        (void)uv_signal_init(e->loop, &e->signals[i]);
-        e->signals[i].data = e;
-        e->handles++;
-        (void)uv_signal_start(&e->signals[i], exec_on_signal, signums[i]);
-    }
 }
 
 static int exec_choose_terminal(struct exec_run *e, struct aq_error *err)
@@ -354,13 +340,6 @@ static void exec_restore(struct exec_run *e)
     e->is_raw = false;
 }
 
-static void exec_on_handle_closed(uv_handle_t *handle)
-{
-    struct exec_run *e = handle->data;
-
-    e->handles--;
-}
-
 static void exec_stop(struct exec_run *e)
 {
     websocket_abort(e->ws);
@@ -368,10 +347,7 @@ static void exec_stop(struct exec_run *e)
     if (!e->loop)
         return;
     standard_input_close(&e->input);
-    for (size_t i = 0; e->signals[0].data && i < SIGNAL_COUNT; i++)
-        uv_close((uv_handle_t *)&e->signals[i], exec_on_handle_closed);
-    while (e->handles)
-        (void)uv_run(e->loop, UV_RUN_ONCE);
+    cli_signals_close(&e->signals);
 }
 
 /* ---- the command ---- */
@@ -385,23 +361,15 @@ static int exec_connect_to(struct exec_run *e, const char *id, struct aq_error *
         .on_close = exec_on_close,
     };
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
-    AQ_CLEANUP(strbuf_donep) struct strbuf url = STRBUF_INIT;
-    AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT;
     const struct websocket_options options = { .message_max = 0 };
-    struct client_request request = { .method = METHOD_GET };
-    int r;
 
     session_path(e->cli, &path, id, "/exec");
-    r = cli_request_prepare(e->cli, METHOD_GET, path.data, true, &url, &headers, err);
-    if (r < 0)
-        return r;
-    request.url = url.data;
-    request.headers = headers.data;
-    return websocket_connect(e->client, &request, &options, &ops, e, &e->ws, err);
+    return cli_begin_websocket(e->cli, path.data, &options, &ops, e, &e->ws, err);
 }
 
 static int exec_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
+    static const int signums[] = { SIGWINCH, SIGINT, SIGTERM, SIGHUP, SIGQUIT, 0 };
     json_auto_t *env = json_object();
     struct exec_run e = {
         .cli = cli, .opts = data, .argv = argv + 1, .argc = argc - 1, .env = env
@@ -419,7 +387,7 @@ static int exec_run(struct cli *cli, void *data, int argc, char **argv, struct a
     if (r == 0)
         r = session_await(cli, argv[0], &session, err);
     if (r == 0)
-        r = cli_client_open(cli, &e.loop, &e.client, err);
+        r = cli_client_open(cli, &e.loop, NULL, err);
     if (r < 0)
         return r;
     e.name = session.name;
@@ -430,7 +398,7 @@ static int exec_run(struct cli *cli, void *data, int argc, char **argv, struct a
     if (r == 0)
         r = exec_connect_to(&e, session.id, err);
     if (r == 0) {
-        exec_start_signals(&e);
+        cli_signals_open(&e.signals, e.loop, signums, exec_on_signal, &e);
         exec_make_raw(&e);
     }
     while (r == 0 && !e.is_over)

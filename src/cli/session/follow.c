@@ -163,22 +163,15 @@ static void follow_on_answer(void *data, const struct client_response *response,
 void follow_ask(struct followed *item)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
-    AQ_CLEANUP(strbuf_donep) struct strbuf url = STRBUF_INIT;
-    AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT;
-    struct client_request request = { .method = METHOD_GET, .answer_msec = ANSWER_MSEC };
+    const struct client_request request = { .method = METHOD_GET, .answer_msec = ANSWER_MSEC };
     struct follow *f = item->all;
 
     item->ask_again = item->asking != NULL;
     if (item->ask_again || f->is_over)
         return;
     follow_path(item, "/aliquot/v1/sessions/", "", &path);
-    if (cli_request_prepare(f->cli, METHOD_GET, path.data, false, &url, &headers, &f->err) < 0) {
-        follow_fail(f);
-        return;
-    }
-    request.url = url.data;
-    request.headers = headers.data;
-    if (client_fetch(f->client, &request, follow_on_answer, item, &item->asking, &f->err) < 0)
+    if (cli_begin_fetch(f->cli, path.data, request, follow_on_answer, item, &item->asking, &f->err)
+        < 0)
         follow_fail(f);
 }
 
@@ -234,18 +227,11 @@ static void follow_on_cancelled(void *data, const struct client_response *respon
 static void follow_cancel(struct followed *item)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
-    AQ_CLEANUP(strbuf_donep) struct strbuf url = STRBUF_INIT;
-    AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT;
-    struct client_request request = { .method = METHOD_DELETE };
+    const struct client_request request = { .method = METHOD_DELETE };
     struct exchange *ex;
 
     follow_path(item, "/session/", "", &path);
-    if (cli_request_prepare(item->all->cli, METHOD_DELETE, path.data, false, &url, &headers, NULL)
-        < 0)
-        return;
-    request.url = url.data;
-    request.headers = headers.data;
-    (void)client_fetch(item->all->client, &request, follow_on_cancelled, NULL, &ex, NULL);
+    (void)cli_begin_fetch(item->all->cli, path.data, request, follow_on_cancelled, NULL, &ex, NULL);
 }
 
 static void follow_on_interrupt(uv_signal_t *handle, int signum)

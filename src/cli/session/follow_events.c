@@ -169,11 +169,10 @@ void follow_listen_to_events(struct follow *f)
         cli_path_query(&path, "sessionId", f->items[0].session->id);
     if (f->items[0].session->owner[0])
         cli_path_query(&path, "ownerAccessKey", f->count == 1 ? f->items[0].session->owner : "*");
-    if (cli_request_prepare(f->cli, METHOD_GET, path.data, false, &url, &headers, NULL) < 0)
+    if (cli_request_prepare(f->cli, path.data, false, &request, &url, &headers, NULL) < 0)
         return;
     strbuf_addf(&headers, "Last-Event-ID: %s\r\n", f->last_event);
     f->is_catching_up = f->last_event[0] != '\0';
-    request.url = url.data;
     request.headers = headers.data;
     (void)client_send(f->client, &request, &ops, f, &f->events, NULL);
 }

@@ -144,20 +144,11 @@ static void follow_input_connect(struct follow_input *input)
         .on_close = follow_input_on_close,
     };
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
-    AQ_CLEANUP(strbuf_donep) struct strbuf url = STRBUF_INIT;
-    AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT;
     const struct websocket_options options = { .message_max = 0 };
-    struct client_request request = { .method = METHOD_GET };
     struct follow *f = input->item->all;
-    int r;
 
     follow_path(input->item, "/aliquot/v1/sessions/", "/exec", &path);
-    r = cli_request_prepare(f->cli, METHOD_GET, path.data, true, &url, &headers, &f->err);
-    request.url = url.data;
-    request.headers = headers.data;
-    if (r == 0)
-        r = websocket_connect(f->client, &request, &options, &ops, input, &input->ws, &f->err);
-    if (r < 0)
+    if (cli_begin_websocket(f->cli, path.data, &options, &ops, input, &input->ws, &f->err) < 0)
         follow_fail(f);
 }
 

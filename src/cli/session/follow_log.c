@@ -111,9 +111,7 @@ void follow_log_need(struct followed *item)
         .on_end = follow_log_on_end,
     };
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
-    AQ_CLEANUP(strbuf_donep) struct strbuf url = STRBUF_INIT;
-    AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT;
-    struct client_request request = { .method = METHOD_GET, .body_max = UINT64_MAX };
+    const struct client_request request = { .method = METHOD_GET, .body_max = UINT64_MAX };
     struct follow *f = item->all;
 
     if (!(f->flags & FOLLOW_LOGS) || item->log || item->log_is_done || !follow_log_may_exist(item))
@@ -121,13 +119,7 @@ void follow_log_need(struct followed *item)
     item->log_tries++;
     item->log_skip = item->log_seen;
     follow_path(item, "/aliquot/v1/sessions/", "/logs?follow=true", &path);
-    if (cli_request_prepare(f->cli, METHOD_GET, path.data, false, &url, &headers, &f->err) < 0) {
-        follow_fail(f);
-        return;
-    }
-    request.url = url.data;
-    request.headers = headers.data;
-    if (client_send(f->client, &request, &ops, item, &item->log, &f->err) < 0)
+    if (cli_begin_send(f->cli, path.data, request, &ops, item, &item->log, &f->err) < 0)
         follow_fail(f);
 }
 

@@ -104,7 +104,7 @@ static void follow_on_why(void *data, const struct client_response *response,
         return;
     answer = json_loadb(response->body, response->body_len, 0, NULL);
     follow_write_why(item, answer, &text);
-    (void)snprintf(item->reason, sizeof(item->reason), "%s", text.len ? text.data : "");
+    (void)snprintf(item->reason, sizeof(item->reason), "%s", text.data);
     utf8_drop_partial(item->reason);
     json_decref(answer);
 }
@@ -112,19 +112,13 @@ static void follow_on_why(void *data, const struct client_response *response,
 void follow_ask_why(struct followed *item)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
-    AQ_CLEANUP(strbuf_donep) struct strbuf url = STRBUF_INIT;
-    AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT;
-    struct client_request request = { .method = METHOD_GET };
+    const struct client_request request = { .method = METHOD_GET };
     struct follow *f = item->all;
 
     if (item->asking_why || f->count != 1 || f->is_over)
         return;
     follow_path(item, "/aliquot/v1/sessions/", "/why", &path);
-    if (cli_request_prepare(f->cli, METHOD_GET, path.data, false, &url, &headers, NULL) < 0)
-        return;
-    request.url = url.data;
-    request.headers = headers.data;
-    (void)client_fetch(f->client, &request, follow_on_why, item, &item->asking_why, NULL);
+    (void)cli_begin_fetch(f->cli, path.data, request, follow_on_why, item, &item->asking_why, NULL);
 }
 
 /* ---- ended ---- */

@@ -25,7 +25,7 @@ int live_open(struct live *l, struct cli *cli, const char *path, int64_t interva
                         .interval_usec = interval_usec,
                         .next_usec = clock_monotonic_usec() + interval_usec };
     strbuf_adds(&l->path, path);
-    r = cli_client_open(cli, &l->loop, &l->client, err);
+    r = cli_client_open(cli, &l->loop, NULL, err);
     return r < 0 ? r : screen_open(&l->screen, err);
 }
 
@@ -65,20 +65,14 @@ static void live_on_response(void *data, const struct client_response *response,
 
 static void live_send(struct live *l)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf url = STRBUF_INIT;
-    AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT;
-    struct client_request request = { .method = METHOD_GET,
-                                      .body_max = ANSWER_MAX,
-                                      .answer_msec = ANSWER_MSEC };
+    const struct client_request request = { .method = METHOD_GET,
+                                            .body_max = ANSWER_MAX,
+                                            .answer_msec = ANSWER_MSEC };
 
     l->is_wanted = false;
     l->next_usec = clock_monotonic_usec() + l->interval_usec;
-    if (cli_request_prepare(l->cli, METHOD_GET, l->path.data, false, &url, &headers, &l->err) < 0)
-        return;
-    request.url = url.data;
-    request.headers = headers.data;
     uv_update_time(l->loop); /* it stands still while we wait for keys */
-    (void)client_fetch(l->client, &request, live_on_response, l, &l->asking, &l->err);
+    (void)cli_begin_fetch(l->cli, l->path.data, request, live_on_response, l, &l->asking, &l->err);
 }
 
 void live_ask(struct live *l, const char *path)

@@ -15,7 +15,6 @@ struct live {
     struct cli *cli;
     struct screen screen;
     uv_loop_t *loop;
-    struct client *client;
     struct exchange *asking;
     struct strbuf path;
     int64_t interval_usec, next_usec; /* monotonic */

@@ -11,14 +11,12 @@
 #include "base/list.h"
 #include "base/memory.h"
 #include "cli/client.h"
+#include "cli/signals.h"
 #include "http/listener.h"
-
-enum { FORWARD_SIGNALS = 3 };
 
 struct forward {
     struct forward_job *job;
     uv_loop_t *loop;
-    struct client *client;
     struct forward_listener {
         struct forward *forward;
         struct listener *listener;
@@ -26,8 +24,7 @@ struct forward {
     } listeners[FORWARD_PORTS_MAX];
     struct list connections;
     size_t connection_count;
-    uv_signal_t signals[FORWARD_SIGNALS];
-    unsigned handles;
+    struct cli_signals signals;
     bool is_over;
     int r;
     struct aq_error err;
@@ -171,8 +168,8 @@ static int forward_accept(struct forward_connection *c, struct listener *listene
     if (r < 0)
         return r;
     stream_pause(c->local);
-    return tunnel_open(f->job->cli, f->client, &f->job->session, f->job->app, remote,
-                       &forward_tunnel_ops, c, &c->tunnel, err);
+    return tunnel_open(f->job->cli, &f->job->session, f->job->app, remote, &forward_tunnel_ops, c,
+                       &c->tunnel, err);
 }
 
 static void forward_on_waiting(struct listener *listener, void *data)
@@ -217,29 +214,10 @@ static int forward_listen(struct forward *f, size_t i, struct aq_error *err)
 
 /* ---- the whole ---- */
 
-static void forward_on_signal(uv_signal_t *handle, int signum)
+static void forward_on_signal(void *data, int signum)
 {
     (void)signum;
-    forward_leave(handle->data, 0);
-}
-
-static void forward_start_signals(struct forward *f)
-{
-    static const int signums[FORWARD_SIGNALS] = { SIGINT, SIGTERM, SIGHUP };
-
-    for (size_t i = 0; i < FORWARD_SIGNALS; i++) {
-        (void)uv_signal_init(f->loop, &f->signals[i]);
-        f->signals[i].data = f;
-        f->handles++;
-        (void)uv_signal_start(&f->signals[i], forward_on_signal, signums[i]);
-    }
-}
-
-static void forward_on_handle_closed(uv_handle_t *handle)
-{
-    struct forward *f = handle->data;
-
-    f->handles--;
+    forward_leave(data, 0);
 }
 
 static void forward_stop(struct forward *f)
@@ -248,17 +226,15 @@ static void forward_stop(struct forward *f)
         listener_close(f->listeners[i].listener);
     while (!list_is_empty(&f->connections))
         forward_drop(LIST_ENTRY(f->connections.next, struct forward_connection, link));
-    for (size_t i = 0; f->handles && i < FORWARD_SIGNALS; i++)
-        uv_close((uv_handle_t *)&f->signals[i], forward_on_handle_closed);
-    while (f->handles)
-        (void)uv_run(f->loop, UV_RUN_ONCE);
+    cli_signals_close(&f->signals);
     (void)uv_run(f->loop, UV_RUN_NOWAIT); /* the others' handles */
 }
 
 int forward_run(struct forward_job *job, struct aq_error *err)
 {
+    static const int signums[] = { SIGINT, SIGTERM, SIGHUP, 0 };
     struct forward f = { .job = job };
-    int r = cli_client_open(job->cli, &f.loop, &f.client, err);
+    int r = cli_client_open(job->cli, &f.loop, NULL, err);
 
     if (r < 0)
         return r;
@@ -266,7 +242,7 @@ int forward_run(struct forward_job *job, struct aq_error *err)
     for (size_t i = 0; r == 0 && i < job->count; i++)
         r = forward_listen(&f, i, err);
     if (r == 0)
-        forward_start_signals(&f);
+        cli_signals_open(&f.signals, f.loop, signums, forward_on_signal, &f);
     if (r == 0 && job->on_ready)
         r = job->on_ready(job->data, err);
     while (r == 0 && !f.is_over)

@@ -86,15 +86,13 @@ int tunnel_run_stdio(struct cli *cli, const struct follow_session *session, uint
                      struct aq_error *err)
 {
     struct stdio_run run = { .r = 0 };
-    struct client *client;
     uv_loop_t *loop;
-    int r = cli_client_open(cli, &loop, &client, err);
+    int r = cli_client_open(cli, &loop, NULL, err);
 
     if (r == 0)
         r = standard_input_open(&run.input, loop, stdio_on_input, &run, err);
     if (r == 0)
-        r = tunnel_open(cli, client, session, NULL, port, &stdio_tunnel_ops, &run, &run.tunnel,
-                        err);
+        r = tunnel_open(cli, session, NULL, port, &stdio_tunnel_ops, &run, &run.tunnel, err);
     while (r == 0 && !run.is_over)
         (void)uv_run(loop, UV_RUN_ONCE);
     tunnel_free(run.tunnel);

@@ -94,16 +94,12 @@ static const struct websocket_ops tunnel_ws_ops = {
     .on_close = tunnel_on_close,
 };
 
-static int tunnel_connect(struct tunnel *tunnel, struct cli *cli, struct client *client,
-                          const char *id, const char *app, struct aq_error *err)
+static int tunnel_connect(struct tunnel *tunnel, struct cli *cli, const char *id, const char *app,
+                          struct aq_error *err)
 {
     const struct websocket_options options = { .message_max = 4 << 20 };
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
-    AQ_CLEANUP(strbuf_donep) struct strbuf url = STRBUF_INIT;
-    AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT;
-    struct client_request request = { .method = METHOD_GET };
     char port[8];
-    int r;
 
     (void)snprintf(port, sizeof(port), "%u", tunnel->port);
     if (app)
@@ -114,17 +110,12 @@ static int tunnel_connect(struct tunnel *tunnel, struct cli *cli, struct client 
     cli_path_query(&path, "owner_access_key", app ? cli->globals.owner : NULL);
     cli_path_query(&path, "port", port);
     cli_path_query(&path, "half_close", "true");
-    r = cli_request_prepare(cli, METHOD_GET, path.data, true, &url, &headers, err);
-    if (r < 0)
-        return r;
-    request.url = url.data;
-    request.headers = headers.data;
-    return websocket_connect(client, &request, &options, &tunnel_ws_ops, tunnel, &tunnel->ws, err);
+    return cli_begin_websocket(cli, path.data, &options, &tunnel_ws_ops, tunnel, &tunnel->ws, err);
 }
 
-int tunnel_open(struct cli *cli, struct client *client, const struct follow_session *session,
-                const char *app, uint16_t port, const struct tunnel_ops *ops, void *data,
-                struct tunnel **ret, struct aq_error *err)
+int tunnel_open(struct cli *cli, const struct follow_session *session, const char *app,
+                uint16_t port, const struct tunnel_ops *ops, void *data, struct tunnel **ret,
+                struct aq_error *err)
 {
     struct tunnel *tunnel = aq_alloc(sizeof(*tunnel));
     int r;
@@ -133,7 +124,7 @@ int tunnel_open(struct cli *cli, struct client *client, const struct follow_sess
     tunnel->data = data;
     tunnel->port = port;
     memcpy(tunnel->name, session->name, sizeof(tunnel->name));
-    r = tunnel_connect(tunnel, cli, client, session->id, app, err);
+    r = tunnel_connect(tunnel, cli, session->id, app, err);
     if (r < 0)
         free(tunnel);
     else

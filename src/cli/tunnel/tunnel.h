@@ -27,9 +27,9 @@ struct tunnel_ops {
 };
 
 /* 'app' is started if it does not run; NULL = the port alone. */
-int tunnel_open(struct cli *cli, struct client *client, const struct follow_session *session,
-                const char *app, uint16_t port, const struct tunnel_ops *ops, void *data,
-                struct tunnel **ret, struct aq_error *err);
+int tunnel_open(struct cli *cli, const struct follow_session *session, const char *app,
+                uint16_t port, const struct tunnel_ops *ops, void *data, struct tunnel **ret,
+                struct aq_error *err);
 
 /* After on_open(). 0; 1 = enough until on_drain(); -errno: on_close() follows, or has to be made
  * by tunnel_free().
