@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "model/accounts.h"
 
+struct account_table account_domain_table = { .entity = &domain_entity };
 struct account_table account_policy_table = { .entity = &keypair_policy_entity };
 struct account_table account_project_table = { .entity = &project_entity };
 
@@ -47,6 +48,9 @@ static struct column account_column(const struct field *field)
         break;
     case FIELD_SLOTS:
         column.kind = COLUMN_SLOTS;
+        break;
+    case FIELD_OWN:
+        column.kind = COLUMN_NAMES;
         break;
     default:
         column.kind = COLUMN_TEXT;
@@ -105,6 +109,10 @@ static struct cli_opt account_option(const struct field *field, size_t place)
         opt.type = CLI_LIST;
         opt.arg = "SLOT=AMOUNT";
         break;
+    case FIELD_OWN:
+        opt.type = CLI_LIST;
+        opt.arg = field->arg;
+        break;
     default:
         opt.type = CLI_STR;
         opt.arg = field->arg ? field->arg : "TEXT";
@@ -127,7 +135,8 @@ static void account_add_options(const struct field *request, unsigned without, s
 
 void account_tables_complete(void)
 {
-    struct account_table *const tables[] = { &account_policy_table, &account_project_table };
+    struct account_table *const tables[] = { &account_domain_table, &account_policy_table,
+                                             &account_project_table };
 
     for (size_t i = 0; i < AQ_COUNT(tables); i++) {
         account_add_columns(tables[i]->entity, tables[i]->columns);

@@ -30,7 +30,7 @@ struct account_options {
     union account_option members[ACCOUNT_MEMBERS_MAX];
 };
 
-extern struct account_table account_policy_table, account_project_table;
+extern struct account_table account_domain_table, account_policy_table, account_project_table;
 
 /* Fill in the tables, at the start of the program. */
 void account_tables_complete(void);

@@ -48,25 +48,6 @@ int user_status_parse(const char *text, enum user_status *ret)
     return 0;
 }
 
-bool domain_allows_registry(const struct domain *d, const char *registry)
-{
-    size_t len = strlen(registry);
-
-    for (const char *at = d->registries; at; at = strchr(at, ' '), at = at ? at + 1 : NULL)
-        if (strncmp(at, registry, len) == 0 && (at[len] == ' ' || !at[len]))
-            return true;
-    return !d->registries;
-}
-
-void domain_done(struct domain *d)
-{
-    free(d->name);
-    free(d->description);
-    slots_done(&d->total_slots);
-    free(d->registries);
-    *d = (struct domain){ 0 };
-}
-
 void user_done(struct user *u)
 {
     free(u->username);

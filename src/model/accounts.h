@@ -8,6 +8,7 @@
 #define AQ_MODEL_ACCOUNTS_H
 
 #include "base/uuid.h"
+#include "model/domain.h"
 #include "model/keypair_policy.h"
 #include "model/project.h"
 #include "model/session.h"
@@ -20,13 +21,6 @@ const char *user_role_name(enum user_role r);
 int user_role_parse(const char *text, enum user_role *ret);
 const char *user_status_name(enum user_status s);
 int user_status_parse(const char *text, enum user_status *ret);
-
-struct domain {
-    char *name, *description;
-    bool is_active;
-    struct slots total_slots; /* missing = unlimited */
-    char *registries;         /* whose images it may use, separated by spaces; NULL = all */
-};
 
 struct user {
     struct uuid id;
@@ -63,9 +57,6 @@ struct resource_group {
     int64_t agent_loss_grace_usec;
 };
 
-void domain_done(struct domain *d);
-/* May its sessions use images of the registry, HOST[:PORT]? */
-bool domain_allows_registry(const struct domain *d, const char *registry);
 void user_done(struct user *u);
 void keypair_done(struct keypair *k);
 void resource_group_done(struct resource_group *g);

@@ -25,6 +25,11 @@ static const char *entity_text(const void *row, const struct field *field)
     return *(const char *const *)entity_see(row, field);
 }
 
+static bool entity_is_text(const struct field *field)
+{
+    return field->type == FIELD_TEXT || field->type == FIELD_OWN;
+}
+
 /* Bytes of members that own nothing; 0 = of another type. */
 static size_t entity_plain_size(const struct field *field)
 {
@@ -61,7 +66,7 @@ void entity_init(const struct entity *entity, void *ret)
 void entity_done(const struct entity *entity, void *row)
 {
     for (const struct field *field = entity->fields; field->names; field++) {
-        if (field->type == FIELD_TEXT)
+        if (entity_is_text(field))
             free(*(char **)entity_at(row, field));
         else if (field->type == FIELD_SLOTS)
             slots_done(entity_at(row, field));
@@ -73,7 +78,7 @@ void entity_copy(const struct entity *entity, void *ret, const void *row)
 {
     memcpy(ret, row, entity->size);
     for (const struct field *field = entity->fields; field->names; field++) {
-        if (field->type == FIELD_TEXT) {
+        if (entity_is_text(field)) {
             *(char **)entity_at(ret, field) = aq_strdup(entity_text(row, field));
         } else if (field->type == FIELD_SLOTS) {
             *(struct slots *)entity_at(ret, field) = (struct slots){ 0 };
@@ -168,7 +173,7 @@ int entity_merge(const struct entity *entity, void *row, const void *decoded, co
         void *at = entity_at(row, field);
         int r;
 
-        if (!value || json_is_null(value))
+        if (!value || json_is_null(value) || field->type == FIELD_OWN)
             continue;
         if (entity_plain_size(field)) {
             memcpy(at, entity_see(decoded, field), entity_plain_size(field));

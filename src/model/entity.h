@@ -43,7 +43,8 @@ void entity_write_json(const struct entity *entity, const void *row, unsigned wi
                        const struct slot_types *types, struct jsonw *w);
 
 /* Replace the members of 'row' that 'given' has. 'decoded' is a struct of the entity into which
- * 'given' was decoded by entity.create or entity.change; slots are read from 'given'.
+ * 'given' was decoded by entity.create or entity.change; slots are read from 'given', and members of type
+ * FIELD_OWN left to the caller.
  * -EINVAL (kind "invalid-api-params") names the slot, as in "total_slots.cpu".
  */
 int entity_merge(const struct entity *entity, void *row, const void *decoded, const json_t *given,

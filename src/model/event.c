@@ -38,7 +38,7 @@ static void event_done(struct event *e)
         agent_done(&e->agent);
         break;
     case EVENT_DOMAIN_SAVED:
-        domain_done(&e->domain);
+        entity_done(&domain_entity, &e->domain);
         break;
     case EVENT_DOMAIN_RENAMED:
         free(e->domain_renamed.from);

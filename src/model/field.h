@@ -33,6 +33,8 @@ enum field_type {
     FIELD_TEXT,        /* char *, the entity's own; NULL = none; bounds as FIELD_STR */
     FIELD_INT32,       /* int; min..max; also as decimal text */
     FIELD_SLOTS,       /* struct slots, an object; decoding only checks that it is one */
+    FIELD_OWN,         /* char *, as FIELD_TEXT; requests give another JSON value, which the
+                          entity's code makes the text of: a decoded struct points to it there */
     FIELD_IGNORED,     /* known from clients, has no meaning here: any value */
     FIELD_UNSUPPORTED, /* known from clients; null, "", 0, [] and {} are fine,
                           anything else is refused as not supported */
@@ -55,6 +57,7 @@ enum field_type {
 #define FIELD_NO_LIMIT (1u << 13)  /* GraphQL says null where there is no limit, 0 or less */
 #define FIELD_SECONDS (1u << 14)   /* the command line takes a duration */
 #define FIELD_WIDE (1u << 15)      /* its column is in wide lists only */
+#define FIELD_UNSHOWN (1u << 17)   /* REST shows it in a form of its own */
 #define FIELD_SHRINKS (1u << 16)   /* its column is the last, and may be cut to the terminal */
 
 struct field {

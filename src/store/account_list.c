@@ -136,10 +136,7 @@ int store_list_keypairs(struct store_tx *tx, const struct store_query *q, struct
 
 /* ---- domains, projects ---- */
 
-static const struct filter_field domain_fields[] = {
-    { "name", "d.name", FILTER_STRING },
-    { "description", "d.description", FILTER_STRING },
-    { "is_active", "d.is_active", FILTER_BOOL },
+static const struct filter_field domain_more[] = {
     { "created_at", "d.created_at", FILTER_TIME },
 };
 
@@ -150,19 +147,16 @@ static int account_list_read_domain(struct store_tx *tx, struct row *row, void *
 
     (void)tx;
     (void)err;
-    domain_read_row(row, &d->domain);
+    entity_read(row, &domain_entity, &d->domain);
     d->created_usec = sql_get_int(row->q);
     return 0;
 }
 
-static const struct list_table domain_table = {
+static struct list_table domain_table = {
     .what = "domains",
-    .columns = DOMAIN_COLUMNS ", d.created_at",
     .from = "present_domains d",
     .order = "d.name",
     .tie = "d.name",
-    .fields = domain_fields,
-    .field_count = AQ_COUNT(domain_fields),
     .domain = "d.name",
     .name = "d.name",
     .is_active = "d.is_active",
@@ -170,9 +164,17 @@ static const struct list_table domain_table = {
     .read = account_list_read_domain,
 };
 
+static pthread_once_t domain_once = PTHREAD_ONCE_INIT;
+
+static void account_list_complete_domain(void)
+{
+    entity_complete_list(&domain_table, &domain_entity, "d", domain_more, AQ_COUNT(domain_more));
+}
+
 int store_list_domains(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
                        struct aq_error *err)
 {
+    (void)pthread_once(&domain_once, account_list_complete_domain);
     return list_run(tx, &domain_table, q, NULL, ret, err);
 }
 

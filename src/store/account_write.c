@@ -6,31 +6,7 @@
 
 int domain_save(struct store_tx *tx, const struct event *e, struct aq_error *err)
 {
-    const struct domain *d = &e->domain;
-    AQ_CLEANUP(aq_freep) char *slots = slots_to_column(&d->total_slots);
-    struct sql_stmt *q;
-    int r;
-
-    if (!slots)
-        return aq_fail_oom(err);
-    r = sql_prepare(
-        tx->db,
-        "INSERT INTO domains (name, description, is_active, total_slots, registries, created_at,"
-        " modified_at) VALUES (?,?,?,?,?,?,?) ON CONFLICT (name) DO UPDATE SET"
-        " description = excluded.description, is_active = excluded.is_active,"
-        " total_slots = excluded.total_slots, registries = excluded.registries,"
-        " modified_at = excluded.modified_at, is_purged = 0",
-        &q, err);
-    if (r < 0)
-        return r;
-    sql_put_text(q, d->name);
-    sql_put_text(q, d->description);
-    sql_put_int(q, d->is_active);
-    sql_put_text(q, slots);
-    sql_put_text(q, d->registries);
-    sql_put_int(q, e->at_usec);
-    sql_put_int(q, e->at_usec);
-    return sql_run(q, err);
+    return entity_save(tx, &store_domains, &e->domain, e->at_usec, err);
 }
 
 int project_save(struct store_tx *tx, const struct event *e, struct aq_error *err)
@@ -73,16 +49,6 @@ int resource_group_save(struct store_tx *tx, const struct event *e, struct aq_er
     sql_put_int(q, g->agent_loss_grace_usec);
     sql_put_int(q, e->at_usec);
     return sql_run(q, err);
-}
-
-void domain_read_row(struct row *row, struct domain *ret)
-{
-    *ret = (struct domain){ 0 };
-    ret->name = row_text(row);
-    ret->description = row_text(row);
-    ret->is_active = sql_get_int(row->q) != 0;
-    row_slots(row, &ret->total_slots);
-    ret->registries = row_text(row);
 }
 
 void resource_group_read_row(struct row *row, struct resource_group *ret)

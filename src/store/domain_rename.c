@@ -5,13 +5,10 @@
 #include "store/query.h"
 #include "store/transaction.h"
 
-/* ?1 is the new name, ?2 the old one; each statement has both. The new row comes before the rows that refer to it, the old
- * one goes after them. Rows of the past change, too: a later domain may get the old name.
+/* ?1 is the new name, ?2 the old one; each statement has both. The new row was made before, as other
+ * rows refer to it; the old one goes after them. Rows of the past change, too: a later domain may get the old name.
  */
 static const char *const rename_statements[] = {
-    "INSERT INTO domains (name, description, is_active, total_slots, registries, created_at,"
-    " modified_at) SELECT CAST(?1 AS TEXT), description, is_active, total_slots, registries,"
-    " created_at, modified_at FROM domains WHERE name = ?2",
     "UPDATE projects SET domain = ?1 WHERE domain = ?2",
     "UPDATE users SET domain = ?1 WHERE domain = ?2",
     "UPDATE sessions SET domain = ?1 WHERE domain = ?2",
@@ -78,11 +75,36 @@ static int domain_check_names(struct store_tx *tx, const char *from, const char 
     return 0;
 }
 
+/* A row of the new name that is else as the old one. */
+static int domain_copy_row(struct store_tx *tx, const char *from, const char *to,
+                           struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf columns = STRBUF_INIT, sql = STRBUF_INIT;
+    char name[FIELD_NAME_MAX];
+    struct sql_stmt *q;
+    int r;
+
+    for (const struct field *field = domain_entity.fields; field->names; field++)
+        if (!(field->flags & FIELD_KEY))
+            strbuf_addf(&columns, ", %s", field_column(field, name));
+    strbuf_addf(&sql,
+                "INSERT INTO domains (name%s, created_at, modified_at) SELECT CAST(?1 AS TEXT)%s,"
+                " created_at, modified_at FROM domains WHERE name = ?2",
+                columns.data, columns.data);
+    if ((r = sql_prepare_once(tx->db, sql.data, &q, err)) < 0)
+        return r;
+    sql_put_text(q, to);
+    sql_put_text(q, from);
+    return sql_run(q, err);
+}
+
 int domain_rename(struct store_tx *tx, const struct event *e, struct aq_error *err)
 {
     const char *from = e->domain_renamed.from, *to = e->domain_renamed.to;
     int r = domain_check_names(tx, from, to, err);
 
+    if (r == 0)
+        r = domain_copy_row(tx, from, to, err);
     for (size_t i = 0; r == 0 && i < AQ_COUNT(rename_statements); i++) {
         struct sql_stmt *q;
 

@@ -9,6 +9,13 @@
 
 #define COLUMNS_MAX 64
 
+const struct entity_table store_domains = {
+    .entity = &domain_entity,
+    .name = "domains",
+    .present = "present_domains",
+    .revive = ", is_purged = 0",
+    .has_modified = true,
+};
 const struct entity_table store_keypair_policies = {
     .entity = &keypair_policy_entity,
     .name = "keypair_policies",

@@ -109,7 +109,8 @@ static int fixture_write_domain(struct store_tx *tx, struct aq_error *err)
 
     if (!e)
         return fixture_no_memory(err);
-    e->domain = (struct domain){ .name = fixture_copy("default", &is_short), .is_active = true };
+    entity_init(&domain_entity, &e->domain);
+    e->domain.name = fixture_copy("default", &is_short);
     return fixture_write_missing(tx, one, is_short, "SELECT 1 FROM present_domains WHERE name = ?",
                                  "default", err);
 }

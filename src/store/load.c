@@ -92,15 +92,6 @@ static int load_read_slot_type(struct loader *l, struct row *row, struct event *
     return 0;
 }
 
-static int load_read_domain(struct loader *l, struct row *row, struct event *e,
-                            struct aq_error *err)
-{
-    (void)l;
-    (void)err;
-    domain_read_row(row, &e->domain);
-    return 0;
-}
-
 static int load_read_resource_group(struct loader *l, struct row *row, struct event *e,
                                     struct aq_error *err)
 {
@@ -230,8 +221,8 @@ static int load_read_session(struct loader *l, struct row *row, struct event *e,
 static const struct load_table tables[] = {
     { "slot types", "SELECT name, type FROM slot_types ORDER BY name", EVENT_SLOT_TYPE_KNOWN,
       load_read_slot_type },
-    { "domains", "SELECT " DOMAIN_COLUMNS " FROM present_domains d ORDER BY d.name",
-      EVENT_DOMAIN_SAVED, load_read_domain },
+    { "domains", .kind = EVENT_DOMAIN_SAVED, .rows = &store_domains,
+      .offset = offsetof(struct event, domain) },
     { "projects", .kind = EVENT_PROJECT_SAVED, .rows = &store_projects,
       .offset = offsetof(struct event, project) },
     { "keypair policies", .kind = EVENT_KEYPAIR_POLICY_SAVED, .rows = &store_keypair_policies,

@@ -136,9 +136,6 @@ void kernel_read_row(struct row *row, struct kernel *ret);
     " (SELECT g.value FROM settings g WHERE g.key = 'agent.group/' || a.id)"
 void agent_read_row(struct row *row, struct agent *ret);
 
-#define DOMAIN_COLUMNS "d.name, d.description, d.is_active, d.total_slots, d.registries"
-void domain_read_row(struct row *row, struct domain *ret);
-
 #define USER_COLUMNS                                                                     \
     "u.id, u.username, u.email, u.full_name, u.description, u.domain, u.role, u.status," \
     " u.total_slots, u.max_concurrent_sessions, u.allowed_client_ip, u.need_password_change"

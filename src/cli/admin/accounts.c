@@ -42,15 +42,6 @@ static const struct column keypair_columns[] = {
     COLUMN_END,
 };
 
-static const struct column domain_columns[] = {
-    { "name", "NAME", COLUMN_TEXT, COLUMN_IS_NAME },
-    { "is_active", "ACTIVE", COLUMN_BOOL, 0 },
-    { "total_slots", "LIMITS", COLUMN_SLOTS, 0 },
-    { "registries", "REGISTRIES", COLUMN_NAMES, 0 },
-    { "description", "DESCRIPTION", COLUMN_TEXT, COLUMN_MAY_SHRINK },
-    COLUMN_END,
-};
-
 static const struct column resource_group_columns[] = {
     { "name", "NAME", COLUMN_TEXT, COLUMN_IS_NAME },
     { "is_active", "ACTIVE", COLUMN_BOOL, 0 },
@@ -76,7 +67,8 @@ static const struct column resource_group_columns[] = {
 static const struct noun nouns[] = {
     { "admin user ", "user", "/aliquot/v1/users", "email", user_columns, true, false },
     { "admin keypair ", "keypair", "/aliquot/v1/keypairs", "user", keypair_columns, false, false },
-    { "admin domain ", "domain", "/aliquot/v1/domains", "name", domain_columns, false, false },
+    { "admin domain ", "domain", "/aliquot/v1/domains", "name", account_domain_table.columns, false,
+      false },
     { "admin project ", "project", "/aliquot/v1/groups", "name", account_project_table.columns,
       true, true },
     { "admin resource-group ", "resource group", "/aliquot/v1/resource-groups", "name",
@@ -387,35 +379,11 @@ ACCOUNT_VERB(keypair, "keypair rm", "ACCESS-KEY", "Remove a keypair", NULL, 0, 1
 
 /* ---- domains and projects ---- */
 
-struct domain_opts {
-    const char *name, *description;
-    int is_active;
-    struct cli_list total_slots, registries;
-};
-
-/* clang-format off */
-#define DOMAIN_CHANGES                                                                             \
-    { 0, "description", CLI_STR, offsetof(struct domain_opts, description), "TEXT",                \
-      "shown in lists" },                                                                          \
-    { 0, "is-active", CLI_CHOICE, offsetof(struct domain_opts, is_active), "yes|no",               \
-      "whether sessions may be made in it" },                                                      \
-    { 0, "total-slots", CLI_LIST, offsetof(struct domain_opts, total_slots), "SLOT=AMOUNT",        \
-      "all that its sessions may hold at a time" },                                                \
-    { 0, "registries", CLI_LIST, offsetof(struct domain_opts, registries), "HOST[:PORT]",          \
-      "allow images of this registry only; repeatable; any = all" }
-/* clang-format on */
-
-static const struct cli_opt domain_create_opts[] = { DOMAIN_CHANGES, CLI_OPT_END };
-static const struct cli_opt domain_set_opts[] = {
-    { 0, "name", CLI_STR, offsetof(struct domain_opts, name), "NAME", "a new name" },
-    DOMAIN_CHANGES,
-    CLI_OPT_END,
-};
 LS_VERB(domain, "domain", "List domains", ls_opts);
-ACCOUNT_VERB(domain, "domain create", "NAME", "Make a domain", domain_create_opts,
-             sizeof(struct domain_opts), 1, create, "aliquot admin domain create physics");
-ACCOUNT_VERB(domain, "domain set", "DOMAIN", "Change a domain", domain_set_opts,
-             sizeof(struct domain_opts), 1, set,
+ACCOUNT_VERB(domain, "domain create", "NAME", "Make a domain", account_domain_table.create,
+             sizeof(struct account_options), 1, create, "aliquot admin domain create physics");
+ACCOUNT_VERB(domain, "domain set", "DOMAIN", "Change a domain", account_domain_table.set,
+             sizeof(struct account_options), 1, set,
              "aliquot admin domain set physics --total-slots cpu=64,mem=256g");
 LS_VERB(project, "project", "List projects", ls_opts);
 ACCOUNT_VERB(project, "project create", "NAME", "Make a project", account_project_table.create,

@@ -17,8 +17,7 @@
 #define DOTFILES { "dotfiles", SOURCE_DOTFILES, 0 }
 #define END { .name = "" }
 
-static const struct source_column source_domains[] = {
-    KEY("name"), TEXT("description"), BOOL("is_active"), JSON("total_resource_slots"), DOTFILES, END };
+static const struct source_column source_domains[] = { KEY("name"), DOTFILES, END };
 static const struct source_column source_policies[] = {
     KEY("name"), WORD("default_for_unspecified"), END };
 static const struct source_column source_resource_groups[] = {
@@ -50,7 +49,7 @@ static const struct source_column source_folders[] = {
 #define COUNTED(name, why) { name, SOURCE_COUNTED, NULL, why, 0 }
 
 const struct source_table source_tables[] = {
-    ESSENTIAL("domains", source_domains),
+    { "domains", SOURCE_TAKEN, source_domains, NULL, SOURCE_MUST, &domain_entity },
     { "keypair_resource_policies", SOURCE_TAKEN, source_policies, NULL, SOURCE_MUST, &keypair_policy_entity },
     TAKEN("scaling_groups", source_resource_groups),
     { "groups", SOURCE_TAKEN, source_groups, NULL, SOURCE_MUST, &project_entity },

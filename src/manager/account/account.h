@@ -54,12 +54,11 @@ struct account_kind {
     void (*select)(struct account_row *row, struct store_query *query);
 };
 
-extern const struct account_kind account_policy, account_project;
+extern const struct account_kind account_domain, account_policy, account_project;
 #define ACCOUNT_KIND(name)                               \
     extern const struct account_kind account_##name;     \
     extern const struct field account_##name##_create[]; \
     extern const struct field account_##name##_change[]
-ACCOUNT_KIND(domain);
 /* account_kind.follow of domains: if the row has another name than before, it is changed wherever
  * it is kept.
  */

@@ -72,11 +72,6 @@ static int gql_accounts_list_domains(struct gql_call *call)
                                       gql_arg_active(call, SCHEMA_ARG_Queries_domains_is_active));
 }
 
-static struct gql_value gql_accounts_get_domain_slots(struct gql_get *get, const void *parent)
-{
-    return gql_slots(get, &((const struct domain *)parent)->total_slots);
-}
-
 /* ---- projects: users see those they are in ---- */
 
 /* To those the caller may see, and to those of a domain unless it is NULL. */
@@ -447,12 +442,8 @@ const struct gql_entry accounts_entries[] = {
       GQL_CALL_COST(gql_accounts_list_of_keypair, GQL_COST_READ, GQL_ROWS_WHOLE) },
     { SCHEMA_FIELD_Queries_accessible_scaling_groups,
       GQL_CALL_COST(gql_accounts_list_accessible, GQL_COST_READ, GQL_ROWS_WHOLE) },
-    { DOMAIN(name), GQL_TEXT_AT(struct domain, name) },
-    { DOMAIN(description), GQL_TEXT_AT(struct domain, description) },
-    { DOMAIN(is_active), GQL_BOOL_AT(struct domain, is_active) },
     { DOMAIN(created_at), GQL_TIME_AT(struct domain_row, created_usec) },
     { DOMAIN(modified_at), GQL_ALWAYS_NULL },
-    { DOMAIN(total_resource_slots), GQL_GET(gql_accounts_get_domain_slots) },
     { DOMAIN(allowed_vfolder_hosts), GQL_GET(gql_accounts_get_domain_hosts) },
     { DOMAIN(integration_id), GQL_ALWAYS_NULL },
     { DOMAIN(scaling_groups), GQL_FIXED_EMPTY },

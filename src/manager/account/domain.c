@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Domains: what can be given, and what becomes of it. */
+/* Domains as accounts. */
 #include <errno.h>
 #include <string.h>
 
@@ -9,35 +9,6 @@
 
 #define REGISTRIES_MAX 100
 
-struct domain_params {
-    const char *name, *description;
-    enum maybe is_active;
-    const json_t *total_slots, *registries;
-};
-
-/* clang-format off */
-#define CHANGES                                                                                    \
-    { "description", FIELD_STR, FIELD_NULLABLE | FIELD_LINES, offsetof(struct domain_params, description), 0, 512 },    \
-    { "is_active", FIELD_MAYBE, 0, offsetof(struct domain_params, is_active) },                           \
-    { "total_slots|total_resource_slots", FIELD_OBJECT, 0, offsetof(struct domain_params, total_slots),   \
-      .doc = "missing slots are unlimited" },                                                      \
-    { "registries|allowed_docker_registries", FIELD_JSON, 0, offsetof(struct domain_params, registries), \
-      .doc = "list of the registries whose images its sessions may use; [] or [\"any\"] = all" }
-/* clang-format on */
-
-const struct field account_domain_create[] = {
-    { "name", FIELD_STR, FIELD_REQUIRED | FIELD_LINE, offsetof(struct domain_params, name), 1, 64 },
-    CHANGES,
-    FIELD_END,
-};
-
-const struct field account_domain_change[] = {
-    { "name", FIELD_STR, FIELD_LINE, offsetof(struct domain_params, name), 1, 64,
-      .doc = "a new name" },
-    CHANGES,
-    FIELD_END,
-};
-
 static const void *domain_find(const struct core *core, const char *key)
 {
     return core_find_domain(core, key);
@@ -45,7 +16,7 @@ static const void *domain_find(const struct core *core, const char *key)
 
 static const void *domain_find_same(const struct core *core, const void *params)
 {
-    return core_find_domain(core, ((const struct domain_params *)params)->name);
+    return core_find_domain(core, ((const struct domain *)params)->name);
 }
 
 void account_write_registries(const struct domain *domain, struct jsonw *w)
@@ -113,19 +84,16 @@ static void domain_check_name(struct account_row *row, const char *old, const ch
 
 static void domain_fill(struct account_row *row)
 {
-    const struct domain_params *params = row->params;
-    const struct domain *old = row->old;
+    const struct domain *params = row->params, *old = row->old;
+    const json_t *registries = (const void *)params->registries; /* FIELD_OWN */
     struct domain *domain = &row->event->domain;
 
     if (old && params->name && strcmp(params->name, old->name) != 0)
         domain_check_name(row, old->name, params->name);
-    domain->name = account_text(row, params->name, old ? old->name : NULL);
-    domain->description = account_text(row, params->description, old ? old->description : NULL);
-    domain->is_active = account_bool(params->is_active, old ? old->is_active : true);
-    account_slots(row, "total_slots", params->total_slots, old ? &old->total_slots : NULL,
-                  &domain->total_slots);
-    domain->registries = params->registries ? domain_read_registries(row, params->registries)
-                                            : account_text(row, NULL, old ? old->registries : NULL);
+    if (registries && !row->err.code) {
+        free(domain->registries);
+        domain->registries = domain_read_registries(row, registries);
+    }
 }
 
 static void domain_select_row(struct account_row *row, struct store_query *query)
@@ -138,9 +106,10 @@ const struct account_kind account_domain = {
     .noun = "domain",
     .purge = PURGE_DOMAIN,
     .event = EVENT_DOMAIN_SAVED,
-    .create = account_domain_create,
-    .change = account_domain_change,
-    .params_size = sizeof(struct domain_params),
+    .entity = &domain_entity,
+    .offset = offsetof(struct event, domain),
+    .create = domain_create,
+    .change = domain_change,
     .list = store_list_domains,
     .find = domain_find,
     .find_same = domain_find_same,

@@ -6,17 +6,14 @@
 static void domain_write_row(const struct api_list *list, const struct store_page *page, size_t i,
                              struct jsonw *w)
 {
-    const struct domain *domain = &page->domains[i].domain;
+    const struct domain_row *row = &page->domains[i];
 
     jsonw_object_begin(w);
-    jsonw_member_str(w, "name", domain->name);
-    jsonw_member_str(w, "description", domain->description);
-    jsonw_member_bool(w, "is_active", domain->is_active);
-    jsonw_key(w, "total_slots");
-    slots_write_json(&domain->total_slots, core_slot_types(list->api->core), w);
+    entity_write_json(&domain_entity, &row->domain, FIELD_UNSHOWN, core_slot_types(list->api->core),
+                      w);
     jsonw_key(w, "registries");
-    account_write_registries(domain, w);
-    api_write_time(w, "created_at", page->domains[i].created_usec);
+    account_write_registries(&row->domain, w);
+    api_write_time(w, "created_at", row->created_usec);
     jsonw_object_end(w);
 }
 
@@ -37,10 +34,10 @@ ACCOUNT_REMOVAL_HANDLERS(domain)
 const struct route domain_routes[] = {
     { METHOD_GET, "/aliquot/v1/domains", API_ADMIN, domain_on_list, account_page_fields,
       "List domains" },
-    { METHOD_POST, "/aliquot/v1/domains", API_SUPERADMIN, domain_on_create, account_domain_create,
+    { METHOD_POST, "/aliquot/v1/domains", API_SUPERADMIN, domain_on_create, domain_create,
       "Make a domain", .answer = { 201 } },
-    { METHOD_PATCH, "/aliquot/v1/domains/{key}", API_SUPERADMIN, domain_on_change,
-      account_domain_change, "Change a domain" },
+    { METHOD_PATCH, "/aliquot/v1/domains/{key}", API_SUPERADMIN, domain_on_change, domain_change,
+      "Change a domain" },
     ACCOUNT_REMOVAL_ROUTES(domain, "/aliquot/v1/domains/{key}", "a domain"),
 };
 API_ROUTES_END(domain);

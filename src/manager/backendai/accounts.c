@@ -60,8 +60,7 @@ int backendai_take_domain(struct backendai_import *import, struct backendai_row 
                           struct aq_error *err)
 {
     const struct domain *existing;
-    const char *description;
-    json_t *slots;
+    json_t *given;
     int r;
 
     row->label = row->name;
@@ -70,13 +69,9 @@ int backendai_take_domain(struct backendai_import *import, struct backendai_row 
         return r;
     if ((existing = core_find_domain(import->api->core, row->name)))
         return backendai_exists(import, row, &account_domain, existing);
-    slots = backendai_slots(import, row, row->slots, true);
-    description = backendai_description(import, row);
-    r = backendai_add_row(import, &account_domain,
-                          json_pack("{s:s, s:s*, s:o*, s:o*}", "name", row->name, "description",
-                                    description, "is_active", backendai_bool(row->is_active),
-                                    "total_slots", slots),
-                          err);
+    given = json_pack("{s:s}", "name", row->name);
+    backendai_copy_columns(import, row, &backendai_kinds[BACKENDAI_DOMAINS], given);
+    r = backendai_add_row(import, &account_domain, given, err);
     return r < 0 ? r : backendai_attach_dotfiles(import, row, DOTFILE_DOMAIN, row->name, err);
 }
 

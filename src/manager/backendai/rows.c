@@ -35,8 +35,6 @@
 static const struct field domain_fields[] = {
     LINE,
     NAME("name", name, 64),
-    OWNED,
-    OBJECT("total_resource_slots", slots),
     JSON("dotfiles", dotfiles),
     FIELD_END,
 };
@@ -129,7 +127,7 @@ static const struct field alias_fields[] = {
 };
 
 const struct backendai_kind backendai_kinds[BACKENDAI_TABLE_COUNT] = {
-    [BACKENDAI_DOMAINS] = { "domains", domain_fields, backendai_take_domain },
+    [BACKENDAI_DOMAINS] = { "domains", domain_fields, backendai_take_domain, &domain_entity },
     [BACKENDAI_POLICIES] = { "keypair_resource_policies", policy_fields, backendai_take_policy,
                              &keypair_policy_entity },
     [BACKENDAI_RESOURCE_GROUPS] = { "scaling_groups", resource_group_fields,

@@ -424,6 +424,7 @@ static int decode_read_value(const struct field *field, const json_t *value, str
             *(const json_t **)place = value;
         return 0;
     case FIELD_JSON:
+    case FIELD_OWN:
         *(const json_t **)place = value;
         return 0;
     case FIELD_STRUCT:
@@ -547,25 +548,16 @@ int decode_object(const struct field *table, const json_t *object, struct arena 
 /* ---- documentation ---- */
 
 static const char *const type_names[] = {
-    [FIELD_STR] = "text",
-    [FIELD_SCALAR] = "scalar",
-    [FIELD_WORD] = "text",
-    [FIELD_BOOL] = "boolean",
-    [FIELD_MAYBE] = "boolean",
-    [FIELD_INT] = "integer",
-    [FIELD_DURATION] = "duration",
-    [FIELD_UUID] = "uuid",
-    [FIELD_STR_LIST] = "texts",
-    [FIELD_PORT_LIST] = "integers",
-    [FIELD_PAIRS] = "object",
-    [FIELD_OBJECT] = "object",
-    [FIELD_JSON] = "json",
-    [FIELD_STRUCT] = "struct",
-    [FIELD_TEXT] = "text",
-    [FIELD_INT32] = "integer",
-    [FIELD_SLOTS] = "object",
-    [FIELD_IGNORED] = "ignored",
-    [FIELD_UNSUPPORTED] = "unsupported",
+    [FIELD_STR] = "text",          [FIELD_SCALAR] = "scalar",
+    [FIELD_WORD] = "text",         [FIELD_BOOL] = "boolean",
+    [FIELD_MAYBE] = "boolean",     [FIELD_INT] = "integer",
+    [FIELD_DURATION] = "duration", [FIELD_UUID] = "uuid",
+    [FIELD_STR_LIST] = "texts",    [FIELD_PORT_LIST] = "integers",
+    [FIELD_PAIRS] = "object",      [FIELD_OBJECT] = "object",
+    [FIELD_JSON] = "json",         [FIELD_STRUCT] = "struct",
+    [FIELD_TEXT] = "text",         [FIELD_INT32] = "integer",
+    [FIELD_SLOTS] = "object",      [FIELD_OWN] = "json",
+    [FIELD_IGNORED] = "ignored",   [FIELD_UNSUPPORTED] = "unsupported",
 };
 
 static void decode_describe_names(const char *names, struct jsonw *w)

@@ -49,6 +49,7 @@ static const struct {
     uint32_t type;
     const struct entity *entity;
 } entity_types[] = {
+    { SCHEMA_TYPE_Domain, &domain_entity },
     { SCHEMA_TYPE_Group, &project_entity },
     { SCHEMA_TYPE_KeyPairResourcePolicy, &keypair_policy_entity },
 };

@@ -43,13 +43,7 @@ static void account_audit_write_slots(const struct core *core, const char *key,
 
 static void account_audit_write_domain(const struct core *core, const void *row, struct jsonw *w)
 {
-    const struct domain *domain = row;
-
-    jsonw_member_str(w, "name", domain->name);
-    jsonw_member_str(w, "description", domain->description);
-    jsonw_member_bool(w, "is_active", domain->is_active);
-    account_audit_write_slots(core, "total_slots", &domain->total_slots, w);
-    jsonw_member_str(w, "registries", domain->registries);
+    entity_write_json(&domain_entity, row, FIELD_UNAUDITED, core->types, w);
 }
 
 static void account_audit_write_project(const struct core *core, const void *row, struct jsonw *w)

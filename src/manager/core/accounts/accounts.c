@@ -216,7 +216,7 @@ static void accounts_purge_domain(struct core *core, const char *name)
     }
     if (!d)
         return;
-    domain_done(d);
+    entity_done(&domain_entity, d);
     free(d);
 }
 

@@ -202,9 +202,7 @@ static void audit_compare_domain(struct audit *a, const struct domain *s)
 {
     const struct domain *m = core_find_domain(a->core, s->name);
 
-    if (!m || !audit_same_text(m->description, s->description) || m->is_active != s->is_active
-        || !slots_eq(&m->total_slots, &s->total_slots)
-        || !audit_same_text(m->registries, s->registries))
+    if (!m || !entity_equal(&domain_entity, m, s))
         audit_find(a, "domain %s: memory and row differ", s->name);
 }
 

@@ -332,7 +332,7 @@ static void core_free_policy(void *value)
 
 static void core_free_domain(void *value)
 {
-    domain_done(value);
+    entity_done(&domain_entity, value);
     free(value);
 }
 
