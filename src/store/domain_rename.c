@@ -75,7 +75,7 @@ static int domain_check_names(struct store_tx *tx, const char *from, const char 
     return 0;
 }
 
-/* A row of the new name that is else as the old one. */
+/* Insert a copy of the old row under the new name. */
 static int domain_copy_row(struct store_tx *tx, const char *from, const char *to,
                            struct aq_error *err)
 {
@@ -91,7 +91,7 @@ static int domain_copy_row(struct store_tx *tx, const char *from, const char *to
                 "INSERT INTO domains (name%s, created_at, modified_at) SELECT CAST(?1 AS TEXT)%s,"
                 " created_at, modified_at FROM domains WHERE name = ?2",
                 columns.data, columns.data);
-    if ((r = sql_prepare_once(tx->db, sql.data, &q, err)) < 0)
+    if ((r = sql_prepare_as(tx->db, rename_statements, sql.data, &q, err)) < 0)
         return r;
     sql_put_text(q, to);
     sql_put_text(q, from);

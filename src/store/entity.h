@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* entity.h - rows of entities (model/entity.h) in SQL, by the tables of their members
  *
- * A table has a column for each member, and 'created_at'. SQL names
- * columns in the order of entity.fields.
+ * A table has a column for each member, and 'created_at'. Columns are named, bound and read in the
+ * order of entity.fields.
  */
 #ifndef AQ_STORE_ENTITY_H
 #define AQ_STORE_ENTITY_H
@@ -13,11 +13,10 @@
 
 struct entity_table {
     const struct entity *entity;
-    const char *name; /* of the table */
-    const char
-        *present;       /* where rows are read: the table, or a view of those that are not purged */
-    const char *revive; /* ", COLUMN = ..." of a row that is written again; "" = nothing */
-    bool has_modified;  /* a column 'modified_at' */
+    const char *name;    /* of the table */
+    const char *present; /* the table, or a view of its rows that are not purged: read from there */
+    const char *revive;  /* ", COLUMN = ..." of a row that is written again; "" = nothing */
+    bool has_modified;   /* a column 'modified_at' */
 };
 
 extern const struct entity_table store_domains, store_keypair_policies, store_projects;

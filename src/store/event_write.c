@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "store/audit_log.h"
-#include "store/transaction.h"
+#include "store/entity.h"
 
 static int event_write_rows(struct store_tx *tx, struct event *e, struct aq_error *err)
 {
@@ -41,11 +41,11 @@ static int event_write_rows(struct store_tx *tx, struct event *e, struct aq_erro
     case EVENT_SLOT_TYPE_KNOWN:
         return slot_type_save(tx, e, err);
     case EVENT_DOMAIN_SAVED:
-        return domain_save(tx, e, err);
+        return entity_save(tx, &store_domains, &e->domain, e->at_usec, err);
     case EVENT_DOMAIN_RENAMED:
         return domain_rename(tx, e, err);
     case EVENT_PROJECT_SAVED:
-        return project_save(tx, e, err);
+        return entity_save(tx, &store_projects, &e->project, e->at_usec, err);
     case EVENT_USER_SAVED:
         return user_save(tx, e, err);
     case EVENT_KEYPAIR_SAVED:
@@ -55,7 +55,7 @@ static int event_write_rows(struct store_tx *tx, struct event *e, struct aq_erro
     case EVENT_KEYPAIR_USED:
         return keypair_set_used(tx, e, err);
     case EVENT_KEYPAIR_POLICY_SAVED:
-        return policy_save(tx, e, err);
+        return entity_save(tx, &store_keypair_policies, &e->policy, e->at_usec, err);
     case EVENT_RESOURCE_GROUP_SAVED:
         return resource_group_save(tx, e, err);
     case EVENT_ACCOUNT_PURGED:

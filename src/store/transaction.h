@@ -58,16 +58,13 @@ int agent_set_status(struct store_tx *tx, const struct event *e, struct aq_error
 int agent_remove(struct store_tx *tx, const struct event *e, struct aq_error *err);
 int slot_type_save(struct store_tx *tx, const struct event *e, struct aq_error *err);
 
-int domain_save(struct store_tx *tx, const struct event *e, struct aq_error *err);
 /* -ENOENT, -EEXIST "name": the name is in use, or that of a purged domain. */
 int domain_rename(struct store_tx *tx, const struct event *e, struct aq_error *err);
-int project_save(struct store_tx *tx, const struct event *e, struct aq_error *err);
 int user_save(struct store_tx *tx, const struct event *e, struct aq_error *err);
 int keypair_save(struct store_tx *tx, const struct event *e, struct aq_error *err);
 int keypair_remove(struct store_tx *tx, const struct event *e, struct aq_error *err);
 /* 0 also if it does not exist any more. */
 int keypair_set_used(struct store_tx *tx, const struct event *e, struct aq_error *err);
-int policy_save(struct store_tx *tx, const struct event *e, struct aq_error *err);
 int resource_group_save(struct store_tx *tx, const struct event *e, struct aq_error *err);
 /* -EBUSY with what is in the way; -ENOENT if it is not there, or was put back into use. */
 int account_purge(struct store_tx *tx, const struct event_purge *purge, struct aq_error *err);

@@ -1,23 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* account_write.c - domains, projects, policies, resource groups: rows written */
+/* resource_group_write.c - resource groups: rows written and read */
 #include <errno.h>
 
-#include "store/entity.h"
-
-int domain_save(struct store_tx *tx, const struct event *e, struct aq_error *err)
-{
-    return entity_save(tx, &store_domains, &e->domain, e->at_usec, err);
-}
-
-int project_save(struct store_tx *tx, const struct event *e, struct aq_error *err)
-{
-    return entity_save(tx, &store_projects, &e->project, e->at_usec, err);
-}
-
-int policy_save(struct store_tx *tx, const struct event *e, struct aq_error *err)
-{
-    return entity_save(tx, &store_keypair_policies, &e->policy, e->at_usec, err);
-}
+#include "store/transaction.h"
 
 int resource_group_save(struct store_tx *tx, const struct event *e, struct aq_error *err)
 {
