@@ -114,17 +114,14 @@ static void free_world(struct world *w)
 
 static struct sched *make_state(struct world *w, const struct sched_options *o)
 {
-    struct sched *s;
+    struct sched *s = sched_new(w->types, o);
     struct aq_error err;
 
-    if (sched_new(w->types, o, &s, &err) < 0)
-        die(err.text);
     for (int i = 0; i < AGENTS; i++)
         if (sched_set_agent(s, &w->agents[i], &err) < 0)
             die(err.text);
     for (uint32_t i = 0; i < 20; i++)
-        if (sched_set_owner(s, i, &(struct sched_owner){ .user_factor = i / 20.0 }) < 0)
-            die("out of memory");
+        sched_set_owner(s, i, &(struct sched_owner){ .user_factor = i / 20.0 });
     for (int i = 0; i < SESSIONS; i++)
         if (sched_add(s, &w->sessions[i], &w->handles[i], &err) < 0)
             die(err.text);
@@ -134,12 +131,10 @@ static struct sched *make_state(struct world *w, const struct sched_options *o)
 static size_t pass(struct sched *s, struct arena *arena, double *ret_ms)
 {
     struct sched_result result;
-    struct aq_error err;
     size_t placed = 0;
     double start = now_ms();
 
-    if (sched_pass(s, 1, arena, &result, &err) < 0)
-        die(err.text);
+    sched_pass(s, 1, arena, &result);
     *ret_ms = now_ms() - start;
     for (size_t i = 0; i < result.count; i++)
         placed += result.outcomes[i].verdict == SCHED_PLACED;
@@ -177,8 +172,7 @@ static void events(struct world *w, struct sched *s, struct arena *arena, struct
     struct aq_error err;
     double start = now_ms(), ms;
 
-    if (sched_drop(s, w->handles[0]) < 0)
-        die("out of memory");
+    sched_drop(s, w->handles[0]);
     (void)pass(s, arena, &ms);
     f->end = now_ms() - start;
     start = now_ms();

@@ -61,16 +61,13 @@ static struct admit_search admit_begin_search(const struct admission *a)
     };
 }
 
-/* 0 or -ENOMEM. */
-static int admit_search_groups(const struct admission *a, struct arena *arena,
-                               struct admit_search *search)
+static void admit_search_groups(const struct admission *a, struct arena *arena,
+                                struct admit_search *search)
 {
-    if (capacity_report_begin(&search->request, arena, &search->report) < 0)
-        return -ENOMEM;
+    search->report = capacity_report_begin(&search->request, arena);
     for (size_t i = 0; i < a->group_count && !search->found; i++) {
         const struct admit_resource_group *g = &a->groups[i];
         size_t agents = search->report.agents;
-        int r;
 
         if (a->resource_group && strcmp(g->name, a->resource_group) != 0)
             continue;
@@ -80,11 +77,8 @@ static int admit_search_groups(const struct admission *a, struct arena *arena,
         search->accepting = search->accepting ? search->accepting : g;
         search->report.containers = 0; /* those of one group count together */
         search->request.may_split = g->may_split;
-        r = capacity_look(&search->request, search->containers, g->next_agent, g->data, arena,
-                          &search->report);
-        if (r < 0)
-            return r;
-        if (r > 0)
+        if (capacity_look(&search->request, search->containers, g->next_agent, g->data, arena,
+                          &search->report))
             search->found = g;
         else if (search->report.agents == agents && !search->without_agents)
             search->without_agents = g;
@@ -93,7 +87,6 @@ static int admit_search_groups(const struct admission *a, struct arena *arena,
         search->found = search->without_agents; /* nobody knows what its agents will be */
     if (!search->found && a->waits_for_capacity)
         search->found = search->accepting;
-    return 0;
 }
 
 static void admit_name_slot(const char *slot, char ret[SLOT_NAME_MAX + 32])
@@ -345,8 +338,7 @@ int sched_admit(const struct admission *a, const struct admit_resource_group **r
     /* Before capacity: a limit of the owner is the first reason, however small the cluster is. */
     if ((r = admit_check_policy(&f)) < 0)
         return r;
-    if (admit_search_groups(a, arena, &search) < 0)
-        return aq_fail_oom(err);
+    admit_search_groups(a, arena, &search);
     group = admit_find_group(&f, &search);
     if (f.first == 0)
         *ret_group = group;

@@ -52,7 +52,7 @@ struct admission {
 /* 0: it may wait; *ret_group is the first of the groups that take it. -EINVAL,
  * -ENOENT (no such group for them) or -EDQUOT (a limit of the policy) with the first
  * thing that is wrong in 'err' (its field named) and all of them in 'text',
- * which may be NULL. -ENOMEM. 'arena' is for what is needed meanwhile.
+ * which may be NULL. 'arena' is for what is needed meanwhile.
  */
 int sched_admit(const struct admission *a, const struct admit_resource_group **ret_group,
                 struct arena *arena, struct strbuf *text, struct aq_error *err);

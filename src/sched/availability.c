@@ -6,10 +6,10 @@
  * step lasts forever.
  */
 #include <assert.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "sched/forecast_internal.h"
 
 /* ---- steps ---- */
@@ -19,26 +19,23 @@ size_t availability_step_size(const struct forecast *p, uint32_t node)
     return p->s->cluster.width + p->s->cluster.nodes[node].device_count;
 }
 
-static bool availability_reserve(struct forecast *p, struct availability *l, uint32_t need)
+static void availability_reserve(struct forecast *p, struct availability *l, uint32_t need)
 {
     uint32_t cap = AQ_MAX(l->cap * 2, 4u);
     struct availability_step *grown;
 
     if (need <= l->cap)
-        return true;
+        return;
     cap = AQ_MAX(cap, need);
-    if (!(grown = arena_array(p->arena, cap, sizeof(*grown))))
-        return false;
+    grown = arena_array(p->arena, cap, sizeof(*grown));
     if (l->count)
         memcpy(grown, l->steps, l->count * sizeof(*grown));
     l->steps = grown;
     l->cap = cap;
-    return true;
 }
 
-/* The step that begins at 'usec', split off the one before; NULL without memory. */
-static struct availability_step *availability_step_at(struct forecast *p, uint32_t node,
-                                                      int64_t usec, uint32_t *ret)
+/* The step that begins at 'usec', split off the one before. */
+static uint32_t availability_step_at(struct forecast *p, uint32_t node, int64_t usec)
 {
     struct availability *l = &p->timelines[node];
     uint32_t at = l->count;
@@ -46,18 +43,16 @@ static struct availability_step *availability_step_at(struct forecast *p, uint32
 
     while (at > 0 && l->steps[at - 1].from_usec >= usec)
         at--;
-    *ret = at;
     if (at < l->count && l->steps[at].from_usec == usec)
-        return &l->steps[at];
+        return at;
     assert(at > 0); /* a timeline begins now, and nothing changes before */
     free = arena_array(p->arena, availability_step_size(p, node), sizeof(*free));
-    if (!free || !availability_reserve(p, l, l->count + 1))
-        return NULL;
+    availability_reserve(p, l, l->count + 1);
     memcpy(free, l->steps[at - 1].free, availability_step_size(p, node) * sizeof(*free));
     memmove(&l->steps[at + 1], &l->steps[at], (l->count - at) * sizeof(*l->steps));
     l->steps[at] = (struct availability_step){ usec, free };
     l->count++;
-    return &l->steps[at];
+    return at;
 }
 
 static void availability_add_to_step(const struct forecast *p, struct availability_step *step,
@@ -73,24 +68,18 @@ static void availability_add_to_step(const struct forecast *p, struct availabili
         step->free[c->width + parts[i].device] += sign * parts[i].amount;
 }
 
-int availability_add(struct forecast *p, uint32_t node, const struct slot_request *req,
-                     const struct device_part *parts, uint32_t part_count, int64_t from, int64_t to,
-                     int sign)
+void availability_add(struct forecast *p, uint32_t node, const struct slot_request *req,
+                      const struct device_part *parts, uint32_t part_count, int64_t from,
+                      int64_t to, int sign)
 {
     struct availability *l = &p->timelines[node];
-    uint32_t first, last = 0;
+    uint32_t first = availability_step_at(p, node, from);
+    uint32_t last = to != INT64_MAX ? availability_step_at(p, node, to) : l->count;
 
-    if (!availability_step_at(p, node, from, &first))
-        return -ENOMEM;
-    if (to != INT64_MAX && !availability_step_at(p, node, to, &last))
-        return -ENOMEM;
-    if (to == INT64_MAX)
-        last = l->count;
     assert(first <= last && last <= l->count);
     for (uint32_t i = first; i < last; i++)
         availability_add_to_step(p, &l->steps[i], req, parts, part_count, sign);
     l->version++;
-    return 0;
 }
 
 void availability_keep(struct forecast *p, uint32_t node, const struct slot_request *req,
@@ -125,7 +114,7 @@ static int availability_compare_ids(const void *a, const void *b, void *data)
     return strcmp(c->nodes[*(const uint32_t *)a].id, c->nodes[*(const uint32_t *)b].id);
 }
 
-int availability_init(struct forecast *p)
+void availability_init(struct forecast *p)
 {
     struct cluster *c = &p->s->cluster;
     size_t devices_max = 0;
@@ -133,8 +122,6 @@ int availability_init(struct forecast *p)
     p->timelines = arena_array(p->arena, c->node_count + 1, sizeof(*p->timelines));
     p->by_id = arena_array(p->arena, c->node_count + 1, sizeof(*p->by_id));
     p->promised = arena_array(p->arena, c->node_count + 1, sizeof(*p->promised));
-    if (!p->timelines || !p->by_id || !p->promised)
-        return -ENOMEM;
     for (uint32_t n = 0; n < c->node_count; n++) {
         const struct cluster_node *node = &c->nodes[n];
         int64_t *free;
@@ -143,8 +130,7 @@ int availability_init(struct forecast *p)
         if (!node->id)
             continue;
         free = arena_array(p->arena, availability_step_size(p, n), sizeof(*free));
-        if (!free || !availability_reserve(p, &p->timelines[n], 1))
-            return -ENOMEM;
+        availability_reserve(p, &p->timelines[n], 1);
         memcpy(free, node->free, c->width * sizeof(*free));
         for (uint32_t d = 0; d < node->device_count; d++)
             free[c->width + d] = node->devices[d].free;
@@ -157,7 +143,6 @@ int availability_init(struct forecast *p)
     p->least = arena_array(p->arena, c->width + devices_max, sizeof(*p->least));
     p->devices = arena_array(p->arena, devices_max + 1, sizeof(*p->devices));
     p->parts = arena_array(p->arena, devices_max + 1, sizeof(*p->parts));
-    return p->least && p->devices && p->parts ? 0 : -ENOMEM;
 }
 
 /* ---- the earliest time on one agent ---- */
@@ -246,8 +231,8 @@ static int32_t availability_find_device(const struct forecast *p, uint32_t node,
     return -1;
 }
 
-int availability_take(struct forecast *p, uint32_t node, const struct slot_request *req,
-                      int64_t lifetime, int64_t at, int32_t device, struct hold *ret)
+void availability_take(struct forecast *p, uint32_t node, const struct slot_request *req,
+                       int64_t lifetime, int64_t at, int32_t device, struct hold *ret)
 {
     int64_t end = forecast_time_add(at, lifetime);
     uint32_t step = 0, last;
@@ -263,12 +248,11 @@ int availability_take(struct forecast *p, uint32_t node, const struct slot_reque
     count = fit_choose_devices(&p->s->cluster, req, p->devices,
                                p->s->cluster.nodes[node].device_count, device, p->parts);
     count = AQ_MAX(count, 0);
-    if (!(ret->parts = calloc((size_t)count + 1, sizeof(*ret->parts))))
-        return -ENOMEM;
+    ret->parts = aq_alloc_array((size_t)count + 1, sizeof(*ret->parts));
     for (int i = 0; i < count; i++)
         ret->parts[i] = (struct device_part){ p->devices[p->parts[i].device].unused,
                                               p->parts[i].amount };
     ret->part_count = (uint32_t)count;
     ret->node = node;
-    return availability_add(p, node, req, ret->parts, ret->part_count, at, end, -1);
+    availability_add(p, node, req, ret->parts, ret->part_count, at, end, -1);
 }

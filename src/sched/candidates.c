@@ -6,7 +6,6 @@
  * plug-in or whose turn it is has the last word, nobody is better than another:
  * the chosen one comes first, then the others by id.
  */
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -60,7 +59,7 @@ static void candidates_insert(struct candidates *c, uint32_t state)
 }
 
 /* A score that is only a bound belongs to nobody who could have been chosen. */
-static int candidates_collect(struct candidates *c)
+static void candidates_collect(struct candidates *c)
 {
     const struct cluster *cluster = &c->s->cluster;
     uint32_t state = cluster->nodes[c->chosen].state;
@@ -76,8 +75,7 @@ static int candidates_collect(struct candidates *c)
             c->without += s->member_count;
             continue;
         }
-        if (!(fit = cluster_fit_bound(cluster, c->req, i, &c->s->options.selector)))
-            return -ENOMEM;
+        fit = cluster_fit_bound(cluster, c->req, i, &c->s->options.selector);
         *(fit->has_room ? &c->with_room : &c->without) += s->member_count;
         if (fit->has_room && !fit->is_bound)
             candidates_insert(c, i);
@@ -86,7 +84,6 @@ static int candidates_collect(struct candidates *c)
         has_chosen |= c->best[i] == state;
     if (!has_chosen) /* another rule than the selector's preferred it */
         c->best[c->count++] = state;
-    return 0;
 }
 
 static void candidates_write_free(const struct candidates *c, const struct node_state *s,
@@ -126,7 +123,7 @@ static void candidates_write_one(const struct candidates *c, uint32_t state, str
     jsonw_object_end(w);
 }
 
-int candidates_note(struct sched *s, const struct sched_entry *e, uint32_t q, uint32_t node)
+void candidates_note(struct sched *s, const struct sched_entry *e, uint32_t q, uint32_t node)
 {
     struct candidates c = { .s = s,
                             .req = e->reqs[q],
@@ -135,11 +132,10 @@ int candidates_note(struct sched *s, const struct sched_entry *e, uint32_t q, ui
     struct jsonw w = jsonw_make(&s->choices);
 
     if (!c.max)
-        return 0;
+        return;
     if (q == 0)
         strbuf_clear(&s->choices);
-    if (candidates_collect(&c) < 0)
-        return -ENOMEM;
+    candidates_collect(&c);
     strbuf_addc(&s->choices, q ? ',' : '[');
     jsonw_object_begin(&w);
     jsonw_member_str(&w, "selection", s->options.selector.ops->name);
@@ -154,5 +150,4 @@ int candidates_note(struct sched *s, const struct sched_entry *e, uint32_t q, ui
     jsonw_object_end(&w);
     if (q + 1 == e->req_count)
         strbuf_addc(&s->choices, ']');
-    return strbuf_ok(&s->choices) ? 0 : -ENOMEM;
 }

@@ -2,7 +2,6 @@
 /* capacity.c - what agents could give if nothing ran on them: which amounts fit, and the nearest */
 #include "sched/capacity.h"
 
-#include <errno.h>
 #include <string.h>
 
 /* ---- the devices of one slot ---- */
@@ -120,9 +119,9 @@ struct capacity_scratch {
     size_t cap;
 };
 
-static int capacity_read_offer(const struct capacity_request *req, const struct sched_agent *a,
-                               const struct slot *slot, struct capacity_scratch *scratch,
-                               struct capacity_offer *ret)
+static void capacity_read_offer(const struct capacity_request *req, const struct sched_agent *a,
+                                const struct slot *slot, struct capacity_scratch *scratch,
+                                struct capacity_offer *ret)
 {
     bool is_bytes = slot_types_get(req->types, slot->name) == SLOT_BYTES;
     size_t count = 0;
@@ -130,10 +129,6 @@ static int capacity_read_offer(const struct capacity_request *req, const struct 
     if (scratch->cap < a->device_count) {
         scratch->cap = a->device_count * 2;
         scratch->devices = arena_array(scratch->arena, scratch->cap, sizeof(*scratch->devices));
-        if (!scratch->devices) {
-            scratch->cap = 0;
-            return -ENOMEM;
-        }
     }
     for (size_t i = 0; i < a->device_count; i++)
         if (a->devices[i].slot_name == slot->name)
@@ -146,7 +141,6 @@ static int capacity_read_offer(const struct capacity_request *req, const struct 
                                     .may_split = req->may_split,
                                     .devices = scratch->devices,
                                     .device_count = count };
-    return 0;
 }
 
 /* The largest of at most 'amount' that each of the containers could have; 0 = none. */
@@ -206,8 +200,8 @@ static bool capacity_is_meant(const struct capacity_request *req, const struct s
 }
 
 /* How many containers it could hold by its sums; 0 also if it can hold none by its devices. */
-static int capacity_count(const struct capacity_request *req, const struct sched_agent *a,
-                          struct capacity_scratch *scratch, int64_t *ret)
+static void capacity_count(const struct capacity_request *req, const struct sched_agent *a,
+                           struct capacity_scratch *scratch, int64_t *ret)
 {
     struct capacity_offer offer;
 
@@ -222,17 +216,15 @@ static int capacity_count(const struct capacity_request *req, const struct sched
     for (size_t i = 0; i<req->each->count && * ret> 0; i++) {
         const struct slot *slot = &req->each->items[i];
 
-        if (capacity_read_offer(req, a, slot, scratch, &offer) < 0)
-            return -ENOMEM;
+        capacity_read_offer(req, a, slot, scratch, &offer);
         if (slot->amount > 0 && capacity_offer_floor(&offer, slot->amount) != slot->amount)
             *ret = 0;
     }
-    return 0;
 }
 
 /* What 'a', which cannot hold it, would give instead. */
-static int capacity_report_agent(const struct capacity_request *req, const struct sched_agent *a,
-                                 struct capacity_scratch *scratch, struct capacity_report *report)
+static void capacity_report_agent(const struct capacity_request *req, const struct sched_agent *a,
+                                  struct capacity_scratch *scratch, struct capacity_report *report)
 {
     size_t short_of = 0, which = 0;
     int64_t beside = 0;
@@ -245,8 +237,7 @@ static int capacity_report_agent(const struct capacity_request *req, const struc
 
         if (slot->amount <= 0)
             continue;
-        if (capacity_read_offer(req, a, slot, scratch, &offer) < 0)
-            return -ENOMEM;
+        capacity_read_offer(req, a, slot, scratch, &offer);
         below = capacity_offer_floor(&offer, slot->amount);
         to->sum = AQ_MAX(to->sum, offer.amount);
         to->largest = AQ_MAX(to->largest, capacity_offer_floor(&offer, INT64_MAX));
@@ -260,41 +251,39 @@ static int capacity_report_agent(const struct capacity_request *req, const struc
     }
     if (short_of == 1)
         report->slots[which].beside = AQ_MAX(report->slots[which].beside, beside);
-    return 0;
 }
 
-int capacity_report_begin(const struct capacity_request *req, struct arena *arena,
-                          struct capacity_report *ret)
+struct capacity_report capacity_report_begin(const struct capacity_request *req,
+                                             struct arena *arena)
 {
-    *ret = (struct capacity_report){ .slots = arena_array(arena, req->each->count + 1,
-                                                          sizeof(*ret->slots)) };
-    for (size_t i = 0; ret->slots && i < req->each->count; i++)
-        ret->slots[i].above = INT64_MAX;
-    return ret->slots ? 0 : -ENOMEM;
+    struct capacity_report report = { .slots = arena_array(arena, req->each->count + 1,
+                                                           sizeof(*report.slots)) };
+
+    for (size_t i = 0; i < req->each->count; i++)
+        report.slots[i].above = INT64_MAX;
+    return report;
 }
 
-int capacity_look(const struct capacity_request *req, int64_t containers, capacity_next_fn next,
-                  const void *data, struct arena *arena, struct capacity_report *report)
+bool capacity_look(const struct capacity_request *req, int64_t containers, capacity_next_fn next,
+                   const void *data, struct arena *arena, struct capacity_report *report)
 {
     struct capacity_scratch scratch = { .arena = arena };
     struct sched_agent a = { 0 };
-    int r = 0;
 
-    for (size_t at = 0; report->containers < containers && (r = next(data, &at, &a)) > 0;) {
+    for (size_t at = 0; report->containers < containers && next(data, &at, &a);) {
         int64_t count;
 
         if (!capacity_is_meant(req, &a))
             continue;
         report->agents++;
-        if (capacity_count(req, &a, &scratch, &count) < 0)
-            return -ENOMEM;
+        capacity_count(req, &a, &scratch, &count);
         if (__builtin_add_overflow(report->containers, count, &report->containers))
             report->containers = AMOUNT_INFINITE;
     }
-    if (r < 0 || report->containers >= containers)
-        return r < 0 ? r : 1;
-    for (size_t at = 0; (r = next(data, &at, &a)) > 0;)
-        if (capacity_is_meant(req, &a) && capacity_report_agent(req, &a, &scratch, report) < 0)
-            return -ENOMEM;
-    return r;
+    if (report->containers >= containers)
+        return true;
+    for (size_t at = 0; next(data, &at, &a);)
+        if (capacity_is_meant(req, &a))
+            capacity_report_agent(req, &a, &scratch, report);
+    return false;
 }

@@ -34,10 +34,10 @@ struct capacity_request {
     size_t designated_count;
 };
 
-/* Agents one after another; *at is 0 at first. 1 with the next in *ret, of which id, architecture,
- * capacity and devices count, good until the next call; 0 = there is none; -ENOMEM.
+/* Agents one after another; *at is 0 at first. The next goes into *ret, of which id, architecture,
+ * capacity and devices count, good until the next call; false = there is none.
  */
-typedef int (*capacity_next_fn)(const void *data, size_t *at, struct sched_agent *ret);
+typedef bool (*capacity_next_fn)(const void *data, size_t *at, struct sched_agent *ret);
 
 /* What all agents would give of one slot of the request: the most of any, and to each container. */
 struct capacity_slot {
@@ -54,14 +54,14 @@ struct capacity_report {
     struct capacity_slot *slots; /* as in 'each' */
 };
 
-/* A report on no agents yet, for capacity_look(); it lives in 'arena'. 0 or -ENOMEM. */
-int capacity_report_begin(const struct capacity_request *req, struct arena *arena,
-                          struct capacity_report *ret);
+/* A report on no agents yet, for capacity_look(); it lives in 'arena'. */
+struct capacity_report capacity_report_begin(const struct capacity_request *req,
+                                             struct arena *arena);
 
 /* Could these agents hold 'containers' like that? 'report' gets what is known of them; whole only
- * if they could not: the first that are enough end the search. 1, 0 = no, -ENOMEM.
+ * if they could not: the first that are enough end the search.
  */
-int capacity_look(const struct capacity_request *req, int64_t containers, capacity_next_fn next,
-                  const void *data, struct arena *arena, struct capacity_report *report);
+bool capacity_look(const struct capacity_request *req, int64_t containers, capacity_next_fn next,
+                   const void *data, struct arena *arena, struct capacity_report *report);
 
 #endif

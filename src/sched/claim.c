@@ -15,9 +15,9 @@
  * exist; a session whose claim has led to nothing for max_wait_usec gives way to others that
  * have waited as long.
  */
-#include <errno.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
 #include "sched/forecast_internal.h"
 
 #define AGENTS_PER_CLAIM 10
@@ -72,45 +72,41 @@ static void claim_apply(struct forecast *p, const struct sched_entry *e)
     }
 }
 
-/* Replaces the claim of 'e'. It gets no agents if none could hold the session. 0 or -ENOMEM. */
-static int claim_choose(struct forecast *p, struct sched_entry *e)
+/* Replaces the claim of 'e'. It gets no agents if none could hold the session. */
+static void claim_choose(struct forecast *p, struct sched_entry *e)
 {
     struct forecast *likely = forecast_new(p->s, p->now_usec, true, p->arena);
-    struct room_claim *claim = calloc(1, sizeof(*claim) + e->req_count * sizeof(claim->holds[0]));
+    struct room_claim *claim = aq_alloc(sizeof(*claim) + e->req_count * sizeof(claim->holds[0]));
     int64_t at;
-    int r = likely && claim ? 0 : -ENOMEM;
 
     claim_free(e->claim);
-    if (!(e->claim = claim))
-        return -ENOMEM;
+    e->claim = claim;
     claim->chosen_usec = p->now_usec;
-    for (uint32_t i = 0; i < p->claim_count && r == 0; i++)
+    for (uint32_t i = 0; i < p->claim_count; i++)
         claim_apply(likely, &p->s->entries[p->claims[i]]);
-    if (r == 0)
-        r = forecast_reserve_earliest(likely, e, p->now_usec, &at);
+    at = forecast_reserve_earliest(likely, e, p->now_usec);
     for (uint32_t q = 0; q < e->req_count; q++) {
-        if (r == 0 && at != INT64_MAX)
+        if (at != INT64_MAX)
             claim->holds[claim->count++] = e->holds[q];
         else
             free(e->holds[q].parts);
         e->holds[q] = (struct hold){ .node = CLUSTER_NONE };
     }
-    return r;
 }
 
 /* It gives way for max_wait_usec if others were refused a claim since it was chosen. */
-static int claim_renew(struct forecast *p, struct sched_entry *e)
+static void claim_renew(struct forecast *p, struct sched_entry *e)
 {
     if (e->claim && e->claim->count && p->s->claim_refused_usec > e->claim->chosen_usec
         && claim_is_valid(p->s, e)) {
         e->claim->chosen_usec = p->now_usec;
         claim_drop_holds(e->claim);
-        return 0;
+    } else {
+        claim_choose(p, e);
     }
-    return claim_choose(p, e);
 }
 
-int claim_keep(struct forecast *p, struct sched_entry *e, bool may_choose)
+bool claim_keep(struct forecast *p, struct sched_entry *e, bool may_choose)
 {
     struct sched *s = p->s;
     uint32_t max = AQ_MAX(p->node_count / AGENTS_PER_CLAIM, 1u);
@@ -120,22 +116,21 @@ int claim_keep(struct forecast *p, struct sched_entry *e, bool may_choose)
             s->claim_refused_usec = p->now_usec;
             claim_free(AQ_TAKE(e->claim));
         }
-        return 0;
+        return false;
     }
-    if (!p->claims && !(p->claims = arena_array(p->arena, max, sizeof(*p->claims))))
-        return -ENOMEM;
+    if (!p->claims)
+        p->claims = arena_array(p->arena, max, sizeof(*p->claims));
     if (may_choose
         && (!e->claim || p->now_usec - e->claim->chosen_usec >= s->options.max_wait_usec
-            || !claim_is_valid(s, e))
-        && claim_renew(p, e) < 0)
-        return -ENOMEM;
+            || !claim_is_valid(s, e)))
+        claim_renew(p, e);
     if (!e->claim && !may_choose) {
         p->claim_count++;
-        return 1;
+        return true;
     }
     if (!e->claim || e->claim->count == 0 || !claim_is_valid(s, e))
-        return 0;
+        return false;
     p->claims[p->claim_count++] = (uint32_t)(e - s->entries);
     claim_apply(p, e);
-    return 1;
+    return true;
 }

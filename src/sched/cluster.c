@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/vec.h"
 #include "sched/cluster_internal.h"
 
@@ -40,8 +41,8 @@ void cluster_done(struct cluster *c)
     strbuf_done(&c->key);
 }
 
-int cluster_init(struct cluster *c, const struct slot_types *types,
-                 const char *const *slot_priority, size_t slot_priority_count)
+void cluster_init(struct cluster *c, const struct slot_types *types,
+                  const char *const *slot_priority, size_t slot_priority_count)
 {
     *c = (struct cluster){ .key = STRBUF_INIT,
                            .slot_priority = slot_priority,
@@ -54,14 +55,11 @@ int cluster_init(struct cluster *c, const struct slot_types *types,
                            .quantum_count = 1 };
     c->columns = types ? slot_types_count(types) : 0;
     c->width = c->columns + 1;
-    c->names = calloc(c->width, sizeof(*c->names));
-    c->device_capacity = calloc(c->width, sizeof(*c->device_capacity));
-    if (!c->names || !c->device_capacity)
-        return -ENOMEM; /* cluster_done() is the caller's */
+    c->names = aq_alloc_array(c->width, sizeof(*c->names));
+    c->device_capacity = aq_alloc_array(c->width, sizeof(*c->device_capacity));
     for (size_t i = 0; i < c->columns; i++)
         c->names[i] = slot_types_name(types, i, NULL);
     c->cpu_column = cluster_column(c, slot_name_find("cpu", strlen("cpu")));
-    return 0;
 }
 
 /* Columns are few: a scan over interned pointers beats a hash. */
@@ -88,7 +86,7 @@ void cluster_fill_row(const struct cluster *c, const struct slots *slots, int64_
 
 /* ---- words ---- */
 
-/* The index of a word among at most 'max', where it is added if it is new. -ENOSPC, -ENOMEM. */
+/* The index of a word among at most 'max', where it is added if it is new. 0 or -ENOSPC. */
 static int cluster_number_word(const char **words, size_t *count, size_t max, const char *word,
                                uint8_t *ret)
 {
@@ -99,8 +97,7 @@ static int cluster_number_word(const char **words, size_t *count, size_t max, co
         }
     if (*count == max)
         return -ENOSPC;
-    if (!(words[*count] = strdup(word)))
-        return -ENOMEM;
+    words[*count] = aq_strdup(word);
     *ret = (uint8_t)(*count)++;
     return 0;
 }
@@ -111,19 +108,18 @@ int cluster_model(struct cluster *c, const char *model, uint8_t *ret)
                                ret);
 }
 
-int cluster_volumes(struct cluster *c, const char *const *volumes, size_t count, uint64_t *ret)
+uint64_t cluster_volumes(struct cluster *c, const char *const *volumes, size_t count)
 {
-    *ret = 0;
+    uint64_t bits = 0;
+
     for (size_t i = 0; i < count; i++) {
         uint8_t volume;
         int r = cluster_number_word(c->volumes, &c->volume_count, CLUSTER_VOLUMES_MAX - 1,
                                     volumes[i], &volume);
 
-        if (r == -ENOMEM)
-            return r;
-        *ret |= UINT64_C(1) << (r == 0 ? volume : CLUSTER_VOLUMES_MAX - 1);
+        bits |= UINT64_C(1) << (r == 0 ? volume : CLUSTER_VOLUMES_MAX - 1);
     }
-    return 0;
+    return bits;
 }
 
 int cluster_quantum(struct cluster *c, int64_t quantum, uint8_t *ret)
@@ -151,11 +147,11 @@ int cluster_architecture(struct cluster *c, const char *architecture, uint16_t *
             *ret = (uint16_t)(i + 1);
             return 0;
         }
-    if (c->architecture_count == UINT16_MAX - 1
-        || !vec_grow(&c->architectures, &c->architecture_cap, c->architecture_count + 1,
-                     sizeof(*c->architectures))
-        || !(c->architectures[c->architecture_count] = strdup(architecture)))
-        return -ENOMEM;
+    if (c->architecture_count == UINT16_MAX - 1)
+        return -ENOSPC;
+    vec_grow(&c->architectures, &c->architecture_cap, c->architecture_count + 1,
+             sizeof(*c->architectures));
+    c->architectures[c->architecture_count] = aq_strdup(architecture);
     *ret = (uint16_t)++c->architecture_count;
     return 0;
 }
@@ -167,7 +163,6 @@ static int cluster_read_device(struct cluster *c, const struct sched_agent *agen
 {
     const struct sched_device *d = &agent->devices[i];
     size_t column = cluster_column(c, d->slot_name);
-    int r;
 
     if (column == SIZE_MAX || d->capacity <= 0 || d->free < 0 || d->free > d->capacity
         || d->quantum < 0)
@@ -181,11 +176,10 @@ static int cluster_read_device(struct cluster *c, const struct sched_agent *agen
     if (cluster_quantum(c, d->quantum, &ret->quantum) < 0)
         return aq_fail_field(err, EINVAL, "devices", "more than %d different quanta of devices",
                              CLUSTER_QUANTA_MAX - 1);
-    r = cluster_model(c, d->model, &ret->model);
-    if (r == -ENOSPC)
+    if (cluster_model(c, d->model, &ret->model) < 0)
         return aq_fail_field(err, EINVAL, "devices", "more than %d models of devices",
                              CLUSTER_MODELS_MAX - 1);
-    return r < 0 ? aq_fail_oom(err) : 0;
+    return 0;
 }
 
 /* Everything of 'agent' but its state. */
@@ -194,15 +188,15 @@ static int cluster_read_agent(struct cluster *c, const struct sched_agent *agent
 {
     if (agent->device_count > UINT16_MAX)
         return aq_fail_field(err, EINVAL, "devices", "more than %d devices", UINT16_MAX);
-    ret->free = calloc(c->width, sizeof(*ret->free));
-    ret->capacity = calloc(c->width, sizeof(*ret->capacity));
-    ret->devices = calloc(agent->device_count + 1, sizeof(*ret->devices));
-    ret->id = strdup(agent->id);
-    if (!ret->free || !ret->capacity || !ret->devices || !ret->id
-        || cluster_architecture(c, agent->architecture, &ret->architecture) < 0
-        || cluster_volumes(c, agent->volumes, agent->volume_count, &ret->volumes) < 0)
-        return aq_fail_oom(err);
-    ret->volumes &= ~CLUSTER_VOLUME_UNKNOWN;
+    ret->free = aq_alloc_array(c->width, sizeof(*ret->free));
+    ret->capacity = aq_alloc_array(c->width, sizeof(*ret->capacity));
+    ret->devices = aq_alloc_array(agent->device_count + 1, sizeof(*ret->devices));
+    ret->id = aq_strdup(agent->id);
+    if (cluster_architecture(c, agent->architecture, &ret->architecture) < 0)
+        return aq_fail_field(err, EINVAL, "architecture", "more than %d architectures",
+                             UINT16_MAX - 1);
+    ret->volumes = cluster_volumes(c, agent->volumes, agent->volume_count)
+                   & ~CLUSTER_VOLUME_UNKNOWN;
     cluster_fill_row(c, agent->free, SCHED_ABSENT, ret->free);
     cluster_fill_row(c, agent->capacity ? agent->capacity : agent->free, 0, ret->capacity);
     ret->is_capacity_known = agent->capacity != NULL;
@@ -219,63 +213,49 @@ static int cluster_read_agent(struct cluster *c, const struct sched_agent *agent
     return 0;
 }
 
-static int cluster_find_place(struct cluster *c, uint32_t *ret)
+static uint32_t cluster_find_place(struct cluster *c)
 {
     for (size_t i = c->agent_count == c->node_count ? c->node_count : 0; i < c->node_count; i++)
-        if (!c->nodes[i].id) {
-            *ret = (uint32_t)i;
-            return 0;
-        }
-    if (!vec_grow(&c->nodes, &c->node_cap, c->node_count + 1, sizeof(*c->nodes)))
-        return -ENOMEM;
+        if (!c->nodes[i].id)
+            return (uint32_t)i;
+    vec_grow(&c->nodes, &c->node_cap, c->node_count + 1, sizeof(*c->nodes));
     c->nodes[c->node_count] = (struct cluster_node){ 0 };
-    *ret = (uint32_t)c->node_count++;
-    return 0;
+    return (uint32_t)c->node_count++;
 }
 
-static int cluster_take_in(struct cluster *c, struct cluster_node *n, uint32_t place, bool is_new,
-                           struct aq_error *err)
+static void cluster_take_in(struct cluster *c, struct cluster_node *n, uint32_t place, bool is_new)
 {
-    uint32_t state;
-
-    if (is_new && map_sets(&c->nodes_by_id, n->id, (void *)((uintptr_t)place + 1)) < 0)
-        return aq_fail_oom(err);
-    if (!node_state_reserve_scratch(c, n->device_count)
-        || node_state_enter(c, n, place, &state) < 0) {
-        if (is_new)
-            (void)map_removes(&c->nodes_by_id, n->id);
-        return aq_fail_oom(err);
-    }
-    n->state = state;
+    node_state_reserve_scratch(c, n->device_count);
+    n->state = node_state_enter(c, n, place);
     if (is_new) {
+        map_sets(&c->nodes_by_id, n->id, (void *)((uintptr_t)place + 1));
         c->agent_count++;
     } else {
         node_state_leave(c, c->nodes[place].state, place);
         cluster_node_done(&c->nodes[place]);
     }
     c->nodes[place] = *n;
-    *n = (struct cluster_node){ 0 };
     c->free_version++;
     c->agents_changed++;
-    return 0;
 }
 
 int cluster_set_agent(struct cluster *c, const struct sched_agent *agent, uint32_t *ret_node,
                       struct aq_error *err)
 {
-    uint32_t place = cluster_find_agent(c, agent->id);
-    bool is_new = place == CLUSTER_NONE;
     struct cluster_node n = { 0 };
+    bool is_new;
     int r = cluster_read_agent(c, agent, &n, err);
 
-    if (r == 0 && is_new && cluster_find_place(c, &place) < 0)
-        r = aq_fail_oom(err);
-    if (r == 0)
-        r = cluster_take_in(c, &n, place, is_new, err);
-    if (r == 0)
-        *ret_node = place;
-    cluster_node_done(&n);
-    return r;
+    if (r < 0) {
+        cluster_node_done(&n);
+        return r;
+    }
+    *ret_node = cluster_find_agent(c, agent->id);
+    is_new = *ret_node == CLUSTER_NONE;
+    if (is_new)
+        *ret_node = cluster_find_place(c);
+    cluster_take_in(c, &n, *ret_node, is_new);
+    return 0;
 }
 
 void cluster_remove_agent(struct cluster *c, uint32_t node)
@@ -320,17 +300,13 @@ static void cluster_add_parts(struct cluster_node *n, const struct device_part *
 }
 
 /* Into the state that the node is in now. */
-static int cluster_move(struct cluster *c, uint32_t node)
+static void cluster_move(struct cluster *c, uint32_t node)
 {
     struct cluster_node *n = &c->nodes[node];
-    uint32_t state;
-    int r = node_state_enter(c, n, node, &state);
+    uint32_t state = node_state_enter(c, n, node);
 
-    if (r < 0)
-        return r;
     node_state_leave(c, n->state, node);
     n->state = state;
-    return 0;
 }
 
 /* From places in the state's order of devices to places in the agent's. */
@@ -351,61 +327,49 @@ static void cluster_find_devices(const struct cluster_node *n, const struct node
 }
 
 /* Add (1) or take off (-1), and let the node move. */
-static int cluster_change(struct cluster *c, uint32_t node, const struct slot_request *req,
-                          const struct device_part *parts, uint32_t count, int sign)
+static void cluster_change(struct cluster *c, uint32_t node, const struct slot_request *req,
+                           const struct device_part *parts, uint32_t count, int sign)
 {
     struct cluster_node *n = &c->nodes[node];
-    int r;
 
     assert(node < c->node_count && n->id);
     for (uint32_t i = 0; i < count; i++)
         assert(parts[i].device < n->device_count && parts[i].amount >= 0);
     cluster_add_amounts(c, n->free, req, sign);
     cluster_add_parts(n, parts, count, sign);
-    if ((r = cluster_move(c, node)) < 0) {
-        cluster_add_amounts(c, n->free, req, -sign);
-        cluster_add_parts(n, parts, count, -sign);
-    }
-    return r;
+    cluster_move(c, node);
 }
 
-int cluster_hold_parts(struct cluster *c, uint32_t node, const struct slot_request *req,
-                       const struct device_part *parts, uint32_t count)
+void cluster_hold_parts(struct cluster *c, uint32_t node, const struct slot_request *req,
+                        const struct device_part *parts, uint32_t count)
 {
-    return cluster_change(c, node, req, parts, count, -1);
+    cluster_change(c, node, req, parts, count, -1);
 }
 
-int cluster_hold(struct cluster *c, uint32_t node, const struct slot_request *req, int device,
-                 struct device_part **ret_parts, uint32_t *ret_count)
+void cluster_hold(struct cluster *c, uint32_t node, const struct slot_request *req, int device,
+                  struct device_part **ret_parts, uint32_t *ret_count)
 {
     struct cluster_node *n = &c->nodes[node];
     const struct node_state *s = &c->states[n->state];
     struct device_part *parts = NULL;
-    int count = 0, r;
+    int count = 0;
 
     if (n->device_count) {
-        if (!(parts = calloc(n->device_count, sizeof(*parts))))
-            return -ENOMEM;
+        parts = aq_alloc_array(n->device_count, sizeof(*parts));
         count = fit_choose_devices(c, req, s->devices, s->device_count, device, parts);
         count = AQ_MAX(count, 0);
         cluster_find_devices(n, s, parts, (size_t)count);
     }
-    if ((r = cluster_change(c, node, req, parts, (uint32_t)count, -1)) < 0 || count == 0) {
-        free(parts);
-        parts = NULL;
-    }
-    if (r < 0)
-        return r;
+    cluster_change(c, node, req, parts, (uint32_t)count, -1);
+    if (count == 0)
+        free(AQ_TAKE(parts));
     *ret_parts = parts;
     *ret_count = (uint32_t)count;
-    return 0;
 }
 
-int cluster_release(struct cluster *c, uint32_t node, const struct slot_request *req,
-                    const struct device_part *parts, uint32_t count)
+void cluster_release(struct cluster *c, uint32_t node, const struct slot_request *req,
+                     const struct device_part *parts, uint32_t count)
 {
-    int r = cluster_change(c, node, req, parts, count, 1);
-
-    c->free_version += r == 0;
-    return r;
+    cluster_change(c, node, req, parts, count, 1);
+    c->free_version++;
 }

@@ -133,13 +133,13 @@ struct cluster {
     struct strbuf key; /* scratch */
 };
 
-int cluster_init(struct cluster *c, const struct slot_types *types,
-                 const char *const *slot_priority, size_t slot_priority_count);
+void cluster_init(struct cluster *c, const struct slot_types *types,
+                  const char *const *slot_priority, size_t slot_priority_count);
 void cluster_done(struct cluster *c);
 
 /* ---- agents ---- */
 
-/* Add it or replace what is known of it. -ENOMEM, or -EINVAL for devices that
+/* Add it or replace what is known of it. -EINVAL for devices that
  * cannot be: more free than they have, a slot nobody knows.
  */
 int cluster_set_agent(struct cluster *c, const struct sched_agent *agent, uint32_t *ret_node,
@@ -150,10 +150,10 @@ uint32_t cluster_find_agent(const struct cluster *c, const char *id);
 /* ---- requests ---- */
 
 /* Bits of volumes. Those that there is place for no more are all CLUSTER_VOLUME_UNKNOWN, which no
- * agent has. -ENOMEM.
+ * agent has.
  */
 #define CLUSTER_VOLUME_UNKNOWN (UINT64_C(1) << (CLUSTER_VOLUMES_MAX - 1))
-int cluster_volumes(struct cluster *c, const char *const *volumes, size_t count, uint64_t *ret);
+uint64_t cluster_volumes(struct cluster *c, const char *const *volumes, size_t count);
 
 struct slot_request_spec {
     const struct slots *const *kernels;
@@ -165,7 +165,7 @@ struct slot_request_spec {
     size_t volume_count;
     bool may_split;
 };
-/* The one request that asks for this, with a user more. NULL if memory is short. */
+/* The one request that asks for this, with a user more. */
 struct slot_request *slot_request_get(struct cluster *c, const struct slot_request_spec *spec);
 void slot_request_release(struct cluster *c, struct slot_request *req);
 
@@ -174,9 +174,7 @@ void slot_request_release(struct cluster *c, struct slot_request *req);
 /* Compute it again; only for the next. */
 const struct fit *cluster_compute_fit(const struct cluster *c, struct slot_request *req,
                                       uint32_t state, const struct selector *selector);
-/* Whether an agent in this state has room, and how good it is; NULL if memory is
- * short. The first may give only a bound.
- */
+/* Whether an agent in this state has room, and how good it is. The first may give only a bound. */
 static inline const struct fit *cluster_fit_bound(const struct cluster *c, struct slot_request *req,
                                                   uint32_t state, const struct selector *selector)
 {
@@ -233,15 +231,15 @@ void cluster_sort_devices(struct cluster_device *devices, size_t count);
 
 /* Take what 'req' asks for of an agent; the parts are of its devices in its
  * own order (free() them). Where they do not fit, amounts go below 0 and no
- * device is taken. 0 or -ENOMEM with nothing changed, as the others.
+ * device is taken.
  */
-int cluster_hold(struct cluster *c, uint32_t node, const struct slot_request *req, int device,
-                 struct device_part **ret_parts, uint32_t *ret_count);
+void cluster_hold(struct cluster *c, uint32_t node, const struct slot_request *req, int device,
+                  struct device_part **ret_parts, uint32_t *ret_count);
 /* The same with known parts; and back. */
-int cluster_hold_parts(struct cluster *c, uint32_t node, const struct slot_request *req,
-                       const struct device_part *parts, uint32_t count);
-int cluster_release(struct cluster *c, uint32_t node, const struct slot_request *req,
-                    const struct device_part *parts, uint32_t count);
+void cluster_hold_parts(struct cluster *c, uint32_t node, const struct slot_request *req,
+                        const struct device_part *parts, uint32_t count);
+void cluster_release(struct cluster *c, uint32_t node, const struct slot_request *req,
+                     const struct device_part *parts, uint32_t count);
 
 /* Every (request, state) pair must be looked at again: a selector has learned. */
 static inline void cluster_forget_fits(struct cluster *c)

@@ -7,9 +7,9 @@
 
 /* ---- node_state.c ---- */
 
-bool node_state_reserve_scratch(struct cluster *c, size_t devices);
-/* Find or make the state of 'n', with 'node' as a member. 0 or -ENOMEM. */
-int node_state_enter(struct cluster *c, const struct cluster_node *n, uint32_t node, uint32_t *ret);
+void node_state_reserve_scratch(struct cluster *c, size_t devices);
+/* Find or make the state of 'n', with 'node' as a member. */
+uint32_t node_state_enter(struct cluster *c, const struct cluster_node *n, uint32_t node);
 /* Without its last member it ends. */
 void node_state_leave(struct cluster *c, uint32_t state, uint32_t node);
 void node_states_done(struct cluster *c);
@@ -26,7 +26,7 @@ void slot_requests_done(struct cluster *c);
 
 /* ---- cluster.c: words to small numbers ---- */
 
-/* -ENOSPC if there are too many, -ENOMEM. */
+/* -ENOSPC if there are too many. */
 int cluster_model(struct cluster *c, const char *model, uint8_t *ret);
 int cluster_quantum(struct cluster *c, int64_t quantum, uint8_t *ret);
 int cluster_architecture(struct cluster *c, const char *architecture, uint16_t *ret);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* explain.c - the reason why a session waits, as a sentence and as JSON */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -256,10 +255,6 @@ static void explain_missing(struct explanation *e, const struct slot_request *re
     int64_t *missing = arena_array(e->arena, c->width, sizeof(*missing));
     struct shortage *s = arena_array(e->arena, c->width, sizeof(*s));
 
-    if (!missing || !s) {
-        e->text.failed = true;
-        return;
-    }
     for (size_t i = 0; i < c->columns; i++)
         if (explain_find_shortage(e, node, req, i, &s[i])) {
             missing[i] = s[i].finest ? 0 : s[i].missing;
@@ -327,10 +322,7 @@ static void explain_volumes(struct explanation *e, const struct slot_request *re
     bool is_found = true;
 
     for (size_t i = 0; i < s->volume_count; i++) {
-        uint64_t volume;
-
-        if (cluster_volumes(&e->s->cluster, &s->volumes[i], 1, &volume) < 0
-            || explain_is_mounted(e, volume))
+        if (explain_is_mounted(e, cluster_volumes(&e->s->cluster, &s->volumes[i], 1)))
             continue;
         strbuf_adds(&e->text, "\n  - no agent ");
         explain_add_volume(e, s->volumes[i]);
@@ -378,39 +370,34 @@ static void explain_requirement(struct explanation *e, size_t i)
 /* Place as far as it goes, so that each requirement is checked after those
  * before it, and tell about those that do not fit.
  */
-static int explain_room(struct explanation *e, enum sched_verdict *ret_verdict)
+static enum sched_verdict explain_room(struct explanation *e)
 {
     size_t mark = e->text.len, failed = 0;
     struct strbuf rest = STRBUF_INIT;
-    int r;
+    enum sched_verdict verdict;
 
-    e->constraints = entry_constraints(e->s, e->entry, e->arena, &r);
+    e->constraints = entry_constraints(e->s, e->entry, e->arena);
     jsonw_key(e->json, "requirements");
     jsonw_array_begin(e->json);
-    for (uint32_t i = 0; r == 0 && i < e->entry->req_count; i++) {
-        uint32_t node;
+    for (uint32_t i = 0; i < e->entry->req_count; i++) {
         int32_t device;
+        uint32_t node = select_node(&e->s->cluster, e->entry->reqs[i], &e->s->options.selector,
+                                    e->constraints, &device);
 
-        r = select_node(&e->s->cluster, e->entry->reqs[i], &e->s->options.selector, e->constraints,
-                        &node, &device);
-        if (r == 0 && node != CLUSTER_NONE) {
-            r = entry_hold(e->s, e->entry, i, node, device);
-        } else if (r == 0) {
+        if (node != CLUSTER_NONE) {
+            entry_hold(e->s, e->entry, i, node, device);
+        } else {
+
             explain_requirement(e, i);
             failed++;
         }
     }
-    if (r < 0)
-        return r;
     jsonw_array_end(e->json);
-    r = failed ? place_find_obstacle(e->s, e->entry, e->arena) : SCHED_PLACED;
-    if (r < 0)
-        return r;
-    *ret_verdict = (enum sched_verdict)r;
+    verdict = failed ? place_find_obstacle(e->s, e->entry, e->arena) : SCHED_PLACED;
     if (failed) {
         strbuf_add(&rest, e->text.data + mark, e->text.len - mark);
         strbuf_truncate(&e->text, mark);
-        if (*ret_verdict == SCHED_NO_CAPACITY)
+        if (verdict == SCHED_NO_CAPACITY)
             strbuf_adds(&e->text, "It waits aside, without blocking others, for an agent that "
                                   "could hold it: the agents that take sessions now could not, "
                                   "even if they were empty. ");
@@ -421,7 +408,7 @@ static int explain_room(struct explanation *e, enum sched_verdict *ret_verdict)
         strbuf_adds(&e->text, "There is room; it starts with the next pass.");
     }
     strbuf_done(&rest);
-    return 0;
+    return verdict;
 }
 
 static void explain_dependencies(struct explanation *e, enum sched_verdict verdict)
@@ -492,14 +479,15 @@ static void explain_never(struct explanation *e, uint32_t account)
     }
 }
 
-static int explain_verdict(struct explanation *e, const struct sched_snapshot *snap,
-                           enum sched_verdict *verdict, uint32_t account)
+/* The verdict, after a look for room if no rule is against it. */
+static enum sched_verdict explain_verdict(struct explanation *e, const struct sched_snapshot *snap,
+                                          enum sched_verdict verdict, uint32_t account)
 {
     char iso[CLOCK_ISO_MAX];
 
-    switch (*verdict) {
+    switch (verdict) {
     case SCHED_PLACED:
-        return explain_room(e, verdict);
+        return explain_room(e);
     case SCHED_TOO_EARLY:
         strbuf_addf(&e->text, "Before start time (%s)",
                     clock_format_iso(e->session->starts_usec, iso));
@@ -507,7 +495,7 @@ static int explain_verdict(struct explanation *e, const struct sched_snapshot *s
         break;
     case SCHED_DEPENDENCY:
     case SCHED_DOOMED:
-        explain_dependencies(e, *verdict);
+        explain_dependencies(e, verdict);
         break;
     case SCHED_CONCURRENCY:
         strbuf_addf(&e->text, "You cannot run more than %" PRId64 " concurrent sessions",
@@ -526,7 +514,7 @@ static int explain_verdict(struct explanation *e, const struct sched_snapshot *s
     }
     if (account != SCHED_NO_ACCOUNT)
         jsonw_member_str(e->json, "account", snap->accounts[account].name);
-    return 0;
+    return verdict;
 }
 
 static struct cluster_device *explain_reserve_devices(const struct explanation *e)
@@ -548,7 +536,9 @@ static int explain_start_before(struct sched *s, const struct sched_snapshot *sn
 
     for (uint32_t i = 0; i < index && r == 0; i++)
         r = sched_add(s, &snap->sessions[i], &handle, err);
-    return r < 0 || index == 0 ? r : sched_pass(s, snap->now_usec, arena, &result, err);
+    if (r == 0 && index > 0)
+        sched_pass(s, snap->now_usec, arena, &result);
+    return r;
 }
 
 int sched_explain(const struct sched_snapshot *snap, uint32_t index, struct arena *arena,
@@ -575,25 +565,20 @@ int sched_explain(const struct sched_snapshot *snap, uint32_t index, struct aren
         return r;
     e.s = s;
     e.entry = &s->entries[handle];
-    if (!(e.devices = explain_reserve_devices(&e)))
-        return aq_fail_oom(err);
+    e.devices = explain_reserve_devices(&e);
     jsonw_object_begin(&w);
     verdict = validate_entry(s, e.entry, snap->now_usec, &account);
-    r = explain_verdict(&e, snap, &verdict, account);
+    verdict = explain_verdict(&e, snap, verdict, account);
     jsonw_member_str(&w, "kind", sched_verdict_name(verdict));
     jsonw_member_str(&w, "text", e.text.data);
     jsonw_object_end(&w);
-    if (r == 0 && text)
+    if (text)
         strbuf_add(text, e.text.data, e.text.len);
-    if (r == 0 && json) {
+    if (json) {
         top = jsonw_make(json);
         jsonw_raw(&top, members.data, members.len);
     }
-    if (r == 0 && (!strbuf_ok(&e.text) || !strbuf_ok(&members)))
-        r = -ENOMEM;
-    if ((text && !strbuf_ok(text)) || (json && !strbuf_ok(json)))
-        r = -ENOMEM;
     strbuf_done(&e.text);
     strbuf_done(&members);
-    return r < 0 ? aq_fail_oom(err) : (int)verdict;
+    return (int)verdict;
 }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "sched/cluster_internal.h"
 #include "sched/select_node.h"
 
@@ -390,10 +391,8 @@ static struct fit *fit_cache_slot(const struct cluster *c, struct slot_request *
     if (state >= req->fit_count) {
         uint32_t count = AQ_MAX(state + 1,
                                 (uint32_t)AQ_MIN(c->state_cap, (size_t)req->fit_count * 2));
-        struct fit *grown = realloc(req->fits, count * sizeof(*grown));
+        struct fit *grown = aq_realloc(req->fits, count * sizeof(*grown));
 
-        if (!grown)
-            return NULL;
         memset(grown + req->fit_count, 0, (count - req->fit_count) * sizeof(*grown));
         req->fits = grown;
         req->fit_count = count;
@@ -408,8 +407,6 @@ const struct fit *cluster_compute_fit(const struct cluster *c, struct slot_reque
     const struct selector_ops *ops = selector->ops;
     struct fit *fit = fit_cache_slot(c, req, state);
 
-    if (!fit)
-        return NULL;
     *fit = (struct fit){ .generation = s->generation,
                          .epoch = c->epoch,
                          .device = -1,
@@ -432,7 +429,7 @@ const struct fit *cluster_fit(const struct cluster *c, struct slot_request *req,
 {
     struct fit *fit = (struct fit *)(uintptr_t)cluster_fit_bound(c, req, state, selector);
 
-    if (fit && fit->is_bound) {
+    if (fit->is_bound) {
         assert(fit->has_room);
         fit->score = selector->ops->score(selector->data, c, req, &c->states[state], &fit->device);
         fit->is_bound = false;

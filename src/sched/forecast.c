@@ -13,7 +13,6 @@
  * never becomes earlier while its timeline is unchanged: that is cached per
  * request and lifetime.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,16 +51,13 @@ static int64_t forecast_expected_end(const struct forecast *p, const struct sche
 /* ---- a new forecast ---- */
 
 /* What holds these places now gives them back at 'end'. */
-static int forecast_add_ends(struct forecast *p, struct slot_request *const *reqs,
-                             const struct hold *holds, uint32_t count, int64_t end)
+static void forecast_add_ends(struct forecast *p, struct slot_request *const *reqs,
+                              const struct hold *holds, uint32_t count, int64_t end)
 {
     for (uint32_t q = 0; q < count && end != INT64_MAX; q++)
-        if (holds[q].node != CLUSTER_NONE
-            && availability_add(p, holds[q].node, reqs[q], holds[q].parts, holds[q].part_count, end,
-                                INT64_MAX, 1)
-                   < 0)
-            return -ENOMEM;
-    return 0;
+        if (holds[q].node != CLUSTER_NONE)
+            availability_add(p, holds[q].node, reqs[q], holds[q].parts, holds[q].part_count, end,
+                             INT64_MAX, 1);
 }
 
 struct forecast *forecast_new(struct sched *s, int64_t now_usec, bool assumes_ends,
@@ -69,31 +65,24 @@ struct forecast *forecast_new(struct sched *s, int64_t now_usec, bool assumes_en
 {
     struct forecast *p = arena_alloc(arena, sizeof(*p));
 
-    if (!p)
-        return NULL;
     *p = (struct forecast){
         .s = s, .arena = arena, .now_usec = now_usec, .assumes_ends = assumes_ends
     };
-    if (availability_init(p) < 0)
-        return NULL;
+    availability_init(p);
     for (size_t i = 0; i < s->entry_count; i++) {
         const struct sched_entry *e = &s->entries[i];
         bool is_terminating = e->status == ENTRY_PLACED && e->is_victim;
 
-        if ((e->status == ENTRY_PLACED || e->status == ENTRY_PREEMPTING)
-            && forecast_add_ends(p, e->reqs, e->holds, e->req_count,
-                                 is_terminating ? forecast_time_add(now_usec, LEAVING_USEC)
-                                                : forecast_expected_end(p, e))
-                   < 0)
-            return NULL;
+        if (e->status == ENTRY_PLACED || e->status == ENTRY_PREEMPTING)
+            forecast_add_ends(p, e->reqs, e->holds, e->req_count,
+                              is_terminating ? forecast_time_add(now_usec, LEAVING_USEC)
+                                             : forecast_expected_end(p, e));
     }
     for (size_t i = 0; i < s->reservation_count; i++) {
         const struct reservation *r = &s->reservations[i];
 
-        if (forecast_add_ends(p, r->reqs, r->holds, r->count,
-                              forecast_time_add(now_usec, forecast_duration(r->lifetime_usec)))
-            < 0)
-            return NULL;
+        forecast_add_ends(p, r->reqs, r->holds, r->count,
+                          forecast_time_add(now_usec, forecast_duration(r->lifetime_usec)));
     }
     return p;
 }
@@ -114,12 +103,9 @@ static struct earliest_starts *forecast_find_earliest(struct forecast *p,
     for (t = p->earliest[bucket]; t; t = t->next)
         if (t->req == req && t->lifetime_usec == lifetime)
             return t;
-    if (!(t = arena_alloc(p->arena, sizeof(*t))))
-        return NULL;
+    t = arena_alloc(p->arena, sizeof(*t));
     t->earliest = arena_array(p->arena, count, sizeof(*t->earliest));
     t->versions = arena_array(p->arena, count, sizeof(*t->versions));
-    if (!t->earliest || !t->versions)
-        return NULL;
     t->req = req;
     t->lifetime_usec = lifetime;
     t->next = p->earliest[bucket];
@@ -182,57 +168,49 @@ void forecast_mark_promised(struct forecast *p, uint32_t node, const struct sche
         p->promised[node] = (uint32_t)(e - p->s->entries);
 }
 
-int forecast_find_promised(struct forecast *p, const struct sched_entry *e, uint32_t *ret)
+uint32_t forecast_find_promised(struct forecast *p, const struct sched_entry *e)
 {
     struct cluster *c = &p->s->cluster;
-    int r;
-    const struct placement_constraints *constraints = entry_constraints(p->s, e, p->arena, &r);
+    const struct placement_constraints *constraints = entry_constraints(p->s, e, p->arena);
 
-    *ret = NO_HANDLE;
-    for (uint32_t q = 0; q < e->req_count && r == 0; q++)
-        for (uint32_t i = 0; i < p->node_count && *ret == NO_HANDLE; i++) {
+    for (uint32_t q = 0; q < e->req_count; q++)
+        for (uint32_t i = 0; i < p->node_count; i++) {
             uint32_t n = p->by_id[i];
-            const struct fit *fit;
             int64_t rank;
 
             if (p->promised[n] == NO_HANDLE || !cluster_matches(c, e->reqs[q], n)
                 || (constraints && !placement_allows(constraints, n, &rank)))
                 continue;
-            if (!(fit = cluster_fit(c, e->reqs[q], c->nodes[n].state, &p->s->options.selector)))
-                return -ENOMEM;
-            if (fit->has_room)
-                *ret = p->promised[n];
+            if (cluster_fit(c, e->reqs[q], c->nodes[n].state, &p->s->options.selector)->has_room)
+                return p->promised[n];
         }
-    return r;
+    return NO_HANDLE;
 }
 
 /* Out of the timelines again. */
-static int forecast_unreserve(struct forecast *p, struct sched_entry *e, uint32_t count, int64_t at)
+static void forecast_unreserve(struct forecast *p, struct sched_entry *e, uint32_t count,
+                               int64_t at)
 {
-    int r = 0;
-
     for (uint32_t q = 0; q < count; q++) {
         struct hold *h = &e->holds[q];
 
-        if (r == 0 && at != INT64_MAX)
-            r = availability_add(p, h->node, e->reqs[q], h->parts, h->part_count, at,
-                                 forecast_time_add(at, forecast_duration(e->lifetime_usec)), 1);
+        if (at != INT64_MAX)
+            availability_add(p, h->node, e->reqs[q], h->parts, h->part_count, at,
+                             forecast_time_add(at, forecast_duration(e->lifetime_usec)), 1);
         free(h->parts);
         *h = (struct hold){ .node = CLUSTER_NONE };
     }
-    return r;
 }
 
-int forecast_select_node(struct forecast *p, const struct sched_entry *e, uint32_t q,
-                         const struct placement_constraints *constraints, bool *ret_full,
-                         uint32_t *ret)
+uint32_t forecast_select_node(struct forecast *p, const struct sched_entry *e, uint32_t q,
+                              const struct placement_constraints *constraints, bool *ret_full)
 {
     struct cluster *c = &p->s->cluster;
     const struct selector *selector = &p->s->options.selector;
     struct slot_request *req = e->reqs[q];
+    uint32_t best = CLUSTER_NONE;
     int64_t best_rank = 0, stay = forecast_duration(e->lifetime_usec);
 
-    *ret = CLUSTER_NONE;
     *ret_full = true;
     for (uint32_t i = 0; i < p->node_count; i++) {
         uint32_t n = p->by_id[i];
@@ -243,23 +221,22 @@ int forecast_select_node(struct forecast *p, const struct sched_entry *e, uint32
         if (!cluster_matches(c, req, n)
             || (constraints && !placement_allows(constraints, n, &rank)))
             continue;
-        if (!(fit = cluster_fit(c, req, c->nodes[n].state, selector)))
-            return -ENOMEM;
+        fit = cluster_fit(c, req, c->nodes[n].state, selector);
         *ret_full = *ret_full && !fit->has_room;
         if (!fit->has_room
             || availability_earliest(p, n, req, stay, p->now_usec,
                                      forecast_time_add(p->now_usec, 1))
                    == INT64_MAX)
             continue;
-        order = *ret == CLUSTER_NONE ? -1 : (rank > best_rank) - (rank < best_rank);
+        order = best == CLUSTER_NONE ? -1 : (rank > best_rank) - (rank < best_rank);
         if (order == 0)
-            order = select_compare(c, req, selector, c->nodes[n].state, c->nodes[*ret].state);
+            order = select_compare(c, req, selector, c->nodes[n].state, c->nodes[best].state);
         if (order < 0) {
-            *ret = n;
+            best = n;
             best_rank = rank;
         }
     }
-    return 0;
+    return best;
 }
 
 /* The first time after 'at' at which an agent has more or less free; INT64_MAX = never. Where what
@@ -294,10 +271,9 @@ static int64_t forecast_next_try(struct forecast *p, const struct sched_entry *e
     return found > at ? found : forecast_next_change(p, at);
 }
 
-/* All requirements at 'at', or none: then *ret is when to try next. */
-static int forecast_reserve_all(struct forecast *p, struct sched_entry *e,
-                                const struct placement_constraints *constraints, int64_t at,
-                                int64_t *ret)
+/* All requirements at 'at', which is returned, or none: then when to try next. */
+static int64_t forecast_reserve_all(struct forecast *p, struct sched_entry *e,
+                                    const struct placement_constraints *constraints, int64_t at)
 {
     for (uint32_t q = 0; q < e->req_count; q++) {
         int64_t found;
@@ -306,34 +282,23 @@ static int forecast_reserve_all(struct forecast *p, struct sched_entry *e,
                                                e->req_count == 1, &found);
 
         if (node == CLUSTER_NONE || found > at) {
-            if (forecast_unreserve(p, e, q, at) < 0)
-                return -ENOMEM;
-            *ret = forecast_next_try(p, e, q, constraints, at, found);
-            return 0;
+            forecast_unreserve(p, e, q, at);
+            return forecast_next_try(p, e, q, constraints, at, found);
         }
-        if (availability_take(p, node, e->reqs[q], forecast_duration(e->lifetime_usec), at, -1,
-                              &e->holds[q])
-            < 0)
-            return -ENOMEM;
+        availability_take(p, node, e->reqs[q], forecast_duration(e->lifetime_usec), at, -1,
+                          &e->holds[q]);
     }
-    *ret = at;
-    return 0;
+    return at;
 }
 
 /* It starts now: hold for real what was reserved. */
-static int forecast_hold_now(struct forecast *p, struct sched_entry *e)
+static void forecast_hold_now(struct forecast *p, struct sched_entry *e)
 {
-    for (uint32_t q = 0; q < e->req_count; q++)
-        if (candidates_note(p->s, e, q, e->holds[q].node) < 0
-            || cluster_hold_parts(&p->s->cluster, e->holds[q].node, e->reqs[q], e->holds[q].parts,
-                                  e->holds[q].part_count)
-                   < 0) {
-            while (q-- > 0)
-                (void)cluster_release(&p->s->cluster, e->holds[q].node, e->reqs[q],
-                                      e->holds[q].parts, e->holds[q].part_count);
-            return -ENOMEM;
-        }
-    return 0;
+    for (uint32_t q = 0; q < e->req_count; q++) {
+        candidates_note(p->s, e, q, e->holds[q].node);
+        cluster_hold_parts(&p->s->cluster, e->holds[q].node, e->reqs[q], e->holds[q].parts,
+                           e->holds[q].part_count);
+    }
 }
 
 /* It waits on; what was reserved stays in the timelines. */
@@ -342,67 +307,60 @@ static void forecast_leave_reserved(struct forecast *p, struct sched_entry *e)
     for (uint32_t q = 0; q < e->req_count; q++)
         if (e->holds[q].node != CLUSTER_NONE)
             forecast_mark_promised(p, e->holds[q].node, e);
-    (void)forecast_unreserve(p, e, e->req_count, INT64_MAX);
+    forecast_unreserve(p, e, e->req_count, INT64_MAX);
 }
 
-int forecast_reserve_earliest(struct forecast *p, struct sched_entry *e, int64_t from_usec,
-                              int64_t *ret_usec)
+int64_t forecast_reserve_earliest(struct forecast *p, struct sched_entry *e, int64_t from_usec)
 {
-    int r;
-    const struct placement_constraints *constraints = entry_constraints(p->s, e, p->arena, &r);
+    const struct placement_constraints *constraints = entry_constraints(p->s, e, p->arena);
     int64_t at, next = from_usec;
 
     do {
         at = next;
-        if (r == 0)
-            r = forecast_reserve_all(p, e, constraints, at, &next);
-    } while (r == 0 && next != at && next != INT64_MAX);
-    *ret_usec = next;
-    return r;
+        next = forecast_reserve_all(p, e, constraints, at);
+    } while (next != at && next != INT64_MAX);
+    return next;
 }
 
-int forecast_schedule(struct forecast *p, struct sched_entry *e, bool only_now, int64_t *ret_usec)
+int64_t forecast_schedule(struct forecast *p, struct sched_entry *e, bool only_now)
 {
     const struct cluster *c = &p->s->cluster;
-    int r;
-    const struct placement_constraints *constraints = entry_constraints(p->s, e, p->arena, &r);
+    const struct placement_constraints *constraints = entry_constraints(p->s, e, p->arena);
     int64_t at = p->now_usec;
     uint32_t node = CLUSTER_NONE;
     bool is_full = false;
 
     /* one that has not been told a time goes where the selector prefers */
-    if (r == 0 && e->req_count == 1 && !e->reported_start_usec && !entry_is_put_off(p->s, e)
+    if (e->req_count == 1 && !e->reported_start_usec && !entry_is_put_off(p->s, e)
         && e->reqs[0]->no_room_version != c->free_version)
-        r = forecast_select_node(p, e, 0, constraints, &is_full, &node);
+        node = forecast_select_node(p, e, 0, constraints, &is_full);
     if (is_full && !constraints)
         e->reqs[0]->no_room_version = c->free_version;
-    if (r == 0 && node != CLUSTER_NONE) {
-        *ret_usec = at;
-        r = availability_take(p, node, e->reqs[0], forecast_duration(e->lifetime_usec), at,
-                              e->reqs[0]->fits[c->nodes[node].state].device, &e->holds[0]);
-        return r < 0 ? r : forecast_hold_now(p, e);
+    if (node != CLUSTER_NONE) {
+        availability_take(p, node, e->reqs[0], forecast_duration(e->lifetime_usec), at,
+                          e->reqs[0]->fits[c->nodes[node].state].device, &e->holds[0]);
+        forecast_hold_now(p, e);
+        return at;
     }
-    if (r == 0 && only_now) {
-        r = forecast_reserve_all(p, e, constraints, p->now_usec, &at);
+    if (only_now) {
+        at = forecast_reserve_all(p, e, constraints, p->now_usec);
         at = at == p->now_usec ? at : INT64_MAX;
-    } else if (r == 0) {
-        r = forecast_reserve_earliest(p, e, p->now_usec, &at);
+    } else {
+        at = forecast_reserve_earliest(p, e, p->now_usec);
     }
-    if (r == 0 && at <= p->now_usec)
-        r = forecast_hold_now(p, e);
-    if (r < 0 || at > p->now_usec)
+    if (at <= p->now_usec)
+        forecast_hold_now(p, e);
+    else
         forecast_leave_reserved(p, e);
-    *ret_usec = at;
-    return r;
+    return at;
 }
 
-int forecast_estimate_start(struct forecast *p, struct sched_entry *e, int64_t from_usec,
-                            int64_t *ret_usec)
+int64_t forecast_estimate_start(struct forecast *p, struct sched_entry *e, int64_t from_usec)
 {
-    int r = forecast_reserve_earliest(p, e, from_usec, ret_usec);
+    int64_t at = forecast_reserve_earliest(p, e, from_usec);
 
     forecast_leave_reserved(p, e);
-    return r;
+    return at;
 }
 
 /* ---- preemption and migration ---- */
@@ -416,54 +374,40 @@ bool forecast_fits(struct forecast *p, const struct sched_entry *e, uint32_t q, 
                              &last);
 }
 
-int forecast_hold(struct forecast *p, const struct sched_entry *e, uint32_t q, uint32_t node,
-                  int32_t device, struct hold *ret)
+void forecast_hold(struct forecast *p, const struct sched_entry *e, uint32_t q, uint32_t node,
+                   int32_t device, struct hold *ret)
 {
-    struct hold hold = { .node = CLUSTER_NONE };
-    int r = availability_take(p, node, e->reqs[q], forecast_duration(e->lifetime_usec), p->now_usec,
-                              device, &hold);
-
-    if (r == 0)
-        r = cluster_hold_parts(&p->s->cluster, node, e->reqs[q], hold.parts, hold.part_count);
-    if (r < 0)
-        free(hold.parts);
-    else
-        *ret = hold;
-    return r;
+    availability_take(p, node, e->reqs[q], forecast_duration(e->lifetime_usec), p->now_usec, device,
+                      ret);
+    cluster_hold_parts(&p->s->cluster, node, e->reqs[q], ret->parts, ret->part_count);
 }
 
-int forecast_change_holds(struct forecast *p, const struct sched_entry *e, const struct hold *holds,
-                          int sign)
+void forecast_change_holds(struct forecast *p, const struct sched_entry *e,
+                           const struct hold *holds, int sign)
 {
     int64_t end = forecast_time_add(p->now_usec, forecast_duration(e->lifetime_usec));
-    int r = 0;
 
-    for (uint32_t q = 0; q < e->req_count && r == 0; q++)
+    for (uint32_t q = 0; q < e->req_count; q++)
         if (holds[q].node != CLUSTER_NONE)
-            r = availability_add(p, holds[q].node, e->reqs[q], holds[q].parts, holds[q].part_count,
-                                 p->now_usec, end, sign);
-    return r;
+            availability_add(p, holds[q].node, e->reqs[q], holds[q].parts, holds[q].part_count,
+                             p->now_usec, end, sign);
 }
 
-int forecast_assume_gone(struct forecast *p, const struct sched_entry *e, int sign)
+void forecast_assume_gone(struct forecast *p, const struct sched_entry *e, int sign)
 {
     int64_t end = forecast_expected_end(p, e);
-    int r = 0;
 
-    for (uint32_t q = 0; q < e->req_count && r == 0; q++)
-        r = availability_add(p, e->holds[q].node, e->reqs[q], e->holds[q].parts,
-                             e->holds[q].part_count, p->now_usec, end, sign);
-    return r;
+    for (uint32_t q = 0; q < e->req_count; q++)
+        availability_add(p, e->holds[q].node, e->reqs[q], e->holds[q].parts, e->holds[q].part_count,
+                         p->now_usec, end, sign);
 }
 
-int forecast_mark_terminating(struct forecast *p, const struct sched_entry *e)
+void forecast_mark_terminating(struct forecast *p, const struct sched_entry *e)
 {
     int64_t end = AQ_MIN(forecast_expected_end(p, e), forecast_time_add(p->now_usec, LEAVING_USEC));
-    int r = 0;
 
-    for (uint32_t q = 0; q < e->req_count && r == 0; q++)
-        r = availability_add(p, e->holds[q].node, e->reqs[q], e->holds[q].parts,
-                             e->holds[q].part_count, p->now_usec, end, -1);
+    for (uint32_t q = 0; q < e->req_count; q++)
+        availability_add(p, e->holds[q].node, e->reqs[q], e->holds[q].parts, e->holds[q].part_count,
+                         p->now_usec, end, -1);
     memset(p->earliest, 0, sizeof(p->earliest)); /* there is more room than before */
-    return r;
 }

@@ -45,23 +45,22 @@ static inline int64_t forecast_time_add(int64_t a, int64_t b)
 /* ---- forecast.c ---- */
 
 /* Reserve 'e' at its earliest time not before 'from_usec': its holds are where. INT64_MAX: never,
- * then it holds nothing. 0 or -ENOMEM.
+ * then it holds nothing.
  */
-int forecast_reserve_earliest(struct forecast *p, struct sched_entry *e, int64_t from_usec,
-                              int64_t *ret_usec);
+int64_t forecast_reserve_earliest(struct forecast *p, struct sched_entry *e, int64_t from_usec);
 /* Note that the waiting 'e' is to start on 'node' some time. */
 void forecast_mark_promised(struct forecast *p, uint32_t node, const struct sched_entry *e);
 
 /* ---- availability.c ---- */
 
-/* Every agent with what it has free now, forever. 0 or -ENOMEM, as the others. */
-int availability_init(struct forecast *p);
+/* Every agent with what it has free now, forever. */
+void availability_init(struct forecast *p);
 /* Amounts in a step of the agent's timeline. */
 size_t availability_step_size(const struct forecast *p, uint32_t node);
 /* Add (1) or take (-1) what 'req' asks for during [from, to); 'from' is not before now. */
-int availability_add(struct forecast *p, uint32_t node, const struct slot_request *req,
-                     const struct device_part *parts, uint32_t part_count, int64_t from, int64_t to,
-                     int sign);
+void availability_add(struct forecast *p, uint32_t node, const struct slot_request *req,
+                      const struct device_part *parts, uint32_t part_count, int64_t from,
+                      int64_t to, int sign);
 /* Take of what is free what 'req' asks for, as much of it as there is, for good. */
 void availability_keep(struct forecast *p, uint32_t node, const struct slot_request *req,
                        const struct device_part *parts, uint32_t part_count);
@@ -77,7 +76,7 @@ int64_t availability_earliest(struct forecast *p, uint32_t node, const struct sl
  * nothing. 'device' is the state's that a single part would best be of, if it is free as long as
  * that; -1 = any.
  */
-int availability_take(struct forecast *p, uint32_t node, const struct slot_request *req,
-                      int64_t lifetime, int64_t at, int32_t device, struct hold *ret);
+void availability_take(struct forecast *p, uint32_t node, const struct slot_request *req,
+                       int64_t lifetime, int64_t at, int32_t device, struct hold *ret);
 
 #endif

@@ -2,11 +2,11 @@
 /* fragmentation.c - what an agent's free resources are worth to those to come */
 #include "sched/fragmentation.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 /* Weights and numbers: chosen on arrivals of several mixes, none of them for
  * one alone; see docs/decisions/scheduler.md.
  */
@@ -69,17 +69,13 @@ struct fragmentation {
     struct fragmentation_cached *cache;
 };
 
-static int fragmentation_open(void **ret)
+static void *fragmentation_open(void)
 {
-    struct fragmentation *f = calloc(1, sizeof(*f));
+    struct fragmentation *f = aq_alloc(sizeof(*f));
 
-    if (!f || !(f->cache = calloc(CACHE_SIZE, sizeof(*f->cache)))) {
-        free(f);
-        return -ENOMEM;
-    }
+    f->cache = aq_alloc_array(CACHE_SIZE, sizeof(*f->cache));
     f->next_look = FIRST_LOOK;
-    *ret = f;
-    return 0;
+    return f;
 }
 
 static void fragmentation_close(void *data)
@@ -221,8 +217,9 @@ static void fragmentation_note_arrival(void *data, struct cluster *c,
     struct fragmentation *f = data;
     struct request_shape shape;
 
-    if (!request_shape_of(c, req, &shape) || request_mix_add(&f->mix, &shape) < 0)
+    if (!request_shape_of(c, req, &shape))
         return;
+    request_mix_add(&f->mix, &shape);
     if (++f->arrivals >= f->next_look)
         fragmentation_look(f, c);
 }

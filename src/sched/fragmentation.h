@@ -60,12 +60,12 @@ struct request_mix {
     double cpu_milli, device_milli; /* sums over all requests */
 };
 
-/* The shape of a single-node session in a scheduler. 0 or -ENOMEM. */
-int sched_request_shape(struct sched *s, const struct sched_session *session,
-                        struct request_shape *ret);
+/* The shape of a single-node session in a scheduler. */
+void sched_request_shape(struct sched *s, const struct sched_session *session,
+                         struct request_shape *ret);
 bool request_shape_of(const struct cluster *c, const struct slot_request *req,
                       struct request_shape *ret);
-int request_mix_add(struct request_mix *m, const struct request_shape *shape);
+void request_mix_add(struct request_mix *m, const struct request_shape *shape);
 /* Sort; returns how many of the first make up 'part' of all requests. */
 size_t request_mix_sort(struct request_mix *m, double part);
 void request_mix_done(struct request_mix *m);

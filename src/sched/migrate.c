@@ -14,10 +14,10 @@
  * With backfill a place is only what stays free in the forecast as long as its
  * session lives: a session with a start time keeps it.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "sched/victim_search.h"
 
 #define MIGRATIONS_MAX 3
@@ -52,7 +52,6 @@ struct migrate_search {
     uint32_t tries;
     struct migrate_container *containers; /* scratch */
     struct migrate_plan best;
-    int r;
 };
 
 static bool migrate_is_evictable(const struct victim_search *vs, const struct sched_entry *v)
@@ -66,81 +65,69 @@ static bool migrate_is_evictable(const struct victim_search *vs, const struct sc
 /* ---- places elsewhere ---- */
 
 /* The last 'count' records. */
-static int migrate_unreserve_last(struct migrate_search *m, const uint32_t *movers, uint32_t count)
+static void migrate_unreserve_last(struct migrate_search *m, const uint32_t *movers, uint32_t count)
 {
     struct sched *s = m->search.s;
     uint64_t free_version = s->cluster.free_version;
-    int r = 0;
 
-    while (count-- > 0 && r == 0) {
+    while (count-- > 0) {
         if (m->forecast)
-            r = forecast_change_holds(m->forecast, &s->entries[movers[count]],
-                                      s->reservations[s->reservation_count - 1].holds, 1);
-        if (r == 0)
-            r = reservation_release(s, s->reservations[s->reservation_count - 1].row);
+            forecast_change_holds(m->forecast, &s->entries[movers[count]],
+                                  s->reservations[s->reservation_count - 1].holds, 1);
+        reservation_release(s, s->reservations[s->reservation_count - 1].row);
     }
     s->cluster.free_version = free_version; /* nothing has become free */
-    return r;
 }
 
-/* Another place for a container than on 'but': 1, 0 = there is none, -ENOMEM. */
-static int migrate_hold_elsewhere(struct migrate_search *m, const struct sched_entry *v, uint32_t q,
-                                  uint32_t but, struct hold *ret)
+/* Another place for a container than on 'but'; false if there is none. */
+static bool migrate_hold_elsewhere(struct migrate_search *m, const struct sched_entry *v,
+                                   uint32_t q, uint32_t but, struct hold *ret)
 {
     static const struct placement_constraints none = { .failed = CLUSTER_NONE };
     struct cluster *c = &m->search.s->cluster;
-    uint32_t node = CLUSTER_NONE;
-    int32_t device = -1;
-    bool is_full;
-    int r;
     const struct placement_constraints *constraints = entry_constraints(m->search.s, v,
-                                                                        m->search.arena, &r);
+                                                                        m->search.arena);
     struct placement_constraints elsewhere = constraints ? *constraints : none;
+    int32_t device = -1;
+    uint32_t node;
+    bool is_full;
 
-    if (r < 0)
-        return r;
     elsewhere.is_excluding = true;
     elsewhere.excluded = but;
-    r = m->forecast ? forecast_select_node(m->forecast, v, q, &elsewhere, &is_full, &node)
-                    : select_node(c, v->reqs[q], &m->selector, &elsewhere, &node, &device);
-    if (r < 0 || node == CLUSTER_NONE)
-        return r;
-    if (m->forecast)
-        r = forecast_hold(m->forecast, v, q, node, v->reqs[q]->fits[c->nodes[node].state].device,
-                          ret);
-    else if ((r = cluster_hold(c, node, v->reqs[q], device, &ret->parts, &ret->part_count)) == 0)
+    node = m->forecast ? forecast_select_node(m->forecast, v, q, &elsewhere, &is_full)
+                       : select_node(c, v->reqs[q], &m->selector, &elsewhere, &device);
+    if (node == CLUSTER_NONE)
+        return false;
+    if (m->forecast) {
+        forecast_hold(m->forecast, v, q, node, v->reqs[q]->fits[c->nodes[node].state].device, ret);
+    } else {
+        cluster_hold(c, node, v->reqs[q], device, &ret->parts, &ret->part_count);
         ret->node = node;
-    return r < 0 ? r : 1;
+    }
+    return true;
 }
 
-/* A container starts again where it was, on the same devices: 1, 0 = others have been promised
- * what it would need for longer, -ENOMEM. Until it has stopped its resources are held twice.
+/* A container starts again where it was, on the same devices; false if others have been promised
+ * what it would need for longer. Until it has stopped its resources are held twice.
  */
-static int migrate_stay(struct migrate_search *m, const struct sched_entry *v, uint32_t q,
-                        struct hold *ret)
+static bool migrate_stay(struct migrate_search *m, const struct sched_entry *v, uint32_t q,
+                         struct hold *ret)
 {
     const struct hold *now = &v->holds[q];
-    int r;
 
     if (m->forecast) {
         if (!forecast_fits(m->forecast, v, q, now->node))
-            return 0;
-        r = forecast_hold(m->forecast, v, q, now->node, -1, ret);
-        return r < 0 ? r : 1;
+            return false;
+        forecast_hold(m->forecast, v, q, now->node, -1, ret);
+        return true;
     }
-    if (!(ret->parts = calloc((size_t)now->part_count + 1, sizeof(*ret->parts))))
-        return -ENOMEM;
+    ret->parts = aq_alloc_array((size_t)now->part_count + 1, sizeof(*ret->parts));
     if (now->part_count)
         memcpy(ret->parts, now->parts, now->part_count * sizeof(*ret->parts));
     ret->part_count = now->part_count;
-    r = cluster_hold_parts(&m->search.s->cluster, now->node, v->reqs[q], ret->parts,
-                           ret->part_count);
-    if (r < 0) {
-        free(AQ_TAKE(ret->parts));
-        return r;
-    }
+    cluster_hold_parts(&m->search.s->cluster, now->node, v->reqs[q], ret->parts, ret->part_count);
     ret->node = now->node;
-    return 1;
+    return true;
 }
 
 /* The containers that leave 'node', the largest first: they find a place least easily. */
@@ -169,52 +156,46 @@ static uint32_t migrate_list_containers(struct migrate_search *m, uint32_t node,
     return containers;
 }
 
-/* Fill the records of the movers, the last ones. 1, 0 = there is no place for one, -ENOMEM. */
-static int migrate_fill_targets(struct migrate_search *m, uint32_t node, const uint32_t *movers,
-                                uint32_t count)
+/* Fill the records of the movers, the last ones; false if there is no place for one. */
+static bool migrate_fill_targets(struct migrate_search *m, uint32_t node, const uint32_t *movers,
+                                 uint32_t count)
 {
     struct sched *s = m->search.s;
     struct reservation *to = &s->reservations[s->reservation_count - count];
     uint32_t containers = migrate_list_containers(m, node, movers, count);
-    int r = 1;
 
-    for (uint32_t i = 0; i < containers && r > 0; i++) {
+    for (uint32_t i = 0; i < containers; i++) {
         const struct migrate_container *p = &m->containers[i];
 
-        r = migrate_hold_elsewhere(m, &s->entries[movers[p->mover]], p->q, node,
-                                   &to[p->mover].holds[p->q]);
+        if (!migrate_hold_elsewhere(m, &s->entries[movers[p->mover]], p->q, node,
+                                    &to[p->mover].holds[p->q]))
+            return false;
     }
     for (uint32_t i = 0; i < count; i++) {
         const struct sched_entry *v = &s->entries[movers[i]];
 
-        for (uint32_t q = 0; q < v->req_count && r > 0; q++)
-            if (v->holds[q].node != node)
-                r = migrate_stay(m, v, q, &to[i].holds[q]);
+        for (uint32_t q = 0; q < v->req_count; q++)
+            if (v->holds[q].node != node && !migrate_stay(m, v, q, &to[i].holds[q]))
+                return false;
     }
-    return r;
+    return true;
 }
 
-/* Hold another place for each. 1, 0 with nothing held = there is none for one of them, -ENOMEM. */
-static int migrate_hold_targets(struct migrate_search *m, uint32_t node, const uint32_t *movers,
-                                uint32_t count)
+/* Hold another place for each; false, with nothing held, if there is none for one of them. */
+static bool migrate_hold_targets(struct migrate_search *m, uint32_t node, const uint32_t *movers,
+                                 uint32_t count)
 {
     struct sched *s = m->search.s;
-    uint32_t made = 0;
-    int r = 1;
 
-    for (; made < count && r > 0; made++) {
-        const struct sched_entry *v = &s->entries[movers[made]];
+    for (uint32_t i = 0; i < count; i++) {
+        const struct sched_entry *v = &s->entries[movers[i]];
 
-        if (!reservation_add(s, v->row, v->lifetime_usec, v->reqs, v->req_count)) {
-            r = -ENOMEM;
-            break;
-        }
+        reservation_add(s, v->row, v->lifetime_usec, v->reqs, v->req_count);
     }
-    if (r > 0)
-        r = migrate_fill_targets(m, node, movers, count);
-    if (r <= 0 && migrate_unreserve_last(m, movers, made) < 0)
-        r = -ENOMEM;
-    return r;
+    if (migrate_fill_targets(m, node, movers, count))
+        return true;
+    migrate_unreserve_last(m, movers, count);
+    return false;
 }
 
 /* ---- whom ---- */
@@ -261,35 +242,29 @@ static bool migrate_is_cheaper(const struct migrate_search *m, const struct migr
 }
 
 /* In the forecast the migrated sessions end now (1), or do not (-1). */
-static int migrate_forecast_gone(struct migrate_search *m, const struct migrate_plan *p, int sign)
+static void migrate_forecast_gone(struct migrate_search *m, const struct migrate_plan *p, int sign)
 {
-    int r = 0;
-
-    for (uint32_t i = 0; m->forecast && i < p->count && r == 0; i++)
-        r = forecast_assume_gone(m->forecast, &m->search.s->entries[p->movers[i]], sign);
-    return r;
+    for (uint32_t i = 0; m->forecast && i < p->count; i++)
+        forecast_assume_gone(m->forecast, &m->search.s->entries[p->movers[i]], sign);
 }
 
 /* It fits without the chosen ones: can all of them go elsewhere, and is it worth it? */
 static void migrate_consider(struct migrate_search *m, uint32_t node)
 {
     struct migrate_plan p = { .node = node, .count = m->size };
-    int r;
 
     memcpy(p.movers, m->chosen, m->size * sizeof(p.movers[0]));
     migrate_cost(m, &p);
     if (!migrate_is_cheaper(m, &p, &m->best))
         return;
     migrate_sort_by_size(m, node, p.movers, p.count);
-    r = migrate_forecast_gone(m, &p, 1);
-    if (r == 0 && (!m->forecast || forecast_fits(m->forecast, m->search.e, m->q, node))) {
-        r = migrate_hold_targets(m, node, p.movers, p.count);
-        if (r > 0 && (r = migrate_unreserve_last(m, p.movers, p.count)) == 0)
-            m->best = p;
+    migrate_forecast_gone(m, &p, 1);
+    if ((!m->forecast || forecast_fits(m->forecast, m->search.e, m->q, node))
+        && migrate_hold_targets(m, node, p.movers, p.count)) {
+        migrate_unreserve_last(m, p.movers, p.count);
+        m->best = p;
     }
-    if (r >= 0)
-        r = migrate_forecast_gone(m, &p, -1);
-    m->r = AQ_MIN(r, 0);
+    migrate_forecast_gone(m, &p, -1);
 }
 
 /* All combinations that begin with chosen[0 .. depth). */
@@ -303,7 +278,7 @@ static void migrate_combine(struct migrate_search *m, uint32_t node, uint32_t fr
             migrate_consider(m, node);
         return;
     }
-    for (uint32_t i = from; i < vs->candidate_count && m->tries < TRIES_MAX && m->r == 0; i++) {
+    for (uint32_t i = from; i < vs->candidate_count && m->tries < TRIES_MAX; i++) {
         m->chosen[depth] = vs->candidates[i];
         victim_search_assume_gone(vs, &vs->s->entries[vs->candidates[i]], node, 1);
         migrate_combine(m, node, i + 1, depth + 1);
@@ -342,7 +317,7 @@ static void migrate_search_agents(struct migrate_search *m,
     const struct cluster *c = &m->search.s->cluster;
 
     for (m->size = 0; m->size <= MIGRATIONS_MAX && m->best.node == CLUSTER_NONE; m->size++)
-        for (uint32_t n = 0; n < c->node_count && m->tries < TRIES_MAX && m->r == 0; n++) {
+        for (uint32_t n = 0; n < c->node_count && m->tries < TRIES_MAX; n++) {
             int64_t rank;
 
             if (!c->nodes[n].id || !cluster_matches(c, m->req, n)
@@ -360,47 +335,45 @@ static void migrate_search_agents(struct migrate_search *m,
 
 /* ---- for a session ---- */
 
-/* The place itself, as the agent will be without the movers. 0 or -ENOMEM. */
-static int migrate_hold_place(struct migrate_search *m, struct sched_entry *e)
+/* The place itself, as the agent will be without the movers. */
+static void migrate_hold_place(struct migrate_search *m, struct sched_entry *e)
 {
     struct victim_search *vs = &m->search;
 
-    if (m->forecast)
-        return forecast_hold(m->forecast, e, m->q, m->best.node, -1, &e->holds[m->q]);
+    if (m->forecast) {
+        forecast_hold(m->forecast, e, m->q, m->best.node, -1, &e->holds[m->q]);
+        return;
+    }
     victim_search_load_node(vs, m->best.node);
     victim_search_assume_claimed_gone(vs, m->best.node);
-    return victim_search_hold(vs, m->req, m->best.node, &e->holds[m->q]);
+    victim_search_hold(vs, m->req, m->best.node, &e->holds[m->q]);
 }
 
-static int migrate_take(struct migrate_search *m, struct sched_entry *e)
+static void migrate_take(struct migrate_search *m, struct sched_entry *e)
 {
-    struct victim_search *vs = &m->search;
     const struct migrate_plan *p = &m->best;
-    int r = migrate_forecast_gone(m, p, 1);
 
-    if (r == 0)
-        r = migrate_hold_targets(m, p->node, p->movers, p->count);
-    if (r <= 0)
-        return -ENOMEM; /* it was possible before */
+    migrate_forecast_gone(m, p, 1);
+    (void)migrate_hold_targets(m, p->node, p->movers, p->count); /* possible: it was considered */
     for (uint32_t i = 0; i < p->count; i++)
-        victim_search_claim(vs, p->movers[i]);
-    return migrate_hold_place(m, e);
+        victim_search_claim(&m->search, p->movers[i]);
+    migrate_hold_place(m, e);
 }
 
 /* As if nothing had been looked for. */
-static int migrate_give_up(struct migrate_search *m, struct sched_entry *e, uint32_t places)
+static void migrate_give_up(struct migrate_search *m, struct sched_entry *e, uint32_t places)
 {
     struct victim_search *vs = &m->search;
-    int r = migrate_unreserve_last(m, vs->victims, vs->victim_count);
 
-    for (uint32_t i = 0; m->forecast && i < vs->victim_count && r == 0; i++)
-        r = forecast_assume_gone(m->forecast, &vs->s->entries[vs->victims[i]], -1);
-    if (m->forecast && r == 0)
-        r = forecast_change_holds(m->forecast, e, e->holds, 1);
-    return victim_search_cancel(vs, e, places) < 0 || r < 0 ? -ENOMEM : 0;
+    migrate_unreserve_last(m, vs->victims, vs->victim_count);
+    for (uint32_t i = 0; m->forecast && i < vs->victim_count; i++)
+        forecast_assume_gone(m->forecast, &vs->s->entries[vs->victims[i]], -1);
+    if (m->forecast)
+        forecast_change_holds(m->forecast, e, e->holds, 1);
+    victim_search_cancel(vs, e, places);
 }
 
-static int migrate_search_init(struct migrate_search *m)
+static void migrate_search_init(struct migrate_search *m)
 {
     const struct selector *group = &m->search.s->options.selector;
     const struct sched *s = m->search.s;
@@ -413,7 +386,7 @@ static int migrate_search_init(struct migrate_search *m)
     m->plain = *group->ops;
     m->plain.pick = NULL;
     m->selector = (struct selector){ &m->plain, group->data };
-    return m->containers ? victim_search_init(&m->search) : -ENOMEM;
+    victim_search_init(&m->search);
 }
 
 /* Where each of the victims' containers goes. */
@@ -422,21 +395,20 @@ static const uint32_t *const *migrate_list_targets(const struct migrate_search *
     const struct victim_search *vs = &m->search;
     const uint32_t **all = arena_array(vs->arena, vs->victim_count + 1, sizeof(*all));
 
-    for (uint32_t i = 0; all && i < vs->victim_count; i++) {
+    for (uint32_t i = 0; i < vs->victim_count; i++) {
         const struct sched_entry *v = &vs->s->entries[vs->victims[i]];
         const struct reservation *to = reservation_find(vs->s, v->row);
         uint32_t *agents = arena_array(vs->arena, v->kernel_count, sizeof(*agents));
 
-        for (uint32_t k = 0; agents && k < v->kernel_count; k++)
+        for (uint32_t k = 0; k < v->kernel_count; k++)
             agents[k] = to->holds[v->single_node ? 0 : k].node;
-        if (!(all[i] = agents))
-            return NULL;
+        all[i] = agents;
     }
     return all;
 }
 
-int migrate_for(struct sched *s, struct sched_entry *e, int64_t now_usec, struct forecast *forecast,
-                struct arena *arena, struct sched_outcome *out)
+bool migrate_for(struct sched *s, struct sched_entry *e, int64_t now_usec,
+                 struct forecast *forecast, struct arena *arena, struct sched_outcome *out)
 {
     struct migrate_search m = { .search = { .s = s,
                                             .e = e,
@@ -445,26 +417,23 @@ int migrate_for(struct sched *s, struct sched_entry *e, int64_t now_usec, struct
                                             .is_evictable = migrate_is_evictable },
                                 .forecast = forecast };
     const struct placement_constraints *constraints;
-    int r;
 
-    if (migrate_search_init(&m) < 0)
-        return -ENOMEM;
-    constraints = entry_constraints(s, e, arena, &r);
-    for (; r == 0 && m.q < e->req_count; m.q++) {
+    migrate_search_init(&m);
+    constraints = entry_constraints(s, e, arena);
+    for (; m.q < e->req_count; m.q++) {
         m.best.node = CLUSTER_NONE;
         m.req = e->reqs[m.q];
         migrate_search_agents(&m, constraints);
-        if (m.r < 0 || m.best.node == CLUSTER_NONE)
-            return migrate_give_up(&m, e, m.q) < 0 || m.r < 0 ? -ENOMEM : 0;
-        if ((r = migrate_take(&m, e)) < 0)
-            (void)migrate_give_up(&m, e, m.q);
+        if (m.best.node == CLUSTER_NONE) {
+            migrate_give_up(&m, e, m.q);
+            return false;
+        }
+        migrate_take(&m, e);
     }
-    if (r < 0)
-        return r;
-    for (uint32_t i = 0; forecast && i < m.search.victim_count && r == 0; i++)
-        r = forecast_mark_terminating(forecast, &s->entries[m.search.victims[i]]);
+    for (uint32_t i = 0; forecast && i < m.search.victim_count; i++)
+        forecast_mark_terminating(forecast, &s->entries[m.search.victims[i]]);
     out->victims = m.search.victims;
     out->targets = migrate_list_targets(&m);
     out->victim_count = m.search.victim_count;
-    return r < 0 || !out->targets ? -ENOMEM : 1;
+    return true;
 }

@@ -5,16 +5,16 @@
  * the old one, so that a lack of memory leaves it where it was.
  */
 #include <assert.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/vec.h"
 #include "sched/cluster_internal.h"
 
-bool node_state_reserve_scratch(struct cluster *c, size_t devices)
+void node_state_reserve_scratch(struct cluster *c, size_t devices)
 {
-    return vec_grow(&c->scratch, &c->scratch_cap, devices + 1, sizeof(*c->scratch));
+    vec_grow(&c->scratch, &c->scratch_cap, devices + 1, sizeof(*c->scratch));
 }
 
 /* ---- contents ---- */
@@ -72,13 +72,11 @@ static bool node_state_equals(const struct cluster *c, const struct node_state *
 
 /* ---- the table ---- */
 
-static bool node_state_index_grow(struct cluster *c)
+static void node_state_index_grow(struct cluster *c)
 {
     size_t size = c->index_size ? c->index_size * 2 : 64;
-    uint32_t *index = calloc(size, sizeof(*index));
+    uint32_t *index = aq_alloc_array(size, sizeof(*index));
 
-    if (!index)
-        return false;
     for (size_t i = 0; i < c->state_count; i++)
         if (c->states[i].member_count) {
             size_t at = c->states[i].hash & (size - 1);
@@ -90,7 +88,6 @@ static bool node_state_index_grow(struct cluster *c)
     free(c->index);
     c->index = index;
     c->index_size = size;
-    return true;
 }
 
 /* Close the gap, so that no search ends too early. */
@@ -118,52 +115,43 @@ static void node_state_table_set(struct cluster *c, uint32_t state, const int64_
 }
 
 /* As many columns as before, longer ones. */
-static bool node_state_table_grow(struct cluster *c)
+static void node_state_table_grow(struct cluster *c)
 {
     int64_t *grown;
 
     if (c->free_table_cap >= c->state_cap)
-        return true;
-    if (!(grown = malloc(c->state_cap * c->width * sizeof(*grown))))
-        return false;
+        return;
+    grown = aq_alloc(c->state_cap * c->width * sizeof(*grown));
     for (size_t i = 0; c->free_table && i < c->width; i++)
         memcpy(&grown[i * c->state_cap], cluster_free(c, i), c->free_table_cap * sizeof(*grown));
     free(c->free_table);
     c->free_table = grown;
     c->free_table_cap = c->state_cap;
-    return true;
 }
 
-static int node_state_place_new(struct cluster *c, uint32_t *ret)
+static uint32_t node_state_place_new(struct cluster *c)
 {
-    if (c->free_state_count) {
-        *ret = c->free_states[--c->free_state_count];
-        return 0;
-    }
-    if (!vec_grow(&c->states, &c->state_cap, c->state_count + 1, sizeof(*c->states))
-        || !vec_grow(&c->free_states, &c->free_state_cap, c->state_count + 1,
-                     sizeof(*c->free_states))
-        || !node_state_table_grow(c))
-        return -ENOMEM;
+    if (c->free_state_count)
+        return c->free_states[--c->free_state_count];
+    vec_grow(&c->states, &c->state_cap, c->state_count + 1, sizeof(*c->states));
+    node_state_table_grow(c);
     assert(c->free_table_cap > c->state_count);
     c->states[c->state_count] = (struct node_state){ 0 };
-    *ret = (uint32_t)c->state_count++;
-    return 0;
+    return (uint32_t)c->state_count++;
 }
 
-static int state_new(struct cluster *c, const struct cluster_node *n, uint64_t hash, uint32_t *ret)
+static uint32_t state_new(struct cluster *c, const struct cluster_node *n, uint64_t hash)
 {
     size_t amounts = c->width * sizeof(*n->free), devices = n->device_count * sizeof(*n->devices);
     int64_t *block;
+    uint32_t state;
     struct node_state *s;
 
-    if ((c->used_state_count + 1) * 2 > c->index_size && !node_state_index_grow(c))
-        return -ENOMEM;
-    if (!(block = malloc(amounts + devices)) || node_state_place_new(c, ret) < 0) {
-        free(block);
-        return -ENOMEM;
-    }
-    s = &c->states[*ret];
+    if ((c->used_state_count + 1) * 2 > c->index_size)
+        node_state_index_grow(c);
+    block = aq_alloc(amounts + devices);
+    state = node_state_place_new(c);
+    s = &c->states[state];
     free(s->free);
     s->free = block;
     s->devices = (struct cluster_device *)(void *)(block + c->width);
@@ -174,8 +162,8 @@ static int state_new(struct cluster *c, const struct cluster_node *n, uint64_t h
     s->architecture = n->architecture;
     s->volumes = n->volumes;
     s->device_count = n->device_count;
-    node_state_table_set(c, *ret, n->free);
-    return 0;
+    node_state_table_set(c, state, n->free);
+    return state;
 }
 
 /* ---- members ---- */
@@ -199,27 +187,24 @@ static size_t node_state_find_member(const struct cluster *c, const struct node_
     return low;
 }
 
-static int node_state_add_member(struct cluster *c, struct node_state *s, const char *id,
-                                 uint32_t node)
+static void node_state_add_member(struct cluster *c, struct node_state *s, const char *id,
+                                  uint32_t node)
 {
     size_t at = node_state_find_member(c, s, id);
 
     if (s->member_count == s->member_cap) {
         uint32_t cap = s->member_cap ? s->member_cap * 2 : 4;
-        uint32_t *grown = realloc(s->members, cap * sizeof(*grown));
+        uint32_t *grown = aq_realloc(s->members, cap * sizeof(*grown));
 
-        if (!grown)
-            return -ENOMEM;
         s->members = grown;
         s->member_cap = cap;
     }
     memmove(&s->members[at + 1], &s->members[at], (s->member_count - at) * sizeof(*s->members));
     s->members[at] = node;
     s->member_count++;
-    return 0;
 }
 
-int node_state_enter(struct cluster *c, const struct cluster_node *n, uint32_t node, uint32_t *ret)
+uint32_t node_state_enter(struct cluster *c, const struct cluster_node *n, uint32_t node)
 {
     struct {
         uint64_t architecture, devices, volumes;
@@ -240,15 +225,9 @@ int node_state_enter(struct cluster *c, const struct cluster_node *n, uint32_t n
             break;
         }
     is_new = state == CLUSTER_NONE;
-    if (is_new && state_new(c, n, hash, &state) < 0)
-        return -ENOMEM;
-    if (node_state_add_member(c, &c->states[state], n->id, node) < 0) {
-        if (is_new) {
-            node_state_table_set(c, state, NULL);
-            c->free_states[c->free_state_count++] = state;
-        }
-        return -ENOMEM;
-    }
+    if (is_new)
+        state = state_new(c, n, hash);
+    node_state_add_member(c, &c->states[state], n->id, node);
     if (is_new) {
         size_t at = hash & (c->index_size - 1);
 
@@ -257,8 +236,7 @@ int node_state_enter(struct cluster *c, const struct cluster_node *n, uint32_t n
         c->index[at] = state + 1;
         c->used_state_count++;
     }
-    *ret = state;
-    return 0;
+    return state;
 }
 
 void node_state_leave(struct cluster *c, uint32_t state, uint32_t node)
@@ -275,6 +253,8 @@ void node_state_leave(struct cluster *c, uint32_t state, uint32_t node)
         node_state_index_remove(c, state);
         node_state_table_set(c, state, NULL);
         c->used_state_count--;
+        vec_grow(&c->free_states, &c->free_state_cap, c->free_state_count + 1,
+                 sizeof(*c->free_states));
         c->free_states[c->free_state_count++] = state;
     }
 }

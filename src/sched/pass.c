@@ -6,10 +6,8 @@
  * given a time (backfill).
  */
 #include <assert.h>
-#include <errno.h>
 #include <string.h>
 
-#include "base/vec.h"
 #include "sched/scheduler_internal.h"
 
 static const char *const verdict_names[] = {
@@ -55,8 +53,6 @@ static struct sched_outcome *pass_add_outcome(struct pass_run *p)
         size_t cap = p->cap ? p->cap * 2 : 16;
         struct sched_outcome *grown = arena_array(p->arena, cap, sizeof(*grown));
 
-        if (!grown)
-            return NULL;
         if (p->result.count)
             memcpy(grown, p->result.outcomes, p->result.count * sizeof(*grown));
         p->result.outcomes = grown;
@@ -65,7 +61,7 @@ static struct sched_outcome *pass_add_outcome(struct pass_run *p)
     return &p->result.outcomes[p->result.count++];
 }
 
-static int pass_report(struct pass_run *p, uint32_t handle, const struct sched_outcome *out)
+static void pass_report(struct pass_run *p, uint32_t handle, const struct sched_outcome *out)
 {
     struct sched_entry *e = &p->s->entries[handle];
     bool is_placed = out->verdict == SCHED_PLACED || out->verdict == SCHED_PREEMPTING;
@@ -73,18 +69,17 @@ static int pass_report(struct pass_run *p, uint32_t handle, const struct sched_o
 
     if (!is_placed && e->is_reported && e->verdict == out->verdict
         && e->reported_start_usec == out->starts_usec)
-        return 0;
+        return;
     e->is_reported = true;
     e->verdict = out->verdict;
     e->reported_start_usec = out->starts_usec;
-    if (!(to = pass_add_outcome(p)))
-        return -ENOMEM;
+    to = pass_add_outcome(p);
     *to = *out;
     to->session = handle;
-    if (out->verdict == SCHED_PLACED && p->s->choices.len
-        && !(to->choices = arena_strdup(p->arena, p->s->choices.data)))
-        return -ENOMEM;
-    return is_placed ? entry_list_places(p->s, e, p->arena, to) : 0;
+    if (out->verdict == SCHED_PLACED && p->s->choices.len)
+        to->choices = arena_strdup(p->arena, p->s->choices.data);
+    if (is_placed)
+        entry_list_places(p->s, e, p->arena, to);
 }
 
 static void pass_commit_entry(struct pass_run *p, struct sched_entry *e, enum entry_status status)
@@ -107,26 +102,24 @@ static void pass_commit_entry(struct pass_run *p, struct sched_entry *e, enum en
 
 /* ---- looking ---- */
 
-static int pass_need_forecast(struct pass_run *p)
+static void pass_need_forecast(struct pass_run *p)
 {
     if (!p->forecast)
         p->forecast = forecast_new(p->s, p->now_usec, false, p->arena);
-    return p->forecast ? 0 : -ENOMEM;
 }
 
 /* No room, or others have a time: is there one for it, or, with 'only_now', does it start now
- * without delaying any? Returns a verdict or -ENOMEM.
+ * without delaying any?
  */
-static int pass_find_start(struct pass_run *p, struct sched_entry *e, bool only_now,
-                           int64_t *ret_usec)
+static enum sched_verdict pass_find_start(struct pass_run *p, struct sched_entry *e, bool only_now,
+                                          int64_t *ret_usec)
 {
     uint32_t max = p->s->options.reservations_max;
     bool is_last = max && p->reservations >= max;
     int64_t at;
 
-    if (pass_need_forecast(p) < 0
-        || forecast_schedule(p->forecast, e, only_now || is_last, &at) < 0)
-        return -ENOMEM;
+    pass_need_forecast(p);
+    at = forecast_schedule(p->forecast, e, only_now || is_last);
     if (at <= p->now_usec)
         return SCHED_PLACED;
     if (only_now || is_last)
@@ -134,8 +127,8 @@ static int pass_find_start(struct pass_run *p, struct sched_entry *e, bool only_
     if (at != INT64_MAX) {
         *ret_usec = at;
         p->reservations++;
-    } else if (claim_is_due(p->s, e, p->now_usec) && claim_keep(p->forecast, e, true) < 0) {
-        return -ENOMEM;
+    } else if (claim_is_due(p->s, e, p->now_usec)) {
+        (void)claim_keep(p->forecast, e, true);
     }
     return SCHED_NO_ROOM;
 }
@@ -156,54 +149,52 @@ static bool pass_has_real_room(const struct sched *s, const struct sched_entry *
     return true;
 }
 
-/* The verdict on what preempt_for() or migrate_for() has answered. */
-static int pass_hold_verdict(const struct pass_run *p, const struct sched_entry *e,
-                             const struct sched_outcome *out, int r)
+/* The verdict on what preempt_for() or migrate_for() has found. */
+static enum sched_verdict pass_hold_verdict(const struct pass_run *p, const struct sched_entry *e,
+                                            const struct sched_outcome *out)
 {
-    if (r <= 0)
-        return r < 0 ? r : SCHED_NO_ROOM;
     return out->victim_count == 0 && pass_has_real_room(p->s, e) ? SCHED_PLACED : SCHED_PREEMPTING;
 }
 
 /* So that the times of others take it into account. */
-static int pass_tell_forecast(struct pass_run *p, const struct sched_entry *e,
-                              const struct sched_outcome *out)
+static void pass_tell_forecast(struct pass_run *p, const struct sched_entry *e,
+                               const struct sched_outcome *out)
 {
-    int r = p->forecast ? forecast_change_holds(p->forecast, e, e->holds, -1) : 0;
-
-    for (size_t i = 0; p->forecast && i < out->victim_count && r == 0; i++) {
-        const struct sched_entry *v = &p->s->entries[out->victims[i]];
-
-        if ((r = forecast_assume_gone(p->forecast, v, 1)) == 0)
-            r = forecast_mark_terminating(p->forecast, v);
+    if (!p->forecast)
+        return;
+    forecast_change_holds(p->forecast, e, e->holds, -1);
+    for (size_t i = 0; i < out->victim_count; i++) {
+        forecast_assume_gone(p->forecast, &p->s->entries[out->victims[i]], 1);
+        forecast_mark_terminating(p->forecast, &p->s->entries[out->victims[i]]);
     }
-    return r;
 }
 
-static int pass_preempt(struct pass_run *p, struct sched_entry *e, struct sched_outcome *out)
+static enum sched_verdict pass_preempt(struct pass_run *p, struct sched_entry *e,
+                                       struct sched_outcome *out)
 {
-    int r = preempt_for(p->s, e, p->now_usec, p->arena, &out->victims, &out->victim_count);
-
-    if (r > 0 && pass_tell_forecast(p, e, out) < 0)
-        return -ENOMEM;
-    return pass_hold_verdict(p, e, out, r);
+    if (!preempt_for(p->s, e, p->now_usec, p->arena, &out->victims, &out->victim_count))
+        return SCHED_NO_ROOM;
+    pass_tell_forecast(p, e, out);
+    return pass_hold_verdict(p, e, out);
 }
 
-static int pass_migrate(struct pass_run *p, struct sched_entry *e, struct sched_outcome *out)
+static enum sched_verdict pass_migrate(struct pass_run *p, struct sched_entry *e,
+                                       struct sched_outcome *out)
 {
     if (p->searches >= MIGRATE_SEARCHES_MAX)
         return SCHED_NO_ROOM;
     p->searches++;
-    if (p->s->options.backfill && pass_need_forecast(p) < 0)
-        return -ENOMEM;
-    return pass_hold_verdict(p, e, out,
-                             migrate_for(p->s, e, p->now_usec, p->forecast, p->arena, out));
+    if (p->s->options.backfill)
+        pass_need_forecast(p);
+    if (!migrate_for(p->s, e, p->now_usec, p->forecast, p->arena, out))
+        return SCHED_NO_ROOM;
+    return pass_hold_verdict(p, e, out);
 }
 
 /* ---- the end of what can start ---- */
 
-/* Has an agent room for each part of it, seen by itself? 1, 0, -ENOMEM. */
-static int pass_has_room(struct pass_run *p, const struct sched_entry *e)
+/* Has an agent room for each part of it, seen by itself? */
+static bool pass_has_room(struct pass_run *p, const struct sched_entry *e)
 {
     struct cluster *c = &p->s->cluster;
 
@@ -214,28 +205,22 @@ static int pass_has_room(struct pass_run *p, const struct sched_entry *e)
         if (i > 0 && req == e->reqs[i - 1])
             continue;
         if (req->no_room_version == c->free_version)
-            return 0;
-        for (uint32_t state = 0; state < c->state_count && !has_room; state++) {
-            const struct fit *fit;
-
-            if (c->states[state].member_count == 0)
-                continue;
-            if (!(fit = cluster_fit_bound(c, req, state, &p->s->options.selector)))
-                return -ENOMEM;
-            has_room = fit->has_room;
-        }
+            return false;
+        for (uint32_t state = 0; state < c->state_count && !has_room; state++)
+            has_room = c->states[state].member_count > 0
+                       && cluster_fit_bound(c, req, state, &p->s->options.selector)->has_room;
         if (!has_room) {
             req->no_room_version = c->free_version;
-            return 0;
+            return false;
         }
     }
-    return 1;
+    return true;
 }
 
-/* Is there room for any that has not had its turn? 1, 0, -ENOMEM. While nothing becomes free, those
- * for which a search found none need no further one.
+/* Is there room for any that has not had its turn? While nothing becomes free, those for which a
+ * search found none need no further one.
  */
-static int pass_has_prospect(struct pass_run *p)
+static bool pass_has_prospect(struct pass_run *p)
 {
     struct sched *s = p->s;
     struct room_search left = { .version = s->cluster.free_version };
@@ -246,19 +231,18 @@ static int pass_has_prospect(struct pass_run *p)
         size_t at = p->prospect + n < count ? p->prospect + n : p->prospect + n - count;
         uint32_t handle = is_known ? s->search.handles[n] : s->queue[at].handle;
         const struct sched_entry *e = &s->entries[handle];
-        int r;
 
         if (e->status != ENTRY_WAITING)
             continue;
         if (e->tried_in_pass == s->pass_count) {
             room_search_add(&left, handle);
-        } else if ((r = pass_has_room(p, e)) != 0) {
+        } else if (pass_has_room(p, e)) {
             p->prospect = is_known ? p->prospect : at;
-            return r;
+            return true;
         }
     }
     s->search = left;
-    return 0;
+    return false;
 }
 
 /* Times for those that wait would help nobody to start now: they start where they are planned
@@ -271,65 +255,59 @@ static void pass_put_off(struct pass_run *p)
 }
 
 /* With backfill, of one that does not start by itself: when does it start? */
-static int pass_plan(struct pass_run *p, struct sched_entry *e, struct sched_outcome *out)
+static enum sched_verdict pass_plan(struct pass_run *p, struct sched_entry *e,
+                                    struct sched_outcome *out)
 {
     const struct sched_preemption *preemption = &p->s->options.preemption;
-    bool is_needed = !p->s->options.plans_to_start || preemption->enabled || preemption->moves;
-    int r = is_needed ? 1 : pass_has_prospect(p);
 
-    if (r > 0)
+    if (!p->s->options.plans_to_start || preemption->enabled || preemption->moves
+        || pass_has_prospect(p))
         return pass_find_start(p, e, false, &out->starts_usec);
-    if (r < 0)
-        return r;
     pass_put_off(p);
     out->starts_usec = e->reported_start_usec;
     return SCHED_NO_ROOM;
 }
 
-/* A verdict or -ENOMEM. */
-static int pass_find_place(struct pass_run *p, struct sched_entry *e, struct sched_outcome *out)
+static enum sched_verdict pass_find_place(struct pass_run *p, struct sched_entry *e,
+                                          struct sched_outcome *out)
 {
     const struct sched_options *o = &p->s->options;
     /* one that was told a time starts where it was planned: the times of others depend on it */
     bool is_planned = p->forecast
                       || (o->backfill && (e->reported_start_usec || entry_is_put_off(p->s, e)));
-    int r = SCHED_NO_ROOM;
+    enum sched_verdict verdict = SCHED_NO_ROOM;
 
     if (!is_planned)
-        r = place_entry(p->s, e, p->arena);
-    else if ((r = place_find_obstacle(p->s, e, p->arena)) != SCHED_NO_ROOM)
-        return r;
+        verdict = place_entry(p->s, e, p->arena);
+    else if ((verdict = place_find_obstacle(p->s, e, p->arena)) != SCHED_NO_ROOM)
+        return verdict;
     else if (o->preemption.moves || o->preemption.enabled)
-        r = pass_find_start(p, e, true, NULL);
-    if (r == SCHED_NO_ROOM && o->preemption.moves)
-        r = pass_migrate(p, e, out);
-    if (r == SCHED_NO_ROOM && o->preemption.enabled)
-        r = pass_preempt(p, e, out);
-    if (r == SCHED_NO_ROOM && o->backfill)
-        r = pass_plan(p, e, out);
-    return r;
+        verdict = pass_find_start(p, e, true, NULL);
+    if (verdict == SCHED_NO_ROOM && o->preemption.moves)
+        verdict = pass_migrate(p, e, out);
+    if (verdict == SCHED_NO_ROOM && o->preemption.enabled)
+        verdict = pass_preempt(p, e, out);
+    if (verdict == SCHED_NO_ROOM && o->backfill)
+        verdict = pass_plan(p, e, out);
+    return verdict;
 }
 
-static int pass_try_entry(struct pass_run *p, uint32_t handle, struct sched_outcome *out)
+static void pass_try_entry(struct pass_run *p, uint32_t handle, struct sched_outcome *out)
 {
     struct sched_entry *e = &p->s->entries[handle];
-    int r;
 
     *out = (struct sched_outcome){ .session = handle };
     strbuf_clear(&p->s->choices);
     out->verdict = validate_entry(p->s, e, p->now_usec, &out->account);
     if (out->verdict != SCHED_PLACED)
-        return 0;
+        return;
     if (e->eligible_usec == 0)
         e->eligible_usec = p->now_usec;
-    if ((r = pass_find_place(p, e, out)) < 0)
-        return r;
-    out->verdict = (enum sched_verdict)r;
+    out->verdict = pass_find_place(p, e, out);
     if (out->verdict == SCHED_PLACED)
         pass_commit_entry(p, e, ENTRY_PLACED);
     else if (out->verdict == SCHED_PREEMPTING)
         pass_commit_entry(p, e, ENTRY_PREEMPTING);
-    return 0;
 }
 
 /* Does 'out' hold up those behind? */
@@ -345,20 +323,20 @@ static bool pass_is_blocking(const struct pass_run *p, const struct sched_entry 
     return !o->backfill;
 }
 
-static int pass_look_at_band(struct pass_run *p, size_t from, size_t to)
+static void pass_look_at_band(struct pass_run *p, size_t from, size_t to)
 {
     const struct sequencer_ops *ops = p->s->options.sequencer;
     struct queue_order seq = { .s = p->s, .items = &p->s->queue[from], .count = to - from };
     struct sched_outcome out;
     uint32_t handle;
 
-    if (ops->begin && ops->begin(&seq, p->arena) < 0)
-        return -ENOMEM;
+    if (ops->begin)
+        ops->begin(&seq, p->arena);
     while (!p->result.is_blocked && !p->is_over && (handle = ops->next(&seq)) != NO_HANDLE) {
         struct sched_entry *e = &p->s->entries[handle];
 
-        if (pass_try_entry(p, handle, &out) < 0 || pass_report(p, handle, &out) < 0)
-            return -ENOMEM;
+        pass_try_entry(p, handle, &out);
+        pass_report(p, handle, &out);
         p->result.is_blocked = pass_is_blocking(p, e, &out);
         p->result.blocker = handle;
         if (out.verdict != SCHED_PLACED && e->retries < UINT32_MAX) {
@@ -366,7 +344,6 @@ static int pass_look_at_band(struct pass_run *p, size_t from, size_t to)
             e->tried_in_pass = p->s->pass_count; /* the sequencer goes by what it was before */
         }
     }
-    return 0;
 }
 
 /* ---- the pass ---- */
@@ -383,27 +360,24 @@ static bool pass_has_lost_agent(const struct sched *s, const struct sched_entry 
 }
 
 /* It waits like others again. */
-static int pass_give_place_back(struct pass_run *p, uint32_t handle)
+static void pass_give_place_back(struct pass_run *p, uint32_t handle)
 {
     struct sched *s = p->s;
     struct sched_entry *e = &s->entries[handle];
     struct sched_outcome out = { .verdict = SCHED_NO_ROOM, .account = SCHED_NO_ACCOUNT };
 
-    if (!vec_grow(&s->queue, &s->queue_cap, s->queue_count + 1, sizeof(*s->queue)))
-        return -ENOMEM;
     for (uint32_t q = 0; q < e->req_count; q++)
-        if (entry_release(s, e, q) < 0)
-            return -ENOMEM;
+        entry_release(s, e, q);
     entry_charge(s, e, -1);
     assert(s->preempting > 0);
     s->preempting--;
     e->status = ENTRY_WAITING;
     e->is_reported = false;
     wait_queue_insert(s, handle);
-    return pass_report(p, handle, &out);
+    pass_report(p, handle, &out);
 }
 
-static int pass_start_preempting(struct pass_run *p)
+static void pass_start_preempting(struct pass_run *p)
 {
     for (uint32_t i = 0; p->s->preempting && i < p->s->entry_count; i++) {
         struct sched_entry *e = &p->s->entries[i];
@@ -412,8 +386,7 @@ static int pass_start_preempting(struct pass_run *p)
         if (e->status != ENTRY_PREEMPTING)
             continue;
         if (pass_has_lost_agent(p->s, e)) {
-            if (pass_give_place_back(p, i) < 0)
-                return -ENOMEM;
+            pass_give_place_back(p, i);
             continue;
         }
         if (!pass_has_real_room(p->s, e))
@@ -422,10 +395,8 @@ static int pass_start_preempting(struct pass_run *p)
         e->started_usec = p->now_usec;
         assert(p->s->preempting > 0);
         p->s->preempting--;
-        if (pass_report(p, i, &out) < 0)
-            return -ENOMEM;
+        pass_report(p, i, &out);
     }
-    return 0;
 }
 
 static void pass_drop_placed(struct sched *s)
@@ -441,56 +412,45 @@ static void pass_drop_placed(struct sched *s)
 /* Who has a place set aside has it ahead of the queue. It starts when those have gone that it is
  * made of.
  */
-static int pass_start_reserved(struct pass_run *p)
+static void pass_start_reserved(struct pass_run *p)
 {
     struct sched *s = p->s;
 
     for (size_t i = 0; s->reservation_count && i < s->queue_count; i++) {
         struct sched_outcome out = { .session = s->queue[i].handle, .account = SCHED_NO_ACCOUNT };
         struct sched_entry *e = &s->entries[s->queue[i].handle];
-        int r = 0;
 
         if (!reservation_find(s, e->row))
             continue;
         out.verdict = validate_entry(s, e, p->now_usec, &out.account);
-        if (out.verdict != SCHED_PLACED)
-            r = reservation_release(s, e->row); /* its turn among others comes */
-        else if ((r = reservation_start(s, e)) > 0) {
+        if (out.verdict != SCHED_PLACED) {
+            reservation_release(s, e->row); /* its turn among others comes */
+        } else if (reservation_start(s, e)) {
             if (!pass_has_real_room(s, e))
                 out.verdict = SCHED_PREEMPTING;
             pass_commit_entry(p, e, out.verdict == SCHED_PLACED ? ENTRY_PLACED : ENTRY_PREEMPTING);
-            r = pass_report(p, s->queue[i].handle, &out);
+            pass_report(p, s->queue[i].handle, &out);
         }
-        if (r < 0)
-            return -ENOMEM;
     }
     if (p->has_placed)
         pass_drop_placed(s);
-    return 0;
 }
 
-int sched_pass(struct sched *s, int64_t now_usec, struct arena *arena, struct sched_result *ret,
-               struct aq_error *err)
+void sched_pass(struct sched *s, int64_t now_usec, struct arena *arena, struct sched_result *ret)
 {
     struct pass_run p = { .s = s, .now_usec = now_usec, .arena = arena };
-    int r;
 
     s->pass_count++;
     strbuf_clear(&s->choices);
-    r = pass_start_preempting(&p);
-    if (r == 0)
-        r = pass_start_reserved(&p);
-
-    for (size_t from = 0, to; r == 0 && from < s->queue_count && !p.result.is_blocked && !p.is_over;
+    pass_start_preempting(&p);
+    pass_start_reserved(&p);
+    for (size_t from = 0, to; from < s->queue_count && !p.result.is_blocked && !p.is_over;
          from = to) {
         to = wait_queue_band_end(s, from);
-        r = pass_look_at_band(&p, from, to);
+        pass_look_at_band(&p, from, to);
     }
-    if (r < 0)
-        return aq_fail_oom(err);
     if (p.has_placed)
         pass_drop_placed(s);
     sched_assert_consistent(s);
     *ret = p.result;
-    return 0;
 }

@@ -11,6 +11,7 @@
 
 #include "aliquot/scheduler.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "sched/scheduler_internal.h"
 
 #define NAME_MAX_LEN 64
@@ -46,14 +47,12 @@ static struct aq_scheduler_slots plugin_slots_of(const struct cluster *c)
     return (struct aq_scheduler_slots){ c->names, (uint32_t)c->columns, 0 };
 }
 
-static int plugin_fill_sessions(struct queue_order *seq, struct arena *arena,
-                                struct aq_scheduler_session *ret)
+static void plugin_fill_sessions(struct queue_order *seq, struct arena *arena,
+                                 struct aq_scheduler_session *ret)
 {
     const struct cluster *c = &seq->s->cluster;
     int64_t *amounts = arena_array(arena, seq->count * c->columns + 1, sizeof(*amounts));
 
-    if (!amounts)
-        return -ENOMEM;
     for (size_t i = 0; i < seq->count; i++, amounts += c->columns) {
         const struct sched_entry *e = &seq->s->entries[seq->items[i].handle];
 
@@ -67,7 +66,6 @@ static int plugin_fill_sessions(struct queue_order *seq, struct arena *arena,
                                                 .retries = e->retries,
                                                 .job_priority = e->job_priority };
     }
-    return 0;
 }
 
 static bool plugin_is_permutation(const uint32_t *order, size_t count, bool *seen)
@@ -80,7 +78,7 @@ static bool plugin_is_permutation(const uint32_t *order, size_t count, bool *see
     return true;
 }
 
-static int plugin_begin_order(struct queue_order *seq, struct arena *arena)
+static void plugin_begin_order(struct queue_order *seq, struct arena *arena)
 {
     struct sched_plugin *p = AQ_CONTAINER_OF(seq->s->options.sequencer, struct sched_plugin,
                                              sequencer);
@@ -90,8 +88,7 @@ static int plugin_begin_order(struct queue_order *seq, struct arena *arena)
     uint32_t *order = arena_array(arena, seq->count, sizeof(*order));
     bool *seen = arena_array(arena, seq->count, sizeof(*seen));
 
-    if (!ordered || !sessions || !order || !seen || plugin_fill_sessions(seq, arena, sessions) < 0)
-        return -ENOMEM;
+    plugin_fill_sessions(seq, arena, sessions);
     memset(order, 0xff, seq->count * sizeof(*order));
     if (p->theirs->order(&slots, sessions, (uint32_t)seq->count, order) != 0)
         plugin_complain(p, "refuses to order the sessions");
@@ -100,7 +97,6 @@ static int plugin_begin_order(struct queue_order *seq, struct arena *arena)
     else
         ordered->order = order;
     seq->data = ordered;
-    return 0;
 }
 
 static uint32_t plugin_next_ordered(struct queue_order *seq)
@@ -128,13 +124,9 @@ static uint32_t plugin_find_room(struct cluster *c, struct slot_request *req,
 {
     uint32_t count = 0;
 
-    for (uint32_t n = 0; n < c->node_count; n++) {
-        const struct fit *fit = c->nodes[n].id ? cluster_fit(c, req, c->nodes[n].state, self)
-                                               : NULL;
-
-        if (fit && fit->has_room)
+    for (uint32_t n = 0; n < c->node_count; n++)
+        if (c->nodes[n].id && cluster_fit(c, req, c->nodes[n].state, self)->has_room)
             nodes[count++] = n;
-    }
     return count;
 }
 
@@ -159,20 +151,16 @@ static uint32_t plugin_pick(void *data, struct cluster *c, struct slot_request *
                             uint32_t node, int32_t *device)
 {
     struct sched_plugin *p = AQ_CONTAINER_OF(self->ops, struct sched_plugin, selector);
-    struct aq_scheduler_agent *agents = calloc(c->node_count + 1, sizeof(*agents));
-    uint32_t *nodes = calloc(c->node_count + 1, sizeof(*nodes));
+    struct aq_scheduler_agent *agents = aq_alloc_array(c->node_count + 1, sizeof(*agents));
+    uint32_t *nodes = aq_alloc_array(c->node_count + 1, sizeof(*nodes));
     struct aq_scheduler_slots slots = plugin_slots_of(c);
-    uint32_t count;
-    int32_t chosen = -1;
+    uint32_t count = plugin_list_agents(c, req, self, allowed, agents, nodes);
+    int32_t chosen = p->theirs->choose(&slots, req->amounts, agents, count);
 
     (void)data;
-    if (agents && nodes) {
-        count = plugin_list_agents(c, req, self, allowed, agents, nodes);
-        chosen = p->theirs->choose(&slots, req->amounts, agents, count);
-        if (chosen >= 0 && (uint32_t)chosen >= count) {
-            plugin_complain(p, "chooses an agent that there is not");
-            chosen = -1;
-        }
+    if (chosen >= 0 && (uint32_t)chosen >= count) {
+        plugin_complain(p, "chooses an agent that there is not");
+        chosen = -1;
     }
     if (chosen >= 0) {
         node = nodes[chosen];
@@ -202,12 +190,9 @@ static int plugin_check(const char *path, const struct aq_scheduler *theirs, str
 
 static struct sched_plugin *plugin_new(const char *path, const struct aq_scheduler *theirs)
 {
-    struct sched_plugin *p = calloc(1, sizeof(*p));
+    struct sched_plugin *p = aq_alloc(sizeof(*p));
 
-    if (!p || !(p->path = strdup(path))) {
-        free(p);
-        return NULL;
-    }
+    p->path = aq_strdup(path);
     p->theirs = theirs;
     p->sequencer = (struct sequencer_ops){ .name = theirs->name,
                                            .begin = plugin_begin_order,
@@ -238,10 +223,7 @@ static int plugin_load(const char *path, struct sched_plugin **ret, struct aq_er
         (void)dlclose(object);
         return r;
     }
-    if (!(*ret = plugin_new(path, dlsym(object, AQ_SCHEDULER_SYMBOL)))) {
-        (void)dlclose(object);
-        return aq_fail_oom(err);
-    }
+    *ret = plugin_new(path, dlsym(object, AQ_SCHEDULER_SYMBOL));
     return 0;
 }
 
@@ -296,8 +278,7 @@ int sched_plugin_find(const char *name, const struct sequencer_ops **ret_sequenc
                        "scheduler-plugins in the manager's settings");
     if (len == 0 || len > NAME_MAX_LEN || name[0] == '.' || strchr(name, '/'))
         return aq_fail(err, EINVAL, "'%.64s' is no name of a plug-in", name);
-    if (!(path = aq_format("%s/%s.so", folder, name)))
-        return aq_fail_oom(err);
+    path = aq_format("%s/%s.so", folder, name);
     if ((r = plugin_check_owner(folder, err)) < 0 || (r = plugin_check_owner(path, err)) < 0)
         return r;
     return sched_plugin_load(path, ret_sequencer, ret_selector, err);

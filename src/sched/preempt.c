@@ -7,7 +7,6 @@
  * agents the one whose victims matter least is chosen. What victims hold
  * that were chosen before counts as there already, less what it was chosen for.
  */
-#include <errno.h>
 #include <string.h>
 
 #include "sched/victim_search.h"
@@ -174,7 +173,7 @@ static bool preempt_find_node(struct victim_search *vs, const struct slot_reques
 }
 
 /* Claim the victims on the node and hold it, from devices that will be free. */
-static int preempt_take(struct victim_search *vs, struct sched_entry *e, uint32_t q, uint32_t node)
+static void preempt_take(struct victim_search *vs, struct sched_entry *e, uint32_t q, uint32_t node)
 {
     uint32_t count;
 
@@ -182,32 +181,31 @@ static int preempt_take(struct victim_search *vs, struct sched_entry *e, uint32_
     for (uint32_t i = 0; i < vs->candidate_count; i++)
         if (vs->is_chosen[i])
             victim_search_claim(vs, vs->candidates[i]);
-    return victim_search_hold(vs, e->reqs[q], node, &e->holds[q]);
+    victim_search_hold(vs, e->reqs[q], node, &e->holds[q]);
 }
 
-int preempt_for(struct sched *s, struct sched_entry *e, int64_t now_usec, struct arena *arena,
-                const uint32_t **ret, size_t *ret_count)
+bool preempt_for(struct sched *s, struct sched_entry *e, int64_t now_usec, struct arena *arena,
+                 const uint32_t **ret, size_t *ret_count)
 {
     struct victim_search vs = {
         .s = s, .e = e, .now_usec = now_usec, .arena = arena, .is_evictable = preempt_is_evictable
     };
     const struct placement_constraints *constraints;
-    int r;
 
-    if (e->type == SESSION_SYSTEM || victim_search_init(&vs) < 0)
-        return e->type == SESSION_SYSTEM ? 0 : -ENOMEM;
-    constraints = entry_constraints(s, e, arena, &r);
-    for (uint32_t q = 0; r == 0 && q < e->req_count; q++) {
+    if (e->type == SESSION_SYSTEM)
+        return false;
+    victim_search_init(&vs);
+    constraints = entry_constraints(s, e, arena);
+    for (uint32_t q = 0; q < e->req_count; q++) {
         struct preempt_cost best = { .node = CLUSTER_NONE };
 
-        if (!preempt_find_node(&vs, e->reqs[q], constraints, &best))
-            return victim_search_cancel(&vs, e, q) < 0 ? -ENOMEM : 0;
-        if ((r = preempt_take(&vs, e, q, best.node)) < 0)
-            (void)victim_search_cancel(&vs, e, q);
+        if (!preempt_find_node(&vs, e->reqs[q], constraints, &best)) {
+            victim_search_cancel(&vs, e, q);
+            return false;
+        }
+        preempt_take(&vs, e, q, best.node);
     }
-    if (r < 0)
-        return r;
     *ret = vs.victims;
     *ret_count = vs.victim_count;
-    return 1;
+    return true;
 }

@@ -10,7 +10,6 @@
  *   largest one is next.
  */
 #include <assert.h>
-#include <errno.h>
 #include <string.h>
 
 #include "sched/scheduler_internal.h"
@@ -21,9 +20,9 @@ struct fifo_rounds {
     bool is_second_round;
 };
 
-static int queue_order_begin_fifo(struct queue_order *seq, struct arena *arena)
+static void queue_order_begin_fifo(struct queue_order *seq, struct arena *arena)
 {
-    return (seq->data = arena_alloc(arena, sizeof(struct fifo_rounds))) ? 0 : -ENOMEM;
+    seq->data = arena_alloc(arena, sizeof(struct fifo_rounds));
 }
 
 /* As it was when the pass began. */
@@ -149,7 +148,7 @@ static uint32_t owner_queue_of(const struct sched *s, uint32_t owner)
 }
 
 /* A counting sort of the band into queues. */
-static int owner_queues_fill(struct queue_order *seq, struct owner_queues *l, struct arena *arena)
+static void owner_queues_fill(struct queue_order *seq, struct owner_queues *l, struct arena *arena)
 {
     size_t count = seq->s->owner_count + 1;
     uint32_t *places = arena_array(arena, seq->count, sizeof(*places));
@@ -157,8 +156,6 @@ static int owner_queues_fill(struct queue_order *seq, struct owner_queues *l, st
 
     l->all = arena_array(arena, count, sizeof(*l->all));
     l->heap = arena_array(arena, count, sizeof(struct owner_queue *));
-    if (!places || !l->all || !l->heap)
-        return -ENOMEM;
     for (size_t i = 0; i < seq->count; i++)
         l->all[owner_queue_of(seq->s, seq->items[i].owner)].count++;
     for (size_t i = 0; i < count; at += l->all[i].count, i++) {
@@ -176,32 +173,29 @@ static int owner_queues_fill(struct queue_order *seq, struct owner_queues *l, st
         if (l->all[i].count)
             l->heap[l->count++] = &l->all[i];
     }
-    return 0;
 }
 
-static int owner_queues_begin(struct queue_order *seq, struct arena *arena,
-                              void (*key)(struct sched *s, struct owner_queue *queue))
+static void owner_queues_begin(struct queue_order *seq, struct arena *arena,
+                               void (*key)(struct sched *s, struct owner_queue *queue))
 {
     struct owner_queues *l = arena_alloc(arena, sizeof(*l));
 
-    if (!l || owner_queues_fill(seq, l, arena) < 0)
-        return -ENOMEM;
+    owner_queues_fill(seq, l, arena);
     for (size_t i = 0; i < l->count; i++)
         key(seq->s, l->heap[i]);
     for (size_t i = l->count / 2; i-- > 0;)
         owner_queues_sift_down(l, i);
     seq->data = l;
-    return 0;
 }
 
-static int queue_order_begin_drf(struct queue_order *seq, struct arena *arena)
+static void queue_order_begin_drf(struct queue_order *seq, struct arena *arena)
 {
-    return owner_queues_begin(seq, arena, queue_order_key_drf);
+    owner_queues_begin(seq, arena, queue_order_key_drf);
 }
 
-static int queue_order_begin_fair_share(struct queue_order *seq, struct arena *arena)
+static void queue_order_begin_fair_share(struct queue_order *seq, struct arena *arena)
 {
-    return owner_queues_begin(seq, arena, queue_order_key_fair_share);
+    owner_queues_begin(seq, arena, queue_order_key_fair_share);
 }
 
 /* The one given last is done with: its queue goes on. */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* request_mix.c - the shapes of requests and how often each came */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,7 +45,7 @@ static void request_mix_forget(struct request_mix *m)
     m->count = kept;
 }
 
-int request_mix_add(struct request_mix *m, const struct request_shape *shape)
+void request_mix_add(struct request_mix *m, const struct request_shape *shape)
 {
     size_t i = 0;
 
@@ -57,9 +56,8 @@ int request_mix_add(struct request_mix *m, const struct request_shape *shape)
             request_mix_forget(m);
         i = m->count;
         if (i == SHAPES_MAX)
-            return 0; /* a thousand frequent ones: one more does not matter */
-        if (!vec_grow(&m->shapes, &m->cap, i + 1, sizeof(*m->shapes)))
-            return -ENOMEM;
+            return; /* a thousand frequent ones: one more does not matter */
+        vec_grow(&m->shapes, &m->cap, i + 1, sizeof(*m->shapes));
         memset(&m->shapes[i], 0, sizeof(m->shapes[i]));
         memcpy(&m->shapes[i].shape, shape, sizeof(*shape));
         m->count++;
@@ -68,7 +66,6 @@ int request_mix_add(struct request_mix *m, const struct request_shape *shape)
     m->total++;
     m->cpu_milli += (double)shape->cpu_milli;
     m->device_milli += (double)shape->devices * shape->part_milli;
-    return 0;
 }
 
 static int request_shape_compare(const struct request_shape *a, const struct request_shape *b)

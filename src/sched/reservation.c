@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/vec.h"
 #include "sched/victim_search.h"
 
@@ -29,26 +30,19 @@ struct reservation *reservation_add(struct sched *s, int64_t row, int64_t lifeti
 {
     struct reservation *to;
 
-    if (!vec_grow(&s->reservations, &s->reservation_cap, s->reservation_count + 1,
-                  sizeof(*s->reservations)))
-        return NULL;
-    to = &s->reservations[s->reservation_count];
+    vec_grow(&s->reservations, &s->reservation_cap, s->reservation_count + 1,
+             sizeof(*s->reservations));
+    to = &s->reservations[s->reservation_count++];
     *to = (struct reservation){ .row = row,
                                 .lifetime_usec = lifetime_usec,
-                                .reqs = calloc(count, sizeof(*to->reqs)),
-                                .holds = calloc(count, sizeof(*to->holds)) };
-    if (!to->reqs || !to->holds) {
-        free(to->reqs);
-        free(to->holds);
-        return NULL;
-    }
+                                .reqs = aq_alloc_array(count, sizeof(*to->reqs)),
+                                .holds = aq_alloc_array(count, sizeof(*to->holds)),
+                                .count = count };
     for (uint32_t q = 0; q < count; q++) {
         to->reqs[q] = reqs[q];
         to->reqs[q]->users++;
         to->holds[q].node = CLUSTER_NONE;
     }
-    to->count = count;
-    s->reservation_count++;
     return to;
 }
 
@@ -63,7 +57,7 @@ static void reservation_remove(struct sched *s, struct reservation *r)
     *r = s->reservations[--s->reservation_count];
 }
 
-int reservation_release(struct sched *s, int64_t row)
+void reservation_release(struct sched *s, int64_t row)
 {
     struct reservation *r = reservation_find(s, row);
 
@@ -72,24 +66,21 @@ int reservation_release(struct sched *s, int64_t row)
 
         if (h->node == CLUSTER_NONE)
             continue;
-        if (cluster_release(&s->cluster, h->node, r->reqs[q], h->parts, h->part_count) < 0)
-            return -ENOMEM;
+        cluster_release(&s->cluster, h->node, r->reqs[q], h->parts, h->part_count);
         free(h->parts);
-        *h = (struct hold){ .node = CLUSTER_NONE };
     }
     if (r)
         reservation_remove(s, r);
-    return 0;
 }
 
-int sched_unreserve(struct sched *s, int64_t row)
+void sched_unreserve(struct sched *s, int64_t row)
 {
-    return reservation_release(s, row);
+    reservation_release(s, row);
 }
 
 /* ---- by name ---- */
 
-/* All of them, as if those about to end had ended. 0, -ENOENT, -ENOMEM. */
+/* All of them, as if those about to end had ended. 0 or -ENOENT. */
 static int reservation_hold_named(struct sched *s, struct reservation *to,
                                   const char *const *agent_ids)
 {
@@ -97,20 +88,20 @@ static int reservation_hold_named(struct sched *s, struct reservation *to,
     struct victim_search h = { .s = s,
                                .arena = &arena,
                                .is_evictable = victim_search_none_evictable };
-    int r = victim_search_init(&h);
 
-    for (uint32_t q = 0; q < to->count && r == 0; q++) {
+    victim_search_init(&h);
+    for (uint32_t q = 0; q < to->count; q++) {
         uint32_t node = cluster_find_agent(&s->cluster, agent_ids[q]);
 
         if (node == CLUSTER_NONE || !cluster_matches(&s->cluster, to->reqs[q], node))
             return -ENOENT;
         victim_search_load_node(&h, node);
         victim_search_assume_claimed_gone(&h, node);
-        r = victim_search_fits(&h, node, to->reqs[q])
-                ? victim_search_hold(&h, to->reqs[q], node, &to->holds[q])
-                : -ENOENT;
+        if (!victim_search_fits(&h, node, to->reqs[q]))
+            return -ENOENT;
+        victim_search_hold(&h, to->reqs[q], node, &to->holds[q]);
     }
-    return r;
+    return 0;
 }
 
 int sched_reserve(struct sched *s, const struct sched_session *session,
@@ -124,19 +115,15 @@ int sched_reserve(struct sched *s, const struct sched_session *session,
 
     if (reservation_find(s, session->row))
         return -EEXIST;
-    if ((r = entry_read_requests(s, session, &reqs, &count)) < 0)
-        return r;
+    reqs = entry_read_requests(s, session, &count);
     to = reservation_add(s, session->row, session->lifetime_usec, reqs, count);
     for (uint32_t q = 0; q < count; q++)
         slot_request_release(&s->cluster, reqs[q]);
     free(reqs);
-    if (!to)
-        return -ENOMEM;
-    if ((r = reservation_hold_named(s, to, agent_ids)) < 0
-        && reservation_release(s, session->row) < 0)
-        return -ENOMEM;
-    if (r < 0)
+    if ((r = reservation_hold_named(s, to, agent_ids)) < 0) {
+        reservation_release(s, session->row);
         s->cluster.free_version = free_version; /* nothing has become free */
+    }
     return r;
 }
 
@@ -154,15 +141,17 @@ static bool reservation_matches(const struct sched *s, const struct reservation 
     return r->count == e->req_count;
 }
 
-int reservation_start(struct sched *s, struct sched_entry *e)
+bool reservation_start(struct sched *s, struct sched_entry *e)
 {
     struct reservation *r = reservation_find(s, e->row);
 
     if (!r)
-        return 0;
-    if (!reservation_matches(s, r, e))
-        return reservation_release(s, e->row);
+        return false;
+    if (!reservation_matches(s, r, e)) {
+        reservation_release(s, e->row);
+        return false;
+    }
     memcpy(e->holds, r->holds, r->count * sizeof(*e->holds));
     reservation_remove(s, r);
-    return 1;
+    return true;
 }

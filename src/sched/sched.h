@@ -254,7 +254,7 @@ struct sched_result {
     uint32_t blocker; /* which; meaningless otherwise */
 };
 
-/* One pass; the result lives in 'arena'. 0 or -ENOMEM, -EINVAL for agents whose
+/* One pass; the result lives in 'arena'. 0, or -EINVAL for agents whose
  * devices cannot be.
  */
 int sched_run(const struct sched_snapshot *snap, struct arena *arena, struct sched_result *ret,
@@ -267,7 +267,7 @@ int sched_run(const struct sched_snapshot *snap, struct arena *arena, struct sch
  * "starts_at", "never": true if no end of other sessions helps it} into 'json'; either may be NULL. "devices" has those slots of which
  * the nearest agent's devices lack something: {"slot", "may_split", "parts", "each",
  * "ready", "usable", "most", "device", "together"}, as struct shortage has it. Returns the verdict (PLACED: it
- * could start now), or -ENOMEM.
+ * could start now), or -EINVAL.
  */
 int sched_explain(const struct sched_snapshot *snap, uint32_t index, struct arena *arena,
                   struct strbuf *text, struct strbuf *json, struct aq_error *err);

@@ -7,31 +7,24 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/vec.h"
+#include "base/memory.h"
 #include "sched/fragmentation.h"
 #include "sched/scheduler_internal.h"
 
-int sched_new(const struct slot_types *types, const struct sched_options *options,
-              struct sched **ret, struct aq_error *err)
+struct sched *sched_new(const struct slot_types *types, const struct sched_options *options)
 {
-    AQ_CLEANUP(sched_freep) struct sched *s = calloc(1, sizeof(*s));
+    struct sched *s = aq_alloc(sizeof(*s));
 
-    if (!s
-        || cluster_init(&s->cluster, types, options->slot_priority, options->slot_priority_count)
-               < 0)
-        return aq_fail_oom(err);
+    cluster_init(&s->cluster, types, options->slot_priority, options->slot_priority_count);
     s->options = *options;
-    s->capacity = calloc(s->cluster.width, sizeof(*s->capacity));
-    s->column_types = calloc(s->cluster.width, sizeof(*s->column_types));
-    for (size_t c = 0; s->column_types && c < s->cluster.columns; c++)
+    s->capacity = aq_alloc_array(s->cluster.width, sizeof(*s->capacity));
+    s->column_types = aq_alloc_array(s->cluster.width, sizeof(*s->column_types));
+    for (size_t c = 0; c < s->cluster.columns; c++)
         s->column_types[c] = slot_types_get(types, s->cluster.names[c]);
-    if (!s->capacity || !s->column_types
-        || (options->selector.ops->open && !options->selector.data
-            && options->selector.ops->open(&s->options.selector.data) < 0))
-        return aq_fail_oom(err);
+    if (options->selector.ops->open && !options->selector.data)
+        s->options.selector.data = options->selector.ops->open();
     s->owns_selector = s->options.selector.data != options->selector.data;
-    *ret = AQ_TAKE(s);
-    return 0;
+    return s;
 }
 
 void sched_free(struct sched *s)
@@ -70,7 +63,7 @@ void sched_free(struct sched *s)
 /* ---- agents ---- */
 
 /* Take what sessions hold on 'node' off what was said to be free there. */
-static int scheduler_hold_again(struct sched *s, uint32_t node)
+static void scheduler_hold_again(struct sched *s, uint32_t node)
 {
     for (size_t i = 0; i < s->entry_count; i++) {
         struct sched_entry *e = &s->entries[i];
@@ -78,23 +71,18 @@ static int scheduler_hold_again(struct sched *s, uint32_t node)
         if (e->status != ENTRY_PLACED && e->status != ENTRY_PREEMPTING)
             continue;
         for (uint32_t q = 0; q < e->req_count; q++)
-            if (e->holds[q].node == node
-                && cluster_hold_parts(&s->cluster, node, e->reqs[q], e->holds[q].parts,
-                                      e->holds[q].part_count)
-                       < 0)
-                return -ENOMEM;
+            if (e->holds[q].node == node)
+                cluster_hold_parts(&s->cluster, node, e->reqs[q], e->holds[q].parts,
+                                   e->holds[q].part_count);
     }
     for (size_t i = 0; i < s->reservation_count; i++) {
         const struct reservation *r = &s->reservations[i];
 
         for (uint32_t q = 0; q < r->count; q++)
-            if (r->holds[q].node == node
-                && cluster_hold_parts(&s->cluster, node, r->reqs[q], r->holds[q].parts,
-                                      r->holds[q].part_count)
-                       < 0)
-                return -ENOMEM;
+            if (r->holds[q].node == node)
+                cluster_hold_parts(&s->cluster, node, r->reqs[q], r->holds[q].parts,
+                                   r->holds[q].part_count);
     }
-    return 0;
 }
 
 int sched_set_agent(struct sched *s, const struct sched_agent *agent, struct aq_error *err)
@@ -103,8 +91,8 @@ int sched_set_agent(struct sched *s, const struct sched_agent *agent, struct aq_
     uint32_t node;
     int r = cluster_set_agent(&s->cluster, agent, &node, err);
 
-    if (r == 0 && !is_new && scheduler_hold_again(s, node) < 0)
-        r = aq_fail_oom(err);
+    if (r == 0 && !is_new)
+        scheduler_hold_again(s, node);
     return r;
 }
 
@@ -127,9 +115,8 @@ int sched_remove_agent(struct sched *s, const char *id, struct aq_error *err)
             if (s->entries[i].holds[q].node == node)
                 return aq_fail(err, EBUSY, "sessions hold something on agent '%s'", id);
     for (size_t i = s->reservation_count; i-- > 0;)
-        if (scheduler_is_reserved_on(&s->reservations[i], node)
-            && reservation_release(s, s->reservations[i].row) < 0)
-            return aq_fail_oom(err);
+        if (scheduler_is_reserved_on(&s->reservations[i], node))
+            reservation_release(s, s->reservations[i].row);
     cluster_remove_agent(&s->cluster, node);
     return 0;
 }
@@ -145,8 +132,6 @@ int sched_add_what_if(struct sched *s, const struct sched_session *session, uint
 
     if (at < s->queue_count && wait_queue_compare(&s->queue[at], &q) == 0)
         return aq_fail(err, EEXIST, "session %lld waits already", (long long)session->row);
-    if (!vec_grow(&s->queue, &s->queue_cap, s->queue_count + 1, sizeof(*s->queue)))
-        return aq_fail_oom(err);
     if ((r = entry_add(s, session, ret_handle, err)) < 0)
         return r;
     s->entries[*ret_handle].status = ENTRY_WAITING;
@@ -174,25 +159,25 @@ static int scheduler_hold_known_place(struct sched *s, struct sched_entry *e, si
 {
     struct hold *h = &e->holds[req];
     uint32_t node = cluster_find_agent(&s->cluster, place->agent_id);
-    int r = 0;
 
     if (node == CLUSTER_NONE)
         return -ENOENT;
-    if (!place->part_count && !is_counted)
-        return entry_hold(s, e, req, node, -1);
+    if (!place->part_count && !is_counted) {
+        entry_hold(s, e, req, node, -1);
+        return 0;
+    }
     for (size_t i = 0; i < place->part_count; i++)
         if (place->parts[i].device >= s->cluster.nodes[node].device_count)
             return -EINVAL;
-    if (place->part_count && !(h->parts = calloc(place->part_count, sizeof(*h->parts))))
-        return -ENOMEM;
+    if (place->part_count)
+        h->parts = aq_alloc_array(place->part_count, sizeof(*h->parts));
     h->part_count = (uint32_t)place->part_count;
     for (size_t i = 0; i < place->part_count; i++)
         h->parts[i] = (struct device_part){ place->parts[i].device, place->parts[i].amount };
     if (!is_counted)
-        r = cluster_hold_parts(&s->cluster, node, e->reqs[req], h->parts, h->part_count);
-    if (r == 0)
-        h->node = node;
-    return r;
+        cluster_hold_parts(&s->cluster, node, e->reqs[req], h->parts, h->part_count);
+    h->node = node;
+    return 0;
 }
 
 int entry_add_running(struct sched *s, const struct sched_running *running, bool is_counted,
@@ -207,14 +192,11 @@ int entry_add_running(struct sched *s, const struct sched_running *running, bool
     for (uint32_t i = 0; i < e->req_count && r == 0; i++)
         if ((r = scheduler_hold_known_place(s, e, i, &running->places[i], is_counted)) < 0) {
             aq_fail_field(err, -r, "places",
-                          r == -ENOENT   ? "there is no agent '%s'"
-                          : r == -EINVAL ? "agent '%s' has no such device"
-                                         : "memory is short for agent '%s'",
+                          r == -ENOENT ? "there is no agent '%s'" : "agent '%s' has no such device",
                           running->places[i].agent_id);
             for (uint32_t done = 0; !is_counted && done < i; done++)
-                (void)entry_release(s, e, done);
+                entry_release(s, e, done);
             entry_drop(s, e);
-            s->free_entries[s->free_count++] = *ret_handle;
             return r;
         }
     e->status = ENTRY_PLACED;
@@ -238,7 +220,7 @@ void sched_mark_terminating(struct sched *s, uint32_t handle)
     s->entries[handle].is_victim = true;
 }
 
-int sched_drop(struct sched *s, uint32_t handle)
+void sched_drop(struct sched *s, uint32_t handle)
 {
     struct sched_entry *e = &s->entries[handle];
     const struct selector *selector = &s->options.selector;
@@ -247,8 +229,7 @@ int sched_drop(struct sched *s, uint32_t handle)
         wait_queue_remove(s, e);
     } else {
         for (uint32_t i = 0; i < e->req_count; i++)
-            if (entry_release(s, e, i) < 0)
-                return -ENOMEM; /* what is left is released by the next try */
+            entry_release(s, e, i);
         entry_charge(s, e, -1);
         assert(e->status != ENTRY_PREEMPTING || s->preempting > 0);
         s->preempting -= e->status == ENTRY_PREEMPTING;
@@ -256,8 +237,6 @@ int sched_drop(struct sched *s, uint32_t handle)
             selector->ops->on_departure(selector->data);
     }
     entry_drop(s, e);
-    s->free_entries[s->free_count++] = handle;
-    return 0;
 }
 
 uint32_t sched_retries(const struct sched *s, uint32_t handle)

@@ -17,8 +17,7 @@
 struct sched;
 
 /* 'options' are copied; strings and operations in it must outlive the state. */
-int sched_new(const struct slot_types *types, const struct sched_options *options,
-              struct sched **ret, struct aq_error *err);
+struct sched *sched_new(const struct slot_types *types, const struct sched_options *options);
 void sched_free(struct sched *s);
 AQ_DEFINE_CLEANUP(struct sched, sched_free)
 
@@ -31,16 +30,16 @@ int sched_set_agent(struct sched *s, const struct sched_agent *agent, struct aq_
 int sched_remove_agent(struct sched *s, const char *id, struct aq_error *err);
 
 /* Accounts and owners are numbered by the caller; 'used' and 'sessions'
- * are without what this state's sessions hold. Copied. 0 or -ENOMEM.
+ * are without what this state's sessions hold. Copied.
  */
-int sched_set_account(struct sched *s, uint32_t account, const struct sched_account *value);
-int sched_set_owner(struct sched *s, uint32_t owner, const struct sched_owner *value);
+void sched_set_account(struct sched *s, uint32_t account, const struct sched_account *value);
+void sched_set_owner(struct sched *s, uint32_t owner, const struct sched_owner *value);
 
 /* The same for fair share only: the owner's claim. Unknown owners are ignored. */
 void sched_set_factors(struct sched *s, uint32_t owner, double domain, double project, double user);
 
 /* A session that waits, or one that runs already (its time is known). Copied.
- * -EEXIST if its row is there, -EINVAL, -ENOMEM.
+ * -EEXIST if its row is there, -EINVAL.
  */
 int sched_add(struct sched *s, const struct sched_session *session, uint32_t *ret_handle,
               struct aq_error *err);
@@ -55,22 +54,20 @@ void sched_mark_terminating(struct sched *s, uint32_t handle);
  * are free or will be when the sessions that are leaving have ended: it starts there when it
  * waits, even if others wait, too. For one that migrates, and for one that others are preempted
  * for, where the state is new. 0, -ENOENT: no such agent, or it does not fit; -EEXIST: it has
- * places; -ENOMEM.
+ * places.
  */
 int sched_reserve(struct sched *s, const struct sched_session *session,
                   const char *const *agent_ids);
-/* It will not come back. 0, also if it has none, or -ENOMEM: then try again. */
-int sched_unreserve(struct sched *s, int64_t row) AQ_MUST_CHECK;
-/* It waits no longer, or has ended. 0 or -ENOMEM: then try again. */
-int sched_drop(struct sched *s, uint32_t handle) AQ_MUST_CHECK;
+/* It will not come back: its places, if it has any, are free. */
+void sched_unreserve(struct sched *s, int64_t row);
+/* It waits no longer, or has ended. */
+void sched_drop(struct sched *s, uint32_t handle);
 
 /* Place what can be placed. Outcomes have handles, and are only of sessions
  * whose verdict, or time to start, differs from what the last pass said. The
- * result lives in 'arena'. 0 or -ENOMEM: then some may have places that nobody
- * was told of, and 's' is only good for sched_free().
+ * result lives in 'arena'.
  */
-int sched_pass(struct sched *s, int64_t now_usec, struct arena *arena, struct sched_result *ret,
-               struct aq_error *err);
+void sched_pass(struct sched *s, int64_t now_usec, struct arena *arena, struct sched_result *ret);
 
 /* How many passes looked at a session in vain, those said when it was added among them. */
 uint32_t sched_retries(const struct sched *s, uint32_t handle);
@@ -98,9 +95,9 @@ struct sched_start_estimate {
 
 /* All that wait, in the order in which a pass would look at them, the first 'max'
  * with what can be said of their start. Changes nothing; *ret lives in 'arena'.
- * The count, or -ENOMEM.
+ * Returns the count.
  */
-int sched_estimate_starts(struct sched *s, int64_t now_usec, size_t max, struct arena *arena,
-                          struct sched_start_estimate **ret);
+size_t sched_estimate_starts(struct sched *s, int64_t now_usec, size_t max, struct arena *arena,
+                             struct sched_start_estimate **ret);
 
 #endif

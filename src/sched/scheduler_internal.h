@@ -129,12 +129,10 @@ int entry_add_running(struct sched *s, const struct sched_running *running, bool
 
 /* ---- session_entry.c ---- */
 
-/* Read 'session' into a new entry, which is still ENTRY_FREE; *ret is its handle. 0, -EINVAL,
- * -ENOMEM.
- */
+/* Read 'session' into a new entry, which is still ENTRY_FREE; *ret is its handle. 0 or -EINVAL. */
 int entry_add(struct sched *s, const struct sched_session *session, uint32_t *ret,
               struct aq_error *err);
-/* Release its requests and free it; it holds nothing in the cluster any more. */
+/* Release its requests, free it and its handle; it holds nothing in the cluster any more. */
 void entry_drop(struct sched *s, struct sched_entry *e);
 /* Free what it owns. */
 void entry_done(struct sched_entry *e);
@@ -142,22 +140,20 @@ static inline bool entry_is_holding(const struct sched_entry *e)
 {
     return e->status == ENTRY_PLACED || e->status == ENTRY_PREEMPTING;
 }
-/* The session's requirements, each with a user more: release them and free() the list. 0 or
- * -ENOMEM.
- */
-int entry_read_requests(struct sched *s, const struct sched_session *session,
-                        struct slot_request ***ret, uint32_t *ret_count);
+/* The session's requirements, each with a user more: release them and free() the list. */
+struct slot_request **entry_read_requests(struct sched *s, const struct sched_session *session,
+                                          uint32_t *ret_count);
 /* Backfill: did it wait while there was no room for any? */
 static inline bool entry_is_put_off(const struct sched *s, const struct sched_entry *e)
 {
     return e->queued_in_pass < s->put_off_in_pass;
 }
-/* Hold what requirement 'req' asks for on 'node'; and give it back. 0 or -ENOMEM. */
-int entry_hold(struct sched *s, struct sched_entry *e, size_t req, uint32_t node, int32_t device);
-int entry_release(struct sched *s, struct sched_entry *e, size_t req);
-/* The agent and the chosen devices of each kernel, into 'to'; they live in 'arena'. 0 or -ENOMEM. */
-int entry_list_places(const struct sched *s, const struct sched_entry *e, struct arena *arena,
-                      struct sched_outcome *to);
+/* Hold what requirement 'req' asks for on 'node'; and give it back. */
+void entry_hold(struct sched *s, struct sched_entry *e, size_t req, uint32_t node, int32_t device);
+void entry_release(struct sched *s, struct sched_entry *e, size_t req);
+/* The agent and the chosen devices of each kernel, into 'to'; they live in 'arena'. */
+void entry_list_places(const struct sched *s, const struct sched_entry *e, struct arena *arena,
+                       struct sched_outcome *to);
 
 /* ---- account_usage.c ---- */
 
@@ -170,7 +166,6 @@ void entry_charge(struct sched *s, const struct sched_entry *e, int sign);
 int wait_queue_compare(const struct queue_item *a, const struct queue_item *b);
 /* The first place whose item does not come before 'item'. */
 size_t wait_queue_find(const struct sched *s, const struct queue_item *item);
-/* The array must have space for one more. */
 void wait_queue_insert(struct sched *s, uint32_t handle);
 void wait_queue_remove(struct sched *s, const struct sched_entry *e);
 /* There is one more that the search has not looked at; too many undo it. */
@@ -192,23 +187,22 @@ void sched_assert_consistent(const struct sched *s);
 
 /* ---- place.c ---- */
 
-/* Place all requirements or none: SCHED_PLACED, what place_find_obstacle() says, or -ENOMEM. */
-int place_entry(struct sched *s, struct sched_entry *e, struct arena *arena);
-/* For one that is not placed: SCHED_NO_AGENT, SCHED_NO_CAPACITY, SCHED_NO_ROOM otherwise, or
- * -ENOMEM.
- */
-int place_find_obstacle(struct sched *s, const struct sched_entry *e, struct arena *arena);
+/* Place all requirements or none: SCHED_PLACED, or what place_find_obstacle() says. */
+enum sched_verdict place_entry(struct sched *s, struct sched_entry *e, struct arena *arena);
+/* For one that is not placed: SCHED_NO_AGENT, SCHED_NO_CAPACITY, SCHED_NO_ROOM otherwise. */
+enum sched_verdict place_find_obstacle(struct sched *s, const struct sched_entry *e,
+                                       struct arena *arena);
 bool entry_has_agent(const struct sched *s, const struct sched_entry *e, size_t req);
-/* NULL if it has none; -ENOMEM in *ret_r. */
+/* NULL if it has none. */
 const struct placement_constraints *entry_constraints(struct sched *s, const struct sched_entry *e,
-                                                      struct arena *arena, int *ret_r);
+                                                      struct arena *arena);
 
 /* ---- candidates.c ---- */
 
 /* Requirement 'q' is going to be held on 'node': write the candidate agents into
- * s->choices. The requirements of an entry one after another. 0 or -ENOMEM.
+ * s->choices. The requirements of an entry one after another.
  */
-int candidates_note(struct sched *s, const struct sched_entry *e, uint32_t q, uint32_t node);
+void candidates_note(struct sched *s, const struct sched_entry *e, uint32_t q, uint32_t node);
 
 /* ---- validate.c ---- */
 
@@ -228,7 +222,7 @@ struct queue_order {
 
 struct sequencer_ops {
     const char *name;
-    int (*begin)(struct queue_order *seq, struct arena *arena);
+    void (*begin)(struct queue_order *seq, struct arena *arena);
     /* The next handle, or NO_HANDLE. */
     uint32_t (*next)(struct queue_order *seq);
     /* May others pass it where it did not fit? */
@@ -240,37 +234,37 @@ double owner_share(struct sched *s, uint32_t owner);
 
 /* ---- preempt.c ---- */
 
-/* Find whom 'e' may preempt; holds its places and marks the victims. 1, 0 =
- * it cannot, -ENOMEM. *ret lives in 'arena'.
+/* Find whom 'e' may preempt; holds its places and marks the victims. False if
+ * it cannot. *ret lives in 'arena'.
  */
-int preempt_for(struct sched *s, struct sched_entry *e, int64_t now_usec, struct arena *arena,
-                const uint32_t **ret, size_t *ret_count);
+bool preempt_for(struct sched *s, struct sched_entry *e, int64_t now_usec, struct arena *arena,
+                 const uint32_t **ret, size_t *ret_count);
 
 /* ---- migrate.c ---- */
 
 struct forecast;
 
 /* Find whom to migrate so that 'e' can start; holds its places and theirs elsewhere. With a forecast
- * only so that nobody who has a time in it starts later. 1 with victims and targets in 'out', 0 =
- * it cannot, -ENOMEM.
+ * only so that nobody who has a time in it starts later. Victims and targets go into 'out';
+ * false if it cannot.
  */
-int migrate_for(struct sched *s, struct sched_entry *e, int64_t now_usec, struct forecast *forecast,
-                struct arena *arena, struct sched_outcome *out);
+bool migrate_for(struct sched *s, struct sched_entry *e, int64_t now_usec,
+                 struct forecast *forecast, struct arena *arena, struct sched_outcome *out);
 
 /* ---- reservation.c ---- */
 
 struct reservation *reservation_find(struct sched *s, int64_t row);
-/* A record without places yet; the requests get a user more. NULL if memory is short. */
+/* A record without places yet; the requests get a user more. */
 struct reservation *reservation_add(struct sched *s, int64_t row, int64_t lifetime_usec,
                                     struct slot_request *const *reqs, uint32_t count);
-/* 0, also if it has none, or -ENOMEM: what is left is given back by the next try. */
-int reservation_release(struct sched *s, int64_t row);
-/* One that waits takes the places set aside for it: 1, 0 = it has none (any more), -ENOMEM. */
-int reservation_start(struct sched *s, struct sched_entry *e);
+/* Give back its places, if it has any. */
+void reservation_release(struct sched *s, int64_t row);
+/* One that waits takes the places set aside for it; false if it has none (any more). */
+bool reservation_start(struct sched *s, struct sched_entry *e);
 
 /* ---- forecast.c ---- */
 
-/* The future of every agent, as far as it is known. NULL if memory is short.
+/* The future of every agent, as far as it is known.
  * assumes_ends: a session without a lifetime that runs stays as long again as it has run; else
  * its end is not known.
  */
@@ -279,37 +273,35 @@ struct forecast *forecast_new(struct sched *s, int64_t now_usec, bool assumes_en
 /* The earliest time at which all of 'e' can start and stay as long as it
  * lives, without delaying what was reserved before. Then that is reserved, and
  * if it is now the places are held. INT64_MAX: never, or with 'only_now' not
- * now. 0 or -ENOMEM.
+ * now.
  */
-int forecast_schedule(struct forecast *forecast, struct sched_entry *e, bool only_now,
-                      int64_t *ret_usec);
+int64_t forecast_schedule(struct forecast *forecast, struct sched_entry *e, bool only_now);
 /* The same from 'from_usec' on, but nothing is held. */
-int forecast_estimate_start(struct forecast *forecast, struct sched_entry *e, int64_t from_usec,
-                            int64_t *ret_usec);
+int64_t forecast_estimate_start(struct forecast *forecast, struct sched_entry *e,
+                                int64_t from_usec);
 /* On an agent where 'e' has room now, a session before it is to start some time: its handle, or
- * NO_HANDLE. 0 or -ENOMEM.
+ * NO_HANDLE.
  */
-int forecast_find_promised(struct forecast *forecast, const struct sched_entry *e, uint32_t *ret);
+uint32_t forecast_find_promised(struct forecast *forecast, const struct sched_entry *e);
 
 /* Of the agents on which requirement 'q' can start now and stay, the one that the selector
- * prefers, CLUSTER_NONE if there is none; *ret_full: it fits nowhere now. 0 or -ENOMEM.
+ * prefers, CLUSTER_NONE if there is none; *ret_full: it fits nowhere now.
  */
-int forecast_select_node(struct forecast *forecast, const struct sched_entry *e, uint32_t q,
-                         const struct placement_constraints *constraints, bool *ret_full,
-                         uint32_t *ret);
+uint32_t forecast_select_node(struct forecast *forecast, const struct sched_entry *e, uint32_t q,
+                              const struct placement_constraints *constraints, bool *ret_full);
 /* Can it start on 'node' now and stay? */
 bool forecast_fits(struct forecast *forecast, const struct sched_entry *e, uint32_t q,
                    uint32_t node);
-/* Hold a place from now on, from devices that are free as long as it lives. 0 or -ENOMEM. */
-int forecast_hold(struct forecast *forecast, const struct sched_entry *e, uint32_t q, uint32_t node,
-                  int32_t device, struct hold *ret);
+/* Hold a place from now on, from devices that are free as long as it lives. */
+void forecast_hold(struct forecast *forecast, const struct sched_entry *e, uint32_t q,
+                   uint32_t node, int32_t device, struct hold *ret);
 /* Give back (1) what 'e' has from now on at 'holds', one per requirement; or take it (-1). */
-int forecast_change_holds(struct forecast *forecast, const struct sched_entry *e,
-                          const struct hold *holds, int sign);
+void forecast_change_holds(struct forecast *forecast, const struct sched_entry *e,
+                           const struct hold *holds, int sign);
 /* One that runs ends now (1), or does not (-1). */
-int forecast_assume_gone(struct forecast *forecast, const struct sched_entry *e, int sign);
+void forecast_assume_gone(struct forecast *forecast, const struct sched_entry *e, int sign);
 /* It is about to end: what it leaves can be planned with, not taken. */
-int forecast_mark_terminating(struct forecast *forecast, const struct sched_entry *e);
+void forecast_mark_terminating(struct forecast *forecast, const struct sched_entry *e);
 
 /* ---- claim.c ---- */
 
@@ -318,9 +310,9 @@ void claim_free(struct room_claim *claim);
 bool claim_is_due(const struct sched *s, const struct sched_entry *e, int64_t now_usec);
 /* Keep what 'e' claims from those behind it in 'forecast'; may_choose: agents are chosen if none
  * are, or those chosen can no longer hold it. Otherwise a claim without chosen agents counts as one
- * that has them: a pass chooses when resources are free. 1, 0 = there are none, or too many have claims;
- * -ENOMEM.
+ * that has them: a pass chooses when resources are free. False if there are none, or too many have
+ * claims.
  */
-int claim_keep(struct forecast *forecast, struct sched_entry *e, bool may_choose);
+bool claim_keep(struct forecast *forecast, struct sched_entry *e, bool may_choose);
 
 #endif

@@ -5,10 +5,10 @@
  * sharing scheduler, per device as its documents promise: the fullest device
  * where it fits, or the emptiest.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "model/agent.h"
 #include "sched/select_node.h"
 
@@ -18,9 +18,9 @@ struct turns {
     char last[AGENT_ID_MAX + 1]; /* that was chosen; "" = none yet */
 };
 
-static int select_device_open_turns(void **ret)
+static void *select_device_open_turns(void)
 {
-    return (*ret = calloc(1, sizeof(struct turns))) ? 0 : -ENOMEM;
+    return aq_alloc(sizeof(struct turns));
 }
 
 /* The first of a state whose id comes after 'id', else the first of all. */

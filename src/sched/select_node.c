@@ -10,11 +10,11 @@
 #include "sched/select_node.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/memory.h"
 
 static int select_compare_rows(const struct sched_candidate *a, const struct sched_candidate *b,
                                int sign, int64_t absent)
@@ -152,16 +152,14 @@ bool placement_allows(const struct placement_constraints *constraints, uint32_t 
 }
 
 /* The selector has the last word among those that the constraints likes as well as 'best'. */
-static int select_node_pick_among_nodes(struct cluster *c, struct slot_request *req,
-                                        const struct selector *selector,
-                                        const struct placement_constraints *constraints,
-                                        int64_t best_rank, uint32_t *best, int32_t *device)
+static void select_node_pick_among_nodes(struct cluster *c, struct slot_request *req,
+                                         const struct selector *selector,
+                                         const struct placement_constraints *constraints,
+                                         int64_t best_rank, uint32_t *best, int32_t *device)
 {
-    AQ_CLEANUP(aq_freep) uint32_t *nodes = calloc(c->node_count, sizeof(*nodes));
+    AQ_CLEANUP(aq_freep) uint32_t *nodes = aq_alloc_array(c->node_count, sizeof(*nodes));
     struct node_list allowed = { nodes, 0 };
 
-    if (!nodes)
-        return -ENOMEM;
     for (uint32_t n = 0; n < c->node_count; n++) {
         int64_t rank;
 
@@ -171,14 +169,14 @@ static int select_node_pick_among_nodes(struct cluster *c, struct slot_request *
             nodes[allowed.count++] = n;
     }
     *best = selector->ops->pick(selector->data, c, req, selector, &allowed, *best, device);
-    return 0;
 }
 
-static int select_among_nodes(struct cluster *c, struct slot_request *req,
-                              const struct selector *selector,
-                              const struct placement_constraints *constraints, uint32_t *ret_node,
-                              int32_t *ret_device)
+static uint32_t select_among_nodes(struct cluster *c, struct slot_request *req,
+                                   const struct selector *selector,
+                                   const struct placement_constraints *constraints,
+                                   int32_t *ret_device)
 {
+    uint32_t best = CLUSTER_NONE;
     int64_t best_rank = 0;
 
     for (uint32_t n = 0; n < c->node_count; n++) {
@@ -188,23 +186,21 @@ static int select_among_nodes(struct cluster *c, struct slot_request *req,
 
         if (!c->nodes[n].id || !placement_allows(constraints, n, &rank))
             continue;
-        if (!(fit = cluster_fit(c, req, c->nodes[n].state, selector)))
-            return -ENOMEM;
+        fit = cluster_fit(c, req, c->nodes[n].state, selector);
         if (!fit->has_room)
             continue;
-        order = *ret_node == CLUSTER_NONE ? -1 : (rank > best_rank) - (rank < best_rank);
+        order = best == CLUSTER_NONE ? -1 : (rank > best_rank) - (rank < best_rank);
         if (order == 0)
-            order = select_compare(c, req, selector, c->nodes[n].state, c->nodes[*ret_node].state);
-        if (order < 0 || (order == 0 && strcmp(c->nodes[n].id, c->nodes[*ret_node].id) < 0)) {
-            *ret_node = n;
+            order = select_compare(c, req, selector, c->nodes[n].state, c->nodes[best].state);
+        if (order < 0 || (order == 0 && strcmp(c->nodes[n].id, c->nodes[best].id) < 0)) {
+            best = n;
             *ret_device = fit->device;
             best_rank = rank;
         }
     }
-    if (*ret_node == CLUSTER_NONE || !selector->ops->pick)
-        return 0;
-    return select_node_pick_among_nodes(c, req, selector, constraints, best_rank, ret_node,
-                                        ret_device);
+    if (best != CLUSTER_NONE && selector->ops->pick)
+        select_node_pick_among_nodes(c, req, selector, constraints, best_rank, &best, ret_device);
+    return best;
 }
 
 /* ---- the search ---- */
@@ -222,9 +218,9 @@ static bool select_is_better(const struct cluster *c, struct slot_request *req,
 }
 
 /* The best of those whose score is known; and whose bound is highest. */
-static int select_node_scan_known(struct cluster *c, struct slot_request *req,
-                                  const struct selector *selector, uint32_t *ret_best,
-                                  uint32_t *ret_promising)
+static void select_node_scan_known(struct cluster *c, struct slot_request *req,
+                                   const struct selector *selector, uint32_t *ret_best,
+                                   uint32_t *ret_promising)
 {
     size_t lead = cluster_lead_column(c, req);
     const int64_t *free = cluster_free(c, lead);
@@ -235,8 +231,7 @@ static int select_node_scan_known(struct cluster *c, struct slot_request *req,
 
         if (free[s] < req->amounts[lead])
             continue;
-        if (!(fit = cluster_fit_bound(c, req, s, selector)))
-            return -ENOMEM;
+        fit = cluster_fit_bound(c, req, s, selector);
         if (!fit->has_room)
             continue;
         if (!fit->is_bound) {
@@ -246,60 +241,53 @@ static int select_node_scan_known(struct cluster *c, struct slot_request *req,
             *ret_promising = s;
         }
     }
-    return 0;
 }
 
-static int select_among_states(struct cluster *c, struct slot_request *req,
-                               const struct selector *selector, uint32_t *ret_state)
+/* CLUSTER_NONE if none has room. */
+static uint32_t select_among_states(struct cluster *c, struct slot_request *req,
+                                    const struct selector *selector)
 {
     size_t lead = cluster_lead_column(c, req);
     const int64_t *free = cluster_free(c, lead);
-    uint32_t promising;
-    int r = select_node_scan_known(c, req, selector, ret_state, &promising);
+    uint32_t best, promising;
 
-    if (r < 0 || promising == CLUSTER_NONE)
-        return r;
+    select_node_scan_known(c, req, selector, &best, &promising);
+    if (promising == CLUSTER_NONE)
+        return best;
     (void)cluster_fit(c, req, promising, selector);
-    if (select_is_better(c, req, selector, promising, *ret_state))
-        *ret_state = promising;
+    if (select_is_better(c, req, selector, promising, best))
+        best = promising;
     for (uint32_t s = 0; s < AQ_MIN((size_t)req->fit_count, c->state_count); s++) {
         const struct fit *fit = &req->fits[s];
 
         if (free[s] < req->amounts[lead] || !fit->has_room || !fit->is_bound
-            || (fit->score < req->fits[*ret_state].score
-                && fit->is_split >= req->fits[*ret_state].is_split))
+            || (fit->score < req->fits[best].score && fit->is_split >= req->fits[best].is_split))
             continue;
         (void)cluster_fit(c, req, s, selector);
-        if (select_is_better(c, req, selector, s, *ret_state))
-            *ret_state = s;
+        if (select_is_better(c, req, selector, s, best))
+            best = s;
     }
-    return 0;
+    return best;
 }
 
-int select_node(struct cluster *c, struct slot_request *req, const struct selector *selector,
-                const struct placement_constraints *constraints, uint32_t *ret_node,
-                int32_t *ret_device)
+uint32_t select_node(struct cluster *c, struct slot_request *req, const struct selector *selector,
+                     const struct placement_constraints *constraints, int32_t *ret_device)
 {
-    uint32_t state;
-    int r;
+    uint32_t state, node;
 
-    *ret_node = CLUSTER_NONE;
     *ret_device = -1;
     if (req->no_room_version == c->free_version)
-        return 0; /* nothing has become free since */
+        return CLUSTER_NONE; /* nothing has become free since */
     if (constraints)
-        return select_among_nodes(c, req, selector, constraints, ret_node, ret_device);
-    if ((r = select_among_states(c, req, selector, &state)) < 0)
-        return r;
-    if (state == CLUSTER_NONE) {
+        return select_among_nodes(c, req, selector, constraints, ret_device);
+    if ((state = select_among_states(c, req, selector)) == CLUSTER_NONE) {
         req->no_room_version = c->free_version;
-        return 0;
+        return CLUSTER_NONE;
     }
     assert(req->fits[state].has_room && !req->fits[state].is_bound);
-    *ret_node = c->states[state].members[0];
+    node = c->states[state].members[0];
     *ret_device = req->fits[state].device;
-    if (selector->ops->pick)
-        *ret_node = selector->ops->pick(selector->data, c, req, selector, NULL, *ret_node,
-                                        ret_device);
-    return 0;
+    return selector->ops->pick
+               ? selector->ops->pick(selector->data, c, req, selector, NULL, node, ret_device)
+               : node;
 }

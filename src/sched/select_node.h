@@ -17,8 +17,8 @@ struct node_list {
 
 struct selector_ops {
     const char *name;
-    /* For selectors that learn or count: their data. 0 or -ENOMEM. */
-    int (*open)(void **ret);
+    /* For selectors that learn or count: their data. */
+    void *(*open)(void);
     void (*close)(void *data);
     /* Is 'a' better than 'b'? < 0: a. */
     int (*compare)(const struct sched_candidate *a, const struct sched_candidate *b);
@@ -59,11 +59,10 @@ struct placement_constraints {
 };
 
 /* The agent for 'req', CLUSTER_NONE if it fits nowhere, and the device (see
- * struct fit). 'constraints' may be NULL. 0 or -ENOMEM.
+ * struct fit). 'constraints' may be NULL.
  */
-int select_node(struct cluster *c, struct slot_request *req, const struct selector *selector,
-                const struct placement_constraints *constraints, uint32_t *ret_node,
-                int32_t *ret_device);
+uint32_t select_node(struct cluster *c, struct slot_request *req, const struct selector *selector,
+                     const struct placement_constraints *constraints, int32_t *ret_device);
 
 /* Whether 'constraints' allows the node at all, and how it ranks: less is better. */
 bool placement_allows(const struct placement_constraints *constraints, uint32_t node,

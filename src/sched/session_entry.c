@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/vec.h"
 #include "sched/fragmentation.h"
 #include "sched/scheduler_internal.h"
@@ -27,46 +28,37 @@ void entry_done(struct sched_entry *e)
 
 /* ---- what it holds ---- */
 
-int entry_hold(struct sched *s, struct sched_entry *e, size_t req, uint32_t node, int32_t device)
+void entry_hold(struct sched *s, struct sched_entry *e, size_t req, uint32_t node, int32_t device)
 {
     struct hold *h = &e->holds[req];
-    int r;
 
     assert(req < e->req_count && h->node == CLUSTER_NONE);
-    r = cluster_hold(&s->cluster, node, e->reqs[req], device, &h->parts, &h->part_count);
-
-    if (r == 0)
-        h->node = node;
-    return r;
+    cluster_hold(&s->cluster, node, e->reqs[req], device, &h->parts, &h->part_count);
+    h->node = node;
 }
 
-int entry_release(struct sched *s, struct sched_entry *e, size_t req)
+void entry_release(struct sched *s, struct sched_entry *e, size_t req)
 {
     struct hold *h = &e->holds[req];
-    int r = 0;
 
     assert(req < e->req_count);
     if (h->node != CLUSTER_NONE)
-        r = cluster_release(&s->cluster, h->node, e->reqs[req], h->parts, h->part_count);
-    if (r < 0)
-        return r;
+        cluster_release(&s->cluster, h->node, e->reqs[req], h->parts, h->part_count);
     free(h->parts);
     *h = (struct hold){ .node = CLUSTER_NONE };
-    return 0;
 }
 
-/* What it holds of single devices, if the selector looks at devices. 0 or -ENOMEM. */
-static int entry_list_chosen(const struct sched *s, const struct sched_entry *e, uint32_t req,
-                             struct arena *arena, struct sched_choice *ret)
+/* What it holds of single devices, if the selector looks at devices. */
+static void entry_list_chosen(const struct sched *s, const struct sched_entry *e, uint32_t req,
+                              struct arena *arena, struct sched_choice *ret)
 {
     const struct hold *h = &e->holds[req];
     uint32_t *devices;
 
     *ret = (struct sched_choice){ .devices = NULL };
     if (!s->options.selector.ops->score || h->part_count == 0)
-        return 0;
-    if (!(devices = arena_array(arena, h->part_count, sizeof(*devices))))
-        return -ENOMEM;
+        return;
+    devices = arena_array(arena, h->part_count, sizeof(*devices));
     for (uint32_t i = 0; i < h->part_count; i++) {
         uint32_t device = h->parts[i].device;
         uint16_t column = s->cluster.nodes[h->node].devices[device].column;
@@ -75,64 +67,50 @@ static int entry_list_chosen(const struct sched *s, const struct sched_entry *e,
             devices[ret->count++] = device;
     }
     ret->devices = devices;
-    return 0;
 }
 
-int entry_list_places(const struct sched *s, const struct sched_entry *e, struct arena *arena,
-                      struct sched_outcome *to)
+void entry_list_places(const struct sched *s, const struct sched_entry *e, struct arena *arena,
+                       struct sched_outcome *to)
 {
     uint32_t *agents = arena_array(arena, e->kernel_count, sizeof(*agents));
     struct sched_choice *chosen = arena_array(arena, e->kernel_count, sizeof(*chosen));
 
-    if (!agents || !chosen)
-        return -ENOMEM;
     for (uint32_t k = 0; k < e->kernel_count; k++) {
         uint32_t req = e->single_node ? 0 : k;
 
         agents[k] = e->holds[req].node;
         if (k > req)
             chosen[k] = chosen[req];
-        else if (entry_list_chosen(s, e, req, arena, &chosen[k]) < 0)
-            return -ENOMEM;
+        else
+            entry_list_chosen(s, e, req, arena, &chosen[k]);
     }
     to->agents = agents;
     to->chosen = chosen;
-    return 0;
 }
 
 /* ---- contents ---- */
 
-static int entry_copy_text(char **to, const char *text)
-{
-    return !text || (*to = strdup(text)) ? 0 : -ENOMEM;
-}
-
-static int entry_read_more(const struct sched *s, const struct sched_session *session,
-                           struct sched_entry *e)
+static void entry_read_more(const struct sched *s, const struct sched_session *session,
+                            struct sched_entry *e)
 {
     struct sched_entry_more *more;
 
     if (!session->designated_count && !session->failed_agent && !session->group && !session->scope)
-        return 0;
-    if (!(e->more = more = calloc(1, sizeof(*more))))
-        return -ENOMEM;
+        return;
+    e->more = more = aq_alloc(sizeof(*more));
     more->failed = session->failed_agent ? cluster_find_agent(&s->cluster, session->failed_agent)
                                          : CLUSTER_NONE;
     more->designated_strict = session->designated_strict;
     more->grouping = session->group ? session->grouping : SCHED_UNGROUPED;
     more->grouping_strict = session->grouping_strict;
-    if (entry_copy_text(&more->group, session->group) < 0
-        || entry_copy_text(&more->scope, session->scope) < 0)
-        return -ENOMEM;
+    more->group = aq_strdup(session->group);
+    more->scope = aq_strdup(session->scope);
     if (!session->designated_count)
-        return 0;
-    more->designated = calloc(session->designated_count, sizeof(*more->designated));
-    if (!more->designated)
-        return -ENOMEM;
+        return;
+    more->designated = aq_alloc_array(session->designated_count, sizeof(*more->designated));
     for (size_t i = 0; i < session->designated_count; i++)
         more->designated[more->designated_count++] = cluster_find_agent(&s->cluster,
                                                                         session->designated[i]);
-    return 0;
 }
 
 static enum sched_verdict entry_dependency_verdict(const struct sched_session *session)
@@ -148,8 +126,8 @@ static enum sched_verdict entry_dependency_verdict(const struct sched_session *s
     return verdict;
 }
 
-static int entry_fill_requests(struct sched *s, const struct sched_session *session,
-                               struct sched_entry *e)
+static void entry_fill_requests(struct sched *s, const struct sched_session *session,
+                                struct sched_entry *e)
 {
     struct slot_request_spec spec = { .architecture = session->architecture,
                                       .models = session->models,
@@ -159,49 +137,39 @@ static int entry_fill_requests(struct sched *s, const struct sched_session *sess
                                       .may_split = session->may_split };
     uint32_t count = session->single_node ? 1 : (uint32_t)session->kernel_count;
 
-    if (!(e->reqs = calloc(count, sizeof(struct slot_request *))))
-        return -ENOMEM;
+    e->reqs = aq_alloc_array(count, sizeof(struct slot_request *));
     for (uint32_t i = 0; i < count; i++) {
         spec.kernels = session->single_node ? session->kernels : &session->kernels[i];
         spec.kernel_count = session->single_node ? session->kernel_count : 1;
-        if (!(e->reqs[i] = slot_request_get(&s->cluster, &spec)))
-            return -ENOMEM;
-        e->req_count++;
+        e->reqs[i] = slot_request_get(&s->cluster, &spec);
     }
-    return 0;
+    e->req_count = count;
 }
 
-int entry_read_requests(struct sched *s, const struct sched_session *session,
-                        struct slot_request ***ret, uint32_t *ret_count)
+struct slot_request **entry_read_requests(struct sched *s, const struct sched_session *session,
+                                          uint32_t *ret_count)
 {
     struct sched_entry e = { 0 };
-    int r = entry_fill_requests(s, session, &e);
 
+    entry_fill_requests(s, session, &e);
     *ret_count = e.req_count;
-    *ret = e.reqs;
-    while (r < 0 && *ret_count > 0)
-        slot_request_release(&s->cluster, e.reqs[--*ret_count]);
-    if (r < 0)
-        free(e.reqs);
-    return r;
+    return e.reqs;
 }
 
-int sched_request_shape(struct sched *s, const struct sched_session *session,
-                        struct request_shape *ret)
+void sched_request_shape(struct sched *s, const struct sched_session *session,
+                         struct request_shape *ret)
 {
     struct sched_entry e = { 0 };
-    int r = entry_fill_requests(s, session, &e);
 
-    if (r == 0)
-        (void)request_shape_of(&s->cluster, e.reqs[0], ret);
+    entry_fill_requests(s, session, &e);
+    (void)request_shape_of(&s->cluster, e.reqs[0], ret);
     for (uint32_t i = 0; i < e.req_count; i++)
         slot_request_release(&s->cluster, e.reqs[i]);
     free(e.reqs);
-    return r;
 }
 
-static int entry_read_session(struct sched *s, const struct sched_session *session,
-                              struct sched_entry *e)
+static void entry_read_session(struct sched *s, const struct sched_session *session,
+                               struct sched_entry *e)
 {
     *e = (struct sched_entry){ .row = session->row,
                                .starts_usec = session->starts_usec,
@@ -218,12 +186,11 @@ static int entry_read_session(struct sched *s, const struct sched_session *sessi
                                .retries = session->retries,
                                .kernel_count = (uint32_t)session->kernel_count };
     memcpy(e->accounts, session->accounts, sizeof(e->accounts));
-    if (entry_fill_requests(s, session, e) < 0 || entry_read_more(s, session, e) < 0)
-        return -ENOMEM;
-    e->holds = calloc(e->req_count + 1, sizeof(*e->holds));
-    for (uint32_t i = 0; e->holds && i < e->req_count; i++)
+    entry_fill_requests(s, session, e);
+    entry_read_more(s, session, e);
+    e->holds = aq_alloc_array(e->req_count + 1, sizeof(*e->holds));
+    for (uint32_t i = 0; i < e->req_count; i++)
         e->holds[i].node = CLUSTER_NONE;
-    return e->holds ? 0 : -ENOMEM;
 }
 
 void entry_drop(struct sched *s, struct sched_entry *e)
@@ -231,6 +198,8 @@ void entry_drop(struct sched *s, struct sched_entry *e)
     for (uint32_t i = 0; i < e->req_count; i++)
         slot_request_release(&s->cluster, e->reqs[i]);
     entry_done(e);
+    vec_grow(&s->free_entries, &s->free_cap, s->free_count + 1, sizeof(*s->free_entries));
+    s->free_entries[s->free_count++] = (uint32_t)(e - s->entries);
 }
 
 /* *ret is still ENTRY_FREE. */
@@ -242,17 +211,10 @@ int entry_add(struct sched *s, const struct sched_session *session, uint32_t *re
     if (s->free_count) {
         *ret = s->free_entries[--s->free_count];
     } else {
-        if (!vec_grow(&s->entries, &s->entry_cap, s->entry_count + 1, sizeof(*s->entries))
-            || !vec_grow(&s->free_entries, &s->free_cap, s->entry_count + 1,
-                         sizeof(*s->free_entries)))
-            return aq_fail_oom(err);
+        vec_grow(&s->entries, &s->entry_cap, s->entry_count + 1, sizeof(*s->entries));
         s->entries[s->entry_count] = (struct sched_entry){ 0 };
         *ret = (uint32_t)s->entry_count++;
     }
-    if (entry_read_session(s, session, &s->entries[*ret]) < 0) {
-        entry_drop(s, &s->entries[*ret]);
-        s->free_entries[s->free_count++] = *ret;
-        return aq_fail_oom(err);
-    }
+    entry_read_session(s, session, &s->entries[*ret]);
     return 0;
 }

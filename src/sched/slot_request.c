@@ -5,10 +5,10 @@
  * are idle: the next session often asks for the same.
  */
 #include <assert.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/vec.h"
 #include "sched/cluster_internal.h"
 
@@ -70,8 +70,6 @@ static void slot_request_order_columns(const struct cluster *c, struct slot_requ
 
 static void slot_request_free(struct slot_request *req)
 {
-    if (!req)
-        return;
     free(req->amounts);
     free(req->fits);
     free(req);
@@ -80,46 +78,37 @@ static void slot_request_free(struct slot_request *req)
 /* One block for the three lists. */
 static struct slot_request *slot_request_new(const struct cluster *c)
 {
-    struct slot_request *req = calloc(1, sizeof(*req));
+    struct slot_request *req = aq_alloc(sizeof(*req));
     size_t width = c->width;
-    char *block = calloc(width, sizeof(int64_t) + sizeof(uint16_t) + sizeof(bool));
+    char *block = aq_alloc_array(width, sizeof(int64_t) + sizeof(uint16_t) + sizeof(bool));
 
-    if (!req || !block) {
-        free(block);
-        free(req);
-        return NULL;
-    }
     req->amounts = (int64_t *)(void *)block;
     req->order = (uint16_t *)(void *)(block + width * sizeof(int64_t));
     req->named = (bool *)(block + width * (sizeof(int64_t) + sizeof(uint16_t)));
     return req;
 }
 
-static int slot_request_read_spec(struct cluster *c, struct slot_request *req,
-                                  const struct slot_request_spec *spec)
+static void slot_request_read_spec(struct cluster *c, struct slot_request *req,
+                                   const struct slot_request_spec *spec)
 {
     uint8_t model;
-    int r = cluster_architecture(c, spec->architecture, &req->architecture);
 
-    if (r == 0)
-        r = cluster_volumes(c, spec->volumes, spec->volume_count, &req->volumes);
+    /* an architecture or a model beyond those there is place for is on no agent */
+    if (cluster_architecture(c, spec->architecture, &req->architecture) < 0)
+        req->architecture = UINT16_MAX;
+    req->volumes = cluster_volumes(c, spec->volumes, spec->volume_count);
     for (size_t k = 0; k < spec->kernel_count; k++)
         slot_request_add_kernel(c, req, spec->kernels[k]);
-    for (size_t i = 0; i < spec->model_count && r == 0; i++) {
-        r = cluster_model(c, spec->models[i], &model);
-        if (r == 0)
+    for (size_t i = 0; i < spec->model_count; i++)
+        if (cluster_model(c, spec->models[i], &model) == 0)
             req->models |= UINT64_C(1) << model;
-        else if (r == -ENOSPC)
-            r = 0; /* a model beyond those there is place for is on no agent */
-    }
     if (spec->model_count == 0)
         req->models = UINT64_MAX;
     req->may_split = spec->may_split;
     slot_request_order_columns(c, req);
-    return r;
 }
 
-static bool slot_request_make_key(struct cluster *c, const struct slot_request *req)
+static void slot_request_make_key(struct cluster *c, const struct slot_request *req)
 {
     struct {
         uint64_t models, volumes;
@@ -134,7 +123,6 @@ static bool slot_request_make_key(struct cluster *c, const struct slot_request *
     strbuf_add(&c->key, &head, sizeof(head));
     strbuf_add(&c->key, req->amounts, c->width * sizeof(*req->amounts));
     strbuf_add(&c->key, req->named, c->width * sizeof(*req->named));
-    return strbuf_ok(&c->key);
 }
 
 size_t cluster_lead_column(const struct cluster *c, const struct slot_request *req)
@@ -149,8 +137,8 @@ size_t cluster_lead_column(const struct cluster *c, const struct slot_request *r
 
 static void slot_request_drop(struct cluster *c, size_t i)
 {
-    if (slot_request_make_key(c, c->requests[i]))
-        (void)map_remove(&c->requests_by_key, c->key.data, c->key.len);
+    slot_request_make_key(c, c->requests[i]);
+    (void)map_remove(&c->requests_by_key, c->key.data, c->key.len);
     slot_request_free(c->requests[i]);
     c->requests[i] = c->requests[--c->request_count];
     if (i < c->request_count)
@@ -165,34 +153,22 @@ static void slot_request_drop_idle(struct cluster *c)
     c->idle_requests = 0;
 }
 
-static bool slot_request_keep(struct cluster *c, struct slot_request *req)
-{
-    if (!vec_grow(&c->requests, &c->request_cap, c->request_count + 1, sizeof(*c->requests))
-        || map_set(&c->requests_by_key, c->key.data, c->key.len, req) < 0)
-        return false;
-    req->id = (uint32_t)c->request_count;
-    c->requests[c->request_count++] = req;
-    return true;
-}
-
 struct slot_request *slot_request_get(struct cluster *c, const struct slot_request_spec *spec)
 {
     struct slot_request *req = slot_request_new(c), *known;
 
-    if (!req || slot_request_read_spec(c, req, spec) < 0 || !slot_request_make_key(c, req)) {
-        slot_request_free(req);
-        return NULL;
-    }
+    slot_request_read_spec(c, req, spec);
+    slot_request_make_key(c, req);
     if ((known = map_get(&c->requests_by_key, c->key.data, c->key.len))) {
         slot_request_free(req);
         c->idle_requests -= known->users == 0;
         known->users++;
         return known;
     }
-    if (!slot_request_keep(c, req)) {
-        slot_request_free(req);
-        return NULL;
-    }
+    vec_grow(&c->requests, &c->request_cap, c->request_count + 1, sizeof(*c->requests));
+    map_set(&c->requests_by_key, c->key.data, c->key.len, req);
+    req->id = (uint32_t)c->request_count;
+    c->requests[c->request_count++] = req;
     req->users = 1;
     return req;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* snapshot.c - a pass over a snapshot: a scheduler that lives for one pass */
-#include <errno.h>
 #include <string.h>
 
 #include "sched/snapshot.h"
@@ -18,28 +17,22 @@ static int snapshot_add_agents(struct sched *s, const struct sched_snapshot *sna
     return 0;
 }
 
-static int snapshot_add_accounts(struct sched *s, const struct sched_snapshot *snap,
-                                 struct aq_error *err)
+static void snapshot_add_accounts(struct sched *s, const struct sched_snapshot *snap)
 {
     for (size_t i = 0; i < snap->account_count; i++)
-        if (sched_set_account(s, (uint32_t)i, &snap->accounts[i]) < 0)
-            return aq_fail_oom(err);
+        sched_set_account(s, (uint32_t)i, &snap->accounts[i]);
     for (size_t i = 0; i < snap->owner_count; i++)
-        if (sched_set_owner(s, (uint32_t)i, &snap->owners[i]) < 0)
-            return aq_fail_oom(err);
-    return 0;
+        sched_set_owner(s, (uint32_t)i, &snap->owners[i]);
 }
 
 int sched_from_snapshot(const struct sched_snapshot *snap, struct sched **ret, struct aq_error *err)
 {
-    AQ_CLEANUP(sched_freep) struct sched *s = NULL;
+    AQ_CLEANUP(sched_freep) struct sched *s = sched_new(snap->types, &snap->options);
     uint32_t handle;
-    int r = sched_new(snap->types, &snap->options, &s, err);
+    int r = snapshot_add_agents(s, snap, err);
 
     if (r == 0)
-        r = snapshot_add_agents(s, snap, err);
-    if (r == 0)
-        r = snapshot_add_accounts(s, snap, err);
+        snapshot_add_accounts(s, snap);
     for (size_t i = 0; i < snap->running_count && r == 0; i++)
         r = entry_add_running(s, &snap->running[i], true, &handle, err);
     if (r == 0)
@@ -62,11 +55,11 @@ int sched_run(const struct sched_snapshot *snap, struct arena *arena, struct sch
 
     for (size_t i = 0; i < snap->session_count && r == 0; i++)
         r = sched_add(s, &snap->sessions[i], &handle, err);
-    if (r == 0)
-        r = sched_pass(s, snap->now_usec, arena, ret, err);
-    for (size_t i = 0; i < ret->count && r == 0; i++)
+    if (r < 0)
+        return r;
+    sched_pass(s, snap->now_usec, arena, ret);
+    for (size_t i = 0; i < ret->count; i++)
         snapshot_number_outcome(snap, &ret->outcomes[i]);
-    if (r == 0)
-        ret->blocker -= (uint32_t)snap->running_count;
-    return r;
+    ret->blocker -= (uint32_t)snap->running_count;
+    return 0;
 }

@@ -7,7 +7,6 @@
  * earlier. The end of a session without a lifetime is not known, in a pass as here,
  * so a start time rests on lifetimes alone.
  */
-#include <errno.h>
 
 #include "sched/scheduler_internal.h"
 
@@ -30,90 +29,76 @@ static bool estimate_holds_up(const struct start_estimator *p, const struct sche
 }
 
 /* What a pass keeps for 'e', and what it keeps from it. */
-static int estimate_find_delay(struct start_estimator *p, struct sched_entry *e,
-                               struct sched_start_estimate *ret)
+static void estimate_find_delay(struct start_estimator *p, struct sched_entry *e,
+                                struct sched_start_estimate *ret)
 {
-    int r = 0;
-
-    if (ret->starts_usec > p->now_usec
-        && forecast_find_promised(p->forecast, e, &ret->promised) < 0)
-        return -ENOMEM;
+    if (ret->starts_usec > p->now_usec)
+        ret->promised = forecast_find_promised(p->forecast, e);
     if (ret->promised == (uint32_t)(e - p->s->entries))
         ret->promised = SCHED_NO_SESSION;
     ret->is_due = ret->start == SCHED_START_OPEN && claim_is_due(p->s, e, p->now_usec);
-    if (ret->is_due && (r = claim_keep(p->forecast, e, false)) > 0)
-        ret->has_claim = true;
-    return AQ_MIN(r, 0);
+    ret->has_claim = ret->is_due && claim_keep(p->forecast, e, false);
 }
 
-static int estimate_find_start(struct start_estimator *p, struct sched_entry *e,
-                               struct sched_start_estimate *ret)
+static void estimate_find_start(struct start_estimator *p, struct sched_entry *e,
+                                struct sched_start_estimate *ret)
 {
     uint32_t account;
-    int obstacle = place_find_obstacle(p->s, e, p->arena);
 
-    if (obstacle < 0)
-        return -ENOMEM;
-    if (obstacle == SCHED_NO_CAPACITY
+    if (place_find_obstacle(p->s, e, p->arena) == SCHED_NO_CAPACITY
         || validate_entry(p->s, e, p->now_usec, &account) != SCHED_PLACED) {
         ret->start = SCHED_START_RULED_OUT;
-        return 0;
+        return;
     }
     if (p->is_behind) {
         ret->start = SCHED_START_BEHIND;
-        return 0;
+        return;
     }
-    if (forecast_estimate_start(p->forecast, e, p->from_usec, &ret->starts_usec) < 0)
-        return -ENOMEM;
+    ret->starts_usec = forecast_estimate_start(p->forecast, e, p->from_usec);
     ret->start = ret->starts_usec == INT64_MAX ? SCHED_START_OPEN : SCHED_START_AT;
     if (p->s->options.backfill)
-        return estimate_find_delay(p, e, ret);
-    if (!estimate_holds_up(p, e))
-        return 0;
-    if (ret->start == SCHED_START_AT)
+        estimate_find_delay(p, e, ret);
+    else if (!estimate_holds_up(p, e))
+        return;
+    else if (ret->start == SCHED_START_AT)
         p->from_usec = ret->starts_usec;
     else
         p->is_behind = true;
-    return 0;
 }
 
-static int estimate_band(struct start_estimator *p, size_t from, size_t to)
+static void estimate_band(struct start_estimator *p, size_t from, size_t to)
 {
     const struct sequencer_ops *ops = p->s->options.sequencer;
     struct queue_order seq = { .s = p->s, .items = &p->s->queue[from], .count = to - from };
     uint32_t handle;
 
-    if (ops->begin && ops->begin(&seq, p->arena) < 0)
-        return -ENOMEM;
+    if (ops->begin)
+        ops->begin(&seq, p->arena);
     while (p->count < p->s->queue_count && (handle = ops->next(&seq)) != NO_HANDLE) {
         struct sched_start_estimate *to_fill = &p->planned[p->count];
 
         *to_fill = (struct sched_start_estimate){ .handle = handle,
                                                   .start = SCHED_START_NOT_ESTIMATED,
                                                   .promised = SCHED_NO_SESSION };
-        if (p->count < p->max && estimate_find_start(p, &p->s->entries[handle], to_fill) < 0)
-            return -ENOMEM;
+        if (p->count < p->max)
+            estimate_find_start(p, &p->s->entries[handle], to_fill);
         p->count++;
     }
-    return 0;
 }
 
-int sched_estimate_starts(struct sched *s, int64_t now_usec, size_t max, struct arena *arena,
-                          struct sched_start_estimate **ret)
+size_t sched_estimate_starts(struct sched *s, int64_t now_usec, size_t max, struct arena *arena,
+                             struct sched_start_estimate **ret)
 {
     struct start_estimator p = {
         .s = s, .arena = arena, .now_usec = now_usec, .from_usec = now_usec, .max = max
     };
-    int r = 0;
 
     p.planned = arena_array(arena, s->queue_count + 1, sizeof(*p.planned));
     p.forecast = forecast_new(s, now_usec, false, arena);
-    if (!p.planned || !p.forecast)
-        return -ENOMEM;
-    for (size_t from = 0, to; r == 0 && from < s->queue_count; from = to) {
+    for (size_t from = 0, to; from < s->queue_count; from = to) {
         to = wait_queue_band_end(s, from);
-        r = estimate_band(&p, from, to);
+        estimate_band(&p, from, to);
     }
     *ret = p.planned;
-    return r < 0 ? r : (int)p.count;
+    return p.count;
 }

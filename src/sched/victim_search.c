@@ -3,10 +3,10 @@
 #include "sched/victim_search.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 /* ---- an agent as it would be ---- */
 
 void victim_search_load_node(struct victim_search *vs, uint32_t node)
@@ -108,14 +108,12 @@ static uint32_t victim_search_next_node(const struct sched_entry *e, uint32_t *a
 }
 
 /* Sort the evictable sessions by agent. */
-static int victim_search_sort_by_node(struct victim_search *vs)
+static void victim_search_sort_by_node(struct victim_search *vs)
 {
     size_t nodes = vs->s->cluster.node_count, count = 0;
     uint32_t node;
 
     vs->starts = arena_array(vs->arena, nodes + 2, sizeof(*vs->starts));
-    if (!vs->starts)
-        return -ENOMEM;
     for (uint32_t i = 0, at = 0; i < vs->s->entry_count; i++, at = 0) {
         if (vs->s->entries[i].is_victim)
             vs->claimed[vs->claimed_count++] = i;
@@ -126,16 +124,14 @@ static int victim_search_sort_by_node(struct victim_search *vs)
     }
     for (size_t n = 1; n < nodes + 2; n++)
         vs->starts[n] += vs->starts[n - 1];
-    if (!(vs->by_node = arena_array(vs->arena, count + 1, sizeof(*vs->by_node))))
-        return -ENOMEM;
+    vs->by_node = arena_array(vs->arena, count + 1, sizeof(*vs->by_node));
     for (uint32_t i = 0, at = 0; i < vs->s->entry_count; i++, at = 0)
         if (vs->is_evictable(vs, &vs->s->entries[i]))
             while ((node = victim_search_next_node(&vs->s->entries[i], &at)) != CLUSTER_NONE)
                 vs->by_node[vs->starts[node + 1]++] = i;
-    return 0;
 }
 
-int victim_search_init(struct victim_search *vs)
+void victim_search_init(struct victim_search *vs)
 {
     const struct cluster *c = &vs->s->cluster;
     size_t devices = 1, entries = vs->s->entry_count + 1;
@@ -149,32 +145,23 @@ int victim_search_init(struct victim_search *vs)
     vs->is_chosen = arena_array(vs->arena, entries, sizeof(*vs->is_chosen));
     vs->victims = arena_array(vs->arena, entries, sizeof(*vs->victims));
     vs->claimed = arena_array(vs->arena, entries, sizeof(*vs->claimed));
-    return vs->free && vs->devices && vs->sorted && vs->candidates && vs->is_chosen && vs->victims
-                   && vs->claimed
-               ? victim_search_sort_by_node(vs)
-               : -ENOMEM;
+    victim_search_sort_by_node(vs);
 }
 
-int victim_search_hold(struct victim_search *vs, const struct slot_request *req, uint32_t node,
-                       struct hold *ret)
+void victim_search_hold(struct victim_search *vs, const struct slot_request *req, uint32_t node,
+                        struct hold *ret)
 {
     uint32_t device_count = vs->s->cluster.nodes[node].device_count;
-    struct device_part *parts = calloc((size_t)device_count + 1, sizeof(*parts));
+    struct device_part *parts = aq_alloc_array((size_t)device_count + 1, sizeof(*parts));
     int count;
 
-    if (!parts)
-        return -ENOMEM;
     (void)victim_search_fits(vs, node, req);
     count = fit_choose_devices(&vs->s->cluster, req, vs->sorted, device_count, -1, parts);
     for (int i = 0; i < count; i++)
         parts[i].device = vs->sorted[parts[i].device].unused;
     count = AQ_MAX(count, 0);
-    if (cluster_hold_parts(&vs->s->cluster, node, req, parts, (uint32_t)count) < 0) {
-        free(parts);
-        return -ENOMEM;
-    }
+    cluster_hold_parts(&vs->s->cluster, node, req, parts, (uint32_t)count);
     *ret = (struct hold){ .node = node, .parts = parts, .part_count = (uint32_t)count };
-    return 0;
 }
 
 void victim_search_claim(struct victim_search *vs, uint32_t handle)
@@ -185,15 +172,13 @@ void victim_search_claim(struct victim_search *vs, uint32_t handle)
     vs->claimed[vs->claimed_count++] = handle;
 }
 
-int victim_search_cancel(struct victim_search *vs, struct sched_entry *e, uint32_t count)
+void victim_search_cancel(struct victim_search *vs, struct sched_entry *e, uint32_t count)
 {
     uint64_t free_version = vs->s->cluster.free_version;
-    int r = 0;
 
     for (uint32_t i = 0; i < vs->victim_count; i++)
         vs->s->entries[vs->victims[i]].is_victim = false;
     while (count-- > 0)
-        r = entry_release(vs->s, e, count) < 0 ? -ENOMEM : r;
+        entry_release(vs->s, e, count);
     vs->s->cluster.free_version = free_version;
-    return r;
 }

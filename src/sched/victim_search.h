@@ -27,10 +27,8 @@ struct victim_search {
     uint32_t victim_count;
 };
 
-/* Sort the evictable sessions by agent; 's', 'e', 'now_usec', 'arena' and 'is_evictable' are set. 0 or
- * -ENOMEM.
- */
-int victim_search_init(struct victim_search *vs);
+/* Sort the evictable sessions by agent; 's', 'e', 'now_usec', 'arena' and 'is_evictable' are set. */
+void victim_search_init(struct victim_search *vs);
 /* Start from what the agent has free now. */
 void victim_search_load_node(struct victim_search *vs, uint32_t node);
 /* Add what the entry holds on the node to what is free (1), or take it back (-1). */
@@ -50,12 +48,12 @@ double victim_search_contribution(const struct victim_search *vs, const struct s
                                   uint32_t node, const struct slot_request *req);
 /* It becomes a victim, for this session. */
 void victim_search_claim(struct victim_search *vs, uint32_t handle);
-/* Hold a place for 'req' on the agent as it was made last, from devices that will be free. 0 or
- * -ENOMEM; *ret holds nothing before, nor then.
+/* Hold a place for 'req' on the agent as it was made last, from devices that will be free; *ret
+ * holds nothing before.
  */
-int victim_search_hold(struct victim_search *vs, const struct slot_request *req, uint32_t node,
-                       struct hold *ret);
-/* No victims after all; the first 'count' places are given back. 0 or -ENOMEM. */
-int victim_search_cancel(struct victim_search *vs, struct sched_entry *e, uint32_t count);
+void victim_search_hold(struct victim_search *vs, const struct slot_request *req, uint32_t node,
+                        struct hold *ret);
+/* No victims after all; the first 'count' places are given back. */
+void victim_search_cancel(struct victim_search *vs, struct sched_entry *e, uint32_t count);
 
 #endif

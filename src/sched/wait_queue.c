@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "sched/scheduler_internal.h"
 
 /* < 0: a comes before b. */
@@ -60,8 +61,8 @@ void wait_queue_insert(struct sched *s, uint32_t handle)
     struct queue_item q = { e->row, e->priority, handle, e->owner };
     size_t at = wait_queue_find(s, &q);
 
-    assert(s->queue_count < s->queue_cap);
     assert(at == s->queue_count || wait_queue_compare(&q, &s->queue[at]) < 0); /* rows are unique */
+    vec_grow(&s->queue, &s->queue_cap, s->queue_count + 1, sizeof(*s->queue));
     memmove(&s->queue[at + 1], &s->queue[at], (s->queue_count - at) * sizeof(q));
     s->queue[at] = q;
     s->queue_count++;

@@ -84,15 +84,14 @@ static int arrival_experiment_place(struct sim_cluster *s, uint32_t task, int64_
     bool is_placed;
     int r = sched_add(s->sched, &session, &handle, err);
 
-    if (r == 0)
-        r = sched_pass(s->sched, 0, arena, &result, err);
     if (r < 0)
         return r;
+    sched_pass(s->sched, 0, arena, &result);
     is_placed = result.count == 1 && result.outcomes[0].verdict == SCHED_PLACED;
     arena_clear(arena, 1 << 16);
-    if (is_placed)
-        return 1;
-    return sched_drop(s->sched, handle) < 0 ? aq_fail_oom(err) : 0;
+    if (!is_placed)
+        sched_drop(s->sched, handle);
+    return is_placed;
 }
 
 static int arrival_experiment_place_all(const struct arrival_experiment *e, struct sim_cluster *s,

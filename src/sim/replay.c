@@ -86,14 +86,14 @@ static struct replay_ending replay_pop_ending(struct replay_run *run)
 /* ---- owners ---- */
 
 /* Usage decays and grows; the factors follow every hour. */
-static int replay_refresh_owners(struct replay_run *run)
+static void replay_refresh_owners(struct replay_run *run)
 {
     double passed = (double)(run->now_sec - run->factors_sec);
 
     if (run->replay->order != &sched_fair_share && run->replay->order != &sched_drf)
-        return 0;
+        return;
     if (run->factors_sec >= 0 && passed < FACTORS_EVERY_SEC)
-        return 0;
+        return;
     for (uint32_t u = 0; u < WORKLOAD_USERS; u++) {
         struct fair_slot slot = { .capacity = (double)run->cluster.gpu_milli / 1000, .weight = 1 };
         struct sched_owner owner = { .domain_factor = 1, .project_factor = 1 };
@@ -103,12 +103,10 @@ static int replay_refresh_owners(struct replay_run *run)
                                     + passed * (double)run->usage[u].gpu_milli_now / 1000;
         slot.used = run->usage[u].gpu_sec;
         owner.user_factor = fair_factor(fair_usage(&slot, 1, 7) * WORKLOAD_USERS, 1);
-        if ((run->replay->order == &sched_fair_share || run->factors_sec < 0)
-            && sched_set_owner(run->cluster.sched, u, &owner) < 0)
-            return -ENOMEM;
+        if (run->replay->order == &sched_fair_share || run->factors_sec < 0)
+            sched_set_owner(run->cluster.sched, u, &owner);
     }
     run->factors_sec = run->now_sec;
-    return 0;
 }
 
 /* ---- the clock ---- */
@@ -144,7 +142,7 @@ static void replay_note_point(struct replay_run *run, struct replay_result *ret)
     }
 }
 
-static int replay_end_session(struct replay_run *run)
+static void replay_end_session(struct replay_run *run)
 {
     struct replay_ending e = replay_pop_ending(run);
     const struct arrival *a = &run->load.arrivals[e.task];
@@ -152,7 +150,7 @@ static int replay_end_session(struct replay_run *run)
 
     run->busy_milli -= gpu;
     run->usage[a->owner].gpu_milli_now -= gpu;
-    return sched_drop(run->cluster.sched, e.handle);
+    sched_drop(run->cluster.sched, e.handle);
 }
 
 /* The same sessions for every order and policy. */
@@ -186,8 +184,9 @@ static int replay_add_session(struct replay_run *run, size_t arrival, struct aq_
 static int replay_pass(struct replay_run *run, struct aq_error *err)
 {
     struct sched_result result;
-    int r = sched_pass(run->cluster.sched, run->now_sec * USEC_PER_SEC, &run->arena, &result, err);
+    int r = 0;
 
+    sched_pass(run->cluster.sched, run->now_sec * USEC_PER_SEC, &run->arena, &result);
     for (size_t i = 0; r == 0 && i < result.count; i++) {
         const struct sched_outcome *out = &result.outcomes[i];
         const struct arrival *a;
@@ -225,10 +224,9 @@ static int replay_advance(struct replay_run *run, struct replay_result *ret, str
             to = run->endings[0].at_sec;
         replay_note_point(run, ret);
         replay_add_time(run, to);
-        while (run->ending_count && run->endings[0].at_sec == to && r == 0)
-            r = replay_end_session(run) < 0 ? aq_fail_oom(err) : 0;
-        if (r == 0 && replay_refresh_owners(run) < 0)
-            r = aq_fail_oom(err);
+        while (run->ending_count && run->endings[0].at_sec == to)
+            replay_end_session(run);
+        replay_refresh_owners(run);
         for (; r == 0 && next < run->load.count && run->load.arrivals[next].at_sec == to; next++)
             r = replay_add_session(run, next, err);
         if (r == 0)

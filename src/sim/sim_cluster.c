@@ -86,7 +86,7 @@ struct sched_session sim_cluster_session(const struct sim_cluster *s, size_t tas
 }
 
 /* The shapes of the list, for policies that know them before. */
-static int sim_cluster_learn_tasks(struct sim_cluster *s)
+static void sim_cluster_learn_tasks(struct sim_cluster *s)
 {
     struct policy *p = &s->policy;
 
@@ -94,14 +94,12 @@ static int sim_cluster_learn_tasks(struct sim_cluster *s)
         struct sched_session session = sim_cluster_session(s, i, (int64_t)i);
         struct request_shape shape;
 
-        if (sched_request_shape(s->sched, &session, &shape) < 0
-            || request_mix_add(&p->typical, &shape) < 0)
-            return -ENOMEM;
+        sched_request_shape(s->sched, &session, &shape);
+        request_mix_add(&p->typical, &shape);
     }
     p->typical_count = request_mix_sort(&p->typical, 0.95);
     for (size_t i = 0; i < p->typical_count; i++)
         p->typical_total += p->typical.shapes[i].count;
-    return 0;
 }
 
 /* ---- the whole ---- */
@@ -135,12 +133,12 @@ int sim_cluster_open(struct sim_cluster *s, const struct trace_nodes *nodes,
     o.slot_priority_count = AQ_COUNT(slot_priority);
     if (sim_cluster_make_types(s) < 0 || sim_cluster_make_requests(s) < 0)
         r = aq_fail_oom(err);
-    if (r == 0)
-        r = sched_new(s->types, &o, &s->sched, err);
-    if (r == 0)
+    if (r == 0) {
+        s->sched = sched_new(s->types, &o);
         r = sim_cluster_add_nodes(s, err);
-    if (r == 0 && ops == &policy_fgd && sim_cluster_learn_tasks(s) < 0)
-        r = aq_fail_oom(err);
+    }
+    if (r == 0 && ops == &policy_fgd)
+        sim_cluster_learn_tasks(s);
     if (r < 0)
         sim_cluster_close(s);
     return r;

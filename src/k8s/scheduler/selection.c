@@ -50,7 +50,7 @@ struct selection *selection_new(void)
     struct selection *s = aq_alloc(sizeof(*s));
 
     selection_make_types(s);
-    (void)cluster_init(&s->cluster, s->types, NULL, 0);
+    cluster_init(&s->cluster, s->types, NULL, 0);
     s->memory_column = cluster_column(&s->cluster,
                                       slot_name_find(MEMORY_SLOT, strlen(MEMORY_SLOT)));
     s->compute_column = cluster_column(&s->cluster,
@@ -61,7 +61,7 @@ struct selection *selection_new(void)
     s->state.devices = s->devices;
     for (int i = 0; i < POLICY_COUNT; i++)
         if (selection_ops[i]->open)
-            (void)selection_ops[i]->open(&s->data[i]);
+            s->data[i] = selection_ops[i]->open();
     return s;
 }
 

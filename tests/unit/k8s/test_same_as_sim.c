@@ -99,9 +99,9 @@ static int place_in_sim(struct world *w, int t, int64_t *ret_had)
     int64_t *left;
 
     assert_int_equal(sched_add(w->sim.sched, &session, &w->handles[t], &err), 0);
-    assert_int_equal(sched_pass(w->sim.sched, 0, &arena, &result, &err), 0);
+    sched_pass(w->sim.sched, 0, &arena, &result);
     if (result.count != 1 || result.outcomes[0].verdict != SCHED_PLACED) {
-        assert_int_equal(sched_drop(w->sim.sched, w->handles[t]), 0);
+        sched_drop(w->sim.sched, w->handles[t]);
         return -1;
     }
     assert_int_equal(result.outcomes[0].chosen[0].count, 1);
@@ -151,7 +151,7 @@ static void end_one(struct world *w, int before)
         return;
     (void)snprintf(key, sizeof(key), "n/p%d", t);
     books_remove_pod(w->extender.books, key);
-    assert_int_equal(sched_drop(w->sim.sched, w->handles[t]), 0);
+    sched_drop(w->sim.sched, w->handles[t]);
     *w->taken[t] += w->tasks[t].gpu_milli;
     w->node[t] = -1;
 }

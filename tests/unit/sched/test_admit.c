@@ -10,22 +10,22 @@
 #define INTERACTIVE (1u << SESSION_INTERACTIVE)
 
 /* The agents of the world: each group has all of them. */
-static int next_agent(const void *data, size_t *at, struct sched_agent *ret)
+static bool next_agent(const void *data, size_t *at, struct sched_agent *ret)
 {
     (void)data;
     if (*at == world.snap.agent_count)
-        return 0;
+        return false;
     *ret = world.agents[(*at)++];
     ret->capacity = ret->free;
-    return 1;
+    return true;
 }
 
-static int no_agent(const void *data, size_t *at, struct sched_agent *ret)
+static bool no_agent(const void *data, size_t *at, struct sched_agent *ret)
 {
     (void)data;
     (void)at;
     (void)ret;
-    return 0;
+    return false;
 }
 
 static const struct admit_resource_group groups[] = {

@@ -162,7 +162,7 @@ static void test_day(void **state)
     assert_string_equal(pass_at(1002), "1:placed@b 5:placed@c 2:no-room,1102 ");
     comes_back(6, 5);
     assert_string_equal(pass_at(1003), "3:placed@a 6:placed@c 4:no-room,1102 ");
-    assert_int_equal(sched_drop(kept, waiting_handles[0]), 0);
+    sched_drop(kept, waiting_handles[0]);
     assert_string_equal(pass_at(1102), "2:placed@b 4:placed@b ");
     sched_free(kept);
     end();
@@ -185,7 +185,7 @@ static int64_t pass_small(uint32_t *ret_victim, size_t *ret_victims)
     int64_t at = INT64_MIN;
 
     *ret_victims = 0;
-    assert_int_equal(sched_pass(kept, 1000 * USEC_PER_SEC, &world.arena, &result, NULL), 0);
+    sched_pass(kept, 1000 * USEC_PER_SEC, &world.arena, &result);
     for (size_t i = 0; i < result.count; i++) {
         const struct sched_outcome *o = &result.outcomes[i];
 

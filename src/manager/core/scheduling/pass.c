@@ -133,10 +133,7 @@ static int pass_run(struct core *core, struct resource_group_entry *g)
         r = fair_share_push(core, g);
     if (r < 0)
         return r;
-    if ((r = sched_pass(g->sched, clock_realtime_usec(), &core->scratch, &result, NULL)) < 0) {
-        sched_sync_invalidate(g);
-        return r;
-    }
+    sched_pass(g->sched, clock_realtime_usec(), &core->scratch, &result);
     if (result.is_blocked)
         g->blocker = g->members[result.blocker];
     for (size_t i = 0; i < result.count; i++)

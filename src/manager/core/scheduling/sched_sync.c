@@ -56,8 +56,8 @@ void sched_sync_drop_reservation(struct session_entry *l)
 {
     struct resource_group_entry *g = l->resource_group;
 
-    if (l->reservation.agents && g->sched && sched_unreserve(g->sched, l->s.row) < 0)
-        sched_sync_invalidate(g);
+    if (l->reservation.agents && g->sched)
+        sched_unreserve(g->sched, l->s.row);
     reservation_set(l, NULL);
 }
 
@@ -70,8 +70,7 @@ void sched_sync_remove_session(struct session_entry *l)
     if (l->sched.membership == MEMBERSHIP_NONE)
         return;
     assert(g->members[l->sched.handle] == l);
-    if (sched_drop(g->sched, l->sched.handle) < 0)
-        sched_sync_invalidate(g);
+    sched_drop(g->sched, l->sched.handle);
     g->members[l->sched.handle] = NULL;
     l->sched.membership = MEMBERSHIP_NONE;
 }
@@ -231,8 +230,7 @@ static int sched_sync_rebuild(struct core *core, struct resource_group_entry *g)
 {
     g->options = g->scheduling.options;
     sched_sync_detach(core, g);
-    if (sched_new(core->types, &g->options, &g->sched, NULL) < 0)
-        return -ENOMEM;
+    g->sched = sched_new(core->types, &g->options);
     sched_sync_mark_all(core, g);
     LIST_FOREACH(link, &g->changed_agents)
         LIST_ENTRY(link, struct agent_entry, change_link)->scheduled_by = g;
@@ -291,10 +289,9 @@ int sched_sync_what_if(struct core *core, struct session_entry *l, uint32_t *han
         r = sched_add_what_if(g->sched, &session, &handles[added], NULL);
     }
     if (r == 0)
-        r = sched_estimate_starts(g->sched, clock_realtime_usec(), max, &core->scratch, ret);
+        r = (int)sched_estimate_starts(g->sched, clock_realtime_usec(), max, &core->scratch, ret);
     while (added > 0)
-        if (sched_drop(g->sched, handles[--added]) < 0)
-            sched_sync_invalidate(g);
+        sched_drop(g->sched, handles[--added]);
     return r;
 }
 

@@ -70,8 +70,7 @@ int sched_sync_push_accounts(struct core *core, struct resource_group_entry *g)
         else if (sched_sync_find_usage(ga, &used, &sa.sessions) < 0)
             return -ENOMEM;
         sa.used = &used;
-        if (sched_set_account(g->sched, ga->number, &sa) < 0)
-            return -ENOMEM;
+        sched_set_account(g->sched, ga->number, &sa);
         list_remove(&ga->change_link);
     }
     return 0;
@@ -104,7 +103,8 @@ int sched_sync_number_owner(struct resource_group_entry *g, const struct session
     *ret = (uint32_t)(known ? known - 1 : g->owners.count);
     if (known)
         return 0;
-    if (sched_set_owner(g->sched, *ret, &fresh) < 0 || fair_share_name_owner(g, *ret, l) < 0)
+    sched_set_owner(g->sched, *ret, &fresh);
+    if (fair_share_name_owner(g, *ret, l) < 0)
         return -ENOMEM;
     return map_set(&g->owners, key, len, (void *)(uintptr_t)(*ret + 1));
 }

@@ -136,8 +136,7 @@ static int sched_sync_leave_membership(struct resource_group_entry *g, struct se
     if (l->sched.membership == MEMBERSHIP_NONE)
         return 0;
     l->attempts.tries = sched_sync_tries(l);
-    if (sched_drop(g->sched, l->sched.handle) < 0)
-        return -ENOMEM;
+    sched_drop(g->sched, l->sched.handle);
     g->members[l->sched.handle] = NULL;
     l->sched.membership = MEMBERSHIP_NONE;
     return 0;

@@ -102,9 +102,9 @@ static int start_estimate_make_plan(struct core *core, struct resource_group_ent
 
     start_estimate_done(g);
     if (r == 0)
-        r = sched_estimate_starts(g->sched, clock_realtime_usec(),
-                                  PLAN_WORK_MAX / (g->node_count + 1) + 1, &core->scratch,
-                                  &planned);
+        r = (int)sched_estimate_starts(g->sched, clock_realtime_usec(),
+                                       PLAN_WORK_MAX / (g->node_count + 1) + 1, &core->scratch,
+                                       &planned);
     if (r >= 0)
         g->plan = start_estimate_take_plan(g, planned, (size_t)r);
     arena_clear(&core->scratch, 1 << 16);

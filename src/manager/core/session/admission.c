@@ -25,7 +25,7 @@ struct admission_place {
 };
 
 /* What it has ever been known to offer, devices that are not healthy now included. */
-static int admission_next_agent(const void *data, size_t *at, struct sched_agent *ret)
+static bool admission_next_agent(const void *data, size_t *at, struct sched_agent *ret)
 {
     const struct admission_place *place = data;
     struct core *core = place->core;
@@ -36,12 +36,11 @@ static int admission_next_agent(const void *data, size_t *at, struct sched_agent
         if (!a->is_known || !a->a.resource_group || strcmp(a->a.resource_group, place->group) != 0)
             continue;
         *ret = (struct sched_agent){ .id = a->a.id, .architecture = a->a.architecture };
-        if (agent_devices_find_capacity(core, a, &ret->capacity, &ret->devices, &ret->device_count)
-            < 0)
-            return -ENOMEM;
-        return 1;
+        (void)agent_devices_find_capacity(core, a, &ret->capacity, &ret->devices,
+                                          &ret->device_count);
+        return true;
     }
-    return 0;
+    return false;
 }
 
 /* Those that the owner may use and that are in use. */
