@@ -126,8 +126,7 @@ static int map_add_missing(struct alloc_map *map, const struct grant_item *item,
         missing->item.amount = sum;
         return 0;
     }
-    if (!vec_grow(&map->missing, &map->missing_cap, map->missing_count + 1, sizeof(*missing)))
-        return aq_fail_oom(err);
+    vec_grow(&map->missing, &map->missing_cap, map->missing_count + 1, sizeof(*missing));
     missing = &map->missing[map->missing_count++];
     missing->item = *item;
     missing->hardware = alloc_map_find_hardware(map, item->slot_name, item->device_id);
@@ -230,31 +229,20 @@ void alloc_map_clear(struct alloc_map *map)
     alloc_map_assert_consistent(map);
 }
 
-int alloc_map_sum(const struct alloc_map *map, struct slots *ret_capacity, struct slots *ret_free)
+void alloc_map_sum(const struct alloc_map *map, struct slots *ret)
 {
-    AQ_CLEANUP(slots_donep) struct slots capacity = { 0 };
-    AQ_CLEANUP(slots_donep) struct slots available = { 0 };
-    int64_t all = 0, rest = 0;
+    int64_t all = 0;
 
+    slots_done(ret);
     for (size_t i = 0; i < map->slot_count; i++) {
         const struct map_slot *slot = &map->slots[i];
 
         if (i == 0 || slot[-1].name != slot->name)
-            all = rest = 0;
-        for (uint32_t j = slot->first; j < slot->first + slot->count; j++) {
-            const struct map_device *d = &map->devices[j];
-
-            all += d->capacity;
-            if (!map_is_held_elsewhere(d))
-                rest += AQ_MAX(d->capacity - d->allocated, 0);
-        }
-        if (slots_set(&capacity, slot->name, all) < 0
-            || slots_set(&available, slot->name, rest) < 0)
-            return -ENOMEM;
+            all = 0;
+        for (uint32_t j = slot->first; j < slot->first + slot->count; j++)
+            all += map->devices[j].capacity;
+        slots_put(ret, slot->name, all);
     }
-    if (ret_capacity && slots_copy(ret_capacity, &capacity) < 0)
-        return -ENOMEM;
-    return ret_free ? slots_copy(ret_free, &available) : 0;
 }
 
 /* Another slot name under which the hardware is held, or NULL. */

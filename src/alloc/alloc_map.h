@@ -75,7 +75,7 @@ struct alloc_config {
 struct alloc_map;
 
 /* -EINVAL with the slot or device as field: a duplicate, a name or capacity
- * that cannot be; -ENOMEM.
+ * that cannot be.
  */
 int alloc_map_new(const struct alloc_config *config, struct alloc_map **ret, struct aq_error *err);
 void alloc_map_free(struct alloc_map *map);
@@ -122,19 +122,16 @@ int alloc_map_release(struct alloc_map *map, const struct alloc_grant *grant, st
 /* Note what is held already, as found in resource.txt after a restart. Slots
  * and devices that the node no longer has are noted too, and a device may be
  * held beyond a capacity that has shrunk: nothing more is offered there until
- * it is released. -EINVAL for a negative amount, -EOVERFLOW, -ENOMEM, with
- * nothing changed.
+ * it is released. -EINVAL for a negative amount, -EOVERFLOW, with nothing
+ * changed.
  */
 int alloc_map_apply(struct alloc_map *map, const struct alloc_grant *grant, struct aq_error *err);
 
 /* Forget every allocation. */
 void alloc_map_clear(struct alloc_map *map);
 
-/* Sums over the devices; either output may be NULL, both are replaced. What is
- * held under another slot name is not free. 0 or -ENOMEM.
- */
-int alloc_map_sum(const struct alloc_map *map, struct slots *ret_capacity,
-                  struct slots *ret_free) AQ_MUST_CHECK;
+/* What the devices of each slot are together; *ret is replaced. */
+void alloc_map_sum(const struct alloc_map *map, struct slots *ret);
 
 struct alloc_device_state {
     const char *id;

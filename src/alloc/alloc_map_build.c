@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "alloc/alloc_map_internal.h"
+#include "base/memory.h"
 
 #define EXCLUSIVE_SETS_MAX 32
 
@@ -59,28 +60,24 @@ struct physical_device *alloc_map_find_hardware(const struct alloc_map *map, con
     return map_get(&map->by_id, key, map_build_hardware_key(slot_name, id, key));
 }
 
-static int alloc_tables(struct alloc_map *map)
+static void alloc_tables(struct alloc_map *map)
 {
     size_t slots = map->slot_count, devices = map->device_count;
 
-    map->slots = calloc(slots + devices + 1, sizeof(*map->slots)); /* each may have a quantum */
-    map->devices = calloc(devices + 1, sizeof(*map->devices));
-    map->hardware = calloc(devices + 1, sizeof(*map->hardware));
-    map->groups = calloc(devices + 1, sizeof(*map->groups));
-    map->order = calloc(devices + 1, sizeof(*map->order));
-    map->pending.items = calloc(devices + 1, sizeof(*map->pending.items));
+    map->slots = aq_alloc_array(slots + devices + 1,
+                                sizeof(*map->slots)); /* each may have a quantum */
+    map->devices = aq_alloc_array(devices + 1, sizeof(*map->devices));
+    map->hardware = aq_alloc_array(devices + 1, sizeof(*map->hardware));
+    map->groups = aq_alloc_array(devices + 1, sizeof(*map->groups));
+    map->order = aq_alloc_array(devices + 1, sizeof(*map->order));
+    map->pending.items = aq_alloc_array(devices + 1, sizeof(*map->pending.items));
     map->pending.cap = devices + 1;
-    map->take = calloc(devices + 1, sizeof(*map->take));
-    map->taken = calloc(devices / 64 + 1, sizeof(*map->taken));
-    map->list = calloc(devices + 1, sizeof(*map->list));
-    map->order_groups = calloc(devices + 1, sizeof(struct numa_group *));
-    map->order_heads = calloc(devices + 1, sizeof(*map->order_heads));
-    map->hint_nodes = calloc(2 * devices + 1, sizeof(*map->hint_nodes));
-    return map->slots && map->devices && map->hardware && map->groups && map->order
-                   && map->pending.items && map->take && map->taken && map->list
-                   && map->order_groups && map->order_heads && map->hint_nodes
-               ? 0
-               : -ENOMEM;
+    map->take = aq_alloc_array(devices + 1, sizeof(*map->take));
+    map->taken = aq_alloc_array(devices / 64 + 1, sizeof(*map->taken));
+    map->list = aq_alloc_array(devices + 1, sizeof(*map->list));
+    map->order_groups = aq_alloc_array(devices + 1, sizeof(struct numa_group *));
+    map->order_heads = aq_alloc_array(devices + 1, sizeof(*map->order_heads));
+    map->hint_nodes = aq_alloc_array(2 * devices + 1, sizeof(*map->hint_nodes));
 }
 
 static bool map_build_is_kind(const char *slot_name, const char *kind)
@@ -271,9 +268,7 @@ static int map_build_join_hardware(struct alloc_map *map, struct map_device *d,
 
     if (!hardware) {
         hardware = &map->hardware[d - map->devices];
-        if (map_set(&map->by_id, key, map_build_hardware_key(d->slot->name, d->id, key), hardware)
-            < 0)
-            return aq_fail_oom(err);
+        map_set(&map->by_id, key, map_build_hardware_key(d->slot->name, d->id, key), hardware);
     }
     for (struct map_device *other = hardware->devices; other; other = other->sibling)
         if (other->slot->name == d->slot->name)
@@ -405,18 +400,15 @@ static int map_build_all(struct alloc_map *map, const struct alloc_config *confi
 
 int alloc_map_new(const struct alloc_config *config, struct alloc_map **ret, struct aq_error *err)
 {
-    AQ_CLEANUP(alloc_map_freep) struct alloc_map *map = calloc(1, sizeof(*map));
+    AQ_CLEANUP(alloc_map_freep) struct alloc_map *map = aq_alloc(sizeof(*map));
     int r;
 
-    if (!map)
-        return aq_fail_oom(err);
     if (config->device_count >= UINT32_MAX || config->slot_count >= UINT32_MAX)
         return aq_fail(err, EINVAL, "too many devices");
     map->affinity = config->affinity;
     map->slot_count = config->slot_count;
     map->device_count = config->device_count;
-    if (alloc_tables(map) < 0)
-        return aq_fail_oom(err);
+    alloc_tables(map);
     r = map_build_all(map, config, err);
     if (r < 0)
         return r;

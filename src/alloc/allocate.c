@@ -306,12 +306,11 @@ int alloc_map_allocate(struct alloc_map *map, const struct alloc_request *reques
         return r;
     map->pending.count = 0;
     r = allocate_all_slots(map, request, err);
-    if (r == 0) {
-        allocate_attach_unified(map);
-        if (alloc_grant_copy(ret, &map->pending) == 0)
-            return 0;
-        r = aq_fail_oom(err);
+    if (r < 0) {
+        (void)alloc_map_release(map, &map->pending, NULL);
+        return r;
     }
-    (void)alloc_map_release(map, &map->pending, NULL);
-    return r;
+    allocate_attach_unified(map);
+    alloc_grant_copy(ret, &map->pending);
+    return 0;
 }

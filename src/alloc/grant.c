@@ -40,24 +40,21 @@ int alloc_grant_add(struct alloc_grant *grant, const char *slot_name, enum slot_
         return aq_fail_field(err, EINVAL, slot_name,
                              "%s: '%.*s' is not a device id: 1 to %d of A-Za-z0-9._/+@-", slot_name,
                              (int)AQ_MIN(id_len, (size_t)DEVICE_ID_MAX), device_id, DEVICE_ID_MAX);
-    if (!vec_grow(&grant->items, &grant->cap, grant->count + 1, sizeof(*grant->items)))
-        return aq_fail_oom(err);
+    vec_grow(&grant->items, &grant->cap, grant->count + 1, sizeof(*grant->items));
     item = &grant->items[grant->count++];
     *item = (struct grant_item){ .slot_name = slot_name, .type = type, .amount = amount };
     memcpy(item->device_id, device_id, id_len);
     return 0;
 }
 
-int alloc_grant_copy(struct alloc_grant *ret, const struct alloc_grant *grant)
+void alloc_grant_copy(struct alloc_grant *ret, const struct alloc_grant *grant)
 {
     if (ret == grant)
-        return 0;
-    if (!vec_grow(&ret->items, &ret->cap, grant->count, sizeof(*ret->items)))
-        return -ENOMEM;
+        return;
+    vec_grow(&ret->items, &ret->cap, grant->count, sizeof(*ret->items));
     if (grant->count)
         memcpy(ret->items, grant->items, grant->count * sizeof(*grant->items));
     ret->count = grant->count;
-    return 0;
 }
 
 static int64_t grant_amount_of(const struct alloc_grant *grant, const struct grant_item *like)
@@ -71,11 +68,10 @@ static int64_t grant_amount_of(const struct alloc_grant *grant, const struct gra
     return sum;
 }
 
-int alloc_grant_excess(const struct alloc_grant *a, const struct alloc_grant *b,
-                       struct alloc_grant *ret)
+void alloc_grant_excess(const struct alloc_grant *a, const struct alloc_grant *b,
+                        struct alloc_grant *ret)
 {
-    if (alloc_grant_copy(ret, a) < 0)
-        return -ENOMEM;
+    alloc_grant_copy(ret, a);
     ret->count = 0;
     for (size_t i = 0; i < a->count; i++) {
         int64_t more = a->items[i].amount - grant_amount_of(b, &a->items[i]);
@@ -84,7 +80,6 @@ int alloc_grant_excess(const struct alloc_grant *a, const struct alloc_grant *b,
         ret->items[ret->count].amount = more;
         ret->count += more > 0;
     }
-    return 0;
 }
 
 int alloc_grant_sum(const struct alloc_grant *grant, struct slots *ret)
@@ -113,8 +108,8 @@ static bool grant_is_share(const char *slot_name)
     return major && (strcmp(major, ".share") == 0 || strcmp(major, ".shares") == 0);
 }
 
-static int grant_read_item(struct alloc_grant *grant, const char *slot_name, enum slot_type type,
-                           const char *device_id, const char *amount_text)
+static void grant_read_item(struct alloc_grant *grant, const char *slot_name, enum slot_type type,
+                            const char *device_id, const char *amount_text)
 {
     int64_t amount;
 
@@ -122,35 +117,26 @@ static int grant_read_item(struct alloc_grant *grant, const char *slot_name, enu
         || slot_amount_parse(amount_text, strlen(amount_text), type, false, slot_name, &amount,
                              NULL)
                < 0)
-        return 0; /* of a later version: we cannot interpret it */
-    return alloc_grant_add(grant, slot_name, type, device_id, strlen(device_id), amount, NULL)
-                   == -ENOMEM
-               ? -ENOMEM
-               : 0;
+        return; /* of a later version: we cannot interpret it */
+    (void)alloc_grant_add(grant, slot_name, type, device_id, strlen(device_id), amount, NULL);
 }
 
-int alloc_grant_read_json(struct alloc_grant *grant, const char *text,
-                          const struct slot_types *types)
+void alloc_grant_read_json(struct alloc_grant *grant, const char *text,
+                           const struct slot_types *types)
 {
-    json_t *all, *devices, *amount;
+    json_t *all = json_load_string(text, JSON_REJECT_DUPLICATES), *devices, *amount;
     const char *slot, *device;
-    int r = 0;
 
-    errno = 0;
-    all = json_load_string(text, JSON_REJECT_DUPLICATES);
-    if (!all && errno == ENOMEM)
-        return -ENOMEM;
     json_object_foreach(all, slot, devices) {
         /* only an offer makes a name known */
         const char *slot_name = slot_name_find(slot, strlen(slot));
 
         json_object_foreach(devices, device, amount)
-            if (slot_name && r == 0)
-                r = grant_read_item(grant, slot_name, slot_types_get(types, slot_name), device,
-                                    json_string_value(amount));
+            if (slot_name)
+                grant_read_item(grant, slot_name, slot_types_get(types, slot_name), device,
+                                json_string_value(amount));
     }
     json_decref(all);
-    return r;
 }
 
 char *grant_amount_format(const char *slot_name, enum slot_type type, int64_t amount,

@@ -39,19 +39,19 @@ static inline void alloc_grant_donep(struct alloc_grant *grant)
 bool device_id_is_valid(const char *id, size_t len);
 
 /* Append one item. -EINVAL (field = the slot or device) for a device id that
- * is not valid, -ENOMEM.
+ * is not valid.
  */
 int alloc_grant_add(struct alloc_grant *grant, const char *slot_name, enum slot_type type,
                     const char *device_id, size_t id_len, int64_t amount, struct aq_error *err);
 
-/* *ret is replaced by a copy. 0 or -ENOMEM. */
-int alloc_grant_copy(struct alloc_grant *ret, const struct alloc_grant *grant) AQ_MUST_CHECK;
+/* *ret is replaced by a copy. */
+void alloc_grant_copy(struct alloc_grant *ret, const struct alloc_grant *grant);
 
-/* What 'a' holds more of each device than 'b'. *ret is replaced. 0 or -ENOMEM. */
-int alloc_grant_excess(const struct alloc_grant *a, const struct alloc_grant *b,
-                       struct alloc_grant *ret) AQ_MUST_CHECK;
+/* What 'a' holds more of each device than 'b'. *ret is replaced. */
+void alloc_grant_excess(const struct alloc_grant *a, const struct alloc_grant *b,
+                        struct alloc_grant *ret);
 
-/* Sum per slot. *ret is replaced. 0, -ENOMEM or -EOVERFLOW. */
+/* Sum per slot. *ret is replaced. 0 or -EOVERFLOW. */
 int alloc_grant_sum(const struct alloc_grant *grant, struct slots *ret) AQ_MUST_CHECK;
 
 /* {"cuda.shares":{"<device>":"0.60",…},"cpu":{"0":"1"}}; amounts as in resource.txt
@@ -60,10 +60,10 @@ int alloc_grant_sum(const struct alloc_grant *grant, struct slots *ret) AQ_MUST_
 void alloc_grant_write_json(const struct alloc_grant *grant, struct jsonw *w);
 
 /* Append what such text says, as far as it is understood: 'types' has the types of slots, and of a
- * slot that nobody has offered there is none. 0 or -ENOMEM.
+ * slot that nobody has offered there is none.
  */
-int alloc_grant_read_json(struct alloc_grant *grant, const char *text,
-                          const struct slot_types *types) AQ_MUST_CHECK;
+void alloc_grant_read_json(struct alloc_grant *grant, const char *text,
+                           const struct slot_types *types);
 
 /* The amount of one device as resource.txt shows it: shares and fractions with
  * at least two decimals ("0.60"), other counts plain ("1"), bytes in their

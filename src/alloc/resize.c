@@ -164,8 +164,7 @@ int alloc_map_resize(struct alloc_map *map, const struct alloc_grant *grant,
     AQ_CLEANUP(alloc_grant_donep) struct alloc_grant fresh = { .items = NULL };
     int r;
 
-    if (alloc_grant_copy(&fresh, grant) < 0)
-        return aq_fail_oom(err);
+    alloc_grant_copy(&fresh, grant);
     r = alloc_map_release(map, grant, err);
     if (r < 0)
         return r;

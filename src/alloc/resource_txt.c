@@ -160,8 +160,6 @@ int resource_txt_write(const struct resource_txt *rt, const struct slot_types *t
         r = aq_fail_field(err, EINVAL, "CID", "a container's id has no control characters");
     if (r == 0 && rt->container_id)
         strbuf_addf(out, "CID=%s\n", rt->container_id);
-    if (r == 0 && !strbuf_ok(out))
-        r = aq_fail_oom(err);
     if (r < 0)
         strbuf_truncate(out, before);
     return r;

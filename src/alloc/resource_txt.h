@@ -54,7 +54,7 @@ static inline void resource_txt_donep(struct resource_txt *rt)
 }
 
 /* Append the file to 'out'. -EINVAL with the mount or key as field for one that
- * the file cannot hold (',' or ':' in a path, a control character), -ENOMEM.
+ * the file cannot hold (',' or ':' in a path, a control character).
  */
 int resource_txt_write(const struct resource_txt *rt, const struct slot_types *types,
                        struct strbuf *out, struct aq_error *err);

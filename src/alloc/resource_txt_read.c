@@ -59,8 +59,6 @@ static int resource_txt_read_slots(struct resource_txt_reader *rd, struct text v
 
     if (!object)
         return aq_fail_field(err, EINVAL, "SLOTS", "SLOTS is not JSON");
-    if (!types)
-        return aq_fail_oom(err);
     json_object_foreach(object, name, amount) {
         struct slot_types *more;
 
@@ -91,9 +89,7 @@ static int read_mount(struct resource_txt_reader *rd, struct text entry, struct 
     mount.source = arena_strndup(arena, source.at, source.len);
     mount.target = arena_strndup(arena, target.at, target.len);
     mount.perm = arena_strndup(arena, entry.at, entry.len);
-    if (!mount.source || !mount.target || !mount.perm
-        || !arena_append(arena, &rd->rt.mounts, &rd->rt.mount_count, &mount, sizeof(mount)))
-        return aq_fail_oom(err);
+    arena_append(arena, &rd->rt.mounts, &rd->rt.mount_count, &mount, sizeof(mount));
     return 0;
 }
 
@@ -151,8 +147,7 @@ static int resource_txt_read_note_device(struct resource_txt_reader *rd, const c
     if (map_get(&rd->devices, key, (size_t)len))
         return aq_fail_field(err, EINVAL, slot_name, "%s: device '%.*s' is there twice", slot_name,
                              (int)id.len, id.at);
-    if (map_set(&rd->devices, key, (size_t)len, rd) < 0)
-        return aq_fail_oom(err);
+    map_set(&rd->devices, key, (size_t)len, rd);
     return 0;
 }
 
@@ -198,9 +193,7 @@ static int resource_txt_read_pair(struct resource_txt_reader *rd, struct text ke
                        " character");
     pair.key = arena_strndup(arena, key.at, key.len);
     pair.value = arena_strndup(arena, value.at, value.len);
-    if (!pair.key || !pair.value
-        || !arena_append(arena, &rd->rt.pairs, &rd->rt.pair_count, &pair, sizeof(pair)))
-        return aq_fail_oom(err);
+    arena_append(arena, &rd->rt.pairs, &rd->rt.pair_count, &pair, sizeof(pair));
     return 0;
 }
 
@@ -213,8 +206,7 @@ static int resource_txt_read_line(struct resource_txt_reader *rd, struct text ke
     if (map_get(&rd->seen, key.at, key.len))
         return aq_fail_field(err, EINVAL, "resource.txt", "'%.*s' is there twice",
                              (int)AQ_MIN(key.len, (size_t)64), key.at);
-    if (map_set(&rd->seen, key.at, key.len, rd) < 0)
-        return aq_fail_oom(err);
+    map_set(&rd->seen, key.at, key.len, rd);
     if (text_is(key, "SCRATCH_SIZE"))
         return slot_amount_parse(value.at, value.len, SLOT_BYTES, false, "SCRATCH_SIZE",
                                  &rd->rt.scratch_bytes, err);
@@ -226,7 +218,7 @@ static int resource_txt_read_line(struct resource_txt_reader *rd, struct text ke
         if (!resource_value_is_valid(value.at, value.len))
             return aq_fail_field(err, EINVAL, "CID", "CID has a control character");
         rd->rt.container_id = arena_strndup(&rd->rt.arena, value.at, value.len);
-        return rd->rt.container_id ? 0 : aq_fail_oom(err);
+        return 0;
     }
     if (text_is(key, "MOUNTS")) {
         while (value.len && r == 0) {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "base/memory.h"
 #include "base/vec.h"
 
 #define NAMES_MAX 4096
@@ -91,7 +92,8 @@ const char *slot_name_intern(const char *name, size_t len)
         return found;
     pthread_mutex_lock(&table_lock);
     found = slot_table_find(name, len, &at);
-    if (!found && name_count < NAMES_MAX && (found = strndup(name, len))) {
+    if (!found && name_count < NAMES_MAX) {
+        found = aq_strndup(name, len);
         name_count++;
         atomic_store_explicit(&table[at], found, memory_order_release);
     }
@@ -138,16 +140,14 @@ void slots_done(struct slots *s)
     *s = (struct slots){ 0 };
 }
 
-int slots_copy(struct slots *ret, const struct slots *s)
+void slots_copy(struct slots *ret, const struct slots *s)
 {
     if (ret == s)
-        return 0;
-    if (!vec_grow(&ret->items, &ret->cap, s->count, sizeof(*ret->items)))
-        return -ENOMEM;
+        return;
+    vec_grow(&ret->items, &ret->cap, s->count, sizeof(*ret->items));
     if (s->count)
         memcpy(ret->items, s->items, s->count * sizeof(*s->items));
     ret->count = s->count;
-    return 0;
 }
 
 bool slots_has(const struct slots *s, const char *name)
@@ -164,21 +164,27 @@ int64_t slots_get(const struct slots *s, const char *name)
     return i < s->count && slot_name_compare(s->items[i].name, name) == 0 ? s->items[i].amount : 0;
 }
 
+void slots_put(struct slots *s, const char *interned, int64_t amount)
+{
+    size_t i = slot_lower_bound(s, interned);
+
+    if (i < s->count && slot_name_compare(s->items[i].name, interned) == 0) {
+        s->items[i].amount = amount;
+        return;
+    }
+    vec_grow(&s->items, &s->cap, s->count + 1, sizeof(*s->items));
+    memmove(&s->items[i + 1], &s->items[i], (s->count - i) * sizeof(*s->items));
+    s->items[i] = (struct slot){ interned, amount };
+    s->count++;
+}
+
 int slots_set(struct slots *s, const char *name, int64_t amount)
 {
-    size_t i = slot_lower_bound(s, name);
+    const char *interned = slot_name_intern(name, strlen(name));
 
-    if (i < s->count && slot_name_compare(s->items[i].name, name) == 0) {
-        s->items[i].amount = amount;
-        return 0;
-    }
-    if (!(name = slot_name_intern(name, strlen(name))))
+    if (!interned)
         return -EINVAL;
-    if (!vec_grow(&s->items, &s->cap, s->count + 1, sizeof(*s->items)))
-        return -ENOMEM;
-    memmove(&s->items[i + 1], &s->items[i], (s->count - i) * sizeof(*s->items));
-    s->items[i] = (struct slot){ name, amount };
-    s->count++;
+    slots_put(s, interned, amount);
     return 0;
 }
 
@@ -219,8 +225,7 @@ static int slot_combine(struct slots *a, const struct slots *b,
             return -EOVERFLOW;
         missing += !common;
     }
-    if (!vec_grow(&a->items, &a->cap, a->count + missing, sizeof(*a->items)))
-        return -ENOMEM;
+    vec_grow(&a->items, &a->cap, a->count + missing, sizeof(*a->items));
     i = a->count;
     to = a->count += missing;
     for (j = b->count; j > 0; j--) {

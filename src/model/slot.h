@@ -55,16 +55,18 @@ struct slots {
 };
 
 void slots_done(struct slots *s);
-/* *ret is replaced. 0 or -ENOMEM. */
-int slots_copy(struct slots *ret, const struct slots *s) AQ_MUST_CHECK;
+/* *ret is replaced. */
+void slots_copy(struct slots *ret, const struct slots *s);
 int64_t slots_get(const struct slots *s, const char *name);
 /* Is the name there, if only with 0? */
 bool slots_has(const struct slots *s, const char *name);
-/* 'name' need not be interned. -EINVAL if it is no slot name or its table is full, -ENOMEM. */
+/* 'interned' is a name of another set, of known types or of slot_name_intern(). */
+void slots_put(struct slots *s, const char *interned, int64_t amount);
+/* The same for any text: -EINVAL if it is no slot name or its table is full. */
 int slots_set(struct slots *s, const char *name, int64_t amount) AQ_MUST_CHECK;
 
-/* a += b, a -= b over the union of names; -EOVERFLOW or -ENOMEM with a as it
- * was. Infinite less anything stays infinite, finite less infinite overflows.
+/* a += b, a -= b over the union of names; -EOVERFLOW with a as it was.
+ * Infinite less anything stays infinite, finite less infinite overflows.
  */
 int slots_add(struct slots *a, const struct slots *b) AQ_MUST_CHECK;
 int slots_sub(struct slots *a, const struct slots *b) AQ_MUST_CHECK;
@@ -91,7 +93,7 @@ AQ_DEFINE_CLEANUP(struct slot_types, slot_types_unref)
 
 /* A new set with (name, type) merged in, or a new reference to 'types' if
  * nothing changes, so that holders of the old set keep a constant view.
- * NULL on -ENOMEM; a contradicting type is -EEXIST in 'err' and NULL.
+ * A contradicting type is NULL and -EEXIST in 'err', no slot name NULL and -EINVAL.
  */
 struct slot_types *slot_types_merge(struct slot_types *types, const char *name, enum slot_type type,
                                     struct aq_error *err);
@@ -122,10 +124,10 @@ int slot_fail_unsupported(const char *name, int64_t amount, struct aq_error *err
 
 /* The limits of a policy over every known name: what it does not mention is
  * AMOUNT_INFINITE if 'unlimited', else 0; names that nobody knows are dropped.
- * *ret is replaced. 0 or -ENOMEM.
+ * *ret is replaced.
  */
-int slots_from_policy(struct slots *ret, const struct slots *limits, bool unlimited,
-                      const struct slot_types *types) AQ_MUST_CHECK;
+void slots_from_policy(struct slots *ret, const struct slots *limits, bool unlimited,
+                       const struct slot_types *types);
 
 /* ---- text ---- */
 

@@ -117,10 +117,9 @@ static int slot_text_parse_member(const char *name, const json_t *value,
         return slot_text_fail_unknown(name, types, err);
     if (r < 0 || !known)
         return r;
-    r = slots_set(out, name, amount);
-    if (r == -EINVAL)
+    if (slots_set(out, name, amount) < 0)
         return slot_text_fail_unknown(name, NULL, err);
-    return r < 0 ? aq_fail_oom(err) : 0;
+    return 0;
 }
 
 int slots_from_json(const json_t *object, const struct slot_types *types, struct slots *ret,
@@ -152,10 +151,7 @@ int slots_from_text(const char *text, size_t len, const struct slot_types *types
 
     if (len > TEXT_LIMIT)
         return aq_fail(err, EINVAL, "resource slots are longer than %d bytes", TEXT_LIMIT);
-    errno = 0;
     object = json_load_text(text, len, JSON_REJECT_DUPLICATES, &where);
-    if (!object && errno == ENOMEM)
-        return aq_fail_oom(err);
     if (!object)
         return aq_fail(err, EINVAL, "resource slots are not JSON: %s at byte %d", where.text,
                        where.position);

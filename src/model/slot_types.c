@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "model/slot.h"
 
 struct known_type {
@@ -22,24 +23,19 @@ struct slot_types {
 
 static struct slot_types *slot_types_alloc(size_t count)
 {
-    struct slot_types *types = malloc(sizeof(*types) + count * sizeof(types->items[0]));
+    struct slot_types *types = aq_alloc(sizeof(*types) + count * sizeof(types->items[0]));
 
-    if (types) {
-        atomic_init(&types->refs, 1);
-        types->count = count;
-    }
+    atomic_init(&types->refs, 1);
+    types->count = count;
     return types;
 }
 
 struct slot_types *slot_types_new(void)
 {
-    const char *cpu = slot_name_intern("cpu", 3), *mem = slot_name_intern("mem", 3);
-    struct slot_types *types = cpu && mem ? slot_types_alloc(2) : NULL;
+    struct slot_types *types = slot_types_alloc(2);
 
-    if (types) {
-        types->items[0] = (struct known_type){ cpu, SLOT_COUNT };
-        types->items[1] = (struct known_type){ mem, SLOT_BYTES };
-    }
+    types->items[0] = (struct known_type){ slot_name_intern("cpu", 3), SLOT_COUNT };
+    types->items[1] = (struct known_type){ slot_name_intern("mem", 3), SLOT_BYTES };
     return types;
 }
 
@@ -95,18 +91,11 @@ struct slot_types *slot_types_merge(struct slot_types *types, const char *name, 
                             name, slot_type_name(known->type), slot_type_name(type));
         return NULL;
     }
-    errno = 0;
     if (!(name = slot_name_intern(name, strlen(name)))) {
-        if (errno == ENOMEM)
-            (void)aq_fail_oom(err);
-        else
-            (void)aq_fail(err, EINVAL, "a slot type's name must have the form device.major:minor");
+        (void)aq_fail(err, EINVAL, "a slot type's name must have the form device.major:minor");
         return NULL;
     }
-    if (!(merged = slot_types_alloc(types->count + 1))) {
-        (void)aq_fail_oom(err);
-        return NULL;
-    }
+    merged = slot_types_alloc(types->count + 1);
     at = slot_types_lower_bound(types, name);
     memcpy(merged->items, types->items, at * sizeof(types->items[0]));
     merged->items[at] = (struct known_type){ name, type };
@@ -193,32 +182,24 @@ int slots_normalize(struct slots *ret, const struct slots *s, const struct slot_
             return slot_fail_unsupported(item->name, item->amount, err);
     }
     for (size_t i = 0; i < types->count; i++)
-        if (slots_set(&out, types->items[i].name, slots_get(s, types->items[i].name)) < 0)
-            return aq_fail_oom(err);
+        slots_put(&out, types->items[i].name, slots_get(s, types->items[i].name));
     slots_done(ret);
     *ret = out;
     out = (struct slots){ 0 };
     return 0;
 }
 
-int slots_from_policy(struct slots *ret, const struct slots *limits, bool unlimited,
-                      const struct slot_types *types)
+void slots_from_policy(struct slots *ret, const struct slots *limits, bool unlimited,
+                       const struct slot_types *types)
 {
-    AQ_CLEANUP(slots_donep) struct slots out = { 0 };
+    struct slots out = { 0 };
 
     for (size_t i = 0; i < types->count; i++) {
         const char *name = types->items[i].name;
         bool given = slots_has(limits, name);
 
-        if (slots_set(&out, name,
-                      given       ? slots_get(limits, name)
-                      : unlimited ? AMOUNT_INFINITE
-                                  : 0)
-            < 0)
-            return -ENOMEM;
+        slots_put(&out, name, given ? slots_get(limits, name) : unlimited ? AMOUNT_INFINITE : 0);
     }
     slots_done(ret);
     *ret = out;
-    out = (struct slots){ 0 };
-    return 0;
 }

@@ -60,9 +60,9 @@ int devices_ensure(struct local_kernel *k, struct aq_error *err)
     AQ_CLEANUP(slots_donep) struct slots held = { .items = NULL };
 
     if (k->grant.count) {
-        if (alloc_grant_sum(&k->grant, &held) < 0
-            || alloc_grant_excess(&k->chosen, &k->grant, &missing) < 0)
+        if (alloc_grant_sum(&k->grant, &held) < 0)
             return aq_fail_oom(err);
+        alloc_grant_excess(&k->chosen, &k->grant, &missing);
         if (slots_eq(&held, &k->slots) && missing.count == 0)
             return 0;
         devices_release(k);

@@ -156,9 +156,8 @@ int kernel_take_spec(struct local_kernel *k, struct aq_error *err)
     k->slots = slots;
     k->session_id = k->command.kernel_create.session_id;
     k->chosen.count = 0;
-    if (spec->devices
-        && alloc_grant_read_json(&k->chosen, spec->devices, k->agent->resources.types) < 0)
-        return aq_fail_oom(err);
+    if (spec->devices)
+        alloc_grant_read_json(&k->chosen, spec->devices, k->agent->resources.types);
     return 0;
 }
 

@@ -25,7 +25,7 @@ static void recover_take_held(struct local_kernel *k)
         return;
     for (size_t i = 0; i < held.count; i++)
         if (slots_get(&k->slots, held.items[i].name))
-            (void)!slots_set(&k->slots, held.items[i].name, held.items[i].amount);
+            slots_put(&k->slots, held.items[i].name, held.items[i].amount);
 }
 
 /* Devices it holds, as its resource.txt says. Without one (a power failure

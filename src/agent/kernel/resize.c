@@ -287,9 +287,10 @@ static void resize_ask(struct local_kernel *k)
 /* The larger of both amounts of each device is held from here on. */
 static int resize_reserve(struct local_kernel *k, struct resizing *z, struct aq_error *err)
 {
-    int r = alloc_grant_excess(&z->fresh, &k->grant, &z->extra);
+    int r;
 
-    r = r < 0 ? aq_fail_oom(err) : alloc_map_apply(k->agent->resources.map, &z->extra, err);
+    alloc_grant_excess(&z->fresh, &k->grant, &z->extra);
+    r = alloc_map_apply(k->agent->resources.map, &z->extra, err);
     if (r < 0)
         z->extra.count = 0;
     return r;
@@ -413,13 +414,12 @@ static int resize_slots_of(const struct local_kernel *k, const struct alloc_gran
                            struct slots *ret)
 {
     AQ_CLEANUP(slots_donep) struct slots sum = { .items = NULL };
-    int r = slots_copy(ret, &k->slots);
+    int r = alloc_grant_sum(grant, &sum);
 
-    if (r == 0)
-        r = alloc_grant_sum(grant, &sum);
+    slots_copy(ret, &k->slots);
     for (size_t i = 0; r == 0 && i < sum.count; i++)
         if (slots_get(ret, sum.items[i].name))
-            r = slots_set(ret, sum.items[i].name, sum.items[i].amount);
+            slots_put(ret, sum.items[i].name, sum.items[i].amount);
     return r;
 }
 

@@ -7,7 +7,6 @@
  * "reserved" is what other agents of the machine have of a device; the device
  * "reserved" of cpu and mem has what the node keeps, under the same name.
  */
-#include <errno.h>
 #include <string.h>
 
 #include "agent/resources/resources.h"
@@ -31,8 +30,9 @@ static enum slot_type resources_json_type_of(const struct resources *res, const 
 static int resources_json_sum_offer(const struct resources *res, struct slots *ret)
 {
     struct alloc_device_state device;
-    int r = alloc_map_sum(res->map, ret, NULL);
+    int r = 0;
 
+    alloc_map_sum(res->map, ret);
     for (size_t i = 0; r == 0 && alloc_map_device(res->map, i, &device); i++) {
         struct slot more = { device.slot_name, device.allocated - device.capacity };
 

@@ -46,8 +46,8 @@ void account_slots(struct account_row *row, const char *name, const json_t *give
                            why.field);
             api_fail_param(&row->err, field, "%s", why.text);
         }
-    } else if (old && slots_copy(ret, old) < 0) {
-        aq_fail_oom(&row->err);
+    } else if (old) {
+        slots_copy(ret, old);
     }
 }
 

@@ -28,8 +28,7 @@ static int nodes_write_one(const struct core *core, const struct agent *agent, s
     const char *refusal = core_agent_get_refusal(core, agent->id);
     int r = core_get_occupied(core, agent->id, &occupied);
 
-    if (r == 0)
-        r = slots_copy(&free_slots, &agent->available);
+    slots_copy(&free_slots, &agent->available);
     if (r == 0)
         r = slots_sub(&free_slots, &occupied);
     if (r < 0)

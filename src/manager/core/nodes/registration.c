@@ -190,9 +190,9 @@ static int registration_begin_row(const struct agent_entry *a, int64_t now, stru
     ret->status_changed_usec = a->is_known ? a->a.status_changed_usec : now;
     ret->lost_usec = a->a.lost_usec;
     if (registration_set_text(&ret->drain_reason, a->a.drain_reason) < 0
-        || registration_set_text(&ret->assigned_group, a->a.assigned_group) < 0
-        || slots_copy(&ret->available, &a->a.available) < 0)
+        || registration_set_text(&ret->assigned_group, a->a.assigned_group) < 0)
         return -ENOMEM;
+    slots_copy(&ret->available, &a->a.available);
     return registration_copy_offer(ret, &a->a);
 }
 

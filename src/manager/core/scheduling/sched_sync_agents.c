@@ -17,8 +17,9 @@ static int sched_sync_find_capacity(const struct core *core, struct agent_entry 
                                     struct slots *free, struct sched_device *devices,
                                     uint32_t *ret_kernels)
 {
-    int r = slots_copy(free, &a->a.available);
+    int r = 0;
 
+    slots_copy(free, &a->a.available);
     LIST_FOREACH(link, &a->kernels) {
         const struct kernel_entry *f = LIST_ENTRY(link, struct kernel_entry, agent_link);
         const struct sched_part *parts;

@@ -189,11 +189,12 @@ static int image_requirements_replace_limits(struct core *core, const char *imag
         struct image_requirements *old = map_gets(&core->image_limits, image);
 
         set = calloc(1, sizeof(*set));
-        if (!set || slots_copy(&set->min, min) < 0 || slots_copy(&set->max, max) < 0
-            || map_sets(&core->image_limits, image, set) < 0) {
+        if (!set || map_sets(&core->image_limits, image, set) < 0) {
             image_requirements_needs_free(set);
             return -ENOMEM;
         }
+        slots_copy(&set->min, min);
+        slots_copy(&set->max, max);
         image_requirements_needs_free(old);
     } else {
         image_requirements_needs_free(map_removes(&core->image_limits, image));

@@ -116,14 +116,12 @@ static void resize_abandon(struct core *core, struct session_entry *l, int r,
 /* ---- the request ---- */
 
 /* What the kernel is to hold. */
-static int resize_wanted_of(const struct session_entry *l, size_t rank, const struct slots *changes,
-                            struct slots *ret)
+static void resize_wanted_of(const struct session_entry *l, size_t rank,
+                             const struct slots *changes, struct slots *ret)
 {
-    int r = slots_copy(ret, &l->s.kernels[rank].requested);
-
-    for (size_t i = 0; r == 0 && i < changes->count; i++)
-        r = slots_set(ret, changes->items[i].name, changes->items[i].amount);
-    return r;
+    slots_copy(ret, &l->s.kernels[rank].requested);
+    for (size_t i = 0; i < changes->count; i++)
+        slots_put(ret, changes->items[i].name, changes->items[i].amount);
 }
 
 /* Is there anything to do? */
@@ -147,9 +145,8 @@ static int resize_try_all(struct core *core, struct session_entry *l, struct aq_
         if (!resize_takes_part(l, i))
             continue;
         AQ_FAULT("core.gpu.resize.sending");
-        r = resize_wanted_of(l, i, &l->resize->changes, &wanted);
-        r = r < 0 ? aq_fail_oom(err)
-                  : resize_send_order(core, &l->s.kernels[i], &wanted, l->resize->trial, err);
+        resize_wanted_of(l, i, &l->resize->changes, &wanted);
+        r = resize_send_order(core, &l->s.kernels[i], &wanted, l->resize->trial, err);
     }
     return r;
 }
@@ -160,10 +157,9 @@ static int core_resize_begin(struct core *core, struct session_entry *l,
 {
     struct resize *z = calloc(1, sizeof(*z) + l->s.kernel_count * sizeof(z->parts[0]));
 
-    if (!z || slots_copy(&z->changes, changes) < 0) {
-        free(z);
+    if (!z)
         return aq_fail_oom(err);
-    }
+    slots_copy(&z->changes, changes);
     z->by = audit_by_copy(by);
     z->done = done;
     z->data = data;
@@ -263,8 +259,9 @@ static void resize_take_vote(struct core *core, struct session_entry *l, size_t 
     const char *alloc;
     bool is_prepared;
 
-    if (part->is_ready || resize_wanted_of(l, rank, &l->resize->changes, &wanted) < 0)
+    if (part->is_ready)
         return;
+    resize_wanted_of(l, rank, &l->resize->changes, &wanted);
     is_prepared = said->is_prepared && m->trial == l->resize->trial;
     if (!is_prepared && !slots_eq(&said->held, &wanted))
         return;
@@ -404,8 +401,8 @@ static bool resize_decide(struct core *core, struct session_entry *l)
 
         if (!resize_takes_part(l, i))
             continue;
-        if (resize_wanted_of(l, i, &l->resize->changes, &wanted) < 0
-            || (part->alloc && !(alloc = strdup(part->alloc)))) {
+        resize_wanted_of(l, i, &l->resize->changes, &wanted);
+        if (part->alloc && !(alloc = strdup(part->alloc))) {
             proposal_break(core);
             resize_abandon(core, l, aq_fail_oom(&err), &err);
             return false;

@@ -115,11 +115,9 @@ static int resize_check_account(struct core *core, const struct session_entry *l
 
     if (!account || more <= 0 || !account_limits(core, account, &sa))
         return 0;
-    if (account_usage(account, &used) < 0
-        || slots_from_policy(&limits, sa.limits ? sa.limits : &none, !sa.missing_is_zero,
-                             core->types)
-               < 0)
+    if (account_usage(account, &used) < 0)
         return aq_fail_oom(err);
+    slots_from_policy(&limits, sa.limits ? sa.limits : &none, !sa.missing_is_zero, core->types);
     limit = slots_get(&limits, slot->name);
     if (limit == AMOUNT_INFINITE || more <= limit - slots_get(used, slot->name))
         return 0;

@@ -162,8 +162,9 @@ int core_get_usage(const struct core *core, const char *access_key, struct slots
     const struct slots *used = &none;
     int r = account ? account_usage(account, &used) : 0;
 
-    if (r < 0 || (r = slots_copy(ret_held, used)) < 0)
+    if (r < 0)
         return r;
+    slots_copy(ret_held, used);
     *ret_sessions = account ? account->member_count : 0;
     return 0;
 }

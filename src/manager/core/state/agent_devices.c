@@ -12,7 +12,6 @@
 
 #include "base/json_load.h"
 #include "base/jsonw.h"
-#include "base/vec.h"
 #include "manager/core/state/agent_devices.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/allocations.h"
@@ -279,11 +278,10 @@ static int devices_add_missing(struct agent_devices *known, const struct slots *
 }
 
 /* A slot of which it has more devices than it offers: some are not healthy now. */
-static int devices_sum_capacity(struct agent_devices *known, const struct slots *offered)
+static void devices_sum_capacity(struct agent_devices *known, const struct slots *offered)
 {
-    int r = slots_copy(&known->capacity, offered);
-
-    for (size_t i = 0; i < known->every_count && r == 0; i++) {
+    slots_copy(&known->capacity, offered);
+    for (size_t i = 0; i < known->every_count; i++) {
         const char *name = known->every[i].slot_name;
         int64_t sum = 0;
 
@@ -292,9 +290,8 @@ static int devices_sum_capacity(struct agent_devices *known, const struct slots 
                 && __builtin_add_overflow(sum, known->every[k].capacity, &sum))
                 sum = AMOUNT_INFINITE;
         if (sum > slots_get(&known->capacity, name))
-            r = slots_set(&known->capacity, name, sum);
+            slots_put(&known->capacity, name, sum);
     }
-    return r == 0 ? 0 : -ENOMEM;
 }
 
 /* Its devices as it last described them. */
@@ -305,14 +302,13 @@ static int devices_read(const struct core *core, struct agent_entry *a)
     if (!a->devices_changed && a->devices)
         return 0;
     fresh = devices_parse(core->types, a->a.devices);
-    if (fresh
-        && (devices_add_missing(fresh, &a->a.available) < 0
-            || devices_sum_capacity(fresh, &a->a.available) < 0)) {
+    if (fresh && devices_add_missing(fresh, &a->a.available) < 0) {
         agent_devices_free(fresh);
         fresh = NULL;
     }
     if (!fresh)
         return -ENOMEM;
+    devices_sum_capacity(fresh, &a->a.available);
     agent_devices_free(a->devices);
     a->devices = fresh;
     a->devices_changed = false;

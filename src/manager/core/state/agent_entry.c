@@ -105,7 +105,7 @@ int agent_entry_free_slots(struct agent_entry *a, const struct slots **ret)
     int r = 0;
 
     if (a->is_stale) {
-        r = slots_copy(&a->free, &a->a.available);
+        slots_copy(&a->free, &a->a.available);
         LIST_FOREACH(link, &a->kernels) {
             const struct kernel_entry *f = LIST_ENTRY(link, struct kernel_entry, agent_link);
 

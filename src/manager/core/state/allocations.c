@@ -23,8 +23,8 @@ static int allocations_add_kernel(const struct core *core, const struct core_hol
 {
     size_t before = held->grant.count;
 
-    if (alloc_grant_read_json(&held->grant, text, core->types) < 0
-        || !vec_grow(&held->holders, &held->cap, held->grant.count, sizeof(*held->holders)))
+    alloc_grant_read_json(&held->grant, text, core->types);
+    if (!vec_grow(&held->holders, &held->cap, held->grant.count, sizeof(*held->holders)))
         return -ENOMEM;
     for (size_t i = before; i < held->grant.count; i++)
         held->holders[i] = *holder;

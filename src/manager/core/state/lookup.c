@@ -185,8 +185,8 @@ int core_get_occupied(const struct core *core, const char *agent_id, struct slot
     if (a) {
         const struct slots *free;
 
-        if ((r = agent_entry_free_slots(a, &free)) == 0
-            && (r = slots_copy(&sum, &a->a.available)) == 0)
+        slots_copy(&sum, &a->a.available);
+        if ((r = agent_entry_free_slots(a, &free)) == 0)
             r = slots_sub(&sum, free);
     }
     if (r < 0) {
