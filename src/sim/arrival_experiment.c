@@ -24,20 +24,18 @@ static int64_t arrival_experiment_demand(const struct trace_tasks *tasks)
     return sum;
 }
 
-static int arrival_experiment_grow(struct experiment_arrivals *a, const struct trace_tasks *tasks,
-                                   int64_t demand, double limit, struct random *random)
+static void arrival_experiment_grow(struct experiment_arrivals *a, const struct trace_tasks *tasks,
+                                    int64_t demand, double limit, struct random *random)
 {
     while (demand < limit) {
         uint32_t i = (uint32_t)random_below(random, tasks->count);
 
         if ((double)(demand + tasks->items[i].gpu_milli) > limit)
             break;
-        if (!vec_grow(&a->items, &a->cap, a->count + 1, sizeof(*a->items)))
-            return -ENOMEM;
+        vec_grow(&a->items, &a->cap, a->count + 1, sizeof(*a->items));
         a->items[a->count++] = i;
         demand += task_gpu_milli(&tasks->items[i]);
     }
-    return 0;
 }
 
 static void arrival_experiment_cut(struct experiment_arrivals *a, const struct trace_tasks *tasks,
@@ -51,19 +49,18 @@ static void arrival_experiment_cut(struct experiment_arrivals *a, const struct t
     }
 }
 
-static int arrival_experiment_draw(struct experiment_arrivals *a, const struct trace_tasks *tasks,
-                                   double limit, struct random *random)
+static void arrival_experiment_draw(struct experiment_arrivals *a, const struct trace_tasks *tasks,
+                                    double limit, struct random *random)
 {
     int64_t demand = arrival_experiment_demand(tasks);
 
-    if (!vec_grow(&a->items, &a->cap, tasks->count + 1, sizeof(*a->items)))
-        return -ENOMEM;
+    vec_grow(&a->items, &a->cap, tasks->count + 1, sizeof(*a->items));
     for (size_t i = 0; i < tasks->count; i++)
         a->items[a->count++] = (uint32_t)i;
     if ((double)demand > limit)
         arrival_experiment_cut(a, tasks, demand, limit, random);
-    else if (demand > 0 && arrival_experiment_grow(a, tasks, demand, limit, random) < 0)
-        return -ENOMEM;
+    else if (demand > 0)
+        arrival_experiment_grow(a, tasks, demand, limit, random);
     for (size_t i = a->count; i > 1; i--) {
         size_t j = random_below(random, i);
         uint32_t other = a->items[i - 1];
@@ -71,7 +68,6 @@ static int arrival_experiment_draw(struct experiment_arrivals *a, const struct t
         a->items[i - 1] = a->items[j];
         a->items[j] = other;
     }
-    return 0;
 }
 
 /* 1 = placed, 0 = it fits nowhere. */
@@ -134,9 +130,8 @@ int arrival_experiment_run(const struct arrival_experiment *e, uint64_t seed,
     *ret = (struct arrival_experiment_result){ 0 };
     if (e->tasks->count == 0 || s.gpu_milli == 0)
         r = aq_fail(err, EINVAL, "the nodes have no GPU, or there is no task");
-    if (r == 0
-        && arrival_experiment_draw(&a, e->tasks, e->arrival * (double)s.gpu_milli, &random) < 0)
-        r = aq_fail_oom(err);
+    if (r == 0)
+        arrival_experiment_draw(&a, e->tasks, e->arrival * (double)s.gpu_milli, &random);
     if (r == 0)
         r = arrival_experiment_place_all(e, &s, &a, ret, err);
     free(a.items);

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/fs.h"
+#include "base/memory.h"
 #include "sim/report.h"
 
 struct sim {
@@ -121,9 +122,9 @@ static int main_run_time(struct sim *sim, struct aq_error *err)
 {
     const struct sim_options *o = &sim->options;
     size_t count = 0;
-    struct time_row *rows = calloc(o->order_count * o->policy_count, sizeof(*rows));
+    struct time_row *rows = aq_alloc_array(o->order_count * o->policy_count, sizeof(*rows));
     int64_t start = clock_monotonic_usec();
-    int r = rows ? 0 : aq_fail_oom(err);
+    int r = 0;
 
     for (size_t i = 0; i < o->order_count && r == 0; i++)
         for (size_t p = 0; p < o->policy_count && r == 0; p++)
@@ -149,8 +150,6 @@ static int sim_run(struct sim *sim, struct aq_error *err)
         r = trace_load_tasks(o->tasks, &sim->arena, &sim->tasks, err);
     if (r == 0)
         r = o->in_time ? main_run_time(sim, err) : main_run_arrival(sim, err);
-    if (r == 0 && (!strbuf_ok(&sim->out) || !strbuf_ok(&sim->svg)))
-        r = aq_fail_oom(err);
     if (r == 0 && o->svg)
         r = fs_write_quick(AT_FDCWD, o->svg, sim->svg.data, sim->svg.len, 0644, err);
     if (r == 0 && (fputs(sim->out.data, stdout) < 0 || fflush(stdout) < 0))

@@ -2,11 +2,11 @@
 /* replay.c - a trace in time: sessions come, wait, run and leave */
 #include "sim/replay.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/vec.h"
 #include "sched/fair.h"
 #include "sim/random.h"
@@ -53,17 +53,15 @@ static bool replay_ends_before(const struct replay_ending *a, const struct repla
     return a->at_sec != b->at_sec ? a->at_sec < b->at_sec : a->task < b->task;
 }
 
-static int replay_push_ending(struct replay_run *run, struct replay_ending e)
+static void replay_push_ending(struct replay_run *run, struct replay_ending e)
 {
     size_t at = run->ending_count;
 
-    if (!vec_grow(&run->endings, &run->ending_cap, run->ending_count + 1, sizeof(e)))
-        return -ENOMEM;
+    vec_grow(&run->endings, &run->ending_cap, run->ending_count + 1, sizeof(e));
     run->ending_count++;
     for (; at > 0 && replay_ends_before(&e, &run->endings[(at - 1) / 2]); at = (at - 1) / 2)
         run->endings[at] = run->endings[(at - 1) / 2];
     run->endings[at] = e;
-    return 0;
 }
 
 static struct replay_ending replay_pop_ending(struct replay_run *run)
@@ -174,20 +172,18 @@ static int replay_add_session(struct replay_run *run, size_t arrival, struct aq_
         session.lifetime_usec = AQ_MAX(a->duration_sec, INT64_C(1)) * USEC_PER_SEC;
     if ((r = sched_add(run->cluster.sched, &session, &handle, err)) < 0)
         return r;
-    if (!vec_grow(&run->tasks, &run->task_cap, (size_t)handle + 1, sizeof(*run->tasks)))
-        return aq_fail_oom(err);
+    vec_grow(&run->tasks, &run->task_cap, (size_t)handle + 1, sizeof(*run->tasks));
     run->tasks[handle] = (uint32_t)arrival;
     run->queue++;
     return 0;
 }
 
-static int replay_pass(struct replay_run *run, struct aq_error *err)
+static void replay_pass(struct replay_run *run)
 {
     struct sched_result result;
-    int r = 0;
 
     sched_pass(run->cluster.sched, run->now_sec * USEC_PER_SEC, &run->arena, &result);
-    for (size_t i = 0; r == 0 && i < result.count; i++) {
+    for (size_t i = 0; i < result.count; i++) {
         const struct sched_outcome *out = &result.outcomes[i];
         const struct arrival *a;
         const struct trace_task *t;
@@ -200,14 +196,11 @@ static int replay_pass(struct replay_run *run, struct aq_error *err)
         run->queue--;
         run->busy_milli += task_gpu_milli(t);
         run->usage[a->owner].gpu_milli_now += task_gpu_milli(t);
-        if (replay_push_ending(
-                run, (struct replay_ending){ run->now_sec + AQ_MAX(a->duration_sec, INT64_C(1)),
-                                             out->session, run->tasks[out->session] })
-            < 0)
-            r = aq_fail_oom(err);
+        replay_push_ending(
+            run, (struct replay_ending){ run->now_sec + AQ_MAX(a->duration_sec, INT64_C(1)),
+                                         out->session, run->tasks[out->session] });
     }
     arena_clear(&run->arena, 1 << 20);
-    return r;
 }
 
 static int replay_advance(struct replay_run *run, struct replay_result *ret, struct aq_error *err)
@@ -230,7 +223,7 @@ static int replay_advance(struct replay_run *run, struct replay_result *ret, str
         for (; r == 0 && next < run->load.count && run->load.arrivals[next].at_sec == to; next++)
             r = replay_add_session(run, next, err);
         if (r == 0)
-            r = replay_pass(run, err);
+            replay_pass(run);
     }
     return r;
 }
@@ -284,8 +277,8 @@ int replay_run(const struct replay *replay, uint64_t seed, struct replay_result 
     if (r == 0)
         r = sim_cluster_open(&run.cluster, &run.load.nodes, replay->tasks, replay->policy, &options,
                              seed, err);
-    if (r == 0 && !(run.waits = calloc(run.load.count, sizeof(*run.waits))))
-        r = aq_fail_oom(err);
+    if (r == 0)
+        run.waits = aq_alloc_array(run.load.count, sizeof(*run.waits));
     if (r == 0)
         r = replay_advance(&run, ret, err);
     if (r == 0)

@@ -6,11 +6,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 #define GPU "cuda.shares"
 #define MIB INT64_C(1048576)
 #define MILLI (AMOUNT_ONE / 1000)
 
 static const char *const slot_priority[] = { "cuda", "cpu", "mem" };
+
+static void sim_cluster_put_slots(struct slots *s, int64_t cpu_milli, int64_t memory_mib,
+                                  int64_t gpus)
+{
+    slots_put(s, slot_name_find("cpu", strlen("cpu")), cpu_milli * MILLI);
+    slots_put(s, slot_name_find("mem", strlen("mem")), memory_mib * MIB);
+    if (gpus)
+        slots_put(s, slot_name_find(GPU, strlen(GPU)), gpus);
+}
 
 /* ---- nodes ---- */
 
@@ -26,10 +37,8 @@ static int sim_cluster_add_node(struct sim_cluster *s, const struct trace_node *
 
     if (map_gets(names, n->name))
         return aq_fail_field(err, EINVAL, "sn", "the node '%.60s' is there twice", n->name);
-    if (map_sets(names, n->name, s) < 0 || slots_set(&free, "cpu", n->cpu_milli * MILLI) < 0
-        || slots_set(&free, "mem", n->memory_mib * MIB) < 0
-        || (n->gpus && slots_set(&free, GPU, n->gpus * AMOUNT_ONE) < 0))
-        return aq_fail_oom(err);
+    map_sets(names, n->name, s);
+    sim_cluster_put_slots(&free, n->cpu_milli, n->memory_mib, n->gpus * AMOUNT_ONE);
     for (uint32_t d = 0; d < n->gpus; d++)
         devices[d] = (struct sched_device){ gpu, n->model, AMOUNT_ONE, AMOUNT_ONE, 0 };
     s->gpu_milli += n->gpus * INT64_C(1000);
@@ -51,22 +60,17 @@ static int sim_cluster_add_nodes(struct sim_cluster *s, struct aq_error *err)
 
 /* ---- tasks ---- */
 
-static int sim_cluster_make_requests(struct sim_cluster *s)
+static void sim_cluster_make_requests(struct sim_cluster *s)
 {
-    s->requests = calloc(s->tasks->count + 1, sizeof(*s->requests));
-    s->kernels = calloc(s->tasks->count + 1, sizeof(struct slots *));
-    if (!s->requests || !s->kernels)
-        return -ENOMEM;
+    s->requests = aq_alloc_array(s->tasks->count + 1, sizeof(*s->requests));
+    s->kernels = aq_alloc_array(s->tasks->count + 1, sizeof(struct slots *));
     for (size_t i = 0; i < s->tasks->count; i++) {
         const struct trace_task *t = &s->tasks->items[i];
 
         s->kernels[i] = &s->requests[i];
-        if (slots_set(&s->requests[i], "cpu", t->cpu_milli * MILLI) < 0
-            || slots_set(&s->requests[i], "mem", t->memory_mib * MIB) < 0
-            || (t->gpus && slots_set(&s->requests[i], GPU, task_gpu_milli(t) * MILLI) < 0))
-            return -ENOMEM;
+        sim_cluster_put_slots(&s->requests[i], t->cpu_milli, t->memory_mib,
+                              t->gpus ? task_gpu_milli(t) * MILLI : 0);
     }
-    return 0;
 }
 
 struct sched_session sim_cluster_session(const struct sim_cluster *s, size_t task, int64_t row)
@@ -104,15 +108,12 @@ static void sim_cluster_learn_tasks(struct sim_cluster *s)
 
 /* ---- the whole ---- */
 
-static int sim_cluster_make_types(struct sim_cluster *s)
+static void sim_cluster_make_types(struct sim_cluster *s)
 {
-    struct slot_types *types = slot_types_new(), *merged = NULL;
+    struct slot_types *types = slot_types_new();
 
-    if (types && slot_name_intern(GPU, strlen(GPU)))
-        merged = slot_types_merge(types, slot_name_find(GPU, strlen(GPU)), SLOT_COUNT, NULL);
+    s->types = slot_types_merge(types, GPU, SLOT_COUNT, NULL);
     slot_types_unref(types);
-    s->types = merged;
-    return merged ? 0 : -ENOMEM;
 }
 
 int sim_cluster_open(struct sim_cluster *s, const struct trace_nodes *nodes,
@@ -120,7 +121,7 @@ int sim_cluster_open(struct sim_cluster *s, const struct trace_nodes *nodes,
                      const struct sched_options *options, uint64_t seed, struct aq_error *err)
 {
     struct sched_options o = *options;
-    int r = 0;
+    int r;
 
     *s = (struct sim_cluster){ .nodes = nodes,
                                .tasks = tasks,
@@ -131,12 +132,10 @@ int sim_cluster_open(struct sim_cluster *s, const struct trace_nodes *nodes,
     o.selector = (struct selector){ ops, ops->open ? NULL : &s->policy };
     o.slot_priority = slot_priority;
     o.slot_priority_count = AQ_COUNT(slot_priority);
-    if (sim_cluster_make_types(s) < 0 || sim_cluster_make_requests(s) < 0)
-        r = aq_fail_oom(err);
-    if (r == 0) {
-        s->sched = sched_new(s->types, &o);
-        r = sim_cluster_add_nodes(s, err);
-    }
+    sim_cluster_make_types(s);
+    sim_cluster_make_requests(s);
+    s->sched = sched_new(s->types, &o);
+    r = sim_cluster_add_nodes(s, err);
     if (r == 0 && ops == &policy_fgd)
         sim_cluster_learn_tasks(s);
     if (r < 0)

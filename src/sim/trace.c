@@ -26,14 +26,12 @@ static int trace_find_columns(const struct csv *csv, const char *const *names, i
     return 0;
 }
 
-/* NULL for an empty value or a column that is not there; false: memory is short. */
-static bool trace_copy_text(const struct csv *csv, int column, struct arena *arena,
-                            const char **ret)
+/* NULL for an empty value or a column that is not there. */
+static const char *trace_copy_text(const struct csv *csv, int column, struct arena *arena)
 {
     const struct csv_value *v = column < 0 ? NULL : &csv->values[column];
 
-    *ret = NULL;
-    return !v || v->len == 0 || (*ret = arena_strndup(arena, v->text, v->len));
+    return v && v->len ? arena_strndup(arena, v->text, v->len) : NULL;
 }
 
 static int trace_too_long(struct aq_error *err)
@@ -56,9 +54,8 @@ static int trace_read_node(const struct csv *csv, const int *columns, struct are
         || csv_number(csv, columns[N_GPU], 0, GPUS_MAX, 0, &gpus, err) < 0)
         return -EINVAL;
     ret->gpus = (uint32_t)gpus;
-    if (!trace_copy_text(csv, columns[N_NAME], arena, &ret->name)
-        || !trace_copy_text(csv, columns[N_MODEL], arena, &ret->model))
-        return aq_fail_oom(err);
+    ret->name = trace_copy_text(csv, columns[N_NAME], arena);
+    ret->model = trace_copy_text(csv, columns[N_MODEL], arena);
     return ret->name ? 0 : csv_fail(csv, columns[N_NAME], err, "a node needs a name");
 }
 
@@ -75,8 +72,7 @@ int trace_read_nodes(const char *text, size_t len, struct arena *arena, struct t
     if ((r = csv_begin(&csv, text, len, err)) < 0
         || (r = trace_find_columns(&csv, node_columns, columns, N_MODEL, N_COUNT, err)) < 0)
         return r;
-    if (!(nodes.items = arena_array(arena, lines, sizeof(*nodes.items))))
-        return aq_fail_oom(err);
+    nodes.items = arena_array(arena, lines, sizeof(*nodes.items));
     while ((r = csv_next(&csv, err)) > 0)
         if ((r = trace_read_node(&csv, columns, arena, &nodes.items[nodes.count++], err)) < 0)
             return r;
@@ -119,15 +115,13 @@ static int trace_read_models(const struct csv *csv, int column, struct arena *ar
 
     if (!v || v->len == 0)
         return 0;
-    if (!(models = arena_array(arena, TRACE_MODELS_MAX, sizeof(*models))))
-        return aq_fail_oom(err);
+    models = arena_array(arena, TRACE_MODELS_MAX, sizeof(*models));
     for (at = v->text, end = v->text + v->len; at <= end;) {
         const char *bar = memchr(at, '|', (size_t)(end - at)), *to = bar ? bar : end;
 
         if (to == at || ret->model_count == TRACE_MODELS_MAX)
             return csv_fail(csv, column, err, to == at ? "an empty model" : "more than 32 models");
-        if (!(models[ret->model_count++] = arena_strndup(arena, at, (size_t)(to - at))))
-            return aq_fail_oom(err);
+        models[ret->model_count++] = arena_strndup(arena, at, (size_t)(to - at));
         at = to + 1;
     }
     ret->models = models;
@@ -168,11 +162,10 @@ static int trace_read_task(const struct csv *csv, const int *columns, struct are
     ret->gpus = (uint32_t)gpus;
     ret->gpu_milli = gpus == 1 ? (uint32_t)milli : gpus ? 1000 : 0;
     ret->priority = (int)priority;
-    if (!trace_copy_text(csv, columns[T_NAME], arena, &ret->name)
-        || !trace_copy_text(csv, columns[T_USER], arena, &ret->user)
-        || !trace_copy_text(csv, columns[T_PROJECT], arena, &ret->project)
-        || !trace_copy_text(csv, columns[T_DOMAIN], arena, &ret->domain))
-        return aq_fail_oom(err);
+    ret->name = trace_copy_text(csv, columns[T_NAME], arena);
+    ret->user = trace_copy_text(csv, columns[T_USER], arena);
+    ret->project = trace_copy_text(csv, columns[T_PROJECT], arena);
+    ret->domain = trace_copy_text(csv, columns[T_DOMAIN], arena);
     if ((r = trace_read_models(csv, columns[T_SPEC], arena, ret, err)) < 0)
         return r;
     return trace_read_times(csv, columns, ret, err);
@@ -191,8 +184,7 @@ int trace_read_tasks(const char *text, size_t len, struct arena *arena, struct t
     if ((r = csv_begin(&csv, text, len, err)) < 0
         || (r = trace_find_columns(&csv, task_columns, columns, T_SPEC, T_COUNT, err)) < 0)
         return r;
-    if (!(tasks.items = arena_array(arena, lines, sizeof(*tasks.items))))
-        return aq_fail_oom(err);
+    tasks.items = arena_array(arena, lines, sizeof(*tasks.items));
     while ((r = csv_next(&csv, err)) > 0)
         if ((r = trace_read_task(&csv, columns, arena, &tasks.items[tasks.count++], err)) < 0)
             return r;

@@ -62,7 +62,7 @@ struct trace_tasks {
     size_t count;
 };
 
-/* Everything lives in 'arena'. -EINVAL names the line and the column; -ENOMEM. */
+/* Everything lives in 'arena'. -EINVAL names the line and the column. */
 int trace_read_nodes(const char *text, size_t len, struct arena *arena, struct trace_nodes *ret,
                      struct aq_error *err) AQ_UNTRUSTED;
 int trace_read_tasks(const char *text, size_t len, struct arena *arena, struct trace_tasks *ret,

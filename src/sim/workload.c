@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "sim/random.h"
 
 static bool workload_has_times(const struct trace_task *t)
@@ -51,14 +52,12 @@ static double workload_busy_demand(const struct workload_change *changes, size_t
     return time > 0 ? sum / time : (double)peak;
 }
 
-static double workload_find_demand(const struct trace_tasks *tasks, struct aq_error *err)
+static double workload_find_demand(const struct trace_tasks *tasks)
 {
-    struct workload_change *changes = calloc(2 * tasks->count + 1, sizeof(*changes));
+    struct workload_change *changes = aq_alloc_array(2 * tasks->count + 1, sizeof(*changes));
     size_t count = 0;
     double demand;
 
-    if (!changes)
-        return aq_fail_oom(err);
     for (size_t i = 0; i < tasks->count; i++) {
         const struct trace_task *t = &tasks->items[i];
 
@@ -83,17 +82,14 @@ static const struct trace_node *workload_first_with_gpus(const struct trace_node
 }
 
 /* Every n-th node, so that all kinds are kept in proportion, and one with GPUs at least. */
-static int workload_keep_nodes(const struct trace_nodes *all, double part, struct workload *ret,
-                               struct aq_error *err)
+static void workload_keep_nodes(const struct trace_nodes *all, double part, struct workload *ret)
 {
-    if (!(ret->nodes.items = calloc(all->count + 1, sizeof(*ret->nodes.items))))
-        return aq_fail_oom(err);
+    ret->nodes.items = aq_alloc_array(all->count + 1, sizeof(*ret->nodes.items));
     for (size_t i = 0; i < all->count; i++)
         if ((size_t)((double)(i + 1) * part) > ret->nodes.count || part == 1)
             ret->nodes.items[ret->nodes.count++] = all->items[i];
     if (!workload_first_with_gpus(&ret->nodes) && workload_first_with_gpus(all))
         ret->nodes.items[ret->nodes.count++] = *workload_first_with_gpus(all);
-    return 0;
 }
 
 static int64_t workload_count_gpus(const struct trace_nodes *nodes)
@@ -211,8 +207,7 @@ static int workload_find_arrivals(const struct trace_tasks *tasks, const struct 
     struct random random = random_make(seed);
     double gpus = (double)workload_count_gpus(&ret->nodes), work;
 
-    if (!(ret->arrivals = calloc(tasks->count + spec->draw + 1, sizeof(*ret->arrivals))))
-        return aq_fail_oom(err);
+    ret->arrivals = aq_alloc_array(tasks->count + spec->draw + 1, sizeof(*ret->arrivals));
     workload_read_arrivals(tasks, &random, ret);
     if (ret->count == 0)
         return aq_fail_field(err, EINVAL, "tasks",
@@ -236,17 +231,12 @@ static int workload_build(const struct trace_nodes *nodes, const struct trace_ta
                           struct aq_error *err)
 {
     double gpus = (double)workload_count_gpus(nodes),
-           demand = spec->draw ? 0 : workload_find_demand(tasks, err);
-    int r;
+           demand = spec->draw ? 0 : workload_find_demand(tasks);
 
-    if (demand < 0)
-        return -ENOMEM;
-    r = workload_keep_nodes(
-        nodes, gpus > 0 && demand > 0 ? AQ_MIN(demand / spec->load / gpus, 1.0) : 1, ret, err);
-    if (r == 0 && workload_count_gpus(&ret->nodes) == 0)
-        r = aq_fail_field(err, EINVAL, "nodes", "none of the nodes has a GPU");
-    if (r < 0)
-        return r;
+    workload_keep_nodes(nodes, gpus > 0 && demand > 0 ? AQ_MIN(demand / spec->load / gpus, 1.0) : 1,
+                        ret);
+    if (workload_count_gpus(&ret->nodes) == 0)
+        return aq_fail_field(err, EINVAL, "nodes", "none of the nodes has a GPU");
     ret->load = demand / (double)workload_count_gpus(&ret->nodes);
     return workload_find_arrivals(tasks, spec, seed, ret, err);
 }

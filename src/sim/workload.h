@@ -42,7 +42,7 @@ struct workload {
 };
 
 /* 'seed' decides about users, and about what is drawn. workload_done() what was
- * made. -EINVAL if nothing is left of the trace, -ENOMEM.
+ * made. -EINVAL if nothing is left of the trace.
  */
 int workload_make(const struct trace_nodes *nodes, const struct trace_tasks *tasks,
                   const struct workload_spec *spec, uint64_t seed, struct workload *ret,
