@@ -53,11 +53,9 @@ struct listener_options front_listener_options(const struct front *front, char b
 
 int front_server_init(struct front_server *server, struct front *front, struct aq_error *err)
 {
-    int r;
-
     server->front = front;
-    r = router_new(&server->router, err);
-    return r < 0 ? r : router_add(server->router, front_routes, AQ_COUNT(front_routes), front, err);
+    server->router = router_new();
+    return router_add(server->router, front_routes, AQ_COUNT(front_routes), front, err);
 }
 
 int front_server_open(struct front_server *server, struct server_options *options,
@@ -66,13 +64,12 @@ int front_server_open(struct front_server *server, struct server_options *option
     struct front *front = server->front;
     char address[HOST_PORT_MAX];
     const struct listener_options listener = front_listener_options(front, address);
-    int r;
 
     options->router = server->router;
     options->limits.connections_max = (unsigned)front->settings->connections_max;
     server->on_stopped = on_stopped;
-    r = server_new(&front->loop, options, &server->server, err);
-    return r < 0 ? r : server_listen(server->server, &listener, NULL, err);
+    server->server = server_new(&front->loop, options);
+    return server_listen(server->server, &listener, NULL, err);
 }
 
 static void front_server_on_stopped(void *data)

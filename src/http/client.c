@@ -7,17 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "http/client_internal.h"
 
 #define CONNECTIONS_MAX 32
 
-int client_new(uv_loop_t *loop, const struct client_options *options, struct client **ret,
-               struct aq_error *err)
+struct client *client_new(uv_loop_t *loop, const struct client_options *options)
 {
-    struct client *client = calloc(1, sizeof(*client));
+    struct client *client = aq_alloc(sizeof(*client));
 
-    if (!client)
-        return aq_fail_oom(err);
     client->loop = loop;
     client->options = *options;
     if (!client->options.limits.head_max)
@@ -27,8 +25,7 @@ int client_new(uv_loop_t *loop, const struct client_options *options, struct cli
     if (options->tls)
         client->tls = tls_context_ref(options->tls);
     list_init(&client->exchanges);
-    *ret = client;
-    return 0;
+    return client;
 }
 
 uv_loop_t *client_get_loop(const struct client *client)
@@ -70,10 +67,8 @@ void client_free(struct client *client)
 static struct client_pool *client_pool_new(struct client *client, const struct address *address,
                                            const struct url *url)
 {
-    struct client_pool *pool = calloc(1, sizeof(*pool));
+    struct client_pool *pool = aq_alloc(sizeof(*pool));
 
-    if (!pool)
-        return NULL;
     pool->client = client;
     pool->address = *address;
     pool->tls = url->tls;
@@ -103,10 +98,7 @@ static int client_pool_get(struct client *client, const struct url *url, const c
     if (*ret)
         return 0;
     pool = client_pool_new(client, &address, url);
-    if (!pool || map_sets(&client->pools, key, pool) < 0) {
-        free(pool);
-        return aq_fail_oom(err);
-    }
+    map_sets(&client->pools, key, pool);
     *ret = pool;
     return 0;
 }
@@ -235,10 +227,8 @@ static struct exchange *client_exchange_new(struct client *client, struct client
                                             const struct client_request *request,
                                             const struct exchange_ops *ops, void *data)
 {
-    struct exchange *ex = calloc(1, sizeof(*ex));
+    struct exchange *ex = aq_alloc(sizeof(*ex));
 
-    if (!ex)
-        return NULL;
     ex->client = client;
     ex->pool = pool;
     ex->ops = ops;
@@ -273,10 +263,8 @@ int client_send(struct client *client, const struct client_request *request,
     if (r < 0)
         return r;
     ex = client_exchange_new(client, pool, request, ops, data);
-    if (!ex)
-        return aq_fail_oom(err);
     client_write_request(&ex->out, request, &url);
-    r = strbuf_ok(&ex->out) ? exchange_start(ex, err) : aq_fail_oom(err);
+    r = exchange_start(ex, err);
     if (r < 0) {
         exchange_free(ex);
         return r;

@@ -36,9 +36,7 @@ struct client_options {
     void *reach_data;
 };
 
-/* -ENOMEM */
-int client_new(uv_loop_t *loop, const struct client_options *options, struct client **ret,
-               struct aq_error *err);
+struct client *client_new(uv_loop_t *loop, const struct client_options *options);
 /* Cancels what is under way: on_end() is called with ECANCELED. Not from within
  * a callback. The handles are gone after the loop has run once more.
  */
@@ -71,14 +69,14 @@ struct exchange_ops {
     void (*on_drain)(struct exchange *ex, void *data);
 };
 
-/* Returns 0, -EINVAL, -ENOMEM. Without an answer yet, an idempotent request on
+/* Returns 0 or -EINVAL. Without an answer yet, an idempotent request on
  * a connection that was kept from before is tried once more on a new one.
  */
 int client_send(struct client *client, const struct client_request *request,
                 const struct exchange_ops *ops, void *data, struct exchange **ret,
                 struct aq_error *err);
 
-/* stream_body: 0, -EPIPE or -ENOMEM. */
+/* stream_body: 0 or -EPIPE. */
 int exchange_write(struct exchange *ex, const void *bytes, size_t len);
 int exchange_finish(struct exchange *ex);
 size_t exchange_get_queued(const struct exchange *ex);

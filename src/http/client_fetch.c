@@ -2,9 +2,9 @@
 /* A request whose whole answer is collected before it is given. */
 #include "http/client.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "http/client_internal.h"
 
@@ -39,8 +39,6 @@ static void client_fetch_on_end(struct exchange *ex, const struct aq_error *err,
     struct aq_error own = *err;
 
     (void)ex;
-    if (!own.code && !strbuf_ok(&fetch->body))
-        (void)aq_fail_oom(&own);
     fetch->on_done(fetch->data, own.code ? NULL : &response, &own);
 }
 
@@ -61,12 +59,10 @@ static const struct exchange_ops fetch_ops = {
 int client_fetch(struct client *client, const struct client_request *request,
                  client_done_fn *on_done, void *data, struct exchange **ret, struct aq_error *err)
 {
-    struct client_fetch *fetch = calloc(1, sizeof(*fetch));
+    struct client_fetch *fetch = aq_alloc(sizeof(*fetch));
     struct exchange *ex = NULL;
     int r;
 
-    if (!fetch)
-        return aq_fail_oom(err);
     strbuf_init(&fetch->body);
     fetch->on_done = on_done;
     fetch->data = data;

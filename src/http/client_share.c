@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
+
 #define SHARE_LEAST 16 /* of each client */
 
 struct client_share *client_share_get(struct map *shares, const char *name)
@@ -13,13 +15,9 @@ struct client_share *client_share_get(struct map *shares, const char *name)
 
     if (share)
         return share;
-    share = calloc(1, sizeof(*share));
-    if (share)
-        (void)snprintf(share->name, sizeof(share->name), "%s", name);
-    if (share && map_sets(shares, name, share) < 0) {
-        free(share);
-        share = NULL;
-    }
+    share = aq_alloc(sizeof(*share));
+    (void)snprintf(share->name, sizeof(share->name), "%s", name);
+    map_sets(shares, name, share);
     return share;
 }
 

@@ -16,7 +16,7 @@ struct client_share {
 };
 
 /* Of this client, in a map from names to shares; a new one has no connections and is the map's
- * until client_share_leave(). NULL if memory is short.
+ * until client_share_leave().
  */
 struct client_share *client_share_get(struct map *shares, const char *name);
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
 #include "http/client_internal.h"
 
 #define IDLE_MSEC 20000
@@ -177,9 +178,9 @@ static void client_wire_on_read(void *data, const char *bytes, size_t len)
         continue;
     wire->running = false;
     if (wire->taken)
-        (void)stream_push_back(wire->taken, bytes, len);
+        stream_push_back(wire->taken, bytes, len);
     else if (wire->stream && wire->exchange && len)
-        (void)stream_push_back(wire->stream, bytes, len);
+        stream_push_back(wire->stream, bytes, len);
     if (wire->dead)
         client_wire_free(wire);
 }
@@ -283,11 +284,9 @@ int wire_open(struct client_pool *pool, struct exchange *ex, struct aq_error *er
         .may_reach = client->options.may_reach,
         .reach_data = client->options.reach_data,
     };
-    struct wire *wire = calloc(1, sizeof(*wire));
+    struct wire *wire = aq_alloc(sizeof(*wire));
     int r;
 
-    if (!wire)
-        return aq_fail_oom(err);
     wire->pool = pool;
     r = client_wire_give_parser(wire, err);
     if (r == 0)
@@ -313,7 +312,7 @@ static int client_wire_write_more(struct exchange *ex, const uv_buf_t *bufs, uns
         return stream_writev(ex->wire->stream, bufs, count);
     for (unsigned i = 0; i < count; i++)
         strbuf_add(&ex->out, bufs[i].base, bufs[i].len);
-    return strbuf_ok(&ex->out) ? 0 : -ENOMEM;
+    return 0;
 }
 
 int exchange_write(struct exchange *ex, const void *bytes, size_t len)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/fault.h"
+#include "base/memory.h"
 
 #define INPUT_MAX 65536                 /* bytes of further requests taken in advance */
 #define LINGER_MAX (UINT64_C(32) << 20) /* bytes that come after our last word */
@@ -26,9 +27,9 @@ const struct stream_ops connection_ops = {
 
 struct connection *connection_new(struct server *server, struct aq_error *err)
 {
-    struct connection *conn = calloc(1, sizeof(*conn));
+    struct connection *conn = aq_alloc(sizeof(*conn));
 
-    if (!conn || message_parser_new(true, &server->limits.message, &conn->parser, err) < 0) {
+    if (message_parser_new(true, &server->limits.message, &conn->parser, err) < 0) {
         free(conn);
         return NULL;
     }
@@ -295,9 +296,7 @@ static void connection_on_message_end(struct connection *conn)
     if (conn->state == CONNECTION_HANDLER) {
         server_set_timer(conn, TIMER_NONE);
         req->on_body(req, NULL, 0, 0, req->body_data);
-    } else if (!strbuf_ok(&req->body))
-        request_fail(req, &(struct aq_error){ .code = ENOMEM });
-    else if (ready_must_wait(conn->server)) {
+    } else if (ready_must_wait(conn->server)) {
         conn->state = CONNECTION_READY;
         server_set_timer(conn, TIMER_NONE);
         ready_add_request(conn);
@@ -369,22 +368,12 @@ static void connection_await_client(struct connection *conn)
         server_set_timer(conn, TIMER_HEAD);
 }
 
-/* Bytes whose turn has not come; beyond a measure the client has to wait. False if they are
- * lost and the parser needs them: the connection is gone, too.
- */
-static bool connection_keep_input(struct connection *conn, const char *bytes, size_t len)
+/* Bytes whose turn has not come; beyond a measure the client has to wait. */
+static void connection_keep_input(struct connection *conn, const char *bytes, size_t len)
 {
     strbuf_add(&conn->input, bytes, len);
-    if (!strbuf_ok(&conn->input)) {
-        if (connection_is_hungry(conn)) {
-            connection_drop(conn);
-            return false;
-        }
-        conn->req.keep_alive = false; /* this request is the last */
-    }
     if (conn->input.len >= INPUT_MAX || conn->req.body_paused)
         stream_pause(conn->stream);
-    return true;
 }
 
 /* Go on in a later turn. */
@@ -410,9 +399,9 @@ static void connection_run(struct connection *conn, const char *bytes, size_t le
     if (!conn->stream)
         return;
     if (conn->state == CONNECTION_UPGRADED)
-        (void)stream_push_back(conn->stream, bytes, len);
-    else if (conn->state != CONNECTION_LINGER && !connection_keep_input(conn, bytes, len))
-        return;
+        stream_push_back(conn->stream, bytes, len);
+    else if (conn->state != CONNECTION_LINGER)
+        connection_keep_input(conn, bytes, len);
     if (conn->has_ended || (conn->input.len && connection_is_hungry(conn)))
         connection_await_turn(conn);
     else
@@ -451,11 +440,13 @@ static void connection_on_read(void *data, const char *bytes, size_t len)
         if (conn->mark > LINGER_MAX)
             connection_drop(conn);
     } else if (conn->input.len || !connection_is_hungry(conn))
-        (void)connection_keep_input(conn, bytes, len);
+        connection_keep_input(conn, bytes, len);
     else if (ready_has_time(conn->server))
         connection_run(conn, bytes, len);
-    else if (connection_keep_input(conn, bytes, len))
+    else {
+        connection_keep_input(conn, bytes, len);
         connection_await_turn(conn);
+    }
 }
 
 static void connection_take_end(struct connection *conn)

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "base/memory.h"
+
 struct defer {
     uv_timer_t timer;
     void (*fn)(void *data);
@@ -40,10 +42,8 @@ static void defer_on_start(uv_timer_t *timer)
 
 struct defer *defer_new(uv_loop_t *loop, void (*fn)(void *data), void *data)
 {
-    struct defer *defer = malloc(sizeof(*defer));
+    struct defer *defer = aq_alloc(sizeof(*defer));
 
-    if (!defer)
-        return NULL;
     defer->fn = fn;
     defer->data = data;
     (void)uv_timer_init(loop, &defer->timer); /* cannot fail */
@@ -68,8 +68,6 @@ struct defer *defer_call(uv_loop_t *loop, unsigned msec, void (*fn)(void *data),
 {
     struct defer *defer = defer_new(loop, fn, data);
 
-    if (!defer)
-        return NULL;
     if (msec)
         uv_update_time(loop);
     (void)uv_timer_start(&defer->timer, defer_on_timer, msec, 0);

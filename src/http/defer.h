@@ -11,11 +11,11 @@
 
 struct defer;
 
-/* Call fn(data) once after 'msec' (0 = next turn of the loop). NULL = no memory. */
+/* Call fn(data) once after 'msec' (0 = next turn of the loop). */
 struct defer *defer_call(uv_loop_t *loop, unsigned msec, void (*fn)(void *data), void *data);
 
-/* The same, but not called before defer_start(), and then once for each: what cannot fail
- * where memory is short. It stays until defer_cancel() or defer_end(). NULL = no memory.
+/* The same, but not called before defer_start(), and then once for each. It stays until
+ * defer_cancel() or defer_end().
  */
 struct defer *defer_new(uv_loop_t *loop, void (*fn)(void *data), void *data);
 void defer_start(struct defer *defer, unsigned msec); /* nothing new if it is started already */

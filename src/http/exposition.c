@@ -2,12 +2,11 @@
 /* Prometheus' text format, and the listener that serves it. */
 #include "http/exposition.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/jsonw.h"
+#include "base/memory.h"
 #include "http/server.h"
 #include "http/tls.h"
 
@@ -77,7 +76,7 @@ static void exposition_on_metrics(struct request *req, void *data)
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct aq_error err = { 0 };
 
-    if (m->write(m->data, &out) && strbuf_ok(&out)) {
+    if (m->write(m->data, &out)) {
         request_reply(req, 200, "text/plain; version=0.0.4; charset=utf-8", out.data, out.len);
         return;
     }
@@ -144,16 +143,15 @@ static int exposition_open_server(struct metrics_server *m, uv_loop_t *loop,
 {
     struct server_options options = { .limits = { .connections_max = 64 } };
     struct listener_options listen = { .address = conf->address, .insecure = conf->insecure };
-    int r = router_new(&m->router, err);
+    int r;
 
-    if (r == 0)
-        r = router_add(m->router, metrics_routes, AQ_COUNT(metrics_routes), m, err);
+    m->router = router_new();
+    r = router_add(m->router, metrics_routes, AQ_COUNT(metrics_routes), m, err);
     if (r == 0 && m->is_healthy)
         r = router_add(m->router, health_routes, AQ_COUNT(health_routes), m, err);
     options.router = m->router;
     listen.tls = m->tls;
-    if (r == 0)
-        r = server_new(loop, &options, &m->server, err);
+    m->server = server_new(loop, &options);
     return r < 0 ? r : server_listen(m->server, &listen, &m->listener, err);
 }
 
@@ -166,9 +164,7 @@ int metrics_listen(uv_loop_t *loop, const struct metrics_conf *conf, struct metr
     *ret = NULL;
     if (!conf->address || !conf->address[0] || strcmp(conf->address, "off") == 0)
         return 0;
-    m = calloc(1, sizeof(*m));
-    if (!m)
-        return aq_fail_oom(err);
+    m = aq_alloc(sizeof(*m));
     m->write = conf->write;
     m->is_healthy = conf->is_healthy;
     m->data = conf->data;

@@ -33,14 +33,14 @@ struct metrics_conf {
     const char *address;            /* "127.0.0.1:6003"; NULL, "" or "off" = none */
     const char *tls_cert, *tls_key; /* NULL = plain HTTP */
     bool insecure;                  /* plain HTTP where others can reach it */
-    /* Append all families; false = memory is short. */
+    /* Append all families; false: answer 500. */
     bool (*write)(void *data, struct strbuf *out);
     /* For GET /health, 200 or 503; NULL = that is not served. */
     bool (*is_healthy)(void *data);
     void *data;
 };
 
-/* *ret is NULL without an address. -EINVAL with the setting as field, -ENOMEM,
+/* *ret is NULL without an address. -EINVAL with the setting as field,
  * -errno of bind(2); 'conf' is not needed afterwards.
  */
 int metrics_listen(uv_loop_t *loop, const struct metrics_conf *conf, struct metrics_server **ret,

@@ -11,6 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "http/defer.h"
 
 #define BACKLOG 1024
@@ -184,11 +185,8 @@ int listener_new(uv_loop_t *loop, const struct listener_options *options,
                        "'%s' can be reached from outside without TLS: give it a certificate, or "
                        "set 'insecure = true' if something before it speaks TLS",
                        options->address);
-    l = calloc(1, sizeof(*l));
-    if (!l || !(l->again = defer_new(loop, listener_on_again, l))) {
-        free(l);
-        return aq_fail_oom(err);
-    }
+    l = aq_alloc(sizeof(*l));
+    l->again = defer_new(loop, listener_on_again, l);
     r = address.is_unix ? uv_pipe_init(loop, &l->uv.pipe, 0) : uv_tcp_init(loop, &l->uv.tcp);
     if (r < 0) {
         defer_cancel(l->again);

@@ -25,7 +25,7 @@ int listener_new(uv_loop_t *loop, const struct listener_options *options,
                  listener_waiting_fn *on_waiting, void *data, struct listener **ret,
                  struct aq_error *err);
 
-/* Take the waiting connection; see stream_accept(). If memory is short it waits. */
+/* Take the waiting connection; see stream_accept(). After -ENOMEM it waits. */
 int listener_accept(struct listener *listener, const struct stream_ops *ops, void *data,
                     struct stream **ret, struct aq_error *err);
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
 #include "http/server_internal.h"
 
 struct loopback {
@@ -15,11 +16,8 @@ struct loopback {
 
 int loopback_new(struct server *server, struct loopback **ret, struct aq_error *err)
 {
-    struct loopback *lb = calloc(1, sizeof(*lb));
-    int r;
+    struct loopback *lb = aq_alloc(sizeof(*lb));
 
-    if (!lb)
-        return aq_fail_oom(err);
     strbuf_init(&lb->output);
     lb->server = server;
     server->ready.is_unlimited = true; /* nobody runs the loop between two sends */
@@ -28,12 +26,7 @@ int loopback_new(struct server *server, struct loopback **ret, struct aq_error *
         free(lb);
         return -ENOMEM;
     }
-    r = stream_memory(server->loop, &lb->output, &connection_ops, lb->conn, &lb->conn->stream, err);
-    if (r < 0) {
-        connection_free(lb->conn);
-        free(lb);
-        return r;
-    }
+    lb->conn->stream = stream_memory(server->loop, &lb->output, &connection_ops, lb->conn);
     server_start_connection(lb->conn);
     *ret = lb;
     return 0;

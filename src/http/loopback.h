@@ -7,7 +7,7 @@
 
 struct loopback;
 
-/* A connection to 'server' in memory. -ENOMEM. */
+/* A connection to 'server' in memory. */
 int loopback_new(struct server *server, struct loopback **ret, struct aq_error *err);
 
 /* Let the server read bytes. */

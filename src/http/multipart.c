@@ -6,6 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/memory.h"
 #include "base/utf8.h"
 #include "base/uuid.h"
 
@@ -87,9 +88,7 @@ int multipart_reader_new(const char *content_type, const struct multipart_limits
         || !multipart_is_boundary(boundary))
         return aq_fail_field(err, EINVAL, "Content-Type",
                              "the content type must be multipart/... with a boundary");
-    reader = calloc(1, sizeof(*reader));
-    if (!reader)
-        return aq_fail_oom(err);
+    reader = aq_alloc(sizeof(*reader));
     if (limits)
         reader->limits = *limits;
     if (!reader->limits.parts_max)
@@ -194,7 +193,7 @@ static char *multipart_find_header(const char *head, const char *name)
         if (strncasecmp(line, name, name_len) == 0 && line[name_len] == ':') {
             line += name_len + 1;
             line += strspn(line, " \t");
-            return strndup(line, strcspn(line, "\r"));
+            return aq_strndup(line, strcspn(line, "\r"));
         }
     }
     return NULL;
@@ -268,8 +267,6 @@ int multipart_reader_feed(struct multipart_reader *reader, const char *bytes, si
         int r;
 
         strbuf_add(&reader->pending, bytes, part);
-        if (!strbuf_ok(&reader->pending))
-            return aq_fail_oom(err);
         do {
             reader->again = false;
             r = multipart_step(reader, err);

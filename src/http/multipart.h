@@ -32,7 +32,7 @@ struct multipart_ops {
 struct multipart_reader;
 
 /* 'content_type' is the whole header with its boundary. -EINVAL unless it is
- * multipart/ with a good boundary; -ENOMEM.
+ * multipart/ with a good boundary.
  */
 int multipart_reader_new(const char *content_type, const struct multipart_limits *limits,
                          const struct multipart_ops *ops, void *data, struct multipart_reader **ret,
@@ -41,7 +41,7 @@ void multipart_reader_free(struct multipart_reader *reader);
 AQ_DEFINE_CLEANUP(struct multipart_reader, multipart_reader_free)
 
 /* 0, the callback's result, -EINVAL for what is malformed, -EFBIG past a
- * limit (kind "request-too-large"), -ENOMEM.
+ * limit (kind "request-too-large").
  */
 int multipart_reader_feed(struct multipart_reader *reader, const char *bytes, size_t len,
                           struct aq_error *err) AQ_UNTRUSTED;

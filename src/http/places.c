@@ -67,7 +67,7 @@ static struct connection *places_find(const struct server *server, const struct 
 
 /* ---- addresses ---- */
 
-/* Whose connection it is; NULL if that is not counted, or memory is short. */
+/* Whose connection it is; NULL if that is not counted. */
 static struct client_share *places_get_peer(struct server *server, struct stream *stream)
 {
     const char *address = stream_get_address(stream);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 void quota_init(struct quota *quota, size_t requests_max, size_t bytes_max)
 {
     *quota = (struct quota){ .clients = MAP_INIT,
@@ -35,16 +37,12 @@ static struct quota_client *quota_get_client(struct quota *quota, const char *na
 
     if (client)
         return client;
-    client = calloc(1, sizeof(*client));
-    if (client && (client->name = strdup(name)) && map_sets(&quota->clients, name, client) == 0) {
-        list_init(&client->ready.link);
-        list_init(&client->ready.requests);
-        return client;
-    }
-    if (client)
-        free(client->name);
-    free(client);
-    return NULL;
+    client = aq_alloc(sizeof(*client));
+    client->name = aq_strdup(name);
+    map_sets(&quota->clients, name, client);
+    list_init(&client->ready.link);
+    list_init(&client->ready.requests);
+    return client;
 }
 
 int quota_enter(struct quota *quota, const char *name, struct quota_client **ret,
@@ -57,8 +55,7 @@ int quota_enter(struct quota *quota, const char *name, struct quota_client **ret
         && has >= quota_half_of_rest(quota->requests, quota->requests_max))
         return aq_fail_kind(err, EAGAIN, "rate-limit-exceeded",
                             "%zu of your requests are under way; end some of them first", has);
-    if (!(*ret = quota_get_client(quota, name)))
-        return aq_fail_oom(err);
+    *ret = quota_get_client(quota, name);
     (*ret)->requests++;
     quota->requests++;
     return 0;

@@ -40,7 +40,7 @@ void quota_init(struct quota *quota, size_t requests_max, size_t bytes_max);
 void quota_done(struct quota *quota);
 
 /* Count a request of the client; 'name' is copied. -EAGAIN (rate-limit-exceeded) if it has too
- * many, -ENOMEM.
+ * many.
  */
 int quota_enter(struct quota *quota, const char *name, struct quota_client **ret,
                 struct aq_error *err);

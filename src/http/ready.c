@@ -5,10 +5,10 @@
  * tells whose it is. Requests that are complete wait with their client, of which one after
  * the other has one handled. Time is the processor's, of the loop's thread.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/memory.h"
 #include "http/server_internal.h"
 
 #define TURN_NSEC INT64_C(1000000)
@@ -143,17 +143,12 @@ void ready_remove(struct connection *conn)
 
 /* ---- begin and end ---- */
 
-int ready_init(struct server *server)
+void ready_init(struct server *server)
 {
     struct ready *ready = &server->ready;
 
-    ready->idle = malloc(sizeof(*ready->idle));
-    ready->check = malloc(sizeof(*ready->check));
-    if (!ready->idle || !ready->check) {
-        free(ready->idle);
-        free(ready->check);
-        return -ENOMEM;
-    }
+    ready->idle = aq_alloc(sizeof(*ready->idle));
+    ready->check = aq_alloc(sizeof(*ready->check));
     list_init(&ready->unread);
     list_init(&ready->clients);
     list_init(&ready->nobody.link);
@@ -163,7 +158,6 @@ int ready_init(struct server *server)
     ready->idle->data = ready->check->data = server;
     (void)uv_check_start(ready->check, ready_on_check);
     uv_unref((uv_handle_t *)ready->check);
-    return 0;
 }
 
 static void ready_on_closed(uv_handle_t *handle)

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/map.h"
+#include "base/memory.h"
 #include "http/sign.h"
 
 /* One bucket per second of the request's date, in a ring that spans the
@@ -44,15 +45,12 @@ struct http_replay {
     uint32_t keys[PARTS][KEYS];
 };
 
-int replay_new(size_t entries_max, struct http_replay **ret, struct aq_error *err)
+struct http_replay *replay_new(size_t entries_max)
 {
-    struct http_replay *replay = calloc(1, sizeof(*replay));
+    struct http_replay *replay = aq_alloc(sizeof(*replay));
 
-    if (!replay)
-        return aq_fail_oom(err);
     replay->max = entries_max ? entries_max : REPLAY_DEFAULT_MAX;
-    *ret = replay;
-    return 0;
+    return replay;
 }
 
 void replay_set_max(struct http_replay *replay, size_t entries_max)
@@ -102,9 +100,7 @@ static struct page *replay_page_with_room(struct bucket *bucket)
 
     if (page && page->count < page->size / 4 * 3)
         return page;
-    page = calloc(1, sizeof(*page) + size * sizeof(page->slots[0]));
-    if (!page)
-        return NULL;
+    page = aq_alloc(sizeof(*page) + size * sizeof(page->slots[0]));
     page->size = size;
     page->older = bucket->newest;
     bucket->newest = page;

@@ -20,8 +20,8 @@ struct http_replay;
 
 #define REPLAY_DEFAULT_MAX 4000000u
 
-/* 'entries_max' 0 = the default. -ENOMEM. */
-int replay_new(size_t entries_max, struct http_replay **ret, struct aq_error *err);
+/* 'entries_max' 0 = the default. */
+struct http_replay *replay_new(size_t entries_max);
 void replay_free(struct http_replay *replay);
 /* Another number of entries; what is remembered stays. */
 void replay_set_max(struct http_replay *replay, size_t entries_max);

@@ -156,11 +156,6 @@ static void reply_send_answer(struct request *req, const void *body, size_t len)
         strbuf_add(head, body, len);
         len = 0;
     }
-    if (!strbuf_ok(head)) {
-        strbuf_done(head);
-        req->keep_alive = false;
-        return;
-    }
     bufs[0] = uv_buf_init(head->data, (unsigned)head->len);
     bufs[1] = (uv_buf_t){ .base = (char *)(uintptr_t)body, .len = len };
     (void)stream_writev(req->conn->stream, bufs, len ? 2 : 1);
@@ -173,11 +168,6 @@ static void reply_hold_answer(struct request *req, const void *body, size_t len)
 
     strbuf_add(held, head->data, head->len);
     strbuf_add(held, body, len);
-    if (strbuf_ok(head) && strbuf_ok(held))
-        return;
-    strbuf_done(head);
-    strbuf_done(held);
-    req->keep_alive = false;
 }
 
 void reply_send_held(struct connection *conn, bool keep_alive)
@@ -230,10 +220,7 @@ void request_reply(struct request *req, int status, const char *content_type, co
 
 void request_reply_json(struct request *req, int status, const struct strbuf *json)
 {
-    if (strbuf_ok(json))
-        request_reply(req, status, "application/json", json->data, json->len);
-    else
-        request_fail(req, &(struct aq_error){ .code = ENOMEM });
+    request_reply(req, status, "application/json", json->data, json->len);
 }
 
 void request_reply_empty(struct request *req, int status)
@@ -254,8 +241,7 @@ void request_fail_data(struct request *req, const struct aq_error *err, const ch
     if (err->code == EHOSTDOWN || strcmp(type->slug, "database-away") == 0)
         request_add_header_int(req, "Retry-After", AWAY_SEC);
     problem_write(&text, err, data);
-    request_reply(req, type->status, "application/problem+json", text.data,
-                  strbuf_ok(&text) ? text.len : 0);
+    request_reply(req, type->status, "application/problem+json", text.data, text.len);
 }
 
 void request_fail(struct request *req, const struct aq_error *err)
@@ -413,7 +399,7 @@ struct stream *request_upgrade(struct request *req, const char *protocol,
     conn->state = CONNECTION_UPGRADED;
     server_set_timer(conn, TIMER_NONE);
     stream_set_ops(conn->stream, ops, data);
-    (void)stream_push_back(conn->stream, conn->input.data, conn->input.len);
+    stream_push_back(conn->stream, conn->input.data, conn->input.len);
     strbuf_done(&conn->input);
     stream_resume(conn->stream);
     return conn->stream;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/vec.h"
 #include "http/url.h"
 
@@ -37,14 +38,9 @@ struct segment {
     size_t len;
 };
 
-int router_new(struct router **ret, struct aq_error *err)
+struct router *router_new(void)
 {
-    struct router *router = calloc(1, sizeof(*router));
-
-    if (!router)
-        return aq_fail_oom(err);
-    *ret = router;
-    return 0;
+    return aq_alloc(sizeof(struct router));
 }
 
 static void router_node_done(struct router_node *node)
@@ -141,15 +137,10 @@ static struct router_node *router_add_child(struct router_node *node, const stru
 
     if (child)
         return child;
-    child = calloc(1, sizeof(*child));
-    if (!child)
-        return NULL;
+    child = aq_alloc(sizeof(*child));
     if (is_param)
         return node->param = child;
-    if (!vec_grow(&node->children, &node->cap, node->count + 1, sizeof(struct router_node *))) {
-        free(child);
-        return NULL;
-    }
+    vec_grow(&node->children, &node->cap, node->count + 1, sizeof(struct router_node *));
     child->name = s->text;
     child->name_len = s->len;
     memmove(node->children + place + 1, node->children + place,
@@ -206,10 +197,9 @@ static int router_add_row(struct router *router, const struct route *row, void *
     r = router_check_row(row, segments, &count, err);
     if (r < 0)
         return r;
-    for (size_t i = 0; i < count && node; i++)
+    for (size_t i = 0; i < count; i++)
         node = router_add_child(node, &segments[i]);
-    if (!node || !vec_grow(&router->list, &router->cap, router->count + 1, sizeof(*router->list)))
-        return aq_fail_oom(err);
+    vec_grow(&router->list, &router->cap, router->count + 1, sizeof(*router->list));
     if (node->routes[row->method])
         return aq_fail(err, EINVAL, "routes '%s' and '%s' answer the same %s", row->path,
                        node->routes[row->method]->path, method_name(row->method));
@@ -305,20 +295,13 @@ static int router_decode_segments(struct arena *arena, struct segment *segments,
     return 0;
 }
 
-static int router_fill_params(struct route_match *match, const struct segment *const *values,
-                              size_t count, struct arena *arena, struct aq_error *err)
+static void router_fill_params(struct route_match *match, const struct segment *const *values,
+                               size_t count, struct arena *arena)
 {
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++)
         match->params[i].value = arena_strndup(arena, values[i]->text, values[i]->len);
-        if (!match->params[i].value)
-            return aq_fail_oom(err);
-    }
     match->param_count = count;
     router_name_params(match, arena);
-    for (size_t i = 0; i < count; i++)
-        if (!match->params[i].name)
-            return aq_fail_oom(err);
-    return 0;
 }
 
 int router_match(const struct router *router, enum method method, const char *path, size_t len,
@@ -356,7 +339,8 @@ int router_match(const struct router *router, enum method method, const char *pa
                             (int)AQ_MIN(len, 200), path, method_name(method));
     ret->route = node->routes[method];
     ret->data = node->data[method];
-    return router_fill_params(ret, values, depth, arena, err);
+    router_fill_params(ret, values, depth, arena);
+    return 0;
 }
 
 void router_format_allow(unsigned allowed, struct strbuf *out)

@@ -60,13 +60,13 @@ struct route_match {
 
 struct router;
 
-int router_new(struct router **ret, struct aq_error *err);
+struct router *router_new(void);
 void router_free(struct router *router);
 AQ_DEFINE_CLEANUP(struct router, router_free)
 
 /* Add a table, which must outlive the router; 'data' is given to its handlers.
  * -EINVAL names the row that is malformed, lacks a handler or a doc line, or
- * says the same as another; -ENOMEM. Before the first match.
+ * says the same as another. Before the first match.
  */
 int router_add(struct router *router, const struct route *routes, size_t count, void *data,
                struct aq_error *err);
@@ -86,7 +86,7 @@ const struct route *const *router_list(const struct router *router, size_t *ret_
 
 /* Find the row. HEAD falls back to GET. 0; -ENOENT with kind "url-not-found";
  * -EOPNOTSUPP with kind "method-not-allowed" and ret->allowed set; -EINVAL for
- * broken escapes or text that is not UTF-8; -ENOMEM. Parameters go to 'arena'.
+ * broken escapes or text that is not UTF-8. Parameters go to 'arena'.
  */
 int router_match(const struct router *router, enum method method, const char *path, size_t len,
                  struct arena *arena, struct route_match *ret, struct aq_error *err) AQ_UNTRUSTED;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "http/server_internal.h"
 
 #define REFUSING_MAX 64 /* connections that are told 503 at one time */
@@ -39,19 +40,13 @@ static void server_set_limits(struct server *server, const struct server_limits 
     server->timer_msec[TIMER_LINGER] = LINGER_MSEC;
 }
 
-int server_new(uv_loop_t *loop, const struct server_options *options, struct server **ret,
-               struct aq_error *err)
+struct server *server_new(uv_loop_t *loop, const struct server_options *options)
 {
-    struct server *server = calloc(1, sizeof(*server));
-    uv_timer_t *sweep = malloc(sizeof(*sweep));
+    struct server *server = aq_alloc(sizeof(*server));
+    uv_timer_t *sweep = aq_alloc(sizeof(*sweep));
 
-    if (server)
-        server->loop = loop;
-    if (!server || !sweep || ready_init(server) < 0) {
-        free(server);
-        free(sweep);
-        return aq_fail_oom(err);
-    }
+    server->loop = loop;
+    ready_init(server);
     server->router = options->router;
     server->guard = options->guard;
     server->recheck = options->recheck;
@@ -69,8 +64,7 @@ int server_new(uv_loop_t *loop, const struct server_options *options, struct ser
     (void)uv_timer_init(loop, sweep);
     sweep->data = server;
     server->sweep = sweep;
-    *ret = server;
-    return 0;
+    return server;
 }
 
 /* ---- time ---- */

@@ -81,9 +81,8 @@ struct server_options {
     const struct origin_rules *origins;
 };
 
-/* -ENOMEM. The loop must outlive the server. */
-int server_new(uv_loop_t *loop, const struct server_options *options, struct server **ret,
-               struct aq_error *err);
+/* The loop must outlive the server. */
+struct server *server_new(uv_loop_t *loop, const struct server_options *options);
 
 /* Listen on one more address. The listener is the server's. */
 int server_listen(struct server *server, const struct listener_options *options,
@@ -132,7 +131,7 @@ void request_set_data(struct request *req, void *data);
 void *request_get_data(const struct request *req);
 
 /* For the guard: who asks, a user or an address, which counts as one client of quota.h until
- * the request ends. Once at most; -EAGAIN if it has too much under way, -ENOMEM.
+ * the request ends. Once at most; -EAGAIN if it has too much under way.
  */
 int request_set_client(struct request *req, const char *name, struct aq_error *err);
 
@@ -172,8 +171,7 @@ void request_fail(struct request *req, const struct aq_error *err);
 void request_fail_data(struct request *req, const struct aq_error *err, const char *data);
 
 /* An answer of unknown length. request_write() returns 0, -EPIPE once the
- * client has gone, -ENOBUFS beyond queue_max (nothing was queued then) or
- * -ENOMEM; a considerate writer waits for on_drain when request_get_queued()
+ * client has gone, -ENOBUFS beyond queue_max (nothing was queued then); a considerate writer waits for on_drain when request_get_queued()
  * is not zero. request_end() ends it; request_abort() breaks it off so that
  * the client notices.
  */

@@ -194,7 +194,7 @@ void places_leave(struct connection *conn);
 
 /* ---- ready.c ---- */
 
-int ready_init(struct server *server); /* -ENOMEM */
+void ready_init(struct server *server);
 void ready_done(struct server *server);
 
 /* May more be done in this turn? */

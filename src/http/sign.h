@@ -33,7 +33,7 @@ struct sign_input {
     bool is_sorna;            /* the version came as X-Sorna-Version */
 };
 
-/* The signature in lower-case hex. -EINVAL for an unreadable date, -ENOMEM. */
+/* The signature in lower-case hex. -EINVAL for an unreadable date. */
 int sign_compute(const struct sign_input *input, const char *secret_key, char ret[SIGN_HEX_MAX],
                  struct aq_error *err);
 

@@ -9,6 +9,7 @@
 
 #include <nettle/base64.h>
 
+#include "base/memory.h"
 #include "http/defer.h"
 #include "http/smtp_reply.h"
 
@@ -58,14 +59,10 @@ static void smtp_over(struct smtp *smtp, const struct aq_error *err, bool is_fin
 /* Takes the text, a line without its end; failures come as on_end(). */
 static void smtp_say(struct smtp *smtp, enum smtp_step step, struct strbuf *line)
 {
-    const struct aq_error oom = { .code = ENOMEM, .text = "out of memory" };
 
     smtp->step = step;
     strbuf_adds(line, "\r\n");
-    if (strbuf_ok(line))
-        (void)stream_write(smtp->stream, line->data, line->len);
-    else
-        smtp_over(smtp, &oom, false);
+    (void)stream_write(smtp->stream, line->data, line->len);
     explicit_bzero(line->data, line->cap ? line->len : 0);
     strbuf_done(line);
 }
@@ -79,19 +76,16 @@ static void smtp_say_text(struct smtp *smtp, enum smtp_step step, const char *wo
     smtp_say(smtp, step, &line);
 }
 
-/* 'bytes' NULL = memory was short. */
 static void smtp_say_base64(struct smtp *smtp, enum smtp_step step, const char *word,
                             const char *bytes, size_t len)
 {
     struct strbuf line = STRBUF_INIT;
 
     strbuf_adds(&line, word);
-    line.failed |= !bytes;
-    if (strbuf_reserve(&line, BASE64_ENCODE_RAW_LENGTH(len))) {
-        base64_encode_raw(line.data + line.len, len, (const uint8_t *)bytes);
-        line.len += BASE64_ENCODE_RAW_LENGTH(len);
-        line.data[line.len] = '\0';
-    }
+    strbuf_reserve(&line, BASE64_ENCODE_RAW_LENGTH(len));
+    base64_encode_raw(line.data + line.len, len, (const uint8_t *)bytes);
+    line.len += BASE64_ENCODE_RAW_LENGTH(len);
+    line.data[line.len] = '\0';
     smtp_say(smtp, step, &line);
 }
 
@@ -103,7 +97,7 @@ static void smtp_say_plain(struct smtp *smtp)
     strbuf_add(&pair, "", 1);
     strbuf_add(&pair, smtp->mail->username, user + 1);
     strbuf_add(&pair, smtp->mail->password, password);
-    smtp_say_base64(smtp, SMTP_PLAIN, "AUTH PLAIN ", strbuf_ok(&pair) ? pair.data : NULL, pair.len);
+    smtp_say_base64(smtp, SMTP_PLAIN, "AUTH PLAIN ", pair.data, pair.len);
     explicit_bzero(pair.data, pair.cap ? pair.len : 0);
     strbuf_done(&pair);
 }
@@ -232,8 +226,7 @@ static void smtp_on_read(void *data, const char *bytes, size_t len)
     ssize_t used;
 
     strbuf_add(&smtp->in, bytes, len);
-    used = strbuf_ok(&smtp->in) ? smtp_reply_read(smtp->in.data, smtp->in.len, &reply, &err)
-                                : aq_fail_oom(&err);
+    used = smtp_reply_read(smtp->in.data, smtp->in.len, &reply, &err);
     if (used == 0)
         return;
     if (used > 0 && (size_t)used < smtp->in.len)
@@ -297,20 +290,16 @@ int smtp_send(uv_loop_t *loop, const struct smtp_mail *mail, const struct smtp_o
                                          .connect_msec = mail->timeout_msec,
                                          .may_reach = options->may_reach,
                                          .reach_data = options->reach_data };
-    struct smtp *smtp = calloc(1, sizeof(*smtp));
+    struct smtp *smtp = aq_alloc(sizeof(*smtp));
     int r;
 
-    if (!smtp)
-        return aq_fail_oom(err);
     *smtp = (struct smtp){ .loop = loop, .mail = mail, .done = done, .data = data };
     strbuf_init(&smtp->in);
     if (mail->use_tls)
         smtp->tls = tls_context_ref(options->tls);
     smtp_find_own_name(smtp);
     smtp->timeout = defer_call(loop, mail->timeout_msec, smtp_on_timeout, smtp);
-    r = smtp->timeout
-            ? stream_connect(loop, &mail->server, &dial, &smtp_ops, smtp, &smtp->stream, err)
-            : aq_fail_oom(err);
+    r = stream_connect(loop, &mail->server, &dial, &smtp_ops, smtp, &smtp->stream, err);
     if (r < 0) {
         smtp->is_over = true;
         smtp_free(smtp);

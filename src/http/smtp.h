@@ -52,7 +52,7 @@ struct smtp_options {
 typedef void smtp_done_fn(void *data, const struct aq_error *err, bool is_final);
 
 /* 'mail' is borrowed until smtp_free(), which must not come from within 'done'. That is called
- * once, and not from within a call. -ENOMEM, -EINVAL.
+ * once, and not from within a call. -EINVAL.
  */
 int smtp_send(uv_loop_t *loop, const struct smtp_mail *mail, const struct smtp_options *options,
               smtp_done_fn *done, void *data, struct smtp **ret, struct aq_error *err);

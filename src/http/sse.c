@@ -2,8 +2,6 @@
 /* Server-sent events: writing and reading text/event-stream. */
 #include "http/sse.h"
 
-#include <errno.h>
-
 #include "http/server_internal.h"
 
 void sse_begin(struct request *req, void (*on_drain)(struct request *req, void *data), void *data)
@@ -19,5 +17,5 @@ int sse_send(struct request *req, const char *event, const char *id, const char 
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
 
     sse_format(&text, event, id, data, len);
-    return strbuf_ok(&text) ? request_write(req, text.data, text.len) : -ENOMEM;
+    return request_write(req, text.data, text.len);
 }

@@ -37,13 +37,12 @@ typedef int sse_event_fn(void *data, const struct sse_event *event);
 
 struct sse_reader;
 
-/* 'event_max' bounds the bytes of one event. -ENOMEM. */
-int sse_reader_new(size_t event_max, sse_event_fn *on_event, void *data, struct sse_reader **ret,
-                   struct aq_error *err);
+/* 'event_max' bounds the bytes of one event. */
+struct sse_reader *sse_reader_new(size_t event_max, sse_event_fn *on_event, void *data);
 void sse_reader_free(struct sse_reader *reader);
 AQ_DEFINE_CLEANUP(struct sse_reader, sse_reader_free)
 
-/* 0, the callback's result, -EMSGSIZE for an event beyond the bound, -ENOMEM. */
+/* 0, the callback's result, -EMSGSIZE for an event beyond the bound. */
 int sse_reader_feed(struct sse_reader *reader, const char *bytes, size_t len,
                     struct aq_error *err) AQ_UNTRUSTED;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The text form of server-sent events (HTML Living Standard 9.2). */
+#include "base/memory.h"
 #include "http/sse.h"
 
 #include <errno.h>
@@ -43,13 +44,10 @@ struct sse_reader {
     bool has_data, after_cr, past_mark;
 };
 
-int sse_reader_new(size_t event_max, sse_event_fn *on_event, void *data, struct sse_reader **ret,
-                   struct aq_error *err)
+struct sse_reader *sse_reader_new(size_t event_max, sse_event_fn *on_event, void *data)
 {
-    struct sse_reader *reader = calloc(1, sizeof(*reader));
+    struct sse_reader *reader = aq_alloc(sizeof(*reader));
 
-    if (!reader)
-        return aq_fail_oom(err);
     reader->event_max = event_max;
     reader->on_event = on_event;
     reader->on_event_data = data;
@@ -58,8 +56,7 @@ int sse_reader_new(size_t event_max, sse_event_fn *on_event, void *data, struct 
     strbuf_init(&reader->event);
     strbuf_init(&reader->data);
     strbuf_init(&reader->id);
-    *ret = reader;
-    return 0;
+    return reader;
 }
 
 void sse_reader_free(struct sse_reader *reader)
@@ -163,8 +160,5 @@ int sse_reader_feed(struct sse_reader *reader, const char *bytes, size_t len, st
         if (r != 0)
             return r;
     }
-    if (!strbuf_ok(&reader->line) || !strbuf_ok(&reader->data) || !strbuf_ok(&reader->event)
-        || !strbuf_ok(&reader->id))
-        return aq_fail_oom(err);
     return 0;
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "http/stream_internal.h"
 
 #define READ_SIZE 65536
@@ -40,17 +41,14 @@ static void stream_ignore_sigpipe(void)
         (void)signal(SIGPIPE, SIG_IGN);
 }
 
-int stream_new(uv_loop_t *loop, enum stream_kind kind, const struct stream_ops *ops, void *data,
-               struct stream **ret, struct aq_error *err)
+struct stream *stream_new(uv_loop_t *loop, enum stream_kind kind, const struct stream_ops *ops,
+                          void *data)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    struct stream *s = calloc(1, sizeof(*s));
+    struct stream *s = aq_alloc(sizeof(*s));
 
     (void)pthread_once(&once, stream_ignore_sigpipe);
-    if (!s || !(s->later = defer_new(loop, stream_on_later, s))) {
-        free(s);
-        return aq_fail_oom(err);
-    }
+    s->later = defer_new(loop, stream_on_later, s);
     s->loop = loop;
     s->kind = kind;
     s->ops = ops;
@@ -58,8 +56,7 @@ int stream_new(uv_loop_t *loop, enum stream_kind kind, const struct stream_ops *
     strbuf_init(&s->pushed);
     strbuf_init(&s->out);
     strbuf_init(&s->flight);
-    *ret = s;
-    return 0;
+    return s;
 }
 
 void stream_set_ops(struct stream *s, const struct stream_ops *ops, void *data)
@@ -91,11 +88,9 @@ static void stream_on_handle_closed(uv_handle_t *uv)
 
 int stream_renew_handle(struct stream *s, struct aq_error *err)
 {
-    struct stream_handle *h = calloc(1, sizeof(*h));
+    struct stream_handle *h = aq_alloc(sizeof(*h));
     int r;
 
-    if (!h)
-        return aq_fail_oom(err);
     r = s->kind == STREAM_TCP ? uv_tcp_init(s->loop, &h->uv.tcp)
                               : uv_pipe_init(s->loop, &h->uv.pipe, 0);
     if (r < 0) {
@@ -122,10 +117,10 @@ static void stream_want_later(struct stream *s)
 /* Bytes for the owner. What was pushed back comes first. */
 static void stream_give(struct stream *s, const char *bytes, size_t len)
 {
-    if (s->closed || s->ended || s->has_lost)
+    if (s->closed || s->ended)
         return;
     if (s->paused || s->pushed.len)
-        (void)stream_push_back(s, bytes, len);
+        stream_push_back(s, bytes, len);
     else
         s->ops->on_read(s->data, bytes, len);
 }
@@ -235,13 +230,10 @@ static void stream_feed_tls(struct stream *s, const char *bytes, size_t len)
 
     if (r == 0) {
         tls_context_free(AQ_TAKE(s->tls_later));
-        r = tls_session_feed(s->tls, bytes, len, &err);
-    }
-    if (r == 0) {
+        tls_session_feed(s->tls, bytes, len);
         stream_pump_tls(s);
-        r = tls_session_keep(s->tls, &err);
-    }
-    if (r < 0)
+        tls_session_keep(s->tls);
+    } else
         stream_end(s, &err);
 }
 
@@ -326,18 +318,11 @@ bool stream_is_paused(const struct stream *s)
     return s->paused;
 }
 
-int stream_push_back(struct stream *s, const char *bytes, size_t len)
+void stream_push_back(struct stream *s, const char *bytes, size_t len)
 {
     strbuf_add(&s->pushed, bytes, len);
-    if (!strbuf_ok(&s->pushed)) {
-        strbuf_done(&s->pushed);
-        s->has_lost = true;
-        stream_want_later(s);
-        return -ENOMEM;
-    }
     if (len)
         stream_want_later(s);
-    return 0;
 }
 
 /* What must not happen within a call of the owner. */
@@ -345,10 +330,6 @@ static void stream_on_later(void *data)
 {
     struct stream *s = data;
 
-    if (s->has_lost) {
-        stream_end_errno(s, ENOMEM, "reading from the peer");
-        return;
-    }
     stream_give_pushed(s);
     if (!s->closed && s->tls && s->is_open && !s->paused && !s->ended)
         stream_pump_tls(s);
@@ -444,10 +425,6 @@ static void stream_flush(struct stream *s)
     uv_buf_t buf = uv_buf_init(s->out.data, (unsigned)s->out.len);
     ssize_t n;
 
-    if (!strbuf_ok(&s->out)) {
-        stream_fail_later(s, ENOMEM);
-        return;
-    }
     if (s->writing || !s->out.len || s->failed)
         return;
     n = stream_try_write(s, &buf, 1);
@@ -463,7 +440,7 @@ static void stream_flush(struct stream *s)
 }
 
 /* Queue all but the first 'skip' bytes. */
-static bool stream_queue_rest(struct stream *s, const uv_buf_t *bufs, unsigned count, size_t skip)
+static void stream_queue_rest(struct stream *s, const uv_buf_t *bufs, unsigned count, size_t skip)
 {
     for (unsigned i = 0; i < count; i++) {
         size_t gone = AQ_MIN(skip, bufs[i].len);
@@ -471,7 +448,6 @@ static bool stream_queue_rest(struct stream *s, const uv_buf_t *bufs, unsigned c
         strbuf_add(&s->out, bufs[i].base + gone, bufs[i].len - gone);
         skip -= gone;
     }
-    return strbuf_ok(&s->out);
 }
 
 static int stream_write_plain(struct stream *s, const uv_buf_t *bufs, unsigned count, size_t total)
@@ -486,10 +462,7 @@ static int stream_write_plain(struct stream *s, const uv_buf_t *bufs, unsigned c
     }
     if ((size_t)n == total)
         return 0;
-    if (!stream_queue_rest(s, bufs, count, (size_t)n)) {
-        stream_fail_later(s, ENOMEM);
-        return -ENOMEM;
-    }
+    stream_queue_rest(s, bufs, count, (size_t)n);
     if (!s->writing)
         stream_start_write(s);
     return 0;
@@ -512,7 +485,7 @@ static int stream_write_tls(struct stream *s, const uv_buf_t *bufs, unsigned cou
             stream_fail_later(s, EPROTO);
             return -EPIPE;
         }
-    return s->failed ? (s->failed == ENOMEM ? -ENOMEM : -EPIPE) : 0;
+    return s->failed ? -EPIPE : 0;
 }
 
 int stream_writev(struct stream *s, const uv_buf_t *bufs, unsigned count)
@@ -529,7 +502,7 @@ int stream_writev(struct stream *s, const uv_buf_t *bufs, unsigned count)
         for (unsigned i = 0; i < count; i++)
             strbuf_add(s->memory_out, bufs[i].base, bufs[i].len);
         s->sent += total;
-        return strbuf_ok(s->memory_out) ? 0 : -ENOMEM;
+        return 0;
     }
     return s->tls ? stream_write_tls(s, bufs, count, total)
                   : stream_write_plain(s, bufs, count, total);
@@ -592,13 +565,9 @@ int stream_accept(uv_stream_t *listening, struct tls_context *tls, const struct 
                   void *data, struct stream **ret, struct aq_error *err)
 {
     enum stream_kind kind = listening->type == UV_TCP ? STREAM_TCP : STREAM_UNIX;
-    struct stream *s = NULL;
-    int r;
+    struct stream *s = stream_new(listening->loop, kind, ops, data);
+    int r = stream_renew_handle(s, err);
 
-    r = stream_new(listening->loop, kind, ops, data, &s, err);
-    if (r < 0)
-        return r;
-    r = stream_renew_handle(s, err);
     if (r == 0 && tls)
         s->tls_later = tls_context_ref(tls);
     if (r == 0 && (r = uv_accept(listening, &s->handle->uv.stream)) < 0)
@@ -612,18 +581,14 @@ int stream_accept(uv_stream_t *listening, struct tls_context *tls, const struct 
     return 0;
 }
 
-int stream_memory(uv_loop_t *loop, struct strbuf *out, const struct stream_ops *ops, void *data,
-                  struct stream **ret, struct aq_error *err)
+struct stream *stream_memory(uv_loop_t *loop, struct strbuf *out, const struct stream_ops *ops,
+                             void *data)
 {
-    struct stream *s = NULL;
-    int r = stream_new(loop, STREAM_MEMORY, ops, data, &s, err);
+    struct stream *s = stream_new(loop, STREAM_MEMORY, ops, data);
 
-    if (r < 0)
-        return r;
     s->memory_out = out;
     s->is_open = s->connected = true;
-    *ret = s;
-    return 0;
+    return s;
 }
 
 void stream_memory_feed(struct stream *s, const char *bytes, size_t len)

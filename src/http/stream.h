@@ -55,21 +55,21 @@ struct stream_options {
 };
 
 /* Connect; the name is looked up in a worker thread. Failures of the network
- * come as on_end(). Reading begins by itself. Returns 0, -ENOMEM, -EINVAL.
+ * come as on_end(). Reading begins by itself. Returns 0 or -EINVAL.
  */
 int stream_connect(uv_loop_t *loop, const struct address *address,
                    const struct stream_options *options, const struct stream_ops *ops, void *data,
                    struct stream **ret, struct aq_error *err);
 
 /* Go on with TLS as a client, with a plain stream that is open: on_open() follows the handshake.
- * What the peer said before must have been read. -ENOMEM, -EINVAL.
+ * What the peer said before must have been read. -EINVAL.
  */
 int stream_start_tls(struct stream *stream, struct tls_context *tls, const char *server_name,
                      struct aq_error *err);
 
 /* Take over a listening socket's next connection (used by listener.c). With
  * TLS on_open() follows the handshake, else the stream is open at once. After
- * -ENOMEM the connection still waits.
+ * -ENOMEM of the kernel the connection still waits.
  */
 int stream_accept(uv_stream_t *listening, struct tls_context *tls, const struct stream_ops *ops,
                   void *data, struct stream **ret, struct aq_error *err);
@@ -77,8 +77,8 @@ int stream_accept(uv_stream_t *listening, struct tls_context *tls, const struct 
 /* A stream without a socket, for tests and fuzzing: what is written is
  * appended to 'out', what the peer says is given to stream_memory_feed().
  */
-int stream_memory(uv_loop_t *loop, struct strbuf *out, const struct stream_ops *ops, void *data,
-                  struct stream **ret, struct aq_error *err);
+struct stream *stream_memory(uv_loop_t *loop, struct strbuf *out, const struct stream_ops *ops,
+                             void *data);
 void stream_memory_feed(struct stream *stream, const char *bytes, size_t len);
 void stream_memory_end(struct stream *stream);
 
@@ -86,7 +86,7 @@ void stream_memory_end(struct stream *stream);
 void stream_set_ops(struct stream *stream, const struct stream_ops *ops, void *data);
 
 /* Send what the system takes at once and queue a copy of the rest. Returns 0,
- * -ENOMEM, or -EPIPE after the stream ended (on_end() tells why).
+ * or -EPIPE after the stream ended (on_end() tells why).
  */
 int stream_write(struct stream *stream, const void *bytes, size_t len);
 int stream_writev(struct stream *stream, const uv_buf_t *bufs, unsigned count);
@@ -100,9 +100,9 @@ size_t stream_queued(const struct stream *stream);
 uint64_t stream_sent(const struct stream *stream);
 
 /* Give bytes to on_read() once more, from the loop; used when a stream changes
- * its owner. -ENOMEM, and on_end() follows.
+ * its owner.
  */
-int stream_push_back(struct stream *stream, const char *bytes, size_t len);
+void stream_push_back(struct stream *stream, const char *bytes, size_t len);
 
 /* Stop and continue reading; the peer is slowed down by its own full queue. */
 void stream_pause(struct stream *stream);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/memory.h"
 #include "http/stream_internal.h"
 
 #define DEFAULT_MSEC 30000
@@ -132,12 +133,10 @@ static int stream_dial_look_up(struct stream *s, struct aq_error *err)
 {
     static const struct addrinfo hints = { .ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG };
     struct stream_dial *d = s->dial;
-    struct stream_dial_lookup *lookup = calloc(1, sizeof(*lookup));
+    struct stream_dial_lookup *lookup = aq_alloc(sizeof(*lookup));
     char port[8];
     int r;
 
-    if (!lookup)
-        return aq_fail_oom(err);
     (void)snprintf(port, sizeof(port), "%u", d->address.port);
     r = uv_getaddrinfo(s->loop, &lookup->req, stream_dial_on_found, d->address.host, port, &hints);
     if (r < 0) {
@@ -186,10 +185,8 @@ static int stream_dial_address(struct stream *s, const struct address *address,
                                const struct stream_options *options, struct aq_error *err)
 {
     unsigned msec = options->connect_msec ? options->connect_msec : DEFAULT_MSEC;
-    struct stream_dial *d = calloc(1, sizeof(*d));
+    struct stream_dial *d = aq_alloc(sizeof(*d));
 
-    if (!d)
-        return aq_fail_oom(err);
     s->dial = d;
     d->address = *address;
     d->may_reach = options->may_reach;
@@ -200,13 +197,11 @@ static int stream_dial_address(struct stream *s, const struct address *address,
     } else
         stream_dial_add_literals(d);
     d->timeout = defer_call(s->loop, msec, stream_dial_on_timeout, s);
-    if (!d->timeout)
-        return aq_fail_oom(err);
     if (s->kind == STREAM_TCP && !d->count && !d->is_refused)
         return stream_dial_look_up(s, err);
     /* A refusal must not be told from within stream_connect(). */
     d->start = defer_call(s->loop, 0, stream_dial_on_start, s);
-    return d->start ? 0 : aq_fail_oom(err);
+    return 0;
 }
 
 int stream_connect(uv_loop_t *loop, const struct address *address,
@@ -215,12 +210,9 @@ int stream_connect(uv_loop_t *loop, const struct address *address,
 {
     enum stream_kind kind = address->is_unix ? STREAM_UNIX : STREAM_TCP;
     const char *name = options->server_name ? options->server_name : address->host;
-    struct stream *s = NULL;
-    int r;
+    struct stream *s = stream_new(loop, kind, ops, data);
+    int r = 0;
 
-    r = stream_new(loop, kind, ops, data, &s, err);
-    if (r < 0)
-        return r;
     if (options->tls)
         r = stream_new_tls(s, options->tls, name, err);
     if (r == 0)

@@ -47,13 +47,12 @@ struct stream {
     bool is_open;   /* connected; with TLS after the handshake */
     bool connected; /* the transport is */
     bool paused, writing, ended, closed, shutting;
-    bool has_lost; /* bytes that were read: none that follow may be given */
     char address[INET6_ADDRSTRLEN];
 };
 
 /* A stream without a handle. */
-int stream_new(uv_loop_t *loop, enum stream_kind kind, const struct stream_ops *ops, void *data,
-               struct stream **ret, struct aq_error *err);
+struct stream *stream_new(uv_loop_t *loop, enum stream_kind kind, const struct stream_ops *ops,
+                          void *data);
 
 /* Give it a fresh handle; one it had before is closed. */
 int stream_renew_handle(struct stream *s, struct aq_error *err);

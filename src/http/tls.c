@@ -14,6 +14,7 @@
 #include <openssl/x509v3.h>
 
 #include "base/fs.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "http/tls_context.h"
 
@@ -386,21 +387,14 @@ static char **tls_text_at(struct tls_options *options, size_t i)
     return (char **)(void *)((char *)options + texts[i]);
 }
 
-/* Let 'options' own its texts, whatever happens. */
-static int tls_copy_texts(struct tls_options *options, struct aq_error *err)
+/* Let 'options' own its texts. */
+static void tls_copy_texts(struct tls_options *options)
 {
-    int r = 0;
-
     for (size_t i = 0; i < AQ_COUNT(texts); i++) {
         char **text = tls_text_at(options, i);
 
-        if (!*text)
-            continue;
-        *text = strdup(*text);
-        if (!*text)
-            r = aq_fail_oom(err);
+        *text = aq_strdup(*text);
     }
-    return r;
 }
 
 static void tls_clear_key(struct tls_options *options)
@@ -415,14 +409,11 @@ int tls_context_set_certificate(struct tls_context *ctx, const char *cert_pem, c
                                 struct aq_error *err)
 {
     struct tls_options options = ctx->options;
-    int r = 0;
+    int r;
 
-    options.cert_pem = strdup(cert_pem);
-    options.key_pem = strdup(key_pem);
-    if (!options.cert_pem || !options.key_pem)
-        r = aq_fail_oom(err);
-    if (r == 0)
-        r = tls_context_load(ctx, &options, err);
+    options.cert_pem = aq_strdup(cert_pem);
+    options.key_pem = aq_strdup(key_pem);
+    r = tls_context_load(ctx, &options, err);
     if (r == 0)
         AQ_SWAP(options, ctx->options);
     tls_clear_key(&options); /* those that are not, or no more, the context's */
@@ -452,16 +443,13 @@ void tls_context_free(struct tls_context *ctx)
 int tls_context_new(const struct tls_options *options, struct tls_context **ret,
                     struct aq_error *err)
 {
-    AQ_CLEANUP(tls_context_freep) struct tls_context *ctx = calloc(1, sizeof(*ctx));
+    AQ_CLEANUP(tls_context_freep) struct tls_context *ctx = aq_alloc(sizeof(*ctx));
     int r;
 
-    if (!ctx)
-        return aq_fail_oom(err);
     ctx->refs = 1;
     ctx->options = *options;
-    r = tls_copy_texts(&ctx->options, err);
-    if (r == 0)
-        r = tls_context_reload(ctx, err);
+    tls_copy_texts(&ctx->options);
+    r = tls_context_reload(ctx, err);
     if (r < 0)
         return r;
     *ret = AQ_TAKE(ctx);

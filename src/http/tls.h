@@ -55,7 +55,7 @@ struct tls_options {
 };
 
 /* -EINVAL for unusable certificates or keys (err says which and why), -errno
- * for unreadable files, -ENOMEM. Initialises OpenSSL on first use.
+ * for unreadable files. Initialises OpenSSL on first use.
  */
 int tls_context_new(const struct tls_options *options, struct tls_context **ret,
                     struct aq_error *err);

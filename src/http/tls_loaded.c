@@ -72,14 +72,14 @@ void tls_session_free(struct tls_session *s)
         module->session_free(s);
 }
 
-int tls_session_feed(struct tls_session *s, const char *bytes, size_t len, struct aq_error *err)
+void tls_session_feed(struct tls_session *s, const char *bytes, size_t len)
 {
-    return module->session_feed(s, bytes, len, err);
+    module->session_feed(s, bytes, len);
 }
 
-int tls_session_keep(struct tls_session *s, struct aq_error *err)
+void tls_session_keep(struct tls_session *s)
 {
-    return module->session_keep(s, err);
+    module->session_keep(s);
 }
 
 int tls_session_handshake(struct tls_session *s, struct aq_error *err)

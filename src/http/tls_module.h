@@ -26,8 +26,8 @@ struct tls_module {
     int (*session_new)(struct tls_context *, const char *, tls_send_fn *, void *,
                        struct tls_session **, struct aq_error *);
     void (*session_free)(struct tls_session *);
-    int (*session_feed)(struct tls_session *, const char *, size_t, struct aq_error *);
-    int (*session_keep)(struct tls_session *, struct aq_error *);
+    void (*session_feed)(struct tls_session *, const char *, size_t);
+    void (*session_keep)(struct tls_session *);
     int (*session_handshake)(struct tls_session *, struct aq_error *);
     int (*session_read)(struct tls_session *, char *, size_t, struct aq_error *);
     int (*session_write)(struct tls_session *, const char *, size_t, struct aq_error *);

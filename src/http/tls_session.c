@@ -14,6 +14,7 @@
 #include <openssl/x509v3.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "http/tls_context.h"
 
 struct tls_session {
@@ -145,11 +146,9 @@ static int tls_session_set_up(struct tls_session *s, const char *server_name, st
 int tls_session_new(struct tls_context *ctx, const char *server_name, tls_send_fn *send, void *data,
                     struct tls_session **ret, struct aq_error *err)
 {
-    struct tls_session *s = calloc(1, sizeof(*s));
+    struct tls_session *s = aq_alloc(sizeof(*s));
     int r;
 
-    if (!s)
-        return aq_fail_oom(err);
     s->ctx = tls_context_ref(ctx);
     s->send = send;
     s->data = data;
@@ -165,28 +164,28 @@ int tls_session_new(struct tls_context *ctx, const char *server_name, tls_send_f
 
 /* ---- bytes ---- */
 
-static int tls_session_add_kept(struct tls_session *s, const char *bytes, size_t len,
-                                struct aq_error *err)
+static void tls_session_add_kept(struct tls_session *s, const char *bytes, size_t len)
 {
     strbuf_consume(&s->kept, s->kept.len - AQ_MIN(s->left, s->kept.len));
     strbuf_add(&s->kept, bytes, len);
     s->next = s->kept.data;
     s->left = s->kept.len;
-    return strbuf_ok(&s->kept) ? 0 : aq_fail_oom(err);
 }
 
-int tls_session_feed(struct tls_session *s, const char *bytes, size_t len, struct aq_error *err)
+void tls_session_feed(struct tls_session *s, const char *bytes, size_t len)
 {
-    if (s->left)
-        return tls_session_add_kept(s, bytes, len, err);
+    if (s->left) {
+        tls_session_add_kept(s, bytes, len);
+        return;
+    }
     s->next = bytes;
     s->left = len;
-    return 0;
 }
 
-int tls_session_keep(struct tls_session *s, struct aq_error *err)
+void tls_session_keep(struct tls_session *s)
 {
-    return s->left && !s->kept.len ? tls_session_add_kept(s, s->next, s->left, err) : 0;
+    if (s->left && !s->kept.len)
+        tls_session_add_kept(s, s->next, s->left);
 }
 
 /* Why SSL_*() returned 'r' <= 0: 0 if it only waits for bytes. */

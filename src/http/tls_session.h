@@ -22,10 +22,10 @@ int tls_session_new(struct tls_context *ctx, const char *server_name, tls_send_f
 void tls_session_free(struct tls_session *s);
 
 /* Bytes that came from the peer, borrowed until tls_session_keep() has copied what of them was not
- * used. -ENOMEM.
+ * used.
  */
-int tls_session_feed(struct tls_session *s, const char *bytes, size_t len, struct aq_error *err);
-int tls_session_keep(struct tls_session *s, struct aq_error *err);
+void tls_session_feed(struct tls_session *s, const char *bytes, size_t len);
+void tls_session_keep(struct tls_session *s);
 
 /* Go on with the handshake: 1 once it is done, 0 if more bytes are needed,
  * -EPROTO with the reason (who was refused, and why).

@@ -52,8 +52,6 @@ int url_decode(struct arena *arena, const char *text, size_t len, bool plus, con
     char *out = arena_alloc(arena, len + 1);
     ssize_t n;
 
-    if (!out)
-        return aq_fail_oom(err);
     n = url_decode_bytes(text, len, plus, out);
     if (n < 0)
         return aq_fail(err, EINVAL, "the URL has a broken percent escape or a NUL");
@@ -118,8 +116,6 @@ int url_query_parse(struct arena *arena, const char *text, size_t len, struct ur
         return 0;
     }
     query.pairs = arena_array(arena, AQ_MIN(most, URL_QUERY_MAX), sizeof(*query.pairs));
-    if (!query.pairs)
-        return aq_fail_oom(err);
     while (text < end) {
         const char *amp = memchr(text, '&', (size_t)(end - text));
         size_t piece = (size_t)((amp ? amp : end) - text);

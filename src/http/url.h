@@ -14,7 +14,7 @@
 #define URL_QUERY_MAX 256 /* pairs in one query string */
 
 /* Decode "%xx" (and '+' as a space if 'plus') of text[len] into an arena.
- * -EINVAL for a broken escape, a NUL or what is not UTF-8 afterwards; -ENOMEM.
+ * -EINVAL for a broken escape, a NUL or what is not UTF-8 afterwards.
  */
 int url_decode(struct arena *arena, const char *text, size_t len, bool plus, const char **ret,
                struct aq_error *err) AQ_UNTRUSTED;
@@ -33,7 +33,7 @@ struct url_query {
 
 /* Split and decode "a=1&b=2" (without the '?') into an arena. Empty pieces are
  * dropped. -EINVAL for broken escapes or text, -E2BIG past URL_QUERY_MAX
- * pairs, -ENOMEM.
+ * pairs.
  */
 int url_query_parse(struct arena *arena, const char *text, size_t len, struct url_query *ret,
                     struct aq_error *err) AQ_UNTRUSTED;

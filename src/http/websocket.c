@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "http/defer.h"
 #include "http/websocket_frames.h"
 #include "http/websocket_handshake.h"
@@ -107,7 +108,7 @@ size_t websocket_get_queued(const struct websocket *ws)
     return ws->stream ? stream_queued(ws->stream) : 0;
 }
 
-/* Bring the frames to the stream, and a pong if there is room for it. 0, -ENOMEM or -EPIPE. */
+/* Bring the frames to the stream, and a pong if there is room for it. 0 or -EPIPE. */
 static int websocket_flush(struct websocket *ws)
 {
     struct strbuf *out = &ws->frames.out;
@@ -115,8 +116,6 @@ static int websocket_flush(struct websocket *ws)
 
     if (websocket_get_queued(ws) < PONG_QUEUE_MAX)
         websocket_frames_add_pong(&ws->frames);
-    if (!strbuf_ok(out))
-        return -ENOMEM;
     if (ws->stream)
         r = stream_write(ws->stream, out->data, out->len);
     strbuf_clear(out);
@@ -243,7 +242,6 @@ static void websocket_on_read(void *data, const char *bytes, size_t len)
 {
     struct websocket *ws = data;
     size_t used;
-    int r = 0;
 
     if (ws->over) /* lingering */
         return;
@@ -252,16 +250,14 @@ static void websocket_on_read(void *data, const char *bytes, size_t len)
     ws->running = true;
     used = websocket_take_messages(ws, bytes, len);
     if (!ws->over)
-        r = websocket_flush(ws);
+        (void)websocket_flush(ws);
     ws->running = false;
     if (ws->dead)
         websocket_release(ws);
-    else if (r == -ENOMEM)
-        websocket_fail(ws, ENOMEM, "out of memory");
     else if (websocket_frames_is_over(&ws->frames))
         websocket_finish_in_order(ws);
     else if (used < len)
-        (void)stream_push_back(ws->stream, bytes + used, len - used);
+        stream_push_back(ws->stream, bytes + used, len - used);
 }
 
 static void websocket_on_end(void *data, const struct aq_error *err)
@@ -307,14 +303,12 @@ void websocket_resume(struct websocket *ws)
 
 /* ---- beginning ---- */
 
-static int websocket_make(uv_loop_t *loop, bool is_server, const struct websocket_options *options,
-                          const struct websocket_ops *ops, void *data, struct websocket **ret,
-                          struct aq_error *err)
+static struct websocket *websocket_make(uv_loop_t *loop, bool is_server,
+                                        const struct websocket_options *options,
+                                        const struct websocket_ops *ops, void *data)
 {
-    struct websocket *ws = calloc(1, sizeof(*ws));
+    struct websocket *ws = aq_alloc(sizeof(*ws));
 
-    if (!ws)
-        return aq_fail_oom(err);
     ws->loop = loop;
     ws->ops = ops;
     ws->data = data;
@@ -326,24 +320,19 @@ static int websocket_make(uv_loop_t *loop, bool is_server, const struct websocke
     if (!ws->options.ping_msec)
         ws->options.ping_msec = PING_MSEC;
     websocket_frames_init(&ws->frames, is_server, ws->options.message_max);
-    *ret = ws;
-    return 0;
+    return ws;
 }
 
-int websocket_new(uv_loop_t *loop, struct stream *stream, bool is_server,
-                  const struct websocket_options *options, const struct websocket_ops *ops,
-                  void *data, struct websocket **ret, struct aq_error *err)
+struct websocket *websocket_new(uv_loop_t *loop, struct stream *stream, bool is_server,
+                                const struct websocket_options *options,
+                                const struct websocket_ops *ops, void *data)
 {
-    struct websocket *ws = NULL;
-    int r = websocket_make(loop, is_server, options, ops, data, &ws, err);
+    struct websocket *ws = websocket_make(loop, is_server, options, ops, data);
 
-    if (r < 0)
-        return r;
     ws->stream = stream;
     stream_set_ops(stream, &stream_ops, ws);
     websocket_set_timer(ws);
-    *ret = ws;
-    return 0;
+    return ws;
 }
 
 /* The server has closed the stream. */
@@ -384,16 +373,15 @@ int websocket_accept(struct request *req, const struct websocket_options *option
                      const struct websocket_ops *ops, void *data, struct websocket **ret,
                      struct aq_error *err)
 {
-    struct websocket *ws = NULL;
+    struct websocket *ws;
     int r;
 
     if (request_is_gone(req))
         return aq_fail(err, EPIPE, "the client has gone");
     r = websocket_answer(req, options, err);
-    if (r == 0)
-        r = websocket_make(request_get_loop(req), true, options, ops, data, &ws, err);
     if (r < 0)
         return r;
+    ws = websocket_make(request_get_loop(req), true, options, ops, data);
     ws->stream = request_upgrade(req, "websocket", &stream_ops, ws);
     ws->req = req;
     request_set_gone(req, websocket_on_gone, ws);
@@ -443,13 +431,9 @@ int websocket_connect(struct client *client, const struct client_request *reques
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT;
     struct client_request upgrade = *request;
-    struct websocket *ws = NULL;
-    int r;
+    struct websocket *ws = websocket_make(client_get_loop(client), false, options, ops, data);
+    int r = websocket_make_key(ws->key, err);
 
-    r = websocket_make(client_get_loop(client), false, options, ops, data, &ws, err);
-    if (r < 0)
-        return r;
-    r = websocket_make_key(ws->key, err);
     strbuf_addf(&headers,
                 "%sConnection: Upgrade\r\nUpgrade: websocket\r\n"
                 "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: %s\r\n",
@@ -459,8 +443,7 @@ int websocket_connect(struct client *client, const struct client_request *reques
     upgrade.method = METHOD_GET;
     upgrade.headers = headers.data;
     if (r == 0)
-        r = strbuf_ok(&headers) ? client_send(client, &upgrade, &exchange_ops, ws, &ws->ex, err)
-                                : aq_fail_oom(err);
+        r = client_send(client, &upgrade, &exchange_ops, ws, &ws->ex, err);
     if (r < 0) {
         websocket_release(ws);
         return r;

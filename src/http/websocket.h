@@ -50,7 +50,7 @@ struct websocket_ops {
 };
 
 /* Server: answer an upgrade request. On failure (no or a bad handshake: -EINVAL;
- * -EPIPE; -ENOMEM) the request is not answered yet: request_fail(). After
+ * -EPIPE) the request is not answered yet: request_fail(). After
  * success the websocket owns the request.
  */
 int websocket_accept(struct request *req, const struct websocket_options *options,
@@ -65,11 +65,11 @@ int websocket_connect(struct client *client, const struct client_request *reques
                       void *data, struct websocket **ret, struct aq_error *err);
 
 /* Over a stream whose handshake is done; the stream becomes the websocket's. */
-int websocket_new(uv_loop_t *loop, struct stream *stream, bool is_server,
-                  const struct websocket_options *options, const struct websocket_ops *ops,
-                  void *data, struct websocket **ret, struct aq_error *err) AQ_UNTRUSTED;
+struct websocket *websocket_new(uv_loop_t *loop, struct stream *stream, bool is_server,
+                                const struct websocket_options *options,
+                                const struct websocket_ops *ops, void *data) AQ_UNTRUSTED;
 
-/* 0, -EPIPE after a close, -ENOBUFS beyond queue_max, -ENOMEM. */
+/* 0, -EPIPE after a close, -ENOBUFS beyond queue_max. */
 int websocket_send(struct websocket *ws, bool is_text, const void *bytes, size_t len);
 size_t websocket_get_queued(const struct websocket *ws);
 

@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 
 static void x509_bio_freep(BIO **bio)
@@ -45,7 +46,7 @@ static int x509_bio_text(BIO *bio, char **ret, struct aq_error *err)
 {
     char *bytes;
     long len = BIO_get_mem_data(bio, &bytes);
-    char *copy = len > 0 ? strndup(bytes, (size_t)len) : NULL;
+    char *copy = len > 0 ? aq_strndup(bytes, (size_t)len) : NULL;
 
     if (!copy)
         return aq_fail_oom(err);

@@ -55,9 +55,8 @@ int kube_api_new(uv_loop_t *loop, const struct kube_api_conf *conf, struct kube_
                               .token_file = conf->token_file ? strdup(conf->token_file) : NULL };
     list_init(&api->calls);
     options.tls = tls;
-    r = api->url && !api->token_file == !conf->token_file
-            ? client_new(loop, &options, &api->client, err)
-            : aq_fail_oom(err);
+    r = api->url && !api->token_file == !conf->token_file ? 0 : aq_fail_oom(err);
+    api->client = client_new(loop, &options);
     if (r < 0)
         kube_api_free(api);
     else

@@ -43,9 +43,10 @@ void connection_reuse_end(struct connection_reuse *reuse)
 void connection_reuse_give(struct connection_reuse *reuse, struct stream *connection,
                            const char *rest, size_t len)
 {
-    if (!reuse->give || stream_push_back(connection, rest, len) < 0) {
+    if (!reuse->give) {
         stream_close(connection);
         return;
     }
+    stream_push_back(connection, rest, len);
     reuse->give(reuse->owner, connection);
 }

@@ -163,7 +163,7 @@ static void link_stream_on_records(void *data, const char *bytes, size_t len)
         bytes += n;
         len -= n;
         if (stream->is_paused) {
-            (void)stream_push_back(stream->stream, bytes, len);
+            stream_push_back(stream->stream, bytes, len);
             return;
         }
     }
@@ -201,7 +201,7 @@ static void link_stream_on_ending(uv_timer_t *timer)
 
 static void link_stream_end_framed(struct link_stream *stream)
 {
-    (void)stream_write(stream->stream, end_record, sizeof(end_record)); /* failure: on_end */
+    (void)stream_write(stream->stream, end_record, sizeof(end_record));
     stream->is_paused = false;
     stream_resume(stream->stream);
     stream->sent = stream_sent(stream->stream);
@@ -220,7 +220,7 @@ void link_stream_attach(struct link_stream *stream, struct stream *connection,
     stream_set_ops(connection, reuse ? &framed_ops : &plain_ops, stream);
     if (stream->is_paused)
         stream_pause(connection);
-    (void)stream_push_back(connection, rest->data, rest->len); /* failure: on_end */
+    stream_push_back(connection, rest->data, rest->len);
     if (stream->ops->on_open)
         stream->ops->on_open(stream->data, stream);
 }

@@ -262,8 +262,8 @@ static int daemon_open_server(struct daemon *d, struct aq_error *err)
                     "that everybody knows");
     options.guard_data = d->api;
     listen.tls = d->tls;
-    if ((r = server_new(&d->loop, &options, &d->server, err)) < 0
-        || (r = server_listen(d->server, &listen, &listener, err)) < 0)
+    d->server = server_new(&d->loop, &options);
+    if ((r = server_listen(d->server, &listen, &listener, err)) < 0)
         return r;
     log_info("serving %s://%s, agents at %s", d->tls ? "https" : "http",
              host_port_write(host, listener_get_port(listener), address),

@@ -168,8 +168,9 @@ int api_new(struct core *core, struct api **ret, struct aq_error *err)
         || !(api->storage_hosts = storage_hosts_new(core))
         || !(api->web_logins = web_logins_new(api)))
         return aq_fail_oom(err);
-    if ((r = replay_new(0, &api->replay, err)) < 0 || (r = router_new(&api->router, err)) < 0
-        || (r = api_add_routes(api, err)) < 0 || (r = gql_new(&api->gql, err)) < 0
+    api->replay = replay_new(0);
+    api->router = router_new();
+    if ((r = api_add_routes(api, err)) < 0 || (r = gql_new(&api->gql, err)) < 0
         || (r = config_load(api, err)) < 0 || (r = image_aliases_load(api, err)) < 0
         || (r = image_catalogue_load(api, err)) < 0 || (r = image_limits_load(api, err)) < 0
         || (r = notifications_new(core, api->deliveries, &api->notifications, err)) < 0

@@ -366,7 +366,7 @@ static void browser_on_read(void *data, const char *bytes, size_t len)
     }
     if (b->is_ending || !len)
         return;
-    (void)stream_push_back(b->stream, bytes, len); /* failure: on_end */
+    stream_push_back(b->stream, bytes, len);
     stream_pause(b->stream);
 }
 

@@ -154,14 +154,14 @@ static bool web_name_peer(const char *address, char ret[SERVER_PEER_MAX], void *
     return true;
 }
 
-static int web_open_client(struct web *web, struct aq_error *err)
+static void web_open_client(struct web *web)
 {
     const struct client_options options = {
         .connect_msec = CONNECT_MSEC,
         .connections_max = (unsigned)web->settings->common.connections_max,
     };
 
-    return client_new(web->loop, &options, &web->client, err);
+    web->client = client_new(web->loop, &options);
 }
 
 static void web_free(struct web *web)
@@ -202,8 +202,8 @@ static int web_open(void *self, struct front *front, const void *settings,
     strbuf_init(&web->proxy_url);
     manager_init(&web->manager, front);
     front_derive_secret(identity, "aliquot-web browser 1", web->secret);
-    if ((r = files_open(web, err)) < 0 || (r = web_add_routes(web, err)) < 0
-        || (r = web_open_client(web, err)) < 0)
+    web_open_client(web);
+    if ((r = files_open(web, err)) < 0 || (r = web_add_routes(web, err)) < 0)
         return r;
     logins_open(&web->logins, web->loop, &web->manager);
     if ((r = front_server_open(&web->http, &options, web_settle, err)) < 0)

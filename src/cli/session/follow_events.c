@@ -161,9 +161,7 @@ void follow_listen_to_events(struct follow *f)
     struct client_request request = { .method = METHOD_GET, .body_max = UINT64_MAX };
 
     sse_reader_free(f->reader);
-    f->reader = NULL;
-    if (sse_reader_new(EVENT_MAX, follow_on_event, f, &f->reader, NULL) < 0)
-        return;
+    f->reader = sse_reader_new(EVENT_MAX, follow_on_event, f);
     strbuf_adds(&path, "/events/session?scope=session");
     if (f->count == 1)
         cli_path_query(&path, "sessionId", f->items[0].session->id);

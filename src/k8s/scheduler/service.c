@@ -87,13 +87,12 @@ int scheduler_listen(struct scheduler_daemon *scheduler, struct aq_error *err)
     const struct listener_options listen = { .address = scheduler->settings->scheduler_listen };
     struct server_options options = { .limits = { .connections_max = 256 } };
     struct listener *listener;
-    int r = router_new(&scheduler->router, err);
+    int r;
 
-    if (r == 0)
-        r = router_add(scheduler->router, service_routes, AQ_COUNT(service_routes), scheduler, err);
+    scheduler->router = router_new();
+    r = router_add(scheduler->router, service_routes, AQ_COUNT(service_routes), scheduler, err);
     options.router = scheduler->router;
-    if (r == 0)
-        r = server_new(scheduler->loop, &options, &scheduler->server, err);
+    scheduler->server = server_new(scheduler->loop, &options);
     if (r == 0)
         r = server_listen(scheduler->server, &listen, &listener, err);
     if (r == -EPERM)

@@ -118,14 +118,12 @@ int webhook_new(uv_loop_t *loop, const struct settings *settings, struct kube_ap
         return -err->code;
     webhook = aq_alloc(sizeof(*webhook));
     webhook->settings = settings;
-    r = router_new(&webhook->router, err);
-    if (r == 0)
-        r = router_add(webhook->router, webhook_routes, AQ_COUNT(webhook_routes), webhook, err);
+    webhook->router = router_new();
+    r = router_add(webhook->router, webhook_routes, AQ_COUNT(webhook_routes), webhook, err);
     options.router = webhook->router;
-    if (r == 0)
-        r = server_new(loop, &options, &webhook->server, err);
     if (r < 0)
         return r;
+    webhook->server = server_new(loop, &options);
     webhook->keeper = certificate_keeper_new(settings, api, space, webhook_on_certificate, webhook);
     *ret = AQ_TAKE(webhook);
     return 0;

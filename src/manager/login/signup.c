@@ -182,7 +182,8 @@ static int signup_open_url(struct signup *signup, struct aq_error *err)
     if ((strncasecmp(text, "http://", 7) != 0 && strncasecmp(text, "https://", 8) != 0)
         || url_parse(text, &url, NULL) < 0)
         return aq_fail_field(err, EINVAL, "signup.hook-url", "must be a URL of http or https");
-    return client_new(signup->loop, &(struct client_options){ 0 }, &signup->client, err);
+    signup->client = client_new(signup->loop, &(struct client_options){ 0 });
+    return 0;
 }
 
 static int signup_open(struct signup *signup, struct aq_error *err)

@@ -231,9 +231,9 @@ static int delivery_send_http(struct delivery_try *try, struct aq_error *err)
                                             .may_reach = deliveries_may_reach,
                                             .reach_data = deliveries };
     struct exchange *exchange;
-    int r = client_new(deliveries->loop, &options, &try->client, err);
 
-    return r < 0 ? r : client_send(try->client, &request, &delivery_ops, try, &exchange, err);
+    try->client = client_new(deliveries->loop, &options);
+    return client_send(try->client, &request, &delivery_ops, try, &exchange, err);
 }
 
 static int delivery_send(struct delivery_try *try, struct aq_error *err)

@@ -245,14 +245,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
         clock_set(&clock);
         log_init("fuzz", (enum log_level)0); /* silent */
-        if (uv_loop_init(&loop) < 0 || router_new(&router, NULL) < 0
-            || router_add(router, routes, AQ_COUNT(routes), NULL, NULL) < 0)
+        router = router_new();
+        if (uv_loop_init(&loop) < 0 || router_add(router, routes, AQ_COUNT(routes), NULL, NULL) < 0)
             return 0;
         options.router = router;
         for (size_t i = 0; i < AQ_COUNT(servers); i++) {
             options.origins = &origins[i];
-            if (server_new(&loop, &options, &servers[i], NULL) < 0)
-                return 0;
+            servers[i] = server_new(&loop, &options);
         }
     }
     server = servers[size % 2];

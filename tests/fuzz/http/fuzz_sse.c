@@ -26,18 +26,16 @@ static int on_event(void *data, const struct sse_event *event)
     if (memchr(event->data, '\r', event->data_len))
         __builtin_trap();
     sse_format(&text, event->event, NULL, event->data, event->data_len);
-    if (sse_reader_new(1 << 20, on_same, &want, &reader, NULL) == 0)
-        (void)sse_reader_feed(reader, text.data, text.len, NULL);
+    reader = sse_reader_new(1 << 20, on_same, &want);
+    (void)sse_reader_feed(reader, text.data, text.len, NULL);
     return 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    AQ_CLEANUP(sse_reader_freep) struct sse_reader *reader = NULL;
+    AQ_CLEANUP(sse_reader_freep) struct sse_reader *reader = sse_reader_new(4096, on_event, NULL);
     size_t step = 1 + size % 17;
 
-    if (sse_reader_new(4096, on_event, NULL, &reader, NULL) < 0)
-        return 0;
     for (size_t at = 0; at < size; at += step)
         if (sse_reader_feed(reader, (const char *)data + at, AQ_MIN(step, size - at), NULL))
             return 0;

@@ -138,10 +138,9 @@ static void run(struct seen *seen, uv_loop_t *loop, const uint8_t *data, size_t 
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct connection_reuse *reuse = connection_reuse_new(on_given, seen);
     struct link_stream *stream = NULL;
-    struct stream *connection = NULL;
+    struct stream *connection = stream_memory(loop, &out, &no_ops, NULL);
 
-    if (!reuse || stream_memory(loop, &out, &no_ops, NULL, &connection, NULL) < 0
-        || link_stream_new(loop, &(struct uuid){ { 1 } }, &ops, seen, &stream, NULL) < 0)
+    if (!reuse || link_stream_new(loop, &(struct uuid){ { 1 } }, &ops, seen, &stream, NULL) < 0)
         __builtin_trap();
     link_stream_on_gone(stream, on_gone, seen);
     link_stream_attach(stream, connection, &nothing, reuse);

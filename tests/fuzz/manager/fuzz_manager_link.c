@@ -95,7 +95,7 @@ static void open_connection(void)
         channel_close(channel);
     strbuf_clear(&scene.out); /* of the one before */
     scene.seq = scene.heard = 0;
-    must(stream_memory(&world.loop, &scene.out, &no_ops, NULL, &scene.stream, NULL) == 0);
+    scene.stream = stream_memory(&world.loop, &scene.out, &no_ops, NULL);
     scene.is_guest = true;
     must(channel_new(&world.loop, scene.stream, &ops, &channel, &channel, NULL) == 0);
 }

@@ -10,10 +10,10 @@ static void net_start(struct net *net, const struct route *routes, size_t count,
 
     memset(net, 0, sizeof(*net));
     assert_int_equal(uv_loop_init(&net->loop), 0);
-    assert_int_equal(router_new(&net->router, &err), 0);
+    net->router = router_new();
     assert_int_equal(router_add(net->router, routes, count, data, &err), 0);
     options.router = net->router;
-    assert_int_equal(server_new(&net->loop, &options, &net->server, &err), 0);
+    net->server = server_new(&net->loop, &options);
     if (server_listen(net->server, listen ? listen : &loopback, &net->listener, &err) < 0)
         fail_msg("%s", err.text);
     (void)snprintf(net->base, sizeof(net->base), "http%s://127.0.0.1:%u",

@@ -101,7 +101,7 @@ static void give_ours(struct talk *t, const char *bytes, size_t len)
     int r;
 
     memcpy(lent, bytes, len);
-    assert_int_equal(tls_session_feed(t->ours, lent, len, &err), 0);
+    tls_session_feed(t->ours, lent, len);
     if (!t->is_open) {
         r = tls_session_handshake(t->ours, &err);
         assert_row(r >= 0, "%s", err.text);
@@ -109,7 +109,7 @@ static void give_ours(struct talk *t, const char *bytes, size_t len)
     }
     if (t->is_open)
         read_ours(t);
-    assert_int_equal(tls_session_keep(t->ours, &err), 0);
+    tls_session_keep(t->ours);
     free(lent);
 }
 
@@ -246,10 +246,10 @@ static struct tls_session *join(struct tls_context *client_ctx, struct tls_conte
     assert_int_equal(tls_session_new(server_ctx, NULL, send_to, &from_server, &server, NULL), 0);
     for (int i = 0; i < 2; i++) {
         r = tls_session_handshake(client, NULL);
-        assert_int_equal(tls_session_feed(server, from_client.data, from_client.len, NULL), 0);
+        tls_session_feed(server, from_client.data, from_client.len);
         assert_int_equal(tls_session_handshake(server, NULL), i);
         strbuf_clear(&from_client);
-        assert_int_equal(tls_session_feed(client, from_server.data, from_server.len, NULL), 0);
+        tls_session_feed(client, from_server.data, from_server.len);
     }
     assert_int_equal(r, 1);
     assert_true(tls_session_get_peer(client, &peer));

@@ -163,7 +163,8 @@ static int setup(void **state)
     options.router = api_get_router(f.api);
     options.guard = api_guard;
     options.guard_data = f.api;
-    if (server_new(&f.loop, &options, &f.server, &err) < 0 || core_start(f.core, &err) < 0) {
+    f.server = server_new(&f.loop, &options);
+    if (core_start(f.core, &err) < 0) {
         print_error("%s\n", err.text);
         return -1;
     }
