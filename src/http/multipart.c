@@ -29,7 +29,7 @@ struct multipart_reader {
 };
 
 /* The value of a parameter "; name=value" or "; name="value"" in 'text', in a
- * new string; NULL if it is not there or memory is short.
+ * new string; NULL if it is not there.
  */
 static char *multipart_find_param(const char *text, const char *name)
 {

@@ -92,7 +92,7 @@ static uint32_t *replay_find_slot(struct page *page, uint64_t hash, uint32_t fin
     return &page->slots[i];
 }
 
-/* A page with room, or NULL without memory. */
+/* A page with room. */
 static struct page *replay_page_with_room(struct bucket *bucket)
 {
     struct page *page = bucket->newest;

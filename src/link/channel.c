@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/memory.h"
 #include "link/graceful_close.h"
 #include "link/link.h"
 
@@ -65,8 +66,7 @@ int channel_send(struct channel *ch, const struct message *msg, struct aq_error 
     if (r == 0) {
         r = channel_send_frame(ch, 0, text.data, text.len);
         if (r < 0)
-            r = r == -ENOMEM ? aq_fail_oom(err)
-                             : aq_fail(err, -r, "send '%s'", message_type_name(msg->type));
+            r = aq_fail(err, -r, "send '%s'", message_type_name(msg->type));
     }
     return r;
 }
@@ -108,8 +108,6 @@ int link_send(struct link_peer *peer, struct channel *channel, const struct mess
     if (r < 0)
         return r;
     r = peer_push(peer, text.data, text.len);
-    if (r == -ENOMEM)
-        return aq_fail_oom(err);
     if (r < 0)
         return aq_fail(err, -r, "message '%s': too much is waiting for the other side",
                        message_type_name(msg->type));
@@ -178,10 +176,6 @@ static void channel_on_read(void *data, const char *bytes, size_t len)
     if (ch->peer)
         ch->peer->heard_usec = ch->heard_usec;
     strbuf_add(&ch->in, bytes, len);
-    if (!strbuf_ok(&ch->in)) {
-        channel_end(ch, "out of memory");
-        return;
-    }
     while (ch->stream) {
         size_t limit = ch->peer ? LINK_FRAME_MAX : CHANNEL_GREETING_MAX;
 
@@ -262,12 +256,9 @@ static void channel_start_timer(struct channel *ch)
 
 static struct channel *channel_make(uv_loop_t *loop, const struct channel_ops *ops, void *data)
 {
-    struct channel *ch = calloc(1, sizeof(*ch));
+    struct channel *ch = aq_alloc(sizeof(*ch));
 
-    if (!ch || uv_timer_init(loop, &ch->timer) < 0) {
-        free(ch);
-        return NULL;
-    }
+    (void)uv_timer_init(loop, &ch->timer);
     ch->loop = loop;
     ch->timer.data = ch;
     strbuf_init(&ch->in);
@@ -279,19 +270,14 @@ static struct channel *channel_make(uv_loop_t *loop, const struct channel_ops *o
     return ch;
 }
 
-int channel_new(uv_loop_t *loop, struct stream *stream, const struct channel_ops *ops, void *data,
-                struct channel **ret, struct aq_error *err)
+struct channel *channel_new(uv_loop_t *loop, struct stream *stream, const struct channel_ops *ops,
+                            void *data)
 {
     struct channel *ch = channel_make(loop, ops, data);
 
-    if (!ch) {
-        stream_close(stream);
-        return aq_fail_oom(err);
-    }
     ch->stream = stream;
     stream_set_ops(stream, &stream_ops, ch);
-    *ret = ch;
-    return 0;
+    return ch;
 }
 
 int channel_connect(uv_loop_t *loop, const char *host, uint16_t port, struct tls_context *tls,
@@ -310,8 +296,6 @@ int channel_connect(uv_loop_t *loop, const char *host, uint16_t port, struct tls
     if ((size_t)snprintf(address.host, sizeof(address.host), "%s", host) >= sizeof(address.host))
         return aq_fail(err, EINVAL, "the manager's host name is too long");
     ch = channel_make(loop, ops, data);
-    if (!ch)
-        return aq_fail_oom(err);
     r = stream_connect(loop, &address, &options, &stream_ops, ch, &ch->stream, err);
     if (r < 0) {
         channel_close(ch);

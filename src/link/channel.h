@@ -26,9 +26,9 @@ struct channel_ops {
     void (*on_end)(void *data, const char *why);
 };
 
-/* Owns 'stream' afterwards (also after a failure). -ENOMEM. */
-int channel_new(uv_loop_t *loop, struct stream *stream, const struct channel_ops *ops, void *data,
-                struct channel **ret, struct aq_error *err);
+/* Owns 'stream' afterwards. */
+struct channel *channel_new(uv_loop_t *loop, struct stream *stream, const struct channel_ops *ops,
+                            void *data);
 void channel_set_ops(struct channel *ch, const struct channel_ops *ops, void *data);
 
 /* A channel that has yet to connect: made first, so that the stream's

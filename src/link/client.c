@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/memory.h"
 #include "http/defer.h"
 #include "http/tls.h"
 #include "link/channel.h"
@@ -287,27 +288,22 @@ static void client_stream_on_taken(void *data)
 }
 
 /* The connection was open before: greet from the loop, as after connecting. */
-static int client_stream_reuse(struct client_stream *opening, struct stream *connection,
-                               struct aq_error *err)
+static void client_stream_reuse(struct client_stream *opening, struct stream *connection)
 {
     uv_loop_t *loop = opening->client->conf.loop;
-    int r = channel_new(loop, connection, &opening_ops, opening, &opening->channel, err);
 
-    if (r == 0 && !(opening->later = defer_call(loop, 0, client_stream_on_taken, opening)))
-        r = aq_fail_oom(err);
-    return r;
+    opening->channel = channel_new(loop, connection, &opening_ops, opening);
+    opening->later = defer_call(loop, 0, client_stream_on_taken, opening);
 }
 
 int link_client_open_stream(struct link_client *client, const struct msg_stream_open *open,
                             const struct link_stream_ops *ops, void *data, struct link_stream **ret,
                             struct aq_error *err)
 {
-    struct client_stream *opening = calloc(1, sizeof(*opening));
+    struct client_stream *opening = aq_alloc(sizeof(*opening));
     struct stream *connection;
     int r;
 
-    if (!opening)
-        return aq_fail_oom(err);
     list_init(&opening->link);
     (void)snprintf(opening->key, sizeof(opening->key), "%s", open->key);
     opening->hello = (struct msg_stream_hello){ .stream_id = open->stream_id,
@@ -315,14 +311,13 @@ int link_client_open_stream(struct link_client *client, const struct msg_stream_
                                                 .framed = open->reuse };
     opening->client = client;
     connection = open->reuse ? idle_pool_take(&client->idle) : NULL;
-    r = connection ? client_stream_reuse(opening, connection, err)
-                   : client_stream_connect(opening, err);
-    if (r == 0)
-        r = link_stream_new(client->conf.loop, &open->stream_id, ops, data, &opening->stream, err);
-    if (r < 0) {
+    if (connection) {
+        client_stream_reuse(opening, connection);
+    } else if ((r = client_stream_connect(opening, err)) < 0) {
         client_stream_free(opening);
         return r;
     }
+    opening->stream = link_stream_new(client->conf.loop, &open->stream_id, ops, data);
     link_stream_on_gone(opening->stream, client_stream_on_gone, opening);
     list_add(&client->streams, &opening->link);
     *ret = opening->stream;
@@ -363,11 +358,9 @@ static void client_on_closed(uv_handle_t *handle)
 int link_client_new(const struct link_client_conf *conf, const struct link_client_ops *ops,
                     void *data, struct link_client **ret, struct aq_error *err)
 {
-    struct link_client *client = calloc(1, sizeof(*client));
+    struct link_client *client = aq_alloc(sizeof(*client));
     int r;
 
-    if (!client)
-        return aq_fail_oom(err);
     client->conf = *conf;
     client->conf.ping_usec = conf->ping_usec ? conf->ping_usec : LINK_PING_USEC;
     client->conf.dead_usec = conf->dead_usec ? conf->dead_usec : LINK_DEAD_USEC;
@@ -380,22 +373,16 @@ int link_client_new(const struct link_client_conf *conf, const struct link_clien
     idle_pool_init(&client->idle, conf->loop);
     client->reuse = connection_reuse_new(client_on_reusable, client);
     peer_init(&client->peer);
-    client->host = strdup(conf->host);
-    client->agent_id = strdup(conf->agent_id);
+    client->host = aq_strdup(conf->host);
+    client->agent_id = aq_strdup(conf->agent_id);
     client->timer.data = client;
-    if (!client->reuse || !client->host || !client->agent_id
-        || uv_timer_init(conf->loop, &client->timer) < 0)
-        r = aq_fail_oom(err);
-    else
-        r = client_make_tls(client, conf, err);
+    (void)uv_timer_init(conf->loop, &client->timer);
+    r = client_make_tls(client, conf, err);
     if (r < 0) {
         connection_reuse_end(client->reuse);
         free(client->host);
         free(client->agent_id);
-        if (client->timer.loop)
-            uv_close((uv_handle_t *)&client->timer, client_on_closed);
-        else
-            free(client);
+        uv_close((uv_handle_t *)&client->timer, client_on_closed);
         return r;
     }
     (void)uv_timer_start(&client->timer, client_on_timer, 0, 0);

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "base/memory.h"
+
 struct connection_reuse {
     unsigned refs;
     void (*give)(void *owner, struct stream *connection); /* NULL: the owner has gone */
@@ -13,10 +15,9 @@ struct connection_reuse {
 struct connection_reuse *connection_reuse_new(void (*give)(void *owner, struct stream *connection),
                                               void *owner)
 {
-    struct connection_reuse *reuse = calloc(1, sizeof(*reuse));
+    struct connection_reuse *reuse = aq_alloc(sizeof(*reuse));
 
-    if (reuse)
-        *reuse = (struct connection_reuse){ .refs = 1, .give = give, .owner = owner };
+    *reuse = (struct connection_reuse){ .refs = 1, .give = give, .owner = owner };
     return reuse;
 }
 

@@ -13,7 +13,6 @@
 
 struct connection_reuse;
 
-/* NULL = no memory. */
 struct connection_reuse *connection_reuse_new(void (*give)(void *owner, struct stream *connection),
                                               void *owner);
 struct connection_reuse *connection_reuse_ref(struct connection_reuse *reuse);

@@ -23,8 +23,6 @@ int exec_frames_read(struct strbuf *held, const char *bytes, size_t len, exec_fr
     int r = 0;
 
     strbuf_add(held, bytes, len);
-    if (!strbuf_ok(held))
-        return -ENOMEM;
     while (r == 0 && held->len - at >= EXEC_HEAD_SIZE) {
         uint32_t length;
 

@@ -42,7 +42,7 @@ void exec_frame_add(struct strbuf *out, enum exec_type type, const void *bytes, 
 /* The whole frames among 'bytes' and what was kept of earlier calls: call 'fn'
  * for each, keep the rest in 'held'. 'fn' returns 0 to go on, another value
  * to stop, which is returned; the bytes are gone then. -EPROTO for a frame
- * that is too long, -ENOMEM.
+ * that is too long.
  */
 typedef int exec_frame_fn(void *data, enum exec_type type, const char *bytes, size_t len);
 int exec_frames_read(struct strbuf *held, const char *bytes, size_t len, exec_frame_fn *fn,

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "base/memory.h"
+
 #define LINGER_MSEC 2000
 
 struct graceful_close {
@@ -52,13 +54,9 @@ void graceful_close(uv_loop_t *loop, struct stream *stream)
 {
     static const struct stream_ops ops = { .on_read = graceful_close_on_read,
                                            .on_end = graceful_close_on_end };
-    struct graceful_close *linger = calloc(1, sizeof(*linger));
+    struct graceful_close *linger = aq_alloc(sizeof(*linger));
 
-    if (!linger || uv_timer_init(loop, &linger->timer) < 0) {
-        free(linger);
-        stream_close(stream);
-        return;
-    }
+    (void)uv_timer_init(loop, &linger->timer);
     linger->stream = stream;
     linger->timer.data = linger;
     linger->sent = stream_sent(stream);

@@ -13,6 +13,7 @@
 #include "base/fault.h"
 #include "base/fs.h"
 #include "base/host_port.h"
+#include "base/memory.h"
 #include "link/link.h"
 
 #define JOIN_USEC (30 * USEC_PER_SEC)
@@ -22,10 +23,8 @@
 static int link_identity_parse_url(const char *url, struct conf_listen *ret, struct aq_error *err)
 {
     const char *host = strstr(url, "://") ? strstr(url, "://") + 3 : url;
-    AQ_CLEANUP(aq_freep) char *copy = strdup(host);
+    AQ_CLEANUP(aq_freep) char *copy = aq_strdup(host);
 
-    if (!copy)
-        return aq_fail_oom(err);
     if (copy[0] && copy[strlen(copy) - 1] == '/')
         copy[strlen(copy) - 1] = '\0';
     return conf_parse_address(copy, LINK_PORT, ret, err);
@@ -45,7 +44,7 @@ static int link_identity_write_file(const struct link_identity_place *place, con
 {
     AQ_CLEANUP(aq_freep) char *path = link_identity_path(place, name, suffix);
 
-    return path ? fs_write_atomic(AT_FDCWD, path, text, strlen(text), mode, err) : aq_fail_oom(err);
+    return fs_write_atomic(AT_FDCWD, path, text, strlen(text), mode, err);
 }
 
 /* The certificate comes last: it marks the identity as complete. */
@@ -55,10 +54,8 @@ static int link_identity_write(const struct link_identity_place *place,
     char address[HOST_PORT_MAX];
     AQ_CLEANUP(aq_freep) char *manager = aq_format(
         "%s\n", host_port_write(got->manager.host, got->manager.port, address));
-    int r = manager ? 0 : aq_fail_oom(err);
+    int r = link_identity_write_file(place, "manager", "", manager, 0644, err);
 
-    if (r == 0)
-        r = link_identity_write_file(place, "manager", "", manager, 0644, err);
     if (r == 0)
         r = link_identity_write_file(place, "ca", ".crt", got->ca, 0644, err);
     if (r == 0)
@@ -97,7 +94,7 @@ static int link_identity_try_room(const struct link_identity_place *place, struc
     static const char bytes[ROOM_BYTES];
     struct aq_error why = { 0 };
     AQ_CLEANUP(aq_freep) char *path = link_identity_path(place, "room", "");
-    int r = path ? fs_mkdirs(place->folder, 0700, &why) : aq_fail_oom(&why);
+    int r = fs_mkdirs(place->folder, 0700, &why);
 
     if (r == 0)
         r = fs_write_quick(AT_FDCWD, path, bytes, sizeof(bytes), 0600, &why);
@@ -140,10 +137,10 @@ static int link_identity_read_file(const struct link_identity_place *place, cons
 {
     AQ_CLEANUP(aq_freep) char *path = link_identity_path(place, name, suffix);
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    int r = path ? fs_read(AT_FDCWD, path, PKI_PEM_MAX, &text, err) : aq_fail_oom(err);
+    int r = fs_read(AT_FDCWD, path, PKI_PEM_MAX, &text, err);
 
-    if (r == 0 && !(*ret = strbuf_steal(&text)))
-        r = aq_fail_oom(err);
+    if (r == 0)
+        *ret = strbuf_steal(&text);
     return r;
 }
 
@@ -155,8 +152,8 @@ static int link_identity_find_manager(const struct link_identity_place *place,
     int r;
 
     if (manager->host) {
-        *ret = (struct conf_listen){ .host = strdup(manager->host), .port = manager->port };
-        return ret->host ? 0 : aq_fail_oom(err);
+        *ret = (struct conf_listen){ .host = aq_strdup(manager->host), .port = manager->port };
+        return 0;
     }
     r = link_identity_read_file(place, "manager", "", &joined, err);
     if (r < 0)
@@ -173,10 +170,8 @@ int link_identity_load(const struct link_identity_place *place, const struct con
 
     if (r < 0)
         return r;
-    if (!(got.id = strdup(place->id)))
-        r = aq_fail_oom(err);
-    if (r == 0)
-        r = link_identity_read_file(place, place->name, ".key", &got.key, err);
+    got.id = aq_strdup(place->id);
+    r = link_identity_read_file(place, place->name, ".key", &got.key, err);
     if (r == 0)
         r = link_identity_read_file(place, "ca", ".crt", &got.ca, err);
     if (r == 0)

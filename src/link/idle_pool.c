@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
+#include "base/memory.h"
 #include "http/defer.h"
 
 struct idle_connection {
@@ -63,15 +64,14 @@ void idle_pool_add(struct idle_pool *pool, struct stream *connection)
 {
     static const struct stream_ops ops = { .on_read = idle_pool_on_read,
                                            .on_end = idle_pool_on_end };
-    struct idle_connection *idle = pool->count < IDLE_MAX ? calloc(1, sizeof(*idle)) : NULL;
+    struct idle_connection *idle;
 
-    if (idle)
-        idle->end = defer_call(pool->loop, IDLE_MSEC, idle_pool_on_timeout, idle);
-    if (!idle || !idle->end) {
-        free(idle);
+    if (pool->count >= IDLE_MAX) {
         stream_close(connection);
         return;
     }
+    idle = aq_alloc(sizeof(*idle));
+    idle->end = defer_call(pool->loop, IDLE_MSEC, idle_pool_on_timeout, idle);
     idle->pool = pool;
     idle->connection = connection;
     list_add(&pool->idles, &idle->link);

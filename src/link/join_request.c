@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "http/tls.h"
 #include "link/channel.h"
 #include "link/link.h"
@@ -43,10 +44,8 @@ static void join_request_on_message(void *data, uint64_t seq, const struct messa
     if (msg->type == MSG_JOINED) {
         if (msg->joined.note)
             log_warning("%s", msg->joined.note);
-        request->cert = strdup(msg->joined.cert);
-        request->ca = strdup(msg->joined.ca);
-        if (!request->cert || !request->ca)
-            (void)aq_fail_oom(&request->err);
+        request->cert = aq_strdup(msg->joined.cert);
+        request->ca = aq_strdup(msg->joined.ca);
     } else {
         (void)aq_fail_kind(&request->err, EACCES, "refused", "the manager refused: %s",
                            msg->type == MSG_REFUSED && msg->refused.text ? msg->refused.text

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "link/graceful_close.h"
 
 #define OPEN_MSEC 10000
@@ -70,23 +71,19 @@ static void link_stream_on_timeout(uv_timer_t *timer)
     link_stream_fail(timer->data, &err);
 }
 
-int link_stream_new(uv_loop_t *loop, const struct uuid *id, const struct link_stream_ops *ops,
-                    void *data, struct link_stream **ret, struct aq_error *err)
+struct link_stream *link_stream_new(uv_loop_t *loop, const struct uuid *id,
+                                    const struct link_stream_ops *ops, void *data)
 {
-    struct link_stream *stream = calloc(1, sizeof(*stream));
+    struct link_stream *stream = aq_alloc(sizeof(*stream));
 
-    if (!stream || uv_timer_init(loop, &stream->timer) < 0) {
-        free(stream);
-        return aq_fail_oom(err);
-    }
+    (void)uv_timer_init(loop, &stream->timer);
     stream->id = *id;
     stream->loop = loop;
     stream->ops = ops;
     stream->data = data;
     stream->timer.data = stream;
     (void)uv_timer_start(&stream->timer, link_stream_on_timeout, OPEN_MSEC, 0);
-    *ret = stream;
-    return 0;
+    return stream;
 }
 
 /* ---- bytes ---- */

@@ -14,8 +14,8 @@
 #include "link/connection_reuse.h"
 
 /* A stream that waits for a connection; on_close(-ETIMEDOUT) after a while. */
-int link_stream_new(uv_loop_t *loop, const struct uuid *id, const struct link_stream_ops *ops,
-                    void *data, struct link_stream **ret, struct aq_error *err);
+struct link_stream *link_stream_new(uv_loop_t *loop, const struct uuid *id,
+                                    const struct link_stream_ops *ops, void *data);
 
 /* The connection is there; 'rest' are bytes that were read already. 'reuse'
  * gets it after the stream; NULL: the stream is plain.

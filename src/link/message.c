@@ -51,8 +51,6 @@ static int message_encode_json(const struct message_field *field, const char *te
         return 0;
     /* a text that is not JSON would poison the whole connection */
     parsed = json_load_string(text, JSON_REJECT_DUPLICATES);
-    if (!parsed && errno == ENOMEM)
-        return aq_fail_oom(err);
     if (!parsed)
         return aq_fail_field(err, EINVAL, field->key, "'%s' does not hold JSON", field->key);
     json_decref(parsed);
@@ -163,8 +161,6 @@ int message_encode(const struct message *msg, struct strbuf *out, struct aq_erro
     jsonw_member_str(&w, "type", message_shapes[msg->type].name);
     r = message_encode_fields(message_shapes[msg->type].fields, &msg->join, &w, err);
     jsonw_object_end(&w);
-    if (r == 0 && !strbuf_ok(out))
-        r = aq_fail_oom(err);
     return r;
 }
 
@@ -183,18 +179,13 @@ static int message_refuse(const struct message_decoder *d, const char *key, cons
     return aq_fail_field(d->err, EINVAL, key, "'%s' must be %s", key, want);
 }
 
-static int message_no_memory(const struct message_decoder *d)
-{
-    return aq_fail_oom(d->err);
-}
-
 static int message_decode_str(const struct message_decoder *d, const json_t *value, const char *key,
                               const char **ret)
 {
     if (!json_is_string(value))
         return message_refuse(d, key, "text");
     *ret = arena_strndup(d->arena, json_string_value(value), json_string_length(value));
-    return *ret ? 0 : message_no_memory(d);
+    return 0;
 }
 
 static int message_decode_json(const struct message_decoder *d, const json_t *value,
@@ -205,9 +196,9 @@ static int message_decode_json(const struct message_decoder *d, const json_t *va
     if (!json_is_object(value) && !json_is_array(value))
         return message_refuse(d, key, "an object or a list");
     text = json_dump_text(value, JSON_COMPACT | JSON_PRESERVE_ORDER);
-    *ret = text ? arena_strdup(d->arena, text) : NULL;
+    *ret = arena_strdup(d->arena, text);
     free(text);
-    return *ret ? 0 : message_no_memory(d);
+    return 0;
 }
 
 static int message_decode_list(const struct message_decoder *d, const json_t *value,
@@ -226,8 +217,6 @@ static int message_decode_list(const struct message_decoder *d, const json_t *va
                              "%zu",
                              field->key, of->max, count);
     items = arena_array(d->arena, count + 1, of->size);
-    if (!items)
-        return message_no_memory(d);
     for (size_t i = 0; r == 0 && i < count; i++) {
         if (!json_is_object(json_array_get(value, i)))
             return message_refuse(d, field->key, "a list of objects");
@@ -260,8 +249,6 @@ static int message_decode_values(const struct message_decoder *d, const json_t *
     if (!json_is_array(value) || count > MSG_VALUES_MAX)
         return message_refuse(d, key, "a list of measured values");
     values = arena_array(d->arena, count + 1, sizeof(*values));
-    if (!values)
-        return message_no_memory(d);
     for (size_t i = 0; i < count; i++)
         if (!message_decode_value(json_array_get(value, i), &values[i]))
             return message_refuse(d, key, "a list of [metric, value] or [metric, value, capacity]");
@@ -366,8 +353,6 @@ int message_decode(const char *text, size_t len, struct message *ret, struct aq_
 
     object = json_load_text(text, len, JSON_REJECT_DUPLICATES, &bad);
     type = json_string_value(json_object_get(object, "type"));
-    if (!object && errno == ENOMEM)
-        return aq_fail_oom(err);
     if (!object)
         return aq_fail(err, EINVAL, "message: %s at byte %d", bad.text, bad.position);
     if (!type)

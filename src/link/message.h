@@ -551,7 +551,7 @@ struct message {
     };
 };
 
-/* Append the JSON text to 'out'; -ENOMEM, or -EINVAL if a JSON member does
+/* Append the JSON text to 'out'. -EINVAL if a JSON member does
  * not hold JSON.
  */
 int message_encode(const struct message *msg, struct strbuf *out, struct aq_error *err);

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "link/link.h"
 
 void peer_init(struct link_peer *peer)
@@ -44,9 +45,7 @@ int peer_push(struct link_peer *peer, const char *body, size_t len)
 
     if (peer->bytes + len > LINK_QUEUE_MAX_BYTES)
         return -ENOBUFS;
-    item = malloc(sizeof(*item) + len);
-    if (!item)
-        return -ENOMEM;
+    item = aq_alloc(sizeof(*item) + len);
     memcpy(item->body, body, len);
     item->len = len;
     item->seq = ++peer->last_seq;

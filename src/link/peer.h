@@ -36,7 +36,7 @@ void peer_reset(struct link_peer *peer);
  */
 void peer_restart(struct link_peer *peer);
 
-/* Queue a copy. Returns 0, -ENOMEM, or -ENOBUFS past LINK_QUEUE_MAX_BYTES. */
+/* Queue a copy. Returns 0, or -ENOBUFS past LINK_QUEUE_MAX_BYTES. */
 int peer_push(struct link_peer *peer, const char *body, size_t len);
 
 /* Drop what is acknowledged. -EBADMSG for more than was ever queued. */

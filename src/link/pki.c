@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/map.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "http/x509.h"
 
@@ -48,8 +49,6 @@ static int pki_write_file(const struct pki_ca *ca, const char *name, const char 
 {
     AQ_CLEANUP(aq_freep) char *path = pki_file_in(ca, name);
 
-    if (!path)
-        return aq_fail_oom(err);
     return fs_write_atomic(AT_FDCWD, path, text, strlen(text), mode, err);
 }
 
@@ -83,8 +82,6 @@ static int pki_read_file(const struct pki_ca *ca, const char *name, size_t limit
 {
     AQ_CLEANUP(aq_freep) char *path = pki_file_in(ca, name);
 
-    if (!path)
-        return aq_fail_oom(err);
     return fs_read(AT_FDCWD, path, limit, out, err);
 }
 
@@ -110,8 +107,8 @@ static int pki_load_revoked(struct pki_ca *ca, struct aq_error *err)
     if (r == -ENOENT)
         return 0;
     while (r == 0 && (line = strsep(&at, "\n"))) {
-        if (line[0] && map_sets(&ca->revoked, line, ca) < 0)
-            r = aq_fail_oom(err);
+        if (line[0])
+            map_sets(&ca->revoked, line, ca);
     }
     return r;
 }
@@ -139,11 +136,10 @@ static int pki_load(struct pki_ca *ca, struct aq_error *err)
 
 int pki_ca_open(const char *folder, struct pki_ca **ret, struct aq_error *err)
 {
-    AQ_CLEANUP(pki_ca_freep) struct pki_ca *ca = calloc(1, sizeof(*ca));
+    AQ_CLEANUP(pki_ca_freep) struct pki_ca *ca = aq_alloc(sizeof(*ca));
     int r;
 
-    if (!ca || !(ca->folder = strdup(folder)))
-        return aq_fail_oom(err);
+    ca->folder = aq_strdup(folder);
     r = fs_mkdirs(folder, 0700, err);
     if (r == 0)
         r = pki_load(ca, err);
@@ -258,12 +254,10 @@ int pki_revoke(struct pki_ca *ca, const char *serial, struct aq_error *err)
         return aq_fail_field(err, EINVAL, "serial", "'%s' is not a serial number", serial);
     if (pki_is_revoked(ca, serial))
         return 0;
-    if (map_sets(&ca->revoked, serial, ca) < 0)
-        return aq_fail_oom(err);
+    map_sets(&ca->revoked, serial, ca);
     for (size_t i = 0; i < ca->revoked.count; i++)
         strbuf_addf(&text, "%s\n", ca->revoked.entries[i].key);
-    return strbuf_ok(&text) ? pki_write_file(ca, "revoked", text.data, 0644, err)
-                            : aq_fail_oom(err);
+    return pki_write_file(ca, "revoked", text.data, 0644, err);
 }
 
 bool pki_is_revoked(const struct pki_ca *ca, const char *serial)

@@ -2,12 +2,12 @@
 /* server.c - the manager's end: connections until their first message says what they are */
 #include "link/server_internal.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/host_port.h"
 #include "base/log.h"
+#include "base/memory.h"
 
 #define GUESTS_MAX 256
 #define IDLE_GUESTS_MAX 1024
@@ -113,20 +113,17 @@ static const struct channel_ops guest_ops = {
 static void server_on_reusable(void *owner, struct stream *connection)
 {
     struct link_server *server = owner;
-    struct server_guest *guest = server->idle_count < IDLE_GUESTS_MAX ? calloc(1, sizeof(*guest))
-                                                                      : NULL;
+    struct server_guest *guest;
 
-    if (!guest) {
+    if (server->idle_count >= IDLE_GUESTS_MAX) {
         stream_close(connection);
         return;
     }
+    guest = aq_alloc(sizeof(*guest));
     guest->server = server;
     guest->is_idle = true;
     stream_resume(connection);
-    if (channel_new(server->conf.loop, connection, &guest_ops, guest, &guest->channel, NULL) < 0) {
-        free(guest);
-        return;
-    }
+    guest->channel = channel_new(server->conf.loop, connection, &guest_ops, guest);
     channel_set_patience(guest->channel, IDLE_USEC);
     list_add(&server->guests, &guest->link);
     server->idle_count++;
@@ -181,17 +178,12 @@ static void server_on_connection(struct listener *listener, void *data)
         .on_end = server_on_unknown_end,
     };
     struct link_server *server = data;
-    struct server_guest *guest = calloc(1, sizeof(*guest));
+    struct server_guest *guest;
     struct aq_error err = { 0 };
     struct stream *stream;
 
     if (listener_accept(listener, &unknown_peer_ops, NULL, &stream, &err) < 0) {
         log_limited(&server->log, LOG_LEVEL_WARNING, "link: accept: %s", err.text);
-        free(guest);
-        return;
-    }
-    if (!guest) {
-        stream_close(stream);
         return;
     }
     if (server->guest_count >= GUESTS_MAX) {
@@ -199,12 +191,10 @@ static void server_on_connection(struct listener *listener, void *data)
                     "link: too many connections that have not greeted, the oldest is closed");
         channel_close(server_guest_remove(server_find_silent(server)));
     }
+    guest = aq_alloc(sizeof(*guest));
     guest->server = server;
     guest->address = server_hash_address(stream_get_address(stream));
-    if (channel_new(server->conf.loop, stream, &guest_ops, guest, &guest->channel, &err) < 0) {
-        free(guest);
-        return;
-    }
+    guest->channel = channel_new(server->conf.loop, stream, &guest_ops, guest);
     list_add(&server->guests, &guest->link);
     server->guest_count++;
 }
@@ -224,8 +214,6 @@ static int server_make_tls(struct link_server *server, const struct link_server_
         .tls13_only = true,
     };
 
-    if (!chain)
-        return aq_fail_oom(err);
     return tls_context_new(&options, &server->tls, err);
 }
 
@@ -245,11 +233,9 @@ static int server_listen(struct link_server *server, const struct link_server_co
 int link_server_new(const struct link_server_conf *conf, const struct link_server_ops *ops,
                     void *data, struct link_server **ret, struct aq_error *err)
 {
-    AQ_CLEANUP(link_server_freep) struct link_server *server = calloc(1, sizeof(*server));
+    AQ_CLEANUP(link_server_freep) struct link_server *server = aq_alloc(sizeof(*server));
     int r;
 
-    if (!server)
-        return aq_fail_oom(err);
     server->conf = *conf;
     server->conf.ping_usec = conf->ping_usec ? conf->ping_usec : LINK_PING_USEC;
     server->conf.dead_usec = conf->dead_usec ? conf->dead_usec : LINK_DEAD_USEC;
@@ -258,7 +244,7 @@ int link_server_new(const struct link_server_conf *conf, const struct link_serve
     list_init(&server->guests);
     list_init(&server->joins);
     server->reuse = connection_reuse_new(server_on_reusable, server);
-    r = server->reuse ? server_make_tls(server, conf, err) : aq_fail_oom(err);
+    r = server_make_tls(server, conf, err);
     if (r == 0)
         r = server_listen(server, conf, err);
     if (r < 0)

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "link/server_internal.h"
 
 static bool server_agent_is_former(const struct link_agent *agent, const struct uuid *incarnation)
@@ -26,17 +27,11 @@ static struct link_agent *server_agent_find_or_add(struct link_server *server, c
 
     if (agent)
         return agent;
-    agent = calloc(1, sizeof(*agent));
-    if (!agent)
-        return NULL;
+    agent = aq_alloc(sizeof(*agent));
     agent->server = server;
-    agent->id = strdup(id);
+    agent->id = aq_strdup(id);
     peer_init(&agent->peer);
-    if (!agent->id || map_sets(&server->agents, id, agent) < 0) {
-        free(agent->id);
-        free(agent);
-        return NULL;
-    }
+    map_sets(&server->agents, id, agent);
     return agent;
 }
 
@@ -208,10 +203,7 @@ void server_agents_greet(struct link_server *server, struct channel *channel,
         return;
     }
     agent = server_agent_find_or_add(server, hello->agent_id);
-    if (!agent)
-        server_refuse(channel, "refused", "out of memory", USEC_PER_SEC);
-    else
-        server_agent_welcome(agent, channel, hello, &msg);
+    server_agent_welcome(agent, channel, hello, &msg);
 }
 
 bool link_server_is_connected(const struct link_server *server, const char *agent_id)

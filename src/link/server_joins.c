@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* server_joins.c - agents that ask to join: the question, and the answer later */
-#include <errno.h>
 #include <string.h>
 
 #include "base/fault.h"
+#include "base/memory.h"
 #include "link/server_internal.h"
 
 #define JOINS_MAX 64 /* each looks up a token in the database */
@@ -61,12 +61,8 @@ void server_joins_ask(struct link_server *server, struct channel *channel,
         server_refuse(channel, "refused", "too many machines join at this moment; try again", 0);
         return;
     }
-    join = calloc(1, sizeof(*join));
-    if (!join || !(join->agent_id = strdup(msg->agent_id))) {
-        free(join);
-        server_refuse(channel, "refused", "out of memory", 0);
-        return;
-    }
+    join = aq_alloc(sizeof(*join));
+    join->agent_id = aq_strdup(msg->agent_id);
     join->server = server;
     join->channel = channel;
     list_add(&server->joins, &join->link);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/fault.h"
+#include "base/memory.h"
 #include "link/server_internal.h"
 
 struct server_stream {
@@ -53,26 +54,16 @@ int link_server_open_stream(struct link_server *server, const char *agent_id,
                             struct msg_stream_open *open, const struct link_stream_ops *ops,
                             void *data, struct link_stream **ret, struct aq_error *err)
 {
-    struct server_stream *entry = calloc(1, sizeof(*entry));
+    struct server_stream *entry = aq_alloc(sizeof(*entry));
     char text[UUID_TEXT_MAX];
     struct uuid key = uuid_random();
     int r;
 
-    if (!entry || !(entry->agent_id = strdup(agent_id))) {
-        free(entry);
-        return aq_fail_oom(err);
-    }
+    entry->agent_id = aq_strdup(agent_id);
     entry->id = uuid_random();
     (void)uuid_format(&key, entry->key);
-    r = map_sets(&server->streams, uuid_format(&entry->id, text), entry);
-    if (r == 0)
-        r = link_stream_new(server->conf.loop, &entry->id, ops, data, &entry->stream, err);
-    if (r < 0) {
-        (void)map_removes(&server->streams, text);
-        free(entry->agent_id);
-        free(entry);
-        return aq_fail_oom(err);
-    }
+    map_sets(&server->streams, uuid_format(&entry->id, text), entry);
+    entry->stream = link_stream_new(server->conf.loop, &entry->id, ops, data);
     link_stream_on_gone(entry->stream, server_streams_on_gone, server);
     r = server_streams_send_open(server, entry, open, err);
     if (r < 0) {
