@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "conf/conf.h"
 
 /* 1..65535, digits only. */
@@ -49,7 +50,6 @@ int conf_parse_address(const char *text, uint16_t default_port, struct conf_list
     const char *host, *port_text;
     uint16_t port = default_port;
     size_t len;
-    char *copy;
 
     if (!address_split(text, &host, &len, &port_text) || strcspn(host, " \t\r\n/@") < len)
         return aq_fail_field(err, EINVAL, "address",
@@ -58,9 +58,7 @@ int conf_parse_address(const char *text, uint16_t default_port, struct conf_list
         return aq_fail_field(err, EINVAL, "address", "'%s' needs a port from 1 to 65535", text);
     if (len == 0 && !port_text)
         return aq_fail_field(err, EINVAL, "address", "the address is empty");
-    copy = len ? strndup(host, len) : strdup("0.0.0.0");
-    if (!copy)
-        return aq_fail_oom(err);
-    *ret = (struct conf_listen){ .host = copy, .port = port };
+    *ret = (struct conf_listen){ .host = len ? aq_strndup(host, len) : aq_strdup("0.0.0.0"),
+                                 .port = port };
     return 0;
 }

@@ -154,12 +154,16 @@ static int conf_take_item(const struct conf_load *load, const struct conf_place 
     if (item->type == CONF_TABLES && item->table->is_named == (value->kind == TOML_TABLE)
         && !is_element && (value->kind == TOML_TABLE || value->kind == TOML_ARRAY))
         return 0;
-    if (item->type == CONF_TABLES && is_element && value->kind == TOML_TABLE)
-        return conf_tables_add(item->table, member, NULL) ? 0 : aq_fail_oom(err);
+    if (item->type == CONF_TABLES && is_element && value->kind == TOML_TABLE) {
+        conf_tables_add(item->table, member, NULL);
+        return 0;
+    }
     if (item->type == CONF_PAIRS && value->kind == TOML_TABLE && !is_element)
         return 0;
-    if (item->type == CONF_LIST && is_element && value->kind == TOML_STR)
-        return conf_list_add(member, value->str, strlen(value->str)) == 0 ? 0 : aq_fail_oom(err);
+    if (item->type == CONF_LIST && is_element && value->kind == TOML_STR) {
+        conf_list_add(member, value->str, strlen(value->str));
+        return 0;
+    }
     text = is_element ? NULL : conf_value_text(item, value, buf);
     if (!text)
         return conf_refuse_kind(load, item, value, name, err);
@@ -179,19 +183,18 @@ static int conf_take_member(const struct conf_load *load, const struct conf_plac
     void *member = (char *)place->target + item->offset;
     const char *text;
     char buf[40];
-    bool ok;
 
     if (item->type == CONF_TABLES) {
         if (value->kind != TOML_TABLE)
             return conf_refuse_kind(load, item, value, name, err);
-        ok = conf_tables_add(item->table, member, value->key);
+        conf_tables_add(item->table, member, value->key);
     } else {
         text = conf_scalar_text(value, buf);
         if (!text)
             return conf_refuse_kind(load, item, value, name, err);
-        ok = conf_pairs_set(member, value->key, text) == 0;
+        conf_pairs_set(member, value->key, text);
     }
-    return ok ? 0 : aq_fail_oom(err);
+    return 0;
 }
 
 static int conf_on_value(void *data, const struct toml_value *value, struct aq_error *err)
@@ -241,8 +244,6 @@ static int conf_load_drop_ins(struct conf_load *load, const char *file, struct a
     if (len < 5 || strcmp(file + len - 5, ".toml") != 0)
         return 0;
     pattern = aq_format("%.*sconf.d/*.toml", (int)(len - 4), file);
-    if (!pattern)
-        return aq_fail_oom(err);
     if (glob(pattern, 0, NULL, &found) == GLOB_NOSPACE)
         r = aq_fail_oom(err);
     for (size_t i = 0; r == 0 && i < found.gl_pathc; i++)

@@ -113,7 +113,7 @@ int conf_load_text(const struct conf_item *items, const char *name, const char *
 void conf_done(const struct conf_item *items, void *target);
 
 /* The path from the root, of one that may be relative to the working directory: it goes to other
- * processes and outlives a change of it. Caller frees; NULL = no memory or no such directory.
+ * processes and outlives a change of it. Caller frees; NULL = no such directory.
  */
 char *conf_absolute_path(const char *path);
 
@@ -125,13 +125,13 @@ int conf_set(const struct conf_item *item, const char *text, void *target,
 void conf_write_sample(const struct conf_item *items, struct strbuf *out);
 
 /* "host:port", "[v6]:port", ":port" -> *ret (host owned). 'default_port' 0 = a
- * port must be given. Returns 0, -EINVAL or -ENOMEM.
+ * port must be given. Returns 0 or -EINVAL.
  */
 int conf_parse_address(const char *text, uint16_t default_port, struct conf_listen *ret,
                        struct aq_error *err) AQ_UNTRUSTED;
 
 /* The file that a program reads without --config: $XDG_CONFIG_HOME/aliquot/NAME.toml
- * if it exists, else /etc/aliquot/NAME.toml. Caller frees; NULL = no memory.
+ * if it exists, else /etc/aliquot/NAME.toml. Caller frees.
  */
 char *conf_default_file(const char *name);
 

@@ -2,36 +2,30 @@
 /* tables.c - lists, pairs and tables as settings, inside this layer */
 #include "conf/tables.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/vec.h"
 
-int conf_list_add(struct conf_list *list, const char *text, size_t len)
+void conf_list_add(struct conf_list *list, const char *text, size_t len)
 {
-    char *copy = strndup(text, len);
+    char *copy = aq_strndup(text, len);
 
-    if (!copy || !vec_grow(&list->items, &list->cap, list->count + 1, sizeof(*list->items))) {
-        free(copy);
-        return -ENOMEM;
-    }
+    vec_grow(&list->items, &list->cap, list->count + 1, sizeof(*list->items));
     list->items[list->count++] = copy;
-    return 0;
 }
 
-int conf_list_add_words(struct conf_list *list, const char *text)
+void conf_list_add_words(struct conf_list *list, const char *text)
 {
     static const char gaps[] = " \t,";
     size_t len;
-    int r = 0;
 
-    for (text += strspn(text, gaps); r == 0 && *text; text += strspn(text, gaps)) {
+    for (text += strspn(text, gaps); *text; text += strspn(text, gaps)) {
         len = strcspn(text, gaps);
-        r = conf_list_add(list, text, len);
+        conf_list_add(list, text, len);
         text += len;
     }
-    return r;
 }
 
 void conf_list_done(struct conf_list *list)
@@ -42,19 +36,14 @@ void conf_list_done(struct conf_list *list)
     *list = (struct conf_list){ .items = NULL };
 }
 
-int conf_pairs_set(struct conf_pairs *pairs, const char *name, const char *value)
+void conf_pairs_set(struct conf_pairs *pairs, const char *name, const char *value)
 {
-    struct conf_pair fresh = { strdup(name), strdup(value) };
+    struct conf_pair fresh = { aq_strdup(name), aq_strdup(value) };
     size_t i = 0;
 
     while (i < pairs->count && strcmp(pairs->items[i].name, name) != 0)
         i++;
-    if (!fresh.name || !fresh.value
-        || !vec_grow(&pairs->items, &pairs->cap, pairs->count + 1, sizeof(*pairs->items))) {
-        free(fresh.name);
-        free(fresh.value);
-        return -ENOMEM;
-    }
+    vec_grow(&pairs->items, &pairs->cap, pairs->count + 1, sizeof(*pairs->items));
     if (i < pairs->count) {
         free(pairs->items[i].name);
         free(pairs->items[i].value);
@@ -62,7 +51,6 @@ int conf_pairs_set(struct conf_pairs *pairs, const char *name, const char *value
         pairs->count++;
     }
     pairs->items[i] = fresh;
-    return 0;
 }
 
 void conf_pairs_done(struct conf_pairs *pairs)
@@ -75,25 +63,19 @@ void conf_pairs_done(struct conf_pairs *pairs)
     *pairs = (struct conf_pairs){ .items = NULL };
 }
 
-void *conf_tables_add(const struct conf_table *table, struct conf_tables *tables, const char *name)
+void conf_tables_add(const struct conf_table *table, struct conf_tables *tables, const char *name)
 {
-    char *fresh, *copy = name ? strdup(name) : NULL;
+    char *fresh;
 
-    if ((name && !copy)
-        || !vec_grow(&tables->items, &tables->cap, tables->count + 1, table->size)) {
-        free(copy);
-        return NULL;
-    }
+    vec_grow(&tables->items, &tables->cap, tables->count + 1, table->size);
     fresh = (char *)tables->items + tables->count * table->size;
     memset(fresh, 0, table->size);
     if (table->is_named)
-        *(char **)(void *)fresh = copy;
+        *(char **)(void *)fresh = aq_strdup(name);
     tables->count++;
-    for (const struct conf_item *item = table->items; item->type != CONF_END; item++) {
-        if (item->initial && conf_set(item, item->initial, fresh, NULL) < 0)
-            return NULL;
-    }
-    return fresh;
+    for (const struct conf_item *item = table->items; item->type != CONF_END; item++)
+        if (item->initial)
+            (void)conf_set(item, item->initial, fresh, NULL);
 }
 
 void conf_tables_done(const struct conf_table *table, struct conf_tables *tables)

@@ -5,17 +5,15 @@
 
 #include "conf/conf.h"
 
-/* Append one text; -ENOMEM. */
-int conf_list_add(struct conf_list *list, const char *text, size_t len);
-/* Append the words of a text, separated by blanks or commas; -ENOMEM. */
-int conf_list_add_words(struct conf_list *list, const char *text);
-/* Append or replace; -ENOMEM. */
-int conf_pairs_set(struct conf_pairs *pairs, const char *name, const char *value);
+/* Append one text. */
+void conf_list_add(struct conf_list *list, const char *text, size_t len);
+/* Append the words of a text, separated by blanks or commas. */
+void conf_list_add_words(struct conf_list *list, const char *text);
+/* Append or replace. */
+void conf_pairs_set(struct conf_pairs *pairs, const char *name, const char *value);
 
-/* A further struct, with its defaults, for a named table with that name. NULL
- * if memory is short.
- */
-void *conf_tables_add(const struct conf_table *table, struct conf_tables *tables, const char *name);
+/* A further struct, with its defaults, for a named table with that name. */
+void conf_tables_add(const struct conf_table *table, struct conf_tables *tables, const char *name);
 
 void conf_list_done(struct conf_list *list);
 void conf_pairs_done(struct conf_pairs *pairs);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "conf/conf.h"
 #include "conf/tables.h"
 
@@ -175,7 +176,7 @@ char *conf_absolute_path(const char *path)
     AQ_CLEANUP(aq_freep) char *here = path[0] == '/' ? NULL : getcwd(NULL, 0);
 
     if (path[0] == '/')
-        return strdup(path);
+        return aq_strdup(path);
     return here ? aq_format("%s/%s", here, path) : NULL;
 }
 
@@ -190,9 +191,7 @@ static int conf_value_set_text(const struct conf_item *item, const char *text, v
     else if (item->type == CONF_PATH && text[0] != '/')
         return aq_fail_field(err, EINVAL, name, "%s: '%s' is not an absolute path", name, text);
     else
-        copy = strdup(text);
-    if (!copy)
-        return aq_fail_oom(err);
+        copy = aq_strdup(text);
     free(*place);
     *place = copy;
     return 0;
@@ -235,8 +234,8 @@ int conf_set(const struct conf_item *item, const char *text, void *target, struc
         return 0;
     case CONF_LIST:
         conf_list_done(conf_value_member(item, target));
-        return conf_list_add_words(conf_value_member(item, target), text) == 0 ? 0
-                                                                               : aq_fail_oom(err);
+        conf_list_add_words(conf_value_member(item, target), text);
+        return 0;
     case CONF_PAIRS:
     case CONF_TABLES:
         return aq_fail_field(err, EINVAL, name, "%s can only be set in a file", name);

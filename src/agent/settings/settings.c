@@ -266,8 +266,7 @@ int settings_add_volume(struct settings *settings, const char *volume, struct aq
     for (size_t i = 0; i < volumes->count; i++)
         if (strncmp(volumes->items[i], volume, strcspn(volume, "=") + 1) == 0)
             return 0;
-    if (conf_list_add(volumes, volume, strlen(volume)) < 0)
-        return aq_fail_oom(err);
+    conf_list_add(volumes, volume, strlen(volume));
     return settings_check_volume(volumes, volumes->count - 1, err);
 }
 
@@ -333,8 +332,8 @@ static int settings_fill_in(struct settings *settings, const char *state, unsign
         settings->offer_mode = aq_strdup(flags & SETTINGS_SHARED ? "shared" : "exclusive");
     if (flags & SETTINGS_DEV && geteuid() == 0 && !settings->user)
         settings->user = aq_strdup("root");
-    if (flags & SETTINGS_DEV && conf_list_add(&settings->image_allow, "host", strlen("host")) < 0)
-        return aq_fail_oom(err);
+    if (flags & SETTINGS_DEV)
+        conf_list_add(&settings->image_allow, "host", strlen("host"));
     return settings_check(settings, err);
 }
 
