@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "base/cleanup.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "http/url.h"
 
@@ -35,7 +36,8 @@ static int registry_challenge_value(const char **at, char **ret, struct aq_error
         return aq_fail(err, EINVAL, "a value of its challenge is longer than %d bytes",
                        CHALLENGE_VALUE_MAX);
     *at = text + len + is_quoted;
-    return (*ret = strndup(text, len)) ? 0 : aq_fail_oom(err);
+    *ret = aq_strndup(text, len);
+    return 0;
 }
 
 static char **registry_challenge_place(struct registry_challenge *challenge, const char *name,

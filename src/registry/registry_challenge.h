@@ -20,13 +20,13 @@ struct registry_challenge {
 };
 
 /* -EINVAL: another scheme, a value that is too long, not quoted as it must be, or given twice,
- * a Bearer without realm; -ENOMEM.
+ * a Bearer without realm.
  */
 int registry_challenge_parse(const char *text, struct registry_challenge *ret,
                              struct aq_error *err) AQ_UNTRUSTED;
 void registry_challenge_done(struct registry_challenge *challenge);
 
-/* The URL that gives the token, to be freed; NULL if memory is short. */
+/* The URL that gives the token, to be freed. */
 char *registry_challenge_url(const struct registry_challenge *challenge);
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "base/json_load.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "http/client_sync.h"
 #include "http/network.h"
 #include "http/tls.h"
@@ -156,9 +157,8 @@ static void registry_client_on_head(struct exchange *ex, const struct message_he
     fetch->answer->status = head->status;
     fetch->rc->wait_sec = registry_client_read_wait(head);
     fetch->answer->has_next = message_get_header(head, "Link") != NULL;
-    if ((challenge && !(fetch->challenge = strdup(challenge)))
-        || (location && !(fetch->location = strdup(location))))
-        aq_fail_oom(&fetch->err);
+    fetch->challenge = aq_strdup(challenge);
+    fetch->location = aq_strdup(location);
     /* the bodies of redirects and refusals are not read */
     if (fetch->reader
         && (!is_last || fetch->reader->on_head(fetch->reader->data, head, &fetch->err) < 0))
@@ -224,8 +224,6 @@ static int registry_client_wait(struct registry_client *rc, const struct client_
     while (!fetch->is_over)
         (void)uv_run(loop, UV_RUN_ONCE);
     (void)uv_timer_stop(&rc->poll);
-    if (!fetch->err.code && !strbuf_ok(&fetch->answer->body))
-        aq_fail_oom(&fetch->err);
     if (fetch->err.code)
         *err = fetch->err;
     return -fetch->err.code;
@@ -260,15 +258,14 @@ static int registry_client_send(struct registry_client *rc, const char *url,
     if (authorization)
         strbuf_addf(&headers, "Authorization: %s\r\n", authorization);
     fetch->reader = wish->reader;
-    r = strbuf_ok(&headers) ? registry_client_wait(rc,
-                                                   &(struct client_request){
-                                                       .method = METHOD_GET,
-                                                       .url = url,
-                                                       .headers = headers.data,
-                                                       .body_max = wish->body_max,
-                                                   },
-                                                   fetch, err)
-                            : aq_fail_oom(err);
+    r = registry_client_wait(rc,
+                             &(struct client_request){
+                                 .method = METHOD_GET,
+                                 .url = url,
+                                 .headers = headers.data,
+                                 .body_max = wish->body_max,
+                             },
+                             fetch, err);
     if (headers.data)
         explicit_bzero(headers.data, headers.len);
     return r;
@@ -301,15 +298,14 @@ static int registry_client_set_basic(struct registry_client *rc, char **ret, str
 
     if (!rc->conf.username || !rc->conf.password)
         return aq_fail(err, EACCES, "it wants a login, and none is kept for it");
-    if (!(pair = aq_format("%s:%s", rc->conf.username, rc->conf.password)))
-        return aq_fail_oom(err);
+    pair = aq_format("%s:%s", rc->conf.username, rc->conf.password);
     size = sodium_base64_encoded_len(strlen(pair), sodium_base64_VARIANT_ORIGINAL);
-    if ((text = malloc(size)))
-        sodium_bin2base64(text, size, (const unsigned char *)pair, strlen(pair),
-                          sodium_base64_VARIANT_ORIGINAL);
+    text = aq_alloc(size);
+    sodium_bin2base64(text, size, (const unsigned char *)pair, strlen(pair),
+                      sodium_base64_VARIANT_ORIGINAL);
     explicit_bzero(pair, strlen(pair));
-    *ret = text ? aq_format("Basic %s", text) : NULL;
-    return *ret ? 0 : aq_fail_oom(err);
+    *ret = aq_format("Basic %s", text);
+    return 0;
 }
 
 /* It goes into a header: nothing but visible characters. */
@@ -327,7 +323,8 @@ static int registry_client_read_token(const struct registry_answer *answer, char
     for (const char *c = token; *c; c++)
         if (*c <= ' ' || *c > '~')
             return aq_fail(err, EPROTO, "its token service gives a token that is none");
-    return (*ret = aq_format("Bearer %s", token)) ? 0 : aq_fail_oom(err);
+    *ret = aq_format("Bearer %s", token);
+    return 0;
 }
 
 static int registry_client_fetch_token(struct registry_client *rc,
@@ -339,9 +336,9 @@ static int registry_client_fetch_token(struct registry_client *rc,
     AQ_CLEANUP(aq_freep) char *url = registry_challenge_url(challenge), *basic = NULL;
     struct registry_answer answer = { .body = STRBUF_INIT };
     struct registry_fetch fetch = { .rc = rc, .answer = &answer };
-    int r = url ? 0 : aq_fail_oom(err);
+    int r = 0;
 
-    if (r == 0 && rc->conf.username && rc->conf.password)
+    if (rc->conf.username && rc->conf.password)
         r = registry_client_set_basic(rc, &basic, err);
     if (r == 0)
         r = registry_client_send(rc, url, &wish, basic, &fetch, err);
@@ -388,10 +385,10 @@ static int registry_client_follow(const struct registry_client *rc, const char *
         return aq_fail(err, EPROTO, "it says that a thing is elsewhere, and not where");
     next = *location == '/'
                ? aq_format("%s://%s%s", rc->url.tls ? "https" : "http", rc->url.authority, location)
-               : strdup(location);
+               : aq_strdup(location);
     free(*url);
     *url = next;
-    return next ? 0 : aq_fail_oom(err);
+    return 0;
 }
 
 /* One try: 1 = once more, with what '*url' and the login are now. */
@@ -421,7 +418,7 @@ static int registry_client_get_once(struct registry_client *rc, const char *path
                                                rc->url.authority, path);
     struct registry_answer answer = { .body = STRBUF_INIT };
     unsigned logins = 0;
-    int r = url ? 1 : aq_fail_oom(err);
+    int r = 1;
 
     for (unsigned tries = 0; r == 1 && tries <= REDIRECTS_MAX && logins < 2; tries++) {
         registry_answer_done(&answer);
@@ -536,11 +533,9 @@ static int registry_client_open(struct registry_client *rc, struct aq_error *err
 int registry_client_new(const struct registry_client_conf *conf, struct registry_client **ret,
                         struct aq_error *err)
 {
-    AQ_CLEANUP(registry_client_freep) struct registry_client *rc = calloc(1, sizeof(*rc));
+    AQ_CLEANUP(registry_client_freep) struct registry_client *rc = aq_alloc(sizeof(*rc));
     int r;
 
-    if (!rc)
-        return aq_fail_oom(err);
     rc->conf = *conf;
     if ((r = registry_client_open(rc, err)) < 0)
         return r;
