@@ -313,15 +313,11 @@ int pods_new(struct kube_api *api, const struct settings *settings, const char *
                                           .on_synced = pods_on_synced,
                                           .on_failed = pods_on_failed,
                                           .data = pods };
-    int r;
 
     *pods = (struct pods){ .settings = settings, .on_changed = on_changed, .data = data };
-    r = kube_watch_new(&conf, &pods->watch, err);
-    if (r < 0)
-        free(pods);
-    else
-        *ret = pods;
-    return r;
+    pods->watch = kube_watch_new(&conf);
+    *ret = pods;
+    return 0;
 }
 
 void pods_free(struct pods *pods)

@@ -156,7 +156,7 @@ static int uninstall_begin(uv_loop_t *loop, const struct settings *settings, voi
     r = api_server_new(loop, settings, &uninstall->api, err);
     conf.api = uninstall->api;
     if (r == 0)
-        r = kube_watch_new(&conf, &uninstall->watch, err);
+        uninstall->watch = kube_watch_new(&conf);
     if (r < 0)
         uninstall_end(uninstall);
     else

@@ -10,6 +10,7 @@
 #include "base/fs.h"
 #include "base/json_load.h"
 #include "base/list.h"
+#include "base/memory.h"
 #include "kube/object.h"
 
 #define TOKEN_MAX 16384
@@ -47,21 +48,15 @@ int kube_api_new(uv_loop_t *loop, const struct kube_api_conf *conf, struct kube_
         r = tls_context_new(&trust, &tls, err);
     if (r < 0)
         return r;
-    api = calloc(1, sizeof(*api));
-    if (!api)
-        return aq_fail_oom(err);
+    api = aq_alloc(sizeof(*api));
     *api = (struct kube_api){ .loop = loop,
-                              .url = strndup(conf->url, len - (conf->url[len - 1] == '/')),
-                              .token_file = conf->token_file ? strdup(conf->token_file) : NULL };
+                              .url = aq_strndup(conf->url, len - (conf->url[len - 1] == '/')),
+                              .token_file = aq_strdup(conf->token_file) };
     list_init(&api->calls);
     options.tls = tls;
-    r = api->url && !api->token_file == !conf->token_file ? 0 : aq_fail_oom(err);
     api->client = client_new(loop, &options);
-    if (r < 0)
-        kube_api_free(api);
-    else
-        *ret = api;
-    return r;
+    *ret = api;
+    return 0;
 }
 
 uv_loop_t *kube_api_loop(const struct kube_api *api)
@@ -109,7 +104,7 @@ static int api_write_headers(const struct kube_api *api, const char *type, struc
     strbuf_addf(out, "Accept: " KUBE_JSON "\r\n");
     if (type)
         strbuf_addf(out, "Content-Type: %s\r\n", type);
-    return strbuf_ok(out) ? 0 : aq_fail_oom(err);
+    return 0;
 }
 
 static void api_on_answer(void *data, const struct client_response *response,
@@ -127,9 +122,7 @@ static void api_on_answer(void *data, const struct client_response *response,
         (void)kube_status_read(response->head->status, response->body, response->body_len, &failed);
     } else if (response) {
         answer = json_load_text(response->body, response->body_len, 0, NULL);
-        if (!answer && errno == ENOMEM)
-            (void)aq_fail_oom(&failed);
-        else if (!json_is_object(answer))
+        if (!json_is_object(answer))
             (void)aq_fail(&failed, EPROTO, "the API server's answer is no JSON object");
     }
     on_done(of, failed.code ? NULL : answer, &failed);
@@ -141,8 +134,8 @@ int kube_api_ask(struct kube_api *api, const struct kube_ask *ask, kube_done_fn 
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT;
     AQ_CLEANUP(aq_freep) char *url = aq_format("%s%s", api->url, ask->path);
-    struct kube_call *call = calloc(1, sizeof(*call));
-    int r = url && call ? api_write_headers(api, ask->type, &headers, err) : aq_fail_oom(err);
+    struct kube_call *call = aq_alloc(sizeof(*call));
+    int r = api_write_headers(api, ask->type, &headers, err);
     const struct client_request request = { .method = ask->method,
                                             .url = url,
                                             .headers = headers.data,
@@ -168,7 +161,7 @@ int kube_api_follow(struct kube_api *api, const char *path, const struct exchang
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT;
     AQ_CLEANUP(aq_freep) char *url = aq_format("%s%s", api->url, path);
-    int r = url ? api_write_headers(api, NULL, &headers, err) : aq_fail_oom(err);
+    int r = api_write_headers(api, NULL, &headers, err);
     const struct client_request request = {
         .method = METHOD_GET, .url = url, .headers = headers.data, .body_max = UINT64_MAX
     };

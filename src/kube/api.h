@@ -24,7 +24,7 @@ struct kube_api_conf {
     const char *ca_file;    /* whom to trust; NULL = the system's store */
 };
 
-/* Texts are copied. -EINVAL for a URL that is none, errors of tls_context_new(), -ENOMEM. */
+/* Texts are copied. -EINVAL for a URL that is none, errors of tls_context_new(). */
 int kube_api_new(uv_loop_t *loop, const struct kube_api_conf *conf, struct kube_api **ret,
                  struct aq_error *err);
 /* Calls under way are dropped without their callback; watches are freed before. NULL is fine. */
@@ -44,7 +44,7 @@ struct kube_ask {
  */
 typedef void kube_done_fn(void *data, const json_t *answer, const struct aq_error *err);
 
-/* on_done() is called once, never from within this call. -ENOMEM, -errno of reading the token. */
+/* on_done() is called once, never from within this call. -errno of reading the token. */
 int kube_api_ask(struct kube_api *api, const struct kube_ask *ask, kube_done_fn *on_done,
                  void *data, struct kube_call **ret, struct aq_error *err);
 /* on_done() will not be called. NULL is fine. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "http/defer.h"
 #include "kube/grpc_session.h"
 
@@ -218,9 +219,9 @@ int grpc_request_send(uv_loop_t *loop, const struct grpc_request_conf *conf,
                                            .on_drain = grpc_request_on_drain };
     const struct stream_options options = { .connect_msec = CONNECT_MSEC };
     AQ_CLEANUP(aq_freep) char *text = aq_format("unix:%s", conf->socket);
-    struct grpc_request *request = calloc(1, sizeof(*request));
+    struct grpc_request *request = aq_alloc(sizeof(*request));
     struct address address;
-    int r = text && request ? address_parse(text, 0, &address, err) : aq_fail_oom(err);
+    int r = address_parse(text, 0, &address, err);
 
     if (r < 0) {
         free(request);
@@ -230,14 +231,13 @@ int grpc_request_send(uv_loop_t *loop, const struct grpc_request_conf *conf,
                                       .status = -1,
                                       .on_done = conf->on_done,
                                       .data = conf->data,
-                                      .method = strdup(conf->method),
+                                      .method = aq_strdup(conf->method),
                                       .out = STRBUF_INIT,
                                       .text = STRBUF_INIT };
     (void)snprintf(request->timeout, sizeof(request->timeout), "%um", conf->msec);
     grpc_message_write(conf->message, &request->out);
     request->deadline = defer_call(loop, conf->msec, grpc_request_on_deadline, request);
-    if (!request->method || !request->deadline || !strbuf_ok(&request->out)
-        || grpc_request_open(request) < 0)
+    if (grpc_request_open(request) < 0)
         r = aq_fail_oom(err);
     if (r == 0)
         r = stream_connect(loop, &address, &options, &ops, request, &request->session.stream, err);

@@ -42,8 +42,7 @@ int grpc_message_feed(struct grpc_message *message, const void *bytes, size_t le
         return 0;
     if (len > message->len - message->body_len)
         return aq_fail(err, EPROTO, "bytes after the message");
-    if (!vec_grow(&message->body, &message->body_cap, message->body_len + len, 1))
-        return aq_fail_oom(err);
+    vec_grow(&message->body, &message->body_cap, message->body_len + len, 1);
     memcpy(message->body + message->body_len, from, len);
     message->body_len += len;
     return 0;
@@ -92,8 +91,7 @@ void grpc_message_write(const ProtobufCMessage *message, struct strbuf *out)
                                           (uint8_t)(len >> 8), (uint8_t)len };
 
     strbuf_add(out, head, sizeof(head));
-    if (!strbuf_reserve(out, len))
-        return;
+    strbuf_reserve(out, len);
     (void)protobuf_c_message_pack(message, (uint8_t *)out->data + out->len);
     out->len += len;
     out->data[out->len] = '\0';

@@ -31,7 +31,7 @@ struct grpc_message {
 void grpc_message_done(struct grpc_message *message);
 
 /* The next bytes. -EOPNOTSUPP for a compressed message, -EMSGSIZE for a large one, -EPROTO for
- * bytes after it, -ENOMEM.
+ * bytes after it.
  */
 int grpc_message_feed(struct grpc_message *message, const void *bytes, size_t len,
                       struct aq_error *err) AQ_UNTRUSTED;

@@ -9,6 +9,7 @@
 
 #include "base/list.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "http/defer.h"
 #include "http/listener.h"
 #include "kube/grpc_session.h"
@@ -163,31 +164,24 @@ void grpc_call_on_gone(struct grpc_call *call, void (*on_gone)(void *data), void
     call->gone_data = data;
 }
 
-/* False if memory is short: the call has failed then. */
-static bool grpc_call_put(struct grpc_call *call, const ProtobufCMessage *message)
+static void grpc_call_put(struct grpc_call *call, const ProtobufCMessage *message)
 {
     struct strbuf *place = call->sent == call->out.len ? &call->out : &call->next;
 
     strbuf_clear(place);
     call->sent = place == &call->out ? 0 : call->sent;
     grpc_message_write(message, place);
-    return strbuf_ok(place);
 }
 
 void grpc_call_send(struct grpc_call *call, const ProtobufCMessage *message)
 {
-    if (grpc_call_put(call, message))
-        grpc_call_go_on(call);
-    else
-        defer_start(call->connection->closing, 0);
+    grpc_call_put(call, message);
+    grpc_call_go_on(call);
 }
 
 void grpc_call_reply(struct grpc_call *call, const ProtobufCMessage *message)
 {
-    if (!grpc_call_put(call, message)) {
-        grpc_call_fail(call, GRPC_RESOURCE_EXHAUSTED, "out of memory");
-        return;
-    }
+    grpc_call_put(call, message);
     grpc_call_end(call, GRPC_OK, "");
     grpc_call_go_on(call);
 }
@@ -221,9 +215,9 @@ static void grpc_call_fail_request(struct grpc_call *call, const struct aq_error
     (void)snprintf(text, sizeof(text), "the request cannot be read: %s", err->text);
     log_warning("gRPC %s: %s", call->method ? call->method->path : "", text);
     grpc_call_fail(call,
-                   err->code == EMSGSIZE || err->code == ENOMEM ? GRPC_RESOURCE_EXHAUSTED
-                   : err->code == EOPNOTSUPP                    ? GRPC_UNIMPLEMENTED
-                                                                : GRPC_INTERNAL,
+                   err->code == EMSGSIZE     ? GRPC_RESOURCE_EXHAUSTED
+                   : err->code == EOPNOTSUPP ? GRPC_UNIMPLEMENTED
+                                             : GRPC_INTERNAL,
                    text);
 }
 
@@ -258,9 +252,7 @@ static int grpc_call_on_begin(nghttp2_session *h2, const nghttp2_frame *frame, v
 
     if (frame->hd.type != NGHTTP2_HEADERS || frame->headers.cat != NGHTTP2_HCAT_REQUEST)
         return 0;
-    call = calloc(1, sizeof(*call));
-    if (!call)
-        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    call = aq_alloc(sizeof(*call));
     call->connection = c;
     call->stream = frame->hd.stream_id;
     strbuf_init(&call->out);
@@ -362,10 +354,10 @@ static void server_on_waiting(struct listener *listener, void *data)
                                            .on_end = grpc_connection_on_end,
                                            .on_drain = grpc_connection_on_drain };
     struct grpc_server *server = data;
-    struct grpc_connection *c = calloc(1, sizeof(*c));
+    struct grpc_connection *c = aq_alloc(sizeof(*c));
     struct stream *stream;
 
-    if (!c || listener_accept(listener, &ops, c, &stream, NULL) < 0) {
+    if (listener_accept(listener, &ops, c, &stream, NULL) < 0) {
         free(c);
         listener_wait(listener);
         return;
@@ -376,7 +368,7 @@ static void server_on_waiting(struct listener *listener, void *data)
     list_add(&server->connections, &c->link);
     server->count++;
     c->closing = defer_new(server->loop, grpc_connection_on_closing, c);
-    if (!c->closing || server->count > GRPC_CONNECTIONS_MAX || grpc_connection_open(c) < 0)
+    if (server->count > GRPC_CONNECTIONS_MAX || grpc_connection_open(c) < 0)
         grpc_connection_free(c);
 }
 
@@ -384,14 +376,10 @@ int grpc_server_new(const struct grpc_server_conf *conf, struct grpc_server **re
                     struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *address = aq_format("unix:%s", conf->path);
-    struct grpc_server *server = calloc(1, sizeof(*server));
+    struct grpc_server *server = aq_alloc(sizeof(*server));
     const struct listener_options options = { .address = address };
     int r;
 
-    if (!address || !server) {
-        free(server);
-        return aq_fail_oom(err);
-    }
     *server = (struct grpc_server){ .methods = conf->methods,
                                     .data = conf->data,
                                     .loop = conf->loop };

@@ -62,7 +62,7 @@ int kube_event_read(const char *line, size_t len, enum kube_event_kind *ret_kind
     int r = 0;
 
     if (!event)
-        return errno == ENOMEM ? aq_fail_oom(err) : aq_fail(err, EPROTO, "a watch: no JSON");
+        return aq_fail(err, EPROTO, "a watch: no JSON");
     if (!type || !json_is_object(object))
         r = aq_fail(err, EPROTO, "a watch: no event");
     else

@@ -27,9 +27,7 @@ enum kube_event_kind {
     KUBE_EVENT_OTHER,    /* none that is known */
 };
 
-/* One line of a watch. *ret is the object, the caller's to drop; -EPROTO for what is no event,
- * -ENOMEM.
- */
+/* One line of a watch. *ret is the object, the caller's to drop; -EPROTO for what is no event. */
 int kube_event_read(const char *line, size_t len, enum kube_event_kind *ret_kind, json_t **ret,
                     struct aq_error *err) AQ_UNTRUSTED;
 

@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
+#include "base/memory.h"
 #include "http/url.h"
 #include "kube/object.h"
 
@@ -80,8 +81,7 @@ static int watch_note(struct kube_watch *watch, const json_t *object, bool is_th
             watch->conf.on_gone(watch->conf.data, key);
         return 0;
     }
-    if (map_sets(&watch->known, key, (void *)watch->list) < 0)
-        return aq_fail_oom(err);
+    map_sets(&watch->known, key, (void *)watch->list);
     watch->conf.on_object(watch->conf.data, key, object);
     return 0;
 }
@@ -94,30 +94,28 @@ static int watch_set_version(struct kube_watch *watch, const json_t *object, str
         return aq_fail(err, EPROTO, "no version");
     strbuf_clear(&watch->version);
     strbuf_adds(&watch->version, version);
-    return strbuf_ok(&watch->version) ? 0 : aq_fail_oom(err);
+    return 0;
 }
 
 /* ---- the list ---- */
 
 /* Tell of those that the list had no more. */
-static int watch_sweep(struct kube_watch *watch, struct aq_error *err)
+static void watch_sweep(struct kube_watch *watch)
 {
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
     const char **gone = arena_array(&arena, watch->known.count + 1, sizeof(*gone));
     size_t count = 0;
 
-    for (size_t i = 0; gone && i < watch->known.count; i++) {
+    for (size_t i = 0; i < watch->known.count; i++) {
         const struct map_entry *entry = &watch->known.entries[i];
 
-        if ((uintptr_t)entry->value != watch->list
-            && !(gone[count++] = arena_strdup(&arena, entry->key)))
-            return aq_fail_oom(err);
+        if ((uintptr_t)entry->value != watch->list)
+            gone[count++] = arena_strdup(&arena, entry->key);
     }
     for (size_t i = 0; i < count; i++) {
         (void)map_removes(&watch->known, gone[i]);
         watch->conf.on_gone(watch->conf.data, gone[i]);
     }
-    return gone ? 0 : aq_fail_oom(err);
 }
 
 static int watch_take_page(struct kube_watch *watch, const json_t *page, struct aq_error *err)
@@ -147,7 +145,7 @@ static void watch_on_page(void *data, const json_t *page, const struct aq_error 
             watch_list(watch, more);
             return;
         }
-        (void)watch_sweep(watch, &failed);
+        watch_sweep(watch);
     }
     if (failed.code) {
         watch_fail(watch, &failed);
@@ -175,10 +173,7 @@ static void watch_list(struct kube_watch *watch, const char *more)
         url_encode(&path, more);
     }
     ask.path = path.data;
-    if (!strbuf_ok(&path))
-        (void)aq_fail_oom(&err);
-    if (err.code
-        || kube_api_ask(watch->conf.api, &ask, watch_on_page, watch, &watch->listing, &err) < 0)
+    if (kube_api_ask(watch->conf.api, &ask, watch_on_page, watch, &watch->listing, &err) < 0)
         watch_fail(watch, &err);
 }
 
@@ -226,8 +221,6 @@ static void watch_on_body(struct exchange *ex, const char *bytes, size_t len, vo
     if (err->code)
         return;
     strbuf_add(&watch->line, bytes, len);
-    if (!strbuf_ok(&watch->line))
-        (void)aq_fail_oom(err);
     while (watch->status == 200 && !err->code
            && (end = memchr(watch->line.data + begin, '\n', watch->line.len - begin))) {
         size_t line_len = (size_t)(end - watch->line.data) - begin;
@@ -279,9 +272,7 @@ static void watch_follow(struct kube_watch *watch)
 
     watch->failed = (struct aq_error){ .code = 0 };
     watch->status = 0;
-    if (!path)
-        (void)aq_fail_oom(&err);
-    if (path && kube_api_follow(watch->conf.api, path, &ops, watch, &watch->following, &err) == 0)
+    if (kube_api_follow(watch->conf.api, path, &ops, watch, &watch->following, &err) == 0)
         watch_wait(watch, WATCH_MSEC_MAX);
     else
         watch_fail(watch, &err);
@@ -294,28 +285,20 @@ static void watch_on_closed(uv_handle_t *handle)
     free(handle->data);
 }
 
-int kube_watch_new(const struct kube_watch_conf *conf, struct kube_watch **ret,
-                   struct aq_error *err)
+struct kube_watch *kube_watch_new(const struct kube_watch_conf *conf)
 {
-    struct kube_watch *watch = calloc(1, sizeof(*watch));
+    struct kube_watch *watch = aq_alloc(sizeof(*watch));
 
-    if (!watch)
-        return aq_fail_oom(err);
     *watch = (struct kube_watch){ .conf = *conf,
-                                  .path = strdup(conf->path),
-                                  .selector = strdup(conf->selector ? conf->selector : ""),
+                                  .path = aq_strdup(conf->path),
+                                  .selector = aq_strdup(conf->selector ? conf->selector : ""),
                                   .version = STRBUF_INIT,
                                   .line = STRBUF_INIT,
                                   .must_list = true };
     (void)uv_timer_init(kube_api_loop(conf->api), &watch->timer);
     watch->timer.data = watch;
-    if (!watch->path || !watch->selector) {
-        kube_watch_free(watch);
-        return aq_fail_oom(err);
-    }
     watch_wait(watch, 0);
-    *ret = watch;
-    return 0;
+    return watch;
 }
 
 void kube_watch_free(struct kube_watch *watch)

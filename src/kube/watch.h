@@ -30,9 +30,8 @@ struct kube_watch_conf {
     void *data;
 };
 
-/* Texts are copied, the API is borrowed. The callbacks come from the loop. -ENOMEM. */
-int kube_watch_new(const struct kube_watch_conf *conf, struct kube_watch **ret,
-                   struct aq_error *err);
+/* Texts are copied, the API is borrowed. The callbacks come from the loop. */
+struct kube_watch *kube_watch_new(const struct kube_watch_conf *conf);
 /* Not from within a callback. NULL is fine. */
 void kube_watch_free(struct kube_watch *watch);
 

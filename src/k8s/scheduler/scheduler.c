@@ -4,7 +4,6 @@
  * Its books are what two watches say, of nodes and of pods, so each replica has the same ones, and one
  * that starts has them as soon as it has both lists. Everything belongs to the thread of the libuv loop.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,7 +103,7 @@ static void scheduler_on_watch_failed(void *data, const struct aq_error *err)
     log_warning("watching nodes and pods: %s", err->text);
 }
 
-static int scheduler_watch(struct scheduler_daemon *scheduler, struct aq_error *err)
+static void scheduler_watch(struct scheduler_daemon *scheduler)
 {
     const struct kube_watch_conf nodes = { .api = scheduler->api,
                                            .path = "/api/v1/nodes",
@@ -120,9 +119,9 @@ static int scheduler_watch(struct scheduler_daemon *scheduler, struct aq_error *
                                           .on_synced = scheduler_on_pods,
                                           .on_failed = scheduler_on_watch_failed,
                                           .data = scheduler };
-    int r = kube_watch_new(&nodes, &scheduler->nodes, err);
 
-    return r < 0 ? r : kube_watch_new(&pods, &scheduler->pods, err);
+    scheduler->nodes = kube_watch_new(&nodes);
+    scheduler->pods = kube_watch_new(&pods);
 }
 
 /* ---- life ---- */
@@ -210,7 +209,7 @@ static int scheduler_begin(uv_loop_t *loop, const struct settings *settings, voi
     scheduler->extender.books = books_new();
     r = api_server_new(loop, settings, &scheduler->api, err);
     if (r == 0)
-        r = scheduler_watch(scheduler, err);
+        scheduler_watch(scheduler);
     if (r == 0)
         r = scheduler_listen(scheduler, err);
     if (r == 0)

@@ -154,7 +154,7 @@ static void run(const struct step *steps, const char *expected)
                                           .on_failed = on_failed };
 
     next_step = steps;
-    assert_int_equal(kube_watch_new(&conf, &watch, NULL), 0);
+    watch = kube_watch_new(&conf);
     RUN_UNTIL(&net, strlen(told.data) >= strlen(expected) && !next_step->asks);
     assert_string_equal(told.data, expected);
     assert_non_null(strstr(asked, "fieldSelector=spec.nodeName%3Dn1"));
