@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/fs.h"
+#include "base/memory.h"
 
 #define WRITTEN_BYTES 65536
 #define FREE_FEW (UINT64_C(1) << 30)
@@ -70,13 +71,13 @@ void machine_judge_space(const char *path, const struct statvfs *fs, const char 
 static int machine_write_file(const char *folder)
 {
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s/.check-XXXXXX", folder);
-    AQ_CLEANUP(aq_freep) char *bytes = calloc(1, WRITTEN_BYTES);
-    AQ_CLEANUP(aq_closep) int fd = path ? mkostemp(path, O_CLOEXEC) : -1;
+    AQ_CLEANUP(aq_freep) char *bytes = aq_alloc(WRITTEN_BYTES);
+    AQ_CLEANUP(aq_closep) int fd = mkostemp(path, O_CLOEXEC);
     int r;
 
     if (fd < 0)
-        return path ? -errno : -ENOMEM;
-    r = bytes ? fs_write_all(fd, bytes, WRITTEN_BYTES) : -ENOMEM;
+        return -errno;
+    r = fs_write_all(fd, bytes, WRITTEN_BYTES);
     if (r == 0 && fsync(fd) < 0)
         r = -errno;
     (void)unlink(path);
@@ -204,7 +205,7 @@ static bool machine_is_marked(const char *root)
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s/proc/1/environ", root);
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
 
-    if (!path || fs_read(AT_FDCWD, path, 1 << 17, &text, NULL) < 0)
+    if (fs_read(AT_FDCWD, path, 1 << 17, &text, NULL) < 0)
         return false;
     for (size_t at = 0; at < text.len; at += strlen(text.data + at) + 1)
         if (strncmp(text.data + at, "container=", 10) == 0)
