@@ -3,7 +3,6 @@
 #include "model/audit.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -123,26 +122,20 @@ void audit_entry_texts(struct audit_entry *entry, const char **ret[AUDIT_ENTRY_T
     memcpy(ret, texts, sizeof(texts));
 }
 
-int event_batch_audit(struct event_batch *batch, const struct audit_who *by,
-                      const struct audit_change *change)
+void event_batch_audit(struct event_batch *batch, const struct audit_who *by,
+                       const struct audit_change *change)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf detail = STRBUF_INIT;
     const char **texts[AUDIT_ENTRY_TEXTS];
     struct audit_entry entry;
-    struct event *e;
 
     if (!by)
-        return 0;
+        return;
     audit_write_detail(change, &detail);
-    if (!strbuf_ok(&detail))
-        return -ENOMEM;
     entry = audit_entry_make(by, change, detail.len ? detail.data : NULL, clock_realtime_usec());
     audit_entry_texts(&entry, texts);
     for (size_t i = 0; i < AUDIT_ENTRY_TEXTS; i++)
-        if (*texts[i] && !(*texts[i] = arena_strdup(&batch->arena, *texts[i])))
-            return -ENOMEM;
-    if (!(e = event_batch_add(batch, EVENT_AUDITED, entry.at_usec)))
-        return -ENOMEM;
-    e->audited = entry;
-    return 0;
+        if (*texts[i])
+            *texts[i] = arena_strdup(&batch->arena, *texts[i]);
+    event_batch_add(batch, EVENT_AUDITED, entry.at_usec)->audited = entry;
 }

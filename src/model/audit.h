@@ -79,9 +79,9 @@ struct audit_entry audit_entry_make(const struct audit_who *by, const struct aud
  */
 void audit_write_detail(const struct audit_change *change, struct strbuf *out);
 
-/* Add the entry of a change that 'by' makes to its batch; nothing for NULL. 0. */
-int event_batch_audit(struct event_batch *batch, const struct audit_who *by,
-                      const struct audit_change *change);
+/* Add the entry of a change that 'by' makes to its batch; nothing for NULL. */
+void event_batch_audit(struct event_batch *batch, const struct audit_who *by,
+                       const struct audit_change *change);
 
 /* The texts of an entry, for who copies it. */
 #define AUDIT_ENTRY_TEXTS 12

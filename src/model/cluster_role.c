@@ -77,8 +77,6 @@ int cluster_roles_parse(const char *roles, struct arena *arena, struct cluster_r
 
     *ret = all;
     *ret_count = count;
-    if (!all || (roles && !list && errno == ENOMEM))
-        return aq_fail_oom(err);
     if ((roles && !json_is_array(list)) || count > CLUSTER_ROLES_MAX)
         return aq_fail_field(err, EINVAL, "roles", "a session's roles are no list");
     for (size_t i = 0; r == 0 && i < count; i++) {

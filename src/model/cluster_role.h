@@ -30,7 +30,7 @@ int cluster_role_check(const struct cluster_role *role, struct aq_error *err);
 /* The list as JSON. */
 void cluster_roles_write(const struct cluster_role *roles, size_t count, struct jsonw *w);
 
-/* The roles of a session (NULL = none); in the arena. -EINVAL, -ENOMEM. */
+/* The roles of a session (NULL = none); in the arena. -EINVAL. */
 int cluster_roles_parse(const char *roles, struct arena *arena, struct cluster_role **ret,
                         size_t *ret_count, struct aq_error *err) AQ_UNTRUSTED;
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/json_load.h"
+#include "base/memory.h"
 #include "base/utf8.h"
 
 /* ---- keys ---- */
@@ -52,8 +53,6 @@ static int config_key_add_name(struct strbuf *out, const char *field, const char
     if (!len)
         return aq_fail_field(err, EINVAL, field, "has an empty name between two '/'");
     config_name_read(&name, text, len);
-    if (!strbuf_ok(&name))
-        return aq_fail_oom(err);
     if (memchr(name.data, '\0', name.len) || !utf8_is_valid(name.data, name.len))
         return aq_fail_field(err, EINVAL, field, "a name in it is not UTF-8");
     if (out->len)
@@ -61,7 +60,7 @@ static int config_key_add_name(struct strbuf *out, const char *field, const char
     config_name_write(out, name.data);
     if (out->len > CONFIG_KEY_MAX)
         return aq_fail_field(err, EINVAL, field, "is longer than %d bytes", CONFIG_KEY_MAX);
-    return strbuf_ok(out) ? 0 : aq_fail_oom(err);
+    return 0;
 }
 
 int config_key_add(struct strbuf *out, const char *field, const char *text, struct aq_error *err)
@@ -117,8 +116,6 @@ int config_tree_add(json_t *tree, const char *key, const char *value)
 
         strbuf_clear(&name);
         config_name_read(&name, key, len);
-        if (!strbuf_ok(&name))
-            return -ENOMEM;
         if (!key[len])
             break;
         if (!(tree = config_tree_open(tree, name.data)))
@@ -142,10 +139,8 @@ int config_value_read(const json_t *value, const char *field, char **ret, struct
     }
     if (json_is_array(value) || json_is_object(value))
         return aq_fail_field(err, EINVAL, field, "'%.100s' must be text, not a list", field);
-    text = json_is_string(value) ? strdup(json_string_value(value))
+    text = json_is_string(value) ? aq_strdup(json_string_value(value))
                                  : json_dump_text(value, JSON_ENCODE_ANY);
-    if (!text)
-        return aq_fail_oom(err);
     if (strlen(text) > CONFIG_VALUE_MAX) {
         free(text);
         return aq_fail_field(err, EINVAL, field, "the value of '%.100s' is longer than %d bytes",
@@ -176,7 +171,7 @@ static int config_tree_walk_member(struct config_walk *w, const char *name, cons
         config_name_write(&escaped, name);
         name = escaped.data;
     }
-    r = strbuf_ok(&escaped) ? config_key_add(&w->key, "key", name, err) : aq_fail_oom(err);
+    r = config_key_add(&w->key, "key", name, err);
     if (r < 0)
         return aq_error_wrap(err, "below '%.100s'", w->key.data);
     if (json_is_object(value))
@@ -211,7 +206,7 @@ int config_tree_walk(const json_t *tree, const char *above, bool names_are_keys,
     int r;
 
     strbuf_adds(&w.key, above);
-    r = strbuf_ok(&w.key) ? config_tree_walk_object(&w, tree, 0, err) : aq_fail_oom(err);
+    r = config_tree_walk_object(&w, tree, 0, err);
     strbuf_done(&w.key);
     return r;
 }

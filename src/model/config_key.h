@@ -28,7 +28,7 @@
 /* Append a key to 'out' in the one spelling above, after a '/' if there is something. A '/'
  * at either end is dropped, so "" and "/" are the root and append nothing; what is escaped
  * or not in 'text' makes no difference. -EINVAL names 'field': an empty name between two
- * '/', what is not UTF-8, a NUL, too many names; too long (of all of 'out'). -ENOMEM.
+ * '/', what is not UTF-8, a NUL, too many names; too long (of all of 'out').
  */
 int config_key_add(struct strbuf *out, const char *field, const char *text,
                    struct aq_error *err) AQ_UNTRUSTED;

@@ -61,8 +61,6 @@ int dotfiles_parse(const char *text, struct arena *arena, struct dotfile **ret,
     size_t count = json_array_size(list);
     struct dotfile *files = arena_array(arena, count + 1, sizeof(*files));
 
-    if (!files || (!list && errno == ENOMEM))
-        return aq_fail_oom(err);
     if (!json_is_array(list))
         return aq_fail_field(err, EINVAL, "dotfiles", "dotfiles are no list");
     for (size_t i = 0; i < count; i++) {
@@ -77,8 +75,6 @@ int dotfiles_parse(const char *text, struct arena *arena, struct dotfile **ret,
         files[i] = (struct dotfile){ .path = arena_strdup(arena, path),
                                      .permission = arena_strdup(arena, permission),
                                      .data = arena_strdup(arena, data) };
-        if (!files[i].path || !files[i].permission || !files[i].data)
-            return aq_fail_oom(err);
     }
     *ret = files;
     return (int)count;

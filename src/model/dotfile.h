@@ -26,7 +26,7 @@ bool dotfile_permission_is_valid(const char *permission);
 /* As a list of JSON; of several of one path the last counts. */
 void dotfiles_write(const struct dotfile *files, size_t count, struct jsonw *w);
 
-/* That list; in the arena. How many, -EINVAL for what is no dotfile, -ENOMEM. */
+/* That list; in the arena. How many, -EINVAL for what is no dotfile. */
 int dotfiles_parse(const char *text, struct arena *arena, struct dotfile **ret,
                    struct aq_error *err) AQ_UNTRUSTED;
 

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/vec.h"
 
 static void event_done(struct event *e)
@@ -84,7 +85,7 @@ static void event_done(struct event *e)
 
 struct event_batch *event_batch_new(void)
 {
-    return calloc(1, sizeof(struct event_batch));
+    return aq_alloc(sizeof(struct event_batch));
 }
 
 void event_batch_free(struct event_batch *batch)
@@ -103,10 +104,11 @@ struct event *event_batch_add(struct event_batch *batch, enum event_kind kind, i
     struct event *e;
 
     /* Most batches of commands have one event: start with room for just that. */
-    if (!batch->events && (batch->events = malloc(sizeof(*batch->events))))
+    if (!batch->events) {
+        batch->events = aq_alloc(sizeof(*batch->events));
         batch->cap = 1;
-    if (!vec_grow(&batch->events, &batch->cap, batch->count + 1, sizeof(*batch->events)))
-        return NULL;
+    }
+    vec_grow(&batch->events, &batch->cap, batch->count + 1, sizeof(*batch->events));
     e = &batch->events[batch->count++];
     *e = (struct event){ .kind = kind, .at_usec = at_usec };
     return e;

@@ -181,7 +181,7 @@ struct event_batch *event_batch_new(void);
 void event_batch_free(struct event_batch *batch);
 AQ_DEFINE_CLEANUP(struct event_batch, event_batch_free)
 
-/* A zeroed event of this kind at the end, or NULL if memory is short. */
+/* A zeroed event of this kind at the end. */
 struct event *event_batch_add(struct event_batch *batch, enum event_kind kind, int64_t at_usec);
 
 #endif

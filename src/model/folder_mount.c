@@ -20,8 +20,6 @@ static int folder_mount_clean(const char *prefix, const char *text, struct arena
     size_t used = strlen(prefix);
     char *clean = arena_array(arena, used + strlen(text) + 2, 1);
 
-    if (!clean)
-        return aq_fail_oom(err);
     memcpy(clean, prefix, used);
     for (const char *part = text; *part;) {
         size_t len = strcspn(part, "/");
@@ -245,7 +243,7 @@ static int folder_mount_read_text(const json_t *object, const char *key, struct 
     if (!json_is_string(value))
         return aq_fail_field(err, EINVAL, FIELD, "a mount's '%s' must be text", key);
     *ret = arena_strdup(arena, json_string_value(value));
-    return *ret ? 0 : aq_fail_oom(err);
+    return 0;
 }
 
 static int folder_mount_read(const json_t *object, struct arena *arena, struct folder_mount *ret,
@@ -288,8 +286,6 @@ int folder_mounts_read(const json_t *list, struct arena *arena, struct folder_mo
         return aq_fail_field(err, EINVAL, FIELD, "a session can mount %d folders at most",
                              FOLDER_MOUNTS_MAX);
     ret->items = arena_array(arena, count + 1, sizeof(*ret->items));
-    if (!ret->items)
-        return aq_fail_oom(err);
     for (size_t i = 0; r == 0 && i < count; i++)
         r = folder_mount_read(json_array_get(list, i), arena, &ret->items[i], err);
     return r;

@@ -41,7 +41,7 @@ struct folder_mounts {
 };
 
 /* A path in a folder as it is kept: without "." and doubled slashes; *ret is NULL for the folder
- * itself. -EINVAL with field "mounts" for an absolute one and one with "..", -ENOMEM.
+ * itself. -EINVAL with field "mounts" for an absolute one and one with "..".
  */
 int folder_mount_path(const char *text, struct arena *arena, const char **ret,
                       struct aq_error *err) AQ_UNTRUSTED;
@@ -66,8 +66,7 @@ int folder_mounts_check(const struct folder_mounts *mounts, struct aq_error *err
 /* The list as JSON. */
 void folder_mounts_write(const struct folder_mounts *mounts, struct jsonw *w);
 
-/* From JSON, texts copied into the arena; not checked beyond types. -EINVAL with field "mounts",
- * -ENOMEM.
+/* From JSON, texts copied into the arena; not checked beyond types. -EINVAL with field "mounts".
  */
 int folder_mounts_read(const struct json_t *list, struct arena *arena, struct folder_mounts *ret,
                        struct aq_error *err) AQ_UNTRUSTED;

@@ -45,8 +45,7 @@ static int kernel_spec_check_json(const char *text, const char *key, struct aq_e
 
     if (parsed || !text)
         return 0;
-    return errno == ENOMEM ? aq_fail_oom(err)
-                           : aq_fail_field(err, EINVAL, key, "'%s' does not hold JSON", key);
+    return aq_fail_field(err, EINVAL, key, "'%s' does not hold JSON", key);
 }
 
 int kernel_spec_write(const struct kernel_spec *spec, struct jsonw *w, struct aq_error *err)

@@ -32,7 +32,7 @@ struct kernel_spec {
 };
 
 /* The members of an object that is open. -EINVAL with the key as field for what has to be JSON and
- * is not, -ENOMEM.
+ * is not.
  */
 int kernel_spec_write(const struct kernel_spec *spec, struct jsonw *w, struct aq_error *err);
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/json_load.h"
+#include "base/memory.h"
 #include "base/vec.h"
 
 /* ---- kinds ---- */
@@ -15,10 +16,8 @@
 static struct metric_kind *measured_new_kind(const struct metric_kind *like)
 {
     size_t size = strlen(like->key) + 1;
-    struct metric_kind *kind = malloc(sizeof(*kind) + size);
+    struct metric_kind *kind = aq_alloc(sizeof(*kind) + size);
 
-    if (!kind)
-        return NULL;
     *kind = *like;
     kind->key = memcpy(kind + 1, like->key, size);
     return kind;
@@ -45,12 +44,11 @@ const struct metric_kind *metric_kinds_get(struct metric_kinds *kinds,
 
     if (found)
         return found;
-    if (!metric_key_is_valid(like->key) || kinds->count == METRIC_KINDS_MAX
-        || !vec_grow(&kinds->items, &kinds->cap, kinds->count + 1, sizeof(kind)))
+    if (!metric_key_is_valid(like->key) || kinds->count == METRIC_KINDS_MAX)
         return NULL;
+    vec_grow(&kinds->items, &kinds->cap, kinds->count + 1, sizeof(kind));
     kind = measured_new_kind(like);
-    if (kind)
-        kinds->items[kinds->count++] = kind;
+    kinds->items[kinds->count++] = kind;
     return kind;
 }
 
@@ -86,9 +84,9 @@ static struct measured_item *measured_metric_set_get(struct measured *m,
     struct measured_item *item = measured_metric_set_find_item(m, kind->key);
 
     if (!item) {
-        if (m->count == MEASURED_MAX
-            || !vec_grow(&m->items, &m->cap, m->count + 1, sizeof(*m->items)))
+        if (m->count == MEASURED_MAX)
             return NULL;
+        vec_grow(&m->items, &m->cap, m->count + 1, sizeof(*m->items));
         item = &m->items[m->count++];
         *item = (struct measured_item){ .kind = kind };
     }
@@ -103,7 +101,7 @@ int measured_add(struct measured *m, const struct metric_kind *kind, double valu
     uint64_t before;
 
     if (!item)
-        return m->count == MEASURED_MAX ? -ENOSPC : -ENOMEM;
+        return -ENOSPC;
     before = item->metric.all.count;
     if (!metric_add(&item->metric, kind, value, capacity, at_usec))
         return 0;
@@ -196,7 +194,7 @@ int measured_read_row(const char *text,
     json_t *row = json_load_string(text, 0), *list;
     struct measured_row_item item;
     const char *key;
-    int r = json_is_object(row) ? 0 : !row && errno == ENOMEM ? -ENOMEM : -EINVAL;
+    int r = json_is_object(row) ? 0 : -EINVAL;
 
     json_object_foreach(row, key, list) {
         if (measured_metric_set_read_item(key, list, &item))

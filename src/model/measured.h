@@ -43,7 +43,7 @@ struct measured {
 
 void measured_done(struct measured *m);
 
-/* Take a sample. What does not fit (-ENOSPC, -ENOMEM) is not taken. */
+/* Take a sample. What does not fit (-ENOSPC) is not taken. */
 int measured_add(struct measured *m, const struct metric_kind *kind, double value, double capacity,
                  int64_t at_usec);
 
@@ -65,7 +65,7 @@ struct measured_row_item {
     struct metric_sum sum;
 };
 /* Read a row, item by item: 'take' is called for each.
- * -EINVAL if it is none, -ENOMEM.
+ * -EINVAL if it is none.
  */
 int measured_read_row(const char *text,
                       void (*take)(void *data, const struct measured_row_item *item), void *data);

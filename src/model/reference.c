@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/strbuf.h"
 
 #define LOWER_ALNUM "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -65,11 +66,9 @@ static int reference_parse_local(const char *text, const char *rest, struct refe
     /* overlayfs parts its directories by ':' and reads '\' as an escape */
     if (strpbrk(rest, "\\") || (!colon && strchr(rest, ':')))
         return reference_fail(err, text, "a path may not have ':' or '\\'");
-    ref->path = strndup(rest, len);
-    ref->name = colon ? strdup(colon + 1) : NULL;
-    ref->text = strdup(text);
-    if (!ref->path || !ref->text || (colon && !ref->name))
-        return aq_fail_oom(err);
+    ref->path = aq_strndup(rest, len);
+    ref->name = colon ? aq_strdup(colon + 1) : NULL;
+    ref->text = aq_strdup(text);
     if (!reference_is_plain_path(ref->path))
         return reference_fail(err, text,
                               "the path must be absolute and without '.', '..' and '//'");
@@ -172,8 +171,7 @@ static int reference_cut_tail(const char *text, char *name, struct reference *re
         if (!digest_is_valid(at + 1))
             return reference_fail(err, text,
                                   "a digest is \"sha256:\" and 64 lower-case hex digits");
-        if (!(ref->digest = strdup(at + 1)))
-            return aq_fail_oom(err);
+        ref->digest = aq_strdup(at + 1);
     }
     slash = strrchr(name, '/');
     colon = strchr(slash ? slash : name, ':');
@@ -183,11 +181,9 @@ static int reference_cut_tail(const char *text, char *name, struct reference *re
             return reference_fail(err, text,
                                   "a tag has 1 to 128 letters, digits, '_', '.' and '-', and "
                                   "does not begin with '.' or '-'");
-        if (!(ref->tag = strdup(colon + 1)))
-            return aq_fail_oom(err);
-    } else if (!at && !(ref->tag = strdup("latest"))) {
-        return aq_fail_oom(err);
-    }
+        ref->tag = aq_strdup(colon + 1);
+    } else if (!at)
+        ref->tag = aq_strdup("latest");
     return 0;
 }
 
@@ -195,14 +191,12 @@ static int reference_parse_remote(const char *text, const char *rest, const char
                                   struct reference *ref, struct aq_error *err)
 {
     size_t len = reference_registry_length(rest);
-    AQ_CLEANUP(aq_freep) char *name = strdup(len ? rest + len + 1 : rest);
+    AQ_CLEANUP(aq_freep) char *name = aq_strdup(len ? rest + len + 1 : rest);
     bool is_short;
     int r;
 
-    ref->registry = len ? strndup(rest, len)
-                        : strdup(fallback ? fallback : REFERENCE_REGISTRY_DEFAULT);
-    if (!name || !ref->registry)
-        return aq_fail_oom(err);
+    ref->registry = len ? aq_strndup(rest, len)
+                        : aq_strdup(fallback ? fallback : REFERENCE_REGISTRY_DEFAULT);
     if (len && !reference_is_registry(ref->registry))
         return reference_fail(err, text,
                               "the part before the first '/' is not a registry's address");
@@ -210,9 +204,7 @@ static int reference_parse_remote(const char *text, const char *rest, const char
     if (r < 0)
         return r;
     is_short = strcmp(ref->registry, "docker.io") == 0 && !strchr(name, '/');
-    ref->repository = is_short ? aq_format("library/%s", name) : strdup(name);
-    if (!ref->repository)
-        return aq_fail_oom(err);
+    ref->repository = is_short ? aq_format("library/%s", name) : aq_strdup(name);
     if (!reference_is_repository(ref->repository))
         return reference_fail(err, text,
                               "a repository has lower-case letters and digits, parted by '/', "
@@ -220,7 +212,7 @@ static int reference_parse_remote(const char *text, const char *rest, const char
     ref->text = aq_format("%s/%s%s%s%s%s", ref->registry, ref->repository, ref->tag ? ":" : "",
                           ref->tag ? ref->tag : "", ref->digest ? "@" : "",
                           ref->digest ? ref->digest : "");
-    return ref->text ? 0 : aq_fail_oom(err);
+    return 0;
 }
 
 int reference_parse(const char *text, const char *registry, struct reference *ret,
@@ -241,8 +233,8 @@ int reference_parse(const char *text, const char *registry, struct reference *re
         r = reference_parse_local(text, text + strlen(local_forms[i].prefix), &ref, err);
     } else if (strcmp(text, "host") == 0 || strcmp(text, IMAGE_OF_FILES) == 0) {
         ref.form = strcmp(text, IMAGE_OF_FILES) == 0 ? REFERENCE_FILES : REFERENCE_HOST;
-        ref.text = strdup(text);
-        r = ref.text ? 0 : aq_fail_oom(err);
+        ref.text = aq_strdup(text);
+        r = 0;
     } else {
         r = reference_parse_remote(text, text + (strncmp(text, "docker://", 9) == 0 ? 9 : 0),
                                    registry, &ref, err);
@@ -301,8 +293,8 @@ static char *reference_allow_name(const struct reference *ref)
     if (ref->form == REFERENCE_REGISTRY)
         return aq_format("%s/%s", ref->registry, ref->repository);
     return ref->path
-               ? strndup(ref->text, strlen(ref->text) - (ref->name ? strlen(ref->name) + 1 : 0))
-               : strdup(ref->text);
+               ? aq_strndup(ref->text, strlen(ref->text) - (ref->name ? strlen(ref->name) + 1 : 0))
+               : aq_strdup(ref->text);
 }
 
 bool reference_is_allowed(const struct reference *ref, const char *const *patterns, size_t count)

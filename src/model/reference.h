@@ -46,7 +46,7 @@ struct reference {
     char *name;                  /* of an archive or layout; NULL = the only one in it */
 };
 
-/* 'registry' NULL = docker.io. Returns 0, -EINVAL (field "image") or -ENOMEM. */
+/* 'registry' NULL = docker.io. Returns 0 or -EINVAL (field "image"). */
 int reference_parse(const char *text, const char *registry, struct reference *ret,
                     struct aq_error *err) AQ_UNTRUSTED;
 void reference_done(struct reference *ref);

@@ -43,10 +43,11 @@ static struct proposal *proposal_open(struct core *core)
     if (p || core->is_open_broken)
         return p;
     p = calloc(1, sizeof(*p));
-    if (!p || !(p->batch = event_batch_new())) {
+    if (!p) {
         proposal_free(p);
         return NULL;
     }
+    p->batch = event_batch_new();
     p->core = core;
     core->open = p;
     return p;
@@ -97,7 +98,9 @@ void proposal_audit(struct core *core, const struct audit_who *by,
 {
     struct proposal *p = proposal_open(core);
 
-    if (!p || event_batch_audit(p->batch, by, change) < 0)
+    if (p)
+        event_batch_audit(p->batch, by, change);
+    else
         proposal_break(core);
 }
 
@@ -239,10 +242,8 @@ void proposal_commit_audited(struct core *core, struct event_batch *batch,
                              const struct audit_who *by, const struct audit_change *change,
                              core_done_fn done, void *data)
 {
-    if (event_batch_audit(batch, by, change) < 0)
-        proposal_refuse_oom(core, batch, done, data);
-    else
-        proposal_commit_command(core, batch, done, data);
+    event_batch_audit(batch, by, change);
+    proposal_commit_command(core, batch, done, data);
 }
 
 void core_note_change(struct core *core, const struct audit_change *change,

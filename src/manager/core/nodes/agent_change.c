@@ -49,9 +49,9 @@ static int agent_change_add_entry(const struct agent_change *change, const struc
 
     if (!strbuf_ok(before) || !strbuf_ok(after))
         return -ENOMEM;
-    return strcmp(before->data, after->data) == 0
-               ? 0
-               : event_batch_audit(batch, audit_by_get(&change->by), &entry);
+    if (strcmp(before->data, after->data) != 0)
+        event_batch_audit(batch, audit_by_get(&change->by), &entry);
+    return 0;
 }
 
 /* Who drains it, or takes it back. */

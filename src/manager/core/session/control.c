@@ -235,12 +235,13 @@ static int control_add_dismissal(struct event_batch *batch, const struct core_di
     if (!e)
         return -ENOMEM;
     e->session_change.id = session->id;
-    return event_batch_audit(batch, by,
-                             &(struct audit_change){ .action = "dismiss-session",
-                                                     .object_kind = "session",
-                                                     .object_id = uuid_format(&session->id, id),
-                                                     .object_name = session->name,
-                                                     .object_domain = session->domain });
+    event_batch_audit(batch, by,
+                      &(struct audit_change){ .action = "dismiss-session",
+                                              .object_kind = "session",
+                                              .object_id = uuid_format(&session->id, id),
+                                              .object_name = session->name,
+                                              .object_domain = session->domain });
+    return 0;
 }
 
 void core_dismiss_sessions(struct core *core, const struct core_dismissal *sessions, size_t count,
