@@ -22,7 +22,7 @@
 #include "manager/backup/plain_copy.h"
 #include "manager/core/core.h"
 #include "manager/metrics.h"
-#include "manager/routes.h"
+#include "manager/http_api.h"
 #include "sched/plugin.h"
 
 #define BODY_MAX (512 << 10) /* of routes that say nothing else: it is parsed in one turn */

@@ -7,6 +7,7 @@
 
 #include "manager/folder/folder_rule_gql.h"
 #include "manager/call/graphql/node.h"
+#include "manager/account/account_feature.h"
 
 static int gql_accounts_start_or_fail(struct gql_fetch *fetch, int r, const struct aq_error *err)
 {
@@ -417,7 +418,7 @@ static struct gql_value gql_accounts_get_folder_size(struct gql_get *get, const 
 #define POLICY(name) SCHEMA_FIELD_KeyPairResourcePolicy_##name
 #define RESOURCE_GROUP(name) SCHEMA_FIELD_ScalingGroup_##name
 
-const struct gql_entry accounts_entries[] = {
+static const struct gql_entry accounts_entries[] = {
     { SCHEMA_FIELD_Queries_domain, GQL_CALL_COST(gql_accounts_get_domain, GQL_COST_READ, 1) },
     { SCHEMA_FIELD_Queries_domains,
       GQL_CALL_COST(gql_accounts_list_domains, GQL_COST_READ, GQL_ROWS_WHOLE) },

@@ -7,6 +7,7 @@
 
 #include "base/json_load.h"
 #include "manager/folder/folder_rule_gql.h"
+#include "manager/account/account_feature.h"
 
 struct mutation_noun {
     const char *name;   /* as in create_NAME */
@@ -327,7 +328,7 @@ static int account_mutation_purge(struct gql_call *call)
         SCHEMA_FIELD_##type##_##member, GQL_OBJECT_AT(struct mutation_result, object) \
     }
 
-const struct gql_entry account_mutation_entries[] = {
+static const struct gql_entry account_mutation_entries[] = {
     MUTATION(create_domain, create),
     MUTATION(modify_domain, modify),
     MUTATION(delete_domain, delete),

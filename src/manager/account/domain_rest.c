@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Handlers of /aliquot/v1/domains. */
 #include "manager/account/account_rest.h"
-#include "manager/call/resources.h"
+#include "manager/account/account_feature.h"
 
 static void domain_write_row(const struct api_list *list, const struct store_page *page, size_t i,
                              struct jsonw *w)
@@ -31,7 +31,7 @@ static const struct account_resource domain_resource = {
 ACCOUNT_HANDLERS(domain)
 ACCOUNT_REMOVAL_HANDLERS(domain)
 
-const struct route domain_routes[] = {
+static const struct route domain_routes[] = {
     { METHOD_GET, "/aliquot/v1/domains", API_ADMIN, domain_on_list, account_page_fields,
       "List domains" },
     { METHOD_POST, "/aliquot/v1/domains", API_SUPERADMIN, domain_on_create, domain_create,

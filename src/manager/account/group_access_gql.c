@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "manager/call/graphql/mutation.h"
+#include "manager/account/account_feature.h"
 
 static const struct gql_value *access_mutation_find(const struct gql_call *call, const char *name)
 {
@@ -104,7 +105,7 @@ static int access_mutation_rescan_devices(struct gql_call *call)
         SCHEMA_FIELD_Mutations_##name, GQL_CALL_COST(access_mutation_change, GQL_COST_WRITE, 1) \
     }
 
-const struct gql_entry access_mutation_entries[] = {
+static const struct gql_entry access_mutation_entries[] = {
     ACCESS(associate_scaling_group_with_domain),
     ACCESS(associate_scaling_groups_with_domain),
     ACCESS(disassociate_scaling_group_with_domain),

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "manager/call/graphql/resolve.h"
+#include "manager/account/account_feature.h"
 
 #define FIELD(name) SCHEMA_FIELD_KeyPair_##name
 #define AT(how, member) GQL_##how##_AT(struct keypair_row, member)
@@ -179,7 +180,7 @@ static struct gql_value gql_keypair_get_last_used(struct gql_get *get, const voi
     return usec ? gql_text(clock_format_iso(usec, get->scratch)) : gql_null();
 }
 
-const struct gql_entry keypair_entries[] = {
+static const struct gql_entry keypair_entries[] = {
     { SCHEMA_FIELD_Queries_keypair, GQL_CALL_COST(gql_keypair_get_one, GQL_COST_READ, 1) },
     { SCHEMA_FIELD_Queries_keypairs,
       GQL_CALL_COST(gql_keypair_list_all, GQL_COST_READ, GQL_ROWS_WHOLE) },

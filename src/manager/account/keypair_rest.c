@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Handlers of /aliquot/v1/keypairs. */
 #include "manager/account/account_rest.h"
-#include "manager/call/resources.h"
+#include "manager/account/account_feature.h"
 
 static void keypair_write_members(const struct api_list *list, const struct keypair_row *row,
                                   struct jsonw *w)
@@ -79,7 +79,7 @@ static void keypair_on_remove(struct request *req, void *data)
         account_save(change, req, api_reply_done, req);
 }
 
-const struct route keypair_routes[] = {
+static const struct route keypair_routes[] = {
     { METHOD_GET, "/aliquot/v1/keypairs", API_ADMIN, keypair_on_list, account_page_fields,
       "List keypairs, without secrets" },
     { METHOD_POST, "/aliquot/v1/keypairs", API_SUPERADMIN, keypair_new_on_create,

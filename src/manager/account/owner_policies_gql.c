@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "manager/call/graphql/mutation.h"
 #include "manager/account/owner_policies.h"
+#include "manager/account/account_feature.h"
 
 static const char *const members[] = { "max_vfolder_count", "max_quota_scope_size",
                                        "max_session_count_per_model_session",
@@ -165,7 +166,7 @@ static int owner_policy_delete(struct gql_call *call)
 #define USER(name) SCHEMA_FIELD_UserResourcePolicy_##name
 #define PROJECT(name) SCHEMA_FIELD_ProjectResourcePolicy_##name
 
-const struct gql_entry owner_policy_entries[] = {
+static const struct gql_entry owner_policy_entries[] = {
     { SCHEMA_FIELD_Queries_user_resource_policy, GQL_CALL(owner_policy_get_one) },
     { SCHEMA_FIELD_Queries_project_resource_policy, GQL_CALL(owner_policy_get_one) },
     { SCHEMA_FIELD_Queries_user_resource_policies,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /aliquot/v1/keypair-policies: what one key may use */
 #include "manager/account/account_rest.h"
-#include "manager/call/resources.h"
+#include "manager/account/account_feature.h"
 
 static void policy_write_row(const struct api_list *list, const struct store_page *page, size_t i,
                              struct jsonw *w)
@@ -20,7 +20,7 @@ static const struct account_resource policy_resource = {
 ACCOUNT_HANDLERS(policy)
 ACCOUNT_REMOVAL_HANDLERS(policy)
 
-const struct route policy_routes[] = {
+static const struct route policy_routes[] = {
     { METHOD_GET, "/aliquot/v1/keypair-policies", API_ADMIN, policy_on_list, account_page_fields,
       "List keypair policies" },
     { METHOD_POST, "/aliquot/v1/keypair-policies", API_SUPERADMIN, policy_on_create,

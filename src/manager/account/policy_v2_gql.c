@@ -6,6 +6,7 @@
 
 #include "manager/folder/folder_rule_gql.h"
 #include "manager/call/graphql/node.h"
+#include "manager/account/account_feature.h"
 
 #define AT(how, member) GQL_##how##_AT(struct policy_row, member)
 
@@ -103,7 +104,7 @@ static int policy_v2_change_hosts(struct gql_call *call)
 
 #define POLICY(name) SCHEMA_FIELD_KeypairResourcePolicyV2_##name
 
-const struct gql_entry policy_v2_entries[] = {
+static const struct gql_entry policy_v2_entries[] = {
     { SCHEMA_FIELD_Queries_adminKeypairResourcePoliciesV2,
       GQL_CALL_COST(gql_node_list, NODES_COST, GQL_ROWS_WHOLE) },
     { SCHEMA_FIELD_Mutations_adminUpdateKeypairResourcePolicyV2,

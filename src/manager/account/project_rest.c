@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /aliquot/v1/groups: projects */
 #include "manager/account/account_rest.h"
-#include "manager/call/resources.h"
+#include "manager/account/account_feature.h"
 
 static void project_write_row(const struct api_list *list, const struct store_page *page, size_t i,
                               struct jsonw *w)
@@ -64,7 +64,7 @@ static void project_on_remove_users(struct request *req, void *data)
     project_change_members(data, req, false);
 }
 
-const struct route project_routes[] = {
+static const struct route project_routes[] = {
     { METHOD_GET, "/aliquot/v1/groups", API_ADMIN, project_on_list, account_page_fields,
       "List projects" },
     { METHOD_POST, "/aliquot/v1/groups", API_SUPERADMIN, project_on_create, project_create,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "manager/call/graphql/node.h"
+#include "manager/account/account_feature.h"
 
 #define FIELD(name) SCHEMA_FIELD_User_##name
 #define AT(how, member) GQL_##how##_AT(struct user_row, member)
@@ -273,7 +274,7 @@ static struct gql_value gql_user_get_address_text(struct gql_get *get, const voi
     return gql_text(parent);
 }
 
-const struct gql_entry user_entries[] = {
+static const struct gql_entry user_entries[] = {
     { SCHEMA_FIELD_Queries_myClientIp, GQL_CALL(gql_user_get_address) },
     { SCHEMA_FIELD_MyClientIp_clientIp, GQL_GET(gql_user_get_address_text) },
     { SCHEMA_FIELD_Queries_viewer, GQL_CALL(gql_user_get_viewer) },

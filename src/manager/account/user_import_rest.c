@@ -2,7 +2,7 @@
 /* POST /aliquot/v1/users/import. */
 #include "manager/account/user_import.h"
 
-#include "manager/call/resources.h"
+#include "manager/account/account_feature.h"
 
 static void import_on_done(void *data, int r, const struct aq_error *err,
                            const struct user_import_result *result)
@@ -26,7 +26,7 @@ static void import_on_request(struct request *req, void *data)
         user_import_start(data, params, api_who(data, req), import_on_done, req);
 }
 
-const struct route user_import_routes[] = {
+static const struct route user_import_routes[] = {
     { METHOD_POST, "/aliquot/v1/users/import", API_SUPERADMIN, import_on_request,
       user_import_fields, "Make up to 2000 users with a keypair each, all of them or none",
       .body_max = USER_IMPORT_BODY },

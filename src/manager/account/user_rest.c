@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "manager/account/account_rest.h"
-#include "manager/call/resources.h"
+#include "manager/account/account_feature.h"
 
 static void user_write_projects(const struct core *core, const struct user *user, struct jsonw *w)
 {
@@ -82,7 +82,7 @@ static const struct account_resource user_resource = {
 ACCOUNT_HANDLERS(user)
 ACCOUNT_REMOVAL_HANDLERS(user)
 
-const struct route user_routes[] = {
+static const struct route user_routes[] = {
     { METHOD_GET, "/aliquot/v1/users", API_ADMIN, user_on_list, account_page_fields, "List users" },
     { METHOD_POST, "/aliquot/v1/users", API_SUPERADMIN, user_on_create, account_user_create,
       "Make a user, with a keypair of the policy 'default'", .answer = { 201 } },

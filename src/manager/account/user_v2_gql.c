@@ -6,6 +6,7 @@
 
 #include "manager/folder/folder_rule_gql.h"
 #include "manager/call/graphql/node.h"
+#include "manager/account/account_feature.h"
 
 #define USER(name) SCHEMA_FIELD_UserV2##name
 #define AT(how, member) GQL_##how##_AT(struct user_row, member)
@@ -104,7 +105,7 @@ static struct gql_value gql_project_v2_get_hosts(struct gql_get *get, const void
         uuid_format(&((const struct project_row *)parent)->project.id, id));
 }
 
-const struct gql_entry user_v2_entries[] = {
+static const struct gql_entry user_v2_entries[] = {
     { SCHEMA_FIELD_Queries_myUserV2, GQL_CALL_COST(gql_user_v2_get_mine, GQL_COST_READ, 1) },
     { SCHEMA_FIELD_Queries_adminUsersV2, GQL_CALL_COST(gql_node_list, NODES_COST, GQL_ROWS_WHOLE) },
     { USER(_id), GQL_GET(gql_node_get_id) },

@@ -8,6 +8,7 @@
 
 #include "manager/call/graphql/mutation.h"
 #include "manager/call/graphql/newer.h"
+#include "manager/account/account_feature.h"
 
 #define USERS_MAX 100 /* of one call */
 
@@ -346,7 +347,7 @@ static struct gql_value user_v2_get_purged(struct gql_get *get, const void *pare
 #define CHANGE_AT(how, member) GQL_##how##_AT(struct user_v2_change, member)
 #define KEYPAIR(name) SCHEMA_FIELD_KeyPairGQL_##name
 
-const struct gql_entry user_v2_mutation_entries[] = {
+static const struct gql_entry user_v2_mutation_entries[] = {
     MUTATION(adminCreateUserV2, user_v2_create),
     MUTATION(adminUpdateUserV2, user_v2_update),
     MUTATION(updateUserV2, user_v2_update_mine),

@@ -2,7 +2,7 @@
 /* POST /aliquot/v1/import/backendai. */
 #include "manager/backendai/import.h"
 
-#include "manager/call/resources.h"
+#include "manager/backendai/backendai_feature.h"
 
 static void backendai_import_on_done(void *data, int r, const struct aq_error *err,
                                      const struct backendai_result *result)
@@ -30,7 +30,7 @@ static void backendai_import_on_request(struct request *req, void *data)
         request_fail(req, &err);
 }
 
-const struct route backendai_import_routes[] = {
+static const struct route backendai_import_routes[] = {
     { METHOD_POST, "/aliquot/v1/import/backendai", API_SUPERADMIN, backendai_import_on_request,
       backendai_import_fields,
       "Take over people and limits of a Backend.AI cluster, all or nothing",

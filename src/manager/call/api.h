@@ -145,11 +145,4 @@ void api_write_time(struct jsonw *w, const char *key, int64_t usec);
 void api_write_raw(struct jsonw *w, const char *key, const char *json);
 void api_write_uuid(struct jsonw *w, const char *key, const struct uuid *id);
 
-/* ---- tables of routes ---- */
-
-#define API_ROUTES(name)                       \
-    extern const struct route name##_routes[]; \
-    extern const size_t name##_route_count
-#define API_ROUTES_END(name) const size_t name##_route_count = AQ_COUNT(name##_routes)
-
 #endif

@@ -21,8 +21,12 @@
 
 #define TASKS_KEPT 200 /* that have ended, for clients that ask late */
 
+struct feature;
 struct tasks;
 struct task;
+
+/* GET /events/background-task. */
+extern const struct feature tasks_feature;
 
 /* NULL if memory is short. */
 struct tasks *tasks_new(void);

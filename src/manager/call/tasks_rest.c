@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /events/background-task: server-sent events of a task. */
-#include "manager/call/resources.h"
+#include "manager/call/feature.h"
 #include "manager/call/tasks.h"
 
 struct background_task_params {
@@ -23,9 +23,13 @@ static void tasks_on_follow(struct request *req, void *data)
         request_fail(req, &err);
 }
 
-const struct route background_task_routes[] = {
+static const struct route background_task_routes[] = {
     { METHOD_GET, "/events/background-task", API_USER, tasks_on_follow, background_task_fields,
       "How far a background task is, as server-sent events",
       .answer = { .types = "text/event-stream" } },
 };
 API_ROUTES_END(background_task);
+
+static const struct route_table *const tasks_tables[] = { &background_task_route_table, NULL };
+
+const struct feature tasks_feature = { .name = "tasks", .routes = tasks_tables };

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "manager/call/graphql/node.h"
+#include "manager/cluster/cluster_feature.h"
 
 /* {entity: [{entityId}]}: one. */
 static int gql_audit_read_scope(struct gql_fetch *fetch, struct aq_error *err)
@@ -73,13 +74,13 @@ static const struct uuid *gql_audit_user_of(const void *parent)
 
 static int gql_audit_user(struct gql_call *call)
 {
-    return gql_node_load(call, &user_v2_node, gql_audit_user_of);
+    return gql_node_load(call, gql_node_find(SCHEMA_TYPE_UserV2), gql_audit_user_of);
 }
 
 #define FIELD(name) SCHEMA_FIELD_AuditLogV2_##name
 #define AT(how, member) GQL_##how##_AT(struct audit_row, entry.member)
 
-const struct gql_entry audit_entries[] = {
+static const struct gql_entry audit_entries[] = {
     { SCHEMA_FIELD_Queries_scopedAuditLogsV2,
       GQL_CALL_COST(gql_node_list, NODES_COST, GQL_ROWS_WHOLE) },
     { FIELD(id), GQL_GET(gql_node_get_id) },

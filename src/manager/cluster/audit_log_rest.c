@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "manager/call/resources.h"
+#include "manager/cluster/cluster_feature.h"
 #include "manager/call/list.h"
 #include "store/audit_log.h"
 
@@ -125,7 +125,7 @@ static void audit_log_on_list(struct request *req, void *data)
     api_list_start(list);
 }
 
-const struct route audit_log_routes[] = {
+static const struct route audit_log_routes[] = {
     { METHOD_GET, "/aliquot/v1/audit-log", API_ADMIN, audit_log_on_list, audit_log_fields,
       "Who did or tried what, the newest first" },
 };

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/json_load.h"
-#include "manager/call/resources.h"
+#include "manager/cluster/cluster_feature.h"
 #include "manager/cluster/config_change.h"
 #include "model/config_key.h"
 
@@ -468,7 +468,7 @@ static void config_on_move(struct request *req, void *data)
     config_finish(req, change, &err);
 }
 
-const struct route config_routes[] = {
+static const struct route config_routes[] = {
     { METHOD_GET, "/config/vfolder-types", API_PUBLIC, config_on_types, NULL,
       "Kinds of folders, as volumes/_types of the configuration tree lists them" },
     { METHOD_GET, "/config/docker-registries", API_SUPERADMIN, config_on_registries, NULL,

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "manager/call/resources.h"
+#include "manager/cluster/cluster_feature.h"
 
 static void consistency_on_audited(void *data, int r, const struct aq_error *err,
                                    const char *findings)
@@ -65,7 +65,7 @@ static void consistency_on_recalculate(struct request *req, void *data)
         core_audit(api->core, consistency_on_recalculated, req);
 }
 
-const struct route audit_routes[] = {
+static const struct route audit_routes[] = {
     { METHOD_POST, "/resource/recalculate-usage", API_SUPERADMIN, consistency_on_recalculate, NULL,
       "Compare what is occupied with what kernels hold" },
     { METHOD_GET, "/aliquot/v1/audit", API_SUPERADMIN, consistency_on_show, NULL,

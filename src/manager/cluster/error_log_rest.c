@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/json_load.h"
-#include "manager/call/resources.h"
+#include "manager/cluster/cluster_feature.h"
 #include "manager/call/turns.h"
 #include "store/error_log.h"
 
@@ -309,7 +309,7 @@ static void error_log_on_clear(struct request *req, void *data)
         request_fail(req, &err);
 }
 
-const struct route error_log_routes[] = {
+static const struct route error_log_routes[] = {
     { METHOD_POST, "/logs/error", API_USER, error_log_on_append, error_log_fields,
       "Report what went wrong in a client", 0, BODY_MAX },
     { METHOD_GET, "/logs/error", API_USER, error_log_on_list, list_fields,

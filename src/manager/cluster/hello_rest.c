@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "manager/call/resources.h"
+#include "manager/cluster/cluster_feature.h"
 
 /* What clients that look at the manager's version are told: the features that
  * they then use are those that are served here.
@@ -159,7 +159,7 @@ static const struct field hello_fields[] = {
     FIELD_END,
 };
 
-const struct route hello_routes[] = {
+static const struct route hello_routes[] = {
     { METHOD_GET, "/", API_PUBLIC, hello_on_hello, hello_fields,
       "Versions, for negotiation; in a browser, the list of routes",
       .answer = { .types = "application/json|text/html" } },

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "manager/call/resources.h"
+#include "manager/cluster/cluster_feature.h"
 #include "manager/cluster/config_change.h"
 
 /* ---- changing them ---- */
@@ -182,7 +182,7 @@ static void manager_on_announce(struct request *req, void *data)
                              params.enabled ? params.message : "", false);
 }
 
-const struct route manager_routes[] = {
+static const struct route manager_routes[] = {
     { METHOD_GET, "/manager/status", API_PUBLIC, manager_on_status, status_fields,
       "Whether the manager runs or is frozen" },
     { METHOD_PUT, "/manager/status", API_SUPERADMIN, manager_on_freeze, freeze_fields,

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "manager/call/resources.h"
+#include "manager/cluster/cluster_feature.h"
 #include "manager/call/field_schema.h"
 #include "manager/call/repeat.h"
 
@@ -470,7 +470,7 @@ static void openapi_on_request(struct request *req, void *data)
     openapi_send(req, reply);
 }
 
-const struct route openapi_routes[] = {
+static const struct route openapi_routes[] = {
     { METHOD_GET, "/spec/openapi", API_PUBLIC, openapi_on_request, NULL,
       "All routes as an OpenAPI 3.1 document" },
     { METHOD_GET, "/spec/openapi/spec.json", API_PUBLIC, openapi_on_request, NULL,

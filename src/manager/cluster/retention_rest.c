@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "manager/call/resources.h"
+#include "manager/cluster/cluster_feature.h"
 
 #define ALL_ENTITIES ((1u << RETENTION_ENTITY_COUNT) - 1)
 #define KEEP_TEXT_MAX 24
@@ -243,7 +243,7 @@ static void retention_on_run(struct request *req, void *data)
     core_run_retention(api->core, entities, api_who(api, req), retention_on_begun, run);
 }
 
-const struct route retention_routes[] = {
+static const struct route retention_routes[] = {
     { METHOD_GET, "/aliquot/v1/retention", API_SUPERADMIN, retention_on_list, list_fields,
       "How long rows are kept, how many are older, and what the last run removed" },
     { METHOD_POST, "/aliquot/v1/retention/run", API_SUPERADMIN, retention_on_run, run_fields,

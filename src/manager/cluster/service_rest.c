@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /aliquot/v1/services: storage hosts, proxies and web servers, and when each was heard last */
-#include "manager/call/resources.h"
+#include "manager/cluster/cluster_feature.h"
 
 static void service_write(void *data, const struct core_front_contact *contact)
 {
@@ -32,7 +32,7 @@ static void service_on_list(struct request *req, void *data)
     request_reply_json(req, 200, &out);
 }
 
-const struct route service_routes[] = {
+static const struct route service_routes[] = {
     { METHOD_GET, "/aliquot/v1/services", API_SUPERADMIN, service_on_list, NULL,
       "Storage hosts, proxies and web servers that have connected" },
 };

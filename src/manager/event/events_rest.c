@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "manager/event/event_feed.h"
-#include "manager/call/resources.h"
+#include "manager/event/event_feature.h"
 #include "manager/session/session_find.h"
 #include "store/query.h"
 
@@ -182,7 +182,7 @@ static void events_on_follow(struct request *req, void *data)
         request_fail(req, &err);
 }
 
-const struct route events_routes[] = {
+static const struct route events_routes[] = {
     { METHOD_GET, "/events/session", API_USER, events_on_follow, event_fields,
       "What happens to sessions, as server-sent events",
       .answer = { .types = "text/event-stream" } },

@@ -9,6 +9,7 @@
 #include "manager/call/graphql/resolve.h"
 #include "manager/call/flushes.h"
 #include "manager/call/streams.h"
+#include "manager/event/event_feature.h"
 
 /* Of one keypair: a browser has six connections to a place, and pages need some of them. */
 #define FEEDS_MAX 4
@@ -316,7 +317,7 @@ static struct gql_value gql_change_get_reason(struct gql_get *get, const void *p
 
 #define FIELD(name) SCHEMA_FIELD_SchedulingBroadcastEventPayload_##name
 
-const struct gql_entry subscription_entries[] = {
+static const struct gql_entry subscription_entries[] = {
     { SCHEMA_FIELD_Subscription_schedulingEventsBySession,
       GQL_CALL_COST(gql_change_follow, GQL_COST_READ, 1) },
     { FIELD(sessionId), GQL_UUID_AT(struct gql_change, session_id) },

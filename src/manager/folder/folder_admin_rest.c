@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "manager/call/resources.h"
+#include "manager/folder/folder_feature.h"
 #include "manager/folder/folder_call.h"
 
 struct folder_admin_params {
@@ -343,7 +343,7 @@ static const struct field folder_mount_fields[] = {
     FIELD_END,
 };
 
-const struct route folder_admin_routes[] = {
+static const struct route folder_admin_routes[] = {
     { METHOD_GET, "/folders/_/shared", API_USER, folder_on_shared, folder_shared_fields,
       "With whom folders are shared" },
     { METHOD_POST, "/folders/_/shared", API_USER | API_FREEZABLE, folder_on_shared_update,

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/fault.h"
-#include "manager/call/resources.h"
+#include "manager/folder/folder_feature.h"
 #include "manager/folder/folder_create.h"
 #include "manager/folder/folder_jobs.h"
 
@@ -290,7 +290,7 @@ static void folder_on_force(struct request *req, void *data)
 
 #define CHANGE (API_USER | API_FREEZABLE)
 
-const struct route folder_change_routes[] = {
+static const struct route folder_change_routes[] = {
     { METHOD_POST, "/folders", CHANGE, folder_on_create, folder_create_fields, "Make a folder",
       .answer = { 201 } },
     { METHOD_POST, "/folders/{name}/rename", CHANGE, folder_on_rename, folder_rename_fields,

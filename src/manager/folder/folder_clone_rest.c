@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
-#include "manager/call/resources.h"
+#include "manager/folder/folder_feature.h"
 #include "manager/folder/folder_create.h"
 #include "manager/folder/folder_jobs.h"
 #include "manager/call/tasks.h"
@@ -234,7 +234,7 @@ static void folder_on_clone(struct request *req, void *data)
     folder_call_write(call);
 }
 
-const struct route folder_clone_routes[] = {
+static const struct route folder_clone_routes[] = {
     { METHOD_POST, "/folders/{name}/clone", API_USER | API_FREEZABLE, folder_on_clone,
       folder_clone_fields, "Clone a folder; its progress is a background task's",
       .answer = { 201 } },

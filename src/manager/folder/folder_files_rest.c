@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/json_load.h"
-#include "manager/call/resources.h"
+#include "manager/folder/folder_feature.h"
 #include "manager/folder/folder_call.h"
 #include "transfer/name.h"
 
@@ -527,7 +527,7 @@ static void folder_on_delete_files(struct request *req, void *data)
 
 #define CHANGE (API_USER | API_FREEZABLE)
 
-const struct route folder_files_routes[] = {
+static const struct route folder_files_routes[] = {
     { METHOD_POST, "/folders/{name}/mkdir", CHANGE, folder_on_mkdir, folder_mkdir_fields,
       "Make folders in a folder", .answer = { 200, 207 } },
     { METHOD_GET, "/folders/{name}/files", API_USER, folder_on_files, folder_list_files_fields,

@@ -8,6 +8,7 @@
 
 #include "manager/folder/folder_gql.h"
 #include "manager/call/graphql/node.h"
+#include "manager/folder/folder_feature.h"
 
 #define MIB 1048576
 
@@ -268,7 +269,7 @@ static struct gql_value gql_folder_get_bytes(struct gql_get *get, const void *pa
     }
 #define FIELD(name) SCHEMA_FIELD_VirtualFolder_##name
 
-const struct gql_entry folder_entries[] = {
+static const struct gql_entry folder_entries[] = {
     ROOT(vfolder_list, gql_folder_list_visible),
     ROOT(vfolder_own_list, gql_folder_list_own),
     ROOT(vfolder_invited_list, gql_folder_list_invited),

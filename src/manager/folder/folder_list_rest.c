@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "manager/call/resources.h"
+#include "manager/folder/folder_feature.h"
 #include "manager/folder/folder_call.h"
 #include "manager/call/list.h"
 
@@ -290,7 +290,7 @@ static void folder_on_types(struct request *req, void *data)
         folder_reply_hosts(req, json_pack("[s, s]", "user", "group"));
 }
 
-const struct route folder_list_routes[] = {
+static const struct route folder_list_routes[] = {
     { METHOD_GET, "/folders", API_USER, folder_on_list, folder_list_fields,
       "Folders that the caller may use" },
     { METHOD_GET, "/aliquot/v1/folders", API_USER, folder_on_page, folder_list_fields,

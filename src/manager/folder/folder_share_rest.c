@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "manager/call/resources.h"
+#include "manager/folder/folder_feature.h"
 #include "manager/folder/folder_call.h"
 
 #define NAMED_MAX 100 /* users of one request */
@@ -435,7 +435,7 @@ static void folder_on_leave(struct request *req, void *data)
 
 #define CHANGE (API_USER | API_FREEZABLE)
 
-const struct route folder_share_routes[] = {
+static const struct route folder_share_routes[] = {
     { METHOD_POST, "/folders/{name}/invite", CHANGE, folder_on_invite, folder_invite_fields,
       "Offer a folder to users", .answer = { 201 } },
     { METHOD_GET, "/folders/invitations/list", API_USER, folder_on_invitations, NULL,

@@ -4,6 +4,7 @@
 #include "manager/call/graphql/mutation.h"
 #include "manager/call/graphql/node.h"
 #include "manager/folder/folder_create.h"
+#include "manager/folder/folder_feature.h"
 
 /* ---- the node ---- */
 
@@ -71,7 +72,7 @@ static const struct uuid *gql_folder_v2_user_of(const void *parent)
 
 static int gql_folder_v2_user(struct gql_call *call)
 {
-    return gql_node_load(call, &user_v2_node, gql_folder_v2_user_of);
+    return gql_node_load(call, gql_node_find(SCHEMA_TYPE_UserV2), gql_folder_v2_user_of);
 }
 
 static const struct uuid *gql_folder_v2_project_of(const void *parent)
@@ -81,7 +82,7 @@ static const struct uuid *gql_folder_v2_project_of(const void *parent)
 
 static int gql_folder_v2_project(struct gql_call *call)
 {
-    return gql_node_load(call, &project_v2_node, gql_folder_v2_project_of);
+    return gql_node_load(call, gql_node_find(SCHEMA_TYPE_ProjectV2), gql_folder_v2_project_of);
 }
 
 /* ---- making one ---- */
@@ -141,7 +142,7 @@ static int gql_folder_v2_create_in_project(struct gql_call *call)
 
 #define VFOLDER(name) SCHEMA_FIELD_VFolder##name
 
-const struct gql_entry folder_v2_entries[] = {
+static const struct gql_entry folder_v2_entries[] = {
     { SCHEMA_FIELD_Queries_vfolderV2, GQL_CALL_COST(gql_node_get, GQL_COST_READ, 1) },
     { SCHEMA_FIELD_Mutations_createVfolderV2,
       GQL_CALL_COST(gql_folder_v2_create_one, GQL_COST_WRITE, 1) },

@@ -6,6 +6,7 @@
 #include "manager/call/graphql/resolve.h"
 #include "manager/folder/folder_rules.h"
 #include "manager/folder/storage_hosts.h"
+#include "manager/folder/folder_feature.h"
 #include "store/folder.h"
 
 struct quota_scope {
@@ -88,7 +89,7 @@ static int quota_scope_get(struct gql_call *call)
 
 #define AT(how, member) GQL_##how##_AT(struct quota_scope, member)
 
-const struct gql_entry quota_scope_entries[] = {
+static const struct gql_entry quota_scope_entries[] = {
     { SCHEMA_FIELD_Queries_quota_scope, GQL_CALL_COST(quota_scope_get, GQL_COST_READ, 1) },
     { SCHEMA_FIELD_QuotaScope_id, AT(TEXT, id) },
     { SCHEMA_FIELD_QuotaScope_quota_scope_id, AT(TEXT, id) },

@@ -7,6 +7,7 @@
 
 #include "manager/call/graphql/resolve.h"
 #include "manager/folder/storage_hosts.h"
+#include "manager/folder/folder_feature.h"
 #include "store/filter.h"
 
 #define VOLUMES_USUAL 10
@@ -174,7 +175,7 @@ static struct gql_value volume_get_proxy(struct gql_get *get, const void *parent
     return proxy ? gql_text(proxy) : gql_error(get->arena, "out of memory");
 }
 
-const struct gql_entry storage_volume_entries[] = {
+static const struct gql_entry storage_volume_entries[] = {
     { SCHEMA_FIELD_Queries_storage_volume, GQL_CALL(volume_get) },
     { SCHEMA_FIELD_Queries_storage_volume_list, GQL_CALL_COST(volume_list, 5, VOLUMES_USUAL) },
     { SCHEMA_FIELD_StorageVolumeList_items, GQL_PAGE_ITEMS },

@@ -2,7 +2,7 @@
 /* /aliquot/v1/image-aliases: list, set and remove short names of images. */
 #include "manager/image/image_aliases.h"
 
-#include "manager/call/resources.h"
+#include "manager/image/image_feature.h"
 #include "model/reference.h"
 
 static void image_aliases_on_list(struct request *req, void *data)
@@ -66,7 +66,7 @@ static void image_aliases_on_remove(struct request *req, void *data)
         request_fail(req, &err);
 }
 
-const struct route image_aliases_routes[] = {
+static const struct route image_aliases_routes[] = {
     { METHOD_GET, "/aliquot/v1/image-aliases", API_USER, image_aliases_on_list, NULL,
       "Short names of images" },
     { METHOD_PUT, "/aliquot/v1/image-aliases/{alias}", API_SUPERADMIN, image_aliases_on_set,

@@ -13,6 +13,7 @@
 #include "manager/image/image_limits.h"
 #include "manager/image/image_inventory.h"
 #include "manager/image/image_gql.h"
+#include "manager/image/image_feature.h"
 #include "model/architecture.h"
 #include "model/reference.h"
 
@@ -466,7 +467,7 @@ static int gql_image_list(struct gql_call *call)
     return GQL_DONE;
 }
 
-const struct gql_entry image_entries[] = {
+static const struct gql_entry image_entries[] = {
     { SCHEMA_FIELD_Queries_image, GQL_CALL_COST(gql_image_get_one, GQL_COST_WALK, 1) },
     { SCHEMA_FIELD_Queries_images, GQL_CALL_COST(gql_image_list, GQL_COST_WALK, GQL_ROWS_WHOLE) },
     { FIELD(id), AT(TEXT, id) },

@@ -3,7 +3,7 @@
 #include "manager/image/image_limits.h"
 
 #include "base/json_load.h"
-#include "manager/call/resources.h"
+#include "manager/image/image_feature.h"
 #include "model/reference.h"
 
 static void image_limits_write(struct jsonw *w, const char *bound, const json_t *amounts)
@@ -80,7 +80,7 @@ static void image_limits_on_put(struct request *req, void *data)
         request_fail(req, &err);
 }
 
-const struct route image_limits_routes[] = {
+static const struct route image_limits_routes[] = {
     { METHOD_GET, "/aliquot/v1/image-limits", API_USER, image_limits_on_list, NULL,
       "What administrators set as the least and the most that images get" },
     { METHOD_PUT, "/aliquot/v1/image-limits", API_SUPERADMIN, image_limits_on_put,

@@ -13,6 +13,7 @@
 #include "manager/image/image_inventory.h"
 #include "manager/image/image_gql.h"
 #include "manager/image/image_mutation_gql.h"
+#include "manager/image/image_feature.h"
 #include "model/architecture.h"
 #include "model/reference.h"
 
@@ -470,7 +471,7 @@ static int image_mutation_rescan(struct gql_call *call)
     return GQL_LATER;
 }
 
-const struct gql_entry image_mutation_entries[] = {
+static const struct gql_entry image_mutation_entries[] = {
     { SCHEMA_FIELD_Mutations_rescan_images, GQL_CALL(image_mutation_rescan) },
     { SCHEMA_FIELD_Mutations_preload_image, GQL_CALL(image_preload) },
     { SCHEMA_FIELD_Mutations_unload_image, GQL_CALL(image_mutation_unload) },

@@ -6,6 +6,7 @@
 #include "manager/image/image_gql.h"
 #include "manager/call/graphql/node.h"
 #include "manager/image/image_aliases.h"
+#include "manager/image/image_feature.h"
 #include "model/reference.h"
 
 const struct image_row *gql_images_find(const struct gql_call *call,
@@ -111,7 +112,7 @@ static struct gql_value gql_image_get_type(struct gql_get *get, const void *pare
     return gql_text(((const struct image_row *)parent)->is_operation ? "service" : "compute");
 }
 
-const struct gql_entry image_node_entries[] = {
+static const struct gql_entry image_node_entries[] = {
     { SCHEMA_FIELD_Queries_image_nodes,
       GQL_CALL_COST(gql_image_list_nodes, GQL_COST_WALK, GQL_ROWS_WHOLE) },
     { SCHEMA_FIELD_Queries_customized_images, GQL_FIXED_EMPTY },

@@ -5,7 +5,7 @@
 
 #include "base/json_load.h"
 #include "http/sse.h"
-#include "manager/call/resources.h"
+#include "manager/image/image_feature.h"
 #include "manager/image/image_aliases.h"
 #include "manager/image/image_limits.h"
 #include "manager/call/list.h"
@@ -357,7 +357,7 @@ static void image_on_import(struct request *req, void *data)
     request_fail(req, &err);
 }
 
-const struct route image_routes[] = {
+static const struct route image_routes[] = {
     { METHOD_GET, "/image/import", API_USER, image_on_import, NULL,
       "Refused: images are used by their names", .answer = { ROUTE_REFUSED } },
     { METHOD_POST, "/image/import", API_USER, image_on_import, NULL,

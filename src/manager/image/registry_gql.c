@@ -10,6 +10,7 @@
 #include "manager/call/graphql/node.h"
 #include "manager/cluster/config_change.h"
 #include "manager/image/registry_logins.h"
+#include "manager/image/image_feature.h"
 
 #define REGISTRIES_USUAL 10
 #define REGISTRY_TEXT_MAX 1024
@@ -148,7 +149,8 @@ static int registry_list_nodes(struct gql_call *call)
 static int registry_list_groups(struct gql_call *call)
 {
     for (uint32_t i = 0; i < call->count; i++)
-        call->results[i] = gql_node_connect(call, &group_node, NULL, sizeof(struct project_row), 0);
+        call->results[i] = gql_node_connect(call, gql_node_find(SCHEMA_TYPE_GroupNode), NULL,
+                                            sizeof(struct project_row), 0);
     return GQL_DONE;
 }
 
@@ -399,7 +401,7 @@ static int registry_mutate(struct gql_call *call)
     { SCHEMA_FIELD_##type##_container_registry, GQL_SELF }
 /* clang-format on */
 
-const struct gql_entry registry_entries[] = {
+static const struct gql_entry registry_entries[] = {
     { SCHEMA_FIELD_Queries_container_registry, GQL_CALL(registry_get_one) },
     { SCHEMA_FIELD_Queries_container_registries,
       GQL_CALL_COST(registry_list, 5, REGISTRIES_USUAL) },

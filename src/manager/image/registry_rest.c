@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/json_load.h"
-#include "manager/call/resources.h"
+#include "manager/image/image_feature.h"
 #include "manager/cluster/config_change.h"
 #include "manager/image/registry_logins.h"
 #include "manager/image/rescan.h"
@@ -193,7 +193,7 @@ static void registry_on_rescan(struct request *req, void *data)
         request_fail(req, &err);
 }
 
-const struct route registry_routes[] = {
+static const struct route registry_routes[] = {
     { METHOD_GET, "/aliquot/v1/registries", API_SUPERADMIN, registry_on_list, NULL,
       "Container registries that agents log in to" },
     { METHOD_PUT, "/aliquot/v1/registries/{name}", API_SUPERADMIN, registry_on_login,

@@ -18,7 +18,7 @@
 #include "http/websocket.h"
 #include "manager/live/live_groups.h"
 #include "manager/live/live_views.h"
-#include "manager/call/resources.h"
+#include "manager/live/live_feature.h"
 #include "manager/call/flushes.h"
 #include "manager/call/streams.h"
 
@@ -447,7 +447,7 @@ static void live_on_request(struct request *req, void *data)
         request_set_gone(req, live_tab_on_gone, tab);
 }
 
-const struct route live_routes[] = {
+static const struct route live_routes[] = {
     { METHOD_GET, "/aliquot/v1/live", API_USER, live_on_request, NULL,
       "Nodes, sessions and the queue as they change, over WebSocket", .answer = { 101 } },
 };

@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "manager/account/account.h"
-#include "manager/call/resources.h"
+#include "manager/login/login_feature.h"
 #include "manager/login/login.h"
 
 struct echo_params {
@@ -334,7 +334,7 @@ static void auth_on_role(struct request *req, void *data)
 
 #define AUTHORIZE_BODY_MAX 16384 /* it is read from anyone */
 
-const struct route auth_routes[] = {
+static const struct route auth_routes[] = {
     { METHOD_GET, "/auth", API_USER, auth_on_test, echo_fields, "Whether the signature is good" },
     { METHOD_POST, "/auth", API_USER, auth_on_test, echo_fields, "Whether the signature is good" },
     { METHOD_GET, "/auth/test", API_USER, auth_on_test, echo_fields,

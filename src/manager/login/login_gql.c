@@ -8,6 +8,7 @@
 #include "manager/call/graphql/mutation.h"
 #include "manager/call/graphql/node.h"
 #include "manager/login/login.h"
+#include "manager/login/login_feature.h"
 #include "store/audit_log.h"
 #include "store/web_login.h"
 
@@ -103,7 +104,7 @@ static const struct uuid *login_user_of(const void *parent)
 
 static int login_user(struct gql_call *call)
 {
-    return gql_node_load(call, &user_v2_node, login_user_of);
+    return gql_node_load(call, gql_node_find(SCHEMA_TYPE_UserV2), login_user_of);
 }
 
 /* ---- ending one ---- */
@@ -194,7 +195,7 @@ static struct gql_value login_attempt_get_result(struct gql_get *get, const void
 #define LOGIN(name) SCHEMA_FIELD_LoginSessionV2_##name
 #define ATTEMPT(name) SCHEMA_FIELD_LoginHistoryV2_##name
 
-const struct gql_entry login_entries[] = {
+static const struct gql_entry login_entries[] = {
     { SCHEMA_FIELD_Queries_myLoginSessionsV2, GQL_CALL_COST(login_list, GQL_COST_READ, 1) },
     { SCHEMA_FIELD_Queries_myLoginHistoryV2, GQL_CALL_COST(gql_node_list, NODES_COST, 1) },
     { SCHEMA_FIELD_Mutations_myRevokeLoginSession, GQL_CALL_COST(login_revoke, GQL_COST_WRITE, 1) },

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "manager/account/account.h"
-#include "manager/call/resources.h"
+#include "manager/login/login_feature.h"
 #include "manager/login/login.h"
 
 #define PASSWORD_MAX 1024
@@ -149,7 +149,7 @@ static void own_account_on_full_name(struct request *req, void *data)
     own_account_save(api, req, batch, &by);
 }
 
-const struct route auth_account_routes[] = {
+static const struct route auth_account_routes[] = {
     { METHOD_POST, "/auth/signout", API_USER, own_account_on_signout, signout_fields,
       "Take the caller's account out of use" },
     { METHOD_POST, "/auth/update-full-name", API_USER, own_account_on_full_name, full_name_fields,

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "manager/account/account.h"
-#include "manager/call/resources.h"
+#include "manager/login/login_feature.h"
 #include "manager/login/login_audit.h"
 #include "manager/login/password_queue.h"
 #include "manager/login/signup.h"
@@ -400,7 +400,7 @@ static void signup_on_request(struct request *req, void *data)
         signup_hash(s);
 }
 
-const struct route signup_routes[] = {
+static const struct route signup_routes[] = {
     { METHOD_POST, "/auth/signup", API_PUBLIC, signup_on_request, signup_fields,
       "Make an account for oneself, where [signup] of manager.toml lets people", 0, SIGNUP_BODY_MAX,
       .answer = { 201 } },

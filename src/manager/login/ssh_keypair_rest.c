@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "manager/account/account_rest.h"
-#include "manager/call/resources.h"
+#include "manager/login/login_feature.h"
 #include "model/ssh_key.h"
 
 #define PUBLIC_TEXT_MAX 8192 /* with a comment */
@@ -168,7 +168,7 @@ static void ssh_keypair_on_remove(struct request *req, void *data)
         ssh_keypair_save(pair, NULL);
 }
 
-const struct route ssh_keypair_routes[] = {
+static const struct route ssh_keypair_routes[] = {
     { METHOD_GET, "/auth/ssh-keypair", API_USER, ssh_keypair_on_get, NULL,
       "The public SSH key that the caller's sessions accept" },
     { METHOD_PATCH, "/auth/ssh-keypair", API_USER, ssh_keypair_on_make, NULL,

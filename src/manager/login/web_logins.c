@@ -13,7 +13,7 @@
 #include "base/json_load.h"
 #include "base/list.h"
 #include "base/log.h"
-#include "manager/call/resources.h"
+#include "manager/login/login_feature.h"
 #include "manager/login/login.h"
 #include "store/web_login.h"
 
@@ -522,7 +522,7 @@ static void own_logins_on_end(struct request *req, void *data)
         request_fail(req, &err);
 }
 
-const struct route web_logins_routes[] = {
+static const struct route web_logins_routes[] = {
     { METHOD_GET, "/aliquot/v1/logins", API_USER, own_logins_on_list,
       .doc = "Where the caller has logged in with a browser" },
     { METHOD_DELETE, "/aliquot/v1/logins/{id}", API_USER, own_logins_on_end,

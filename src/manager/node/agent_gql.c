@@ -7,6 +7,7 @@
 #include "manager/node/agent_plugins.h"
 #include "manager/session/kernel_gql.h"
 #include "manager/call/graphql/node.h"
+#include "manager/node/node_feature.h"
 
 #define FIELD(name) SCHEMA_FIELD_Agent_##name
 #define AT(how, member) GQL_##how##_AT(struct agent_row, member)
@@ -320,8 +321,9 @@ static int gql_agent_kernel_nodes(struct gql_call *call)
     if (gql_agent_find_kernels(&on) < 0)
         return gql_call_fail(call, "out of memory");
     for (uint32_t i = 0; i < call->count; i++)
-        call->results[i] = gql_node_connect(call, &kernel_node, on.items[i],
-                                            sizeof(struct gql_container), on.counts[i]);
+        call->results[i] = gql_node_connect(call, gql_node_find(SCHEMA_TYPE_KernelNode),
+                                            on.items[i], sizeof(struct gql_container),
+                                            on.counts[i]);
     return GQL_DONE;
 }
 
@@ -431,7 +433,7 @@ static struct gql_value gql_agent_get_memory(struct gql_get *get, const void *pa
     return gql_float(item ? metric_current(&item->metric, item->kind) : 0);
 }
 
-const struct gql_entry agent_entries[] = {
+static const struct gql_entry agent_entries[] = {
     { SCHEMA_FIELD_Queries_agent, GQL_CALL_COST(gql_agent_get_one, GQL_COST_READ, 1) },
     { SCHEMA_FIELD_Queries_agent_list, GQL_CALL_COST(gql_agent_list, GQL_COST_READ, 1) },
     { SCHEMA_FIELD_Queries_agents,

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "manager/call/resources.h"
+#include "manager/node/node_feature.h"
 
 /* ---- scheduling ---- */
 
@@ -210,7 +210,7 @@ static void agent_operation_on_start(struct request *req, void *data)
         agent_operation_on_answer(&watch, 0, NULL, "", "");
 }
 
-const struct route agent_operation_routes[] = {
+static const struct route agent_operation_routes[] = {
     { METHOD_POST, "/manager/scheduler/operation", API_SUPERADMIN, agent_operation_on_schedule,
       operation_fields, "Let agents take sessions, or take none", .answer = { 204 } },
     { METHOD_GET, "/resource/watcher", API_SUPERADMIN, agent_operation_on_status, watcher_fields,

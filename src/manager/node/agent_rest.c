@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
-#include "manager/call/resources.h"
+#include "manager/node/node_feature.h"
 #include "manager/call/list.h"
 #include "manager/node/agent_devices.h"
 #include "store/query.h"
@@ -314,7 +314,7 @@ static void agent_on_make_token(struct request *req, void *data)
                     api_who(api, req), agent_on_token_made, reply);
 }
 
-const struct route agent_routes[] = {
+static const struct route agent_routes[] = {
     { METHOD_GET, "/aliquot/v1/agents", API_ADMIN, agent_on_list, list_fields, "List agents" },
     { METHOD_GET, "/aliquot/v1/agents/{id}", API_ADMIN, agent_on_show, NULL, "Show one agent" },
     { METHOD_PATCH, "/aliquot/v1/agents/{id}", API_SUPERADMIN, agent_on_change, change_fields,

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "manager/live/live_groups.h"
-#include "manager/call/resources.h"
+#include "manager/node/node_feature.h"
 
 struct nodes_request {
     const struct api *api;
@@ -113,7 +113,7 @@ static void nodes_on_list(struct request *req, void *data)
         request_fail(req, &err);
 }
 
-const struct route nodes_routes[] = {
+static const struct route nodes_routes[] = {
     { METHOD_GET, "/aliquot/v1/nodes", API_USER, nodes_on_list, NULL,
       "Nodes of the caller's resource groups: state, all and free resources" },
 };

@@ -2,7 +2,7 @@
 /* /aliquot/v1/orphans: what is newer on agents than the backup that was restored */
 #include <errno.h>
 
-#include "manager/call/resources.h"
+#include "manager/node/node_feature.h"
 
 static void orphan_write(void *data, const struct core_orphan *o)
 {
@@ -110,7 +110,7 @@ static void orphan_on_finish(struct request *req, void *data)
         core_finish_restore(api->core, params.force, api_who(api, req), api_reply_done, req);
 }
 
-const struct route orphan_routes[] = {
+static const struct route orphan_routes[] = {
     { METHOD_GET, "/aliquot/v1/orphans", API_SUPERADMIN, orphan_on_list, NULL,
       "After a restore: sessions on agents that are newer than the backup" },
     { METHOD_POST, "/aliquot/v1/orphans/{id}/adopt", API_SUPERADMIN, orphan_on_adopt, NULL,

@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "manager/notification/notification_rest.h"
+#include "manager/notification/notification_feature.h"
 
 #define TIMEOUT_MAX 300 /* seconds */
 #define HEADERS_MAX 20
@@ -367,7 +368,7 @@ static void channel_on_delete(struct request *req, void *data)
     notification_remove(data, req, NOTIFICATION_CHANNEL);
 }
 
-const struct route notification_channel_routes[] = {
+static const struct route notification_channel_routes[] = {
     { METHOD_GET, "/aliquot/v1/notification-channels", API_SUPERADMIN, channel_on_list, NULL,
       "Channels of notifications" },
     { METHOD_POST, "/notifications/channels", API_SUPERADMIN, channel_on_create,

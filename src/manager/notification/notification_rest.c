@@ -11,6 +11,7 @@
 #include "base/json_load.h"
 #include "base/uuid.h"
 #include "manager/usage/export_rest.h"
+#include "manager/notification/notification_feature.h"
 
 static const struct {
     const char *one, *many, *type; /* members of answers, and of the row */
@@ -459,7 +460,7 @@ static void notification_on_schema(struct request *req, void *data)
     request_reply_json(req, 200, &out);
 }
 
-const struct route notification_routes[] = {
+static const struct route notification_routes[] = {
     { METHOD_GET, "/notifications/rule-types", API_SUPERADMIN, notification_on_types, NULL,
       "What rules of notifications can be about" },
     { METHOD_GET, "/notifications/rule-types/{type}/schema", API_SUPERADMIN, notification_on_schema,

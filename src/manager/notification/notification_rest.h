@@ -6,7 +6,7 @@
 #ifndef AQ_MANAGER_NOTIFICATION_NOTIFICATION_REST_H
 #define AQ_MANAGER_NOTIFICATION_NOTIFICATION_REST_H
 
-#include "manager/call/resources.h"
+#include "manager/call/api.h"
 #include "manager/notification/notifications.h"
 
 #define NOTIFICATION_NAME_MAX 256

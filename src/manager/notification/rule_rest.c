@@ -6,6 +6,7 @@
 
 #include "base/uuid.h"
 #include "manager/notification/notification_rest.h"
+#include "manager/notification/notification_feature.h"
 
 #define TEMPLATE_MAX 65536
 
@@ -211,7 +212,7 @@ static void rule_on_delete(struct request *req, void *data)
     notification_remove(data, req, NOTIFICATION_RULE);
 }
 
-const struct route notification_rule_routes[] = {
+static const struct route notification_rule_routes[] = {
     { METHOD_GET, "/aliquot/v1/notification-rules", API_SUPERADMIN, rule_on_list, NULL,
       "Rules of notifications" },
     { METHOD_POST, "/notifications/rules", API_SUPERADMIN, rule_on_create, rule_create_fields,

@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "manager/call/resources.h"
+#include "manager/scheduling/scheduling_feature.h"
 #include "manager/scheduling/presets.h"
 #include "store/query.h"
 
@@ -417,7 +417,7 @@ static void check_on_request(struct request *req, void *data)
     }
 }
 
-const struct route check_presets_routes[] = {
+static const struct route check_presets_routes[] = {
     { METHOD_POST, "/resource/check-presets", API_USER, check_on_request, check_fields,
       "What is used and left of limits and resource groups, and which presets fit" },
 };

@@ -2,7 +2,7 @@
 /* GET /aliquot/v1/resource-groups/{key}/fair-share: recent usage and fair-share factors */
 #include <string.h>
 
-#include "manager/call/resources.h"
+#include "manager/scheduling/scheduling_feature.h"
 
 struct fair_share_view {
     const struct api *api;
@@ -86,7 +86,7 @@ static void fair_share_on_list(struct request *req, void *data)
     request_reply_json(req, 200, &out);
 }
 
-const struct route fair_share_routes[] = {
+static const struct route fair_share_routes[] = {
     { METHOD_GET, "/aliquot/v1/resource-groups/{key}/fair-share", API_USER, fair_share_on_list,
       NULL, "Show who has used how much of a resource group lately" },
 };

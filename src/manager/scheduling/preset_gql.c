@@ -7,6 +7,7 @@
 #include "base/json_load.h"
 #include "manager/call/graphql/mutation.h"
 #include "manager/scheduling/presets.h"
+#include "manager/scheduling/scheduling_feature.h"
 #include "store/filter.h"
 
 struct preset_row {
@@ -216,7 +217,7 @@ static int gql_preset_delete(struct gql_call *call)
     return GQL_LATER;
 }
 
-const struct gql_entry preset_entries[] = {
+static const struct gql_entry preset_entries[] = {
     { SCHEMA_FIELD_Queries_resource_preset, GQL_CALL(gql_preset_get_one) },
     { SCHEMA_FIELD_Queries_resource_presets, GQL_CALL_COST(gql_preset_list, 5, PRESETS_MAX) },
     { SCHEMA_FIELD_ResourcePreset_id, GQL_UUID_AT(struct preset_row, id) },

@@ -2,7 +2,7 @@
 /* Resource presets: GET /resource/presets, and what administrators do to them. */
 #include <errno.h>
 
-#include "manager/call/resources.h"
+#include "manager/scheduling/scheduling_feature.h"
 #include "manager/scheduling/presets.h"
 
 /* Backend.AI's clients read sizes as text, in our own form they are numbers. */
@@ -86,7 +86,7 @@ static void preset_on_remove(struct request *req, void *data)
         request_fail(req, &err);
 }
 
-const struct route preset_routes[] = {
+static const struct route preset_routes[] = {
     { METHOD_GET, "/resource/presets", API_USER, preset_on_list, NULL, "Resource presets" },
     { METHOD_GET, "/aliquot/v1/resource-presets", API_USER, preset_on_list_own, NULL,
       "Resource presets" },

@@ -2,7 +2,7 @@
 /* /aliquot/v1/resource-groups: agents that are scheduled together, and how */
 #include "base/clock.h"
 #include "manager/account/account_rest.h"
-#include "manager/call/resources.h"
+#include "manager/scheduling/scheduling_feature.h"
 
 static void resource_group_write_scheduling(const struct core *core,
                                             const struct resource_group *group, struct jsonw *w)
@@ -105,7 +105,7 @@ static void resource_group_on_disallow(struct request *req, void *data)
     resource_group_change_access(data, req, false);
 }
 
-const struct route resource_group_routes[] = {
+static const struct route resource_group_routes[] = {
     { METHOD_GET, "/aliquot/v1/resource-groups", API_ADMIN, resource_group_on_list,
       account_page_fields, "List resource groups" },
     { METHOD_POST, "/aliquot/v1/resource-groups", API_SUPERADMIN, resource_group_on_create,

@@ -5,18 +5,19 @@
 #include <string.h>
 
 #include "manager/call/graphql/node.h"
+#include "manager/scheduling/scheduling_feature.h"
 
 #define AT(how, member) GQL_##how##_AT(struct resource_group_row, member)
 
 static int gql_resource_group_narrow(struct gql_fetch *fetch, const char *name,
                                      struct aq_error *err)
 {
-    return resource_group_node.narrow(fetch, name, err);
+    return gql_node_find(SCHEMA_TYPE_ScalingGroupNode)->narrow(fetch, name, err);
 }
 
 static const char *gql_resource_group_id_of(const void *row, char scratch[64])
 {
-    return resource_group_node.id_of(row, scratch);
+    return gql_node_find(SCHEMA_TYPE_ScalingGroupNode)->id_of(row, scratch);
 }
 
 const struct gql_node resource_group_v2_node = {
@@ -40,7 +41,7 @@ static struct gql_value gql_resource_group_get_scheduler(struct gql_get *get, co
     return gql_enum(i);
 }
 
-const struct gql_entry resource_group_v2_entries[] = {
+static const struct gql_entry resource_group_v2_entries[] = {
     { SCHEMA_FIELD_Queries_adminResourceGroups,
       GQL_CALL_COST(gql_node_list, NODES_COST, GQL_ROWS_WHOLE) },
     { SCHEMA_FIELD_ResourceGroup_id, GQL_GET(gql_node_get_id) },

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "manager/call/resources.h"
+#include "manager/scheduling/scheduling_feature.h"
 #include "manager/node/agent_plugins.h"
 #include "store/query.h"
 
@@ -161,7 +161,7 @@ static void resource_on_allowed_groups(struct request *req, void *data)
     }
 }
 
-const struct route resource_routes[] = {
+static const struct route resource_routes[] = {
     { METHOD_GET, "/config/resource-slots", API_PUBLIC, resource_on_slots, NULL,
       "Known slots and their units" },
     { METHOD_GET, "/config/resource-slots/details", API_USER, resource_on_slot_details,

@@ -7,7 +7,7 @@
 
 #include "base/json_load.h"
 #include "manager/usage/export_rest.h"
-#include "manager/call/resources.h"
+#include "manager/scheduling/scheduling_feature.h"
 
 /* ---- rows ---- */
 
@@ -121,7 +121,7 @@ static void scheduling_history_on_search(struct request *req, void *data)
     api_list_start(list);
 }
 
-const struct route scheduling_history_routes[] = {
+static const struct route scheduling_history_routes[] = {
     { METHOD_POST, "/scheduling-history/sessions/search", API_SUPERADMIN,
       scheduling_history_on_search, scheduling_history_fields,
       "What scheduling made of sessions: their changes of status and failed attempts" },

@@ -12,7 +12,7 @@
 
 #include "manager/account/account_rest.h"
 #include "manager/scheduling/fair_search.h"
-#include "manager/call/resources.h"
+#include "manager/scheduling/scheduling_feature.h"
 
 /* ---- shown ---- */
 
@@ -268,7 +268,7 @@ static void share_spec_on_change(struct request *req, void *data)
     share_spec_save(data, req, name, AQ_TAKE(settings), share_spec_on_saved, change);
 }
 
-const struct route share_spec_routes[] = {
+static const struct route share_spec_routes[] = {
     { METHOD_GET, "/fair-share/resource-groups/specs", API_SUPERADMIN, share_spec_on_list, NULL,
       "How resource groups weigh what was used of them" },
     { METHOD_GET, "/fair-share/resource-groups/{resource_group}/spec", API_SUPERADMIN,

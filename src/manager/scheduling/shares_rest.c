@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/vec.h"
 #include "manager/scheduling/fair_search.h"
-#include "manager/call/resources.h"
+#include "manager/scheduling/scheduling_feature.h"
 #include "manager/scheduling/share_spec.h"
 
 struct share {
@@ -449,7 +449,7 @@ static void shares_on_weigh(struct request *req, void *data)
 #define PROJECT "/fair-share/projects/{resource_group}/{project}"
 #define USER "/fair-share/users/{resource_group}/{project}/{user}"
 
-const struct route shares_routes[] = {
+static const struct route shares_routes[] = {
     { METHOD_GET, DOMAIN, API_SUPERADMIN, shares_on_show, NULL, "The share of a domain" },
     { METHOD_GET, PROJECT, API_SUPERADMIN, shares_on_show, NULL, "The share of a project" },
     { METHOD_GET, USER, API_SUPERADMIN, shares_on_show, NULL, "The share of a user in a project" },

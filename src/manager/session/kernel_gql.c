@@ -10,6 +10,7 @@
 #include "manager/image/image_gql.h"
 #include "manager/call/graphql/node.h"
 #include "manager/session/session_view.h"
+#include "manager/session/session_feature.h"
 #include "model/cluster_role.h"
 
 #define FIELD(name) SCHEMA_FIELD_ComputeContainer_##name
@@ -414,7 +415,7 @@ static struct gql_value gql_kernel_get_live_stat(struct gql_get *get, const void
     return strbuf_ok(&text) ? gql_copy(get, text.data) : gql_error(get->arena, "out of memory");
 }
 
-const struct gql_entry kernel_entries[] = {
+static const struct gql_entry kernel_entries[] = {
     { SCHEMA_FIELD_Queries_compute_container, GQL_CALL_COST(gql_kernel_get_one, GQL_COST_READ, 1) },
     { SCHEMA_FIELD_Queries_compute_container_list,
       GQL_CALL_COST(gql_kernel_list_of_session, GQL_COST_READ, 1) },

@@ -4,7 +4,7 @@
 
 #include "base/fault.h"
 #include "base/map.h"
-#include "manager/call/resources.h"
+#include "manager/session/session_feature.h"
 #include "manager/session/session_find.h"
 
 /* ---- end ---- */
@@ -276,7 +276,7 @@ static void session_change_on_patch(struct request *req, void *data)
         session_change_on_prioritised(patch, 0, NULL);
 }
 
-const struct route session_change_routes[] = {
+static const struct route session_change_routes[] = {
     { METHOD_DELETE, "/session/{name}", API_USER | API_FREEZABLE, session_change_on_delete,
       delete_fields, "End a session, take it from the queue, or remove one in ERROR" },
     { METHOD_PATCH, "/session/{name}", API_USER | API_FREEZABLE, session_change_on_restart,

@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "manager/stream/apps.h"
-#include "manager/call/resources.h"
+#include "manager/session/session_feature.h"
 #include "manager/session/session_params.h"
 #include "manager/session/session_template.h"
 #include "manager/call/repeat.h"
@@ -524,7 +524,7 @@ static void session_create_on_dry_run(struct request *req, void *data)
 /* Who may make sessions, and that each request makes them once. */
 #define CREATE_ROLE (API_USER | API_FREEZABLE | API_ANSWERED_ONCE)
 
-const struct route session_create_routes[] = {
+static const struct route session_create_routes[] = {
     { METHOD_POST, "/session", CREATE_ROLE, session_create_on_create, session_fields,
       "Make a session, or find the live one of this name", .answer = { 201, 200 } },
     { METHOD_POST, "/session/_/create", CREATE_ROLE, session_create_on_create, session_fields,

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/fault.h"
-#include "manager/call/resources.h"
+#include "manager/session/session_feature.h"
 #include "store/query.h"
 
 #define ENDED_MAX 1000
@@ -238,7 +238,7 @@ static void session_end_on_end(struct request *req, void *data)
                                api_who(api, req), session_end_on_ended, &all->items[i]);
 }
 
-const struct route session_end_routes[] = {
+static const struct route session_end_routes[] = {
     { METHOD_DELETE, "/aliquot/v1/sessions", API_USER | API_FREEZABLE, session_end_on_end,
       end_fields, "End up to 1000 sessions, take them from the queue, or remove those in ERROR" },
 };

@@ -8,6 +8,7 @@
 #include "manager/session/session_view.h"
 #include "manager/session/kernel_gql.h"
 #include "manager/call/graphql/resolve.h"
+#include "manager/session/session_feature.h"
 
 #define FIELD(name) SCHEMA_FIELD_ComputeSession_##name
 #define AT(how, member) GQL_##how##_AT(struct session_row, member)
@@ -348,7 +349,7 @@ static struct gql_value gql_session_get_status_data(struct gql_get *get, const v
     return gql_copy(get, text);
 }
 
-const struct gql_entry session_entries[] = {
+static const struct gql_entry session_entries[] = {
     { SCHEMA_FIELD_Queries_compute_session, GQL_CALL_COST(gql_session_get_one, GQL_COST_READ, 1) },
     { SCHEMA_FIELD_Queries_compute_session_list,
       GQL_CALL_COST(gql_session_list, GQL_COST_READ, 1) },

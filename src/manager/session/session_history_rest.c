@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/json_load.h"
-#include "manager/call/resources.h"
+#include "manager/session/session_feature.h"
 #include "manager/session/session_find.h"
 #include "manager/session/session_view.h"
 #include "store/query.h"
@@ -164,7 +164,7 @@ static void session_history_on_list(struct request *req, void *data)
     session_find_by_owner(data, req, session_history_on_found_own);
 }
 
-const struct route session_history_routes[] = {
+static const struct route session_history_routes[] = {
     { METHOD_GET, "/session/{name}/status-history", API_USER, session_history_on_statuses,
       owner_fields, "When a session entered each of its states" },
     { METHOD_GET, "/aliquot/v1/sessions/{name}/history", API_USER, session_history_on_list,

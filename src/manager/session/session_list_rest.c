@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "manager/call/resources.h"
+#include "manager/session/session_feature.h"
 #include "manager/session/session_find.h"
 #include "manager/call/list.h"
 #include "manager/session/session_live.h"
@@ -156,7 +156,7 @@ static void session_list_on_list(struct request *req, void *data)
     api_list_start(list);
 }
 
-const struct route session_list_routes[] = {
+static const struct route session_list_routes[] = {
     { METHOD_GET, "/aliquot/v1/sessions", API_USER, session_list_on_list, list_fields,
       "List sessions" },
 };

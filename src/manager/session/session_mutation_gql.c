@@ -5,6 +5,7 @@
 
 #include "manager/call/graphql/mutation.h"
 #include "manager/call/graphql/node.h"
+#include "manager/session/session_feature.h"
 
 struct session_mutation {
     struct gql_call *call;
@@ -121,7 +122,7 @@ static int session_mutation_modify(struct gql_call *call)
 
 #define FIELD(name) SCHEMA_FIELD_ModifyComputeSessionPayload_##name
 
-const struct gql_entry session_mutation_entries[] = {
+static const struct gql_entry session_mutation_entries[] = {
     { SCHEMA_FIELD_Mutations_modify_compute_session,
       GQL_CALL_COST(session_mutation_modify, GQL_COST_WRITE, 1) },
     { FIELD(item), GQL_OBJECT_AT(struct session_mutation, item) },

@@ -7,6 +7,7 @@
 #include "base/map.h"
 #include "manager/session/kernel_gql.h"
 #include "manager/call/graphql/node.h"
+#include "manager/session/session_feature.h"
 
 #define FIELD(name) SCHEMA_FIELD_ComputeSessionNode_##name
 #define AT(how, member) GQL_##how##_AT(struct session_row, member)
@@ -339,7 +340,7 @@ static struct gql_value gql_session_get_type(struct gql_get *get, const void *pa
     return gql_text(session_type_name(((const struct session_row *)parent)->session.type));
 }
 
-const struct gql_entry session_node_entries[] = {
+static const struct gql_entry session_node_entries[] = {
     { SCHEMA_FIELD_ComputeSession_dependencies,
       GQL_CALL_COST(gql_session_dependencies, GQL_COST_READ, 4) },
     { SCHEMA_FIELD_ComputeSession_full_name, GQL_GET(gql_session_get_full_name) },

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "manager/call/graphql/node.h"
+#include "manager/session/session_feature.h"
 
 struct session_queued {
     struct uuid id;
@@ -126,7 +127,7 @@ static int session_queue_list(struct gql_call *call)
     return gql_fetch_start(fetch);
 }
 
-const struct gql_entry session_queue_entries[] = {
+static const struct gql_entry session_queue_entries[] = {
     { SCHEMA_FIELD_Queries_session_pending_queue,
       GQL_CALL_COST(session_queue_list, GQL_COST_WALK, GQL_ROWS_WHOLE) },
     NODE_CONNECTION(SessionPendingQueue),

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/json_load.h"
 #include "manager/stream/apps.h"
-#include "manager/call/resources.h"
+#include "manager/session/session_feature.h"
 #include "manager/session/session_find.h"
 #include "manager/session/session_view.h"
 #include "model/ssh_key.h"
@@ -183,7 +183,7 @@ static void session_report_on_direct_access(struct request *req, void *data)
     request_reply_json(req, 200, &out);
 }
 
-const struct route session_report_routes[] = {
+static const struct route session_report_routes[] = {
     { METHOD_GET, "/session/{name}/dependency-graph", API_USER, session_report_on_graph,
       owner_fields, "What a session waits for or waited for, what that did, and so on" },
     { METHOD_GET, "/session/{name}/abusing-report", API_USER, session_report_on_abuse, owner_fields,

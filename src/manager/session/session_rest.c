@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "manager/call/resources.h"
+#include "manager/session/session_feature.h"
 #include "manager/session/session_find.h"
 #include "manager/session/session_view.h"
 #include "store/query.h"
@@ -138,7 +138,7 @@ static void session_on_why_pending(struct request *req, void *data)
     session_find_by_owner(data, req, session_on_why_pending_found);
 }
 
-const struct route session_routes[] = {
+static const struct route session_routes[] = {
     { METHOD_GET, "/session/_/match", API_USER, session_on_match, match_fields,
       "Live sessions whose id or name begins so" },
     { METHOD_GET, "/session/{name}", API_USER, session_on_info, owner_fields, "Show one session" },

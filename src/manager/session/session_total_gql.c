@@ -5,6 +5,7 @@
 
 #include "manager/call/graphql/resolve.h"
 #include "manager/session/session_view.h"
+#include "manager/session/session_feature.h"
 
 struct session_total {
     struct gql_call *call;
@@ -97,7 +98,7 @@ static int session_total_get(struct gql_call *call)
     return gql_read(call, session_total_read, session_total_on_read, total);
 }
 
-const struct gql_entry session_total_entries[] = {
+static const struct gql_entry session_total_entries[] = {
     { SCHEMA_FIELD_Queries_total_resource_slot,
       GQL_CALL_COST(session_total_get, GQL_COST_WALK, 1) },
     { SCHEMA_FIELD_TotalResourceSlot_occupied_slots, GQL_VALUE_AT(struct session_total, texts[0]) },

@@ -7,18 +7,19 @@
 #include "manager/image/image_gql.h"
 #include "manager/call/graphql/node.h"
 #include "manager/session/session_view.h"
+#include "manager/session/session_feature.h"
 
 #define SESSION(name) SCHEMA_FIELD_SessionV2##name
 #define AT(how, member) GQL_##how##_AT(struct session_row, member)
 
 static int gql_agent_v2_narrow(struct gql_fetch *fetch, const char *id, struct aq_error *err)
 {
-    return agent_node.narrow(fetch, id, err);
+    return gql_node_find(SCHEMA_TYPE_AgentNode)->narrow(fetch, id, err);
 }
 
 static const char *gql_agent_v2_id_of(const void *row, char scratch[64])
 {
-    return agent_node.id_of(row, scratch);
+    return gql_node_find(SCHEMA_TYPE_AgentNode)->id_of(row, scratch);
 }
 
 const struct gql_node agent_v2_node = {
@@ -50,12 +51,12 @@ const struct gql_node session_v2_node = {
 
 static const char *gql_image_v2_id_of(const void *row, char scratch[64])
 {
-    return image_node.id_of(row, scratch);
+    return gql_node_find(SCHEMA_TYPE_ImageNode)->id_of(row, scratch);
 }
 
 static int gql_image_v2_get(struct gql_call *call, const char *id, uint32_t type)
 {
-    return image_node.get(call, id, type);
+    return gql_node_find(SCHEMA_TYPE_ImageNode)->get(call, id, type);
 }
 
 const struct gql_node image_v2_node = {
@@ -73,7 +74,7 @@ static const struct uuid *gql_session_v2_project_of(const void *parent)
 
 static int gql_session_v2_project(struct gql_call *call)
 {
-    return gql_node_load(call, &project_v2_node, gql_session_v2_project_of);
+    return gql_node_load(call, gql_node_find(SCHEMA_TYPE_ProjectV2), gql_session_v2_project_of);
 }
 
 static const struct uuid *gql_session_v2_user_of(const void *parent)
@@ -83,7 +84,7 @@ static const struct uuid *gql_session_v2_user_of(const void *parent)
 
 static int gql_session_v2_user(struct gql_call *call)
 {
-    return gql_node_load(call, &user_v2_node, gql_session_v2_user_of);
+    return gql_node_load(call, gql_node_find(SCHEMA_TYPE_UserV2), gql_session_v2_user_of);
 }
 
 static int gql_session_v2_images(struct gql_call *call)
@@ -156,7 +157,7 @@ static struct gql_value gql_session_v2_get_size(struct gql_get *get, const void 
     return gql_int((int64_t)((const struct session_row *)parent)->kernel_count);
 }
 
-const struct gql_entry session_v2_entries[] = {
+static const struct gql_entry session_v2_entries[] = {
     { SCHEMA_FIELD_Queries_agentsV2, GQL_CALL_COST(gql_node_list, NODES_COST, GQL_ROWS_WHOLE) },
     { SCHEMA_FIELD_AgentV2_id, GQL_GET(gql_node_get_id) },
     NODE_CONNECTION(AgentV2),

@@ -12,7 +12,7 @@
 #include "manager/stream/app_question.h"
 #include "manager/stream/apps.h"
 #include "manager/stream/executor_link.h"
-#include "manager/call/resources.h"
+#include "manager/stream/stream_feature.h"
 #include "manager/session/session_find.h"
 #include "model/service_port.h"
 #include "model/session_feature.h"
@@ -293,7 +293,7 @@ static const struct field app_control_end_fields[] = {
     FIELD_END,
 };
 
-const struct route app_control_routes[] = {
+static const struct route app_control_routes[] = {
     { METHOD_GET, "/stream/session/{name}/apps", API_USER, app_control_on_list, owner_fields,
       "The apps of a session's main container, and how they are" },
     { METHOD_POST, "/session/{name}/start-service", API_USER, app_control_on_start, app_fields,

@@ -10,7 +10,7 @@
 
 #include "http/websocket.h"
 #include "manager/stream/code_run.h"
-#include "manager/call/resources.h"
+#include "manager/stream/stream_feature.h"
 #include "manager/session/session_find.h"
 #include "model/session_feature.h"
 #include "manager/call/streams.h"
@@ -212,7 +212,7 @@ static void code_stream_on_request(struct request *req, void *data)
         request_fail(req, &err);
 }
 
-const struct route code_stream_routes[] = {
+static const struct route code_stream_routes[] = {
     { METHOD_GET, "/stream/session/{name}/execute", API_USER, code_stream_on_request, owner_fields,
       "Run code in a session's main container, over WebSocket", .answer = { 101 } },
 };

@@ -28,7 +28,7 @@
 #include "base/json_load.h"
 #include "http/websocket.h"
 #include "manager/stream/command_stream.h"
-#include "manager/call/resources.h"
+#include "manager/stream/stream_feature.h"
 #include "manager/session/session_find.h"
 #include "manager/call/streams.h"
 
@@ -445,7 +445,7 @@ static void api_exec_on_request(struct request *req, void *data)
         request_fail(req, &err);
 }
 
-const struct route exec_routes[] = {
+static const struct route exec_routes[] = {
     { METHOD_GET, "/aliquot/v1/sessions/{name}/exec", API_USER, api_exec_on_request, owner_fields,
       "Run a command in a session's main container, or give its program input, over WebSocket",
       .answer = { 101 } },

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "manager/stream/code_run.h"
-#include "manager/call/resources.h"
+#include "manager/stream/stream_feature.h"
 #include "manager/session/session_find.h"
 #include "model/session_feature.h"
 
@@ -165,7 +165,7 @@ static void execute_on_interrupt(struct request *req, void *data)
     execute_start(ex, params.owner_access_key);
 }
 
-const struct route execute_routes[] = {
+static const struct route execute_routes[] = {
     { METHOD_POST, "/session/{name}", API_USER, execute_on_execute, code_run_fields,
       "Run code in a session's main container, or read on what it has written" },
     { METHOD_POST, "/session/{name}/complete", API_USER, execute_on_complete, complete_fields,

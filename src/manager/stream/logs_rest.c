@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/utf8.h"
-#include "manager/call/resources.h"
+#include "manager/stream/stream_feature.h"
 #include "manager/session/session_find.h"
 #include "manager/stream/log_quota.h"
 #include "manager/call/streams.h"
@@ -477,7 +477,7 @@ static void logs_on_task(struct request *req, void *data)
     }
 }
 
-const struct route logs_routes[] = {
+static const struct route logs_routes[] = {
     { METHOD_GET, "/session/_/logs", API_USER, logs_on_task, task_fields,
       "A log as plain bytes, by the id of a kernel", .answer = { .types = LOG_TYPE } },
     { METHOD_GET, "/session/{name}/logs", API_USER, logs_on_text, text_fields,

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "http/websocket.h"
-#include "manager/call/resources.h"
+#include "manager/stream/stream_feature.h"
 #include "manager/session/session_find.h"
 #include "manager/call/streams.h"
 
@@ -291,7 +291,7 @@ static void pty_on_request(struct request *req, void *data)
         request_set_gone(req, pty_on_gone, pty);
 }
 
-const struct route pty_routes[] = {
+static const struct route pty_routes[] = {
     { METHOD_GET, "/stream/session/{name}/pty", API_USER, pty_on_request, owner_fields,
       "A terminal in a session's main kernel, over WebSocket", .answer = { 101 } },
 };

@@ -10,7 +10,7 @@
 #include "http/multipart.h"
 #include "manager/stream/file_transfer.h"
 #include "manager/stream/form_archive.h"
-#include "manager/call/resources.h"
+#include "manager/stream/stream_feature.h"
 #include "manager/session/session_find.h"
 #include "manager/call/streams.h"
 
@@ -462,7 +462,7 @@ static void session_files_on_upload(struct request *req, void *data)
 #define DOWNLOAD_DOC "Get at most 5 files or folders of a running session, a tar archive each"
 #define SINGLE_DOC "Get a file or folder of a running session as a tar archive"
 
-const struct route session_files_routes[] = {
+static const struct route session_files_routes[] = {
     { METHOD_GET, "/aliquot/v1/sessions/{name}/files", API_USER, session_files_on_get, file_fields,
       "Get a file or folder of a running session, as a tar archive or its bytes",
       .answer = { .types = "application/x-tar|application/octet-stream" } },

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "manager/stream/apps.h"
-#include "manager/call/resources.h"
+#include "manager/stream/stream_feature.h"
 #include "manager/session/session_find.h"
 #include "model/ssh_key.h"
 
@@ -85,7 +85,7 @@ static void session_ssh_on_get(struct request *req, void *data)
     explicit_bzero(&keys, sizeof(keys));
 }
 
-const struct route session_ssh_routes[] = {
+static const struct route session_ssh_routes[] = {
     { METHOD_GET, "/aliquot/v1/sessions/{name}/ssh", API_USER, session_ssh_on_get, owner_fields,
       "The keys with which to log in to a session by SSH" },
 };

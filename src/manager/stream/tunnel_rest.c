@@ -14,7 +14,7 @@
 #include "http/websocket.h"
 #include "manager/stream/app_connection.h"
 #include "manager/stream/apps.h"
-#include "manager/call/resources.h"
+#include "manager/stream/stream_feature.h"
 #include "manager/session/session_find.h"
 #include "manager/call/streams.h"
 #include "model/service_port.h"
@@ -253,7 +253,7 @@ static void tunnel_on_request(struct request *req, void *data)
         request_fail(req, &err);
 }
 
-const struct route tunnel_routes[] = {
+static const struct route tunnel_routes[] = {
     { METHOD_GET, "/stream/session/{name}/tcpproxy", API_USER, tunnel_on_request, app_fields,
       "A connection to an app of a session, which is started if need be, over WebSocket",
       .answer = { 101 } },

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "manager/call/resources.h"
+#include "manager/template/template_feature.h"
 #include "manager/template/dotfile_rules.h"
 #include "store/audit_log.h"
 #include "store/dotfile.h"
@@ -430,7 +430,7 @@ static void dotfile_on_set_script(struct request *req, void *data)
             "Remove a dotfile of " what                                          \
     }
 
-const struct route dotfile_routes[] = {
+static const struct route dotfile_routes[] = {
     DOTFILE_ROUTES(keypair, "/user-config/dotfiles", API_USER, "a keypair"),
     DOTFILE_ROUTES(project, "/group-config/dotfiles", API_ADMIN, "a project"),
     DOTFILE_ROUTES(domain, "/domain-config/dotfiles", API_ADMIN, "a domain"),

@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/json_load.h"
-#include "manager/call/resources.h"
+#include "manager/template/template_feature.h"
 #include "manager/call/list.h"
 #include "manager/template/template.h"
 #include "store/audit_log.h"
@@ -653,7 +653,7 @@ TEMPLATE_HANDLERS(any, TEMPLATE_ANY, true, template_reply_one)
             template_delete_fields, "Remove a template of " what                \
     }
 
-const struct route template_routes[] = {
+static const struct route template_routes[] = {
     TEMPLATE_ROUTES(session, "/template/session", "sessions", 200, "text/yaml|application/json"),
     TEMPLATE_ROUTES(cluster, "/template/cluster", "clusters", 200, "text/yaml|application/json"),
     TEMPLATE_ROUTES(any, "/aliquot/v1/templates", "sessions and clusters", 201, NULL),

@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/csv.h"
-#include "manager/call/resources.h"
+#include "manager/usage/usage_feature.h"
 
 #define EXPORT_ROWS_MAX 100000
 #define EXPORT_FIELDS_MAX 64
@@ -267,7 +267,7 @@ static void export_on_fetch(struct request *req, void *data)
     api_list_start(&export->list);
 }
 
-const struct route export_routes[] = {
+static const struct route export_routes[] = {
     { METHOD_GET, "/export/reports", API_ADMIN, export_on_list, NULL,
       "Reports that can be fetched as CSV, with their fields" },
     { METHOD_GET, "/export/reports/{report}", API_ADMIN, export_on_show, NULL,

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "manager/call/resources.h"
+#include "manager/usage/usage_feature.h"
 #include "manager/session/session_find.h"
 #include "manager/session/session_measured.h"
 #include "store/query.h"
@@ -476,7 +476,7 @@ static void statistics_on_top(struct request *req, void *data)
         statistics_reply_top(api, req, &params, sessions);
 }
 
-const struct route statistics_routes[] = {
+static const struct route statistics_routes[] = {
     { METHOD_GET, "/aliquot/v1/sessions/{name}/statistics", API_USER, statistics_on_session,
       owner_fields, "What a session's kernels use, or used when they ended" },
     { METHOD_GET, "/aliquot/v1/sessions/{name}/statistics/series", API_USER,

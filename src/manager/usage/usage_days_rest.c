@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "manager/scheduling/fair_search.h"
-#include "manager/call/resources.h"
+#include "manager/usage/usage_feature.h"
 #include "manager/usage/usage_time.h"
 #include "store/usage_days.h"
 
@@ -148,7 +148,7 @@ static void usage_days_on_users(struct request *req, void *data)
 #define OF_DOMAIN OF_GROUP "domains/{domain}/"
 #define OF_PROJECT OF_DOMAIN "projects/{project}/"
 
-const struct route usage_days_routes[] = {
+static const struct route usage_days_routes[] = {
     { METHOD_POST, "/fair-share/usage-buckets/domains/search", API_SUPERADMIN,
       usage_days_on_domains, fair_search_domain_days_fields, "What domains held on each day" },
     { METHOD_POST, "/fair-share/usage-buckets/projects/search", API_SUPERADMIN,

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/json_load.h"
-#include "manager/call/resources.h"
+#include "manager/usage/usage_feature.h"
 #include "manager/call/turns.h"
 #include "store/kernel_usage.h"
 
@@ -196,7 +196,7 @@ static void usage_month_on_all(struct request *req, void *data)
     usage_month_start(data, req, false);
 }
 
-const struct route usage_month_routes[] = {
+static const struct route usage_month_routes[] = {
     { METHOD_GET, "/resource/stats/user/month", API_USER, usage_month_on_own, NULL,
       "What the caller's sessions held in the last 30 days, for each quarter of an hour" },
     { METHOD_GET, "/resource/stats/admin/month", API_ADMIN, usage_month_on_all, NULL,

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "manager/call/resources.h"
+#include "manager/usage/usage_feature.h"
 #include "manager/usage/usage_sums.h"
 #include "manager/usage/usage_time.h"
 #include "manager/call/turns.h"
@@ -439,7 +439,7 @@ static void usage_on_period(struct request *req, void *data)
     usage_start(report, &err);
 }
 
-const struct route usage_routes[] = {
+static const struct route usage_routes[] = {
     { METHOD_GET, "/resource/usage/month", API_ADMIN, usage_on_month, month_fields,
       "What projects were given and used in a month, container by container" },
     { METHOD_GET, "/resource/usage/period", API_ADMIN, usage_on_period, period_fields,

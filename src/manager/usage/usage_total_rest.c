@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "manager/call/resources.h"
+#include "manager/usage/usage_feature.h"
 #include "manager/usage/usage_time.h"
 #include "manager/call/turns.h"
 #include "store/usage_total.h"
@@ -376,7 +376,7 @@ static void usage_total_on_request(struct request *req, void *data)
         request_fail(req, &err);
 }
 
-const struct route usage_total_routes[] = {
+static const struct route usage_total_routes[] = {
     { METHOD_GET, "/aliquot/v1/usage", API_USER, usage_total_on_request, usage_total_fields,
       "How many hours of processors, memory and accelerators were held, and by whom" },
 };

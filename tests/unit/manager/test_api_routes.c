@@ -12,7 +12,7 @@
 #include "http/loopback.h"
 #include "http/sign.h"
 #include "manager/call/api.h"
-#include "manager/routes.h"
+#include "manager/http_api.h"
 #include "manager/session/session_view.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/nodes/inventory.h"

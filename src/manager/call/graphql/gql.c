@@ -8,7 +8,7 @@
 
 #include "base/json_load.h"
 #include "manager/call/graphql/entity_fields.h"
-#include "manager/call/graphql/resolve.h"
+#include "manager/call/graphql/node.h"
 #include "manager/event/subscription_gql.h"
 #include "manager/call/turns.h"
 
@@ -21,10 +21,18 @@
 
 static struct gql_resolver resolvers[SCHEMA_FIELD_COUNT];
 
-static void gql_add_entries(const struct gql_entry *entries, size_t count)
+static int gql_add_entries(const struct feature *feature, const struct gql_table *table,
+                           struct aq_error *err)
 {
-    for (size_t i = 0; i < count; i++)
-        resolvers[entries[i].field] = entries[i].resolver;
+    for (size_t i = 0; i < table->count; i++) {
+        struct gql_resolver *resolver = &resolvers[table->entries[i].field];
+
+        if (resolver->how != GQL_HOW_NONE)
+            return aq_fail(err, EINVAL, "feature %s: entry %zu resolves a GraphQL field again",
+                           feature->name, i);
+        *resolver = table->entries[i].resolver;
+    }
+    return 0;
 }
 
 /* Types of the same objects: what the second has no resolver for is as in the first. */
@@ -90,7 +98,7 @@ static const struct gql_scalar texts[] = {
     { NULL, NULL },
 };
 
-int gql_new(struct gql_engine **ret, struct aq_error *err)
+int gql_new(const struct feature *const *features, struct gql_engine **ret, struct aq_error *err)
 {
     static const struct gql_limits standard = GQL_LIMITS_DEFAULT;
     struct gql_conf conf = {
@@ -102,42 +110,17 @@ int gql_new(struct gql_engine **ret, struct aq_error *err)
                                               the manager, and not their fragments */
         .cache_documents = 256,
     };
+    int r;
 
     conf.limits.cost = COST_MAX;
     conf.limits.reply = REPLY_MAX;
     conf.limits.memory = MEMORY_MAX;
-    gql_add_entries(node_entries, node_entry_count);
-    gql_add_entries(node_related_entries, node_related_entry_count);
-    gql_add_entries(agent_entries, agent_entry_count);
-    gql_add_entries(session_entries, session_entry_count);
-    gql_add_entries(session_node_entries, session_node_entry_count);
-    gql_add_entries(session_mutation_entries, session_mutation_entry_count);
-    gql_add_entries(session_total_entries, session_total_entry_count);
-    gql_add_entries(kernel_entries, kernel_entry_count);
-    gql_add_entries(user_entries, user_entry_count);
-    gql_add_entries(user_v2_entries, user_v2_entry_count);
-    gql_add_entries(user_v2_mutation_entries, user_v2_mutation_entry_count);
-    gql_add_entries(resource_group_v2_entries, resource_group_v2_entry_count);
-    gql_add_entries(policy_v2_entries, policy_v2_entry_count);
-    gql_add_entries(session_v2_entries, session_v2_entry_count);
-    gql_add_entries(session_queue_entries, session_queue_entry_count);
-    gql_add_entries(keypair_entries, keypair_entry_count);
-    gql_add_entries(audit_entries, audit_entry_count);
-    gql_add_entries(login_entries, login_entry_count);
-    gql_add_entries(accounts_entries, accounts_entry_count);
-    gql_add_entries(image_entries, image_entry_count);
-    gql_add_entries(image_node_entries, image_node_entry_count);
-    gql_add_entries(image_mutation_entries, image_mutation_entry_count);
-    gql_add_entries(preset_entries, preset_entry_count);
-    gql_add_entries(registry_entries, registry_entry_count);
-    gql_add_entries(owner_policy_entries, owner_policy_entry_count);
-    gql_add_entries(account_mutation_entries, account_mutation_entry_count);
-    gql_add_entries(folder_entries, folder_entry_count);
-    gql_add_entries(folder_v2_entries, folder_v2_entry_count);
-    gql_add_entries(storage_volume_entries, storage_volume_entry_count);
-    gql_add_entries(quota_scope_entries, quota_scope_entry_count);
-    gql_add_entries(access_mutation_entries, access_mutation_entry_count);
-    gql_add_entries(subscription_entries, subscription_entry_count);
+    gql_node_set_features(features);
+    memset(resolvers, 0, sizeof(resolvers));
+    for (; *features; features++)
+        for (const struct gql_table *const *table = (*features)->gql; table && *table; table++)
+            if ((r = gql_add_entries(*features, *table, err)) < 0)
+                return r;
     for (size_t i = 0; i < AQ_COUNT(entity_types); i++)
         entity_fields_resolve(resolvers, schema_schema.types[entity_types[i].type - 1],
                               entity_types[i].entity);
@@ -327,10 +310,16 @@ static const struct field gql_fields[] = {
     FIELD_END,
 };
 
-const struct route gql_routes[] = {
+static const struct route gql_routes[] = {
     { METHOD_POST, "/admin/gql", API_USER, gql_on_request, gql_fields, "Run a GraphQL request",
       .answer = { .types = "application/json|text/event-stream" } },
     { METHOD_POST, "/admin/graphql", API_USER, gql_on_legacy_request, gql_fields,
       "Run a GraphQL request as before v6.20210815: bare data, errors as a problem" },
 };
 API_ROUTES_END(gql);
+
+static const struct route_table *const gql_tables[] = { &gql_route_table, NULL };
+static const struct gql_table *const gql_types[] = { &node_gql_table, &node_related_gql_table,
+                                                     NULL };
+
+const struct feature gql_feature = { .name = "graphql", .routes = gql_tables, .gql = gql_types };

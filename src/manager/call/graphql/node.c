@@ -5,25 +5,21 @@
 #include <errno.h>
 #include <string.h>
 
-static const struct gql_node *const nodes[] = {
-    &agent_node,          &domain_node,
-    &group_node,          &user_node,
-    &resource_group_node, &image_node,
-    &session_node,        &kernel_node,
-    &registry_node,       &registry_node_before,
-    &folder_node,         &user_v2_node,
-    &project_v2_node,     &folder_v2_node,
-    &login_node,          &login_attempt_node,
-    &audit_node,          &resource_group_v2_node,
-    &policy_v2_node,      &agent_v2_node,
-    &session_v2_node,     &image_v2_node,
-};
+#include "manager/call/feature.h"
 
-static const struct gql_node *gql_node_find(uint32_t type)
+static const struct feature *const *node_features;
+
+void gql_node_set_features(const struct feature *const *features)
 {
-    for (size_t i = 0; i < AQ_COUNT(nodes); i++)
-        if (nodes[i]->type == type)
-            return nodes[i];
+    node_features = features;
+}
+
+const struct gql_node *gql_node_find(uint32_t type)
+{
+    for (const struct feature *const *feature = node_features; *feature; feature++)
+        for (const struct gql_node *const *node = (*feature)->nodes; node && *node; node++)
+            if ((*node)->type == type)
+                return *node;
     return NULL;
 }
 
@@ -353,7 +349,7 @@ static int gql_node_permissions(struct gql_call *call)
 }
 
 /* The global id of each type, and what all connections have. */
-const struct gql_entry node_entries[] = {
+static const struct gql_entry node_entries[] = {
     { SCHEMA_FIELD_Queries_node, GQL_CALL_COST(gql_node_get_any, GQL_COST_WALK, 1) },
     { SCHEMA_FIELD_Queries_agent_node, GQL_CALL_COST(gql_node_get, GQL_COST_READ, 1) },
     { SCHEMA_FIELD_Queries_agent_nodes, GQL_CALL_COST(gql_node_list, NODES_COST, GQL_ROWS_WHOLE) },

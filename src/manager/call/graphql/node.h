@@ -52,10 +52,12 @@ struct gql_node {
     size_t newer_word_count;
 };
 
-extern const struct gql_node agent_node, domain_node, group_node, user_node, resource_group_node,
-    image_node, session_node, kernel_node, registry_node, registry_node_before, folder_node,
-    user_v2_node, project_v2_node, folder_v2_node, login_node, login_attempt_node, audit_node,
-    resource_group_v2_node, policy_v2_node, agent_v2_node, session_v2_node, image_v2_node;
+struct feature;
+
+/* The features whose nodes there are, ending with NULL; borrowed. Before the first request. */
+void gql_node_set_features(const struct feature *const *features);
+/* The node of a SCHEMA_TYPE_; NULL = no feature has it. */
+const struct gql_node *gql_node_find(uint32_t type);
 
 /* The connection that the call asks for of all 'count' rows, an array: of those that its 'filter'
  * finds, in its 'order'.
@@ -89,6 +91,10 @@ bool gql_session_is_modified_by(const struct principal *who, const struct sessio
 
 /* The query asks for the row of this UUID alone. */
 int gql_node_set_id(struct gql_fetch *fetch, const char *id, struct aq_error *err);
+
+/* node(id) and the other queries for nodes; what nodes of one type have of another. */
+GQL_ENTRIES(node);
+GQL_ENTRIES(node_related);
 
 /* Fields of a node's connection, as entries. */
 /* clang-format off */

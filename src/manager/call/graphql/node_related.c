@@ -219,7 +219,7 @@ static int gql_node_sessions_of_agent(struct gql_call *call)
     return gql_node_connect_each(call, gql_node_narrow_to_agent);
 }
 
-const struct gql_entry node_related_entries[] = {
+static const struct gql_entry node_related_entries[] = {
     { SCHEMA_FIELD_UserNode_project_nodes,
       GQL_CALL_COST(gql_node_projects_of_user, NODES_COST, 4) },
     { SCHEMA_FIELD_UserV2_projects, GQL_CALL_SHORT(gql_node_projects_of_user, NODES_COST, 4) },

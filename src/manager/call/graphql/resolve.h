@@ -36,49 +36,21 @@ struct gql_page {
     struct gql_page *next;
 };
 
-/* One line of the resolver table. */
+/* How a field is resolved. */
 struct gql_entry {
     uint32_t field; /* SCHEMA_FIELD_... */
     struct gql_resolver resolver;
 };
 
-#define GQL_ENTRIES(name)                           \
-    extern const struct gql_entry name##_entries[]; \
-    extern const size_t name##_entry_count
-#define GQL_ENTRIES_END(name) const size_t name##_entry_count = AQ_COUNT(name##_entries)
+/* Entries of one file. */
+struct gql_table {
+    const struct gql_entry *entries;
+    size_t count;
+};
 
-GQL_ENTRIES(node);
-GQL_ENTRIES(node_related);
-GQL_ENTRIES(agent);
-GQL_ENTRIES(session);
-GQL_ENTRIES(session_node);
-GQL_ENTRIES(session_mutation);
-GQL_ENTRIES(session_total);
-GQL_ENTRIES(kernel);
-GQL_ENTRIES(user);
-GQL_ENTRIES(user_v2);
-GQL_ENTRIES(user_v2_mutation);
-GQL_ENTRIES(resource_group_v2);
-GQL_ENTRIES(policy_v2);
-GQL_ENTRIES(session_v2);
-GQL_ENTRIES(session_queue);
-GQL_ENTRIES(keypair);
-GQL_ENTRIES(login);
-GQL_ENTRIES(audit);
-GQL_ENTRIES(accounts);
-GQL_ENTRIES(image);
-GQL_ENTRIES(image_node);
-GQL_ENTRIES(image_mutation);
-GQL_ENTRIES(preset);
-GQL_ENTRIES(registry);
-GQL_ENTRIES(owner_policy);
-GQL_ENTRIES(account_mutation);
-GQL_ENTRIES(access_mutation);
-GQL_ENTRIES(folder);
-GQL_ENTRIES(folder_v2);
-GQL_ENTRIES(storage_volume);
-GQL_ENTRIES(quota_scope);
-GQL_ENTRIES(subscription);
+#define GQL_ENTRIES(name) extern const struct gql_table name##_gql_table
+#define GQL_ENTRIES_END(name) \
+    const struct gql_table name##_gql_table = { name##_entries, AQ_COUNT(name##_entries) }
 
 /* For gql_limits.cost, beside those of resolver.h: a query of the store; a change of it; a walk
  * over all sessions or images in memory; and how many rows a list is reckoned to have that is

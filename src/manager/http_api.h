@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* routes.h - the manager's HTTP interface: REST (api/) and GraphQL (gql/)
+/* http_api.h - the manager's HTTP interface: the routes and GraphQL types of all features
  *
  * The routes are static tables, a file per resource; the role column of each
  * row decides who may call it, in one place (call/caller.c), and its body
  * column is the table that decodes its parameters. GET /aliquot/v1/routes writes the
  * same rows as documentation.
  */
-#ifndef AQ_MANAGER_ROUTES_H
-#define AQ_MANAGER_ROUTES_H
+#ifndef AQ_MANAGER_HTTP_API_H
+#define AQ_MANAGER_HTTP_API_H
 
 #include "http/network.h"
 #include "http/router.h"

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of all routes, and the object that their handlers are given. */
-#include "manager/routes.h"
+/* The object that all handlers are given: opened and closed with all features. */
+#include "manager/http_api.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "manager/feature_list.h"
 #include "manager/stream/app_proxy.h"
 #include "manager/live/live.h"
-#include "manager/call/resources.h"
 #include "manager/login/web_logins.h"
 #include "manager/call/graphql/gql.h"
 #include "manager/notification/callbacks.h"
@@ -38,90 +38,12 @@
 
 static int api_add_routes(struct api *api, struct aq_error *err)
 {
-    const struct {
-        const struct route *routes;
-        size_t count;
-    } tables[] = {
-        { hello_routes, hello_route_count },
-        { openapi_routes, openapi_route_count },
-        { auth_routes, auth_route_count },
-        { auth_account_routes, auth_account_route_count },
-        { signup_routes, signup_route_count },
-        { ssh_keypair_routes, ssh_keypair_route_count },
-        { manager_routes, manager_route_count },
-        { scheduling_history_routes, scheduling_history_route_count },
-        { session_create_routes, session_create_route_count },
-        { session_routes, session_route_count },
-        { session_change_routes, session_change_route_count },
-        { session_end_routes, session_end_route_count },
-        { session_files_routes, session_files_route_count },
-        { session_history_routes, session_history_route_count },
-        { session_list_routes, session_list_route_count },
-        { session_report_routes, session_report_route_count },
-        { session_ssh_routes, session_ssh_route_count },
-        { logs_routes, logs_route_count },
-        { pty_routes, pty_route_count },
-        { app_control_routes, app_control_route_count },
-        { exec_routes, exec_route_count },
-        { execute_routes, execute_route_count },
-        { code_stream_routes, code_stream_route_count },
-        { tunnel_routes, tunnel_route_count },
-        { events_routes, events_route_count },
-        { error_log_routes, error_log_route_count },
-        { notification_routes, notification_route_count },
-        { notification_channel_routes, notification_channel_route_count },
-        { notification_rule_routes, notification_rule_route_count },
-        { background_task_routes, background_task_route_count },
-        { resource_routes, resource_route_count },
-        { check_presets_routes, check_presets_route_count },
-        { agent_routes, agent_route_count },
-        { agent_operation_routes, agent_operation_route_count },
-        { image_routes, image_route_count },
-        { export_routes, export_route_count },
-        { image_aliases_routes, image_aliases_route_count },
-        { image_limits_routes, image_limits_route_count },
-        { user_routes, user_route_count },
-        { user_import_routes, user_import_route_count },
-        { backendai_import_routes, backendai_import_route_count },
-        { keypair_routes, keypair_route_count },
-        { domain_routes, domain_route_count },
-        { dotfile_routes, dotfile_route_count },
-        { template_routes, template_route_count },
-        { folder_list_routes, folder_list_route_count },
-        { folder_change_routes, folder_change_route_count },
-        { folder_files_routes, folder_files_route_count },
-        { folder_share_routes, folder_share_route_count },
-        { folder_clone_routes, folder_clone_route_count },
-        { folder_admin_routes, folder_admin_route_count },
-        { project_routes, project_route_count },
-        { policy_routes, policy_route_count },
-        { preset_routes, preset_route_count },
-        { resource_group_routes, resource_group_route_count },
-        { fair_share_routes, fair_share_route_count },
-        { nodes_routes, nodes_route_count },
-        { shares_routes, shares_route_count },
-        { share_spec_routes, share_spec_route_count },
-        { audit_routes, audit_route_count },
-        { orphan_routes, orphan_route_count },
-        { service_routes, service_route_count },
-        { retention_routes, retention_route_count },
-        { audit_log_routes, audit_log_route_count },
-        { config_routes, config_route_count },
-        { registry_routes, registry_route_count },
-        { statistics_routes, statistics_route_count },
-        { live_routes, live_route_count },
-        { usage_routes, usage_route_count },
-        { usage_days_routes, usage_days_route_count },
-        { usage_month_routes, usage_month_route_count },
-        { usage_total_routes, usage_total_route_count },
-        { web_logins_routes, web_logins_route_count },
-        { gql_routes, gql_route_count },
-    };
     int r;
 
-    for (size_t i = 0; i < AQ_COUNT(tables); i++)
-        if ((r = router_add(api->router, tables[i].routes, tables[i].count, api, err)) < 0)
-            return r;
+    for (const struct feature *const *feature = manager_features; *feature; feature++)
+        for (const struct route_table *const *table = (*feature)->routes; *table; table++)
+            if ((r = router_add(api->router, (*table)->routes, (*table)->count, api, err)) < 0)
+                return r;
     router_alias(api->router, "kernel", "session"); /* as clients before 2020 call it */
     return 0;
 }
@@ -170,7 +92,7 @@ int api_new(struct core *core, struct api **ret, struct aq_error *err)
         return aq_fail_oom(err);
     api->replay = replay_new(0);
     api->router = router_new();
-    if ((r = api_add_routes(api, err)) < 0 || (r = gql_new(&api->gql, err)) < 0
+    if ((r = api_add_routes(api, err)) < 0 || (r = gql_new(manager_features, &api->gql, err)) < 0
         || (r = config_load(api, err)) < 0 || (r = image_aliases_load(api, err)) < 0
         || (r = image_catalogue_load(api, err)) < 0 || (r = image_limits_load(api, err)) < 0
         || (r = notifications_new(core, api->deliveries, &api->notifications, err)) < 0

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The list of all features, each of which a directory registers. */
+#include "manager/feature_list.h"
+
+#include "manager/call/graphql/gql.h"
+#include "manager/call/tasks.h"
+#include "manager/cluster/cluster_feature.h"
+#include "manager/account/account_feature.h"
+#include "manager/folder/folder_feature.h"
+#include "manager/image/image_feature.h"
+#include "manager/scheduling/scheduling_feature.h"
+#include "manager/notification/notification_feature.h"
+#include "manager/login/login_feature.h"
+#include "manager/template/template_feature.h"
+#include "manager/session/session_feature.h"
+#include "manager/stream/stream_feature.h"
+#include "manager/event/event_feature.h"
+#include "manager/live/live_feature.h"
+#include "manager/node/node_feature.h"
+#include "manager/usage/usage_feature.h"
+#include "manager/backendai/backendai_feature.h"
+
+/* The configuration tree is read first: what it says counts for the others. */
+const struct feature *const manager_features[] = {
+    &cluster_feature, &account_feature,    &folder_feature,
+    &image_feature,   &scheduling_feature, &notification_feature,
+    &login_feature,   &template_feature,   &session_feature,
+    &stream_feature,  &event_feature,      &live_feature,
+    &node_feature,    &usage_feature,      &backendai_feature,
+    &tasks_feature,   &gql_feature,        NULL,
+};

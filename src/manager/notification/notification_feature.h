@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* notification_feature.h - notifications and callbacks: tables of routes in its files */
+#ifndef AQ_MANAGER_NOTIFICATION_NOTIFICATION_FEATURE_H
+#define AQ_MANAGER_NOTIFICATION_NOTIFICATION_FEATURE_H
+
+#include "manager/call/feature.h"
+
+API_ROUTES(notification);
+API_ROUTES(notification_channel);
+API_ROUTES(notification_rule);
+
+extern const struct feature notification_feature;
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Registers resource groups, presets and fair share with the manager. */
+#include "manager/scheduling/scheduling_feature.h"
+
+static const struct route_table *const scheduling_routes[] = { &scheduling_history_route_table,
+                                                               &resource_route_table,
+                                                               &check_presets_route_table,
+                                                               &preset_route_table,
+                                                               &resource_group_route_table,
+                                                               &fair_share_route_table,
+                                                               &shares_route_table,
+                                                               &share_spec_route_table,
+                                                               NULL };
+static const struct gql_table *const scheduling_gql[] = { &resource_group_v2_gql_table,
+                                                          &preset_gql_table, NULL };
+static const struct gql_node *const scheduling_nodes[] = { &resource_group_v2_node, NULL };
+
+const struct feature scheduling_feature = {
+    .name = "scheduling",
+    .routes = scheduling_routes,
+    .gql = scheduling_gql,
+    .nodes = scheduling_nodes,
+};
