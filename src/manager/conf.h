@@ -5,8 +5,9 @@
 
 #include "conf/conf.h"
 #include "manager/call/api.h"
-#include "manager/login/password_rules.h"
+#include "manager/account/password_rules.h"
 #include "manager/login/signup.h"
+#include "manager/stream/stream.h"
 #include "store/retention.h"
 
 struct manager_conf {

@@ -19,10 +19,14 @@
 #include "http/exposition.h"
 #include "http/network.h"
 #include "http/tls.h"
+#include "manager/account/account.h"
 #include "manager/backup/plain_copy.h"
+#include "manager/cluster/config_change.h"
 #include "manager/core/core.h"
 #include "manager/metrics.h"
 #include "manager/http_api.h"
+#include "manager/login/login.h"
+#include "manager/notification/notification.h"
 #include "sched/plugin.h"
 
 #define BODY_MAX (512 << 10) /* of routes that say nothing else: it is parsed in one turn */
@@ -245,18 +249,18 @@ static int daemon_open_server(struct daemon *d, struct aq_error *err)
 
     if (r < 0 || (r = daemon_read_proxies(d, err)) < 0 || (r = daemon_read_networks(d, err)) < 0
         || (r = api_new(d->core, &d->api, err)) < 0
-        || (r = api_open_signup(d->api, &d->conf->signup, err)) < 0)
+        || (r = login_open_signup(d->api, &d->conf->signup, err)) < 0)
         return r;
     api_set_proxies(d->api, &d->proxies);
-    api_set_password_rules(d->api, &d->conf->passwords);
-    api_set_transfer_limits(d->api, &d->conf->transfer_limits);
-    api_set_execution_timeout(d->api, d->conf->execution_timeout_usec);
-    api_allow_callbacks(d->api, d->networks, d->conf->callback_networks.count);
+    account_set_password_rules(d->api, &d->conf->passwords);
+    stream_set_transfer_limits(d->api, &d->conf->transfer_limits);
+    stream_set_execution_timeout(d->api, d->conf->execution_timeout_usec);
+    notification_allow(d->api, d->networks, d->conf->callback_networks.count);
     api_set_remembered(d->api, (size_t)d->conf->remembered_requests);
     options.router = api_get_router(d->api);
     options.limits.message = message_limits_default;
     options.limits.message.body_max = BODY_MAX;
-    options.origins = api_set_origins(d->api, &origins);
+    options.origins = cluster_set_origins(d->api, &origins);
     if (origins.is_local && origins.count)
         log_warning("[api] allow-origins is not looked at with --dev: no web page may use keys "
                     "that everybody knows");

@@ -187,4 +187,18 @@ struct account_removal {
 };
 void account_remove(struct account_removal *removal);
 
+/* ---- settings ---- */
+
+struct password_rules;
+
+/* New passwords must follow these rules. Before the first request. */
+void account_set_password_rules(struct api *api, const struct password_rules *rules);
+/* -EINVAL (invalid-api-params) names 'field' and what the new password lacks. */
+int account_check_password(const struct api *api, const char *field, const char *password,
+                           struct aq_error *err);
+/* How long a password may be used, in microseconds; 0 = forever. */
+int64_t account_password_max_age(const struct api *api);
+/* Users who sign up get this domain, so it keeps its name; borrowed. */
+void account_set_signup_domain(struct api *api, const char *domain);
+
 #endif

@@ -2,6 +2,11 @@
 /* Registers users, keypairs, domains, projects and policies with the manager. */
 #include "manager/account/account_feature.h"
 
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "manager/account/account.h"
+
 static const struct route_table *const account_routes[] = { &user_route_table,
                                                             &user_import_route_table,
                                                             &keypair_route_table,
@@ -15,7 +20,6 @@ static const struct gql_table *const account_gql[] = { &user_gql_table,
                                                        &policy_v2_gql_table,
                                                        &keypair_gql_table,
                                                        &accounts_gql_table,
-                                                       &owner_policy_gql_table,
                                                        &account_mutation_gql_table,
                                                        &access_mutation_gql_table,
                                                        NULL };
@@ -24,9 +28,44 @@ static const struct gql_node *const account_nodes[] = { &domain_node,         &g
                                                         &project_v2_node,     &user_node,
                                                         &policy_v2_node,      NULL };
 
+static int account_feature_open(struct api *api, struct aq_error *err)
+{
+    (void)err;
+    api->account = aq_alloc(sizeof(*api->account));
+    return 0;
+}
+
+static void account_feature_close(struct api *api)
+{
+    free(api->account);
+}
+
+void account_set_password_rules(struct api *api, const struct password_rules *rules)
+{
+    api->account->password_rules = *rules;
+}
+
+int account_check_password(const struct api *api, const char *field, const char *password,
+                           struct aq_error *err)
+{
+    return password_rules_check(&api->account->password_rules, field, password, err);
+}
+
+int64_t account_password_max_age(const struct api *api)
+{
+    return api->account->password_rules.max_age_usec;
+}
+
+void account_set_signup_domain(struct api *api, const char *domain)
+{
+    api->account->signup_domain = domain;
+}
+
 const struct feature account_feature = {
     .name = "account",
     .routes = account_routes,
     .gql = account_gql,
     .nodes = account_nodes,
+    .open = account_feature_open,
+    .close = account_feature_close,
 };

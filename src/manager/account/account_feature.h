@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* account_feature.h - users, keypairs, domains, projects and policies: tables of routes and GraphQL entries in its files */
+/* account_feature.h - users, keypairs, domains, projects and policies: the state that its files share, and their tables of routes and GraphQL entries */
 #ifndef AQ_MANAGER_ACCOUNT_ACCOUNT_FEATURE_H
 #define AQ_MANAGER_ACCOUNT_ACCOUNT_FEATURE_H
 
+#include "manager/account/password_rules.h"
 #include "manager/call/feature.h"
 #include "manager/call/graphql/node.h"
+
+struct account_state {
+    struct password_rules password_rules;
+    const char *signup_domain; /* of users who sign up; borrowed, NULL = nobody can */
+};
 
 API_ROUTES(user);
 API_ROUTES(user_import);
@@ -19,7 +25,6 @@ GQL_ENTRIES(user_v2_mutation);
 GQL_ENTRIES(policy_v2);
 GQL_ENTRIES(keypair);
 GQL_ENTRIES(accounts);
-GQL_ENTRIES(owner_policy);
 GQL_ENTRIES(account_mutation);
 GQL_ENTRIES(access_mutation);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json_load.h"
+#include "manager/account/mutation_props.h"
 #include "manager/folder/folder_rule_gql.h"
 #include "manager/account/account_feature.h"
 

@@ -104,7 +104,7 @@ void account_save(struct account_change *change, struct request *req, core_done_
     struct aq_error err = { 0 };
 
     if (account_change_ends_logins(change, by))
-        login_say_ended(req);
+        api_say_login_ended(req);
     if (account_change_save(change, by, done, data, &err) < 0)
         request_fail(req, &err);
 }

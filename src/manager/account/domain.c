@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "manager/account/account.h"
-#include "manager/image/registry_logins.h"
-#include "manager/login/signup.h"
+#include "manager/cluster/registry_logins.h"
+#include "manager/account/account_feature.h"
 
 #define REGISTRIES_MAX 100
 
@@ -63,14 +63,14 @@ static char *domain_read_registries(struct account_row *row, const json_t *list)
 
 static void domain_check_name(struct account_row *row, const char *old, const char *name)
 {
-    const struct signup *signup = row->api->signup;
+    const char *signup_domain = row->api->account->signup_domain;
     const struct domain *other = core_find_domain(row->api->core, name);
 
     if (strcmp(old, "default") == 0)
         api_fail_param(&row->err, "name",
                        "the domain 'default' cannot be renamed, because users and sessions without "
                        "a domain belong to it; create another domain instead");
-    else if (signup && strcmp(signup_get_rules(signup)->domain, old) == 0)
+    else if (signup_domain && strcmp(signup_domain, old) == 0)
         api_fail_param(
             &row->err, "name",
             "new users are put into '%.64s' by 'domain' of [signup] in manager.toml; set "

@@ -6,8 +6,9 @@
  */
 #include <string.h>
 
-#include "manager/call/graphql/mutation.h"
+#include "manager/account/account.h"
 #include "manager/account/account_feature.h"
+#include "manager/call/graphql/mutation.h"
 
 static const struct gql_value *access_mutation_find(const struct gql_call *call, const char *name)
 {

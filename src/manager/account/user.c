@@ -180,8 +180,7 @@ static void user_fill(struct account_row *row)
         api_fail_param(&row->err, "username", "'%.64s' is another user's",
                        params->username ? params->username : params->email);
     else if (params->password)
-        (void)password_rules_check(&row->api->password_rules, "password", params->password,
-                                   &row->err);
+        (void)account_check_password(row->api, "password", params->password, &row->err);
     if (row->err.code)
         return;
     user->id = old ? old->id : uuid_random();

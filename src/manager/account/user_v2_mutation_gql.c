@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "manager/call/graphql/mutation.h"
+#include "manager/account/mutation_props.h"
 #include "manager/call/graphql/newer.h"
 #include "manager/account/account_feature.h"
 

@@ -118,3 +118,8 @@ void api_write_uuid(struct jsonw *w, const char *key, const struct uuid *id)
 
     jsonw_member_str(w, key, uuid_is_nil(id) ? NULL : uuid_format(id, text));
 }
+
+void api_say_login_ended(struct request *req)
+{
+    request_add_header(req, WEB_ENDED_HEADER, "1");
+}

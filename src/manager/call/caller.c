@@ -14,7 +14,7 @@
 #include "http/sign.h"
 #include "manager/call/api.h"
 #include "http/client_address.h"
-#include "manager/login/login_audit.h"
+#include "manager/call/login_audit.h"
 #include "manager/call/repeat.h"
 #include "store/fixture.h"
 
@@ -264,7 +264,7 @@ static int caller_check_route(const struct api *api, struct request *req, const 
         caller_note_denied(api, req, route);
         return caller_fail_role(route->role & API_ROLE_MASK, user->role, err);
     }
-    if (api->settings.is_frozen && (route->role & API_FREEZABLE))
+    if (api->is_frozen && (route->role & API_FREEZABLE))
         return aq_fail_kind(err, EAGAIN, "server-frozen",
                             "the manager is frozen by an administrator; try later");
     return caller_count_request(api, req, key, err);

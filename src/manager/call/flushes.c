@@ -4,6 +4,8 @@
 
 #include <errno.h>
 
+#include "base/memory.h"
+
 #define TURN_FLUSHES 8 /* a write is tens of microseconds */
 
 struct flush_queue {
@@ -13,10 +15,9 @@ struct flush_queue {
 
 struct flush_queue *flushes_new(void)
 {
-    struct flush_queue *flushes = calloc(1, sizeof(*flushes));
+    struct flush_queue *flushes = aq_alloc(sizeof(*flushes));
 
-    if (flushes)
-        list_init(&flushes->waiting);
+    list_init(&flushes->waiting);
     return flushes;
 }
 

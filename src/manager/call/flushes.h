@@ -15,7 +15,7 @@
 
 struct flush_queue;
 
-struct flush_queue *flushes_new(void);          /* NULL = no memory */
+struct flush_queue *flushes_new(void);
 void flushes_free(struct flush_queue *flushes); /* after the last one was cancelled or called */
 AQ_DEFINE_CLEANUP(struct flush_queue, flushes_free)
 

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/map.h"
+#include "base/memory.h"
 #include "model/accounts.h"
 #include "store/request_answer.h"
 
@@ -35,10 +36,9 @@ struct kept_answers {
 
 struct kept_answers *kept_answers_new(struct store *store)
 {
-    struct kept_answers *kept = calloc(1, sizeof(*kept));
+    struct kept_answers *kept = aq_alloc(sizeof(*kept));
 
-    if (kept)
-        kept->store = store;
+    kept->store = store;
     return kept;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/map.h"
+#include "base/memory.h"
 
 struct window {
     int64_t began_usec, count;
@@ -17,7 +18,7 @@ struct rate_limiter {
 
 struct rate_limiter *rate_limiter_new(void)
 {
-    return calloc(1, sizeof(struct rate_limiter));
+    return aq_alloc(sizeof(struct rate_limiter));
 }
 
 void rate_limiter_free(struct rate_limiter *rate)

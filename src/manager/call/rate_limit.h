@@ -11,7 +11,7 @@
 
 struct rate_limiter;
 
-struct rate_limiter *rate_limiter_new(void); /* NULL = no memory */
+struct rate_limiter *rate_limiter_new(void);
 void rate_limiter_free(struct rate_limiter *rate);
 AQ_DEFINE_CLEANUP(struct rate_limiter, rate_limiter_free)
 

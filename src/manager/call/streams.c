@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 #define CHECK_MSEC 500
 
 struct api_streams {
@@ -18,10 +20,8 @@ struct api_streams {
 
 struct api_streams *api_streams_new(const struct core *core)
 {
-    struct api_streams *streams = calloc(1, sizeof(*streams));
+    struct api_streams *streams = aq_alloc(sizeof(*streams));
 
-    if (!streams)
-        return NULL;
     streams->core = core;
     list_init(&streams->open);
     return streams;

@@ -24,8 +24,8 @@ struct api_stream {
     void *data;
 };
 
-struct api_streams *api_streams_new(const struct core *core); /* NULL = no memory */
-void api_streams_free(struct api_streams *streams);           /* after the last stream */
+struct api_streams *api_streams_new(const struct core *core);
+void api_streams_free(struct api_streams *streams); /* after the last stream */
 
 /* From now on the keypair of whom it is must stay active; else 'end' is called, once, when the
  * stream is closed already as far as this file is concerned. 0 or -ENOMEM.

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/list.h"
+#include "base/memory.h"
 #include "http/defer.h"
 #include "http/sse.h"
 #include "manager/call/api.h"
@@ -53,13 +54,11 @@ struct late { /* likewise */
 
 struct tasks *tasks_new(void)
 {
-    struct tasks *tasks = calloc(1, sizeof(*tasks));
+    struct tasks *tasks = aq_alloc(sizeof(*tasks));
 
-    if (tasks) {
-        list_init(&tasks->running);
-        list_init(&tasks->ended);
-        list_init(&tasks->late);
-    }
+    list_init(&tasks->running);
+    list_init(&tasks->ended);
+    list_init(&tasks->late);
     return tasks;
 }
 

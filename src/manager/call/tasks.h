@@ -28,7 +28,6 @@ struct task;
 /* GET /events/background-task. */
 extern const struct feature tasks_feature;
 
-/* NULL if memory is short. */
 struct tasks *tasks_new(void);
 /* With all tasks; nobody is told. NULL is fine. */
 void tasks_free(struct tasks *tasks);

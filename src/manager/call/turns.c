@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/map.h"
+#include "base/memory.h"
 
 #define WAITING_MAX 256 /* of one user */
 
@@ -23,10 +24,9 @@ struct turn_queue {
 
 struct turn_queue *turns_new(void)
 {
-    struct turn_queue *turns = calloc(1, sizeof(*turns));
+    struct turn_queue *turns = aq_alloc(sizeof(*turns));
 
-    if (turns)
-        list_init(&turns->ready);
+    list_init(&turns->ready);
     return turns;
 }
 

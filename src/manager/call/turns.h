@@ -18,7 +18,7 @@
 
 struct turn_queue;
 
-struct turn_queue *turns_new(void);        /* NULL = no memory */
+struct turn_queue *turns_new(void);
 void turns_free(struct turn_queue *turns); /* after the last request */
 AQ_DEFINE_CLEANUP(struct turn_queue, turns_free)
 

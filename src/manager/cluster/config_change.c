@@ -6,18 +6,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "manager/image/registry_logins.h"
+#include "base/memory.h"
+#include "manager/cluster/config_audit.h"
+#include "manager/cluster/registry_logins.h"
+#include "manager/cluster/cluster_feature.h"
 #include "model/config_key.h"
 
 struct config_change *config_change_new(struct api *api, struct request *req)
 {
-    struct config_change *change = calloc(1, sizeof(*change));
+    struct config_change *change = aq_alloc(sizeof(*change));
 
-    if (!change)
-        return NULL;
     change->api = api;
-    change->audit.by = *api_who(api, req);
-    strbuf_init(&change->audit.keys);
+    change->settings = aq_alloc(sizeof(*change->settings));
+    change->audit = aq_alloc(sizeof(*change->audit));
+    change->audit->by = *api_who(api, req);
+    strbuf_init(&change->audit->keys);
     return change;
 }
 
@@ -29,8 +32,10 @@ void config_change_free(struct config_change *change)
     free(change->to);
     free(change->object);
     config_entries_done(&change->puts);
-    config_settings_done(&change->settings);
-    config_audit_done(&change->audit);
+    config_settings_done(change->settings);
+    free(change->settings);
+    config_audit_done(change->audit);
+    free(change->audit);
     json_decref(change->result.named);
     free(change);
 }
@@ -70,7 +75,7 @@ static int config_change_remove(struct store_tx *tx, struct config_change *chang
     if (r == 0 && change->to)
         r = config_change_move(change, &gone, err);
     for (size_t i = 0; r == 0 && i < gone.count; i++)
-        config_audit_add(&change->audit, gone.items[i].key, gone.items[i].value, NULL, !change->to);
+        config_audit_add(change->audit, gone.items[i].key, gone.items[i].value, NULL, !change->to);
     change->result.removed = gone.count;
     if (r == 0)
         r = config_entries_remove(tx, change->from, change->below, err);
@@ -122,7 +127,7 @@ static int config_change_put_one(struct store_tx *tx, struct config_change *chan
     }
     result->changed += was != NULL;
     result->added += was == NULL;
-    config_audit_add(&change->audit, entry->key, was ? was->value : NULL, value, !change->to);
+    config_audit_add(change->audit, entry->key, was ? was->value : NULL, value, !change->to);
     return config_entry_put(tx, entry->key, value, err);
 }
 
@@ -148,7 +153,7 @@ static int config_change_write_audit(struct store_tx *tx, const struct config_ch
     const char *action = change->to ? "move-config" : change->from ? "delete-config" : "set-config";
     const char *key = change->from ? change->from : puts->count == 1 ? puts->items[0].key : NULL;
 
-    return config_audit_write(tx, &change->audit, action, key, err);
+    return config_audit_write(tx, change->audit, action, key, err);
 }
 
 /* What every change before has left, which may be other than what was there when this was asked. */
@@ -182,7 +187,7 @@ static int config_change_write(struct store_tx *tx, void *data, struct aq_error 
     if (r == 0)
         r = config_entries_check_size(tx, err);
     if (r == 0)
-        r = config_known_read(tx, &change->settings, err);
+        r = config_known_read(tx, change->settings, err);
     if (r == 0)
         r = config_change_write_audit(tx, change, err);
     return r == 0 && change->dry_run ? aq_fail(err, ECANCELED, "a dry run") : r;
@@ -192,22 +197,23 @@ static int config_change_write(struct store_tx *tx, void *data, struct aq_error 
 
 void config_apply_origins(struct api *api)
 {
-    api->origins = api->own_origins;
-    if (!api->settings.has_origins)
+    api->origins = api->cluster->own_origins;
+    if (!api->cluster->settings.has_origins)
         return;
-    api->origins.allowed = api->settings.origins;
-    api->origins.count = api->settings.origin_count;
+    api->origins.allowed = api->cluster->settings.origins;
+    api->origins.count = api->cluster->settings.origin_count;
 }
 
 /* Takes the settings. */
 static void config_apply(struct api *api, struct config_settings *settings)
 {
-    config_settings_done(&api->settings);
-    api->settings = *settings;
+    config_settings_done(&api->cluster->settings);
+    api->cluster->settings = *settings;
     *settings = (struct config_settings){ 0 };
+    api->is_frozen = api->cluster->settings.is_frozen;
     config_apply_origins(api);
-    core_set_logins(api->core, AQ_TAKE(api->settings.logins));
-    core_set_fifo_retries(api->core, api->settings.fifo_retries);
+    core_set_logins(api->core, AQ_TAKE(api->cluster->settings.logins));
+    core_set_fifo_retries(api->core, api->cluster->settings.fifo_retries);
 }
 
 static void config_change_on_written(void *data, int r, const struct aq_error *err)
@@ -217,7 +223,7 @@ static void config_change_on_written(void *data, int r, const struct aq_error *e
     if (r == -ECANCELED && change->dry_run)
         r = 0;
     else if (r == 0)
-        config_apply(change->api, &change->settings);
+        config_apply(change->api, change->settings);
     change->done(change->data, &change->result, r, err);
 }
 
@@ -238,7 +244,7 @@ int config_change_put(struct api *api, struct request *req, const char *key, con
                       config_done_fn *done, void *data, struct aq_error *err)
 {
     AQ_CLEANUP(config_change_freep) struct config_change *change = config_change_new(api, req);
-    int r = change ? config_entries_add(&change->puts, key, value, err) : aq_fail_oom(err);
+    int r = config_entries_add(&change->puts, key, value, err);
 
     return r < 0 ? r : config_change_start(AQ_TAKE(change), done, data, err);
 }

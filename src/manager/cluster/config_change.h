@@ -9,8 +9,10 @@
 #define AQ_MANAGER_CLUSTER_CONFIG_CHANGE_H
 
 #include "manager/call/api.h"
-#include "manager/cluster/config_audit.h"
 #include "store/config_entries.h"
+
+struct config_audit;
+struct config_settings;
 
 #define CONFIG_NAMED_MAX 100 /* keys without effect that a result names */
 
@@ -36,14 +38,14 @@ struct config_change {
 
     /* config_change.c's own */
     struct api *api;
-    struct config_settings settings; /* afterwards */
-    struct config_audit audit;
+    struct config_settings *settings; /* afterwards */
+    struct config_audit *audit;
     struct config_result result;
     config_done_fn *done;
     void *data;
 };
 
-/* By who asks. NULL if memory is short. */
+/* By who asks. */
 struct config_change *config_change_new(struct api *api, struct request *req);
 void config_change_free(struct config_change *change);
 AQ_DEFINE_CLEANUP(struct config_change, config_change_free)
@@ -58,10 +60,16 @@ int config_change_start(struct config_change *change, config_done_fn *done, void
 int config_change_put(struct api *api, struct request *req, const char *key, const char *value,
                       config_done_fn *done, void *data, struct aq_error *err);
 
-/* What the tree says takes effect; blocks. Before the first change. */
-int config_load(struct api *api, struct aq_error *err);
+/* ---- what the tree says ---- */
 
-/* api->origins from api->own_origins and the tree. */
-void config_apply_origins(struct api *api);
+/* Which web pages may use the API as long as the configuration tree says no others; the list is
+ * borrowed. Returns the rules in effect, which change, for server_options.
+ */
+const struct origin_rules *cluster_set_origins(struct api *api, const struct origin_rules *own);
+
+/* The container registries of the tree by name, as registry_tree_read() gives them; borrowed until
+ * the loop runs again.
+ */
+const json_t *cluster_registries(const struct api *api);
 
 #endif

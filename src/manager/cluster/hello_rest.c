@@ -122,7 +122,7 @@ static void hello_on_health(struct request *req, void *data)
     const struct api *api = data;
 
     jsonw_object_begin(&w);
-    jsonw_member_str(&w, "status", api->settings.is_frozen ? "frozen" : "ok");
+    jsonw_member_str(&w, "status", api->is_frozen ? "frozen" : "ok");
     jsonw_member_str(&w, "version", ALIQUOT_VERSION);
     jsonw_member_int(&w, "uptime_sec", (clock_monotonic_usec() - api->started_usec) / USEC_PER_SEC);
     api_write_time(&w, "database_away_since", store_get_away_usec(core_store(api->core)));

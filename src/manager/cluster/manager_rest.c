@@ -92,7 +92,7 @@ static void manager_on_status(struct request *req, void *data)
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
     const struct api *api = data;
-    const char *status = api->settings.is_frozen ? "frozen" : "running";
+    const char *status = api->is_frozen ? "frozen" : "running";
     struct aq_error err = { 0 };
 
     if (api_decode(req, NULL, NULL, &err) < 0) {
@@ -145,7 +145,7 @@ static void manager_on_announcement(struct request *req, void *data)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
-    const char *announcement = ((const struct api *)data)->settings.announcement;
+    const char *announcement = ((const struct api *)data)->cluster->settings.announcement;
 
     if (!api_has_no_params(req))
         return;

@@ -454,17 +454,17 @@ static void openapi_on_request(struct request *req, void *data)
 
     if (!api_has_no_params(req))
         return;
-    if (!api->openapi) {
+    if (!api->cluster->openapi) {
         openapi_write(api->router, &out);
-        api->openapi = strbuf_ok(&out) ? strbuf_steal(&out) : NULL;
+        api->cluster->openapi = strbuf_ok(&out) ? strbuf_steal(&out) : NULL;
     }
     reply = arena_alloc(request_get_arena(req), sizeof(*reply));
-    if (!api->openapi || !reply) {
+    if (!api->cluster->openapi || !reply) {
         aq_fail_oom(&err);
         request_fail(req, &err);
         return;
     }
-    *reply = (struct openapi_reply){ api->openapi, strlen(api->openapi) };
+    *reply = (struct openapi_reply){ api->cluster->openapi, strlen(api->cluster->openapi) };
     request_begin_sized(req, 200, "application/json", reply->left, openapi_send, reply);
     request_set_gone(req, openapi_on_gone, NULL);
     openapi_send(req, reply);

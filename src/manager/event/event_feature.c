@@ -3,10 +3,8 @@
 #include "manager/event/event_feature.h"
 
 static const struct route_table *const event_routes[] = { &events_route_table, NULL };
-static const struct gql_table *const event_gql[] = { &subscription_gql_table, NULL };
 
 const struct feature event_feature = {
     .name = "event",
     .routes = event_routes,
-    .gql = event_gql,
 };

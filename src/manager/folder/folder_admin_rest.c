@@ -285,7 +285,7 @@ static void folder_on_metric(struct request *req, void *data)
 
     if (!call)
         return;
-    if (!storage_hosts_find(call->api->storage_hosts, params->host)) {
+    if (!storage_hosts_find(call->api->folder->hosts, params->host)) {
         problem_no_such(&err, "storage volume", "no host '%.128s' is connected", params->host);
         folder_call_fail(call, &err);
         return;
@@ -305,7 +305,7 @@ static void folder_on_mounts(struct request *req, void *data)
 
     if (!api_has_no_params(req))
         return;
-    hosts = storage_hosts_list(api->storage_hosts, &count);
+    hosts = storage_hosts_list(api->folder->hosts, &count);
     for (size_t i = 0; i < count; i++)
         if (json_array_append_new(mounts, json_string(hosts[i].name)) < 0)
             json_decref(AQ_TAKE(mounts));

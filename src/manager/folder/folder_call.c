@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "manager/folder/folder_feature.h"
+
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/json_load.h"
@@ -282,7 +284,7 @@ void folder_call_ask(struct folder_call *call, const char *op, json_t *args,
     else if (ends && request_is_gone(call->req))
         (void)aq_fail(&err, ECANCELED, "the client has gone");
     else
-        (void)storage_ask(call->api->storage_hosts, call->folder.host, op, all,
+        (void)storage_ask(call->api->folder->hosts, call->folder.host, op, all,
                           folder_call_on_answer, call, &asked, &err);
     if (err.code) {
         folder_call_on_answer(call, NULL, &err);

@@ -221,7 +221,7 @@ static int folder_purge_run(struct store_tx *tx, struct folder_call *call, struc
 static void folder_purge_done(struct folder_call *call)
 {
     AQ_FAULT("folder.purge.written");
-    folder_jobs_purge(call->api->folder_jobs, &call->folder);
+    folder_jobs_purge(call->api->folder->jobs, &call->folder);
     folder_reply(call);
 }
 

@@ -52,7 +52,7 @@ static void folder_clone_on_settled(void *data, int r, const struct aq_error *er
     bool is_whole = r == 0 && clone->folder.status == FOLDER_READY;
 
     if (r == 0 && !is_whole)
-        folder_jobs_purge(clone->api->folder_jobs, &clone->folder);
+        folder_jobs_purge(clone->api->folder->jobs, &clone->folder);
     if (is_whole)
         task_end(clone->task, !is_whole, is_whole ? "" : clone->why[0] ? clone->why : err->text);
 }
@@ -160,7 +160,7 @@ static void folder_clone_done(struct folder_call *call)
         && json_object_set_new(args, "quota_bytes", json_integer(AQ_MAX(clone->room, 1))) < 0)
         aq_fail_oom(&err);
     if (!err.code)
-        (void)storage_ask(call->api->storage_hosts, clone->host, "clone", args,
+        (void)storage_ask(call->api->folder->hosts, clone->host, "clone", args,
                           folder_clone_on_answer, clone, &asked, &err);
     if (!err.code) {
         storage_call_follow(asked, folder_clone_on_progress);
@@ -184,7 +184,7 @@ static int folder_clone_fill(struct folder_call *call, struct folder_clone *clon
 
     if (!folder_name_is_valid(params->name))
         return api_fail_param(err, "target_name", "is no name of a folder");
-    call->api->has_automatic_folders |= params->name[0] == '.';
+    call->api->folder->has_automatic |= params->name[0] == '.';
     (void)strcpy(clone->name, params->name);
     *target = (struct folder){ .id = uuid_random(),
                                .name = clone->name,

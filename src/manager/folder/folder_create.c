@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "manager/folder/folder_jobs.h"
+#include "manager/folder/folder_feature.h"
 
 const struct folder_create_params folder_create_defaults = { .quota = "0" };
 
@@ -42,7 +43,7 @@ static int folder_choose_host(struct folder_call *call, const struct folder_plac
     const struct storage_host *hosts;
     size_t count;
 
-    hosts = storage_hosts_list(call->api->storage_hosts, &count);
+    hosts = storage_hosts_list(call->api->folder->hosts, &count);
     for (size_t i = 0; !call->folder.host && i < count; i++)
         if ((!wanted || strcmp(wanted, hosts[i].name) == 0)
             && folder_rules_allow(call->api, place, hosts[i].name, "create-vfolder")
@@ -50,7 +51,7 @@ static int folder_choose_host(struct folder_call *call, const struct folder_plac
             return aq_fail_oom(err);
     if (call->folder.host)
         return 0;
-    if (wanted && storage_hosts_find(call->api->storage_hosts, wanted))
+    if (wanted && storage_hosts_find(call->api->folder->hosts, wanted))
         return aq_fail_kind(err, EPERM, "generic-forbidden", "you may not make folders on '%s'",
                             wanted);
     if (wanted)
@@ -71,7 +72,7 @@ int folder_read_options(struct folder *folder, const char *usage, const char *pe
 int folder_check_new_name(struct api *api, const char *field, const char *name,
                           struct aq_error *err)
 {
-    api->has_automatic_folders |= name[0] == '.';
+    api->folder->has_automatic |= name[0] == '.';
     if (folder_name_is_valid(name))
         return 0;
     return api_fail_param(err, field,
@@ -146,7 +147,7 @@ static void folder_create_on_refused(void *data, int r, const struct aq_error *e
 
     (void)err;
     if (r == 0)
-        folder_jobs_purge(call->api->folder_jobs, &call->folder);
+        folder_jobs_purge(call->api->folder->jobs, &call->folder);
     folder_call_fail(call, call->result);
 }
 

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "http/defer.h"
 #include "manager/folder/storage_hosts.h"
+#include "manager/folder/folder_feature.h"
 #include "store/folder.h"
 #include "store/folder_mount.h"
 
@@ -94,7 +95,7 @@ static void folder_purge_start(struct folder_purge *purge)
     if (!args)
         aq_fail_oom(&err);
     if (err.code
-        || storage_ask(purge->jobs->api->storage_hosts, purge->host, "purge", args,
+        || storage_ask(purge->jobs->api->folder->hosts, purge->host, "purge", args,
                        folder_purge_on_answer, purge, &ignored, &err)
                < 0)
         folder_purge_fail(purge, &err);
@@ -170,7 +171,7 @@ int folder_jobs_new(struct api *api, struct folder_jobs **ret, struct aq_error *
         return r;
     if ((r = store_call(core_store(api->core), folder_jobs_find_automatic, NULL, err)) < 0)
         return r;
-    api->has_automatic_folders = r;
+    api->folder->has_automatic = r;
     rows = unfinished->rows;
     for (size_t i = 0; i < unfinished->count; i++)
         folder_jobs_purge(jobs, &rows[i]);

@@ -248,7 +248,7 @@ static json_t *folder_show_hosts(const struct api *api, const struct folder_plac
     const struct storage_host *hosts;
     size_t count;
 
-    hosts = storage_hosts_list(api->storage_hosts, &count);
+    hosts = storage_hosts_list(api->folder->hosts, &count);
     for (size_t i = 0; i < count; i++)
         if ((!place || folder_rules_allow(api, place, hosts[i].name, "create-vfolder"))
             && folder_add_host(allowed, info, &hosts[i]) < 0)

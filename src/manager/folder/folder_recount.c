@@ -10,6 +10,7 @@
 #include "manager/core/bus.h"
 #include "manager/folder/folder_call.h"
 #include "manager/folder/storage_hosts.h"
+#include "manager/folder/folder_feature.h"
 
 #define TICK_MSEC 5000
 #define TICKS_BETWEEN 24 /* while a session mounts the folder */
@@ -70,7 +71,7 @@ static bool recount_ask(struct folder_recount *recount, const struct recount_fol
     json_auto_t *args = json_pack("{s:s}", "id", uuid_format(&folder->id, id));
 
     return args
-           && storage_ask(recount->api->storage_hosts, folder->host, "recount", args,
+           && storage_ask(recount->api->folder->hosts, folder->host, "recount", args,
                           recount_on_answer, NULL, &ignored, NULL)
                   == 0;
 }

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "manager/folder/folder_rules.h"
 #include "manager/folder/storage_hosts.h"
+#include "manager/folder/folder_feature.h"
 #include "store/folder.h"
 
 #define RIGHTS_MAX 4096 /* in a question; a storage host asks about 1024 */
@@ -201,7 +202,7 @@ int folder_rights_new(struct api *api, struct folder_rights **ret, struct aq_err
     if (!rights)
         return aq_fail_oom(err);
     rights->api = api;
-    storage_hosts_set_check(api->storage_hosts, folder_rights_on_check, rights);
+    storage_hosts_set_check(api->folder->hosts, folder_rights_on_check, rights);
     *ret = rights;
     return 0;
 }

@@ -8,6 +8,7 @@
 
 #include "base/json_load.h"
 #include "manager/folder/storage_hosts.h"
+#include "manager/folder/folder_feature.h"
 
 #define HOSTS "allowed_vfolder_hosts"
 
@@ -136,7 +137,7 @@ static json_t *folder_rule_make_open(const struct api *api)
 {
     json_t *all = json_object();
     size_t count;
-    const struct storage_host *hosts = storage_hosts_list(api->storage_hosts, &count);
+    const struct storage_host *hosts = storage_hosts_list(api->folder->hosts, &count);
 
     for (size_t i = 0; i < count; i++) {
         char name[FOLDER_HOST_MAX + 1];

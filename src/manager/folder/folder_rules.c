@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "manager/call/object_setting.h"
-#include "manager/account/owner_policies.h"
+#include "manager/folder/owner_policies.h"
+#include "manager/folder/folder_feature.h"
 
 #define RULES_MAX 10000
 #define RULES_KEY_MAX 320
@@ -20,8 +21,8 @@ static const struct object_setting folder_rules_setting = {
 
 int folder_rules_load(struct api *api, struct aq_error *err)
 {
-    return object_setting_load(core_store(api->core), folder_rules_setting.name, &api->folder_rules,
-                               err);
+    return object_setting_load(core_store(api->core), folder_rules_setting.name,
+                               &api->folder->rules, err);
 }
 
 static const char *folder_rules_key(enum folder_rules_kind kind, const char *name,
@@ -39,7 +40,7 @@ const json_t *folder_rules_get(const struct api *api, enum folder_rules_kind kin
 {
     char key[RULES_KEY_MAX];
 
-    return json_object_get(api->folder_rules, folder_rules_key(kind, name, key));
+    return json_object_get(api->folder->rules, folder_rules_key(kind, name, key));
 }
 
 /* ---- changes ---- */
@@ -81,7 +82,7 @@ int folder_rules_change(struct api *api, enum folder_rules_kind kind, const char
         json_decref(rules);
         return r;
     }
-    return object_setting_change(core_store(api->core), &folder_rules_setting, &api->folder_rules,
+    return object_setting_change(core_store(api->core), &folder_rules_setting, &api->folder->rules,
                                  OBJECT_SETTING_MERGE, folder_rules_key(kind, name, key), rules, by,
                                  done, data, err);
 }
@@ -113,8 +114,8 @@ void folder_rules_renamed(struct api *api, struct folder_rules_rename *rename, i
     json_t *fresh = AQ_TAKE(rename->fresh);
 
     if (r == 0 && fresh) {
-        json_decref(api->folder_rules);
-        api->folder_rules = fresh;
+        json_decref(api->folder->rules);
+        api->folder->rules = fresh;
     } else {
         json_decref(fresh);
     }

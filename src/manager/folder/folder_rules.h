@@ -61,4 +61,7 @@ struct folder_limits {
 
 struct folder_limits folder_rules_limits(const struct api *api, const struct folder_place *place);
 
+/* False: no folder's name begins with a dot, so no session mounts one without being asked to. */
+bool folder_mounts_automatic(const struct api *api);
+
 #endif

@@ -111,7 +111,7 @@ static int gql_folder_v2_create(struct gql_call *call, const char *project, cons
     params.group = project;
     params.usage = usage;
     params.permission = permission;
-    if (context->api->settings.is_frozen)
+    if (context->api->is_frozen)
         return gql_call_fail(call, "the manager is frozen by an administrator; try later");
     folder = folder_call_make(context->api, context->req, FOLDER_SEE, sizeof(params), &params);
     if (!folder)

@@ -80,7 +80,7 @@ static int quota_scope_get(struct gql_call *call)
     *scope = (struct quota_scope){ .call = call,
                                    .host = gql_arg_text(call, 0),
                                    .id = gql_arg_text(call, 1) };
-    if (!quota_scope_find(scope, &place) || !storage_hosts_find(api->storage_hosts, scope->host))
+    if (!quota_scope_find(scope, &place) || !storage_hosts_find(api->folder->hosts, scope->host))
         return GQL_DONE;
     bytes = folder_rules_limits(api, &place).bytes;
     scope->limit = bytes ? gql_int(bytes) : gql_null();

@@ -12,6 +12,7 @@
 #include "base/list.h"
 #include "base/log.h"
 #include "base/map.h"
+#include "base/memory.h"
 #include "base/vec.h"
 #include "http/defer.h"
 #include "http/problem.h"
@@ -448,10 +449,8 @@ struct storage_hosts *storage_hosts_new(struct core *core)
 {
     static const struct core_front_ops ops = { .on_message = storage_hosts_on_message,
                                                .on_lost = storage_hosts_on_lost };
-    struct storage_hosts *hosts = calloc(1, sizeof(*hosts));
+    struct storage_hosts *hosts = aq_alloc(sizeof(*hosts));
 
-    if (!hosts)
-        return NULL;
     hosts->core = core;
     list_init(&hosts->calls);
     quota_init(&hosts->users, CALLS_MAX, 0);

@@ -69,7 +69,7 @@ static bool volume_may(struct gql_call *call)
 
 static const struct storage_hosts *volume_hosts(const struct gql_call *call)
 {
-    return ((const struct gql_context *)call->context)->api->storage_hosts;
+    return ((const struct gql_context *)call->context)->api->folder->hosts;
 }
 
 static int volume_get(struct gql_call *call)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "manager/call/object_setting.h"
+#include "manager/image/image_feature.h"
 #include "model/reference.h"
 
 #define SETTING_ALIASES "image.aliases"
@@ -16,19 +17,19 @@
 
 int image_aliases_load(struct api *api, struct aq_error *err)
 {
-    return object_setting_load(core_store(api->core), SETTING_ALIASES, &api->aliases, err);
+    return object_setting_load(core_store(api->core), SETTING_ALIASES, &api->image->aliases, err);
 }
 
 const char *image_aliases_resolve(const struct api *api, const char *name)
 {
-    const char *image = json_string_value(json_object_get(api->aliases, name));
+    const char *image = json_string_value(json_object_get(api->image->aliases, name));
 
     return image ? image : name;
 }
 
 const json_t *image_aliases_all(const struct api *api)
 {
-    return api->aliases;
+    return api->image->aliases;
 }
 
 /* ---- changing it ---- */
@@ -113,8 +114,8 @@ int image_aliases_add_missing(struct store_tx *tx, const json_t *added, json_t *
 
 void image_aliases_replace(struct api *api, json_t *all)
 {
-    json_decref(api->aliases);
-    api->aliases = all;
+    json_decref(api->image->aliases);
+    api->image->aliases = all;
 }
 
 static void image_aliases_on_written(void *data, int r, const struct aq_error *err)

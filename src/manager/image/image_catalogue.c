@@ -3,13 +3,16 @@
 #include "manager/image/image_catalogue.h"
 
 #include "manager/call/object_setting.h"
-#include "manager/image/registry_logins.h"
+#include "manager/cluster/config_change.h"
+#include "manager/cluster/registry_logins.h"
+#include "manager/image/image_feature.h"
 
 #define SETTING_CATALOGUE "image.catalogue"
 
 int image_catalogue_load(struct api *api, struct aq_error *err)
 {
-    return object_setting_load(core_store(api->core), SETTING_CATALOGUE, &api->catalogue, err);
+    return object_setting_load(core_store(api->core), SETTING_CATALOGUE, &api->image->catalogue,
+                               err);
 }
 
 json_t *image_catalogue_shown(const struct api *api)
@@ -17,8 +20,8 @@ json_t *image_catalogue_shown(const struct api *api)
     json_t *shown = json_object(), *images;
     const char *name;
 
-    json_object_foreach(api->catalogue, name, images)
-        if (json_object_get(api->settings.registries, name)
+    json_object_foreach(api->image->catalogue, name, images)
+        if (json_object_get(cluster_registries(api), name)
             && json_object_set(shown, name, images) < 0) {
             json_decref(shown);
             return NULL;
@@ -66,6 +69,6 @@ int image_catalogue_write(struct store_tx *tx, const json_t *found, const struct
 
 void image_catalogue_replace(struct api *api, json_t *all)
 {
-    json_decref(api->catalogue);
-    api->catalogue = all;
+    json_decref(api->image->catalogue);
+    api->image->catalogue = all;
 }

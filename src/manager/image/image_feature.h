@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* image_feature.h - images and registries: tables of routes and GraphQL entries in its files */
+/* image_feature.h - images and registries: the state that its files share, and their tables of routes and GraphQL entries */
 #ifndef AQ_MANAGER_IMAGE_IMAGE_FEATURE_H
 #define AQ_MANAGER_IMAGE_IMAGE_FEATURE_H
 
 #include "manager/call/feature.h"
 #include "manager/call/graphql/node.h"
+
+struct image_state {
+    json_t *aliases;       /* image_aliases.h */
+    json_t *limits;        /* image_limits.h */
+    json_t *catalogue;     /* of registries' images; image_catalogue.h */
+    struct rescan *rescan; /* NULL = none is under way */
+};
 
 API_ROUTES(image);
 API_ROUTES(image_aliases);

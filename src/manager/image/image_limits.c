@@ -9,6 +9,7 @@
 #include "base/json_load.h"
 #include "manager/image/image_aliases.h"
 #include "manager/call/object_setting.h"
+#include "manager/image/image_feature.h"
 #include "model/reference.h"
 
 #define SETTING_LIMITS "image.limits"
@@ -30,11 +31,11 @@ static int image_limits_tell(struct api *api, const char *image, const json_t *l
 
 int image_limits_load(struct api *api, struct aq_error *err)
 {
-    int r = object_setting_load(core_store(api->core), SETTING_LIMITS, &api->image_limits, err);
+    int r = object_setting_load(core_store(api->core), SETTING_LIMITS, &api->image->limits, err);
     const char *image;
     json_t *limits;
 
-    json_object_foreach(api->image_limits, image, limits)
+    json_object_foreach(api->image->limits, image, limits)
         if (r == 0 && image_limits_tell(api, image, limits) < 0)
             r = aq_fail_oom(err);
     return r;
@@ -42,7 +43,7 @@ int image_limits_load(struct api *api, struct aq_error *err)
 
 const json_t *image_limits_all(const struct api *api)
 {
-    return api->image_limits;
+    return api->image->limits;
 }
 
 /* ---- what is shown ---- */
@@ -59,7 +60,7 @@ static int image_limits_put(json_t *to, const char *slot, const char *bound, con
 
 json_t *image_limits_shown(const struct api *api, const char *image, const json_t *labels)
 {
-    const json_t *set = json_object_get(api->image_limits, image);
+    const json_t *set = json_object_get(api->image->limits, image);
     json_t *shown = json_object(), *value, *amounts;
     const char *key, *bound;
     int r = shown ? 0 : -ENOMEM;
@@ -140,8 +141,8 @@ static void image_limits_on_written(void *data, int r, const struct aq_error *er
     struct aq_error late = { 0 };
 
     if (r == 0) {
-        json_decref(api->image_limits);
-        api->image_limits = AQ_TAKE(change->fresh);
+        json_decref(api->image->limits);
+        api->image->limits = AQ_TAKE(change->fresh);
         if (image_limits_tell(api, change->image, change->limits) < 0)
             r = aq_fail_oom(&late); /* it is stored; asked for again, it counts */
     }

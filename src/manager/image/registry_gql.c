@@ -9,7 +9,7 @@
 #include "manager/call/graphql/mutation.h"
 #include "manager/call/graphql/node.h"
 #include "manager/cluster/config_change.h"
-#include "manager/image/registry_logins.h"
+#include "manager/cluster/registry_logins.h"
 #include "manager/image/image_feature.h"
 
 #define REGISTRIES_USUAL 10
@@ -26,7 +26,7 @@ struct registry_row {
 
 static const json_t *registry_all(const struct gql_call *call)
 {
-    return ((const struct gql_context *)call->context)->api->settings.registries;
+    return cluster_registries(((const struct gql_context *)call->context)->api);
 }
 
 /* NULL if it is not kept, or memory is short. */
@@ -166,7 +166,7 @@ static struct gql_value registry_get_of_domain(struct gql_get *get, const void *
 {
     const struct gql_context *context = get->context;
     const struct domain *domain = parent;
-    json_t *all = (json_t *)(uintptr_t)context->api->settings.registries, *registry;
+    json_t *all = (json_t *)(uintptr_t)cluster_registries(context->api), *registry;
     struct gql_value *items = arena_array(get->arena, json_object_size(all) + 1, sizeof(*items));
     uint32_t count = 0;
     const char *name;

@@ -6,7 +6,7 @@
 #include "base/json_load.h"
 #include "manager/image/image_feature.h"
 #include "manager/cluster/config_change.h"
-#include "manager/image/registry_logins.h"
+#include "manager/cluster/registry_logins.h"
 #include "manager/image/rescan.h"
 
 #define REGISTRY_TEXT_MAX 1024 /* bytes of a user name, a password, an address */

@@ -10,9 +10,10 @@
 
 #include "base/log.h"
 #include "manager/image/image_catalogue.h"
-#include "manager/image/registry_logins.h"
+#include "manager/cluster/registry_logins.h"
 #include "manager/image/registry_scan.h"
 #include "manager/call/tasks.h"
+#include "manager/image/image_feature.h"
 #include "store/config_entries.h"
 
 #define RESCAN_TEXT_MAX 400
@@ -242,7 +243,7 @@ static void rescan_on_wake(uv_async_t *wake)
         return;
     }
     (void)pthread_join(rescan->thread, NULL);
-    rescan->api->rescan = NULL;
+    rescan->api->image->rescan = NULL;
     uv_close((uv_handle_t *)&rescan->wake, rescan_on_closed);
 }
 
@@ -250,7 +251,7 @@ void rescan_stop(struct rescan *rescan)
 {
     if (!rescan)
         return;
-    rescan->api->rescan = NULL;
+    rescan->api->image->rescan = NULL;
     if (!rescan->task) { /* its registries are being read: rescan_on_read() ends it */
         atomic_store(&rescan->stop, true);
         return;
@@ -280,7 +281,7 @@ static int rescan_begin(struct rescan *rescan, struct aq_error *err)
         return 0;
     /* the handle ends as after a scan in which nothing was found */
     (void)snprintf(rescan->why, sizeof(rescan->why), "a thread cannot be made: %s", strerror(r));
-    rescan->api->rescan = NULL;
+    rescan->api->image->rescan = NULL;
     uv_close((uv_handle_t *)&rescan->wake, rescan_on_closed);
     return 0;
 }
@@ -305,7 +306,7 @@ static void rescan_on_read(void *data, int r, const struct aq_error *err)
         return;
     }
     if (!atomic_load(&rescan->stop))
-        rescan->api->rescan = NULL;
+        rescan->api->image->rescan = NULL;
     if (rescan->task)
         task_end(AQ_TAKE(rescan->task), true, why.text);
     rescan_free(rescan);
@@ -317,7 +318,7 @@ int rescan_start(struct api *api, const struct principal *who, const struct audi
 {
     struct rescan *rescan;
 
-    if (api->rescan)
+    if (api->image->rescan)
         return aq_fail(err, EBUSY, "registries are being read already; try again when it is done");
     if (!(rescan = calloc(1, sizeof(*rescan))))
         return aq_fail_oom(err);
@@ -330,6 +331,6 @@ int rescan_start(struct api *api, const struct principal *who, const struct audi
         rescan_free(rescan);
         return aq_fail_oom(err);
     }
-    api->rescan = rescan;
+    api->image->rescan = rescan;
     return 0;
 }

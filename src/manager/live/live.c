@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "http/websocket.h"
 #include "manager/live/live_groups.h"
 #include "manager/live/live_views.h"
@@ -56,10 +57,8 @@ struct live_tab {
 
 struct live_feed *live_feed_new(struct core *core)
 {
-    struct live_feed *feed = calloc(1, sizeof(*feed));
+    struct live_feed *feed = aq_alloc(sizeof(*feed));
 
-    if (!feed)
-        return NULL;
     live_views_init(&feed->views, core);
     list_init(&feed->tabs);
     return feed;

@@ -8,7 +8,7 @@
 struct core;
 struct live_feed;
 
-struct live_feed *live_feed_new(struct core *core); /* NULL = no memory */
-void live_feed_free(struct live_feed *feed);        /* after the last connection */
+struct live_feed *live_feed_new(struct core *core);
+void live_feed_free(struct live_feed *feed); /* after the last connection */
 
 #endif

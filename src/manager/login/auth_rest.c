@@ -128,7 +128,7 @@ static int auth_check_new_password(const struct api *api, const char *old, const
 {
     if (strcmp(old, given) == 0)
         return api_fail_param(err, "new_password", "is the old one");
-    return password_rules_check(&api->password_rules, "new_password", given, err);
+    return account_check_password(api, "new_password", given, err);
 }
 
 static void auth_on_password_saved(void *data, int r, const struct aq_error *err)
@@ -171,7 +171,7 @@ static void auth_on_password_checked(struct login *login)
         return;
     }
     login_succeed(login, &failures);
-    login_say_ended(login->req);
+    api_say_login_ended(login->req);
     if (auth_save_password(login, user, auth_on_password_saved, &failed) < 0)
         request_fail(login->req, &failed);
 }
@@ -250,7 +250,7 @@ static void auth_on_expired_checked(struct login *login)
         return;
     }
     login_succeed(login, &failures);
-    if (!login->api->password_rules.max_age_usec && !user->need_password_change)
+    if (!account_password_max_age(login->api) && !user->need_password_change)
         aq_fail_kind(&err, EINVAL, "generic-bad-request",
                      "the password has not expired; log in and change it");
     else

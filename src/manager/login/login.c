@@ -10,6 +10,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "manager/core/fronts.h"
+#include "manager/account/account.h"
+#include "manager/login/login_feature.h"
 #include "store/fixture.h"
 #include "store/query.h"
 
@@ -85,7 +87,7 @@ void login_fail(struct login *login)
 
 static void login_cancel(struct login *login, const struct aq_error *err, int64_t retry_sec)
 {
-    login_limits_cancel(login->api->login_limits, &login->attempt);
+    login_limits_cancel(login->api->login->limits, &login->attempt);
     login_answer(login, err, retry_sec);
 }
 
@@ -97,7 +99,7 @@ void login_refuse(struct login *login, const struct aq_error *err)
 
 void login_succeed(struct login *login, struct login_failures *ret)
 {
-    login_limits_succeed(login->api->login_limits, &login->attempt, ret);
+    login_limits_succeed(login->api->login->limits, &login->attempt, ret);
     if (!login->is_change)
         login_write_audit(login, LOGIN_OK);
     if (ret->count)
@@ -133,7 +135,7 @@ bool login_is_unverified(struct login *login, const struct user *user)
 
 static bool login_is_expired(const struct login *login)
 {
-    int64_t max = login->api->password_rules.max_age_usec;
+    int64_t max = account_password_max_age(login->api);
 
     return max && clock_realtime_usec() - login->changed_usec > max;
 }
@@ -305,7 +307,7 @@ static void login_on_user_found(void *data, int r, const struct aq_error *err)
     if (login->renews_hash)
         login->check.new_password = login->password;
     if (r == 0)
-        r = password_queue_add(login->api->passwords, &login->check, &failed);
+        r = password_queue_add(login->api->login->passwords, &login->check, &failed);
     if (r < 0)
         login_cancel(login, &failed, r == -EAGAIN);
 }
@@ -329,11 +331,12 @@ void login_start(struct login *login, void (*done)(struct login *login))
                                             .password = login->password,
                                             .new_password = login->new_password,
                                             .done = login_on_checked };
-    if (!api->passwords && password_queue_new(core_loop(api->core), &api->passwords, &err) < 0) {
+    if (!api->login->passwords
+        && password_queue_new(core_loop(api->core), &api->login->passwords, &err) < 0) {
         login_answer(login, &err, 0);
         return;
     }
-    if ((wait = login_limits_begin(api->login_limits, &login->attempt)) > 0) {
+    if ((wait = login_limits_begin(api->login->limits, &login->attempt)) > 0) {
         login_refuse_wait(login, wait);
         return;
     }
@@ -344,11 +347,6 @@ void login_start(struct login *login, void (*done)(struct login *login))
 }
 
 /* ---- logins with a browser ---- */
-
-void login_say_ended(struct request *req)
-{
-    request_add_header(req, WEB_ENDED_HEADER, "1");
-}
 
 void login_tell_ended(const struct api *api, const struct msg_web_ended *ended)
 {

@@ -10,7 +10,7 @@
 
 #include "manager/call/api.h"
 #include "http/client_address.h"
-#include "manager/login/login_audit.h"
+#include "manager/call/login_audit.h"
 #include "manager/login/login_limit.h"
 #include "manager/login/password_queue.h"
 
@@ -70,14 +70,16 @@ void login_refuse(struct login *login, const struct aq_error *err);
 /* Answer that it is the wrong password, or no such user. */
 void login_fail(struct login *login);
 
-/* The answer to 'req' tells web servers that a login with a browser ends by it, perhaps that with
- * which it came.
- */
-void login_say_ended(struct request *req);
-
 struct msg_web_ended;
 
 /* Web servers end these logins with a browser, and what is open in their name. */
 void login_tell_ended(const struct api *api, const struct msg_web_ended *ended);
+
+struct signup_rules;
+
+/* Let people sign up, if the rules do; borrowed. -EINVAL names the setting. Before the first
+ * request.
+ */
+int login_open_signup(struct api *api, const struct signup_rules *rules, struct aq_error *err);
 
 #endif

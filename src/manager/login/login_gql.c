@@ -130,7 +130,7 @@ static void login_on_ended(void *data, int r, const struct aq_error *err)
     if (r < 0) {
         (void)mutation_fail(end->call, err);
     } else {
-        login_say_ended(((const struct gql_context *)end->call->context)->req);
+        api_say_login_ended(((const struct gql_context *)end->call->context)->req);
         login_tell_ended(mutation_api(end->call), &(struct msg_web_ended){ .login_id = end->id });
         end->call->results[0] = gql_object(end);
     }

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/map.h"
+#include "base/memory.h"
 
 #define SETS 2048u
 #define WAYS 8u
@@ -41,7 +42,7 @@ struct login_limits {
 
 struct login_limits *login_limits_new(void)
 {
-    return calloc(1, sizeof(struct login_limits));
+    return aq_alloc(sizeof(struct login_limits));
 }
 
 void login_limits_free(struct login_limits *limits)

@@ -20,7 +20,7 @@
 
 struct login_limits;
 
-struct login_limits *login_limits_new(void); /* NULL = no memory */
+struct login_limits *login_limits_new(void);
 void login_limits_free(struct login_limits *limits);
 AQ_DEFINE_CLEANUP(struct login_limits, login_limits_free)
 

@@ -83,7 +83,7 @@ static void own_account_on_proved(struct login *login)
     }
     batch->events[0].user.user.status = USER_INACTIVE;
     by = login_who(login);
-    login_say_ended(login->req);
+    api_say_login_ended(login->req);
     own_account_save(login->api, login->req, batch, &by);
 }
 

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "manager/account/account.h"
 #include "manager/login/login_feature.h"
-#include "manager/login/login_audit.h"
+#include "manager/call/login_audit.h"
 #include "manager/login/password_queue.h"
 #include "manager/login/signup.h"
 #include "model/email.h"
@@ -134,7 +134,7 @@ static void signup_on_saved(void *data, int r, const struct aq_error *err)
 
 static json_t *signup_make_projects(const struct signup_request *s)
 {
-    const struct conf_list *own = &signup_get_rules(s->api->signup)->projects;
+    const struct conf_list *own = &signup_get_rules(s->api->login->signup)->projects;
     const struct str_list *given = &s->decision.projects;
     size_t count = given->items ? given->count : own->count;
     json_t *list = json_array();
@@ -151,7 +151,7 @@ static json_t *signup_make_projects(const struct signup_request *s)
 /* As account_user_create takes it. */
 static json_t *signup_make_user(const struct signup_request *s)
 {
-    const struct signup_rules *rules = signup_get_rules(s->api->signup);
+    const struct signup_rules *rules = signup_get_rules(s->api->login->signup);
     const struct {
         const char *name, *value;
     } texts[] = {
@@ -174,7 +174,7 @@ static json_t *signup_make_user(const struct signup_request *s)
 
 static int signup_make_account(struct signup_request *s, struct aq_error *err)
 {
-    const struct signup_rules *rules = signup_get_rules(s->api->signup);
+    const struct signup_rules *rules = signup_get_rules(s->api->login->signup);
     const struct account_keys keys = { .policy = s->decision.policy ? s->decision.policy
                                                                     : rules->policy };
     json_auto_t *given = signup_make_user(s);
@@ -260,10 +260,10 @@ static void signup_hash(struct signup_request *s)
     s->check = (struct password_check){ .address = s->network,
                                         .new_password = s->password,
                                         .done = signup_on_hashed };
-    if (!api->passwords)
-        r = password_queue_new(request_get_loop(s->req), &api->passwords, &err);
+    if (!api->login->passwords)
+        r = password_queue_new(request_get_loop(s->req), &api->login->passwords, &err);
     if (r == 0)
-        r = password_queue_add(api->passwords, &s->check, &err);
+        r = password_queue_add(api->login->passwords, &s->check, &err);
     if (r == -EAGAIN)
         request_add_header_int(s->req, "Retry-After", 1);
     if (r < 0)
@@ -323,7 +323,7 @@ static void signup_ask_hook(struct signup_request *s)
     jsonw_object_end(&w);
     if (!strbuf_ok(&question))
         aq_fail_oom(&err);
-    else if (signup_ask(s->api->signup, question.data, signup_on_answer, s, &err) == 0)
+    else if (signup_ask(s->api->login->signup, question.data, signup_on_answer, s, &err) == 0)
         return;
     if (err.code == EAGAIN)
         request_add_header_int(s->req, "Retry-After", 1);
@@ -337,7 +337,7 @@ static void signup_ask_hook(struct signup_request *s)
 
 static int signup_check(struct signup_request *s, struct aq_error *err)
 {
-    const struct signup_rules *rules = signup_get_rules(s->api->signup);
+    const struct signup_rules *rules = signup_get_rules(s->api->login->signup);
 
     if (s->domain && strcmp(s->domain, rules->domain) != 0)
         return api_fail_param(err, "domain", "nobody can sign up in '%.64s'", s->domain);
@@ -348,7 +348,7 @@ static int signup_check(struct signup_request *s, struct aq_error *err)
     }
     if (s->username && strchr(s->username, '@') && strcmp(s->username, s->email) != 0)
         return api_fail_param(err, "username", "must be no other e-mail address than your own");
-    return password_rules_check(&s->api->password_rules, "password", s->password, err);
+    return account_check_password(s->api, "password", s->password, err);
 }
 
 /* True, or answered that it is too soon. */
@@ -363,7 +363,7 @@ static bool signup_may_try(struct signup_request *s)
     client_address_find(stream_get_address(request_get_stream(s->req)), request_get_head(s->req),
                         &s->api->proxies, s->address);
     client_address_network(s->address, s->network);
-    if ((wait = signup_begin(s->api->signup, &attempt)) == 0)
+    if ((wait = signup_begin(s->api->login->signup, &attempt)) == 0)
         return true;
     sec = (wait + USEC_PER_SEC - 1) / USEC_PER_SEC;
     signup_write_audit(s, LOGIN_BLOCKED);
@@ -382,7 +382,7 @@ static void signup_on_request(struct request *req, void *data)
 
     if (!s)
         aq_fail_oom(&err);
-    else if (api_decode(req, s, NULL, &err) == 0 && !api->signup)
+    else if (api_decode(req, s, NULL, &err) == 0 && !api->login->signup)
         aq_fail_kind(&err, EPERM, "generic-forbidden",
                      "nobody can sign up here; ask an administrator for an account");
     else if (!err.code) {
@@ -394,7 +394,7 @@ static void signup_on_request(struct request *req, void *data)
         request_fail(req, &err);
     else if (!signup_may_try(s))
         return;
-    else if (signup_has_hook(api->signup))
+    else if (signup_has_hook(api->login->signup))
         signup_ask_hook(s);
     else
         signup_hash(s);

@@ -13,6 +13,7 @@
 #include "base/json_load.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "manager/login/login_feature.h"
 #include "manager/login/login.h"
 #include "store/web_login.h"
@@ -382,10 +383,8 @@ static void web_logins_on_shut_out(void *data, const struct uuid *user_id, const
 struct web_logins *web_logins_new(struct api *api)
 {
     static const struct core_front_ops ops = { .on_message = web_logins_on_message };
-    struct web_logins *of = calloc(1, sizeof(*of));
+    struct web_logins *of = aq_alloc(sizeof(*of));
 
-    if (!of)
-        return NULL;
     of->api = api;
     list_init(&of->calls);
     core_set_front_ops(api->core, FRONT_WEB, &ops, of);
@@ -501,7 +500,7 @@ static void own_logins_on_removed(void *data, int r, const struct aq_error *err)
         request_fail(own->req, err);
         return;
     }
-    login_say_ended(own->req);
+    api_say_login_ended(own->req);
     login_tell_ended(own->api, &(struct msg_web_ended){ .login_id = own->id });
     request_reply_empty(own->req, 204);
 }

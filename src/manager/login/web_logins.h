@@ -13,7 +13,7 @@
 struct api;
 struct web_logins;
 
-struct web_logins *web_logins_new(struct api *api); /* NULL = no memory */
+struct web_logins *web_logins_new(struct api *api);
 /* Nobody is answered any more. */
 void web_logins_stop(struct web_logins *of);
 void web_logins_free(struct web_logins *of);

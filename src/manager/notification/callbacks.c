@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/jsonw.h"
+#include "base/memory.h"
 
 #define ANSWER_MSEC 10000
 #define CALLBACK_HEADERS "Content-Type: application/json\r\nUser-Agent: aliquot-manager\r\n"
@@ -68,17 +69,12 @@ static void callbacks_on_event(void *data, const struct core_event *event)
 
 struct callbacks *callbacks_new(struct core *core, struct deliveries *deliveries)
 {
-    struct callbacks *callbacks = calloc(1, sizeof(*callbacks));
+    struct callbacks *callbacks = aq_alloc(sizeof(*callbacks));
 
-    if (!callbacks)
-        return NULL;
     callbacks->core = core;
     callbacks->deliveries = deliveries;
     callbacks->subscriber = core_subscribe(core, NULL, callbacks_on_event, callbacks);
-    if (callbacks->subscriber)
-        return callbacks;
-    free(callbacks);
-    return NULL;
+    return callbacks;
 }
 
 void callbacks_free(struct callbacks *callbacks)

@@ -137,8 +137,8 @@ static int channel_make_headers(const struct api *api, const struct pair_list *g
         json_t *sealed = NULL;
 
         if (channel_check_header(&given->items[i], err) < 0
-            || notifications_seal(api->notifications, "spec.headers", given->items[i].value,
-                                  &sealed, err)
+            || notifications_seal(api->notification->notifications, "spec.headers",
+                                  given->items[i].value, &sealed, err)
                    < 0)
             return -err->code;
         if (json_object_set_new(headers, given->items[i].key, sealed) < 0)
@@ -161,7 +161,7 @@ static int channel_check_webhook(const struct api *api, const struct channel_par
     if (p->statuses.count > DELIVERY_STATUSES_MAX)
         return api_fail_param(err, "spec.success_status_codes", "has more than %d codes",
                               DELIVERY_STATUSES_MAX);
-    return deliveries_check_url(api->deliveries, "spec.url", p->url, err);
+    return deliveries_check_url(api->notification->deliveries, "spec.url", p->url, err);
 }
 
 static int channel_make_webhook(const struct api *api, const struct channel_params *p, json_t **ret,
@@ -219,7 +219,7 @@ static int channel_check_mail(const struct api *api, const struct channel_params
     if (p->subject
         && notification_template_check(all, p->subject, "spec.message.subject_template", err) < 0)
         return -err->code;
-    return deliveries_check_host(api->deliveries, "spec.smtp.host", p->host, err);
+    return deliveries_check_host(api->notification->deliveries, "spec.smtp.host", p->host, err);
 }
 
 static int channel_make_mail(const struct api *api, const struct channel_params *p, json_t **ret,
@@ -230,8 +230,8 @@ static int channel_make_mail(const struct api *api, const struct channel_params 
     int r = channel_check_mail(api, p, err);
 
     if (r == 0 && p->password)
-        r = notifications_seal(api->notifications, "spec.auth.password", p->password, &password,
-                               err);
+        r = notifications_seal(api->notification->notifications, "spec.auth.password", p->password,
+                               &password, err);
     if (r < 0)
         return r;
     for (size_t i = 0; i < p->to.count; i++)
@@ -262,7 +262,7 @@ static int channel_make_spec(const struct api *api, const struct channel_params 
 static int channel_find(const struct api *api, const struct request *req, const json_t **ret,
                         struct aq_error *err)
 {
-    return notifications_find(api->notifications, NOTIFICATION_CHANNEL,
+    return notifications_find(api->notification->notifications, NOTIFICATION_CHANNEL,
                               request_get_param(req, "id"), ret, err);
 }
 
@@ -344,7 +344,9 @@ static void channel_on_test(struct request *req, void *data)
     const json_t *channel;
 
     if (api_decode(req, &text, NULL, &err) < 0 || channel_find(api, req, &channel, &err) < 0
-        || notifications_test(api->notifications, channel, text, channel_on_tested, req, &err) < 0)
+        || notifications_test(api->notification->notifications, channel, text, channel_on_tested,
+                              req, &err)
+               < 0)
         request_fail(req, &err);
 }
 

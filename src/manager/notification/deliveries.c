@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/log_budget.h"
 #include "base/map.h"
+#include "base/memory.h"
 #include "http/client.h"
 #include "http/defer.h"
 
@@ -440,18 +441,13 @@ void deliveries_add(struct deliveries *deliveries, const struct uuid *owner_id,
 
 struct deliveries *deliveries_new(uv_loop_t *loop)
 {
-    struct deliveries *deliveries = calloc(1, sizeof(*deliveries));
+    struct deliveries *deliveries = aq_alloc(sizeof(*deliveries));
 
-    if (!deliveries)
-        return NULL;
     deliveries->loop = loop;
     list_init(&deliveries->owners);
     list_init(&deliveries->tries);
     deliveries->pump = defer_new(loop, deliveries_on_pump, deliveries);
-    if (deliveries->pump)
-        return deliveries;
-    deliveries_free(deliveries);
-    return NULL;
+    return deliveries;
 }
 
 void deliveries_allow(struct deliveries *deliveries, const struct network *networks, size_t count)

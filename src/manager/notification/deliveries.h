@@ -18,10 +18,10 @@
 #include "http/message.h"
 #include "http/network.h"
 #include "http/smtp.h"
+#include "manager/notification/notification.h"
 
 struct deliveries;
 
-#define DELIVERY_URL_MAX 1024
 #define DELIVERY_STATUSES_MAX 32
 
 /* Zeroed, then filled; its texts are freed with it. */
@@ -45,7 +45,6 @@ struct delivery {
 void delivery_free(struct delivery *delivery);
 AQ_DEFINE_CLEANUP(struct delivery, delivery_free)
 
-/* NULL = no memory. */
 struct deliveries *deliveries_new(uv_loop_t *loop);
 /* Further networks that may be reached; borrowed. */
 void deliveries_allow(struct deliveries *deliveries, const struct network *networks, size_t count);

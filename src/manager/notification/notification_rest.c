@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/json_load.h"
 #include "base/uuid.h"
-#include "manager/usage/export_rest.h"
+#include "manager/call/export.h"
 #include "manager/notification/notification_feature.h"
 
 static const struct {
@@ -51,7 +51,7 @@ static void notification_reply(const struct api *api, struct request *req,
     struct aq_error err = { 0 };
     const json_t *row;
 
-    if (notifications_find(api->notifications, kind, id, &row, &err) < 0) {
+    if (notifications_find(api->notification->notifications, kind, id, &row, &err) < 0) {
         request_fail(req, &err);
         return;
     }
@@ -129,7 +129,7 @@ static struct notification_change *notification_change_new(const struct api *api
         return NULL;
     }
     *change = (struct notification_change){ .api = api, .req = req, .kind = kind, .is_new = !id };
-    if (id && notifications_find(api->notifications, kind, id, &row, err) < 0)
+    if (id && notifications_find(api->notification->notifications, kind, id, &row, err) < 0)
         return NULL;
     if (id)
         (void)snprintf(change->id, sizeof(change->id), "%s", id);
@@ -148,7 +148,7 @@ void notification_save(struct api *api, struct request *req, enum notification_k
     if (change && notification_set_shared(req, is_new, params, value) < 0)
         aq_fail_oom(err);
     if (change && !err->code)
-        (void)notifications_change(api->notifications, kind,
+        (void)notifications_change(api->notification->notifications, kind,
                                    is_new ? OBJECT_SETTING_CREATE : OBJECT_SETTING_MODIFY,
                                    change->id, json_incref(value), api_who(api, req),
                                    notification_on_changed, change, err);
@@ -168,8 +168,9 @@ void notification_remove(struct api *api, struct request *req, enum notification
     if (change)
         change->is_removed = true;
     if (!change
-        || notifications_change(api->notifications, kind, OBJECT_SETTING_REMOVE, change->id, NULL,
-                                api_who(api, req), notification_on_changed, change, &err)
+        || notifications_change(api->notification->notifications, kind, OBJECT_SETTING_REMOVE,
+                                change->id, NULL, api_who(api, req), notification_on_changed,
+                                change, &err)
                < 0)
         request_fail(req, &err);
 }
@@ -343,7 +344,7 @@ static int notification_find_all(const struct api *api, enum notification_kind k
                                  const struct notification_search *s, struct notification_rows *ret,
                                  struct aq_error *err)
 {
-    json_t *all = (json_t *)(uintptr_t)notifications_all(api->notifications), *row;
+    json_t *all = (json_t *)(uintptr_t)notifications_all(api->notification->notifications), *row;
     const char *id;
     int r = notification_check_order(s->order, err);
 

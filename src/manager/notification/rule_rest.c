@@ -45,8 +45,8 @@ static const struct field rule_update_fields[] = {
 static int rule_find(const struct api *api, const struct request *req, const json_t **ret,
                      struct aq_error *err)
 {
-    return notifications_find(api->notifications, NOTIFICATION_RULE, request_get_param(req, "id"),
-                              ret, err);
+    return notifications_find(api->notification->notifications, NOTIFICATION_RULE,
+                              request_get_param(req, "id"), ret, err);
 }
 
 static json_t *rule_make(const struct rule_params *params, struct aq_error *err)
@@ -184,8 +184,8 @@ static void rule_on_test(struct request *req, void *data)
     strbuf_init(&test->text);
     if (api_decode(req, &given, &tree, &err) == 0 && rule_find(api, req, &rule, &err) == 0
         && rule_read_values(rule, given, &values, &err) == 0
-        && notifications_test_rule(api->notifications, rule, &values, &test->text, rule_on_tested,
-                                   test, &err)
+        && notifications_test_rule(api->notification->notifications, rule, &values, &test->text,
+                                   rule_on_tested, test, &err)
                == 0)
         return;
     strbuf_done(&test->text);

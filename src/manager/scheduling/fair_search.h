@@ -9,7 +9,7 @@
 #ifndef AQ_MANAGER_SCHEDULING_FAIR_SEARCH_H
 #define AQ_MANAGER_SCHEDULING_FAIR_SEARCH_H
 
-#include "manager/usage/export_rest.h"
+#include "manager/call/export.h"
 
 struct fair_search {
     struct api_list list; /* first; its query has what is asked for */

@@ -8,6 +8,7 @@
 
 #include "base/json_load.h"
 #include "manager/call/object_setting.h"
+#include "manager/scheduling/scheduling_feature.h"
 
 #define SETTING_PRESETS "resource.presets"
 #define PRESET_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
@@ -16,12 +17,13 @@
 
 int presets_load(struct api *api, struct aq_error *err)
 {
-    return object_setting_load(core_store(api->core), SETTING_PRESETS, &api->presets, err);
+    return object_setting_load(core_store(api->core), SETTING_PRESETS, &api->scheduling->presets,
+                               err);
 }
 
 const json_t *presets_all(const struct api *api)
 {
-    return api->presets;
+    return api->scheduling->presets;
 }
 
 void presets_write(const char *name, const json_t *preset, bool sizes_are_text, struct jsonw *w)
@@ -60,8 +62,8 @@ int presets_add_missing(struct store_tx *tx, const json_t *added, json_t **ret_a
 
 void presets_replace(struct api *api, json_t *all)
 {
-    json_decref(api->presets);
-    api->presets = all;
+    json_decref(api->scheduling->presets);
+    api->scheduling->presets = all;
 }
 
 static int presets_check_name(const char *name, struct aq_error *err)
@@ -148,6 +150,6 @@ int presets_change(struct api *api, enum object_setting_how how, const char *nam
     else if (r == 0 && how != OBJECT_SETTING_REMOVE)
         r = presets_make(api, name, slots, shared_memory, &preset, err);
     return r < 0 ? r
-                 : object_setting_change(core_store(api->core), &setting, &api->presets, how, name,
-                                         json_incref(preset), by, done, data, err);
+                 : object_setting_change(core_store(api->core), &setting, &api->scheduling->presets,
+                                         how, name, json_incref(preset), by, done, data, err);
 }

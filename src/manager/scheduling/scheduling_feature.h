@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scheduling_feature.h - resource groups, presets and fair share: tables of routes and GraphQL entries in its files */
+/* scheduling_feature.h - resource groups, presets and fair share: the state that its files share, and their tables of routes and GraphQL entries */
 #ifndef AQ_MANAGER_SCHEDULING_SCHEDULING_FEATURE_H
 #define AQ_MANAGER_SCHEDULING_SCHEDULING_FEATURE_H
 
 #include "manager/call/feature.h"
 #include "manager/call/graphql/node.h"
+
+struct scheduling_state {
+    json_t *presets; /* presets.h */
+};
 
 API_ROUTES(scheduling_history);
 API_ROUTES(resource);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/json_load.h"
-#include "manager/usage/export_rest.h"
+#include "manager/call/export.h"
 #include "manager/scheduling/scheduling_feature.h"
 
 /* ---- rows ---- */

@@ -155,7 +155,7 @@ int session_mounts_read(const struct api *api, struct request *req,
         return r;
     *ret = (struct session_mounts){ .named = named,
                                     .count = count,
-                                    .is_automatic = ret->is_automatic && api->has_automatic_folders,
+                                    .is_automatic = ret->is_automatic && folder_mounts_automatic(api),
                                     .may_mount = session_mounts_may,
                                     .data = (void *)(uintptr_t)api };
     return 0;

@@ -101,7 +101,7 @@ static int session_mutation_modify(struct gql_call *call)
 
     if (!m)
         return gql_call_fail(call, "out of memory");
-    if (api->settings.is_frozen)
+    if (api->is_frozen)
         return gql_call_fail(call, "the manager is frozen by an administrator; try later");
     if (!gql_is_given(name) && !gql_is_given(priority))
         return gql_call_fail(call, "input: nothing to change: give name or priority");

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/json_load.h"
-#include "manager/notification/deliveries.h"
+#include "manager/notification/notification.h"
 #include "manager/image/image_aliases.h"
 #include "model/resource_opts.h"
 
@@ -310,7 +310,7 @@ static int session_params_check_callback(const struct api *api, struct session_p
         *url = NULL;
     if (!*url)
         return 0;
-    return deliveries_check_url(api->deliveries, "callback_url", *url, err);
+    return notification_check_url(api, "callback_url", *url, err);
 }
 
 int session_params_read(const struct api *api, struct request *req, const json_t *object,

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/json_load.h"
-#include "manager/stream/apps.h"
+#include "manager/session/apps.h"
 #include "manager/session/session_feature.h"
 #include "manager/session/session_find.h"
 #include "manager/session/session_view.h"

@@ -9,8 +9,9 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "manager/stream/app_connection.h"
-#include "manager/stream/apps.h"
+#include "manager/session/apps.h"
 #include "manager/call/streams.h"
 #include "model/session_feature.h"
 #include "store/app_token.h"
@@ -76,7 +77,7 @@ static const struct session *app_proxy_find(const struct app_proxy *of, const st
     else if (!uuid_equals(&session->user_id, &user->id)
              && !app_proxy_is_administrator(user, session))
         (void)aq_fail_kind(err, EACCES, "generic-forbidden", "the session is somebody else's");
-    else if (app_question_check_name(app, err) == 0
+    else if (apps_check_name(app, err) == 0
              && session_feature_check(session->type, is_ssh ? SESSION_SSH : SESSION_APPS, err) == 0)
         return session;
     return NULL;
@@ -400,10 +401,8 @@ static void app_proxy_on_message(void *data, const char *proxy, const struct mes
 struct app_proxy *app_proxy_new(struct api *api)
 {
     static const struct core_front_ops ops = { .on_message = app_proxy_on_message };
-    struct app_proxy *of = calloc(1, sizeof(*of));
+    struct app_proxy *of = aq_alloc(sizeof(*of));
 
-    if (!of)
-        return NULL;
     of->api = api;
     list_init(&of->streams);
     core_set_front_ops(api->core, FRONT_PROXY, &ops, of);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json_load.h"
+#include "manager/session/apps.h"
 #include "manager/session/session_find.h"
 #include "model/service_port.h"
 
@@ -24,16 +25,6 @@ const struct field app_fields[] = {
     OWNER_FIELD(struct app_params, owner_access_key),
     FIELD_END,
 };
-
-int app_question_check_name(const char *app, struct aq_error *err)
-{
-    static const char letters[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
-
-    return *app && strlen(app) <= SERVICE_NAME_MAX && !app[strspn(app, letters)]
-               ? 0
-               : problem_no_such(err, "app service", "'%.64s' is no name of an app", app);
-}
 
 /* The text of an object as a member; nothing of NULL, "" and null. */
 static int app_question_add(struct jsonw *w, const char *name, const char *text,
@@ -60,7 +51,7 @@ static int app_question_add(struct jsonw *w, const char *name, const char *text,
 int app_question_write(const struct app_params *params, struct strbuf *out, struct aq_error *err)
 {
     struct jsonw w = jsonw_make(out);
-    int r = app_question_check_name(params->app, err);
+    int r = apps_check_name(params->app, err);
 
     jsonw_object_begin(&w);
     jsonw_member_int(&w, "port", params->port);

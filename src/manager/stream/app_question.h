@@ -32,7 +32,4 @@ int app_question_write(const struct app_params *params, struct strbuf *out, stru
  */
 int app_question_read(const json_t *answer, const char *app, uint16_t *ret, struct aq_error *err);
 
-/* Is it a name that apps have? Such a one is a word of the executor's protocol. */
-int app_question_check_name(const char *app, struct aq_error *err);
-
 #endif

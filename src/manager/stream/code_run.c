@@ -10,6 +10,7 @@
 #include "base/json_load.h"
 #include "base/uuid.h"
 #include "manager/session/session_find.h"
+#include "manager/stream/stream_feature.h"
 
 const struct field code_run_fields[] = {
     { "mode", FIELD_STR, FIELD_REQUIRED, offsetof(struct code_run_params, mode), 1, 16,
@@ -129,7 +130,7 @@ int code_run_read(const struct code_run_params *params, struct code_run *ret, st
 int code_run_ask(struct executor_link *link, const struct code_run *run, int64_t wait_msec,
                  struct aq_error *err)
 {
-    const int64_t limit_usec = run->api->execution_timeout_usec;
+    const int64_t limit_usec = run->api->stream->execution_timeout_usec;
     const struct executor_question question = { .verb = run->verb,
                                                 .id = run->id,
                                                 .language = run->language,
@@ -206,7 +207,7 @@ static void code_run_on_ended(void *data, int r, const struct aq_error *err)
 static void code_run_end_session(const struct code_run *run)
 {
     core_announce_execution(run->api->core, &run->session_id, "execution_timeout", run->id, NULL);
-    if (run->api->execution_timeout_usec)
+    if (run->api->stream->execution_timeout_usec)
         core_terminate_session(run->api->core, &run->session_id, false, REASON_EXEC_TIMEOUT,
                                NULL /* nobody's wish */, code_run_on_ended, NULL);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "manager/stream/command_stream.h"
+#include "manager/stream/stream_feature.h"
 
 #define ERRORS_MAX 4096
 
@@ -132,9 +133,11 @@ static void file_transfer_describe(const struct api *api, const char *verb,
     jsonw_key(&w, "argv");
     jsonw_array_begin(&w);
     jsonw_str(&w, verb);
-    (void)snprintf(number, sizeof(number), "%lld", (long long)api->transfer_limits.bytes_max);
+    (void)snprintf(number, sizeof(number), "%lld",
+                   (long long)api->stream->transfer_limits.bytes_max);
     jsonw_str(&w, number);
-    (void)snprintf(number, sizeof(number), "%lld", (long long)api->transfer_limits.files_max);
+    (void)snprintf(number, sizeof(number), "%lld",
+                   (long long)api->stream->transfer_limits.files_max);
     jsonw_str(&w, number);
     for (size_t i = 0; i < count; i++)
         jsonw_str(&w, paths[i]);

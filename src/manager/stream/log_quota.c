@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/map.h"
+#include "base/memory.h"
 #include "model/agent.h"
 
 struct log_quota {
@@ -21,7 +22,7 @@ struct log_quota_readers {
 
 struct log_quota *log_quota_new(void)
 {
-    return calloc(1, sizeof(struct log_quota));
+    return aq_alloc(sizeof(struct log_quota));
 }
 
 void log_quota_free(struct log_quota *quota)

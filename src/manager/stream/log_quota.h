@@ -15,7 +15,7 @@
 struct log_quota;
 struct log_quota_readers; /* of one user and agent */
 
-struct log_quota *log_quota_new(void);        /* NULL = no memory */
+struct log_quota *log_quota_new(void);
 void log_quota_free(struct log_quota *quota); /* after the last reader */
 
 /* One more log of this agent is read. -EAGAIN (rate-limit-exceeded) if that are too many,

@@ -233,8 +233,8 @@ static void logs_open_stream(struct logs_reader *reader, const char *agent_id)
         logs_finish(reader, NULL);
         return;
     }
-    r = log_quota_enter(reader->api->log_quota, &api_principal(reader->req)->user_id, agent_id,
-                        &reader->place, &err);
+    r = log_quota_enter(reader->api->stream->log_quota, &api_principal(reader->req)->user_id,
+                        agent_id, &reader->place, &err);
     if (r == -EAGAIN)
         request_add_header_int(reader->req, "Retry-After", 1);
     if (r == 0)

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "manager/stream/apps.h"
+#include "manager/session/apps.h"
 #include "manager/stream/stream_feature.h"
 #include "manager/session/session_find.h"
 #include "model/ssh_key.h"

@@ -13,7 +13,7 @@
 
 #include "http/websocket.h"
 #include "manager/stream/app_connection.h"
-#include "manager/stream/apps.h"
+#include "manager/session/apps.h"
 #include "manager/stream/stream_feature.h"
 #include "manager/session/session_find.h"
 #include "manager/call/streams.h"

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "manager/usage/export_rest.h"
+#include "manager/usage/export_reports.h"
 #include "store/audit_log.h"
 
 /* clang-format off */

@@ -4,7 +4,7 @@
  * A report is a list in other words and another form: read by the store at once, sent as it is
  * written. Of a domain's administrator it has that domain.
  */
-#include "manager/usage/export_rest.h"
+#include "manager/usage/export_reports.h"
 
 #include <errno.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "manager/usage/export_rest.h"
+#include "manager/call/export.h"
 #include "store/filter.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/fs.h"
-#include "manager/login/login_audit.h"
+#include "manager/call/login_audit.h"
 
 #define SEC USEC_PER_SEC
 #define START (1000 * SEC)

@@ -9,7 +9,7 @@
 #include "base/json_load.h"
 #include "manager/call/graphql/entity_fields.h"
 #include "manager/call/graphql/node.h"
-#include "manager/event/subscription_gql.h"
+#include "manager/call/graphql/subscription_gql.h"
 #include "manager/call/turns.h"
 
 /* ---- the engine ---- */
@@ -320,6 +320,6 @@ API_ROUTES_END(gql);
 
 static const struct route_table *const gql_tables[] = { &gql_route_table, NULL };
 static const struct gql_table *const gql_types[] = { &node_gql_table, &node_related_gql_table,
-                                                     NULL };
+                                                     &subscription_gql_table, NULL };
 
 const struct feature gql_feature = { .name = "graphql", .routes = gql_tables, .gql = gql_types };

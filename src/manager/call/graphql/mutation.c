@@ -6,8 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "manager/login/login.h"
-
 static int mutation_answer(struct gql_call *call, const struct mutation_result *result)
 {
     struct mutation_result *kept = arena_alloc(call->arena, sizeof(*kept));
@@ -85,17 +83,6 @@ const struct audit_who *mutation_who(const struct gql_call *call)
     return api_who(context->api, context->req);
 }
 
-int mutation_save_account(const struct gql_call *call, struct account_change *change,
-                          core_done_fn done, void *data, struct aq_error *err)
-{
-    const struct gql_context *context = call->context;
-    const struct audit_who *by = mutation_who(call);
-
-    if (account_change_ends_logins(change, by))
-        login_say_ended(context->req);
-    return account_change_save(change, by, done, data, err);
-}
-
 /* False: 'ret' is what is said. */
 static bool mutation_is_allowed(const struct gql_call *call, char ret[128])
 {
@@ -126,4 +113,9 @@ bool mutation_may_or_fails(struct gql_call *call)
         return true;
     (void)gql_call_fail(call, "%s", msg);
     return false;
+}
+
+struct gql_value mutation_prop(const struct gql_call *call, const char *name)
+{
+    return gql_arg_member(call, call->field->args[1].name, name);
 }

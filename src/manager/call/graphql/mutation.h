@@ -5,7 +5,6 @@
 #ifndef AQ_MANAGER_CALL_GRAPHQL_MUTATION_H
 #define AQ_MANAGER_CALL_GRAPHQL_MUTATION_H
 
-#include "manager/account/account.h"
 #include "manager/call/graphql/resolve.h"
 
 struct mutation_result {
@@ -36,9 +35,6 @@ bool mutation_may_or_fails(struct gql_call *call);
 struct api *mutation_api(const struct gql_call *call);
 /* Who asks, for the audit log. */
 const struct audit_who *mutation_who(const struct gql_call *call);
-/* account_change_save() of who asks. */
-int mutation_save_account(const struct gql_call *call, struct account_change *change,
-                          core_done_fn done, void *data, struct aq_error *err);
 
 /* The members 'ok' and 'msg' of a result's type, as entries. */
 /* clang-format off */
@@ -47,24 +43,7 @@ int mutation_save_account(const struct gql_call *call, struct account_change *ch
     { SCHEMA_FIELD_##type##_msg, GQL_TEXT_AT(struct mutation_result, msg) }
 /* clang-format on */
 
-/* ---- input objects as what REST is given ---- */
-
-/* The argument 'props', its members by REST's names; json_decref. 'kept' is the domain
- * that the row has, or is, and cannot change; NULL for a new one. -EINVAL names a member that
- * cannot be what was given.
- */
-int mutation_props(const struct gql_call *call, const struct account_kind *kind, const char *kept,
-                   json_t **ret, struct aq_error *err);
-/* The same of any input object, whose members may be in camelCase. */
-int mutation_props_of(const struct gql_type *type, struct gql_value object,
-                      const struct account_kind *kind, const char *kept, json_t **ret,
-                      struct aq_error *err);
-/* The field of an error of the account's row, REST's, becomes the schema's; of a new row
- * REST's 'key' is the first argument.
- */
-void mutation_name_field(const struct gql_call *call, const struct account_kind *kind,
-                         const char *key, struct aq_error *err);
-/* A member of 'props'; null if it was not given. */
+/* A member of the argument 'props', which is the second; null if it was not given. */
 struct gql_value mutation_prop(const struct gql_call *call, const char *name);
 
 #endif

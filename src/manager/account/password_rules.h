@@ -3,8 +3,8 @@
  *
  * The settings of [auth]. Pure.
  */
-#ifndef AQ_MANAGER_LOGIN_PASSWORD_RULES_H
-#define AQ_MANAGER_LOGIN_PASSWORD_RULES_H
+#ifndef AQ_MANAGER_ACCOUNT_PASSWORD_RULES_H
+#define AQ_MANAGER_ACCOUNT_PASSWORD_RULES_H
 
 #include <stdint.h>
 

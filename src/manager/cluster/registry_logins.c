@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What container registries are logged in with, in the configuration tree. */
-#include "manager/image/registry_logins.h"
+#include "manager/cluster/registry_logins.h"
 
 #include <errno.h>
 #include <sodium.h>

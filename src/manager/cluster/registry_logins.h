@@ -4,8 +4,8 @@
  * As Backend.AI keeps them: the value of config/docker/registry/HOST is the registry's address,
  * below it are username and password, which is kept sealed.
  */
-#ifndef AQ_MANAGER_IMAGE_REGISTRY_LOGINS_H
-#define AQ_MANAGER_IMAGE_REGISTRY_LOGINS_H
+#ifndef AQ_MANAGER_CLUSTER_REGISTRY_LOGINS_H
+#define AQ_MANAGER_CLUSTER_REGISTRY_LOGINS_H
 
 #include <jansson.h>
 #include <stdbool.h>

@@ -7,12 +7,14 @@
  * complete when the session has ended, or the right to it, or when its user has opened others.
  * Everything here belongs to the loop's thread.
  */
-#ifndef AQ_MANAGER_EVENT_SUBSCRIPTION_GQL_H
-#define AQ_MANAGER_EVENT_SUBSCRIPTION_GQL_H
+#ifndef AQ_MANAGER_CALL_GRAPHQL_SUBSCRIPTION_GQL_H
+#define AQ_MANAGER_CALL_GRAPHQL_SUBSCRIPTION_GQL_H
 
-#include "manager/call/api.h"
+#include "manager/call/graphql/resolve.h"
 
 struct gql_feed;
+
+GQL_ENTRIES(subscription);
 
 /* For a request whose client accepts events; else NULL. In its arena; 'run' is to execute the
  * request's document once more and to call one of the last two functions. -ENOMEM.

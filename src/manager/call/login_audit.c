@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Logins in the audit log, however many. */
-#include "manager/login/login_audit.h"
+#include "manager/call/login_audit.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +9,7 @@
 #include "base/jsonw.h"
 #include "base/list.h"
 #include "base/map.h"
+#include "base/memory.h"
 
 #define REPEAT_USEC (60 * USEC_PER_SEC)
 #define REST_USEC (300 * USEC_PER_SEC)
@@ -251,10 +252,8 @@ bool login_audit_is_idle(const struct login_audit *audit)
 
 struct login_audit *login_audit_new(struct audit_trail *trail)
 {
-    struct login_audit *audit = calloc(1, sizeof(*audit));
+    struct login_audit *audit = aq_alloc(sizeof(*audit));
 
-    if (!audit)
-        return NULL;
     audit->trail = trail;
     list_init(&audit->repeats);
     return audit;

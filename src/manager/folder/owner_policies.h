@@ -5,10 +5,13 @@
  * sessions, networks of users) does not exist here, so it is kept and nothing looks at it. All
  * users and projects have 'default'. One setting in the store for each kind, read at the start.
  */
-#ifndef AQ_MANAGER_ACCOUNT_OWNER_POLICIES_H
-#define AQ_MANAGER_ACCOUNT_OWNER_POLICIES_H
+#ifndef AQ_MANAGER_FOLDER_OWNER_POLICIES_H
+#define AQ_MANAGER_FOLDER_OWNER_POLICIES_H
 
 #include "manager/call/api.h"
+
+/* Whose policies, where they are not those of keypairs. */
+enum owner_policy_kind { OWNER_POLICY_USER, OWNER_POLICY_PROJECT, OWNER_POLICY_KINDS };
 
 #define OWNER_POLICIES_MAX 100
 #define OWNER_POLICY_NAME_MAX 64

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a session's main kernel publishes, and how the apps of its container are. */
-#include "manager/stream/apps.h"
+#include "manager/session/apps.h"
 
 #include <string.h>
 
 #include "base/json_load.h"
-#include "manager/stream/app_question.h"
+#include "model/service_port.h"
 
 #define APPS_MAX 64
 
@@ -87,13 +87,23 @@ uint16_t apps_find_port(const struct session *session, const char *app, int64_t 
 
 /* ---- with states ---- */
 
+int apps_check_name(const char *app, struct aq_error *err)
+{
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+
+    return *app && strlen(app) <= SERVICE_NAME_MAX && !app[strspn(app, letters)]
+               ? 0
+               : problem_no_such(err, "app service", "'%.64s' is no name of an app", app);
+}
+
 /* An executor is a process of the session's user: only what has the form of an app passes. */
 static bool apps_is_sound(const json_t *app)
 {
     const char *name = json_string_value(json_object_get(app, "name"));
     struct aq_error err = { 0 };
 
-    return name && app_question_check_name(name, &err) == 0
+    return name && apps_check_name(name, &err) == 0
            && json_is_string(json_object_get(app, "protocol"))
            && json_is_string(json_object_get(app, "state"));
 }

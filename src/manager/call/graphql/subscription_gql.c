@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Subscriptions: what happens to a session, as long as somebody looks at it. See subscription_gql.h. */
-#include "manager/event/subscription_gql.h"
+#include "manager/call/graphql/subscription_gql.h"
 
 #include <errno.h>
 #include <string.h>
@@ -9,7 +9,6 @@
 #include "manager/call/graphql/resolve.h"
 #include "manager/call/flushes.h"
 #include "manager/call/streams.h"
-#include "manager/event/event_feature.h"
 
 /* Of one keypair: a browser has six connections to a place, and pages need some of them. */
 #define FEEDS_MAX 4

@@ -7,8 +7,8 @@
  * together, so that who guesses, or logs in without end, cannot push the
  * entries of 90 days out of the log. Loop's thread only.
  */
-#ifndef AQ_MANAGER_LOGIN_LOGIN_AUDIT_H
-#define AQ_MANAGER_LOGIN_LOGIN_AUDIT_H
+#ifndef AQ_MANAGER_CALL_LOGIN_AUDIT_H
+#define AQ_MANAGER_CALL_LOGIN_AUDIT_H
 
 #include "manager/call/audit_trail.h"
 

@@ -3,7 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "manager/usage/export_rest.h"
+#include "manager/call/export.h"
 
 #define TESTS_MAX 100 /* of one request */
 

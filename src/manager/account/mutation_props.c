@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "manager/call/graphql/mutation.h"
+#include "manager/account/mutation_props.h"
 #include "manager/call/graphql/newer.h"
 
 #define PROP_NAME_MAX 64
@@ -296,7 +296,13 @@ void mutation_name_field(const struct gql_call *call, const struct account_kind 
         (void)snprintf(err->field, sizeof(err->field), "%s%s", name, below);
 }
 
-struct gql_value mutation_prop(const struct gql_call *call, const char *name)
+int mutation_save_account(const struct gql_call *call, struct account_change *change,
+                          core_done_fn done, void *data, struct aq_error *err)
 {
-    return gql_arg_member(call, call->field->args[1].name, name);
+    const struct gql_context *context = call->context;
+    const struct audit_who *by = mutation_who(call);
+
+    if (account_change_ends_logins(change, by))
+        api_say_login_ended(context->req);
+    return account_change_save(change, by, done, data, err);
 }

@@ -5,8 +5,8 @@
 
 #include "base/clock.h"
 #include "manager/call/graphql/mutation.h"
-#include "manager/account/owner_policies.h"
-#include "manager/account/account_feature.h"
+#include "manager/folder/owner_policies.h"
+#include "manager/folder/folder_feature.h"
 
 static const char *const members[] = { "max_vfolder_count", "max_quota_scope_size",
                                        "max_session_count_per_model_session",

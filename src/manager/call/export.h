@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* export_rest.h - reports that administrators fetch as CSV: which there are, and what a request for
- * one says
+/* export.h - reports that administrators fetch as CSV: what one is, and what a request for one says
  *
  * Searches of Backend.AI 26, which answer with JSON, have the same filters and orders: they are
  * reports with these alone.
  */
-#ifndef AQ_MANAGER_USAGE_EXPORT_REST_H
-#define AQ_MANAGER_USAGE_EXPORT_REST_H
+#ifndef AQ_MANAGER_CALL_EXPORT_H
+#define AQ_MANAGER_CALL_EXPORT_H
 
 #include "manager/call/list.h"
 
@@ -53,12 +52,6 @@ struct export_report {
     int (*list)(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
                 struct aq_error *err);
 };
-
-extern const struct export_report export_reports[];
-extern const size_t export_report_count;
-
-/* NULL = there is none of that name. */
-const struct export_report *export_find_report(const char *key);
 
 /* The request's 'filter' and 'order' in the languages of lists; NULL = none. What is not known
  * or of a wrong type is -EINVAL and named ("filter.email.contains").

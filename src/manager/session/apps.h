@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* apps.h - what a session's main kernel publishes, as clients read it */
-#ifndef AQ_MANAGER_STREAM_APPS_H
-#define AQ_MANAGER_STREAM_APPS_H
+#ifndef AQ_MANAGER_SESSION_APPS_H
+#define AQ_MANAGER_SESSION_APPS_H
 
 #include "manager/call/api.h"
 
@@ -22,5 +22,8 @@ uint16_t apps_find_port(const struct session *session, const char *app, int64_t 
  * what the container's executor says of its apps; NULL = it could not be asked.
  */
 void apps_write_states(const json_t *published, const json_t *answer, struct jsonw *w);
+
+/* Is it a name that apps have? Such a one is a word of the executor's protocol. */
+int apps_check_name(const char *app, struct aq_error *err);
 
 #endif

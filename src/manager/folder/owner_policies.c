@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Policies of users and of projects: a setting of each in the store, and a copy in memory. */
-#include "manager/account/owner_policies.h"
+#include "manager/folder/owner_policies.h"
 
 #include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "manager/call/object_setting.h"
+#include "manager/folder/folder_feature.h"
 
 #define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
 
@@ -35,22 +36,22 @@ static int owner_policies_read_since(struct store_tx *tx, void *data, struct aq_
 int owner_policies_load(struct api *api, struct aq_error *err)
 {
     int r = store_call(core_store(api->core), owner_policies_read_since,
-                       &api->owner_policies_since_usec, err);
+                       &api->folder->policies_since_usec, err);
 
     for (size_t i = 0; r == 0 && i < OWNER_POLICY_KINDS; i++)
         r = object_setting_load(core_store(api->core), owner_policies_settings[i].name,
-                                &api->owner_policies[i], err);
+                                &api->folder->policies[i], err);
     return r;
 }
 
 int64_t owner_policies_since(const struct api *api)
 {
-    return api->owner_policies_since_usec;
+    return api->folder->policies_since_usec;
 }
 
 const json_t *owner_policies_all(const struct api *api, enum owner_policy_kind kind)
 {
-    return api->owner_policies[kind];
+    return api->folder->policies[kind];
 }
 
 static int owner_policies_check(const char *name, const json_t *old, bool is_new,
@@ -82,8 +83,8 @@ int owner_policies_change(struct api *api, enum owner_policy_kind kind, const ch
                           store_done_fn done, void *data, struct aq_error *err)
 {
     const struct object_setting *setting = &owner_policies_settings[kind];
-    const json_t *old = json_object_get(api->owner_policies[kind], name);
-    int64_t created = strcmp(name, OWNER_POLICY_DEFAULT) == 0 ? api->owner_policies_since_usec
+    const json_t *old = json_object_get(api->folder->policies[kind], name);
+    int64_t created = strcmp(name, OWNER_POLICY_DEFAULT) == 0 ? api->folder->policies_since_usec
                                                               : clock_realtime_usec();
     json_auto_t *policy = NULL;
     int r = owner_policies_check(name, old, is_new, members, setting, err);
@@ -95,7 +96,7 @@ int owner_policies_change(struct api *api, enum owner_policy_kind kind, const ch
         if (json_object_update(policy, (json_t *)(uintptr_t)members) < 0)
             return aq_fail_oom(err);
     }
-    return object_setting_change(core_store(api->core), setting, &api->owner_policies[kind],
+    return object_setting_change(core_store(api->core), setting, &api->folder->policies[kind],
                                  !members ? OBJECT_SETTING_REMOVE
                                  : is_new ? OBJECT_SETTING_CREATE
                                  : old    ? OBJECT_SETTING_MODIFY

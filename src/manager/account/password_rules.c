@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a new password must be. */
-#include "manager/login/password_rules.h"
+#include "manager/account/password_rules.h"
 
 #include <ctype.h>
 #include <errno.h>
