@@ -21,7 +21,7 @@
 #include "http/tls.h"
 #include "manager/account/account.h"
 #include "manager/backup/plain_copy.h"
-#include "manager/cluster/config_change.h"
+#include "manager/cluster/cluster.h"
 #include "manager/core/core.h"
 #include "manager/metrics.h"
 #include "manager/http_api.h"

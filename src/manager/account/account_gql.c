@@ -5,9 +5,10 @@
 #include <errno.h>
 #include <string.h>
 
-#include "manager/folder/folder_rule_gql.h"
+#include "manager/folder/folder.h"
 #include "manager/call/graphql/node.h"
 #include "manager/account/account_feature.h"
+#include "manager/account/group_options_gql.h"
 
 static int gql_accounts_start_or_fail(struct gql_fetch *fetch, int r, const struct aq_error *err)
 {

@@ -7,7 +7,7 @@
 
 #include "base/json_load.h"
 #include "manager/account/mutation_props.h"
-#include "manager/folder/folder_rule_gql.h"
+#include "manager/folder/folder.h"
 #include "manager/account/account_feature.h"
 
 struct mutation_noun {

@@ -2,12 +2,11 @@
 /* Users, keypairs, domains, projects, policies and resource groups: what requests of REST
  * have in common.
  */
-#include "manager/account/account_rest.h"
+#include "manager/account/account.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "manager/login/login.h"
 
 /* ---- lists ---- */
 

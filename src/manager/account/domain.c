@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "manager/account/account.h"
-#include "manager/cluster/registry_logins.h"
+#include "manager/cluster/cluster.h"
 #include "manager/account/account_feature.h"
 
 #define REGISTRIES_MAX 100

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Handlers of /aliquot/v1/keypairs. */
-#include "manager/account/account_rest.h"
+#include "manager/account/account.h"
 #include "manager/account/account_feature.h"
 
 static void keypair_write_members(const struct api_list *list, const struct keypair_row *row,

@@ -4,9 +4,10 @@
  */
 #include <errno.h>
 
-#include "manager/folder/folder_rule_gql.h"
+#include "manager/folder/folder.h"
 #include "manager/call/graphql/node.h"
 #include "manager/account/account_feature.h"
+#include "manager/call/graphql/mutation.h"
 
 #define AT(how, member) GQL_##how##_AT(struct policy_row, member)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /aliquot/v1/groups: projects */
-#include "manager/account/account_rest.h"
+#include "manager/account/account.h"
 #include "manager/account/account_feature.h"
 
 static void project_write_row(const struct api_list *list, const struct store_page *page, size_t i,

@@ -2,7 +2,7 @@
 /* Handlers of /aliquot/v1/users. */
 #include <string.h>
 
-#include "manager/account/account_rest.h"
+#include "manager/account/account.h"
 #include "manager/account/account_feature.h"
 
 static void user_write_projects(const struct core *core, const struct user *user, struct jsonw *w)

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "manager/folder/folder_rule_gql.h"
+#include "manager/folder/folder.h"
 #include "manager/call/graphql/node.h"
 #include "manager/account/account_feature.h"
 
@@ -146,9 +146,6 @@ static const struct gql_entry user_v2_entries[] = {
     { SCHEMA_FIELD_ProjectV2_storage, GQL_SELF },
     { SCHEMA_FIELD_ProjectV2StorageInfo_allowedVfolderHosts,
       GQL_GET_COST(gql_project_v2_get_hosts, GQL_COST_MADE) },
-    { SCHEMA_FIELD_VFolderHostPermissionEntry_host, GQL_TEXT_AT(struct folder_rule_host, name) },
-    { SCHEMA_FIELD_VFolderHostPermissionEntry_permissions,
-      GQL_VALUE_AT(struct folder_rule_host, permissions) },
     { SCHEMA_FIELD_ProjectV2BasicInfo_name, PROJECT_AT(TEXT, project.name) },
     { SCHEMA_FIELD_ProjectV2BasicInfo_type, GQL_FIXED_TEXT("GENERAL") },
     NODE_CONNECTION(ProjectV2),

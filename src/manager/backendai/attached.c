@@ -8,9 +8,9 @@
 #include "base/clock.h"
 #include "base/vec.h"
 #include "manager/backendai/rows.h"
-#include "manager/template/dotfile_rules.h"
-#include "manager/image/image_aliases.h"
-#include "manager/scheduling/presets.h"
+#include "manager/template/template.h"
+#include "manager/image/image.h"
+#include "manager/scheduling/scheduling.h"
 #include "store/audit_log.h"
 
 void backendai_attached_clear(struct backendai_attached *attached)

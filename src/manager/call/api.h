@@ -19,7 +19,6 @@
 #include "manager/core/core.h"
 #include "manager/call/caller.h"
 #include "manager/call/decode.h"
-#include "manager/account/password_rules.h"
 #include "manager/call/rate_limit.h"
 
 struct api_streams;

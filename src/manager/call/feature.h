@@ -27,7 +27,7 @@ struct route_table {
 
 /* Lists end with NULL; what a feature lacks is NULL. */
 struct feature {
-    const char *name; /* its directory */
+    const char *name; /* its directory, or a part of call */
     const struct route_table *const *routes;
     const struct gql_table *const *gql;  /* resolvers of GraphQL fields */
     const struct gql_node *const *nodes; /* types that node(id) finds */

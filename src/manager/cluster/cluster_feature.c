@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "manager/cluster/config_change.h"
+#include "manager/cluster/cluster.h"
 
 static const struct route_table *const cluster_routes[] = {
     &hello_route_table,   &openapi_route_table,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Changes of the configuration tree, and their effect. */
-#include "manager/cluster/config_change.h"
+#include "manager/cluster/cluster.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/vec.h"
 #include "http/url.h"
+#include "manager/cluster/cluster.h"
 #include "manager/cluster/registry_logins.h"
 #include "model/config_key.h"
 #include "store/config_entries.h"

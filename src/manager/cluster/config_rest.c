@@ -6,7 +6,7 @@
 
 #include "base/json_load.h"
 #include "manager/cluster/cluster_feature.h"
-#include "manager/cluster/config_change.h"
+#include "manager/cluster/cluster.h"
 #include "model/config_key.h"
 
 #define CONFIG_BODY_MAX (8u << 20) /* the whole tree as JSON */
@@ -392,9 +392,7 @@ static void config_on_set(struct request *req, void *data)
     json_auto_t *body = NULL;
     struct aq_error err = { 0 };
 
-    if (!change)
-        aq_fail_oom(&err);
-    else if (api_decode(req, &params, &body, &err) == 0)
+    if (api_decode(req, &params, &body, &err) == 0)
         (void)config_set_prepare(&params, change, &err);
     config_finish(req, change, &err);
 }
@@ -407,11 +405,9 @@ static void config_on_import(struct request *req, void *data)
     json_auto_t *body = NULL;
     struct aq_error err = { 0 };
 
-    if (!change)
-        aq_fail_oom(&err);
-    else if (api_decode(req, &params, &body, &err) == 0
-             && config_read_key(params.scope, "prefix", params.prefix, true, &key, &err) == 0
-             && config_tree_walk(params.tree, key, false, config_add_leaf, change, &err) == 0)
+    if (api_decode(req, &params, &body, &err) == 0
+        && config_read_key(params.scope, "prefix", params.prefix, true, &key, &err) == 0
+        && config_tree_walk(params.tree, key, false, config_add_leaf, change, &err) == 0)
         change->dry_run = params.dry_run;
     config_finish(req, change, &err);
 }
@@ -422,11 +418,9 @@ static void config_on_delete(struct request *req, void *data)
     struct config_get_params params = { 0 };
     struct aq_error err = { 0 };
 
-    if (!change)
-        aq_fail_oom(&err);
-    else if (api_decode(req, &params, NULL, &err) == 0
-             && config_read_key(params.scope, "key", params.key, params.prefix, &change->from, &err)
-                    == 0)
+    if (api_decode(req, &params, NULL, &err) == 0
+        && config_read_key(params.scope, "key", params.key, params.prefix, &change->from, &err)
+               == 0)
         change->below = params.prefix;
     config_finish(req, change, &err);
 }
@@ -461,9 +455,7 @@ static void config_on_move(struct request *req, void *data)
     struct config_move_params params = { 0 };
     struct aq_error err = { 0 };
 
-    if (!change)
-        aq_fail_oom(&err);
-    else if (api_decode(req, &params, NULL, &err) == 0)
+    if (api_decode(req, &params, NULL, &err) == 0)
         (void)config_move_prepare(&params, change, &err);
     config_finish(req, change, &err);
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "manager/cluster/cluster_feature.h"
-#include "manager/cluster/config_change.h"
+#include "manager/cluster/cluster.h"
 
 /* ---- changing them ---- */
 

@@ -10,6 +10,7 @@
 #include "base/json_load.h"
 #include "base/log.h"
 #include "manager/call/api.h"
+#include "manager/cluster/cluster.h"
 #include "model/config_key.h"
 #include "model/reference.h"
 #include "store/config_entries.h"

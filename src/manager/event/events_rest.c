@@ -10,7 +10,7 @@
 
 #include "manager/event/event_feed.h"
 #include "manager/event/event_feature.h"
-#include "manager/session/session_find.h"
+#include "manager/session/session.h"
 #include "store/query.h"
 
 struct event_params {

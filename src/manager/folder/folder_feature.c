@@ -18,10 +18,13 @@ static const struct route_table *const folder_routes[] = { &folder_list_route_ta
                                                            &folder_clone_route_table,
                                                            &folder_admin_route_table,
                                                            NULL };
-static const struct gql_table *const folder_gql[] = {
-    &folder_gql_table,         &folder_v2_gql_table,   &owner_policy_gql_table,
-    &storage_volume_gql_table, &quota_scope_gql_table, NULL
-};
+static const struct gql_table *const folder_gql[] = { &folder_gql_table,
+                                                      &folder_v2_gql_table,
+                                                      &folder_rule_gql_table,
+                                                      &owner_policy_gql_table,
+                                                      &storage_volume_gql_table,
+                                                      &quota_scope_gql_table,
+                                                      NULL };
 static const struct gql_node *const folder_nodes[] = { &folder_node, &folder_v2_node, NULL };
 
 static int folder_feature_open(struct api *api, struct aq_error *err)

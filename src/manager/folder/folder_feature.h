@@ -28,6 +28,7 @@ API_ROUTES(folder_admin);
 
 GQL_ENTRIES(folder);
 GQL_ENTRIES(folder_v2);
+GQL_ENTRIES(folder_rule);
 GQL_ENTRIES(owner_policy);
 GQL_ENTRIES(storage_volume);
 GQL_ENTRIES(quota_scope);

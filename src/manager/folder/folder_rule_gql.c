@@ -1,20 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Hosts and limits of folders of domains, projects and keypair policies. */
-#include "manager/folder/folder_rule_gql.h"
+#include "manager/folder/folder_rules.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/json_load.h"
-#include "manager/folder/storage_hosts.h"
+#include "manager/call/graphql/mutation.h"
 #include "manager/folder/folder_feature.h"
+#include "manager/folder/storage_hosts.h"
 
 #define HOSTS "allowed_vfolder_hosts"
 
 static const char *const all_permissions[] = {
     "create-vfolder", "modify-vfolder", "delete-vfolder", "mount-in-session",
     "upload-file",    "download-file",  "invite-others",  "set-user-specific-permission",
+};
+
+/* As an object of GraphQL. */
+struct folder_rule_host {
+    const char *name;
+    struct gql_value permissions; /* list of texts */
 };
 
 /* ---- reading ---- */
@@ -212,3 +219,10 @@ struct gql_value folder_rule_get_limit(struct gql_get *get, const char *policy, 
     return gql_int(json_integer_value(
         json_object_get(folder_rule_find(get, FOLDER_RULES_POLICY, policy), member)));
 }
+
+static const struct gql_entry folder_rule_entries[] = {
+    { SCHEMA_FIELD_VFolderHostPermissionEntry_host, GQL_TEXT_AT(struct folder_rule_host, name) },
+    { SCHEMA_FIELD_VFolderHostPermissionEntry_permissions,
+      GQL_VALUE_AT(struct folder_rule_host, permissions) },
+};
+GQL_ENTRIES_END(folder_rule);

@@ -9,10 +9,7 @@
 #ifndef AQ_MANAGER_FOLDER_FOLDER_RULES_H
 #define AQ_MANAGER_FOLDER_FOLDER_RULES_H
 
-#include "manager/call/api.h"
-#include "model/folder.h"
-
-enum folder_rules_kind { FOLDER_RULES_DOMAIN, FOLDER_RULES_PROJECT, FOLDER_RULES_POLICY };
+#include "manager/folder/folder.h"
 
 int folder_rules_load(struct api *api, struct aq_error *err);
 
@@ -23,35 +20,6 @@ int folder_rules_load(struct api *api, struct aq_error *err);
 const json_t *folder_rules_get(const struct api *api, enum folder_rules_kind kind,
                                const char *name);
 
-/* Set the members of 'rules', which is taken. 'done' once it is durable; -EINVAL names a member. */
-int folder_rules_change(struct api *api, enum folder_rules_kind kind, const char *name,
-                        json_t *rules, const struct audit_who *by, store_done_fn done, void *data,
-                        struct aq_error *err);
-
-/* The rules of a domain under another name. */
-struct folder_rules_rename {
-    const char *from, *to; /* borrowed */
-    json_t *fresh;         /* all rules afterwards; NULL = nothing has changed */
-};
-
-/* event.rows_added.write of a struct folder_rules_rename. */
-int folder_rules_rename(struct store_tx *tx, void *data, struct aq_error *err);
-/* It is durable, or was not written (r < 0): 'fresh' is taken. Loop's thread. */
-void folder_rules_renamed(struct api *api, struct folder_rules_rename *rename, int r);
-
-/* Who asks, and whose folder it is, or will be: the project's (NULL = a user's). */
-struct folder_place {
-    const struct principal *who;
-    const struct project *project;
-    bool is_guest; /* the user is another one, whose keypairs are not known */
-};
-
-/* What may be done on a host: "create-vfolder", "upload-file", "download-file" and other words of
- * Backend.AI.
- */
-bool folder_rules_allow(const struct api *api, const struct folder_place *place, const char *host,
-                        const char *permission);
-
 /* Whether none of the lists that count there says anything. */
 bool folder_rules_are_open(const struct api *api, const struct folder_place *place);
 
@@ -60,8 +28,5 @@ struct folder_limits {
 };
 
 struct folder_limits folder_rules_limits(const struct api *api, const struct folder_place *place);
-
-/* False: no folder's name begins with a dot, so no session mounts one without being asked to. */
-bool folder_mounts_automatic(const struct api *api);
 
 #endif

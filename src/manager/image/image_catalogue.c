@@ -3,8 +3,7 @@
 #include "manager/image/image_catalogue.h"
 
 #include "manager/call/object_setting.h"
-#include "manager/cluster/config_change.h"
-#include "manager/cluster/registry_logins.h"
+#include "manager/cluster/cluster.h"
 #include "manager/image/image_feature.h"
 
 #define SETTING_CATALOGUE "image.catalogue"

@@ -12,7 +12,7 @@
 #include "manager/image/image_aliases.h"
 #include "manager/image/image_limits.h"
 #include "manager/image/image_inventory.h"
-#include "manager/image/image_gql.h"
+#include "manager/image/image.h"
 #include "manager/image/image_feature.h"
 #include "model/architecture.h"
 #include "model/reference.h"

@@ -11,7 +11,7 @@
 #include "manager/image/image_limits.h"
 #include "manager/image/rescan.h"
 #include "manager/image/image_inventory.h"
-#include "manager/image/image_gql.h"
+#include "manager/image/image.h"
 #include "manager/image/image_mutation_gql.h"
 #include "manager/image/image_feature.h"
 #include "model/architecture.h"

@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "manager/image/image_gql.h"
+#include "manager/image/image.h"
 #include "manager/call/graphql/node.h"
 #include "manager/image/image_aliases.h"
 #include "manager/image/image_feature.h"

@@ -8,8 +8,7 @@
 #include "base/json_load.h"
 #include "manager/call/graphql/mutation.h"
 #include "manager/call/graphql/node.h"
-#include "manager/cluster/config_change.h"
-#include "manager/cluster/registry_logins.h"
+#include "manager/cluster/cluster.h"
 #include "manager/image/image_feature.h"
 
 #define REGISTRIES_USUAL 10
@@ -383,8 +382,7 @@ static int registry_mutate(struct gql_call *call)
 
     if (!mutation_may_or_fails(call))
         return GQL_DONE;
-    if (!m || !(change = config_change_new(context->api, context->req)))
-        return gql_call_fail(call, "out of memory");
+    change = config_change_new(context->api, context->req);
     m->call = call;
     if (registry_prepare(m, change, &err) < 0
         || config_change_start(AQ_TAKE(change), registry_on_changed, m, &err) < 0)

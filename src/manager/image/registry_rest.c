@@ -5,8 +5,7 @@
 
 #include "base/json_load.h"
 #include "manager/image/image_feature.h"
-#include "manager/cluster/config_change.h"
-#include "manager/cluster/registry_logins.h"
+#include "manager/cluster/cluster.h"
 #include "manager/image/rescan.h"
 
 #define REGISTRY_TEXT_MAX 1024 /* bytes of a user name, a password, an address */
@@ -137,9 +136,7 @@ static void registry_on_login(struct request *req, void *data)
     struct registry_params params = { 0 };
     struct aq_error err = { 0 };
 
-    if (!change)
-        aq_fail_oom(&err);
-    else if (api_decode(req, &params, NULL, &err) == 0)
+    if (api_decode(req, &params, NULL, &err) == 0)
         (void)registry_fill(&params, req, change, &err);
     registry_finish(req, change, &err);
 }
@@ -150,10 +147,8 @@ static void registry_on_logout(struct request *req, void *data)
     AQ_CLEANUP(aq_freep) char *name = NULL;
     struct aq_error err = { 0 };
 
-    if (!change) {
-        aq_fail_oom(&err);
-    } else if (api_decode(req, NULL, NULL, &err) == 0
-               && registry_name_read(request_get_param(req, "name"), &name, &err) == 0) {
+    if (api_decode(req, NULL, NULL, &err) == 0
+        && registry_name_read(request_get_param(req, "name"), &name, &err) == 0) {
         change->below = true;
         if (!(change->from = registry_key_of(name)))
             aq_fail_oom(&err);

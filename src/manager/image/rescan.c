@@ -10,7 +10,7 @@
 
 #include "base/log.h"
 #include "manager/image/image_catalogue.h"
-#include "manager/cluster/registry_logins.h"
+#include "manager/cluster/cluster.h"
 #include "manager/image/registry_scan.h"
 #include "manager/call/tasks.h"
 #include "manager/image/image_feature.h"

@@ -8,7 +8,6 @@
  * Changes are merged for a quarter of a second. A tab that reads slowly is given nothing more until
  * it has taken what it was given, and then the newest.
  */
-#include "manager/live/live.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +16,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "http/websocket.h"
-#include "manager/live/live_groups.h"
+#include "manager/live/live.h"
 #include "manager/live/live_views.h"
 #include "manager/live/live_feature.h"
 #include "manager/call/flushes.h"

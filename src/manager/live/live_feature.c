@@ -4,8 +4,6 @@
 
 #include <stdlib.h>
 
-#include "manager/live/live.h"
-
 static const struct route_table *const live_routes[] = { &live_route_table, NULL };
 
 static int live_feature_open(struct api *api, struct aq_error *err)

@@ -5,6 +5,10 @@
 
 #include "manager/call/feature.h"
 
+/* The tabs that follow the feed: see live.c. */
+struct live_feed *live_feed_new(struct core *core);
+void live_feed_free(struct live_feed *feed); /* after the last connection */
+
 API_ROUTES(live);
 
 extern const struct feature live_feature;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The resource groups whose nodes a user sees: see live_groups.h. */
-#include "manager/live/live_groups.h"
+#include "manager/live/live.h"
 
 #include <stdlib.h>
 #include <string.h>

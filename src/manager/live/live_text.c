@@ -9,8 +9,7 @@
 
 #include "base/json_load.h"
 #include "base/map.h"
-#include "manager/session/session_measured.h"
-#include "manager/session/session_view.h"
+#include "manager/session/session.h"
 
 #define PART_NUMBER_MAX 17
 

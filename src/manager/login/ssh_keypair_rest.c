@@ -7,7 +7,7 @@
 #include <sodium.h>
 #include <string.h>
 
-#include "manager/account/account_rest.h"
+#include "manager/account/account.h"
 #include "manager/login/login_feature.h"
 #include "model/ssh_key.h"
 

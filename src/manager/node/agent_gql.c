@@ -5,7 +5,7 @@
 
 #include "base/map.h"
 #include "manager/node/agent_plugins.h"
-#include "manager/session/kernel_gql.h"
+#include "manager/session/session.h"
 #include "manager/call/graphql/node.h"
 #include "manager/node/node_feature.h"
 

@@ -7,6 +7,7 @@
 
 #include "base/json_load.h"
 #include "base/map.h"
+#include "manager/node/node.h"
 
 static const char *agent_plugins_text_of(const json_t *object, const char *key)
 {

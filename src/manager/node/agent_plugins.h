@@ -20,11 +20,4 @@ void plugins_write_compute(const char *version, const char *plugins, struct json
  */
 void plugins_write_hardware(const char *plugins, struct jsonw *w);
 
-/* {"cuda.shares": {"slot_name", "human_readable_name", "description", "display_unit",
- * "display_icon", "number_format": {"binary", "round_length"}}, ...}: every known slot, as
- * the first agent describes it that does; of one resource group (NULL = all), and then
- * only what its agents have.
- */
-void plugins_write_slots(const struct core *core, const char *project, struct jsonw *w);
-
 #endif

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "manager/live/live_groups.h"
+#include "manager/live/live.h"
 #include "manager/node/node_feature.h"
 
 struct nodes_request {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fair_search.c - searches for shares and days of use */
-#include "manager/scheduling/fair_search.h"
+#include "manager/scheduling/scheduling.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /aliquot/v1/resource-groups: agents that are scheduled together, and how */
 #include "base/clock.h"
-#include "manager/account/account_rest.h"
+#include "manager/account/account.h"
 #include "manager/scheduling/scheduling_feature.h"
 
 static void resource_group_write_scheduling(const struct core *core,

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "manager/scheduling/scheduling_feature.h"
-#include "manager/node/agent_plugins.h"
+#include "manager/node/node.h"
 #include "store/query.h"
 
 static void resource_on_slots(struct request *req, void *data)

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "manager/account/account_rest.h"
-#include "manager/scheduling/fair_search.h"
+#include "manager/account/account.h"
+#include "manager/scheduling/scheduling.h"
 #include "manager/scheduling/scheduling_feature.h"
 
 /* ---- shown ---- */

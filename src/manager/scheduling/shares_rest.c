@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/vec.h"
-#include "manager/scheduling/fair_search.h"
+#include "manager/scheduling/scheduling.h"
 #include "manager/scheduling/scheduling_feature.h"
 #include "manager/scheduling/share_spec.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a session's main kernel publishes, and how the apps of its container are. */
-#include "manager/session/apps.h"
+#include "manager/session/session.h"
 
 #include <string.h>
 

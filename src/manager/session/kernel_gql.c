@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/json_load.h"
-#include "manager/image/image_gql.h"
+#include "manager/image/image.h"
 #include "manager/call/graphql/node.h"
 #include "manager/session/session_view.h"
 #include "manager/session/session_feature.h"

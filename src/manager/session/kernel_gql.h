@@ -4,11 +4,7 @@
 #define AQ_MANAGER_SESSION_KERNEL_GQL_H
 
 #include "manager/call/graphql/resolve.h"
-
-struct gql_container {
-    const struct kernel_row *row;
-    const struct session_row *session; /* NULL where it was reached by its agent */
-};
+#include "manager/session/session.h"
 
 /* The kernels of a session's row as a list. */
 struct gql_value gql_containers(struct arena *arena, const struct session_row *session);

@@ -5,7 +5,7 @@
 #include "base/fault.h"
 #include "base/map.h"
 #include "manager/session/session_feature.h"
-#include "manager/session/session_find.h"
+#include "manager/session/session.h"
 
 /* ---- end ---- */
 

@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
-#include "manager/session/apps.h"
+#include "manager/session/session.h"
 #include "manager/session/session_feature.h"
 #include "manager/session/session_params.h"
 #include "manager/session/session_template.h"

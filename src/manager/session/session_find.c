@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which session "{name}" in a path means. */
-#include "manager/session/session_find.h"
+#include "manager/session/session.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/json_load.h"
 #include "manager/session/session_feature.h"
-#include "manager/session/session_find.h"
+#include "manager/session/session.h"
 #include "manager/session/session_view.h"
 #include "store/query.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "manager/session/session_feature.h"
-#include "manager/session/session_find.h"
+#include "manager/session/session.h"
 #include "manager/call/list.h"
 #include "manager/session/session_live.h"
 #include "manager/session/session_view.h"

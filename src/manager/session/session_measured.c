@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a session uses: the sum over its kernels. */
-#include "manager/session/session_measured.h"
+#include "manager/session/session.h"
 
 bool session_sum_metric(const struct core *core, const struct session *s, const char *key,
                         struct metric *ret, struct metric_kind *ret_kind)

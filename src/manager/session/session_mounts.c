@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "manager/folder/folder_rules.h"
+#include "manager/folder/folder.h"
 #include "store/folder_mount.h"
 
 struct session_mount_options {
@@ -155,7 +155,8 @@ int session_mounts_read(const struct api *api, struct request *req,
         return r;
     *ret = (struct session_mounts){ .named = named,
                                     .count = count,
-                                    .is_automatic = ret->is_automatic && folder_mounts_automatic(api),
+                                    .is_automatic = ret->is_automatic
+                                                    && folder_mounts_automatic(api),
                                     .may_mount = session_mounts_may,
                                     .data = (void *)(uintptr_t)api };
     return 0;

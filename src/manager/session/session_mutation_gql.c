@@ -65,11 +65,6 @@ static void session_mutation_on_prioritised(void *data, int r, const struct aq_e
                             session_mutation_on_changed, data);
 }
 
-bool gql_session_is_modified_by(const struct principal *who, const struct session *s)
-{
-    return uuid_equals(&s->user_id, &who->user_id) || principal_sees_domain(who, s->domain);
-}
-
 /* One that lives, of the caller, or of whom an administrator sees. */
 static const struct session *session_mutation_find(const struct gql_call *call,
                                                    struct aq_error *err)

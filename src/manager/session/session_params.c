@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/json_load.h"
 #include "manager/notification/notification.h"
-#include "manager/image/image_aliases.h"
+#include "manager/image/image.h"
 #include "model/resource_opts.h"
 
 #define AT(member) offsetof(struct session_params, member)

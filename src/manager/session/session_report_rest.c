@@ -8,9 +8,8 @@
 
 #include "base/clock.h"
 #include "base/json_load.h"
-#include "manager/session/apps.h"
+#include "manager/session/session.h"
 #include "manager/session/session_feature.h"
-#include "manager/session/session_find.h"
 #include "manager/session/session_view.h"
 #include "model/ssh_key.h"
 #include "store/session_graph.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "manager/session/session_feature.h"
-#include "manager/session/session_find.h"
+#include "manager/session/session.h"
 #include "manager/session/session_view.h"
 #include "store/query.h"
 

@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "manager/image/image_gql.h"
+#include "manager/image/image.h"
 #include "manager/call/graphql/node.h"
 #include "manager/session/session_view.h"
 #include "manager/session/session_feature.h"

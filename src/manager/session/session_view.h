@@ -3,8 +3,7 @@
 #ifndef AQ_MANAGER_SESSION_SESSION_VIEW_H
 #define AQ_MANAGER_SESSION_SESSION_VIEW_H
 
-#include "manager/call/api.h"
-#include "store/query.h"
+#include "manager/session/session.h"
 
 /* The name that this client knows for a state. */
 const char *session_view_status(const struct principal *who, enum session_status status);
@@ -20,12 +19,6 @@ void session_view_write_ends_by(const struct session *session, struct jsonw *w);
 void session_view_info(const struct principal *who, const struct slot_types *types,
                        const struct session_row *row, struct jsonw *w);
 
-/* Members of our own form (docs/rest.md), a bit for each. */
-#define SESSION_FIELDS_ALL UINT64_MAX
-
-/* "name,status" as bits. -EINVAL with the known names, field "fields". */
-int session_view_read_fields(const char *text, uint64_t *ret, struct aq_error *err) AQ_UNTRUSTED;
-
 /* Whether rows of these members have a bounded size: none is a text that users
  * or programs make as long as they like.
  */
@@ -33,16 +26,6 @@ bool session_view_is_short(uint64_t fields);
 
 /* Have the query read what these members need, no more. */
 void session_view_apply_fields(uint64_t fields, struct store_query *query);
-
-/* These members of our own form, of a row that was read for them. */
-void session_view_own(const struct principal *who, const struct core *core,
-                      const struct session_row *row, uint64_t fields, struct jsonw *w);
-
-/* The row of a session that lives as memory has it, without names of user and project: its
- * kernels are 'main', or free() them. False without memory.
- */
-bool session_view_fill_live(const struct session *s, struct kernel_row *main,
-                            struct session_row *ret);
 
 /* The session alone was asked for and is shown: if 'who' is its owner, a message of one in ERROR
  * has been seen.

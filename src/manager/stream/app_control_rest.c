@@ -10,10 +10,9 @@
 #include "base/json_load.h"
 #include "manager/stream/app_proxy.h"
 #include "manager/stream/app_question.h"
-#include "manager/session/apps.h"
+#include "manager/session/session.h"
 #include "manager/stream/executor_link.h"
 #include "manager/stream/stream_feature.h"
-#include "manager/session/session_find.h"
 #include "model/service_port.h"
 #include "model/session_feature.h"
 

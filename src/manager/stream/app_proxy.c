@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "manager/stream/app_connection.h"
-#include "manager/session/apps.h"
+#include "manager/session/session.h"
 #include "manager/call/streams.h"
 #include "model/session_feature.h"
 #include "store/app_token.h"

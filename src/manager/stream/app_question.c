@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "base/json_load.h"
-#include "manager/session/apps.h"
-#include "manager/session/session_find.h"
+#include "manager/session/session.h"
 #include "model/service_port.h"
 
 const struct field app_fields[] = {

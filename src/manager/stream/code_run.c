@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/json_load.h"
 #include "base/uuid.h"
-#include "manager/session/session_find.h"
+#include "manager/session/session.h"
 #include "manager/stream/stream_feature.h"
 
 const struct field code_run_fields[] = {

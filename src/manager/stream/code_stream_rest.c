@@ -11,7 +11,7 @@
 #include "http/websocket.h"
 #include "manager/stream/code_run.h"
 #include "manager/stream/stream_feature.h"
-#include "manager/session/session_find.h"
+#include "manager/session/session.h"
 #include "model/session_feature.h"
 #include "manager/call/streams.h"
 

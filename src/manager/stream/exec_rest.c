@@ -29,7 +29,7 @@
 #include "http/websocket.h"
 #include "manager/stream/command_stream.h"
 #include "manager/stream/stream_feature.h"
-#include "manager/session/session_find.h"
+#include "manager/session/session.h"
 #include "manager/call/streams.h"
 
 #define EXEC_MESSAGE_MAX (256 * 1024)

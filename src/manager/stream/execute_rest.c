@@ -10,7 +10,7 @@
 
 #include "manager/stream/code_run.h"
 #include "manager/stream/stream_feature.h"
-#include "manager/session/session_find.h"
+#include "manager/session/session.h"
 #include "model/session_feature.h"
 
 #define WAIT_MSEC 2000 /* then it is "continued" */

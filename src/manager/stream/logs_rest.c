@@ -11,7 +11,7 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "manager/stream/stream_feature.h"
-#include "manager/session/session_find.h"
+#include "manager/session/session.h"
 #include "manager/stream/log_quota.h"
 #include "manager/call/streams.h"
 #include "store/query.h"

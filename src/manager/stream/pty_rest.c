@@ -14,7 +14,7 @@
 
 #include "http/websocket.h"
 #include "manager/stream/stream_feature.h"
-#include "manager/session/session_find.h"
+#include "manager/session/session.h"
 #include "manager/call/streams.h"
 
 #define PTY_MESSAGE_MAX (6 << 20) /* 4 MiB that are pasted at once, as base64 */

@@ -11,7 +11,7 @@
 #include "manager/stream/file_transfer.h"
 #include "manager/stream/form_archive.h"
 #include "manager/stream/stream_feature.h"
-#include "manager/session/session_find.h"
+#include "manager/session/session.h"
 #include "manager/call/streams.h"
 
 #define LIST_MAX (8 * 1024 * 1024) /* bytes of a folder's list */

@@ -4,9 +4,8 @@
  */
 #include <string.h>
 
-#include "manager/session/apps.h"
+#include "manager/session/session.h"
 #include "manager/stream/stream_feature.h"
-#include "manager/session/session_find.h"
 #include "model/ssh_key.h"
 
 struct session_ssh_keys {

@@ -13,9 +13,8 @@
 
 #include "http/websocket.h"
 #include "manager/stream/app_connection.h"
-#include "manager/session/apps.h"
+#include "manager/session/session.h"
 #include "manager/stream/stream_feature.h"
-#include "manager/session/session_find.h"
 #include "manager/call/streams.h"
 #include "model/service_port.h"
 #include "model/session_feature.h"

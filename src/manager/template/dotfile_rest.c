@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "manager/template/template_feature.h"
-#include "manager/template/dotfile_rules.h"
+#include "manager/template/template.h"
 #include "store/audit_log.h"
 #include "store/dotfile.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What may be a dotfile. */
-#include "manager/template/dotfile_rules.h"
+#include "manager/template/template.h"
 
 #include <string.h>
 

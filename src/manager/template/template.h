@@ -80,4 +80,12 @@ int template_overlay(const struct field *table, json_t *base, const json_t *over
 /* {name: path} as the members config.mounts and config.mount_map. -ENOMEM. */
 int template_add_mounts(json_t *config, const json_t *mounts);
 
+/* ---- dotfiles ---- */
+
+/* -EINVAL, field "path", if it is not below the home directory, or reserved. */
+int dotfile_check_path(const char *path, struct aq_error *err);
+
+/* -EINVAL, field "permission", if it is not such as "644". */
+int dotfile_check_permission(const char *permission, struct aq_error *err);
+
 #endif

@@ -6,8 +6,7 @@
 
 #include "base/clock.h"
 #include "manager/usage/usage_feature.h"
-#include "manager/session/session_find.h"
-#include "manager/session/session_measured.h"
+#include "manager/session/session.h"
 #include "store/query.h"
 #include "store/series.h"
 

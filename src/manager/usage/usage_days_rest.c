@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
-#include "manager/scheduling/fair_search.h"
+#include "manager/scheduling/scheduling.h"
 #include "manager/usage/usage_feature.h"
 #include "manager/usage/usage_time.h"
 #include "store/usage_days.h"

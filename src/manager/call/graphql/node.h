@@ -86,9 +86,6 @@ const struct gql_node *gql_node_of_connection(const struct gql_type *connection)
 /* Of two ids that both must be, the one; no rows if they differ. */
 void gql_node_set_uuid(struct gql_fetch *fetch, const struct uuid **member, const struct uuid *id);
 
-/* Whether this user may change the session's name and priority. */
-bool gql_session_is_modified_by(const struct principal *who, const struct session *s);
-
 /* The query asks for the row of this UUID alone. */
 int gql_node_set_id(struct gql_fetch *fetch, const char *id, struct aq_error *err);
 

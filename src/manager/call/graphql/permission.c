@@ -21,6 +21,11 @@ static bool permission_may_use_group(const struct gql_context *context,
     return false;
 }
 
+bool gql_session_is_modified_by(const struct principal *who, const struct session *s)
+{
+    return uuid_equals(&s->user_id, &who->user_id) || principal_sees_domain(who, s->domain);
+}
+
 static bool permission_may_modify_session(const struct gql_context *context,
                                           const struct store_page *groups, const void *row)
 {

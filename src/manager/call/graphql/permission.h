@@ -40,4 +40,7 @@ int permission_resolve(struct gql_call *call, const struct permission_list *list
 int permission_check(const struct gql_context *context, const struct permission_list *list,
                      const char *name, bool *ret_may, struct aq_error *err);
 
+/* Whether this user may change the session's name and priority. */
+bool gql_session_is_modified_by(const struct principal *who, const struct session *s);
+
 #endif

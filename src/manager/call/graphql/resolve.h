@@ -175,7 +175,4 @@ struct uuid gql_uuid_of_name(const char *name);
 /* Copy into the arena. */
 struct gql_value gql_copy(struct gql_get *get, const char *text);
 
-/* scheduler_opts of a resource group, the parent, with the members that it does not set. */
-struct gql_value gql_group_options_get(struct gql_get *get, const void *parent);
-
 #endif

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config_change.h - changes of the configuration tree
+/* cluster.h - the configuration tree, and container registries, which it keeps
  *
  * A change is written whole or not at all, with its entry in the audit log; then the keys
  * that mean something take effect.
  * Loop's thread only.
  */
-#ifndef AQ_MANAGER_CLUSTER_CONFIG_CHANGE_H
-#define AQ_MANAGER_CLUSTER_CONFIG_CHANGE_H
+#ifndef AQ_MANAGER_CLUSTER_CLUSTER_H
+#define AQ_MANAGER_CLUSTER_CLUSTER_H
 
 #include "manager/call/api.h"
 #include "store/config_entries.h"
 
 struct config_audit;
 struct config_settings;
+struct store_tx;
 
 #define CONFIG_NAMED_MAX 100 /* keys without effect that a result names */
 
@@ -71,5 +72,35 @@ const struct origin_rules *cluster_set_origins(struct api *api, const struct ori
  * the loop runs again.
  */
 const json_t *cluster_registries(const struct api *api);
+
+/* ---- container registries ----
+ *
+ * As Backend.AI keeps them: the value of config/docker/registry/HOST is the registry's address,
+ * below it are username and password, which is kept sealed.
+ */
+
+#define REGISTRY_KEY "config/docker/registry"
+
+/* All registries by name, as config_tree_add() makes the tree below REGISTRY_KEY, with their
+ * passwords sealed; the caller's (json_decref). On a thread of the store.
+ */
+int registry_tree_read(struct store_tx *tx, json_t **ret, struct aq_error *err);
+
+/* Is the certificate of this registry of the tree checked when its images are read? */
+bool registry_is_verified(const json_t *registry);
+
+/* The name of a registry as images' names have it, HOST[:PORT]; to be freed. -EINVAL with field
+ * "name".
+ */
+int registry_name_read(const char *text, char **ret, struct aq_error *err);
+
+/* Put a value of the registry: "" is its address, the others are "username", "password", "type",
+ * "project" and "ssl-verify". -EINVAL with that as field: a user name that cannot be.
+ */
+int registry_put(struct config_entries *puts, const char *name, const char *what, const char *value,
+                 struct aq_error *err);
+
+/* The key of a registry; to be freed, NULL if memory is short. */
+char *registry_key_of(const char *name);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fair_search.h - what Backend.AI's administrators from 26 on say when they search for shares or
- * days of use of domains, projects or users
+/* scheduling.h - searches for shares and days of use, and presets, for other features
  *
- * {"filter": {"resource_group": {"equals": name}, ...}, "order": [{"field", "direction"}], "limit",
+ * Backend.AI's administrators from 26 on search for shares or days of use of domains, projects or
+ * users: {"filter": {"resource_group": {"equals": name}, ...}, "order": [{"field", "direction"}], "limit",
  * "offset"}. A path may name the resource group, domain and project, too, and a filter must agree.
  * On the loop's thread.
  */
-#ifndef AQ_MANAGER_SCHEDULING_FAIR_SEARCH_H
-#define AQ_MANAGER_SCHEDULING_FAIR_SEARCH_H
+#ifndef AQ_MANAGER_SCHEDULING_SCHEDULING_H
+#define AQ_MANAGER_SCHEDULING_SCHEDULING_H
 
 #include "manager/call/export.h"
 
@@ -43,5 +43,27 @@ void fair_search_write_amount(const struct api *api, struct jsonw *w, const char
 void fair_search_end_slots(struct jsonw *w);
 /* A day of UTC: "2026-11-24". */
 void fair_search_write_date(struct jsonw *w, const char *key, int64_t usec);
+
+/* ---- presets ---- */
+
+/* {"NAME": {"resource_slots": {"cpu": "2", ...}, "shared_memory": "64m" or null}} of all, by
+ * name; borrowed until the loop runs again.
+ */
+const json_t *presets_all(const struct api *api);
+
+/* What is kept of a preset with this name, for presets_add_missing(). Refused as by
+ * presets_change().
+ */
+int presets_make(const struct api *api, const char *name, const json_t *slots,
+                 const char *shared_memory, json_t **ret, struct aq_error *err);
+
+/* On a thread of the store: add those of 'added', {"NAME": as presets_make() made it}, that are
+ * not there. '*ret_all' is for presets_replace(), once the transaction is durable. -E2BIG.
+ */
+int presets_add_missing(struct store_tx *tx, const json_t *added, json_t **ret_all,
+                        struct aq_error *err);
+
+/* Takes 'all'. */
+void presets_replace(struct api *api, json_t *all);
 
 #endif

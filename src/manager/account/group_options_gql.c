@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/json_load.h"
-#include "manager/call/graphql/resolve.h"
+#include "manager/account/group_options_gql.h"
 
 static void group_options_default(json_t *opts, const char *key, json_t *value)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session_find.h - which session "{name}" in a path means
+/* session.h - sessions, for other features: finding them, their apps, views and use
  *
- * An id or name, whole or its beginning, among the sessions of the caller or
+ * Which session "{name}" in a path means: an id or name, whole or its beginning, among the sessions of the caller or
  * of 'owner_access_key': the first of id prefix, exact name, name prefix and
  * kernel id prefix that finds any. More than one is an error that lists them.
  */
-#ifndef AQ_MANAGER_SESSION_SESSION_FIND_H
-#define AQ_MANAGER_SESSION_SESSION_FIND_H
+#ifndef AQ_MANAGER_SESSION_SESSION_H
+#define AQ_MANAGER_SESSION_SESSION_H
 
 #include "manager/call/api.h"
 #include "store/query.h"
@@ -57,5 +57,56 @@ void session_find_by_owner(struct api *api, struct request *req, session_found_f
  * that lives is found in memory, without the rest of its kernels' rows.
  */
 void session_find_brief_by_owner(struct api *api, struct request *req, session_found_fn *fn);
+
+/* ---- apps: what the main kernel publishes ---- */
+
+/* [{"name","protocol","ports"}], the ports as the container counts; [] of a
+ * session that has none (NULL), or publishes nothing.
+ */
+void apps_write(const struct session *session, struct jsonw *w);
+
+/* The JSON list of model/service_port.h, with the ports of the node; "[]" if there is nothing. */
+const char *apps_raw(const struct session *session);
+
+/* The port within the container of an app that is only connected to: this one of its ports, or
+ * with 0 its first; 0 if it has none such, or is started.
+ */
+uint16_t apps_find_port(const struct session *session, const char *app, int64_t port);
+
+/* [{"name","protocol","ports","state","why",...}]: what is published (as apps_raw() has it), with
+ * what the container's executor says of its apps; NULL = it could not be asked.
+ */
+void apps_write_states(const json_t *published, const json_t *answer, struct jsonw *w);
+
+/* Is it a name that apps have? Such a one is a word of the executor's protocol. */
+int apps_check_name(const char *app, struct aq_error *err);
+
+/* ---- views ---- */
+
+/* Members of our own form (docs/rest.md), a bit for each. */
+#define SESSION_FIELDS_ALL UINT64_MAX
+
+/* "name,status" as bits. -EINVAL with the known names, field "fields". */
+int session_view_read_fields(const char *text, uint64_t *ret, struct aq_error *err) AQ_UNTRUSTED;
+
+/* These members of our own form, of a row that was read for them. */
+void session_view_own(const struct principal *who, const struct core *core,
+                      const struct session_row *row, uint64_t fields, struct jsonw *w);
+
+/* The row of a session that lives as memory has it, without names of user and project: its
+ * kernels are 'main', or free() them. False without memory.
+ */
+bool session_view_fill_live(const struct session *s, struct kernel_row *main,
+                            struct session_row *ret);
+
+/* The sum of a metric; false if none of its kernels has it. On the loop's thread. */
+bool session_sum_metric(const struct core *core, const struct session *s, const char *key,
+                        struct metric *ret, struct metric_kind *ret_kind);
+
+/* ComputeContainer in GraphQL: a kernel and the session it belongs to. */
+struct gql_container {
+    const struct kernel_row *row;
+    const struct session_row *session; /* NULL where it was reached by its agent */
+};
 
 #endif

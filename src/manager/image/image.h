@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* image_gql.h - what agents have, as clients name it: once for each name and architecture */
-#ifndef AQ_MANAGER_IMAGE_IMAGE_GQL_H
-#define AQ_MANAGER_IMAGE_IMAGE_GQL_H
+/* image.h - what agents have, as clients name it: once for each name and architecture; and the
+ * aliases of images
+ */
+#ifndef AQ_MANAGER_IMAGE_IMAGE_H
+#define AQ_MANAGER_IMAGE_IMAGE_H
 
 #include "base/text_pair.h"
 #include "manager/call/graphql/resolve.h"
@@ -36,5 +38,27 @@ const struct image_row *gql_images_find_id(const struct gql_call *call,
 
 /* Is ALIVE, which all are, among the statuses that are asked for? */
 bool gql_image_asks_alive(struct gql_value statuses);
+
+/* ---- aliases ---- */
+
+/* What the name stands for if it is an alias, else the name itself; borrowed
+ * until the loop runs again.
+ */
+const char *image_aliases_resolve(const struct api *api, const char *name);
+
+/* {"ALIAS": "IMAGE"} of all, by name; borrowed as above. */
+const json_t *image_aliases_all(const struct api *api);
+
+/* Refused as by image_aliases_change(). */
+int image_aliases_check(const char *alias, const char *image, struct aq_error *err);
+
+/* On a thread of the store: add those of 'added', {"ALIAS": "IMAGE"}, that are not there.
+ * '*ret_all' is for image_aliases_replace(), once the transaction is durable. -E2BIG.
+ */
+int image_aliases_add_missing(struct store_tx *tx, const json_t *added, json_t **ret_all,
+                              struct aq_error *err);
+
+/* Takes 'all'. */
+void image_aliases_replace(struct api *api, json_t *all);
 
 #endif
