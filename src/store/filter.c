@@ -2,6 +2,7 @@
 /* The filter and order mini language of list queries, as SQL and as steps. */
 #include "store/filter_program.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -351,6 +352,7 @@ static int filter_compile_term(struct filter_parser *p)
         if (!field)
             return filter_fail(p, "there is no field '%.*s' here", (int)AQ_MIN(p->token.len, 40),
                                p->token.text);
+        p->values->fields |= UINT64_C(1) << (field - p->fields);
         if (field->within)
             strbuf_addf(p->sql, "EXISTS (SELECT 1 %s AND ", field->within);
         else
@@ -367,8 +369,6 @@ static int filter_compile_term(struct filter_parser *p)
 static void filter_open_before(struct strbuf *sql, size_t start)
 {
     strbuf_addc(sql, '(');
-    if (!strbuf_ok(sql))
-        return;
     memmove(sql->data + start + 1, sql->data + start, sql->len - start - 1);
     sql->data[start] = '(';
 }
@@ -405,6 +405,7 @@ static int filter_parse(struct filter_parser *p)
 {
     int r;
 
+    assert(p->field_count <= FILTER_FIELDS_MAX);
     if (strnlen(p->start, FILTER_TEXT_MAX + 1) > FILTER_TEXT_MAX)
         return filter_fail(p, "longer than %d bytes", FILTER_TEXT_MAX);
     strbuf_addc(p->sql, '(');
@@ -414,8 +415,6 @@ static int filter_parse(struct filter_parser *p)
     strbuf_addc(p->sql, ')');
     if (r == 0 && p->token.kind != TOKEN_END)
         r = filter_fail(p, "expected '&', '|' or the end");
-    if (r == 0 && !strbuf_ok(p->sql))
-        r = aq_fail_oom(p->err);
     return r;
 }
 
@@ -500,20 +499,15 @@ int order_read(const char *text, const struct filter_field *fields, size_t field
     }
 }
 
-int order_compile(const char *text, const struct filter_field *fields, size_t field_count,
-                  struct strbuf *sql, struct aq_error *err)
+void order_write(const struct order *order, struct strbuf *sql)
 {
-    struct order order;
-    int r = order_read(text, fields, field_count, &order, err);
-
-    for (size_t i = 0; r == 0 && i < order.count; i++) {
-        const struct filter_field *field = order.items[i].field;
-        bool is_descending = order.items[i].is_descending;
+    for (size_t i = 0; i < order->count; i++) {
+        const struct filter_field *field = order->items[i].field;
+        bool is_descending = order->items[i].is_descending;
 
         strbuf_addf(sql, "%s%s %s%s", i ? ", " : "", field->column, is_descending ? "DESC" : "ASC",
                     field->is_never_null ? ""
                     : is_descending      ? " NULLS LAST"
                                          : " NULLS FIRST");
     }
-    return r < 0 ? r : strbuf_ok(sql) ? 0 : aq_fail_oom(err);
 }

@@ -24,6 +24,7 @@
 #define FILTER_DEPTH_MAX 32
 #define FILTER_VALUES_MAX 200
 #define FILTER_WILDCARDS_MAX 16 /* '%' in one pattern */
+#define FILTER_FIELDS_MAX 64    /* of a table */
 #define ORDER_FIELDS_MAX 8
 
 enum filter_type {
@@ -56,6 +57,7 @@ struct filter_value {
 struct filter_values {
     struct filter_value items[FILTER_VALUES_MAX];
     size_t count;
+    uint64_t fields; /* that the condition asks for: bit i of fields[i] */
 };
 
 /* Append a condition in parentheses to 'sql', its values in order to 'values'
@@ -65,9 +67,20 @@ int filter_compile(const char *text, const struct filter_field *fields, size_t f
                    struct arena *arena, struct strbuf *sql, struct filter_values *values,
                    struct aq_error *err) AQ_UNTRUSTED;
 
-/* Append "a DESC, b ASC" to 'sql'. -EINVAL, field "order". */
-int order_compile(const char *text, const struct filter_field *fields, size_t field_count,
-                  struct strbuf *sql, struct aq_error *err) AQ_UNTRUSTED;
+struct order {
+    struct {
+        const struct filter_field *field;
+        bool is_descending;
+    } items[ORDER_FIELDS_MAX];
+    size_t count;
+};
+
+/* -EINVAL, field "order". At least one field. */
+int order_read(const char *text, const struct filter_field *fields, size_t field_count,
+               struct order *ret, struct aq_error *err) AQ_UNTRUSTED;
+
+/* Append "a DESC, b ASC" to 'sql'. */
+void order_write(const struct order *order, struct strbuf *sql);
 
 /* ---- rows in memory ---- */
 
@@ -79,17 +92,6 @@ int filter_read(const char *text, const struct filter_field *fields, size_t fiel
                 struct aq_error *err) AQ_UNTRUSTED;
 bool filter_match(const struct filter_program *program, const void *row);
 
-struct order {
-    struct {
-        const struct filter_field *field;
-        bool is_descending;
-    } items[ORDER_FIELDS_MAX];
-    size_t count;
-};
-
-/* As order_compile(). */
-int order_read(const char *text, const struct filter_field *fields, size_t field_count,
-               struct order *ret, struct aq_error *err) AQ_UNTRUSTED;
 /* < 0: a comes before b; 0: it does not say. */
 int order_compare(const struct order *order, const void *a, const void *b);
 

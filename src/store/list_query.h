@@ -7,8 +7,6 @@
 #include "store/query.h"
 #include "store/transaction.h"
 
-struct where;
-
 /* One row of the answer into 'ret'. */
 typedef int list_read_fn(struct store_tx *tx, struct row *row, void *ret, struct aq_error *err);
 
@@ -25,9 +23,16 @@ struct list_index {
  */
 struct list_totals {
     const char *from, *count;
-    const char *columns; /* of a kind, with blanks around each: " s.status s.image " */
-    const char *rest;    /* the condition of rows that belong to no kind, and how they are found */
+    const char *const *columns; /* of a kind */
+    size_t column_count;
+    const char *rest; /* the condition of rows that belong to no kind, and how they are found */
     const char *rest_way;
+};
+
+/* Rows by a column that is never null, and where it is the same by the table's tie, the same way. */
+struct list_sort {
+    const char *column; /* NULL = there is none */
+    bool is_falling;
 };
 
 /* What a table can be listed by. A NULL column is one that it does not have. */
@@ -38,8 +43,9 @@ struct list_table {
      * it; NULL = none.
      */
     const char *joins;
-    const char *order; /* by default; ends in a unique column */
-    const char *tie;   /* that column: what tells rows apart */
+    const char *order;     /* by default; ends in a unique column */
+    struct list_sort sort; /* the same where it can be an index's; then 'order' is NULL */
+    const char *tie;       /* the unique column: what tells rows apart */
     /* Ways to take rows in an order without a sort, where enough of them are in the list; 'height'
      * is a constant query of how many rows there are about.
      */
@@ -67,10 +73,13 @@ struct list_table {
 int list_fail_page(const struct store_query *query, int r, struct aq_error *err);
 
 /* 'extra' is a further condition with one parameter for each of its '?', or
- * NULL; 'columns', 'read' and 'order' override the table's.
+ * NULL; 'columns', 'read', and 'order' or 'sort' override the table's.
  */
 struct list_extra {
     const char *where, *columns, *order;
+    struct list_sort sort;
+    bool is_of_kinds; /* the condition asks for nothing but columns of kinds */
+    bool is_found;    /* it finds few rows, by an index of its own */
     /* two rows in this order: of whole lists, which are then sorted here; NULL = never */
     int (*compare)(const void *a, const void *b);
     list_read_fn *read;
@@ -82,17 +91,6 @@ struct list_extra {
     const char *params[8];
     size_t param_count;
 };
-
-/* Rows are chosen, in an order, or counted from: 'from' in this way (NULL = any), what is joined,
- * and the condition.
- */
-void list_add_source(struct strbuf *sql, const struct list_table *table, const char *from,
-                     const char *way, const struct where *w, const char *order);
-
-/* Set limit and offset of 'query' to what its range means in a list of 'total' rows. */
-int list_apply_range(struct store_tx *tx, const struct list_table *table, const struct where *w,
-                     const char *order, int64_t total, struct store_query *query,
-                     struct aq_error *err);
 
 /* How many rows list_run() would find, without limit and offset. */
 int list_count(struct store_tx *tx, const struct list_table *table, const struct store_query *q,

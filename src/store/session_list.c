@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "store/filter_program.h"
 #include "store/session_list.h"
 
 /* An error that nobody has looked at is listed by default for so long. */
@@ -115,11 +116,17 @@ static const struct list_index indexes_of_user[] = SESSION_INDEXES(
     "INDEXED BY sessions_owner_changed", "INDEXED BY sessions_of_user"),
                                indexes_of_all[] = SESSION_INDEXES(NULL, NULL);
 
+static const char *const columns_of_kinds[] = {
+    "s.domain",     "s.project_id",     "s.user_id",      "COALESCE(s.user_id, '')",
+    "s.access_key", "s.resource_group", "s.type",         "s.status",
+    "s.result",     "s.image",          "s.cluster_mode",
+};
+
 static const struct list_totals session_totals = {
     .from = "session_totals s",
     .count = "s.sessions",
-    .columns = " s.domain s.project_id s.user_id s.access_key s.resource_group s.type s.status"
-               " s.result s.image s.cluster_mode ",
+    .columns = columns_of_kinds,
+    .column_count = AQ_COUNT(columns_of_kinds),
     .rest = "s.terminated_at IS NULL",
     .rest_way = "INDEXED BY sessions_live_name",
 };
@@ -138,7 +145,7 @@ static const struct list_totals session_totals = {
         .indexes = (indexes_), .index_count = AQ_COUNT(indexes_),                                  \
         .height = "SELECT (SELECT MAX(seq) FROM sessions) - (SELECT MIN(seq) FROM sessions)",      \
         .is_found = (is_found_), .totals = &session_totals,                                                                 \
-        .order = "s.status_changed_at DESC, s.seq DESC", .tie = "s.seq",                           \
+        .sort = { "s.status_changed_at", true }, .tie = "s.seq",                                   \
         .fields = session_fields, .field_count = AQ_COUNT(session_fields), .status = "s.status",   \
         .status_name = session_list_status, .status_count = SESSION_STATUS_COUNT,                  \
         .domain = "s.domain", .project = "s.project_id", .user = (user_),                            \
@@ -227,30 +234,34 @@ int session_list_run(struct store_tx *tx, const struct list_table *table,
     return r;
 }
 
-/* Does the filter say what the name is? Names are many, so the index by name is the one to
- * take. False if memory is short.
+/* Does the filter say what the name is, and nothing that lets others in? Names are many, so the
+ * index by name is the one to take.
  */
 static bool session_list_names_one(const char *filter)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf sql = STRBUF_INIT;
-    struct filter_values *values = filter && filter[0] ? calloc(1, sizeof(*values)) : NULL;
-    struct arena arena = { 0 };
-    bool is_one = values
-                  && filter_compile(filter, session_fields, AQ_COUNT(session_fields), &arena, &sql,
-                                    values, NULL)
-                         == 0
-                  && strbuf_ok(&sql) && strstr(sql.data, "s.name = ?") && !strstr(sql.data, " OR ")
-                  && !strstr(sql.data, "NOT ");
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    const struct filter_program *program;
+    bool is_one = false;
 
-    arena_done(&arena);
-    free(values);
+    if (!filter || !filter[0]
+        || filter_read(filter, session_fields, AQ_COUNT(session_fields), &arena, &program, NULL)
+               < 0)
+        return false;
+    for (size_t i = 0; i < program->count; i++) {
+        const struct filter_step *step = &program->steps[i];
+
+        if (step->op == FILTER_OR || step->op == FILTER_NOT || step->op == FILTER_IS_NOT_NULL)
+            return false;
+        if (step->op == FILTER_EQUAL && strcmp(step->field->column, by_user.name) == 0)
+            is_one = true;
+    }
     return is_one;
 }
 
 /* The condition 'where', if there is one, and whose sessions they are. */
-static int session_list_build(struct strbuf *sql, const struct list_table *table,
-                              const struct store_query *q, const char *where,
-                              struct list_extra *extra, struct aq_error *err)
+static void session_list_build(struct strbuf *sql, const struct list_table *table,
+                               const struct store_query *q, const char *where,
+                               struct list_extra *extra)
 {
     strbuf_adds(sql, where);
     if (q->access_key) {
@@ -265,10 +276,9 @@ static int session_list_build(struct strbuf *sql, const struct list_table *table
                     sql->len ? " AND " : "");
         extra->params[extra->param_count++] = q->agent;
     }
-    if (!strbuf_ok(sql))
-        return aq_fail_oom(err);
     extra->where = sql->len ? sql->data : NULL;
-    return 0;
+    extra->is_of_kinds = !where[0] && !q->agent;
+    extra->is_found = q->agent;
 }
 
 static int session_list_count(struct store_tx *tx, const struct list_table *table,
@@ -277,9 +287,9 @@ static int session_list_count(struct store_tx *tx, const struct list_table *tabl
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf sql = STRBUF_INIT;
     struct list_extra extra = { 0 };
-    int r = session_list_build(&sql, table, q, where, &extra, err);
 
-    return r < 0 ? r : list_count(tx, table, q, &extra, ret, err);
+    session_list_build(&sql, table, q, where, &extra);
+    return list_count(tx, table, q, &extra, ret, err);
 }
 
 /* All but those that live: an index counts the former, no index knows a status. */
@@ -329,8 +339,8 @@ static int session_list_run_live(struct store_tx *tx, const struct store_query *
     return session_list_run(tx, &session_list_by_other, &any, &live, ret, err);
 }
 
-/* The order that is left where all sessions are one user's, and it is of the user; else NULL. */
-static const char *session_list_reduce_order(const struct store_query *q)
+/* The order that is left where all sessions are one user's, and it is of the user; else none. */
+static struct list_sort session_list_reduce_order(const struct store_query *q)
 {
     const char *order = q->access_key || q->user_id ? q->order : NULL;
     bool is_descending = order && order[0] == '-';
@@ -338,8 +348,8 @@ static const char *session_list_reduce_order(const struct store_query *q)
     if (is_descending)
         order++;
     if (!order || (strcmp(order, "user_email") != 0 && strcmp(order, "full_name") != 0))
-        return NULL;
-    return is_descending ? "s.seq DESC" : "s.seq";
+        return (struct list_sort){ .column = NULL };
+    return (struct list_sort){ "s.seq", is_descending };
 }
 
 int store_list_sessions(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
@@ -351,25 +361,25 @@ int store_list_sessions(struct store_tx *tx, const struct store_query *q, struct
                                          ? &session_list_by_other
                                          : &by_user;
     AQ_CLEANUP(strbuf_donep) struct strbuf where = STRBUF_INIT, sql = STRBUF_INIT;
-    struct list_extra extra = { .order = session_list_reduce_order(q) };
+    struct list_extra extra = { .sort = session_list_reduce_order(q) };
     struct store_query any = *q;
     int64_t total = 0;
-    int r;
 
     if (session_list_all_live(q->statuses) && !q->id_count && !q->agent)
         return session_list_run_live(tx, q, ret, err);
     if ((q->statuses & all) == all)
         any.statuses = 0;
-    if (extra.order)
+    if (extra.sort.column)
         any.order = NULL;
     if (is_default)
         session_list_write_default(&where);
-    if (!strbuf_ok(&where))
-        return aq_fail_oom(err);
-    r = session_list_build(&sql, table, q, where.len ? where.data : "", &extra, err);
-    if (r == 0 && (q->statuses & all) == session_list_ended(all)) {
-        r = list_fail_page(q, session_list_count_ended(tx, table, q, &total, err), err);
+    session_list_build(&sql, table, q, where.data, &extra);
+    if ((q->statuses & all) == session_list_ended(all)) {
+        int r = list_fail_page(q, session_list_count_ended(tx, table, q, &total, err), err);
+
+        if (r < 0)
+            return r;
         extra.total = &total;
     }
-    return r < 0 ? r : session_list_run(tx, table, &any, &extra, ret, err);
+    return session_list_run(tx, table, &any, &extra, ret, err);
 }
