@@ -48,8 +48,7 @@ static int db_shell_add_read_only(char *uri, struct strbuf *out, struct aq_error
 {
     AQ_CLEANUP(aq_freep) char *options = NULL, *all = NULL;
 
-    if (uri_take_parameter(uri, "options", &options) < 0)
-        return aq_fail_oom(err);
+    uri_take_parameter(uri, "options", &options);
     all = options ? aq_format("%s " READ_ONLY, options) : strdup(READ_ONLY);
     if (!all)
         return aq_fail_oom(err);
@@ -63,9 +62,8 @@ static int db_shell_hide(char *uri, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *password = NULL, *key_password = NULL;
 
-    if (uri_take_password(uri, &password) < 0
-        || uri_take_parameter(uri, "sslpassword", &key_password) < 0)
-        return aq_fail_oom(err);
+    uri_take_password(uri, &password);
+    uri_take_parameter(uri, "sslpassword", &key_password);
     if (key_password)
         return aq_fail_field(err, EINVAL, "manager.database",
                              "psql could be given sslpassword only where others see it: put it "

@@ -41,14 +41,13 @@ static int agent_list_read_occupied(struct store_tx *tx, struct row *row, const 
     while ((r = sql_step(q, err)) > 0) {
         const char *slot = sql_get_text(q), *name = slot_name_intern(slot, strlen(slot));
 
-        if (!name || slots_set(&sum, name, sql_get_int(q)) < 0)
-            return aq_fail_oom(err);
+        row->is_damaged |= !name || slots_set(&sum, name, sql_get_int(q)) < 0;
     }
     if (r < 0 || !sum.count)
         return r;
     ret->items = arena_array(row->arena, sum.count, sizeof(*sum.items));
     if (!ret->items)
-        return aq_fail_oom(err);
+        return -ENOMEM; /* past the limit of the page */
     memcpy(ret->items, sum.items, sum.count * sizeof(*sum.items));
     ret->count = ret->cap = sum.count;
     return 0;

@@ -42,8 +42,6 @@ int agent_save(struct store_tx *tx, const struct event *e, struct aq_error *err)
     struct sql_stmt *q;
     int r;
 
-    if (!available)
-        return aq_fail_oom(err);
     r = sql_prepare(
         tx->db,
         "INSERT INTO agents (id, status, incarnation, resource_group, architecture, version, addr,"

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/memory.h"
 #include "store/query.h"
 #include "store/transaction.h"
 
@@ -156,14 +157,12 @@ static int attempt_count_rows(struct store_tx *tx, const char *id, int64_t *ret,
 int store_list_attempts(struct store_tx *tx, const struct uuid *session_id, struct store_page **ret,
                         struct aq_error *err)
 {
-    AQ_CLEANUP(store_page_freep) struct store_page *page = calloc(1, sizeof(*page));
+    AQ_CLEANUP(store_page_freep) struct store_page *page = aq_alloc(sizeof(*page));
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
     struct row row = { 0 };
     char id[UUID_TEXT_MAX];
     int r;
 
-    if (!page)
-        return aq_fail_oom(err);
     r = attempt_count_rows(tx, uuid_format(session_id, id), &page->total, err);
     if (r == 0)
         r = sql_prepare(
@@ -174,8 +173,6 @@ int store_list_attempts(struct store_tx *tx, const struct uuid *session_id, stru
     if (r < 0)
         return r;
     page->attempts = arena_array(&page->arena, (size_t)page->total + 1, sizeof(*page->attempts));
-    if (!page->attempts)
-        return aq_fail_oom(err);
     row = (struct row){ .q = q, .arena = &page->arena };
     sql_put_text(q, id);
     while ((r = sql_step(q, err)) > 0 && (int64_t)page->count < page->total) {

@@ -6,14 +6,6 @@
 #include "store/session_total.h"
 #include "store/transaction.h"
 
-/* *ret NULL if that is no name of a slot. -ENOMEM. */
-static int audit_read_slot(const char *text, const char **ret, struct aq_error *err)
-{
-    errno = 0;
-    *ret = slot_name_intern(text, strlen(text));
-    return !*ret && errno == ENOMEM ? aq_fail_oom(err) : 0;
-}
-
 /* Live rows of a kernel. */
 static int audit_read_live(struct store_tx *tx, int64_t seq, int64_t rank, const char *agent_id,
                            struct slots *ret_live, struct strbuf *wrong, struct aq_error *err)
@@ -34,14 +26,11 @@ static int audit_read_live(struct store_tx *tx, int64_t seq, int64_t rank, const
         int64_t amount = sql_get_int(q);
         const char *agent = sql_get_text(q), *name;
 
-        if (audit_read_slot(slot, &name, err) < 0)
-            return -ENOMEM;
+        name = slot_name_intern(slot, strlen(slot));
         if (!agent_id || strcmp(agent, agent_id) != 0)
             strbuf_addf(wrong, " holds %s on '%s';", slot, agent);
-        if (!name || slots_get(ret_live, name) != 0)
+        if (!name || slots_get(ret_live, name) != 0 || slots_set(ret_live, name, amount) < 0)
             strbuf_addf(wrong, " holds %s twice;", slot);
-        else if (slots_set(ret_live, name, amount) < 0)
-            return aq_fail_oom(err);
     }
     return r;
 }
@@ -73,8 +62,6 @@ static int audit_kernel(struct store_tx *tx, struct row *row, struct strbuf *out
         strbuf_adds(&wrong, " has no agent;");
     if (kernel_is_holding(status) && (!slots_le(&live, &requested) || !slots_le(&requested, &live)))
         strbuf_adds(&wrong, " holds another amount than it requested;");
-    if (!strbuf_ok(&wrong))
-        return aq_fail_oom(err);
     if (wrong.len)
         strbuf_addf(out, "kernel %s (%s) on '%s':%s\n", id, kernel_status_name(status),
                     agent_id ? agent_id : "", wrong.data);
@@ -127,15 +114,14 @@ static int audit_agents(struct store_tx *tx, struct strbuf *out, struct aq_error
     row.q = q;
     while ((r = sql_step(q, err)) > 0) {
         AQ_CLEANUP(slots_donep) struct slots available = { 0 };
-        const char *agent = sql_get_text(q), *slot = sql_get_text(q), *name = NULL;
+        const char *agent = sql_get_text(q), *slot = sql_get_text(q), *name;
         int64_t sum = sql_get_int(q), has;
 
         row_slots(&row, &available);
         r = row_check(&row, "agents", err);
-        if (r == 0)
-            r = audit_read_slot(slot, &name, err);
         if (r < 0)
             return r;
+        name = slot_name_intern(slot, strlen(slot));
         has = name ? slots_get(&available, name) : 0;
         if (sum > has) {
             strbuf_addf(out, "agent '%s': %lld of %s are held, it offers %lld\n", agent,
@@ -156,14 +142,14 @@ int store_audit_ledger(struct store_tx *tx, struct strbuf *out, struct aq_error 
         return agents;
     if ((totals = session_total_audit(tx, out, err)) < 0)
         return totals;
-    return strbuf_ok(out) ? kernels + agents + totals : aq_fail_oom(err);
+    return kernels + agents + totals;
 }
 
 int store_audit_file(struct store_tx *tx, struct strbuf *out, struct aq_error *err)
 {
     int found = tx->db->ops->audit(tx->db, out, err);
 
-    return found < 0 || strbuf_ok(out) ? found : aq_fail_oom(err);
+    return found;
 }
 
 int store_backup(struct store_tx *tx, const char *path, struct aq_error *err)

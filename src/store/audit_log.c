@@ -43,8 +43,6 @@ int audit_log_add_change(struct store_tx *tx, const struct audit_who *by,
     struct audit_entry entry;
 
     audit_write_detail(change, &detail);
-    if (!strbuf_ok(&detail))
-        return aq_fail_oom(err);
     entry = audit_entry_make(by, change, detail.len ? detail.data : NULL, clock_realtime_usec());
     return audit_log_add(tx, &entry, err);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json_load.h"
+#include "base/memory.h"
 #include "store/transaction.h"
 
 char *slots_to_column(const struct slots *s)
@@ -22,15 +23,10 @@ char *slots_to_column(const struct slots *s)
 static void columns_add_slot(struct row *row, struct slots *s, const char *name,
                              const json_t *amount)
 {
-    const char *interned;
+    const char *interned = slot_name_intern(name, strlen(name));
 
-    errno = 0;
-    if (!(interned = slot_name_intern(name, strlen(name))) && errno == ENOMEM)
-        row->no_memory = true;
-    else if (!interned || !json_is_integer(amount))
-        row->is_damaged = true;
-    else if (slots_set(s, interned, json_integer_value(amount)) < 0)
-        row->no_memory = true;
+    row->is_damaged |= !interned || !json_is_integer(amount)
+                       || slots_set(s, interned, json_integer_value(amount)) < 0;
 }
 
 static void columns_move_to_arena(struct row *row, struct slots *s)
@@ -38,7 +34,7 @@ static void columns_move_to_arena(struct row *row, struct slots *s)
     struct slot *items = arena_array(row->arena, s->count, sizeof(*items));
 
     if (!items) {
-        row->no_memory = true;
+        row->is_past_limit = true;
         slots_done(s);
         return;
     }
@@ -54,7 +50,7 @@ static void columns_share(struct row *row, const char *text, struct slots *s)
     columns_move_to_arena(row, s);
     row->slots_text = arena_strdup(row->arena, text);
     row->slots = *s;
-    row->no_memory |= !row->slots_text;
+    row->is_past_limit |= !row->slots_text;
 }
 
 void row_slots(struct row *row, struct slots *ret)
@@ -70,9 +66,7 @@ void row_slots(struct row *row, struct slots *ret)
         *ret = row->slots;
         return;
     }
-    errno = 0;
     object = json_load_string(text, 0);
-    row->no_memory |= !object && errno == ENOMEM;
     row->is_damaged |= !json_is_object(object);
     json_object_foreach(object, name, amount)
         columns_add_slot(row, &s, name, amount);
@@ -85,9 +79,9 @@ void row_slots(struct row *row, struct slots *ret)
 char *row_text(struct row *row)
 {
     const char *text = sql_get_text(row->q);
-    char *copy = !text ? NULL : row->arena ? arena_strdup(row->arena, text) : strdup(text);
+    char *copy = !text ? NULL : row->arena ? arena_strdup(row->arena, text) : aq_strdup(text);
 
-    row->no_memory |= text && !copy;
+    row->is_past_limit |= text && !copy;
     return copy;
 }
 
@@ -116,12 +110,12 @@ struct session_spec *row_spec(struct row *row, bool *ret_is_short)
     if (!text)
         return NULL;
     r = session_spec_parse(text, row->arena ? row->arena : &scratch, &spec, NULL);
-    row->no_memory |= r == -ENOMEM;
+    row->is_past_limit |= r == -ENOMEM;
     row->is_damaged |= r < 0 && r != -ENOMEM;
     if (r < 0)
         return NULL;
     kept = columns_keep_spec(row, &spec, ret_is_short);
-    row->no_memory |= !kept;
+    row->is_past_limit |= !kept;
     return kept;
 }
 
@@ -138,8 +132,8 @@ void row_bounded(struct row *row, char *ret, size_t size)
 
 int row_check(const struct row *row, const char *what, struct aq_error *err)
 {
-    if (row->no_memory)
-        return aq_fail_oom(err);
+    if (row->is_past_limit)
+        return -ENOMEM;
     if (row->is_damaged)
         return aq_fail(err, EUCLEAN,
                        "the database has a row of %s that this program did not "

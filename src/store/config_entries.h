@@ -20,7 +20,7 @@ struct config_entries {
 };
 
 void config_entries_done(struct config_entries *entries);
-/* Both texts are copied. -ENOMEM. */
+/* Both texts are copied. 0. */
 int config_entries_add(struct config_entries *entries, const char *key, const char *value,
                        struct aq_error *err);
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "store/config_entries.h"
 #include "store/store_internal.h"
 #include "store/transaction.h"
@@ -14,19 +15,16 @@
 #define SETTING_SECRET_ROW "settings"
 #define CONFIG_SECRET_BASE64 sodium_base64_VARIANT_ORIGINAL
 
-static int config_secret_write(const unsigned char *sealed, size_t len, char **ret,
-                               struct aq_error *err)
+/* free() it. */
+static char *config_secret_write(const unsigned char *sealed, size_t len)
 {
     size_t prefix = strlen(CONFIG_SECRET_PREFIX);
     size_t size = sodium_base64_encoded_len(len, CONFIG_SECRET_BASE64);
-    char *text = malloc(prefix + size);
+    char *text = aq_alloc(prefix + size);
 
-    if (!text)
-        return aq_fail_oom(err);
     memcpy(text, CONFIG_SECRET_PREFIX, prefix);
     sodium_bin2base64(text + prefix, size, sealed, len, CONFIG_SECRET_BASE64);
-    *ret = text;
-    return 0;
+    return text;
 }
 
 static int config_secret_open(const struct seal *seal, const char *row, const char *value,
@@ -37,12 +35,12 @@ static int config_secret_open(const struct seal *seal, const char *row, const ch
     AQ_CLEANUP(aq_freep) char *text = NULL;
     int r;
 
-    if (strncmp(value, CONFIG_SECRET_PREFIX, prefix) != 0)
-        return (*ret = strdup(value)) ? 0 : aq_fail_oom(err);
-    sealed = malloc(max);
-    text = calloc(1, max);
-    if (!sealed || !text)
-        return aq_fail_oom(err);
+    if (strncmp(value, CONFIG_SECRET_PREFIX, prefix) != 0) {
+        *ret = aq_strdup(value);
+        return 0;
+    }
+    sealed = aq_alloc(max);
+    text = aq_alloc(max);
     if (sodium_base642bin(sealed, max, value + prefix, max - prefix, NULL, &len, NULL,
                           CONFIG_SECRET_BASE64)
             < 0
@@ -66,14 +64,15 @@ static int config_secret_close(const struct seal *seal, const char *row, const c
         AQ_CLEANUP(aq_freep) char *text = NULL;
 
         r = config_secret_open(seal, row, value, &text, err);
-        if (r == 0 && !(*ret = strdup(value)))
-            r = aq_fail_oom(err);
+        if (r == 0)
+            *ret = aq_strdup(value);
         return r;
     }
-    if (!(sealed = malloc(len + SEAL_OVERHEAD)))
-        return aq_fail_oom(err);
+    sealed = aq_alloc(len + SEAL_OVERHEAD);
     r = seal_close(seal, row, value, len, sealed, err);
-    return r < 0 ? r : config_secret_write(sealed, len + SEAL_OVERHEAD, ret, err);
+    if (r == 0)
+        *ret = config_secret_write(sealed, len + SEAL_OVERHEAD);
+    return r;
 }
 
 int config_secret_reveal(struct store_tx *tx, const char *value, char **ret, struct aq_error *err)

@@ -49,11 +49,10 @@ int dotfile_list(struct store_tx *tx, const struct dotfile_owner *owner, struct 
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
     struct dotfile *files = arena_array(arena, DOTFILES_MAX, sizeof(*files));
     struct row row = { .arena = arena };
-    int r = files ? dotfile_prepare(tx,
-                                    "SELECT path, permission, data FROM dotfiles"
-                                    " WHERE kind = ? AND owner = ? ORDER BY path",
-                                    owner, &q, err)
-                  : aq_fail_oom(err);
+    int r = dotfile_prepare(tx,
+                            "SELECT path, permission, data FROM dotfiles"
+                            " WHERE kind = ? AND owner = ? ORDER BY path",
+                            owner, &q, err);
     int count = 0;
 
     row.q = q;

@@ -187,8 +187,6 @@ static int folder_list_with(struct store_tx *tx, const struct folder_list *list,
     }
     if (list->hides_trash)
         strbuf_adds(&where, " AND NOT (" FOLDER_IN_TRASH ")");
-    if (!strbuf_ok(&where))
-        return aq_fail_oom(err);
     extra.where = where.data;
     if ((r = list_run(tx, &folder_table, query, &extra, &page, err)) < 0
         || (r = folder_read_all_given(tx, &list->who, page, err)) < 0)
@@ -267,16 +265,15 @@ static int folder_choose(const struct store_page *page, const struct folder_view
 }
 
 /* Texts in the arena. */
-static int folder_copy(const struct folder *folder, struct arena *arena, struct folder *ret)
+static void folder_copy(const struct folder *folder, struct arena *arena, struct folder *ret)
 {
     const char **texts[] = { &ret->name,         &ret->host,   &ret->user_email,
                              &ret->project_name, &ret->domain, &ret->creator };
 
     *ret = *folder;
     for (size_t i = 0; i < AQ_COUNT(texts); i++)
-        if (*texts[i] && !(*texts[i] = arena_strdup(arena, *texts[i])))
-            return -ENOMEM;
-    return 0;
+        if (*texts[i])
+            *texts[i] = arena_strdup(arena, *texts[i]);
 }
 
 int folder_find(struct store_tx *tx, const struct folder_viewer *who, const char *text,
@@ -302,8 +299,10 @@ int folder_find(struct store_tx *tx, const struct folder_viewer *who, const char
         if ((r = store_list_folders(tx, &list, &query, &page, err)) < 0
             || (r = folder_choose(page, who, text, &found, err)) < 0)
             return r;
-        if (found)
-            return folder_copy(found, arena, ret) < 0 ? aq_fail_oom(err) : 0;
+        if (found) {
+            folder_copy(found, arena, ret);
+            return 0;
+        }
         if (!list.hides_trash)
             return aq_fail_as(err, ENOENT, "object-not-found", "virtual folder",
                               "there is no folder '%.64s'", text);

@@ -36,14 +36,13 @@ static int mount_check_folder(const struct folder *folder,
 }
 
 /* "data/sub" becomes "data" and "sub". */
-static int mount_split(const char *text, struct arena *arena, const char **ret_folder,
-                       const char **ret_path)
+static void mount_split(const char *text, struct arena *arena, const char **ret_folder,
+                        const char **ret_path)
 {
     size_t len = strcspn(text, "/");
 
     *ret_folder = arena_strndup(arena, text, len);
     *ret_path = text[len] ? text + len + 1 : "";
-    return *ret_folder ? 0 : -ENOMEM;
 }
 
 /* Both parts of a path in the folder, clean. */
@@ -53,8 +52,6 @@ static int mount_join(const char *first, const char *second, struct arena *arena
     size_t len = strlen(first);
     char *both = arena_array(arena, len + (second ? strlen(second) : 0) + 2, 1);
 
-    if (!both)
-        return aq_fail_oom(err);
     if (second && second[0] == '/')
         return folder_mount_path(second, arena, ret, err); /* refuses it */
     memcpy(both, first, len + 1);
@@ -72,8 +69,7 @@ static int mount_find(struct store_tx *tx, const struct folder_mount_request *re
     const char *name, *path;
     int r;
 
-    if (mount_split(named->folder, arena, &name, &path) < 0)
-        return aq_fail_oom(err);
+    mount_split(named->folder, arena, &name, &path);
     if ((r = folder_find(tx, &request->owner, name, arena, ret_folder, err)) < 0
         || (r = mount_check_folder(ret_folder, request, named->permission, err)) < 0)
         return r;
@@ -167,8 +163,6 @@ int folder_mounts_find(struct store_tx *tx, const struct folder_mount_request *r
                              FOLDER_MOUNTS_MAX);
     ret->mounts.items = arena_array(arena, most + 1, sizeof(*ret->mounts.items));
     ret->folders = arena_array(arena, most + 1, sizeof(*ret->folders));
-    if (!ret->mounts.items || !ret->folders)
-        return aq_fail_oom(err);
     for (size_t i = 0; r == 0 && i < request->count; i++) {
         r = mount_find(tx, request, &request->named[i], arena, &ret->mounts.items[i],
                        &ret->folders[i], err);

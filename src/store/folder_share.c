@@ -30,12 +30,11 @@ int folder_list_shares(struct store_tx *tx, const struct uuid *id, struct arena 
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
     struct row row = { .arena = arena };
     char texts[2][UUID_TEXT_MAX];
-    int r = !shares ? aq_fail_oom(err)
-                    : folder_prepare_ids(tx,
-                                         "SELECT s.user_id, u.email, s.permission"
-                                         " FROM folder_shares s JOIN users u ON u.id = s.user_id"
-                                         " WHERE s.folder_id = ? ORDER BY u.email",
-                                         id, NULL, texts, &q, err);
+    int r = folder_prepare_ids(tx,
+                               "SELECT s.user_id, u.email, s.permission"
+                               " FROM folder_shares s JOIN users u ON u.id = s.user_id"
+                               " WHERE s.folder_id = ? ORDER BY u.email",
+                               id, NULL, texts, &q, err);
     int count = 0;
 
     row.q = q;
@@ -186,8 +185,6 @@ int folder_list_invitations(struct store_tx *tx, const struct uuid *user_id, boo
                             struct aq_error *err)
 {
     *ret = arena_array(arena, FOLDER_SHARES_MAX, sizeof(**ret));
-    if (!*ret)
-        return aq_fail_oom(err);
     return folder_read_invitations(tx,
                                    by ? INVITATION_SELECT "i.inviter_id = ?" INVITATION_IS_OPEN
                                       : INVITATION_SELECT "i.user_id = ?" INVITATION_IS_OPEN,

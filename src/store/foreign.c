@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/vec.h"
 #include "store/sql.h"
 
@@ -45,10 +46,8 @@ static int foreign_list(struct sql *db, const char *query, const char *param,
 
         if (!name || !foreign_is_plain(name))
             continue;
-        if (!vec_grow(&ret->items, &ret->cap, ret->count + 1, sizeof(*ret->items))
-            || !(ret->items[ret->count] = strdup(name)))
-            return aq_fail_oom(err);
-        ret->count++;
+        (void)vec_grow(&ret->items, &ret->cap, ret->count + 1, sizeof(*ret->items));
+        ret->items[ret->count++] = aq_strdup(name);
     }
     return r;
 }
@@ -107,15 +106,14 @@ static int foreign_write_table(struct sql *db, const char *table, FILE *out, str
     }
     strbuf_addf(&query, " FROM public.\"%s\"", table);
     (void)fputs(") FROM stdin;\n", out);
-    return strbuf_ok(&query) ? foreign_write_rows(db, query.data, columns.count, out, err)
-                             : aq_fail_oom(err);
+    return foreign_write_rows(db, query.data, columns.count, out, err);
 }
 
 static int foreign_count_rows(struct sql *db, const char *table, FILE *out, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *query = aq_format("SELECT COUNT(*) FROM public.\"%s\"", table);
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
-    int r = query ? sql_prepare_once(db, query, &q, err) : aq_fail_oom(err);
+    int r = sql_prepare_once(db, query, &q, err);
 
     if (r < 0 || (r = sql_step(q, err)) < 0)
         return r;

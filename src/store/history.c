@@ -2,6 +2,7 @@
 /* history.c - every status change, for good */
 #include <errno.h>
 
+#include "base/memory.h"
 #include "store/query.h"
 #include "store/transaction.h"
 
@@ -69,14 +70,12 @@ static int history_count(struct store_tx *tx, const char *id, int64_t *ret, stru
 int store_list_history(struct store_tx *tx, const struct uuid *session_id, struct store_page **ret,
                        struct aq_error *err)
 {
-    AQ_CLEANUP(store_page_freep) struct store_page *page = calloc(1, sizeof(*page));
+    AQ_CLEANUP(store_page_freep) struct store_page *page = aq_alloc(sizeof(*page));
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
     char id[UUID_TEXT_MAX];
     struct row row = { 0 };
     int r;
 
-    if (!page)
-        return aq_fail_oom(err);
     r = history_count(tx, uuid_format(session_id, id), &page->total, err);
     if (r == 0)
         r = sql_prepare(tx->db,
@@ -86,8 +85,6 @@ int store_list_history(struct store_tx *tx, const struct uuid *session_id, struc
     if (r < 0)
         return r;
     page->history = arena_array(&page->arena, (size_t)page->total, sizeof(*page->history));
-    if (!page->history && page->total)
-        return aq_fail_oom(err);
     row = (struct row){ .q = q, .arena = &page->arena };
     sql_put_text(q, id);
     sql_put_text(q, id);

@@ -6,22 +6,21 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "store/migrate.h"
 #include "store/sql.h"
 #include "store/transfer.h"
 #include "store/uri.h"
 
-static int info_hide_secrets(const char *where, char *ret, size_t size)
+static void info_hide_secrets(const char *where, char *ret, size_t size)
 {
-    AQ_CLEANUP(aq_freep) char *text = strdup(where), *password = NULL, *key_password = NULL;
+    AQ_CLEANUP(aq_freep) char *text = aq_strdup(where), *password = NULL, *key_password = NULL;
 
-    if (!text
-        || (sql_is_uri(where)
-            && (uri_take_password(text, &password) < 0
-                || uri_take_parameter(text, "sslpassword", &key_password) < 0)))
-        return -ENOMEM;
+    if (sql_is_uri(where)) {
+        uri_take_password(text, &password);
+        uri_take_parameter(text, "sslpassword", &key_password);
+    }
     (void)snprintf(ret, size, "%s", text);
-    return 0;
 }
 
 static int info_read_engine(struct sql *db, struct store_info *ret, struct aq_error *err)
@@ -92,8 +91,7 @@ int store_info_read(const char *where, struct store_info *ret, struct aq_error *
     int is_empty, r;
 
     *ret = (struct store_info){ .risks = STRBUF_INIT };
-    if (info_hide_secrets(where, ret->where, sizeof(ret->where)) < 0)
-        return aq_fail_oom(err);
+    info_hide_secrets(where, ret->where, sizeof(ret->where));
     if ((r = sql_find_engine(where, &engine, err)) < 0
         || (r = sql_open(engine, &conf, &db, err)) < 0 || (r = info_read_engine(db, ret, err)) < 0)
         return r;

@@ -39,7 +39,7 @@ static int kernel_usage_prepare(struct store_tx *tx, const struct kernel_usage_q
         strbuf_adds(&sql, query->project_count ? ")" : "");
     }
     strbuf_adds(&sql, " ORDER BY 2, 20, 21, 22, 16"); /* project, session, kernel, version, slot */
-    return strbuf_ok(&sql) ? sql_prepare_scan(tx->db, sql.data, ret, err) : aq_fail_oom(err);
+    return sql_prepare_scan(tx->db, sql.data, ret, err);
 }
 
 /* What kernel_usage_prepare() left open; texts of ids are put into 'user' and 'projects'. */
@@ -100,7 +100,7 @@ int store_read_kernel_usage(struct store_tx *tx, const struct kernel_usage_query
 
         kernel_usage_read_row(q, &row);
         if ((r = visit(data, &row)) < 0)
-            return r == -ENOMEM ? aq_fail_oom(err) : r;
+            return r;
     }
     return r;
 }

@@ -16,8 +16,6 @@ int kernel_insert(struct store_tx *tx, int64_t session_seq, const struct kernel 
     struct sql_stmt *q;
     int r;
 
-    if (!requested)
-        return aq_fail_oom(err);
     if (kernel_is_holding(k->status))
         return aq_fail(err, EINVAL, "a new kernel holds nothing yet");
     r = sql_prepare(
@@ -197,8 +195,6 @@ int kernel_resize(struct store_tx *tx, const struct event *e, struct aq_error *e
     struct sql_stmt *q;
     int r;
 
-    if (!requested)
-        return aq_fail_oom(err);
     r = sql_prepare(
         tx->db,
         "UPDATE kernels SET requested = ?, alloc = COALESCE(?, alloc), version = version + 1"

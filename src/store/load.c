@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/vec.h"
 #include "store/entity.h"
 
@@ -84,9 +85,7 @@ static int load_read_slot_type(struct loader *l, struct row *row, struct event *
 
     (void)l;
     (void)err;
-    errno = 0;
     e->slot_type.name = slot_name_intern(name, strlen(name));
-    row->no_memory |= !e->slot_type.name && errno == ENOMEM;
     row->is_damaged |= !e->slot_type.name;
     ROW_PARSE(row, slot_type_parse, &e->slot_type.type);
     return 0;
@@ -119,9 +118,8 @@ static int load_read_user(struct loader *l, struct row *row, struct event *e, st
     user_read_row(row, u);
     while (r == 0 && !scan->is_at_end && uuid_compare(&scan->user, &u->id) <= 0) {
         if (uuid_equals(&scan->user, &u->id)) {
-            if (!vec_grow(&u->project_ids, &u->project_cap, u->project_count + 1,
-                          sizeof(*u->project_ids)))
-                return aq_fail_oom(err);
+            (void)vec_grow(&u->project_ids, &u->project_cap, u->project_count + 1,
+                           sizeof(*u->project_ids));
             u->project_ids[u->project_count++] = sql_get_uuid(scan->q);
         }
         r = load_scan_next_of_user(scan, err);
@@ -177,8 +175,7 @@ static int load_read_dependencies(struct loader *l, struct session *s, struct aq
     while (r == 0 && scan->seq <= s->row) {
         struct session_dependency *d;
 
-        if (!vec_grow(&s->dependencies, &cap, s->dependency_count + 1, sizeof(*d)))
-            return aq_fail_oom(err);
+        (void)vec_grow(&s->dependencies, &cap, s->dependency_count + 1, sizeof(*d));
         d = &s->dependencies[s->dependency_count++];
         d->id = sql_get_uuid(scan->q);
         d->ended = sql_get_int(scan->q) != 0;
@@ -195,9 +192,7 @@ static int load_read_kernels(struct loader *l, struct session *s, size_t count,
     struct load_scan *scan = &l->kernels;
     int r = 0;
 
-    s->kernels = calloc(AQ_MAX(count, 1), sizeof(*s->kernels));
-    if (!s->kernels)
-        return aq_fail_oom(err);
+    s->kernels = aq_alloc_array(AQ_MAX(count, 1), sizeof(*s->kernels));
     while (r == 0 && scan->seq == s->row && s->kernel_count < count) {
         kernel_read_row(&scan->row, &s->kernels[s->kernel_count++]);
         r = load_scan_next_of_session(scan, err);
@@ -245,14 +240,13 @@ static int load_row(struct loader *l, const struct load_table *table, struct row
                     struct aq_error *err)
 {
     AQ_CLEANUP(event_batch_freep) struct event_batch *one = event_batch_new();
-    struct event *e = one ? event_batch_add(one, table->kind, 0) : NULL;
-    int r;
+    struct event *e = event_batch_add(one, table->kind, 0);
+    int r = 0;
 
-    if (!e)
-        return aq_fail_oom(err);
     if (table->rows)
         entity_read(row, table->rows->entity, (char *)e + table->offset);
-    r = table->rows ? 0 : table->read(l, row, e, err);
+    else
+        r = table->read(l, row, e, err);
     if (r == 0)
         r = row_check(row, table->what, err);
     return r < 0 ? r : l->visit(l->data, e, err);

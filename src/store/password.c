@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 #define PASSES 2
 #define MEMORY_BYTES (19u << 20)
 #define PASSWORD_MAX 1024
@@ -81,13 +83,12 @@ bool password_is_foreign(const char *hash)
 
 static bool password_verify_foreign(const char *hash, const char *password)
 {
-    struct crypt_data *data = calloc(1, sizeof(*data));
-    const char *made = data ? crypt_rn(password, hash, data, (int)sizeof(*data)) : NULL;
+    struct crypt_data *data = aq_alloc(sizeof(*data));
+    const char *made = crypt_rn(password, hash, data, (int)sizeof(*data));
     bool is_right = made && strlen(made) == strlen(hash)
                     && sodium_memcmp(made, hash, strlen(hash)) == 0;
 
-    if (data)
-        sodium_memzero(data, sizeof(*data));
+    sodium_memzero(data, sizeof(*data));
     free(data);
     return is_right;
 }

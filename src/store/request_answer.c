@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "store/transaction.h"
 
 /* sql_refuse_fn */
@@ -60,13 +61,10 @@ int request_answer_find(struct store_tx *tx, const char *access_key, const char 
     sql_put_text(q, request_key);
     if ((r = sql_step(q, err)) <= 0)
         return r;
-    *ret = (struct request_answer){ .digest = strdup(sql_get_text(q)) };
+    *ret = (struct request_answer){ .digest = aq_strdup(sql_get_text(q)) };
     ret->status = (int)sql_get_int(q);
-    ret->body = strdup(sql_get_text(q));
-    if (ret->digest && ret->body)
-        return 1;
-    request_answer_done(ret);
-    return aq_fail_oom(err);
+    ret->body = aq_strdup(sql_get_text(q));
+    return 1;
 }
 
 int request_answers_prune(struct store_tx *tx, int64_t before_usec, int max, struct aq_error *err)

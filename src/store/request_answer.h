@@ -18,9 +18,7 @@ struct request_answer {
 };
 void request_answer_done(struct request_answer *answer);
 
-/* What the request that a keypair made under this key was answered: 1, or 0 if it made none.
- * -ENOMEM.
- */
+/* What the request that a keypair made under this key was answered: 1, or 0 if it made none. */
 int request_answer_find(struct store_tx *tx, const char *access_key, const char *request_key,
                         struct request_answer *ret, struct aq_error *err);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/fault.h"
+#include "base/memory.h"
 #include "store/session_total.h"
 #include "store/transaction.h"
 
@@ -71,7 +72,7 @@ static int retention_remove_dated(struct store_tx *tx, struct retention_piece *p
     AQ_CLEANUP(aq_freep) char *text = aq_format("DELETE FROM %s WHERE (%s) IN (SELECT %s FROM %s"
                                                 " WHERE %s < ? ORDER BY %s LIMIT ?)",
                                                 t->name, t->key, t->key, t->name, t->at, t->at);
-    int r = text ? retention_change(tx, text, values, AQ_COUNT(values), err) : aq_fail_oom(err);
+    int r = retention_change(tx, text, values, AQ_COUNT(values), err);
 
     if (r < 0)
         return r;
@@ -194,9 +195,7 @@ static int retention_take_next(struct sql_stmt *q, struct retention_chosen *ret,
             strbuf_addf(&ret->rows, "%s%lld", ret->count++ ? ", " : "", (long long)place.row);
     }
     ret->is_end = r == 0 && seen < RETENTION_SESSIONS_AT_A_TIME;
-    if (r < 0)
-        return r;
-    return strbuf_ok(&ret->rows) ? 0 : aq_fail_oom(err);
+    return r;
 }
 
 static int retention_choose(struct store_tx *tx, const struct retention_piece *piece,
@@ -267,7 +266,7 @@ static int retention_remove_many(struct store_tx *tx, const struct retention_man
         "DELETE FROM %s WHERE (%s) IN (SELECT %s FROM %s WHERE %s%s%s LIMIT ?)", many->name,
         many->key, many->key, many->name, many->rows.head, rows, many->rows.tail);
 
-    return text ? retention_change(tx, text, &max, 1, err) : aq_fail_oom(err);
+    return retention_change(tx, text, &max, 1, err);
 }
 
 static int retention_count_many(struct store_tx *tx, const char *rows, int64_t *ret,
@@ -282,7 +281,7 @@ static int retention_count_many(struct store_tx *tx, const char *rows, int64_t *
         strbuf_addf(&text, "%s(SELECT COUNT(*) FROM %s WHERE %s%s%s)", i ? " + " : "SELECT ",
                     retention_many[i].name, retention_many[i].rows.head, rows,
                     retention_many[i].rows.tail);
-    r = strbuf_ok(&text) ? sql_prepare_once(tx->db, text.data, &q, err) : aq_fail_oom(err);
+    r = sql_prepare_once(tx->db, text.data, &q, err);
     if (r == 0 && (r = sql_step(q, err)) > 0)
         *ret = sql_get_int(q);
     return AQ_MIN(r, 0);
@@ -295,7 +294,7 @@ static int retention_remove_whole(struct store_tx *tx, const char *rows, struct 
 
     for (size_t i = 0; i < AQ_COUNT(retention_whole); i++)
         strbuf_addf(&script, "%s%s%s", retention_whole[i].head, rows, retention_whole[i].tail);
-    return strbuf_ok(&script) ? sql_run_script(tx->db, script.data, err) : aq_fail_oom(err);
+    return sql_run_script(tx->db, script.data, err);
 }
 
 /* 1 if they are gone; 0 if they have more rows than go at a time: some of these are. */
@@ -419,11 +418,11 @@ static char *retention_format_report(enum retention_entity entity)
     const struct retention_table *t = &retention_tables[entity];
 
     if (!t->name)
-        return strdup(entity == RETENTION_SESSIONS ? retention_sessions_report
-                                                   : retention_history_report);
+        return aq_strdup(entity == RETENTION_SESSIONS ? retention_sessions_report
+                                                      : retention_history_report);
     if (entity == RETENTION_AUDIT_LOG)
-        return strdup("SELECT COUNT(*), (SELECT COUNT(*) FROM audit_log WHERE at < ?"
-                      " OR " RETENTION_IS_BEYOND "), MIN(at) FROM audit_log");
+        return aq_strdup("SELECT COUNT(*), (SELECT COUNT(*) FROM audit_log WHERE at < ?"
+                         " OR " RETENTION_IS_BEYOND "), MIN(at) FROM audit_log");
     return aq_format("SELECT COUNT(*), (SELECT COUNT(*) FROM %s WHERE %s < ?), MIN(%s) FROM %s",
                      t->name, t->at, t->at, t->name);
 }
@@ -433,7 +432,7 @@ static int retention_count(struct store_tx *tx, enum retention_entity entity, in
 {
     AQ_CLEANUP(aq_freep) char *text = retention_format_report(entity);
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
-    int r = text ? sql_prepare_once(tx->db, text, &q, err) : aq_fail_oom(err);
+    int r = sql_prepare_once(tx->db, text, &q, err);
 
     if (r < 0)
         return r;

@@ -16,6 +16,7 @@
 
 #include "base/fault.h"
 #include "base/fs.h"
+#include "base/memory.h"
 
 #define KEY_SIZE 32
 #define VERSION 1
@@ -73,12 +74,11 @@ static int seal_read_key(struct seal *seal, int fd, struct aq_error *err)
 
 int seal_open(const char *path, bool may_create, struct seal **ret, struct aq_error *err)
 {
-    AQ_CLEANUP(seal_freep) struct seal *seal = calloc(1, sizeof(*seal));
+    AQ_CLEANUP(seal_freep) struct seal *seal = aq_alloc(sizeof(*seal));
     AQ_CLEANUP(aq_closep) int fd = -1;
     int r;
 
-    if (!seal || !(seal->path = strdup(path)))
-        return aq_fail_oom(err);
+    seal->path = aq_strdup(path);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT && may_create) {
         r = seal_create_key(path, err);

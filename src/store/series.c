@@ -40,7 +40,7 @@ static int series_read_rows(struct sql_stmt *q,
         if ((r = row_check(&row, "statistics_series", err)) < 0)
             return r;
         if ((r = take(data, &got)) < 0)
-            return r == -ENOMEM ? aq_fail_oom(err) : r;
+            return r;
     }
     return r;
 }

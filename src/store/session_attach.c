@@ -18,13 +18,12 @@ static int session_attach_compare(const void *a, const void *b)
     return ((*x)->session.row > (*y)->session.row) - ((*x)->session.row < (*y)->session.row);
 }
 
-static int session_attach_sort(struct store_page *page, struct session_attach_cursor *ret,
-                               struct aq_error *err)
+static int session_attach_sort(struct store_page *page, struct session_attach_cursor *ret)
 {
     *ret = (struct session_attach_cursor){ .count = page->count };
     ret->sessions = arena_array(&page->arena, page->count, sizeof(*ret->sessions));
     if (!ret->sessions)
-        return aq_fail_oom(err);
+        return -ENOMEM; /* past the limit of the page */
     for (size_t i = 0; i < page->count; i++)
         ret->sessions[i] = &page->sessions[i];
     qsort(ret->sessions, page->count, sizeof(struct session_row *), session_attach_compare);
@@ -164,7 +163,7 @@ static int session_attach_all_kernels(struct store_tx *tx, enum store_session_de
 
     kernels.room = session_attach_make_room(page, &kernels.items);
     if (!kernels.items)
-        return aq_fail_oom(err);
+        return -ENOMEM; /* past the limit of the page */
     kernels.is_short = detail != STORE_SESSION_WHOLE;
     r = session_attach_join(tx, &cursor, kernels.is_short ? select_short_kernels : select_kernels,
                             session_attach_take_kernel, &kernels, err);
@@ -199,7 +198,7 @@ int session_attach(struct store_tx *tx, const struct store_query *q, struct stor
 
     if (!q->with_kernels && !q->with_scheduled)
         return 0;
-    r = session_attach_sort(page, &cursor, err);
+    r = session_attach_sort(page, &cursor);
     if (r == 0 && q->with_kernels)
         r = session_attach_all_kernels(tx, q->detail, cursor, page, err);
     return r == 0 && q->with_scheduled ? session_attach_all_scheduled(tx, cursor, err) : r;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* session_event.c - the log of what clients are told of sessions */
+#include "base/memory.h"
 #include "store/session_event.h"
 
 #include "model/event_name.h"
@@ -201,12 +202,10 @@ static int session_event_read_page(struct store_tx *tx, int64_t after,
 int store_list_session_events(struct store_tx *tx, const struct session_event_place *after,
                               struct session_event_page **ret, struct aq_error *err)
 {
-    AQ_CLEANUP(session_event_page_freep) struct session_event_page *page = calloc(1, sizeof(*page));
+    AQ_CLEANUP(session_event_page_freep) struct session_event_page *page = aq_alloc(sizeof(*page));
     int r;
 
-    if (!page
-        || !(page->rows = arena_array(&page->arena, SESSION_EVENTS_AT_A_TIME, sizeof(*page->rows))))
-        return aq_fail_oom(err);
+    page->rows = arena_array(&page->arena, SESSION_EVENTS_AT_A_TIME, sizeof(*page->rows));
     r = session_event_find_place(tx, after, page, err);
     if (r == 0 && (page->is_known || page->is_old))
         r = session_event_read_page(tx, after->number, page, err);

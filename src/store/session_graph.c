@@ -69,8 +69,7 @@ static int session_graph_read_dependencies(struct store_tx *tx, const char *id,
 
     if (r < 0 || count == 0)
         return r;
-    if (!(node->dependencies = arena_array(graph->arena, count, sizeof(*node->dependencies))))
-        return aq_fail_oom(err);
+    node->dependencies = arena_array(graph->arena, count, sizeof(*node->dependencies));
     r = sql_prepare(tx->db,
                     "SELECT d.depends_on FROM session_dependencies d"
                     " JOIN sessions s ON s.seq = d.session_seq WHERE s.id = ?"
@@ -97,8 +96,6 @@ int session_graph_read(struct store_tx *tx, const struct uuid *id, struct sessio
 
     ret->count = 0;
     ret->nodes = arena_array(ret->arena, SESSION_GRAPH_MAX, sizeof(*ret->nodes));
-    if (!ret->nodes)
-        return aq_fail_oom(err);
     r = session_graph_get(ret, id, err);
     for (size_t i = 0; r >= 0 && i < ret->count; i++) {
         struct session_graph_node *node = &ret->nodes[i];

@@ -27,25 +27,17 @@ static int session_refuse_insert(const void *of, int r, struct aq_error *err)
     return r == -EEXIST ? session_fail_name_taken(s->name, err) : r;
 }
 
-static int session_write_spec(const struct session *s, struct strbuf *ret, struct aq_error *err)
-{
-    struct jsonw w = jsonw_make(ret);
-
-    jsonw_object_begin(&w);
-    session_spec_write(s->spec, SESSION_SPEC_ALL, &w);
-    jsonw_object_end(&w);
-    return strbuf_ok(ret) ? 0 : aq_fail_oom(err);
-}
-
 static int session_insert_row(struct store_tx *tx, const struct session *s, struct aq_error *err)
 {
     char id[UUID_TEXT_MAX], user[UUID_TEXT_MAX], project[UUID_TEXT_MAX];
     AQ_CLEANUP(strbuf_donep) struct strbuf spec = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&spec);
     struct sql_stmt *q;
-    int r = session_write_spec(s, &spec, err);
+    int r;
 
-    if (r < 0)
-        return r;
+    jsonw_object_begin(&w);
+    session_spec_write(s->spec, SESSION_SPEC_ALL, &w);
+    jsonw_object_end(&w);
     r = sql_prepare(
         tx->db,
         "INSERT INTO sessions (seq, id, name, type, status, version, result, priority, user_id,"

@@ -89,10 +89,7 @@ int sql_prepare_as(struct sql *db, const void *key, const char *text, struct sql
         r = sql_prepare_new(db, text, SQL_KEPT, &q, err);
         if (r < 0)
             return r;
-        if (map_set(&db->cache, &key, sizeof(key), q) < 0) {
-            db->ops->finish(q);
-            return aq_fail_oom(err);
-        }
+        (void)map_set(&db->cache, &key, sizeof(key), q);
         q->is_cached = true;
     }
     assert(q->puts == 0 && q->gets == 0); /* sql_end() was called after its last use */
@@ -128,10 +125,7 @@ int sql_prepare_built(struct sql *db, const char *text, struct sql_stmt **ret, s
     if (!q) {
         if ((r = sql_prepare_new(db, text, SQL_KEPT, &q, err)) < 0)
             return r;
-        if (map_sets(&db->built, text, q) < 0) {
-            db->ops->finish(q);
-            return aq_fail_oom(err);
-        }
+        (void)map_sets(&db->built, text, q);
         q->is_cached = true;
     }
     q->is_busy = true;

@@ -11,6 +11,7 @@
 
 #include "base/fs.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "store/sql.h"
 #include "store/sqlite_wal.h"
 
@@ -215,18 +216,16 @@ static bool sql_sqlite_lacks_index(sqlite3 *db, const char *where)
     /* A file that is there already is truncated first; a quota may refuse even that (btrfs). */
     return code == SQLITE_IOERR_SHMSIZE || code == SQLITE_IOERR_SHMMAP
            || code == SQLITE_IOERR_SHMOPEN
-           || ((code & 0xff) == SQLITE_CANTOPEN && index && !sqlite_wal_has_room_for(index));
+           || ((code & 0xff) == SQLITE_CANTOPEN && !sqlite_wal_has_room_for(index));
 }
 
 static int sql_sqlite_open_in(const char *layer, const struct sql_conf *conf, struct sql **ret,
                               bool *ret_lacks_index, struct aq_error *err)
 {
     int flags = SQLITE_OPEN_NOMUTEX;
-    struct sqlite *s = calloc(1, sizeof(*s));
+    struct sqlite *s = aq_alloc(sizeof(*s));
     int r;
 
-    if (!s)
-        return aq_fail_oom(err);
     flags |= conf->is_frozen ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
     if (!conf->read_only && !conf->is_frozen)
         flags |= SQLITE_OPEN_CREATE;
@@ -350,8 +349,6 @@ static int sql_sqlite_backup(struct sql *sql, const char *path, struct pace *pac
     AQ_CLEANUP(aq_closep) int fd = -1;
     int r;
 
-    if (!partial)
-        return aq_fail_oom(err);
     fd = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return aq_fail_errno(err, "create '%s'", partial);
@@ -369,10 +366,8 @@ static int sql_sqlite_prepare(struct sql *sql, const char *text, enum sql_use us
 {
     const unsigned flags = use == SQL_KEPT ? SQLITE_PREPARE_PERSISTENT : 0;
     sqlite3 *db = sql_sqlite_of(sql)->db;
-    struct sqlite_stmt *s = calloc(1, sizeof(*s));
+    struct sqlite_stmt *s = aq_alloc(sizeof(*s));
 
-    if (!s)
-        return aq_fail_oom(err);
     if (sqlite3_prepare_v3(db, text, -1, flags, &s->q, NULL) != SQLITE_OK) {
         free(s);
         return sql_sqlite_fail(db, err);

@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "base/fs.h"
+#include "base/memory.h"
 
 #define JOIN_MAX 65536 /* bytes that are written at once at most */
 
@@ -96,8 +97,8 @@ static int sqlite_wal_on_write(sqlite3_file *file, const void *bytes, int len, s
         r = sqlite_wal_flush(file);
     if (r != SQLITE_OK)
         return r;
-    if (!wal->bytes && !(wal->bytes = malloc(JOIN_MAX)))
-        return SQLITE_IOERR_NOMEM;
+    if (!wal->bytes)
+        wal->bytes = aq_alloc(JOIN_MAX);
     if (len > JOIN_MAX)
         return sqlite_wal_write_below(wal->below, bytes, len, at);
     if (wal->len == 0)

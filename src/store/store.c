@@ -13,6 +13,7 @@
 
 #include "base/fault.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "store/writer.h"
 
 #define THREAD_STACK_BYTES ((size_t)512 << 10)
@@ -156,8 +157,8 @@ static bool store_needs_checkpoint(struct store *st)
     is_rest = st->log_state == LOG_WAS_TIDIED;
     st->log_state = is_first ? LOG_IS_TIDIED : is_rest ? LOG_GROWS : st->log_state;
     (void)pthread_mutex_unlock(&st->lock);
-    if (is_first && store_read(st, store_checkpoint_beside, store_on_checkpoint, st) < 0)
-        store_set_log_state(st, LOG_WAS_TIDIED); /* no memory: all is left to the writer */
+    if (is_first)
+        (void)store_read(st, store_checkpoint_beside, store_on_checkpoint, st);
     return is_rest || bytes >= LOG_BYTES_MAX;
 }
 
@@ -238,11 +239,9 @@ static int store_start_threads(struct store *st, struct aq_error *err)
 
 static int store_queue_piece(struct store *st, const struct piece *piece, bool is_read)
 {
-    struct piece *p = malloc(sizeof(*p));
+    struct piece *p = aq_alloc(sizeof(*p));
     bool is_wanted;
 
-    if (!p)
-        return -ENOMEM;
     *p = *piece;
     (void)pthread_mutex_lock(&st->lock);
     list_add(is_read ? &st->reads : &st->writes, &p->link);
@@ -333,13 +332,10 @@ void store_flush(struct store *store)
 
 static struct store *store_new(const struct store_conf *conf)
 {
-    struct store *st = calloc(1, sizeof(*st));
+    struct store *st = aq_alloc(sizeof(*st));
     pthread_condattr_t monotonic;
 
-    if (!st || !(st->where = strdup(conf->path))) {
-        free(st);
-        return NULL;
-    }
+    st->where = aq_strdup(conf->path);
     st->wake = conf->wake;
     st->lost = conf->lost;
     st->wake_data = conf->wake_data;
@@ -363,11 +359,8 @@ static struct store *store_new(const struct store_conf *conf)
 int store_open(const struct store_conf *conf, struct store **ret, struct aq_error *err)
 {
     AQ_CLEANUP(store_closep) struct store *st = store_new(conf);
-    int r;
+    int r = store_open_database(st, conf, err);
 
-    if (!st)
-        return aq_fail_oom(err);
-    r = store_open_database(st, conf, err);
     if (r == 0)
         r = writer_prepare(&st->tx, err);
     if (r == 0)

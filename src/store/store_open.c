@@ -15,6 +15,7 @@
 #include "base/fault.h"
 #include "base/fs.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "store/migrate.h"
 #include "store/token.h"
 
@@ -76,8 +77,6 @@ static int store_open_take_lock(struct store *st, bool *ret_was_unclean, struct 
     char mark[LOCK_MARK_MAX] = "", pid[24];
     int r;
 
-    if (!path)
-        return aq_fail_oom(err);
     *ret_was_unclean = true;
     st->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (st->lock_fd < 0 && errno == EROFS) {
@@ -104,10 +103,10 @@ static int store_open_make_folder(const char *path, struct aq_error *err)
 {
     const char *slash = strrchr(path, '/');
     AQ_CLEANUP(aq_freep) char *folder = slash && slash > path
-                                            ? strndup(path, (size_t)(slash - path))
-                                            : strdup(".");
+                                            ? aq_strndup(path, (size_t)(slash - path))
+                                            : aq_strdup(".");
 
-    return folder ? fs_mkdirs(folder, 0700, err) : aq_fail_oom(err);
+    return fs_mkdirs(folder, 0700, err);
 }
 
 /* Make the file, so that it is nobody else's to read, lock it, and tell how large it is. It
@@ -201,8 +200,6 @@ static int store_open_file(struct store *st, const char *key_path, struct aq_err
     int r;
 
     st->reserve_path = aq_format("%s.reserve", st->where);
-    if ((!key_path && !own_key_path) || !st->reserve_path)
-        return aq_fail_oom(err);
     if ((r = store_open_make_folder(st->where, err)) < 0
         || (r = store_open_take_lock(st, &was_unclean, err)) < 0
         || (r = store_open_lock_file(st, &size, err)) < 0

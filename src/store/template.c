@@ -107,17 +107,16 @@ int store_list_templates(struct store_tx *tx, const struct folder_viewer *who,
 }
 
 /* Texts in the arena. */
-static int template_copy(const struct template_row *row, struct arena *arena,
-                         struct template_row *ret)
+static void template_copy(const struct template_row *row, struct arena *arena,
+                          struct template_row *ret)
 {
     const char **texts[] = { &ret->name,   &ret->domain,     &ret->text,
                              &ret->parsed, &ret->user_email, &ret->project_name };
 
     *ret = *row;
     for (size_t i = 0; i < AQ_COUNT(texts); i++)
-        if (*texts[i] && !(*texts[i] = arena_strdup(arena, *texts[i])))
-            return -ENOMEM;
-    return 0;
+        if (*texts[i])
+            *texts[i] = arena_strdup(arena, *texts[i]);
 }
 
 /* The viewer's own; else it has to be the only one. */
@@ -156,7 +155,8 @@ int template_find(struct store_tx *tx, const struct folder_viewer *who, const ch
         return aq_fail_kind(err, EINVAL, "invalid-api-params",
                             "%zu templates of your projects are called '%.128s'; say its id",
                             page->count, text);
-    return template_copy(found, arena, ret) < 0 ? aq_fail_oom(err) : 0;
+    template_copy(found, arena, ret);
+    return 0;
 }
 
 /* ---- changes ---- */

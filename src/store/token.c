@@ -155,8 +155,7 @@ int cert_list_revoked(struct store_tx *tx, int64_t now_usec,
             return r;
         r = visit(data, &cert);
         if (r < 0)
-            return r == -ENOMEM ? aq_fail_oom(err)
-                                : aq_fail(err, -r, "list of revoked certificates");
+            return aq_fail(err, -r, "list of revoked certificates");
     }
     return r;
 }
@@ -173,7 +172,7 @@ int setting_get(struct store_tx *tx, const char *key, struct strbuf *out, struct
     if (r <= 0)
         return r < 0 ? r : -ENOENT;
     strbuf_adds(out, sql_get_text(q));
-    return strbuf_ok(out) ? 0 : aq_fail_oom(err);
+    return 0;
 }
 
 int setting_set(struct store_tx *tx, const char *key, const char *value, struct aq_error *err)

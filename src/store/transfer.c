@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/fault.h"
+#include "base/memory.h"
 
 #define ROWS_AT_ONCE 2000
 #define COLUMNS_MAX 64
@@ -131,7 +132,7 @@ static int transfer_prepare_insert(struct transfer *t, struct sql_stmt **ret, st
     for (size_t i = 0; i < t->column_count; i++)
         strbuf_adds(&sql, i ? ",?" : "?");
     strbuf_addc(&sql, ')');
-    return strbuf_ok(&sql) ? sql_prepare_kept(t->to, sql.data, ret, err) : aq_fail_oom(err);
+    return sql_prepare_kept(t->to, sql.data, ret, err);
 }
 
 /* "(a, b) > (?,?)" */
@@ -156,7 +157,7 @@ static int transfer_prepare_select(struct transfer *t, bool is_first, struct sql
             transfer_add_after(t, &sql);
         strbuf_addf(&sql, " ORDER BY %s LIMIT %d", t->table->key, ROWS_AT_ONCE);
     }
-    return strbuf_ok(&sql) ? sql_prepare_once(t->from, sql.data, ret, err) : aq_fail_oom(err);
+    return sql_prepare_once(t->from, sql.data, ret, err);
 }
 
 /* ---- values ---- */
@@ -210,17 +211,14 @@ static struct transfer_value transfer_get(struct sql_stmt *q, char type)
     return v;
 }
 
-static int transfer_remember(const struct transfer_value *v, struct transfer_value *kept,
-                             struct aq_error *err)
+static void transfer_remember(const struct transfer_value *v, struct transfer_value *kept)
 {
     free(kept->bytes);
     *kept = *v;
-    kept->bytes = NULL;
-    if (v->bytes && !(kept->bytes = malloc(v->len + 1)))
-        return aq_fail_oom(err);
-    if (v->bytes)
-        memcpy(kept->bytes, v->bytes, v->len + (v->type == 'T'));
-    return 0;
+    if (!v->bytes)
+        return;
+    kept->bytes = aq_alloc(v->len + 1);
+    memcpy(kept->bytes, v->bytes, v->len);
 }
 
 /* ---- rows ---- */
@@ -236,8 +234,7 @@ static int transfer_row(struct transfer *t, struct sql_stmt *from, struct sql_st
     }
     place->count = t->key_count;
     for (size_t i = 0; i < t->key_count; i++)
-        if (transfer_remember(&values[t->keys[i]], &place->values[i], err) < 0)
-            return -ENOMEM;
+        transfer_remember(&values[t->keys[i]], &place->values[i]);
     t->done++;
     return sql_run_kept(to, err);
 }
@@ -273,8 +270,6 @@ static int transfer_read_place(struct transfer *t, struct transfer_place *place,
     for (size_t i = 0; i < t->key_count; i++)
         strbuf_addf(&sql, "%s%s DESC", i ? ", " : "", t->columns[t->keys[i]].name);
     strbuf_adds(&sql, " LIMIT 1");
-    if (!strbuf_ok(&sql))
-        return aq_fail_oom(err);
     r = sql_prepare_once(t->to, sql.data, &q, err);
     if (r < 0 || (r = sql_step(q, err)) <= 0)
         return r;
@@ -282,8 +277,7 @@ static int transfer_read_place(struct transfer *t, struct transfer_place *place,
     for (size_t i = 0; i < t->key_count; i++) {
         struct transfer_value v = transfer_get(q, t->columns[t->keys[i]].type);
 
-        if (transfer_remember(&v, &place->values[i], err) < 0)
-            return -ENOMEM;
+        transfer_remember(&v, &place->values[i]);
     }
     return 1;
 }
@@ -296,7 +290,7 @@ static int transfer_write_page(struct transfer *t, struct sql_stmt *to, bool is_
     int count, r = sql_run_script(t->to, t->to->ops->begin_write, err);
 
     if (r == 0 && !t->table->key)
-        r = clear ? sql_run_script(t->to, clear, err) : aq_fail_oom(err);
+        r = sql_run_script(t->to, clear, err);
     if (r < 0)
         return r;
     count = transfer_page(t, to, is_first, place, err);
@@ -337,7 +331,7 @@ int transfer_count_table(struct sql *db, const char *name, int64_t *ret, struct 
 {
     AQ_CLEANUP(aq_freep) char *query = aq_format("SELECT COUNT(*) FROM %s", name);
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
-    int r = query ? sql_prepare_once(db, query, &q, err) : aq_fail_oom(err);
+    int r = sql_prepare_once(db, query, &q, err);
 
     if (r == 0)
         r = sql_step(q, err);
@@ -401,5 +395,5 @@ int transfer_compare(struct sql *from, struct sql *to, struct pace *pace, struct
         }
         pace_step(pace);
     }
-    return strbuf_ok(out) ? found : aq_fail_oom(err);
+    return found;
 }

@@ -2,9 +2,11 @@
 /* Parts of the URI of a database server. */
 #include "store/uri.h"
 
-#include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/memory.h"
 
 static int uri_digit(char c)
 {
@@ -16,9 +18,9 @@ static int uri_digit(char c)
 /* "%41" as "A"; free() it. */
 static char *uri_decode(const char *text, size_t len)
 {
-    char *decoded = malloc(len + 1), *to = decoded;
+    char *decoded = aq_alloc(len + 1), *to = decoded;
 
-    for (size_t i = 0; decoded && i < len; i++) {
+    for (size_t i = 0; i < len; i++) {
         int high = text[i] == '%' && i + 2 < len ? uri_digit(text[i + 1]) : -1;
         int low = high < 0 ? -1 : uri_digit(text[i + 2]);
 
@@ -26,20 +28,15 @@ static char *uri_decode(const char *text, size_t len)
             i += 2;
         *to++ = low >= 0 ? (char)(high << 4 | low) : text[i];
     }
-    if (decoded)
-        *to = '\0';
     return decoded;
 }
 
-static int uri_set_decoded(const char *text, size_t len, char **ret)
+static void uri_set_decoded(const char *text, size_t len, char **ret)
 {
     char *value = uri_decode(text, len);
 
-    if (!value)
-        return -ENOMEM;
     free(*ret);
     *ret = value;
-    return 0;
 }
 
 static char *uri_authority(char *uri)
@@ -58,44 +55,41 @@ static char *uri_credentials_end(char *uri)
     return *end == '@' ? end : NULL;
 }
 
-/* Is it the parameter? 1, 0 or -ENOMEM. */
-static int uri_has_key(const char *parameter, size_t len, const char *key)
+static bool uri_has_key(const char *parameter, size_t len, const char *key)
 {
     AQ_CLEANUP(aq_freep) char *name = uri_decode(parameter, len);
 
-    return name ? strcmp(name, key) == 0 : -ENOMEM;
+    return strcmp(name, key) == 0;
 }
 
-int uri_take_parameter(char *uri, const char *key, char **ret)
+void uri_take_parameter(char *uri, const char *key, char **ret)
 {
     char *begin = uri_credentials_end(uri), *at;
-    int r = 0;
 
     begin = strchr(begin ? begin : uri, '?');
-    for (at = begin ? begin + 1 : NULL; r >= 0 && at && *at;) {
+    for (at = begin ? begin + 1 : NULL; at && *at;) {
         size_t len = strcspn(at, "&"), name = strcspn(at, "=&"), whole = len + (at[len] == '&');
         size_t value = AQ_MIN(name + 1, len);
 
-        r = uri_has_key(at, name, key);
-        if (r > 0 && (r = uri_set_decoded(at + value, len - value, ret)) == 0)
+        if (uri_has_key(at, name, key)) {
+            uri_set_decoded(at + value, len - value, ret);
             memmove(at, at + whole, strlen(at + whole) + 1);
-        else
+        } else {
             at += whole;
+        }
     }
     if (at && !*at && strchr("?&", at[-1])) /* the last one went */
         at[-1] = '\0';
-    return AQ_MIN(r, 0);
 }
 
-int uri_take_password(char *uri, char **ret)
+void uri_take_password(char *uri, char **ret)
 {
     char *end = uri_credentials_end(uri);
     char *colon = end ? memchr(uri_authority(uri), ':', (size_t)(end - uri_authority(uri))) : NULL;
 
     if (colon) {
-        if (uri_set_decoded(colon + 1, (size_t)(end - colon - 1), ret) < 0)
-            return -ENOMEM;
+        uri_set_decoded(colon + 1, (size_t)(end - colon - 1), ret);
         memmove(colon, end, strlen(end) + 1);
     }
-    return uri_take_parameter(uri, "password", ret);
+    uri_take_parameter(uri, "password", ret);
 }

@@ -10,11 +10,11 @@
 #include "base/cleanup.h"
 
 /* Remove every parameter of that name; *ret is the last one's value, decoded, to be
- * free()d, and stays as it was if there is none. -ENOMEM.
+ * free()d, and stays as it was if there is none.
  */
-int uri_take_parameter(char *uri, const char *key, char **ret) AQ_MUST_CHECK;
+void uri_take_parameter(char *uri, const char *key, char **ret);
 
 /* Remove the password, wherever it stands; *ret as above. */
-int uri_take_password(char *uri, char **ret) AQ_MUST_CHECK;
+void uri_take_password(char *uri, char **ret);
 
 #endif

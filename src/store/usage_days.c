@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/map.h"
+#include "base/memory.h"
 #include "store/list_query.h"
 
 #define DAY_USEC (INT64_C(86400) * USEC_PER_SEC)
@@ -49,9 +50,9 @@ static struct usage_day *usage_days_find(struct usage_days *days, const struct s
         return day;
     if (!(day = arena_alloc(days->arena, sizeof(*day)))
         || !(day->resource_group = arena_strdup(days->arena, row->resource_group))
-        || !(day->domain = arena_strdup(days->arena, row->domain))
-        || map_sets(&days->days, key, day) < 0)
-        return NULL;
+        || !(day->domain = arena_strdup(days->arena, row->domain)))
+        return NULL; /* past the limit of the page */
+    (void)map_sets(&days->days, key, day);
     day->day_usec = day_usec;
     if (*project)
         day->project = row->project;
@@ -154,17 +155,15 @@ static int usage_days_fill(const struct usage_days *days, struct store_page *pag
 static int usage_days_list(struct store_tx *tx, enum usage_days_of of, const struct store_query *q,
                            struct store_page **ret, struct aq_error *err)
 {
-    AQ_CLEANUP(store_page_freep) struct store_page *page = calloc(1, sizeof(*page));
+    AQ_CLEANUP(store_page_freep) struct store_page *page = aq_alloc(sizeof(*page));
     struct usage_days days = { .of = of, .query = q, .now_usec = clock_realtime_usec() };
     int r;
 
-    if (!page)
-        return aq_fail_oom(err);
     page->arena.limit = q->bytes_max;
     days.arena = &page->arena;
     r = store_read_usage(tx, q->since_usec, usage_days_on_row, &days, err);
-    if (r == 0 && usage_days_fill(&days, page) < 0)
-        r = aq_fail_oom(err);
+    if (r == 0)
+        r = usage_days_fill(&days, page);
     map_done(&days.days);
     if (r == -ENOMEM)
         return list_fail_page(q, r, err);

@@ -34,11 +34,10 @@ int store_read_usage(struct store_tx *tx, int64_t since_usec, store_usage_fn vis
         u.amount = sql_get_int(q);
         u.from_usec = sql_get_int(q);
         u.until_usec = sql_get_int(q);
-        errno = 0;
         u.slot = u.slot ? slot_name_intern(u.slot, strlen(u.slot)) : NULL;
-        r = u.slot ? visit(data, &u) : errno == ENOMEM ? -ENOMEM : 0;
+        r = u.slot ? visit(data, &u) : 0;
         if (r < 0)
-            return r == -ENOMEM ? aq_fail_oom(err) : r;
+            return r;
     }
     return r;
 }

@@ -83,7 +83,7 @@ static int usage_total_prepare(struct store_tx *tx, const struct usage_total_que
                 ") h GROUP BY %s, slot) t LEFT JOIN projects p ON p.id = t.project_id"
                 " LEFT JOIN users u ON u.id = t.user_id ORDER BY 1, 3, 5, 6, 2, 4, 7 LIMIT %d",
                 usage_total_keys[query->by], USAGE_TOTAL_ROWS_MAX + 1);
-    return strbuf_ok(&sql) ? sql_prepare_scan(tx->db, sql.data, ret, err) : aq_fail_oom(err);
+    return sql_prepare_scan(tx->db, sql.data, ret, err);
 }
 
 static void usage_total_put(struct sql_stmt *q, const struct usage_total_query *query,
@@ -130,7 +130,7 @@ int store_read_usage_total(struct store_tx *tx, const struct usage_total_query *
                                 "there are more than %d sums: ask for one domain or project",
                                 USAGE_TOTAL_ROWS_MAX);
         if ((r = visit(data, &row)) < 0)
-            return r == -ENOMEM ? aq_fail_oom(err) : r;
+            return r;
     }
     return r;
 }

@@ -149,8 +149,6 @@ int web_login_list(struct store_tx *tx, const struct uuid *user_id, int64_t now_
     char buf[UUID_TEXT_MAX];
     int count = 0, r;
 
-    if (!all)
-        return aq_fail_oom(err);
     r = sql_prepare(tx->db,
                     "SELECT " WEB_LOGIN_COLUMNS " FROM logins WHERE user_id = ? AND expires_at > ?"
                     " ORDER BY used_at DESC, id",

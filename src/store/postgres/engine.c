@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "store/postgres/postgres.h"
 #include "store/postgres/statement.h"
 #include "store/sql_module.h"
@@ -54,7 +55,7 @@ static int postgres_run_script(struct sql *sql, const char *script, struct aq_er
 {
     AQ_CLEANUP(aq_freep) char *text = postgres_translate_script(script);
     struct postgres *pg = postgres_of(sql);
-    int r = text ? postgres_settle(pg, err) : aq_fail_oom(err);
+    int r = postgres_settle(pg, err);
 
     return r < 0 ? r : postgres_run_text(pg, text, err);
 }
@@ -107,8 +108,6 @@ static int postgres_set_up(struct postgres *pg, struct aq_error *err)
     PGresult *result;
     int r = 0;
 
-    if (!set_up)
-        return aq_fail_oom(err);
     if (PQstatus(pg->conn) != CONNECTION_OK)
         return postgres_fail(pg, NULL, err);
     (void)PQsetNoticeReceiver(pg->conn, postgres_ignore_notice, NULL);
@@ -146,13 +145,10 @@ static int postgres_connect_again(struct sql *sql, struct aq_error *err)
 
 static int postgres_open(const struct sql_conf *conf, struct sql **ret, struct aq_error *err)
 {
-    struct postgres *pg = calloc(1, sizeof(*pg));
+    struct postgres *pg = aq_alloc(sizeof(*pg));
     int r;
 
-    if (!pg || !(pg->where = strdup(conf->where))) {
-        free(pg);
-        return aq_fail_oom(err);
-    }
+    pg->where = aq_strdup(conf->where);
     pg->read_only = conf->read_only;
     pg->is_foreign = conf->is_foreign;
     pg->generation = 1;
@@ -277,7 +273,7 @@ static int postgres_list_risks(struct sql *sql, struct strbuf *out, struct aq_er
         if (is_so)
             strbuf_addf(out, "%s\n", risks[i].risk);
     }
-    return strbuf_ok(out) ? 0 : aq_fail_oom(err);
+    return 0;
 }
 
 static int postgres_audit(struct sql *sql, struct strbuf *out, struct aq_error *err)

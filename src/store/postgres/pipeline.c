@@ -31,8 +31,7 @@ static int postgres_prepare_on_server(struct postgres *pg, struct postgres_stmt 
     postgres_name(q, name);
     if (!PQsendPrepare(pg->conn, name, q->text, 0, NULL))
         return postgres_fail(pg, NULL, err);
-    if (!vec_grow(&pg->waiting, &pg->waiting_cap, 1, sizeof(*pg->waiting)))
-        return aq_fail_oom(err);
+    (void)vec_grow(&pg->waiting, &pg->waiting_cap, 1, sizeof(*pg->waiting));
     pg->waiting[pg->waiting_count++] = (struct postgres_waiting){ 0 };
     r = postgres_settle(pg, err);
     if (r == 0)
@@ -60,8 +59,7 @@ int postgres_send(struct postgres_stmt *q, const struct postgres_waiting *waitin
         r = postgres_prepare_on_server(pg, q, err);
     if (r < 0)
         return r;
-    if (!vec_grow(&pg->waiting, &pg->waiting_cap, pg->waiting_count + 1, sizeof(*pg->waiting)))
-        return aq_fail_oom(err);
+    (void)vec_grow(&pg->waiting, &pg->waiting_cap, pg->waiting_count + 1, sizeof(*pg->waiting));
     postgres_fill(q);
     postgres_name(q, name);
     ok = q->id ? PQsendQueryPrepared(pg->conn, name, q->param_count, q->values, q->lengths,
@@ -77,8 +75,7 @@ int postgres_send(struct postgres_stmt *q, const struct postgres_waiting *waitin
 int postgres_send_text(struct postgres *pg, const char *text,
                        const struct postgres_waiting *waiting, struct aq_error *err)
 {
-    if (!vec_grow(&pg->waiting, &pg->waiting_cap, pg->waiting_count + 1, sizeof(*pg->waiting)))
-        return aq_fail_oom(err);
+    (void)vec_grow(&pg->waiting, &pg->waiting_cap, pg->waiting_count + 1, sizeof(*pg->waiting));
     if (!PQsendQueryParams(pg->conn, text, 0, NULL, NULL, NULL, NULL, 0))
         return postgres_fail(pg, NULL, err);
     pg->waiting[pg->waiting_count++] = *waiting;

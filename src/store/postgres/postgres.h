@@ -63,7 +63,7 @@ struct postgres_stmt *postgres_stmt_of(struct sql_stmt *stmt);
 /* ---- text.c ---- */
 
 /* The text of a statement for PostgreSQL: '?' as $1, $2 ..., '?N' as $N, hints to
- * SQLite's planner dropped, json_each() by its name. free() it; NULL = no memory.
+ * SQLite's planner dropped, json_each() by its name. free() it.
  */
 char *postgres_translate(const char *text, int *ret_params);
 

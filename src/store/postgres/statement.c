@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "store/postgres/postgres.h"
 #include "store/postgres/statement.h"
 
@@ -31,53 +32,38 @@ void postgres_statement_finish(struct sql_stmt *stmt)
     free(q);
 }
 
-static bool postgres_statement_make_params(struct postgres_stmt *q)
-{
-    size_t count = (size_t)AQ_MAX(q->param_count, 1);
-
-    q->params = calloc(count, sizeof(*q->params));
-    q->values = calloc(count, sizeof(*q->values));
-    q->lengths = calloc(count, sizeof(*q->lengths));
-    q->formats = calloc(count, sizeof(*q->formats));
-    return q->params && q->values && q->lengths && q->formats;
-}
-
 /* The rows come by a cursor: the statement declares it, another one fetches. */
-static int postgres_statement_make_scan(struct postgres *pg, struct postgres_stmt *q,
-                                        struct aq_error *err)
+static void postgres_statement_make_scan(struct postgres *pg, struct postgres_stmt *q)
 {
     unsigned id = ++pg->statement_count;
     char *text = aq_format("DECLARE c%u NO SCROLL CURSOR FOR %s", id, q->text);
 
     q->fetch = aq_format("FETCH %d FROM c%u", POSTGRES_FETCH_ROWS, id);
-    if (!text || !q->fetch) {
-        free(text);
-        postgres_statement_finish(&q->stmt);
-        return aq_fail_oom(err);
-    }
     free(q->text);
     q->text = text;
-    return 0;
 }
 
 int postgres_statement_prepare(struct sql *db, const char *text, enum sql_use use,
                                struct sql_stmt **ret, struct aq_error *err)
 {
-    struct postgres_stmt *q = calloc(1, sizeof(*q));
+    struct postgres_stmt *q = aq_alloc(sizeof(*q));
+    size_t room;
 
-    if (!q)
-        return aq_fail_oom(err);
+    (void)err;
     q->row = -1;
     q->is_commit = strcmp(text, "COMMIT") == 0;
     q->text = postgres_translate(text, &q->param_count);
-    if (!q->text || !postgres_statement_make_params(q)) {
-        postgres_statement_finish(&q->stmt);
-        return aq_fail_oom(err);
-    }
+    room = (size_t)AQ_MAX(q->param_count, 1);
+    q->params = aq_alloc_array(room, sizeof(*q->params));
+    q->values = aq_alloc_array(room, sizeof(*q->values));
+    q->lengths = aq_alloc_array(room, sizeof(*q->lengths));
+    q->formats = aq_alloc_array(room, sizeof(*q->formats));
     if (use == SQL_KEPT)
         q->id = ++postgres_of(db)->statement_count;
+    else if (use == SQL_SCAN)
+        postgres_statement_make_scan(postgres_of(db), q);
     *ret = &q->stmt;
-    return use == SQL_SCAN ? postgres_statement_make_scan(postgres_of(db), q, err) : 0;
+    return 0;
 }
 
 /* ---- parameters ---- */
@@ -164,30 +150,26 @@ int postgres_statement_queue(struct sql_stmt *stmt, struct aq_error *err)
 }
 
 /* A text is always used in one way: it is changed for good. */
-static int postgres_statement_want_one(struct postgres_stmt *q, struct aq_error *err)
+static void postgres_statement_want_one(struct postgres_stmt *q)
 {
     char *text;
 
     if (q->wants_one)
-        return 0;
+        return;
     assert(!q->prepared_on);
     text = postgres_translate_one(q->text);
-    if (!text)
-        return aq_fail_oom(err);
     free(q->text);
     q->text = text;
     q->wants_one = true;
-    return 0;
 }
 
 int postgres_statement_queue_one(struct sql_stmt *stmt, sql_refuse_fn refuse, const void *of,
                                  struct aq_error *err)
 {
     struct postgres_stmt *q = postgres_stmt_of(stmt);
-    int r = postgres_statement_want_one(q, err);
 
-    return r < 0 ? r
-                 : postgres_send(q, &(struct postgres_waiting){ .refuse = refuse, .of = of }, err);
+    postgres_statement_want_one(q);
+    return postgres_send(q, &(struct postgres_waiting){ .refuse = refuse, .of = of }, err);
 }
 
 void postgres_statement_reset(struct sql_stmt *stmt)

@@ -80,14 +80,6 @@ static size_t postgres_add_word(struct strbuf *out, const char *text)
     return len;
 }
 
-static char *postgres_finish(struct strbuf *out)
-{
-    char *text = strbuf_ok(out) ? strbuf_steal(out) : NULL;
-
-    strbuf_done(out);
-    return text;
-}
-
 char *postgres_translate(const char *text, int *ret_params)
 {
     struct strbuf out = STRBUF_INIT;
@@ -107,7 +99,7 @@ char *postgres_translate(const char *text, int *ret_params)
         }
         text += len;
     }
-    return postgres_finish(&out);
+    return strbuf_steal(&out);
 }
 
 char *postgres_translate_one(const char *text)
@@ -115,7 +107,7 @@ char *postgres_translate_one(const char *text)
     struct strbuf out = STRBUF_INIT;
 
     strbuf_addf(&out, "WITH changed AS (%s RETURNING 1) SELECT 1 / COUNT(*) FROM changed", text);
-    return postgres_finish(&out);
+    return strbuf_steal(&out);
 }
 
 static size_t postgres_add_type(struct strbuf *out, const char *text)
@@ -160,5 +152,5 @@ char *postgres_translate_script(const char *script)
         }
         script += len;
     }
-    return postgres_finish(&out);
+    return strbuf_steal(&out);
 }

@@ -37,7 +37,7 @@ static void test_passwords(void **state)
     for (size_t i = 0; i < AQ_COUNT(rows); i++) {
         AQ_CLEANUP(aq_freep) char *uri = strdup(rows[i].uri), *password = NULL;
 
-        assert_int_equal(uri_take_password(uri, &password), 0);
+        uri_take_password(uri, &password);
         assert_row(strcmp(uri, rows[i].rest) == 0, "%s: %s", rows[i].uri, uri);
         assert_row(rows[i].password ? password && strcmp(password, rows[i].password) == 0
                                     : !password,
