@@ -474,11 +474,9 @@ static int client_on_events(void *data, const char *bytes, size_t len)
 int cli_stream_events(struct cli *cli, enum method method, const char *path, const json_t *body,
                       sse_event_fn *on_event, void *data, struct aq_error *err)
 {
-    struct client_events events = { 0 };
-    int r = sse_reader_new(EVENT_MAX, on_event, data, &events.reader, err);
+    struct client_events events = { .reader = sse_reader_new(EVENT_MAX, on_event, data) };
+    int r = cli_stream(cli, method, path, body, client_on_events, &events, err);
 
-    if (r == 0)
-        r = cli_stream(cli, method, path, body, client_on_events, &events, err);
     sse_reader_free(events.reader);
     return r;
 }
