@@ -54,7 +54,7 @@ static int cluster_exec_manager(char *verb, int argc, char **argv, struct aq_err
     return cli_exec_program("aliquot-manager", args, err);
 }
 
-static void cluster_init(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+static int cluster_init(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
     char verb[] = "init";
 
