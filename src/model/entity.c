@@ -82,8 +82,7 @@ void entity_copy(const struct entity *entity, void *ret, const void *row)
             *(char **)entity_at(ret, field) = aq_strdup(entity_text(row, field));
         } else if (field->type == FIELD_SLOTS) {
             *(struct slots *)entity_at(ret, field) = (struct slots){ 0 };
-            if (slots_copy(entity_at(ret, field), entity_see(row, field)) < 0)
-                memory_is_short();
+            slots_copy(entity_at(ret, field), entity_see(row, field));
         }
     }
 }
