@@ -300,8 +300,8 @@ static void pods_on_failed(void *data, const struct aq_error *err)
     pods->is_failing = true;
 }
 
-int pods_new(struct kube_api *api, const struct settings *settings, const char *node,
-             void (*on_changed)(void *data), void *data, struct pods **ret, struct aq_error *err)
+struct pods *pods_new(struct kube_api *api, const struct settings *settings, const char *node,
+                      void (*on_changed)(void *data), void *data)
 {
     AQ_CLEANUP(aq_freep) char *selector = aq_format("fieldSelector=spec.nodeName%%3D%s", node);
     struct pods *pods = aq_alloc(sizeof(*pods));
@@ -316,8 +316,7 @@ int pods_new(struct kube_api *api, const struct settings *settings, const char *
 
     *pods = (struct pods){ .settings = settings, .on_changed = on_changed, .data = data };
     pods->watch = kube_watch_new(&conf);
-    *ret = pods;
-    return 0;
+    return pods;
 }
 
 void pods_free(struct pods *pods)

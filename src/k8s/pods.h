@@ -50,8 +50,8 @@ struct node_pod {
 struct pods;
 
 /* 'on_changed' is told of each change, and when all are known. Settings and API are borrowed. */
-int pods_new(struct kube_api *api, const struct settings *settings, const char *node,
-             void (*on_changed)(void *data), void *data, struct pods **ret, struct aq_error *err);
+struct pods *pods_new(struct kube_api *api, const struct settings *settings, const char *node,
+                      void (*on_changed)(void *data), void *data);
 /* NULL is fine. */
 void pods_free(struct pods *pods);
 

@@ -172,10 +172,8 @@ int limits_new(const struct limits_conf *conf, struct limits **ret, struct aq_er
     limits->violations = violations_new(limits);
     limits->evictions = evictions_new(limits);
     limits_new_slices(limits);
-    r = pods_new(limits->api, conf->settings, limits->node, limits_on_pods, limits, &limits->pods,
-                 err);
-    if (r == 0)
-        r = limits_metrics_new(limits, &limits->metrics, err);
+    limits->pods = pods_new(limits->api, conf->settings, limits->node, limits_on_pods, limits);
+    r = limits_metrics_new(limits, &limits->metrics, err);
     if (r < 0)
         return r;
     *ret = AQ_TAKE(limits);
