@@ -61,7 +61,7 @@ int devices_ensure(struct local_kernel *k, struct aq_error *err)
 
     if (k->grant.count) {
         if (alloc_grant_sum(&k->grant, &held) < 0)
-            return aq_fail_oom(err);
+            return aq_fail(err, EOVERFLOW, "the sum of the kernel's devices is out of range");
         alloc_grant_excess(&k->chosen, &k->grant, &missing);
         if (slots_eq(&held, &k->slots) && missing.count == 0)
             return 0;

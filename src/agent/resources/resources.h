@@ -48,7 +48,7 @@ bool resources_has_strays(const struct resources *res);
 
 /* ---- resources_json.c ---- */
 
-/* Only slots_json, again: it follows what is held of devices that are gone. -ENOMEM. */
+/* Only slots_json, again: it follows what is held of devices that are gone. -EOVERFLOW. */
 int resources_describe_slots(struct resources *res, struct aq_error *err);
 /* plugins_json.c: caller frees. */
 char *resources_describe_plugins(const struct accel *accel);

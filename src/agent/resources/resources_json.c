@@ -60,7 +60,7 @@ int resources_describe_slots(struct resources *res, struct aq_error *err)
     char amount[AMOUNT_TEXT_MAX];
 
     if (resources_json_sum_offer(res, &offer) < 0)
-        return aq_fail_oom(err);
+        return aq_fail(err, EOVERFLOW, "the sum of a slot's devices is out of range");
     jsonw_object_begin(&w);
     for (size_t i = 0; i < offer.count; i++) {
         const char *name = offer.items[i].name;
