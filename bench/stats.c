@@ -71,10 +71,11 @@ static void set_up(struct bench *b)
     if (!b->ids || !b->kernels)
         exit(1);
     if (fs_read(AT_FDCWD, "/proc/self/mountinfo", 1 << 20, &mounts, &err) < 0
-        || cgroup_layout_read(mounts.data, "", &b->layout, &err) < 0
-        || cgroup_prepare(&b->layout, PARENT, &missing, &err) < 0
-        || node_stat_new("", &b->node, &err) < 0 || sample_new(&b->sample, &err) < 0)
+        || cgroup_layout_read(mounts.data, "", &b->layout, &err) < 0)
         die("cgroups", &err);
+    cgroup_prepare(&b->layout, PARENT, &missing);
+    b->node = node_stat_new("");
+    b->sample = sample_new();
     for (size_t i = 0; i < b->count; i++) {
         char id[UUID_TEXT_MAX];
         struct kernel_stat_conf conf = { .cgroups = &b->layout, .root = "", .link = "lo" };

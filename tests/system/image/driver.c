@@ -113,7 +113,7 @@ static int get(struct driver *driver, int count, char **names, enum image_policy
             < 0)
             on_failed(&wanted[i], &err);
         else if (user && user[0])
-            (void)image_request_charge(request, user);
+            image_request_charge(request, user);
     }
     (void)uv_run(&driver->loop, UV_RUN_DEFAULT);
     for (int i = 0; i < count && i < 64; i++)
