@@ -61,13 +61,11 @@ void csv_write_field(const char *text, size_t len, struct strbuf *out)
     AQ_CLEANUP(strbuf_donep) struct strbuf clean = STRBUF_INIT;
 
     utf8_write_printable(text, len, &clean);
-    out->failed |= !strbuf_ok(&clean);
     if (clean.len > 1 && csv_begins_formula(clean.data) && !csv_is_number(clean.data, clean.len)) {
         AQ_CLEANUP(strbuf_donep) struct strbuf marked = STRBUF_INIT;
 
         strbuf_addc(&marked, '\'');
         strbuf_add(&marked, clean.data, clean.len);
-        out->failed |= !strbuf_ok(&marked);
         csv_write_exact(marked.data, marked.len, out);
     } else {
         csv_write_exact(clean.data, clean.len, out);

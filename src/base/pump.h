@@ -67,7 +67,7 @@ void pump_part(struct pump *pump, enum pump_side side);
 void pump_set_early(struct pump *pump, enum pump_side side, size_t high);
 
 /* This end gives bytes for the other. 0; -errno: what the other's put() said, -EPIPE if that is
- * gone, -ENOBUFS if too much waits for it to open, -ENOMEM.
+ * gone, -ENOBUFS if too much waits for it to open.
  */
 int pump_give(struct pump *pump, enum pump_side from, const char *bytes, size_t len);
 

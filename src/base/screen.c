@@ -373,6 +373,5 @@ void screen_draw(struct screen *s, const struct strbuf *text)
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
 
     screen_write_frame(s, text, &out);
-    if (strbuf_ok(text) && strbuf_ok(&out))
-        (void)fs_write_all(STDOUT_FILENO, out.data, out.len);
+    (void)fs_write_all(STDOUT_FILENO, out.data, out.len);
 }

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <yaml.h>
 
-#define YAML_INTEGER_DIGITS 18 /* all of so many fit */
+#include "base/memory.h"
 
-static const char yaml_no_memory[] = "out of memory";
+#define YAML_INTEGER_DIGITS 18 /* all of so many fit */
 
 struct yaml_frame {
     json_t *value; /* object or array; owned by the one around it */
@@ -29,28 +29,22 @@ struct yaml_reader {
 static void yaml_put(struct yaml_reader *in, json_t *value)
 {
     struct yaml_frame *frame = in->depth ? &in->frames[in->depth - 1] : NULL;
-    int r = 0;
 
-    if (!value)
-        in->why = yaml_no_memory;
-    else if (++in->values > in->rules->values_max)
+    if (++in->values > in->rules->values_max) {
         in->why = "it has too many values";
-    if (in->why) {
         json_decref(value);
         return;
     }
-    if (!frame)
+    if (!frame) {
         in->root = value;
-    else if (json_is_array(frame->value))
-        r = json_array_append_new(frame->value, value);
-    else
-        r = json_object_set_new(frame->value, frame->key, value);
-    if (r < 0)
-        in->why = yaml_no_memory;
-    if (frame) {
-        free(frame->key);
-        frame->key = NULL;
+        return;
     }
+    if (json_is_array(frame->value))
+        (void)json_array_append_new(frame->value, value);
+    else
+        (void)json_object_set_new(frame->value, frame->key, value);
+    free(frame->key);
+    frame->key = NULL;
 }
 
 static void yaml_begin(struct yaml_reader *in, json_t *value)
@@ -101,8 +95,8 @@ static void yaml_take_scalar(struct yaml_reader *in, const yaml_event_t *event)
         yaml_put(in, yaml_scalar(in, event));
     else if (json_object_get(frame->value, text))
         in->why = "a key is there twice";
-    else if (!(frame->key = strdup(text)))
-        in->why = yaml_no_memory;
+    else
+        frame->key = aq_strdup(text);
 }
 
 static void yaml_take_start(struct yaml_reader *in, const yaml_event_t *event)
@@ -149,10 +143,7 @@ static void yaml_take(struct yaml_reader *in, const yaml_event_t *event)
 
 static void yaml_fail(const struct yaml_reader *in, yaml_mark_t at, struct aq_error *err)
 {
-    if (in->why == yaml_no_memory)
-        (void)aq_fail_oom(err);
-    else
-        (void)aq_fail(err, EINVAL, "line %zu, column %zu: %s", at.line + 1, at.column + 1, in->why);
+    (void)aq_fail(err, EINVAL, "line %zu, column %zu: %s", at.line + 1, at.column + 1, in->why);
 }
 
 json_t *yaml_load_text(const char *text, size_t len, const struct yaml_rules *rules,
@@ -171,9 +162,7 @@ json_t *yaml_load_text(const char *text, size_t len, const struct yaml_rules *ru
     yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
     while (!in.why && !is_end) {
         if (!yaml_parser_parse(&parser, &event)) {
-            in.why = parser.error == YAML_MEMORY_ERROR ? yaml_no_memory
-                     : parser.problem                  ? parser.problem
-                                                       : "it is no YAML";
+            in.why = parser.problem ? parser.problem : "it is no YAML";
             yaml_fail(&in, parser.problem_mark, err);
             break;
         }
@@ -288,12 +277,12 @@ static void yaml_hide_escapes(char *text, size_t len)
 struct yaml_place yaml_find(const char *text, size_t len, const char *path)
 {
     struct yaml_search search = { .depth = 0 };
-    char *copy = malloc(len + 1);
+    char *copy = aq_alloc(len + 1);
     yaml_parser_t parser;
     yaml_event_t event;
     bool goes_on = true;
 
-    if (!copy || !yaml_parser_initialize(&parser)) {
+    if (!yaml_parser_initialize(&parser)) {
         free(copy);
         return search.found;
     }

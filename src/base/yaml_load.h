@@ -23,7 +23,7 @@ struct yaml_rules {
 
 #define YAML_DEPTH_MAX 32
 
-/* Mappings are objects, sequences are arrays. NULL with 'err' -EINVAL or -ENOMEM. */
+/* Mappings are objects, sequences are arrays. NULL with 'err' -EINVAL. */
 json_t *yaml_load_text(const char *text, size_t len, const struct yaml_rules *rules,
                        struct aq_error *err) AQ_UNTRUSTED;
 
