@@ -2,6 +2,7 @@
 /* Columns and options from the tables of entities. */
 #include "cli/account_tables.h"
 
+#include <limits.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -13,13 +14,13 @@ struct account_table account_project_table = { .entity = &project_entity };
 
 /* Fields in the order of their places. */
 struct account_order {
-    const struct field *items[ACCOUNT_MEMBERS_MAX];
+    const struct field *items[ENTITY_FIELDS_MAX];
     size_t count;
 };
 
 static unsigned account_place(const struct field *field)
 {
-    return field->place ? field->place : ACCOUNT_MEMBERS_MAX;
+    return field->place ? field->place : UINT_MAX;
 }
 
 static void account_order_add(struct account_order *order, const struct field *field)

@@ -7,8 +7,6 @@
 #include "cli/output/output.h"
 #include "model/entity.h"
 
-#define ACCOUNT_MEMBERS_MAX 32
-
 /* The value of any option. */
 union account_option {
     const char *text;
@@ -20,14 +18,14 @@ union account_option {
 /* Both end as tables do, and are empty before account_tables_complete(). */
 struct account_table {
     const struct entity *entity;
-    struct column columns[ACCOUNT_MEMBERS_MAX];
-    struct cli_opt create[ACCOUNT_MEMBERS_MAX]; /* without the name, which is the argument */
-    struct cli_opt set[ACCOUNT_MEMBERS_MAX];
+    struct column columns[ENTITY_FIELDS_MAX + 1];
+    struct cli_opt create[ENTITY_FIELDS_MAX + 1]; /* without the name, which is the argument */
+    struct cli_opt set[ENTITY_FIELDS_MAX + 1];
 };
 
 /* Options go to such a struct. */
 struct account_options {
-    union account_option members[ACCOUNT_MEMBERS_MAX];
+    union account_option members[ENTITY_FIELDS_MAX];
 };
 
 extern struct account_table account_domain_table, account_policy_table, account_project_table;

@@ -18,6 +18,8 @@
 #include "model/field.h"
 #include "model/slot.h"
 
+#define ENTITY_FIELDS_MAX 32 /* members of one entity */
+
 struct entity {
     size_t size;                /* of the struct */
     const struct field *fields; /* all members, in the order in which they are shown */

@@ -7,8 +7,6 @@
 
 #include "base/memory.h"
 
-#define COLUMNS_MAX 64
-
 const struct entity_table store_domains = {
     .entity = &domain_entity,
     .name = "domains",
@@ -69,8 +67,8 @@ static int entity_prepare_save(struct sql *db, const struct entity_table *table,
 
 /* Texts of one row that SQL borrows until the statement was run. */
 struct entity_texts {
-    char *items[COLUMNS_MAX]; /* slots as JSON */
-    char ids[COLUMNS_MAX][UUID_TEXT_MAX];
+    char *items[ENTITY_FIELDS_MAX]; /* slots as JSON */
+    char ids[ENTITY_FIELDS_MAX][UUID_TEXT_MAX];
     size_t count, id_count;
 };
 
@@ -204,7 +202,7 @@ static char *entity_qualify(const char *alias, const char *column)
 void entity_complete_list(struct list_table *list, const struct entity *entity, const char *alias,
                           const struct filter_field *more, size_t more_count)
 {
-    struct filter_field *fields = aq_alloc_array(COLUMNS_MAX + more_count, sizeof(*fields));
+    struct filter_field *fields = aq_alloc_array(ENTITY_FIELDS_MAX + more_count, sizeof(*fields));
     struct strbuf columns = STRBUF_INIT;
     char name[FIELD_NAME_MAX];
     size_t count = 0;

@@ -148,7 +148,13 @@ const struct backendai_kind backendai_kinds[BACKENDAI_TABLE_COUNT] = {
 
 /* ---- the request's rows ---- */
 
-static const struct backendai_row backendai_blank = { .rate_limit = BACKENDAI_UNSET };
+/* A row as it is decoded: the values are kept for tables of an entity alone. */
+struct backendai_decoded {
+    struct backendai_row row;
+    union backendai_value values[ENTITY_FIELDS_MAX];
+};
+
+static const struct backendai_decoded backendai_blank = { .row.rate_limit = BACKENDAI_UNSET };
 
 /* Is the member a column that the table of the import does not name? */
 static bool backendai_is_plain(const struct backendai_kind *kind, const struct field *field)
@@ -167,7 +173,8 @@ static struct field backendai_column(struct backendai_import *import, const stru
     struct field column = {
         .names = arena_strdup(&import->arena, field_backendai_name(field, name)),
         .flags = FIELD_NULLABLE | (field->flags & (FIELD_LINE | FIELD_LINES)),
-        .offset = offsetof(struct backendai_row, values) + place * sizeof(union backendai_value),
+        .offset = offsetof(struct backendai_decoded, values)
+                  + place * sizeof(union backendai_value),
     };
 
     switch (field->type) {
@@ -194,9 +201,9 @@ static struct field backendai_column(struct backendai_import *import, const stru
 /* The table's columns with those of its entity; 'blank' becomes a row without any. */
 static const struct field *backendai_columns(struct backendai_import *import,
                                              const struct backendai_kind *kind,
-                                             struct backendai_row *blank)
+                                             struct backendai_decoded *blank)
 {
-    struct field *fields = arena_array(&import->arena, 2 * BACKENDAI_PLAIN_MAX, sizeof(*fields));
+    struct field *fields = arena_array(&import->arena, 2 * ENTITY_FIELDS_MAX, sizeof(*fields));
     size_t count = 0;
 
     *blank = backendai_blank;
@@ -228,27 +235,38 @@ static int backendai_find_table(const char *name, enum backendai_table *ret)
     return -ENOENT;
 }
 
+static const union backendai_value *backendai_keep_values(struct backendai_import *import,
+                                                          const union backendai_value *values)
+{
+    union backendai_value *kept = arena_array(&import->arena, ENTITY_FIELDS_MAX, sizeof(*kept));
+
+    memcpy(kept, values, ENTITY_FIELDS_MAX * sizeof(*kept));
+    return kept;
+}
+
 static int backendai_read_table(struct backendai_import *import, enum backendai_table table,
                                 const json_t *list, struct aq_error *err)
 {
     const struct backendai_kind *kind = &backendai_kinds[table];
     struct backendai_rows *rows = &import->tables[table];
-    struct backendai_row blank;
+    struct backendai_decoded blank, decoded;
     const struct field *columns = backendai_columns(import, kind, &blank);
 
     if (!json_is_array(list))
         return api_fail_param(err, kind->table, "must be a list of rows");
     rows->items = arena_array(&import->arena, json_array_size(list) + 1, sizeof(*rows->items));
     for (; rows->count < json_array_size(list); rows->count++) {
-        struct backendai_row *row = &rows->items[rows->count];
         const json_t *given = json_array_get(list, rows->count);
 
-        *row = blank;
-        row->line = (int64_t)rows->count + 1;
+        decoded = blank;
+        decoded.row.line = (int64_t)rows->count + 1;
         if (!json_is_object(given))
             return api_fail_param(err, kind->table, "row %zu is no object", rows->count + 1);
-        if (decode_object(columns, given, &import->arena, row, err) < 0)
-            return aq_error_wrap(err, "%s, line %lld", kind->table, (long long)row->line);
+        if (decode_object(columns, given, &import->arena, &decoded, err) < 0)
+            return aq_error_wrap(err, "%s, line %lld", kind->table, (long long)decoded.row.line);
+        if (kind->entity)
+            decoded.row.values = backendai_keep_values(import, decoded.values);
+        rows->items[rows->count] = decoded.row;
     }
     return 0;
 }

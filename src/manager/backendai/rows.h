@@ -29,7 +29,6 @@ enum backendai_table {
 enum backendai_outcome { BACKENDAI_TAKEN, BACKENDAI_CHANGED, BACKENDAI_EXISTS, BACKENDAI_LEFT };
 
 #define BACKENDAI_UNSET INT64_MIN
-#define BACKENDAI_PLAIN_MAX 32
 
 /* A column that becomes a member of an entity as it is. */
 union backendai_value {
@@ -48,7 +47,7 @@ struct backendai_row {
     enum maybe is_active, is_admin, must_change_password;
     const json_t *slots, *options, *dotfiles; /* borrowed */
     int64_t rate_limit;
-    union backendai_value values[BACKENDAI_PLAIN_MAX]; /* by their places in entity.fields */
+    const union backendai_value *values; /* by their places in entity.fields; NULL = no entity */
 
     bool was_allowed; /* a grant: found in the store */
     const char *hash; /* of a plain password; NULL = not hashed yet */

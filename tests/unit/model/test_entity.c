@@ -158,6 +158,47 @@ static void test_a_bad_slot_is_named(void **state)
     entity_done(&project_entity, &project);
 }
 
+/* Tables that are made of the members have room for so many. */
+static void test_entities_are_not_too_large(void **state)
+{
+    const struct entity *const entities[] = { &domain_entity, &project_entity,
+                                              &keypair_policy_entity };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(entities); i++) {
+        size_t count = 0;
+
+        while (entities[i]->fields[count].names)
+            count++;
+        assert_true(count <= ENTITY_FIELDS_MAX);
+    }
+}
+
+/* A member with a form of its own in requests is a text like others, but is not merged. */
+static void test_own_members_are_left_to_the_caller(void **state)
+{
+    struct domain domain, copy;
+    const struct domain decoded = { .is_active = false };
+    json_auto_t *given = json_pack("{s:b, s:[]}", "is_active", 0, "registries");
+
+    (void)state;
+    entity_init(&domain_entity, &domain);
+    domain.name = strdup("physics");
+    domain.registries = strdup("registry.example");
+    assert_int_equal(entity_merge(&domain_entity, &domain, &decoded, given, NULL, NULL), 0);
+    assert_false(domain.is_active);
+    assert_string_equal(domain.registries, "registry.example");
+    entity_copy(&domain_entity, &copy, &domain);
+    assert_true(entity_equal(&domain_entity, &domain, &copy));
+    copy.registries[0] = 'R';
+    assert_false(entity_equal(&domain_entity, &domain, &copy));
+    assert_json(&domain_entity, &domain, FIELD_UNSHOWN,
+                "{\"name\":\"physics\",\"description\":null,\"is_active\":false,"
+                "\"total_slots\":{}}");
+    entity_done(&domain_entity, &domain);
+    entity_done(&domain_entity, &copy);
+}
+
 static void test_fields_have_names(void **state)
 {
     const struct field *field = field_find(keypair_policy_create, "total_resource_slots");
@@ -181,6 +222,8 @@ int main(void)
         cmocka_unit_test(test_each_member_makes_a_difference),
         cmocka_unit_test(test_a_request_is_merged),
         cmocka_unit_test(test_a_bad_slot_is_named),
+        cmocka_unit_test(test_entities_are_not_too_large),
+        cmocka_unit_test(test_own_members_are_left_to_the_caller),
         cmocka_unit_test(test_fields_have_names),
     };
 
