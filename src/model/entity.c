@@ -157,8 +157,6 @@ static int entity_merge_slots(const struct field *field, struct slots *ret, cons
 
     if (slots_from_json(value, types, ret, &why) == 0)
         return 0;
-    if (why.code == ENOMEM)
-        memory_is_short();
     (void)snprintf(path, sizeof(path), "%.*s%s%.38s", (int)AQ_MIN(field_name_len(field), 40u),
                    field->names, why.field[0] ? "." : "", why.field);
     return aq_fail_as(err, EINVAL, "invalid-api-params", path, "%s", why.text);
