@@ -27,6 +27,19 @@ static const struct gql_node *const account_nodes[] = { &domain_node,         &g
                                                         &resource_group_node, &user_v2_node,
                                                         &project_v2_node,     &user_node,
                                                         &policy_v2_node,      NULL };
+static const struct gql_entity account_entities[] = {
+    { SCHEMA_TYPE_Domain, &domain_entity },
+    { SCHEMA_TYPE_Group, &project_entity },
+    { SCHEMA_TYPE_KeyPairResourcePolicy, &keypair_policy_entity },
+    { 0 },
+};
+static const struct gql_same account_same[] = {
+    { SCHEMA_TYPE_Domain, SCHEMA_TYPE_DomainNode },
+    { SCHEMA_TYPE_Group, SCHEMA_TYPE_GroupNode },
+    { SCHEMA_TYPE_User, SCHEMA_TYPE_UserNode },
+    { SCHEMA_TYPE_ScalingGroup, SCHEMA_TYPE_ScalingGroupNode },
+    { 0 },
+};
 
 static int account_feature_open(struct api *api, struct aq_error *err)
 {
@@ -66,6 +79,8 @@ const struct feature account_feature = {
     .routes = account_routes,
     .gql = account_gql,
     .nodes = account_nodes,
+    .entities = account_entities,
+    .same = account_same,
     .open = account_feature_open,
     .close = account_feature_close,
 };

@@ -10,7 +10,9 @@
 
 #include "manager/call/api.h"
 
+struct gql_entity;
 struct gql_node;
+struct gql_same;
 struct gql_table;
 
 /* Routes of one file. The role column of a row is an enum api_role, perhaps with API_FREEZABLE; its
@@ -25,12 +27,14 @@ struct route_table {
 #define API_ROUTES_END(name) \
     const struct route_table name##_route_table = { name##_routes, AQ_COUNT(name##_routes) }
 
-/* Lists end with NULL; what a feature lacks is NULL. */
+/* Lists end with NULL or a zeroed row; what a feature lacks is NULL. */
 struct feature {
     const char *name; /* its directory, or a part of call */
     const struct route_table *const *routes;
     const struct gql_table *const *gql;  /* resolvers of GraphQL fields */
     const struct gql_node *const *nodes; /* types that node(id) finds */
+    const struct gql_entity *entities;
+    const struct gql_same *same;
     /* Allocate the feature's state and load what it keeps in memory; may block. The error is why
      * the manager does not start; close() is called then, too.
      */

@@ -26,6 +26,11 @@ static const struct gql_table *const folder_gql[] = { &folder_gql_table,
                                                       &quota_scope_gql_table,
                                                       NULL };
 static const struct gql_node *const folder_nodes[] = { &folder_node, &folder_v2_node, NULL };
+static const struct gql_same folder_same[] = {
+    { SCHEMA_TYPE_VirtualFolder, SCHEMA_TYPE_VirtualFolderNode },
+    { SCHEMA_TYPE_UserResourcePolicy, SCHEMA_TYPE_ProjectResourcePolicy },
+    { 0 },
+};
 
 static int folder_feature_open(struct api *api, struct aq_error *err)
 {
@@ -74,6 +79,7 @@ const struct feature folder_feature = {
     .routes = folder_routes,
     .gql = folder_gql,
     .nodes = folder_nodes,
+    .same = folder_same,
     .open = folder_feature_open,
     .stop = folder_feature_stop,
     .close = folder_feature_close,

@@ -19,6 +19,11 @@ static const struct gql_table *const image_gql[] = { &image_gql_table, &image_no
                                                      NULL };
 static const struct gql_node *const image_nodes[] = { &image_node, &registry_node,
                                                       &registry_node_before, NULL };
+static const struct gql_same image_same[] = {
+    { SCHEMA_TYPE_Image, SCHEMA_TYPE_ImageNode },
+    { SCHEMA_TYPE_ContainerRegistryNode, SCHEMA_TYPE_ContainerRegistryConfig },
+    { 0 },
+};
 
 static int image_feature_open(struct api *api, struct aq_error *err)
 {
@@ -50,6 +55,7 @@ const struct feature image_feature = {
     .routes = image_routes,
     .gql = image_gql,
     .nodes = image_nodes,
+    .same = image_same,
     .open = image_feature_open,
     .stop = image_feature_stop,
     .close = image_feature_close,

@@ -7,10 +7,16 @@ static const struct route_table *const node_routes[] = {
 };
 static const struct gql_table *const node_gql[] = { &agent_gql_table, NULL };
 static const struct gql_node *const node_nodes[] = { &agent_node, NULL };
+static const struct gql_same node_same[] = {
+    { SCHEMA_TYPE_Agent, SCHEMA_TYPE_AgentNode },
+    { SCHEMA_TYPE_Agent, SCHEMA_TYPE_AgentSummary },
+    { 0 },
+};
 
 const struct feature node_feature = {
     .name = "node",
     .routes = node_routes,
     .gql = node_gql,
     .nodes = node_nodes,
+    .same = node_same,
 };

@@ -17,10 +17,17 @@ static const struct gql_table *const session_gql[] = {
 static const struct gql_node *const session_nodes[] = { &session_node,    &agent_v2_node,
                                                         &session_v2_node, &image_v2_node,
                                                         &kernel_node,     NULL };
+static const struct gql_same session_same[] = {
+    { SCHEMA_TYPE_ComputeSession, SCHEMA_TYPE_ComputeSessionNode },
+    { SCHEMA_TYPE_ComputeSessionNode, SCHEMA_TYPE_ComputeSession },
+    { SCHEMA_TYPE_ComputeContainer, SCHEMA_TYPE_KernelNode },
+    { 0 },
+};
 
 const struct feature session_feature = {
     .name = "session",
     .routes = session_routes,
     .gql = session_gql,
     .nodes = session_nodes,
+    .same = session_same,
 };

@@ -35,35 +35,11 @@ static int gql_add_entries(const struct feature *feature, const struct gql_table
     return 0;
 }
 
-/* Types of the same objects: what the second has no resolver for is as in the first. */
-static const uint32_t same_objects[][2] = {
-    { SCHEMA_TYPE_Agent, SCHEMA_TYPE_AgentNode },
-    { SCHEMA_TYPE_Agent, SCHEMA_TYPE_AgentSummary },
-    { SCHEMA_TYPE_Domain, SCHEMA_TYPE_DomainNode },
-    { SCHEMA_TYPE_Group, SCHEMA_TYPE_GroupNode },
-    { SCHEMA_TYPE_User, SCHEMA_TYPE_UserNode },
-    { SCHEMA_TYPE_ScalingGroup, SCHEMA_TYPE_ScalingGroupNode },
-    { SCHEMA_TYPE_Image, SCHEMA_TYPE_ImageNode },
-    { SCHEMA_TYPE_ComputeSession, SCHEMA_TYPE_ComputeSessionNode },
-    { SCHEMA_TYPE_ComputeSessionNode, SCHEMA_TYPE_ComputeSession },
-    { SCHEMA_TYPE_ComputeContainer, SCHEMA_TYPE_KernelNode },
-    { SCHEMA_TYPE_ContainerRegistryNode, SCHEMA_TYPE_ContainerRegistryConfig },
-    { SCHEMA_TYPE_VirtualFolder, SCHEMA_TYPE_VirtualFolderNode },
-    { SCHEMA_TYPE_UserResourcePolicy, SCHEMA_TYPE_ProjectResourcePolicy },
-};
-
-/* Types of entities: what no entry resolves is a member. */
-static const struct {
-    uint32_t type;
-    const struct entity *entity;
-} entity_types[] = {
-    { SCHEMA_TYPE_Domain, &domain_entity },
-    { SCHEMA_TYPE_Group, &project_entity },
-    { SCHEMA_TYPE_KeyPairResourcePolicy, &keypair_policy_entity },
-};
-
-static void gql_share_resolvers(const struct gql_type *from, const struct gql_type *to)
+static void gql_share_resolvers(const struct gql_same *same_types)
 {
+    const struct gql_type *from = schema_schema.types[same_types->as - 1];
+    const struct gql_type *to = schema_schema.types[same_types->type - 1];
+
     for (uint32_t i = 0; i < to->field_count; i++) {
         struct gql_resolver *resolver = &resolvers[to->fields[i].id];
         const char *name = to->fields[i].name;
@@ -98,6 +74,25 @@ static const struct gql_scalar texts[] = {
     { NULL, NULL },
 };
 
+/* Entries come first: the others only fill in what these leave. */
+static int gql_fill_resolvers(const struct feature *const *features, struct aq_error *err)
+{
+    int r;
+
+    memset(resolvers, 0, sizeof(resolvers));
+    for (const struct feature *const *f = features; *f; f++)
+        for (const struct gql_table *const *table = (*f)->gql; table && *table; table++)
+            if ((r = gql_add_entries(*f, *table, err)) < 0)
+                return r;
+    for (const struct feature *const *f = features; *f; f++)
+        for (const struct gql_entity *one = (*f)->entities; one && one->entity; one++)
+            entity_fields_resolve(resolvers, schema_schema.types[one->type - 1], one->entity);
+    for (const struct feature *const *f = features; *f; f++)
+        for (const struct gql_same *same = (*f)->same; same && same->type; same++)
+            gql_share_resolvers(same);
+    return 0;
+}
+
 int gql_new(const struct feature *const *features, struct gql_engine **ret, struct aq_error *err)
 {
     static const struct gql_limits standard = GQL_LIMITS_DEFAULT;
@@ -110,23 +105,13 @@ int gql_new(const struct feature *const *features, struct gql_engine **ret, stru
                                               the manager, and not their fragments */
         .cache_documents = 256,
     };
-    int r;
 
     conf.limits.cost = COST_MAX;
     conf.limits.reply = REPLY_MAX;
     conf.limits.memory = MEMORY_MAX;
+    if (gql_fill_resolvers(features, err) < 0)
+        return -err->code;
     gql_node_set_features(features);
-    memset(resolvers, 0, sizeof(resolvers));
-    for (; *features; features++)
-        for (const struct gql_table *const *table = (*features)->gql; table && *table; table++)
-            if ((r = gql_add_entries(*features, *table, err)) < 0)
-                return r;
-    for (size_t i = 0; i < AQ_COUNT(entity_types); i++)
-        entity_fields_resolve(resolvers, schema_schema.types[entity_types[i].type - 1],
-                              entity_types[i].entity);
-    for (size_t i = 0; i < AQ_COUNT(same_objects); i++)
-        gql_share_resolvers(schema_schema.types[same_objects[i][0] - 1],
-                            schema_schema.types[same_objects[i][1] - 1]);
     return gql_engine_new(&conf, ret, err);
 }
 

@@ -8,6 +8,7 @@
 #include "schema.h"
 #include "store/query.h"
 
+struct entity;
 struct folder_list;
 struct gql_feed;
 struct gql_images;
@@ -40,6 +41,17 @@ struct gql_page {
 struct gql_entry {
     uint32_t field; /* SCHEMA_FIELD_... */
     struct gql_resolver resolver;
+};
+
+/* A type whose objects begin with a row of an entity: fields without an entry are its members. */
+struct gql_entity {
+    uint32_t type; /* SCHEMA_TYPE_... */
+    const struct entity *entity;
+};
+
+/* Types of the same objects: fields of 'type' without an entry are resolved as those of 'as'. */
+struct gql_same {
+    uint32_t as, type; /* SCHEMA_TYPE_... */
 };
 
 /* Entries of one file. */
