@@ -7,7 +7,7 @@
 #include "manager/call/feature.h"
 #include "manager/call/graphql/node.h"
 
-struct account_state {
+struct account_settings {
     struct password_rules password_rules;
     const char *signup_domain; /* of users who sign up; borrowed, NULL = nobody can */
 };

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <string.h>
 
-
 /* ---- lists ---- */
 
 struct page_params {

@@ -53,7 +53,7 @@ struct api {
     struct gql_engine *gql;
     struct list gql_feeds; /* subscriptions that follow a session, the oldest first */
 
-    struct account_state *account;
+    struct account_settings *account;
     struct cluster_state *cluster;
     struct folder_state *folder;
     struct image_state *image;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The resource groups whose nodes a user sees: see live_groups.h. */
+/* The resource groups whose nodes a user sees: see live.h. */
 #include "manager/live/live.h"
 
 #include <stdlib.h>
