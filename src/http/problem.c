@@ -96,7 +96,7 @@ static const struct {
     { EMSGSIZE, "request-too-large" },    { EAGAIN, "service-unavailable" },
     { EBUSY, "service-unavailable" },     { ENOSPC, "service-unavailable" },
     { ETIMEDOUT, "service-unavailable" }, { ESTALE, "service-unavailable" },
-    { EHOSTDOWN, "service-unavailable" }, { EOWNERDEAD, "service-unavailable" },
+    { EHOSTDOWN, "database-away" },       { EOWNERDEAD, "service-unavailable" },
     { EALREADY, "service-unavailable" },  { ENOSYS, "not-implemented" },
     { ENOTSUP, "not-implemented" },       { ENOTCONN, "service-unavailable" },
     { EROFS, "service-unavailable" },

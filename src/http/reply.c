@@ -238,7 +238,7 @@ void request_fail_data(struct request *req, const struct aq_error *err, const ch
     /* The log has what clients are not told, but not that they hung up before the answer. */
     if (type->status == 500 && !(err->code == EPIPE && !req->conn->stream))
         log_error("%s %s: %s", method_name(req->method), request_get_path(req), err->text);
-    if (err->code == EHOSTDOWN || strcmp(type->slug, "database-away") == 0)
+    if (strcmp(type->slug, "database-away") == 0)
         request_add_header_int(req, "Retry-After", AWAY_SEC);
     problem_write(&text, err, data);
     request_reply(req, type->status, "application/problem+json", text.data, text.len);

@@ -142,13 +142,12 @@ static int purge_check(struct store_tx *tx, const struct event_purge *purge,
     int r = purge_ask(tx, purge, rule->present, &count, err);
 
     if (r == 0 && count == 0)
-        return aq_fail_kind(err, ENOENT, "generic-bad-request",
-                            "the %s is in use again, or was purged already", rule->what);
+        return aq_fail(err, ENOENT, "the %s is in use again, or was purged already", rule->what);
     for (size_t i = 0; r == 0 && i < PURGE_CHECKS_MAX && rule->in_the_way[i].count; i++) {
         r = purge_ask(tx, purge, rule->in_the_way[i].count, &count, err);
         if (r == 0 && count > 0)
-            return aq_fail_kind(err, EBUSY, "generic-bad-request", "the %s has %lld %s", rule->what,
-                                (long long)count, rule->in_the_way[i].what);
+            return aq_fail(err, ENOTEMPTY, "the %s has %lld %s", rule->what, (long long)count,
+                           rule->in_the_way[i].what);
     }
     return r;
 }

@@ -40,9 +40,8 @@ int app_token_create(struct store_tx *tx, const unsigned char hash[APP_TOKEN_HAS
     return sql_run(q, err);
 }
 
-/* -EACCES if there is none that is good. */
-static int app_token_read(struct store_tx *tx, const unsigned char hash[APP_TOKEN_HASH_SIZE],
-                          int64_t now_usec, struct app_token *ret, struct aq_error *err)
+int app_token_find(struct store_tx *tx, const unsigned char hash[APP_TOKEN_HASH_SIZE],
+                   int64_t now_usec, struct app_token *ret, struct aq_error *err)
 {
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
     int r = sql_prepare(tx->db,
@@ -54,35 +53,24 @@ static int app_token_read(struct store_tx *tx, const unsigned char hash[APP_TOKE
         return r;
     sql_put_blob(q, hash, APP_TOKEN_HASH_SIZE);
     sql_put_int(q, now_usec);
-    if ((r = sql_step(q, err)) < 0)
+    if ((r = sql_step(q, err)) <= 0)
         return r;
-    if (r == 0)
-        return aq_fail_kind(err, EACCES, "invalid-token",
-                            "the token is unknown, used or expired: open the app again");
     if (uuid_parse(sql_get_text(q), &ret->session_id) < 0)
         return aq_fail(err, EUCLEAN, "app_tokens has a session_id that is none");
     (void)snprintf(ret->app, sizeof(ret->app), "%s", sql_get_text(q));
     (void)snprintf(ret->access_key, sizeof(ret->access_key), "%s", sql_get_text(q));
     ret->expires_usec = sql_get_int(q);
-    return 0;
-}
-
-int app_token_check(struct store_tx *tx, const unsigned char hash[APP_TOKEN_HASH_SIZE],
-                    int64_t now_usec, struct aq_error *err)
-{
-    struct app_token token;
-
-    return app_token_read(tx, hash, now_usec, &token, err);
+    return 1;
 }
 
 int app_token_use(struct store_tx *tx, const unsigned char hash[APP_TOKEN_HASH_SIZE],
                   int64_t now_usec, struct app_token *ret, struct aq_error *err)
 {
     struct sql_stmt *q;
-    int r = app_token_read(tx, hash, now_usec, ret, err);
+    int r = app_token_find(tx, hash, now_usec, ret, err);
 
-    if (r < 0 || (r = sql_prepare(tx->db, "DELETE FROM app_tokens WHERE hash = ?", &q, err)) < 0)
+    if (r <= 0 || (r = sql_prepare(tx->db, "DELETE FROM app_tokens WHERE hash = ?", &q, err)) < 0)
         return r;
     sql_put_blob(q, hash, APP_TOKEN_HASH_SIZE);
-    return sql_run(q, err);
+    return sql_change(q, err);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* app_token.h - what lets a browser into an app of a session, once
  *
- * For functions given to store_write(); app_token_check() also to store_read(). A token is stored as its SHA-256, never in clear.
+ * For functions given to store_write(); app_token_find() also to store_read(). A token is stored as its SHA-256, never in clear.
  */
 #ifndef AQ_STORE_APP_TOKEN_H
 #define AQ_STORE_APP_TOKEN_H
@@ -24,13 +24,11 @@ struct app_token {
 int app_token_create(struct store_tx *tx, const unsigned char hash[APP_TOKEN_HASH_SIZE],
                      const struct app_token *token, int64_t now_usec, struct aq_error *err);
 
-/* Is it good? As app_token_use(), which it leaves it for. */
-int app_token_check(struct store_tx *tx, const unsigned char hash[APP_TOKEN_HASH_SIZE],
-                    int64_t now_usec, struct aq_error *err);
+/* 1, or 0 if it is unknown, used or expired. */
+int app_token_find(struct store_tx *tx, const unsigned char hash[APP_TOKEN_HASH_SIZE],
+                   int64_t now_usec, struct app_token *ret, struct aq_error *err);
 
-/* Use it up. -EACCES with kind "invalid-token" if it is unknown, used or expired; the text does
- * not say which.
- */
+/* The same, and use it up. */
 int app_token_use(struct store_tx *tx, const unsigned char hash[APP_TOKEN_HASH_SIZE],
                   int64_t now_usec, struct app_token *ret, struct aq_error *err);
 

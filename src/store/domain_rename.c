@@ -45,10 +45,10 @@ int store_check_domain(struct store_tx *tx, const char *name, struct aq_error *e
     int r = domain_find_state(tx, name, &state, err);
 
     if (r == 0 && state != DOMAIN_PRESENT)
-        r = aq_fail_as(err, EBUSY, "conflict", "domain",
-                       "the domain '%.64s' was renamed or removed; look up its name and repeat the "
-                       "request",
-                       name);
+        r = aq_fail_field(err, EBUSY, "domain",
+                          "the domain '%.64s' was renamed or removed; look up its name and repeat "
+                          "the request",
+                          name);
     return r;
 }
 
@@ -65,13 +65,13 @@ static int domain_check_names(struct store_tx *tx, const char *from, const char 
     if (old != DOMAIN_PRESENT)
         return aq_fail(err, ENOENT, "there is no domain '%.64s'", from);
     if (new == DOMAIN_PRESENT)
-        return aq_fail_as(err, EEXIST, "invalid-api-params", "name",
-                          "a domain '%.64s' exists already; choose another name", to);
+        return aq_fail_field(err, EEXIST, "name",
+                             "a domain '%.64s' exists already; choose another name", to);
     if (new == DOMAIN_PURGED)
-        return aq_fail_as(err, EEXIST, "invalid-api-params", "name",
-                          "sessions and usage of a purged domain '%.64s' are still on record; "
-                          "choose another name",
-                          to);
+        return aq_fail_field(err, EEXIST, "name",
+                             "sessions and usage of a purged domain '%.64s' are still on record; "
+                             "choose another name",
+                             to);
     return 0;
 }
 

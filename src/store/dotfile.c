@@ -85,12 +85,10 @@ static int dotfile_check_room(struct store_tx *tx, const struct dotfile_owner *o
     if (count < 0)
         return count;
     if (others >= DOTFILES_MAX)
-        return aq_fail_kind(err, E2BIG, "generic-bad-request",
-                            "there are %d dotfiles already; remove one", DOTFILES_MAX);
+        return aq_fail(err, E2BIG, "there are %d dotfiles already; remove one", DOTFILES_MAX);
     if (bytes + strlen(file->data) > DOTFILES_BYTES_MAX)
-        return aq_fail_kind(err, E2BIG, "generic-bad-request",
-                            "dotfiles have %d bytes together at most, and %zu are left",
-                            DOTFILES_BYTES_MAX, DOTFILES_BYTES_MAX - bytes);
+        return aq_fail(err, E2BIG, "dotfiles have %d bytes together at most, and %zu are left",
+                       DOTFILES_BYTES_MAX, DOTFILES_BYTES_MAX - bytes);
     return 0;
 }
 
@@ -114,8 +112,7 @@ int dotfile_create(struct store_tx *tx, const struct dotfile_owner *owner,
     sql_put_text(q, file->data);
     *tx->has_dotfiles = true;
     r = sql_change(q, err);
-    return r == 0 ? aq_fail_kind(err, EEXIST, "generic-bad-request",
-                                 "there is a dotfile '%.200s' already", file->path)
+    return r == 0 ? aq_fail(err, EEXIST, "there is a dotfile '%.200s' already", file->path)
                   : AQ_MIN(r, 0);
 }
 

@@ -28,10 +28,10 @@ bool store_has_dotfiles(struct store *store);
 int dotfile_list(struct store_tx *tx, const struct dotfile_owner *owner, struct arena *arena,
                  struct dotfile **ret, struct aq_error *err);
 
-/* -EEXIST, -E2BIG (both generic-bad-request); -EBUSY: store_check_domain(). */
+/* -EEXIST, -E2BIG; -EBUSY: store_check_domain(). */
 int dotfile_create(struct store_tx *tx, const struct dotfile_owner *owner,
                    const struct dotfile *file, struct aq_error *err);
-/* -ENOENT (object-not-found), -E2BIG. */
+/* -ENOENT, -E2BIG. */
 int dotfile_change(struct store_tx *tx, const struct dotfile_owner *owner,
                    const struct dotfile *file, struct aq_error *err);
 /* -ENOENT. */

@@ -52,8 +52,8 @@ int folder_read_host_use(struct store_tx *tx, const char *host, struct folder_ho
     return 0;
 }
 
-int folder_check_name(struct store_tx *tx, const struct folder_owner *owner, const char *name,
-                      const struct uuid *but, struct aq_error *err)
+int folder_is_name_taken(struct store_tx *tx, const struct folder_owner *owner, const char *name,
+                         const struct uuid *but, struct aq_error *err)
 {
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
     char user[UUID_TEXT_MAX], project[UUID_TEXT_MAX], id[UUID_TEXT_MAX];
@@ -73,10 +73,15 @@ int folder_check_name(struct store_tx *tx, const struct folder_owner *owner, con
     sql_put_uuid(q, &owner->user_id, user);
     sql_put_text(q, user);
     sql_put_text(q, user);
-    if ((r = sql_step(q, err)) <= 0)
-        return r;
-    return aq_fail_kind(err, EEXIST, "vfolder-already-exists", "there is a folder '%s' already",
-                        name);
+    return sql_step(q, err);
+}
+
+int folder_has_automatic(struct store_tx *tx, struct aq_error *err)
+{
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    int r = sql_prepare(tx->db, "SELECT 1 FROM folders WHERE name LIKE '.%' LIMIT 1", &q, err);
+
+    return r < 0 ? r : sql_step(q, err);
 }
 
 /* ---- changes ---- */

@@ -11,16 +11,7 @@
 #include "model/folder.h"
 #include "store/query.h"
 
-/* ---- finding them ---- */
-
-/* Those that the viewer can name: own, of projects, shared; administrators those of their domain,
- * superadmins all. By id, or by name: of own, then of projects, then of shared folders, and what
- * is in the trash only where no other has the name. Names are not looked for among what others
- * own. In the arena. -ENOENT (object-not-found), -EEXIST (too-many-vfolders): the name does not
- * tell which.
- */
-int folder_find(struct store_tx *tx, const struct folder_viewer *who, const char *text,
-                struct arena *arena, struct folder *ret, struct aq_error *err);
+/* ---- lists ---- */
 
 /* Which of those that a viewer may see. */
 enum folder_scope {
@@ -80,11 +71,12 @@ struct folder_host_use {
 int folder_read_host_use(struct store_tx *tx, const char *host, struct folder_host_use *ret,
                          struct aq_error *err);
 
-/* -EEXIST (vfolder-already-exists): the owner sees a folder of this name that is not in the trash
- * and not 'but' (NULL = none).
- */
-int folder_check_name(struct store_tx *tx, const struct folder_owner *owner, const char *name,
-                      const struct uuid *but, struct aq_error *err);
+/* 1 if the owner sees a folder of this name that is not in the trash and not 'but' (NULL = none). */
+int folder_is_name_taken(struct store_tx *tx, const struct folder_owner *owner, const char *name,
+                         const struct uuid *but, struct aq_error *err);
+
+/* Whether any folder's name begins with a dot. 1 or 0. */
+int folder_has_automatic(struct store_tx *tx, struct aq_error *err);
 
 /* ---- changes ---- */
 

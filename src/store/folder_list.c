@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* folder_list.c - lists of folders, and finding one by what a client calls it */
+/* folder_list.c - lists of folders */
 #include <errno.h>
 #include <string.h>
 
 #include "base/strbuf.h"
 #include "store/folder.h"
 #include "store/list_query.h"
-
-#define SAME_NAME_MAX 100
 
 #define FOLDER_DOMAIN "COALESCE(u.domain, p.domain)"
 #define FOLDER_IN_TRASH "f.status IN ('delete-pending', 'delete-ongoing')"
@@ -228,84 +226,4 @@ int folder_list_unmeasured(struct store_tx *tx, struct store_page **ret, struct 
     };
 
     return list_run(tx, &folder_table, &(struct store_query){ .limit = 0 }, &extra, ret, err);
-}
-
-/* ---- one ---- */
-
-/* Of several with one name: own ones before those of projects, and these before shared ones;
- * whatever is in the trash comes last.
- */
-static int folder_rank(const struct folder *folder, const struct folder_viewer *who)
-{
-    int rank = folder_is_owner(folder, who) ? 0 : !uuid_is_nil(&folder->project_id) ? 1 : 2;
-
-    return folder->status >= FOLDER_DELETE_PENDING ? rank + 3 : rank;
-}
-
-/* NULL without any. */
-static int folder_choose(const struct store_page *page, const struct folder_viewer *who,
-                         const char *text, const struct folder **ret, struct aq_error *err)
-{
-    const struct folder *rows = page->rows;
-    int best = 6;
-
-    *ret = NULL;
-    for (size_t i = 0; i < page->count; i++) {
-        int rank = folder_rank(&rows[i], who);
-
-        if (rank == best && rank < 3)
-            return aq_fail_kind(err, EEXIST, "too-many-vfolders",
-                                "there are several folders '%.64s': name it by its id", text);
-        if (rank < best) {
-            *ret = &rows[i];
-            best = rank;
-        }
-    }
-    return 0;
-}
-
-/* Texts in the arena. */
-static void folder_copy(const struct folder *folder, struct arena *arena, struct folder *ret)
-{
-    const char **texts[] = { &ret->name,         &ret->host,   &ret->user_email,
-                             &ret->project_name, &ret->domain, &ret->creator };
-
-    *ret = *folder;
-    for (size_t i = 0; i < AQ_COUNT(texts); i++)
-        if (*texts[i])
-            *texts[i] = arena_strdup(arena, *texts[i]);
-}
-
-int folder_find(struct store_tx *tx, const struct folder_viewer *who, const char *text,
-                struct arena *arena, struct folder *ret, struct aq_error *err)
-{
-    struct folder_list list = { .who = *who, .hides_trash = true };
-    struct store_query query = { .limit = SAME_NAME_MAX };
-    const struct folder *found = NULL;
-    struct uuid id;
-    int r = 0;
-
-    if (uuid_parse(text, &id) == 0) {
-        query.ids = &id;
-        query.id_count = 1;
-        list.hides_trash = false;
-    } else {
-        query.name = text;
-        list.scope = FOLDERS_USABLE;
-    }
-    for (;;) {
-        AQ_CLEANUP(store_page_freep) struct store_page *page = NULL;
-
-        if ((r = store_list_folders(tx, &list, &query, &page, err)) < 0
-            || (r = folder_choose(page, who, text, &found, err)) < 0)
-            return r;
-        if (found) {
-            folder_copy(found, arena, ret);
-            return 0;
-        }
-        if (!list.hides_trash)
-            return aq_fail_as(err, ENOENT, "object-not-found", "virtual folder",
-                              "there is no folder '%.64s'", text);
-        list.hides_trash = false;
-    }
 }

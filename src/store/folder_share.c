@@ -118,8 +118,7 @@ int folder_invite(struct store_tx *tx, const struct folder_invitation *invitatio
     if ((r = folder_count_guests(tx, &invitation->folder_id, &guests, err)) < 0)
         return r;
     if (guests >= FOLDER_SHARES_MAX)
-        return aq_fail_kind(err, E2BIG, "generic-bad-request",
-                            "a folder is shared with %d users at most", FOLDER_SHARES_MAX);
+        return aq_fail(err, E2BIG, "a folder is shared with %d users at most", FOLDER_SHARES_MAX);
     r = folder_prepare_ids(tx,
                            "INSERT INTO folder_invitations (folder_id, user_id, id, inviter_id,"
                            " permission, created_at) VALUES (?,?,?,?,?,?)"

@@ -116,10 +116,10 @@ static int kernel_fail_stale(const struct uuid *id, const char *from, uint32_t v
 {
     char text[UUID_TEXT_MAX];
 
-    return aq_fail_kind(err, ESTALE, "stale",
-                        "kernel %s is no longer %s (version %u); look "
-                        "at it again",
-                        uuid_format(id, text), from, (unsigned)version);
+    return aq_fail(err, ESTALE,
+                   "kernel %s is no longer %s (version %u); look "
+                   "at it again",
+                   uuid_format(id, text), from, (unsigned)version);
 }
 
 /* sql_refuse_fn */

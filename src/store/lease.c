@@ -37,10 +37,10 @@ int lease_lock(struct sql *db, struct aq_error *err)
     if (r != 0)
         return AQ_MIN(r, 0);
     (void)lease_read(db, &row, NULL); /* a database that is being made has none yet */
-    return aq_fail_kind(err, EBUSY, "database-taken",
-                        "the manager at %s has the database; stop it first, or, if its machine "
-                        "is gone, 'aliquot-manager db take-over'",
-                        row.address[0] ? row.address : "an unknown address");
+    return aq_fail(err, EBUSY,
+                   "the manager at %s has the database; stop it first, or, if its machine "
+                   "is gone, 'aliquot-manager db take-over'",
+                   row.address[0] ? row.address : "an unknown address");
 }
 
 int lease_take(struct store_tx *tx, const char *address, struct lease *ret, struct aq_error *err)
@@ -68,8 +68,8 @@ int lease_take(struct store_tx *tx, const char *address, struct lease *ret, stru
 static int lease_fail_lost(struct lease *lease, struct aq_error *err)
 {
     lease->is_lost = true;
-    return aq_fail_kind(err, EOWNERDEAD, "lease-lost",
-                        "another manager has taken the database over; this one writes no more");
+    return aq_fail(err, EOWNERDEAD,
+                   "another manager has taken the database over; this one writes no more");
 }
 
 /* sql_refuse_fn */
@@ -104,15 +104,15 @@ static int lease_compare(struct lease *lease, const struct lease_row *row, struc
         return lease_fail_lost(lease, err);
     lease->is_lost = true;
     if (row->epoch != lease->epoch || ahead < 0 || ahead > 1)
-        return aq_fail_kind(err, EOWNERDEAD, "database-went-back",
-                            "the database lacks %lld commits that were acknowledged: it is an "
-                            "older state (a standby that lagged, or a backup); it has to be "
-                            "loaded again",
-                            (long long)-ahead);
+        return aq_fail(err, EOWNERDEAD,
+                       "the database lacks %lld commits that were acknowledged: it is an "
+                       "older state (a standby that lagged, or a backup); it has to be "
+                       "loaded again",
+                       (long long)-ahead);
     if (ahead == 1 && lease->is_given_up)
-        return aq_fail_kind(err, EOWNERDEAD, "database-went-on",
-                            "the last commit before the database server went away was done after "
-                            "its callers were refused; it has to be loaded again");
+        return aq_fail(err, EOWNERDEAD,
+                       "the last commit before the database server went away was done after "
+                       "its callers were refused; it has to be loaded again");
     lease->is_lost = false;
     return (int)ahead;
 }
@@ -135,8 +135,7 @@ int lease_resume(struct store_tx *tx, struct aq_error *err)
     if (r < 0)
         return r;
     if (!locked) /* the server has not seen yet that our old connection is gone */
-        return aq_fail_kind(err, EBUSY, "database-away",
-                            "the database is still held by a connection that is gone");
+        return aq_fail(err, EHOSTDOWN, "the database is still held by a connection that is gone");
     tx->lease->beat = row.beat;
     tx->lease->is_unsettled = tx->lease->is_given_up = false;
     lease_note_there(tx->lease);

@@ -43,8 +43,8 @@ int lease_take(struct store_tx *tx, const char *address, struct lease *ret, stru
 int lease_beat(struct store_tx *tx, struct aq_error *err);
 
 /* After a lost connection: connect and lock again. 1 if the last commit was
- * done, 0 if not, and the lease is settled; -EHOSTDOWN or -EBUSY: try again
- * later; -EOWNERDEAD: lost for good, and lease->is_lost.
+ * done, 0 if not, and the lease is settled; -EHOSTDOWN: try again later;
+ * -EOWNERDEAD: lost for good, and lease->is_lost.
  */
 int lease_resume(struct store_tx *tx, struct aq_error *err);
 

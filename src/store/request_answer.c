@@ -13,9 +13,7 @@
 static int request_answer_refuse(const void *of, int r, struct aq_error *err)
 {
     (void)of;
-    return r == -EEXIST
-               ? aq_fail_kind(err, EALREADY, "request-repeated", "this request was made before")
-               : r;
+    return r == -EEXIST ? aq_fail(err, EALREADY, "this request was made before") : r;
 }
 
 int request_answer_add(struct store_tx *tx, const struct event *e, struct aq_error *err)

@@ -14,9 +14,8 @@ static int session_graph_get(struct session_graph *graph, const struct uuid *id,
         if (uuid_equals(&graph->nodes[i].id, id))
             return (int)i;
     if (graph->count == SESSION_GRAPH_MAX)
-        return aq_fail_kind(err, E2BIG, "generic-bad-request",
-                            "the session depends, directly or not, on more than %d others",
-                            SESSION_GRAPH_MAX - 1);
+        return aq_fail(err, E2BIG, "the session depends, directly or not, on more than %d others",
+                       SESSION_GRAPH_MAX - 1);
     graph->nodes[graph->count].id = *id;
     return (int)graph->count++;
 }

@@ -28,7 +28,7 @@ struct session_graph {
     size_t count;
 };
 
-/* Into ret, whose arena the caller gives. -ENOENT; -E2BIG (generic-bad-request) if there are
+/* Into ret, whose arena the caller gives. -ENOENT; -E2BIG if there are
  * more than SESSION_GRAPH_MAX.
  */
 int session_graph_read(struct store_tx *tx, const struct uuid *id, struct session_graph *ret,

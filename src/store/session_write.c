@@ -10,13 +10,10 @@
 
 static int session_fail_name_taken(const char *name, struct aq_error *err)
 {
-    (void)aq_fail_field(err, EEXIST, "name",
-                        "a live session is already called '%s'; choose "
-                        "another name or end that one",
-                        name);
-    if (err)
-        err->kind = "session-already-exists";
-    return -EEXIST;
+    return aq_fail_field(err, EEXIST, "name",
+                         "a live session is already called '%s'; choose "
+                         "another name or end that one",
+                         name);
 }
 
 /* sql_refuse_fn: ids are random, what is there already is the name */
@@ -115,10 +112,10 @@ static int session_fail_stale(const struct uuid *id, const char *from, uint32_t 
 {
     char text[UUID_TEXT_MAX];
 
-    return aq_fail_kind(err, ESTALE, "stale",
-                        "session %s is no longer %s (version %u); look at it "
-                        "again",
-                        uuid_format(id, text), from, (unsigned)version);
+    return aq_fail(err, ESTALE,
+                   "session %s is no longer %s (version %u); look at it "
+                   "again",
+                   uuid_format(id, text), from, (unsigned)version);
 }
 
 /* sql_refuse_fn */

@@ -93,8 +93,7 @@ int store_derive(const struct store *store, const char *purpose, char ret[65],
  * Otherwise nothing of it was written. Results of a refused batch:
  *   -ESTALE  a session or kernel is no longer in the (status, version) that
  *            the event was decided on; decide again
- *   -EEXIST  a live session of this user has the name (kind
- *            "session-already-exists"), or a unique e-mail, user or project name
+ *   -EEXIST  a live session of this user has the name (field "name"), or a unique e-mail, user or project name
  *   -EALREADY  a request that is to be answered once was answered before
  *   -ENOENT  something that an event names does not exist
  *   -ENOSPC, -EBUSY, -EIO, -EUCLEAN  the database; all of the commit failed

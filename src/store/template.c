@@ -106,65 +106,11 @@ int store_list_templates(struct store_tx *tx, const struct folder_viewer *who,
     return list_run(tx, &template_table, query, &extra, ret, err);
 }
 
-/* Texts in the arena. */
-static void template_copy(const struct template_row *row, struct arena *arena,
-                          struct template_row *ret)
-{
-    const char **texts[] = { &ret->name,   &ret->domain,     &ret->text,
-                             &ret->parsed, &ret->user_email, &ret->project_name };
-
-    *ret = *row;
-    for (size_t i = 0; i < AQ_COUNT(texts); i++)
-        if (*texts[i])
-            *texts[i] = arena_strdup(arena, *texts[i]);
-}
-
-/* The viewer's own; else it has to be the only one. */
-static const struct template_row *template_choose(const struct store_page *page,
-                                                  const struct folder_viewer *who)
-{
-    const struct template_row *rows = page->rows;
-
-    for (size_t i = 0; i < page->count; i++)
-        if (uuid_equals(&rows[i].user_id, &who->user_id))
-            return &rows[i];
-    return page->count == 1 ? rows : NULL;
-}
-
-int template_find(struct store_tx *tx, const struct folder_viewer *who, const char *text,
-                  struct arena *arena, struct template_row *ret, struct aq_error *err)
-{
-    AQ_CLEANUP(store_page_freep) struct store_page *page = NULL;
-    struct store_query query = { .limit = TEMPLATES_MAX };
-    const struct template_row *found;
-    struct uuid id;
-    int r;
-
-    if (uuid_parse(text, &id) == 0) {
-        query.ids = &id;
-        query.id_count = 1;
-    } else {
-        query.name = text;
-    }
-    r = store_list_templates(tx, who, TEMPLATE_ANY, query.ids, &query, &page, err);
-    if (r < 0)
-        return r;
-    if (page->count == 0)
-        return aq_fail_kind(err, ENOENT, "object-not-found", "there is no template '%.128s'", text);
-    if (!(found = template_choose(page, who)))
-        return aq_fail_kind(err, EINVAL, "invalid-api-params",
-                            "%zu templates of your projects are called '%.128s'; say its id",
-                            page->count, text);
-    template_copy(found, arena, ret);
-    return 0;
-}
-
 /* ---- changes ---- */
 
 static int template_fail_exists(const struct template_row *row, struct aq_error *err)
 {
-    return aq_fail_kind(err, EEXIST, "generic-bad-request",
-                        "there is a template '%.128s' of yours already", row->name);
+    return aq_fail(err, EEXIST, "there is a template '%.128s' of yours already", row->name);
 }
 
 static int template_check_room(struct store_tx *tx, const struct template_row *row,
@@ -182,8 +128,8 @@ static int template_check_room(struct store_tx *tx, const struct template_row *r
         return r;
     if (sql_get_int(q) < TEMPLATES_MAX)
         return 0;
-    return aq_fail_kind(err, E2BIG, "generic-bad-request",
-                        "there are %d templates of yours already; remove one", TEMPLATES_MAX);
+    return aq_fail(err, E2BIG, "there are %d templates of yours already; remove one",
+                   TEMPLATES_MAX);
 }
 
 int template_insert(struct store_tx *tx, const struct template_row *row, struct aq_error *err)

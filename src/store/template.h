@@ -34,13 +34,7 @@ int store_list_templates(struct store_tx *tx, const struct folder_viewer *who,
                          enum template_kind kind, bool all, const struct store_query *query,
                          struct store_page **ret, struct aq_error *err);
 
-/* By id, or by name: own ones before those of projects. Administrators find by id what they may
- * see. -ENOENT (object-not-found), -EINVAL (invalid-api-params): the name does not tell which.
- */
-int template_find(struct store_tx *tx, const struct folder_viewer *who, const char *text,
-                  struct arena *arena, struct template_row *ret, struct aq_error *err);
-
-/* -EEXIST, -E2BIG (both generic-bad-request). */
+/* -EEXIST: the user has one of this name; -E2BIG. */
 int template_insert(struct store_tx *tx, const struct template_row *row, struct aq_error *err);
 /* Name, texts and when. -EEXIST. */
 int template_update(struct store_tx *tx, const struct template_row *row, struct aq_error *err);

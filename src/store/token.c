@@ -29,26 +29,21 @@ int token_use(struct store_tx *tx, const unsigned char hash[TOKEN_HASH_SIZE], co
               int64_t now_usec, struct aq_error *err)
 {
     struct sql_stmt *q;
-    int n = sql_prepare(tx->db,
+    int r = sql_prepare(tx->db,
                         "UPDATE join_tokens SET used_at = ?, used_by = ? WHERE hash = ?"
                         " AND used_at IS NULL AND expires_at > ?"
                         " AND COALESCE(agent_id, ?) = ?",
                         &q, err);
 
-    if (n < 0)
-        return n;
+    if (r < 0)
+        return r;
     sql_put_int(q, now_usec);
     sql_put_text(q, agent_id);
     sql_put_blob(q, hash, TOKEN_HASH_SIZE);
     sql_put_int(q, now_usec);
     sql_put_text(q, agent_id);
     sql_put_text(q, agent_id);
-    n = sql_change(q, err);
-    if (n == 0)
-        return aq_fail_kind(err, EACCES, "invalid-token",
-                            "the join token is unknown, used or "
-                            "expired; make a new one with 'aliquot agent token'");
-    return AQ_MIN(n, 0);
+    return sql_change(q, err);
 }
 
 int token_is_bound(struct store_tx *tx, const unsigned char hash[TOKEN_HASH_SIZE],

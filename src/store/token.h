@@ -18,9 +18,7 @@ int token_create(struct store_tx *tx, const unsigned char hash[TOKEN_HASH_SIZE],
                  const char *agent_id, int64_t now_usec, int64_t expires_usec,
                  struct aq_error *err);
 
-/* Use it up. -EACCES with kind "invalid-token" if it is unknown, used, expired
- * or meant for another agent; the text does not say which.
- */
+/* Use it up. 1, or 0 if it is unknown, used, expired or meant for another agent. */
 int token_use(struct store_tx *tx, const unsigned char hash[TOKEN_HASH_SIZE], const char *agent_id,
               int64_t now_usec, struct aq_error *err);
 

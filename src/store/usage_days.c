@@ -168,10 +168,10 @@ static int usage_days_list(struct store_tx *tx, enum usage_days_of of, const str
     if (r == -ENOMEM)
         return list_fail_page(q, r, err);
     if (r == -E2BIG)
-        return aq_fail_kind(err, E2BIG, "generic-bad-request",
-                            "there are more than %d days of use: ask for a shorter period, or for "
-                            "one resource group",
-                            USAGE_DAYS_ROWS_MAX);
+        return aq_fail(err, E2BIG,
+                       "there are more than %d days of use: ask for a shorter period, or for "
+                       "one resource group",
+                       USAGE_DAYS_ROWS_MAX);
     if (r == 0)
         *ret = AQ_TAKE(page);
     return r;

@@ -126,9 +126,8 @@ int store_read_usage_total(struct store_tx *tx, const struct usage_total_query *
         row.held = held ? strtod(held, NULL) : 0;
         row.sessions = sql_get_int(q);
         if (++rows > USAGE_TOTAL_ROWS_MAX)
-            return aq_fail_kind(err, E2BIG, "generic-bad-request",
-                                "there are more than %d sums: ask for one domain or project",
-                                USAGE_TOTAL_ROWS_MAX);
+            return aq_fail(err, E2BIG, "there are more than %d sums: ask for one domain or project",
+                           USAGE_TOTAL_ROWS_MAX);
         if ((r = visit(data, &row)) < 0)
             return r;
     }

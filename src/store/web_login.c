@@ -43,9 +43,8 @@ static int web_login_prune(struct store_tx *tx, const struct web_login *login, s
     return sql_run(q, err);
 }
 
-/* -EACCES if the password is not the one that was looked at, or nobody is let in by it. */
-static int web_login_check_user(struct store_tx *tx, const struct uuid *user_id,
-                                int64_t password_usec, struct aq_error *err)
+int user_is_active_since(struct store_tx *tx, const struct uuid *user_id, int64_t password_usec,
+                         struct aq_error *err)
 {
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
     char buf[UUID_TEXT_MAX];
@@ -58,20 +57,16 @@ static int web_login_check_user(struct store_tx *tx, const struct uuid *user_id,
         return r;
     sql_put_uuid(q, user_id, buf);
     sql_put_int(q, password_usec);
-    r = sql_step(q, err);
-    return r == 0 ? aq_fail_kind(err, EACCES, "auth-failed", "User credential mismatch.")
-                  : AQ_MIN(r, 0);
+    return sql_step(q, err);
 }
 
 int web_login_add(struct store_tx *tx, const unsigned char hash[WEB_LOGIN_HASH_SIZE],
-                  const struct web_login *login, int64_t password_usec, struct aq_error *err)
+                  const struct web_login *login, struct aq_error *err)
 {
     char id[UUID_TEXT_MAX], user_id[UUID_TEXT_MAX];
     struct sql_stmt *q;
-    int r = web_login_check_user(tx, &login->user_id, password_usec, err);
+    int r = web_login_prune(tx, login, err);
 
-    if (r == 0)
-        r = web_login_prune(tx, login, err);
     if (r == 0)
         r = sql_prepare(
             tx->db, "INSERT INTO logins (hash, " WEB_LOGIN_COLUMNS ") VALUES (?,?,?,?,?,?,?,?,?)",
@@ -115,13 +110,12 @@ int web_login_find(struct store_tx *tx, const unsigned char hash[WEB_LOGIN_HASH_
         return r;
     sql_put_blob(q, hash, WEB_LOGIN_HASH_SIZE);
     sql_put_int(q, now_usec);
-    if ((r = sql_step(q, err)) < 0)
+    if ((r = sql_step(q, err)) <= 0)
         return r;
-    if (r == 0)
-        return aq_fail_kind(err, EACCES, "auth-failed", "Unauthorized access");
     row.q = q;
     web_login_read(&row, ret);
-    return row_check(&row, "logins", err);
+    r = row_check(&row, "logins", err);
+    return r < 0 ? r : 1;
 }
 
 int web_login_use(struct store_tx *tx, const struct uuid *id, int64_t now_usec,

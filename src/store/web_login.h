@@ -26,13 +26,17 @@ struct web_login {
     char agent[WEB_LOGIN_AGENT_MAX]; /* what the browser calls itself */
 };
 
-/* Those that have expired by its 'created_usec' go. -EACCES (auth-failed) if meanwhile the user was
- * blocked, or has another password than the one that was set at 'password_usec'.
+/* 1, or 0 if the user is not active, or has another password than the one that was set at
+ * 'password_usec'.
  */
-int web_login_add(struct store_tx *tx, const unsigned char hash[WEB_LOGIN_HASH_SIZE],
-                  const struct web_login *login, int64_t password_usec, struct aq_error *err);
+int user_is_active_since(struct store_tx *tx, const struct uuid *user_id, int64_t password_usec,
+                         struct aq_error *err);
 
-/* -EACCES (auth-failed) if there is none, or it has expired. */
+/* Those that have expired by its 'created_usec' go. */
+int web_login_add(struct store_tx *tx, const unsigned char hash[WEB_LOGIN_HASH_SIZE],
+                  const struct web_login *login, struct aq_error *err);
+
+/* 1, or 0 if there is none, or it has expired. */
 int web_login_find(struct store_tx *tx, const unsigned char hash[WEB_LOGIN_HASH_SIZE],
                    int64_t now_usec, struct web_login *ret, struct aq_error *err);
 

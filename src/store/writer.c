@@ -213,8 +213,8 @@ static int writer_try_again(struct store_tx *tx, struct list *pieces, struct aq_
     if (r == 1 || !pieces)
         return 0; /* the last commit came through, its answer did not */
     if (!writer_can_repeat(pieces))
-        return aq_fail_kind(err, EHOSTDOWN, "database-away",
-                            "the database server was away: nothing was changed, try again");
+        return aq_fail(err, EHOSTDOWN,
+                       "the database server was away: nothing was changed, try again");
     writer_reset(pieces);
     *err = (struct aq_error){ 0 };
     return writer_try(tx, pieces, NULL, NULL, err);
@@ -266,8 +266,8 @@ static int writer_run_or_wait(struct store_tx *tx, struct list *pieces, writer_m
     int r = 0;
 
     if (tx->lease && tx->lease->is_lost)
-        return aq_fail_kind(err, EOWNERDEAD, "lease-lost",
-                            "the database was lost before; this manager writes no more");
+        return aq_fail(err, EOWNERDEAD,
+                       "the database was lost before; this manager writes no more");
     if (writer_is_away(tx))
         r = writer_wait(tx, NULL, -EHOSTDOWN, err);
     if (r == 0)

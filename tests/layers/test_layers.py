@@ -149,7 +149,7 @@ def test_circles_of_subdirectories_are_the_ones_of_the_table():
 
 
 # Directories of src/manager that are no features.
-NO_FEATURES = {"call", "core", "backup"}
+NO_FEATURES = {"call", "core", "rules", "backup"}
 
 
 def feature_of(name):
@@ -233,3 +233,16 @@ def test_no_unfinished_marks():
 def test_only_one_file_includes_http_parser():
     found = [path.name for path in sources() if "<http_parser.h>" in path.read_text()]
     assert len(found) == 1
+
+
+def test_the_store_has_no_words_of_the_api():
+    """Which problem an error is for a client is said by the manager: its slug, and who may what."""
+    slugs = re.findall(r'^    \{ "([a-z0-9-]+)", [0-9]{3},',
+                       (SRC / "http" / "problem.c").read_text(), re.M)
+    assert len(slugs) > 40
+    word = re.compile(r'\b(?:aq_fail_kind|aq_fail_as)\(|\berr(?:->|\.)kind\b|"(?:%s)"|(?<![\w-])(?:%s)(?![\w-])'
+                      % ("|".join(slugs), "|".join(slug for slug in slugs if "-" in slug)))
+    found = [f"{path.relative_to(ROOT)}: {match.group(0)}" for path in sources()
+             if path.relative_to(SRC).parts[0] == "store"
+             for match in [word.search(path.read_text())] if match]
+    assert not found, "\n".join(found)

@@ -215,9 +215,15 @@ static int account_hash_password(struct store_tx *tx, void *data, struct aq_erro
 static void account_on_saved(void *data, int r, const struct aq_error *err)
 {
     struct account_change *change = data;
+    struct aq_error taken;
 
     AQ_FAULT("api.accounts.durable");
     folder_rules_renamed(change->api, &change->rules, r);
+    if (r == -EEXIST && change->rules.from) { /* the new name of a domain */
+        taken = *err;
+        taken.kind = "invalid-api-params";
+        err = &taken;
+    }
     change->done(change->data, r, err);
 }
 

@@ -273,11 +273,16 @@ static void removal_end_sessions(struct account_removal *removal)
 static void removal_on_purged(void *data, int r, const struct aq_error *err)
 {
     struct account_removal *removal = data;
+    struct aq_error why;
 
-    if (r < 0)
-        removal_fail(removal, err);
-    else
+    if (r == 0) {
         removal_finish(removal);
+        return;
+    }
+    why = *err;
+    if (r == -ENOENT || r == -ENOTEMPTY) /* it is in use again, or has rows of its own */
+        why.kind = "generic-bad-request";
+    removal_fail(removal, &why);
 }
 
 static struct event_purge removal_event(const struct account_removal *removal)

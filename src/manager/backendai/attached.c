@@ -11,6 +11,7 @@
 #include "manager/template/template.h"
 #include "manager/image/image.h"
 #include "manager/scheduling/scheduling.h"
+#include "manager/rules/domain_check.h"
 #include "store/audit_log.h"
 
 void backendai_attached_clear(struct backendai_attached *attached)
@@ -275,7 +276,7 @@ static int backendai_write_attached(struct store_tx *tx, void *data, struct aq_e
         r = presets_add_missing(tx, attached->presets, &attached->all_presets, err);
     if (r == 0 && attached->aliases)
         r = image_aliases_add_missing(tx, attached->aliases, &attached->all_aliases, err);
-    return r < 0 ? r : backendai_write_audit(tx, attached, err);
+    return r < 0 ? domain_check(r, err) : backendai_write_audit(tx, attached, err);
 }
 
 int backendai_add_attached(struct backendai_import *import, struct aq_error *err)

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/json_load.h"
+#include "manager/rules/folder_find.h"
 
 #define MIB 1048576
 

@@ -7,6 +7,7 @@
 #include "manager/folder/folder_feature.h"
 #include "manager/folder/folder_create.h"
 #include "manager/folder/folder_jobs.h"
+#include "manager/rules/folder_find.h"
 
 /* ---- making one ---- */
 

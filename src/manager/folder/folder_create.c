@@ -9,6 +9,7 @@
 #include "base/fault.h"
 #include "manager/folder/folder_jobs.h"
 #include "manager/folder/folder_feature.h"
+#include "manager/rules/folder_find.h"
 
 const struct folder_create_params folder_create_defaults = { .quota = "0" };
 

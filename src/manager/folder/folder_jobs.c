@@ -13,7 +13,7 @@
 #include "manager/folder/storage_hosts.h"
 #include "manager/folder/folder_feature.h"
 #include "store/folder.h"
-#include "store/folder_mount.h"
+#include "store/folder.h"
 
 #define AGAIN_MSEC 5000
 

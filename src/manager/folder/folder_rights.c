@@ -12,6 +12,7 @@
 #include "manager/folder/folder_rules.h"
 #include "manager/folder/storage_hosts.h"
 #include "manager/folder/folder_feature.h"
+#include "manager/rules/folder_find.h"
 #include "store/folder.h"
 
 #define RIGHTS_MAX 4096 /* in a question; a storage host asks about 1024 */

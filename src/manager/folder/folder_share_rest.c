@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "manager/folder/folder_feature.h"
 #include "manager/folder/folder_call.h"
+#include "manager/rules/folder_find.h"
 
 #define NAMED_MAX 100 /* users of one request */
 

@@ -124,8 +124,11 @@ static const char *web_call_text(const struct web_call *call, const char *name)
 static int web_login_write(struct store_tx *tx, void *data, struct aq_error *err)
 {
     const struct web_call *call = data;
+    int r = user_is_active_since(tx, &call->row.user_id, call->login.changed_usec, err);
 
-    return web_login_add(tx, call->hash, &call->row, call->login.changed_usec, err);
+    if (r == 0) /* the user was blocked, or got another password, while this one was verified */
+        return aq_fail_kind(err, EACCES, "auth-failed", "User credential mismatch.");
+    return r < 0 ? r : web_login_add(tx, call->hash, &call->row, err);
 }
 
 static void web_login_on_written(void *data, int r, const struct aq_error *err)
@@ -198,11 +201,19 @@ static int web_call_login(struct web_call *call, struct aq_error *err)
 
 /* ---- find, extend ---- */
 
+static int web_login_read_at(struct store_tx *tx, struct web_call *call, int64_t now_usec,
+                             struct aq_error *err)
+{
+    int r = web_login_find(tx, call->hash, now_usec, &call->row, err);
+
+    return r == 0 ? aq_fail_kind(err, EACCES, "auth-failed", "Unauthorized access") : AQ_MIN(r, 0);
+}
+
 static int web_login_read(struct store_tx *tx, void *data, struct aq_error *err)
 {
     struct web_call *call = data;
 
-    return web_login_find(tx, call->hash, call->now_usec, &call->row, err);
+    return web_login_read_at(tx, call, call->now_usec, err);
 }
 
 static int web_login_write_use(struct store_tx *tx, void *data, struct aq_error *err)
@@ -257,7 +268,7 @@ static int web_call_find(struct web_call *call, struct aq_error *err)
 static int web_login_remove(struct store_tx *tx, void *data, struct aq_error *err)
 {
     struct web_call *call = data;
-    int r = web_login_find(tx, call->hash, 0, &call->row, err);
+    int r = web_login_read_at(tx, call, 0, err);
 
     return r < 0 ? r : web_login_end(tx, &call->row.id, NULL, err);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "manager/folder/folder.h"
-#include "store/folder_mount.h"
+#include "manager/rules/folder_mount.h"
 
 struct session_mount_options {
     const char *type, *permission, *path, *target;

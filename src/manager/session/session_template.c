@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json_load.h"
+#include "manager/rules/template_find.h"
 #include "manager/session/session_params.h"
 #include "manager/template/template.h"
 

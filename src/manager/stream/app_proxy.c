@@ -35,9 +35,10 @@ struct app_stream {
 static void app_proxy_refuse(const struct app_proxy *of, const char *proxy,
                              const struct uuid *request_id, const struct aq_error *err)
 {
+    const char *fallback = err->code == EHOSTDOWN ? "database-away" : "service-unavailable";
     struct message msg = { .type = MSG_APP_REFUSED,
                            .app_refused = { .request_id = *request_id,
-                                            .kind = err->kind ? err->kind : "service-unavailable",
+                                            .kind = err->kind ? err->kind : fallback,
                                             .text = err->text } };
 
     (void)core_send_front(of->api->core, proxy, &msg, NULL);
@@ -318,11 +319,19 @@ int app_proxy_make_token(struct api *api, const struct uuid *session, const char
     return aq_fail_oom(err);
 }
 
+/* 'r' as the store found it: 0 if there is none that is good. */
+static int app_token_admit(int r, struct aq_error *err)
+{
+    return r == 0 ? aq_fail_kind(err, EACCES, "invalid-token",
+                                 "the token is unknown, used or expired: open the app again")
+                  : AQ_MIN(r, 0);
+}
+
 static int app_token_take(struct store_tx *tx, void *data, struct aq_error *err)
 {
     struct app_token_work *work = data;
 
-    return app_token_use(tx, work->hash, work->now_usec, &work->token, err);
+    return app_token_admit(app_token_use(tx, work->hash, work->now_usec, &work->token, err), err);
 }
 
 static void app_token_on_taken(void *data, int r, const struct aq_error *err)
@@ -345,9 +354,9 @@ static void app_token_on_taken(void *data, int r, const struct aq_error *err)
 
 static int app_token_look(struct store_tx *tx, void *data, struct aq_error *err)
 {
-    const struct app_token_work *work = data;
+    struct app_token_work *work = data;
 
-    return app_token_check(tx, work->hash, work->now_usec, err);
+    return app_token_admit(app_token_find(tx, work->hash, work->now_usec, &work->token, err), err);
 }
 
 /* Anybody may send a token: only one that is good has the thread that writes. */

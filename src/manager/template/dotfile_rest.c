@@ -7,6 +7,7 @@
 
 #include "manager/template/template_feature.h"
 #include "manager/template/template.h"
+#include "manager/rules/domain_check.h"
 #include "store/audit_log.h"
 #include "store/dotfile.h"
 
@@ -175,7 +176,7 @@ static int dotfile_run_list(struct store_tx *tx, struct dotfile_call *call, stru
 
 static int dotfile_run_create(struct store_tx *tx, struct dotfile_call *call, struct aq_error *err)
 {
-    return dotfile_create(tx, &call->owner, &call->file, err);
+    return domain_check(dotfile_create(tx, &call->owner, &call->file, err), err);
 }
 
 static int dotfile_run_change(struct store_tx *tx, struct dotfile_call *call, struct aq_error *err)

@@ -9,6 +9,8 @@
 #include "base/json_load.h"
 #include "manager/template/template_feature.h"
 #include "manager/call/list.h"
+#include "manager/rules/domain_check.h"
+#include "manager/rules/template_find.h"
 #include "manager/template/template.h"
 #include "store/audit_log.h"
 
@@ -306,7 +308,7 @@ static int template_run_create(struct store_tx *tx, struct template_call *call,
 
         r = template_fill(tx, call, row, &call->parsed[i], err);
         row->created_usec = row->modified_usec;
-        if (r == 0 && (r = template_insert(tx, row, err)) == 0)
+        if (r == 0 && (r = domain_check(template_insert(tx, row, err), err)) == 0)
             r = template_audit(tx, call, "create-template", NULL, row, err);
     }
     return r;

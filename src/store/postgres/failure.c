@@ -42,9 +42,8 @@ static int postgres_first_line(const char *text)
 static int postgres_fail_connection(struct postgres *pg, const char *text, struct aq_error *err)
 {
     pg->sql.was_refused = false;
-    return aq_fail_kind(err, EHOSTDOWN, "database-away",
-                        "the database server cannot be reached: %.*s", postgres_first_line(text),
-                        text);
+    return aq_fail(err, EHOSTDOWN, "the database server cannot be reached: %.*s",
+                   postgres_first_line(text), text);
 }
 
 int postgres_fail(struct postgres *pg, const PGresult *result, struct aq_error *err)

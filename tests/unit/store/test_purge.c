@@ -231,16 +231,16 @@ static void test_purge(void **state)
     assert_int_equal(purge(b, PURGE_USER, &b->user_id, NULL), -ENOENT); /* in use */
     assert_int_equal(purge(b, PURGE_DOMAIN, NULL, "default"), -ENOENT);
     assert_int_equal(take_out_of_use(b), 0);
-    assert_int_equal(purge(b, PURGE_USER, &b->user_id, NULL), -EBUSY); /* a live session */
-    assert_int_equal(purge(b, PURGE_PROJECT, &b->project_id, NULL), -EBUSY);
-    assert_int_equal(purge(b, PURGE_DOMAIN, NULL, "default"), -EBUSY);
+    assert_int_equal(purge(b, PURGE_USER, &b->user_id, NULL), -ENOTEMPTY); /* a live session */
+    assert_int_equal(purge(b, PURGE_PROJECT, &b->project_id, NULL), -ENOTEMPTY);
+    assert_int_equal(purge(b, PURGE_DOMAIN, NULL, "default"), -ENOTEMPTY);
     end_session(b, &session);
     assert_int_equal(store_call(b->store, read_plan, &asked, NULL), 0);
     assert_int_equal(asked.plan.keypairs, 1);
     assert_int_equal(asked.plan.memberships, 1);
     assert_int_equal(asked.plan.ended_sessions, 1);
-    assert_int_equal(purge(b, PURGE_POLICY, NULL, "default"), -EBUSY); /* the keypair has it */
-    assert_int_equal(purge(b, PURGE_DOMAIN, NULL, "default"), -EBUSY); /* the user is of it */
+    assert_int_equal(purge(b, PURGE_POLICY, NULL, "default"), -ENOTEMPTY); /* the keypair has it */
+    assert_int_equal(purge(b, PURGE_DOMAIN, NULL, "default"), -ENOTEMPTY); /* the user is of it */
     assert_int_equal(purge(b, PURGE_USER, &b->user_id, NULL), 0);
     assert_int_equal(purge(b, PURGE_USER, &b->user_id, NULL), -ENOENT);
     assert_files(b, &files, 2);

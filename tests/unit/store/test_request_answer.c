@@ -106,7 +106,7 @@ static void test_answered_once(void **state)
     store_flush(b->store);
     assert_int_equal(outcomes[0].result, 0);
     assert_int_equal(outcomes[1].result, -EALREADY);
-    assert_string_equal(outcomes[1].err.kind, "request-repeated");
+    assert_string_equal(outcomes[1].err.text, "this request was made before");
     assert_int_equal(outcomes[2].result, 0);
     dump = bench_dump(b);
     assert_non_null(strstr(dump, " before batch"));

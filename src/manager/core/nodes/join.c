@@ -234,6 +234,10 @@ static int join_write_join(struct store_tx *tx, void *data, struct aq_error *err
     int r = token_use(tx, j->hash, j->row.agent_id, j->row.issued_usec, err);
 
     if (r == 0)
+        return aq_fail_kind(err, EACCES, "invalid-token",
+                            "the join token is unknown, used or expired; make a new one with "
+                            "'aliquot agent token'");
+    if (r > 0)
         r = join_check_name(tx, j, err);
     if (r == 0) /* nobody has us sign without a token */
         r = pki_issue_agent(j->core->ca, j->request, j->row.agent_id, PKI_AGENT_DAYS, &j->cert,

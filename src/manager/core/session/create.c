@@ -335,6 +335,7 @@ static int create_find_namesake(struct creation *c)
         if (existing && !d->is_met)
             return create_meet_existing(c, d, existing);
     }
+    c->err.kind = "session-already-exists";
     return -EEXIST;
 }
 

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "manager/core/core.h"
+#include "manager/rules/folder_mount.h"
 #include "model/reference.h"
-#include "store/folder_mount.h"
 
 /* Apart from the core, which other threads do not read. */
 struct mounts_owner {

@@ -4,8 +4,8 @@
  * For functions given to store_read(). What a mount may is decided here and nowhere else, from what
  * its session's owner may do with the folder (model/folder.h).
  */
-#ifndef AQ_STORE_FOLDER_MOUNT_H
-#define AQ_STORE_FOLDER_MOUNT_H
+#ifndef AQ_MANAGER_RULES_FOLDER_MOUNT_H
+#define AQ_MANAGER_RULES_FOLDER_MOUNT_H
 
 #include "model/folder.h"
 #include "model/folder_mount.h"
@@ -45,8 +45,5 @@ int folder_mounts_find(struct store_tx *tx, const struct folder_mount_request *r
  */
 int folder_mounts_check_again(struct store_tx *tx, const struct folder_viewer *owner,
                               const struct folder_mounts *mounts, struct aq_error *err);
-
-/* Whether any folder's name begins with a dot. 1 or 0. */
-int folder_has_automatic(struct store_tx *tx, struct aq_error *err);
 
 #endif

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* folder_mount.c - which folders a session mounts: those that it names, and whether they still are
  */
-#include "store/folder_mount.h"
+#include "manager/rules/folder_mount.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "store/folder.h"
-#include "store/list_query.h"
+#include "manager/rules/folder_find.h"
 
 #define FIELD "mounts"
 #define AUTOMATIC_MAX 1000 /* rows that are looked through */
@@ -139,14 +138,6 @@ static int mount_find_automatic(struct store_tx *tx, const struct folder_mount_r
     if (r == 0)
         r = mount_add_automatic(tx, request, page, true, arena, ret, err);
     return r < 0 ? r : mount_add_automatic(tx, request, page, false, arena, ret, err);
-}
-
-int folder_has_automatic(struct store_tx *tx, struct aq_error *err)
-{
-    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
-    int r = sql_prepare(tx->db, "SELECT 1 FROM folders WHERE name LIKE '.%' LIMIT 1", &q, err);
-
-    return r < 0 ? r : sql_step(q, err);
 }
 
 /* ---- all ---- */
