@@ -101,8 +101,9 @@ struct store_tx;
 struct event {
     enum event_kind kind;
     int64_t at_usec;
-    int64_t number; /* of the first of what clients are told of it, the others follow: set by the
+    int64_t number;   /* of the first of what clients are told of it, the others follow: set by the
                        store when it writes them */
+    bool ends_logins; /* of a saved user or keypair: logins by browsers go with the change */
     union {
         struct session session;
         struct event_session_status session_status;

@@ -85,7 +85,7 @@ int user_save(struct store_tx *tx, const struct event *e, struct aq_error *err)
     sql_put_int(q, e->at_usec);
     sql_put_int(q, e->at_usec);
     r = sql_run(q, err);
-    if (r == 0 && (u->status != USER_ACTIVE || e->user.password_hash))
+    if (r == 0 && e->ends_logins)
         r = web_login_end_of_user(tx, &u->id, err);
     return r < 0 ? r : user_replace_memberships(tx, u, err);
 }
@@ -250,35 +250,14 @@ static int keypair_put_secret(struct store_tx *tx, const struct event *e, struct
     return sql_run(q, err);
 }
 
-/* Whether a keypair that exists gets another secret: other changes come with the old one. */
-static int keypair_has_new_secret(struct store_tx *tx, const struct keypair *k,
-                                  struct aq_error *err)
-{
-    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
-    struct keypair old = *k;
-    struct row row = { .q = NULL };
-    int r = sql_prepare(tx->db, "SELECT secret FROM keypairs WHERE access_key = ?", &q, err);
-
-    if (r < 0)
-        return r;
-    sql_put_text(q, k->access_key);
-    if ((r = sql_step(q, err)) <= 0)
-        return r;
-    row.q = q;
-    r = keypair_read_secret(tx, &row, &old, err);
-    return r < 0 ? r : strcmp(old.secret_key, k->secret_key) != 0;
-}
-
 /* An empty secret keeps the one that is there. */
 int keypair_save(struct store_tx *tx, const struct event *e, struct aq_error *err)
 {
-    int n = keypair_update(tx, e, err), r = !e->keypair.is_active;
+    int n = keypair_update(tx, e, err), r;
 
     if (n < 0)
         return n;
-    if (!r && e->keypair.secret_key[0] && (r = keypair_has_new_secret(tx, &e->keypair, err)) < 0)
-        return r;
-    if (r && (r = web_login_end_of_key(tx, e->keypair.access_key, err)) < 0)
+    if (e->ends_logins && (r = web_login_end_of_key(tx, e->keypair.access_key, err)) < 0)
         return r;
     if (e->keypair.secret_key[0])
         return keypair_put_secret(tx, e, err);

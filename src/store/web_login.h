@@ -2,8 +2,8 @@
 /* web_login.h - people who have logged in with a browser
  *
  * For functions given to store_write(); web_login_find() and _list() also to store_read(). A
- * login is found by the SHA-256 of its cookie, which is not stored. The transaction that blocks a
- * user, changes the password or takes the keypair away removes the logins, too.
+ * login is found by the SHA-256 of its cookie, which is not stored. The transaction that saves a
+ * user or keypair removes the logins, too, if the event says so (ends_logins).
  */
 #ifndef AQ_STORE_WEB_LOGIN_H
 #define AQ_STORE_WEB_LOGIN_H

@@ -4,6 +4,8 @@
  */
 #include "world.h"
 
+#include "manager/core/accounts/accounts.h"
+
 #define SECOND_KEY "AKIASECONDSECONDSECO"
 #define GPU_NODE                                                     \
     "{\"cpu\":[\"count\",\"8\"],\"mem\":[\"bytes\",\"8589934592\"]," \
@@ -461,6 +463,33 @@ static void administrators_set_limits(void **state)
     assert_clean();
 }
 
+/* Each change of a keypair comes with its secret, or with none. */
+static void logins_end_with_the_right_to_them(void **state)
+{
+    const struct keypair *now = core_find_keypair(world.core, USER_KEY);
+    static char hash[] = "hash";
+    struct event user = { .kind = EVENT_USER_SAVED }, key = { .kind = EVENT_KEYPAIR_SAVED };
+
+    (void)state;
+    user.user.user.status = USER_ACTIVE;
+    assert_false(accounts_ends_logins(world.core, &user));
+    user.user.password_hash = hash;
+    assert_true(accounts_ends_logins(world.core, &user));
+    user.user.password_hash = NULL;
+    user.user.user.status = USER_INACTIVE;
+    assert_true(accounts_ends_logins(world.core, &user));
+
+    key.keypair = *now;
+    assert_false(accounts_ends_logins(world.core, &key));
+    key.keypair.secret_key[0] = '\0';
+    assert_false(accounts_ends_logins(world.core, &key));
+    (void)snprintf(key.keypair.secret_key, sizeof(key.keypair.secret_key), "another");
+    assert_true(accounts_ends_logins(world.core, &key));
+    key.keypair = *now;
+    key.keypair.is_active = false;
+    assert_true(accounts_ends_logins(world.core, &key));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -477,6 +506,7 @@ int main(void)
                                         world_begin, world_end),
         cmocka_unit_test_setup_teardown(images_get_what_they_need, world_begin, world_end),
         cmocka_unit_test_setup_teardown(administrators_set_limits, world_begin, world_end),
+        cmocka_unit_test_setup_teardown(logins_end_with_the_right_to_them, world_begin, world_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

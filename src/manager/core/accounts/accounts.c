@@ -292,14 +292,19 @@ static bool accounts_has_new_secret(const struct core *core, const struct keypai
     return key->secret_key[0] && old && strcmp(old->secret_key, key->secret_key) != 0;
 }
 
+bool accounts_ends_logins(const struct core *core, const struct event *e)
+{
+    if (e->kind == EVENT_USER_SAVED)
+        return e->user.user.status != USER_ACTIVE || e->user.password_hash;
+    return e->kind == EVENT_KEYPAIR_SAVED
+           && (!e->keypair.is_active || accounts_has_new_secret(core, &e->keypair));
+}
+
 /* Before the event's row is taken into memory. */
 static void accounts_tell_shut_out(const struct core *core, const struct event *e)
 {
-    bool is_user = e->kind == EVENT_USER_SAVED
-                   && (e->user.user.status != USER_ACTIVE || e->user.password_hash);
-    bool is_key = e->kind == EVENT_KEYPAIR_REMOVED
-                  || (e->kind == EVENT_KEYPAIR_SAVED
-                      && (!e->keypair.is_active || accounts_has_new_secret(core, &e->keypair)));
+    bool ends = accounts_ends_logins(core, e), is_user = ends && e->kind == EVENT_USER_SAVED;
+    bool is_key = (ends && !is_user) || e->kind == EVENT_KEYPAIR_REMOVED;
 
     if (core->on_shut_out && (is_user || is_key))
         core->on_shut_out(core->shut_out_data, is_user ? &e->user.user.id : NULL,

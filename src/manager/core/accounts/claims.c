@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "manager/core/accounts/account_audit.h"
+#include "manager/core/accounts/accounts.h"
 #include "manager/core/commit/proposal.h"
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/state.h"
@@ -198,7 +199,9 @@ void core_save(struct core *core, struct event_batch *batch, const struct audit_
     if (core_claim(core, batch, &err) == 0 && account_audit_add(core, batch, by) < 0)
         aq_fail_oom(&err);
     claim = claims_find(core, batch);
-    if (err.code == 0) {
+    if (err.code == 0) { /* the rows that it claims do not change before it is written */
+        for (size_t i = 0; i < batch->count; i++)
+            batch->events[i].ends_logins = accounts_ends_logins(core, &batch->events[i]);
         claim->done = done;
         claim->data = data;
         if (proposal_commit_command(core, batch, claims_on_saved, claim) < 0)
