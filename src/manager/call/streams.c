@@ -97,8 +97,7 @@ int api_stream_open(const struct api *api, const char *access_key, struct api_st
     struct api_streams *streams = api->streams;
 
     if (!streams->timer) {
-        if (!(streams->timer = malloc(sizeof(*streams->timer))))
-            return -ENOMEM;
+        streams->timer = aq_alloc(sizeof(*streams->timer));
         (void)uv_timer_init(core_loop(api->core), streams->timer);
         streams->timer->data = streams;
         (void)uv_timer_start(streams->timer, streams_on_timer, CHECK_MSEC, CHECK_MSEC);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/json_load.h"
+#include "base/memory.h"
 #include "manager/stream/command_stream.h"
 #include "model/service_port.h"
 
@@ -79,7 +80,7 @@ static size_t app_connection_on_answer(struct app_connection *c, const char *byt
     size_t part = end ? (size_t)(end - bytes) : len;
 
     strbuf_add(&c->answer, bytes, part);
-    if (c->answer.len > ANSWER_MAX || !strbuf_ok(&c->answer)) {
+    if (c->answer.len > ANSWER_MAX) {
         app_connection_refuse(c, "the session's executor answers too much");
         return len;
     }
@@ -190,9 +191,7 @@ static int app_connection_open_app(struct app_connection *c, const struct kernel
     if (r < 0)
         return r;
     strbuf_addf(&question, "app %s %d - %zu\n%s", params->app, APP_WAIT_MSEC, body.len, body.data);
-    if (!strbuf_ok(&question)
-        || pump_give(c->pump, PUMP_CLIENT, question.data, question.len) == -ENOMEM)
-        return aq_fail_oom(err);
+    (void)pump_give(c->pump, PUMP_CLIENT, question.data, question.len); /* failure: on_failed */
     return 0;
 }
 
@@ -201,11 +200,9 @@ int app_connection_open(struct core *core, const struct session *session,
                         const struct app_connection_ops *ops, void *data,
                         struct app_connection **ret, struct aq_error *err)
 {
-    struct app_connection *c = calloc(1, sizeof(*c));
+    struct app_connection *c = aq_alloc(sizeof(*c));
     int r;
 
-    if (!c)
-        return aq_fail_oom(err);
     c->core = core;
     c->session_id = session->id;
     c->pump = pump;

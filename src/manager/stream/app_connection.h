@@ -31,7 +31,7 @@ struct app_connection_ops {
 
 /* 'port', or with 0 the app of 'params'. The connection is the pump's PUMP_KERNEL until it is freed
  * (command_stream.h), and its owner joins the client once it is ready. -EINVAL for a session that
- * does not run, -ENOTCONN if its agent is away, -ENOMEM.
+ * does not run, -ENOTCONN if its agent is away.
  */
 int app_connection_open(struct core *core, const struct session *session,
                         const struct app_params *params, uint16_t port, struct pump *pump,

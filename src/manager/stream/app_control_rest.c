@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/json_load.h"
+#include "base/memory.h"
 #include "manager/stream/app_proxy.h"
 #include "manager/stream/app_question.h"
 #include "manager/session/session.h"
@@ -83,12 +84,10 @@ static struct app_control *app_control_new(struct request *req,
                                            void (*on_answer)(struct app_control *ask,
                                                              const json_t *answer))
 {
-    struct app_control *ask = calloc(1, sizeof(*ask));
+    struct app_control *ask = aq_alloc(sizeof(*ask));
 
-    if (ask) {
-        ask->req = req;
-        ask->on_answer = on_answer;
-    }
+    ask->req = req;
+    ask->on_answer = on_answer;
     return ask;
 }
 
@@ -142,12 +141,9 @@ static void app_control_on_list(struct request *req, void *data)
     if (!session)
         return;
     ask = app_control_new(req, app_control_reply_list);
-    if (!ask || !(ask->published = json_load_string(apps_raw(session), 0))) {
-        free(ask);
-        request_fail(req, &(struct aq_error){ .code = ENOMEM });
-    } else if (app_control_ask(data, ask, session, "apps", "-", LIST_MSEC, NULL, &err) < 0) {
+    ask->published = json_load_string(apps_raw(session), 0);
+    if (app_control_ask(data, ask, session, "apps", "-", LIST_MSEC, NULL, &err) < 0)
         app_control_on_failed(ask, &err);
-    }
 }
 
 /* ---- start and end ---- */
@@ -191,19 +187,13 @@ static void app_control_tell_started(struct request *req, struct api *api,
                                      const char *status, uint16_t port)
 {
     struct app_started *started = arena_alloc(request_get_arena(req), sizeof(*started));
-    struct aq_error err = { 0 };
 
-    if (!started) {
-        request_fail(req, &(struct aq_error){ .code = ENOMEM });
-        return;
-    }
     *started = (struct app_started){ .req = req, .api = api, .status = status, .port = port };
     if (!core_find_front_url(api->core, FRONT_PROXY, NULL))
         app_control_write_started(started, NULL);
-    else if (app_proxy_make_token(api, session_id, app, api_principal(req)->access_key,
-                                  app_control_on_token, started, &err)
-             < 0)
-        request_fail(req, &err);
+    else
+        app_proxy_make_token(api, session_id, app, api_principal(req)->access_key,
+                             app_control_on_token, started);
 }
 
 static void app_control_reply_start(struct app_control *ask, const json_t *answer)
@@ -249,7 +239,7 @@ static void app_control_start(struct request *req, struct api *api, const struct
         return;
     }
     ask = app_control_new(req, is_end ? app_control_reply_end : app_control_reply_start);
-    r = ask ? app_question_write(params, &body, &err) : aq_fail_oom(&err);
+    r = app_question_write(params, &body, &err);
     if (r == 0) {
         (void)snprintf(ask->app, sizeof(ask->app), "%s", params->app);
         ask->api = api;
@@ -259,8 +249,7 @@ static void app_control_start(struct request *req, struct api *api, const struct
     }
     if (r == 0)
         return;
-    if (ask)
-        app_control_free(ask);
+    app_control_free(ask);
     request_fail(req, &err);
 }
 

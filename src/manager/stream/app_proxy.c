@@ -216,8 +216,7 @@ static int app_stream_open(struct app_proxy *of, struct app_stream *st,
     if (session->kernel_count == 0)
         return aq_fail_kind(err, EAGAIN, "generic-bad-request", "the session is not running");
     st->kernel_id = session->kernels[0].id;
-    if (api_stream_open(of->api, want->access_key, &st->right, app_stream_refuse, st) < 0)
-        return aq_fail_oom(err);
+    api_stream_open(of->api, want->access_key, &st->right, app_stream_refuse, st);
     r = app_connection_open(of->api->core, session, &params, port, &st->pump, &app_stream_app_ops,
                             st, &st->app, err);
     return r == 0 && port ? app_stream_offer(st, err) : r;
@@ -229,11 +228,10 @@ static void app_proxy_connect(struct app_proxy *of, const char *proxy,
     struct aq_error err = { 0 };
     const struct session *session = app_proxy_find(of, &want->session_id, want->app,
                                                    want->access_key, &err);
-    struct app_stream *st = session ? calloc(1, sizeof(*st)) : NULL;
 
-    if (session && !st)
-        (void)aq_fail_oom(&err);
-    if (st) {
+    if (session) {
+        struct app_stream *st = aq_alloc(sizeof(*st));
+
         st->of = of;
         st->request_id = want->request_id;
         (void)snprintf(st->proxy, sizeof(st->proxy), "%s", proxy);
@@ -292,14 +290,11 @@ static void app_token_on_written(void *data, int r, const struct aq_error *err)
     free(work);
 }
 
-int app_proxy_make_token(struct api *api, const struct uuid *session, const char *app,
-                         const char *access_key, app_token_fn *done, void *data,
-                         struct aq_error *err)
+void app_proxy_make_token(struct api *api, const struct uuid *session, const char *app,
+                          const char *access_key, app_token_fn *done, void *data)
 {
-    struct app_token_work *work = calloc(1, sizeof(*work));
+    struct app_token_work *work = aq_alloc(sizeof(*work));
 
-    if (!work)
-        return aq_fail_oom(err);
     for (size_t i = 0; i < 2; i++) {
         struct uuid random = uuid_random();
 
@@ -313,10 +308,7 @@ int app_proxy_make_token(struct api *api, const struct uuid *session, const char
     (void)snprintf(work->token.access_key, sizeof(work->token.access_key), "%s", access_key);
     work->done = done;
     work->data = data;
-    if (store_write(core_store(api->core), app_token_write, app_token_on_written, work) == 0)
-        return 0;
-    free(work);
-    return aq_fail_oom(err);
+    store_write(core_store(api->core), app_token_write, app_token_on_written, work);
 }
 
 /* 'r' as the store found it: 0 if there is none that is good. */
@@ -363,36 +355,26 @@ static int app_token_look(struct store_tx *tx, void *data, struct aq_error *err)
 static void app_token_on_looked(void *data, int r, const struct aq_error *err)
 {
     struct app_token_work *work = data;
-    struct aq_error oom = { 0 };
 
-    if (r == 0
-        && store_write(core_store(work->of->api->core), app_token_take, app_token_on_taken, work)
-               == 0)
+    if (r == 0) {
+        store_write(core_store(work->of->api->core), app_token_take, app_token_on_taken, work);
         return;
-    if (r == 0)
-        (void)aq_fail_oom(&oom);
-    app_proxy_refuse(work->of, work->proxy, &work->request_id, r < 0 ? err : &oom);
+    }
+    app_proxy_refuse(work->of, work->proxy, &work->request_id, err);
     free(work);
 }
 
 static void app_proxy_redeem(struct app_proxy *of, const char *proxy,
                              const struct msg_app_redeem *want)
 {
-    struct app_token_work *work = calloc(1, sizeof(*work));
-    struct aq_error err = { 0 };
+    struct app_token_work *work = aq_alloc(sizeof(*work));
 
-    if (work) {
-        work->of = of;
-        work->request_id = want->request_id;
-        (void)snprintf(work->proxy, sizeof(work->proxy), "%s", proxy);
-        (void)snprintf(work->text, sizeof(work->text), "%s", want->token);
-        app_token_hash(work);
-        if (store_read(core_store(of->api->core), app_token_look, app_token_on_looked, work) == 0)
-            return;
-        free(work);
-    }
-    (void)aq_fail_oom(&err);
-    app_proxy_refuse(of, proxy, &want->request_id, &err);
+    work->of = of;
+    work->request_id = want->request_id;
+    (void)snprintf(work->proxy, sizeof(work->proxy), "%s", proxy);
+    (void)snprintf(work->text, sizeof(work->text), "%s", want->token);
+    app_token_hash(work);
+    store_read(core_store(of->api->core), app_token_look, app_token_on_looked, work);
 }
 
 /* ---- life ---- */

@@ -13,7 +13,7 @@
 
 struct app_proxy;
 
-/* Answers the core's proxies from now on; NULL = no memory. */
+/* Answers the core's proxies from now on. */
 struct app_proxy *app_proxy_new(struct api *api);
 /* End all streams and answer nobody any more. */
 void app_proxy_stop(struct app_proxy *proxy);
@@ -25,9 +25,8 @@ void app_proxy_free(struct app_proxy *proxy);
 
 /* 'token' is borrowed, NULL unless r is 0. */
 typedef void app_token_fn(void *data, int r, const struct aq_error *err, const char *token);
-/* Durable when 'done' says it. -ENOMEM: 'done' is not called. */
-int app_proxy_make_token(struct api *api, const struct uuid *session, const char *app,
-                         const char *access_key, app_token_fn *done, void *data,
-                         struct aq_error *err);
+/* Durable when 'done' says it. */
+void app_proxy_make_token(struct api *api, const struct uuid *session, const char *app,
+                          const char *access_key, app_token_fn *done, void *data);
 
 #endif

@@ -40,8 +40,7 @@ static int app_question_add(struct jsonw *w, const char *name, const char *text,
         return 0;
     if (!json_is_object(given))
         return api_fail_param(err, name, "must be the JSON text of an object");
-    if (!(clean = json_dump_text(given, JSON_COMPACT)))
-        return aq_fail_oom(err);
+    clean = json_dump_text(given, JSON_COMPACT);
     jsonw_key(w, name);
     jsonw_raw(w, clean, strlen(clean));
     return 0;
@@ -59,7 +58,7 @@ int app_question_write(const struct app_params *params, struct strbuf *out, stru
     if (r == 0)
         r = app_question_add(&w, "arguments", params->arguments, err);
     jsonw_object_end(&w);
-    return r < 0 ? r : strbuf_ok(out) ? 0 : aq_fail_oom(err);
+    return r;
 }
 
 int app_question_read(const json_t *answer, const char *app, uint16_t *ret, struct aq_error *err)

@@ -24,7 +24,7 @@ extern const struct field app_fields[];
             .doc = "the program's end is told by {\"type\": \"end\"}, and closes nothing" \
     }
 
-/* {"port", "envs", "arguments"}. -EINVAL names the parameter, -ENOMEM. */
+/* {"port", "envs", "arguments"}. -EINVAL names the parameter. */
 int app_question_write(const struct app_params *params, struct strbuf *out, struct aq_error *err);
 
 /* The port that it listens on, or why there is none: of the kinds "object-not-found",

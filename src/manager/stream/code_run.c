@@ -85,19 +85,15 @@ static int code_run_set_language(const json_t *options, struct code_run *ret, st
     return 0;
 }
 
-static int code_run_set_completion(const struct code_run_params *params, struct code_run *ret,
-                                   struct aq_error *err)
+static void code_run_set_completion(const struct code_run_params *params, struct code_run *ret)
 {
     json_auto_t *asked = params->options ? json_copy((json_t *)(uintptr_t)params->options)
                                          : json_object();
     AQ_CLEANUP(aq_freep) char *text = NULL;
 
-    if (!asked
-        || json_object_set_new(asked, "code", json_string(params->code ? params->code : "")) < 0
-        || !(text = json_dumps(asked, JSON_COMPACT)))
-        return aq_fail_oom(err);
+    (void)json_object_set_new(asked, "code", json_string(params->code ? params->code : ""));
+    text = json_dumps(asked, JSON_COMPACT);
     strbuf_adds(&ret->bytes, text);
-    return 0;
 }
 
 int code_run_read(const struct code_run_params *params, struct code_run *ret, struct aq_error *err)
@@ -111,7 +107,7 @@ int code_run_read(const struct code_run_params *params, struct code_run *ret, st
     ret->verb = is_query ? "run" : params->mode;
     if (strcmp(params->mode, "complete") == 0) {
         (void)strcpy(ret->id, "-");
-        r = code_run_set_completion(params, ret, err);
+        code_run_set_completion(params, ret);
     } else if (is_query || is_batch || strcmp(params->mode, "input") == 0
                || strcmp(params->mode, "continue") == 0) {
         r = code_run_set_run_id(params, is_query || is_batch, ret, err);
@@ -124,7 +120,7 @@ int code_run_read(const struct code_run_params *params, struct code_run *ret, st
         r = code_run_set_language(params->options, ret, err);
     if (r == 0 && (is_query || *ret->verb == 'i'))
         strbuf_adds(&ret->bytes, code);
-    return r < 0 ? r : strbuf_ok(&ret->bytes) ? 0 : aq_fail_oom(err);
+    return r;
 }
 
 int code_run_ask(struct executor_link *link, const struct code_run *run, int64_t wait_msec,

@@ -30,7 +30,7 @@ struct code_run {
 };
 
 /* Into one that is empty but for its session; 'bytes' are then the caller's. -EINVAL names the
- * parameter, -ENOMEM.
+ * parameter.
  */
 int code_run_read(const struct code_run_params *params, struct code_run *ret, struct aq_error *err);
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "http/websocket.h"
 #include "manager/stream/code_run.h"
 #include "manager/stream/stream_feature.h"
@@ -46,8 +47,7 @@ static void code_stream_fail(struct code_stream *st, const struct aq_error *err)
     jsonw_member_str(&w, "msg", err->text);
     jsonw_object_end(&w);
     executor_link_close(AQ_TAKE(st->link));
-    if (strbuf_ok(&out))
-        (void)websocket_send(st->ws, true, out.data, out.len);
+    (void)websocket_send(st->ws, true, out.data, out.len);
     websocket_close(st->ws, WEBSOCKET_NORMAL, "");
 }
 
@@ -89,7 +89,7 @@ static void code_stream_on_reply(void *data, const json_t *reply)
     jsonw_object_begin(&w);
     code_run_write_result(reply, &w);
     jsonw_object_end(&w);
-    if (is_news && (!strbuf_ok(&out) || websocket_send(st->ws, true, out.data, out.len) < 0)) {
+    if (is_news && websocket_send(st->ws, true, out.data, out.len) < 0) {
         websocket_close(st->ws, WEBSOCKET_INTERNAL, "the reader is too slow");
         return;
     }
@@ -180,21 +180,14 @@ static int code_stream_accept(struct request *req, struct api *api, const struct
                               struct aq_error *err)
 {
     const struct websocket_options options = { .message_max = MESSAGE_MAX };
-    struct code_stream *st = calloc(1, sizeof(*st));
+    struct code_stream *st = aq_alloc(sizeof(*st));
     int r;
 
-    if (!st)
-        return aq_fail_oom(err);
     st->run.api = api;
     st->run.session_id = kernel->session->id;
     st->kernel_id = kernel->id;
     strbuf_init(&st->run.bytes);
-    if (api_stream_open(api, api_principal(req)->access_key, &st->right, code_stream_on_forbidden,
-                        st)
-        < 0) {
-        code_stream_free(st);
-        return aq_fail_oom(err);
-    }
+    api_stream_open(api, api_principal(req)->access_key, &st->right, code_stream_on_forbidden, st);
     r = websocket_accept(req, &options, &code_stream_ws_ops, st, &st->ws, err);
     if (r < 0)
         code_stream_free(st);

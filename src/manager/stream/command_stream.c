@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A command in a kernel's container, over a link stream to its agent. */
+#include "base/memory.h"
 #include "manager/stream/command_stream.h"
 
 #include <errno.h>
@@ -35,12 +36,11 @@ static void command_stream_fail(struct command_stream *cs, const char *kind, con
 /* 'bytes' are a kind, NUL, and a text. */
 static void command_stream_take_failure(struct command_stream *cs, const char *bytes, size_t len)
 {
-    AQ_CLEANUP(aq_freep) char *kind = strndup(bytes, len);
-    size_t text = kind ? AQ_MIN(strlen(kind) + 1, len) : len;
-    AQ_CLEANUP(aq_freep) char *message = strndup(bytes + text, len - text);
+    AQ_CLEANUP(aq_freep) char *kind = aq_strndup(bytes, len);
+    size_t text = AQ_MIN(strlen(kind) + 1, len);
+    AQ_CLEANUP(aq_freep) char *message = aq_strndup(bytes + text, len - text);
 
-    command_stream_fail(cs, kind ? kind : "service-unavailable",
-                        message ? message : "the manager's memory is short");
+    command_stream_fail(cs, kind, message);
 }
 
 static void command_stream_take_end(struct command_stream *cs, const char *bytes, size_t len)
@@ -170,8 +170,6 @@ static int command_stream_put(void *end, const char *bytes, size_t len)
         return -EPIPE;
     for (size_t at = 0; at < len; at += EXEC_PAYLOAD_MAX)
         exec_frame_add(&frames, EXEC_INPUT, bytes + at, AQ_MIN(len - at, (size_t)EXEC_PAYLOAD_MAX));
-    if (!strbuf_ok(&frames))
-        return -ENOMEM;
     core_note_access(cs->core, &cs->session_id);
     return link_stream_write(cs->stream, frames.data, frames.len);
 }
@@ -190,7 +188,7 @@ static void command_stream_end_input(void *end)
     const struct command_stream *cs = end;
 
     exec_frame_add(&frame, EXEC_END_INPUT, NULL, 0);
-    if (strbuf_ok(&frame) && cs->stream && !cs->is_told)
+    if (cs->stream && !cs->is_told)
         (void)link_stream_write(cs->stream, frame.data, frame.len); /* failure: on_close */
 }
 
@@ -223,8 +221,7 @@ int command_stream_open(struct core *core, const struct kernel *kernel,
         return aq_fail_kind(err, EINVAL, "generic-bad-request",
                             "the session is not running (it is %s)",
                             kernel_status_name(kernel->status));
-    if (!(cs = calloc(1, sizeof(*cs))))
-        return aq_fail_oom(err);
+    cs = aq_alloc(sizeof(*cs));
     strbuf_init(&cs->held);
     cs->core = core;
     cs->pump = pump;

@@ -36,7 +36,7 @@ struct command_stream_ops {
 /* 'open' needs kind, command and what else the kind takes; the kernel is filled in. The stream is
  * the pump's PUMP_KERNEL from now until it is freed: joined, opened when the agent has connected,
  * told to have drained, and parted from here. -EINVAL for a kernel that does not run, -ENOTCONN if
- * its agent is away, -ENOMEM.
+ * its agent is away.
  */
 int command_stream_open(struct core *core, const struct kernel *kernel,
                         struct msg_stream_open *open, struct pump *pump,

@@ -26,6 +26,7 @@
 #include <string.h>
 
 #include "base/json_load.h"
+#include "base/memory.h"
 #include "http/websocket.h"
 #include "manager/stream/command_stream.h"
 #include "manager/stream/stream_feature.h"
@@ -60,8 +61,7 @@ static void api_exec_free(struct api_exec *exec)
 
 static void api_exec_send_text(struct api_exec *exec, struct strbuf *text)
 {
-    if (strbuf_ok(text))
-        (void)websocket_send(exec->ws, true, text->data, text->len);
+    (void)websocket_send(exec->ws, true, text->data, text->len);
     strbuf_done(text);
 }
 
@@ -129,7 +129,7 @@ static void api_exec_pass_output(struct api_exec *exec, char channel, const char
 
     strbuf_addc(&out, channel);
     strbuf_add(&out, bytes, len);
-    if (!strbuf_ok(&out) || pump_give(&exec->pump, PUMP_KERNEL, out.data, out.len) < 0)
+    if (pump_give(&exec->pump, PUMP_KERNEL, out.data, out.len) < 0)
         websocket_close(exec->ws, WEBSOCKET_INTERNAL, "the reader is too slow");
 }
 
@@ -246,8 +246,6 @@ static void api_exec_put_json(struct jsonw *w, const char *key, const json_t *va
     if (text) {
         jsonw_key(w, key);
         jsonw_raw(w, text, strlen(text));
-    } else if (value) {
-        w->out->failed = true;
     }
 }
 
@@ -312,8 +310,6 @@ static int api_exec_start(struct api_exec *exec, const struct exec_input *input,
     if (r < 0)
         return r;
     api_exec_describe(input, &command);
-    if (!strbuf_ok(&command))
-        return aq_fail_oom(err);
     open.command = command.data;
     api_exec_open(exec, &open);
     return 0;
@@ -372,8 +368,8 @@ static void api_exec_on_message(struct websocket *ws, bool is_text, const char *
         if (api_exec_handle_text(exec, bytes, len, &arena, &err) < 0)
             api_exec_complain(exec, &err);
     } else if (len && bytes[0] == CHANNEL_INPUT && len > 1) {
-        if (exec->stream && pump_give(&exec->pump, PUMP_CLIENT, bytes + 1, len - 1) == -ENOMEM)
-            api_exec_fail(exec, "service-unavailable", "the manager's memory is short");
+        if (exec->stream)
+            (void)pump_give(&exec->pump, PUMP_CLIENT, bytes + 1, len - 1);
     }
 }
 
@@ -413,18 +409,11 @@ static int api_exec_accept(struct request *req, struct api *api, const struct ke
         return aq_fail_kind(err, EINVAL, "generic-bad-request",
                             "the session is not running (it is %s)",
                             kernel_status_name(kernel->status));
-    exec = calloc(1, sizeof(*exec));
-    if (!exec)
-        return aq_fail_oom(err);
+    exec = aq_alloc(sizeof(*exec));
     exec->api = api;
     exec->kernel_id = kernel->id;
     pump_init(&exec->pump);
-    if (api_stream_open(api, api_principal(req)->access_key, &exec->right, api_exec_on_forbidden,
-                        exec)
-        < 0) {
-        api_exec_free(exec);
-        return aq_fail_oom(err);
-    }
+    api_stream_open(api, api_principal(req)->access_key, &exec->right, api_exec_on_forbidden, exec);
     r = websocket_accept(req, &options, &ws_ops, exec, &exec->ws, err);
     if (r < 0) {
         api_exec_free(exec);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "manager/stream/code_run.h"
 #include "manager/stream/stream_feature.h"
 #include "manager/session/session.h"
@@ -73,15 +74,10 @@ static void execute_on_failed(void *data, const struct aq_error *err)
 
 static const struct executor_link_ops execute_link_ops = { execute_on_reply, execute_on_failed };
 
-/* NULL after the request was answered. */
 static struct execute *execute_new(struct api *api, struct request *req)
 {
-    struct execute *ex = calloc(1, sizeof(*ex));
+    struct execute *ex = aq_alloc(sizeof(*ex));
 
-    if (!ex) {
-        request_fail(req, &(struct aq_error){ .code = ENOMEM });
-        return NULL;
-    }
     ex->req = req;
     ex->run.api = api;
     strbuf_init(&ex->run.bytes);
@@ -118,8 +114,6 @@ static void execute_by_mode(struct request *req, struct api *api, const char *mo
     json_auto_t *tree = NULL;
     struct aq_error err = { 0 };
 
-    if (!ex)
-        return;
     if (api_decode(req, &params, &tree, &err) < 0 || code_run_read(&params, &ex->run, &err) < 0) {
         execute_free(ex);
         request_fail(req, &err);
@@ -152,8 +146,6 @@ static void execute_on_interrupt(struct request *req, void *data)
     struct execute *ex = execute_new(data, req);
     struct aq_error err = { 0 };
 
-    if (!ex)
-        return;
     ex->run.verb = "interrupt";
     (void)strcpy(ex->run.language, "-");
     (void)strcpy(ex->run.id, "-");

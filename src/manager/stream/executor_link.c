@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Questions to the executor of a session's main container. */
+#include "base/memory.h"
 #include "manager/stream/executor_link.h"
 
 #include <errno.h>
@@ -65,8 +66,6 @@ static void executor_link_on_output(void *data, const char *bytes, size_t len)
     strbuf_add(&link->line, bytes, end ? (size_t)(end - bytes) : len);
     if (link->line.len > LINE_MAX_BYTES)
         executor_link_fail(link, "service-unavailable", "the session's executor answers too much");
-    else if (!strbuf_ok(&link->line))
-        executor_link_fail(link, "service-unavailable", "the manager's memory is short");
     else if (end)
         executor_link_answer(link);
 }
@@ -101,13 +100,10 @@ int executor_link_open(struct core *core, const struct kernel *kernel,
                        struct aq_error *err)
 {
     struct msg_stream_open open = { .kind = "exec", .input = true, .command = COMMAND };
-    struct executor_link *link = calloc(1, sizeof(*link));
+    struct executor_link *link = aq_alloc(sizeof(*link));
     int r;
 
-    if (!link || !(link->timer = malloc(sizeof(*link->timer)))) {
-        free(link);
-        return aq_fail_oom(err);
-    }
+    link->timer = aq_alloc(sizeof(*link->timer));
     (void)uv_timer_init(core_loop(core), link->timer);
     link->timer->data = link;
     pump_init(&link->pump);
@@ -137,8 +133,7 @@ int executor_link_ask(struct executor_link *link, const struct executor_question
                 (long long)question->limit_msec);
     if (question->len)
         strbuf_add(&text, question->bytes, question->len);
-    if (!strbuf_ok(&text) || pump_give(&link->pump, PUMP_CLIENT, text.data, text.len) == -ENOMEM)
-        return aq_fail_oom(err);
+    (void)pump_give(&link->pump, PUMP_CLIENT, text.data, text.len); /* failure: on_failed */
     (void)uv_timer_start(link->timer, executor_link_on_timer,
                          (uint64_t)(question->wait_msec + GRACE_MSEC), 0);
     return 0;

@@ -31,12 +31,12 @@ struct executor_link_ops {
     void (*on_failed)(void *data, const struct aq_error *err);
 };
 
-/* -EINVAL if the kernel does not run, -ENOTCONN if its agent is away, -ENOMEM. */
+/* -EINVAL if the kernel does not run, -ENOTCONN if its agent is away. */
 int executor_link_open(struct core *core, const struct kernel *kernel,
                        const struct executor_link_ops *ops, void *data, struct executor_link **ret,
                        struct aq_error *err);
 
-/* -EPIPE and why, if it has failed; -ENOMEM. */
+/* -EPIPE and why, if it has failed. */
 int executor_link_ask(struct executor_link *link, const struct executor_question *question,
                       struct aq_error *err);
 

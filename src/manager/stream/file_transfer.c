@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files into or out of a kernel's container, over a link stream to its agent. */
+#include "base/memory.h"
 #include "manager/stream/file_transfer.h"
 
 #include <errno.h>
@@ -152,13 +153,10 @@ int file_transfer_open(struct api *api, const struct kernel *kernel, const char 
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf command = STRBUF_INIT;
     struct msg_stream_open open = { .kind = "files", .input = true };
-    struct file_transfer *t;
+    struct file_transfer *t = aq_alloc(sizeof(*t));
     int r;
 
     file_transfer_describe(api, verb, paths, count, &command);
-    t = strbuf_ok(&command) ? calloc(1, sizeof(*t)) : NULL;
-    if (!t)
-        return aq_fail_oom(err);
     strbuf_init(&t->errors);
     t->ops = ops;
     t->data = data;

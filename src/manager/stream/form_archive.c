@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "http/multipart.h"
 #include "http/url.h"
 #include "transfer/tar.h"
@@ -31,8 +32,6 @@ static int form_archive_on_part(void *data, const struct multipart_part *part)
         return 0;
     if (url_decode(&f->arena, part->filename, strlen(part->filename), false, &f->name, NULL) < 0)
         f->name = arena_strdup(&f->arena, part->filename); /* it is as it is */
-    if (!f->name)
-        return aq_fail_oom(f->err);
     /* in an archive that would be a folder, and the bytes after it the next entries */
     if (!f->name[0] || f->name[strlen(f->name) - 1] == '/')
         return aq_fail_field(f->err, EINVAL, part->name,
@@ -46,7 +45,7 @@ static int form_archive_on_body(void *data, const char *bytes, size_t len)
     struct form_archive *f = data;
 
     strbuf_add(&f->part, bytes, len);
-    return strbuf_ok(&f->part) ? 0 : -ENOMEM;
+    return 0;
 }
 
 static int form_archive_on_part_end(void *data)
@@ -67,7 +66,7 @@ static int form_archive_on_part_end(void *data)
     tar_write_head(&out, &e);
     strbuf_add(&out, f->part.data, f->part.len);
     strbuf_add(&out, zeros, tar_padding(f->part.len));
-    return strbuf_ok(&out) ? f->on_bytes(f->data, out.data, out.len) : -ENOMEM;
+    return f->on_bytes(f->data, out.data, out.len);
 }
 
 int form_archive_new(const char *content_type, form_archive_fn *on_bytes, void *data,
@@ -80,11 +79,9 @@ int form_archive_new(const char *content_type, form_archive_fn *on_bytes, void *
     };
     const struct multipart_limits limits = { .parts_max = FORM_FILES_MAX,
                                              .part_max = FORM_FILE_MAX };
-    struct form_archive *f = calloc(1, sizeof(*f));
+    struct form_archive *f = aq_alloc(sizeof(*f));
     int r;
 
-    if (!f)
-        return aq_fail_oom(err);
     strbuf_init(&f->part);
     f->on_bytes = on_bytes;
     f->data = data;

@@ -19,7 +19,7 @@ struct form_archive;
 /* Takes the archive's bytes: 0, or -errno, which ends the feeding. */
 typedef int form_archive_fn(void *data, const char *bytes, size_t len);
 
-/* 'content_type' is the request's header. -EINVAL, -ENOMEM. */
+/* 'content_type' is the request's header. -EINVAL. */
 int form_archive_new(const char *content_type, form_archive_fn *on_bytes, void *data,
                      struct form_archive **ret, struct aq_error *err) AQ_UNTRUSTED;
 void form_archive_free(struct form_archive *form);

@@ -41,12 +41,9 @@ static struct log_quota_readers *log_quota_get(struct log_quota *quota, const st
     (void)snprintf(new.name, sizeof(new.name), "%s %s", uuid_format(user_id, user), agent_id);
     if ((readers = map_gets(&quota->readers, new.name)))
         return readers;
-    readers = malloc(sizeof(*readers));
-    if (!readers || map_sets(&quota->readers, new.name, readers) < 0) {
-        free(readers);
-        return NULL;
-    }
+    readers = aq_alloc(sizeof(*readers));
     *readers = new;
+    (void)map_sets(&quota->readers, new.name, readers);
     return readers;
 }
 
@@ -55,8 +52,6 @@ int log_quota_enter(struct log_quota *quota, const struct uuid *user_id, const c
 {
     struct log_quota_readers *readers = log_quota_get(quota, user_id, agent_id);
 
-    if (!readers)
-        return aq_fail_oom(err);
     if (readers->count == LOG_QUOTA_MAX)
         return aq_fail_kind(err, EAGAIN, "rate-limit-exceeded",
                             "you are reading %d logs of agent %s, which is as many as a user may "

@@ -18,8 +18,7 @@ struct log_quota_readers; /* of one user and agent */
 struct log_quota *log_quota_new(void);
 void log_quota_free(struct log_quota *quota); /* after the last reader */
 
-/* One more log of this agent is read. -EAGAIN (rate-limit-exceeded) if that are too many,
- * -ENOMEM.
+/* One more log of this agent is read. -EAGAIN (rate-limit-exceeded) if that are too many.
  */
 int log_quota_enter(struct log_quota *quota, const struct uuid *user_id, const char *agent_id,
                     struct log_quota_readers **ret, struct aq_error *err);

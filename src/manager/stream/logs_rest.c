@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/utf8.h"
 #include "manager/stream/stream_feature.h"
 #include "manager/session/session.h"
@@ -69,8 +70,6 @@ struct logs_reader {
     struct core_subscriber *subscriber; /* while the kernel has not been started */
     struct api_stream right;
 };
-
-static const struct aq_error logs_no_memory = { .code = ENOMEM, .text = "log" };
 
 /* Neither its agent, its session, its right nor its request finds the reader any more. */
 static void logs_reader_free(struct logs_reader *reader)
@@ -142,8 +141,6 @@ static void logs_finish(struct logs_reader *reader, const struct aq_error *err)
     logs_reader_free(reader);
     if (err && (as_text || !has_begun)) {
         request_fail(req, &why); /* a part would look like the whole */
-    } else if (as_text && !strbuf_ok(&text)) {
-        request_fail(req, &logs_no_memory);
     } else if (as_text) {
         logs_reply_text(req, &text);
     } else if (err) {
@@ -285,10 +282,8 @@ static bool logs_is_chosen(const struct log_params *params, const struct kernel 
 static struct logs_reader *logs_reader_new(struct request *req, const struct log_params *params,
                                            const struct kernel *kernel)
 {
-    struct logs_reader *reader = calloc(1, sizeof(*reader));
+    struct logs_reader *reader = aq_alloc(sizeof(*reader));
 
-    if (!reader)
-        return NULL;
     reader->api = params->api;
     reader->req = req;
     reader->as_text = params->as_text;
@@ -302,12 +297,8 @@ static struct logs_reader *logs_reader_new(struct request *req, const struct log
     strbuf_init(&reader->text);
     pump_init(&reader->pump);
     pump_join(&reader->pump, PUMP_CLIENT, &request_pump, req);
-    if (api_stream_open(params->api, api_principal(req)->access_key, &reader->right,
-                        logs_on_forbidden, reader)
-        < 0) {
-        logs_reader_free(reader);
-        return NULL;
-    }
+    api_stream_open(params->api, api_principal(req)->access_key, &reader->right, logs_on_forbidden,
+                    reader);
     request_set_gone(req, logs_on_gone, reader);
     return reader;
 }
@@ -317,25 +308,25 @@ static void logs_serve(struct request *req, const struct log_params *params,
                        const struct uuid *session, const struct kernel *chosen)
 {
     const struct kernel *live;
-    struct logs_reader *reader = NULL;
+    struct logs_reader *reader;
     struct aq_error err = { 0 };
 
     if (!chosen)
         problem_no_such(&err, "kernel", "the session has no such kernel");
-    else if (request_is_gone(req) || !(reader = logs_reader_new(req, params, chosen)))
-        aq_fail_oom(&err);
+    else if (request_is_gone(req))
+        (void)aq_fail(&err, EPIPE, "the client has closed the connection");
     if (err.code) {
         request_fail(req, &err);
         return;
     }
+    reader = logs_reader_new(req, params, chosen);
     live = core_find_kernel(params->api->core, &reader->kernel_id); /* newer than a row */
     if (!live || kernel_has_begun(live->status))
         logs_open_stream(reader, live ? live->agent_id : chosen->agent_id);
     else if (!reader->follow)
         logs_finish(reader, NULL); /* nothing was written yet */
-    else if (!(reader->subscriber = core_subscribe(reader->api->core, session, logs_on_event,
-                                                   reader)))
-        logs_finish(reader, &logs_no_memory);
+    else
+        reader->subscriber = core_subscribe(reader->api->core, session, logs_on_event, reader);
 }
 
 static void logs_on_found(struct request *req, const struct session_row *row, void *data)
@@ -380,9 +371,7 @@ static void logs_start(struct request *req, struct api *api, bool as_text)
     const struct session *live;
     struct aq_error err = { 0 };
 
-    if (!params)
-        aq_fail_oom(&err);
-    if (err.code || logs_decode(req, params, &err) < 0) {
+    if (logs_decode(req, params, &err) < 0) {
         request_fail(req, &err);
         return;
     }
@@ -458,9 +447,7 @@ static void logs_on_task(struct request *req, void *data)
     struct api *api = data;
     struct aq_error err = { 0 };
 
-    if (!task)
-        aq_fail_oom(&err);
-    if (err.code || logs_decode(req, &task->params, &err) < 0
+    if (logs_decode(req, &task->params, &err) < 0
         || api_owner(api, req, task->params.owner_access_key, &owner, &err) < 0) {
         request_fail(req, &err);
         return;
@@ -470,11 +457,7 @@ static void logs_on_task(struct request *req, void *data)
     task->query.with_kernels = true;
     task->query.access_key = arena_strdup(request_get_arena(req), owner->access_key);
     (void)uuid_format(&task->params.kernel_id, task->id);
-    if (!task->query.access_key
-        || store_read(core_store(api->core), logs_find_task, logs_on_task_found, task) < 0) {
-        aq_fail_oom(&err);
-        request_fail(req, &err);
-    }
+    store_read(core_store(api->core), logs_find_task, logs_on_task_found, task);
 }
 
 static const struct route logs_routes[] = {

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "http/websocket.h"
 #include "manager/stream/stream_feature.h"
 #include "manager/session/session.h"
@@ -58,18 +59,14 @@ static int pty_send_stdin(struct pty *pty, const char *chars, struct arena *aren
 {
     size_t len = strlen(chars), size = 0;
     unsigned char *bytes = arena_alloc(arena, len + 1);
-    int r;
 
-    if (!bytes)
-        return aq_fail_oom(err);
     if (sodium_base642bin(bytes, len, chars, len, "\r\n", &size, NULL,
                           sodium_base64_VARIANT_ORIGINAL)
         < 0)
         return api_fail_param(err, "chars", "not base64");
-    r = pump_give(&pty->pump, PUMP_CLIENT, (const char *)bytes, size);
-    if (r == 0)
+    if (pump_give(&pty->pump, PUMP_CLIENT, (const char *)bytes, size) == 0)
         core_note_access(pty->api->core, &pty->session_id);
-    return r == -ENOMEM ? aq_fail_oom(err) : 0;
+    return 0;
 }
 
 static int pty_handle_input(struct pty *pty, const char *text, size_t len, struct arena *arena,
@@ -102,8 +99,7 @@ static void pty_send_error(struct pty *pty, const struct aq_error *err)
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
 
     api_write_mistake(&out, err);
-    if (strbuf_ok(&out))
-        (void)websocket_send(pty->ws, true, out.data, out.len);
+    (void)websocket_send(pty->ws, true, out.data, out.len);
 }
 
 static void pty_on_message(struct websocket *ws, bool is_text, const char *bytes, size_t len,
@@ -194,13 +190,12 @@ static void pty_on_data(void *data, struct link_stream *stream, const char *byte
     (void)stream;
     core_note_access(pty->api->core, &pty->session_id);
     strbuf_adds(&out, "{\"type\":\"out\",\"data\":\"");
-    if (strbuf_reserve(&out, size)) {
-        sodium_bin2base64(out.data + out.len, size, (const unsigned char *)bytes, len,
-                          sodium_base64_VARIANT_ORIGINAL);
-        out.len += size - 1;
-    }
+    (void)strbuf_reserve(&out, size);
+    sodium_bin2base64(out.data + out.len, size, (const unsigned char *)bytes, len,
+                      sodium_base64_VARIANT_ORIGINAL);
+    out.len += size - 1;
     strbuf_adds(&out, "\"}");
-    if (!strbuf_ok(&out) || pump_give(&pty->pump, PUMP_KERNEL, out.data, out.len) < 0)
+    if (pump_give(&pty->pump, PUMP_KERNEL, out.data, out.len) < 0)
         websocket_close(pty->ws, WEBSOCKET_INTERNAL, "the reader is too slow");
 }
 
@@ -274,18 +269,12 @@ static void pty_on_request(struct request *req, void *data)
 
     if (!session)
         return;
-    if (!(pty = calloc(1, sizeof(*pty)))) {
-        aq_fail_oom(&err);
-        request_fail(req, &err);
-        return;
-    }
+    pty = aq_alloc(sizeof(*pty));
     pty->api = data;
     pty->req = req;
     pump_init(&pty->pump);
-    if (api_stream_open(data, api_principal(req)->access_key, &pty->right, pty_on_forbidden, pty)
-        < 0)
-        aq_fail_oom(&err);
-    if (err.code || pty_open_stream(pty, &session->kernels[0], &err) < 0)
+    api_stream_open(data, api_principal(req)->access_key, &pty->right, pty_on_forbidden, pty);
+    if (pty_open_stream(pty, &session->kernels[0], &err) < 0)
         pty_fail(pty, &err);
     else
         request_set_gone(req, pty_on_gone, pty);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "http/multipart.h"
 #include "manager/stream/file_transfer.h"
 #include "manager/stream/form_archive.h"
@@ -70,6 +71,7 @@ struct session_files {
     char boundary[MULTIPART_BOUNDARY_MAX];
     /* lists */
     struct strbuf text;
+    bool is_too_large;
     struct form_archive *form; /* uploads as such */
     struct api_stream right;
 };
@@ -167,7 +169,7 @@ static void session_files_on_list(void *data, const char *bytes, size_t len)
     if (f->text.len + len <= LIST_MAX)
         strbuf_add(&f->text, bytes, len);
     else
-        f->text.failed = true;
+        f->is_too_large = true;
 }
 
 static void session_files_on_list_end(void *data, const struct aq_error *err)
@@ -178,7 +180,7 @@ static void session_files_on_list_end(void *data, const struct aq_error *err)
     struct request *req;
     struct aq_error large = { 0 };
 
-    if (!err && !strbuf_ok(&f->text)) {
+    if (!err && f->is_too_large) {
         (void)aq_fail_kind(&large, EFBIG, "request-too-large",
                            "the folder has more names than one list can have");
         err = &large;
@@ -345,7 +347,7 @@ static struct session_files *session_files_new(struct request *req, struct api *
 {
     struct files_params params = { .kernel = NULL };
     const struct session *session;
-    struct session_files *f = NULL;
+    struct session_files *f;
     struct aq_error err = { 0 };
 
     if (session_files_read_params(req, &params, ret_raw, &err) < 0) {
@@ -356,12 +358,11 @@ static struct session_files *session_files_new(struct request *req, struct api *
     if (!session)
         return NULL;
     *ret_kernel = session_files_choose(session, params.kernel, &err);
-    if (*ret_kernel && !(f = calloc(1, sizeof(*f))))
-        (void)aq_fail_oom(&err);
-    if (!f) {
+    if (!*ret_kernel) {
         request_fail(req, &err);
         return NULL;
     }
+    f = aq_alloc(sizeof(*f));
     f->api = api;
     f->req = req;
     f->kernel_id = (*ret_kernel)->id;
@@ -371,12 +372,7 @@ static struct session_files *session_files_new(struct request *req, struct api *
     strbuf_init(&f->text);
     pump_init(&f->pump);
     pump_join(&f->pump, PUMP_CLIENT, &request_pump, req);
-    if (api_stream_open(api, api_principal(req)->access_key, &f->right, session_files_on_end, f)
-        < 0) {
-        session_files_free(f);
-        request_fail(req, &(struct aq_error){ .code = ENOMEM });
-        return NULL;
-    }
+    api_stream_open(api, api_principal(req)->access_key, &f->right, session_files_on_end, f);
     request_set_gone(req, session_files_on_gone, f);
     return f;
 }
@@ -435,11 +431,8 @@ static void session_files_on_download(struct request *req, void *data)
         return;
     (void)multipart_make_boundary(f->boundary);
     type = aq_format("multipart/mixed; boundary=%s", f->boundary);
-    f->content_type = type ? arena_strdup(request_get_arena(req), type) : NULL;
-    if (!f->content_type)
-        session_files_finish(f, &(struct aq_error){ .code = ENOMEM });
-    else
-        (void)session_files_next(f);
+    f->content_type = arena_strdup(request_get_arena(req), type);
+    (void)session_files_next(f);
 }
 
 static void session_files_on_upload(struct request *req, void *data)

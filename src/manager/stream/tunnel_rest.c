@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "http/websocket.h"
 #include "manager/stream/app_connection.h"
 #include "manager/session/session.h"
@@ -199,21 +200,16 @@ static int tunnel_accept(struct tunnel *tunnel, struct aq_error *err)
 static int tunnel_open(struct request *req, const struct api *api, const struct session *session,
                        const struct app_params *params, uint16_t port, struct aq_error *err)
 {
-    struct tunnel *tunnel = calloc(1, sizeof(*tunnel));
-    int r = 0;
+    struct tunnel *tunnel = aq_alloc(sizeof(*tunnel));
+    int r;
 
-    if (!tunnel)
-        return aq_fail_oom(err);
     pump_init(&tunnel->pump);
     tunnel->req = req;
     tunnel->is_half_close = params->half_close;
-    if (api_stream_open(api, api_principal(req)->access_key, &tunnel->right, tunnel_on_forbidden,
-                        tunnel)
-        < 0)
-        r = aq_fail_oom(err);
-    if (r == 0)
-        r = app_connection_open(api->core, session, params, port, &tunnel->pump, &tunnel_app_ops,
-                                tunnel, &tunnel->app, err);
+    api_stream_open(api, api_principal(req)->access_key, &tunnel->right, tunnel_on_forbidden,
+                    tunnel);
+    r = app_connection_open(api->core, session, params, port, &tunnel->pump, &tunnel_app_ops,
+                            tunnel, &tunnel->app, err);
     if (r == 0 && port)
         r = tunnel_accept(tunnel, err);
     else if (r == 0)
