@@ -86,10 +86,8 @@ void tasks_free(struct tasks *tasks)
 
 struct task *task_start(struct tasks *tasks, const struct uuid *user_id, void *data)
 {
-    struct task *task = calloc(1, sizeof(*task));
+    struct task *task = aq_alloc(sizeof(*task));
 
-    if (!task)
-        return NULL;
     *task = (struct task){
         .tasks = tasks, .id = uuid_random(), .user_id = *user_id, .status = "started", .data = data
     };

@@ -33,7 +33,7 @@ struct tasks *tasks_new(void);
 void tasks_free(struct tasks *tasks);
 
 /* Begin one that this user and superadmins may follow. It owns 'data' and frees
- * it when it ends. NULL if memory is short: then 'data' is still the caller's.
+ * it when it ends.
  */
 struct task *task_start(struct tasks *tasks, const struct uuid *user_id, void *data);
 const struct uuid *task_id(const struct task *task);

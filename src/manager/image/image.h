@@ -25,7 +25,7 @@ struct gql_images {
     size_t alias_count;
 };
 
-/* All, by name and architecture. -ENOMEM. */
+/* All, by name and architecture. -ENOMEM past the query's limit. */
 int gql_images_load(struct gql_call *call, struct gql_images *ret);
 
 /* The one that a session's image or an alias means; NULL: there is none. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Aliases of images: one setting in the store, and a copy in memory. */
+#include "base/memory.h"
 #include "manager/image/image_aliases.h"
 
 #include <errno.h>
@@ -63,9 +64,8 @@ static int image_aliases_change_object(const struct image_aliases_change *change
     if (!is_known && json_object_size(aliases) >= ALIASES_MAX)
         return aq_fail_field(err, E2BIG, "alias", "there are %d aliases already; remove one",
                              ALIASES_MAX);
-    return json_object_set_new(aliases, change->alias, json_string(change->image)) == 0
-               ? 0
-               : aq_fail_oom(err);
+    (void)json_object_set_new(aliases, change->alias, json_string(change->image));
+    return 0;
 }
 
 /* 'before' is the image that it named, or NULL. */
@@ -75,8 +75,6 @@ static int image_aliases_audit(struct store_tx *tx, const struct image_aliases_c
     json_auto_t *old = before ? json_pack("{s:s}", "image", before) : NULL;
     json_auto_t *fresh = change->image ? json_pack("{s:s}", "image", change->image) : NULL;
 
-    if ((before && !old) || (change->image && !fresh))
-        return aq_fail_oom(err);
     return object_setting_audit(tx, &change->by, "image-alias", change->alias, old, fresh, err);
 }
 
@@ -103,8 +101,7 @@ int image_aliases_add_missing(struct store_tx *tx, const json_t *added, json_t *
 
     if (r < 0)
         return r;
-    if (json_object_update_missing(aliases, (json_t *)(uintptr_t)added) < 0)
-        return aq_fail_oom(err);
+    (void)json_object_update_missing(aliases, (json_t *)(uintptr_t)added);
     if (json_object_size(aliases) > ALIASES_MAX)
         return aq_fail_field(err, E2BIG, "image_aliases",
                              "there would be %zu aliases; %d is the most",
@@ -152,24 +149,19 @@ int image_aliases_change(struct api *api, const char *alias, const char *image,
                          const struct audit_who *by, store_done_fn done, void *data,
                          struct aq_error *err)
 {
-    struct image_aliases_change *change = NULL;
+    struct image_aliases_change *change;
     int r = image_aliases_check(alias, image, err);
 
     if (r < 0)
         return r;
-    if (!(change = calloc(1, sizeof(*change))))
-        return aq_fail_oom(err);
+    change = aq_alloc(sizeof(*change));
     change->api = api;
     change->by = *by;
     change->done = done;
     change->data = data;
     (void)snprintf(change->alias, sizeof(change->alias), "%s", alias);
-    if ((image && !(change->image = strdup(image)))
-        || store_write(core_store(api->core), image_aliases_write_change, image_aliases_on_written,
-                       change)
-               < 0) {
-        image_aliases_change_free(change);
-        return aq_fail_oom(err);
-    }
+    change->image = aq_strdup(image);
+    store_write(core_store(api->core), image_aliases_write_change, image_aliases_on_written,
+                change);
     return 0;
 }

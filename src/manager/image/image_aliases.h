@@ -18,7 +18,7 @@ int image_aliases_load(struct api *api, struct aq_error *err);
 /* Let 'alias' stand for 'image' from now on; with NULL for nothing any more.
  * 'done' comes when that is durable: -ENOENT for an alias to be removed that
  * is none, -E2BIG for one too many. Refused at once: -EINVAL with "alias" or
- * "image" as field, -ENOMEM.
+ * "image" as field.
  */
 int image_aliases_change(struct api *api, const char *alias, const char *image,
                          const struct audit_who *by, store_done_fn done, void *data,

@@ -20,11 +20,8 @@ json_t *image_catalogue_shown(const struct api *api)
     const char *name;
 
     json_object_foreach(api->image->catalogue, name, images)
-        if (json_object_get(cluster_registries(api), name)
-            && json_object_set(shown, name, images) < 0) {
-            json_decref(shown);
-            return NULL;
-        }
+        if (json_object_get(cluster_registries(api), name))
+            (void)json_object_set(shown, name, images);
     return shown;
 }
 
@@ -39,8 +36,7 @@ static int image_catalogue_audit(struct store_tx *tx, const json_t *found,
         json_auto_t *after = json_pack("{s:I}", "images", (json_int_t)json_array_size(images));
 
         if (r == 0)
-            r = after ? object_setting_audit(tx, by, "registry-images", name, NULL, after, err)
-                      : aq_fail_oom(err);
+            r = object_setting_audit(tx, by, "registry-images", name, NULL, after, err);
     }
     return r;
 }
@@ -58,8 +54,7 @@ int image_catalogue_write(struct store_tx *tx, const json_t *found, const struct
         r = registry_tree_read(tx, &tree, err);
     if (r < 0)
         return r;
-    if (json_object_update(all, (json_t *)(uintptr_t)found) < 0)
-        return aq_fail_oom(err);
+    (void)json_object_update(all, (json_t *)(uintptr_t)found);
     json_object_foreach_safe(all, next, name, images) if (!json_object_get(tree, name))(void)
         json_object_del(all, name);
     r = object_setting_write(tx, SETTING_CATALOGUE, all, ret_all, err);

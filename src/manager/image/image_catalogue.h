@@ -12,7 +12,7 @@
 
 int image_catalogue_load(struct api *api, struct aq_error *err);
 
-/* Those of registries that the tree has; the caller's (json_decref). NULL if memory is short. */
+/* Those of registries that the tree has; the caller's (json_decref). */
 json_t *image_catalogue_shown(const struct api *api);
 
 /* On a thread of the store: those of the registries in 'found' are as 'found' has them from now

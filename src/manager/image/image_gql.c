@@ -117,8 +117,8 @@ static struct gql_value gql_image_list_limits(struct arena *arena, const json_t 
     for (size_t i = 0; rows && i < AQ_COUNT(usual); i++)
         if (!json_object_get(limits, usual[i].key))
             rows[count++] = usual[i];
-    return rows && limits ? gql_rows_of(arena, rows, count, sizeof(*rows))
-                          : gql_error(arena, "out of memory");
+    return rows ? gql_rows_of(arena, rows, count, sizeof(*rows))
+                : gql_error(arena, "out of memory");
 }
 
 /* The words of the label; an image without it runs with all. */
@@ -227,7 +227,7 @@ static int gql_image_fill(struct gql_call *call, const json_t *image, const stru
     if (!row->architecture || !row->digest || !row->fetched_at)
         return -ENOMEM;
     id = aq_format("%s@%s", row->reference, row->architecture);
-    row->id = id ? arena_strdup(call->arena, id) : NULL;
+    row->id = arena_strdup(call->arena, id);
     row->size_bytes = json_integer_value(json_object_get(image, "size_bytes"));
     row->is_installed = gql_image_is_installed(api->core, agents);
     row->is_operation = gql_image_has_word(gql_image_text_in(labels, LABEL_FEATURES), "operation");
@@ -360,11 +360,9 @@ int gql_images_load(struct gql_call *call, struct gql_images *ret)
 {
     const struct gql_context *context = call->context;
     struct gql_images rows = { .items = NULL };
-    json_t *images = NULL;
-    int r = image_inventory(context->api, NULL, &images);
+    json_t *images = image_inventory(context->api, NULL);
+    int r;
 
-    if (r < 0)
-        return r;
     rows.items = arena_array(call->arena, gql_image_count_names(images) + 1, sizeof(*rows.items));
     r = rows.items ? gql_image_load_aliases(call, &rows) : -ENOMEM;
     if (r == 0)

@@ -15,7 +15,7 @@ struct image_inventory {
     json_t *by_digest; /* digest -> row */
 };
 
-static int image_inventory_add_texts(json_t *to, const json_t *from)
+static void image_inventory_add_texts(json_t *to, const json_t *from)
 {
     size_t i, k;
     json_t *text, *known;
@@ -25,102 +25,80 @@ static int image_inventory_add_texts(json_t *to, const json_t *from)
 
         json_array_foreach(to, k, known)
             is_known = is_known || json_equal(known, text);
-        if (!is_known && json_array_append(to, text) < 0)
-            return -ENOMEM;
+        if (!is_known)
+            (void)json_array_append(to, text);
     }
-    return 0;
-}
-
-static int image_inventory_set_time(json_t *row, const char *key, const json_t *image,
-                                    const char *from)
-{
-    int64_t usec = json_integer_value(json_object_get(image, from));
-    char text[CLOCK_ISO_MAX];
-
-    return json_object_set_new(row, key,
-                               usec ? json_string(clock_format_iso(usec, text)) : json_null());
 }
 
 static json_t *image_inventory_add_row(struct image_inventory *inventory, const json_t *image)
 {
     static const char *const same[] = { "digest", "architecture", "size_bytes", "labels" };
     json_t *row = json_pack("{s:[],s:[],s:b}", "names", "agents", "in_use", 0);
+    int64_t fetched_usec = json_integer_value(json_object_get(image, "fetched_at"));
+    char text[CLOCK_ISO_MAX];
 
-    for (size_t i = 0; row && i < AQ_COUNT(same); i++)
+    for (size_t i = 0; i < AQ_COUNT(same); i++)
         (void)json_object_set(row, same[i], json_object_get(image, same[i]));
-    if (!row || image_inventory_set_time(row, "fetched_at", image, "fetched_at") < 0
-        || json_array_append_new(inventory->rows, row) < 0
-        || json_object_set(inventory->by_digest,
-                           json_string_value(json_object_get(image, "digest")), row)
-               < 0)
-        return NULL;
+    (void)json_object_set_new(row, "fetched_at",
+                              fetched_usec ? json_string(clock_format_iso(fetched_usec, text))
+                                           : json_null());
+    (void)json_array_append_new(inventory->rows, row);
+    (void)json_object_set(inventory->by_digest, json_string_value(json_object_get(image, "digest")),
+                          row);
     return row;
 }
 
 /* 'agent_id' NULL: it is in a registry. */
-static int image_inventory_add(struct image_inventory *inventory, const char *agent_id,
-                               const json_t *image)
+static void image_inventory_add(struct image_inventory *inventory, const char *agent_id,
+                                const json_t *image)
 {
     const char *digest = json_string_value(json_object_get(image, "digest"));
     json_t *row = digest ? json_object_get(inventory->by_digest, digest) : NULL;
 
     if (!digest)
-        return 0; /* of an agent of a later version */
-    if (!row && !(row = image_inventory_add_row(inventory, image)))
-        return -ENOMEM;
+        return; /* of an agent of a later version */
+    if (!row)
+        row = image_inventory_add_row(inventory, image);
     if (json_integer_value(json_object_get(image, "holds")))
         (void)json_object_set_new(row, "in_use", json_true());
-    if (agent_id
-        && json_array_append_new(json_object_get(row, "agents"), json_string(agent_id)) < 0)
-        return -ENOMEM;
-    return image_inventory_add_texts(json_object_get(row, "names"),
-                                     json_object_get(image, "names"));
+    if (agent_id)
+        (void)json_array_append_new(json_object_get(row, "agents"), json_string(agent_id));
+    image_inventory_add_texts(json_object_get(row, "names"), json_object_get(image, "names"));
 }
 
-static int image_inventory_add_agent(struct image_inventory *inventory, const struct core *core,
-                                     const char *agent_id)
+static void image_inventory_add_agent(struct image_inventory *inventory, const struct core *core,
+                                      const char *agent_id)
 {
     json_t *images = json_load_string(core_get_agent_images(core, agent_id), 0), *image;
     size_t i;
-    int r = 0;
 
     json_array_foreach(images, i, image)
-        if (r == 0)
-            r = image_inventory_add(inventory, agent_id, image);
+        image_inventory_add(inventory, agent_id, image);
     json_decref(images);
-    return r;
 }
 
-static int image_inventory_add_catalogue(struct image_inventory *inventory, const struct api *api)
+static void image_inventory_add_catalogue(struct image_inventory *inventory, const struct api *api)
 {
     json_auto_t *catalogue = image_catalogue_shown(api);
     const char *name;
     json_t *images, *image;
     size_t i;
-    int r = catalogue ? 0 : -ENOMEM;
 
     json_object_foreach(catalogue, name, images)
         json_array_foreach(images, i, image)
-            if (r == 0)
-                r = image_inventory_add(inventory, NULL, image);
-    return r;
+            image_inventory_add(inventory, NULL, image);
 }
 
-int image_inventory(const struct api *api, const char *agent_id, json_t **ret)
+json_t *image_inventory(const struct api *api, const char *agent_id)
 {
     struct image_inventory inventory = { json_array(), json_object() };
     const struct agent *agent;
-    int r = inventory.rows && inventory.by_digest ? 0 : -ENOMEM;
 
-    for (size_t i = 0; r == 0 && (agent = core_get_agent(api->core, i)); i++)
+    for (size_t i = 0; (agent = core_get_agent(api->core, i)); i++)
         if (!agent_id || strcmp(agent_id, agent->id) == 0)
-            r = image_inventory_add_agent(&inventory, api->core, agent->id);
-    if (r == 0 && !agent_id)
-        r = image_inventory_add_catalogue(&inventory, api);
+            image_inventory_add_agent(&inventory, api->core, agent->id);
+    if (!agent_id)
+        image_inventory_add_catalogue(&inventory, api);
     json_decref(inventory.by_digest);
-    if (r == 0)
-        *ret = inventory.rows;
-    else
-        json_decref(inventory.rows);
-    return r;
+    return inventory.rows;
 }

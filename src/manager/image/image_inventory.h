@@ -10,8 +10,8 @@
 /* One object for each digest: {"digest", "names", "architecture",
  * "size_bytes", "labels", "fetched_at", "in_use", "agents"}; of one agent or,
  * with NULL, of all, and of registries (image_catalogue_shown()). The array is the caller's
- * (json_decref). -ENOMEM.
+ * (json_decref).
  */
-int image_inventory(const struct api *api, const char *agent_id, json_t **ret);
+json_t *image_inventory(const struct api *api, const char *agent_id);
 
 #endif

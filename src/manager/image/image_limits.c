@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/json_load.h"
+#include "base/memory.h"
 #include "manager/image/image_aliases.h"
 #include "manager/call/object_setting.h"
 #include "manager/image/image_feature.h"
@@ -18,15 +19,15 @@
 /* ---- the setting ---- */
 
 /* Tell the core of one image; NULL = nothing is set any more. */
-static int image_limits_tell(struct api *api, const char *image, const json_t *limits)
+static void image_limits_tell(struct api *api, const char *image, const json_t *limits)
 {
     AQ_CLEANUP(slots_donep) struct slots min = { 0 }, max = { 0 };
 
-    if (limits
-        && (slots_from_json(json_object_get(limits, "min"), NULL, &min, NULL) == -ENOMEM
-            || slots_from_json(json_object_get(limits, "max"), NULL, &max, NULL) == -ENOMEM))
-        return -ENOMEM;
-    return core_set_image_limits(api->core, image, &min, &max);
+    if (limits) { /* what cannot be read limits nothing */
+        (void)slots_from_json(json_object_get(limits, "min"), NULL, &min, NULL);
+        (void)slots_from_json(json_object_get(limits, "max"), NULL, &max, NULL);
+    }
+    core_set_image_limits(api->core, image, &min, &max);
 }
 
 int image_limits_load(struct api *api, struct aq_error *err)
@@ -36,8 +37,7 @@ int image_limits_load(struct api *api, struct aq_error *err)
     json_t *limits;
 
     json_object_foreach(api->image->limits, image, limits)
-        if (r == 0 && image_limits_tell(api, image, limits) < 0)
-            r = aq_fail_oom(err);
+        image_limits_tell(api, image, limits);
     return r;
 }
 
@@ -49,13 +49,13 @@ const json_t *image_limits_all(const struct api *api)
 /* ---- what is shown ---- */
 
 /* {SLOT: {"min": ...}}: 'amount' as 'bound' of 'slot'. */
-static int image_limits_put(json_t *to, const char *slot, const char *bound, const json_t *amount)
+static void image_limits_put(json_t *to, const char *slot, const char *bound, const json_t *amount)
 {
     json_t *limits = json_object_get(to, slot);
 
-    if (!limits && json_object_set_new(to, slot, limits = json_object()) < 0)
-        return -ENOMEM;
-    return json_object_set(limits, bound, (json_t *)(uintptr_t)amount);
+    if (!limits)
+        (void)json_object_set_new(to, slot, limits = json_object());
+    (void)json_object_set(limits, bound, (json_t *)(uintptr_t)amount);
 }
 
 json_t *image_limits_shown(const struct api *api, const char *image, const json_t *labels)
@@ -63,24 +63,19 @@ json_t *image_limits_shown(const struct api *api, const char *image, const json_
     const json_t *set = json_object_get(api->image->limits, image);
     json_t *shown = json_object(), *value, *amounts;
     const char *key, *bound;
-    int r = shown ? 0 : -ENOMEM;
 
     json_object_foreach((json_t *)(uintptr_t)labels, key, value) {
         const char *rest = strncmp(key, LABEL, strlen(LABEL)) == 0 ? key + strlen(LABEL) : "";
 
-        if (r == 0 && strncmp(rest, "min.", 4) == 0)
-            r = image_limits_put(shown, rest + 4, "min", value);
-        else if (r == 0 && strncmp(rest, "max.", 4) == 0)
-            r = image_limits_put(shown, rest + 4, "max", value);
+        if (strncmp(rest, "min.", 4) == 0)
+            image_limits_put(shown, rest + 4, "min", value);
+        else if (strncmp(rest, "max.", 4) == 0)
+            image_limits_put(shown, rest + 4, "max", value);
     }
     json_object_foreach((json_t *)(uintptr_t)set, bound, amounts)
         json_object_foreach(amounts, key, value)
-            if (r == 0)
-                r = image_limits_put(shown, key, bound, value);
-    if (r == 0)
-        return shown;
-    json_decref(shown);
-    return NULL;
+            image_limits_put(shown, key, bound, value);
+    return shown;
 }
 
 /* ---- changing them ---- */
@@ -113,7 +108,8 @@ static int image_limits_change_object(const struct image_limits_change *change, 
         return aq_fail_field(err, E2BIG, "image",
                              "limits are set for %d images already; take those of another away",
                              IMAGE_LIMITS_MAX);
-    return json_object_set(all, change->image, change->limits) == 0 ? 0 : aq_fail_oom(err);
+    (void)json_object_set(all, change->image, change->limits);
+    return 0;
 }
 
 /* On the store's thread, which sees every change that was queued before. */
@@ -138,37 +134,33 @@ static void image_limits_on_written(void *data, int r, const struct aq_error *er
 {
     struct image_limits_change *change = data;
     struct api *api = change->api;
-    struct aq_error late = { 0 };
 
     if (r == 0) {
         json_decref(api->image->limits);
         api->image->limits = AQ_TAKE(change->fresh);
-        if (image_limits_tell(api, change->image, change->limits) < 0)
-            r = aq_fail_oom(&late); /* it is stored; asked for again, it counts */
+        image_limits_tell(api, change->image, change->limits);
     }
-    change->done(change->data, r, r < 0 && late.code ? &late : err);
+    change->done(change->data, r, err);
     image_limits_change_free(change);
 }
 
-/* {"min": {...}, "max": {...}}; *ret is NULL for none. */
-static int image_limits_describe(const struct api *api, const struct slots *min,
-                                 const struct slots *max, json_t **ret)
+/* {"min": {...}, "max": {...}}; NULL for none. */
+static json_t *image_limits_describe(const struct api *api, const struct slots *min,
+                                     const struct slots *max)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     const struct slot_types *types = core_slot_types(api->core);
     struct jsonw w = jsonw_make(&text);
 
-    *ret = NULL;
     if (!min->count && !max->count)
-        return 0;
+        return NULL;
     jsonw_object_begin(&w);
     jsonw_key(&w, "min");
     slots_write_json(min, types, &w);
     jsonw_key(&w, "max");
     slots_write_json(max, types, &w);
     jsonw_object_end(&w);
-    *ret = strbuf_ok(&text) ? json_load_string(text.data, 0) : NULL;
-    return *ret ? 0 : -ENOMEM;
+    return json_load_string(text.data, 0);
 }
 
 static int image_limits_check(const struct api *api, const char *image, const struct slots *min,
@@ -178,7 +170,7 @@ static int image_limits_check(const struct api *api, const char *image, const st
     int r = reference_parse(image_aliases_resolve(api, image), NULL, ref, &why);
 
     if (r < 0)
-        return r == -ENOMEM ? aq_fail_oom(err) : api_fail_param(err, "image", "%s", why.text);
+        return api_fail_param(err, "image", "%s", why.text);
     for (size_t i = 0; i < min->count; i++)
         if (slots_has(max, min->items[i].name)
             && slots_get(max, min->items[i].name) < min->items[i].amount) {
@@ -198,21 +190,14 @@ int image_limits_set(struct api *api, const char *image, const struct slots *min
 
     if (r < 0)
         return r;
-    if ((change = calloc(1, sizeof(*change)))) {
-        change->api = api;
-        change->by = *by;
-        change->done = done;
-        change->data = data;
-        change->image = strdup(ref.text);
-    }
+    change = aq_alloc(sizeof(*change));
+    change->api = api;
+    change->by = *by;
+    change->done = done;
+    change->data = data;
+    change->image = AQ_TAKE(ref.text);
+    change->limits = image_limits_describe(api, min, max);
     reference_done(&ref);
-    if (!change || !change->image || image_limits_describe(api, min, max, &change->limits) < 0
-        || store_write(core_store(api->core), image_limits_write_change, image_limits_on_written,
-                       change)
-               < 0) {
-        if (change)
-            image_limits_change_free(change);
-        return aq_fail_oom(err);
-    }
+    store_write(core_store(api->core), image_limits_write_change, image_limits_on_written, change);
     return 0;
 }

@@ -18,14 +18,13 @@ int image_limits_load(struct api *api, struct aq_error *err);
 const json_t *image_limits_all(const struct api *api);
 
 /* What holds for the image of that canonical name and labels, by slot:
- * {SLOT: {"min": "1", "max": "4"}}, either may lack. The caller's (json_decref); NULL if memory
- * is short.
+ * {SLOT: {"min": "1", "max": "4"}}, either may lack. The caller's (json_decref).
  */
 json_t *image_limits_shown(const struct api *api, const char *image, const json_t *labels);
 
 /* Replace what was set of an image, named or by alias; with two empty ones only its labels
  * count. 'done' comes when that is durable: -E2BIG for an image too many. Refused at once:
- * -EINVAL with "image" or "SLOT" as field, -ENOMEM.
+ * -EINVAL with "image" or "SLOT" as field.
  */
 int image_limits_set(struct api *api, const char *image, const struct slots *min,
                      const struct slots *max, const struct audit_who *by, store_done_fn done,

@@ -11,7 +11,6 @@ static void image_limits_write(struct jsonw *w, const char *bound, const json_t 
     AQ_CLEANUP(aq_freep) char *text = json_dump_text(amounts, JSON_COMPACT);
 
     api_write_raw(w, bound, text);
-    w->out->failed |= !text;
 }
 
 static void image_limits_on_list(struct request *req, void *data)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "manager/image/image_aliases.h"
 #include "manager/image/image_limits.h"
 #include "manager/image/rescan.h"
@@ -77,13 +78,12 @@ static int image_mutation_dealias(struct gql_call *call)
 /* ---- limits ---- */
 
 /* Members of ResourceLimitInput: what is not said, or has no end, is no limit. */
-static int image_mutation_add_bound(const struct gql_value *limit, size_t member, json_t *to)
+static void image_mutation_add_bound(const struct gql_value *limit, size_t member, json_t *to)
 {
     const struct gql_value *key = &limit->items[0], *bound = &limit->items[member];
 
-    if (!gql_is_given(*key) || !gql_is_given(*bound) || strcmp(bound->text, "Infinity") == 0)
-        return 0;
-    return json_object_set_new(to, key->text, json_string(bound->text));
+    if (gql_is_given(*key) && gql_is_given(*bound) && strcmp(bound->text, "Infinity") != 0)
+        (void)json_object_set_new(to, key->text, json_string(bound->text));
 }
 
 static int image_mutation_read_limits(const struct gql_call *call, struct slots *min,
@@ -92,16 +92,14 @@ static int image_mutation_read_limits(const struct gql_call *call, struct slots 
     const struct slot_types *types = ((const struct gql_context *)call->context)->types;
     struct gql_value limits = mutation_prop(call, "resource_limits");
     json_auto_t *least = json_object(), *most = json_object();
-    int r = least && most ? 0 : -ENOMEM;
+    int r;
 
-    for (uint32_t i = 0; r == 0 && i < limits.count; i++)
+    for (uint32_t i = 0; i < limits.count; i++) {
         if (!gql_is_given(limits.items[i]))
             return api_fail_param(err, "resource_limits", "[%u] is null", i);
-        else if (image_mutation_add_bound(&limits.items[i], 1, least) < 0
-                 || image_mutation_add_bound(&limits.items[i], 2, most) < 0)
-            r = -ENOMEM;
-    if (r < 0)
-        return aq_fail_oom(err);
+        image_mutation_add_bound(&limits.items[i], 1, least);
+        image_mutation_add_bound(&limits.items[i], 2, most);
+    }
     r = slots_from_json(least, types, min, err);
     return r < 0 ? r : slots_from_json(most, types, max, err);
 }
@@ -216,12 +214,10 @@ static void image_mutation_send_command(struct mutation_commands *commands, stru
 
 static struct mutation_commands *image_mutation_commands_new(struct gql_call *call)
 {
-    struct mutation_commands *commands = calloc(1, sizeof(*commands));
+    struct mutation_commands *commands = aq_alloc(sizeof(*commands));
 
-    if (commands) {
-        commands->call = call;
-        commands->is_starting = true;
-    }
+    commands->call = call;
+    commands->is_starting = true;
     return commands;
 }
 
@@ -290,8 +286,7 @@ static int image_mutation_unload(struct gql_call *call)
         return GQL_DONE;
     if ((wrong = image_mutation_check_lists(call, images, agents)))
         return image_mutation_finish_plain(call, false, wrong);
-    if (!(commands = image_mutation_commands_new(call)))
-        return gql_call_fail(call, "out of memory");
+    commands = image_mutation_commands_new(call);
     image_mutation_send_commands(commands, mutation_api(call), images, agents);
     return image_mutation_start(commands);
 }
@@ -334,12 +329,10 @@ static size_t image_mutation_send_to_chosen(struct mutation_commands *commands,
                                             const struct api *api,
                                             const struct mutation_choice *choice)
 {
-    json_auto_t *images = NULL;
+    json_auto_t *images = image_inventory(api, NULL);
     const json_t *image, *name, *agent;
     size_t i, k, a, count = 0;
 
-    if (image_inventory(api, NULL, &images) < 0)
-        return 0;
     json_array_foreach(images, i, image)
         json_array_foreach(json_object_get(image, "names"), k, name) {
             if (!json_array_size(json_object_get(image, "agents"))
@@ -370,13 +363,9 @@ static int image_mutation_forget(struct gql_call *call)
         return image_mutation_finish_plain(call, false,
                                            image_mutation_of_field(call, "reference", &err));
     commands = image_mutation_commands_new(call);
-    count = commands ? image_mutation_send_to_chosen(
-                commands, mutation_api(call),
-                &(const struct mutation_choice){ .reference = ref.text })
-                     : 0;
+    count = image_mutation_send_to_chosen(commands, mutation_api(call),
+                                          &(const struct mutation_choice){ .reference = ref.text });
     reference_done(&ref);
-    if (!commands)
-        return gql_call_fail(call, "out of memory");
     if (!count) {
         free(commands);
         return image_mutation_finish_plain(call, false, "No such environment image.");
@@ -393,7 +382,7 @@ static int image_mutation_remove_id(struct gql_call *call)
     const struct image_row *row;
     struct gql_images images;
 
-    if (!commands || gql_images_load(call, &images) < 0) {
+    if (gql_images_load(call, &images) < 0) {
         free(commands);
         return gql_call_fail(call, "out of memory");
     }
@@ -437,8 +426,7 @@ static int image_mutation_clear(struct gql_call *call)
         return GQL_DONE;
     if (!choice.registry)
         return image_mutation_finish_plain(call, false, "name the registry whose images are to go");
-    if (!(commands = image_mutation_commands_new(call)))
-        return gql_call_fail(call, "out of memory");
+    commands = image_mutation_commands_new(call);
     (void)image_mutation_send_to_chosen(commands, mutation_api(call), &choice);
     return image_mutation_start(commands);
 }

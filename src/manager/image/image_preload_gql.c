@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "manager/image/image_aliases.h"
 #include "manager/call/tasks.h"
 #include "manager/image/image_mutation_gql.h"
@@ -135,7 +136,7 @@ static struct preload *image_preload_new(const struct api *api, const struct gql
 
     while (!agents->count && core_get_agent(api->core, count))
         count++;
-    return calloc(1, sizeof(struct preload) + count * images->count * sizeof(struct fetch));
+    return aq_alloc(sizeof(struct preload) + count * images->count * sizeof(struct fetch));
 }
 
 int image_preload(struct gql_call *call)
@@ -153,12 +154,8 @@ int image_preload(struct gql_call *call)
         return GQL_DONE;
     if ((wrong = image_mutation_check_lists(call, images, agents)))
         return mutation_finish(call, false, wrong, NULL);
-    if (!(p = image_preload_new(api, images, agents)))
-        return gql_call_fail(call, "out of memory");
-    if (!(p->task = task_start(api->tasks, &context->who->user_id, p))) {
-        free(p);
-        return gql_call_fail(call, "out of memory");
-    }
+    p = image_preload_new(api, images, agents);
+    p->task = task_start(api->tasks, &context->who->user_id, p);
     image_preload_command_all(p, api, images, agents);
     if (!p->waiting) {
         r = mutation_finish(call, false, p->failed ? p->why : "no agent is connected", NULL);

@@ -40,10 +40,7 @@ static void image_write_rows(struct jsonw *w, const json_t *rows,
          i < params->offset + params->limit && i < (int64_t)json_array_size(rows); i++) {
         char *text = json_dump_text(json_array_get(rows, (size_t)i), JSON_COMPACT);
 
-        if (text)
-            jsonw_raw(w, text, strlen(text));
-        else
-            w->out->failed = true;
+        jsonw_raw(w, text, strlen(text));
         free(text);
     }
     jsonw_array_end(w);
@@ -71,28 +68,27 @@ static bool image_has_name(const json_t *row, const char *canonical)
 static int image_choose(const struct api *api, const char *image, json_t **rows,
                         struct aq_error *err)
 {
-    json_t *chosen = json_array(), *row;
+    json_t *chosen, *row;
     struct aq_error why = { 0 };
     struct reference ref;
     int r = reference_parse(image_aliases_resolve(api, image), NULL, &ref, &why);
     size_t i;
 
-    if (r < 0) {
-        json_decref(chosen);
-        return r == -ENOMEM ? aq_fail_oom(err) : api_fail_param(err, "image", "%s", why.text);
+    if (r < 0)
+        return api_fail_param(err, "image", "%s", why.text);
+    chosen = json_array();
+    json_array_foreach(*rows, i, row) {
+        if (!image_has_name(row, ref.text))
+            continue;
+        (void)json_object_set_new(
+            row, "resource_limits",
+            image_limits_shown(api, ref.text, json_object_get(row, "labels")));
+        (void)json_array_append(chosen, row);
     }
-    json_array_foreach(*rows, i, row)
-        if (r == 0 && image_has_name(row, ref.text)
-            && (json_object_set_new(
-                    row, "resource_limits",
-                    image_limits_shown(api, ref.text, json_object_get(row, "labels")))
-                    < 0
-                || json_array_append(chosen, row) < 0))
-            r = aq_fail_oom(err);
     reference_done(&ref);
     json_decref(*rows);
     *rows = chosen;
-    return r;
+    return 0;
 }
 
 static void image_on_list(struct request *req, void *data)
@@ -102,21 +98,20 @@ static void image_on_list(struct request *req, void *data)
     struct api *api = data;
     struct jsonw w = jsonw_make(&out);
     struct aq_error err = { 0 };
-    json_t *rows = NULL;
+    json_auto_t *rows = NULL;
 
-    if (api_decode(req, &params, NULL, &err) == 0 && image_inventory(api, params.agent, &rows) < 0)
-        aq_fail_oom(&err);
-    if (!err.code && params.image)
-        (void)image_choose(api, params.image, &rows, &err);
+    if (api_decode(req, &params, NULL, &err) == 0) {
+        rows = image_inventory(api, params.agent);
+        if (params.image)
+            (void)image_choose(api, params.image, &rows, &err);
+    }
     if (err.code) {
-        json_decref(rows);
         request_fail(req, &err);
         return;
     }
     jsonw_object_begin(&w);
     image_write_rows(&w, rows, &params);
     jsonw_object_end(&w);
-    json_decref(rows);
     request_reply_json(req, 200, &out);
 }
 
@@ -172,7 +167,7 @@ static int image_send_status(struct image_orders *orders, const struct core_imag
     jsonw_member_str(&w, "error_kind", status->error_kind);
     jsonw_member_str(&w, "error", status->error_text);
     jsonw_object_end(&w);
-    return strbuf_ok(&out) ? sse_send(orders->req, "image", NULL, out.data, out.len) : -ENOMEM;
+    return sse_send(orders->req, "image", NULL, out.data, out.len);
 }
 
 static void image_on_status(void *data, const struct core_image_status *status)
@@ -232,8 +227,6 @@ static int image_choose_agents(const struct api *api, struct request *req,
     if (params->agents.count)
         return 0;
     ret->items = arena_array(request_get_arena(req), AGENTS_MAX, sizeof(*ret->items));
-    if (!ret->items)
-        return aq_fail_oom(err);
     for (size_t i = 0; ret->count < AGENTS_MAX && (agent = core_get_agent(api->core, i)); i++)
         if (core_agent_is_connected(api->core, agent->id))
             ret->items[ret->count++] = agent->id;
@@ -252,7 +245,7 @@ static int image_check_name(const char *image, struct aq_error *err)
     r = reference_parse(image, NULL, &ref, err);
     if (r == 0)
         reference_done(&ref);
-    return r < 0 && r != -ENOMEM ? api_fail_param(err, "image", "%s", err->text) : r;
+    return r < 0 ? api_fail_param(err, "image", "%s", err->text) : 0;
 }
 
 static void image_start(struct image_orders *orders, const struct str_list *agents,
@@ -276,22 +269,16 @@ static void image_send_command(struct api *api, struct request *req, const char 
     struct msg_image_command msg;
     struct aq_error err = { 0 };
 
-    if (!orders)
-        aq_fail_oom(&err);
-    if (!err.code && api_decode(req, &params, NULL, &err) == 0 && params.image)
+    if (api_decode(req, &params, NULL, &err) == 0 && params.image)
         (void)image_check_name(params.image, &err);
     if (!err.code)
         (void)image_choose_agents(api, req, &params, &agents, &err);
-    if (!err.code) {
-        *orders = (struct image_orders){ .api = api, .req = req };
-        orders->jobs = arena_array(request_get_arena(req), agents.count, sizeof(*orders->jobs));
-        if (!orders->jobs)
-            aq_fail_oom(&err);
-    }
     if (err.code) {
         request_fail(req, &err);
         return;
     }
+    *orders = (struct image_orders){ .api = api, .req = req };
+    orders->jobs = arena_array(request_get_arena(req), agents.count, sizeof(*orders->jobs));
     msg = (struct msg_image_command){ .action = action,
                                       .image = params.image
                                                    ? image_aliases_resolve(api, params.image)

@@ -211,9 +211,8 @@ static int registry_join(struct arena *arena, struct gql_value list, const char 
             return api_fail_param(err, "project", "[%u] is null", i);
         strbuf_addf(&text, "%s%s", text.len ? "," : "", list.items[i].text);
     }
-    if (text.failed || !(*ret = arena_strdup(arena, text.len ? text.data : "")))
-        return aq_fail_oom(err);
-    return 0;
+    *ret = arena_strdup(arena, text.data);
+    return *ret ? 0 : aq_fail_oom(err);
 }
 
 static int registry_check_type(const char *type, struct aq_error *err)
@@ -363,11 +362,11 @@ static int registry_prepare(struct registry_mutation *m, struct config_change *c
     if (r < 0)
         return r;
     change->is_new = strncmp(verb, "create_", 7) == 0;
-    if (!(change->object = registry_key_of(m->name)))
-        return aq_fail_oom(err);
+    change->object = registry_key_of(m->name);
     if (strncmp(verb, "delete_", 7) == 0) {
         change->below = true;
-        return (change->from = registry_key_of(m->name)) ? 0 : aq_fail_oom(err);
+        change->from = registry_key_of(m->name);
+        return 0;
     }
     m->row = NULL;
     return registry_put_all(m->call, m->name, change, err);

@@ -65,17 +65,11 @@ static void registry_on_list(struct request *req, void *data)
 {
     struct registry_list *list = arena_alloc(request_get_arena(req), sizeof(*list));
     const struct api *api = data;
-    struct aq_error err = { 0 };
 
     if (!api_has_no_params(req))
         return;
-    if (list) {
-        *list = (struct registry_list){ .req = req };
-        if (store_read(core_store(api->core), registry_read, registry_on_read, list) == 0)
-            return;
-    }
-    aq_fail_oom(&err);
-    request_fail(req, &err);
+    *list = (struct registry_list){ .req = req };
+    store_read(core_store(api->core), registry_read, registry_on_read, list);
 }
 
 /* ---- log in and out ---- */
@@ -113,7 +107,7 @@ static int registry_fill(const struct registry_params *params, const struct requ
 {
     AQ_CLEANUP(aq_freep) char *url = aq_format("https://%s", request_get_param(req, "name"));
     AQ_CLEANUP(aq_freep) char *name = NULL;
-    int r = url ? registry_name_read(request_get_param(req, "name"), &name, err) : aq_fail_oom(err);
+    int r = registry_name_read(request_get_param(req, "name"), &name, err);
 
     if (r == 0)
         r = registry_put(&change->puts, name, "", params->url ? params->url : url, err);
@@ -150,8 +144,7 @@ static void registry_on_logout(struct request *req, void *data)
     if (api_decode(req, NULL, NULL, &err) == 0
         && registry_name_read(request_get_param(req, "name"), &name, &err) == 0) {
         change->below = true;
-        if (!(change->from = registry_key_of(name)))
-            aq_fail_oom(&err);
+        change->from = registry_key_of(name);
     }
     registry_finish(req, change, &err);
 }

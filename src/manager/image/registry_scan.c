@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "base/json_load.h"
+#include "base/memory.h"
 #include "model/architecture.h"
 #include "model/reference.h"
 #include "registry/registry_client.h"
@@ -48,8 +49,7 @@ static int scan_get(struct scan *scan, const char *path, const char *accept, siz
 {
     struct registry_answer answer = { .body = STRBUF_INIT };
     unsigned char hash[crypto_hash_sha256_BYTES];
-    int r = path ? registry_client_get(scan->client, path, accept, body_max, &answer, err)
-                 : aq_fail_oom(err);
+    int r = registry_client_get(scan->client, path, accept, body_max, &answer, err);
 
     *ret = NULL;
     if (r < 0)
@@ -59,8 +59,7 @@ static int scan_get(struct scan *scan, const char *path, const char *accept, siz
 
         *ret = json_load_text(body, answer.body.len, 0, NULL);
         if (!json_is_object(*ret) && !json_is_array(*ret))
-            r = errno == ENOMEM ? aq_fail_oom(err)
-                                : aq_fail(err, EPROTO, "it answers with what is not JSON");
+            r = aq_fail(err, EPROTO, "it answers with what is not JSON");
         (void)crypto_hash_sha256(hash, (const unsigned char *)body, answer.body.len);
         if (digest) {
             memcpy(digest, "sha256:", 7);
@@ -96,7 +95,7 @@ static char *scan_name(const struct scan *scan, const char *repository, const ch
     struct reference ref;
     char *name = NULL;
 
-    if (!text || reference_parse(text, NULL, &ref, NULL) < 0)
+    if (reference_parse(text, NULL, &ref, NULL) < 0)
         return NULL;
     if (ref.form == REFERENCE_REGISTRY && ref.tag && !ref.digest && strcmp(ref.tag, tag) == 0)
         name = AQ_TAKE(ref.text);
@@ -119,8 +118,8 @@ static int scan_add_repository(struct scan *scan, const char *repository, struct
     if (json_array_size(scan->repositories) >= SCAN_REPOSITORIES_MAX)
         return aq_fail(err, E2BIG, "it has more than %d repositories; name projects in 'project'",
                        SCAN_REPOSITORIES_MAX);
-    return json_array_append_new(scan->repositories, json_string(repository)) < 0 ? aq_fail_oom(err)
-                                                                                  : 0;
+    (void)json_array_append_new(scan->repositories, json_string(repository));
+    return 0;
 }
 
 /* The path of a page that begins after 'last', or the first. */
@@ -147,8 +146,7 @@ static int scan_read_page(struct scan *scan, const char *base, const char *key, 
     size_t before = json_array_size(names);
     json_t *list;
     bool has_next;
-    int r = path ? registry_client_get(scan->client, path, NULL, SCAN_LIST_BODY_MAX, &answer, err)
-                 : aq_fail_oom(err);
+    int r = registry_client_get(scan->client, path, NULL, SCAN_LIST_BODY_MAX, &answer, err);
 
     if (r < 0)
         return r;
@@ -164,8 +162,8 @@ static int scan_read_page(struct scan *scan, const char *base, const char *key, 
         return aq_fail(err, EPROTO, "its answer has no list of %s", key);
     if (before + json_array_size(list) > names_max)
         return aq_fail(err, E2BIG, "there are more than %zu %s", names_max, key);
-    if (json_array_size(list) && json_array_extend(names, list) < 0)
-        return aq_fail_oom(err);
+    if (json_array_size(list))
+        (void)json_array_extend(names, list);
     return has_next && json_array_size(list);
 }
 
@@ -186,9 +184,7 @@ static int scan_read_catalogue(struct scan *scan, struct aq_error *err)
     json_auto_t *names = json_array();
     json_t *name;
     size_t i;
-    int r = names
-                ? scan_read_names(scan, "/v2/_catalog", "repositories", SCAN_LISTED_MAX, names, err)
-                : aq_fail_oom(err);
+    int r = scan_read_names(scan, "/v2/_catalog", "repositories", SCAN_LISTED_MAX, names, err);
 
     if (r == -ENOENT)
         return aq_fail(err, EOPNOTSUPP, "it gives no list of its repositories");
@@ -226,11 +222,11 @@ static int scan_read_projects(struct scan *scan, struct aq_error *err)
 
     for (const char *at = scan->source->project; r == 0 && *(at += strspn(at, " ,"));
          at += strcspn(at, " ,")) {
-        AQ_CLEANUP(aq_freep) char *project = strndup(at, strcspn(at, " ,"));
+        AQ_CLEANUP(aq_freep) char *project = aq_strndup(at, strcspn(at, " ,"));
         unsigned page = 1;
 
         do
-            r = project ? scan_read_project_page(scan, project, page++, err) : aq_fail_oom(err);
+            r = scan_read_project_page(scan, project, page++, err);
         while (r > 0);
     }
     return r;
@@ -257,17 +253,16 @@ static int scan_count(struct scan *scan, size_t bytes, struct aq_error *err)
 static int scan_keep(struct scan *scan, const char *digest, const char *name, json_t *image,
                      struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) char *text = image ? json_dump_text(image, JSON_COMPACT) : NULL;
-    int r = text ? scan_count(scan, strlen(text) + strlen(name), err) : aq_fail_oom(err);
+    AQ_CLEANUP(aq_freep) char *text = json_dump_text(image, JSON_COMPACT);
+    int r = scan_count(scan, strlen(text) + strlen(name), err);
 
     if (r == 0 && json_array_size(scan->images) >= SCAN_IMAGES_MAX)
         r = scan_fail_size(err);
     if (r < 0)
         return r;
-    return json_array_append(scan->images, image) < 0
-                   || json_object_set(scan->by_digest, digest, image) < 0
-               ? aq_fail_oom(err)
-               : 0;
+    (void)json_array_append(scan->images, image);
+    (void)json_object_set(scan->by_digest, digest, image);
+    return 0;
 }
 
 static int64_t scan_size_of(const json_t *manifest)
@@ -320,12 +315,10 @@ static int scan_read_image(struct scan *scan, const char *repository, const char
     const char *architecture;
     int r;
 
-    if (known && (r = scan_count(scan, strlen(name), err)) < 0)
-        return r;
-    if (known)
-        return json_array_append_new(json_object_get(known, "names"), json_string(name)) < 0
-                   ? aq_fail_oom(err)
-                   : 0;
+    if (known) {
+        (void)json_array_append_new(json_object_get(known, "names"), json_string(name));
+        return scan_count(scan, strlen(name), err);
+    }
     if (!config_digest || !digest_is_valid(config_digest))
         return 0; /* of the old form, or no image */
     path = scan_path(repository, "blobs", config_digest);
@@ -392,8 +385,7 @@ static int scan_read_repository(struct scan *scan, const char *repository, struc
     json_auto_t *tags = json_array();
     json_t *tag;
     size_t i;
-    int r = path && tags ? scan_read_names(scan, path, "tags", SCAN_TAGS_MAX, tags, err)
-                         : aq_fail_oom(err);
+    int r = scan_read_names(scan, path, "tags", SCAN_TAGS_MAX, tags, err);
 
     if (r == -ENOENT && !err->code)
         return 0; /* all its images were removed */
@@ -438,9 +430,7 @@ int registry_scan(const struct registry_source *source, const atomic_bool *stop,
     struct scan scan = { source, NULL, json_array(), json_array(), json_object(), 0 };
     const struct registry_client_conf conf = { source->url, source->username, source->password,
                                                source->skip_verify, stop };
-    int r = scan.repositories && scan.images && scan.by_digest
-                ? registry_client_new(&conf, &scan.client, err)
-                : aq_fail_oom(err);
+    int r = registry_client_new(&conf, &scan.client, err);
 
     if (r == 0)
         r = scan_read_all(&scan, on_progress, data, err);

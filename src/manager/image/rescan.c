@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "manager/image/image_catalogue.h"
 #include "manager/cluster/cluster.h"
 #include "manager/image/registry_scan.h"
@@ -69,12 +70,11 @@ static void rescan_free(struct rescan *rescan)
 
 /* ---- which registries, from the configuration tree ---- */
 
-static int rescan_copy(const json_t *registry, const char *key, char **ret, struct aq_error *err)
+static char *rescan_copy(const json_t *registry, const char *key)
 {
     const char *text = json_string_value(json_object_get(registry, key));
 
-    *ret = text && *text ? strdup(text) : NULL;
-    return text && *text && !*ret ? aq_fail_oom(err) : 0;
+    return text && *text ? aq_strdup(text) : NULL;
 }
 
 static int rescan_read_source(struct store_tx *tx, const char *name, const json_t *registry,
@@ -82,18 +82,14 @@ static int rescan_read_source(struct store_tx *tx, const char *name, const json_
 {
     const json_t *url = json_is_object(registry) ? json_object_get(registry, "") : registry;
     const char *sealed = json_string_value(json_object_get(registry, "password"));
-    int r;
 
-    source->name = strdup(name);
-    source->url = json_is_string(url) ? strdup(json_string_value(url))
+    source->name = aq_strdup(name);
+    source->url = json_is_string(url) ? aq_strdup(json_string_value(url))
                                       : aq_format("https://%s", name);
     source->skip_verify = !registry_is_verified(registry);
-    if (!source->name || !source->url)
-        return aq_fail_oom(err);
-    if ((r = rescan_copy(registry, "type", &source->type, err)) < 0
-        || (r = rescan_copy(registry, "project", &source->project, err)) < 0
-        || (r = rescan_copy(registry, "username", &source->username, err)) < 0)
-        return r;
+    source->type = rescan_copy(registry, "type");
+    source->project = rescan_copy(registry, "project");
+    source->username = rescan_copy(registry, "username");
     return sealed ? config_secret_reveal(tx, sealed, &source->password, err) : 0;
 }
 
@@ -107,9 +103,7 @@ static int rescan_read(struct store_tx *tx, void *data, struct aq_error *err)
 
     if (r < 0)
         return r;
-    rescan->sources = calloc(json_object_size(tree) + 1, sizeof(*rescan->sources));
-    if (!rescan->sources)
-        return aq_fail_oom(err);
+    rescan->sources = aq_alloc_array(json_object_size(tree) + 1, sizeof(*rescan->sources));
     json_object_foreach(tree, name, registry)
         if (r == 0 && *name && (!rescan->wanted || strcmp(rescan->wanted, name) == 0))
             r = rescan_read_source(tx, name, registry, &rescan->sources[rescan->count++], err);
@@ -142,11 +136,9 @@ static void rescan_do_one(struct rescan *rescan, const struct registry_source *s
     json_t *images = NULL;
     int r = registry_scan(source, &rescan->stop, rescan_on_progress, rescan, &images, &err);
 
-    if (r == 0 && json_object_set_new(rescan->found, source->name, images) == 0)
-        return;
     if (r == 0)
-        aq_fail_oom(&err);
-    if (rescan->failed++ == 0)
+        (void)json_object_set_new(rescan->found, source->name, images);
+    else if (rescan->failed++ == 0)
         (void)snprintf(rescan->why, sizeof(rescan->why), "registry '%.100s': %.280s", source->name,
                        err.text);
 }
@@ -219,9 +211,8 @@ static void rescan_on_closed(uv_handle_t *handle)
     }
     if (json_object_size(rescan->found) == 0)
         rescan_end(rescan, rescan->why[0] ? rescan->why : NULL);
-    else if (store_write(core_store(rescan->api->core), rescan_write, rescan_on_written, rescan)
-             < 0)
-        rescan_end(rescan, "out of memory");
+    else
+        store_write(core_store(rescan->api->core), rescan_write, rescan_on_written, rescan);
 }
 
 static void rescan_on_wake(uv_async_t *wake)
@@ -263,14 +254,13 @@ void rescan_stop(struct rescan *rescan)
 
 /* ---- the beginning ---- */
 
-static int rescan_begin(struct rescan *rescan, struct aq_error *err)
+static void rescan_begin(struct rescan *rescan)
 {
     sigset_t all, before;
     int r;
 
-    if (!(rescan->found = json_object())
-        || !(rescan->task = task_start(rescan->api->tasks, &rescan->user_id, NULL)))
-        return aq_fail_oom(err);
+    rescan->found = json_object();
+    rescan->task = task_start(rescan->api->tasks, &rescan->user_id, NULL);
     (void)uv_async_init(core_loop(rescan->api->core), &rescan->wake, rescan_on_wake);
     rescan->wake.data = rescan;
     (void)sigfillset(&all); /* signals are for the loop's thread */
@@ -278,12 +268,11 @@ static int rescan_begin(struct rescan *rescan, struct aq_error *err)
     r = pthread_create(&rescan->thread, NULL, rescan_loop, rescan);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (r == 0)
-        return 0;
+        return;
     /* the handle ends as after a scan in which nothing was found */
     (void)snprintf(rescan->why, sizeof(rescan->why), "a thread cannot be made: %s", strerror(r));
     rescan->api->image->rescan = NULL;
     uv_close((uv_handle_t *)&rescan->wake, rescan_on_closed);
-    return 0;
 }
 
 static void rescan_on_read(void *data, int r, const struct aq_error *err)
@@ -298,7 +287,7 @@ static void rescan_on_read(void *data, int r, const struct aq_error *err)
     else if (atomic_load(&rescan->stop))
         r = aq_fail(&why, ECANCELED, "the manager ends");
     else
-        r = rescan_begin(rescan, &why);
+        rescan_begin(rescan);
     done = rescan->done;
     done_data = rescan->data;
     if (r == 0) {
@@ -320,17 +309,13 @@ int rescan_start(struct api *api, const struct principal *who, const struct audi
 
     if (api->image->rescan)
         return aq_fail(err, EBUSY, "registries are being read already; try again when it is done");
-    if (!(rescan = calloc(1, sizeof(*rescan))))
-        return aq_fail_oom(err);
+    rescan = aq_alloc(sizeof(*rescan));
     *rescan = (struct rescan){
         .api = api, .user_id = who->user_id, .by = *by, .done = done, .data = data
     };
     (void)pthread_mutex_init(&rescan->lock, NULL);
-    if ((registry && !(rescan->wanted = strdup(registry)))
-        || store_read(core_store(api->core), rescan_read, rescan_on_read, rescan) < 0) {
-        rescan_free(rescan);
-        return aq_fail_oom(err);
-    }
+    rescan->wanted = aq_strdup(registry);
+    store_read(core_store(api->core), rescan_read, rescan_on_read, rescan);
     api->image->rescan = rescan;
     return 0;
 }

@@ -14,8 +14,8 @@ struct rescan;
 /* 'id' is that of the task (tasks.h). 0; -ENOENT: no such registry; -EBUSY: one is under way. */
 typedef void rescan_done_fn(void *data, const struct uuid *id, int r, const struct aq_error *err);
 
-/* Begin with the registry of that name, NULL = all. 'done' comes later. -ENOMEM, and -EBUSY
- * at once: then it does not.
+/* Begin with the registry of that name, NULL = all. 'done' comes later. -EBUSY at
+ * once: then it does not.
  */
 int rescan_start(struct api *api, const struct principal *who, const struct audit_who *by,
                  const char *registry, rescan_done_fn *done, void *data, struct aq_error *err);
