@@ -53,7 +53,7 @@ bool folder_mounts_automatic(const struct api *api);
  */
 int folder_rule_read(const struct gql_call *call, json_t **ret, struct aq_error *err);
 
-/* The member 'allowedVfolderHosts' of the argument 'input', likewise; NULL = out of memory. */
+/* The member 'allowedVfolderHosts' of the argument 'input', likewise. */
 json_t *folder_rule_read_entries(const struct gql_call *call);
 
 /* As JSONString. */

@@ -56,8 +56,7 @@ static int folder_add_shares(struct store_tx *tx, struct folder_call *call,
     int count = folder_list_shares(tx, &folder->id, request_get_arena(call->req), &shares, err);
 
     for (int i = 0; i < count; i++)
-        if (json_array_append_new(call->result, folder_show_share(folder, &shares[i])) < 0)
-            return aq_fail_oom(err);
+        (void)json_array_append_new(call->result, folder_show_share(folder, &shares[i]));
     return AQ_MIN(count, 0);
 }
 
@@ -265,7 +264,7 @@ static int folder_metric_run(struct store_tx *tx, struct folder_call *call, stru
     struct folder_host_use *use = arena_alloc(request_get_arena(call->req), sizeof(*use));
 
     call->result = use;
-    return use ? folder_read_host_use(tx, params->host, use, err) : aq_fail_oom(err);
+    return folder_read_host_use(tx, params->host, use, err);
 }
 
 static void folder_metric_done(struct folder_call *call)
@@ -307,12 +306,10 @@ static void folder_on_mounts(struct request *req, void *data)
         return;
     hosts = storage_hosts_list(api->folder->hosts, &count);
     for (size_t i = 0; i < count; i++)
-        if (json_array_append_new(mounts, json_string(hosts[i].name)) < 0)
-            json_decref(AQ_TAKE(mounts));
-    folder_reply_json(&call, mounts ? json_pack("{s:{s:b, s:O, s:s}, s:{}, s:{}}", "manager",
-                                                "success", true, "mounts", mounts, "message", "",
-                                                "storage_proxy", "agents")
-                                    : NULL);
+        (void)json_array_append_new(mounts, json_string(hosts[i].name));
+    folder_reply_json(&call,
+                      json_pack("{s:{s:b, s:O, s:s}, s:{}, s:{}}", "manager", "success", true,
+                                "mounts", mounts, "message", "", "storage_proxy", "agents"));
 }
 
 static const struct field folder_fstab_fields[] = {

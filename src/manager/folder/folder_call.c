@@ -17,7 +17,7 @@
 /* ---- the request ---- */
 
 /* Who asks, as of now. */
-static int folder_read_viewer(struct folder_call *call, struct aq_error *err)
+static void folder_read_viewer(struct folder_call *call)
 {
     const struct principal *who = api_principal(call->req);
     const struct user *user = core_find_user(call->api->core, &who->user_id);
@@ -27,27 +27,24 @@ static int folder_read_viewer(struct folder_call *call, struct aq_error *err)
     call->who.is_superadmin = principal_is_superadmin(who);
     call->by = api_who(call->api, call->req);
     call->email = arena_strdup(arena, user ? user->email : "");
-    if (who->role == ROLE_ADMIN && who->domain
-        && !(call->who.admin_of = arena_strdup(arena, who->domain)))
-        return aq_fail_oom(err);
-    return call->email ? 0 : aq_fail_oom(err);
+    if (who->role == ROLE_ADMIN && who->domain)
+        call->who.admin_of = arena_strdup(arena, who->domain);
 }
 
 struct folder_call *folder_call_make(struct api *api, struct request *req, enum folder_op op,
                                      size_t params_size, const void *defaults)
 {
     struct folder_call *call = arena_alloc(request_get_arena(req), sizeof(*call));
-    struct aq_error err = { 0 };
 
-    if (!call || !(call->params = arena_alloc(request_get_arena(req), AQ_MAX(params_size, 1))))
-        return NULL;
+    call->params = arena_alloc(request_get_arena(req), AQ_MAX(params_size, 1));
     if (defaults)
         memcpy(call->params, defaults, params_size);
     call->api = api;
     call->req = req;
     call->op = op;
     call->done = folder_reply;
-    return folder_read_viewer(call, &err) < 0 ? NULL : call;
+    folder_read_viewer(call);
+    return call;
 }
 
 struct folder_call *folder_call_new(struct api *api, struct request *req, enum folder_op op,
@@ -56,14 +53,10 @@ struct folder_call *folder_call_new(struct api *api, struct request *req, enum f
     struct folder_call *call = folder_call_make(api, req, op, params_size, defaults);
     struct aq_error err = { 0 };
 
-    if (!call)
-        aq_fail_oom(&err);
-    else
-        call->name = request_get_param(req, "name");
-    if (call && api_decode(req, call->params, &call->tree, &err) == 0)
+    call->name = request_get_param(req, "name");
+    if (api_decode(req, call->params, &call->tree, &err) == 0)
         return call;
-    if (call)
-        json_decref(call->tree);
+    json_decref(call->tree);
     request_fail(req, &err);
     return NULL;
 }
@@ -149,22 +142,12 @@ static void folder_call_on_run(void *data, int r, const struct aq_error *err)
 
 void folder_call_read(struct folder_call *call)
 {
-    struct aq_error err = { 0 };
-
-    if (store_read(core_store(call->api->core), folder_call_run, folder_call_on_run, call) < 0) {
-        aq_fail_oom(&err);
-        folder_call_on_run(call, -ENOMEM, &err);
-    }
+    store_read(core_store(call->api->core), folder_call_run, folder_call_on_run, call);
 }
 
 void folder_call_write(struct folder_call *call)
 {
-    struct aq_error err = { 0 };
-
-    if (store_write(core_store(call->api->core), folder_call_run, folder_call_on_run, call) < 0) {
-        aq_fail_oom(&err);
-        folder_call_on_run(call, -ENOMEM, &err);
-    }
+    store_write(core_store(call->api->core), folder_call_run, folder_call_on_run, call);
 }
 
 /* ---- the audit log ---- */
@@ -175,12 +158,9 @@ int folder_audit(struct store_tx *tx, const struct folder_call *call, const char
     AQ_CLEANUP(aq_freep) char *old = before ? json_dump_text(before, JSON_COMPACT) : NULL;
     AQ_CLEANUP(aq_freep) char *fresh = after ? json_dump_text(after, JSON_COMPACT) : NULL;
     char id[UUID_TEXT_MAX];
-    bool is_whole = !before == !old && !after == !fresh;
 
     json_decref(before);
     json_decref(after);
-    if (!is_whole)
-        return aq_fail_oom(err);
     return audit_log_add_change(tx, call->by,
                                 &(struct audit_change){
                                     .action = action,
@@ -278,11 +258,10 @@ void folder_call_ask(struct folder_call *call, const char *op, json_t *args,
     bool ends = folder_call_ends_with_client(call, op);
 
     call->answered = answered;
-    if (!all || json_object_set_new(all, "id", json_string(uuid_format(&call->folder.id, id))) < 0
-        || json_object_set_new(all, "user", json_string(uuid_format(&call->who.user_id, user))) < 0
-        || json_object_set_new(all, "key", json_string(api_principal(call->req)->access_key)) < 0)
-        aq_fail_oom(&err);
-    else if (ends && request_is_gone(call->req))
+    (void)json_object_set_new(all, "id", json_string(uuid_format(&call->folder.id, id)));
+    (void)json_object_set_new(all, "user", json_string(uuid_format(&call->who.user_id, user)));
+    (void)json_object_set_new(all, "key", json_string(api_principal(call->req)->access_key));
+    if (ends && request_is_gone(call->req))
         (void)aq_fail(&err, ECANCELED, "the client has gone");
     else
         (void)storage_ask(call->api->folder->hosts, call->folder.host, op, all,
@@ -312,17 +291,11 @@ void folder_reply_empty_object(struct folder_call *call)
 
 void folder_reply_json(struct folder_call *call, json_t *body)
 {
-    AQ_CLEANUP(aq_freep) char *text = body ? json_dump_text(body, JSON_COMPACT) : NULL;
-    struct aq_error err = { 0 };
+    AQ_CLEANUP(aq_freep) char *text = json_dump_text(body, JSON_COMPACT);
 
     json_decref(body);
-    if (text) {
-        request_reply(call->req, call->status ? call->status : 200, "application/json", text,
-                      strlen(text));
-        return;
-    }
-    aq_fail_oom(&err);
-    request_fail(call->req, &err);
+    request_reply(call->req, call->status ? call->status : 200, "application/json", text,
+                  strlen(text));
 }
 
 int folder_read_permission(const char *field, const char *text, enum folder_permission *ret,

@@ -68,7 +68,7 @@ struct folder_call {
 struct folder_call *folder_call_new(struct api *api, struct request *req, enum folder_op op,
                                     size_t params_size, const void *defaults);
 
-/* One that is part of another request: nothing is decoded. NULL = no memory. */
+/* One that is part of another request: nothing is decoded. */
 struct folder_call *folder_call_make(struct api *api, struct request *req, enum folder_op op,
                                      size_t params_size, const void *defaults);
 
@@ -82,8 +82,7 @@ void folder_call_write_unused(struct folder_call *call);
 int folder_check_unused(const struct folder_call *call, struct aq_error *err); /* -EBUSY */
 void folder_call_fail(struct folder_call *call, const struct aq_error *err);
 
-/* Ask the folder's host; 'args' is taken and gets the folder's id and who asks, NULL = memory is
- * short. A client that goes away meanwhile ends what only reads, and what has not begun of a removal:
+/* Ask the folder's host; 'args' is taken and gets the folder's id and who asks. A client that goes away meanwhile ends what only reads, and what has not begun of a removal:
  * -ECANCELED. Whatever fails is answered, and so is an error of the storage unless 'answered' is not NULL.
  */
 void folder_call_ask(struct folder_call *call, const char *op, json_t *args,
@@ -94,7 +93,7 @@ struct aq_error folder_storage_error(const struct aq_error *err);
 /* The usual answers: status of the call without a body, {} and JSON. */
 void folder_reply(struct folder_call *call);
 void folder_reply_empty_object(struct folder_call *call);
-void folder_reply_json(struct folder_call *call, json_t *body); /* taken; NULL = no memory */
+void folder_reply_json(struct folder_call *call, json_t *body); /* taken */
 
 /* The entry of the audit log, for 'run'. 'before' and 'after' are taken, NULL = nothing. */
 int folder_audit(struct store_tx *tx, const struct folder_call *call, const char *action,
@@ -104,7 +103,7 @@ int folder_audit(struct store_tx *tx, const struct folder_call *call, const char
 int folder_read_permission(const char *field, const char *text, enum folder_permission *ret,
                            struct aq_error *err);
 
-/* As REST shows a folder to who asks; NULL = no memory. */
+/* As REST shows a folder to who asks. */
 json_t *folder_show(const struct folder *folder, const struct folder_viewer *who);
 
 #endif

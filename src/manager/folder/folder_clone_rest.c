@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/memory.h"
 #include "manager/folder/folder_feature.h"
 #include "manager/folder/folder_create.h"
 #include "manager/folder/folder_jobs.h"
@@ -69,24 +70,19 @@ static void folder_clone_on_progress(void *data, int64_t done, int64_t total)
     strbuf_adds(&text, " of ");
     strbuf_add_size(&text, (uint64_t)total);
     task_set_total(clone->task, total);
-    task_update(clone->task, done, strbuf_ok(&text) ? text.data : "");
+    task_update(clone->task, done, text.data);
 }
 
 static void folder_clone_on_answer(void *data, json_t *answer, const struct aq_error *err)
 {
     struct folder_clone *clone = data;
-    struct aq_error oom = { 0 };
 
     AQ_FAULT("folder.clone.made");
     clone->folder.status = answer ? FOLDER_READY : FOLDER_DELETE_ONGOING;
     if (!answer)
         memcpy(clone->why, err->text, sizeof(clone->why));
-    if (store_write(core_store(clone->api->core), folder_clone_settle_run, folder_clone_on_settled,
-                    clone)
-        < 0) {
-        aq_fail_oom(&oom);
-        folder_clone_on_settled(clone, -ENOMEM, &oom);
-    }
+    store_write(core_store(clone->api->core), folder_clone_settle_run, folder_clone_on_settled,
+                clone);
 }
 
 /* ---- the request ---- */
@@ -149,29 +145,20 @@ static void folder_clone_done(struct folder_call *call)
 
     AQ_FAULT("folder.clone.written");
     clone->task = task_start(call->api->tasks, &call->who.user_id, clone);
-    if (!clone->task || !args || !shown
-        || json_object_set_new(shown, "bgtask_id",
-                               json_string(uuid_format(task_id(clone->task), task)))
-               < 0)
-        aq_fail_oom(&err);
-    if (clone->task)
-        task_set_total(clone->task, AQ_MAX(clone->folder.bytes, 1));
-    if (args && clone->room >= 0
-        && json_object_set_new(args, "quota_bytes", json_integer(AQ_MAX(clone->room, 1))) < 0)
-        aq_fail_oom(&err);
-    if (!err.code)
-        (void)storage_ask(call->api->folder->hosts, clone->host, "clone", args,
-                          folder_clone_on_answer, clone, &asked, &err);
-    if (!err.code) {
+    task_set_total(clone->task, AQ_MAX(clone->folder.bytes, 1));
+    if (clone->room >= 0)
+        (void)json_object_set_new(args, "quota_bytes", json_integer(AQ_MAX(clone->room, 1)));
+    if (storage_ask(call->api->folder->hosts, clone->host, "clone", args, folder_clone_on_answer,
+                    clone, &asked, &err)
+        == 0) {
         storage_call_follow(asked, folder_clone_on_progress);
+        (void)json_object_set_new(shown, "bgtask_id",
+                                  json_string(uuid_format(task_id(clone->task), task)));
         folder_reply_json(call, shown);
         return;
     }
     json_decref(shown);
-    if (clone->task)
-        folder_clone_on_answer(clone, NULL, &err);
-    else
-        free(clone); /* the row is removed at the next start */
+    folder_clone_on_answer(clone, NULL, &err);
     request_fail(call->req, &err);
 }
 
@@ -219,10 +206,8 @@ static void folder_on_clone(struct request *req, void *data)
 
     if (!call)
         return;
-    call->result = clone = calloc(1, sizeof(*clone));
-    if (!clone)
-        aq_fail_oom(&err);
-    if (err.code || folder_clone_fill(call, clone, &err) < 0) {
+    call->result = clone = aq_alloc(sizeof(*clone));
+    if (folder_clone_fill(call, clone, &err) < 0) {
         folder_clone_on_failed(call, &err);
         return;
     }

@@ -31,9 +31,8 @@ static int folder_create_place(struct folder_call *call, struct folder_place *pl
     else
         call->folder.user_id = call->who.user_id;
     call->folder.domain = place->project ? place->project->domain : place->who->domain;
-    if (call->folder.domain
-        && !(call->folder.domain = arena_strdup(request_get_arena(call->req), call->folder.domain)))
-        return aq_fail_oom(err);
+    if (call->folder.domain)
+        call->folder.domain = arena_strdup(request_get_arena(call->req), call->folder.domain);
     call->limits = folder_rules_limits(call->api, place);
     return 0;
 }
@@ -47,9 +46,8 @@ static int folder_choose_host(struct folder_call *call, const struct folder_plac
     hosts = storage_hosts_list(call->api->folder->hosts, &count);
     for (size_t i = 0; !call->folder.host && i < count; i++)
         if ((!wanted || strcmp(wanted, hosts[i].name) == 0)
-            && folder_rules_allow(call->api, place, hosts[i].name, "create-vfolder")
-            && !(call->folder.host = arena_strdup(request_get_arena(call->req), hosts[i].name)))
-            return aq_fail_oom(err);
+            && folder_rules_allow(call->api, place, hosts[i].name, "create-vfolder"))
+            call->folder.host = arena_strdup(request_get_arena(call->req), hosts[i].name);
     if (call->folder.host)
         return 0;
     if (wanted && storage_hosts_find(call->api->folder->hosts, wanted))
@@ -156,23 +154,18 @@ static void folder_create_answered(struct folder_call *call, json_t *answer,
                                    const struct aq_error *err)
 {
     struct store *store = core_store(call->api->core);
-    struct aq_error *why = arena_alloc(request_get_arena(call->req), sizeof(*why));
-    struct aq_error oom = { 0 };
 
-    if (!answer && why) {
+    if (!answer) {
+        struct aq_error *why = arena_alloc(request_get_arena(call->req), sizeof(*why));
+
         *why = folder_storage_error(err);
         why->kind = "vfolder-creation-failed";
         call->result = why;
     }
     AQ_FAULT("folder.create.made");
     call->folder.status = answer ? FOLDER_READY : FOLDER_DELETE_ONGOING;
-    if (why
-        && store_write(store, folder_settle_run,
-                       answer ? folder_create_on_ready : folder_create_on_refused, call)
-               == 0)
-        return;
-    aq_fail_oom(&oom);
-    folder_call_fail(call, &oom);
+    store_write(store, folder_settle_run,
+                answer ? folder_create_on_ready : folder_create_on_refused, call);
 }
 
 static void folder_create_done(struct folder_call *call)

@@ -30,7 +30,7 @@ int folder_check_new_name(struct api *api, const char *field, const char *name,
 int folder_read_options(struct folder *folder, const char *usage, const char *permission,
                         struct aq_error *err);
 
-/* What the audit log says of a folder before or after a change; NULL = no memory. */
+/* What the audit log says of a folder before or after a change. */
 json_t *folder_audit_side(const struct folder *folder);
 
 #endif

@@ -38,8 +38,8 @@ static int folder_feature_open(struct api *api, struct aq_error *err)
     int r;
 
     folder->hosts = storage_hosts_new(api->core);
+    folder->rights = folder_rights_new(api);
     if ((r = owner_policies_load(api, err)) < 0 || (r = folder_rules_load(api, err)) < 0
-        || (r = folder_rights_new(api, &folder->rights, err)) < 0
         || (r = folder_jobs_new(api, &folder->jobs, err)) < 0)
         return r;
     return folder_recount_new(api, &folder->recount, err);

@@ -69,22 +69,19 @@ static void folder_mkdir_answered(struct folder_call *call, json_t *answer,
     struct folder_mkdir *mkdir = call->result;
     const char *path = params->paths.items[mkdir->next++];
     struct aq_error known = answer ? (struct aq_error){ 0 } : folder_storage_error(err);
-    int r = 0;
 
-    if (answer)
-        r = json_array_append_new(mkdir->success, json_pack("{s:s}", "item", path));
-    else if (mkdir->is_list)
-        r = json_array_append_new(mkdir->failed,
-                                  json_pack("{s:s, s:s}", "item", path, "msg", known.text));
-    if (r < 0)
-        aq_fail_oom(&known);
-    if (r == 0 && (answer || mkdir->is_list)) {
-        folder_mkdir_next(call);
+    if (!answer && !mkdir->is_list) {
+        json_decref(AQ_TAKE(mkdir->success));
+        json_decref(AQ_TAKE(mkdir->failed));
+        request_fail(call->req, &known);
         return;
     }
-    json_decref(AQ_TAKE(mkdir->success));
-    json_decref(AQ_TAKE(mkdir->failed));
-    request_fail(call->req, &known);
+    if (answer)
+        (void)json_array_append_new(mkdir->success, json_pack("{s:s}", "item", path));
+    else
+        (void)json_array_append_new(mkdir->failed,
+                                    json_pack("{s:s, s:s}", "item", path, "msg", known.text));
+    folder_mkdir_next(call);
 }
 
 static void folder_mkdir_next(struct folder_call *call)
@@ -113,16 +110,11 @@ static void folder_mkdir_done(struct folder_call *call)
 static void folder_on_mkdir(struct request *req, void *data)
 {
     struct folder_call *call = folder_files_new(data, req, FOLDER_WRITE);
-    struct folder_mkdir *mkdir = call ? arena_alloc(request_get_arena(req), sizeof(*mkdir)) : NULL;
-    struct aq_error err = { 0 };
+    struct folder_mkdir *mkdir;
 
     if (!call)
         return;
-    if (!mkdir) {
-        aq_fail_oom(&err);
-        folder_call_fail(call, &err);
-        return;
-    }
+    mkdir = arena_alloc(request_get_arena(req), sizeof(*mkdir));
     mkdir->is_list = json_is_array(json_object_get(call->tree, "path"));
     call->result = mkdir;
     call->done = folder_mkdir_done;
@@ -194,10 +186,7 @@ static json_t *folder_show_files(const json_t *items, json_t *(*show)(const json
     size_t i;
 
     json_array_foreach(items, i, item)
-        if (json_array_append_new(files, show(item)) < 0) {
-            json_decref(files);
-            return NULL;
-        }
+        (void)json_array_append_new(files, show(item));
     return files;
 }
 
@@ -233,8 +222,8 @@ static void folder_files_answered(struct folder_call *call, json_t *answer,
     size_t count;
     struct aq_error known = answer ? (struct aq_error){ 0 } : folder_storage_error(err);
 
-    if (answer && json_array_extend(list->items, items) < 0)
-        aq_fail_oom(&known);
+    if (answer)
+        (void)json_array_extend(list->items, items);
     count = json_array_size(list->items);
     list->is_file = json_is_true(json_object_get(answer, "is_file"));
     list->is_missing = json_is_true(json_object_get(answer, "is_missing"));
@@ -266,13 +255,7 @@ static void folder_files_done(struct folder_call *call)
 {
     const struct folder_files_params *params = call->params;
     struct folder_files_list *list = arena_alloc(request_get_arena(call->req), sizeof(*list));
-    struct aq_error err = { 0 };
 
-    if (!list) {
-        aq_fail_oom(&err);
-        request_fail(call->req, &err);
-        return;
-    }
     list->items = json_array();
     call->result = list;
     folder_files_ask(call, params->after);
@@ -347,8 +330,6 @@ static int folder_upload_run(struct store_tx *tx, struct folder_call *call, stru
     const struct folder_owner owner = { call->folder.user_id, call->folder.project_id };
     struct folder_use *use = arena_alloc(request_get_arena(call->req), sizeof(*use));
 
-    if (!use)
-        return aq_fail_oom(err);
     call->result = use;
     return folder_read_use(tx, &owner, use, err);
 }
@@ -397,8 +378,8 @@ static void folder_upload_done(struct folder_call *call)
     }
     args = json_pack("{s:s, s:I, s:b}", "path", params->path, "size", (json_int_t)params->size,
                      "tree", params->tree);
-    if (args && limit > 0 && json_object_set_new(args, "quota_bytes", json_integer(limit)) < 0)
-        json_decref(AQ_TAKE(args));
+    if (limit > 0)
+        (void)json_object_set_new(args, "quota_bytes", json_integer(limit));
     folder_call_ask(call, "upload", args, folder_transfer_answered);
 }
 
@@ -491,12 +472,10 @@ static void folder_delete_files_done(struct folder_call *call)
     const struct folder_files_params *params = call->params;
     json_t *files = json_array();
 
-    for (size_t i = 0; files && i < params->paths.count; i++)
-        if (json_array_append_new(files, json_string(params->paths.items[i])) < 0)
-            json_decref(AQ_TAKE(files));
+    for (size_t i = 0; i < params->paths.count; i++)
+        (void)json_array_append_new(files, json_string(params->paths.items[i]));
     folder_call_ask(call, "delete",
-                    files ? json_pack("{s:o, s:b}", "files", files, "recursive", params->recursive)
-                          : NULL,
+                    json_pack("{s:o, s:b}", "files", files, "recursive", params->recursive),
                     folder_change_answered);
 }
 

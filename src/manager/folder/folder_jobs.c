@@ -9,6 +9,7 @@
 #include "base/fault.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "http/defer.h"
 #include "manager/folder/storage_hosts.h"
 #include "manager/folder/folder_feature.h"
@@ -71,17 +72,13 @@ static void folder_purge_on_removed(void *data, int r, const struct aq_error *er
 static void folder_purge_on_answer(void *data, json_t *answer, const struct aq_error *err)
 {
     struct folder_purge *purge = data;
-    struct aq_error oom = { 0 };
 
     AQ_FAULT("folder.purge.done");
     if (!answer && err->code != ENOENT)
         folder_purge_fail(purge, err);
-    else if (store_write(core_store(purge->jobs->api->core), folder_purge_run,
-                         folder_purge_on_removed, purge)
-             < 0) {
-        aq_fail_oom(&oom);
-        folder_purge_fail(purge, &oom);
-    }
+    else
+        store_write(core_store(purge->jobs->api->core), folder_purge_run, folder_purge_on_removed,
+                    purge);
 }
 
 static void folder_purge_start(struct folder_purge *purge)
@@ -92,26 +89,24 @@ static void folder_purge_start(struct folder_purge *purge)
     json_auto_t *args = json_pack("{s:s}", "id", uuid_format(&purge->id, id));
 
     purge->is_asked = true;
-    if (!args)
-        aq_fail_oom(&err);
-    if (err.code
-        || storage_ask(purge->jobs->api->folder->hosts, purge->host, "purge", args,
-                       folder_purge_on_answer, purge, &ignored, &err)
-               < 0)
+    if (storage_ask(purge->jobs->api->folder->hosts, purge->host, "purge", args,
+                    folder_purge_on_answer, purge, &ignored, &err)
+        < 0)
         folder_purge_fail(purge, &err);
 }
 
 void folder_jobs_purge(struct folder_jobs *jobs, const struct folder *folder)
 {
-    struct folder_purge *purge = calloc(1, sizeof(*purge));
+    struct folder_purge *purge;
     size_t len = strlen(folder->host);
 
-    if (!purge || len > FOLDER_HOST_MAX) {
-        log_error("a folder on '%s' is not removed before the next start: %s", folder->host,
-                  purge ? "its host has no name that is valid" : "out of memory");
-        free(purge);
+    if (len > FOLDER_HOST_MAX) {
+        log_error("a folder on '%s' is not removed before the next start: its host has no name "
+                  "that is valid",
+                  folder->host);
         return;
     }
+    purge = aq_alloc(sizeof(*purge));
     purge->jobs = jobs;
     purge->id = folder->id;
     memcpy(purge->host, folder->host, len + 1);
@@ -155,18 +150,15 @@ static int folder_jobs_find_automatic(struct store_tx *tx, void *data, struct aq
 
 int folder_jobs_new(struct api *api, struct folder_jobs **ret, struct aq_error *err)
 {
-    struct folder_jobs *jobs = calloc(1, sizeof(*jobs));
+    struct folder_jobs *jobs = aq_alloc(sizeof(*jobs));
     AQ_CLEANUP(store_page_freep) struct store_page *unfinished = NULL;
     const struct folder *rows;
     int r;
 
-    if (!jobs)
-        return aq_fail_oom(err);
     jobs->api = api;
     list_init(&jobs->purges);
     *ret = jobs;
-    if (!(jobs->timer = defer_new(core_loop(api->core), folder_jobs_try_again, jobs)))
-        return aq_fail_oom(err);
+    jobs->timer = defer_new(core_loop(api->core), folder_jobs_try_again, jobs);
     if ((r = store_call(core_store(api->core), folder_jobs_run, &unfinished, err)) < 0)
         return r;
     if ((r = store_call(core_store(api->core), folder_jobs_find_automatic, NULL, err)) < 0)

@@ -19,9 +19,7 @@ int folder_jobs_new(struct api *api, struct folder_jobs **ret, struct aq_error *
 void folder_jobs_stop(struct folder_jobs *jobs);
 void folder_jobs_free(struct folder_jobs *jobs); /* NULL is fine */
 
-/* Have the files of a folder removed whose row says "delete-ongoing", then the row. Without memory
- * it is for the next start.
- */
+/* Have the files of a folder removed whose row says "delete-ongoing", then the row. */
 void folder_jobs_purge(struct folder_jobs *jobs, const struct folder *folder);
 
 #endif

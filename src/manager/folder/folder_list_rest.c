@@ -51,19 +51,15 @@ static void folder_list_done(struct folder_call *call)
     const struct folder *rows = listing->page->rows;
     json_t *all = json_array();
     json_int_t total;
-    bool is_ok = all;
 
-    for (size_t i = 0; is_ok && i < listing->page->count; i++)
+    for (size_t i = 0; i < listing->page->count; i++)
         if (!listing->has_project || uuid_is_nil(&rows[i].project_id)
             || uuid_equals(&rows[i].project_id, &listing->project_id))
-            is_ok = json_array_append_new(all, folder_show(&rows[i], &call->who)) == 0;
+            (void)json_array_append_new(all, folder_show(&rows[i], &call->who));
     total = listing->page->total;
     store_page_free(listing->page);
-    if (!is_ok)
-        json_decref(AQ_TAKE(all));
-    folder_reply_json(call, all && listing->is_page
-                                ? json_pack("{s:o, s:I}", "items", all, "total", total)
-                                : all);
+    folder_reply_json(call, listing->is_page ? json_pack("{s:o, s:I}", "items", all, "total", total)
+                                             : all);
 }
 
 static int folder_list_narrow(const struct folder_call *call, struct folder_listing *listing,
@@ -108,11 +104,9 @@ static void folder_list_start(struct api *api, struct request *req, bool is_page
 
     if (!call)
         return;
-    if (!(listing = arena_alloc(request_get_arena(req), sizeof(*listing))))
-        aq_fail_oom(&err);
-    else
-        listing->is_page = is_page;
-    if (err.code || folder_list_narrow(call, listing, &err) < 0) {
+    listing = arena_alloc(request_get_arena(req), sizeof(*listing));
+    listing->is_page = is_page;
+    if (folder_list_narrow(call, listing, &err) < 0) {
         folder_call_fail(call, &err);
         return;
     }
@@ -226,7 +220,7 @@ static const struct field folder_hosts_fields[] = {
     FIELD_END,
 };
 
-static int folder_add_host(json_t *allowed, json_t *info, const struct storage_host *host)
+static void folder_add_host(json_t *allowed, json_t *info, const struct storage_host *host)
 {
     json_t *percentage = host->capacity > 0
                              ? json_real(100.0 * (double)host->used / (double)host->capacity)
@@ -235,10 +229,8 @@ static int folder_add_host(json_t *allowed, json_t *info, const struct storage_h
                               "capabilities", host->capabilities, "usage", "percentage", percentage,
                               "total", "used", "sftp_scaling_groups");
 
-    return json_array_append_new(allowed, json_string(host->name)) < 0
-                   || json_object_set_new(info, host->name, about) < 0
-               ? -ENOMEM
-               : 0;
+    (void)json_array_append_new(allowed, json_string(host->name));
+    (void)json_object_set_new(info, host->name, about);
 }
 
 /* 'place' NULL = all of them. */
@@ -250,9 +242,8 @@ static json_t *folder_show_hosts(const struct api *api, const struct folder_plac
 
     hosts = storage_hosts_list(api->folder->hosts, &count);
     for (size_t i = 0; i < count; i++)
-        if ((!place || folder_rules_allow(api, place, hosts[i].name, "create-vfolder"))
-            && folder_add_host(allowed, info, &hosts[i]) < 0)
-            return NULL;
+        if (!place || folder_rules_allow(api, place, hosts[i].name, "create-vfolder"))
+            folder_add_host(allowed, info, &hosts[i]);
     return json_pack("{s:O?, s:O, s:O}", "default", json_array_get(allowed, 0), "allowed", allowed,
                      "volume_info", info);
 }

@@ -20,8 +20,7 @@ const struct folder_mounts *folder_mounts_of(const struct session *s)
                : &none;
 }
 
-/* What sessions mount now, for 'run' on another thread. NULL if memory is short. */
-static const struct folder_mounted *folder_list_mounted(const struct folder_call *call)
+void folder_call_write_unused(struct folder_call *call)
 {
     const struct core *core = call->api->core;
     struct folder_mounted *ret;
@@ -30,8 +29,6 @@ static const struct folder_mounted *folder_list_mounted(const struct folder_call
     for (const struct session *s = NULL; (s = core_next_session(core, s));)
         count += folder_mounts_of(s)->count;
     ret = arena_array(request_get_arena(call->req), count + 1, sizeof(*ret));
-    if (!ret)
-        return NULL;
     count = 0;
     for (const struct session *s = NULL; (s = core_next_session(core, s));)
         for (size_t i = 0; i < folder_mounts_of(s)->count; i++, count++) {
@@ -39,7 +36,8 @@ static const struct folder_mounted *folder_list_mounted(const struct folder_call
             memcpy(ret[count].session, s->name, sizeof(s->name));
         }
     ret[count] = (struct folder_mounted){ .session = "" };
-    return ret;
+    call->mounted = ret; /* 'run' is on another thread */
+    folder_call_write(call);
 }
 
 int folder_check_unused(const struct folder_call *call, struct aq_error *err)
@@ -50,16 +48,4 @@ int folder_check_unused(const struct folder_call *call, struct aq_error *err)
                                 "the folder '%s' is mounted by the session '%s'", call->folder.name,
                                 m->session);
     return 0;
-}
-
-void folder_call_write_unused(struct folder_call *call)
-{
-    struct aq_error err = { 0 };
-
-    if ((call->mounted = folder_list_mounted(call))) {
-        folder_call_write(call);
-        return;
-    }
-    aq_fail_oom(&err);
-    folder_call_fail(call, &err);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "base/memory.h"
 #include "http/defer.h"
 #include "manager/core/bus.h"
 #include "manager/folder/folder_call.h"
@@ -33,13 +34,12 @@ static void recount_mark(struct folder_recount *recount, const struct uuid *id, 
 {
     struct recount_folder *folder;
 
-    if (strlen(host) > FOLDER_HOST_MAX || map_get(&recount->folders, id->bytes, sizeof(id->bytes))
-        || !(folder = calloc(1, sizeof(*folder))))
+    if (strlen(host) > FOLDER_HOST_MAX || map_get(&recount->folders, id->bytes, sizeof(id->bytes)))
         return;
+    folder = aq_alloc(sizeof(*folder));
     folder->id = *id;
     strcpy(folder->host, host);
-    if (map_set(&recount->folders, folder->id.bytes, sizeof(folder->id.bytes), folder) < 0)
-        free(folder);
+    (void)map_set(&recount->folders, folder->id.bytes, sizeof(folder->id.bytes), folder);
 }
 
 static void recount_mark_all(struct folder_recount *recount, const struct folder_mounts *mounts)
@@ -104,19 +104,15 @@ static int recount_find_unmeasured(struct store_tx *tx, void *data, struct aq_er
 
 int folder_recount_new(struct api *api, struct folder_recount **ret, struct aq_error *err)
 {
-    struct folder_recount *recount = calloc(1, sizeof(*recount));
+    struct folder_recount *recount = aq_alloc(sizeof(*recount));
     AQ_CLEANUP(store_page_freep) struct store_page *page = NULL;
     const struct folder *rows;
     int r;
 
-    if (!recount)
-        return aq_fail_oom(err);
     *ret = recount;
     recount->api = api;
     recount->timer = defer_new(core_loop(api->core), recount_on_tick, recount);
     recount->subscriber = core_subscribe(api->core, NULL, recount_on_event, recount);
-    if (!recount->timer || !recount->subscriber)
-        return aq_fail_oom(err);
     if ((r = store_call(core_store(api->core), recount_find_unmeasured, &page, err)) < 0)
         return r;
     rows = page->rows;

@@ -9,6 +9,7 @@
 
 #include "base/json_load.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "manager/folder/folder_rules.h"
 #include "manager/folder/storage_hosts.h"
 #include "manager/folder/folder_feature.h"
@@ -66,8 +67,8 @@ static bool rights_find_user(struct rights_check *check, const struct uuid *user
     ret->who.user_id = user->id;
     ret->who.role = user->role;
     memcpy(ret->who.access_key, key->access_key, sizeof(ret->who.access_key));
-    if (user->domain && !(ret->who.domain = arena_strdup(&check->arena, user->domain)))
-        return false;
+    if (user->domain)
+        ret->who.domain = arena_strdup(&check->arena, user->domain);
     ret->viewer = (struct folder_viewer){
         .user_id = user->id,
         .is_superadmin = principal_is_superadmin(&ret->who),
@@ -105,8 +106,6 @@ static bool rights_read_question(struct rights_check *check, const char *id,
         return false;
     }
     check->items = arena_array(&check->arena, AQ_MAX(check->count, 1), sizeof(*check->items));
-    if (!check->storage || !check->items)
-        return false;
     for (size_t i = 0; i < check->count; i++)
         rights_read_item(check, json_array_get(list, i), &check->items[i]);
     return true;
@@ -155,15 +154,12 @@ static void rights_check_answer(const struct rights_check *check)
                            .storage_checked = { .request_id = check->request_id } };
     json_auto_t *ended = json_array();
     AQ_CLEANUP(aq_freep) char *text = NULL;
-    bool is_whole = true;
 
     for (size_t i = 0; i < check->count; i++)
         if (check->items[i].has_ended || !rights_allow_host(check, &check->items[i]))
-            is_whole &= json_array_append_new(ended, json_integer((json_int_t)i)) == 0;
-    text = is_whole ? json_dump_text(ended, JSON_COMPACT) : NULL;
-    msg.storage_checked.ended = text;
-    if (text)
-        (void)core_send_front(check->rights->api->core, check->storage, &msg, NULL);
+            (void)json_array_append_new(ended, json_integer((json_int_t)i));
+    msg.storage_checked.ended = text = json_dump_text(ended, JSON_COMPACT);
+    (void)core_send_front(check->rights->api->core, check->storage, &msg, NULL);
 }
 
 /* Without an answer the storage host asks again. */
@@ -181,31 +177,28 @@ static void rights_check_on_run(void *data, int r, const struct aq_error *err)
 static void folder_rights_on_check(void *data, const char *id, const struct msg_storage_check *msg)
 {
     struct folder_rights *rights = data;
-    struct rights_check *check = rights->check_count < CHECKS_MAX ? calloc(1, sizeof(*check))
-                                                                  : NULL;
+    struct rights_check *check;
 
-    if (!check)
+    if (rights->check_count >= CHECKS_MAX)
         return;
+    check = aq_alloc(sizeof(*check));
     check->rights = rights;
     rights->check_count++;
-    if (!rights_read_question(check, id, msg)
-        || store_read(core_store(rights->api->core), rights_check_run, rights_check_on_run, check)
-               < 0)
+    if (rights_read_question(check, id, msg))
+        store_read(core_store(rights->api->core), rights_check_run, rights_check_on_run, check);
+    else
         rights_check_free(check);
 }
 
 /* ---- life ---- */
 
-int folder_rights_new(struct api *api, struct folder_rights **ret, struct aq_error *err)
+struct folder_rights *folder_rights_new(struct api *api)
 {
-    struct folder_rights *rights = calloc(1, sizeof(*rights));
+    struct folder_rights *rights = aq_alloc(sizeof(*rights));
 
-    if (!rights)
-        return aq_fail_oom(err);
     rights->api = api;
     storage_hosts_set_check(api->folder->hosts, folder_rights_on_check, rights);
-    *ret = rights;
-    return 0;
+    return rights;
 }
 
 void folder_rights_stop(struct folder_rights *rights)

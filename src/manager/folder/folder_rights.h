@@ -15,7 +15,7 @@
 struct folder_rights;
 
 /* Answers the storage hosts from now on. After storage_hosts_new(). */
-int folder_rights_new(struct api *api, struct folder_rights **ret, struct aq_error *err);
+struct folder_rights *folder_rights_new(struct api *api);
 /* After storage_hosts_stop(). */
 void folder_rights_stop(struct folder_rights *rights);
 /* Once the store is closed. NULL is fine. */

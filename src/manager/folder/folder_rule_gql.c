@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/json_load.h"
+#include "base/memory.h"
 #include "manager/call/graphql/mutation.h"
 #include "manager/folder/folder_feature.h"
 #include "manager/folder/storage_hosts.h"
@@ -29,7 +30,7 @@ struct folder_rule_host {
 /* A name stands for all that may be allowed there. Clients of 22.03 send a list in Python's
  * notation as one text.
  */
-static int folder_rule_add_names(json_t *hosts, char *names)
+static void folder_rule_add_names(json_t *hosts, char *names)
 {
     char *rest, *name = strtok_r(names, "[]'\", ", &rest);
 
@@ -37,14 +38,9 @@ static int folder_rule_add_names(json_t *hosts, char *names)
         json_t *permissions = json_array();
 
         for (size_t i = 0; i < AQ_COUNT(all_permissions); i++)
-            if (json_array_append_new(permissions, json_string(all_permissions[i])) < 0) {
-                json_decref(permissions);
-                return -ENOMEM;
-            }
-        if (json_object_set_new(hosts, name, permissions) < 0)
-            return -ENOMEM;
+            (void)json_array_append_new(permissions, json_string(all_permissions[i]));
+        (void)json_object_set_new(hosts, name, permissions);
     }
-    return 0;
 }
 
 /* Clients of 26 send the text of {HOST: [PERMISSION, ...]}. */
@@ -53,9 +49,10 @@ static int folder_rule_add_object(json_t *hosts, const char *text, struct aq_err
     json_auto_t *object = NULL;
     struct aq_error why = { 0 };
 
-    if (decode_json(text, strlen(text), &object, &why) < 0 && why.code != ENOMEM)
+    if (decode_json(text, strlen(text), &object, &why) < 0)
         return api_fail_param(err, HOSTS, "is no JSON");
-    return json_object_update(hosts, object) < 0 ? aq_fail_oom(err) : 0;
+    (void)json_object_update(hosts, object);
+    return 0;
 }
 
 static int folder_rule_read_hosts(const struct gql_value *given, json_t *hosts,
@@ -65,12 +62,12 @@ static int folder_rule_read_hosts(const struct gql_value *given, json_t *hosts,
 
     for (uint32_t i = 0; r == 0 && i < given->count; i++) {
         const char *text = given->items[i].kind == GQL_STRING ? given->items[i].text : "";
-        AQ_CLEANUP(aq_freep) char *names = strdup(text);
+        AQ_CLEANUP(aq_freep) char *names = aq_strdup(text);
 
         if (text[0] == '{')
             r = folder_rule_add_object(hosts, text, err);
-        else if (!names || folder_rule_add_names(hosts, names) < 0)
-            r = aq_fail_oom(err);
+        else
+            folder_rule_add_names(hosts, names);
     }
     return r;
 }
@@ -81,18 +78,16 @@ int folder_rule_read(const struct gql_call *call, json_t **ret, struct aq_error 
     struct gql_value given = mutation_prop(call, HOSTS);
     json_auto_t *rules = json_object(), *hosts = json_object();
 
-    if (!rules || !hosts)
-        return aq_fail_oom(err);
-    if (gql_is_given(given)
-        && (folder_rule_read_hosts(&given, hosts, err) < 0
-            || json_object_set(rules, HOSTS, hosts) < 0))
-        return err->code ? -err->code : aq_fail_oom(err);
+    if (gql_is_given(given)) {
+        if (folder_rule_read_hosts(&given, hosts, err) < 0)
+            return -err->code;
+        (void)json_object_set(rules, HOSTS, hosts);
+    }
     for (size_t i = 0; i < AQ_COUNT(limits); i++) {
         struct gql_value limit = mutation_prop(call, limits[i]);
 
-        if (gql_is_given(limit)
-            && json_object_set_new(rules, limits[i], json_integer(limit.integer)) < 0)
-            return aq_fail_oom(err);
+        if (gql_is_given(limit))
+            (void)json_object_set_new(rules, limits[i], json_integer(limit.integer));
     }
     *ret = json_object_size(rules) ? json_incref(rules) : NULL;
     return 0;
@@ -107,28 +102,24 @@ static struct gql_value folder_rule_member(struct gql_value entry, const char *n
         .items[gql_input_find(type->inputs, type->input_count, name, strlen(name)) - type->inputs];
 }
 
-static int folder_rule_read_entry(struct gql_value entry, json_t *hosts)
+static void folder_rule_read_entry(struct gql_value entry, json_t *hosts)
 {
     struct gql_value words = folder_rule_member(entry, "permissions");
     json_t *permissions = json_array();
 
     for (uint32_t i = 0; i < words.count; i++)
-        if (json_array_append_new(permissions, json_string(words.items[i].text)) < 0) {
-            json_decref(permissions);
-            return -ENOMEM;
-        }
-    return json_object_set_new(hosts, folder_rule_member(entry, "host").text, permissions);
+        (void)json_array_append_new(permissions, json_string(words.items[i].text));
+    (void)json_object_set_new(hosts, folder_rule_member(entry, "host").text, permissions);
 }
 
 json_t *folder_rule_read_entries(const struct gql_call *call)
 {
     struct gql_value entries = gql_arg_member(call, "input", "allowedVfolderHosts");
     json_auto_t *hosts = json_object();
-    int r = hosts ? 0 : -ENOMEM;
 
-    for (uint32_t i = 0; r == 0 && i < entries.count; i++)
-        r = folder_rule_read_entry(entries.items[i], hosts);
-    return r < 0 ? NULL : json_pack("{s:O}", HOSTS, hosts);
+    for (uint32_t i = 0; i < entries.count; i++)
+        folder_rule_read_entry(entries.items[i], hosts);
+    return json_pack("{s:O}", HOSTS, hosts);
 }
 
 /* ---- showing ---- */
@@ -150,10 +141,7 @@ static json_t *folder_rule_make_open(const struct api *api)
         char name[FOLDER_HOST_MAX + 1];
 
         (void)snprintf(name, sizeof(name), "%s", hosts[i].name);
-        if (folder_rule_add_names(all, name) < 0) {
-            json_decref(all);
-            return NULL;
-        }
+        folder_rule_add_names(all, name);
     }
     return all;
 }

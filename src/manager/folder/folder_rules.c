@@ -76,7 +76,7 @@ int folder_rules_change(struct api *api, enum folder_rules_kind kind, const char
                         struct aq_error *err)
 {
     char key[RULES_KEY_MAX];
-    int r = rules ? folder_rules_check(rules, err) : aq_fail_oom(err);
+    int r = folder_rules_check(rules, err);
 
     if (r < 0) {
         json_decref(rules);
@@ -103,8 +103,8 @@ int folder_rules_rename(struct store_tx *tx, void *data, struct aq_error *err)
     if (!rules && !json_object_get(all, to))
         return 0;
     (void)json_object_del(all, to); /* of a domain that had the name before */
-    if (rules && json_object_set(all, to, rules) < 0)
-        return aq_fail_oom(err);
+    if (rules)
+        (void)json_object_set(all, to, rules);
     (void)json_object_del(all, from);
     return object_setting_write(tx, folder_rules_setting.name, all, &rename->fresh, err);
 }

@@ -35,8 +35,6 @@ static int folder_find_users(struct folder_call *call, struct aq_error *err)
 
     params->ids = arena_array(request_get_arena(call->req), AQ_MAX(params->emails.count, 1),
                               sizeof(*params->ids));
-    if (!params->ids)
-        return aq_fail_oom(err);
     for (size_t i = 0; i < params->emails.count; i++) {
         const struct user *user = core_find_user_by_email(call->api->core, params->emails.items[i]);
 
@@ -66,18 +64,17 @@ static json_t *folder_show_emails(const struct str_list *emails, size_t count)
 {
     json_t *all = json_array();
 
-    for (size_t i = 0; all && i < count; i++)
-        if (json_array_append_new(all, json_string(emails->items[i])) < 0)
-            json_decref(AQ_TAKE(all));
+    for (size_t i = 0; i < count; i++)
+        (void)json_array_append_new(all, json_string(emails->items[i]));
     return all;
 }
 
 static void folder_reply_emails(struct folder_call *call, const char *member)
 {
     const struct folder_share_params *params = call->params;
-    json_t *emails = folder_show_emails(&params->emails, params->count);
 
-    folder_reply_json(call, emails ? json_pack("{s:o}", member, emails) : NULL);
+    folder_reply_json(
+        call, json_pack("{s:o}", member, folder_show_emails(&params->emails, params->count)));
 }
 
 /* What the users that were named have become, of whom 'count' are left. */
@@ -161,10 +158,9 @@ static void folder_invitations_done(struct folder_call *call)
     const struct folder_invitation *found = call->result;
     json_t *all = json_array();
 
-    for (int i = 0; all && i < call->count; i++)
-        if (json_array_append_new(all, folder_show_invitation(&found[i])) < 0)
-            json_decref(AQ_TAKE(all));
-    folder_reply_json(call, all ? json_pack("{s:o}", "invitations", all) : NULL);
+    for (int i = 0; i < call->count; i++)
+        (void)json_array_append_new(all, folder_show_invitation(&found[i]));
+    folder_reply_json(call, json_pack("{s:o}", "invitations", all));
 }
 
 static int folder_list_received_run(struct store_tx *tx, struct folder_call *call,

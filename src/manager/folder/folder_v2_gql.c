@@ -114,8 +114,6 @@ static int gql_folder_v2_create(struct gql_call *call, const char *project, cons
     if (context->api->is_frozen)
         return gql_call_fail(call, "the manager is frozen by an administrator; try later");
     folder = folder_call_make(context->api, context->req, FOLDER_SEE, sizeof(params), &params);
-    if (!folder)
-        return gql_call_fail(call, "out of memory");
     folder->finish = gql_folder_v2_on_created;
     folder->data = call;
     folder_create(folder);

@@ -93,8 +93,7 @@ int owner_policies_change(struct api *api, enum owner_policy_kind kind, const ch
         return r;
     if (members) {
         policy = old ? json_object() : json_pack("{s:I}", "created_usec", (json_int_t)created);
-        if (json_object_update(policy, (json_t *)(uintptr_t)members) < 0)
-            return aq_fail_oom(err);
+        (void)json_object_update(policy, (json_t *)(uintptr_t)members);
     }
     return object_setting_change(core_store(api->core), setting, &api->folder->policies[kind],
                                  !members ? OBJECT_SETTING_REMOVE

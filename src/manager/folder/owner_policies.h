@@ -29,7 +29,7 @@ const json_t *owner_policies_all(const struct api *api, enum owner_policy_kind k
 
 /* Make ('is_new') or change the policy: 'members' are integers, those that are not given stay;
  * NULL removes it. 'done' as object_setting_change() has it. Refused at once: -EINVAL with "name"
- * or a member as field, -ENOENT, -ENOMEM.
+ * or a member as field, -ENOENT.
  */
 int owner_policies_change(struct api *api, enum owner_policy_kind kind, const char *name,
                           bool is_new, const json_t *members, const struct audit_who *by,

@@ -104,25 +104,21 @@ static struct gql_value owner_policy_get_member(struct gql_get *get, const void 
 
 /* ---- mutations ---- */
 
-/* The members that are given, as they are kept; NULL if memory is short. */
+/* The members that are given, as they are kept. */
 static json_t *owner_policy_read_props(const struct gql_call *call)
 {
     struct gql_value size = mutation_prop(call, MEMBER_SIZE_BEFORE);
     json_t *given = json_object();
-    int r = given ? 0 : -1;
 
     if (gql_is_given(size))
-        r = json_object_set_new(given, MEMBER_SIZE, json_integer(size.integer));
-    for (size_t i = 0; r == 0 && i < AQ_COUNT(members); i++) {
+        (void)json_object_set_new(given, MEMBER_SIZE, json_integer(size.integer));
+    for (size_t i = 0; i < AQ_COUNT(members); i++) {
         struct gql_value value = mutation_prop(call, members[i]);
 
         if (gql_is_given(value))
-            r = json_object_set_new(given, members[i], json_integer(value.integer));
+            (void)json_object_set_new(given, members[i], json_integer(value.integer));
     }
-    if (r == 0)
-        return given;
-    json_decref(given);
-    return NULL;
+    return given;
 }
 
 static void owner_policy_on_created(void *data, int r, const struct aq_error *err)
@@ -153,8 +149,7 @@ static int owner_policy_change(struct gql_call *call)
 
     if (!mutation_may(call))
         return GQL_DONE;
-    if (!(given = owner_policy_read_props(call)))
-        return gql_call_fail(call, "out of memory");
+    given = owner_policy_read_props(call);
     return owner_policy_save(call, is_new, given);
 }
 

@@ -60,7 +60,7 @@ static int storage_hosts_compare(const void *a, const void *b)
     return strcmp(((const struct storage_host *)a)->name, ((const struct storage_host *)b)->name);
 }
 
-static bool storage_hosts_add_all(struct storage_hosts *hosts, const char *id,
+static void storage_hosts_add_all(struct storage_hosts *hosts, const char *id,
                                   const json_t *volumes)
 {
     size_t i;
@@ -73,8 +73,7 @@ static bool storage_hosts_add_all(struct storage_hosts *hosts, const char *id,
 
         if (!name || i == VOLUMES_MAX)
             continue;
-        if (!vec_grow(&hosts->items, &hosts->cap, hosts->count + 1, sizeof(*hosts->items)))
-            return false;
+        (void)vec_grow(&hosts->items, &hosts->cap, hosts->count + 1, sizeof(*hosts->items));
         host = &hosts->items[hosts->count];
         host->backend = backend ? backend : "vfs";
         host->capabilities = json_object_get(volume, "capabilities");
@@ -84,19 +83,14 @@ static bool storage_hosts_add_all(struct storage_hosts *hosts, const char *id,
                                  core_front_name(FRONT_STORAGE, id), name)
                         < (int)sizeof(host->name);
     }
-    return true;
 }
 
 static void storage_hosts_gather(struct storage_hosts *hosts)
 {
-    bool is_ok = true;
-
     hosts->count = 0;
-    for (size_t i = 0; i < hosts->volumes.count && is_ok; i++)
-        is_ok = storage_hosts_add_all(hosts, hosts->volumes.entries[i].key,
-                                      hosts->volumes.entries[i].value);
-    if (!is_ok)
-        log_error("some storage hosts are not listed: out of memory");
+    for (size_t i = 0; i < hosts->volumes.count; i++)
+        storage_hosts_add_all(hosts, hosts->volumes.entries[i].key,
+                              hosts->volumes.entries[i].value);
     if (hosts->count)
         qsort(hosts->items, hosts->count, sizeof(*hosts->items), storage_hosts_compare);
 }
@@ -223,9 +217,9 @@ static void storage_size_on_kept(void *data, int r, const struct aq_error *err)
 static void storage_hosts_take_size(struct storage_hosts *hosts, const char *id,
                                     const struct msg_storage_size *msg)
 {
-    struct storage_size *size = calloc(1, sizeof(*size));
+    struct storage_size *size = aq_alloc(sizeof(*size));
 
-    if (!size || msg->files < 0 || msg->bytes < 0
+    if (msg->files < 0 || msg->bytes < 0
         || snprintf(size->host, sizeof(size->host), "%s:%s", core_front_name(FRONT_STORAGE, id),
                     msg->volume)
                >= (int)sizeof(size->host)) {
@@ -237,8 +231,7 @@ static void storage_hosts_take_size(struct storage_hosts *hosts, const char *id,
                                     .files = msg->files,
                                     .bytes = msg->bytes,
                                     .measured_usec = clock_realtime_usec() };
-    if (store_write(core_store(hosts->core), storage_size_run, storage_size_on_kept, size) < 0)
-        free(size);
+    store_write(core_store(hosts->core), storage_size_run, storage_size_on_kept, size);
 }
 
 static void storage_hosts_on_message(void *data, const char *id, const struct message *msg)
@@ -340,17 +333,11 @@ static int storage_call_new(struct storage_hosts *hosts, const char *storage, co
     struct quota_client *client = NULL;
     struct storage_call *call;
     struct aq_error why = { 0 };
-    int r = user ? quota_enter(&hosts->users, user, &client, &why) : 0;
 
-    if (r == -EAGAIN)
+    if (user && quota_enter(&hosts->users, user, &client, &why) < 0)
         return aq_fail_kind(err, EAGAIN, "service-unavailable",
                             "too many of your requests wait for storages; wait for one of them");
-    call = r < 0 ? NULL : calloc(1, sizeof(*call));
-    if (!call) {
-        if (client)
-            quota_leave(&hosts->users, client, 0);
-        return aq_fail_oom(err);
-    }
+    call = aq_alloc(sizeof(*call));
     call->hosts = hosts;
     call->user = client;
     call->id = uuid_random();
@@ -359,10 +346,6 @@ static int storage_call_new(struct storage_hosts *hosts, const char *storage, co
     (void)snprintf(call->op, sizeof(call->op), "%s", op);
     list_add(&hosts->calls, &call->link);
     call->timer = defer_call(core_loop(hosts->core), call->sec * 1000, storage_call_expire, call);
-    if (!call->timer) {
-        storage_call_free(call);
-        return aq_fail_oom(err);
-    }
     *ret = call;
     return 0;
 }
@@ -421,8 +404,6 @@ int storage_ask(struct storage_hosts *hosts, const char *host, const char *op, c
     if (storage_hosts_count_calls(hosts, storage) >= CALLS_MAX)
         return aq_fail_kind(err, EAGAIN, "service-unavailable",
                             "too much is asked of storage '%.*s'; try again", len, host);
-    if (!text)
-        return aq_fail_oom(err);
     r = storage_call_new(hosts, storage, op, json_string_value(json_object_get(args, "user")),
                          &call, err);
     if (r < 0)
@@ -433,7 +414,7 @@ int storage_ask(struct storage_hosts *hosts, const char *host, const char *op, c
     call->data = data;
     if (!storage_call_join(call, colon + 1, json_string_value(json_object_get(args, "id"))))
         r = core_send_front(hosts->core, storage, &msg, err);
-    if (r < 0 && r != -ENOMEM && r != -EMSGSIZE)
+    if (r < 0 && r != -EMSGSIZE)
         r = aq_fail_kind(err, EHOSTUNREACH, "storage-proxy-error",
                          "storage '%.*s' has disconnected; try again", len, host);
     if (r < 0)

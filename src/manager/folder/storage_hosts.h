@@ -17,7 +17,7 @@
 struct storage_hosts;
 struct storage_call;
 
-/* Answers the core's storage hosts from now on; NULL = no memory. */
+/* Answers the core's storage hosts from now on. */
 struct storage_hosts *storage_hosts_new(struct core *core);
 /* What was asked ends without a callback, and nobody is answered any more. */
 void storage_hosts_stop(struct storage_hosts *hosts);
@@ -49,7 +49,7 @@ typedef void storage_done_fn(void *data, json_t *answer, const struct aq_error *
  * asks) are those of src/storage/ops.h. 'on_done' is called once, after five minutes at the latest (a
  * clone: hours); after -ETIMEDOUT the operation may have been done. Requests for the size of a
  * folder that is being counted share that count. -EHOSTUNREACH (storage-proxy-error) if the host is
- * not connected, -EAGAIN if this user (http/quota.h) or all users exceed their calls, -ENOMEM.
+ * not connected, -EAGAIN if this user (http/quota.h) or all users exceed their calls.
  */
 int storage_ask(struct storage_hosts *hosts, const char *host, const char *op, const json_t *args,
                 storage_done_fn *on_done, void *data, struct storage_call **ret,
