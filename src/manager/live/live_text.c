@@ -273,12 +273,9 @@ void live_text_write_session(const struct core *core, const struct session *s, s
     uint64_t fields = 0;
 
     (void)session_view_read_fields(SESSION_MEMBERS, &fields, NULL);
-    if (session_view_fill_live(s, &main, &row)) {
-        live_text_fill_names(core, &row);
-        session_view_own(&nobody, core, &row, fields, &w);
-    } else {
-        fixed->failed = true;
-    }
+    session_view_fill_live(s, &main, &row);
+    live_text_fill_names(core, &row);
+    session_view_own(&nobody, core, &row, fields, &w);
     if (row.kernels != &main)
         free(row.kernels);
     live_text_end(fixed);

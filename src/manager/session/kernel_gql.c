@@ -412,7 +412,7 @@ static struct gql_value gql_kernel_get_live_stat(struct gql_get *get, const void
     if (!m)
         return gql_kernel_get_last_stat(get, parent);
     measured_write(m, &w);
-    return strbuf_ok(&text) ? gql_copy(get, text.data) : gql_error(get->arena, "out of memory");
+    return gql_copy(get, text.data);
 }
 
 static const struct gql_entry kernel_entries[] = {

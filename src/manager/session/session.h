@@ -94,9 +94,9 @@ void session_view_own(const struct principal *who, const struct core *core,
                       const struct session_row *row, uint64_t fields, struct jsonw *w);
 
 /* The row of a session that lives as memory has it, without names of user and project: its
- * kernels are 'main', or free() them. False without memory.
+ * kernels are 'main', or free() them.
  */
-bool session_view_fill_live(const struct session *s, struct kernel_row *main,
+void session_view_fill_live(const struct session *s, struct kernel_row *main,
                             struct session_row *ret);
 
 /* The sum of a metric; false if none of its kernels has it. On the loop's thread. */

@@ -69,22 +69,20 @@ static bool session_change_depends_on_any(const struct session *s, const struct 
 }
 
 /* What waits for a session is newer than it, so one pass forward finds all levels. */
-static int session_change_end_dependents(const struct api *api, struct request *req,
-                                         const struct session *root, bool forced,
-                                         struct aq_error *err)
+static void session_change_end_dependents(const struct api *api, struct request *req,
+                                          const struct session *root, bool forced)
 {
     AQ_CLEANUP(map_donep) struct map ended = MAP_INIT;
-    int r = map_set(&ended, root->id.bytes, sizeof(root->id), (void *)root);
 
-    for (const struct session *s = core_next_session(api->core, root); s && r == 0;
+    (void)map_set(&ended, root->id.bytes, sizeof(root->id), (void *)root);
+    for (const struct session *s = core_next_session(api->core, root); s;
          s = core_next_session(api->core, s)) {
         if (!session_change_depends_on_any(s, &ended))
             continue;
-        r = map_set(&ended, s->id.bytes, sizeof(s->id), (void *)s);
+        (void)map_set(&ended, s->id.bytes, sizeof(s->id), (void *)s);
         core_terminate_session(api->core, &s->id, forced, REASON_USER_REQUESTED, api_who(api, req),
                                session_change_ignore_result, NULL);
     }
-    return r < 0 ? aq_fail_oom(err) : 0;
 }
 
 static void session_change_on_dismissed(void *data, int r, const struct aq_error *err)
@@ -121,10 +119,8 @@ static void session_change_on_delete(struct request *req, void *data)
     struct api *api = data;
     struct aq_error err = { 0 };
 
-    if (!ending)
-        aq_fail_oom(&err);
-    else if (api_decode(req, &params, NULL, &err) == 0 && params.forced
-             && !principal_may(api_principal(req)->role, API_ADMIN))
+    if (api_decode(req, &params, NULL, &err) == 0 && params.forced
+        && !principal_may(api_principal(req)->role, API_ADMIN))
         aq_fail_kind(&err, EPERM, "insufficient-privilege",
                      "only administrators may end a session by force");
     if (err.code) {
@@ -140,11 +136,8 @@ static void session_change_on_delete(struct request *req, void *data)
     *ending = (struct session_change_ending){ .req = req,
                                               .was_queued = session->status == SESSION_PENDING };
     AQ_FAULT("api.terminate.decoded");
-    if (params.recursive
-        && session_change_end_dependents(api, req, session, params.forced, &err) < 0) {
-        request_fail(req, &err);
-        return;
-    }
+    if (params.recursive)
+        session_change_end_dependents(api, req, session, params.forced);
     core_terminate_session(api->core, &session->id, params.forced,
                            params.forced ? REASON_FORCE_TERMINATED : REASON_USER_REQUESTED,
                            api_who(api, req), session_change_on_ended, ending);
@@ -253,10 +246,8 @@ static void session_change_on_patch(struct request *req, void *data)
     json_auto_t *body = NULL;
     struct aq_error err = { 0 };
 
-    if (!patch)
-        aq_fail_oom(&err);
-    else if (api_decode(req, &params, &body, &err) == 0 && !params.name && params.priority < 0
-             && !params.resources)
+    if (api_decode(req, &params, &body, &err) == 0 && !params.name && params.priority < 0
+        && !params.resources)
         api_fail_param(&err, "body", "nothing to change: give name, priority or resources");
     if (err.code) {
         request_fail(req, &err);

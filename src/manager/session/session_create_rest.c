@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/memory.h"
 #include "manager/session/session.h"
 #include "manager/session/session_feature.h"
 #include "manager/session/session_params.h"
@@ -134,21 +135,6 @@ static void session_create_on_wait_event(void *data, const struct core_event *ev
             creation, session_create_status_text_for(creation->req, event->session->status));
 }
 
-static int session_create_start_timer(struct session_create_creation *creation)
-{
-    uv_timer_t *timer;
-
-    if (!creation->max_wait_sec)
-        return 0;
-    if (!(timer = malloc(sizeof(*timer))))
-        return -ENOMEM;
-    uv_timer_init(request_get_loop(creation->req), timer);
-    timer->data = creation;
-    uv_timer_start(timer, session_create_on_wait_over, (uint64_t)creation->max_wait_sec * 1000, 0);
-    creation->timer = timer;
-    return 0;
-}
-
 /* Answer now, or when the session has settled. */
 static void session_create_wait_for(struct session_create_creation *creation,
                                     const struct core_created *created)
@@ -158,18 +144,25 @@ static void session_create_wait_for(struct session_create_creation *creation,
 
     creation->id = created->id;
     memcpy(creation->name, created->name, sizeof(creation->name));
-    if (!creation->enqueue_only && session && !session_create_has_settled(status))
-        creation->subscriber = core_subscribe(creation->api->core, &created->id,
-                                              session_create_on_wait_event, creation);
-    if (!creation->subscriber) {
+    if (creation->enqueue_only || !session || session_create_has_settled(status)) {
         session_create_reply_created(creation, &created->id, created->name,
                                      session_create_status_text_for(creation->req, status), true);
         return;
     }
-    if (request_is_gone(creation->req) || session_create_start_timer(creation) < 0)
+    creation->subscriber = core_subscribe(creation->api->core, &created->id,
+                                          session_create_on_wait_event, creation);
+    if (request_is_gone(creation->req)) {
         session_create_finish_wait(creation, session_create_status_text_for(creation->req, status));
-    else
-        request_set_gone(creation->req, session_create_on_wait_gone, creation);
+        return;
+    }
+    if (creation->max_wait_sec) {
+        creation->timer = aq_alloc(sizeof(*creation->timer));
+        uv_timer_init(request_get_loop(creation->req), creation->timer);
+        creation->timer->data = creation;
+        uv_timer_start(creation->timer, session_create_on_wait_over,
+                       (uint64_t)creation->max_wait_sec * 1000, 0);
+    }
+    request_set_gone(creation->req, session_create_on_wait_gone, creation);
 }
 
 static void session_create_on_created(void *data, int r, const struct aq_error *err,
@@ -214,9 +207,7 @@ static struct session_create_creation *session_create_read(struct api *api, stru
                                                            sizeof(*creation));
     struct aq_error err = { 0 };
 
-    if (!creation)
-        aq_fail_oom(&err);
-    else if (!tree)
+    if (!tree)
         err = *failed;
     if (err.code || session_params_read(api, req, tree, params, &err) < 0) {
         repeat_fail(api, req, &err, NULL);
@@ -291,8 +282,8 @@ static int session_create_read_wait(struct request *req, struct session_create_c
     int r = api_parse(req, &tree, err);
 
     json_object_foreach(tree, name, value)
-        if (r == 0 && field_find(fields, name) && json_object_set(wait, name, value) < 0)
-            r = aq_fail_oom(err);
+        if (field_find(fields, name))
+            (void)json_object_set(wait, name, value);
     return r < 0 ? r : decode_object(fields, wait, request_get_arena(req), ret, err);
 }
 
@@ -306,7 +297,7 @@ static void session_create_again(struct request *req, void *data,
     struct aq_error err = { 0 };
     struct api *api = data;
 
-    if (!creation || !session_create_read_answer(api->core, answer, &created)) {
+    if (!session_create_read_answer(api->core, answer, &created)) {
         repeat_reply(req, answer);
         return;
     }
@@ -405,15 +396,12 @@ static void session_create_start_batch(struct several *all, struct session_param
     const struct session_request **requests = arena_array(request_get_arena(all->req), all->count,
                                                           sizeof(struct session_request *));
 
-    for (size_t i = 0; requests && i < all->count; i++)
+    for (size_t i = 0; i < all->count; i++)
         requests[i] = &params[i].request;
-    if (requests)
-        core_create_sessions(all->api->core, requests, all->count, &all->answered,
-                             api_who(all->api, all->req), session_create_on_batch_created, all);
+    core_create_sessions(all->api->core, requests, all->count, &all->answered,
+                         api_who(all->api, all->req), session_create_on_batch_created, all);
     for (size_t i = 0; i < all->count; i++)
         session_params_done(&params[i]);
-    if (!requests) /* 'all' and 'params' go by it */
-        request_fail(all->req, &(struct aq_error){ .code = ENOMEM });
 }
 
 static void session_create_on_batch_params(struct request *req, void *data, json_t *tree,
@@ -432,9 +420,7 @@ static void session_create_on_batch_params(struct request *req, void *data, json
         count = json_array_size(list);
         all = arena_alloc(request_get_arena(req), sizeof(*all));
         params = arena_array(request_get_arena(req), count ? count : 1, sizeof(*params));
-        if (!list || !all || !params)
-            aq_fail_oom(&err);
-        else if (count == 0 || count > SEVERAL_MAX)
+        if (count == 0 || count > SEVERAL_MAX)
             api_fail_param(&err, "body", "must be 1 to %d sessions", SEVERAL_MAX);
         json_decref(tree);
     }

@@ -150,12 +150,9 @@ static void session_end_remove_errors(struct endings *all)
             all->gone[all->gone_count++] = all->items[i].id;
     if (all->r < 0 || !all->gone_count)
         session_end_reply(all);
-    else if (store_read(core_store(all->api->core), session_end_read_errors,
-                        session_end_on_read_errors, all)
-             < 0) {
-        all->r = aq_fail_oom(&all->err);
-        session_end_reply(all);
-    }
+    else
+        store_read(core_store(all->api->core), session_end_read_errors, session_end_on_read_errors,
+                   all);
 }
 
 /* One that has ended meanwhile is as good as ended by us. */
@@ -217,10 +214,6 @@ static void session_end_on_end(struct request *req, void *data)
                           sizeof(*all) + params.sessions.count * sizeof(all->items[0]));
         gone = arena_array(request_get_arena(req), params.sessions.count + 1, sizeof(*gone));
         removed = arena_array(request_get_arena(req), params.sessions.count + 1, sizeof(*removed));
-        if (!all || !gone || !removed)
-            aq_fail_oom(&err);
-    }
-    if (all && gone && removed) {
         *all = (struct endings){
             .api = api, .req = req, .count = params.sessions.count, .gone = gone, .removed = removed
         };

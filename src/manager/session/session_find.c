@@ -149,8 +149,8 @@ static size_t session_find_newest_of_name(const struct store_page *page, const c
     return newest;
 }
 
-/* It lives: as memory has it. False if memory is short. */
-static bool session_find_answer_live(const struct api *api, struct request *req,
+/* It lives: as memory has it. */
+static void session_find_answer_live(const struct api *api, struct request *req,
                                      const struct session *s, session_found_fn *fn, void *data)
 {
     const struct core *core = api->core;
@@ -158,15 +158,13 @@ static bool session_find_answer_live(const struct api *api, struct request *req,
     const struct project *project = core_find_project(core, &s->project_id);
     struct kernel_row main;
     struct session_row row;
-    bool is_filled = session_view_fill_live(s, &main, &row);
 
+    session_view_fill_live(s, &main, &row);
     row.user_email = user ? user->email : NULL;
     row.project_name = project ? project->name : NULL;
-    if (is_filled)
-        fn(req, &row, data);
+    fn(req, &row, data);
     if (row.kernels != &main)
         free(row.kernels);
-    return is_filled;
 }
 
 static void session_find_on_searched(void *data, int r, const struct aq_error *err)
@@ -179,8 +177,10 @@ static void session_find_on_searched(void *data, int r, const struct aq_error *e
                                      ? core_find_session(search->api->core, &search->id)
                                      : NULL;
 
-    if (live && session_find_answer_live(search->api, search->req, live, search->fn, search->data))
+    if (live) {
+        session_find_answer_live(search->api, search->req, live, search->fn, search->data);
         return;
+    }
     if (r < 0) {
         request_fail(search->req, err);
         return;
@@ -236,8 +236,6 @@ static int session_find_prepare(const struct api *api, struct session_find_searc
         return r;
     session_view_apply_fields(SESSION_FIELDS_ALL, &search->query);
     search->query.access_key = arena_strdup(request_get_arena(search->req), owner->access_key);
-    if (!search->query.access_key)
-        return aq_fail_oom(err);
     count = core_match_sessions(api->core, owner->access_key, text, found);
     search->is_prefix = count > 0 && session_find_is_name_prefix(found[0], text);
     if (count == 0 || (count > 1 && search->is_prefix))
@@ -256,21 +254,12 @@ void session_find(const struct api *api, struct request *req, const char *owner_
     bool answered = false;
     struct aq_error err = { 0 };
 
-    if (!search) {
-        aq_fail_oom(&err);
-        request_fail(req, &err);
-        return;
-    }
     *search = (struct session_find_search){ .api = api, .req = req, .fn = fn, .data = data };
     if (session_find_prepare(api, search, owner_access_key, &answered, &err) < 0)
         request_fail(req, &err);
-    else if (!answered
-             && store_read(core_store(api->core), session_find_search_store,
-                           session_find_on_searched, search)
-                    < 0) {
-        aq_fail_oom(&err);
-        request_fail(req, &err);
-    }
+    else if (!answered)
+        store_read(core_store(api->core), session_find_search_store, session_find_on_searched,
+                   search);
 }
 
 const struct session *session_find_live_by_owner(const struct api *api, struct request *req)
@@ -307,6 +296,8 @@ void session_find_brief_by_owner(struct api *api, struct request *req, session_f
         return;
     }
     live = session_find_certain(api, req, params.owner_access_key);
-    if (!live || live->is_spec_short || !session_find_answer_live(api, req, live, fn, api))
+    if (live && !live->is_spec_short)
+        session_find_answer_live(api, req, live, fn, api);
+    else
         session_find(api, req, params.owner_access_key, fn, api);
 }

@@ -219,7 +219,7 @@ static struct gql_value gql_session_get_resource_opts(struct gql_get *get, const
         session_spec_write_resource_opts(row->session.spec, &w);
     }
     jsonw_object_end(&w);
-    return strbuf_ok(&out) ? gql_copy(get, out.data) : gql_error(get->arena, "out of memory");
+    return gql_copy(get, out.data);
 }
 
 static struct gql_value gql_session_get_mounts(struct gql_get *get, const void *parent)
@@ -240,8 +240,7 @@ static struct gql_value gql_session_get_slots(struct gql_get *get, const void *p
 {
     AQ_CLEANUP(slots_donep) struct slots held = { 0 }, requested = { 0 };
 
-    if (session_view_slots(parent, &held, &requested) < 0)
-        return gql_error(get->arena, "out of memory");
+    session_view_slots(parent, &held, &requested);
     return gql_slots(get, occupied ? &held : &requested);
 }
 
@@ -342,10 +341,9 @@ static struct gql_value gql_session_get_status_data(struct gql_get *get, const v
 
     if (!gql_session_write_state(context->api->core, row, data, &w))
         return gql_copy(get, stored);
-    state = strbuf_ok(&out) ? json_load_string(out.data, 0) : NULL;
-    if (!state || json_object_update(data, state) < 0
-        || !(text = json_dump_text(data, JSON_COMPACT)))
-        return gql_error(get->arena, "out of memory");
+    state = json_load_string(out.data, 0);
+    (void)json_object_update(data, state);
+    text = json_dump_text(data, JSON_COMPACT);
     return gql_copy(get, text);
 }
 

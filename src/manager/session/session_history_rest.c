@@ -63,7 +63,6 @@ static void session_history_write_statuses(const struct history *history, struct
     json_auto_t *object = session_history_write_object(api_principal(history->req), history->page);
     AQ_CLEANUP(aq_freep) char *text = json_dump_text(object, JSON_COMPACT);
 
-    w->out->failed |= !text;
     jsonw_object_begin(w);
     api_write_raw(w, "result", text);
     jsonw_object_end(w);
@@ -131,16 +130,9 @@ static void session_history_start(const struct api *api, struct request *req,
                                   void (*write)(const struct history *, struct jsonw *))
 {
     struct history *history = arena_alloc(request_get_arena(req), sizeof(*history));
-    struct aq_error err = { 0 };
 
-    if (history)
-        *history = (struct history){ .req = req, .id = row->session.id, .write = write };
-    if (!history
-        || store_read(core_store(api->core), session_history_read, session_history_on_read, history)
-               < 0) {
-        aq_fail_oom(&err);
-        request_fail(req, &err);
-    }
+    *history = (struct history){ .req = req, .id = row->session.id, .write = write };
+    store_read(core_store(api->core), session_history_read, session_history_on_read, history);
 }
 
 static void session_history_on_found(struct request *req, const struct session_row *row, void *data)

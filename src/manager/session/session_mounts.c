@@ -142,8 +142,6 @@ int session_mounts_read(const struct api *api, struct request *req,
     struct named_mount *named = arena_array(arena, count + 1, sizeof(*named));
     int r;
 
-    if (!named)
-        return aq_fail_oom(err);
     if ((r = session_mounts_check_names(params, err)) < 0
         || (r = session_mounts_check_ids(&params->ids, err)) < 0
         || (r = session_mounts_add(&params->names, &params->targets, params->options, arena, named,

@@ -135,7 +135,6 @@ static void session_own_write_text(const struct session_own *own, struct jsonw *
 
     if (session_is_terminal(s->status) && s->status_data)
         core_status_text(s->status_data, &text);
-    w->out->failed |= !strbuf_ok(&text);
     jsonw_str(w, text.len ? text.data : NULL);
 }
 
@@ -245,8 +244,7 @@ static void session_own_write_slots(const struct session_own *own, bool is_reque
         slots_write_json(&row->kernels[0].kernel.requested, core_slot_types(own->core), w);
         return;
     }
-    if (session_view_slots(row, &occupied, &requested) < 0)
-        w->out->failed = true;
+    session_view_slots(row, &occupied, &requested);
     slots_write_json(is_requested ? &requested : &occupied, core_slot_types(own->core), w);
 }
 

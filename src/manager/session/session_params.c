@@ -180,8 +180,6 @@ static int session_params_read_owner(const struct api *api, struct request *req,
     params->request.domain = params->domain;
     params->request.dependencies = params->dependencies.items;
     params->request.dependency_count = params->dependencies.count;
-    if (!params->request.access_key)
-        return aq_fail_oom(err);
     if (params->request.spec.agents.count && !principal_is_superadmin(api_principal(req)))
         return aq_fail_kind(err, EPERM, "insufficient-privilege",
                             "only superadmins may choose agents");
@@ -225,8 +223,6 @@ static int session_params_read_slots(const struct api *api, const json_t *resour
     void *next;
     int r;
 
-    if (!wanted)
-        return aq_fail_oom(err);
     json_object_foreach_safe(wanted, next, name,
                              amount) if (session_params_is_unknown_zero(types, name, amount))
         json_object_del(wanted, name);
@@ -285,8 +281,6 @@ static int session_params_read_roles(const struct api *api, struct request *req,
     int64_t kernels = 1;
     int r = 0;
 
-    if (!roles)
-        return aq_fail_oom(err);
     if ((params->roles && !json_is_array(params->roles)) || count > CLUSTER_ROLES_MAX)
         return api_fail_param(err, "roles", "must be a list of at most %d roles",
                               CLUSTER_ROLES_MAX);

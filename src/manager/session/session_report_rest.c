@@ -95,20 +95,12 @@ static void session_report_on_graph_found(struct request *req, const struct sess
 {
     struct session_report_graph *report = arena_alloc(request_get_arena(req), sizeof(*report));
     const struct api *api = data;
-    struct aq_error err = { 0 };
 
-    if (report) {
-        report->req = req;
-        report->id = row->session.id;
-        report->graph.arena = request_get_arena(req);
-    }
-    if (!report
-        || store_read(core_store(api->core), session_report_read_graph,
-                      session_report_on_graph_read, report)
-               < 0) {
-        aq_fail_oom(&err);
-        request_fail(req, &err);
-    }
+    report->req = req;
+    report->id = row->session.id;
+    report->graph.arena = request_get_arena(req);
+    store_read(core_store(api->core), session_report_read_graph, session_report_on_graph_read,
+               report);
 }
 
 static void session_report_on_graph(struct request *req, void *data)

@@ -113,21 +113,13 @@ static void session_on_why_pending_found(struct request *req, const struct sessi
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT, json = STRBUF_INIT;
     const struct session *s = &row->session;
     const struct api *api = data;
-    struct aq_error err = { 0 };
-    int r = s->status == SESSION_PENDING ? core_explain(api->core, &s->id, &text, &json, &err)
-                                         : -ENOENT;
 
-    if (r == 0) {
+    if (s->status == SESSION_PENDING && core_explain(api->core, &s->id, &text, &json, NULL) == 0) {
         session_reply_why_pending(req, s, text.data, json.data);
         return;
     }
     strbuf_truncate(&text, 0);
     core_status_text(s->status_data, &text);
-    if (r == -ENOMEM || !strbuf_ok(&text)) {
-        (void)aq_fail_oom(&err);
-        request_fail(req, &err);
-        return;
-    }
     if (s->status == SESSION_CREATING && !text.len)
         strbuf_adds(&text, "Its bootstrap script runs; 'aliquot logs' shows what it has written.");
     session_reply_why_pending(req, s, text.len ? text.data : NULL, s->status_data);

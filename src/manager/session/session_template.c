@@ -42,16 +42,13 @@ static void session_template_strip(json_t *object)
 /* ---- a session's ---- */
 
 /* The commands that clone a repository come first. */
-static int session_template_prepend(json_t *object, const char *key, const struct strbuf *clone)
+static void session_template_prepend(json_t *object, const char *key, const struct strbuf *clone)
 {
     const char *script = json_string_value(json_object_get(object, key));
 
-    if (!strbuf_ok(clone))
-        return -ENOMEM;
-    if (!clone->len)
-        return 0;
-    return json_object_set_new(object, key,
-                               json_sprintf("%s%s", clone->data, script ? script : ""));
+    if (clone->len)
+        (void)json_object_set_new(object, key,
+                                  json_sprintf("%s%s", clone->data, script ? script : ""));
 }
 
 /* What a stored template asks for. */
@@ -60,10 +57,6 @@ static json_t *session_template_load(const struct template_row *row, struct strb
 {
     json_auto_t *parsed = json_load_string(row->parsed, 0);
 
-    if (!parsed) {
-        (void)aq_fail_oom(err);
-        return NULL;
-    }
     return template_request(parsed, ret_clone, err);
 }
 
@@ -74,22 +67,20 @@ static json_t *session_template_config(json_t *request)
 {
     json_t *config = json_object_get(request, "config");
 
-    if (!config && json_object_set_new(request, "config", json_object()) < 0)
-        return NULL;
-    return config ? config : json_object_get(request, "config");
+    if (!config)
+        (void)json_object_set_new(request, "config", config = json_object());
+    return config;
 }
 
 /* The environment of all, under that of one. */
-static int session_template_add_environ(json_t *config, const json_t *common)
+static void session_template_add_environ(json_t *config, const json_t *common)
 {
     json_t *own = json_object_get(config, "environ");
     json_t *all = json_copy((json_t *)(uintptr_t)common);
 
-    if (!all || (own && json_object_update(all, own) < 0)) {
-        json_decref(all);
-        return -ENOMEM;
-    }
-    return json_object_set_new(config, "environ", all) < 0 ? -ENOMEM : 0;
+    if (own)
+        (void)json_object_update(all, own);
+    (void)json_object_set_new(config, "environ", all);
 }
 
 /* Kernels of another role, as POST /session has it. */
@@ -115,7 +106,6 @@ static int session_template_add_node(struct store_tx *tx, const struct folder_vi
     AQ_CLEANUP(strbuf_donep) struct strbuf clone = STRBUF_INIT;
     struct template_row row;
     json_auto_t *request = NULL;
-    json_t *config, *roles;
     bool is_main = !*inout_base;
     int r = template_find(tx, who, node->session_template, arena, &row, err);
 
@@ -126,17 +116,16 @@ static int session_template_add_node(struct store_tx *tx, const struct folder_vi
                               row.name);
     if (!(request = session_template_load(&row, is_main ? ret_clone : &clone, err)))
         return -err->code;
-    if (!(config = session_template_config(request))
-        || session_template_add_environ(config, cluster->environ) < 0
-        || session_template_prepend(request, "bootstrap_script", &clone) < 0)
-        return aq_fail_oom(err);
+    session_template_add_environ(session_template_config(request), cluster->environ);
+    session_template_prepend(request, "bootstrap_script", &clone);
     if (is_main) {
         *inout_base = json_incref(request);
-        return json_object_set_new(request, "roles", json_array()) < 0 ? aq_fail_oom(err) : 0;
+        (void)json_object_set_new(request, "roles", json_array());
+    } else {
+        (void)json_array_append_new(json_object_get(*inout_base, "roles"),
+                                    session_template_role(node, request));
     }
-    roles = json_object_get(*inout_base, "roles");
-    return json_array_append_new(roles, session_template_role(node, request)) < 0 ? aq_fail_oom(err)
-                                                                                  : 0;
+    return 0;
 }
 
 static json_t *session_template_cluster(struct store_tx *tx, const struct folder_viewer *who,
@@ -147,49 +136,46 @@ static json_t *session_template_cluster(struct store_tx *tx, const struct folder
     struct template_cluster *cluster = arena_alloc(arena, sizeof(*cluster));
     json_auto_t *over = json_object(); /* the cluster's own mounts */
     json_t *base = NULL;
-    int r = parsed && cluster ? template_read_cluster(parsed, arena, cluster, err)
-                              : aq_fail_oom(err);
+    int r = template_read_cluster(parsed, arena, cluster, err);
 
     if (r < 0)
         return NULL;
     for (size_t i = 0; r == 0 && i < cluster->count; i++)
         r = session_template_add_node(tx, who, cluster, &cluster->nodes[i], arena, ret_clone, &base,
                                       err);
-    if (r == 0
-        && (template_add_mounts(session_template_config(over), cluster->mounts) < 0
-            || json_object_set_new(base, "clusterMode",
-                                   json_string(cluster_mode_name(cluster->is_multi_node)))
-                   < 0
-            || (cluster->tag && *cluster->tag
-                && json_object_set_new(base, "tag", json_string(cluster->tag)) < 0)
-            || (json_object_size(cluster->mounts)
-                && template_overlay(session_fields, base, over) < 0)))
-        r = aq_fail_oom(err);
-    template_cluster_done(cluster);
-    (void)json_object_del(base, "clusterSize");
-    if (r < 0)
+    if (r == 0) {
+        (void)json_object_set_new(base, "clusterMode",
+                                  json_string(cluster_mode_name(cluster->is_multi_node)));
+        if (cluster->tag && *cluster->tag)
+            (void)json_object_set_new(base, "tag", json_string(cluster->tag));
+        template_add_mounts(session_template_config(over), cluster->mounts);
+        if (json_object_size(cluster->mounts))
+            template_overlay(session_fields, base, over);
+        (void)json_object_del(base, "clusterSize");
+    } else {
         json_decref(AQ_TAKE(base));
+    }
+    template_cluster_done(cluster);
     return base;
 }
 
 /* Variables of the request count in every role. */
-static int session_template_add_to_roles(const json_t *base, const json_t *request)
+static void session_template_add_to_roles(const json_t *base, const json_t *request)
 {
     const json_t *variables = json_object_get(json_object_get(request, "config"), "environ");
     json_t *role;
     size_t i;
 
     if (!json_is_object(variables))
-        return 0;
+        return;
     json_array_foreach(json_object_get(base, "roles"), i, role) {
         json_t *own = json_object_get(role, "environ");
 
         if (!json_object_size(variables))
             (void)json_object_clear(own);
-        else if (json_object_update(own, (json_t *)(uintptr_t)variables) < 0)
-            return -ENOMEM;
+        else
+            (void)json_object_update(own, (json_t *)(uintptr_t)variables);
     }
-    return 0;
 }
 
 /* ---- together ---- */
@@ -215,12 +201,13 @@ static int session_template_apply(struct store_tx *tx, const struct session_temp
     if (!base)
         return -err->code;
     session_template_strip(object);
-    if ((row.project_name && json_object_set_new(base, "group", json_string(row.project_name)) < 0)
-        || template_overlay(session_fields, base, object) < 0
-        || session_template_prepend(base, "bootstrap_script", &clone) < 0
-        || session_template_add_to_roles(base, object) < 0 || json_object_clear(object) < 0
-        || json_object_update(object, base) < 0)
-        return aq_fail_oom(err);
+    if (row.project_name)
+        (void)json_object_set_new(base, "group", json_string(row.project_name));
+    template_overlay(session_fields, base, object);
+    session_template_prepend(base, "bootstrap_script", &clone);
+    session_template_add_to_roles(base, object);
+    (void)json_object_clear(object);
+    (void)json_object_update(object, base);
     return 0;
 }
 
@@ -285,7 +272,7 @@ void session_template_expand(struct api *api, struct request *req, session_templ
     struct session_template_call *call = arena_alloc(request_get_arena(req), sizeof(*call));
     struct aq_error err = { 0 };
     json_t *tree = NULL;
-    int r = call ? api_parse(req, &tree, &err) : aq_fail_oom(&err);
+    int r = api_parse(req, &tree, &err);
 
     if (r == 0 && !session_template_is_named(tree)) {
         done(req, data, tree, NULL);
@@ -295,12 +282,10 @@ void session_template_expand(struct api *api, struct request *req, session_templ
         *call = (struct session_template_call){ req, tree, { .admin_of = NULL }, done, data };
         r = session_template_read_who(api, call, &err);
     }
-    if (r == 0
-        && store_read(core_store(api->core), session_template_run, session_template_on_done, call)
-               < 0)
-        r = aq_fail_oom(&err);
-    if (r == 0)
+    if (r == 0) {
+        store_read(core_store(api->core), session_template_run, session_template_on_done, call);
         return;
+    }
     json_decref(tree);
     done(req, data, NULL, &err);
 }

@@ -14,14 +14,15 @@ struct session_total {
     struct gql_value texts[2];
 };
 
-static int session_total_add(struct session_total *total, const struct store_page *page)
+static int session_total_add(struct session_total *total, const struct store_page *page,
+                             struct aq_error *err)
 {
     for (size_t i = 0; i < page->count; i++) {
         AQ_CLEANUP(slots_donep) struct slots held = { 0 }, asked = { 0 };
 
-        if (session_view_slots(&page->sessions[i], &held, &asked) < 0
-            || slots_add(&total->occupied, &held) < 0 || slots_add(&total->requested, &asked) < 0)
-            return -ENOMEM;
+        session_view_slots(&page->sessions[i], &held, &asked);
+        if (slots_add(&total->occupied, &held) < 0 || slots_add(&total->requested, &asked) < 0)
+            return aq_fail(err, EOVERFLOW, "the slots of all sessions exceed the range of a sum");
     }
     return 0;
 }
@@ -34,7 +35,7 @@ static int session_total_read(struct store_tx *tx, void *data, struct aq_error *
 
     if (r < 0 || (r = store_list_sessions(tx, &total->query, &page, err)) < 0)
         return r;
-    return session_total_add(total, page) < 0 ? aq_fail_oom(err) : 0;
+    return session_total_add(total, page, err);
 }
 
 static void session_total_on_read(void *data, int r, const struct aq_error *err)

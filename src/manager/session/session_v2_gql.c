@@ -134,8 +134,7 @@ static struct gql_value gql_session_v2_get_slots(struct gql_get *get, const void
     bool is_used = strcmp(get->field->name, "used") == 0;
     AQ_CLEANUP(slots_donep) struct slots held = { 0 }, requested = { 0 };
 
-    if (session_view_slots(parent, &held, &requested) < 0)
-        return gql_error(get->arena, "out of memory");
+    session_view_slots(parent, &held, &requested);
     return gql_session_v2_list_slots(get, is_used ? &held : &requested);
 }
 

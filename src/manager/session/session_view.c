@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 
 /* No status has this bit: a list of states that never occur selects nothing. */
 #define STATUS_NONE (1u << 31)
@@ -91,8 +92,8 @@ int session_view_read_statuses(const struct principal *who, const char *text, ui
 
 /* ---- amounts ---- */
 
-int session_view_slots(const struct session_row *row, struct slots *ret_occupied,
-                       struct slots *ret_requested)
+void session_view_slots(const struct session_row *row, struct slots *ret_occupied,
+                        struct slots *ret_requested)
 {
     int r = 0;
 
@@ -104,7 +105,6 @@ int session_view_slots(const struct session_row *row, struct slots *ret_occupied
             && (kernel_is_holding(kernel->status) || kernel_is_terminal(kernel->status)))
             r = slots_add(ret_occupied, &kernel->requested);
     }
-    return r;
 }
 
 /* ---- Backend.AI's form ---- */
@@ -117,7 +117,7 @@ static void session_view_write_slots_text(struct jsonw *w, const char *key,
     struct jsonw inner = jsonw_make(&text);
 
     slots_write_json(slots, types, &inner);
-    jsonw_member_str(w, key, strbuf_ok(&text) ? text.data : NULL);
+    jsonw_member_str(w, key, text.data);
 }
 
 /* As the clients have it: an object as text. */
@@ -135,7 +135,6 @@ static void session_view_write_environ(const struct session_row *row, struct jso
     for (size_t i = 0; spec && i < spec->environ.count; i++)
         jsonw_member_str(&inner, spec->environ.items[i].key, spec->environ.items[i].value);
     jsonw_object_end(&inner);
-    w->out->failed |= !strbuf_ok(&text);
     jsonw_member_str(w, "environ", text.data);
 }
 
@@ -146,8 +145,7 @@ void session_view_info(const struct principal *who, const struct slot_types *typ
     const struct session *s = &row->session;
     int64_t end = row->terminated_usec ? row->terminated_usec : clock_realtime_usec();
 
-    if (session_view_slots(row, &occupied, &requested) < 0)
-        w->out->failed = true;
+    session_view_slots(row, &occupied, &requested);
     jsonw_object_begin(w);
     jsonw_member_str(w, "domainName", s->domain);
     api_write_uuid(w, "groupId", &s->project_id);
@@ -173,7 +171,7 @@ void session_view_info(const struct principal *who, const struct slot_types *typ
     jsonw_object_end(w);
 }
 
-bool session_view_fill_live(const struct session *s, struct kernel_row *main,
+void session_view_fill_live(const struct session *s, struct kernel_row *main,
                             struct session_row *ret)
 {
     *main = (struct kernel_row){ .reason = NULL };
@@ -182,8 +180,7 @@ bool session_view_fill_live(const struct session *s, struct kernel_row *main,
                                  .kernels = main,
                                  .kernel_count = s->kernel_count };
     if (s->kernel_count > 1)
-        ret->kernels = calloc(s->kernel_count, sizeof(*ret->kernels));
-    for (size_t i = 0; ret->kernels && i < s->kernel_count; i++)
+        ret->kernels = aq_alloc_array(s->kernel_count, sizeof(*ret->kernels));
+    for (size_t i = 0; i < s->kernel_count; i++)
         ret->kernels[i].kernel = s->kernels[i];
-    return ret->kernels;
 }

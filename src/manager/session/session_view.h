@@ -39,8 +39,10 @@ void session_view_note_seen(struct core *core, const struct principal *who,
 int session_view_read_statuses(const struct principal *who, const char *text, uint32_t *ret,
                                struct aq_error *err) AQ_UNTRUSTED;
 
-/* What the session's kernels hold, or held when it ended, and asked for. */
-int session_view_slots(const struct session_row *row, struct slots *ret_occupied,
-                       struct slots *ret_requested) AQ_MUST_CHECK;
+/* What the session's kernels hold, or held when it ended, and asked for: of the first kernels whose
+ * sums are in the range of an amount.
+ */
+void session_view_slots(const struct session_row *row, struct slots *ret_occupied,
+                        struct slots *ret_requested);
 
 #endif

@@ -88,7 +88,7 @@ static int dotfile_find_project(const struct api *api, struct request *req,
         return dotfile_fail_forbidden(err);
     ret->kind = DOTFILE_PROJECT;
     ret->name = arena_strdup(request_get_arena(req), uuid_format(&project->id, id_text));
-    return ret->name ? 0 : aq_fail_oom(err);
+    return 0;
 }
 
 static int dotfile_find_domain(const struct api *api, struct request *req,
@@ -122,7 +122,7 @@ static int dotfile_find_owner(const struct api *api, struct request *req, enum d
         return r;
     ret->kind = kind;
     ret->name = arena_strdup(request_get_arena(req), key->access_key);
-    return ret->name ? 0 : aq_fail_oom(err);
+    return 0;
 }
 
 /* NULL = none. */
@@ -145,14 +145,13 @@ static const char *dotfile_domain_of(const struct core *core, const struct dotfi
 }
 
 /* Who changes them, and whose they are, for the audit log. */
-static int dotfile_note_who(const struct api *api, struct dotfile_call *call, struct aq_error *err)
+static void dotfile_note_who(const struct api *api, struct dotfile_call *call)
 {
     const char *domain = dotfile_domain_of(api->core, &call->owner);
 
     call->by = api_who(api, call->req);
-    if (domain && !(call->domain = arena_strdup(request_get_arena(call->req), domain)))
-        return aq_fail_oom(err);
-    return 0;
+    if (domain)
+        call->domain = arena_strdup(request_get_arena(call->req), domain);
 }
 
 /* ---- what may be one ---- */
@@ -237,8 +236,6 @@ static int dotfile_audit(struct store_tx *tx, const struct dotfile_call *call,
         dotfile_write_side(before, &old);
     if (call->file.data)
         dotfile_write_side(&call->file, &fresh);
-    if (!owner || !strbuf_ok(&old) || !strbuf_ok(&fresh))
-        return aq_fail_oom(err);
     return audit_log_add_change(tx, call->by,
                                 &(struct audit_change){
                                     .action = dotfile_action(call, before),
@@ -343,28 +340,22 @@ static void dotfile_start(struct api *api, struct request *req, enum dotfile_kin
     struct dotfile_params params = { .path = NULL };
     struct store *store = core_store(api->core);
     struct aq_error err = { 0 };
-    int r = call ? api_decode(req, &params, NULL, &err) : aq_fail_oom(&err);
 
-    if (r < 0 || (r = dotfile_check_file(&params, &err)) < 0
-        || (r = dotfile_find_owner(api, req, kind, &params, reply != NULL, &call->owner, &err))
-               < 0) {
+    if (api_decode(req, &params, NULL, &err) < 0 || dotfile_check_file(&params, &err) < 0
+        || dotfile_find_owner(api, req, kind, &params, reply != NULL, &call->owner, &err) < 0) {
         request_fail(req, &err);
         return;
     }
     call->req = req;
-    if (reply && dotfile_note_who(api, call, &err) < 0) {
-        request_fail(req, &err);
-        return;
-    }
+    if (reply)
+        dotfile_note_who(api, call);
     call->file = (struct dotfile){ params.path, params.permission, params.data };
     call->run = run;
     call->reply = reply;
-    if ((reply ? store_write(store, dotfile_run_audited, dotfile_on_done, call)
-               : store_read(store, dotfile_run, dotfile_on_done, call))
-        < 0) {
-        aq_fail_oom(&err);
-        request_fail(req, &err);
-    }
+    if (reply)
+        store_write(store, dotfile_run_audited, dotfile_on_done, call);
+    else
+        store_read(store, dotfile_run, dotfile_on_done, call);
 }
 
 /* The four handlers of a kind. */

@@ -163,12 +163,10 @@ int template_texts(const json_t *object, const char *path, bool is_null_empty, j
         (void)snprintf(field, sizeof(field), "%s.%s", path, name);
         if (!text)
             return template_refuse(err, field, "not a text");
-        if (json_object_set_new(texts, name, text) < 0)
-            return aq_fail_oom(err);
+        (void)json_object_set_new(texts, name, text);
     }
-    if (!texts || json_object_size(object) > TEMPLATE_PAIRS_MAX)
-        return texts ? template_refuse(err, path, "has more than %d members", TEMPLATE_PAIRS_MAX)
-                     : aq_fail_oom(err);
+    if (json_object_size(object) > TEMPLATE_PAIRS_MAX)
+        return template_refuse(err, path, "has more than %d members", TEMPLATE_PAIRS_MAX);
     *ret = AQ_TAKE(texts);
     return 0;
 }
@@ -461,8 +459,6 @@ static int template_parse_one(enum template_kind kind, const char *text, json_t 
     struct template_parsed *one = arena_alloc(arena, sizeof(*one));
     int r;
 
-    if (!one)
-        return aq_fail_oom(err);
     if (kind == TEMPLATE_ANY)
         kind = template_is_kind(json_string_value(json_object_get(parsed, "kind")),
                                 TEMPLATE_CLUSTER)

@@ -42,14 +42,14 @@ void template_place(const char *text, size_t len, struct aq_error *err);
 
 /* What a session's template asks for, as members of POST /session by their first names; the
  * commands that clone its repository come before the bootstrap script, that of the template or
- * another one: in *ret_clone, appended. NULL with -ENOMEM, or -EINVAL if it was not checked.
+ * another one: in *ret_clone, appended. NULL with -EINVAL if it was not checked.
  */
 json_t *template_request(const json_t *parsed, struct strbuf *ret_clone, struct aq_error *err);
 
-/* Hide the passwords in a template from those who only use it; *ret_text is what they see as its
- * text then, free(), or NULL as it has none. -ENOMEM.
+/* Hide the passwords in a template from those who only use it: what they see as its text then,
+ * free(), or NULL as it has none.
  */
-int template_hide(json_t *parsed, char **ret_text);
+char *template_hide(json_t *parsed);
 
 /* A role of a cluster's template; texts are of the arena. */
 struct template_node {
@@ -73,12 +73,12 @@ void template_cluster_done(struct template_cluster *cluster);
 
 /* Lay 'over' on 'base', members of 'table' by any of their names: what it has counts, objects
  * member by member. An empty object takes the base's away; null says nothing, and so does an empty
- * list of mounts unless there is a mount_map, too. -ENOMEM.
+ * list of mounts unless there is a mount_map, too.
  */
-int template_overlay(const struct field *table, json_t *base, const json_t *over);
+void template_overlay(const struct field *table, json_t *base, const json_t *over);
 
-/* {name: path} as the members config.mounts and config.mount_map. -ENOMEM. */
-int template_add_mounts(json_t *config, const json_t *mounts);
+/* {name: path} as the members config.mounts and config.mount_map. */
+void template_add_mounts(json_t *config, const json_t *mounts);
 
 /* ---- dotfiles ---- */
 

@@ -61,23 +61,22 @@ static bool template_git_is_hidden(const struct template_git *git)
                && memcmp(git->repository + begin, TEMPLATE_HIDDEN, len) == 0);
 }
 
-int template_git_hide(json_t *git, bool *ret)
+bool template_git_hide(json_t *git)
 {
     json_t *credential = json_object_get(git, "credential");
     const char *repository = json_string_value(json_object_get(git, "repository"));
     size_t begin, end;
-    int r = 0;
+    bool has_any = json_object_get(credential, "password");
 
-    *ret = json_object_get(credential, "password");
-    if (*ret)
-        r = json_object_set_new(credential, "password", json_string(TEMPLATE_HIDDEN));
-    if (r == 0 && repository && template_git_find_password(repository, &begin, &end)) {
-        *ret = true;
-        r = json_object_set_new(
+    if (has_any)
+        (void)json_object_set_new(credential, "password", json_string(TEMPLATE_HIDDEN));
+    if (repository && template_git_find_password(repository, &begin, &end)) {
+        has_any = true;
+        (void)json_object_set_new(
             git, "repository",
             json_sprintf("%.*s" TEMPLATE_HIDDEN "%s", (int)begin, repository, repository + end));
     }
-    return r < 0 ? -ENOMEM : 0;
+    return has_any;
 }
 
 int template_git_check(const struct template_git *git, const char *path, struct aq_error *err)
@@ -136,7 +135,7 @@ static void template_git_write_address(const struct template_git *git, struct st
     } else {
         strbuf_adds(&address, git->repository);
     }
-    template_git_quote(out, strbuf_ok(&address) ? address.data : "");
+    template_git_quote(out, address.data);
 }
 
 /* The folder that git makes of itself: the last part of the address without ".git". */
@@ -152,9 +151,9 @@ static void template_git_write_destination(const struct template_git *git, struc
     for (begin = len; begin > 0 && !strchr("/:", git->repository[begin - 1]); begin--)
         ;
     strbuf_add(&name, git->repository + begin, len - begin);
-    template_git_quote(out, git->destination               ? git->destination
-                            : name.len && strbuf_ok(&name) ? name.data
-                                                           : "repository");
+    template_git_quote(out, git->destination ? git->destination
+                            : name.len       ? name.data
+                                             : "repository");
 }
 
 void template_git_write(const struct template_git *git, struct strbuf *out)
@@ -164,10 +163,6 @@ void template_git_write(const struct template_git *git, struct strbuf *out)
     if (!git->repository)
         return;
     template_git_write_destination(git, &destination);
-    if (!strbuf_ok(&destination)) {
-        strbuf_adds(out, "exit 1\n");
-        return;
-    }
     strbuf_addf(out, "if [ ! -e %s ]; then\n  git clone", destination.data);
     if (git->branch) {
         strbuf_adds(out, " --branch ");

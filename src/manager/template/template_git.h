@@ -25,10 +25,10 @@ struct template_git {
 int template_git_check(const struct template_git *git, const char *path,
                        struct aq_error *err) AQ_UNTRUSTED;
 
-/* Put TEMPLATE_HIDDEN in place of the passwords that the member 'git' of a template has; in *ret,
- * whether it has any. -ENOMEM.
+/* Put TEMPLATE_HIDDEN in place of the passwords that the member 'git' of a template has; false if
+ * it has none.
  */
-int template_git_hide(json_t *git, bool *ret);
+bool template_git_hide(json_t *git);
 
 /* Shell commands that clone it where it is not yet, or end the script. */
 void template_git_write(const struct template_git *git, struct strbuf *out);

@@ -57,10 +57,10 @@ static int template_list_build(const struct template_entry *entry, struct arena 
     if (r < 0)
         return r;
     text = json_dump_text(ret->json, JSON_INDENT(2));
-    ret->text = text ? arena_strdup(arena, text) : NULL;
+    ret->text = arena_strdup(arena, text);
     ret->group_id = entry->group_id;
     ret->user_uuid = entry->user_uuid;
-    return ret->text ? 0 : aq_fail_oom(err);
+    return 0;
 }
 
 static int template_list_read_entry(const json_t *value, const char *path, struct arena *arena,
@@ -100,8 +100,6 @@ int template_list_read(const json_t *parsed, struct arena *arena, struct templat
     struct template_parsed *all = arena_array(arena, AQ_MAX(count, 1), sizeof(*all));
     int r = 0;
 
-    if (!all)
-        return aq_fail_oom(err);
     if (!count || count > TEMPLATE_LIST_MAX)
         return aq_fail_as(err, EINVAL, "invalid-api-params", list == parsed ? "" : LIST_MEMBER,
                           "must be a list of 1 to %d templates", TEMPLATE_LIST_MAX);

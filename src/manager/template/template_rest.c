@@ -79,23 +79,21 @@ struct template_call {
 
 /* ---- answers ---- */
 
-/* What the caller may see of it. -ENOMEM. */
-static int template_hide_from(const struct template_call *call, struct template_row *row)
+/* What the caller may see of it. */
+static void template_hide_from(const struct template_call *call, struct template_row *row)
 {
     json_auto_t *parsed = NULL;
     AQ_CLEANUP(aq_freep) char *text = NULL, *json = NULL;
     struct arena *arena = request_get_arena(call->req);
 
     if (uuid_equals(&row->user_id, &api_principal(call->req)->user_id))
-        return 0;
-    if (!(parsed = json_load_string(row->parsed, 0)) || template_hide(parsed, &text) < 0)
-        return -ENOMEM;
-    if (!text)
-        return 0;
+        return;
+    parsed = json_load_string(row->parsed, 0);
+    if (!(text = template_hide(parsed)))
+        return;
     json = json_dump_text(parsed, JSON_COMPACT);
     row->text = arena_strdup(arena, text);
-    row->parsed = json ? arena_strdup(arena, json) : NULL;
-    return row->text && row->parsed ? 0 : -ENOMEM;
+    row->parsed = arena_strdup(arena, json);
 }
 
 static json_t *template_show(const struct template_call *call, struct template_row *row)
@@ -103,33 +101,26 @@ static json_t *template_show(const struct template_call *call, struct template_r
     char id[UUID_TEXT_MAX], user[UUID_TEXT_MAX], project[UUID_TEXT_MAX];
     char created[CLOCK_ISO_MAX], modified[CLOCK_ISO_MAX];
     bool is_shared = !uuid_is_nil(&row->project_id);
-    json_t *parsed;
 
-    if (template_hide_from(call, row) < 0 || !(parsed = json_load_string(row->parsed, 0)))
-        return NULL;
-    return json_pack(
-        "{s:s, s:s, s:s, s:b, s:s, s:s?, s:s, s:s?, s:s, s:s, s:s, s:s, s:o}", "name", row->name,
-        "id", uuid_format(&row->id, id), "created_at", clock_format_iso(row->created_usec, created),
-        "is_owner", uuid_equals(&row->user_id, &call->who.user_id), "user",
-        uuid_format(&row->user_id, user), "group",
-        is_shared ? uuid_format(&row->project_id, project) : NULL, "user_email", row->user_email,
-        "group_name", row->project_name, "domain_name", row->domain, "type",
-        is_shared ? "group" : "user", "kind", template_kind_name(row->kind), "modified_at",
-        clock_format_iso(row->modified_usec, modified), "template", parsed);
+    template_hide_from(call, row);
+    return json_pack("{s:s, s:s, s:s, s:b, s:s, s:s?, s:s, s:s?, s:s, s:s, s:s, s:s, s:o}", "name",
+                     row->name, "id", uuid_format(&row->id, id), "created_at",
+                     clock_format_iso(row->created_usec, created), "is_owner",
+                     uuid_equals(&row->user_id, &call->who.user_id), "user",
+                     uuid_format(&row->user_id, user), "group",
+                     is_shared ? uuid_format(&row->project_id, project) : NULL, "user_email",
+                     row->user_email, "group_name", row->project_name, "domain_name", row->domain,
+                     "type", is_shared ? "group" : "user", "kind", template_kind_name(row->kind),
+                     "modified_at", clock_format_iso(row->modified_usec, modified), "template",
+                     json_load_string(row->parsed, 0));
 }
 
 static void template_reply_json(const struct template_call *call, int status, json_t *body)
 {
-    AQ_CLEANUP(aq_freep) char *text = body ? json_dump_text(body, JSON_COMPACT) : NULL;
-    struct aq_error err = { 0 };
+    AQ_CLEANUP(aq_freep) char *text = json_dump_text(body, JSON_COMPACT);
 
     json_decref(body);
-    if (text) {
-        request_reply(call->req, status, "application/json", text, strlen(text));
-    } else {
-        aq_fail_oom(&err);
-        request_fail(call->req, &err);
-    }
+    request_reply(call->req, status, "application/json", text, strlen(text));
 }
 
 static void template_reply_list(struct template_call *call)
@@ -137,16 +128,12 @@ static void template_reply_list(struct template_call *call)
     json_t *all = json_array();
     struct template_row *rows = call->page->rows;
     json_int_t total = call->page->total;
-    bool is_ok = all;
 
-    for (size_t i = 0; is_ok && i < call->page->count; i++)
-        is_ok = json_array_append_new(all, template_show(call, &rows[i])) == 0;
+    for (size_t i = 0; i < call->page->count; i++)
+        (void)json_array_append_new(all, template_show(call, &rows[i]));
     store_page_free(call->page);
-    if (!is_ok)
-        json_decref(AQ_TAKE(all));
-    template_reply_json(call, 200,
-                        all && call->is_ours ? json_pack("{s:o, s:I}", "items", all, "total", total)
-                                             : all);
+    template_reply_json(
+        call, 200, call->is_ours ? json_pack("{s:o, s:I}", "items", all, "total", total) : all);
 }
 
 /* As Backend.AI answers what a session's template is, in JSON. */
@@ -165,13 +152,8 @@ static void template_reply_text(struct template_call *call)
 {
     struct template_row *row = &call->row;
     bool wants_json = call->params.format && strcmp(call->params.format, "json") == 0;
-    struct aq_error err = { 0 };
 
-    if (template_hide_from(call, row) < 0) {
-        aq_fail_oom(&err);
-        request_fail(call->req, &err);
-        return;
-    }
+    template_hide_from(call, row);
     if (wants_json && call->kind == TEMPLATE_SESSION) {
         template_reply_json(call, 200, template_show_session(call));
         return;
@@ -186,8 +168,7 @@ static void template_reply_one(struct template_call *call)
 {
     json_t *shown = template_show(call, &call->row);
 
-    if (shown && json_object_set_new(shown, "text", json_string(call->row.text)) < 0)
-        json_decref(AQ_TAKE(shown));
+    (void)json_object_set_new(shown, "text", json_string(call->row.text));
     template_reply_json(call, 200, shown);
 }
 
@@ -245,8 +226,6 @@ static int template_audit(struct store_tx *tx, const struct template_call *call,
         template_write_side(before, &old);
     if (after)
         template_write_side(after, &fresh);
-    if (!strbuf_ok(&old) || !strbuf_ok(&fresh))
-        return aq_fail_oom(err);
     return audit_log_add_change(tx, call->by,
                                 &(struct audit_change){
                                     .action = action,
@@ -266,8 +245,7 @@ static int template_check_nodes(struct store_tx *tx, const struct template_call 
 {
     struct arena *arena = request_get_arena(call->req);
     struct template_cluster *cluster = arena_alloc(arena, sizeof(*cluster));
-    int r = cluster ? template_read_cluster(call->parsed->json, arena, cluster, err)
-                    : aq_fail_oom(err);
+    int r = template_read_cluster(call->parsed->json, arena, cluster, err);
 
     if (r < 0)
         return r;
@@ -278,7 +256,7 @@ static int template_check_nodes(struct store_tx *tx, const struct template_call 
         r = template_find(tx, &call->who, cluster->nodes[i].session_template, arena, &found, err);
         if (r == 0 && found.kind != TEMPLATE_SESSION)
             r = aq_fail(err, EINVAL, "'%.64s' is a cluster's", found.name);
-        if (r < 0 && r != -ENOMEM) {
+        if (r < 0) {
             (void)snprintf(err->field, sizeof(err->field), "spec.nodes.%zu.session_template",
                            cluster->nodes[i].index);
             template_place(call->params.payload, strlen(call->params.payload), err);
@@ -445,7 +423,7 @@ static int template_read_who(struct template_call *call, struct aq_error *err)
     call->row.domain = arena_strdup(arena, owner && owner->domain ? owner->domain : "default");
     if (who->role == ROLE_ADMIN && who->domain)
         call->who.admin_of = arena_strdup(arena, who->domain);
-    return call->row.domain ? 0 : aq_fail_oom(err);
+    return 0;
 }
 
 static int template_read_project(struct template_call *call, const char *text,
@@ -482,18 +460,17 @@ static int template_read_owner(const struct template_call *call, const char *tex
     row->user_id = user->id;
     row->domain = arena_strdup(request_get_arena(call->req),
                                user->domain ? user->domain : "default");
-    return row->domain ? 0 : aq_fail_oom(err);
+    return 0;
 }
 
 /* The row of one of the payload's templates. */
-static int template_set_parsed(struct template_call *call, struct template_row *row,
-                               const struct template_parsed *parsed, struct aq_error *err)
+static void template_set_parsed(struct template_call *call, struct template_row *row,
+                                const struct template_parsed *parsed)
 {
     AQ_CLEANUP(aq_freep) char *text = json_dump_text(parsed->json, JSON_COMPACT);
 
     row->kind = parsed->kind;
-    row->parsed = text ? arena_strdup(request_get_arena(call->req), text) : NULL;
-    return row->parsed ? 0 : aq_fail_oom(err);
+    row->parsed = arena_strdup(request_get_arena(call->req), text);
 }
 
 /* What is stored of the payload's templates, which are of the call's owner and project unless the
@@ -504,16 +481,15 @@ static int template_build_rows(struct template_call *call, struct aq_error *err)
     struct arena *arena = request_get_arena(call->req);
     int r = 0;
 
-    if (!(call->rows = arena_array(arena, call->parsed_count, sizeof(*call->rows))))
-        return aq_fail_oom(err);
+    call->rows = arena_array(arena, call->parsed_count, sizeof(*call->rows));
     for (size_t i = 0; r == 0 && i < call->parsed_count; i++) {
         const struct template_parsed *parsed = &call->parsed[i];
         struct template_row *row = &call->rows[i];
 
         *row = call->row;
         row->id = uuid_random();
-        if ((r = template_set_parsed(call, row, parsed, err)) < 0
-            || (r = template_read_owner(call, parsed->user_uuid, row, err)) < 0)
+        template_set_parsed(call, row, parsed);
+        if ((r = template_read_owner(call, parsed->user_uuid, row, err)) < 0)
             return r;
         r = template_read_project(call, parsed->group_id ? parsed->group_id : call->params.group,
                                   row, err);
@@ -538,7 +514,8 @@ static int template_read_payload(struct template_call *call, struct aq_error *er
     if (call->parsed_count > 1)
         return api_fail_param(err, "payload", "has %zu templates; send exactly one",
                               call->parsed_count);
-    return template_set_parsed(call, &call->row, call->parsed, err);
+    template_set_parsed(call, &call->row, call->parsed);
+    return 0;
 }
 
 static int template_read(struct template_call *call, struct aq_error *err)
@@ -560,23 +537,17 @@ static void template_start(struct request *req, struct template_call call)
     struct aq_error err = { 0 };
     bool reads = request_get_method(req) == METHOD_GET;
     struct store *store = core_store(call.api->core);
-    int r = kept ? 0 : aq_fail_oom(&err);
 
     call.req = req;
-    if (r == 0) {
-        *kept = call;
-        r = template_read(kept, &err);
-    }
-    if (r == 0
-        && (reads ? store_read(store, template_run, template_on_done, kept)
-                  : store_write(store, template_run, template_on_done, kept))
-               < 0)
-        r = aq_fail_oom(&err);
-    if (r == 0)
-        return;
-    if (kept)
+    *kept = call;
+    if (template_read(kept, &err) < 0) {
         template_parsed_free(kept->parsed, kept->parsed_count);
-    request_fail(req, &err);
+        request_fail(req, &err);
+    } else if (reads) {
+        store_read(store, template_run, template_on_done, kept);
+    } else {
+        store_write(store, template_run, template_on_done, kept);
+    }
 }
 
 /* Those of one kind: name##_kind and whether it is our own route. */

@@ -189,7 +189,7 @@ static void test_overlay(void **state)
     for (size_t i = 0; i < AQ_COUNT(rows); i++) {
         json_t *base = json_load_string(BASE, 0), *over = json_load_string(rows[i].over, 0);
 
-        assert_int_equal(template_overlay(session_fields, base, over), 0);
+        template_overlay(session_fields, base, over);
         assert_json(base, rows[i].result);
         json_decref(over);
     }
