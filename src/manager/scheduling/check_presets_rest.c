@@ -284,8 +284,6 @@ static int check_write_presets(const struct preset_check *c, struct jsonw *w)
                                                sizeof(*presets));
     int r;
 
-    if (!presets)
-        return -ENOMEM;
     check_read_presets(c, presets);
     r = check_find_agents(c, presets, count);
     jsonw_key(w, "presets");
@@ -319,6 +317,7 @@ static void check_answer(struct preset_check *c, const struct project *project)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
+    struct aq_error err = { 0 };
     int r = check_read_limits(c, project);
 
     jsonw_object_begin(&w);
@@ -329,11 +328,15 @@ static void check_answer(struct preset_check *c, const struct project *project)
     if (r == 0)
         r = check_write_presets(c, &w);
     jsonw_object_end(&w);
-    out.failed |= r < 0;
     for (size_t i = 0; i < CHECK_COUNT; i++)
         slots_done(&c->limits[i].held);
     slot_types_unref(c->types);
-    request_reply_json(c->req, 200, &out); /* 'c' goes by it */
+    if (r == 0) {
+        request_reply_json(c->req, 200, &out); /* 'c' goes by it */
+        return;
+    }
+    (void)aq_fail(&err, -r, "failed to sum the amounts in use: %s", strerror(-r));
+    request_fail(c->req, &err);
 }
 
 static bool check_knows_group(const struct preset_check *c)
@@ -400,9 +403,7 @@ static void check_on_request(struct request *req, void *data)
     const struct api *api = data;
     struct aq_error err = { 0 };
 
-    if (!c)
-        aq_fail_oom(&err);
-    if (err.code || api_decode(req, &params, NULL, &err) < 0
+    if (api_decode(req, &params, NULL, &err) < 0
         || check_find_project(api, req, params.group, &project, &err) < 0) {
         request_fail(req, &err);
         return;
@@ -411,10 +412,7 @@ static void check_on_request(struct request *req, void *data)
     c->req = req;
     c->only = params.resource_group;
     c->project_id = project->id;
-    if (store_read(core_store(api->core), check_read_groups, check_on_groups, c) < 0) {
-        aq_fail_oom(&err);
-        request_fail(req, &err);
-    }
+    store_read(core_store(api->core), check_read_groups, check_on_groups, c);
 }
 
 static const struct route check_presets_routes[] = {

@@ -127,12 +127,9 @@ struct fair_search *fair_search_new(const struct api *api, struct request *req,
     struct fair_search *s = arena_alloc(request_get_arena(req), sizeof(*s));
     struct aq_error err = { 0 };
 
-    if (s)
-        *s = (struct fair_search){ .list = { .api = api, .req = req, .is_search = true },
-                                   .level = level };
-    else
-        aq_fail_oom(&err);
-    if (s && fair_search_read(s, orders, &err) == 0)
+    *s = (struct fair_search){ .list = { .api = api, .req = req, .is_search = true },
+                               .level = level };
+    if (fair_search_read(s, orders, &err) == 0)
         return s;
     request_fail(req, &err);
     return NULL;

@@ -27,7 +27,7 @@ static int gql_preset_fill(struct arena *arena, const char *name, const json_t *
 
     row->id = gql_uuid_of_name(name);
     row->name = arena_strdup(arena, name);
-    row->slots = slots ? arena_strdup(arena, slots) : NULL;
+    row->slots = arena_strdup(arena, slots);
     row->shared_memory = shared ? strtoll(shared, NULL, 10) : -1;
     return row->name && row->slots ? 0 : -ENOMEM;
 }
@@ -153,8 +153,7 @@ static int gql_preset_save(struct gql_call *call, const char *name, bool is_new)
         api_fail_param(&err, "name", "is '%.64s' and cannot be changed", name);
     else if (is_new && !gql_is_given(slots))
         api_fail_param(&err, "resource_slots", "is required");
-    else if (gql_is_given(slots) && decode_json(slots.text, strlen(slots.text), &amounts, &err) < 0
-             && err.code != ENOMEM)
+    else if (gql_is_given(slots) && decode_json(slots.text, strlen(slots.text), &amounts, &err) < 0)
         api_fail_param(&err, "resource_slots", "is no JSON object");
     if (err.code
         || presets_change(mutation_api(call),

@@ -32,7 +32,6 @@ void presets_write(const char *name, const json_t *preset, bool sizes_are_text, 
                                                       JSON_COMPACT);
     const char *shared = json_string_value(json_object_get(preset, "shared_memory"));
 
-    w->out->failed |= !slots;
     jsonw_member_str(w, "name", name);
     api_write_raw(w, "resource_slots", slots);
     if (shared && !sizes_are_text)
@@ -51,8 +50,7 @@ int presets_add_missing(struct store_tx *tx, const json_t *added, json_t **ret_a
 
     if (r < 0)
         return r;
-    if (json_object_update_missing(presets, (json_t *)(uintptr_t)added) < 0)
-        return aq_fail_oom(err);
+    (void)json_object_update_missing(presets, (json_t *)(uintptr_t)added);
     if (json_object_size(presets) > PRESETS_MAX)
         return aq_fail_field(err, E2BIG, "resource_presets",
                              "there would be %zu presets; %d is the most",
@@ -86,14 +84,13 @@ static int presets_read_slots(const struct api *api, const json_t *slots, json_t
     struct aq_error why = { 0 };
     int r = slots_from_json(slots, types, &amounts, &why);
 
-    if (r == -ENOMEM)
-        return aq_fail_oom(err);
     if (r < 0)
         return api_fail_param(err, "resource_slots", "%s", why.text);
     if (!amounts.count)
         return api_fail_param(err, "resource_slots", "must name an amount, such as cpu");
     slots_write_json(&amounts, types, &w);
-    return strbuf_ok(&text) && (*ret = json_load_string(text.data, 0)) ? 0 : aq_fail_oom(err);
+    *ret = json_load_string(text.data, 0);
+    return 0;
 }
 
 static int presets_read_shared(const char *text, json_t **ret, struct aq_error *err)
@@ -104,7 +101,7 @@ static int presets_read_shared(const char *text, json_t **ret, struct aq_error *
     if (slot_amount_parse(text, strlen(text), SLOT_BYTES, false, "shmem", &bytes, NULL) < 0)
         return api_fail_param(err, "shared_memory", "'%.32s' is no size such as 64m", text);
     *ret = json_string(slot_amount_format(bytes, SLOT_BYTES, size));
-    return *ret ? 0 : aq_fail_oom(err);
+    return 0;
 }
 
 /* Those that are given. */
@@ -116,10 +113,10 @@ static int presets_set_members(const struct api *api, const json_t *slots,
 
     if (r == 0 && shared_memory)
         r = presets_read_shared(shared_memory, &memory, err);
-    if (r == 0
-        && ((amounts && json_object_set(preset, "resource_slots", amounts) < 0)
-            || (memory && json_object_set(preset, "shared_memory", memory) < 0)))
-        r = aq_fail_oom(err);
+    if (r == 0 && amounts)
+        (void)json_object_set(preset, "resource_slots", amounts);
+    if (r == 0 && memory)
+        (void)json_object_set(preset, "shared_memory", memory);
     return r;
 }
 
@@ -127,7 +124,7 @@ int presets_make(const struct api *api, const char *name, const json_t *slots,
                  const char *shared_memory, json_t **ret, struct aq_error *err)
 {
     json_auto_t *preset = json_pack("{s:n}", "shared_memory");
-    int r = preset ? presets_check_name(name, err) : aq_fail_oom(err);
+    int r = presets_check_name(name, err);
 
     if (r == 0 && (r = presets_set_members(api, slots, shared_memory, preset, err)) == 0)
         *ret = json_incref(preset);
@@ -145,8 +142,7 @@ int presets_change(struct api *api, enum object_setting_how how, const char *nam
     int r = presets_check_name(name, err);
 
     if (r == 0 && how == OBJECT_SETTING_MODIFY)
-        r = (preset = json_object()) ? presets_set_members(api, slots, shared_memory, preset, err)
-                                     : aq_fail_oom(err);
+        r = presets_set_members(api, slots, shared_memory, preset = json_object(), err);
     else if (r == 0 && how != OBJECT_SETTING_REMOVE)
         r = presets_make(api, name, slots, shared_memory, &preset, err);
     return r < 0 ? r

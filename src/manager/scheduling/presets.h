@@ -20,7 +20,7 @@ void presets_write(const char *name, const json_t *preset, bool sizes_are_text, 
 
 /* 'slots' is required but to modify, where NULL stays, and to remove one. 'done' comes as that of
  * object_setting_change(). Refused at once: -EINVAL with "name", "resource_slots" or
- * "shared_memory" as field, -ENOMEM.
+ * "shared_memory" as field.
  */
 int presets_change(struct api *api, enum object_setting_how how, const char *name,
                    const json_t *slots, const char *shared_memory, const struct audit_who *by,

@@ -139,9 +139,7 @@ static void resource_on_allowed_groups(struct request *req, void *data)
     const struct api *api = data;
     struct aq_error err = { 0 };
 
-    if (!groups)
-        aq_fail_oom(&err);
-    if (err.code || api_decode(req, &params, NULL, &err) < 0
+    if (api_decode(req, &params, NULL, &err) < 0
         || (params.group && api_find_project(api, req, params.group, &project, &err) < 0)) {
         request_fail(req, &err);
         return;
@@ -153,12 +151,8 @@ static void resource_on_allowed_groups(struct request *req, void *data)
                                        .access_key = who->access_key };
     if (project)
         groups->project_id = project->id;
-    if (store_read(core_store(api->core), resource_read_allowed_groups,
-                   resource_on_allowed_groups_read, groups)
-        < 0) {
-        aq_fail_oom(&err);
-        request_fail(req, &err);
-    }
+    store_read(core_store(api->core), resource_read_allowed_groups, resource_on_allowed_groups_read,
+               groups);
 }
 
 static const struct route resource_routes[] = {

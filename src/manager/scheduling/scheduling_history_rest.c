@@ -109,8 +109,6 @@ static void scheduling_history_on_search(struct request *req, void *data)
     struct api_list *list = api_list_new(data, req);
     struct aq_error err = { 0 };
 
-    if (!list)
-        return;
     if (scheduling_history_read(list, &err) < 0) {
         request_fail(req, &err);
         return;

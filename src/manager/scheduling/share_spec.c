@@ -41,8 +41,8 @@ int share_spec_read(const struct api *api, const char *resource_group, struct ar
     jsonw_object_end(&w);
     if (r < 0)
         return r;
-    ret->weights = strbuf_ok(&weights) ? arena_strdup(arena, weights.data) : NULL;
-    return ret->weights ? 0 : aq_fail_oom(err);
+    ret->weights = arena_strdup(arena, weights.data);
+    return 0;
 }
 
 /* Clients read whole days. */
@@ -159,9 +159,7 @@ void share_spec_save(struct api *api, struct request *req, const char *resource_
 
     if (!change)
         return;
-    if (!body)
-        aq_fail_oom(&err);
-    if (err.code || account_change_row(change, resource_group, body, &err) < 0)
+    if (account_change_row(change, resource_group, body, &err) < 0)
         account_end(change, req, &err);
     else
         account_save(change, req, done, data);
@@ -204,7 +202,8 @@ static int share_spec_set_slot(const struct api *api, json_t *settings, const js
     if (!weight)
         return -err->code;
     (void)snprintf(key, sizeof(key), "slot:%s", slot);
-    return json_object_set_new(settings, key, weight) < 0 ? aq_fail_oom(err) : 0;
+    (void)json_object_set_new(settings, key, weight);
+    return 0;
 }
 
 /* What is given, as members of "fair_share". */
@@ -256,9 +255,7 @@ static void share_spec_on_change(struct request *req, void *data)
     json_auto_t *tree = NULL, *settings = json_object();
     struct aq_error err = { 0 };
 
-    if (!change || !settings)
-        aq_fail_oom(&err);
-    if (err.code || api_decode(req, &params, &tree, &err) < 0
+    if (api_decode(req, &params, &tree, &err) < 0
         || core_check_fair_share(((struct api *)data)->core, name, &err) < 0
         || share_spec_read_change(data, &params, settings, &err) < 0) {
         request_fail(req, &err);

@@ -13,7 +13,7 @@ struct share_spec {
     const char *weights; /* of slots: JSON {"entries": [...]}, in the arena */
 };
 
-/* -ENOENT, -ENOMEM. */
+/* -ENOENT. */
 int share_spec_read(const struct api *api, const char *resource_group, struct arena *arena,
                     struct share_spec *ret, struct aq_error *err);
 /* Members of an object that may have others: days, default_weight, resource_weights. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/vec.h"
 #include "manager/scheduling/scheduling.h"
 #include "manager/scheduling/scheduling_feature.h"
@@ -95,7 +96,6 @@ struct shares_search {
     struct share of;     /* what all shares of the group have in common */
     struct share *items;
     size_t count, cap;
-    bool is_short; /* of memory */
 };
 
 /* core_fair_fn */
@@ -113,11 +113,7 @@ static void shares_keep(void *data, const struct core_fair_row *row)
         return;
     domain = arena_strdup(search->arena, row->domain);
     slots = arena_array(search->arena, row->slot_count + 1, sizeof(*slots));
-    if (!domain || !slots
-        || !vec_grow(&search->items, &search->cap, search->count + 1, sizeof(*search->items))) {
-        search->is_short = true;
-        return;
-    }
+    (void)vec_grow(&search->items, &search->cap, search->count + 1, sizeof(*search->items));
     memcpy(slots, row->slots, row->slot_count * sizeof(*slots));
     share.row = *row;
     share.row.domain = domain;
@@ -132,12 +128,10 @@ static int shares_collect(struct shares_search *search, const char *name, struct
 
     search->of = (struct share){ .resource_group = arena_strdup(search->arena, name),
                                  .spec = spec };
-    if (!spec || !search->of.resource_group)
-        return aq_fail_oom(err);
     if (share_spec_read(api, name, search->arena, spec, err) < 0
         || core_list_fair_share(api->core, name, shares_keep, search, err) < 0)
         return -err->code;
-    return search->is_short ? aq_fail_oom(err) : 0;
+    return 0;
 }
 
 /* Of one group, or of all that schedule by fair share. */
@@ -188,13 +182,11 @@ static int shares_compare(const void *left, const void *right, void *data)
 /* Of 'make' of a list. */
 static int shares_make(const struct api_list *list, struct store_page **ret, struct aq_error *err)
 {
-    AQ_CLEANUP(store_page_freep) struct store_page *page = calloc(1, sizeof(*page));
+    AQ_CLEANUP(store_page_freep) struct store_page *page = aq_alloc(sizeof(*page));
     struct shares_search search = { .asked = (const struct fair_search *)list };
     char *order = (char *)(uintptr_t)(list->query.order ? list->query.order : "-fair_share_factor");
     size_t offset;
 
-    if (!page)
-        return aq_fail_oom(err);
     search.arena = &page->arena;
     if (shares_collect_all(&search, err) < 0) {
         free(search.items);
@@ -206,11 +198,9 @@ static int shares_make(const struct api_list *list, struct store_page **ret, str
     page->total = (int64_t)search.count;
     page->count = AQ_MIN(search.count - offset, (size_t)list->query.limit);
     page->rows = arena_array(&page->arena, page->count + 1, sizeof(*search.items));
-    if (page->rows && page->count)
+    if (page->count)
         memcpy(page->rows, search.items + offset, page->count * sizeof(*search.items));
     free(search.items);
-    if (!page->rows)
-        return aq_fail_oom(err);
     *ret = AQ_TAKE(page);
     return 0;
 }
@@ -285,23 +275,17 @@ static int shares_find(struct shares_one *one, const char *domain, struct aq_err
         return problem_no_such(err, "user", "there is no user '%.64s'",
                                request_get_param(one->req, "user"));
     row->domain = arena_strdup(request_get_arena(one->req), domain);
-    return row->domain ? 0 : aq_fail_oom(err);
+    return 0;
 }
 
 static struct shares_one *shares_one_new(struct api *api, struct request *req)
 {
     struct shares_one *one = arena_alloc(request_get_arena(req), sizeof(*one));
-    struct aq_error err = { 0 };
 
-    if (one) {
-        one->api = api;
-        one->req = req;
-        one->share.resource_group = request_get_param(req, "resource_group");
-        one->share.spec = &one->spec;
-    } else {
-        aq_fail_oom(&err);
-        request_fail(req, &err);
-    }
+    one->api = api;
+    one->req = req;
+    one->share.resource_group = request_get_param(req, "resource_group");
+    one->share.spec = &one->spec;
     return one;
 }
 
@@ -336,8 +320,9 @@ static void shares_on_show(struct request *req, void *data)
     struct shares_one *one;
     struct aq_error err = { 0 };
 
-    if (!api_has_no_params(req) || !(one = shares_one_new(data, req)))
+    if (!api_has_no_params(req))
         return;
+    one = shares_one_new(data, req);
     if (shares_find(one, NULL, &err) < 0)
         request_fail(req, &err);
     else
@@ -408,18 +393,12 @@ static json_t *shares_read_weight(struct shares_one *one, struct aq_error *err)
     char key[128];
     json_t *weight;
 
-    if (!settings)
-        aq_fail_oom(err);
-    if (err->code || api_decode(one->req, &params, &tree, err) < 0
-        || shares_find(one, params.domain, err) < 0
+    if (api_decode(one->req, &params, &tree, err) < 0 || shares_find(one, params.domain, err) < 0
         || core_check_fair_share(one->api->core, one->share.resource_group, err) < 0
         || !(weight = share_spec_read_weight(params.weight, "weight", err)))
         return NULL;
     shares_write_key(&one->share.row, key);
-    if (json_object_set_new(settings, key, weight) < 0) {
-        aq_fail_oom(err);
-        return NULL;
-    }
+    (void)json_object_set_new(settings, key, weight);
     if (one->share.row.level == CORE_FAIR_USER
         && !shares_is_member(one->api->core, &one->share.row)) {
         api_fail_param(err, "user", "is no member of the project");
@@ -434,8 +413,6 @@ static void shares_on_weigh(struct request *req, void *data)
     struct aq_error err = { 0 };
     json_t *settings;
 
-    if (!one)
-        return;
     if ((settings = shares_read_weight(one, &err)))
         share_spec_save(data, req, one->share.resource_group, settings, shares_on_weighed, one);
     else
