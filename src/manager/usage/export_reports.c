@@ -74,10 +74,10 @@ static void export_reports_slots(const struct api *api, const void *row, struct 
     AQ_CLEANUP(slots_donep) struct slots sum = { 0 };
     const struct session_row *s = row;
     struct jsonw w = jsonw_make(out);
+    int r = 0; /* what exceeds the range of an amount is left out */
 
-    for (size_t k = 0; s->kernels && k < s->kernel_count; k++)
-        if (slots_add(&sum, &s->kernels[k].kernel.requested) < 0)
-            out->failed = true;
+    for (size_t k = 0; r == 0 && s->kernels && k < s->kernel_count; k++)
+        r = slots_add(&sum, &s->kernels[k].kernel.requested);
     slots_write_json(&sum, core_slot_types(api->core), &w);
 }
 

@@ -160,9 +160,8 @@ static void export_write_row(const struct api_list *list, const struct store_pag
     for (size_t f = 0; f < export->field_count; f++) {
         strbuf_truncate(&cell, 0);
         export_write_value(list->api, export->fields[f], row, &cell);
-        w->out->failed |= !strbuf_ok(&cell);
         strbuf_adds(w->out, f ? "," : "");
-        csv_write_field(cell.len ? cell.data : "", cell.len, w->out);
+        csv_write_field(cell.data, cell.len, w->out);
     }
     strbuf_adds(w->out, "\r\n");
 }
@@ -249,12 +248,8 @@ static void export_on_fetch(struct request *req, void *data)
     json_auto_t *tree = NULL; /* of filter and order */
     struct aq_error err = { 0 };
 
-    if (!export)
-        aq_fail_oom(&err);
-    else
-        *export = (struct export){ .list = { .api = data, .req = req } };
-    if (err.code || api_decode(req, &params, &tree, &err) < 0
-        || !(export->report = export_choose(req, &err))
+    *export = (struct export){ .list = { .api = data, .req = req } };
+    if (api_decode(req, &params, &tree, &err) < 0 || !(export->report = export_choose(req, &err))
         || export_prepare(export, &params, &err) < 0) {
         request_fail(req, &err);
         return;

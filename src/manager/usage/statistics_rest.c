@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "manager/usage/usage_feature.h"
 #include "manager/session/session.h"
 #include "store/query.h"
@@ -144,7 +145,6 @@ static int statistics_write_row(void *data, const struct series_row *row)
 {
     struct statistics_series *series = data;
     bool is_agent = strncmp(row->owner, "agent:", 6) == 0;
-    int r;
 
     jsonw_object_begin(&series->w);
     jsonw_member_str(&series->w, is_agent ? "agent" : "kernel", row->owner + (is_agent ? 6 : 0));
@@ -152,10 +152,10 @@ static int statistics_write_row(void *data, const struct series_row *row)
     api_write_time(&series->w, "until", row->until_usec);
     jsonw_key(&series->w, "metrics");
     jsonw_object_begin(&series->w);
-    r = measured_read_row(row->data ? row->data : "", statistics_write_item, &series->w);
+    (void)measured_read_row(row->data ? row->data : "", statistics_write_item, &series->w);
     jsonw_object_end(&series->w);
     jsonw_object_end(&series->w);
-    return r == -ENOMEM ? r : 0;
+    return 0;
 }
 
 static int statistics_read_series(struct store_tx *tx, void *data, struct aq_error *err)
@@ -187,32 +187,12 @@ static void statistics_on_series_read(void *data, int r, const struct aq_error *
         request_reply_json(req, 200, &out);
 }
 
-static void statistics_start_series(struct statistics_series *series)
-{
-    struct request *req = series->req;
-    struct aq_error err = { 0 };
-
-    if (store_read(core_store(series->api->core), statistics_read_series, statistics_on_series_read,
-                   series)
-        == 0)
-        return;
-    aq_fail_oom(&err);
-    free(series);
-    request_fail(req, &err);
-}
-
-/* For 'count' owners; NULL after an answer. */
+/* For 'count' owners. */
 static struct statistics_series *statistics_series_new(const struct api *api, struct request *req,
                                                        size_t count, int64_t hours)
 {
-    struct statistics_series *series = calloc(1, sizeof(*series) + count * SERIES_OWNER_MAX);
-    struct aq_error err = { 0 };
+    struct statistics_series *series = aq_alloc(sizeof(*series) + count * SERIES_OWNER_MAX);
 
-    if (!series) {
-        aq_fail_oom(&err);
-        request_fail(req, &err);
-        return NULL;
-    }
     *series = (struct statistics_series){ .api = api,
                                           .req = req,
                                           .out = STRBUF_INIT,
@@ -235,11 +215,10 @@ static void statistics_on_series_session(struct request *req, const struct sessi
     struct statistics_series *series = statistics_series_new(wanted->api, req, row->kernel_count,
                                                              wanted->hours);
 
-    if (!series)
-        return;
     for (size_t i = 0; row->kernels && i < row->kernel_count; i++)
         (void)uuid_format(&row->kernels[i].kernel.id, series->owners[series->count++]);
-    statistics_start_series(series);
+    store_read(core_store(series->api->core), statistics_read_series, statistics_on_series_read,
+               series);
 }
 
 static void statistics_on_session_series(struct request *req, void *data)
@@ -248,9 +227,7 @@ static void statistics_on_session_series(struct request *req, void *data)
     struct wanted_series *wanted = arena_alloc(request_get_arena(req), sizeof(*wanted));
     struct aq_error err = { 0 };
 
-    if (!wanted)
-        aq_fail_oom(&err);
-    else if (api_decode(req, &params, NULL, &err) == 0)
+    if (api_decode(req, &params, NULL, &err) == 0)
         *wanted = (struct wanted_series){ data, params.hours };
     if (err.code)
         request_fail(req, &err);
@@ -268,12 +245,13 @@ static void statistics_on_agent_series(struct request *req, void *data)
         request_fail(req, &err);
         return;
     }
-    if (!statistics_check_agent(data, req)
-        || !(series = statistics_series_new(data, req, 1, params.hours)))
+    if (!statistics_check_agent(data, req))
         return;
+    series = statistics_series_new(data, req, 1, params.hours);
     (void)snprintf(series->owners[series->count++], SERIES_OWNER_MAX, "agent:%s",
                    request_get_param(req, "id"));
-    statistics_start_series(series);
+    store_read(core_store(series->api->core), statistics_read_series, statistics_on_series_read,
+               series);
 }
 
 /* ---- who uses most ---- */
@@ -327,7 +305,7 @@ static void statistics_write_used(const struct core *core, const struct session 
     jsonw_object_end(w);
 }
 
-/* What its kernels asked for together; null without memory. */
+/* What its kernels asked for together; null past the range of an amount. */
 static void statistics_write_requested(const struct core *core, const struct session *s,
                                        struct jsonw *w)
 {
@@ -459,14 +437,12 @@ static void statistics_on_top(struct request *req, void *data)
     const struct api *api = data;
     struct top_params params = { .limit = TOP_DEFAULT };
     struct core_counts counts = core_get_counts(api->core);
-    AQ_CLEANUP(aq_freep) struct top_session *sessions = calloc(counts.running + 1,
-                                                               sizeof(*sessions));
+    AQ_CLEANUP(aq_freep) struct top_session *sessions = aq_alloc_array(counts.running + 1,
+                                                                       sizeof(*sessions));
     struct aq_error err = { 0 };
 
-    if (!sessions)
-        aq_fail_oom(&err);
-    else if (api_decode(req, &params, NULL, &err) == 0 && params.all
-             && !principal_may(api_principal(req)->role, API_ADMIN))
+    if (api_decode(req, &params, NULL, &err) == 0 && params.all
+        && !principal_may(api_principal(req)->role, API_ADMIN))
         (void)aq_fail_kind(&err, EPERM, "generic-forbidden",
                            "only administrators may see everybody's sessions");
     if (err.code)

@@ -155,9 +155,8 @@ static void usage_month_on_turn(struct turn *turn)
 
     if (api_check_caller(month->api, month->req, &err) < 0)
         usage_month_on_read(month, -err.code, &err);
-    else if (store_read(core_store(month->api->core), usage_month_read, usage_month_on_read, month)
-             < 0)
-        usage_month_on_read(month, aq_fail_oom(&err), &err);
+    else
+        store_read(core_store(month->api->core), usage_month_read, usage_month_on_read, month);
 }
 
 static void usage_month_start(const struct api *api, struct request *req, bool is_own)
@@ -168,11 +167,7 @@ static void usage_month_start(const struct api *api, struct request *req, bool i
 
     if (!api_has_no_params(req))
         return;
-    if (!(month = arena_alloc(request_get_arena(req), sizeof(*month)))) {
-        aq_fail_oom(&err);
-        request_fail(req, &err);
-        return;
-    }
+    month = arena_alloc(request_get_arena(req), sizeof(*month));
     month->api = api;
     month->req = req;
     month->now_usec = clock_realtime_usec();

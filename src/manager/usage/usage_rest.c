@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "manager/usage/usage_feature.h"
 #include "manager/usage/usage_sums.h"
 #include "manager/usage/usage_time.h"
@@ -149,30 +150,27 @@ static void usage_end_project(struct usage_report *report)
 /* ---- reading ---- */
 
 /* NULL stays NULL. */
-static int usage_copy(char **to, const char *text)
+static void usage_copy(char **to, const char *text)
 {
     free(*to);
-    *to = text ? strdup(text) : NULL;
-    return *to || !text ? 0 : -ENOMEM;
+    *to = aq_strdup(text);
 }
 
-static int usage_begin_project(struct usage_report *report, const struct kernel_usage *row)
+static void usage_begin_project(struct usage_report *report, const struct kernel_usage *row)
 {
     struct jsonw *w = &report->w;
 
     usage_end_project(report);
     report->project_id = row->project_id;
     report->of_project = (struct usage_sums){ 0 };
-    if (usage_copy(&report->project, row->project) < 0
-        || usage_copy(&report->domain, row->domain) < 0)
-        return -ENOMEM;
+    usage_copy(&report->project, row->project);
+    usage_copy(&report->domain, row->domain);
     jsonw_object_begin(w);
     jsonw_member_str(w, "domain_name", report->domain);
     api_write_uuid(w, "g_id", &report->project_id);
     jsonw_member_str(w, "g_name", report->project);
     jsonw_key(w, "c_infos");
     jsonw_array_begin(w);
-    return 0;
 }
 
 static int usage_begin_kernel(struct usage_report *report, const struct kernel_usage *row)
@@ -194,14 +192,13 @@ static int usage_begin_kernel(struct usage_report *report, const struct kernel_u
     report->terminated_usec = row->terminated_usec;
     report->changed_usec = row->changed_usec;
     for (size_t i = 0; i < AQ_COUNT(texts); i++)
-        if (usage_copy(&report->text[i], texts[i]) < 0)
-            return -ENOMEM;
+        usage_copy(&report->text[i], texts[i]);
     usage_sums_use(&report->of_kernel, row->last_stat, row->spec);
     return ++report->kernels > KERNELS_MAX ? -E2BIG : 0;
 }
 
 /* One amount; those of a later start come after and take the place of the former. */
-static int usage_add_amount(struct usage_report *report, const struct kernel_usage *row)
+static void usage_add_amount(struct usage_report *report, const struct kernel_usage *row)
 {
     int64_t until = row->until_usec ? row->until_usec : report->now_usec;
     int64_t from = AQ_MAX(row->from_usec, report->query.from_usec);
@@ -213,7 +210,7 @@ static int usage_add_amount(struct usage_report *report, const struct kernel_usa
     report->first_usec = AQ_MIN(report->first_usec, from);
     report->last_usec = AQ_MAX(report->last_usec, AQ_MAX(until, from + 1));
     r = slots_set(&report->given, row->slot, row->amount);
-    return r == -ENOMEM ? r : 0; /* a slot that nobody knows any more is not summed */
+    (void)r; /* a slot that nobody knows any more is not summed */
 }
 
 static int usage_on_row(void *data, const struct kernel_usage *row)
@@ -224,12 +221,12 @@ static int usage_on_row(void *data, const struct kernel_usage *row)
     if (!row->slot)
         return 0;
     if (!uuid_equals(&row->project_id, &report->project_id))
-        r = usage_begin_project(report, row);
-    if (r == 0
-        && (!report->has_kernel || row->session_row != report->session_row
-            || row->rank != report->rank))
+        usage_begin_project(report, row);
+    if (!report->has_kernel || row->session_row != report->session_row || row->rank != report->rank)
         r = usage_begin_kernel(report, row);
-    return r == 0 ? usage_add_amount(report, row) : r;
+    if (r == 0)
+        usage_add_amount(report, row);
+    return r;
 }
 
 /* store_tx_fn */
@@ -283,8 +280,8 @@ static void usage_on_turn(struct turn *turn)
 
     if (api_check_caller(report->api, report->req, &err) < 0)
         usage_finish(report, -err.code, &err);
-    else if (store_read(core_store(report->api->core), usage_read, usage_on_read, report) < 0)
-        usage_finish(report, aq_fail_oom(&err), &err);
+    else
+        store_read(core_store(report->api->core), usage_read, usage_on_read, report);
 }
 
 /* ---- requests ---- */
@@ -334,8 +331,6 @@ static struct usage_report *usage_new(const struct api *api, struct request *req
 {
     struct usage_report *report = arena_alloc(request_get_arena(req), sizeof(*report));
 
-    if (!report)
-        return NULL;
     report->api = api;
     report->req = req;
     report->now_usec = clock_realtime_usec();
@@ -382,11 +377,6 @@ static void usage_on_month(struct request *req, void *data)
     struct month_params params = { .month = NULL };
     struct aq_error err = { 0 };
 
-    if (!report) {
-        aq_fail_oom(&err);
-        request_fail(req, &err);
-        return;
-    }
     if (api_decode(req, &params, NULL, &err) == 0
         && usage_time_parse_month(params.month, "month", &report->query.from_usec,
                                   &report->query.until_usec, &err)
@@ -420,11 +410,6 @@ static void usage_on_period(struct request *req, void *data)
     struct kernel_usage_query *query;
     int64_t begins;
 
-    if (!report) {
-        aq_fail_oom(&err);
-        request_fail(req, &err);
-        return;
-    }
     query = &report->query;
     if (api_decode(req, &params, NULL, &err) == 0
         && usage_time_parse_day(params.start, "start_date", &query->from_usec, &begins, &err) == 0

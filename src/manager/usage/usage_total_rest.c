@@ -93,14 +93,13 @@ static void usage_total_begin_item(struct usage_totals *t, const struct usage_to
 }
 
 /* Bytes that differ from item to item. */
-static int usage_total_write_key(const struct usage_total *row, struct strbuf *key)
+static void usage_total_write_key(const struct usage_total *row, struct strbuf *key)
 {
     strbuf_clear(key);
     strbuf_add(key, row->project_id.bytes, sizeof(row->project_id.bytes));
     strbuf_add(key, row->user_id.bytes, sizeof(row->user_id.bytes));
     strbuf_addf(key, "%s/%s", row->domain ? row->domain : "",
                 row->resource_group ? row->resource_group : "");
-    return strbuf_ok(key) ? 0 : -ENOMEM;
 }
 
 static void usage_total_add_accelerator(struct usage_totals *t, const char *slot, double hours)
@@ -121,8 +120,7 @@ static int usage_total_on_row(void *data, const struct usage_total *row)
     struct usage_totals *t = data;
     double hours = row->held / HOUR_USEC;
 
-    if (usage_total_write_key(row, &key) < 0)
-        return -ENOMEM;
+    usage_total_write_key(row, &key);
     if (!t->items || key.len != t->key.len || memcmp(key.data, t->key.data, key.len) != 0) {
         usage_total_begin_item(t, row);
         strbuf_clear(&t->key);
@@ -135,7 +133,7 @@ static int usage_total_on_row(void *data, const struct usage_total *row)
         t->mem_gib_hours = hours / GIB;
     else
         usage_total_add_accelerator(t, row->slot, hours / (double)AMOUNT_ONE);
-    return strbuf_ok(&t->out) && strbuf_ok(&t->key) && strbuf_ok(&t->accelerators) ? 0 : -ENOMEM;
+    return 0;
 }
 
 /* store_tx_fn */
@@ -185,8 +183,8 @@ static void usage_total_on_turn(struct turn *turn)
 
     if (api_check_caller(t->api, t->req, &err) < 0)
         usage_total_on_read(t, -err.code, &err);
-    else if (store_read(core_store(t->api->core), usage_total_read, usage_total_on_read, t) < 0)
-        usage_total_on_read(t, aq_fail_oom(&err), &err);
+    else
+        store_read(core_store(t->api->core), usage_total_read, usage_total_on_read, t);
 }
 
 /* ---- the request ---- */
@@ -351,9 +349,7 @@ static void usage_total_on_request(struct request *req, void *data)
     const struct api *api = data;
     struct aq_error err = { 0 };
 
-    if (!t)
-        aq_fail_oom(&err);
-    if (err.code || api_decode(req, &given, NULL, &err) < 0) {
+    if (api_decode(req, &given, NULL, &err) < 0) {
         request_fail(req, &err);
         return;
     }
