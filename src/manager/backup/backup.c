@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/fs.h"
+#include "base/memory.h"
 #include "base/pace.h"
 #include "base/strbuf.h"
 #include "manager/backup/members.h"
@@ -48,7 +49,7 @@ static char *backup_name(const char *path)
     char name[64];
 
     if (stat(path, &st) < 0 || !S_ISDIR(st.st_mode))
-        return strdup(path);
+        return aq_strdup(path);
     (void)gmtime_r(&now, &utc);
     (void)strftime(name, sizeof(name), NAME_BEGIN "%Y%m%d-%H%M%S" NAME_END, &utc);
     return backup_join(path, name);
@@ -61,7 +62,7 @@ static int backup_add_all(struct sealed_file *f, const struct backup_options *o,
 {
     AQ_CLEANUP(place_done) struct place place = { .file = NULL };
     AQ_CLEANUP(aq_freep) char *ca = backup_join(o->state_dir, "ca");
-    int r = ca ? place_find(o->state_dir, o->database, &place, err) : aq_fail_oom(err);
+    int r = place_find(o->state_dir, o->database, &place, err);
 
     if (r == 0)
         r = members_add_file(f, "aliquot.db", copy, pace, err);
@@ -83,8 +84,6 @@ static int backup_write(const struct backup_options *o, const char *path, const 
     AQ_CLEANUP(aq_closep) int fd = -1;
     int r;
 
-    if (!partial)
-        return aq_fail_oom(err);
     (void)unlink(partial);
     fd = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
@@ -149,9 +148,7 @@ static int backup_remove_old(const char *folder, int keep, struct aq_error *err)
     for (int i = 0; r == 0 && i < count - keep; i++) {
         AQ_CLEANUP(aq_freep) char *path = backup_join(folder, entries[i]->d_name);
 
-        if (!path)
-            r = aq_fail_oom(err);
-        else if (unlink(path) < 0)
+        if (unlink(path) < 0)
             r = aq_fail_errno(err, "remove '%s'", path);
         else
             (void)printf("removed %s\n", path);
@@ -191,7 +188,7 @@ static int backup_create_at(const struct backup_options *o, const char *path, st
         return r;
     pace_begin(&pace);
     copy = backup_join(room.folder, "aliquot.db");
-    r = copy ? store_copy(place.where, copy, &pace, err) : aq_fail_oom(err);
+    r = store_copy(place.where, copy, &pace, err);
     AQ_FAULT("manager.backup.copied");
     if (r == 0)
         r = backup_write(o, path, copy, passphrase, &pace, err);
@@ -218,9 +215,9 @@ int backup_create(const struct backup_options *o, struct aq_error *err)
     int r;
 
     backup_yield();
-    if (path && strcmp(path, o->path) != 0)
+    if (strcmp(path, o->path) != 0)
         backup_remove_partial(o->path);
-    r = path ? backup_create_at(o, path, err) : aq_fail_oom(err);
+    r = backup_create_at(o, path, err);
     if (r < 0 || o->keep == 0)
         return r;
     return strcmp(path, o->path) == 0
@@ -255,8 +252,6 @@ static int backup_unpack(const struct backup_options *o, struct plain_copy *room
         return aq_error_wrap(err, "'%s'", o->path);
     file = backup_join(room->folder, "aliquot.db");
     key = backup_join(room->folder, "aliquot.db.key");
-    if (!file || !key)
-        return aq_fail_oom(err);
     if (access(file, F_OK) < 0 || access(key, F_OK) < 0)
         return aq_fail(err, EBADMSG, "'%s' has no database and key", o->path);
     return store_verify(file, key, ret_rows, err);
@@ -290,8 +285,6 @@ static int backup_check_key(const struct backup_options *o, const struct place *
     AQ_CLEANUP(strbuf_donep) struct strbuf mine = STRBUF_INIT, there = STRBUF_INIT;
     int r;
 
-    if (!from || !ca)
-        return aq_fail_oom(err);
     if (access(place->key, F_OK) < 0)
         return access(ca, F_OK) == 0 ? backup_fail_taken(ca, err) : 0;
     r = fs_read(AT_FDCWD, from, 4096, &mine, err);
@@ -310,8 +303,6 @@ static int backup_move_in(const char *folder, const char *state, const char *nam
 {
     AQ_CLEANUP(aq_freep) char *from = backup_join(folder, name), *to = backup_join(state, name);
 
-    if (!from || !to)
-        return aq_fail_oom(err);
     if (access(from, F_OK) < 0 || access(to, F_OK) == 0)
         return 0;
     return rename(from, to) < 0 ? aq_fail_errno(err, "put '%s' into place", to)
@@ -324,7 +315,7 @@ static int backup_put(const struct backup_options *o, const struct place *place,
 {
     static const char *const names[] = { "aliquot.db.key", "ca", "manager.toml" };
     AQ_CLEANUP(aq_freep) char *file = backup_join(folder, "aliquot.db");
-    int r = file ? 0 : aq_fail_oom(err);
+    int r = 0;
 
     for (size_t i = 0; r == 0 && i < AQ_COUNT(names); i++) {
         r = backup_move_in(folder, o->state_dir, names[i], err);
@@ -344,8 +335,6 @@ static int backup_mark(const struct backup_options *o, const char *folder, struc
     AQ_CLEANUP(aq_freep) char *key = backup_join(folder, "aliquot.db.key");
     struct stat st;
 
-    if (!file || !key)
-        return aq_fail_oom(err);
     if (stat(o->path, &st) < 0)
         return aq_fail_errno(err, "look at '%s'", o->path);
     return store_mark_restored(file, key, (int64_t)st.st_mtime * USEC_PER_SEC, err);

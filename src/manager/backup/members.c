@@ -66,8 +66,6 @@ static int members_add_entry(struct sealed_file *f, const char *prefix, const ch
     AQ_CLEANUP(aq_freep) char *name = aq_format("%s/%s", prefix, entry);
     struct stat st;
 
-    if (!path || !name)
-        return aq_fail_oom(err);
     if (lstat(path, &st) < 0)
         return aq_fail_errno(err, "look at '%s'", path);
     return S_ISREG(st.st_mode) ? members_add_file(f, name, path, pace, err) : 0;

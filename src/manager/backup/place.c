@@ -11,7 +11,8 @@ int place_find(const char *state_dir, const char *database, struct place *ret, s
     ret->file = aq_format("%s/aliquot.db", state_dir);
     ret->key = aq_format("%s/aliquot.db.key", state_dir);
     ret->where = database ? database : ret->file;
-    return ret->file && ret->key ? 0 : aq_fail_oom(err);
+    (void)err;
+    return 0;
 }
 
 void place_done(struct place *place)

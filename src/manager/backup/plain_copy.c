@@ -25,8 +25,6 @@ static int plain_copy_lock(const char *state, struct plain_copy *copy, struct aq
 {
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s/.backup.lock", state);
 
-    if (!path)
-        return aq_fail_oom(err);
     copy->lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (copy->lock < 0)
         return aq_fail_errno(err, "open '%s'", path);
@@ -43,8 +41,6 @@ static int plain_copy_make_in_state(const char *state, struct plain_copy *copy,
     if (r < 0)
         return r;
     copy->folder = aq_format("%s/.backup", state);
-    if (!copy->folder)
-        return aq_fail_oom(err);
     r = fs_remove_tree(AT_FDCWD, copy->folder, err);
     if (r == 0 && mkdir(copy->folder, 0700) < 0)
         r = aq_fail_errno(err, "make the folder '%s'", copy->folder);
@@ -85,7 +81,7 @@ static void plain_copy_remove_temporary(void)
     for (int i = 0; i < count; i++) {
         AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s", plain_copy_tmpdir(),
                                                     entries[i]->d_name);
-        AQ_CLEANUP(aq_closep) int lock = path ? plain_copy_take(path) : -1;
+        AQ_CLEANUP(aq_closep) int lock = plain_copy_take(path);
 
         if (lock >= 0)
             (void)fs_remove_tree(AT_FDCWD, path, NULL);
@@ -100,8 +96,6 @@ static int plain_copy_make_temporary(struct plain_copy *copy, struct aq_error *e
     for (int i = 0; i < ATTEMPTS; i++) {
         AQ_CLEANUP(aq_freep) char *folder = aq_format("%s/" TEMPORARY_NAME, plain_copy_tmpdir());
 
-        if (!folder)
-            return aq_fail_oom(err);
         if (!mkdtemp(folder))
             return aq_fail_errno(err, "make a folder in '%s'", plain_copy_tmpdir());
         copy->lock = plain_copy_take(folder);
@@ -136,7 +130,7 @@ void plain_copy_remove_leftovers(const char *state)
     AQ_CLEANUP(aq_freep) char *folder = aq_format("%s/.backup", state);
     struct plain_copy copy = PLAIN_COPY;
 
-    if (folder && access(folder, F_OK) == 0 && plain_copy_lock(state, &copy, NULL) == 0)
+    if (access(folder, F_OK) == 0 && plain_copy_lock(state, &copy, NULL) == 0)
         (void)fs_remove_tree(AT_FDCWD, folder, NULL);
     aq_closep(&copy.lock);
     plain_copy_remove_temporary();

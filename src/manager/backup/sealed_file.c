@@ -12,6 +12,7 @@
 #include <zstd.h>
 
 #include "base/fs.h"
+#include "base/memory.h"
 
 #define PIECE ((size_t)64 << 10)
 #define SEALED_PIECE (PIECE + crypto_secretstream_xchacha20poly1305_ABYTES)
@@ -52,12 +53,10 @@ struct sealed_file {
 
 static int sealed_file_new(int fd, struct sealed_file **ret, struct aq_error *err)
 {
-    struct sealed_file *f = sodium_init() < 0 ? NULL : calloc(1, sizeof(*f));
-
-    if (!f)
-        return aq_fail_oom(err);
-    f->fd = fd;
-    *ret = f;
+    if (sodium_init() < 0)
+        return aq_fail(err, EINVAL, "libsodium does not start");
+    *ret = aq_alloc(sizeof(**ret));
+    (*ret)->fd = fd;
     return 0;
 }
 
@@ -84,7 +83,7 @@ static int sealed_file_derive(const struct header *h, const char *passphrase,
                       strlen(passphrase), h->salt, passes, (size_t)memory,
                       crypto_pwhash_ALG_ARGON2ID13)
         != 0)
-        return aq_fail_oom(err);
+        return aq_fail_errno(err, "derive the backup's key from the passphrase");
     return 0;
 }
 
@@ -100,11 +99,10 @@ int sealed_file_create(int fd, const char *passphrase, struct sealed_file **ret,
 
     if (r < 0)
         return r;
-    f->compress = ZSTD_createCCtx();
-    if (!f->compress
-        || ZSTD_isError(ZSTD_CCtx_setParameter(f->compress, ZSTD_c_compressionLevel, LEVEL))
-        || ZSTD_isError(ZSTD_CCtx_setParameter(f->compress, ZSTD_c_windowLog, WINDOW_LOG)))
-        return aq_fail_oom(err);
+    if (!(f->compress = ZSTD_createCCtx()))
+        memory_is_short();
+    (void)ZSTD_CCtx_setParameter(f->compress, ZSTD_c_compressionLevel, LEVEL);
+    (void)ZSTD_CCtx_setParameter(f->compress, ZSTD_c_windowLog, WINDOW_LOG);
     memcpy(h.magic, sealed_file_compressed, sizeof(h.magic));
     randombytes_buf(h.salt, sizeof(h.salt));
     r = sealed_file_derive(&h, passphrase, key, err);
@@ -193,12 +191,10 @@ static int sealed_file_begin(struct sealed_file *f, const struct header *h, stru
     if (memcmp(h->magic, sealed_file_compressed, sizeof(h->magic)) != 0)
         return aq_fail(err, EBADMSG, "this is no backup of Aliquot, or of a later version");
     f->content = f->plain;
-    f->expand = ZSTD_createDCtx();
-    return f->expand
-                   && !ZSTD_isError(
-                       ZSTD_DCtx_setParameter(f->expand, ZSTD_d_windowLogMax, WINDOW_LOG))
-               ? 0
-               : aq_fail_oom(err);
+    if (!(f->expand = ZSTD_createDCtx()))
+        memory_is_short();
+    (void)ZSTD_DCtx_setParameter(f->expand, ZSTD_d_windowLogMax, WINDOW_LOG);
+    return 0;
 }
 
 int sealed_file_open(int fd, const char *passphrase, struct sealed_file **ret, struct aq_error *err)
