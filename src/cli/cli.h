@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cli.h - what every command of the command line gets, and how a command is described
  *
- * A command is one row of cli_verbs[] (verbs.c): its words, options and
+ * A command is one struct cli_verb, listed in verbs.def: its words, options and
  * function. Usage, help, completion and the manual's tests come from these
  * rows.
  */
