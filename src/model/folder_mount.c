@@ -249,7 +249,7 @@ static int folder_mount_read_text(const json_t *object, const char *key, struct 
 static int folder_mount_read(const json_t *object, struct arena *arena, struct folder_mount *ret,
                              struct aq_error *err)
 {
-    const char *folder, *mode;
+    const char *folder = NULL, *mode = NULL;
     int r = folder_mount_read_text(object, "folder", arena, &folder, err);
 
     *ret = (struct folder_mount){ .path = NULL };
