@@ -73,7 +73,7 @@ def described_by_text(path):
     if path.suffix != ".md":
         text = re.sub(r"^\.\\\".*$", "", text, flags=re.M)
         return [line for line in text.splitlines() if not line.startswith(".")]
-    fenced = re.findall(r"^```[^\n]*\n(.*?)^```", text, re.M | re.S)
+    fenced = re.findall(r"^```(?!diff)[^\n]*\n(.*?)^```", text, re.M | re.S)
     return [*code_spans(text), *"\n".join(fenced).splitlines(),
             *re.findall(r"^    (.*)$", prose(text), re.M)]
 
