@@ -60,7 +60,7 @@ struct core_subscriber;
 typedef void (*core_event_fn)(void *data, const struct core_event *event);
 
 /* Events of one session (may be one that does not exist yet), or of all if
- * 'session_id' is NULL. NULL if memory is short. What happened before the call
+ * 'session_id' is NULL. What happened before the call
  * is in memory or in the store, so look there after subscribing.
  *
  * The subscriber belongs to the caller until it unsubscribes, which it does once, before it frees

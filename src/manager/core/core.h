@@ -115,10 +115,10 @@ struct core_held {
 void core_held_done(struct core_held *held);
 
 /* What the kernels on an agent hold, in the order in which they were placed.
- * Borrows sessions until the loop runs again. -ENOENT, -ENOMEM.
+ * Borrows sessions until the loop runs again. -ENOENT.
  */
 int core_find_held(const struct core *core, const char *agent_id, struct core_held *ret);
-/* The API's gpu_alloc_map: {"<device>":"0.80",...}. -ENOMEM. */
+/* The API's gpu_alloc_map: {"<device>":"0.80",...}. -EINVAL. */
 int core_write_gpu_map(const struct core *core, const char *agent_id, struct jsonw *w);
 
 /* ---- commands on sessions ---- */
@@ -272,8 +272,8 @@ struct core_orphan {
     bool is_unreadable;     /* an agent cannot say any more what it was made from */
 };
 typedef void (*core_orphan_fn)(void *data, const struct core_orphan *o);
-/* Each session; valid during the call. -ENOMEM. */
-int core_each_orphan(struct core *core, core_orphan_fn each, void *data);
+/* Each session; valid during the call. */
+void core_each_orphan(struct core *core, core_orphan_fn each, void *data);
 
 /* Take it over as it runs: what the database does not know is made from what its
  * agents say, and checked as a request for a session is. -ENOENT; -EINVAL: not all
@@ -313,7 +313,7 @@ struct core_fair_row {
 };
 typedef void (*core_fair_fn)(void *data, const struct core_fair_row *row);
 /* Everybody who used something of the resource group lately or has a weight of their own in it,
- * in no order. -ENOENT, -EINVAL if it does not schedule by fair share, -EAGAIN, -ENOMEM.
+ * in no order. -ENOENT, -EINVAL if it does not schedule by fair share, -EAGAIN, -EOVERFLOW.
  */
 int core_list_fair_share(struct core *core, const char *resource_group, core_fair_fn visit,
                          void *data, struct aq_error *err);
@@ -330,7 +330,7 @@ struct core_fair_settings {
     double half_life_days, lookback_days, default_weight;
 };
 typedef void (*core_fair_weight_fn)(void *data, const char *slot, double weight);
-/* And how much each slot that there is counts. -ENOENT, -ENOMEM. */
+/* And how much each slot that there is counts. -ENOENT. */
 int core_read_fair_settings(const struct core *core, const char *resource_group,
                             struct core_fair_settings *ret, core_fair_weight_fn visit, void *data,
                             struct aq_error *err);
@@ -389,7 +389,7 @@ void core_set_logins(struct core *core, char *auths);
 /* Nobody else changes the rows of this batch, which is borrowed, until core_save() has ended or
  * core_unclaim(): for who has more to do between making and saving it. Of a batch that is claimed
  * already nothing happens. -EBUSY "conflict": another batch, on its way, changes or removes one of
- * the rows, or gives one of their names away. -ENOMEM.
+ * the rows, or gives one of their names away.
  */
 int core_claim(struct core *core, const struct event_batch *batch, struct aq_error *err);
 void core_unclaim(struct core *core, const struct event_batch *batch);

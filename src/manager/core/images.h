@@ -48,10 +48,10 @@ bool core_get_pull(const struct session *s, struct core_image_progress *ret);
 
 /* What an administrator says that containers of the image get, at least and at most; it counts
  * over what the image's labels say, from now on. With nothing in both, only these count.
- * 'image' is canonical. -ENOMEM.
+ * 'image' is canonical.
  */
-int core_set_image_limits(struct core *core, const char *image, const struct slots *min,
-                          const struct slots *max);
+void core_set_image_limits(struct core *core, const char *image, const struct slots *min,
+                           const struct slots *max);
 
 /* What the agent has: JSON as in msg_image_list, "[]" if it has not said so. */
 const char *core_get_agent_images(const struct core *core, const char *agent_id);

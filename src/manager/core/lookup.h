@@ -58,7 +58,7 @@ const char *core_kernel_limit_violations(const struct core *core, const struct u
                                          const struct uuid *kernel);
 void core_agent_limit_violations(const struct core *core, const char *agent, const char *domain,
                                  struct strbuf *out);
-/* The sum of what its kernels hold; *ret is replaced. 0 or -ENOMEM. */
+/* The sum of what its kernels hold; *ret is replaced. 0 or -EOVERFLOW. */
 int core_get_occupied(const struct core *core, const char *agent_id, struct slots *ret);
 
 const struct keypair *core_find_keypair(const struct core *core, const char *access_key);
@@ -95,7 +95,7 @@ struct core_counts core_get_counts(const struct core *core);
  * person, 'json' an object {"kind", "text", ...} with what is short where.
  * What an agent that could not start it said is in both, and its start estimate.
  * Either may be NULL.
- * -ENOENT if it is not PENDING, -ENOMEM: then what is in them is cut short.
+ * -ENOENT if it is not PENDING; errors of the scheduler.
  */
 int core_explain(struct core *core, const struct uuid *session_id, struct strbuf *text,
                  struct strbuf *json, struct aq_error *err);
@@ -113,7 +113,7 @@ struct core_start_estimate {
     bool is_kept;               /* is_promised: that session has a claim; a limit does not help */
     struct uuid promised_to;    /* is_promised: that session */
 };
-/* -ENOENT if it is not PENDING. -EAGAIN, -ENOMEM: it has no position and no start yet. */
+/* -ENOENT if it is not PENDING. -EAGAIN, -EINVAL, -EOVERFLOW: it has no position and no start yet. */
 int core_get_start_estimate(struct core *core, const struct uuid *session_id,
                             struct core_start_estimate *ret);
 /* Its members "position" (or null), "queue_length", "start", "starts_by", "has_claim" and
@@ -125,7 +125,6 @@ const char *core_start_name(enum sched_start start);
 
 /* The sentences for a person that a session's status_data (JSON or NULL) holds:
  * the scheduler's last explanation, the words of an agent that could not start it.
- * strbuf_ok() is false if memory is short.
  */
 void core_status_text(const char *status_data, struct strbuf *text);
 

@@ -7,7 +7,6 @@
  */
 #include "manager/core/accounts/account_audit.h"
 
-#include <errno.h>
 #include <jansson.h>
 #include <nettle/base64.h>
 #include <nettle/sha2.h>
@@ -294,19 +293,18 @@ static account_audit_write_fn *account_audit_name(struct account_audit *a,
 
 /* ---- what changes ---- */
 
-static int account_audit_describe(const struct core *core, account_audit_write_fn *write,
-                                  const void *row, json_t **ret)
+static json_t *account_audit_describe(const struct core *core, account_audit_write_fn *write,
+                                      const void *row)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     struct jsonw w = jsonw_make(&text);
 
-    *ret = NULL;
     if (!row)
-        return 0;
+        return NULL;
     jsonw_object_begin(&w);
     write(core, row, &w);
     jsonw_object_end(&w);
-    return strbuf_ok(&text) && (*ret = json_load_string(text.data, 0)) ? 0 : -ENOMEM;
+    return json_load_string(text.data, 0);
 }
 
 /* What is the same goes from both. */
@@ -382,59 +380,52 @@ static const char *account_audit_verb(const struct account_audit *a)
     return was_hidden == is_hidden ? "modify" : is_hidden ? "delete" : "restore";
 }
 
-static int account_audit_write(struct account_audit *a, struct event_batch *batch,
-                               const json_t *before, const json_t *after,
-                               const struct audit_who *by)
+static void account_audit_write(struct account_audit *a, struct event_batch *batch,
+                                const json_t *before, const json_t *after,
+                                const struct audit_who *by)
 {
     AQ_CLEANUP(aq_freep) char *before_text = before ? json_dump_text(before, JSON_COMPACT) : NULL;
     AQ_CLEANUP(aq_freep) char *after_text = after ? json_dump_text(after, JSON_COMPACT) : NULL;
 
-    if ((before && !before_text) || (after && !after_text))
-        return -ENOMEM;
     (void)snprintf(a->action, sizeof(a->action), "%s-%s", account_audit_verb(a), a->noun);
     a->change.action = a->action;
     a->change.object_kind = a->noun;
     a->change.before = before_text;
     a->change.after = after_text;
     event_batch_audit(batch, by, &a->change);
-    return 0;
 }
 
-static int account_audit_event(const struct core *core, struct event_batch *batch, size_t i,
-                               const struct audit_who *by)
+static void account_audit_event(const struct core *core, struct event_batch *batch, size_t i,
+                                const struct audit_who *by)
 {
     const struct event event = batch->events[i]; /* they may move */
     struct account_audit a = { .core = core, .event = &event };
     account_audit_write_fn *write = account_audit_name(&a, batch);
     json_auto_t *before = NULL, *after = NULL;
     const char *hidden;
-    int r;
 
     if (!write)
-        return 0;
-    if ((r = account_audit_describe(core, write, a.old, &before)) < 0
-        || (r = account_audit_describe(core, write, a.new, &after)) < 0)
-        return r;
+        return;
+    before = account_audit_describe(core, write, a.old);
+    after = account_audit_describe(core, write, a.new);
     if (before && after)
         account_audit_drop_same(before, after);
     hidden = account_audit_hidden(&a);
-    if (hidden && json_object_set_new(after, hidden, json_string(a.old ? "changed" : "set")) < 0)
-        return -ENOMEM;
+    if (hidden)
+        json_object_set_new(after, hidden, json_string(a.old ? "changed" : "set"));
     if (before && after && !json_object_size(before) && !json_object_size(after))
-        return 0; /* saved as it was */
-    return account_audit_write(&a, batch, before, after, by);
+        return; /* saved as it was */
+    account_audit_write(&a, batch, before, after, by);
 }
 
-int account_audit_add(const struct core *core, struct event_batch *batch,
-                      const struct audit_who *by)
+void account_audit_add(const struct core *core, struct event_batch *batch,
+                       const struct audit_who *by)
 {
     struct audit_by next = audit_by_copy(by);
     size_t count = batch->count;
-    int r = 0;
 
-    for (size_t i = 0; next.is_some && r == 0 && i < count; i++) {
-        r = account_audit_event(core, batch, i, &next.who);
+    for (size_t i = 0; next.is_some && i < count; i++) {
+        account_audit_event(core, batch, i, &next.who);
         next.who.action = NULL;
     }
-    return r;
 }

@@ -11,9 +11,9 @@
 struct core;
 
 /* Add to the batch an entry for each of its events that changes something of what is in
- * memory. -ENOMEM.
+ * memory.
  */
-int account_audit_add(const struct core *core, struct event_batch *batch,
-                      const struct audit_who *by) AQ_MUST_CHECK;
+void account_audit_add(const struct core *core, struct event_batch *batch,
+                       const struct audit_who *by);
 
 #endif

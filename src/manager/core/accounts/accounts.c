@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* accounts.c - domains, projects, users, keypairs, policies and resource groups in memory */
 #include <assert.h>
-#include <errno.h>
 #include <string.h>
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "manager/core/accounts/access.h"
 #include "manager/core/accounts/accounts.h"
 #include "manager/core/scheduling/fair_share.h"
 #include "manager/core/scheduling/queue.h"
 #include "manager/core/scheduling/sched_sync.h"
 #include "manager/core/state/account.h"
-#include "manager/core/state/deferred.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
@@ -30,8 +29,8 @@ static void *accounts_swap_in(struct map *map, const void *key, size_t key_len, 
     char old[256];
 
     if (!object) {
-        if (!(object = calloc(1, size)) || map_set(map, key, key_len, object) < 0)
-            core_die("a user, project, policy or group");
+        object = aq_alloc(size);
+        map_set(map, key, key_len, object);
     }
     memcpy(old, object, size);
     memcpy(object, contents, size);
@@ -52,9 +51,8 @@ static void accounts_save_user(struct core *core, struct user *u)
     if (old)
         accounts_forget_names(core, old);
     saved = accounts_swap_in(&core->users, u->id.bytes, sizeof(u->id.bytes), u, sizeof(*u));
-    if (map_sets(&core->users_by_email, saved->email, saved) < 0
-        || map_sets(&core->users_by_name, saved->username, saved) < 0)
-        core_die("a user");
+    map_sets(&core->users_by_email, saved->email, saved);
+    map_sets(&core->users_by_name, saved->username, saved);
 }
 
 static void accounts_remove_keypair(struct core *core, const char *access_key)
@@ -125,8 +123,7 @@ static void accounts_replace_domain(char **text, const char *from, const char *t
     if (!*text || strcmp(*text, from) != 0)
         return;
     free(*text);
-    if (!(*text = strdup(to)))
-        core_die("a domain's name");
+    *text = aq_strdup(to);
 }
 
 static void accounts_rename_domain(struct core *core, const char *from, const char *to)
@@ -134,8 +131,7 @@ static void accounts_rename_domain(struct core *core, const char *from, const ch
     struct domain *d = map_removes(&core->domains, from);
 
     accounts_replace_domain(&d->name, from, to);
-    if (map_sets(&core->domains, to, d) < 0)
-        core_die("a domain");
+    map_sets(&core->domains, to, d);
     for (size_t i = 0; i < core->projects.count; i++)
         accounts_replace_domain(&((struct project *)core->projects.entries[i].value)->domain, from,
                                 to);
@@ -145,8 +141,8 @@ static void accounts_rename_domain(struct core *core, const char *from, const ch
     LIST_FOREACH(link, &core->sessions) {
         struct session_entry *l = LIST_ENTRY(link, struct session_entry, all_link);
 
-        if (strcmp(l->s.domain, from) == 0 && session_entry_rename_domain(core, l, to) < 0)
-            core_die("a session's domain");
+        if (strcmp(l->s.domain, from) == 0)
+            session_entry_rename_domain(core, l, to);
     }
     for (size_t i = 0; i < core->resource_groups.count; i++) {
         struct resource_group_entry *g = core->resource_groups.entries[i].value;
@@ -238,8 +234,7 @@ static void accounts_purge_rgroup(struct core *core, const char *name)
 
     if (!g)
         return;
-    if (!(unknown.name = strdup(name)))
-        core_die("a resource group");
+    unknown.name = aq_strdup(name);
     resource_group_done(&g->g);
     g->g = unknown;
     g->is_known = false;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "manager/core/accounts/account_audit.h"
 #include "manager/core/accounts/accounts.h"
 #include "manager/core/commit/proposal.h"
@@ -156,8 +157,7 @@ int core_claim(struct core *core, const struct event_batch *batch, struct aq_err
             return aq_fail_kind(err, EBUSY, "conflict",
                                 "another request is changing the same; this one changed nothing: "
                                 "look again, and repeat it");
-    if (!(claim = calloc(1, sizeof(*claim))))
-        return aq_fail_oom(err);
+    claim = aq_alloc(sizeof(*claim));
     claim->batch = batch;
     list_add(&core->claims, &claim->link);
     return 0;
@@ -192,23 +192,20 @@ static void claims_on_saved(void *data, int r, const struct aq_error *err)
 void core_save(struct core *core, struct event_batch *batch, const struct audit_who *by,
                core_done_fn done, void *data)
 {
-    static const struct event_batch gone;
     struct aq_error err = { 0 };
     struct claim *claim;
 
-    if (core_claim(core, batch, &err) == 0 && account_audit_add(core, batch, by) < 0)
-        aq_fail_oom(&err);
-    claim = claims_find(core, batch);
-    if (err.code == 0) { /* the rows that it claims do not change before it is written */
+    if (core_claim(core, batch, &err) == 0) {
+        account_audit_add(core, batch, by);
+        claim = claims_find(core, batch);
+        /* The rows that it claims do not change before it is written. */
         for (size_t i = 0; i < batch->count; i++)
             batch->events[i].ends_logins = accounts_ends_logins(core, &batch->events[i]);
         claim->done = done;
         claim->data = data;
-        if (proposal_commit_command(core, batch, claims_on_saved, claim) < 0)
-            claim->batch = &gone;
+        proposal_commit_command(core, batch, claims_on_saved, claim);
         return;
     }
-    claims_end(claim);
     event_batch_free(batch);
     if (done)
         core_defer(core, done, data, -err.code, &err);

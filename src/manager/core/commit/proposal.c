@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/vec.h"
 #include "manager/core/commit/proposal.h"
 #include "manager/core/state/deferred.h"
@@ -28,80 +29,39 @@ struct proposal {
 
 static void proposal_free(struct proposal *p)
 {
-    if (!p)
-        return;
     event_batch_free(p->batch);
     free(p->members);
     free(p);
 }
 
-/* NULL if memory is short, or was before in this turn: what came then is part of the same change. */
+/* What comes in this turn is part of the same change. */
 static struct proposal *proposal_open(struct core *core)
 {
-    struct proposal *p = core->open;
-
-    if (p || core->is_open_broken)
-        return p;
-    p = calloc(1, sizeof(*p));
-    if (!p) {
-        proposal_free(p);
-        return NULL;
+    if (!core->open) {
+        core->open = aq_alloc(sizeof(*core->open));
+        core->open->batch = event_batch_new();
+        core->open->core = core;
     }
-    p->batch = event_batch_new();
-    p->core = core;
-    core->open = p;
-    return p;
-}
-
-static bool proposal_add_member(struct proposal *p, struct durable *d)
-{
-    if (d->is_busy)
-        return true;
-    if (!vec_grow(&p->members, &p->member_cap, p->member_count + 1, sizeof(*p->members)))
-        return false;
-    p->members[p->member_count++] = d;
-    d->is_busy = true;
-    return true;
+    return core->open;
 }
 
 struct event *proposal_add(struct core *core, struct durable *d, enum event_kind kind)
 {
     struct proposal *p = proposal_open(core);
-    struct event *e = NULL;
 
     assert(core_is_own_thread(core));
-    if (p && proposal_add_member(p, d))
-        e = event_batch_add(p->batch, kind, clock_realtime_usec());
-    if (!e) {
-        proposal_break(core);
-        durable_wake_at(core, d, clock_monotonic_usec() + RETRY_USEC);
+    if (!d->is_busy) {
+        vec_grow(&p->members, &p->member_cap, p->member_count + 1, sizeof(*p->members));
+        p->members[p->member_count++] = d;
+        d->is_busy = true;
     }
-    return e;
-}
-
-void proposal_break(struct core *core)
-{
-    core->is_open_broken = true;
-}
-
-char *proposal_copy(struct core *core, const char *text)
-{
-    char *copy = text ? strdup(text) : NULL;
-
-    if (text && !copy)
-        proposal_break(core);
-    return copy;
+    return event_batch_add(p->batch, kind, clock_realtime_usec());
 }
 
 void proposal_audit(struct core *core, const struct audit_who *by,
                     const struct audit_change *change)
 {
-    struct proposal *p = proposal_open(core);
-
-    if (p)
-        event_batch_audit(p->batch, by, change);
-    else
-        proposal_break(core);
+    event_batch_audit(proposal_open(core)->batch, by, change);
 }
 
 void proposal_add_pass(struct core *core, struct resource_group_entry *g)
@@ -186,17 +146,12 @@ static void proposal_on_committed(void *data, int result, const struct aq_error 
 
 void proposal_commit(struct core *core)
 {
-    struct proposal *p = core->open;
-    struct aq_error err = { .code = ENOMEM, .text = "out of memory" };
-    bool is_broken = core->is_open_broken;
+    struct proposal *p = AQ_TAKE(core->open);
 
-    core->is_open_broken = false;
     if (!p)
         return;
-    core->open = NULL;
     AQ_FAULT("core.proposal.made");
-    if (is_broken || store_commit(core->store, p->batch, proposal_on_committed, p) < 0)
-        proposal_on_committed(p, -ENOMEM, &err, p->batch);
+    store_commit(core->store, p->batch, proposal_on_committed, p);
 }
 
 /* ---- commands ---- */
@@ -233,15 +188,6 @@ static void proposal_on_command(void *data, int result, const struct aq_error *e
     free(c);
 }
 
-static void proposal_refuse_oom(struct core *core, struct event_batch *batch, core_done_fn done,
-                                void *data)
-{
-    event_batch_free(batch);
-    if (done)
-        core_defer(core, done, data, -ENOMEM,
-                   &(struct aq_error){ .code = ENOMEM, .text = "out of memory" });
-}
-
 void proposal_commit_audited(struct core *core, struct event_batch *batch,
                              const struct audit_who *by, const struct audit_change *change,
                              core_done_fn done, void *data)
@@ -253,27 +199,17 @@ void proposal_commit_audited(struct core *core, struct event_batch *batch,
 void core_note_change(struct core *core, const struct audit_change *change,
                       const struct audit_who *by, core_done_fn done, void *data)
 {
-    struct event_batch *batch = by ? event_batch_new() : NULL;
-
-    if (!by)
-        core_defer(core, done, data, 0, NULL);
-    else if (!batch)
-        proposal_refuse_oom(core, batch, done, data);
+    if (by)
+        proposal_commit_audited(core, event_batch_new(), by, change, done, data);
     else
-        proposal_commit_audited(core, batch, by, change, done, data);
+        core_defer(core, done, data, 0, NULL);
 }
 
-int proposal_commit_command(struct core *core, struct event_batch *batch, core_done_fn done,
-                            void *data)
+void proposal_commit_command(struct core *core, struct event_batch *batch, core_done_fn done,
+                             void *data)
 {
-    struct proposal_command *c = calloc(1, sizeof(*c));
+    struct proposal_command *c = aq_alloc(sizeof(*c));
 
-    if (c) {
-        *c = (struct proposal_command){ core, done, data };
-        if (store_commit(core->store, batch, proposal_on_command, c) == 0)
-            return 0;
-    }
-    free(c);
-    proposal_refuse_oom(core, batch, done, data);
-    return -ENOMEM;
+    *c = (struct proposal_command){ core, done, data };
+    store_commit(core->store, batch, proposal_on_command, c);
 }

@@ -25,17 +25,9 @@ struct proposal_hooks {
     void (*on_pass)(struct core *core, struct resource_group_entry *g, int result);
 };
 
-/* An event of 'd' in the batch of this turn; d becomes busy. NULL if memory
- * is short: then the whole batch will be given up and tried again.
- */
+/* An event of 'd' in the batch of this turn; d becomes busy. */
 struct event *proposal_add(struct core *core, struct durable *d, enum event_kind kind);
 
-/* A copy for an event of the batch of this turn. NULL if 'text' is, or if memory is short: then
- * the whole batch will be given up, as of proposal_add().
- */
-char *proposal_copy(struct core *core, const char *text);
-/* Memory is short: give up the batch of this turn, with what would still be added to it. */
-void proposal_break(struct core *core);
 /* The entry of a change that is proposed in this turn, in its batch; nothing if 'by' is NULL. */
 void proposal_audit(struct core *core, const struct audit_who *by,
                     const struct audit_change *change);
@@ -51,8 +43,8 @@ void proposal_commit(struct core *core);
 void proposal_commit_audited(struct core *core, struct event_batch *batch,
                              const struct audit_who *by, const struct audit_change *change,
                              core_done_fn done, void *data);
-/* The same of one that has its entries, or none. -ENOMEM: the batch is gone, before 'done' is told. */
-int proposal_commit_command(struct core *core, struct event_batch *batch, core_done_fn done,
-                            void *data);
+/* The same of one that has its entries, or none. */
+void proposal_commit_command(struct core *core, struct event_batch *batch, core_done_fn done,
+                             void *data);
 
 #endif

@@ -9,14 +9,13 @@ struct event *proposal_add_session_status(struct core *core, struct session_entr
 {
     struct event *e = proposal_add(core, &l->durable, EVENT_SESSION_STATUS);
 
-    if (e)
-        e->session_status = (struct event_session_status){
-            .id = l->s.id,
-            .from = l->s.status,
-            .to = to,
-            .version = l->s.version,
-            .reason = reason,
-        };
+    e->session_status = (struct event_session_status){
+        .id = l->s.id,
+        .from = l->s.status,
+        .to = to,
+        .version = l->s.version,
+        .reason = reason,
+    };
     return e;
 }
 
@@ -26,15 +25,14 @@ struct event *proposal_add_kernel_status(struct core *core, struct session_entry
     const struct kernel *k = &l->s.kernels[rank];
     struct event *e = proposal_add(core, &l->durable, EVENT_KERNEL_STATUS);
 
-    if (e)
-        e->kernel_status = (struct event_kernel_status){
-            .id = k->id,
-            .session_id = l->s.id,
-            .from = k->status,
-            .to = to,
-            .version = k->version,
-            .reason = reason,
-            .last_stat = kernel_is_terminal(to) ? statistics_text(l->kernels[rank].measured) : NULL,
-        };
+    e->kernel_status = (struct event_kernel_status){
+        .id = k->id,
+        .session_id = l->s.id,
+        .from = k->status,
+        .to = to,
+        .version = k->version,
+        .reason = reason,
+        .last_stat = kernel_is_terminal(to) ? statistics_text(l->kernels[rank].measured) : NULL,
+    };
     return e;
 }

@@ -2,6 +2,7 @@
 /* bus.c - who hears of what happens: see bus.h */
 #include <assert.h>
 
+#include "base/memory.h"
 #include "manager/core/bus.h"
 #include "manager/core/events/bus_internal.h"
 #include "manager/core/state/deferred.h"
@@ -26,11 +27,8 @@ static struct topic *bus_get_topic(struct core *core, const struct uuid *id)
 
     if (t)
         return t;
-    t = calloc(1, sizeof(*t));
-    if (!t || map_set(&core->session_subscribers, id->bytes, sizeof(id->bytes), t) < 0) {
-        free(t);
-        return NULL;
-    }
+    t = aq_alloc(sizeof(*t));
+    map_set(&core->session_subscribers, id->bytes, sizeof(id->bytes), t);
     list_init(&t->subscribers);
     return t;
 }
@@ -38,19 +36,13 @@ static struct topic *bus_get_topic(struct core *core, const struct uuid *id)
 struct core_subscriber *core_subscribe(struct core *core, const struct uuid *session_id,
                                        core_event_fn fn, void *data)
 {
-    struct core_subscriber *s = calloc(1, sizeof(*s));
+    struct core_subscriber *s = aq_alloc(sizeof(*s));
     struct list *place = &core->subscribers;
 
-    if (s && session_id) {
-        struct topic *t = bus_get_topic(core, session_id);
-
-        place = t ? &t->subscribers : NULL;
+    if (session_id) {
+        place = &bus_get_topic(core, session_id)->subscribers;
         s->session_id = *session_id;
         s->is_for_one = true;
-    }
-    if (!s || !place) {
-        free(s);
-        return NULL;
     }
     s->fn = fn;
     s->data = data;

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "manager/core/accounts/access.h"
 #include "manager/core/accounts/accounts.h"
 #include "manager/core/events/announce.h"
@@ -39,15 +40,6 @@ static void apply_replace(char **to, char *from)
     *to = from;
 }
 
-static char *apply_copy(const char *text)
-{
-    char *c = text ? strdup(text) : NULL;
-
-    if (text && !c)
-        core_die("a reason");
-    return c;
-}
-
 /* Of what is told of it: the first, or one after it. */
 static struct session_event_place apply_place(const struct event *e, int64_t further)
 {
@@ -58,8 +50,7 @@ static void apply_created(struct core *core, struct event *e)
 {
     struct session_entry *l = session_entry_add(core, &e->session);
 
-    if (!l || reservation_load(l) < 0)
-        core_die("a session");
+    reservation_load(l);
     for (size_t i = 0; i < l->s.kernel_count; i++)
         if (kernel_is_holding(l->s.kernels[i].status))
             session_entry_hold(core, l, i, 0);
@@ -76,7 +67,7 @@ static void apply_change_status(struct session *s, struct event_session_status *
     assert(s->version == c->version && s->status == c->from); /* commit order */
     /* The first reason to terminate wins. */
     if (c->reason && !(s->status == SESSION_TERMINATING && s->reason))
-        apply_replace(&s->reason, apply_copy(c->reason));
+        apply_replace(&s->reason, aq_strdup(c->reason));
     else if (c->to == SESSION_RUNNING)
         apply_replace(&s->reason, NULL);
     s->status = c->to;
@@ -136,8 +127,7 @@ static void apply_change(struct core *core, struct event *e)
         return;
     switch (e->kind) {
     case EVENT_SESSION_RENAMED:
-        if (session_entry_rename(core, l, e->session_change.name) < 0)
-            core_die("a session's name");
+        session_entry_rename(core, l, e->session_change.name);
         break;
     case EVENT_SESSION_PRIORITY:
         if (l->s.status == SESSION_PENDING)
@@ -244,8 +234,6 @@ static void apply_slot_type(struct core *core, const struct event *e)
     struct slot_types *merged = slot_types_merge(core->types, e->slot_type.name, e->slot_type.type,
                                                  &err);
 
-    if (!merged && err.code == ENOMEM)
-        core_die("a slot type");
     if (!merged) {
         log_error("%s", err.text);
         return;

@@ -6,8 +6,9 @@
 struct core;
 struct event;
 
-/* Apply one durable event to memory and announce it. In commit order, on the loop's thread; cannot
- * fail: without memory the process ends (core_die()). Takes the contents of 'e'. */
+/* Apply one durable event to memory and announce it. In commit order, on the loop's thread.
+ * Takes the contents of 'e'.
+ */
 void apply_event(struct core *core, struct event *e);
 
 #endif

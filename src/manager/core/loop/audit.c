@@ -6,14 +6,13 @@
  * any later one is. At that moment memory must equal the load, object by
  * object, and every difference is a finding.
  */
-#include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "manager/core/nodes/registration.h"
 #include "manager/core/scheduling/fair_share.h"
 #include "manager/core/state/agent_entry.h"
-#include "manager/core/state/deferred.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
@@ -320,25 +319,21 @@ static void audit_check_kernels(struct audit *a)
 }
 
 /* What agents are said to have free must be the sum over their kernels. */
-static int audit_check_sums(struct audit *a)
+static void audit_check_sums(struct audit *a)
 {
     for (size_t i = 0; i < a->core->agent_count; i++) {
         struct agent_entry *agent = a->core->agents_sorted[i];
         struct slots cached = { 0 };
         const struct slots *fresh;
-        int r;
 
         if (agent->is_stale)
             continue;
         slots_copy(&cached, &agent->free);
         agent->is_stale = true;
-        if ((r = agent_entry_free_slots(agent, &fresh)) == 0 && !slots_eq(&cached, fresh))
+        if (agent_entry_free_slots(agent, &fresh) < 0 || !slots_eq(&cached, fresh))
             audit_find(a, "agent %s: what is free is not what its kernels leave", agent->a.id);
         slots_done(&cached);
-        if (r < 0)
-            return r;
     }
-    return 0;
 }
 
 /* ---- the command ---- */
@@ -348,8 +343,7 @@ static int audit_take_event(void *data, struct event *e, struct aq_error *err)
     struct audit *a = data;
     struct event *kept = event_batch_add(a->loaded, e->kind, e->at_usec);
 
-    if (!kept)
-        return aq_fail_oom(err);
+    (void)err;
     *kept = *e;
     *e = (struct event){ .kind = EVENT_KIND_COUNT };
     return 0;
@@ -372,30 +366,24 @@ static void audit_find_usage(void *data, const char *text)
     audit_find(data, "%s", text);
 }
 
-/* Memory against the load. -ENOMEM: not all was compared, or told. */
-static int audit_compare_all(struct audit *a)
+/* Memory against the load. */
+static void audit_compare_all(struct audit *a)
 {
-    int r;
-
     for (size_t i = 0; i < a->loaded->count; i++)
         audit_compare(a, &a->loaded->events[i]);
     audit_compare_counts(a);
     audit_check_kernels(a);
-    r = audit_check_sums(a);
-    if (r == 0 && a->usage)
-        r = fair_share_check_compare(a->core, a->usage, audit_find_usage, a);
-    return r == 0 && !strbuf_ok(&a->findings) ? -ENOMEM : r;
+    audit_check_sums(a);
+    if (a->usage)
+        fair_share_check_compare(a->core, a->usage, audit_find_usage, a);
 }
 
 static void audit_on_loaded(void *data, int r, const struct aq_error *err)
 {
     struct audit *a = data;
-    struct aq_error oom;
 
-    if (r == 0 && (r = audit_compare_all(a)) < 0) {
-        (void)aq_fail_oom(&oom);
-        err = &oom;
-    }
+    if (r == 0)
+        audit_compare_all(a);
     a->done(a->data, r < 0 ? r : a->count, err, r < 0 ? "" : a->findings.data);
     event_batch_free(a->loaded);
     fair_share_check_free(a->usage);
@@ -403,20 +391,11 @@ static void audit_on_loaded(void *data, int r, const struct aq_error *err)
     free(a);
 }
 
-static void audit_oom(void (*done)(void), void *data, int r, const struct aq_error *err)
-{
-    ((core_audit_fn)done)(data, r, err, "");
-}
-
 void core_audit(struct core *core, core_audit_fn done, void *data)
 {
-    struct audit *a = calloc(1, sizeof(*a));
+    struct audit *a = aq_alloc(sizeof(*a));
 
-    if (!a || !(a->loaded = event_batch_new())) {
-        free(a);
-        core_defer_oom(core, audit_oom, (void (*)(void))done, data);
-        return;
-    }
+    a->loaded = event_batch_new();
     a->core = core;
     a->done = done;
     a->data = data;
@@ -426,7 +405,5 @@ void core_audit(struct core *core, core_audit_fn done, void *data)
             ((const struct resource_group_entry *)core->resource_groups.entries[i].value)
                 ->fair_share
             != NULL;
-    if (store_write(core->store, audit_load, audit_on_loaded, a) < 0)
-        core_defer(core, audit_on_loaded, a, -ENOMEM,
-                   &(struct aq_error){ .code = ENOMEM, .text = "out of memory" });
+    store_write(core->store, audit_load, audit_on_loaded, a);
 }

@@ -8,6 +8,7 @@
 #include "base/fault.h"
 #include "base/fs.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "link/pki.h"
 #include "manager/core/accounts/access.h"
 #include "manager/core/commit/proposal.h"
@@ -95,7 +96,7 @@ static int core_read_revoked(struct store_tx *tx, void *data, struct aq_error *e
 static int core_open_authority(struct core *core, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *folder = core_state_path(core, "ca");
-    int r = folder ? pki_ca_open(folder, &core->ca, err) : aq_fail_oom(err);
+    int r = pki_ca_open(folder, &core->ca, err);
 
     if (r == 0)
         r = store_call(core->store, core_read_revoked, core->ca, err);
@@ -145,8 +146,6 @@ static int core_open_state(struct core *core, struct aq_error *err)
                                .wake_data = core };
     int r;
 
-    if (!db || !key || !times)
-        return aq_fail_oom(err);
     if ((r = store_open(&conf, &core->store, err)) < 0
         || (r = clock_adjustment_begin(core, times, err)) < 0)
         return r;
@@ -202,11 +201,9 @@ static void core_apply_defaults(struct core_conf *conf)
 
 int core_new(const struct core_conf *conf, struct core **ret, struct aq_error *err)
 {
-    AQ_CLEANUP(core_freep) struct core *core = calloc(1, sizeof(*core));
+    AQ_CLEANUP(core_freep) struct core *core = aq_alloc(sizeof(*core));
     int r;
 
-    if (!core)
-        return aq_fail_oom(err);
     core->conf = *conf;
     core_apply_defaults(&core->conf);
     core->loop = conf->loop;
@@ -222,14 +219,12 @@ int core_new(const struct core_conf *conf, struct core **ret, struct aq_error *e
     list_init(&core->durables.retired);
     list_init(&core->session_uses.unsaved);
     list_init(&core->deferred);
-    list_init(&core->deferred_spares);
     list_init(&core->claims);
     list_init(&core->subscribers);
     list_init(&core->image_jobs);
     list_init(&core->service_jobs);
     core_init_handles(core);
-    if (!(core->types = slot_types_new()) || deferred_reserve(core) < 0)
-        return aq_fail_oom(err);
+    core->types = slot_types_new();
     if ((r = core_open_state(core, err)) < 0)
         return r;
     *ret = AQ_TAKE(core);
@@ -391,7 +386,6 @@ void core_free(struct core *core)
     core_stop(core);
     store_close(AQ_TAKE(core->store));
     core_free_memory(core);
-    deferred_release(core);
     images_free_jobs(core);
     agent_service_free(core);
     image_requirements_free(core);

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/map.h"
+#include "base/memory.h"
 #include "manager/core/commit/proposal.h"
 #include "manager/core/state/state.h"
 
@@ -27,10 +28,8 @@ void core_note_key_use(struct core *core, const char *access_key)
     struct key_use *use = map_gets(&core->key_uses, access_key);
 
     if (!use) {
-        if (!(use = calloc(1, sizeof(*use))) || map_sets(&core->key_uses, access_key, use) < 0) {
-            free(use); /* only this time is lost */
-            return;
-        }
+        use = aq_alloc(sizeof(*use));
+        map_sets(&core->key_uses, access_key, use);
     }
     use->at_usec = clock_realtime_usec();
     core->unsaved_key_uses += !use->is_unsaved;
@@ -54,17 +53,18 @@ void key_use_tick(struct core *core, int64_t now)
 
 void key_use_save(struct core *core)
 {
-    struct event_batch *batch = core->unsaved_key_uses ? event_batch_new() : NULL;
+    struct event_batch *batch;
 
-    if (!batch)
+    if (!core->unsaved_key_uses)
         return;
+    batch = event_batch_new();
     for (size_t i = 0; i < core->key_uses.count; i++) {
         struct key_use *use = core->key_uses.entries[i].value;
-        struct event *e = use->is_unsaved ? event_batch_add(batch, EVENT_KEYPAIR_USED, use->at_usec)
-                                          : NULL;
+        struct event *e;
 
-        if (!e)
-            continue; /* if memory is short, the next time will do */
+        if (!use->is_unsaved)
+            continue;
+        e = event_batch_add(batch, EVENT_KEYPAIR_USED, use->at_usec);
         (void)snprintf(e->keypair.access_key, sizeof(e->keypair.access_key), "%s",
                        core->key_uses.entries[i].key);
         use->is_unsaved = false;

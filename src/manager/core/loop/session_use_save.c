@@ -26,17 +26,16 @@ void session_use_tick(struct core *core, int64_t now)
 void session_use_save(struct core *core)
 {
     struct list *unsaved = &core->session_uses.unsaved;
-    struct event_batch *batch = list_is_empty(unsaved) ? NULL : event_batch_new();
+    struct event_batch *batch;
 
-    if (!batch)
-        return; /* if memory is short, the next time will do */
+    if (list_is_empty(unsaved))
+        return;
+    batch = event_batch_new();
     for (int i = 0; i < BATCH_MAX && !list_is_empty(unsaved); i++) {
         struct session_use_entry *use = LIST_ENTRY(unsaved->next, struct session_use_entry,
                                                    unsaved_link);
         struct event *e = event_batch_add(batch, EVENT_SESSION_ACCESSED, use->shown.at_usec);
 
-        if (!e)
-            break;
         e->session_change.id = use->session;
         list_remove(&use->unsaved_link);
         if (use->is_ended)

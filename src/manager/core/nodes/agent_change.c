@@ -2,7 +2,6 @@
 /* What administrators set of agents, in the audit log. */
 #include "manager/core/nodes/agent_change.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,9 +35,9 @@ static void agent_change_write_group(const char *assigned, struct strbuf *out)
 }
 
 /* An entry of the action, if both sides are not the same. */
-static int agent_change_add_entry(const struct agent_change *change, const struct agent *row,
-                                  const char *action, const struct strbuf *before,
-                                  const struct strbuf *after, struct event_batch *batch)
+static void agent_change_add_entry(const struct agent_change *change, const struct agent *row,
+                                   const char *action, const struct strbuf *before,
+                                   const struct strbuf *after, struct event_batch *batch)
 {
     const struct audit_change entry = { .action = action,
                                         .object_kind = "agent",
@@ -47,48 +46,44 @@ static int agent_change_add_entry(const struct agent_change *change, const struc
                                         .before = before->data,
                                         .after = after->data };
 
-    if (!strbuf_ok(before) || !strbuf_ok(after))
-        return -ENOMEM;
     if (strcmp(before->data, after->data) != 0)
         event_batch_audit(batch, audit_by_get(&change->by), &entry);
-    return 0;
 }
 
 /* Who drains it, or takes it back. */
-static int agent_change_audit_drain(const struct agent_change *change, const struct agent *row,
-                                    struct event_batch *batch)
+static void agent_change_audit_drain(const struct agent_change *change, const struct agent *row,
+                                     struct event_batch *batch)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf before = STRBUF_INIT;
     AQ_CLEANUP(strbuf_donep) struct strbuf after = STRBUF_INIT;
     bool on = change->drain == CORE_AGENT_DRAIN_ON;
 
     if (change->drain == CORE_AGENT_DRAIN_KEEP)
-        return 0;
+        return;
     agent_change_write_drain(row->schedulable, row->drain_reason, &before);
     agent_change_write_drain(!on, on ? change->reason : NULL, &after);
-    return agent_change_add_entry(change, row, on ? "drain-agent" : "undrain-agent", &before,
-                                  &after, batch);
+    agent_change_add_entry(change, row, on ? "drain-agent" : "undrain-agent", &before, &after,
+                           batch);
 }
 
 /* Who moves it to another resource group. */
-static int agent_change_audit_group(const struct agent_change *change, const struct agent *row,
-                                    struct event_batch *batch)
+static void agent_change_audit_group(const struct agent_change *change, const struct agent *row,
+                                     struct event_batch *batch)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf before = STRBUF_INIT;
     AQ_CLEANUP(strbuf_donep) struct strbuf after = STRBUF_INIT;
     const char *group = change->resource_group;
 
     if (!group)
-        return 0;
+        return;
     agent_change_write_group(row->assigned_group, &before);
     agent_change_write_group(group[0] ? group : NULL, &after);
-    return agent_change_add_entry(change, row, "move-agent", &before, &after, batch);
+    agent_change_add_entry(change, row, "move-agent", &before, &after, batch);
 }
 
-int agent_change_audit(const struct agent_change *change, const struct agent *row,
-                       struct event_batch *batch)
+void agent_change_audit(const struct agent_change *change, const struct agent *row,
+                        struct event_batch *batch)
 {
-    int r = agent_change_audit_drain(change, row, batch);
-
-    return r < 0 ? r : agent_change_audit_group(change, row, batch);
+    agent_change_audit_drain(change, row, batch);
+    agent_change_audit_group(change, row, batch);
 }

@@ -19,8 +19,8 @@ struct agent_change {
 
 void agent_change_free(struct agent_change *change);
 
-/* Add the entries of what it changes of the row. -ENOMEM */
-int agent_change_audit(const struct agent_change *change, const struct agent *row,
-                       struct event_batch *batch) AQ_MUST_CHECK;
+/* Add the entries of what it changes of the row. */
+void agent_change_audit(const struct agent_change *change, const struct agent *row,
+                        struct event_batch *batch);
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "manager/core/nodes/agent_service_internal.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/state.h"
@@ -70,16 +71,16 @@ static int agent_service_send(struct core *core, const char *agent_id, const cha
 void core_command_service(struct core *core, const char *agent_id, const char *action,
                           core_service_fn fn, void *data)
 {
-    struct agent_service_job *job = calloc(1, sizeof(*job));
+    struct agent_service_job *job;
     const struct uuid id = uuid_random();
     struct aq_error err = { 0 };
-    int r = job ? agent_service_send(core, agent_id, action, &id, &err) : aq_fail_oom(&err);
+    int r = agent_service_send(core, agent_id, action, &id, &err);
 
     if (r < 0) {
-        free(job);
         fn(data, r, &err, "", "");
         return;
     }
+    job = aq_alloc(sizeof(*job));
     job->id = id;
     memcpy(job->agent_id, agent_id, strlen(agent_id) + 1); /* of an agent: not longer */
     job->ends = strcmp(action, "status") != 0;

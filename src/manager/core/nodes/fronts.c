@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "http/url.h"
 #include "manager/core/nodes/fronts_internal.h"
 #include "manager/core/state/state.h"
@@ -104,11 +105,8 @@ int fronts_take_hello(struct core *core, const struct msg_hello *hello, struct a
     if (front) {
         front_tell_lost(core, hello->agent_id);
     } else {
-        front = calloc(1, sizeof(*front));
-        if (!front || map_sets(&core->fronts.connected, hello->agent_id, front) < 0) {
-            free(front);
-            return aq_fail_oom(err);
-        }
+        front = aq_alloc(sizeof(*front));
+        map_sets(&core->fronts.connected, hello->agent_id, front);
     }
     free(map_removes(&core->fronts.gone, hello->agent_id));
     front->incarnation = hello->incarnation;

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "manager/core/events/bus_internal.h"
 #include "manager/core/nodes/images_internal.h"
 #include "manager/core/session/agent_command.h"
@@ -32,21 +33,17 @@ int core_command_image(struct core *core, const char *agent_id, struct msg_image
                        core_image_fn fn, void *data, struct core_image_job **ret,
                        struct aq_error *err)
 {
-    struct core_image_job *job = calloc(1, sizeof(*job));
+    struct core_image_job *job = aq_alloc(sizeof(*job));
     struct message msg = { .type = MSG_IMAGE_COMMAND };
     int r = 0;
 
-    if (!job)
-        return aq_fail_oom(err);
     list_add(&core->image_jobs, &job->link);
     job->fn = fn;
     job->data = data;
     job->id = command->job_id = uuid_random();
-    job->agent_id = strdup(agent_id);
-    job->image = strdup(command->image ? command->image : "");
-    if (!job->agent_id || !job->image)
-        r = aq_fail_oom(err);
-    else if (!core_agent_is_connected(core, agent_id))
+    job->agent_id = aq_strdup(agent_id);
+    job->image = aq_strdup(command->image ? command->image : "");
+    if (!core_agent_is_connected(core, agent_id))
         r = aq_fail_kind(err, ENOTCONN, "service-unavailable", "agent '%s' is not connected",
                          agent_id);
     msg.image_command = *command;
@@ -174,13 +171,9 @@ bool core_get_pull(const struct session *s, struct core_image_progress *ret)
 
 void images_take_list(struct core *core, struct agent_entry *a, const struct msg_image_list *msg)
 {
-    char *copy = strdup(msg->images);
-
-    if (!copy)
-        return; /* it says so again */
     free(a->images);
-    a->images = copy;
-    image_requirements_take(core, copy);
+    a->images = aq_strdup(msg->images);
+    image_requirements_take(core, a->images);
 }
 
 /* The first job of the agent, NULL if there is none. */
@@ -200,10 +193,10 @@ void images_fail_jobs(struct core *core, const struct agent_entry *a)
     struct core_image_job *job;
 
     while ((job = images_find_job_of(core, a->a.id))) {
-        AQ_CLEANUP(aq_freep) char *image = strdup(job->image);
+        AQ_CLEANUP(aq_freep) char *image = aq_strdup(job->image);
         const struct core_image_status status = {
             .agent_id = a->a.id,
-            .image = image ? image : "",
+            .image = image,
             .state = "failed",
             .is_final = true,
             .error_kind = "agent-disconnected",

@@ -5,11 +5,11 @@
  * session looked at; what an agent has and we do not know is ended and
  * forgotten, what it should have and has not is a fact too (FACT_ABSENT).
  */
-#include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/memory.h"
 #include "manager/core/nodes/connection.h"
 #include "manager/core/nodes/agent_service_internal.h"
 #include "manager/core/nodes/images_internal.h"
@@ -92,24 +92,6 @@ static bool inventory_is_news(enum fact have, enum fact heard)
     return have == FACT_ABSENT || (heard > have && have < FACT_ENDED);
 }
 
-/* Copies of what is new of its texts; false if memory is short. */
-static bool inventory_take_texts(const struct kernel_entry *f, const struct msg_kernel_status *m,
-                                 char **ret_alloc, char **ret_ports)
-{
-    bool is_new = m->alloc && (!f->alloc || strcmp(f->alloc, m->alloc) != 0);
-    char *alloc = is_new ? strdup(m->alloc) : NULL;
-    char *ports = m->service_ports ? strdup(m->service_ports) : NULL;
-
-    if ((is_new && !alloc) || (m->service_ports && !ports)) {
-        free(alloc);
-        free(ports);
-        return false;
-    }
-    *ret_alloc = alloc;
-    *ret_ports = ports;
-    return true;
-}
-
 /* Its agent says what the script wrote last. */
 static bool inventory_has_bootstrap_failed(const struct kernel_entry *f)
 {
@@ -139,21 +121,20 @@ static void inventory_take_fact(struct core *core, struct agent_entry *a, struct
 {
     struct kernel_entry *f = &l->kernels[rank];
     enum fact heard = fact_of(m);
-    char *alloc, *ports;
 
-    if (!inventory_is_news(f->fact, heard) || !inventory_take_texts(f, m, &alloc, &ports))
-        return; /* if memory is short, its next report counts */
+    if (!inventory_is_news(f->fact, heard))
+        return;
     f->fact = heard;
-    if (alloc) {
+    if (m->alloc && (!f->alloc || strcmp(f->alloc, m->alloc) != 0)) {
         free(f->alloc);
-        f->alloc = alloc;
+        f->alloc = aq_strdup(m->alloc);
         sched_sync_devices_changed(core, a);
         if (agent_devices_are_known(a))
             sched_sync_mark_session(l);
     }
-    if (ports) {
+    if (m->service_ports) {
         free(f->service_ports);
-        f->service_ports = ports;
+        f->service_ports = aq_strdup(m->service_ports);
     }
     if (heard == FACT_ENDED) {
         f->has_exit = m->has_exit;
@@ -293,11 +274,9 @@ static int inventory_on_hello(void *data, const struct msg_hello *hello,
     if (r < 0)
         return r;
     *retry_usec = 10 * USEC_PER_SEC; /* an administrator can repair what follows */
-    a = agent_entry_try_add(core, hello->agent_id);
-    if ((r = a ? registration_take(core, a, hello, err) : aq_fail_oom(err)) < 0) {
-        if (a)
-            log_limited(&a->log, LOG_LEVEL_WARNING, "agent '%s' is refused: %s", a->a.id,
-                        err->text);
+    a = agent_entry_add(core, hello->agent_id);
+    if ((r = registration_take(core, a, hello, err)) < 0) {
+        log_limited(&a->log, LOG_LEVEL_WARNING, "agent '%s' is refused: %s", a->a.id, err->text);
         return r;
     }
     welcome->heartbeat_usec = core->conf.heartbeat_usec;

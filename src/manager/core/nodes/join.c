@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/vec.h"
 #include "link/pki.h"
 #include "store/audit_log.h"
@@ -95,23 +96,14 @@ static void join_on_token(void *data, int r, const struct aq_error *err)
     free(t);
 }
 
-static void join_token_oom(void (*done)(void), void *data, int r, const struct aq_error *err)
-{
-    ((core_token_fn)done)(data, r, err, NULL);
-}
-
 void core_make_token(struct core *core, const char *agent_id, int64_t ttl_usec,
                      const struct audit_who *by, core_token_fn done, void *data)
 {
-    struct token_making *t = calloc(1, sizeof(*t));
+    struct token_making *t = aq_alloc(sizeof(*t));
     struct pki_token token;
     char secret[PKI_SECRET_TEXT_MAX];
     int r = 0;
 
-    if (!t) {
-        core_defer_oom(core, join_token_oom, (void (*)(void))done, data);
-        return;
-    }
     *t = (struct token_making){ .core = core, .by = audit_by_copy(by), .done = done, .data = data };
     if (agent_id && (r = join_check_id(agent_id, &t->err)) == 0)
         memcpy(t->agent_id, agent_id, strlen(agent_id) + 1);
@@ -126,11 +118,10 @@ void core_make_token(struct core *core, const char *agent_id, int64_t ttl_usec,
         join_hash_secret(pki_token_secret(&token, secret), t->hash);
         explicit_bzero(secret, sizeof(secret));
         explicit_bzero(&token, sizeof(token));
-        if ((r = store_write(core->store, join_write_token, join_on_token, t)) < 0)
-            (void)aq_fail_oom(&t->err);
-    }
-    if (r < 0)
+        store_write(core->store, join_write_token, join_on_token, t);
+    } else {
         core_defer(core, join_on_token, t, r, &t->err);
+    }
 }
 
 /* ---- revoked serials ---- */
@@ -147,8 +138,7 @@ static int join_note_serial(void *data, const struct agent_cert *cert)
 
     if (strcmp(cert->agent_id, serials->agent_id) != 0)
         return 0;
-    if (!vec_grow(&serials->items, &serials->cap, serials->count + 1, sizeof(*serials->items)))
-        return -ENOMEM;
+    vec_grow(&serials->items, &serials->cap, serials->count + 1, sizeof(*serials->items));
     memcpy(serials->items[serials->count++], cert->serial, CERT_SERIAL_MAX);
     return 0;
 }
@@ -198,11 +188,9 @@ struct joining {
 
 static void joining_free(struct joining *j)
 {
-    if (j) {
-        free(j->request);
-        free(j->cert);
-        free(j->former.items);
-    }
+    free(j->request);
+    free(j->cert);
+    free(j->former.items);
     free(j);
 }
 
@@ -255,8 +243,6 @@ static void join_retire_former(struct joining *j)
                                     "this one's certificate is revoked",
                                     &err);
 
-    if (r == -ENOMEM)
-        core_die("a revoked certificate");
     if (r < 0)
         log_error("agent '%s': its former certificate is accepted until a restart: %s",
                   j->row.agent_id, err.text);
@@ -294,8 +280,7 @@ static int join_prepare(struct core *core, struct joining *j, const struct msg_j
 
     if (r < 0)
         return r;
-    if (!(j->request = strdup(msg->csr)))
-        return aq_fail_oom(err);
+    j->request = aq_strdup(msg->csr);
     join_hash_secret(msg->secret, j->hash);
     memcpy(j->row.agent_id, msg->agent_id, strlen(msg->agent_id) + 1);
     j->row.issued_usec = clock_realtime_usec();
@@ -308,18 +293,16 @@ static int join_prepare(struct core *core, struct joining *j, const struct msg_j
 void join_request(void *data, struct link_join *join, const struct msg_join *msg)
 {
     struct core *core = data;
-    struct joining *j = calloc(1, sizeof(*j));
+    struct joining *j = aq_alloc(sizeof(*j));
     struct aq_error err = { 0 };
-    int r = j ? join_prepare(core, j, msg, &err) : aq_fail_oom(&err);
+    int r = join_prepare(core, j, msg, &err);
 
     AQ_FAULT("core.join.asked");
     if (r == 0) {
         j->core = core;
         j->join = join;
-        if (store_write(core->store, join_write_join, join_on_join_written, j) < 0)
-            r = aq_fail_oom(&err);
-    }
-    if (r < 0) {
+        store_write(core->store, join_write_join, join_on_join_written, j);
+    } else {
         link_join_refuse(join, "refused", err.text);
         joining_free(j);
     }
@@ -367,16 +350,9 @@ static void join_remove_row(struct revocation *v)
 {
     struct core *core = v->core;
     struct event_batch *batch = event_batch_new();
-    struct event *e = batch ? event_batch_add(batch, EVENT_AGENT_REMOVED, clock_realtime_usec())
-                            : NULL;
+    struct event *e = event_batch_add(batch, EVENT_AGENT_REMOVED, clock_realtime_usec());
     struct audit_change change;
-    struct aq_error err;
 
-    if (!e) {
-        event_batch_free(batch);
-        core_defer(core, join_finish_revocation, v, aq_fail_oom(&err), &err);
-        return;
-    }
     memcpy(e->agent_status.id, v->agent_id, sizeof(v->agent_id));
     e->agent_status.to = AGENT_TERMINATED;
     e->agent_status.reason = REASON_USER_REQUESTED;
@@ -402,14 +378,10 @@ static void join_begin_revocation(struct core *core, const char *id, bool and_re
                                   const struct audit_who *by, core_done_fn done, void *data)
 {
     struct agent_entry *a = agent_entry_find(core, id);
-    struct revocation *v = calloc(1, sizeof(*v));
+    struct revocation *v = aq_alloc(sizeof(*v));
     struct aq_error err;
     int r = 0;
 
-    if (!v) {
-        core_defer(core, done, data, aq_fail_oom(&err), &err);
-        return;
-    }
     *v = (struct revocation){
         .core = core, .and_remove = and_remove, .by = audit_by_copy(by), .done = done, .data = data
     };
@@ -420,9 +392,9 @@ static void join_begin_revocation(struct core *core, const char *id, bool and_re
                     (unsigned)a->kernel_count, id);
     else
         memcpy(v->agent_id, id, strlen(id) + 1);
-    if (r == 0 && (r = store_write(core->store, join_write_revocation, join_on_revoked, v)) < 0)
-        (void)aq_fail_oom(&err);
-    if (r < 0)
+    if (r == 0)
+        store_write(core->store, join_write_revocation, join_on_revoked, v);
+    else
         core_defer(core, join_finish_revocation, v, r, &err);
 }
 

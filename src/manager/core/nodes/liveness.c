@@ -59,13 +59,8 @@ static void liveness_on_lost_saved(void *data, int r, const struct aq_error *err
 static void liveness_lose(struct core *core, struct agent_entry *a)
 {
     struct event_batch *batch = event_batch_new();
-    struct event *e = batch ? event_batch_add(batch, EVENT_AGENT_STATUS, clock_realtime_usec())
-                            : NULL;
+    struct event *e = event_batch_add(batch, EVENT_AGENT_STATUS, clock_realtime_usec());
 
-    if (!e) { /* the next tick tries again */
-        event_batch_free(batch);
-        return;
-    }
     log_warning("agent '%s' is lost: not heard from for %lld s", a->a.id,
                 (long long)(core->conf.agent_timeout_usec / USEC_PER_SEC));
     memcpy(e->agent_status.id, a->a.id, sizeof(a->a.id));

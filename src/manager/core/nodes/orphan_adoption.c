@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "manager/core/commit/proposal.h"
 #include "manager/core/nodes/orphans_internal.h"
 #include "manager/core/scheduling/sched_sync.h"
@@ -109,9 +110,7 @@ static int adoption_find_kernels(struct adoption *a, struct aq_error *err)
 {
     const struct map *all = &a->core->orphans.by_kernel;
 
-    a->kernels = calloc(all->count + 1, sizeof(struct orphan *));
-    if (!a->kernels)
-        return aq_fail_oom(err);
+    a->kernels = aq_alloc_array(all->count + 1, sizeof(struct orphan *));
     for (size_t i = 0; i < all->count; i++) {
         struct orphan *o = all->entries[i].value;
 
@@ -123,13 +122,11 @@ static int adoption_find_kernels(struct adoption *a, struct aq_error *err)
                                    "No session of that id is newer than the backup.");
 }
 
-static int adoption_add_kernel(struct adoption *a, const struct kernel *k, const struct orphan *o,
-                               enum kernel_status to, struct aq_error *err)
+static void adoption_add_kernel(struct adoption *a, const struct kernel *k, const struct orphan *o,
+                                enum kernel_status to)
 {
     struct event *e = event_batch_add(a->batch, EVENT_KERNEL_STATUS, clock_realtime_usec());
 
-    if (!e)
-        return aq_fail_oom(err);
     e->kernel_status = (struct event_kernel_status){
         .id = k->id,
         .session_id = a->session_id,
@@ -137,22 +134,18 @@ static int adoption_add_kernel(struct adoption *a, const struct kernel *k, const
         .to = to,
         .version = k->version,
         .attempt = (uint32_t)o->attempt,
-        .agent_id = strdup(o->agent_id),
+        .agent_id = aq_strdup(o->agent_id),
     };
-    return e->kernel_status.agent_id ? 0 : aq_fail_oom(err);
 }
 
-static int adoption_add_session(struct adoption *a, const struct session *s, enum session_status to,
-                                const char *reason, struct aq_error *err)
+static void adoption_add_session(struct adoption *a, const struct session *s,
+                                 enum session_status to, const char *reason)
 {
     struct event *e = event_batch_add(a->batch, EVENT_SESSION_STATUS, clock_realtime_usec());
 
-    if (!e)
-        return aq_fail_oom(err);
     e->session_status = (struct event_session_status){
         .id = a->session_id, .from = s->status, .to = to, .version = s->version, .reason = reason
     };
-    return 0;
 }
 
 static const struct orphan *adoption_find_kernel(const struct adoption *a, const struct uuid *id)
@@ -168,27 +161,25 @@ static const struct orphan *adoption_find_kernel(const struct adoption *a, const
 /* It waits here, and was started after the backup. */
 static int adoption_place_pending(struct adoption *a, const struct session *s, struct aq_error *err)
 {
-    int r = 0;
-
-    for (size_t i = 0; r == 0 && i < s->kernel_count; i++) {
+    for (size_t i = 0; i < s->kernel_count; i++) {
         const struct orphan *o = adoption_find_kernel(a, &s->kernels[i].id);
 
-        r = o ? adoption_add_kernel(a, &s->kernels[i], o, KERNEL_SCHEDULED, err)
-              : aq_fail(err, EINVAL,
-                        "%zu of its %zu containers have been found: wait for the other agents, "
-                        "or end it",
-                        a->count, s->kernel_count);
+        if (!o)
+            return aq_fail(err, EINVAL,
+                           "%zu of its %zu containers have been found: wait for the other agents, "
+                           "or end it",
+                           a->count, s->kernel_count);
+        adoption_add_kernel(a, &s->kernels[i], o, KERNEL_SCHEDULED);
     }
-    return r < 0 ? r : adoption_add_session(a, s, SESSION_SCHEDULED, "scheduled", err);
+    adoption_add_session(a, s, SESSION_SCHEDULED, "scheduled");
+    return 0;
 }
 
 /* It ran at the time of the backup, and was restarted since. */
 static int adoption_follow_restart(struct adoption *a, const struct session *s,
                                    struct aq_error *err)
 {
-    int r = 0;
-
-    for (size_t i = 0; r == 0 && i < s->kernel_count; i++) {
+    for (size_t i = 0; i < s->kernel_count; i++) {
         const struct kernel *k = &s->kernels[i];
         const struct orphan *o = adoption_find_kernel(a, &k->id);
 
@@ -199,9 +190,10 @@ static int adoption_follow_restart(struct adoption *a, const struct session *s,
                            "the database has it on agent '%s', where it may run, too: end one of "
                            "them",
                            k->agent_id ? k->agent_id : "");
-        r = adoption_add_kernel(a, k, o, KERNEL_RESTARTING, err);
+        adoption_add_kernel(a, k, o, KERNEL_RESTARTING);
     }
-    return r < 0 ? r : adoption_add_session(a, s, SESSION_RESTARTING, REASON_RESTARTING, err);
+    adoption_add_session(a, s, SESSION_RESTARTING, REASON_RESTARTING);
+    return 0;
 }
 
 static int adoption_fill_known(struct adoption *a, const struct session_entry *l,
@@ -229,10 +221,10 @@ static void adoption_done_orders(struct message *orders, size_t count)
 /* All that the session had, by rank, as their kernels are then, too. */
 static int adoption_read_orders(struct adoption *a, struct message **ret, struct aq_error *err)
 {
-    struct message *orders = calloc(a->count, sizeof(*orders));
-    struct orphan **sorted = calloc(a->count, sizeof(struct orphan *));
+    struct message *orders = aq_alloc_array(a->count, sizeof(*orders));
+    struct orphan **sorted = aq_alloc_array(a->count, sizeof(struct orphan *));
     size_t count = 0;
-    int r = orders && sorted ? 0 : aq_fail_oom(err);
+    int r = 0;
 
     for (size_t i = 0; r == 0 && i < a->count; i++) {
         const struct kernel_spec *spec = &orders[i].kernel_create.spec;
@@ -327,8 +319,8 @@ static int adoption_set_resource_group(struct adoption *a, struct session *s, st
 
     if (!agent || !agent->a.resource_group)
         return aq_fail(err, EINVAL, "agent '%s' is in no resource group", a->kernels[0]->agent_id);
-    s->resource_group = strdup(agent->a.resource_group);
-    return s->resource_group ? 0 : aq_fail_oom(err);
+    s->resource_group = aq_strdup(agent->a.resource_group);
+    return 0;
 }
 
 static int adoption_check_name(const struct adoption *a, const struct session *s,
@@ -344,20 +336,14 @@ static int adoption_check_name(const struct adoption *a, const struct session *s
 }
 
 /* Made, and at once where its kernels are. */
-static int adoption_add_events(struct adoption *a, struct session *s, struct aq_error *err)
+static void adoption_add_events(struct adoption *a, struct session *s)
 {
-    int r = event_batch_add(a->batch, EVENT_SESSION_CREATED, s->created_usec) ? 0
-                                                                              : aq_fail_oom(err);
-
-    for (size_t i = 0; r == 0 && i < s->kernel_count; i++)
-        r = adoption_add_kernel(a, &s->kernels[i], a->kernels[i], KERNEL_SCHEDULED, err);
-    if (r == 0)
-        r = adoption_add_session(a, s, SESSION_SCHEDULED, NULL, err);
-    if (r < 0)
-        return r;
+    event_batch_add(a->batch, EVENT_SESSION_CREATED, s->created_usec);
+    for (size_t i = 0; i < s->kernel_count; i++)
+        adoption_add_kernel(a, &s->kernels[i], a->kernels[i], KERNEL_SCHEDULED);
+    adoption_add_session(a, s, SESSION_SCHEDULED, NULL);
     a->batch->events[0].session = *s;
     *s = (struct session){ .name = "" };
-    return 0;
 }
 
 static int adoption_fill_unknown(struct adoption *a, struct aq_error *err)
@@ -375,7 +361,7 @@ static int adoption_fill_unknown(struct adoption *a, struct aq_error *err)
     }
     if (r == 0 && (r = adoption_set_resource_group(a, &s, err)) == 0
         && (r = adoption_check_name(a, &s, err)) == 0)
-        r = adoption_add_events(a, &s, err);
+        adoption_add_events(a, &s);
     adoption_done_orders(orders, a->count);
     session_done(&s);
     return r;
@@ -407,18 +393,17 @@ static void adoption_on_committed(void *data, int r, const struct aq_error *err)
 void core_adopt_orphan(struct core *core, const struct uuid *session_id, const struct audit_who *by,
                        core_done_fn done, void *data)
 {
-    struct adoption *a = calloc(1, sizeof(*a));
+    struct adoption *a = aq_alloc(sizeof(*a));
     const struct session_entry *l = session_entry_find(core, session_id);
     struct aq_error err = { 0 };
-    int r = a && (a->batch = event_batch_new()) ? 0 : aq_fail_oom(&err);
+    int r;
 
-    if (a) {
-        a->core = core;
-        a->session_id = *session_id;
-        a->done = done;
-        a->data = data;
-    }
-    if (r == 0 && (r = adoption_find_kernels(a, &err)) == 0)
+    a->batch = event_batch_new();
+    a->core = core;
+    a->session_id = *session_id;
+    a->done = done;
+    a->data = data;
+    if ((r = adoption_find_kernels(a, &err)) == 0)
         r = l ? adoption_fill_known(a, l, &err) : adoption_fill_unknown(a, &err);
     if (r == 0) {
         const struct session s = l ? l->s : a->batch->events[0].session; /* the events may move */
@@ -426,8 +411,7 @@ void core_adopt_orphan(struct core *core, const struct uuid *session_id, const s
         session_audit_created(core, a->batch, &s, "adopt-session", by);
     }
     if (r < 0) {
-        if (a)
-            adoption_free(a);
+        adoption_free(a);
         core_defer(core, done, data, r, &err);
         return;
     }

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "manager/core/commit/proposal.h"
 #include "manager/core/nodes/orphans_internal.h"
 #include "manager/core/scheduling/sched_sync.h"
@@ -65,11 +66,8 @@ static struct orphan *orphan_add(struct core *core, const struct agent_entry *a,
 
     if (core->orphans.by_kernel.count >= ORPHANS_MAX)
         return NULL;
-    o = calloc(1, sizeof(*o));
-    if (!o || map_set(&core->orphans.by_kernel, &m->kernel_id, sizeof(m->kernel_id), o) < 0) {
-        free(o);
-        return NULL;
-    }
+    o = aq_alloc(sizeof(*o));
+    map_set(&core->orphans.by_kernel, &m->kernel_id, sizeof(m->kernel_id), o);
     o->kernel_id = m->kernel_id;
     o->session_id = m->session_id;
     (void)snprintf(o->agent_id, sizeof(o->agent_id), "%s", a->a.id);
@@ -119,9 +117,8 @@ void orphans_take_order(struct core *core, const struct agent_entry *a,
     o->is_unreadable = !m->order;
     if (!m->order || core->orphans.order_bytes + len > ORDERS_BYTES_MAX)
         return;
-    o->order = strdup(m->order); /* if memory is short, it is asked for again */
-    if (o->order)
-        core->orphans.order_bytes += len;
+    o->order = aq_strdup(m->order);
+    core->orphans.order_bytes += len;
 }
 
 void orphans_drop_absent(struct core *core, const struct agent_entry *a)
@@ -172,13 +169,12 @@ static int orphan_compare(const void *a, const void *b)
     return r ? r : memcmp(&x->kernel_id, &y->kernel_id, sizeof(x->kernel_id));
 }
 
-int core_each_orphan(struct core *core, core_orphan_fn each, void *data)
+void core_each_orphan(struct core *core, core_orphan_fn each, void *data)
 {
     size_t count = core->orphans.by_kernel.count;
-    AQ_CLEANUP(aq_freep) struct orphan **sorted = calloc(count + 1, sizeof(struct orphan *));
+    AQ_CLEANUP(aq_freep) struct orphan **sorted = aq_alloc_array(count + 1,
+                                                                 sizeof(struct orphan *));
 
-    if (!sorted)
-        return -ENOMEM;
     for (size_t i = 0; i < count; i++)
         sorted[i] = core->orphans.by_kernel.entries[i].value;
     qsort(sorted, count, sizeof(struct orphan *), orphan_compare);
@@ -188,7 +184,6 @@ int core_each_orphan(struct core *core, core_orphan_fn each, void *data)
             end++;
         orphan_adoption_describe(core, sorted + i, end - i, each, data);
     }
-    return 0;
 }
 
 /* ---- ending them ---- */
@@ -241,18 +236,16 @@ static bool orphans_have(const struct core *core, const struct uuid *session_id)
 void core_end_orphan(struct core *core, const struct uuid *session_id, const struct audit_who *by,
                      core_done_fn done, void *data)
 {
-    struct orphan_end *end = calloc(1, sizeof(*end));
+    struct orphan_end *end;
     char id[UUID_TEXT_MAX];
     struct aq_error err = { 0 };
 
-    if (!end || !orphans_have(core, session_id)) {
-        int r = end ? aq_fail_kind(&err, ENOENT, "session-not-found", "No such session.")
-                    : aq_fail_oom(&err);
-
-        free(end);
-        core_defer(core, done, data, r, &err);
+    if (!orphans_have(core, session_id)) {
+        core_defer(core, done, data,
+                   aq_fail_kind(&err, ENOENT, "session-not-found", "No such session."), &err);
         return;
     }
+    end = aq_alloc(sizeof(*end));
     *end = (struct orphan_end){ core, *session_id, done, data };
     core_note_change(core,
                      &(struct audit_change){ .action = "end-orphan",
@@ -341,21 +334,19 @@ static int finish_check(const struct core *core, struct aq_error *err)
 void core_finish_restore(struct core *core, bool forced, const struct audit_who *by,
                          core_done_fn done, void *data)
 {
-    struct finish *f = calloc(1, sizeof(*f));
+    struct finish *f;
     struct aq_error err = { 0 };
-    int r = f ? 0 : aq_fail_oom(&err);
+    int r = 0;
 
-    if (r == 0 && !core->orphans.restored_usec)
+    if (!core->orphans.restored_usec)
         r = aq_fail(&err, EINVAL, "this cluster was not restored, or that is finished");
     if (r == 0 && !forced)
         r = finish_check(core, &err);
-    if (r == 0) {
-        *f = (struct finish){ core, audit_by_copy(by), done, data };
-        r = store_write(core->store, finish_write, finish_on_written, f);
-        if (r == 0)
-            return;
-        (void)aq_fail_oom(&err);
+    if (r < 0) {
+        core_defer(core, done, data, r, &err);
+        return;
     }
-    free(f);
-    core_defer(core, done, data, r, &err);
+    f = aq_alloc(sizeof(*f));
+    *f = (struct finish){ core, audit_by_copy(by), done, data };
+    store_write(core->store, finish_write, finish_on_written, f);
 }

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/json_load.h"
+#include "base/memory.h"
 #include "manager/core/commit/proposal.h"
 #include "manager/core/nodes/agent_change.h"
 #include "manager/core/nodes/registration.h"
@@ -60,17 +61,12 @@ static int registration_take_slot(struct registration_reader *reader, const char
     const char *interned;
     struct event *e;
 
-    errno = 0;
     if (!(interned = slot_name_intern(name, strlen(name))))
-        return errno == ENOMEM
-                   ? aq_fail_oom(err)
-                   : aq_fail_field(err, E2BIG, name, "the cluster knows too many names of slots");
-    if (slots_set(ret, interned, amount) < 0)
-        return aq_fail_oom(err);
+        return aq_fail_field(err, E2BIG, name, "the cluster knows too many names of slots");
+    slots_put(ret, interned, amount);
     if (!is_new)
         return 0;
-    if (!(e = event_batch_add(reader->batch, EVENT_SLOT_TYPE_KNOWN, clock_realtime_usec())))
-        return aq_fail_oom(err);
+    e = event_batch_add(reader->batch, EVENT_SLOT_TYPE_KNOWN, clock_realtime_usec());
     e->slot_type.name = interned;
     e->slot_type.type = type;
     return 0;
@@ -113,14 +109,10 @@ static int registration_read_slots(struct agent_entry *a, const char *text, stru
                                    struct aq_error *err)
 {
     struct registration_reader reader = { types, batch, NEW_SLOTS_MAX - a->new_slots };
-    json_t *all, *pair;
+    json_t *all = json_load_string(text, JSON_REJECT_DUPLICATES), *pair;
     const char *name;
     int r = 0;
 
-    errno = 0;
-    all = json_load_string(text, JSON_REJECT_DUPLICATES);
-    if (!all && errno == ENOMEM)
-        return aq_fail_oom(err);
     if (!json_is_object(all))
         r = aq_fail_field(err, EINVAL, "slots", "not a JSON object");
     json_object_foreach(all, name, pair)
@@ -154,34 +146,29 @@ bool registration_is_same(const struct agent *a, const struct agent *b)
            && a->status_changed_usec == b->status_changed_usec && a->lost_usec == b->lost_usec;
 }
 
-static int registration_set_text(char **to, const char *text)
+static void registration_set_text(char **to, const char *text)
 {
-    char *copy = text ? strdup(text) : NULL;
+    char *old = *to;
 
-    if (text && !copy)
-        return -ENOMEM;
-    free(*to);
-    *to = copy;
-    return 0;
+    *to = aq_strdup(text); /* before: 'text' may be the old one */
+    free(old);
 }
 
 /* Copy what 'from' says about the agent itself. */
-static int registration_copy_offer(struct agent *to, const struct agent *from)
+static void registration_copy_offer(struct agent *to, const struct agent *from)
 {
     to->incarnation = from->incarnation;
-    return registration_set_text(&to->resource_group, from->resource_group) < 0
-                   || registration_set_text(&to->architecture, from->architecture) < 0
-                   || registration_set_text(&to->version, from->version) < 0
-                   || registration_set_text(&to->addr, from->addr) < 0
-                   || registration_set_text(&to->region, from->region) < 0
-                   || registration_set_text(&to->devices, from->devices) < 0
-               ? -ENOMEM
-               : 0;
+    registration_set_text(&to->resource_group, from->resource_group);
+    registration_set_text(&to->architecture, from->architecture);
+    registration_set_text(&to->version, from->version);
+    registration_set_text(&to->addr, from->addr);
+    registration_set_text(&to->region, from->region);
+    registration_set_text(&to->devices, from->devices);
 }
 
 /* ---- the next row ---- */
 
-static int registration_begin_row(const struct agent_entry *a, int64_t now, struct agent *ret)
+static void registration_begin_row(const struct agent_entry *a, int64_t now, struct agent *ret)
 {
     memcpy(ret->id, a->a.id, sizeof(ret->id));
     ret->status = a->is_known ? a->a.status : AGENT_ALIVE;
@@ -189,11 +176,10 @@ static int registration_begin_row(const struct agent_entry *a, int64_t now, stru
     ret->first_contact_usec = a->is_known ? a->a.first_contact_usec : now;
     ret->status_changed_usec = a->is_known ? a->a.status_changed_usec : now;
     ret->lost_usec = a->a.lost_usec;
-    if (registration_set_text(&ret->drain_reason, a->a.drain_reason) < 0
-        || registration_set_text(&ret->assigned_group, a->a.assigned_group) < 0)
-        return -ENOMEM;
+    registration_set_text(&ret->drain_reason, a->a.drain_reason);
+    registration_set_text(&ret->assigned_group, a->a.assigned_group);
     slots_copy(&ret->available, &a->a.available);
-    return registration_copy_offer(ret, &a->a);
+    registration_copy_offer(ret, &a->a);
 }
 
 static int registration_add_offer(struct core *core, struct agent_entry *a, int64_t now,
@@ -211,48 +197,48 @@ static int registration_add_offer(struct core *core, struct agent_entry *a, int6
     }
     slots_done(&ret->available);
     ret->available = (struct slots){ 0 };
-    if (registration_copy_offer(ret, &a->registration) < 0)
-        return -ENOMEM;
+    registration_copy_offer(ret, &a->registration);
     if ((r = registration_read_slots(a, a->slots_text, NULL, NULL, core->types, err)) < 0)
         return r; /* an offer that another agent's has made impossible since */
     return registration_read_slots(a, a->slots_text, &ret->available, batch, core->types, err);
 }
 
-static int registration_add_change(const struct agent_change *change, struct agent *ret)
+static void registration_add_change(const struct agent_change *change, struct agent *ret)
 {
     const char *group = change->resource_group;
 
-    if (group && registration_set_text(&ret->assigned_group, group[0] ? group : NULL) < 0)
-        return -ENOMEM;
+    if (group)
+        registration_set_text(&ret->assigned_group, group[0] ? group : NULL);
     if (change->drain == CORE_AGENT_DRAIN_KEEP)
-        return 0;
+        return;
     ret->schedulable = change->drain == CORE_AGENT_DRAIN_OFF;
-    return registration_set_text(&ret->drain_reason, ret->schedulable ? NULL : change->reason);
+    registration_set_text(&ret->drain_reason, ret->schedulable ? NULL : change->reason);
 }
 
 /* With entries of what each changes. */
-static int registration_add_changes(const struct agent_entry *a, struct event_batch *batch,
-                                    struct agent *ret)
+static void registration_add_changes(const struct agent_entry *a, struct event_batch *batch,
+                                     struct agent *ret)
 {
     LIST_FOREACH(link, &a->changes) {
         const struct agent_change *change = LIST_ENTRY(link, struct agent_change, link);
 
-        if (agent_change_audit(change, ret, batch) < 0 || registration_add_change(change, ret) < 0)
-            return -ENOMEM;
+        agent_change_audit(change, ret, batch);
+        registration_add_change(change, ret);
     }
-    return ret->assigned_group ? registration_set_text(&ret->resource_group, ret->assigned_group)
-                               : 0;
+    if (ret->assigned_group)
+        registration_set_text(&ret->resource_group, ret->assigned_group);
 }
 
 static int registration_make_row(struct core *core, struct agent_entry *a,
                                  struct event_batch *batch, struct agent *ret, struct aq_error *err)
 {
     int64_t now = clock_realtime_usec();
-    int r = registration_begin_row(a, now, ret);
+    int r;
 
-    if (r == 0)
-        r = registration_add_offer(core, a, now, batch, ret, err);
-    return r < 0 ? r : registration_add_changes(a, batch, ret);
+    registration_begin_row(a, now, ret);
+    if ((r = registration_add_offer(core, a, now, batch, ret, err)) == 0)
+        registration_add_changes(a, batch, ret);
+    return r;
 }
 
 /* ---- saving ---- */
@@ -261,8 +247,6 @@ void registration_finish_changes(struct core *core, struct list *changes, int r)
 {
     struct aq_error err = { .code = -r, .text = "the agent's row could not be written; try again" };
 
-    if (r == -ENOMEM)
-        (void)aq_fail_oom(&err);
     while (!list_is_empty(changes)) {
         struct agent_change *change = LIST_ENTRY(changes->next, struct agent_change, link);
 
@@ -301,22 +285,19 @@ static void registration_on_saved(void *data, int r, const struct aq_error *err)
 static int registration_propose_row(struct core *core, struct agent_entry *a, struct aq_error *err)
 {
     struct event_batch *batch = event_batch_new();
-    struct offer_saving *s = calloc(1, sizeof(*s));
+    struct offer_saving *s;
     struct agent row = { 0 };
-    struct event *e = NULL;
-    int r = batch && s ? registration_make_row(core, a, batch, &row, err) : -ENOMEM;
+    int r = registration_make_row(core, a, batch, &row, err);
 
     if (r == 0 && a->is_known && registration_is_same(&row, &a->a))
         r = -EALREADY;
-    if (r == 0 && !(e = event_batch_add(batch, EVENT_AGENT_SAVED, clock_realtime_usec())))
-        r = -ENOMEM;
     if (r < 0) {
         agent_done(&row);
         event_batch_free(batch);
-        free(s);
         return r;
     }
-    e->agent = row;
+    event_batch_add(batch, EVENT_AGENT_SAVED, clock_realtime_usec())->agent = row;
+    s = aq_alloc(sizeof(*s));
     s->core = core;
     memcpy(s->agent_id, a->a.id, sizeof(s->agent_id));
     AQ_FAULT("core.agent.save.proposed");
@@ -326,14 +307,13 @@ static int registration_propose_row(struct core *core, struct agent_entry *a, st
 
 void registration_save(struct core *core, struct agent_entry *a)
 {
-    struct aq_error err = { .text = "out of memory" };
+    struct aq_error err;
     int r;
 
     if (a->is_saving)
         return;
     a->is_unsaved = false;
     if ((r = registration_propose_row(core, a, &err)) < 0) {
-        a->is_unsaved = r == -ENOMEM;
         if (r != -EALREADY)
             log_limited(&a->log, LOG_LEVEL_WARNING, "agent '%s' cannot be recorded: %s", a->a.id,
                         err.text);
@@ -352,12 +332,11 @@ void registration_save(struct core *core, struct agent_entry *a)
 /* ---- what the agent says ---- */
 
 /* The hosts of folders that it mounts, a JSON list; NULL = none. What is no such list is none, too.
- * To the scheduler SFTP is one of them. -ENOMEM, and they are what they were.
+ * To the scheduler SFTP is one of them.
  */
-static int registration_set_volumes(struct agent_entry *a, const char *text)
+static void registration_set_volumes(struct agent_entry *a, const char *text)
 {
     json_auto_t *list = text ? json_load_string(text, 0) : NULL;
-    char *copy = strdup(text ? text : "[]");
     size_t count = json_array_size(list), size = (count + 1) * sizeof(char *), n = 0;
     const char **items;
     const json_t *item;
@@ -366,12 +345,7 @@ static int registration_set_volumes(struct agent_entry *a, const char *text)
 
     json_array_foreach(list, i, item)
         size += json_string_length(item) + 1;
-    items = malloc(size);
-    if (!items || !copy || (text && !list && errno == ENOMEM)) {
-        free(items);
-        free(copy);
-        return -ENOMEM;
-    }
+    items = aq_alloc(size);
     at = (char *)(items + count + 1);
     json_array_foreach(list, i, item) {
         if (!json_is_string(item) || n == VOLUMES_MAX)
@@ -381,11 +355,9 @@ static int registration_set_volumes(struct agent_entry *a, const char *text)
     }
     if (a->has_sftp)
         items[n++] = SCHED_SFTP;
-    free(a->volumes_text);
+    registration_set_text(&a->volumes_text, text ? text : "[]");
     free(a->volumes.items);
-    a->volumes_text = copy;
     a->volumes = (struct str_list){ items, n };
-    return 0;
 }
 
 /* Sessions may have waited for them. */
@@ -402,8 +374,9 @@ static void registration_take_refusal(struct core *core, struct agent_entry *a, 
 {
     bool refused = a->refusal != NULL;
 
-    if (registration_same_texts(a->refusal, text) || registration_set_text(&a->refusal, text) < 0)
+    if (registration_same_texts(a->refusal, text))
         return;
+    registration_set_text(&a->refusal, text);
     if (text)
         log_limited(&a->log, LOG_LEVEL_WARNING, "agent '%s' takes no new sessions: %s", a->a.id,
                     text);
@@ -440,13 +413,12 @@ int registration_take(struct core *core, struct agent_entry *a, const struct msg
                                 err);
     if (r < 0)
         return r;
-    if (registration_copy_offer(&a->registration, &offer) < 0
-        || registration_set_text(&a->slots_text, hello->slots ? hello->slots : "{}") < 0
-        || registration_set_text(&a->runtime, hello->runtime) < 0
-        || registration_set_text(&a->runtime_notes, hello->runtime_notes) < 0
-        || registration_set_text(&a->plugins, hello->plugins) < 0
-        || registration_set_volumes(a, hello->volumes) < 0)
-        return aq_fail_oom(err);
+    registration_copy_offer(&a->registration, &offer);
+    registration_set_text(&a->slots_text, hello->slots ? hello->slots : "{}");
+    registration_set_text(&a->runtime, hello->runtime);
+    registration_set_text(&a->runtime_notes, hello->runtime_notes);
+    registration_set_text(&a->plugins, hello->plugins);
+    registration_set_volumes(a, hello->volumes);
     a->has_registration = true;
     return 0;
 }
@@ -458,22 +430,27 @@ void registration_update(struct core *core, struct agent_entry *a, const struct 
     bool has_devices = m->devices && !registration_same_texts(a->registration.devices, m->devices);
 
     if (m->plugins)
-        (void)registration_set_text(&a->plugins, m->plugins); /* only shown */
-    if (m->volumes && !registration_same_texts(a->volumes_text, m->volumes)
-        && registration_set_volumes(a, m->volumes) == 0)
+        registration_set_text(&a->plugins, m->plugins); /* only shown */
+    if (m->volumes && !registration_same_texts(a->volumes_text, m->volumes)) {
+        registration_set_volumes(a, m->volumes);
         registration_note_place(core, a);
+    }
     registration_take_refusal(core, a, m->refusal);
     if (!a->has_registration || (!has_slots && !has_devices))
         return;
-    if (has_slots && registration_read_slots(a, m->slots, NULL, NULL, core->types, &err) < 0)
+    if (has_slots && registration_read_slots(a, m->slots, NULL, NULL, core->types, &err) < 0) {
         log_limited(&a->log, LOG_LEVEL_WARNING, "agent '%s' offers what cannot be used: %s",
                     a->a.id, err.text);
-    else if ((!has_slots || registration_set_text(&a->slots_text, m->slots) == 0)
-             && (!has_devices || registration_set_text(&a->registration.devices, m->devices) == 0))
-        registration_save(core, a);
+        return;
+    }
+    if (has_slots)
+        registration_set_text(&a->slots_text, m->slots);
+    if (has_devices)
+        registration_set_text(&a->registration.devices, m->devices);
+    registration_save(core, a);
 }
 
-/* -ENOENT, -ENOMEM */
+/* -ENOENT */
 static int registration_check_change(const struct core *core, const char *id,
                                      const struct core_agent_change *change, struct aq_error *err)
 {
@@ -492,21 +469,17 @@ void core_change_agent(struct core *core, const char *id, const struct core_agen
                        const struct audit_who *by, core_done_fn done, void *data)
 {
     struct agent_entry *a = agent_entry_find(core, id);
-    struct agent_change *change = NULL;
+    struct agent_change *change;
     struct aq_error err;
     int r = registration_check_change(core, id, what, &err);
 
-    if (r == 0
-        && (!(change = calloc(1, sizeof(*change)))
-            || registration_set_text(&change->reason, what->drain_reason) < 0
-            || registration_set_text(&change->resource_group, what->resource_group) < 0))
-        r = aq_fail_oom(&err);
     if (r < 0) {
-        if (change)
-            agent_change_free(change);
         core_defer(core, done, data, r, &err);
         return;
     }
+    change = aq_alloc(sizeof(*change));
+    change->reason = aq_strdup(what->drain_reason);
+    change->resource_group = aq_strdup(what->resource_group);
     change->drain = what->drain;
     change->by = audit_by_copy(by);
     change->done = done;

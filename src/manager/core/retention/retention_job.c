@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "manager/core/retention/retention_job.h"
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/state.h"
@@ -180,21 +181,19 @@ void core_run_retention(struct core *core, unsigned entities, const struct audit
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf names = STRBUF_INIT;
     struct audit_change change = { .action = "run-retention", .object_kind = "retention" };
-    struct retention_run *run = calloc(1, sizeof(*run));
+    struct retention_run *run;
     struct aq_error err = { 0 };
-    int r = 0;
 
-    retention_write_names(entities, &names);
-    if (!run || !strbuf_ok(&names))
-        r = aq_fail_oom(&err);
-    else if (core->orphans.restored_usec)
-        r = aq_fail(&err, EBUSY,
-                    "the cluster is being restored: 'aliquot admin orphan finish' comes first");
-    if (r < 0) {
-        free(run);
-        core_defer(core, done, data, r, &err);
+    if (core->orphans.restored_usec) {
+        core_defer(core, done, data,
+                   aq_fail(&err, EBUSY,
+                           "the cluster is being restored: 'aliquot admin orphan finish' comes "
+                           "first"),
+                   &err);
         return;
     }
+    retention_write_names(entities, &names);
+    run = aq_alloc(sizeof(*run));
     *run = (struct retention_run){ core, entities, done, data };
     change.after = names.data;
     core_note_change(core, &change, by, retention_on_noted, run);

@@ -10,10 +10,10 @@
 
 #include "base/clock.h"
 #include "base/jsonw.h"
+#include "base/memory.h"
 #include "manager/core/commit/proposal.h"
 #include "manager/core/scheduling/attempts.h"
 #include "manager/core/scheduling/sched_sync.h"
-#include "manager/core/state/deferred.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
@@ -27,15 +27,13 @@ static void attempts_add(struct core *core, struct session_entry *l, const char 
 {
     struct event *e = proposal_add(core, &l->durable, EVENT_SESSION_ATTEMPT);
 
-    if (!e)
-        return;
     e->attempt.row = l->s.row;
     e->attempt.kind = kind;
     e->attempt.count = count;
     e->attempt.is_first = !l->attempts.has_rows;
     l->attempts.has_rows = true;
     e->attempt.first_usec = e->at_usec - AQ_MAX(clock_monotonic_usec() - since_usec, 0);
-    e->attempt.detail = proposal_copy(core, detail);
+    e->attempt.detail = aq_strdup(detail);
 }
 
 static uint32_t attempts_uncounted(const struct session_entry *l)
@@ -87,12 +85,11 @@ void attempts_failed(struct core *core, struct session_entry *l, const struct re
     jsonw_member_int(&w, "max_retry_count",
                      l->resource_group->scheduling.retry[record->step].max_retry_count);
     jsonw_object_end(&w);
-    if (error && strbuf_ok(&detail)) { /* {"error": ...}: its member beside these */
+    if (error) { /* {"error": ...}: its member beside these */
         strbuf_truncate(&detail, detail.len - 1);
         strbuf_addf(&detail, ",%s", error + 1);
     }
-    attempts_add(core, l, retry_result_name(result), 1, clock_monotonic_usec(),
-                 strbuf_ok(&detail) ? detail.data : NULL);
+    attempts_add(core, l, retry_result_name(result), 1, clock_monotonic_usec(), detail.data);
 }
 
 void attempts_keep(struct core *core, struct session_entry *l, int64_t now)
@@ -116,16 +113,13 @@ void attempts_keep(struct core *core, struct session_entry *l, int64_t now)
 void attempts_tick(struct core *core, int64_t now)
 {
     struct event_batch *batch;
-    struct event *e = NULL;
+    struct event *e;
 
     if (now < core->pruned_usec + PRUNE_USEC)
         return;
     core->pruned_usec = now;
-    if (!(batch = event_batch_new())
-        || !(e = event_batch_add(batch, EVENT_ATTEMPTS_PRUNED, clock_realtime_usec()))) {
-        event_batch_free(batch);
-        return;
-    }
+    batch = event_batch_new();
+    e = event_batch_add(batch, EVENT_ATTEMPTS_PRUNED, clock_realtime_usec());
     e->prune.before_usec = e->at_usec - core->conf.attempts_age_usec;
     e->prune.keep = core->conf.attempts_sessions;
     proposal_commit_command(core, batch, NULL, NULL); /* if it fails, the next time will do */

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/vec.h"
 #include "manager/core/scheduling/fair_share_settings.h"
 #include "sched/fair.h"
@@ -16,7 +17,6 @@
 #include "manager/core/scheduling/queue.h"
 #include "manager/core/scheduling/sched_sync.h"
 #include "manager/core/state/agent_entry.h"
-#include "manager/core/state/deferred.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
@@ -60,57 +60,49 @@ static struct usage_ledger_holder fair_share_holder_of_row(const struct store_us
                                          row->project, row->user };
 }
 
-static int fair_share_add_kernel(struct map *ledger, const struct session_entry *l, size_t rank,
-                                 int64_t from_usec, int64_t until_usec)
+static void fair_share_add_kernel(struct map *ledger, const struct session_entry *l, size_t rank,
+                                  int64_t from_usec, int64_t until_usec)
 {
     const struct slots *held = &l->s.kernels[rank].requested;
     struct usage_ledger_holder h = fair_share_holder_of(l);
 
     for (size_t i = 0; i < held->count; i++)
-        if (held->items[i].amount > 0
-            && usage_ledger_add(ledger, &h, false, held->items[i].name, held->items[i].amount,
-                                from_usec, until_usec)
-                   < 0)
-            return -ENOMEM;
-    return 0;
+        if (held->items[i].amount > 0)
+            usage_ledger_add(ledger, &h, false, held->items[i].name, held->items[i].amount,
+                             from_usec, until_usec);
 }
 
 void fair_share_add(struct session_entry *l, size_t rank, int64_t from_usec, int64_t until_usec)
 {
     struct fair_share *u = l->resource_group->fair_share;
 
-    if (u
-        && fair_share_add_kernel(&u->recent, l, rank, AQ_MAX(from_usec, u->since_usec), until_usec)
-               < 0)
-        core_die("what a session used");
+    if (u)
+        fair_share_add_kernel(&u->recent, l, rank, AQ_MAX(from_usec, u->since_usec), until_usec);
 }
 
 void fair_share_rename_domain(struct resource_group_entry *g, const char *from, const char *to)
 {
     struct fair_share *u = g->fair_share;
 
-    if (u
-        && (usage_ledger_rename_domain(&u->past, from, to) < 0
-            || usage_ledger_rename_domain(&u->recent, from, to) < 0))
-        core_die("what a domain used");
+    if (!u)
+        return;
+    usage_ledger_rename_domain(&u->past, from, to);
+    usage_ledger_rename_domain(&u->recent, from, to);
 }
 
 /* What runs, as if it ended now. */
-static int fair_share_add_running(struct core *core, struct resource_group_entry *g,
-                                  int64_t now_usec, struct map *ledger)
+static void fair_share_add_running(struct core *core, struct resource_group_entry *g,
+                                   int64_t now_usec, struct map *ledger)
 {
     LIST_FOREACH(link, &core->sessions) {
         const struct session_entry *l = LIST_ENTRY(link, struct session_entry, all_link);
 
         for (size_t k = 0; l->resource_group == g && l->is_in_usage && k < l->s.kernel_count; k++)
-            if (!list_is_empty(&l->kernels[k].agent_link)
-                && fair_share_add_kernel(ledger, l, k,
-                                         AQ_MAX(l->kernels[k].held_usec, g->fair_share->since_usec),
-                                         now_usec)
-                       < 0)
-                return -ENOMEM;
+            if (!list_is_empty(&l->kernels[k].agent_link))
+                fair_share_add_kernel(ledger, l, k,
+                                      AQ_MAX(l->kernels[k].held_usec, g->fair_share->since_usec),
+                                      now_usec);
     }
-    return 0;
 }
 
 /* ---- the past ---- */
@@ -130,9 +122,9 @@ static int fair_share_take_past(void *data, const struct store_usage *row)
     int64_t from = AQ_MAX(row->from_usec,
                           r->until_usec - FAIR_LOOKBACK_MAX_DAYS * USAGE_LEDGER_DAY_USEC);
 
-    if (!row->resource_group || strcmp(row->resource_group, r->group) != 0)
-        return 0;
-    return usage_ledger_add(&r->ledger, &h, false, row->slot, row->amount, from, until);
+    if (row->resource_group && strcmp(row->resource_group, r->group) == 0)
+        usage_ledger_add(&r->ledger, &h, false, row->slot, row->amount, from, until);
+    return 0;
 }
 
 static int fair_share_read_past(struct store_tx *tx, void *data, struct aq_error *err)
@@ -163,25 +155,16 @@ static void fair_share_on_past(void *data, int result, const struct aq_error *er
     free(r);
 }
 
-static int fair_share_begin(struct core *core, struct resource_group_entry *g)
+static void fair_share_begin(struct core *core, struct resource_group_entry *g)
 {
-    struct reading *r = calloc(1, sizeof(*r));
+    struct reading *r = aq_alloc(sizeof(*r));
 
-    if (!(g->fair_share = calloc(1, sizeof(*g->fair_share))) || !r
-        || !(r->group = strdup(g->g.name))) {
-        free(r);
-        fair_share_free(AQ_TAKE(g->fair_share));
-        return -ENOMEM;
-    }
+    g->fair_share = aq_alloc(sizeof(*g->fair_share));
+    r->group = aq_strdup(g->g.name);
     g->fair_share->since_usec = r->until_usec = clock_realtime_usec();
     r->core = core;
     /* behind every commit that was queued before: nothing is counted twice, or not at all */
-    if (store_write(core->store, fair_share_read_past, fair_share_on_past, r) == 0)
-        return 0;
-    free(r->group);
-    free(r);
-    fair_share_free(AQ_TAKE(g->fair_share));
-    return -ENOMEM;
+    store_write(core->store, fair_share_read_past, fair_share_on_past, r);
 }
 
 bool fair_share_is_ready(struct core *core, struct resource_group_entry *g)
@@ -190,9 +173,9 @@ bool fair_share_is_ready(struct core *core, struct resource_group_entry *g)
         fair_share_free(AQ_TAKE(g->fair_share));
         return true;
     }
-    if (!g->fair_share && fair_share_begin(core, g) < 0)
-        log_error("out of memory for fair share");
-    return g->fair_share && g->fair_share->is_ready;
+    if (!g->fair_share)
+        fair_share_begin(core, g);
+    return g->fair_share->is_ready;
 }
 
 /* ---- factors ---- */
@@ -206,22 +189,24 @@ struct fair_share_weighing {
     struct core_fair_slot used[FAIR_SLOTS_MAX]; /* by whom was weighed last */
 };
 
+/* -EOVERFLOW: its agents offer more than can be counted. */
 static int fair_share_weighing_begin(struct core *core, struct resource_group_entry *g,
                                      struct fair_share_weighing *j)
 {
     int64_t now = clock_realtime_usec();
-    int r;
+    int r = 0;
 
     *j = (struct fair_share_weighing){ .usage = g->fair_share,
                                        .today = now / USAGE_LEDGER_DAY_USEC };
-    r = fair_share_settings_read(&g->g, &j->settings);
+    j->settings = fair_share_settings_read(&g->g);
+    fair_share_add_running(core, g, now, &j->running);
     for (size_t i = 0; r == 0 && i < core->agent_count; i++) {
         const struct agent *a = &core->agents_sorted[i]->a;
 
         if (a->resource_group && strcmp(a->resource_group, g->g.name) == 0)
             r = slots_add(&j->capacity, &a->available);
     }
-    return r < 0 ? r : fair_share_add_running(core, g, now, &j->running);
+    return r;
 }
 
 static void fair_share_weighing_done(struct fair_share_weighing *j)
@@ -275,23 +260,21 @@ static void fair_share_weigh(struct fair_share_weighing *j, struct core_fair_row
     row->factor = fair_factor(row->usage, row->weight);
 }
 
-int fair_share_name_owner(struct resource_group_entry *g, uint32_t number,
-                          const struct session_entry *l)
+void fair_share_name_owner(struct resource_group_entry *g, uint32_t number,
+                           const struct session_entry *l)
 {
     struct fair_share *u = g->fair_share;
     struct usage_ledger_holder h = fair_share_holder_of(l);
 
     if (!u)
-        return 0;
+        return;
     while (number < u->owner_count) { /* the scheduler was rebuilt */
         free((char *)(uintptr_t)u->owners[--u->owner_count].domain);
         u->owners_told = 0;
     }
-    if (!vec_grow(&u->owners, &u->owner_cap, u->owner_count + 1, sizeof(*u->owners))
-        || !(h.domain = strdup(h.domain)))
-        return -ENOMEM;
+    vec_grow(&u->owners, &u->owner_cap, u->owner_count + 1, sizeof(*u->owners));
+    h.domain = aq_strdup(h.domain);
     u->owners[u->owner_count++] = h;
-    return 0;
 }
 
 int fair_share_push(struct core *core, struct resource_group_entry *g)
@@ -335,40 +318,34 @@ struct fair_share_listing {
     void *data;
 };
 
-static int fair_share_list_one(void *data, const struct core_fair_row *whom)
+static void fair_share_list_one(struct fair_share_listing *l, const struct core_fair_row *whom)
 {
     struct usage_ledger_holder h = { NULL, whom->domain, whom->project, whom->user };
-    struct fair_share_listing *l = data;
     struct core_fair_row row = *whom;
     char key[USAGE_LEDGER_KEY_MAX];
     size_t len = usage_ledger_key(&h, row.level, false, key);
 
     if (map_get(&l->seen, key, len))
-        return 0;
-    if (map_set(&l->seen, key, len, l) < 0)
-        return -ENOMEM;
+        return;
+    map_set(&l->seen, key, len, l);
     fair_share_weigh(l->j, &row);
     l->visit(l->data, &row);
-    return 0;
 }
 
-static int fair_share_list_ledger(struct fair_share_listing *l, const struct map *ledger)
+static void fair_share_list_ledger(struct fair_share_listing *l, const struct map *ledger)
 {
-    int r = 0;
-
-    for (size_t i = 0; r == 0 && i < ledger->count; i++) {
+    for (size_t i = 0; i < ledger->count; i++) {
         const struct usage_ledger_line *line = ledger->entries[i].value;
 
-        r = fair_share_list_one(l, &(const struct core_fair_row){ .level = line->level,
-                                                                  .domain = line->domain,
-                                                                  .project = line->project,
-                                                                  .user = line->user });
+        fair_share_list_one(l, &(const struct core_fair_row){ .level = line->level,
+                                                              .domain = line->domain,
+                                                              .project = line->project,
+                                                              .user = line->user });
     }
-    return r;
 }
 
 /* Of those that there still are. */
-static int fair_share_list_weighted(void *data, const struct core_fair_row *whom)
+static void fair_share_list_weighted(void *data, const struct core_fair_row *whom)
 {
     struct fair_share_listing *l = data;
     struct core_fair_row row = *whom;
@@ -376,10 +353,9 @@ static int fair_share_list_weighted(void *data, const struct core_fair_row *whom
 
     if (row.level != CORE_FAIR_DOMAIN)
         row.domain = project ? project->domain : NULL;
-    return row.domain && core_find_domain(l->core, row.domain)
-                   && (row.level != CORE_FAIR_USER || core_find_user(l->core, &row.user))
-               ? fair_share_list_one(l, &row)
-               : 0;
+    if (row.domain && core_find_domain(l->core, row.domain)
+        && (row.level != CORE_FAIR_USER || core_find_user(l->core, &row.user)))
+        fair_share_list_one(l, &row);
 }
 
 static struct resource_group_entry *fair_share_find(struct core *core, const char *name,
@@ -418,7 +394,8 @@ static int fair_share_open(struct core *core, const char *name, struct resource_
     if (fair_share_weighing_begin(core, g, ret) == 0)
         return 0;
     fair_share_weighing_done(ret);
-    return aq_fail_oom(err);
+    return aq_fail(err, EOVERFLOW,
+                   "the agents of resource group '%s' offer more than can be counted", name);
 }
 
 int core_list_fair_share(struct core *core, const char *name, core_fair_fn visit, void *data,
@@ -431,13 +408,13 @@ int core_list_fair_share(struct core *core, const char *name, core_fair_fn visit
 
     if (r < 0)
         return r;
-    if ((r = fair_share_list_ledger(&l, &j.running)) == 0
-        && (r = fair_share_list_ledger(&l, &g->fair_share->recent)) == 0
-        && (r = fair_share_list_ledger(&l, &g->fair_share->past)) == 0)
-        r = fair_share_settings_each(&j.settings, fair_share_list_weighted, &l);
+    fair_share_list_ledger(&l, &j.running);
+    fair_share_list_ledger(&l, &g->fair_share->recent);
+    fair_share_list_ledger(&l, &g->fair_share->past);
+    fair_share_settings_each(&j.settings, fair_share_list_weighted, &l);
     map_done(&l.seen);
     fair_share_weighing_done(&j);
-    return r < 0 ? aq_fail_oom(err) : 0;
+    return 0;
 }
 
 int core_show_fair_share(struct core *core, const char *name, const struct core_fair_row *whom,
@@ -470,20 +447,18 @@ static int fair_share_take_check(void *data, const struct store_usage *row)
     int64_t first_day = c->until_usec / USAGE_LEDGER_DAY_USEC - AUDIT_DAYS;
     int64_t from = AQ_MAX(row->from_usec, first_day * USAGE_LEDGER_DAY_USEC);
 
-    return row->resource_group
-               ? usage_ledger_add(&c->ledger, &h, true, row->slot, row->amount, from,
-                                  row->until_usec ? row->until_usec : c->until_usec)
-               : 0;
+    if (row->resource_group)
+        usage_ledger_add(&c->ledger, &h, true, row->slot, row->amount, from,
+                         row->until_usec ? row->until_usec : c->until_usec);
+    return 0;
 }
 
 int fair_share_check_read(struct store_tx *tx, int64_t until_usec, struct fair_share_check **ret,
                           struct aq_error *err)
 {
-    struct fair_share_check *c = calloc(1, sizeof(*c));
+    struct fair_share_check *c = aq_alloc(sizeof(*c));
     int r;
 
-    if (!c)
-        return aq_fail_oom(err);
     c->until_usec = until_usec;
     r = store_read_usage(tx, until_usec - (AUDIT_DAYS + 1) * USAGE_LEDGER_DAY_USEC,
                          fair_share_take_check, c, err);
@@ -535,8 +510,8 @@ static void fair_share_compare_line(const struct fair_share_check *c,
     find(data, text);
 }
 
-int fair_share_check_compare(struct core *core, struct fair_share_check *check,
-                             void (*find)(void *data, const char *text), void *data)
+void fair_share_check_compare(struct core *core, struct fair_share_check *check,
+                              void (*find)(void *data, const char *text), void *data)
 {
     for (size_t i = 0; i < core->resource_groups.count; i++) {
         struct resource_group_entry *g = core->resource_groups.entries[i].value;
@@ -545,10 +520,7 @@ int fair_share_check_compare(struct core *core, struct fair_share_check *check,
 
         if (!g->fair_share || !g->fair_share->is_ready)
             continue;
-        if (fair_share_add_running(core, g, check->until_usec, &running) < 0) {
-            usage_ledger_done(&running);
-            return -ENOMEM;
-        }
+        fair_share_add_running(core, g, check->until_usec, &running);
         books[0] = &running;
         books[1] = &g->fair_share->recent;
         books[2] = &g->fair_share->past;
@@ -557,5 +529,4 @@ int fair_share_check_compare(struct core *core, struct fair_share_check *check,
                 fair_share_compare_line(check, g, &running, books[b]->entries[n].value, find, data);
         usage_ledger_done(&running);
     }
-    return 0;
 }

@@ -27,9 +27,9 @@ void fair_share_add(struct session_entry *l, size_t rank, int64_t from_usec, int
 void fair_share_rename_domain(struct resource_group_entry *g, const char *from, const char *to);
 /* Tell the group's scheduler the factors of its owners, if it was told long ago. */
 int fair_share_push(struct core *core, struct resource_group_entry *g);
-/* Whom an owner's number of the group's scheduler stands for. 0 or -ENOMEM. */
-int fair_share_name_owner(struct resource_group_entry *g, uint32_t number,
-                          const struct session_entry *l);
+/* Whom an owner's number of the group's scheduler stands for. */
+void fair_share_name_owner(struct resource_group_entry *g, uint32_t number,
+                           const struct session_entry *l);
 
 /* ---- audit ---- */
 
@@ -38,9 +38,9 @@ struct fair_share_check;
 /* On a thread of the store: sums of the ledger up to 'until_usec'. */
 int fair_share_check_read(struct store_tx *tx, int64_t until_usec, struct fair_share_check **ret,
                           struct aq_error *err);
-/* Each difference between memory and the ledger, as a line. -ENOMEM: not all was compared. */
-int fair_share_check_compare(struct core *core, struct fair_share_check *check,
-                             void (*find)(void *data, const char *text), void *data);
+/* Each difference between memory and the ledger, as a line. */
+void fair_share_check_compare(struct core *core, struct fair_share_check *check,
+                              void (*find)(void *data, const char *text), void *data);
 void fair_share_check_free(struct fair_share_check *check);
 
 #endif

@@ -47,25 +47,22 @@ static double setting(const json_t *all, const char *key, double otherwise)
     return json_is_number(value) ? json_number_value(value) : otherwise;
 }
 
-int fair_share_settings_read(const struct resource_group *g, struct fair_share_settings *ret)
+struct fair_share_settings fair_share_settings_read(const struct resource_group *g)
 {
-    json_t *opts, *all;
+    json_t *opts = g->scheduler_opts ? json_load_string(g->scheduler_opts, 0) : NULL;
+    json_t *all = json_object_get(opts, "fair_share");
+    struct fair_share_settings settings;
 
-    errno = 0;
-    opts = g->scheduler_opts ? json_load_string(g->scheduler_opts, 0) : NULL;
-    if (!opts && errno == ENOMEM)
-        return -ENOMEM;
-    all = json_object_get(opts, "fair_share");
     if (fair_share_settings_check(all, NULL) < 0)
         all = NULL; /* of a database of another version */
-    *ret = (struct fair_share_settings){
+    settings = (struct fair_share_settings){
         .half_life_days = setting(all, "half_life_days", 7),
         .lookback_days = setting(all, "lookback_days", 28),
         .default_weight = setting(all, "default_weight", 1),
         .all = json_incref(all),
     };
     json_decref(opts);
-    return 0;
+    return settings;
 }
 
 void fair_share_settings_done(struct fair_share_settings *s)
@@ -111,12 +108,12 @@ static bool fair_share_settings_parse_user(const char *text, struct core_fair_ro
     return uuid_parse(id, &ret->user) == 0 && uuid_parse(slash + 1, &ret->project) == 0;
 }
 
-int fair_share_settings_each(const struct fair_share_settings *s,
-                             int (*visit)(void *data, const struct core_fair_row *whom), void *data)
+void fair_share_settings_each(const struct fair_share_settings *s,
+                              void (*visit)(void *data, const struct core_fair_row *whom),
+                              void *data)
 {
     const char *key;
     json_t *value;
-    int r = 0;
 
     json_object_foreach(s->all, key, value) {
         const char *name = strchr(key, ':');
@@ -130,10 +127,8 @@ int fair_share_settings_each(const struct fair_share_settings *s,
             row.level = CORE_FAIR_USER;
         else
             continue;
-        if ((r = visit(data, &row)) < 0)
-            break;
+        visit(data, &row);
     }
-    return r;
 }
 
 int core_read_fair_settings(const struct core *core, const char *name,
@@ -145,8 +140,7 @@ int core_read_fair_settings(const struct core *core, const char *name,
 
     if (!g)
         return aq_fail(err, ENOENT, "there is no resource group '%s'", name);
-    if (fair_share_settings_read(g, &settings) < 0)
-        return aq_fail_oom(err);
+    settings = fair_share_settings_read(g);
     *ret = (struct core_fair_settings){ settings.half_life_days, settings.lookback_days,
                                         settings.default_weight };
     for (size_t i = 0; i < slot_types_count(core_slot_types(core)); i++) {

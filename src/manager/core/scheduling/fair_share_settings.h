@@ -22,19 +22,17 @@ struct fair_share_settings {
 /* NULL = none. -EINVAL names the key. */
 int fair_share_settings_check(struct json_t *from, struct aq_error *err);
 
-/* Of a resource group; done with fair_share_settings_done(), also after -ENOMEM. */
-int fair_share_settings_read(const struct resource_group *g, struct fair_share_settings *ret);
+/* Of a resource group; done with fair_share_settings_done(). */
+struct fair_share_settings fair_share_settings_read(const struct resource_group *g);
 void fair_share_settings_done(struct fair_share_settings *s);
 
 double fair_share_settings_slot_weight(const struct fair_share_settings *s, const char *slot);
 double fair_share_settings_weight(const struct fair_share_settings *s, enum core_fair_level level,
                                   const struct usage_ledger_holder *h);
 
-/* Who has a weight of their own: a project and a user of a project without their domain. Ends with
- * the first that 'visit' refuses, and returns what it did.
- */
-int fair_share_settings_each(const struct fair_share_settings *s,
-                             int (*visit)(void *data, const struct core_fair_row *whom),
-                             void *data);
+/* Who has a weight of their own: a project and a user of a project without their domain. */
+void fair_share_settings_each(const struct fair_share_settings *s,
+                              void (*visit)(void *data, const struct core_fair_row *whom),
+                              void *data);
 
 #endif

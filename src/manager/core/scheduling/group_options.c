@@ -32,7 +32,6 @@
 #include "base/clock.h"
 #include "base/json_load.h"
 #include "manager/core/scheduling/fair_share_settings.h"
-#include "manager/core/state/deferred.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
 #include "sched/plugin.h"
@@ -188,15 +187,10 @@ static int options_read_splitting(const json_t *opts, enum splitting *ret, struc
 
 static int options_read_opts(const char *text, struct core_scheduling *ret, struct aq_error *err)
 {
-    const json_t *config;
-    json_t *opts;
+    json_t *opts = json_load_string(text, JSON_REJECT_DUPLICATES);
+    const json_t *config = json_object_get(opts, "config");
     int r = 0;
 
-    errno = 0;
-    opts = json_load_string(text, JSON_REJECT_DUPLICATES);
-    if (!opts && errno == ENOMEM)
-        return aq_fail_oom(err);
-    config = json_object_get(opts, "config");
     if (!json_is_object(opts))
         r = aq_fail_field(err, EINVAL, "scheduler_opts", "must be an object");
     else if (config && !json_is_object(config))
@@ -267,8 +261,8 @@ void core_read_scheduling(const struct resource_group *g, struct core_scheduling
     *ret = options_defaults(g);
     (void)options_read_sequencer(g->scheduler, &ret->options, NULL);
     (void)options_read_selector("selection", g->selection, &ret->options, NULL);
-    if (g->scheduler_opts && options_read_opts(g->scheduler_opts, ret, NULL) == -ENOMEM)
-        core_die("how a resource group schedules");
+    if (g->scheduler_opts)
+        (void)options_read_opts(g->scheduler_opts, ret, NULL);
 }
 
 void core_default_scheduling(const struct core *core, struct core_scheduling *s)

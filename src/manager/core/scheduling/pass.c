@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "manager/core/commit/proposal.h"
 #include "manager/core/commit/proposal_session.h"
 #include "manager/core/scheduling/attempts.h"
@@ -31,22 +32,16 @@
 /* When as many starts in a row have failed its agent chooses: it may know its devices better. */
 #define CHOICES_MAX 2
 
-/* The agent of a kernel, and the devices that were chosen there; false if memory is short. */
-static bool pass_place_kernel(struct core *core, struct session_entry *l, size_t k,
+/* The agent of a kernel, and the devices that were chosen there. */
+static void pass_place_kernel(struct core *core, struct session_entry *l, size_t k,
                               const struct agent_entry *a, struct sched_choice chosen)
 {
     struct event *e = proposal_add_kernel_status(core, l, k, KERNEL_SCHEDULED, NULL);
 
-    if (!e)
-        return false;
-    e->kernel_status.agent_id = proposal_copy(core, a->a.id);
+    e->kernel_status.agent_id = aq_strdup(a->a.id);
     if (l->s.retry.attempts >= CHOICES_MAX)
         chosen.count = 0;
-    if (agent_devices_write_chosen(core, a, &chosen, l->kernels[k].requested,
-                                   &e->kernel_status.alloc)
-        < 0)
-        proposal_break(core);
-    return true;
+    e->kernel_status.alloc = agent_devices_write_chosen(core, a, &chosen, l->kernels[k].requested);
 }
 
 static void pass_place(struct core *core, const struct resource_group_entry *g,
@@ -55,17 +50,15 @@ static void pass_place(struct core *core, const struct resource_group_entry *g,
     struct event *e;
 
     for (size_t k = 0; k < l->s.kernel_count; k++)
-        if (!pass_place_kernel(core, l, k, g->nodes[out->agents[k]], out->chosen[k]))
-            return;
-    if (!(e = proposal_add(core, &l->durable, EVENT_SESSION_STATUS)))
-        return;
+        pass_place_kernel(core, l, k, g->nodes[out->agents[k]], out->chosen[k]);
+    e = proposal_add(core, &l->durable, EVENT_SESSION_STATUS);
     e->session_status = (struct event_session_status){ .id = l->s.id,
                                                        .from = l->s.status,
                                                        .to = SESSION_SCHEDULED,
                                                        .version = l->s.version,
                                                        .reason = l->s.reason ? "scheduled" : NULL };
     if (l->s.status_data)
-        e->session_status.status_data = proposal_copy(core, "{}");
+        e->session_status.status_data = aq_strdup("{}");
     attempts_placed(core, l, out->choices);
     core->counts.scheduled++;
 }
@@ -100,9 +93,7 @@ static void pass_handle(struct core *core, struct resource_group_entry *g,
             return;
         }
         pass_place(core, g, l, out);
-        l->sched.is_placing = l->durable.is_busy;
-        if (!l->sched.is_placing)
-            sched_sync_mark_session(l); /* memory is short */
+        l->sched.is_placing = true;
         return;
     case SCHED_DOOMED:
         l->commands.end_reason = REASON_DEPENDENCY_FAILED;
@@ -159,7 +150,8 @@ void pass_run_all(struct core *core)
         if ((r = pass_run(core, g)) < 0) {
             g->needs_pass = true; /* the next tick tries again, or the end of what is under way */
             if (r != -EAGAIN)
-                log_error("out of memory in a scheduling pass");
+                log_error("scheduling pass of resource group '%s' failed: %s", g->g.name,
+                          strerror(-r));
         }
         arena_clear(&core->scratch, 1 << 16);
         proposal_add_pass(core, g);

@@ -38,20 +38,19 @@ static int pending_reason_add_agents(struct core *core, const struct resource_gr
                                      struct snapshot *s)
 {
     s->agents = arena_array(&core->scratch, core->agent_count, sizeof(*s->agents));
-    if (!s->agents)
-        return -ENOMEM;
     for (size_t i = 0; i < core->agent_count; i++) {
         struct agent_entry *a = core->agents_sorted[i];
         const struct sched_device *devices;
         const struct slots *free;
         size_t device_count;
+        int r;
 
         if (!agent_entry_is_ready(a) || !a->a.resource_group
             || strcmp(a->a.resource_group, g->g.name) != 0)
             continue;
-        if (agent_entry_free_slots(a, &free) < 0
-            || agent_devices_find(core, a, &devices, &device_count) < 0)
-            return -ENOMEM;
+        if ((r = agent_entry_free_slots(a, &free)) < 0
+            || (r = agent_devices_find(core, a, &devices, &device_count)) < 0)
+            return r;
         s->agents[s->snap.agent_count++] = (struct sched_agent){
             .id = a->a.id,
             .architecture = a->a.architecture,
@@ -73,6 +72,7 @@ static int pending_reason_add_account(struct core *core, struct snapshot *s,
                                       struct account *account, uint32_t *ret)
 {
     struct sched_account *sa = &s->accounts[s->snap.account_count];
+    int r;
 
     if (account->index < s->snap.account_count && s->owners[account->index] == account) {
         *ret = account->index;
@@ -81,8 +81,8 @@ static int pending_reason_add_account(struct core *core, struct snapshot *s,
     *ret = SCHED_NO_ACCOUNT;
     if (!account_limits(core, account, sa))
         return 0;
-    if (account_usage(account, &sa->used) < 0)
-        return -ENOMEM;
+    if ((r = account_usage(account, &sa->used)) < 0)
+        return r;
     sa->sessions = (int64_t)account->member_count;
     s->owners[s->snap.account_count] = account;
     *ret = account->index = (uint32_t)s->snap.account_count++;
@@ -93,14 +93,15 @@ static int pending_reason_add_session(struct core *core, struct snapshot *s,
                                       struct session_entry *l)
 {
     struct sched_session *ret = &s->sessions[s->snap.session_count];
+    int r;
 
-    if (session_entry_describe(core, l, false, ret) < 0)
-        return -ENOMEM;
+    session_entry_describe(core, l, false, ret);
     for (int kind = 0; kind < SCHED_ACCOUNT_KINDS; kind++)
         if (l->s.type == SESSION_SYSTEM)
             ret->accounts[kind] = SCHED_NO_ACCOUNT;
-        else if (pending_reason_add_account(core, s, l->accounts[kind], &ret->accounts[kind]) < 0)
-            return -ENOMEM;
+        else if ((r = pending_reason_add_account(core, s, l->accounts[kind], &ret->accounts[kind]))
+                 < 0)
+            return r;
     s->snap.session_count++;
     return 0;
 }
@@ -119,8 +120,6 @@ static int snapshot_begin(struct core *core, const struct resource_group_entry *
     s->sessions = arena_array(arena, count, sizeof(*s->sessions));
     s->accounts = arena_array(arena, SCHED_ACCOUNT_KINDS + 1, sizeof(*s->accounts));
     s->owners = arena_array(arena, SCHED_ACCOUNT_KINDS + 1, sizeof(struct account *));
-    if (!s->sessions || !s->accounts || !s->owners)
-        return -ENOMEM;
     s->snap.sessions = s->sessions;
     s->snap.accounts = s->accounts;
     return pending_reason_add_agents(core, g, s);
@@ -141,7 +140,7 @@ static int snapshot_of_copies(struct core *core, struct session_entry *l, size_t
     return r;
 }
 
-/* How many of the sessions fit together, whatever waits before them. -ENOMEM. */
+/* How many of the sessions fit together, whatever waits before them. */
 static int pending_reason_count_fits(struct core *core, struct session_entry *l, size_t count,
                                      size_t *ret, struct aq_error *err)
 {
@@ -160,8 +159,8 @@ static int pending_reason_count_fits(struct core *core, struct session_entry *l,
 
 /* ---- explanations ---- */
 
-static int pending_reason_behind(const struct session_entry *l, struct strbuf *text,
-                                 struct strbuf *json)
+static void pending_reason_behind(const struct session_entry *l, struct strbuf *text,
+                                  struct strbuf *json)
 {
     const struct session_entry *b = l->resource_group->blocker;
     AQ_CLEANUP(strbuf_donep) struct strbuf sentence = STRBUF_INIT;
@@ -187,11 +186,10 @@ static int pending_reason_behind(const struct session_entry *l, struct strbuf *t
             jsonw_member_str(&w, "blocker", id);
         jsonw_object_end(&w);
     }
-    return strbuf_ok(&sentence) ? 0 : -ENOMEM;
 }
 
-static int pending_reason_preempting(const struct session_entry *l, struct strbuf *text,
-                                     struct strbuf *json)
+static void pending_reason_preempting(const struct session_entry *l, struct strbuf *text,
+                                      struct strbuf *json)
 {
     static const char sentence[] = "It has its place and starts when the preempted sessions "
                                    "have ended.";
@@ -207,12 +205,11 @@ static int pending_reason_preempting(const struct session_entry *l, struct strbu
         reservation_write(l, RESERVATION_PREEMPTING, &w);
         jsonw_object_end(&w);
     }
-    return 0;
 }
 
 /* It could not be started, and is tried again before long. */
-static int pending_reason_backoff(const struct session_entry *l, struct strbuf *text,
-                                  struct strbuf *json)
+static void pending_reason_backoff(const struct session_entry *l, struct strbuf *text,
+                                   struct strbuf *json)
 {
     uint32_t max = l->resource_group->scheduling.retry[l->s.retry.step].max_retry_count;
     AQ_CLEANUP(strbuf_donep) struct strbuf sentence = STRBUF_INIT;
@@ -234,13 +231,11 @@ static int pending_reason_backoff(const struct session_entry *l, struct strbuf *
         jsonw_member_int(&w, "failed", l->s.retry.attempts);
         jsonw_object_end(&w);
     }
-    if (!strbuf_ok(&sentence))
-        return -ENOMEM;
-    return rejection_append(l->s.status_data, text, json);
+    rejection_append(l->s.status_data, text, json);
 }
 
 /* No session is started until an administrator has finished that. */
-static int pending_reason_restored(struct strbuf *text, struct strbuf *json)
+static void pending_reason_restored(struct strbuf *text, struct strbuf *json)
 {
     static const char sentence[] = "The manager was restored from a backup: no session starts "
                                    "until an administrator runs 'aliquot admin orphan finish'.";
@@ -255,11 +250,10 @@ static int pending_reason_restored(struct strbuf *text, struct strbuf *json)
         jsonw_member_str(&w, "text", sentence);
         jsonw_object_end(&w);
     }
-    return 0;
 }
 
-static int pending_reason_no_agents(const struct core *core, const struct resource_group_entry *g,
-                                    struct strbuf *text, struct strbuf *json)
+static void pending_reason_no_agents(const struct core *core, const struct resource_group_entry *g,
+                                     struct strbuf *text, struct strbuf *json)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf sentence = STRBUF_INIT;
 
@@ -274,14 +268,6 @@ static int pending_reason_no_agents(const struct core *core, const struct resour
         jsonw_member_str(&w, "text", sentence.data);
         jsonw_object_end(&w);
     }
-    return strbuf_ok(&sentence) ? 0 : -ENOMEM;
-}
-
-/* What was cut short is no answer. */
-static int pending_reason_check(const struct strbuf *text, const struct strbuf *json,
-                                struct aq_error *err)
-{
-    return (text && !strbuf_ok(text)) || (json && !strbuf_ok(json)) ? aq_fail_oom(err) : 0;
 }
 
 /* Are resources free that a pass reserves for others? Without an estimate, as the last pass decided. */
@@ -314,9 +300,9 @@ static int pending_reason_explain_now(struct core *core, struct session_entry *l
     *ret_verdict = (enum sched_verdict)r;
     if (r == SCHED_PLACED && pending_reason_is_behind(l, estimate)) {
         *ret_verdict = SCHED_BEHIND;
-        r = pending_reason_behind(l, text, json);
+        pending_reason_behind(l, text, json);
     } else if (r == SCHED_NO_AGENT && s.snap.agent_count == 0) {
-        r = pending_reason_no_agents(core, l->resource_group, text, json);
+        pending_reason_no_agents(core, l->resource_group, text, json);
     } else {
         if (text)
             strbuf_add(text, t.data, t.len);
@@ -324,9 +310,9 @@ static int pending_reason_explain_now(struct core *core, struct session_entry *l
             strbuf_add(json, j.data, j.len);
         if (text && r == SCHED_NO_CAPACITY)
             group_agents_say_absent(core, l->resource_group, text);
-        r = 0;
     }
-    return r < 0 ? r : rejection_append(l->s.status_data, text, json);
+    rejection_append(l->s.status_data, text, json);
+    return 0;
 }
 
 /* Of one that comes after 'before' sessions like it, which start first. 'estimate' may be NULL: not
@@ -337,20 +323,19 @@ static int pending_reason_explain(struct core *core, struct session_entry *l, si
                                   struct strbuf *json, struct aq_error *err)
 {
     enum sched_verdict verdict = SCHED_PREEMPTING;
-    int r;
+    int r = 0;
 
     if (core->orphans.restored_usec)
-        r = pending_reason_restored(text, json);
+        pending_reason_restored(text, json);
     else if (l->preemption.is_preempting)
-        r = pending_reason_preempting(l, text, json);
+        pending_reason_preempting(l, text, json);
     else if (l->retry.backoff_usec > clock_monotonic_usec())
-        r = pending_reason_backoff(l, text, json);
+        pending_reason_backoff(l, text, json);
     else
         r = pending_reason_explain_now(core, l, before, estimate, text, json, &verdict, err);
-    if (r < 0)
-        return aq_fail_oom(err);
-    r = pending_reason_check(text, json, err);
-    return r < 0 ? r : (int)verdict;
+    return r < 0 ? aq_fail(err, -r, "cannot explain why session '%s' waits: %s", l->s.name,
+                           strerror(-r))
+                 : (int)verdict;
 }
 
 int pending_reason_write(struct core *core, struct session_entry *l, struct strbuf *text,
@@ -364,10 +349,6 @@ int pending_reason_write(struct core *core, struct session_entry *l, struct strb
 /* More members into an object that is text already. */
 static void pending_reason_add_members(struct strbuf *json, const struct strbuf *members)
 {
-    if (!strbuf_ok(members))
-        json->failed = true;
-    if (!strbuf_ok(json))
-        return;
     strbuf_truncate(json, json->len - 1); /* its "}" */
     strbuf_addc(json, ',');
     strbuf_add(json, members->data + 1, members->len - 1);
@@ -405,10 +386,9 @@ static void pending_reason_add_refusals(const struct core *core, const struct se
         pending_reason_add_members(json, &members);
 }
 
-static int pending_reason_add_estimate(const struct core *core, const struct session_entry *l,
-                                       const struct core_start_estimate *estimate,
-                                       struct strbuf *text, struct strbuf *json,
-                                       struct aq_error *err)
+static void pending_reason_add_estimate(const struct core *core, const struct session_entry *l,
+                                        const struct core_start_estimate *estimate,
+                                        struct strbuf *text, struct strbuf *json)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf members = STRBUF_INIT;
     struct jsonw w = jsonw_make(&members);
@@ -419,11 +399,8 @@ static int pending_reason_add_estimate(const struct core *core, const struct ses
     core_write_start_estimate(estimate, &w);
     jsonw_member_int(&w, "retries", estimate->tries);
     jsonw_object_end(&w);
-    if (!strbuf_ok(&members))
-        return aq_fail_oom(err);
     if (json)
         pending_reason_add_members(json, &members);
-    return 0;
 }
 
 /* What a forecast cannot know: whether a registry has the image that an agent is to fetch. */
@@ -479,18 +456,18 @@ int pending_reason_what_if(struct core *core, struct session_entry *l, size_t co
         *ret_started = fits;
     r = pending_reason_explain(core, l, AQ_MIN(*ret_started, count - 1),
                                is_estimated ? &estimate : NULL, &why, json, err);
-    if (r >= 0 && is_estimated) {
-        estimate.verdict = (enum sched_verdict)r;
-        r = pending_reason_add_estimate(core, l, &estimate, &why, json, err);
-    }
     if (r < 0)
         return r;
+    if (is_estimated) {
+        estimate.verdict = (enum sched_verdict)r;
+        pending_reason_add_estimate(core, l, &estimate, &why, json);
+    }
     if (count > 1)
         pending_reason_say_count(*ret_started, count, text);
     if (count == 1 || *ret_started < count)
         strbuf_add(text, why.data, why.len);
     pending_reason_add_image(core, l, text, json);
-    return pending_reason_check(text, json, err);
+    return 0;
 }
 
 int core_explain(struct core *core, const struct uuid *session_id, struct strbuf *text,
@@ -510,6 +487,6 @@ int core_explain(struct core *core, const struct uuid *session_id, struct strbuf
     pending_reason_add_refusals(core, l, text, json);
     estimate.verdict = (enum sched_verdict)r;
     if (is_estimated)
-        r = pending_reason_add_estimate(core, l, &estimate, text, json, err);
-    return r < 0 ? r : pending_reason_check(text, json, err);
+        pending_reason_add_estimate(core, l, &estimate, text, json);
+    return 0;
 }

@@ -200,17 +200,17 @@ static const char *preemption_find_scope(struct core *core, const struct session
     return NULL;
 }
 
-int preemption_describe(struct core *core, const struct session_entry *l, struct sched_session *ret)
+void preemption_describe(struct core *core, const struct session_entry *l,
+                         struct sched_session *ret)
 {
     const struct core_scheduling *s = &l->resource_group->scheduling;
 
     if (!preemption_is_on(&s->options.preemption))
-        return 0;
+        return;
     ret->is_movable &= preemption_fate(l) == CORE_RESCHEDULED;
     ret->is_preemptible &= ret->job_priority <= s->preemptible_priority
                            && preemption_fate(l) != CORE_SKIPPED;
     ret->scope = preemption_find_scope(core, l);
-    return ret->scope || s->victim_scope == CORE_SCOPE_GROUP ? 0 : -ENOMEM;
 }
 
 bool preemption_is_on(const struct sched_preemption *p)
@@ -244,9 +244,9 @@ static void preemption_set_places(const struct resource_group_entry *g, struct c
 {
     const char **agents = arena_array(&core->scratch, l->s.kernel_count, sizeof(*agents));
 
-    for (size_t k = 0; agents && k < l->s.kernel_count; k++)
+    for (size_t k = 0; k < l->s.kernel_count; k++)
         agents[k] = g->nodes[nodes[k]]->a.id;
-    reservation_set(l, agents); /* memory is short: it waits its turn */
+    reservation_set(l, agents);
 }
 
 void preemption_begin(struct resource_group_entry *g, struct core *core, struct session_entry *l,

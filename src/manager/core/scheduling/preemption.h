@@ -24,14 +24,14 @@ int preemption_read(struct json_t *from, struct core_scheduling *ret, struct aq_
 /* What becomes of 'l' if it is preempted. */
 enum core_fate preemption_fate(const struct session_entry *l);
 
-/* Into what the scheduler is told, after constraints_describe(). 0 or -ENOMEM. */
-int preemption_describe(struct core *core, const struct session_entry *l,
-                        struct sched_session *ret);
+/* Into what the scheduler is told, after constraints_describe(). */
+void preemption_describe(struct core *core, const struct session_entry *l,
+                         struct sched_session *ret);
 
 /* Some sessions may have to be preempted. */
 bool preemption_is_on(const struct sched_preemption *p);
 
-/* For status_data of a preempted session; NULL if memory is short. */
+/* For status_data of a preempted session. */
 char *preemption_data(const struct session_entry *l);
 
 /* It is about to give back what it holds. */

@@ -5,7 +5,6 @@
  * {"error": {"src", "agent_id", "name", "field", "repr"}}. It stays there while
  * the session waits for another attempt, beside the scheduler's explanation.
  */
-#include <errno.h>
 #include <jansson.h>
 #include <string.h>
 
@@ -70,26 +69,12 @@ static void rejection_add_sentence(const json_t *error, struct strbuf *text)
         strbuf_addf(text, " (%s)", field);
 }
 
-/* *ret is NULL if there is nothing in it. 0 or -ENOMEM. */
-static int rejection_load(const char *status_data, json_t **ret)
-{
-    errno = 0;
-    *ret = json_load_string(status_data, 0);
-    return !*ret && errno == ENOMEM ? -ENOMEM : 0;
-}
-
 void core_status_text(const char *status_data, struct strbuf *text)
 {
-    json_auto_t *data = NULL;
-    const json_t *error;
-    const char *explanation;
+    json_auto_t *data = json_load_string(status_data, 0);
+    const json_t *error = json_object_get(data, "error");
+    const char *explanation = json_string_value(json_object_get(data, "text"));
 
-    if (rejection_load(status_data, &data) < 0) {
-        text->failed = true;
-        return;
-    }
-    error = json_object_get(data, "error");
-    explanation = json_string_value(json_object_get(data, "text"));
     if (explanation) {
         rejection_begin_line(text);
         strbuf_adds(text, explanation);
@@ -98,27 +83,22 @@ void core_status_text(const char *status_data, struct strbuf *text)
         rejection_add_sentence(error, text);
 }
 
-int rejection_append(const char *status_data, struct strbuf *text, struct strbuf *json)
+void rejection_append(const char *status_data, struct strbuf *text, struct strbuf *json)
 {
-    json_auto_t *data = NULL, *explanation = NULL;
-    json_t *error;
+    json_auto_t *data = json_load_string(status_data, 0), *explanation = NULL;
+    json_t *error = json_object_get(data, "error");
     char *both;
 
-    if (rejection_load(status_data, &data) < 0)
-        return -ENOMEM;
-    error = json_object_get(data, "error");
     if (!json_is_object(error))
-        return 0;
+        return;
     if (text)
         rejection_add_sentence(error, text);
     if (!json)
-        return 0;
+        return;
     explanation = json_load_string(json->data, 0);
-    if (json_object_set(explanation, "error", error) < 0
-        || !(both = json_dump_text(explanation, JSON_COMPACT)))
-        return -ENOMEM;
+    json_object_set(explanation, "error", error);
+    both = json_dump_text(explanation, JSON_COMPACT);
     strbuf_truncate(json, 0);
     strbuf_adds(json, both);
     free(both);
-    return 0;
 }

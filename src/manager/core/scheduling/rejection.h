@@ -9,16 +9,15 @@ struct msg_kernel_status;
 struct strbuf;
 
 /* The words of an agent (NULL = the manager) that could not start a kernel, as JSON for
- * status_data; the caller frees it. NULL if memory is short. */
+ * status_data; the caller frees it. */
 char *rejection_json(const char *agent_id, const struct msg_kernel_status *m);
 
 /* A sentence of an agent on a kernel's end, as JSON for status_data, like that. */
 char *rejection_remark_json(const char *text);
 
 /* Add what an agent said, if 'status_data' holds such, to the scheduler's
- * explanation. 'text', 'json' may be NULL. Returns 0 or -ENOMEM.
+ * explanation. 'text', 'json' may be NULL.
  */
-int rejection_append(const char *status_data, struct strbuf *text,
-                     struct strbuf *json) AQ_MUST_CHECK;
+void rejection_append(const char *status_data, struct strbuf *text, struct strbuf *json);
 
 #endif

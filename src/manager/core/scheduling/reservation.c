@@ -8,13 +8,13 @@
  * its scheduler (sched_sync.c), so neither has to queue for what it was promised.
  */
 #include <assert.h>
-#include <errno.h>
 #include <jansson.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/json_load.h"
 #include "base/jsonw.h"
+#include "base/memory.h"
 #include "manager/core/scheduling/preemption.h"
 #include "manager/core/scheduling/reservation.h"
 #include "manager/core/state/agent_entry.h"
@@ -31,24 +31,20 @@ void reservation_set(struct session_entry *l, const char *const *agents)
         free(l->reservation.agents[k]);
     free(AQ_TAKE(l->reservation.agents));
     l->reservation.is_unsaved = false;
-    if (!agents || !(l->reservation.agents = calloc(l->s.kernel_count, sizeof(char *))))
+    if (!agents)
         return;
+    l->reservation.agents = aq_alloc_array(l->s.kernel_count, sizeof(char *));
     l->resource_group->reserved++;
     for (size_t k = 0; k < l->s.kernel_count; k++)
-        if (!(l->reservation.agents[k] = strdup(agents[k]))) {
-            reservation_set(l, NULL);
-            return;
-        }
+        l->reservation.agents[k] = aq_strdup(agents[k]);
 }
 
 /* An agent for each kernel, or one for all of them, as earlier versions wrote. */
-static int reservation_read_places(struct session_entry *l, const json_t *from)
+static void reservation_read_places(struct session_entry *l, const json_t *from)
 {
-    const char **agents = calloc(l->s.kernel_count + 1, sizeof(*agents));
+    const char **agents = aq_alloc_array(l->s.kernel_count + 1, sizeof(*agents));
     size_t found = 0;
 
-    if (!agents)
-        return -ENOMEM;
     for (size_t k = 0; k < l->s.kernel_count; k++) {
         const json_t *one = json_is_array(from) ? json_array_get(from, k) : from;
 
@@ -58,28 +54,22 @@ static int reservation_read_places(struct session_entry *l, const json_t *from)
     if (found == l->s.kernel_count)
         reservation_set(l, agents);
     free(agents);
-    return found == l->s.kernel_count && !l->reservation.agents ? -ENOMEM : 0;
 }
 
-int reservation_load(struct session_entry *l)
+void reservation_load(struct session_entry *l)
 {
     const char *key = preemption_is_leaving(&l->s) || l->s.status == SESSION_PENDING
                           ? RESERVATION_MIGRATED
                           : NULL;
     json_t *data;
-    int r;
 
     if (!key || !l->s.status_data)
-        return 0;
-    errno = 0;
+        return;
     data = json_load_string(l->s.status_data, 0);
-    if (!data && errno == ENOMEM)
-        return -ENOMEM;
     if (l->s.status == SESSION_PENDING && json_object_get(data, RESERVATION_PREEMPTING))
         key = RESERVATION_PREEMPTING;
-    r = reservation_read_places(l, json_object_get(data, key));
+    reservation_read_places(l, json_object_get(data, key));
     json_decref(data);
-    return r;
 }
 
 void reservation_write(const struct session_entry *l, const char *key, struct jsonw *w)

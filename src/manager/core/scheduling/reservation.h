@@ -17,7 +17,7 @@ struct session_entry;
 void reservation_set(struct session_entry *l, const char *const *agents);
 
 /* What its row says. */
-int reservation_load(struct session_entry *l) AQ_MUST_CHECK;
+void reservation_load(struct session_entry *l);
 
 /* As a member of an object, if there are any. */
 void reservation_write(const struct session_entry *l, const char *key, struct jsonw *w);

@@ -228,6 +228,8 @@ static void sched_sync_mark_sessions(struct core *core, struct resource_group_en
 
 static int sched_sync_rebuild(struct core *core, struct resource_group_entry *g)
 {
+    int r;
+
     g->options = g->scheduling.options;
     sched_sync_detach(core, g);
     g->sched = sched_new(core->types, &g->options);
@@ -239,8 +241,8 @@ static int sched_sync_rebuild(struct core *core, struct resource_group_entry *g)
         struct agent_entry *a = LIST_ENTRY(link, struct agent_entry, change_link);
 
         list_remove(link);
-        if (sched_sync_push_agent(core, g, a, true) < 0)
-            return -ENOMEM;
+        if ((r = sched_sync_push_agent(core, g, a, true)) < 0)
+            return r;
     }
     g->is_stale = false;
     return 0;
@@ -277,11 +279,10 @@ int sched_sync_what_if(struct core *core, struct session_entry *l, uint32_t *han
     size_t added = 0;
     int r = sched_sync_push(core, g);
 
-    if (r == 0)
-        r = sched_sync_describe(core, g, l, false, &session);
-    if (r == 0)
-        r = sched_sync_push_accounts(core, g);
     if (r < 0)
+        return r;
+    sched_sync_describe(core, g, l, false, &session);
+    if ((r = sched_sync_push_accounts(core, g)) < 0)
         return r;
     session.row = INT64_MAX - (int64_t)count;
     for (; added < count && r == 0; added += r == 0) {

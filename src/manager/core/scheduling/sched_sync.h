@@ -20,7 +20,8 @@ struct sched_start_estimate;
 struct session_entry;
 
 /* Tell the group's scheduler what has changed since it was told last. -EAGAIN: it has to be
- * rebuilt, which waits until placements that are under way are known to hold.
+ * rebuilt, which waits until placements that are under way are known to hold. -EINVAL, -EOVERFLOW,
+ * -EEXIST: memory has what the scheduler cannot take.
  */
 int sched_sync_push(struct core *core, struct resource_group_entry *g) AQ_MUST_CHECK;
 
@@ -60,7 +61,8 @@ void sched_sync_remove_agent(struct agent_entry *a);
 void sched_sync_mark_account(struct account *account);
 
 /* The plan of the group's queue as if 'count' sessions like 'l', which is not in it, came last of
- * their priority; handles[count] tells them. Lives in core->scratch. The length, -EAGAIN, -ENOMEM.
+ * their priority; handles[count] tells them. Lives in core->scratch. The length, or an error
+ * of sched_sync_push().
  */
 int sched_sync_what_if(struct core *core, struct session_entry *l, uint32_t *handles, size_t count,
                        size_t max, struct sched_start_estimate **ret);

@@ -40,14 +40,6 @@ static int sched_sync_find_capacity(const struct core *core, struct agent_entry 
     return r;
 }
 
-static int sched_sync_number_agent(struct resource_group_entry *g, struct agent_entry *a)
-{
-    if (!vec_grow(&g->nodes, &g->node_cap, g->node_count + 1, sizeof(struct agent_entry *)))
-        return -ENOMEM;
-    g->nodes[g->node_count++] = a;
-    return 0;
-}
-
 int sched_sync_push_agent(struct core *core, struct resource_group_entry *g, struct agent_entry *a,
                           bool is_new)
 {
@@ -64,11 +56,10 @@ int sched_sync_push_agent(struct core *core, struct resource_group_entry *g, str
     int r;
 
     a->scheduled_by = g;
-    if (agent_devices_copy(core, a, &core->scratch, &devices, &sa.device_count) < 0)
-        return -ENOMEM;
+    if ((r = agent_devices_copy(core, a, &core->scratch, &devices, &sa.device_count)) < 0
+        || (r = sched_sync_find_capacity(core, a, &free, devices, &sa.kernels)) < 0)
+        return r;
     sa.devices = devices;
-    if (sched_sync_find_capacity(core, a, &free, devices, &sa.kernels) < 0)
-        return -ENOMEM;
     r = sched_set_agent(g->sched, &sa, &err);
     if (r == -EINVAL) {
         log_limited(&a->log, LOG_LEVEL_WARNING, "only sums count for agent '%s': %s", a->a.id,
@@ -76,7 +67,11 @@ int sched_sync_push_agent(struct core *core, struct resource_group_entry *g, str
         sa.device_count = 0;
         r = sched_set_agent(g->sched, &sa, &err);
     }
-    return r == 0 && is_new ? sched_sync_number_agent(g, a) : r;
+    if (r == 0 && is_new) {
+        vec_grow(&g->nodes, &g->node_cap, g->node_count + 1, sizeof(struct agent_entry *));
+        g->nodes[g->node_count++] = a;
+    }
+    return r;
 }
 
 /* Sessions that wait for certain agents by name may wait for one that is new. */
@@ -92,13 +87,15 @@ static void sched_sync_mark_designated(struct resource_group_entry *g)
 
 int sched_sync_push_agents(struct core *core, struct resource_group_entry *g)
 {
+    int r;
+
     while (!list_is_empty(&g->changed_agents)) {
         struct agent_entry *a = LIST_ENTRY(g->changed_agents.next, struct agent_entry, change_link);
         bool is_new = a->scheduled_by != g;
 
         list_remove(&a->change_link);
-        if (sched_sync_push_agent(core, g, a, is_new) < 0)
-            return -ENOMEM;
+        if ((r = sched_sync_push_agent(core, g, a, is_new)) < 0)
+            return r;
         if (is_new)
             sched_sync_mark_designated(g);
     }

@@ -2,7 +2,7 @@
 /* sched_sync_internal.h - the scheduler that is kept for each resource group, from the inside
  *
  * sched_sync.c has what happens to it (sched_sync.h); the other sched_sync_*.c tell it of what is
- * marked. All return 0 or -ENOMEM, after which the scheduler is rebuilt.
+ * marked. After an error of theirs (-EINVAL, -EOVERFLOW, -EEXIST) the scheduler is rebuilt.
  */
 #ifndef AQ_MANAGER_CORE_SCHED_SYNC_INTERNAL_H
 #define AQ_MANAGER_CORE_SCHED_SYNC_INTERNAL_H
@@ -29,16 +29,15 @@ int sched_sync_push_accounts(struct core *core, struct resource_group_entry *g);
 int sched_sync_push_sessions(struct core *core, struct resource_group_entry *g);
 int sched_sync_push_reservations(struct core *core, struct resource_group_entry *g);
 
-/* The account as the group sees it, made if need be; NULL = no memory. */
+/* The account as the group sees it, made if need be. */
 struct resource_group_account *sched_sync_find_account(struct resource_group_entry *g,
                                                        struct account *account);
 
 /* Whose the session is, by the group's rules. */
-int sched_sync_number_owner(struct resource_group_entry *g, const struct session_entry *l,
-                            uint32_t *ret);
+uint32_t sched_sync_number_owner(struct resource_group_entry *g, const struct session_entry *l);
 
 /* A session as the scheduler is told of it: session_entry_describe(), and whose it is. */
-int sched_sync_describe(struct core *core, struct resource_group_entry *g, struct session_entry *l,
-                        bool holding, struct sched_session *ret);
+void sched_sync_describe(struct core *core, struct resource_group_entry *g, struct session_entry *l,
+                         bool holding, struct sched_session *ret);
 
 #endif

@@ -16,39 +16,32 @@
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
 
-int sched_sync_describe(struct core *core, struct resource_group_entry *g, struct session_entry *l,
-                        bool holding, struct sched_session *ret)
+void sched_sync_describe(struct core *core, struct resource_group_entry *g, struct session_entry *l,
+                         bool holding, struct sched_session *ret)
 {
-    if (session_entry_describe(core, l, holding, ret) < 0)
-        return -ENOMEM;
+    session_entry_describe(core, l, holding, ret);
     for (int kind = 0; kind < SCHED_ACCOUNT_KINDS; kind++) {
         const struct resource_group_account *ga = sched_sync_find_account(g, l->accounts[kind]);
 
-        if (!ga)
-            return -ENOMEM;
         ret->accounts[kind] = l->s.type == SESSION_SYSTEM ? SCHED_NO_ACCOUNT : ga->number;
     }
-    if (preemption_describe(core, l, ret) < 0)
-        return -ENOMEM;
-    return sched_sync_number_owner(g, l, &ret->owner);
+    preemption_describe(core, l, ret);
+    ret->owner = sched_sync_number_owner(g, l);
 }
 
 /* What is held on one agent as one place: the parts of 'more' behind those of 'to'. */
-static int sched_sync_join_place(struct core *core, struct sched_place *to,
-                                 const struct sched_place *more)
+static void sched_sync_join_place(struct core *core, struct sched_place *to,
+                                  const struct sched_place *more)
 {
     struct sched_part *parts = arena_array(&core->scratch, to->part_count + more->part_count + 1,
                                            sizeof(*parts));
 
-    if (!parts)
-        return -ENOMEM;
     if (to->part_count)
         memcpy(parts, to->parts, to->part_count * sizeof(*parts));
     if (more->part_count)
         memcpy(parts + to->part_count, more->parts, more->part_count * sizeof(*parts));
     to->parts = parts;
     to->part_count += more->part_count;
-    return 0;
 }
 
 /* Per kernel that holds something; one for a single-node session. */
@@ -57,25 +50,26 @@ static int sched_sync_find_places(struct core *core, struct session_entry *l,
 {
     struct sched_place *places = arena_array(&core->scratch, l->s.kernel_count, sizeof(*places));
     size_t count = 0;
+    int r;
 
-    for (size_t k = 0; places && k < l->s.kernel_count; k++) {
+    for (size_t k = 0; k < l->s.kernel_count; k++) {
         struct agent_entry *a = agent_entry_find(core, l->s.kernels[k].agent_id);
         struct sched_place *p = &places[count];
 
         if (list_is_empty(&l->kernels[k].agent_link))
             continue;
         p->agent_id = a->a.id;
-        if (agent_devices_find_parts(core, a, &l->kernels[k], &core->scratch, &p->parts,
-                                     &p->part_count)
+        if ((r = agent_devices_find_parts(core, a, &l->kernels[k], &core->scratch, &p->parts,
+                                          &p->part_count))
             < 0)
-            return -ENOMEM;
+            return r;
         if (l->s.is_multi_node || count == 0)
             count++;
-        else if (sched_sync_join_place(core, &places[0], p) < 0)
-            return -ENOMEM;
+        else
+            sched_sync_join_place(core, &places[0], p);
     }
     *ret = places;
-    return places ? 0 : -ENOMEM;
+    return 0;
 }
 
 static int sched_sync_tell_holding(struct core *core, struct resource_group_entry *g,
@@ -90,9 +84,9 @@ static int sched_sync_tell_holding(struct core *core, struct resource_group_entr
     struct aq_error err;
     int r;
 
-    if (sched_sync_describe(core, g, l, true, &session) < 0
-        || sched_sync_find_places(core, l, &places) < 0)
-        return -ENOMEM;
+    sched_sync_describe(core, g, l, true, &session);
+    if ((r = sched_sync_find_places(core, l, &places)) < 0)
+        return r;
     running.places = places;
     session.is_movable &= session.kernel_count == l->s.kernel_count; /* all of it, or none */
     r = sched_add_running(g->sched, &running, &l->sched.handle, &err);
@@ -116,30 +110,27 @@ static enum sched_membership sched_sync_find_membership(const struct core *core,
                : MEMBERSHIP_NONE;
 }
 
-static int sched_sync_take_membership(struct resource_group_entry *g, struct session_entry *l,
-                                      enum sched_membership membership)
+static void sched_sync_take_membership(struct resource_group_entry *g, struct session_entry *l,
+                                       enum sched_membership membership)
 {
     size_t cap = g->member_cap;
 
-    if (!vec_grow(&g->members, &g->member_cap, (size_t)l->sched.handle + 1,
-                  sizeof(struct session_entry *)))
-        return -ENOMEM; /* the scheduler is rebuilt */
+    vec_grow(&g->members, &g->member_cap, (size_t)l->sched.handle + 1,
+             sizeof(struct session_entry *));
     if (g->member_cap > cap)
         memset(&g->members[cap], 0, (g->member_cap - cap) * sizeof(struct session_entry *));
     g->members[l->sched.handle] = l;
     l->sched.membership = membership;
-    return 0;
 }
 
-static int sched_sync_leave_membership(struct resource_group_entry *g, struct session_entry *l)
+static void sched_sync_leave_membership(struct resource_group_entry *g, struct session_entry *l)
 {
     if (l->sched.membership == MEMBERSHIP_NONE)
-        return 0;
+        return;
     l->attempts.tries = sched_sync_tries(l);
     sched_drop(g->sched, l->sched.handle);
     g->members[l->sched.handle] = NULL;
     l->sched.membership = MEMBERSHIP_NONE;
-    return 0;
 }
 
 static int sched_sync_push_session(struct core *core, struct resource_group_entry *g,
@@ -147,17 +138,18 @@ static int sched_sync_push_session(struct core *core, struct resource_group_entr
 {
     enum sched_membership membership = sched_sync_find_membership(core, l);
     struct sched_session session;
-    int r;
+    int r = 0;
 
     if (l->sched.is_placing || (l->preemption.is_preempting && membership == MEMBERSHIP_WAITING))
         return 0; /* what becomes of that marks it again, or ends it */
     l->preemption.is_preempting = false;
-    if ((r = sched_sync_leave_membership(g, l)) < 0 || membership == MEMBERSHIP_NONE)
-        return r;
+    sched_sync_leave_membership(g, l);
+    if (membership == MEMBERSHIP_NONE)
+        return 0;
     if (membership == MEMBERSHIP_WAITING) {
-        if ((r = sched_sync_describe(core, g, l, false, &session)) == 0)
-            r = sched_add(g->sched, &session, &l->sched.handle, NULL);
-    } else if ((r = sched_sync_tell_holding(core, g, l)) < 0 && r != -ENOMEM) {
+        sched_sync_describe(core, g, l, false, &session);
+        r = sched_add(g->sched, &session, &l->sched.handle, NULL);
+    } else if (sched_sync_tell_holding(core, g, l) < 0) {
         l->sched.is_outside = true;
         for (size_t k = 0; k < l->s.kernel_count; k++)
             if (!list_is_empty(&l->kernels[k].agent_link))
@@ -166,7 +158,9 @@ static int sched_sync_push_session(struct core *core, struct resource_group_entr
             sched_sync_mark_account(l->accounts[kind]);
         return 0;
     }
-    return r < 0 ? r : sched_sync_take_membership(g, l, membership);
+    if (r == 0)
+        sched_sync_take_membership(g, l, membership);
+    return r;
 }
 
 int sched_sync_push_sessions(struct core *core, struct resource_group_entry *g)
@@ -201,12 +195,10 @@ static int sched_sync_tell_places_of(struct core *core, struct resource_group_en
                                      struct session_entry *l)
 {
     struct sched_session session;
-    int r = sched_sync_describe(core, g, l, false, &session);
+    int r;
 
-    if (r == 0)
-        r = sched_reserve(g->sched, &session, (const char *const *)l->reservation.agents);
-    if (r == -ENOMEM)
-        return r;
+    sched_sync_describe(core, g, l, false, &session);
+    r = sched_reserve(g->sched, &session, (const char *const *)l->reservation.agents);
     if (r == -ENOENT && sched_sync_is_void(core, l))
         sched_sync_drop_reservation(l);
     return (sched_sync_find_membership(core, l) == MEMBERSHIP_WAITING)
@@ -221,14 +213,16 @@ static int sched_sync_tell_places_of(struct core *core, struct resource_group_en
  */
 int sched_sync_push_reservations(struct core *core, struct resource_group_entry *g)
 {
+    int r = 0;
+
     if (g->reserved == 0)
         return 0;
     LIST_FOREACH(link, &core->sessions) {
         struct session_entry *l = LIST_ENTRY(link, struct session_entry, all_link);
 
         if (l->resource_group == g && l->reservation.agents && !l->sched.is_placing
-            && !l->preemption.is_preempting && sched_sync_tell_places_of(core, g, l) < 0)
-            return -ENOMEM;
+            && !l->preemption.is_preempting && (r = sched_sync_tell_places_of(core, g, l)) < 0)
+            return r;
     }
     return 0;
 }

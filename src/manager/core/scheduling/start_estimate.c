@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/jsonw.h"
+#include "base/memory.h"
 #include "manager/core/scheduling/sched_sync.h"
 #include "manager/core/scheduling/start_estimate.h"
 #include "manager/core/state/resource_group_entry.h"
@@ -79,10 +80,8 @@ static struct plan *start_estimate_take_plan(const struct resource_group_entry *
                                              const struct sched_start_estimate *planned,
                                              size_t count)
 {
-    struct plan *plan = malloc(sizeof(*plan) + count * sizeof(plan->items[0]));
+    struct plan *plan = aq_alloc(sizeof(*plan) + count * sizeof(plan->items[0]));
 
-    if (!plan)
-        return NULL;
     *plan = (struct plan){ .count = count };
     for (size_t i = 0; i < count; i++) {
         bool is_queued = planned[i].start != SCHED_START_RULED_OUT;
@@ -108,8 +107,8 @@ static int start_estimate_make_plan(struct core *core, struct resource_group_ent
     if (r >= 0)
         g->plan = start_estimate_take_plan(g, planned, (size_t)r);
     arena_clear(&core->scratch, 1 << 16);
-    if (r < 0 || !g->plan)
-        return r < 0 ? r : -ENOMEM;
+    if (r < 0)
+        return r;
     g->plan->until_usec = clock_monotonic_usec()
                           + PLAN_AGE_FACTOR * (clock_monotonic_usec() - begun);
     return 0;
@@ -209,10 +208,8 @@ int start_estimate_what_if(struct core *core, struct session_entry *l, size_t co
     *ret_started = 0;
     if (core->orphans.restored_usec)
         return 0;
-    r = handles
-            ? sched_sync_what_if(core, l, handles, count,
-                                 PLAN_WORK_MAX / (l->resource_group->node_count + 1) + 1, &planned)
-            : -ENOMEM;
+    r = sched_sync_what_if(core, l, handles, count,
+                           PLAN_WORK_MAX / (l->resource_group->node_count + 1) + 1, &planned);
     for (int i = 0; i < r; i++) {
         bool is_queued = planned[i].start != SCHED_START_RULED_OUT;
         struct plan_item item;

@@ -13,7 +13,7 @@ struct strbuf;
 
 /* How many of 'count' sessions like 'l', which is not in the queue, would start now, 'most' at
  * most, into *ret_started, and the estimate for the next of them, or for the last if all would.
- * -EAGAIN, -ENOMEM.
+ * Errors of sched_sync_push().
  */
 int start_estimate_what_if(struct core *core, struct session_entry *l, size_t count, size_t most,
                            size_t *ret_started, struct core_start_estimate *ret);

@@ -4,12 +4,12 @@
 
 #include "manager/core/scheduling/usage_ledger.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/vec.h"
 
 size_t usage_ledger_key(const struct usage_ledger_holder *h, enum core_fair_level level,
@@ -28,8 +28,6 @@ size_t usage_ledger_key(const struct usage_ledger_holder *h, enum core_fair_leve
 
 static void usage_ledger_line_free(struct usage_ledger_line *line)
 {
-    if (!line)
-        return;
     free(line->domain);
     free(line->cells);
     free(line);
@@ -52,11 +50,9 @@ static struct usage_ledger_line *usage_ledger_line(struct map *ledger,
 
     if (line)
         return line;
-    if (!(line = calloc(1, sizeof(*line))) || !(line->domain = strdup(h->domain))
-        || map_set(ledger, key, len, line) < 0) {
-        usage_ledger_line_free(line);
-        return NULL;
-    }
+    line = aq_alloc(sizeof(*line));
+    line->domain = aq_strdup(h->domain);
+    map_set(ledger, key, len, line);
     line->level = level;
     if (level >= CORE_FAIR_PROJECT)
         line->project = h->project;
@@ -65,22 +61,20 @@ static struct usage_ledger_line *usage_ledger_line(struct map *ledger,
     return line;
 }
 
-static int usage_ledger_line_add(struct usage_ledger_line *line, int64_t day, const char *slot,
-                                 double amount_sec)
+static void usage_ledger_line_add(struct usage_ledger_line *line, int64_t day, const char *slot,
+                                  double amount_sec)
 {
     for (size_t i = line->count; i-- > 0;)
         if (line->cells[i].day == day && line->cells[i].slot == slot) {
             line->cells[i].amount_sec += amount_sec;
-            return 0;
+            return;
         }
-    if (!vec_grow(&line->cells, &line->cap, line->count + 1, sizeof(*line->cells)))
-        return -ENOMEM;
+    vec_grow(&line->cells, &line->cap, line->count + 1, sizeof(*line->cells));
     line->cells[line->count++] = (struct usage_ledger_cell){ day, slot, amount_sec };
-    return 0;
 }
 
-int usage_ledger_add(struct map *ledger, const struct usage_ledger_holder *h, bool with_group,
-                     const char *slot, int64_t amount, int64_t from_usec, int64_t until_usec)
+void usage_ledger_add(struct map *ledger, const struct usage_ledger_holder *h, bool with_group,
+                      const char *slot, int64_t amount, int64_t from_usec, int64_t until_usec)
 {
     assert(amount >= 0);
     for (int level = 0; level < CORE_FAIR_LEVELS && from_usec < until_usec; level++) {
@@ -89,17 +83,13 @@ int usage_ledger_add(struct map *ledger, const struct usage_ledger_holder *h, bo
 
         for (int64_t at = from_usec, next; at < until_usec; at = next) {
             next = AQ_MIN((at / USAGE_LEDGER_DAY_USEC + 1) * USAGE_LEDGER_DAY_USEC, until_usec);
-            if (!line
-                || usage_ledger_line_add(line, at / USAGE_LEDGER_DAY_USEC, slot,
-                                         (double)amount * (double)(next - at) / USEC_PER_SEC)
-                       < 0)
-                return -ENOMEM;
+            usage_ledger_line_add(line, at / USAGE_LEDGER_DAY_USEC, slot,
+                                  (double)amount * (double)(next - at) / USEC_PER_SEC);
         }
     }
-    return 0;
 }
 
-int usage_ledger_rename_domain(struct map *ledger, const char *from, const char *to)
+void usage_ledger_rename_domain(struct map *ledger, const char *from, const char *to)
 {
     char key[USAGE_LEDGER_KEY_MAX];
     size_t len = usage_ledger_key(&(struct usage_ledger_holder){ .domain = from }, CORE_FAIR_DOMAIN,
@@ -110,19 +100,14 @@ int usage_ledger_rename_domain(struct map *ledger, const char *from, const char 
         len = usage_ledger_key(&(struct usage_ledger_holder){ .domain = to }, CORE_FAIR_DOMAIN,
                                false, key);
         assert(!map_get(ledger, key, len));
-        if (map_set(ledger, key, len, own) < 0)
-            return -ENOMEM;
+        map_set(ledger, key, len, own);
     }
     for (size_t i = 0; i < ledger->count; i++) {
         struct usage_ledger_line *line = ledger->entries[i].value;
-        char *domain;
 
         if (strcmp(line->domain, from) != 0)
             continue;
-        if (!(domain = strdup(to)))
-            return -ENOMEM;
         free(line->domain);
-        line->domain = domain;
+        line->domain = aq_strdup(to);
     }
-    return 0;
 }

@@ -40,15 +40,13 @@ size_t usage_ledger_key(const struct usage_ledger_holder *h, enum core_fair_leve
                         bool with_group, char key[USAGE_LEDGER_KEY_MAX]);
 
 /* Add what was held in a time (wall clock) to the holder's lines of all levels,
- * split at midnight (UTC). 0 or -ENOMEM.
+ * split at midnight (UTC).
  */
-int usage_ledger_add(struct map *ledger, const struct usage_ledger_holder *h, bool with_group,
-                     const char *slot, int64_t amount, int64_t from_usec, int64_t until_usec);
+void usage_ledger_add(struct map *ledger, const struct usage_ledger_holder *h, bool with_group,
+                      const char *slot, int64_t amount, int64_t from_usec, int64_t until_usec);
 
-/* A domain is renamed. 'ledger' is a book of one group, and has no line of the new name. 0 or
- * -ENOMEM.
- */
-int usage_ledger_rename_domain(struct map *ledger, const char *from, const char *to);
+/* A domain is renamed. 'ledger' is a book of one group, and has no line of the new name. */
+void usage_ledger_rename_domain(struct map *ledger, const char *from, const char *to);
 
 /* Contents and map. */
 void usage_ledger_done(struct map *ledger);

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "manager/core/session/image_requirements.h"
 #include "manager/core/state/account.h"
 #include "manager/core/state/session_bytes.h"
@@ -44,16 +45,14 @@ static bool admission_next_agent(const void *data, size_t *at, struct sched_agen
 }
 
 /* Those that the owner may use and that are in use. */
-static int admission_list_groups(struct core *core, const struct session *s,
-                                 enum splitting splitting, struct admission *ret)
+static void admission_list_groups(struct core *core, const struct session *s,
+                                  enum splitting splitting, struct admission *ret)
 {
     const struct allowed *allowed = access_find(core, s);
     size_t count = allowed ? allowed->count : 0;
     struct admit_resource_group *groups = arena_array(&core->scratch, count + 1, sizeof(*groups));
     struct admission_place *places = arena_array(&core->scratch, count + 1, sizeof(*places));
 
-    if (!groups || !places)
-        return -ENOMEM;
     for (size_t i = 0; i < count; i++) {
         const struct resource_group_entry *g = resource_group_entry_find(core, allowed->names[i]);
 
@@ -70,7 +69,6 @@ static int admission_list_groups(struct core *core, const struct session *s,
         ret->group_count++;
     }
     ret->groups = groups;
-    return 0;
 }
 
 /* ---- what the owner has waiting ---- */
@@ -80,27 +78,33 @@ void admission_done(struct admission_queue *queue)
     slots_done(&queue->slots);
 }
 
-static int admission_add_waiting(struct admission_queue *queue, const struct session *s)
+/* -EOVERFLOW */
+static int admission_add_waiting(struct admission_queue *queue, const struct session *s,
+                                 struct aq_error *err)
 {
     for (size_t k = 0; k < s->kernel_count; k++)
         if (slots_add(&queue->slots, &s->kernels[k].requested) < 0)
-            return -ENOMEM;
+            return aq_fail_field(err, EOVERFLOW, "resources",
+                                 "the PENDING sessions of access key '%s' request more resources "
+                                 "than can be counted; request less, or end some of them",
+                                 s->access_key);
     return 0;
 }
 
 /* Sessions of a request have one owner as a rule: sum again for another one only. */
 static int admission_sum_waiting(const struct core *core, const struct session *s,
-                                 struct admission_queue *queue)
+                                 struct admission_queue *queue, struct aq_error *err)
 {
+    int r = 0;
+
     if (strcmp(queue->access_key, s->access_key) == 0)
         return 0;
     memcpy(queue->access_key, s->access_key, sizeof(queue->access_key));
     slots_done(&queue->slots);
-    for (const struct session *o = NULL; (o = core_next_session(core, o));)
-        if (o->status == SESSION_PENDING && strcmp(o->access_key, s->access_key) == 0
-            && admission_add_waiting(queue, o) < 0)
-            return -ENOMEM;
-    return 0;
+    for (const struct session *o = NULL; r == 0 && (o = core_next_session(core, o));)
+        if (o->status == SESSION_PENDING && strcmp(o->access_key, s->access_key) == 0)
+            r = admission_add_waiting(queue, o, err);
+    return r;
 }
 
 /* ---- what it takes itself ---- */
@@ -115,18 +119,16 @@ void admission_release(struct core *core, struct admission_hold *hold)
     *hold = (struct admission_hold){ .user = NULL };
 }
 
-static int admission_find_hold(struct core *core, const struct session *s,
-                               struct admission_hold *ret)
+static struct admission_hold admission_find_hold(struct core *core, const struct session *s)
 {
     char user[UUID_TEXT_MAX];
 
-    *ret = (struct admission_hold){
+    return (struct admission_hold){
         .keypair = account_get(core, SCHED_KEYPAIR, s->access_key),
         .user = account_get(core, SCHED_USER, uuid_format(&s->user_id, user)),
         .bytes = session_bytes_of(s),
         .is_system = s->type == SESSION_SYSTEM,
     };
-    return ret->keypair && ret->user ? 0 : -ENOMEM;
 }
 
 /* ---- together ---- */
@@ -155,20 +157,19 @@ static void admission_set_policy(const struct core *core, const struct session *
 }
 
 /* What the image of a kernel wants; kernels of one role are neighbours. */
-static int admission_find_needs(struct core *core, const struct session *s, size_t k,
-                                const struct image_requirements **inout)
+static void admission_find_needs(struct core *core, const struct session *s, size_t k,
+                                 const struct image_requirements **inout)
 {
     struct session_spec spec = { .image = s->image, .roles = s->spec->roles };
 
     if (k > 0 && strcmp(s->kernels[k].role, s->kernels[k - 1].role) == 0)
-        return 0;
-    if (cluster_role_apply(s->kernels[k].role, &core->scratch, &spec, NULL) < 0)
-        return -ENOMEM;
-    return image_requirements_find(core, spec.image, inout);
+        return;
+    (void)cluster_role_apply(s->kernels[k].role, &core->scratch, &spec, NULL); /* it was checked */
+    *inout = image_requirements_find(core, spec.image);
 }
 
-static int admission_set_kernels(struct core *core, const struct session *s,
-                                 struct sched_session *subject, struct admission *a)
+static void admission_set_kernels(struct core *core, const struct session *s,
+                                  struct sched_session *subject, struct admission *a)
 {
     const struct session_spec *spec = s->spec;
     bool is_designated = spec->agents.count && !spec->agents_preferred;
@@ -180,11 +181,8 @@ static int admission_set_kernels(struct core *core, const struct session *s,
     struct admit_kernel *kernels = arena_array(&core->scratch, s->kernel_count, sizeof(*kernels));
 
     (void)session_spec_shmem(spec, &shmem_bytes, NULL); /* it was checked */
-    if (!requested || !kernels)
-        return -ENOMEM;
     for (size_t k = 0; k < s->kernel_count; k++) {
-        if (admission_find_needs(core, s, k, &needs) < 0)
-            return -ENOMEM;
+        admission_find_needs(core, s, k, &needs);
         any = any || needs;
         requested[k] = &s->kernels[k].requested;
         kernels[k] = (struct admit_kernel){ .min = needs ? &needs->min : NULL,
@@ -203,13 +201,12 @@ static int admission_set_kernels(struct core *core, const struct session *s,
     a->session = subject;
     a->kernels = any || shmem_bytes ? kernels : NULL;
     a->waits_for_capacity = spec->waits_for_capacity;
-    return 0;
 }
 
 /* All that is wrong, as far as it has room. */
 static void admission_say_all(const struct strbuf *text, struct aq_error *err)
 {
-    if (strbuf_ok(text) && text->len < sizeof(err->text))
+    if (text->len < sizeof(err->text))
         memcpy(err->text, text->data, text->len + 1);
 }
 
@@ -225,8 +222,8 @@ static int admission_decide(struct core *core, const struct admission *a, struct
             admission_say_all(&text, err);
         return r;
     }
-    s->resource_group = strdup(group->name);
-    return s->resource_group ? 0 : aq_fail_oom(err);
+    s->resource_group = aq_strdup(group->name);
+    return 0;
 }
 
 static int admission_check_room(struct core *core, struct aq_error *err)
@@ -261,22 +258,21 @@ int admission_check(struct core *core, struct session *s, const char *resource_g
     if (r < 0)
         return r;
     admission_set_policy(core, s, &a);
-    r = admission_set_kernels(core, s, &subject, &a);
-    if (r == 0)
-        r = admission_list_groups(core, s, s->spec->splitting, &a);
-    if (r == 0 && (r = admission_find_hold(core, s, &hold)) == 0) {
-        a.pending = (int64_t)hold.keypair->pending;
-        a.systems = (int64_t)hold.keypair->systems;
-    }
-    if (r == 0 && a.pending_slots_max) {
-        r = admission_sum_waiting(core, s, queue);
+    admission_set_kernels(core, s, &subject, &a);
+    admission_list_groups(core, s, s->spec->splitting, &a);
+    hold = admission_find_hold(core, s);
+    a.pending = (int64_t)hold.keypair->pending;
+    a.systems = (int64_t)hold.keypair->systems;
+    if (a.pending_slots_max) {
+        r = admission_sum_waiting(core, s, queue, err);
         a.pending_slots = &queue->slots;
     }
-    r = r < 0 ? aq_fail_oom(err) : admission_decide(core, &a, s, err);
+    if (r == 0)
+        r = admission_decide(core, &a, s, err);
     if (r == 0)
         r = session_bytes_check(core, hold.user, hold.bytes, err);
-    if (r == 0 && a.pending_slots && admission_add_waiting(queue, s) < 0)
-        r = aq_fail_oom(err);
+    if (r == 0 && a.pending_slots)
+        r = admission_add_waiting(queue, s, err);
     if (r == 0) {
         hold.keypair->pending++;
         hold.keypair->systems += hold.is_system;

@@ -12,6 +12,7 @@
 #include "base/fault.h"
 #include "base/jsonw.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "manager/core/scheduling/rejection.h"
 #include "manager/core/session/agent_command.h"
 #include "manager/core/session/mounts.h"
@@ -48,8 +49,8 @@ static bool agent_command_send(struct core *core, const char *agent_id, const st
 /* ---- kernel.create ---- */
 
 /* "main:1,sub:2" and "main1,sub1,sub2" */
-static int agent_command_fill_cluster(struct core *core, const struct session *s,
-                                      struct kernel_spec *ret)
+static void agent_command_fill_cluster(struct core *core, const struct session *s,
+                                       struct kernel_spec *ret)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf hosts = STRBUF_INIT;
     AQ_CLEANUP(strbuf_donep) struct strbuf replicas = STRBUF_INIT;
@@ -63,11 +64,8 @@ static int agent_command_fill_cluster(struct core *core, const struct session *s
             strbuf_addf(&replicas, "%s%s:%u", replicas.len ? "," : "", k->role, (unsigned)k->index);
     }
     ret->cluster_size = (int64_t)s->kernel_count;
-    if (!strbuf_ok(&hosts) || !strbuf_ok(&replicas))
-        return -1;
     ret->hosts = arena_strdup(&core->scratch, hosts.data);
     ret->replicas = arena_strdup(&core->scratch, replicas.data);
-    return ret->hosts && ret->replicas ? 0 : -1;
 }
 
 int core_derive_ssh_seed(const struct core *core, const struct session *session, char ret[65],
@@ -81,21 +79,16 @@ int core_derive_ssh_seed(const struct core *core, const struct session *session,
     return store_derive(core->store, purpose, ret, err);
 }
 
-/* NULL for a session without SSH; false if memory is short. */
-static bool agent_command_make_ssh_seed(struct core *core, const struct session *s,
-                                        const char **ret)
+/* NULL for a session without SSH */
+static const char *agent_command_make_ssh_seed(struct core *core, const struct session *s)
 {
     struct aq_error err = { 0 };
     char seed[65];
     int r = core_derive_ssh_seed(core, s, seed, &err);
 
-    *ret = NULL;
     if (r < 0 && r != -ENOENT)
         log_warning("a session gets no SSH keys: %s", err.text);
-    if (r < 0)
-        return true;
-    *ret = arena_strdup(&core->scratch, seed);
-    return *ret;
+    return r < 0 ? NULL : arena_strdup(&core->scratch, seed);
 }
 
 /* As the session says; what it does not, as its resource group, its keypair and the kernel's role
@@ -141,12 +134,10 @@ static int agent_command_fill_spec(struct core *core, const struct session_entry
         .devices = k->alloc,
         .ssh_public_key = key ? key->ssh_public_key : NULL,
         .dotfiles = l->start.dotfiles,
+        .ssh_seed = agent_command_make_ssh_seed(core, &l->s),
     };
-    if (agent_command_fill_session(core, l, spec, k, &ret->session) < 0 || !strbuf_ok(&slots)
-        || !ret->slots || !ret->user_id || !ret->group_id || !ret->hostname
-        || !agent_command_make_ssh_seed(core, &l->s, &ret->ssh_seed))
-        return -1;
-    return agent_command_fill_cluster(core, &l->s, ret);
+    agent_command_fill_cluster(core, &l->s, ret);
+    return agent_command_fill_session(core, l, spec, k, &ret->session);
 }
 
 /* What memory has not of a session that starts, on its way from the store; and whether the folders
@@ -166,8 +157,6 @@ struct agent_command_reading {
 
 static void agent_command_reading_free(struct agent_command_reading *reading)
 {
-    if (!reading)
-        return;
     free(reading->owner);
     free(reading->domain);
     free(reading->spec);
@@ -188,8 +177,6 @@ static int agent_command_read_spec(struct store_tx *tx, struct agent_command_rea
     if (page->count == 0 || !page->sessions[0].session.spec)
         return aq_fail(err, ENOENT, "the database does not have it");
     reading->spec = session_spec_copy(page->sessions[0].session.spec);
-    if (!reading->spec)
-        return aq_fail_oom(err);
     return mounts_check_again(tx, reading->owner, &reading->spec->mounts, err);
 }
 
@@ -223,8 +210,6 @@ static int agent_command_read_dotfiles(struct store_tx *tx, struct agent_command
     struct jsonw w = jsonw_make(&text);
     size_t count = 0;
 
-    if (!all)
-        return aq_fail_oom(err);
     for (size_t i = 0; i < AQ_COUNT(owners); i++) {
         struct dotfile *files;
         int n = dotfile_list(tx, &owners[i], &arena, &files, err);
@@ -235,8 +220,8 @@ static int agent_command_read_dotfiles(struct store_tx *tx, struct agent_command
         count += (size_t)n;
     }
     dotfiles_write(all, count, &w);
-    if (count && !(reading->dotfiles = strbuf_steal(&text)))
-        return aq_fail_oom(err);
+    if (count)
+        reading->dotfiles = strbuf_steal(&text);
     return 0;
 }
 
@@ -248,8 +233,8 @@ static int agent_command_read_bootstrap(struct store_tx *tx, struct agent_comman
     struct dotfile *files;
     int n = dotfile_list(tx, &owner, &arena, &files, err);
 
-    if (n > 0 && !(reading->bootstrap = strdup(files[0].data)))
-        return aq_fail_oom(err);
+    if (n > 0)
+        reading->bootstrap = aq_strdup(files[0].data);
     return AQ_MIN(n, 0);
 }
 
@@ -296,24 +281,18 @@ static void agent_command_on_read(void *data, int r, const struct aq_error *err)
 
 static void agent_command_start_reading(struct core *core, struct session_entry *l)
 {
-    struct agent_command_reading *reading = calloc(1, sizeof(*reading));
+    struct agent_command_reading *reading = aq_alloc(sizeof(*reading));
 
-    if (reading && (reading->owner = mounts_owner_new(core, &l->s))
-        && (reading->domain = strdup(l->s.domain))) {
-        reading->core = core;
-        reading->id = l->s.id;
-        reading->version = l->s.version;
-        reading->wants_spec = l->s.is_spec_short || l->s.spec->mounts.count;
-        uuid_format(&l->s.project_id, reading->project);
-        memcpy(reading->access_key, l->s.access_key, sizeof(reading->access_key));
-        l->start.is_reading = store_read(core->store, agent_command_read, agent_command_on_read,
-                                         reading)
-                              == 0;
-    }
-    if (!l->start.is_reading) {
-        agent_command_reading_free(reading);
-        durable_wake_at(core, &l->durable, clock_monotonic_usec() + REREAD_USEC);
-    }
+    reading->core = core;
+    reading->id = l->s.id;
+    reading->version = l->s.version;
+    reading->wants_spec = l->s.is_spec_short || l->s.spec->mounts.count;
+    reading->owner = mounts_owner_new(core, &l->s);
+    reading->domain = aq_strdup(l->s.domain);
+    uuid_format(&l->s.project_id, reading->project);
+    memcpy(reading->access_key, l->s.access_key, sizeof(reading->access_key));
+    l->start.is_reading = true;
+    store_read(core->store, agent_command_read, agent_command_on_read, reading);
 }
 
 /* All of it; NULL if it is not in memory, its folders were not looked at, or its owners' dotfiles

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/jsonw.h"
+#include "base/memory.h"
 #include "manager/core/commit/proposal.h"
 #include "manager/core/session/control.h"
 #include "manager/core/session/resize.h"
@@ -61,10 +62,6 @@ static void control_audit_one(struct core *core, const struct session_entry *l,
 
     control_write_status(l->s.status, l->s.forced, &before);
     control_write_status(to, w->what == FOR_FORCED_END, &after);
-    if (!strbuf_ok(&before) || !strbuf_ok(&after)) {
-        proposal_break(core);
-        return;
-    }
     change.before = before.data;
     change.after = after.data;
     proposal_audit(core, &w->by.who, &change);
@@ -128,22 +125,12 @@ void waiters_fail(struct core *core, struct session_entry *l, int r, const struc
     l->commands.end_is_forced = l->commands.wants_restart = false;
 }
 
-/* NULL if memory is short: who asks hears so. */
-static struct waiter *waiter_new(struct core *core, enum waits_for what, const struct audit_who *by,
-                                 core_done_fn done, void *data)
+static void control_command_wait(struct core *core, struct session_entry *l, enum waits_for what,
+                                 const struct audit_who *by, core_done_fn done, void *data)
 {
-    struct waiter *w = calloc(1, sizeof(*w));
-    struct aq_error err;
+    struct waiter *w = aq_alloc(sizeof(*w));
 
-    if (w)
-        *w = (struct waiter){ .what = what, .by = audit_by_copy(by), .done = done, .data = data };
-    else
-        core_defer(core, done, data, aq_fail_oom(&err), &err);
-    return w;
-}
-
-static void control_command_wait(struct core *core, struct session_entry *l, struct waiter *w)
-{
+    *w = (struct waiter){ .what = what, .by = audit_by_copy(by), .done = done, .data = data };
     list_add(&l->commands.waiters, &w->link);
     waiters_check(core, l);
     durable_touch(core, &l->durable);
@@ -187,24 +174,21 @@ void core_terminate_session(struct core *core, const struct uuid *id, bool force
                             void *data)
 {
     struct session_entry *l = control_find_or_fail(core, id, done, data);
-    struct waiter *w;
 
-    if (!l
-        || !(w = waiter_new(core, forced ? FOR_FORCED_END : FOR_END,
-                            control_end_is_news(l, forced) ? by : NULL, done, data)))
+    if (!l)
         return;
+    by = control_end_is_news(l, forced) ? by : NULL;
     AQ_FAULT("core.terminate.asked");
     if (!l->commands.end_reason)
         l->commands.end_reason = control_command_known_reason(reason, forced);
     l->commands.end_is_forced |= forced;
-    control_command_wait(core, l, w);
+    control_command_wait(core, l, forced ? FOR_FORCED_END : FOR_END, by, done, data);
 }
 
 void core_restart_session(struct core *core, const struct uuid *id, const struct audit_who *by,
                           core_done_fn done, void *data)
 {
     struct session_entry *l = control_find_or_fail(core, id, done, data);
-    struct waiter *w;
     struct aq_error err;
 
     if (!l)
@@ -218,48 +202,32 @@ void core_restart_session(struct core *core, const struct uuid *id, const struct
                    &err);
         return;
     }
-    if (!(w = waiter_new(core, FOR_RESTART, l->commands.wants_restart ? NULL : by, done, data)))
-        return;
+    by = l->commands.wants_restart ? NULL : by;
     l->commands.wants_restart = true;
-    control_command_wait(core, l, w);
+    control_command_wait(core, l, FOR_RESTART, by, done, data);
 }
 
 /* ---- changes that need no step ---- */
-
-static int control_add_dismissal(struct event_batch *batch, const struct core_dismissal *session,
-                                 const struct audit_who *by)
-{
-    struct event *e = event_batch_add(batch, EVENT_SESSION_DISMISSED, clock_realtime_usec());
-    char id[UUID_TEXT_MAX];
-
-    if (!e)
-        return -ENOMEM;
-    e->session_change.id = session->id;
-    event_batch_audit(batch, by,
-                      &(struct audit_change){ .action = "dismiss-session",
-                                              .object_kind = "session",
-                                              .object_id = uuid_format(&session->id, id),
-                                              .object_name = session->name,
-                                              .object_domain = session->domain });
-    return 0;
-}
 
 void core_dismiss_sessions(struct core *core, const struct core_dismissal *sessions, size_t count,
                            const struct audit_who *by, core_done_fn done, void *data)
 {
     struct event_batch *batch = event_batch_new();
-    bool is_whole = batch != NULL;
-    struct aq_error err;
 
-    for (size_t i = 0; is_whole && i < count; i++)
-        is_whole = control_add_dismissal(batch, &sessions[i], by) == 0;
-    if (is_whole) {
-        proposal_commit_command(core, batch, done, data);
-        return;
+    for (size_t i = 0; i < count; i++) {
+        const struct core_dismissal *session = &sessions[i];
+        struct event *e = event_batch_add(batch, EVENT_SESSION_DISMISSED, clock_realtime_usec());
+        char id[UUID_TEXT_MAX];
+
+        e->session_change.id = session->id;
+        event_batch_audit(batch, by,
+                          &(struct audit_change){ .action = "dismiss-session",
+                                                  .object_kind = "session",
+                                                  .object_id = uuid_format(&session->id, id),
+                                                  .object_name = session->name,
+                                                  .object_domain = session->domain });
     }
-    event_batch_free(batch);
-    if (done)
-        core_defer(core, done, data, aq_fail_oom(&err), &err);
+    proposal_commit_command(core, batch, done, data);
 }
 
 /* The new value, of an event in 'batch', which is taken; 'change' has no ids yet. */
@@ -268,16 +236,10 @@ static void control_command_change(struct core *core, struct session_entry *l,
                                    const struct audit_who *by, core_done_fn done, void *data)
 {
     struct event_batch *batch = event_batch_new();
-    struct event *e = batch ? event_batch_add(batch, wanted->kind, clock_realtime_usec()) : NULL;
+    struct event *e = event_batch_add(batch, wanted->kind, clock_realtime_usec());
     struct audit_change whole;
     char id[UUID_TEXT_MAX];
-    struct aq_error err;
 
-    if (!e) {
-        event_batch_free(batch);
-        core_defer(core, done, data, aq_fail_oom(&err), &err);
-        return;
-    }
     e->session_change = wanted->session_change;
     e->session_change.id = l->s.id;
     whole = session_audit_change(&l->s, change->action, id);

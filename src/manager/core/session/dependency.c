@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dependency.c - sessions that wait for the success of others */
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/vec.h"
 #include "store/query.h"
 #include "manager/core/scheduling/queue.h"
 #include "manager/core/session/dependency.h"
-#include "manager/core/state/deferred.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
 
@@ -83,14 +83,11 @@ static void dependency_depend_on_result(void *data, int r, const struct aq_error
 
 static void dependency_depend_ask(struct core *core, const struct uuid *id)
 {
-    struct depend_question *q = calloc(1, sizeof(*q));
+    struct depend_question *q = aq_alloc(sizeof(*q));
 
-    if (!q)
-        core_die("a dependency");
     q->core = core;
     q->id = *id;
-    if (store_read(core->store, dependency_read_result, dependency_depend_on_result, q) < 0)
-        core_die("a dependency");
+    store_read(core->store, dependency_read_result, dependency_depend_on_result, q);
 }
 
 /* ---- watching ---- */
@@ -104,12 +101,10 @@ void dependency_watch(struct core *core, struct session_entry *l)
         if (l->s.dependencies[i].ended)
             continue;
         if (!d) {
-            d = calloc(1, sizeof(*d));
-            if (!d || map_set(&core->dependents, id->bytes, sizeof(id->bytes), d) < 0)
-                core_die("a dependency");
+            d = aq_alloc(sizeof(*d));
+            map_set(&core->dependents, id->bytes, sizeof(id->bytes), d);
         }
-        if (!vec_grow(&d->items, &d->cap, d->count + 1, sizeof(struct session_entry *)))
-            core_die("a dependency");
+        vec_grow(&d->items, &d->cap, d->count + 1, sizeof(struct session_entry *));
         d->items[d->count++] = l;
         if (core->is_started && !session_entry_find(core, id))
             dependency_depend_ask(core, id);

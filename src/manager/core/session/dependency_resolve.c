@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/memory.h"
 #include "manager/core/core.h"
 #include "manager/core/session/dependency_resolve.h"
 #include "store/query.h"
@@ -48,19 +49,15 @@ int dependency_resolve(const struct core *core, const struct session_request *re
         return 0;
     if (req->dependency_count > 1000)
         return aq_fail_field(err, EINVAL, "dependencies", "more than 1000 dependencies");
-    s->dependencies = calloc(req->dependency_count, sizeof(*s->dependencies));
-    ret->names = calloc(req->dependency_count, sizeof(*ret->names));
-    if (!s->dependencies || !ret->names)
-        return aq_fail_oom(err);
+    s->dependencies = aq_alloc_array(req->dependency_count, sizeof(*s->dependencies));
+    ret->names = aq_alloc_array(req->dependency_count, sizeof(*ret->names));
     for (size_t i = 0; i < req->dependency_count && r == 0; i++) {
         const struct session *live = dependency_find_live(core, s, req->dependencies[i]);
 
         if (live)
             r = dependency_add(s, &live->id, false, RESULT_UNDEFINED, err);
-        else if (!(ret->names[ret->count] = strdup(req->dependencies[i])))
-            r = aq_fail_oom(err);
         else
-            ret->count++;
+            ret->names[ret->count++] = aq_strdup(req->dependencies[i]);
     }
     return r;
 }

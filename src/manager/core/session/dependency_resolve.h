@@ -24,7 +24,7 @@ struct dependency_missing {
 };
 
 /* Add to 's' those of 'req' that are in memory; the others are in 'ret', which was zeroed and is
- * done with dependency_missing_done() in any case. -EINVAL, -ENOMEM.
+ * done with dependency_missing_done() in any case. -EINVAL.
  */
 int dependency_resolve(const struct core *core, const struct session_request *req,
                        struct session *s, struct dependency_missing *ret,

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/json_load.h"
+#include "base/memory.h"
 #include "manager/core/images.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/state.h"
@@ -28,8 +29,8 @@ static void image_requirements_needs_free(struct image_requirements *needs)
 }
 
 /* "min.cpu" = "2" */
-static int image_requirements_read_label(const struct core *core, const char *key, const char *text,
-                                         struct image_requirements *ret)
+static void image_requirements_read_label(const struct core *core, const char *key,
+                                          const char *text, struct image_requirements *ret)
 {
     struct slots *slots = strncmp(key, "min.", 4) == 0   ? &ret->min
                           : strncmp(key, "max.", 4) == 0 ? &ret->max
@@ -38,76 +39,66 @@ static int image_requirements_read_label(const struct core *core, const char *ke
     enum slot_type type;
     int64_t amount;
 
-    if (!name || !text || slot_types_find(core->types, name, &type) < 0
-        || slot_amount_parse(text, strlen(text), type, false, name, &amount, NULL) < 0
-        || amount <= 0)
-        return 0;
-    return slots_set(slots, name, amount);
+    if (name && text && slot_types_find(core->types, name, &type) == 0
+        && slot_amount_parse(text, strlen(text), type, false, name, &amount, NULL) == 0
+        && amount > 0)
+        slots_put(slots, name, amount);
 }
 
 /* What was set, over what the labels say. */
-static int image_requirements_overlay(struct slots *needs, const struct slots *set)
+static void image_requirements_overlay(struct slots *needs, const struct slots *set)
 {
     for (size_t i = 0; i < set->count; i++)
-        if (slots_set(needs, set->items[i].name, set->items[i].amount) < 0)
-            return -ENOMEM;
-    return 0;
+        slots_put(needs, set->items[i].name, set->items[i].amount);
 }
 
 /* The words of a label, e.g. "cuda,rocm"; "" and "*" are any. */
-static int image_requirements_read_accelerators(const json_t *labels,
-                                                struct image_requirements *needs)
+static void image_requirements_read_accelerators(const json_t *labels,
+                                                 struct image_requirements *needs)
 {
     const char *text = json_string_value(json_object_get(labels, "ai.backend.accelerators"));
 
-    if (!text || !text[strspn(text, " ,")] || strchr(text, '*'))
-        return 0;
-    needs->accelerators = strdup(text);
-    return needs->accelerators ? 0 : -ENOMEM;
+    if (text && text[strspn(text, " ,")] && !strchr(text, '*'))
+        needs->accelerators = aq_strdup(text);
 }
 
-/* *ret is NULL if the image wants nothing. */
-static int image_requirements_read_labels(const struct core *core, const char *image,
-                                          const json_t *labels, struct image_requirements **ret)
+/* NULL if the image wants nothing. */
+static struct image_requirements *image_requirements_read_labels(const struct core *core,
+                                                                 const char *image,
+                                                                 const json_t *labels)
 {
-    struct image_requirements *needs = calloc(1, sizeof(*needs));
+    struct image_requirements *needs = aq_alloc(sizeof(*needs));
     const struct image_requirements *set = map_gets(&core->image_limits, image);
-    const char *key;
+    const char *key, *role;
     json_t *value;
-    int r = needs ? 0 : -ENOMEM;
 
     json_object_foreach((json_t *)(uintptr_t)labels, key, value)
-        if (r == 0 && strncmp(key, LABEL, strlen(LABEL)) == 0)
-            r = image_requirements_read_label(core, key + strlen(LABEL), json_string_value(value),
-                                              needs);
-    if (r == 0)
-        r = image_requirements_read_accelerators(labels, needs);
-    if (r == 0) {
-        const char *role = json_string_value(json_object_get(labels, IMAGE_ROLE));
-
-        needs->is_system = role && strcmp(role, "SYSTEM") == 0;
+        if (strncmp(key, LABEL, strlen(LABEL)) == 0)
+            image_requirements_read_label(core, key + strlen(LABEL), json_string_value(value),
+                                          needs);
+    image_requirements_read_accelerators(labels, needs);
+    role = json_string_value(json_object_get(labels, IMAGE_ROLE));
+    needs->is_system = role && strcmp(role, "SYSTEM") == 0;
+    if (set) {
+        image_requirements_overlay(&needs->min, &set->min);
+        image_requirements_overlay(&needs->max, &set->max);
     }
-    if (r == 0 && set
-        && (image_requirements_overlay(&needs->min, &set->min) < 0
-            || image_requirements_overlay(&needs->max, &set->max) < 0))
-        r = -ENOMEM;
-    if (r == 0 && (needs->min.count || needs->max.count || needs->accelerators || needs->is_system))
-        *ret = AQ_TAKE(needs);
+    if (needs->min.count || needs->max.count || needs->accelerators || needs->is_system)
+        return needs;
     image_requirements_needs_free(needs);
-    return r;
+    return NULL;
 }
 
-/* If memory is short, what was known of it stays. */
 static void image_requirements_set_needs(struct core *core, const char *image, const json_t *labels)
 {
     struct map *known = &core->image_requirements;
-    struct image_requirements *old = map_gets(known, image), *needs = NULL;
+    struct image_requirements *old = map_gets(known, image);
+    struct image_requirements *needs = image_requirements_read_labels(core, image, labels);
 
-    if (image_requirements_read_labels(core, image, labels, &needs) < 0)
-        return;
     if (!needs) {
         image_requirements_needs_free(map_removes(known, image));
-    } else if ((old || known->count < IMAGES_MAX) && map_sets(known, image, needs) == 0) {
+    } else if (old || known->count < IMAGES_MAX) {
+        map_sets(known, image, needs);
         image_requirements_needs_free(old);
     } else {
         image_requirements_needs_free(needs);
@@ -136,20 +127,17 @@ void image_requirements_take(struct core *core, const char *images)
     json_decref(list);
 }
 
-int image_requirements_find(const struct core *core, const char *image,
-                            const struct image_requirements **ret)
+const struct image_requirements *image_requirements_find(const struct core *core, const char *image)
 {
     struct reference ref = { .text = NULL };
-    int r;
+    const struct image_requirements *needs;
 
-    *ret = NULL;
-    if (core->image_requirements.count == 0 || !image)
-        return 0;
-    if ((r = reference_parse(image, NULL, &ref, NULL)) < 0)
-        return r == -ENOMEM ? r : 0; /* an alias, or checked elsewhere */
-    *ret = map_gets(&core->image_requirements, ref.text);
+    if (core->image_requirements.count == 0 || !image
+        || reference_parse(image, NULL, &ref, NULL) < 0) /* an alias, or checked elsewhere */
+        return NULL;
+    needs = map_gets(&core->image_requirements, ref.text);
     reference_done(&ref);
-    return 0;
+    return needs;
 }
 
 /* The part of a slot's name before its first dot is one of the words. */
@@ -180,38 +168,21 @@ int image_requirements_check_slot(const struct image_requirements *needs, const 
 
 /* ---- what administrators set ---- */
 
-static int image_requirements_replace_limits(struct core *core, const char *image,
-                                             const struct slots *min, const struct slots *max)
+void core_set_image_limits(struct core *core, const char *image, const struct slots *min,
+                           const struct slots *max)
 {
-    struct image_requirements *set = NULL;
-
+    image_requirements_needs_free(map_removes(&core->image_limits, image));
     if (min->count || max->count) {
-        struct image_requirements *old = map_gets(&core->image_limits, image);
+        struct image_requirements *set = aq_alloc(sizeof(*set));
 
-        set = calloc(1, sizeof(*set));
-        if (!set || map_sets(&core->image_limits, image, set) < 0) {
-            image_requirements_needs_free(set);
-            return -ENOMEM;
-        }
         slots_copy(&set->min, min);
         slots_copy(&set->max, max);
-        image_requirements_needs_free(old);
-    } else {
-        image_requirements_needs_free(map_removes(&core->image_limits, image));
+        map_sets(&core->image_limits, image, set);
     }
-    return 0;
-}
-
-int core_set_image_limits(struct core *core, const char *image, const struct slots *min,
-                          const struct slots *max)
-{
-    if (image_requirements_replace_limits(core, image, min, max) < 0)
-        return -ENOMEM;
     image_requirements_set_needs(core, image, NULL);
     for (size_t i = 0; i < core->agent_count; i++) /* what its labels say, again */
         if (core->agents_sorted[i]->images)
             image_requirements_take(core, core->agents_sorted[i]->images);
-    return 0;
 }
 
 void image_requirements_free(struct core *core)

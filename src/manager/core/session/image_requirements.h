@@ -24,9 +24,9 @@ struct image_requirements {
  * nobody knows are passed over.
  */
 void image_requirements_take(struct core *core, const char *images);
-/* Of the image of that name as users write it (NULL = of none); *ret NULL = nothing. -ENOMEM. */
-int image_requirements_find(const struct core *core, const char *image,
-                            const struct image_requirements **ret);
+/* Of the image of that name as users write it (NULL = of none); NULL = nothing. */
+const struct image_requirements *image_requirements_find(const struct core *core,
+                                                         const char *image);
 /* May a container of it have this slot? -EINVAL names the slot. */
 int image_requirements_check_slot(const struct image_requirements *needs, const char *slot,
                                   struct aq_error *err);

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/memory.h"
 #include "manager/core/commit/proposal.h"
 #include "manager/core/commit/proposal_session.h"
 #include "manager/core/scheduling/preemption.h"
@@ -44,12 +45,12 @@ static struct event *lifecycle_end_kernel(struct core *core, struct session_entr
     struct event *e = proposal_add_kernel_status(core, l, rank, KERNEL_TERMINATED,
                                                  f->reason ? f->reason : reason);
 
-    if (e && f->has_exit) {
+    if (f->has_exit) {
         e->kernel_status.has_exit = true;
         e->kernel_status.exit_code = f->exit_code;
     }
-    if (e && l->s.running_usec == 0) /* what was chosen for it was never given */
-        e->kernel_status.alloc = proposal_copy(core, "");
+    if (l->s.running_usec == 0) /* what was chosen for it was never given */
+        e->kernel_status.alloc = aq_strdup("");
     return e;
 }
 
@@ -108,12 +109,9 @@ static void lifecycle_begin_kernel(struct core *core, struct session_entry *l, s
     const struct kernel_entry *f = &l->kernels[rank];
     struct event *e = proposal_add_kernel_status(core, l, rank, KERNEL_RUNNING, NULL);
 
-    if (!e)
-        return;
-    e->kernel_status.alloc = proposal_copy(core, f->alloc);
+    e->kernel_status.alloc = aq_strdup(f->alloc);
     if (f->service_ports || l->s.kernels[rank].service_ports)
-        e->kernel_status.service_ports = proposal_copy(core,
-                                                       f->service_ports ? f->service_ports : "[]");
+        e->kernel_status.service_ports = aq_strdup(f->service_ports ? f->service_ports : "[]");
 }
 
 /* The kernel's status as its agent reports it. */
@@ -177,8 +175,8 @@ static void lifecycle_starting(struct core *core, struct session_entry *l, int64
     for (size_t i = 0; i < l->s.kernel_count; i++)
         lifecycle_follow_start(core, l, i, now);
     if (all_begun) {
-        if ((e = proposal_add_session_status(core, l, SESSION_RUNNING, NULL)))
-            e->session_status.has_retry = l->s.retry.attempts != 0; /* forgotten */
+        e = proposal_add_session_status(core, l, SESSION_RUNNING, NULL);
+        e->session_status.has_retry = l->s.retry.attempts != 0; /* forgotten */
     } else if (now - l->since_usec >= LINGER_USEC) {
         if (any_bootstrapping && l->s.status != SESSION_CREATING)
             proposal_add_session_status(core, l, SESSION_CREATING, NULL);
@@ -245,8 +243,7 @@ static void lifecycle_restart(struct core *core, struct session_entry *l)
         if (l->s.kernels[i].status != KERNEL_RUNNING)
             continue;
         e = proposal_add_kernel_status(core, l, i, KERNEL_RESTARTING, REASON_RESTARTING);
-        if (e)
-            e->kernel_status.attempt = l->s.kernels[i].attempt + 1;
+        e->kernel_status.attempt = l->s.kernels[i].attempt + 1;
     }
     proposal_add_session_status(core, l, SESSION_RESTARTING, REASON_RESTARTING);
     control_audit(core, l, SESSION_RESTARTING);
@@ -388,10 +385,9 @@ static void lifecycle_rescheduling(struct core *core, struct session_entry *l, i
 
         if (l->s.kernels[i].status == KERNEL_PENDING)
             continue;
-        if (!(e = proposal_add_kernel_status(core, l, i, KERNEL_PENDING, NULL)))
-            return;
-        e->kernel_status.agent_id = proposal_copy(core, "");
-        e->kernel_status.alloc = proposal_copy(core, "");
+        e = proposal_add_kernel_status(core, l, i, KERNEL_PENDING, NULL);
+        e->kernel_status.agent_id = aq_strdup("");
+        e->kernel_status.alloc = aq_strdup("");
         e->kernel_status.attempt = l->s.kernels[i].attempt + 1;
     }
     proposal_add_session_status(core, l, SESSION_PENDING, NULL);

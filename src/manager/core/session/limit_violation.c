@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/jsonw.h"
+#include "base/memory.h"
 #include "manager/core/bus.h"
 #include "manager/core/events/bus_internal.h"
 #include "manager/core/lookup.h"
@@ -27,15 +28,13 @@ void limit_violation_take(struct core *core, struct agent_entry *a, struct sessi
                                       .limit_violations = text,
                                       .at_usec = clock_realtime_usec() };
     char id[UUID_TEXT_MAX];
-    char *copy;
 
-    if (!text || (f->limit_violations && strcmp(f->limit_violations, text) == 0)
-        || !(copy = strdup(text)))
+    if (!text || (f->limit_violations && strcmp(f->limit_violations, text) == 0))
         return;
     log_limited(&a->log, LOG_LEVEL_WARNING, "a GPU is misused session=%s agent=%s: %s",
                 uuid_format(&l->s.id, id), a->a.id, text);
     free(f->limit_violations);
-    f->limit_violations = copy;
+    f->limit_violations = aq_strdup(text);
     bus_publish(core, &event);
 }
 

@@ -13,7 +13,7 @@ struct session_entry;
 void limit_violation_take(struct core *core, struct agent_entry *a, struct session_entry *l,
                           size_t rank, const char *text);
 
-/* All of that for status_data; NULL = there is none, or memory is short. */
+/* All of that for status_data; NULL = there is none. */
 char *limit_violation_json(const struct session_entry *l);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "manager/core/core.h"
 #include "manager/rules/folder_mount.h"
 #include "model/reference.h"
@@ -30,10 +31,8 @@ struct mounts_owner *mounts_owner_new(const struct core *core, const struct sess
     const struct user *user = core_find_user(core, &s->user_id);
     const char *domain = user && user->role == ROLE_ADMIN ? user->domain : NULL;
     size_t size = domain ? strlen(domain) + 1 : 0;
-    struct mounts_owner *owner = calloc(1, sizeof(*owner) + size);
+    struct mounts_owner *owner = aq_alloc(sizeof(*owner) + size);
 
-    if (!owner)
-        return NULL;
     owner->who.user_id = s->user_id;
     owner->who.is_superadmin = user && user->role == ROLE_SUPERADMIN;
     if (domain)
@@ -58,10 +57,8 @@ int mounts_draft_new(const struct core *core, const struct session *s,
             "image (--image IMAGE)");
     if (is_process || (!wanted->count && !wanted->is_automatic))
         return 0;
-    if (!(draft = calloc(1, sizeof(*draft))) || !(draft->owner = mounts_owner_new(core, s))) {
-        free(draft);
-        return aq_fail_oom(err);
-    }
+    draft = aq_alloc(sizeof(*draft));
+    draft->owner = mounts_owner_new(core, s);
     draft->wanted = *wanted;
     draft->project_id = s->project_id;
     draft->arena = (struct arena)ARENA_INIT;
@@ -127,7 +124,7 @@ static int mounts_check_files(const struct folder_mounts *mounts, struct aq_erro
 
 int mounts_draft_take(struct mounts_draft *draft, struct session *s, struct aq_error *err)
 {
-    struct session_spec spec = *s->spec, *copy;
+    struct session_spec spec = *s->spec, *old = s->spec;
     int r = mounts_check_hosts(draft, s, err);
 
     if (r < 0)
@@ -139,10 +136,8 @@ int mounts_draft_take(struct mounts_draft *draft, struct session *s, struct aq_e
         && (r = mounts_check_files(&draft->found.mounts, err)) < 0)
         return r;
     spec.mounts = draft->found.mounts;
-    if (!(copy = session_spec_copy(&spec)))
-        return aq_fail_oom(err);
-    free(s->spec);
-    s->spec = copy;
+    s->spec = session_spec_copy(&spec);
+    free(old);
     return 0;
 }
 

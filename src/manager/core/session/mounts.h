@@ -17,7 +17,7 @@ struct store_tx;
 struct mounts_draft;
 struct mounts_owner;
 
-/* What 's', whose owner and project are known, is to mount; *ret is NULL for nothing. -ENOMEM. */
+/* What 's', whose owner and project are known, is to mount; *ret is NULL for nothing. -EINVAL. */
 int mounts_draft_new(const struct core *core, const struct session *s,
                      const struct session_mounts *wanted, struct mounts_draft **ret,
                      struct aq_error *err) AQ_MUST_CHECK;
@@ -33,7 +33,7 @@ int mounts_draft_read(struct store_tx *tx, struct mounts_draft *draft,
 int mounts_draft_take(struct mounts_draft *draft, struct session *s,
                       struct aq_error *err) AQ_MUST_CHECK;
 
-/* The owner of a session as folders know it; NULL if memory is short. free() is enough. */
+/* The owner of a session as folders know it. free() is enough. */
 struct mounts_owner *mounts_owner_new(const struct core *core, const struct session *s);
 
 /* On a thread of the store, before the session starts: as folder_mounts_check_again(). */

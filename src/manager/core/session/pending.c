@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/memory.h"
 #include "manager/core/commit/proposal.h"
 #include "manager/core/commit/proposal_session.h"
 #include "manager/core/scheduling/attempts.h"
@@ -33,13 +34,11 @@ static void pending_propose_explanation(struct core *core, struct session_entry 
 {
     struct event *e = proposal_add(core, &l->durable, EVENT_SESSION_EXPLAINED);
 
-    if (!e)
-        return;
     e->session_change.id = l->s.id;
-    e->session_change.reason = proposal_copy(core, l->queue.verdict == SCHED_NO_ROOM
-                                                           || l->queue.verdict == SCHED_NO_CAPACITY
-                                                       ? "no-available-instances"
-                                                       : "predicate-checks-failed");
+    e->session_change.reason = aq_strdup(l->queue.verdict == SCHED_NO_ROOM
+                                                 || l->queue.verdict == SCHED_NO_CAPACITY
+                                             ? "no-available-instances"
+                                             : "predicate-checks-failed");
     e->session_change.status_data = strbuf_steal(json);
     if (l->queue.verdict != l->queue.explained)
         attempts_explained(core, l, e->session_change.status_data);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "manager/core/session/image_requirements.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/session/request.h"
@@ -56,10 +57,8 @@ static bool request_is_too_much(const struct slot *slot)
 static int request_check_system(const struct core *core, const struct session_request *req,
                                 struct aq_error *err)
 {
-    const struct image_requirements *needs;
+    const struct image_requirements *needs = image_requirements_find(core, req->spec.image);
 
-    if (image_requirements_find(core, req->spec.image, &needs) < 0)
-        return aq_fail_oom(err);
     if (strcmp(req->spec.image, IMAGE_OF_FILES) == 0
             ? req->type != SESSION_SYSTEM
             : req->type == SESSION_SYSTEM && !(needs && needs->is_system))
@@ -177,8 +176,8 @@ static int core_request_find_owner(const struct core *core, const struct session
     s->user_id = u->id;
     s->project_id = g->id;
     memcpy(s->access_key, k->access_key, sizeof(s->access_key));
-    s->domain = strdup(domain);
-    return s->domain ? 0 : aq_fail_oom(err);
+    s->domain = aq_strdup(domain);
+    return 0;
 }
 
 /* ---- images ---- */
@@ -214,9 +213,10 @@ static int request_check_registries(const struct core *core, const struct sessio
 
 /* ---- resources ---- */
 
-static int core_request_set_default(struct slots *slots, const char *name, int64_t amount)
+static void core_request_set_default(struct slots *slots, const char *name, int64_t amount)
 {
-    return slots_get(slots, name) > 0 ? 0 : slots_set(slots, name, amount);
+    if (slots_get(slots, name) <= 0)
+        slots_put(slots, slot_name_intern(name, strlen(name)), amount);
 }
 
 static int core_request_check_slot(const struct core *core, const struct slot *slot,
@@ -246,13 +246,13 @@ static int core_request_check_slot(const struct core *core, const struct slot *s
 }
 
 /* Shared memory is part of a session's memory, beside what the image needs. */
-static int request_set_least(const struct slot *least, int64_t shmem_bytes, struct slots *ret)
+static void request_set_least(const struct slot *least, int64_t shmem_bytes, struct slots *ret)
 {
     int64_t amount = least->amount;
 
     if (strcmp(least->name, "mem") == 0 && __builtin_add_overflow(amount, shmem_bytes, &amount))
         amount = least->amount;
-    return core_request_set_default(ret, least->name, amount);
+    core_request_set_default(ret, least->name, amount);
 }
 
 /* What is not wanted by name is as the image needs it. */
@@ -260,13 +260,10 @@ static int request_build_resources(const struct core *core, const char *image,
                                    const struct session *s, const struct slots *wanted,
                                    struct slots *ret, struct aq_error *err)
 {
-    const struct image_requirements *needs;
+    const struct image_requirements *needs = image_requirements_find(core, image);
     int64_t shmem_bytes;
 
     (void)session_spec_shmem(s->spec, &shmem_bytes, NULL); /* it was checked */
-
-    if (image_requirements_find(core, image, &needs) < 0)
-        return aq_fail_oom(err);
     for (size_t i = 0; i < wanted->count; i++) {
         const struct slot *slot = &wanted->items[i];
         int r = core_request_check_slot(core, slot, err);
@@ -275,30 +272,24 @@ static int request_build_resources(const struct core *core, const char *image,
             r = image_requirements_check_slot(needs, slot->name, err);
         if (r < 0)
             return r;
-        if (slot->amount > 0 && slots_set(ret, slot->name, slot->amount) < 0)
-            return aq_fail_oom(err);
+        if (slot->amount > 0)
+            slots_put(ret, slot->name, slot->amount);
     }
     for (size_t i = 0; needs && i < needs->min.count; i++)
-        if (needs->min.items[i].amount > 0
-            && request_set_least(&needs->min.items[i], shmem_bytes, ret) < 0)
-            return aq_fail_oom(err);
-    if (core_request_set_default(ret, "cpu", AMOUNT_ONE) < 0
-        || core_request_set_default(ret, "mem",
-                                    s->type == SESSION_SYSTEM ? SYSTEM_MEMORY : INT64_C(1) << 30)
-               < 0)
-        return aq_fail_oom(err);
+        if (needs->min.items[i].amount > 0)
+            request_set_least(&needs->min.items[i], shmem_bytes, ret);
+    core_request_set_default(ret, "cpu", AMOUNT_ONE);
+    core_request_set_default(ret, "mem",
+                             s->type == SESSION_SYSTEM ? SYSTEM_MEMORY : INT64_C(1) << 30);
     return 0;
 }
 
 /* A copy without spare room: it lives as long as the session waits. */
-static int request_copy_exactly(struct slots *ret, const struct slots *s)
+static void request_copy_exactly(struct slots *ret, const struct slots *s)
 {
-    ret->items = malloc(AQ_MAX(s->count, 1) * sizeof(*ret->items));
-    if (!ret->items)
-        return -ENOMEM;
+    ret->items = aq_alloc(AQ_MAX(s->count, 1) * sizeof(*ret->items));
     memcpy(ret->items, s->items, s->count * sizeof(*s->items));
     ret->count = ret->cap = s->count;
-    return 0;
 }
 
 /* More kernels of one role, for which there is room. */
@@ -319,8 +310,7 @@ static int request_add_kernels(const struct core *core, const char *role, size_t
         k->index = (uint32_t)i + 1;
         k->status_changed_usec = s->created_usec;
         (void)snprintf(k->role, sizeof(k->role), "%s", role);
-        if (request_copy_exactly(&k->requested, &resources) < 0)
-            r = aq_fail_oom(err);
+        request_copy_exactly(&k->requested, &resources);
     }
     slots_done(&resources);
     return r;
@@ -332,9 +322,7 @@ static int request_build_kernels(const struct core *core, const struct session_r
     size_t count = AQ_MAX(req->cluster_size, 1u);
     int r;
 
-    s->kernels = calloc(count, sizeof(*s->kernels));
-    if (!s->kernels)
-        return aq_fail_oom(err);
+    s->kernels = aq_alloc_array(count, sizeof(*s->kernels));
     r = request_add_kernels(core, "main", 1, req->spec.image, &req->resources, s, err);
     for (size_t i = 0; r == 0 && i < req->role_count; i++) {
         const struct session_request_role *role = &req->roles[i];
@@ -379,41 +367,36 @@ static int request_check_roles(const struct session_request *req, struct aq_erro
     return r;
 }
 
-/* The roles as the session keeps them; *ret is freed by the caller, NULL = none. */
-static int request_write_roles(const struct session_request *req, char **ret, struct aq_error *err)
+/* The roles as the session keeps them; freed by the caller, NULL = none. */
+static char *request_write_roles(const struct session_request *req)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     struct jsonw w = jsonw_make(&text);
     AQ_CLEANUP(aq_freep) struct cluster_role *roles = NULL;
 
-    *ret = NULL;
     if (!req->role_count)
-        return 0;
-    if (!(roles = calloc(req->role_count, sizeof(*roles))))
-        return aq_fail_oom(err);
+        return NULL;
+    roles = aq_alloc_array(req->role_count, sizeof(*roles));
     for (size_t i = 0; i < req->role_count; i++)
         roles[i] = req->roles[i].role;
     cluster_roles_write(roles, req->role_count, &w);
-    *ret = strbuf_steal(&text);
-    return *ret ? 0 : aq_fail_oom(err);
+    return strbuf_steal(&text);
 }
 
 /* All that the session keeps of what it asks for. */
 static int request_build_spec(const struct session_request *req, struct session *ret,
                               struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) char *roles = NULL;
+    AQ_CLEANUP(aq_freep) char *roles = request_write_roles(req);
     struct session_spec spec = req->spec;
-    int r = request_write_roles(req, &roles, err);
+    int r;
 
-    if (r < 0)
-        return r;
     spec.roles = roles;
     if ((r = session_spec_check(&spec, err)) < 0)
         return r;
-    if (!(ret->spec = session_spec_copy(&spec)) || !(ret->image = strdup(spec.image))
-        || (spec.tag && !(ret->tag = strdup(spec.tag))))
-        return aq_fail_oom(err);
+    ret->spec = session_spec_copy(&spec);
+    ret->image = aq_strdup(spec.image);
+    ret->tag = aq_strdup(spec.tag);
     return 0;
 }
 

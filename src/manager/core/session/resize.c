@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/jsonw.h"
+#include "base/memory.h"
 #include "manager/core/commit/proposal.h"
 #include "manager/core/scheduling/sched_sync.h"
 #include "manager/core/session/resize.h"
@@ -80,8 +81,6 @@ static int resize_send_order(struct core *core, const struct kernel *k, const st
     struct message msg = { .type = MSG_KERNEL_RESIZE };
 
     slots_write_json(slots, core->types, &w);
-    if (!strbuf_ok(&text))
-        return aq_fail_oom(err);
     msg.kernel_resize = (struct msg_kernel_resize){ k->id, k->attempt, text.data, trial };
     return core->send(core, k->agent_id, &msg, err);
 }
@@ -151,14 +150,12 @@ static int resize_try_all(struct core *core, struct session_entry *l, struct aq_
     return r;
 }
 
-static int core_resize_begin(struct core *core, struct session_entry *l,
-                             const struct slots *changes, const struct audit_who *by,
-                             core_done_fn done, void *data, struct aq_error *err)
+static void core_resize_begin(struct core *core, struct session_entry *l,
+                              const struct slots *changes, const struct audit_who *by,
+                              core_done_fn done, void *data)
 {
-    struct resize *z = calloc(1, sizeof(*z) + l->s.kernel_count * sizeof(z->parts[0]));
+    struct resize *z = aq_alloc(sizeof(*z) + l->s.kernel_count * sizeof(z->parts[0]));
 
-    if (!z)
-        return aq_fail_oom(err);
     slots_copy(&z->changes, changes);
     z->by = audit_by_copy(by);
     z->done = done;
@@ -167,7 +164,6 @@ static int core_resize_begin(struct core *core, struct session_entry *l,
     z->due_usec = clock_monotonic_usec() + ANSWER_USEC;
     l->resize = z;
     durable_wake_at(core, &l->durable, z->due_usec);
-    return 0;
 }
 
 void core_resize_session(struct core *core, const struct uuid *id, const struct slots *changes,
@@ -182,11 +178,10 @@ void core_resize_session(struct core *core, const struct uuid *id, const struct 
     else
         r = resize_check(core, l, changes, &err);
     if (r == 0 && resize_changes_any(l, changes)) {
-        r = core_resize_begin(core, l, changes, by, done, data, &err);
-        if (r == 0 && resize_try_all(core, l, &err) < 0)
+        core_resize_begin(core, l, changes, by, done, data);
+        if (resize_try_all(core, l, &err) < 0)
             resize_abandon(core, l, -err.code, &err);
-        if (r == 0)
-            return;
+        return;
     }
     core_defer(core, done, data, r, r < 0 ? &err : NULL);
 }
@@ -201,29 +196,25 @@ static void resize_note_alloc(struct agent_entry *a, struct session_entry *l, si
     if (!alloc || (f->alloc && strcmp(f->alloc, alloc) == 0))
         return;
     free(f->alloc);
-    f->alloc = strdup(alloc); /* unknown if memory is short */
+    f->alloc = aq_strdup(alloc);
     a->devices_stale = true;
     if (agent_devices_are_known(a))
         sched_sync_mark_session(l);
 }
 
-/* Other amounts become its row's; 'slots' and 'alloc' (may be NULL) are taken. */
+/* Other amounts become its row's; 'slots' is taken, 'alloc' may be NULL. */
 static void resize_write_down(struct core *core, struct session_entry *l, size_t rank,
-                              struct slots *slots, char *alloc)
+                              struct slots *slots, const char *alloc)
 {
     const struct kernel *k = &l->s.kernels[rank];
     struct event *e = proposal_add(core, &l->durable, EVENT_KERNEL_RESIZED);
 
-    if (!e) {
-        free(alloc);
-        return; /* it is looked at again */
-    }
     e->kernel_resized.id = k->id;
     e->kernel_resized.session_id = l->s.id;
     e->kernel_resized.version = k->version;
     e->kernel_resized.requested = *slots;
     *slots = (struct slots){ .items = NULL };
-    e->kernel_resized.alloc = alloc;
+    e->kernel_resized.alloc = aq_strdup(alloc);
     core_schedule_turn(core);
 }
 
@@ -256,7 +247,6 @@ static void resize_take_vote(struct core *core, struct session_entry *l, size_t 
 {
     AQ_CLEANUP(slots_donep) struct slots wanted = { .items = NULL };
     struct resize_part *part = &l->resize->parts[rank];
-    const char *alloc;
     bool is_prepared;
 
     if (part->is_ready)
@@ -266,9 +256,7 @@ static void resize_take_vote(struct core *core, struct session_entry *l, size_t 
     if (!is_prepared && !slots_eq(&said->held, &wanted))
         return;
     AQ_FAULT("core.gpu.resize.heard");
-    alloc = is_prepared ? m->prepared_alloc : m->alloc;
-    if (alloc && !(part->alloc = strdup(alloc)))
-        return; /* its next report counts */
+    part->alloc = aq_strdup(is_prepared ? m->prepared_alloc : m->alloc);
     part->is_ready = true;
     if (resize_all_ready(l))
         durable_touch(core, &l->durable);
@@ -293,7 +281,6 @@ static void resize_take_refusal(struct core *core, struct agent_entry *a, struct
                                 size_t rank, struct said *said, const struct msg_kernel_status *m)
 {
     struct aq_error err = { 0 };
-    char *alloc = NULL;
 
     (void)aq_fail_field(&err, EINVAL, m->error_field ? m->error_field : "resources", "%s",
                         m->error_text);
@@ -310,10 +297,8 @@ static void resize_take_refusal(struct core *core, struct agent_entry *a, struct
         || slots_eq(&said->held, &l->s.kernels[rank].requested)
         || (m->error_kind && strcmp(m->error_kind, "busy") == 0))
         return; /* the next report has it told again */
-    if (m->alloc && !(alloc = strdup(m->alloc)))
-        return; /* the same */
     resize_note_alloc(a, l, rank, m->alloc);
-    resize_write_down(core, l, rank, &said->held, alloc);
+    resize_write_down(core, l, rank, &said->held, m->alloc);
 }
 
 void resize_take(struct core *core, struct agent_entry *a, struct session_entry *l, size_t rank,
@@ -376,10 +361,6 @@ static void resize_audit(struct core *core, const struct session_entry *l, size_
 
     session_audit_write_slots(core, &l->s.kernels[rank].requested, &before);
     session_audit_write_slots(core, wanted, &after);
-    if (!strbuf_ok(&before) || !strbuf_ok(&after)) {
-        proposal_break(core);
-        return;
-    }
     change.before = before.data;
     change.after = after.data;
     proposal_audit(core, audit_by_get(&l->resize->by), &change);
@@ -395,21 +376,13 @@ static bool resize_decide(struct core *core, struct session_entry *l)
     }
     for (size_t i = 0, changed = 0; i < l->s.kernel_count; i++) {
         AQ_CLEANUP(slots_donep) struct slots wanted = { .items = NULL };
-        struct resize_part *part = &l->resize->parts[i];
-        struct aq_error err;
-        char *alloc = NULL;
 
         if (!resize_takes_part(l, i))
             continue;
         resize_wanted_of(l, i, &l->resize->changes, &wanted);
-        if (part->alloc && !(alloc = strdup(part->alloc))) {
-            proposal_break(core);
-            resize_abandon(core, l, aq_fail_oom(&err), &err);
-            return false;
-        }
         if (changed++ == 0)
             resize_audit(core, l, i, &wanted);
-        resize_write_down(core, l, i, &wanted, alloc);
+        resize_write_down(core, l, i, &wanted, l->resize->parts[i].alloc);
     }
     l->resize->phase = DECIDING;
     AQ_FAULT("core.gpu.resize.deciding");

@@ -81,7 +81,7 @@ static int resize_check_agents(struct core *core, const struct session_entry *l,
         if (more <= 0)
             continue;
         if (agent_entry_free_slots(a, &left) < 0)
-            return aq_fail_oom(err);
+            return aq_fail(err, EOVERFLOW, "agent '%s' offers more than can be counted", a->a.id);
         if (more > slots_get(left, slot->name)) {
             enum slot_type type = slot_types_get(core->types, slot->name);
 
@@ -116,7 +116,8 @@ static int resize_check_account(struct core *core, const struct session_entry *l
     if (!account || more <= 0 || !account_limits(core, account, &sa))
         return 0;
     if (account_usage(account, &used) < 0)
-        return aq_fail_oom(err);
+        return aq_fail(err, EOVERFLOW, "its %s holds more than can be counted",
+                       names[account->kind]);
     slots_from_policy(&limits, sa.limits ? sa.limits : &none, !sa.missing_is_zero, core->types);
     limit = slots_get(&limits, slot->name);
     if (limit == AMOUNT_INFINITE || more <= limit - slots_get(used, slot->name))

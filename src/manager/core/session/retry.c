@@ -6,7 +6,6 @@
  * runs and is kept with it; how long it waits before the next try is not: a
  * manager that restarts tries at once.
  */
-#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/jsonw.h"
+#include "base/memory.h"
 #include "manager/core/commit/proposal.h"
 #include "manager/core/commit/proposal_session.h"
 #include "manager/core/scheduling/attempts.h"
@@ -47,14 +47,12 @@ static void retry_conclude(struct core *core, struct session_entry *l,
         termination_begin(core, l, f->reason, termination_result(l), f->data);
     } else {
         free(l->retry.failed_agent);
-        l->retry.failed_agent = strdup(l->s.kernels[f->rank].agent_id); /* NULL only forgets it */
+        l->retry.failed_agent = aq_strdup(l->s.kernels[f->rank].agent_id);
         l->retry.backoff_usec = clock_monotonic_usec() + retry_backoff_usec(next.attempts);
         e = termination_propose(core, l, retry_status(f->step, result), f->reason, RESULT_UNDEFINED,
                                 f->data);
-        if (e) {
-            e->session_status.has_retry = true;
-            e->session_status.retry = next;
-        }
+        e->session_status.has_retry = true;
+        e->session_status.retry = next;
     }
     AQ_FAULT("core.start.failed");
 }
@@ -223,8 +221,6 @@ void retry_lower(struct core *core, struct session_entry *l)
 {
     struct event *e = proposal_add(core, &l->durable, EVENT_SESSION_PRIORITY);
 
-    if (!e)
-        return;
     e->session_change.id = l->s.id;
     e->session_change.priority = AQ_MAX(l->s.priority - LOWER_BY, 0);
     proposal_add_session_status(core, l, SESSION_PENDING, NULL);

@@ -3,13 +3,13 @@
 #include <string.h>
 
 #include "base/fault.h"
+#include "base/memory.h"
 #include "manager/core/commit/proposal.h"
 #include "manager/core/commit/proposal_session.h"
 #include "manager/core/session/control.h"
 #include "manager/core/session/limit_violation.h"
 #include "manager/core/session/termination.h"
 #include "manager/core/state/agent_entry.h"
-#include "manager/core/state/deferred.h"
 #include "manager/core/state/session_entry.h"
 
 struct event *termination_propose(struct core *core, struct session_entry *l,
@@ -19,22 +19,18 @@ struct event *termination_propose(struct core *core, struct session_entry *l,
     struct event *e = proposal_add_session_status(core, l, to, reason);
     AQ_CLEANUP(aq_freep) char *violations = data ? NULL : limit_violation_json(l);
 
-    if (!e)
-        return NULL;
     data = data ? data : violations;
     e->session_status.result = l->s.result == RESULT_UNDEFINED ? result : RESULT_UNDEFINED;
-    e->session_status.status_data = proposal_copy(core, data);
+    e->session_status.status_data = aq_strdup(data);
     return e;
 }
 
 static bool termination_add_forced(struct core *core, struct session_entry *l)
 {
-    struct event *e = NULL;
-
-    if (l->commands.end_is_forced && !l->s.forced
-        && (e = proposal_add(core, &l->durable, EVENT_SESSION_FORCED)))
-        e->session_change.id = l->s.id;
-    return e;
+    if (!l->commands.end_is_forced || l->s.forced)
+        return false;
+    proposal_add(core, &l->durable, EVENT_SESSION_FORCED)->session_change.id = l->s.id;
+    return true;
 }
 
 void termination_propose_forced(struct core *core, struct session_entry *l)

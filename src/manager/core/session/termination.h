@@ -11,9 +11,7 @@ struct core;
 struct event;
 struct session_entry;
 
-/* A change of the session with what belongs to an end; 'data' (JSON or NULL) is copied.
- * NULL if memory is short.
- */
+/* A change of the session with what belongs to an end; 'data' (JSON or NULL) is copied. */
 struct event *termination_propose(struct core *core, struct session_entry *l,
                                   enum session_status to, const char *reason,
                                   enum session_result result, const char *data);

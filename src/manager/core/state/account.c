@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "manager/core/state/account.h"
-#include "manager/core/state/deferred.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
 
@@ -28,12 +28,9 @@ struct account *account_get(struct core *core, enum sched_account_kind kind, con
 
     if ((account = map_get(&core->accounts, key, len)))
         return account;
-    account = calloc(1, sizeof(*account));
-    if (!account || !(account->name = strdup(name))
-        || map_set(&core->accounts, key, len, account) < 0) {
-        account_free(account);
-        return NULL;
-    }
+    account = aq_alloc(sizeof(*account));
+    account->name = aq_strdup(name);
+    map_set(&core->accounts, key, len, account);
     account->kind = kind;
     list_init(&account->members);
     list_init(&account->resource_groups);
@@ -47,8 +44,7 @@ static void account_put(struct core *core, struct account *account)
     char key[ACCOUNT_KEY_MAX];
     size_t len = account_key(account->kind, account->name, key);
 
-    if (map_set(&core->accounts, key, len, account) < 0)
-        core_die("an account");
+    map_set(&core->accounts, key, len, account);
 }
 
 /* An account of the new name may be left from a domain that had it before: it has no sessions, but
@@ -63,8 +59,7 @@ void account_rename_domain(struct core *core, const char *from, const char *to)
     char *name;
 
     if (account) {
-        if (!(name = other ? AQ_TAKE(other->name) : strdup(to)))
-            core_die("an account");
+        name = other ? AQ_TAKE(other->name) : aq_strdup(to);
         if (other)
             other->name = account->name;
         else

@@ -28,7 +28,7 @@ struct account {
     struct list resource_groups; /* resource_group_account.account_link */
 };
 
-/* The account of that kind and name, made if there is none. NULL if memory is short. */
+/* The account of that kind and name, made if there is none. */
 struct account *account_get(struct core *core, enum sched_account_kind kind, const char *name);
 
 /* A domain is renamed: its account is found by the new name only. */
@@ -38,7 +38,7 @@ void account_rename_domain(struct core *core, const char *from, const char *to);
 bool account_limits(const struct core *core, const struct account *account,
                     struct sched_account *ret);
 
-/* The sum of what its members hold; good until one of them changes. 0 or -ENOMEM. */
+/* The sum of what its members hold; good until one of them changes. 0 or -EOVERFLOW. */
 int account_usage(struct account *account, const struct slots **ret);
 
 /* NULL is fine. No session may refer to it. */

@@ -12,6 +12,7 @@
 
 #include "base/json_load.h"
 #include "base/jsonw.h"
+#include "base/memory.h"
 #include "manager/core/state/agent_devices.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/allocations.h"
@@ -85,10 +86,8 @@ static void devices_add_slot(struct agent_devices *known, const char *name, enum
                                                              .quantum = quantum };
 }
 
-/* One device; what cannot be used is left out, also of a slot that no agent has offered. False if
- * memory is short.
- */
-static bool agent_devices_add_device(struct agent_devices *known, const struct slot_types *types,
+/* One device; what cannot be used is left out, also of a slot that no agent has offered. */
+static void agent_devices_add_device(struct agent_devices *known, const struct slot_types *types,
                                      const json_t *device)
 {
     const char *id = json_string_value(json_object_get(device, "id"));
@@ -102,12 +101,12 @@ static bool agent_devices_add_device(struct agent_devices *known, const struct s
 
     if (!id || !device_id_is_valid(id, strlen(id)) || amount <= 0 || quantum < 0
         || (type == SLOT_UNIQUE && amount != AMOUNT_ONE))
-        return true;
+        return;
     known->every[known->every_count++] = (struct sched_device){ .slot_name = name,
                                                                 .capacity = amount,
                                                                 .quantum = quantum };
     if (!devices_is_offered(device))
-        return true;
+        return;
     devices_add_slot(known, name, type, quantum);
     known->devices[known->count] = (struct alloc_device){
         .id = arena_strdup(&known->arena, id),
@@ -117,70 +116,44 @@ static bool agent_devices_add_device(struct agent_devices *known, const struct s
         .quantum = quantum
     };
     known->models[known->count] = model ? arena_strdup(&known->arena, model) : NULL;
-    if (!known->devices[known->count].id || (model && !known->models[known->count]))
-        return false;
     known->count++;
-    return true;
 }
 
-/* NULL if memory is short. */
 static struct agent_devices *devices_parse(const struct slot_types *types, const char *text)
 {
-    struct agent_devices *known = calloc(1, sizeof(*known));
-    json_t *list;
-    size_t count;
-    bool ok;
+    struct agent_devices *known = aq_alloc(sizeof(*known));
+    json_t *list = text ? json_load_string(text, 0) : NULL;
+    size_t count = AQ_MIN(json_array_size(list), (size_t)CARDS_MAX);
 
-    errno = 0;
-    list = text ? json_load_string(text, 0) : NULL;
-    count = AQ_MIN(json_array_size(list), (size_t)CARDS_MAX);
-    ok = known && (list || !text || errno != ENOMEM);
-    if (ok) {
-        known->slots = arena_array(&known->arena, count + 1, sizeof(*known->slots));
-        known->devices = arena_array(&known->arena, count + 1, sizeof(*known->devices));
-        known->models = arena_array(&known->arena, count + 1, sizeof(*known->models));
-        known->ids = arena_array(&known->arena, count + 1, sizeof(*known->ids));
-        known->is_elsewhere = arena_array(&known->arena, count + 1, sizeof(*known->is_elsewhere));
-        known->every = arena_array(&known->arena, count + 1, sizeof(*known->every));
-        ok = known->slots && known->devices && known->models && known->ids && known->is_elsewhere
-             && known->every;
-    }
-    if (ok)
-        known->is_listed = count > 0;
-    for (size_t i = 0; ok && i < count; i++)
-        ok = agent_devices_add_device(known, types, json_array_get(list, i));
+    known->slots = arena_array(&known->arena, count + 1, sizeof(*known->slots));
+    known->devices = arena_array(&known->arena, count + 1, sizeof(*known->devices));
+    known->models = arena_array(&known->arena, count + 1, sizeof(*known->models));
+    known->ids = arena_array(&known->arena, count + 1, sizeof(*known->ids));
+    known->is_elsewhere = arena_array(&known->arena, count + 1, sizeof(*known->is_elsewhere));
+    known->every = arena_array(&known->arena, count + 1, sizeof(*known->every));
+    known->is_listed = count > 0;
+    for (size_t i = 0; i < count; i++)
+        agent_devices_add_device(known, types, json_array_get(list, i));
     json_decref(list);
-    if (ok)
-        return known;
-    agent_devices_free(known);
-    return NULL;
+    return known;
 }
 
 /* ---- what of it is free ---- */
 
-/* Only of accelerators: cores and memory are no cards. */
-static int agent_devices_only_accelerators(const struct slots *requested, struct slots *ret)
-{
-    int r = 0;
-
-    for (size_t i = 0; r == 0 && i < requested->count; i++)
-        if (requested->items[i].amount > 0 && strchr(requested->items[i].name, '.'))
-            r = slots_set(ret, requested->items[i].name, requested->items[i].amount);
-    return r;
-}
-
 /* A kernel that has not said what it got. What finds no place is left out: the
- * sums, which hold anyway, keep others away.
+ * sums, which hold anyway, keep others away. Cores and memory are no cards.
  */
-static int devices_predict(struct alloc_map *map, const struct kernel_entry *f)
+static void devices_predict(struct alloc_map *map, const struct kernel_entry *f)
 {
     AQ_CLEANUP(slots_donep) struct slots wanted = { .items = NULL };
     AQ_CLEANUP(alloc_grant_donep) struct alloc_grant grant = { .items = NULL };
     const struct alloc_request request = { .slots = &wanted };
 
-    if (agent_devices_only_accelerators(f->requested, &wanted) < 0)
-        return -ENOMEM;
-    return wanted.count && alloc_map_allocate(map, &request, &grant, NULL) == -ENOMEM ? -ENOMEM : 0;
+    for (size_t i = 0; i < f->requested->count; i++)
+        if (f->requested->items[i].amount > 0 && strchr(f->requested->items[i].name, '.'))
+            slots_put(&wanted, f->requested->items[i].name, f->requested->items[i].amount);
+    if (wanted.count)
+        (void)alloc_map_allocate(map, &request, &grant, NULL);
 }
 
 static int devices_fill(const struct core *core, struct agent_entry *a, struct alloc_map *map)
@@ -195,7 +168,7 @@ static int devices_fill(const struct core *core, struct agent_entry *a, struct a
         const struct kernel_entry *f = LIST_ENTRY(link, struct kernel_entry, agent_link);
 
         if (r == 0 && !allocations_json(f))
-            r = devices_predict(map, f);
+            devices_predict(map, f);
     }
     return r;
 }
@@ -260,13 +233,11 @@ static bool agent_devices_has_slot(const struct agent_devices *known, const char
 /* A slot that is offered only because of what is held, and has no device any
  * more: sums alone would let somebody in as soon as a holder ends.
  */
-static int devices_add_missing(struct agent_devices *known, const struct slots *offered)
+static void devices_add_missing(struct agent_devices *known, const struct slots *offered)
 {
     struct sched_device *items = arena_array(&known->arena, known->count + offered->count + 1,
                                              sizeof(*items));
 
-    if (!items)
-        return -ENOMEM;
     known->items = items;
     known->item_count = known->count;
     for (size_t i = 0; known->is_listed && i < offered->count; i++)
@@ -274,7 +245,6 @@ static int devices_add_missing(struct agent_devices *known, const struct slots *
             && !agent_devices_has_slot(known, offered->items[i].name))
             items[known->item_count++] = (struct sched_device){ .slot_name = offered->items[i].name,
                                                                 .capacity = AMOUNT_ONE };
-    return 0;
 }
 
 /* A slot of which it has more devices than it offers: some are not healthy now. */
@@ -295,44 +265,35 @@ static void devices_sum_capacity(struct agent_devices *known, const struct slots
 }
 
 /* Its devices as it last described them. */
-static int devices_read(const struct core *core, struct agent_entry *a)
+static void devices_read(const struct core *core, struct agent_entry *a)
 {
     struct agent_devices *fresh;
 
     if (!a->devices_changed && a->devices)
-        return 0;
+        return;
     fresh = devices_parse(core->types, a->a.devices);
-    if (fresh && devices_add_missing(fresh, &a->a.available) < 0) {
-        agent_devices_free(fresh);
-        fresh = NULL;
-    }
-    if (!fresh)
-        return -ENOMEM;
+    devices_add_missing(fresh, &a->a.available);
     devices_sum_capacity(fresh, &a->a.available);
     agent_devices_free(a->devices);
     a->devices = fresh;
     a->devices_changed = false;
     a->devices_stale = true;
-    return 0;
 }
 
-int agent_devices_find_capacity(const struct core *core, struct agent_entry *a,
-                                const struct slots **ret_capacity, const struct sched_device **ret,
-                                size_t *ret_count)
+void agent_devices_find_capacity(const struct core *core, struct agent_entry *a,
+                                 const struct slots **ret_capacity, const struct sched_device **ret,
+                                 size_t *ret_count)
 {
-    if (devices_read(core, a) < 0)
-        return -ENOMEM;
+    devices_read(core, a);
     *ret_capacity = &a->devices->capacity;
     *ret = a->devices->every;
     *ret_count = a->devices->every_count;
-    return 0;
 }
 
 int agent_devices_find(const struct core *core, struct agent_entry *a,
                        const struct sched_device **ret, size_t *ret_count)
 {
-    if (devices_read(core, a) < 0)
-        return -ENOMEM;
+    devices_read(core, a);
     if (a->devices_stale && a->devices->count) {
         int r = devices_refresh(core, a);
 
@@ -377,8 +338,7 @@ int agent_devices_copy(const struct core *core, struct agent_entry *a, struct ar
 
     if (r < 0)
         return r;
-    if (!(*ret = arena_array(arena, *ret_count + 1, sizeof(**ret))))
-        return -ENOMEM;
+    *ret = arena_array(arena, *ret_count + 1, sizeof(**ret));
     for (size_t i = 0; i < *ret_count; i++) {
         (*ret)[i] = devices[i];
         (*ret)[i].free = i < a->devices->count && !a->devices->is_elsewhere[i] ? devices[i].capacity
@@ -401,50 +361,40 @@ int agent_devices_find_parts(const struct core *core, struct agent_entry *a,
     *ret_count = 0;
     if (r < 0 || count == 0)
         return r;
-    r = allocations_add_held(core, f, &held);
-    if (r == 0 && held.grant.count
-        && !(parts = arena_array(arena, held.grant.count, sizeof(*parts))))
-        r = -ENOMEM;
-    for (size_t i = 0; r == 0 && i < held.grant.count; i++)
+    allocations_add_held(core, f, &held);
+    if (held.grant.count)
+        parts = arena_array(arena, held.grant.count, sizeof(*parts));
+    for (size_t i = 0; i < held.grant.count; i++)
         if (agent_devices_find_card(a->devices, &held.grant.items[i], &parts[*ret_count].device))
             parts[(*ret_count)++].amount = held.grant.items[i].amount;
-    if (r == 0 && held.grant.count && *ret_count == 0)
+    if (held.grant.count && *ret_count == 0)
         parts[(*ret_count)++] = (struct sched_part){ 0 }; /* of no device that is there */
     core_held_done(&held);
     *ret = parts;
-    return r;
+    return 0;
 }
 
-/* All that is requested of the device's slot, if it is given in parts. */
-static int agent_devices_add_chosen(const struct core *core, const struct sched_device *d,
-                                    const struct slots *requested, struct alloc_grant *grant)
-{
-    int64_t amount = slots_get(requested, d->slot_name);
-
-    if (amount <= 0 || d->quantum == 0 || !d->id)
-        return 0;
-    return alloc_grant_add(grant, d->slot_name, slot_types_get(core->types, d->slot_name), d->id,
-                           strlen(d->id), amount, NULL);
-}
-
-int agent_devices_write_chosen(const struct core *core, const struct agent_entry *a,
-                               const struct sched_choice *chosen, const struct slots *requested,
-                               char **ret)
+char *agent_devices_write_chosen(const struct core *core, const struct agent_entry *a,
+                                 const struct sched_choice *chosen, const struct slots *requested)
 {
     AQ_CLEANUP(alloc_grant_donep) struct alloc_grant grant = { .items = NULL };
     struct strbuf text = STRBUF_INIT;
     struct jsonw w = jsonw_make(&text);
 
-    *ret = NULL;
-    for (size_t i = 0; a->devices && i < chosen->count; i++)
-        if (chosen->devices[i] < a->devices->item_count
-            && agent_devices_add_chosen(core, &a->devices->items[chosen->devices[i]], requested,
-                                        &grant)
-                   < 0)
-            return -ENOMEM;
+    for (size_t i = 0; a->devices && i < chosen->count; i++) {
+        const struct sched_device *d;
+        int64_t amount;
+
+        if (chosen->devices[i] >= a->devices->item_count)
+            continue;
+        d = &a->devices->items[chosen->devices[i]];
+        amount = slots_get(requested, d->slot_name);
+        if (amount > 0 && d->quantum > 0 && d->id) /* it is given in parts */
+            (void)alloc_grant_add(&grant, d->slot_name, slot_types_get(core->types, d->slot_name),
+                                  d->id, strlen(d->id), amount, NULL);
+    }
     if (grant.count == 0)
-        return 0;
+        return NULL;
     alloc_grant_write_json(&grant, &w);
-    *ret = strbuf_steal(&text);
-    return *ret ? 0 : -ENOMEM;
+    return strbuf_steal(&text);
 }

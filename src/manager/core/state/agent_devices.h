@@ -20,11 +20,11 @@ int agent_devices_find(const struct core *core, struct agent_entry *a,
                        const struct sched_device **ret, size_t *ret_count);
 
 /* What the agent gives when nothing runs on it and all of its devices are healthy; of the devices
- * slots, capacities and quanta. Good until it describes itself again. 0 or -ENOMEM.
+ * slots, capacities and quanta. Good until it describes itself again.
  */
-int agent_devices_find_capacity(const struct core *core, struct agent_entry *a,
-                                const struct slots **ret_capacity, const struct sched_device **ret,
-                                size_t *ret_count);
+void agent_devices_find_capacity(const struct core *core, struct agent_entry *a,
+                                 const struct slots **ret_capacity, const struct sched_device **ret,
+                                 size_t *ret_count);
 
 /* NULL is fine. */
 void agent_devices_free(struct agent_devices *known);
@@ -44,7 +44,7 @@ int agent_devices_copy(const struct core *core, struct agent_entry *a, struct ar
                        struct sched_device **ret, size_t *ret_count);
 
 /* The parts of the agent's devices, as agent_devices_find() lists them, that a kernel is known to
- * hold; none if that is not known. They live in 'arena'. 0 or -ENOMEM.
+ * hold; none if that is not known. They live in 'arena'. 0 or -EINVAL.
  */
 int agent_devices_find_parts(const struct core *core, struct agent_entry *a,
                              const struct kernel_entry *f, struct arena *arena,
@@ -52,11 +52,10 @@ int agent_devices_find_parts(const struct core *core, struct agent_entry *a,
 
 /* For kernel.create: that all that a kernel requests of the slots of these devices, numbered as
  * agent_devices_find() lists them, comes from them. One that is given whole is left out: another is
- * as good, and the agent knows which are near its cores. *ret is NULL if none is left; the caller
- * frees it. 0 or -ENOMEM.
+ * as good, and the agent knows which are near its cores. NULL if none is left; the caller frees
+ * it.
  */
-int agent_devices_write_chosen(const struct core *core, const struct agent_entry *a,
-                               const struct sched_choice *chosen, const struct slots *requested,
-                               char **ret);
+char *agent_devices_write_chosen(const struct core *core, const struct agent_entry *a,
+                                 const struct sched_choice *chosen, const struct slots *requested);
 
 #endif

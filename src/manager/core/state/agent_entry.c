@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/vec.h"
 #include "manager/core/state/agent_devices.h"
 #include "manager/core/state/agent_entry.h"
-#include "manager/core/state/deferred.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
@@ -28,27 +28,14 @@ static void agent_entry_sort_in(struct core *core, struct agent_entry *a)
 
 struct agent_entry *agent_entry_add(struct core *core, const char *id)
 {
-    struct agent_entry *a = agent_entry_try_add(core, id);
-
-    if (!a)
-        core_die("an agent");
-    return a;
-}
-
-struct agent_entry *agent_entry_try_add(struct core *core, const char *id)
-{
     struct agent_entry *a = agent_entry_find(core, id);
 
     if (a)
         return a;
-    a = calloc(1, sizeof(*a));
-    if (!a
-        || !vec_grow(&core->agents_sorted, &core->agent_cap, core->agent_count + 1,
-                     sizeof(struct agent_entry *))
-        || map_sets(&core->agents, id, a) < 0) {
-        free(a);
-        return NULL;
-    }
+    a = aq_alloc(sizeof(*a));
+    vec_grow(&core->agents_sorted, &core->agent_cap, core->agent_count + 1,
+             sizeof(struct agent_entry *));
+    map_sets(&core->agents, id, a);
     (void)snprintf(a->a.id, sizeof(a->a.id), "%s", id);
     list_init(&a->kernels);
     list_init(&a->changes);

@@ -67,10 +67,8 @@ static inline struct agent_entry *agent_entry_of(const struct agent *a)
 /* The agent of that id; NULL = there is none. */
 struct agent_entry *agent_entry_find(const struct core *core, const char *id);
 
-/* The same, made if there is none. Cannot fail. */
+/* The same, made if there is none. */
 struct agent_entry *agent_entry_add(struct core *core, const char *id);
-/* The same; NULL if memory is short. */
-struct agent_entry *agent_entry_try_add(struct core *core, const char *id);
 
 /* The kernel, if the agent has it and it holds resources; NULL = it is none of this agent's. */
 struct kernel_entry *agent_entry_find_kernel(struct core *core, const struct agent_entry *a,
@@ -80,7 +78,7 @@ struct kernel_entry *agent_entry_find_kernel(struct core *core, const struct age
 /* Out of every list and freed; what schedulers and statistics have of it is gone before. */
 void agent_entry_drop(struct core *core, struct agent_entry *a);
 
-/* What it has free, summed again if need be; good until a kernel of it changes. 0 or -ENOMEM. */
+/* What it has free, summed again if need be; good until a kernel of it changes. 0 or -EOVERFLOW. */
 int agent_entry_free_slots(struct agent_entry *a, const struct slots **ret);
 
 /* Its kernels are given up: it was removed, or is lost for longer than the

@@ -17,54 +17,37 @@ void core_held_done(struct core_held *held)
     *held = (struct core_held){ .holders = NULL };
 }
 
-/* {"cuda.shares":{"GPU-1":"0.60"},...} */
-static int allocations_add_kernel(const struct core *core, const struct core_holder *holder,
-                                  const char *text, struct core_held *held)
-{
-    size_t before = held->grant.count;
-
-    alloc_grant_read_json(&held->grant, text, core->types);
-    if (!vec_grow(&held->holders, &held->cap, held->grant.count, sizeof(*held->holders)))
-        return -ENOMEM;
-    for (size_t i = before; i < held->grant.count; i++)
-        held->holders[i] = *holder;
-    return 0;
-}
-
 const char *allocations_json(const struct kernel_entry *f)
 {
     return f->alloc ? f->alloc : f->entry->s.kernels[f - f->entry->kernels].alloc;
 }
 
-int allocations_add_held(const struct core *core, const struct kernel_entry *f,
-                         struct core_held *ret)
+void allocations_add_held(const struct core *core, const struct kernel_entry *f,
+                          struct core_held *ret)
 {
-    const struct core_holder holder = { .session = &f->entry->s,
-                                        .rank = (size_t)(f - f->entry->kernels) };
+    size_t before = ret->grant.count;
     const char *text = allocations_json(f);
 
-    return text ? allocations_add_kernel(core, &holder, text, ret) : 0;
+    if (!text)
+        return;
+    alloc_grant_read_json(&ret->grant, text,
+                          core->types); /* {"cuda.shares":{"GPU-1":"0.60"},...} */
+    vec_grow(&ret->holders, &ret->cap, ret->grant.count, sizeof(*ret->holders));
+    for (size_t i = before; i < ret->grant.count; i++)
+        ret->holders[i] = (struct core_holder){ .session = &f->entry->s,
+                                                .rank = (size_t)(f - f->entry->kernels) };
 }
 
 int core_find_held(const struct core *core, const char *agent_id, struct core_held *ret)
 {
     const struct agent_entry *a = agent_entry_find(core, agent_id);
-    struct core_held held = { .holders = NULL };
-    int r = 0;
 
     if (!a)
         return -ENOENT;
-    LIST_FOREACH(link, &a->kernels) {
-        const struct kernel_entry *f = LIST_ENTRY(link, struct kernel_entry, agent_link);
-
-        if (r == 0)
-            r = allocations_add_held(core, f, &held);
-    }
-    if (r < 0)
-        core_held_done(&held);
-    else
-        *ret = held;
-    return r;
+    *ret = (struct core_held){ .holders = NULL };
+    LIST_FOREACH(link, &a->kernels)
+        allocations_add_held(core, LIST_ENTRY(link, struct kernel_entry, agent_link), ret);
+    return 0;
 }
 
 int core_write_gpu_map(const struct core *core, const char *agent_id, struct jsonw *w)

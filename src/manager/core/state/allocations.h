@@ -10,8 +10,8 @@ struct kernel_entry;
 /* JSON of the devices that the kernel holds, NULL = it has not said. */
 const char *allocations_json(const struct kernel_entry *f);
 
-/* The same, added to 'ret'. 0 or -ENOMEM. */
-int allocations_add_held(const struct core *core, const struct kernel_entry *f,
-                         struct core_held *ret);
+/* The same, added to 'ret'. */
+void allocations_add_held(const struct core *core, const struct kernel_entry *f,
+                          struct core_held *ret);
 
 #endif

@@ -28,6 +28,7 @@
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "manager/core/state/clock_adjustment.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
@@ -111,16 +112,14 @@ int clock_adjustment_begin(struct core *core, const char *path, struct aq_error 
     for (size_t i = 0; i < core->jump_count; i++)
         strbuf_addf(&text, "%" PRId64 " %" PRId64 "\n", core->jumps[i].until_usec,
                     core->jumps[i].gained_usec);
-    if (!strbuf_ok(&text))
-        return aq_fail_oom(err);
     r = fs_write_atomic(AT_FDCWD, path, text.data, text.len, 0600, err);
     if (r == 0 || !fs_is_out_of_room(-r))
         return r;
     log_warning("%s; %s. The manager keeps running and will retry", err->text,
                 r == -EROFS ? "remount the file system writable" : "free space there");
     core->clock_text = strbuf_steal(&text);
-    core->clock_path = strdup(path);
-    return core->clock_text && core->clock_path ? 0 : aq_fail_oom(err);
+    core->clock_path = aq_strdup(path);
+    return 0;
 }
 
 void clock_adjustment_tick(struct core *core, int64_t now_usec)

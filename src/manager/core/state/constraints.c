@@ -55,8 +55,8 @@ int constraints_check(const struct core *core, const struct session_spec *spec,
     return constraints_check_agents(core, spec, resource_group, err);
 }
 
-int constraints_describe(struct core *core, const struct session *session,
-                         struct sched_session *ret)
+void constraints_describe(struct core *core, const struct session *session,
+                          struct sched_session *ret)
 {
     const struct session_spec *spec = session->spec;
     char text[UUID_TEXT_MAX + GROUP_NAME_MAX + 2];
@@ -69,11 +69,10 @@ int constraints_describe(struct core *core, const struct session *session,
     ret->is_preemptible = spec->is_preemptible;
     ret->is_movable = spec->is_movable;
     if (!spec->session_group)
-        return 0;
+        return;
     (void)snprintf(text, sizeof(text), "%s:%s", uuid_format(&session->user_id, user),
                    spec->session_group);
     ret->group = arena_strdup(&core->scratch, text);
     ret->grouping = spec->packs ? SCHED_PACK : SCHED_SPREAD;
     ret->grouping_strict = spec->group_is_strict;
-    return ret->group ? 0 : -ENOMEM;
 }

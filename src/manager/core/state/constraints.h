@@ -16,8 +16,8 @@ int constraints_check(const struct core *core, const struct session_spec *spec,
 /* The group of the requested agents; NULL = none is. */
 const char *constraints_resource_group(const struct core *core, const struct session_spec *spec);
 
-/* Into what the scheduler is told; texts live in core.scratch. 0 or -ENOMEM. */
-int constraints_describe(struct core *core, const struct session *session,
-                         struct sched_session *ret);
+/* Into what the scheduler is told; texts live in core.scratch. */
+void constraints_describe(struct core *core, const struct session *session,
+                          struct sched_session *ret);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* durable.c - durable objects: which are touched, the heap of wake times, their end */
 #include <assert.h>
-#include <errno.h>
 
 #include "base/vec.h"
 #include "manager/core/state/deferred.h"
@@ -16,15 +15,13 @@ void durable_init(struct durable *d, const struct durable_ops *ops)
     list_init(&d->link);
 }
 
-int durable_add(struct core *core, struct durable *d)
+void durable_add(struct core *core, struct durable *d)
 {
     assert(!d->is_live);
-    if (!vec_grow(&core->durables.heap, &core->durables.heap_cap, core->durables.count + 1,
-                  sizeof(struct durable *)))
-        return -ENOMEM;
+    vec_grow(&core->durables.heap, &core->durables.heap_cap, core->durables.count + 1,
+             sizeof(struct durable *));
     core->durables.count++;
     d->is_live = true;
-    return 0;
 }
 
 void durable_touch(struct core *core, struct durable *d)

@@ -50,8 +50,8 @@ struct durable {
 /* Not live yet: until it is added, touching and waking it does nothing. */
 void durable_init(struct durable *d, const struct durable_ops *ops);
 
-/* Makes it live. 0 or -ENOMEM; nothing below needs memory. */
-int durable_add(struct core *core, struct durable *d) AQ_MUST_CHECK;
+/* Makes it live. */
+void durable_add(struct core *core, struct durable *d);
 
 /* Examine it in this turn. Does nothing to one that is retired, as the next. */
 void durable_touch(struct core *core, struct durable *d);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* session_entry.c - sessions in memory: indexes, what they hold */
 #include <assert.h>
-#include <errno.h>
 #include <stdio.h>
-#include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "manager/core/state/account.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/clock_adjustment.h"
@@ -122,33 +121,26 @@ struct session_entry *session_entry_find(const struct core *core, const struct u
     return map_get(&core->sessions_by_id, id->bytes, sizeof(id->bytes));
 }
 
-int session_entry_rename(struct core *core, struct session_entry *l, const char *name)
+void session_entry_rename(struct core *core, struct session_entry *l, const char *name)
 {
     char key[NAME_KEY_MAX];
-    int r = map_set(&core->sessions_by_name, key, entry_name_key(&l->s.user_id, name, key), l);
 
-    if (r < 0)
-        return r;
+    map_set(&core->sessions_by_name, key, entry_name_key(&l->s.user_id, name, key), l);
     map_remove(&core->sessions_by_name, key, entry_name_key(&l->s.user_id, l->s.name, key));
     (void)snprintf(l->s.name, sizeof(l->s.name), "%s", name);
-    return 0;
 }
 
-int session_entry_rename_domain(struct core *core, struct session_entry *l, const char *name)
+void session_entry_rename_domain(struct core *core, struct session_entry *l, const char *name)
 {
     int64_t bytes = (int64_t)strlen(name) - (int64_t)strlen(l->s.domain);
-    char *domain = strdup(name);
 
-    if (!domain)
-        return -ENOMEM;
     free(l->s.domain);
-    l->s.domain = domain;
+    l->s.domain = aq_strdup(name);
     l->bytes += bytes;
     session_bytes_add(core, l->accounts[SCHED_USER], bytes);
-    return 0;
 }
 
-static int entry_find_accounts(struct core *core, struct session_entry *l)
+static void entry_find_accounts(struct core *core, struct session_entry *l)
 {
     char user[UUID_TEXT_MAX], group[UUID_TEXT_MAX];
 
@@ -159,24 +151,17 @@ static int entry_find_accounts(struct core *core, struct session_entry *l)
     l->accounts[SCHED_DOMAIN] = account_get(core, SCHED_DOMAIN, l->s.domain ? l->s.domain : "");
     l->resource_group = resource_group_entry_get(core,
                                                  l->s.resource_group ? l->s.resource_group : "");
-    for (int kind = 0; kind < SCHED_ACCOUNT_KINDS; kind++)
-        if (!l->accounts[kind])
-            return -ENOMEM;
-    return 0;
 }
 
-static int entry_index(struct core *core, struct session_entry *l)
+static void entry_index(struct core *core, struct session_entry *l)
 {
     char key[NAME_KEY_MAX];
 
-    if (map_set(&core->sessions_by_id, l->s.id.bytes, sizeof(l->s.id.bytes), l) < 0)
-        return -ENOMEM;
+    map_set(&core->sessions_by_id, l->s.id.bytes, sizeof(l->s.id.bytes), l);
     for (size_t i = 0; i < l->s.kernel_count; i++)
-        if (map_set(&core->kernels_by_id, l->s.kernels[i].id.bytes,
-                    sizeof(l->s.kernels[i].id.bytes), l)
-            < 0)
-            return -ENOMEM;
-    return map_set(&core->sessions_by_name, key, entry_name_key(&l->s.user_id, l->s.name, key), l);
+        map_set(&core->kernels_by_id, l->s.kernels[i].id.bytes, sizeof(l->s.kernels[i].id.bytes),
+                l);
+    map_set(&core->sessions_by_name, key, entry_name_key(&l->s.user_id, l->s.name, key), l);
 }
 
 static void entry_list_by_row(struct core *core, struct session_entry *l)
@@ -191,10 +176,8 @@ static void entry_list_by_row(struct core *core, struct session_entry *l)
 
 struct session_entry *session_entry_new(struct core *core, struct session *s)
 {
-    struct session_entry *l = calloc(1, sizeof(*l) + s->kernel_count * sizeof(l->kernels[0]));
+    struct session_entry *l = aq_alloc(sizeof(*l) + s->kernel_count * sizeof(l->kernels[0]));
 
-    if (!l)
-        return NULL;
     l->s = *s;
     *s = (struct session){ 0 };
     durable_init(&l->durable, core->session_ops);
@@ -211,34 +194,23 @@ struct session_entry *session_entry_new(struct core *core, struct session *s)
         list_init(&l->kernels[i].agent_link);
     }
     l->since_usec = clock_adjustment_since(core, l->s.status_changed_usec);
-    if (entry_find_accounts(core, l) < 0) {
-        session_entry_free(l);
-        return NULL;
-    }
+    entry_find_accounts(core, l);
     return l;
-}
-
-static int entry_shorten_spec(struct session_entry *l)
-{
-    struct session_spec *kept;
-
-    if (l->s.is_spec_short || !session_spec_is_long(l->s.spec))
-        return 0;
-    if (!(kept = session_spec_copy_short(l->s.spec)))
-        return -ENOMEM;
-    free(l->s.spec);
-    l->s.spec = kept;
-    l->s.is_spec_short = true;
-    return 0;
 }
 
 struct session_entry *session_entry_add(struct core *core, struct session *s)
 {
     struct session_entry *l = session_entry_new(core, s);
 
-    if (!l || entry_shorten_spec(l) < 0 || entry_index(core, l) < 0
-        || durable_add(core, &l->durable) < 0)
-        return NULL; /* the caller ends the process */
+    if (!l->s.is_spec_short && session_spec_is_long(l->s.spec)) {
+        struct session_spec *whole = l->s.spec;
+
+        l->s.spec = session_spec_copy_short(whole);
+        l->s.is_spec_short = true;
+        free(whole);
+    }
+    entry_index(core, l);
+    durable_add(core, &l->durable);
     l->bytes = session_bytes_of(&l->s);
     session_bytes_add(core, l->accounts[SCHED_USER], l->bytes);
     l->accounts[SCHED_KEYPAIR]->systems += l->s.type == SESSION_SYSTEM;
@@ -303,17 +275,16 @@ enum splitting session_entry_splitting(const struct session_entry *l)
 }
 
 /* The hosts of its folders, each once, and SFTP. */
-static int entry_describe_volumes(struct core *core, const struct session *s,
-                                  struct sched_session *ret)
+static void entry_describe_volumes(struct core *core, const struct session *s,
+                                   struct sched_session *ret)
 {
     const struct folder_mounts *mounts = &s->spec->mounts;
     bool needs_sftp = s->type == SESSION_SYSTEM;
     const char **volumes;
 
     if (!mounts->count && !needs_sftp)
-        return 0;
-    if (!(volumes = arena_array(&core->scratch, mounts->count + 1, sizeof(*volumes))))
-        return -ENOMEM;
+        return;
+    volumes = arena_array(&core->scratch, mounts->count + 1, sizeof(*volumes));
     for (size_t i = 0; i < mounts->count; i++) {
         size_t k = 0;
 
@@ -325,16 +296,13 @@ static int entry_describe_volumes(struct core *core, const struct session *s,
     if (needs_sftp)
         volumes[ret->volume_count++] = SCHED_SFTP;
     ret->volumes = volumes;
-    return 0;
 }
 
-int session_entry_describe(struct core *core, struct session_entry *l, bool holding,
-                           struct sched_session *ret)
+void session_entry_describe(struct core *core, struct session_entry *l, bool holding,
+                            struct sched_session *ret)
 {
     const struct slots **kernels = arena_array(&core->scratch, l->s.kernel_count, sizeof(*kernels));
 
-    if (!kernels)
-        return -ENOMEM;
     *ret = (struct sched_session){
         .id = l->s.id,
         .row = l->s.row,
@@ -355,7 +323,6 @@ int session_entry_describe(struct core *core, struct session_entry *l, bool hold
     for (size_t k = 0; k < l->s.kernel_count; k++)
         if (!holding || !list_is_empty(&l->kernels[k].agent_link))
             kernels[ret->kernel_count++] = &l->s.kernels[k].requested;
-    if (entry_describe_volumes(core, &l->s, ret) < 0)
-        return -ENOMEM;
-    return constraints_describe(core, &l->s, ret);
+    entry_describe_volumes(core, &l->s, ret);
+    constraints_describe(core, &l->s, ret);
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* session_entry.h - a session in memory, with what its agents said of its kernels
  *
- * Loop's thread only. Functions that return void end the process if memory is
- * short after something became durable (core_die()).
+ * Loop's thread only.
  */
 #ifndef AQ_MANAGER_CORE_STATE_SESSION_ENTRY_H
 #define AQ_MANAGER_CORE_STATE_SESSION_ENTRY_H
@@ -142,18 +141,18 @@ static inline struct session_entry *session_entry_of(const struct session *s)
 struct session_entry *session_entry_find(const struct core *core, const struct uuid *id);
 
 /* What it asks for as schedulers are told, without accounts and owner, in core->scratch; of its
- * kernels those that hold something ('holding'), or all. -ENOMEM.
+ * kernels those that hold something ('holding'), or all.
  */
-int session_entry_describe(struct core *core, struct session_entry *l, bool holding,
-                           struct sched_session *ret);
+void session_entry_describe(struct core *core, struct session_entry *l, bool holding,
+                            struct sched_session *ret);
 
 /* As it says itself, else as its resource group does. */
 enum splitting session_entry_splitting(const struct session_entry *l);
 
-/* One that nobody finds, of the contents of 's'; NULL if memory is short. */
+/* One that nobody finds, of the contents of 's'. */
 struct session_entry *session_entry_new(struct core *core, struct session *s);
 
-/* Take the contents of 's' into memory; NULL if memory is short. */
+/* Take the contents of 's' into memory. */
 struct session_entry *session_entry_add(struct core *core, struct session *s);
 
 /* Out of every list and index; freed as a durable object that is retired. */
@@ -165,11 +164,11 @@ void session_entry_forget_start(struct session_entry *l);
 /* The memory, and all that it owns; it is in no list any more. NULL is not allowed. */
 void session_entry_free(struct session_entry *l);
 
-/* Its domain is renamed; account_rename_domain() comes with it. -ENOMEM, and nothing has changed. */
-int session_entry_rename_domain(struct core *core, struct session_entry *l, const char *name);
+/* Its domain is renamed; account_rename_domain() comes with it. */
+void session_entry_rename_domain(struct core *core, struct session_entry *l, const char *name);
 
-/* Another name ('name' is copied), unique for its user. 0 or -ENOMEM, and nothing has changed. */
-int session_entry_rename(struct core *core, struct session_entry *l, const char *name);
+/* Another name ('name' is copied), unique for its user. */
+void session_entry_rename(struct core *core, struct session_entry *l, const char *name);
 
 /* A kernel begins or ends to hold its agent's resources; the wall clock's time, 0 = long ago. */
 void session_entry_hold(struct core *core, struct session_entry *l, size_t rank, int64_t at_usec);

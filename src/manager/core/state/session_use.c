@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/vec.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
@@ -15,9 +16,7 @@
 
 /* ---- apps ---- */
 
-/* The one of that name, or a new one as long as there are few; else the one of all others. NULL if
- * memory is short.
- */
+/* The one of that name, or a new one as long as there are few; else the one of all others. */
 static struct app_use *session_use_find_app(struct app_uses *uses, const char *name, size_t max)
 {
     for (size_t i = 0; i < uses->count; i++)
@@ -25,8 +24,7 @@ static struct app_use *session_use_find_app(struct app_uses *uses, const char *n
             return &uses->items[i];
     if (uses->count >= max && strcmp(name, OTHER) != 0)
         return session_use_find_app(uses, OTHER, max);
-    if (!vec_grow(&uses->items, &uses->cap, uses->count + 1, sizeof(*uses->items)))
-        return NULL;
+    vec_grow(&uses->items, &uses->cap, uses->count + 1, sizeof(*uses->items));
     uses->items[uses->count] = (struct app_use){ .connections = 0 };
     (void)snprintf(uses->items[uses->count].name, sizeof(uses->items[0].name), "%s", name);
     return &uses->items[uses->count++];
@@ -36,8 +34,6 @@ static void session_use_add(struct app_uses *uses, const struct app_use *more, s
 {
     struct app_use *to = session_use_find_app(uses, more->name, max);
 
-    if (!to)
-        return; /* only these numbers are lost */
     to->connections = AQ_MAX(to->connections + more->connections, 0);
     to->requests += more->requests;
     to->bytes_in += more->bytes_in;
@@ -46,10 +42,11 @@ static void session_use_add(struct app_uses *uses, const struct app_use *more, s
 
 /* ---- sessions ---- */
 
-/* Of a session that lives; NULL if memory is short. */
+/* Of a session that lives. */
 static struct session_use_entry *session_use_of(struct session_entry *l)
 {
-    if (!l->use && (l->use = calloc(1, sizeof(*l->use)))) {
+    if (!l->use) {
+        l->use = aq_alloc(sizeof(*l->use));
         list_init(&l->use->unsaved_link);
         l->use->session = l->s.id;
     }

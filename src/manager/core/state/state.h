@@ -138,12 +138,9 @@ struct core {
         int64_t due_usec;       /* monotonic: not to be written before */
     } session_uses;             /* session_use.c */
 
-    struct proposal *open;       /* of this turn, under construction */
-    bool is_open_broken;         /* memory was short: nothing of it is written */
-    struct list deferred;        /* callbacks for the next turn */
-    struct list deferred_spares; /* for answers while memory is short */
-    size_t deferred_spare_count;
-    struct list claims; /* accounts/claims.c */
+    struct proposal *open; /* of this turn, under construction */
+    struct list deferred;  /* callbacks for the next turn */
+    struct list claims;    /* accounts/claims.c */
     struct {
         struct map connected; /* id -> struct front */
         struct map gone;      /* the same, of those that have not come back */

@@ -6,12 +6,12 @@
  * one piece at a time, so that commits of sessions hardly notice. What does
  * not go out in time is dropped rather than let it grow.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/vec.h"
 #include "store/series.h"
 #include "manager/core/state/agent_entry.h"
@@ -49,12 +49,12 @@ static void series_add_row(struct core *core, const char *owner, struct measured
     if (!m->recent_usec)
         return;
     measured_write_row(m, &w);
-    if (!strbuf_ok(&text) || keeper->waiting_count == WAITING_MAX
-        || !vec_grow(&keeper->waiting, &keeper->waiting_cap, keeper->waiting_count + 1,
-                     sizeof(*keeper->waiting))) {
+    if (keeper->waiting_count == WAITING_MAX) {
         strbuf_done(&text);
         keeper->dropped++;
     } else {
+        vec_grow(&keeper->waiting, &keeper->waiting_cap, keeper->waiting_count + 1,
+                 sizeof(*keeper->waiting));
         row = &keeper->waiting[keeper->waiting_count++];
         *row = (struct series_row){ .at_usec = m->recent_usec,
                                     .until_usec = m->at_usec,
@@ -123,22 +123,14 @@ static void series_write_some(struct core *core, size_t max)
 {
     struct statistics_keeper *keeper = &core->statistics;
     size_t count = AQ_MIN(keeper->waiting_count, max);
-    struct series_piece *piece = calloc(1, sizeof(*piece));
-    struct series_row *rows = calloc(count + 1, sizeof(*rows));
+    struct series_piece *piece = aq_alloc(sizeof(*piece));
+    struct series_row *rows = aq_alloc_array(count + 1, sizeof(*rows));
 
-    if (!piece || !rows) {
-        free(piece);
-        free(rows);
-        return; /* later */
-    }
     *piece = (struct series_piece){ .core = core, .rows = rows, .count = count };
     keeper->waiting_count -= count;
     memcpy(rows, keeper->waiting + keeper->waiting_count, count * sizeof(*rows));
     keeper->is_writing = true;
-    if (store_write(core->store, series_write_piece, series_on_written, piece) < 0) {
-        keeper->is_writing = false;
-        series_piece_free(piece);
-    }
+    store_write(core->store, series_write_piece, series_on_written, piece);
 }
 
 void series_tick(struct core *core)
@@ -191,16 +183,15 @@ static int series_restore_row(void *data, const struct series_row *row)
     const struct kernel *k;
     struct kernel_entry *f;
     struct uuid id;
-    int r;
 
     if (uuid_parse(row->owner, &id) < 0 || !(k = core_find_kernel(core, &id)) || !row->data)
         return 0;
     f = &session_entry_of(k->session)->kernels[k->rank];
-    if (!f->measured && !(f->measured = calloc(1, sizeof(*f->measured))))
-        return -ENOMEM;
-    r = measured_read_row(row->data, series_restore_item,
-                          &(struct restored){ .core = core, .to = f->measured });
-    return r == -ENOMEM ? r : 0;
+    if (!f->measured)
+        f->measured = aq_alloc(sizeof(*f->measured));
+    (void)measured_read_row(row->data, series_restore_item,
+                            &(struct restored){ .core = core, .to = f->measured });
+    return 0;
 }
 
 static int core_series_read_live(struct store_tx *tx, void *data, struct aq_error *err)

@@ -2,11 +2,11 @@
 /* statistics.c - samples that agents send, and what becomes of them */
 #include "manager/core/statistics.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/vec.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/session_entry.h"
@@ -71,7 +71,7 @@ static void statistics_take_kernel(struct core *core, const struct agent_entry *
                                                      &values->kernel_id);
 
     if (f && !f->measured)
-        f->measured = calloc(1, sizeof(*f->measured));
+        f->measured = aq_alloc(sizeof(*f->measured));
     if (f && f->measured)
         statistics_take_values(f->measured, m, kinds, values->values, values->value_count);
 }
@@ -83,14 +83,11 @@ static struct measured *statistics_get_device(struct agent_measured *to, const c
     for (size_t i = 0; i < to->count; i++)
         if (strcmp(to->devices[i].id, id) == 0)
             return &to->devices[i].measured;
-    if (to->count == DEVICES_MAX
-        || !vec_grow(&to->devices, &to->cap, to->count + 1, sizeof(*to->devices)))
+    if (to->count == DEVICES_MAX)
         return NULL;
-    device = &to->devices[to->count];
-    *device = (struct device_measured){ .id = strdup(id) };
-    if (!device->id)
-        return NULL;
-    to->count++;
+    vec_grow(&to->devices, &to->cap, to->count + 1, sizeof(*to->devices));
+    device = &to->devices[to->count++];
+    *device = (struct device_measured){ .id = aq_strdup(id) };
     return &device->measured;
 }
 
@@ -136,9 +133,7 @@ static void statistics_take_node(struct agent_entry *a, const struct msg_statist
     size_t room = DEVICE_VALUES_MAX;
 
     if (!to)
-        to = a->measured = calloc(1, sizeof(*to));
-    if (!to)
-        return;
+        to = a->measured = aq_alloc(sizeof(*to));
     to->heard_usec = clock_monotonic_usec();
     to->interval_usec = m->interval_usec ? AQ_MIN(m->interval_usec, INTERVAL_MAX_USEC)
                                          : INTERVAL_USUAL_USEC;

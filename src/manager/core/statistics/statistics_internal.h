@@ -12,7 +12,7 @@ struct msg_statistics;
 /* Measured values of an agent and its kernels. */
 void statistics_take(struct core *core, struct agent_entry *a, const struct msg_statistics *m);
 
-/* What clients see as last_stat; NULL if nothing was measured, or memory is short. */
+/* What clients see as last_stat; NULL if nothing was measured. */
 char *statistics_text(const struct measured *m);
 
 /* NULL is fine. */
