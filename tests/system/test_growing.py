@@ -129,3 +129,32 @@ def test_a_command_calls_a_route(grown):
     assert [route for route in routes if route["path"] == V1 + "/resource-presets/{name}"
             and route["method"] == "GET"]
     assert "preset info" in grown.cli("help", "admin", "preset").stdout
+
+
+def test_an_entity(grown):
+    def racks():
+        client = grown.client()
+        listed = client.get(V1 + "/racks").json["items"]
+        assert shown(grown, "admin", "rack", "ls") == listed
+        query = "{ racks { name room max_watts } }"
+        assert client.gql(query).json["data"]["racks"] == listed
+        return [(rack["name"], rack["room"], rack["max_watts"]) for rack in listed]
+
+    def told(*words, status=0):
+        done = grown.cli("admin", "rack", *words)
+        assert done.returncode == status, done.stderr
+        return done.stderr
+    assert racks() == []
+    told("create", "b2", "--room", "cellar")
+    told("create", "a1", "--max-watts", "9000")
+    assert "a1" in told("create", "a1", status=4)
+    told("set", "a1", "--room", "attic")
+    assert racks() == [("a1", "attic", 9000), ("b2", "cellar", 0)]
+    assert last_change(grown) == ("modify-rack", {"room": None, "max_watts": 9000},
+                                  {"room": "attic", "max_watts": 9000})
+    assert "--max-watts" in told("set", "a1", "--max-watts", "1000001", status=4)
+    told("set", "none", "--room", "attic", status=5)
+    restart(grown)
+    assert racks() == [("a1", "attic", 9000), ("b2", "cellar", 0)]
+    told("rm", "a1", "b2")
+    assert racks() == []
