@@ -65,9 +65,9 @@ int api_new(struct core *core, struct api **ret, struct aq_error *err)
     api->replay = replay_new(0);
     api->router = router_new();
     if ((r = api_add_routes(api, err)) < 0 || (r = gql_new(manager_features, &api->gql, err)) < 0
-        || (r = api_open_features(api, err)) < 0
-        || (r = audit_trail_new(core_loop(core), core_store(core), &api->audit_trail, err)) < 0)
+        || (r = api_open_features(api, err)) < 0)
         return r;
+    api->audit_trail = audit_trail_new(core_loop(core), core_store(core));
     api->login_audit = login_audit_new(api->audit_trail);
     audit_trail_set_tick(api->audit_trail, api_tick, api);
     *ret = AQ_TAKE(api);

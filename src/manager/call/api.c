@@ -33,7 +33,8 @@ int api_parse(struct request *req, json_t **ret, struct aq_error *err)
                             "the body of a GET needs 'Content-Type: application/json'");
     if (len)
         return decode_json(body, len, ret, err);
-    return decode_query(request_get_queries(req), ret, err);
+    *ret = decode_query(request_get_queries(req));
+    return 0;
 }
 
 int api_decode(struct request *req, void *target, json_t **ret_tree, struct aq_error *err)

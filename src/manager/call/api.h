@@ -80,7 +80,7 @@ int api_parse(struct request *req, json_t **ret, struct aq_error *err);
  * be NULL if the table has no values. A route without a table takes no
  * parameters. FIELD_OBJECT members borrow from the JSON in *ret_tree, which is
  * the caller's then (json_decref); with NULL it is freed at once. -EINVAL names
- * the parameter, -ENOMEM.
+ * the parameter.
  */
 int api_decode(struct request *req, void *target, json_t **ret_tree, struct aq_error *err);
 

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "base/memory.h"
 
 #define WAITING_MAX 10000
 #define ENTRIES_AT_A_TIME 100
@@ -17,7 +18,7 @@ struct audit_trail {
     uv_timer_t timer;
     struct list waiting; /* struct audit_item */
     size_t waiting_count;
-    size_t dropped;
+    bool has_gap; /* entries were dropped, and none was taken since */
     bool is_writing;
     void (*tick)(void *data);
     void *tick_data;
@@ -52,19 +53,14 @@ static void audit_trail_free_items(struct list *items)
 
 static struct audit_item *audit_trail_copy(const struct audit_entry *entry)
 {
-    struct audit_item *item = calloc(1, sizeof(*item));
-    struct audit_entry *copy = item ? &item->entry : NULL;
+    struct audit_item *item = aq_alloc(sizeof(*item));
     const char **texts[AUDIT_ENTRY_TEXTS];
 
-    if (!item)
-        return NULL;
-    *copy = *entry;
-    audit_entry_texts(copy, texts);
+    item->entry = *entry;
+    audit_entry_texts(&item->entry, texts);
     for (size_t i = 0; i < AQ_COUNT(texts); i++)
-        if (*texts[i] && !(*texts[i] = arena_strdup(&item->arena, *texts[i]))) {
-            audit_trail_free_item(item);
-            return NULL;
-        }
+        if (*texts[i])
+            *texts[i] = arena_strdup(&item->arena, *texts[i]);
     return item;
 }
 
@@ -110,10 +106,8 @@ static void audit_trail_on_written(void *data, int r, const struct aq_error *err
 
 static void audit_trail_write(struct audit_trail *trail, size_t max)
 {
-    struct audit_piece *piece = calloc(1, sizeof(*piece));
+    struct audit_piece *piece = aq_alloc(sizeof(*piece));
 
-    if (!piece)
-        return; /* later */
     piece->trail = trail;
     list_init(&piece->items);
     for (size_t i = 0; i < max && !list_is_empty(&trail->waiting); i++) {
@@ -125,25 +119,21 @@ static void audit_trail_write(struct audit_trail *trail, size_t max)
     }
     trail->is_writing = true;
     trail->uses++;
-    if (store_write(trail->store, audit_trail_write_piece, audit_trail_on_written, piece) == 0)
-        return;
-    trail->is_writing = false;
-    trail->uses--;
-    audit_trail_free_items(&piece->items);
-    free(piece);
-    trail->dropped++;
+    (void)store_write(trail->store, audit_trail_write_piece, audit_trail_on_written, piece);
 }
 
 void audit_trail_add(struct audit_trail *trail, const struct audit_entry *entry)
 {
-    struct audit_item *item = trail->waiting_count < WAITING_MAX ? audit_trail_copy(entry) : NULL;
+    struct audit_item *item;
 
-    if (!item) {
-        if (!trail->dropped++)
-            log_warning("the audit log has gaps: the store is too slow, or memory is short");
+    if (trail->waiting_count >= WAITING_MAX) {
+        if (!trail->has_gap)
+            log_warning("the audit log has gaps: the store is too slow");
+        trail->has_gap = true;
         return;
     }
-    trail->dropped = 0;
+    trail->has_gap = false;
+    item = audit_trail_copy(entry);
     item->entry.at_usec = clock_realtime_usec();
     list_add(&trail->waiting, &item->link);
     trail->waiting_count++;
@@ -163,13 +153,10 @@ static void audit_trail_on_tick(uv_timer_t *timer)
 
 /* ---- beginning and end ---- */
 
-int audit_trail_new(uv_loop_t *loop, struct store *store, struct audit_trail **ret,
-                    struct aq_error *err)
+struct audit_trail *audit_trail_new(uv_loop_t *loop, struct store *store)
 {
-    struct audit_trail *trail = calloc(1, sizeof(*trail));
+    struct audit_trail *trail = aq_alloc(sizeof(*trail));
 
-    if (!trail)
-        return aq_fail_oom(err);
     trail->store = store;
     trail->uses = 2;
     list_init(&trail->waiting);
@@ -177,8 +164,7 @@ int audit_trail_new(uv_loop_t *loop, struct store *store, struct audit_trail **r
     trail->timer.data = trail;
     uv_unref((uv_handle_t *)&trail->timer);
     (void)uv_timer_start(&trail->timer, audit_trail_on_tick, TICK_MSEC, TICK_MSEC);
-    *ret = trail;
-    return 0;
+    return trail;
 }
 
 void audit_trail_set_tick(struct audit_trail *trail, void (*tick)(void *data), void *data)

@@ -13,14 +13,13 @@
 struct audit_trail;
 
 /* The store must outlive it, or its last callbacks be run before that. */
-int audit_trail_new(uv_loop_t *loop, struct store *store, struct audit_trail **ret,
-                    struct aq_error *err);
+struct audit_trail *audit_trail_new(uv_loop_t *loop, struct store *store);
 
 /* Have 'tick' called each second until audit_trail_stop(). */
 void audit_trail_set_tick(struct audit_trail *trail, void (*tick)(void *data), void *data);
 
-/* Add an entry; its texts are copied, and its time is that of the call. Without memory, or
- * with too many that wait for the store, it is dropped and the log says so.
+/* Add an entry; its texts are copied, and its time is that of the call. With too many
+ * that wait for the store, it is dropped and the log says so.
  */
 void audit_trail_add(struct audit_trail *trail, const struct audit_entry *entry);
 

@@ -199,7 +199,7 @@ static int caller_find_signer(const struct api *api, struct request *req, struct
         return r;
     if (caller_is_once(req)) {
         r = replay_check(api->replay, claim.access_key, claim.signature, claim.date_usec, now, err);
-        if ((r = repeat_admit_signature(api, req, who, &claim, r, err)) < 0)
+        if ((r = repeat_admit_signature(api, req, who, &claim, r)) < 0)
             return r;
     }
     *ret_key = key;
@@ -258,8 +258,8 @@ static int caller_check_route(const struct api *api, struct request *req, const 
     memcpy(who->access_key, key->access_key, sizeof(who->access_key));
     who->user_id = user->id;
     who->role = user->role;
-    if (user->domain && !(who->domain = arena_strdup(request_get_arena(req), user->domain)))
-        return aq_fail_oom(err);
+    if (user->domain)
+        who->domain = arena_strdup(request_get_arena(req), user->domain);
     if (!principal_may(user->role, route->role & API_ROLE_MASK)) {
         caller_note_denied(api, req, route);
         return caller_fail_role(route->role & API_ROLE_MASK, user->role, err);
@@ -322,8 +322,6 @@ int api_guard(struct request *req, const struct route *route, void *data, struct
     struct principal *who = arena_alloc(request_get_arena(req), sizeof(*who));
     int r;
 
-    if (!who)
-        return aq_fail_oom(err);
     request_set_data(req, who);
     caller_add_stale_header(api, req);
     if (!version)

@@ -49,41 +49,27 @@ static int decode_refuse_body(struct aq_error *err, const char *why)
     return decode_refuse(err, &(struct decode_path){ .name = "body" }, why);
 }
 
-/* Set object[key], or append to what is there. */
-static int decode_query_put(json_t *object, const char *key, json_t *value)
+json_t *decode_query(const struct url_query *query)
 {
-    json_t *old = json_object_get(object, key), *list;
+    json_t *object = json_object();
 
-    if (!value)
-        return -ENOMEM;
-    if (!old)
-        return json_object_set_new(object, key, value) < 0 ? -ENOMEM : 0;
-    if (json_is_array(old))
-        return json_array_append_new(old, value) < 0 ? -ENOMEM : 0;
-    if (!(list = json_array())) {
-        json_decref(value);
-        return -ENOMEM;
+    for (size_t i = 0; i < query->count; i++) {
+        const char *key = query->pairs[i].name;
+        json_t *value = json_string(query->pairs[i].value), *old = json_object_get(object, key);
+
+        if (!old) {
+            json_object_set_new(object, key, value);
+        } else if (json_is_array(old)) {
+            json_array_append_new(old, value);
+        } else {
+            json_t *list = json_array();
+
+            json_array_append(list, old);
+            json_array_append_new(list, value);
+            json_object_set_new(object, key, list);
+        }
     }
-    if (json_array_append(list, old) < 0 || json_array_append_new(list, value) < 0
-        || json_object_set(object, key, list) < 0) {
-        json_decref(list);
-        return -ENOMEM;
-    }
-    json_decref(list);
-    return 0;
-}
-
-int decode_query(const struct url_query *query, json_t **ret, struct aq_error *err)
-{
-    json_auto_t *object = json_object();
-
-    if (!object)
-        return aq_fail_oom(err);
-    for (size_t i = 0; i < query->count; i++)
-        if (decode_query_put(object, query->pairs[i].name, json_string(query->pairs[i].value)) < 0)
-            return aq_fail_oom(err);
-    *ret = AQ_TAKE(object);
-    return 0;
+    return object;
 }
 
 /* ---- one value ---- */

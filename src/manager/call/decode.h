@@ -43,12 +43,12 @@ int decode_output_json(const char *text, size_t len, json_t **ret,
                        struct aq_error *err) AQ_UNTRUSTED;
 
 /* A query string as an object of texts; a name given several times becomes an
- * array of its values.
+ * array of its values. json_decref().
  */
-int decode_query(const struct url_query *query, json_t **ret, struct aq_error *err) AQ_UNTRUSTED;
+json_t *decode_query(const struct url_query *query) AQ_UNTRUSTED;
 
 /* The members of 'object' into 'target'. A single value stands for a list of
- * one where a list is wanted.
+ * one where a list is wanted. -EINVAL names the member; -ENOMEM past the arena's limit.
  */
 int decode_object(const struct field *table, const json_t *object, struct arena *arena,
                   void *target, struct aq_error *err) AQ_UNTRUSTED;

@@ -74,7 +74,7 @@ static int decode_refuse_member(const char *text, size_t len, const char *why, s
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
     json_auto_t *tree = json_load_text(text, len, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
-    bool is_found = decode_find_nul(tree, &path) && strbuf_ok(&path) && path.len;
+    bool is_found = decode_find_nul(tree, &path) && path.len;
 
     return aq_fail_as(err, EINVAL, "invalid-api-params", is_found ? path.data : "body", "%s", why);
 }
@@ -175,8 +175,6 @@ static int decode_text(const char *text, size_t len, size_t values_max, size_t f
         json_decref(json);
         return decode_refuse_tiny(text, len, at, number_len, err);
     }
-    if (json_error_code(&parse) == json_error_out_of_memory)
-        return aq_fail_oom(err);
     if (json_error_code(&parse) == json_error_null_character) /* C strings would end there */
         return decode_refuse_member(text, len, "contains NUL (\\u0000); remove it", err);
     snprintf(why, sizeof(why), "not valid JSON: %s at line %d column %d", parse.text, parse.line,

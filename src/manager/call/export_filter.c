@@ -146,8 +146,6 @@ static int export_filter_read_tests(struct export_filter_reader *reader, const c
         AQ_CLEANUP(aq_freep) char *inner = aq_format("%s.%s", path, name);
         int r;
 
-        if (!inner)
-            return aq_fail_oom(err);
         if (json_is_null(operand))
             continue;
         r = export_filter_begin_test(reader, err);
@@ -201,8 +199,6 @@ static int export_filter_read_members(struct export_filter_reader *reader, const
         size_t i = 0;
         int r;
 
-        if (!key || !path || !inside)
-            return aq_fail_oom(err);
         while (i < reader->report->filter_count && strcmp(reader->report->filters[i].key, key) != 0)
             i++;
         if (json_is_null(value))
@@ -223,9 +219,8 @@ int export_read_filter(const struct export_report *report, const json_t *filter,
                        struct aq_error *err)
 {
     struct export_filter_reader reader = { report, out, 0 };
-    int r = export_filter_read_members(&reader, "", filter, err);
 
-    return r == 0 && !strbuf_ok(out) ? aq_fail_oom(err) : r;
+    return export_filter_read_members(&reader, "", filter, err);
 }
 
 /* ---- order ---- */
@@ -258,15 +253,7 @@ int export_read_order(const struct export_report *report, const json_t *order, s
             return api_fail_param(err, "order", "a direction is asc or desc");
         strbuf_addf(out, "%s%s%s", i ? "," : "", is_down ? "-" : "", field);
     }
-    return strbuf_ok(out) ? 0 : aq_fail_oom(err);
-}
-
-/* NULL = none. */
-static int export_keep(struct arena *arena, const struct strbuf *text, const char **ret,
-                       struct aq_error *err)
-{
-    *ret = text->len ? arena_strdup(arena, text->data) : NULL;
-    return text->len && !*ret ? aq_fail_oom(err) : 0;
+    return 0;
 }
 
 int export_read_query(const struct export_report *report, const json_t *filter, const json_t *order,
@@ -277,7 +264,9 @@ int export_read_query(const struct export_report *report, const json_t *filter, 
 
     if (r == 0)
         r = export_read_order(report, order, &order_text, err);
-    if (r == 0)
-        r = export_keep(arena, &filter_text, &query->filter, err);
-    return r < 0 ? r : export_keep(arena, &order_text, &query->order, err);
+    if (r < 0)
+        return r;
+    query->filter = filter_text.len ? arena_strdup(arena, filter_text.data) : NULL;
+    query->order = order_text.len ? arena_strdup(arena, order_text.data) : NULL;
+    return 0;
 }

@@ -55,20 +55,18 @@ static void flushes_on_idle(uv_idle_t *idle)
         flushes_close_idle(flushes);
 }
 
-int flushes_add(struct flush_queue *flushes, uv_loop_t *loop, struct flush *flush)
+void flushes_add(struct flush_queue *flushes, uv_loop_t *loop, struct flush *flush)
 {
     if (flush->waits_in)
-        return 0;
+        return;
     if (!flushes->idle) {
-        if (!(flushes->idle = malloc(sizeof(*flushes->idle))))
-            return -ENOMEM;
+        flushes->idle = aq_alloc(sizeof(*flushes->idle));
         (void)uv_idle_init(loop, flushes->idle);
         flushes->idle->data = flushes;
         (void)uv_idle_start(flushes->idle, flushes_on_idle);
     }
     flush->waits_in = flushes;
     list_add(&flushes->waiting, &flush->link);
-    return 0;
 }
 
 void flush_cancel(struct flush *flush)

@@ -26,8 +26,8 @@ struct flush {
     void (*fn)(struct flush *flush);
 };
 
-/* Have flush->fn called in a later turn; nothing if it waits already. -ENOMEM. */
-int flushes_add(struct flush_queue *flushes, uv_loop_t *loop, struct flush *flush) AQ_MUST_CHECK;
+/* Have flush->fn called in a later turn; nothing if it waits already. */
+void flushes_add(struct flush_queue *flushes, uv_loop_t *loop, struct flush *flush);
 
 /* It is not called any more. */
 void flush_cancel(struct flush *flush);

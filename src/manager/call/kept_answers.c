@@ -71,7 +71,7 @@ void kept_answers_add(struct kept_answers *kept, const char *access_key, const c
     uintptr_t count = (uintptr_t)map_gets(&kept->counts, access_key);
 
     kept->lately[(hash >> 32) % LATELY] = hash;
-    (void)!map_sets(&kept->counts, access_key, (void *)(count + 1)); /* without memory: later */
+    map_sets(&kept->counts, access_key, (void *)(count + 1));
 }
 
 bool kept_answers_may_repeat(struct kept_answers *kept, const uint8_t signature[32])
@@ -124,6 +124,6 @@ void kept_answers_tick(struct kept_answers *kept, int64_t now_usec)
             memcpy(kept->trim, kept->counts.entries[i].key, kept->counts.entries[i].key_len + 1);
     if (!kept->trim[0] && now_usec < kept->prune_usec)
         return;
-    kept->is_removing = store_write(kept->store, kept_answers_remove, kept_answers_on_removed, kept)
-                        == 0;
+    kept->is_removing = true;
+    (void)store_write(kept->store, kept_answers_remove, kept_answers_on_removed, kept);
 }

@@ -14,7 +14,7 @@
 
 struct kept_answers;
 
-/* NULL without memory. The store must have run all callbacks before the end. */
+/* The store must have run all callbacks before the end. */
 struct kept_answers *kept_answers_new(struct store *store);
 void kept_answers_free(struct kept_answers *kept);
 

@@ -23,13 +23,6 @@ struct api_list *api_list_new(const struct api *api, struct request *req)
 {
     struct api_list *list = arena_alloc(request_get_arena(req), sizeof(*list));
 
-    if (!list) {
-        struct aq_error err = { 0 };
-
-        aq_fail_oom(&err);
-        request_fail(req, &err);
-        return NULL;
-    }
     list->api = api;
     list->req = req;
     return list;
@@ -62,8 +55,7 @@ static void api_list_answer_one(struct api_list *list)
 /* What is written so far; false if the client will not get it. */
 static bool api_list_send(struct api_list *list)
 {
-    bool is_sent = strbuf_ok(&list->out)
-                   && request_write(list->req, list->out.data, list->out.len) == 0;
+    bool is_sent = request_write(list->req, list->out.data, list->out.len) == 0;
 
     strbuf_truncate(&list->out, 0);
     return is_sent;
@@ -133,7 +125,7 @@ static void api_list_finish(struct api_list *list, const struct aq_error *err)
         request_fail(list->req, err);
     else if (list->one_of)
         api_list_answer_one(list);
-    else if (list->form && strbuf_ok(&out))
+    else if (list->form)
         request_reply(list->req, 200, list->form->type, out.data, out.len);
     else
         request_reply_json(list->req, 200, &out);
@@ -213,10 +205,7 @@ static void api_list_read(struct turn *turn)
         api_list_on_page(list, list->make(list, &list->page, &err), &err);
         return;
     }
-    if (store_read(core_store(list->api->core), api_list_read_page, api_list_on_page, list) == 0)
-        return;
-    aq_fail_oom(&err);
-    api_list_finish(list, &err);
+    (void)store_read(core_store(list->api->core), api_list_read_page, api_list_on_page, list);
 }
 
 void api_list_start(struct api_list *list)

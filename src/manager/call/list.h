@@ -42,7 +42,7 @@ struct api_list;
 /* Another form of the reply than {"items": [...], "total": N}. */
 struct api_list_form {
     const char *type; /* media type */
-    /* What comes before the rows, or a refusal: -EINVAL, -ENOMEM. */
+    /* What comes before the rows, or a refusal: -EINVAL. */
     int (*begin)(const struct api_list *list, struct strbuf *out, struct aq_error *err);
 };
 
@@ -76,7 +76,7 @@ struct api_list {
  */
 void api_list_start(struct api_list *list);
 
-/* A zeroed list in the request's arena; NULL after it has answered that memory is short. */
+/* A zeroed list in the request's arena. */
 struct api_list *api_list_new(const struct api *api, struct request *req);
 
 #endif

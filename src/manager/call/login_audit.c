@@ -88,7 +88,7 @@ static void login_audit_write(struct login_audit *audit, enum login_outcome outc
         jsonw_object_begin(&w);
         jsonw_member_str(&w, "since", clock_format_iso(first_usec, iso));
         jsonw_object_end(&w);
-        row.detail = strbuf_ok(&detail) ? detail.data : NULL;
+        row.detail = detail.data;
     }
     audit_trail_add(audit->trail, &row);
 }
@@ -120,52 +120,36 @@ static void login_audit_write_rest(struct login_audit *audit, int64_t now, bool 
 
 /* ---- repeats ---- */
 
-static void login_audit_free_repeats(struct login_repeats *repeats)
+static void login_audit_forget(struct login_audit *audit, struct login_repeats *repeats)
 {
+    (void)map_remove(&audit->by_key, repeats->key.data, repeats->key.len);
+    list_remove(&repeats->link);
     strbuf_done(&repeats->key);
     arena_done(&repeats->arena);
     free(repeats);
 }
 
-static void login_audit_forget(struct login_audit *audit, struct login_repeats *repeats)
-{
-    (void)map_remove(&audit->by_key, repeats->key.data, repeats->key.len);
-    list_remove(&repeats->link);
-    login_audit_free_repeats(repeats);
-}
-
-/* What is the same for all of them, in memory of its own. */
-static bool login_audit_copy(struct login_repeats *repeats, const struct audit_entry *entry)
-{
-    struct audit_entry *copy = &repeats->entry;
-    const char **texts[AUDIT_ENTRY_TEXTS];
-
-    *copy = *entry;
-    audit_entry_texts(copy, texts);
-    for (size_t i = 0; i < AQ_COUNT(texts); i++)
-        if (*texts[i] && !(*texts[i] = arena_strdup(&repeats->arena, *texts[i])))
-            return false;
-    return true;
-}
-
+/* NULL if there are too many. */
 static struct login_repeats *login_audit_remember(struct login_audit *audit,
                                                   enum login_outcome outcome,
                                                   const struct audit_entry *entry,
                                                   const struct strbuf *key)
 {
+    const char **texts[AUDIT_ENTRY_TEXTS];
     struct login_repeats *repeats;
 
-    if (audit->by_key.count >= COUNTS_MAX || !strbuf_ok(key)
-        || !(repeats = calloc(1, sizeof(*repeats))))
+    if (audit->by_key.count >= COUNTS_MAX)
         return NULL;
+    repeats = aq_alloc(sizeof(*repeats));
     strbuf_init(&repeats->key);
     strbuf_add(&repeats->key, key->data, key->len);
     repeats->outcome = outcome;
-    if (!strbuf_ok(&repeats->key) || !login_audit_copy(repeats, entry)
-        || map_set(&audit->by_key, key->data, key->len, repeats) < 0) {
-        login_audit_free_repeats(repeats);
-        return NULL;
-    }
+    repeats->entry = *entry;
+    audit_entry_texts(&repeats->entry, texts);
+    for (size_t i = 0; i < AQ_COUNT(texts); i++)
+        if (*texts[i])
+            *texts[i] = arena_strdup(&repeats->arena, *texts[i]);
+    map_set(&audit->by_key, key->data, key->len, repeats);
     list_add(&audit->repeats, &repeats->link);
     return repeats;
 }
@@ -179,7 +163,7 @@ void login_audit_add(struct login_audit *audit, enum login_outcome outcome,
 
     strbuf_addf(&key, "%d\n%s\n%s\n%s", (int)outcome, entry->action, entry->address,
                 entry->user_name);
-    repeats = strbuf_ok(&key) ? map_get(&audit->by_key, key.data, key.len) : NULL;
+    repeats = map_get(&audit->by_key, key.data, key.len);
     if (repeats) {
         repeats->first_usec = repeats->times ? repeats->first_usec : at;
         repeats->times++;

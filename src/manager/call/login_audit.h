@@ -21,7 +21,7 @@ enum login_outcome {
 
 struct login_audit;
 
-/* The trail must outlive it. NULL = no memory. */
+/* The trail must outlive it. */
 struct login_audit *login_audit_new(struct audit_trail *trail);
 void login_audit_free(struct login_audit *audit);
 AQ_DEFINE_CLEANUP(struct login_audit, login_audit_free)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/json_load.h"
+#include "base/memory.h"
 #include "http/problem.h"
 #include "store/token.h"
 
@@ -23,7 +24,7 @@ int object_setting_read(struct store_tx *tx, const char *name, json_t **ret, str
         return r;
     object = text.len ? json_load_string(text.data, 0) : NULL;
     *ret = json_is_object(object) ? json_incref(object) : json_object();
-    return *ret ? 0 : aq_fail_oom(err);
+    return 0;
 }
 
 struct object_setting_wanted {
@@ -50,8 +51,7 @@ int object_setting_write(struct store_tx *tx, const char *name, const json_t *ob
 {
     AQ_CLEANUP(aq_freep) char *sorted = json_dump_text(object, JSON_COMPACT | JSON_SORT_KEYS);
 
-    if (!sorted || !(*ret_kept = json_load_string(sorted, 0)))
-        return aq_fail_oom(err);
+    *ret_kept = json_load_string(sorted, 0);
     return setting_set(tx, name, sorted, err);
 }
 
@@ -63,8 +63,6 @@ int object_setting_audit(struct store_tx *tx, const struct audit_who *by, const 
     AQ_CLEANUP(aq_freep) char *fresh = after ? json_dump_text(after, JSON_COMPACT) : NULL;
     char action[ACTION_MAX];
 
-    if ((before && !old) || (after && !fresh))
-        return aq_fail_oom(err);
     (void)snprintf(action, sizeof(action), "%s-%s",
                    !before ? "create"
                    : after ? "modify"
@@ -119,7 +117,8 @@ static int object_setting_make(const struct object_setting_change *change, const
         return 0;
     }
     *ret = json_copy((json_t *)(uintptr_t)old);
-    return json_object_update(*ret, change->value) == 0 ? 0 : aq_fail_oom(err);
+    json_object_update(*ret, change->value);
+    return 0;
 }
 
 static int object_setting_apply(const struct object_setting_change *change, json_t *object,
@@ -127,11 +126,14 @@ static int object_setting_apply(const struct object_setting_change *change, json
 {
     size_t max = change->setting->max;
 
-    if (!value)
-        return json_object_del(object, change->member) == 0 ? 0 : aq_fail_oom(err);
+    if (!value) {
+        json_object_del(object, change->member);
+        return 0;
+    }
     if (!json_object_get(object, change->member) && json_object_size(object) >= max)
         return aq_fail_field(err, E2BIG, "name", "there are %zu already; remove one", max);
-    return json_object_set(object, change->member, value) == 0 ? 0 : aq_fail_oom(err);
+    json_object_set(object, change->member, value);
+    return 0;
 }
 
 static int object_setting_note(struct store_tx *tx, const struct object_setting_change *change,
@@ -143,8 +145,6 @@ static int object_setting_note(struct store_tx *tx, const struct object_setting_
     json_auto_t *fresh = after && setting->show ? setting->show(after)
                                                 : json_incref((json_t *)(uintptr_t)after);
 
-    if (!before != !old || !after != !fresh)
-        return aq_fail_oom(err);
     return object_setting_audit(tx, &change->by, setting->kind, change->member, old, fresh, err);
 }
 
@@ -181,26 +181,17 @@ static void object_setting_on_written(void *data, int r, const struct aq_error *
 
 int object_setting_change(struct store *store, const struct object_setting *setting, json_t **copy,
                           enum object_setting_how how, const char *member, json_t *value,
-                          const struct audit_who *by, store_done_fn done, void *data,
-                          struct aq_error *err)
+                          const struct audit_who *by, store_done_fn done, void *data)
 {
-    struct object_setting_change *change = calloc(1, sizeof(*change));
+    struct object_setting_change *change = aq_alloc(sizeof(*change));
 
-    if (!change) {
-        json_decref(value);
-        return aq_fail_oom(err);
-    }
     *change = (struct object_setting_change){ .setting = setting,
                                               .copy = copy,
-                                              .member = strdup(member),
+                                              .member = aq_strdup(member),
                                               .value = value,
                                               .how = how,
                                               .by = *by,
                                               .done = done,
                                               .data = data };
-    if (change->member
-        && store_write(store, object_setting_write_change, object_setting_on_written, change) == 0)
-        return 0;
-    object_setting_change_free(change);
-    return aq_fail_oom(err);
+    return store_write(store, object_setting_write_change, object_setting_on_written, change);
 }

@@ -14,7 +14,7 @@
 #include "store/store.h"
 
 /* The object, the caller's (json_decref); an empty one if nothing is set, or what is set is
- * damaged. -ENOMEM, or as setting_get() has it. On the store's thread.
+ * damaged. The errors are those of setting_get(). On the store's thread.
  */
 int object_setting_read(struct store_tx *tx, const char *name, json_t **ret, struct aq_error *err);
 
@@ -41,7 +41,7 @@ struct object_setting {
     size_t max;        /* members */
     /* May all be so once 'member' has changed? NULL = yes. On the store's thread. */
     int (*check)(const json_t *all, const char *member, struct aq_error *err);
-    /* What the audit log shows of a member, the caller's, NULL if memory is short; NULL = all. */
+    /* What the audit log shows of a member, the caller's; NULL = all. */
     json_t *(*show)(const json_t *value);
 };
 
@@ -55,11 +55,10 @@ enum object_setting_how {
 
 /* Change the member of the owner's copy '*copy' to 'value', which is taken. What there was is what
  * every change before has left. 'done' comes when it is durable: -E2BIG for one too many, or as
- * 'how' has it. -ENOMEM at once.
+ * 'how' has it. 0.
  */
 int object_setting_change(struct store *store, const struct object_setting *setting, json_t **copy,
                           enum object_setting_how how, const char *member, json_t *value,
-                          const struct audit_who *by, store_done_fn done, void *data,
-                          struct aq_error *err);
+                          const struct audit_who *by, store_done_fn done, void *data);
 
 #endif

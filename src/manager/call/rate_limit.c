@@ -38,13 +38,9 @@ static struct window *rate_limiter_find_window(struct rate_limiter *rate, const 
 
     if (window)
         return window;
-    if (!(window = malloc(sizeof(*window))))
-        return NULL;
-    *window = (struct window){ .began_usec = now_usec };
-    if (map_sets(&rate->windows, access_key, window) < 0) {
-        free(window);
-        return NULL;
-    }
+    window = aq_alloc(sizeof(*window));
+    window->began_usec = now_usec;
+    map_sets(&rate->windows, access_key, window);
     return window;
 }
 
@@ -53,8 +49,6 @@ int64_t rate_limiter_count(struct rate_limiter *rate, const char *access_key, in
 {
     struct window *window = rate_limiter_find_window(rate, access_key, now_usec);
 
-    if (!window)
-        return -1;
     if (now_usec - window->began_usec >= RATE_WINDOW_SEC * USEC_PER_SEC)
         *window = (struct window){ .began_usec = now_usec };
     return limit - ++window->count;

@@ -17,7 +17,7 @@ AQ_DEFINE_CLEANUP(struct rate_limiter, rate_limiter_free)
 
 /* Count one request of 'access_key' at 'now_usec' (monotonic clock), of which
  * 'limit' are allowed in a window that begins with the first. Returns how many
- * remain; negative = one too many (or no memory). Only for keys that were
+ * remain; negative = one too many. Only for keys that were
  * verified, so that unknown clients cannot make the table grow.
  */
 int64_t rate_limiter_count(struct rate_limiter *rate, const char *access_key, int64_t limit,

@@ -70,8 +70,8 @@ int repeat_admit(struct request *req, const struct route *route, struct principa
     if (header && (r = repeat_read_key(header, key, err)) < 0)
         return r;
     repeat = arena_alloc(request_get_arena(req), sizeof(*repeat));
-    if (!repeat || (header && !(repeat->key = arena_strdup(request_get_arena(req), key))))
-        return aq_fail_oom(err);
+    if (header)
+        repeat->key = arena_strdup(request_get_arena(req), key);
     repeat->is_named = header != NULL;
     who->repeat = repeat;
     return 0;
@@ -81,7 +81,7 @@ int repeat_admit(struct request *req, const struct route *route, struct principa
 
 /* The date comes first, so that what is made together lies together. */
 int repeat_admit_signature(const struct api *api, struct request *req, struct principal *who,
-                           const struct sign_claim *claim, int seen, struct aq_error *err)
+                           const struct sign_claim *claim, int seen)
 {
     struct repeat *repeat = who->repeat;
     char key[2 + 16 + 2 * SIGNATURE_PART];
@@ -98,7 +98,7 @@ int repeat_admit_signature(const struct api *api, struct request *req, struct pr
     for (size_t i = 0; i < SIGNATURE_PART; i++)
         len += snprintf(key + len, sizeof(key) - (size_t)len, "%02x", claim->signature[i]);
     repeat->key = arena_strdup(request_get_arena(req), key);
-    return repeat->key ? 0 : aq_fail_oom(err);
+    return 0;
 }
 
 /* ---- the answer of before ---- */
@@ -181,8 +181,7 @@ static void repeat_on_read(void *data, int r, const struct aq_error *err)
 
 static void repeat_read(struct repeat *repeat)
 {
-    if (store_read(core_store(repeat->api->core), repeat_find, repeat_on_read, repeat) < 0)
-        request_fail(repeat->req, &(struct aq_error){ .code = ENOMEM });
+    (void)store_read(core_store(repeat->api->core), repeat_find, repeat_on_read, repeat);
 }
 
 /* ---- requests ---- */
@@ -254,7 +253,7 @@ void repeat_fail(struct api *api, struct request *req, const struct aq_error *er
     }
     repeat->api = api;
     repeat->err = *err;
-    if (data && !(repeat->err_data = arena_strdup(request_get_arena(req), data)))
-        repeat->err = (struct aq_error){ .code = ENOMEM };
+    if (data)
+        repeat->err_data = arena_strdup(request_get_arena(req), data);
     repeat_read(repeat);
 }

@@ -29,11 +29,11 @@ int repeat_read_key(const char *header, char ret[REPEAT_KEY_MAX + 1],
  */
 int repeat_admit(struct request *req, const struct route *route, struct principal *who,
                  struct aq_error *err);
-/* The same of its signature, which was verified; 'seen' and 'err' are what replay_check() says. -EEXIST
+/* The same of its signature, which was verified; 'seen' is what replay_check() says. -EEXIST
  * of a request whose answer is not kept, or was given again too often.
  */
 int repeat_admit_signature(const struct api *api, struct request *req, struct principal *who,
-                           const struct sign_claim *claim, int seen, struct aq_error *err);
+                           const struct sign_claim *claim, int seen);
 
 /* How a route handles its requests. */
 struct repeat_handler {

@@ -139,7 +139,7 @@ static int task_send(struct request *req, const char *event, const struct task *
     jsonw_member_int(&w, "total_progress", task->total);
     jsonw_object_end(&w);
     (void)snprintf(id, sizeof(id), "%lld", (long long)task->news);
-    return strbuf_ok(&out) ? sse_send(req, event, id, out.data, out.len) : -ENOMEM;
+    return sse_send(req, event, id, out.data, out.len);
 }
 
 static void task_tell(struct task *task, const char *event, bool is_last)
@@ -234,20 +234,15 @@ static void task_on_late(void *data)
 /* The event comes after the head of the answer: clients that draw a spinner break if it is there
  * before they have begun.
  */
-static int task_follow_ended(struct tasks *tasks, struct request *req, const struct task *task,
-                             int64_t last)
+static void task_follow_ended(struct tasks *tasks, struct request *req, const struct task *task,
+                              int64_t last)
 {
     struct late *late = arena_alloc(request_get_arena(req), sizeof(*late));
 
-    if (!late)
-        return -ENOMEM;
     *late = (struct late){ .tasks = tasks, .req = req, .id = task->id, .last = last };
     late->defer = defer_call(request_get_loop(req), LATE_MSEC, task_on_late, late);
-    if (!late->defer)
-        return -ENOMEM;
     list_add(&tasks->late, &late->link);
     sse_begin(req, NULL, NULL);
-    return 0;
 }
 
 static int task_read_last(const struct request *req, int64_t *ret, struct aq_error *err)
@@ -276,15 +271,13 @@ int tasks_follow(struct tasks *tasks, const struct uuid *id, struct request *req
 
     if (r < 0)
         return r;
-    if (!follower)
-        return aq_fail_oom(err);
     if (!task || (!uuid_equals(&task->user_id, &who->user_id) && !principal_is_superadmin(who)))
         return problem_no_such(err, "background task",
                                "there is none of yours with this id; those that ended are kept "
                                "until 200 others have, or the manager is restarted");
     if (running)
         task_follow(req, running, last, follower);
-    else if (task_follow_ended(tasks, req, task, last) < 0)
-        return aq_fail_oom(err);
+    else
+        task_follow_ended(tasks, req, task, last);
     return 0;
 }

@@ -50,7 +50,7 @@ void task_end(struct task *task, bool has_failed, const char *message);
 /* Answer 'req' with the task's progress as server-sent events until it ends, beginning with how far
  * it is, unless the request's Last-Event-ID says that the client knows. Of one that has ended there
  * is a single event, named after its status. -ENOENT unless the task is the caller's or the caller
- * a superadmin, -EINVAL, -ENOMEM: then the request is not answered.
+ * a superadmin, -EINVAL: then the request is not answered.
  */
 int tasks_follow(struct tasks *tasks, const struct uuid *id, struct request *req,
                  struct aq_error *err);

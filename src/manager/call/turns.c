@@ -62,21 +62,17 @@ void turns_wait(struct turn_queue *turns, struct turn *turn)
     (void)uv_idle_start(turns->idle, turns_on_idle);
 }
 
-static struct turns_user *turns_add_user(struct turn_queue *turns, uv_loop_t *loop,
-                                         const struct uuid *id)
+static void turns_add_user(struct turn_queue *turns, uv_loop_t *loop, const struct uuid *id)
 {
-    struct turns_user *user = calloc(1, sizeof(*user));
+    struct turns_user *user = aq_alloc(sizeof(*user));
 
-    if (!turns->idle && (turns->idle = malloc(sizeof(*turns->idle)))) {
+    if (!turns->idle) {
+        turns->idle = aq_alloc(sizeof(*turns->idle));
         (void)uv_idle_init(loop, turns->idle);
         turns->idle->data = turns;
     }
-    if (!user || !turns->idle || map_set(&turns->users, id->bytes, sizeof(id->bytes), user) < 0) {
-        free(user);
-        return NULL;
-    }
     list_init(&user->waiting);
-    return user;
+    map_set(&turns->users, id->bytes, sizeof(id->bytes), user);
 }
 
 static void turns_close_idle(struct turn_queue *turns)
@@ -101,10 +97,7 @@ int turns_enter(struct turn_queue *turns, uv_loop_t *loop, const struct uuid *us
         user->count++;
         return 0;
     }
-    if (!turns_add_user(turns, loop, user_id)) {
-        turns_close_idle(turns);
-        return aq_fail_oom(err);
-    }
+    turns_add_user(turns, loop, user_id);
     turn->fn(turn);
     return 0;
 }

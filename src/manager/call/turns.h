@@ -29,7 +29,7 @@ struct turn {
 };
 
 /* Begin a request of this user: turn->fn is called, now or when the user's other requests have
- * ended. At its end call turns_leave(). -EAGAIN (rate-limit-exceeded) if too many wait, -ENOMEM.
+ * ended. At its end call turns_leave(). -EAGAIN (rate-limit-exceeded) if too many wait.
  */
 int turns_enter(struct turn_queue *turns, uv_loop_t *loop, const struct uuid *user_id,
                 struct turn *turn, struct aq_error *err);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "http/sse.h"
 #include "model/event_name.h"
 
@@ -103,7 +104,7 @@ static int event_feed_write(struct event_feed *feed)
 
     strbuf_init(&feed->waiting);
     flush_cancel(&feed->flush);
-    r = !strbuf_ok(&text) ? -ENOMEM : text.len ? request_write(feed->req, text.data, text.len) : 0;
+    r = text.len ? request_write(feed->req, text.data, text.len) : 0;
     strbuf_done(&text);
     return r;
 }
@@ -128,9 +129,8 @@ static void event_feed_add_own(struct event_feed *feed, const char *name, const 
     if (reason)
         jsonw_member_str(&w, "reason", reason);
     jsonw_object_end(&w);
-    if (strbuf_ok(&out))
-        sse_format(&feed->waiting, name, place ? event_feed_format_place(place, id) : NULL,
-                   out.data, out.len);
+    sse_format(&feed->waiting, name, place ? event_feed_format_place(place, id) : NULL, out.data,
+               out.len);
 }
 
 static void event_feed_close(struct event_feed *feed, const char *reason)
@@ -217,8 +217,8 @@ static void event_feed_write_members(struct jsonw *w, const struct core_event *e
 }
 
 /* Nothing, if it is of a kind that the client did not ask for. */
-static int event_feed_format(const struct event_feed *feed, const struct core_event *event,
-                             struct strbuf *ret)
+static void event_feed_format(const struct event_feed *feed, const struct core_event *event,
+                              struct strbuf *ret)
 {
     const struct session_event_place place = { event->number, event->at_usec };
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
@@ -226,15 +226,12 @@ static int event_feed_format(const struct event_feed *feed, const struct core_ev
     char id[PLACE_TEXT_MAX];
 
     if (!event_feed_is_in_scope(feed, event))
-        return 0;
+        return;
     jsonw_object_begin(&w);
     event_feed_write_members(&w, event);
     jsonw_object_end(&w);
-    if (!strbuf_ok(&out))
-        return -ENOMEM;
     sse_format(ret, event->name, event->number ? event_feed_format_place(&place, id) : NULL,
                out.data, out.len);
-    return 0;
 }
 
 /* The event by which a session ends in this state: its last. */
@@ -251,13 +248,10 @@ static bool event_feed_take(struct event_feed *feed, const struct core_event *ev
 {
     bool is_last = event_feed_is_last(feed, event);
 
-    if (event_feed_format(feed, event, &feed->waiting) < 0)
-        event_feed_end(feed);
-    else if (is_last)
+    event_feed_format(feed, event, &feed->waiting);
+    if (is_last)
         event_feed_close(feed, NULL);
-    else
-        return true;
-    return false;
+    return !is_last;
 }
 
 /* It may be in the page that is being read, or not. */
@@ -265,11 +259,12 @@ static void event_feed_hold(struct event_feed *feed, const struct core_event *ev
 {
     struct held_mark mark = { .number = event->number, .is_last = event_feed_is_last(feed, event) };
 
-    feed->is_held_full = feed->is_held_full || feed->held.len > HELD_MAX
-                         || event_feed_format(feed, event, &feed->held) < 0;
+    feed->is_held_full = feed->is_held_full || feed->held.len > HELD_MAX;
+    if (feed->is_held_full)
+        return;
+    event_feed_format(feed, event, &feed->held);
     mark.end = feed->held.len;
-    if (!feed->is_held_full)
-        strbuf_add(&feed->marks, &mark, sizeof(mark));
+    strbuf_add(&feed->marks, &mark, sizeof(mark));
 }
 
 static void event_feed_on_event(void *data, const struct core_event *event)
@@ -288,9 +283,8 @@ static void event_feed_on_event(void *data, const struct core_event *event)
     }
     if (event->number && event->number <= feed->place.number)
         return; /* it came with the last page */
-    if (event_feed_take(feed, event)
-        && flushes_add(feed->api->flushes, request_get_loop(feed->req), &feed->flush) < 0)
-        event_feed_end(feed);
+    if (event_feed_take(feed, event))
+        flushes_add(feed->api->flushes, request_get_loop(feed->req), &feed->flush);
 }
 
 /* ---- a session that had ended before ---- */
@@ -405,8 +399,7 @@ static void event_feed_take_page(struct event_feed *feed, const struct session_e
     if (!page->is_known && !page->is_old) { /* from now on */
         feed->place = core_last_event(feed->api->core);
         event_feed_go_live(feed);
-    } else if (page->count == SESSION_EVENTS_AT_A_TIME || feed->is_held_full
-               || !strbuf_ok(&feed->held) || !strbuf_ok(&feed->marks)) {
+    } else if (page->count == SESSION_EVENTS_AT_A_TIME || feed->is_held_full) {
         event_feed_go_on(feed);
     } else {
         event_feed_go_live(feed);
@@ -449,46 +442,27 @@ static void event_page_on_read(void *data, int r, const struct aq_error *err)
 
 static void event_feed_read_page(struct event_feed *feed)
 {
-    struct event_page_read *read = calloc(1, sizeof(*read));
+    struct event_page_read *read = aq_alloc(sizeof(*read));
 
     feed->wants_page = feed->is_held_full = false;
     strbuf_done(&feed->held);
     strbuf_done(&feed->marks);
-    if (read)
-        *read = (struct event_page_read){ .feed = feed, .after = feed->place };
-    if (!read
-        || store_read(core_store(feed->api->core), event_page_read, event_page_on_read, read) < 0) {
-        free(read);
-        event_feed_end(feed);
-        return;
-    }
+    *read = (struct event_page_read){ .feed = feed, .after = feed->place };
     feed->read = read;
+    (void)store_read(core_store(feed->api->core), event_page_read, event_page_on_read, read);
 }
 
 /* ---- the beginning ---- */
 
-static int event_feed_subscribe(struct event_feed *feed, struct aq_error *err)
+void event_feed_begin(struct event_feed *feed)
 {
     struct core *core = feed->api->core;
     const struct uuid *id = uuid_is_nil(&feed->session_id) ? NULL : &feed->session_id;
 
-    if (!feed->ended && !(feed->subscriber = core_subscribe(core, id, event_feed_on_event, feed)))
-        return aq_fail_oom(err);
-    if (api_stream_open(feed->api, api_principal(feed->req)->access_key, &feed->stream,
-                        event_feed_on_forbidden, feed)
-        < 0) {
-        core_unsubscribe(core, feed->subscriber);
-        return aq_fail_oom(err);
-    }
-    return 0;
-}
-
-int event_feed_begin(struct event_feed *feed, struct aq_error *err)
-{
-    int r = event_feed_subscribe(feed, err);
-
-    if (r < 0)
-        return r;
+    if (!feed->ended)
+        feed->subscriber = core_subscribe(core, id, event_feed_on_event, feed);
+    api_stream_open(feed->api, api_principal(feed->req)->access_key, &feed->stream,
+                    event_feed_on_forbidden, feed);
     feed->flush.fn = event_feed_on_flush;
     sse_begin(feed->req, event_feed_on_drain, feed);
     request_set_gone(feed->req, event_feed_on_gone, feed);
@@ -504,5 +478,4 @@ int event_feed_begin(struct event_feed *feed, struct aq_error *err)
                 event_feed_end(feed);
         }
     }
-    return 0;
 }

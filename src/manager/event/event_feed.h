@@ -51,7 +51,7 @@ int event_feed_read_place(struct event_feed *feed, const char *field, const char
  */
 bool event_feed_is_visible(const struct event_feed *feed, const struct session *s);
 
-/* Answer; feed->ended is the feed's if it is set. -ENOMEM: then the request is not answered. */
-int event_feed_begin(struct event_feed *feed, struct aq_error *err);
+/* Answer; feed->ended is the feed's if it is set. */
+void event_feed_begin(struct event_feed *feed);
 
 #endif

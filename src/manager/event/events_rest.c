@@ -53,14 +53,14 @@ static void events_on_ended_read(void *data, int r, const struct aq_error *err)
     struct aq_error failed = { 0 };
     struct event_feed *feed = data;
 
+    if (r == 0 && feed->ended->count) {
+        event_feed_begin(feed);
+        return;
+    }
     if (r < 0)
         failed = *err;
-    else if (!feed->ended->count)
-        problem_no_such(&failed, "session", "there is no session with this id, or it is not yours");
     else
-        (void)event_feed_begin(feed, &failed);
-    if (!failed.code)
-        return;
+        problem_no_such(&failed, "session", "there is no session with this id, or it is not yours");
     store_page_free(feed->ended);
     request_fail(feed->req, &failed);
 }
@@ -148,18 +148,16 @@ static int events_read_feed(struct event_feed *feed, struct aq_error *err)
     return 0;
 }
 
-static void events_start(struct event_feed *feed, struct aq_error *err)
+static void events_start(struct event_feed *feed)
 {
     const struct uuid *id = uuid_is_nil(&feed->session_id) ? NULL : &feed->session_id;
     const struct session *live = id ? core_find_session(feed->api->core, id) : NULL;
 
-    if (id && (!live || !event_feed_is_visible(feed, live))) {
-        if (store_read(core_store(feed->api->core), events_read_ended, events_on_ended_read, feed)
-            < 0)
-            aq_fail_oom(err);
-        return;
-    }
-    (void)event_feed_begin(feed, err);
+    if (id && (!live || !event_feed_is_visible(feed, live)))
+        (void)store_read(core_store(feed->api->core), events_read_ended, events_on_ended_read,
+                         feed);
+    else
+        event_feed_begin(feed);
 }
 
 static void events_on_follow(struct request *req, void *data)
@@ -167,19 +165,15 @@ static void events_on_follow(struct request *req, void *data)
     struct event_feed *feed = arena_alloc(request_get_arena(req), sizeof(*feed));
     struct aq_error err = { 0 };
 
-    if (!feed)
-        aq_fail_oom(&err);
-    if (!err.code) {
-        feed->api = data;
-        feed->req = req;
-        strbuf_init(&feed->waiting);
-        strbuf_init(&feed->held);
-        strbuf_init(&feed->marks);
-        if (events_read_feed(feed, &err) == 0)
-            events_start(feed, &err);
-    }
-    if (err.code)
+    feed->api = data;
+    feed->req = req;
+    strbuf_init(&feed->waiting);
+    strbuf_init(&feed->held);
+    strbuf_init(&feed->marks);
+    if (events_read_feed(feed, &err) < 0)
         request_fail(req, &err);
+    else
+        events_start(feed);
 }
 
 static const struct route events_routes[] = {

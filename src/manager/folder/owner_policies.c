@@ -100,5 +100,5 @@ int owner_policies_change(struct api *api, enum owner_policy_kind kind, const ch
                                  : is_new ? OBJECT_SETTING_CREATE
                                  : old    ? OBJECT_SETTING_MODIFY
                                           : OBJECT_SETTING_MERGE,
-                                 name, json_incref(policy), by, done, data, err);
+                                 name, json_incref(policy), by, done, data);
 }

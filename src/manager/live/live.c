@@ -80,25 +80,22 @@ static void live_on_timer(uv_timer_t *timer)
 {
     struct live_feed *feed = timer->data;
 
-    (void)live_views_tick(&feed->views); /* what failed is tried again */
+    live_views_tick(&feed->views);
     LIST_FOREACH(it, &feed->tabs) {
         struct live_tab *tab = LIST_ENTRY(it, struct live_tab, link);
 
-        if (flushes_add(tab->api->flushes, core_loop(tab->api->core), &tab->flush) < 0)
-            break; /* at the next tick */
+        flushes_add(tab->api->flushes, core_loop(tab->api->core), &tab->flush);
     }
 }
 
-static int live_start_timer(struct live_feed *feed)
+static void live_start_timer(struct live_feed *feed)
 {
     if (feed->timer)
-        return 0;
-    if (!(feed->timer = malloc(sizeof(*feed->timer))))
-        return -ENOMEM;
+        return;
+    feed->timer = aq_alloc(sizeof(*feed->timer));
     (void)uv_timer_init(core_loop(feed->views.core), feed->timer);
     feed->timer->data = feed;
     (void)uv_timer_start(feed->timer, live_on_timer, LIVE_TICK_MSEC, LIVE_TICK_MSEC);
-    return 0;
 }
 
 static size_t live_count_tabs(const struct live_feed *feed, const struct uuid *user_id)
@@ -169,37 +166,35 @@ static void live_tab_write(struct live_tab *tab)
         do {
             if (!tab->views[i] || websocket_get_queued(tab->ws))
                 break;
-            r = live_rows_write(&tab->views[i]->rows, live_topic_name((enum live_topic)i),
-                                LIVE_MESSAGE_MAX, &tab->places[i], &text);
-            if (r == 0 && text)
+            text = live_rows_write(&tab->views[i]->rows, live_topic_name((enum live_topic)i),
+                                   LIVE_MESSAGE_MAX, &tab->places[i]);
+            if (text)
                 r = live_tab_send(tab, text->data, text->len);
         } while (r == 0 && text);
     }
     if (r == 0)
         r = live_tab_send_alive(tab);
     if (r < 0)
-        websocket_close(tab->ws, WEBSOCKET_INTERNAL, "the manager has no memory");
+        websocket_close(tab->ws, WEBSOCKET_INTERNAL, "the connection does not take what is sent");
 }
 
-static int live_tab_read_groups(struct live_tab *tab, struct aq_error *err);
+static void live_tab_read_groups(struct live_tab *tab);
 
 static void live_tab_on_flush(struct flush *flush)
 {
     struct live_tab *tab = AQ_CONTAINER_OF(flush, struct live_tab, flush);
-
     const struct user *user = core_find_user(tab->api->core, &tab->user_id);
-    struct aq_error err = { 0 };
 
     if (!tab->ws)
         return;
-    if (!live_tab_is_as_before(tab, user))
+    if (!live_tab_is_as_before(tab, user)) {
         websocket_close(tab->ws, WEBSOCKET_TRY_LATER, "the user has another role or domain");
-    else if (tab->groups && !tab->reading
-             && tab->groups_version != live_groups_version(tab->api->core, user)
-             && live_tab_read_groups(tab, &err) < 0)
-        websocket_close(tab->ws, WEBSOCKET_INTERNAL, err.text);
-    else
-        live_tab_write(tab);
+        return;
+    }
+    if (tab->groups && !tab->reading
+        && tab->groups_version != live_groups_version(tab->api->core, user))
+        live_tab_read_groups(tab);
+    live_tab_write(tab);
 }
 
 static void live_tab_on_drain(struct websocket *ws, void *data)
@@ -231,7 +226,7 @@ static const struct field asked_fields[] = {
     FIELD_END,
 };
 
-static int live_tab_join(struct live_tab *tab, enum live_topic topic, bool all)
+static void live_tab_join(struct live_tab *tab, enum live_topic topic, bool all)
 {
     struct live_scope scope = { .groups = topic == LIVE_MAP ? tab->groups : NULL };
 
@@ -240,7 +235,6 @@ static int live_tab_join(struct live_tab *tab, enum live_topic topic, bool all)
     else if (topic != LIVE_MAP && !principal_may(tab->role, API_SUPERADMIN))
         scope.domain = tab->domain;
     tab->views[topic] = live_views_join(&tab->api->live->views, topic, &scope);
-    return tab->views[topic] ? 0 : -ENOMEM;
 }
 
 static int live_tab_subscribe(struct live_tab *tab, const struct live_asked *asked,
@@ -255,11 +249,10 @@ static int live_tab_subscribe(struct live_tab *tab, const struct live_asked *ask
         return api_fail_param(err, "all", "only administrators may see everybody's sessions");
     live_tab_unsubscribe(tab);
     for (size_t i = 0; i < asked->topics.count; i++)
-        if (!tab->views[topics[i]] && live_tab_join(tab, topics[i], asked->all) < 0)
-            return aq_fail_oom(err);
-    return flushes_add(tab->api->flushes, core_loop(tab->api->core), &tab->flush) < 0
-               ? aq_fail_oom(err)
-               : 0;
+        if (!tab->views[topics[i]])
+            live_tab_join(tab, topics[i], asked->all);
+    flushes_add(tab->api->flushes, core_loop(tab->api->core), &tab->flush);
+    return 0;
 }
 
 static void live_tab_send_error(struct live_tab *tab, const struct aq_error *err)
@@ -267,8 +260,7 @@ static void live_tab_send_error(struct live_tab *tab, const struct aq_error *err
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
 
     api_write_mistake(&out, err);
-    if (strbuf_ok(&out))
-        (void)websocket_send(tab->ws, true, out.data, out.len);
+    (void)websocket_send(tab->ws, true, out.data, out.len);
 }
 
 static void live_tab_on_message(struct websocket *ws, bool is_text, const char *bytes, size_t len,
@@ -328,8 +320,7 @@ static void live_tab_send_hello(struct live_tab *tab)
     jsonw_member_str(&w, "domain", tab->domain);
     jsonw_member_bool(&w, "is_admin", principal_may(tab->role, API_ADMIN));
     jsonw_object_end(&w);
-    if (strbuf_ok(&out))
-        (void)live_tab_send(tab, out.data, out.len);
+    (void)live_tab_send(tab, out.data, out.len);
 }
 
 static void live_tab_open(struct live_tab *tab)
@@ -349,17 +340,17 @@ static void live_tab_open(struct live_tab *tab)
 /* ---- which nodes ---- */
 
 /* Resource groups whose nodes the tab sees: when they change, the whole map is sent again. */
-static int live_tab_change_groups(struct live_tab *tab, char *groups)
+static void live_tab_change_groups(struct live_tab *tab, char *groups)
 {
     bool is_same = strcmp(tab->groups, groups) == 0;
 
     free(tab->groups);
     tab->groups = groups;
     if (is_same || !tab->views[LIVE_MAP])
-        return 0;
+        return;
     live_views_leave(&tab->api->live->views, AQ_TAKE(tab->views[LIVE_MAP]));
     tab->places[LIVE_MAP] = (struct live_place){ 0 };
-    return live_tab_join(tab, LIVE_MAP, false);
+    live_tab_join(tab, LIVE_MAP, false);
 }
 
 /* The first time, or because the user may use others. */
@@ -369,8 +360,10 @@ static void live_tab_on_groups(void *data, int r, char *groups, const struct aq_
 
     tab->reading = NULL;
     if (tab->ws) {
-        if (r < 0 || live_tab_change_groups(tab, groups) < 0)
-            websocket_close(tab->ws, WEBSOCKET_INTERNAL, "the manager has no memory");
+        if (r < 0)
+            websocket_close(tab->ws, WEBSOCKET_INTERNAL, err->text);
+        else
+            live_tab_change_groups(tab, groups);
         return;
     }
     request_set_gone(tab->req, NULL, NULL);
@@ -387,13 +380,12 @@ static void live_tab_on_gone(struct request *req, void *data)
     live_tab_fail(data, &(struct aq_error){ .code = EPIPE });
 }
 
-static int live_tab_read_groups(struct live_tab *tab, struct aq_error *err)
+static void live_tab_read_groups(struct live_tab *tab)
 {
     const struct user *user = core_find_user(tab->api->core, &tab->user_id);
 
     tab->groups_version = live_groups_version(tab->api->core, user);
-    return live_groups_read(tab->api->core, user, tab->access_key, live_tab_on_groups, tab,
-                            &tab->reading, err);
+    tab->reading = live_groups_read(tab->api->core, user, tab->access_key, live_tab_on_groups, tab);
 }
 
 /* ---- the request ---- */
@@ -401,10 +393,8 @@ static int live_tab_read_groups(struct live_tab *tab, struct aq_error *err)
 static struct live_tab *live_tab_new(struct api *api, struct request *req)
 {
     const struct principal *who = api_principal(req);
-    struct live_tab *tab = calloc(1, sizeof(*tab));
+    struct live_tab *tab = aq_alloc(sizeof(*tab));
 
-    if (!tab)
-        return NULL;
     tab->api = api;
     tab->req = req;
     tab->flush.fn = live_tab_on_flush;
@@ -412,37 +402,33 @@ static struct live_tab *live_tab_new(struct api *api, struct request *req)
     tab->role = who->role;
     memcpy(tab->access_key, who->access_key, sizeof(tab->access_key));
     list_add(&api->live->tabs, &tab->link);
-    if ((who->domain && !(tab->domain = strdup(who->domain))) || live_start_timer(api->live) < 0
-        || api_stream_open(api, tab->access_key, &tab->right, live_tab_on_forbidden, tab) < 0) {
-        live_tab_free(tab);
-        return NULL;
-    }
+    tab->domain = aq_strdup(who->domain);
+    live_start_timer(api->live);
+    api_stream_open(api, tab->access_key, &tab->right, live_tab_on_forbidden, tab);
     return tab;
 }
 
 static void live_on_request(struct request *req, void *data)
 {
     struct aq_error err = { 0 };
-    struct live_tab *tab = NULL;
+    struct live_tab *tab;
     struct api *api = data;
 
-    if (api_decode(req, NULL, NULL, &err) < 0) {
+    if (api_decode(req, NULL, NULL, &err) == 0
+        && live_count_tabs(api->live, &api_principal(req)->user_id) >= LIVE_TABS_MAX)
+        aq_fail_kind(&err, EAGAIN, "rate-limit-exceeded", "%d connections follow already",
+                     LIVE_TABS_MAX);
+    if (err.code) {
         request_fail(req, &err);
         return;
     }
-    if (live_count_tabs(api->live, &api_principal(req)->user_id) >= LIVE_TABS_MAX)
-        aq_fail_kind(&err, EAGAIN, "rate-limit-exceeded", "%d connections follow already",
-                     LIVE_TABS_MAX);
-    else if (!(tab = live_tab_new(api, req)))
-        aq_fail_oom(&err);
-    if (!tab)
-        request_fail(req, &err);
-    else if (principal_may(tab->role, API_ADMIN))
+    tab = live_tab_new(api, req);
+    if (principal_may(tab->role, API_ADMIN)) {
         live_tab_open(tab);
-    else if (live_tab_read_groups(tab, &err) < 0)
-        live_tab_fail(tab, &err);
-    else
+    } else {
+        live_tab_read_groups(tab);
         request_set_gone(req, live_tab_on_gone, tab);
+    }
 }
 
 static const struct route live_routes[] = {

@@ -13,9 +13,9 @@ struct live_groups;
 /* 'groups' as in struct live_scope, the callee's; NULL if r < 0. */
 typedef void (*live_groups_fn)(void *data, int r, char *groups, const struct aq_error *err);
 
-/* 'fn' is called once, later, unless it is cancelled before. -ENOMEM. */
-int live_groups_read(struct core *core, const struct user *user, const char *access_key,
-                     live_groups_fn fn, void *data, struct live_groups **ret, struct aq_error *err);
+/* 'fn' is called once, later, unless it is cancelled before. */
+struct live_groups *live_groups_read(struct core *core, const struct user *user,
+                                     const char *access_key, live_groups_fn fn, void *data);
 void live_groups_cancel(struct live_groups *groups); /* NULL is fine */
 
 /* Another number when it has to be read again; 'user' may be NULL. */

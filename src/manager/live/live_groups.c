@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "store/query.h"
 
@@ -23,9 +24,7 @@ static void live_groups_add(struct strbuf *names, const char *name)
 {
     AQ_CLEANUP(aq_freep) char *line = aq_format("\n%s\n", name);
 
-    if (!line)
-        names->failed = true;
-    else if (!strstr(names->data, line))
+    if (!strstr(names->data, line))
         strbuf_addf(names, names->len ? "%s\n" : "\n%s\n", name);
 }
 
@@ -43,7 +42,7 @@ static int live_groups_list(struct store_tx *tx, void *data, struct aq_error *er
         for (size_t k = 0; r == 0 && k < page->count; k++)
             live_groups_add(&groups->names, page->resource_groups[k].resource_group.name);
     }
-    return r < 0 ? r : strbuf_ok(&groups->names) ? 0 : aq_fail_oom(err);
+    return AQ_MIN(r, 0);
 }
 
 static void live_groups_free(struct live_groups *groups)
@@ -62,40 +61,28 @@ AQ_DEFINE_CLEANUP(struct live_groups, live_groups_free)
 static void live_groups_on_listed(void *data, int r, const struct aq_error *err)
 {
     AQ_CLEANUP(live_groups_freep) struct live_groups *groups = data;
-    struct aq_error failed = { 0 };
-    char *names = NULL;
 
-    if (!groups->fn)
-        return;
-    if (r == 0 && !(names = strbuf_steal(&groups->names))) {
-        r = aq_fail_oom(&failed);
-        err = &failed;
-    }
-    groups->fn(groups->data, r, names, err);
+    if (groups->fn)
+        groups->fn(groups->data, r, r == 0 ? strbuf_steal(&groups->names) : NULL, err);
 }
 
-int live_groups_read(struct core *core, const struct user *user, const char *access_key,
-                     live_groups_fn fn, void *data, struct live_groups **ret, struct aq_error *err)
+struct live_groups *live_groups_read(struct core *core, const struct user *user,
+                                     const char *access_key, live_groups_fn fn, void *data)
 {
-    AQ_CLEANUP(live_groups_freep) struct live_groups *groups = calloc(1, sizeof(*groups));
+    struct live_groups *groups = aq_alloc(sizeof(*groups));
 
-    if (!groups)
-        return aq_fail_oom(err);
     groups->fn = fn;
     groups->data = data;
     strbuf_init(&groups->names);
     groups->project_count = user ? user->project_count : 0;
     (void)stpncpy(groups->access_key, access_key, sizeof(groups->access_key) - 1);
-    if (!(groups->domain = strdup(user && user->domain ? user->domain : ""))
-        || !(groups->projects = calloc(groups->project_count + 1, sizeof(*groups->projects))))
-        return aq_fail_oom(err);
+    groups->domain = aq_strdup(user && user->domain ? user->domain : "");
+    groups->projects = aq_alloc_array(groups->project_count + 1, sizeof(*groups->projects));
     if (groups->project_count)
         memcpy(groups->projects, user->project_ids,
                groups->project_count * sizeof(*groups->projects));
-    if (store_read(core_store(core), live_groups_list, live_groups_on_listed, groups) < 0)
-        return aq_fail_oom(err);
-    *ret = AQ_TAKE(groups);
-    return 0;
+    (void)store_read(core_store(core), live_groups_list, live_groups_on_listed, groups);
+    return groups;
 }
 
 void live_groups_cancel(struct live_groups *groups)

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/jsonw.h"
+#include "base/memory.h"
 
 void live_rows_init(struct live_rows *rows)
 {
@@ -39,15 +40,10 @@ const struct live_row *live_rows_get(const struct live_rows *rows, size_t i)
 
 static struct live_row *live_rows_add(struct live_rows *rows, const char *key)
 {
-    struct live_row *row = calloc(1, sizeof(*row) + strlen(key) + 1);
+    struct live_row *row = aq_alloc(sizeof(*row) + strlen(key) + 1);
 
-    if (!row)
-        return NULL;
     memcpy(row->key, key, strlen(key) + 1);
-    if (map_sets(&rows->by_key, key, row) < 0) {
-        free(row);
-        return NULL;
-    }
+    map_sets(&rows->by_key, key, row);
     list_add(&rows->order, &row->link);
     rows->gone_count++; /* until it has its texts */
     return row;
@@ -60,31 +56,25 @@ static void live_rows_touch(struct live_rows *rows, struct live_row *row)
     list_add(&rows->order, &row->link);
 }
 
-int live_rows_set(struct live_rows *rows, const char *key, const struct strbuf *fixed,
-                  const struct strbuf *measured)
+void live_rows_set(struct live_rows *rows, const char *key, const struct strbuf *fixed,
+                   const struct strbuf *measured)
 {
     struct live_row *row = map_gets(&rows->by_key, key);
     bool is_same = row && row->fixed && strcmp(row->fixed, fixed->data) == 0;
-    AQ_CLEANUP(aq_freep) char *fresh = NULL;
-    AQ_CLEANUP(aq_freep) char *fresh_measured = NULL;
 
-    if (!strbuf_ok(fixed) || !strbuf_ok(measured))
-        return -ENOMEM;
     if (is_same && strcmp(row->measured, measured->data) == 0)
-        return 0;
-    if ((!is_same && !(fresh = strdup(fixed->data))) || !(fresh_measured = strdup(measured->data))
-        || (!row && !(row = live_rows_add(rows, key))))
-        return -ENOMEM;
+        return;
+    if (!row)
+        row = live_rows_add(rows, key);
     live_rows_touch(rows, row);
     free(row->measured);
-    row->measured = AQ_TAKE(fresh_measured);
+    row->measured = aq_strdup(measured->data);
     if (is_same)
-        return 0;
+        return;
     rows->gone_count -= !row->fixed;
     free(row->fixed);
-    row->fixed = AQ_TAKE(fresh);
+    row->fixed = aq_strdup(fixed->data);
     row->fixed_version = row->version;
-    return 0;
 }
 
 void live_rows_remove(struct live_rows *rows, const char *key)
@@ -205,24 +195,17 @@ static bool live_place_equals(const struct live_place *a, const struct live_plac
            && a->is_behind == b->is_behind;
 }
 
-int live_rows_write(struct live_rows *rows, const char *topic, size_t size_max,
-                    struct live_place *place, const struct strbuf **ret)
+const struct strbuf *live_rows_write(struct live_rows *rows, const char *topic, size_t size_max,
+                                     struct live_place *place)
 {
-    *ret = NULL;
     if (place->has_begun && place->seen == rows->version)
-        return 0;
+        return NULL;
     if (rows->text_version != rows->version + 1 || !live_place_equals(place, &rows->text_from)) {
         rows->text_from = rows->text_to = *place;
         rows->text_version = rows->version + 1; /* of no rows, too, it is not 0 */
         strbuf_clear(&rows->text);
         live_rows_write_message(rows, topic, size_max, &rows->text_to, &rows->text);
     }
-    if (!strbuf_ok(&rows->text)) {
-        strbuf_done(&rows->text);
-        rows->text_version = 0;
-        return -ENOMEM;
-    }
     *place = rows->text_to;
-    *ret = &rows->text;
-    return 0;
+    return &rows->text;
 }

@@ -50,9 +50,9 @@ struct live_rows {
 void live_rows_init(struct live_rows *rows);
 void live_rows_done(struct live_rows *rows);
 
-/* Set a row; nothing if it has these texts. 0 or -ENOMEM. */
-int live_rows_set(struct live_rows *rows, const char *key, const struct strbuf *fixed,
-                  const struct strbuf *measured) AQ_MUST_CHECK;
+/* Set a row; nothing if it has these texts. */
+void live_rows_set(struct live_rows *rows, const char *key, const struct strbuf *fixed,
+                   const struct strbuf *measured);
 /* Nothing if there is none. */
 void live_rows_remove(struct live_rows *rows, const char *key);
 /* The rows, also those that are gone (fixed is NULL), in no order: 0, 1, ... until NULL. Setting
@@ -65,9 +65,9 @@ void live_rows_forget(struct live_rows *rows);
 /* The next message of about 'size_max' bytes at most for a reader at 'place', which goes on with
  * it: {"type":"snapshot","topic":…,"set":{…}} for one that begins, or was away for too long, else
  * {"type":"change","topic":…,"set":{…},"gone":[…]}; "more" is true if another one follows. The text
- * is borrowed until the next call; NULL = there is nothing new. -ENOMEM.
+ * is borrowed until the next call; NULL = there is nothing new.
  */
-int live_rows_write(struct live_rows *rows, const char *topic, size_t size_max,
-                    struct live_place *place, const struct strbuf **ret);
+const struct strbuf *live_rows_write(struct live_rows *rows, const char *topic, size_t size_max,
+                                     struct live_place *place);
 
 #endif

@@ -4,7 +4,7 @@
  * Each function appends the members of an object without its braces, 'fixed' and 'measured' of
  * live_rows.h. Nobody's names are in a node's row: a part of a card says by a number that means
  * nothing elsewhere which session has it, and the row of a session that the reader may see has
- * the same number. On the loop's thread; a lack of memory is seen in the texts.
+ * the same number. On the loop's thread.
  */
 #ifndef AQ_MANAGER_LIVE_LIVE_TEXT_H
 #define AQ_MANAGER_LIVE_LIVE_TEXT_H

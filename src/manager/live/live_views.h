@@ -42,18 +42,17 @@ struct live_views {
     unsigned ticks;
     struct core_subscriber *subscriber; /* while there is any view */
     struct map changed;                 /* ids of sessions, as bytes */
-    bool has_lost; /* memory was short: 'changed' is not all, and readers begin again */
 };
 
 void live_views_init(struct live_views *views, struct core *core);
 void live_views_done(struct live_views *views); /* after the last reader */
 
-/* The view of this topic and scope, with its rows; NULL without memory. */
+/* The view of this topic and scope, with its rows. */
 struct live_view *live_views_join(struct live_views *views, enum live_topic topic,
                                   const struct live_scope *scope);
 void live_views_leave(struct live_views *views, struct live_view *view); /* NULL is fine */
 
-/* Take over what has changed. -ENOMEM: rows may be missing, try again later. */
-int live_views_tick(struct live_views *views);
+/* Take over what has changed. */
+void live_views_tick(struct live_views *views);
 
 #endif

@@ -18,21 +18,19 @@ static bool nodes_has_group(const char *groups, const struct agent *agent)
 {
     AQ_CLEANUP(aq_freep) char *line = aq_format("\n%s\n", agent->resource_group);
 
-    return !groups || (line && strstr(groups, line));
+    return !groups || strstr(groups, line);
 }
 
-static int nodes_write_one(const struct core *core, const struct agent *agent, struct jsonw *w)
+static void nodes_write_one(const struct core *core, const struct agent *agent, struct jsonw *w)
 {
     AQ_CLEANUP(slots_donep) struct slots occupied = { 0 }, free_slots = { 0 };
     const struct slot_types *types = core_slot_types(core);
     const char *refusal = core_agent_get_refusal(core, agent->id);
-    int r = core_get_occupied(core, agent->id, &occupied);
 
+    (void)core_get_occupied(core, agent->id, &occupied);
     slots_copy(&free_slots, &agent->available);
-    if (r == 0)
-        r = slots_sub(&free_slots, &occupied);
-    if (r < 0)
-        return r;
+    if (slots_sub(&free_slots, &occupied) < 0) /* the sum is out of range */
+        slots_done(&free_slots);
     jsonw_object_begin(w);
     jsonw_member_str(w, "id", agent->id);
     jsonw_member_str(w, "status", agent_status_name(agent->status));
@@ -44,35 +42,27 @@ static int nodes_write_one(const struct core *core, const struct agent *agent, s
     jsonw_key(w, "free_slots");
     slots_write_json(&free_slots, types, w);
     jsonw_object_end(w);
-    return 0;
 }
 
 static void nodes_reply(const struct api *api, struct request *req, const char *groups)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
-    struct aq_error err = { 0 };
     const struct agent *agent;
-    int r = 0;
     int64_t total = 0;
 
     jsonw_object_begin(&w);
     jsonw_key(&w, "items");
     jsonw_array_begin(&w);
-    for (size_t i = 0; r == 0 && (agent = core_get_agent(api->core, i)); i++) {
+    for (size_t i = 0; (agent = core_get_agent(api->core, i)); i++) {
         if (agent->status == AGENT_TERMINATED || !nodes_has_group(groups, agent))
             continue;
-        r = nodes_write_one(api->core, agent, &w);
+        nodes_write_one(api->core, agent, &w);
         total++;
     }
     jsonw_array_end(&w);
     jsonw_member_int(&w, "total", total);
     jsonw_object_end(&w);
-    if (r < 0) {
-        aq_fail_oom(&err);
-        request_fail(req, &err);
-        return;
-    }
     request_reply_json(req, 200, &out);
 }
 
@@ -93,7 +83,6 @@ static void nodes_on_list(struct request *req, void *data)
     struct nodes_request *nodes = arena_alloc(request_get_arena(req), sizeof(*nodes));
     const struct principal *who = api_principal(req);
     const struct api *api = data;
-    struct aq_error err = { 0 };
 
     if (!api_has_no_params(req))
         return;
@@ -101,16 +90,9 @@ static void nodes_on_list(struct request *req, void *data)
         nodes_reply(api, req, NULL);
         return;
     }
-    if (!nodes) {
-        aq_fail_oom(&err);
-        request_fail(req, &err);
-        return;
-    }
     *nodes = (struct nodes_request){ .api = api, .req = req };
-    if (live_groups_read(api->core, core_find_user(api->core, &who->user_id), who->access_key,
-                         nodes_on_groups, nodes, &nodes->groups, &err)
-        < 0)
-        request_fail(req, &err);
+    nodes->groups = live_groups_read(api->core, core_find_user(api->core, &who->user_id),
+                                     who->access_key, nodes_on_groups, nodes);
 }
 
 static const struct route nodes_routes[] = {

@@ -54,17 +54,17 @@ static void callbacks_on_event(void *data, const struct core_event *event)
     const struct callbacks *callbacks = data;
     const char *name = callback_event_name(event);
     const struct session_spec *spec = event->session->spec;
-    AQ_CLEANUP(delivery_freep) struct delivery *delivery = NULL;
+    struct delivery *delivery;
 
-    if (!name || !spec || !spec->callback_url || !(delivery = calloc(1, sizeof(*delivery))))
+    if (!name || !spec || !spec->callback_url)
         return;
+    delivery = aq_alloc(sizeof(*delivery));
     delivery->method = METHOD_POST;
-    delivery->url = strdup(spec->callback_url);
-    delivery->headers = strdup(CALLBACK_HEADERS);
+    delivery->url = aq_strdup(spec->callback_url);
+    delivery->headers = aq_strdup(CALLBACK_HEADERS);
     delivery->body = callback_make_body(name, event);
     delivery->answer_msec = ANSWER_MSEC;
-    if (delivery->url && delivery->headers && delivery->body)
-        deliveries_add(callbacks->deliveries, &event->session->user_id, AQ_TAKE(delivery));
+    deliveries_add(callbacks->deliveries, &event->session->user_id, delivery);
 }
 
 struct callbacks *callbacks_new(struct core *core, struct deliveries *deliveries)

@@ -133,7 +133,7 @@ static int channel_make_headers(const struct api *api, const struct pair_list *g
 {
     json_auto_t *headers = json_object();
 
-    for (size_t i = 0; headers && i < given->count; i++) {
+    for (size_t i = 0; i < given->count; i++) {
         json_t *sealed = NULL;
 
         if (channel_check_header(&given->items[i], err) < 0
@@ -141,10 +141,10 @@ static int channel_make_headers(const struct api *api, const struct pair_list *g
                                   given->items[i].value, &sealed, err)
                    < 0)
             return -err->code;
-        if (json_object_set_new(headers, given->items[i].key, sealed) < 0)
-            return aq_fail_oom(err);
+        json_object_set_new(headers, given->items[i].key, sealed);
     }
-    return (*ret = json_incref(headers)) ? 0 : aq_fail_oom(err);
+    *ret = json_incref(headers);
+    return 0;
 }
 
 static int channel_check_webhook(const struct api *api, const struct channel_params *p,
@@ -179,13 +179,12 @@ static int channel_make_webhook(const struct api *api, const struct channel_para
         return r;
     codes = json_array();
     for (size_t i = 0; i < statuses.count; i++)
-        if (json_array_append_new(codes, json_integer(statuses.items[i])) < 0)
-            r = -ENOMEM;
+        json_array_append_new(codes, json_integer(statuses.items[i]));
     *ret = json_pack(
         "{s:s, s:s, s:s, s:o, s:I, s:o}", "url", p->url, "method", p->method ? p->method : "POST",
         "content_type", p->content_type ? p->content_type : "application/json", "headers", headers,
         "timeout", (json_int_t)(p->timeout ? p->timeout : 30), "success_status_codes", codes);
-    return r == 0 && *ret ? 0 : aq_fail_oom(err);
+    return 0;
 }
 
 /* ---- e-mail ---- */
@@ -235,15 +234,14 @@ static int channel_make_mail(const struct api *api, const struct channel_params 
     if (r < 0)
         return r;
     for (size_t i = 0; i < p->to.count; i++)
-        if (json_array_append_new(to, json_string(p->to.items[i])) < 0)
-            r = -ENOMEM;
+        json_array_append_new(to, json_string(p->to.items[i]));
     auth = password ? json_pack("{s:s, s:O}", "username", p->username, "password", password)
                     : json_null();
     *ret = json_pack("{s:{s:s, s:I, s:b, s:I}, s:{s:s, s:O, s:s?}, s:o}", "smtp", "host", p->host,
                      "port", (json_int_t)p->port, "use_tls", p->use_tls != MAYBE_FALSE, "timeout",
                      (json_int_t)(p->smtp_timeout ? p->smtp_timeout : 30), "message", "from_email",
                      p->from, "to_emails", to, "subject_template", p->subject, "auth", auth);
-    return r == 0 && *ret ? 0 : aq_fail_oom(err);
+    return 0;
 }
 
 /* ---- changes ---- */
@@ -269,16 +267,12 @@ static int channel_find(const struct api *api, const struct request *req, const 
 static json_t *channel_make(const struct api *api, const struct channel_params *p,
                             struct aq_error *err)
 {
-    json_t *spec = NULL, *value = NULL;
-    int r = channel_make_spec(api, p, p->channel_type, &spec, err);
+    json_t *spec;
 
-    if (r == 0
-        && !(value = json_pack("{s:s, s:O}", "channel_type",
-                               strcasecmp(p->channel_type, "email") == 0 ? "email" : "webhook",
-                               "spec", spec)))
-        aq_fail_oom(err);
-    json_decref(spec);
-    return value;
+    if (channel_make_spec(api, p, p->channel_type, &spec, err) < 0)
+        return NULL;
+    return json_pack("{s:s, s:o}", "channel_type",
+                     strcasecmp(p->channel_type, "email") == 0 ? "email" : "webhook", "spec", spec);
 }
 
 static void channel_on_create(struct request *req, void *data)
@@ -305,9 +299,8 @@ static void channel_on_update(struct request *req, void *data)
             || channel_make_spec(data, &params,
                                  json_string_value(json_object_get(channel, "channel_type")), &spec,
                                  &err)
-                   == 0)
-        && !(value = spec ? json_pack("{s:O}", "spec", spec) : json_object()))
-        aq_fail_oom(&err);
+                   == 0))
+        value = spec ? json_pack("{s:O}", "spec", spec) : json_object();
     notification_save(data, req, NOTIFICATION_CHANNEL, false, &params.shared, value, &err);
 }
 

@@ -145,12 +145,10 @@ static struct delivery_owner *deliveries_get_owner(struct deliveries *deliveries
 {
     struct delivery_owner *owner = map_get(&deliveries->by_id, id->bytes, sizeof(id->bytes));
 
-    if (owner || !(owner = calloc(1, sizeof(*owner))))
+    if (owner)
         return owner;
-    if (map_set(&deliveries->by_id, id->bytes, sizeof(id->bytes), owner) < 0) {
-        free(owner);
-        return NULL;
-    }
+    owner = aq_alloc(sizeof(*owner));
+    map_set(&deliveries->by_id, id->bytes, sizeof(id->bytes), owner);
     owner->id = *id;
     list_init(&owner->waiting);
     list_add(&deliveries->owners, &owner->link);
@@ -313,18 +311,12 @@ static void delivery_on_over(void *data)
     defer_start(deliveries->pump, 0);
 }
 
-/* NULL = no memory. */
 static struct delivery_try *delivery_try_new(struct deliveries *deliveries,
                                              struct delivery *delivery)
 {
-    struct delivery_try *try = calloc(1, sizeof(*try));
+    struct delivery_try *try = aq_alloc(sizeof(*try));
 
-    if (try)
-        try->end = defer_new(deliveries->loop, delivery_on_over, try);
-    if (!try || !try->end) {
-        free(try);
-        return NULL;
-    }
+    try->end = defer_new(deliveries->loop, delivery_on_over, try);
     try->deliveries = deliveries;
     try->delivery = delivery;
     list_add(&deliveries->tries, &try->link);
@@ -343,19 +335,19 @@ static void delivery_try_begin(struct delivery_try *try)
 int deliveries_try(struct deliveries *deliveries, struct delivery *delivery, delivery_done_fn done,
                    void *data, struct aq_error *err)
 {
-    struct delivery_try *try = NULL;
+    struct delivery_try *try;
+    int r = 0;
 
     if (!deliveries->pump)
-        aq_fail(err, EAGAIN, "the manager ends");
+        r = aq_fail(err, EAGAIN, "the manager ends");
     else if (deliveries->test_count >= TESTS_MAX)
-        aq_fail(err, EAGAIN, "%d tests are under way already; try again when they are over",
-                TESTS_MAX);
-    else if (!(try = delivery_try_new(deliveries, delivery)))
-        aq_fail_oom(err);
-    if (!try) {
+        r = aq_fail(err, EAGAIN, "%d tests are under way already; try again when they are over",
+                    TESTS_MAX);
+    if (r < 0) {
         delivery_free(delivery);
-        return -err->code;
+        return r;
     }
+    try = delivery_try_new(deliveries, delivery);
     try->done = done;
     try->data = data;
     deliveries->test_count++;
@@ -365,13 +357,11 @@ int deliveries_try(struct deliveries *deliveries, struct delivery *delivery, del
 
 /* ---- the queue ---- */
 
-static bool deliveries_start(struct deliveries *deliveries, struct delivery_owner *owner,
+static void deliveries_start(struct deliveries *deliveries, struct delivery_owner *owner,
                              struct delivery *delivery)
 {
     struct delivery_try *try = delivery_try_new(deliveries, delivery);
 
-    if (!try)
-        return false; /* later */
     try->owner = owner;
     deliveries->try_count++;
     list_remove(&delivery->link);
@@ -379,7 +369,6 @@ static bool deliveries_start(struct deliveries *deliveries, struct delivery_owne
     list_remove(&owner->link);
     list_add(&deliveries->owners, &owner->link);
     delivery_try_begin(try);
-    return true;
 }
 
 static struct delivery *delivery_find_due(const struct delivery_owner *owner, int64_t now)
@@ -403,9 +392,10 @@ static void deliveries_on_pump(void *data)
         struct delivery_owner *owner = LIST_ENTRY(link, struct delivery_owner, link);
         struct delivery *delivery = owner->is_busy ? NULL : delivery_find_due(owner, now);
 
-        if (deliveries->try_count >= TRIES_MAX
-            || (delivery && !deliveries_start(deliveries, owner, delivery)))
+        if (deliveries->try_count >= TRIES_MAX)
             break;
+        if (delivery)
+            deliveries_start(deliveries, owner, delivery);
     }
     if (deliveries->waiting > deliveries->try_count)
         defer_start(deliveries->pump, TICK_MSEC);
@@ -430,7 +420,7 @@ void deliveries_add(struct deliveries *deliveries, const struct uuid *owner_id,
         return;
     }
     if (!owner && deliveries->pump && !deliveries->dropped++)
-        log_warning("callbacks and notifications are left out: too many wait, or memory is short");
+        log_warning("callbacks and notifications are left out: too many wait");
     else if (owner && delivery->title)
         log_limited(&deliveries->budget, LOG_LEVEL_WARNING,
                     "%s was not told: %d messages wait already", delivery->title, WAITING_OF_OWNER);

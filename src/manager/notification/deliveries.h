@@ -66,7 +66,7 @@ int deliveries_check_host(const struct deliveries *deliveries, const char *field
 void deliveries_add(struct deliveries *deliveries, const struct uuid *owner,
                     struct delivery *delivery);
 
-/* Send it now and once: 'done' says what became of it. Takes it. -EAGAIN, -ENOMEM. */
+/* Send it now and once: 'done' says what became of it. Takes it. -EAGAIN. */
 typedef void (*delivery_done_fn)(void *data, const struct aq_error *err);
 int deliveries_try(struct deliveries *deliveries, struct delivery *delivery, delivery_done_fn done,
                    void *data, struct aq_error *err);

@@ -92,26 +92,25 @@ static void notification_on_changed(void *data, int r, const struct aq_error *er
                            change->is_new ? 201 : 200);
 }
 
-static int notification_set_shared(const struct request *req, bool is_new,
-                                   const struct notification_params *params, json_t *value)
+static void notification_set_shared(const struct request *req, bool is_new,
+                                    const struct notification_params *params, json_t *value)
 {
     json_int_t now = clock_realtime_usec();
     char user[UUID_TEXT_MAX];
-    int r = json_object_set_new(value, "updated_at", json_integer(now));
 
+    json_object_set_new(value, "updated_at", json_integer(now));
     if (params->name)
-        r |= json_object_set_new(value, "name", json_string(params->name));
+        json_object_set_new(value, "name", json_string(params->name));
     if (params->description || is_new)
-        r |= json_object_set_new(value, "description",
-                                 params->description ? json_string(params->description)
-                                                     : json_null());
+        json_object_set_new(value, "description",
+                            params->description ? json_string(params->description) : json_null());
     if (params->enabled != MAYBE_UNSET || is_new)
-        r |= json_object_set_new(value, "enabled", json_boolean(params->enabled != MAYBE_FALSE));
-    if (is_new)
-        r |= json_object_set_new(value, "created_at", json_integer(now))
-             | json_object_set_new(value, "created_by",
-                                   json_string(uuid_format(&api_principal(req)->user_id, user)));
-    return r;
+        json_object_set_new(value, "enabled", json_boolean(params->enabled != MAYBE_FALSE));
+    if (is_new) {
+        json_object_set_new(value, "created_at", json_integer(now));
+        json_object_set_new(value, "created_by",
+                            json_string(uuid_format(&api_principal(req)->user_id, user)));
+    }
 }
 
 static struct notification_change *notification_change_new(const struct api *api,
@@ -124,10 +123,6 @@ static struct notification_change *notification_change_new(const struct api *api
     struct uuid fresh = uuid_random();
     const json_t *row;
 
-    if (!change) {
-        aq_fail_oom(err);
-        return NULL;
-    }
     *change = (struct notification_change){ .api = api, .req = req, .kind = kind, .is_new = !id };
     if (id && notifications_find(api->notification->notifications, kind, id, &row, err) < 0)
         return NULL;
@@ -145,15 +140,15 @@ void notification_save(struct api *api, struct request *req, enum notification_k
     struct notification_change *change = err->code ? NULL
                                                    : notification_change_new(api, req, kind, err);
 
-    if (change && notification_set_shared(req, is_new, params, value) < 0)
-        aq_fail_oom(err);
-    if (change && !err->code)
-        (void)notifications_change(api->notification->notifications, kind,
-                                   is_new ? OBJECT_SETTING_CREATE : OBJECT_SETTING_MODIFY,
-                                   change->id, json_incref(value), api_who(api, req),
-                                   notification_on_changed, change, err);
-    if (err->code)
+    if (change) {
+        notification_set_shared(req, is_new, params, value);
+        notifications_change(api->notification->notifications, kind,
+                             is_new ? OBJECT_SETTING_CREATE : OBJECT_SETTING_MODIFY, change->id,
+                             json_incref(value), api_who(api, req), notification_on_changed,
+                             change);
+    } else {
         request_fail(req, err);
+    }
     json_decref(value);
 }
 
@@ -164,15 +159,13 @@ void notification_remove(struct api *api, struct request *req, enum notification
 
     if (!api_has_no_params(req))
         return;
-    change = notification_change_new(api, req, kind, &err);
-    if (change)
-        change->is_removed = true;
-    if (!change
-        || notifications_change(api->notification->notifications, kind, OBJECT_SETTING_REMOVE,
-                                change->id, NULL, api_who(api, req), notification_on_changed,
-                                change, &err)
-               < 0)
+    if (!(change = notification_change_new(api, req, kind, &err))) {
         request_fail(req, &err);
+        return;
+    }
+    change->is_removed = true;
+    notifications_change(api->notification->notifications, kind, OBJECT_SETTING_REMOVE, change->id,
+                         NULL, api_who(api, req), notification_on_changed, change);
 }
 
 void notification_fail_test(struct request *req, const struct aq_error *err)

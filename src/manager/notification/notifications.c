@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/utf8.h"
 #include "http/problem.h"
 #include "store/config_entries.h"
@@ -54,14 +55,11 @@ json_t *notification_show(const json_t *row)
 {
     json_t *shown = json_deep_copy(row), *spec = json_object_get(shown, "spec"), *value;
     const char *name;
-    bool failed = !shown;
 
     (void)json_object_del(json_object_get(spec, "auth"), "password");
     json_object_foreach(json_object_get(spec, "headers"), name, value)
-        failed |= json_object_set_new(json_object_get(spec, "headers"), name, json_null()) < 0;
-    if (failed)
-        json_decref(shown);
-    return failed ? NULL : shown;
+        json_object_set_new(json_object_get(spec, "headers"), name, json_null());
+    return shown;
 }
 
 int notifications_seal(const struct notifications *n, const char *field, const char *text,
@@ -69,11 +67,11 @@ int notifications_seal(const struct notifications *n, const char *field, const c
 {
     AQ_CLEANUP(aq_freep) char *sealed = NULL;
     struct aq_error why = { 0 };
-    int r = setting_secret_seal(core_store(n->core), text, &sealed, &why);
 
-    if (r < 0 && r != -ENOMEM)
+    if (setting_secret_seal(core_store(n->core), text, &sealed, &why) < 0)
         return aq_fail_as(err, EINVAL, "invalid-api-params", field, "%.200s", why.text);
-    return r == 0 && (*ret = json_string(sealed)) ? 0 : aq_fail_oom(err);
+    *ret = json_string(sealed);
+    return 0;
 }
 
 /* Each rule has its channel. */
@@ -97,10 +95,9 @@ static int notifications_check(const json_t *all, const char *member, struct aq_
     return 0;
 }
 
-int notifications_change(struct notifications *n, enum notification_kind kind,
-                         enum object_setting_how how, const char *id, json_t *value,
-                         const struct audit_who *by, store_done_fn done, void *data,
-                         struct aq_error *err)
+void notifications_change(struct notifications *n, enum notification_kind kind,
+                          enum object_setting_how how, const char *id, json_t *value,
+                          const struct audit_who *by, store_done_fn done, void *data)
 {
     static const struct object_setting settings[] = {
         [NOTIFICATION_CHANNEL] = { SETTING_NOTIFICATIONS, "notification-channel",
@@ -110,8 +107,8 @@ int notifications_change(struct notifications *n, enum notification_kind kind,
                                 NOTIFICATIONS_MAX, notifications_check, notification_show },
     };
 
-    return object_setting_change(core_store(n->core), &settings[kind], &n->all, how, id, value, by,
-                                 done, data, err);
+    (void)object_setting_change(core_store(n->core), &settings[kind], &n->all, how, id, value, by,
+                                done, data);
 }
 
 /* ---- what is sent ---- */
@@ -153,20 +150,18 @@ static int notification_fill_http(const struct notifications *n, const json_t *s
         strbuf_addf(&headers, "Content-Type: %s\r\n", notification_text(spec, "content_type"));
     r = notification_add_headers(n, json_object_get(spec, "headers"), &headers, err);
     d->headers = strbuf_steal(&headers);
-    d->url = strdup(notification_text(spec, "url"));
-    if (r == 0 && d->method == METHOD_POST && !(d->body = strdup(text)))
-        return aq_fail_oom(err);
-    return r < 0 ? r : d->headers && d->url ? 0 : aq_fail_oom(err);
+    d->url = aq_strdup(notification_text(spec, "url"));
+    if (d->method == METHOD_POST)
+        d->body = aq_strdup(text);
+    return r;
 }
 
 /* One line of it, the first. */
 static char *notification_make_subject(const char *text)
 {
     size_t len = AQ_MIN(strcspn(text, "\r\n"), SUBJECT_MAX);
-    char *subject = strndup(text, len);
+    char *subject = aq_strndup(text, len);
 
-    if (!subject)
-        return NULL;
     utf8_drop_partial(subject);
     for (char *p = subject; *p; p++)
         if (iscntrl((unsigned char)*p))
@@ -179,8 +174,7 @@ static int notification_fill_login(const struct notifications *n, const json_t *
 {
     if (!json_is_object(auth))
         return 0;
-    if (!(mail->username = strdup(notification_text(auth, "username"))))
-        return aq_fail_oom(err);
+    mail->username = aq_strdup(notification_text(auth, "username"));
     return setting_secret_reveal(core_store(n->core), notification_text(auth, "password"),
                                  &mail->password, err);
 }
@@ -199,15 +193,12 @@ static int notification_fill_mail(const struct notifications *n, const json_t *s
     mail->server.port = (uint16_t)json_integer_value(json_object_get(smtp, "port"));
     mail->use_tls = json_is_true(json_object_get(smtp, "use_tls"));
     mail->timeout_msec = (unsigned)json_integer_value(json_object_get(smtp, "timeout")) * 1000;
-    mail->from = strdup(notification_text(message, "from_email"));
+    mail->from = aq_strdup(notification_text(message, "from_email"));
     mail->subject = notification_make_subject(subject);
-    mail->text = strdup(text);
-    mail->to = calloc(json_array_size(to), sizeof(*mail->to));
-    if (!mail->from || !mail->subject || !mail->text || !mail->to)
-        return aq_fail_oom(err);
+    mail->text = aq_strdup(text);
+    mail->to = aq_alloc_array(json_array_size(to), sizeof(*mail->to));
     json_array_foreach((json_t *)(uintptr_t)to, i, one)
-        if (!(mail->to[mail->to_count++] = strdup(json_string_value(one))))
-            return aq_fail_oom(err);
+        mail->to[mail->to_count++] = aq_strdup(json_string_value(one));
     return notification_fill_login(n, json_object_get(spec, "auth"), mail, err);
 }
 
@@ -216,21 +207,19 @@ static int notification_make(const struct notifications *n, const json_t *channe
                              const char *subject, const char *text, struct delivery **ret,
                              struct aq_error *err)
 {
-    AQ_CLEANUP(delivery_freep) struct delivery *d = calloc(1, sizeof(*d));
+    AQ_CLEANUP(delivery_freep) struct delivery *d = aq_alloc(sizeof(*d));
     const json_t *spec = json_object_get(channel, "spec");
     int r;
 
-    if (!d
-        || !(d->title = aq_format("notification channel '%s'", notification_text(channel, "name"))))
-        return aq_fail_oom(err);
+    d->title = aq_format("notification channel '%s'", notification_text(channel, "name"));
     if (strlen(text) > NOTIFICATION_TEXT_MAX)
         return aq_fail(err, E2BIG, "the message has more than %u bytes", NOTIFICATION_TEXT_MAX);
-    if (strcmp(notification_text(channel, "channel_type"), "webhook") == 0)
+    if (strcmp(notification_text(channel, "channel_type"), "webhook") == 0) {
         r = notification_fill_http(n, spec, text, d, err);
-    else if (!(d->mail = calloc(1, sizeof(*d->mail))))
-        r = aq_fail_oom(err);
-    else
+    } else {
+        d->mail = aq_alloc(sizeof(*d->mail));
         r = notification_fill_mail(n, spec, subject ? subject : text, text, d->mail, err);
+    }
     if (r == 0)
         *ret = AQ_TAKE(d);
     return r;
@@ -251,8 +240,6 @@ static int notification_make_of_rule(const struct notifications *n, const json_t
                                  type && strstr(type, "json"), text);
     if (title)
         notification_template_render(title, values, false, &subject);
-    if (!strbuf_ok(text) || !strbuf_ok(&subject))
-        return aq_fail_oom(err);
     return notification_make(n, channel, title ? subject.data : NULL, text->data, ret, err);
 }
 
@@ -342,21 +329,19 @@ static void notifications_on_event(void *data, const struct core_event *event)
 int notifications_new(struct core *core, struct deliveries *deliveries, struct notifications **ret,
                       struct aq_error *err)
 {
-    struct notifications *n = calloc(1, sizeof(*n));
+    struct notifications *n = aq_alloc(sizeof(*n));
     int r;
 
-    if (!n)
-        return aq_fail_oom(err);
     n->core = core;
     n->deliveries = deliveries;
     r = object_setting_load(core_store(core), SETTING_NOTIFICATIONS, &n->all, err);
-    if (r == 0 && !(n->subscriber = core_subscribe(core, NULL, notifications_on_event, n)))
-        r = aq_fail_oom(err);
-    if (r == 0)
-        *ret = n;
-    else
+    if (r < 0) {
         notifications_free(n);
-    return r;
+        return r;
+    }
+    n->subscriber = core_subscribe(core, NULL, notifications_on_event, n);
+    *ret = n;
+    return 0;
 }
 
 void notifications_stop(struct notifications *n)

@@ -42,7 +42,7 @@ bool notification_is(const json_t *row, enum notification_kind kind);
 int notifications_find(const struct notifications *notifications, enum notification_kind kind,
                        const char *id, const json_t **ret, struct aq_error *err);
 
-/* A copy without secrets, the caller's; NULL if memory is short. */
+/* A copy without secrets, the caller's. */
 json_t *notification_show(const json_t *row);
 
 /* The text sealed, as a spec has secrets. -EINVAL with 'field': it looks sealed already. */
@@ -50,10 +50,9 @@ int notifications_seal(const struct notifications *notifications, const char *fi
                        const char *text, json_t **ret, struct aq_error *err);
 
 /* As object_setting_change(); -EINVAL "channel_id" if there is none, -EEXIST while rules use it. */
-int notifications_change(struct notifications *notifications, enum notification_kind kind,
-                         enum object_setting_how how, const char *id, json_t *value,
-                         const struct audit_who *by, store_done_fn done, void *data,
-                         struct aq_error *err);
+void notifications_change(struct notifications *notifications, enum notification_kind kind,
+                          enum object_setting_how how, const char *id, json_t *value,
+                          const struct audit_who *by, store_done_fn done, void *data);
 
 /* Send a text through the channel now, also if it is disabled. */
 int notifications_test(struct notifications *notifications, const json_t *channel, const char *text,

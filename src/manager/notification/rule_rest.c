@@ -53,17 +53,13 @@ static json_t *rule_make(const struct rule_params *params, struct aq_error *err)
 {
     const struct notification_type *type;
     char channel[UUID_TEXT_MAX];
-    json_t *value = NULL;
 
     if (notification_type_find(params->rule_type, "rule_type", &type, err) < 0
         || notification_template_check(type, params->message_template, "message_template", err) < 0)
         return NULL;
-    value = json_pack("{s:s, s:s, s:s}", "rule_type", type->name, "channel_id",
-                      uuid_format(&params->channel_id, channel), "message_template",
-                      params->message_template);
-    if (!value)
-        aq_fail_oom(err);
-    return value;
+    return json_pack("{s:s, s:s, s:s}", "rule_type", type->name, "channel_id",
+                     uuid_format(&params->channel_id, channel), "message_template",
+                     params->message_template);
 }
 
 static void rule_on_create(struct request *req, void *data)
@@ -81,7 +77,6 @@ static json_t *rule_make_change(const struct api *api, const struct request *req
                                 const struct rule_params *params, struct aq_error *err)
 {
     const struct notification_type *type;
-    json_t *value = NULL;
     const json_t *rule;
 
     if (rule_find(api, req, &rule, err) < 0
@@ -92,12 +87,9 @@ static json_t *rule_make_change(const struct api *api, const struct request *req
     if (params->message_template
         && notification_template_check(type, params->message_template, "message_template", err) < 0)
         return NULL;
-    value = params->message_template
-                ? json_pack("{s:s}", "message_template", params->message_template)
-                : json_object();
-    if (!value)
-        aq_fail_oom(err);
-    return value;
+    return params->message_template
+               ? json_pack("{s:s}", "message_template", params->message_template)
+               : json_object();
 }
 
 static void rule_on_update(struct request *req, void *data)
@@ -175,11 +167,6 @@ static void rule_on_test(struct request *req, void *data)
     json_auto_t *tree = NULL;
     struct aq_error err = { 0 };
 
-    if (!test) {
-        aq_fail_oom(&err);
-        request_fail(req, &err);
-        return;
-    }
     *test = (struct rule_test){ .req = req };
     strbuf_init(&test->text);
     if (api_decode(req, &given, &tree, &err) == 0 && rule_find(api, req, &rule, &err) == 0

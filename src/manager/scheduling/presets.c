@@ -147,5 +147,5 @@ int presets_change(struct api *api, enum object_setting_how how, const char *nam
         r = presets_make(api, name, slots, shared_memory, &preset, err);
     return r < 0 ? r
                  : object_setting_change(core_store(api->core), &setting, &api->scheduling->presets,
-                                         how, name, json_incref(preset), by, done, data, err);
+                                         how, name, json_incref(preset), by, done, data);
 }

@@ -137,8 +137,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         __builtin_trap();
     if (decode_output_json((const char *)data, size, &output, NULL) < 0 && body)
         __builtin_trap();
-    if (url_query_parse(&arena, (const char *)data, size, &query, NULL) == 0
-        && decode_query(&query, &params, NULL) == 0)
-        decode(params);
+    if (url_query_parse(&arena, (const char *)data, size, &query, NULL) == 0)
+        decode(params = decode_query(&query));
     return 0;
 }

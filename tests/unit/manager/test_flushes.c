@@ -33,8 +33,8 @@ static void test_few_in_a_turn_and_all_in_order(void **state)
     assert_int_equal(uv_loop_init(&loop), 0);
     for (int i = 0; i < COUNT; i++) {
         streams[i].flush.fn = on_flush;
-        assert_int_equal(flushes_add(flushes, &loop, &streams[i].flush), 0);
-        assert_int_equal(flushes_add(flushes, &loop, &streams[i].flush), 0); /* waits already */
+        flushes_add(flushes, &loop, &streams[i].flush);
+        flushes_add(flushes, &loop, &streams[i].flush); /* waits already */
     }
     flush_cancel(&streams[50].flush);
     assert_int_equal(called, 0);
@@ -48,7 +48,7 @@ static void test_few_in_a_turn_and_all_in_order(void **state)
     for (int i = 0; i < COUNT; i++)
         assert_int_equal(streams[i].calls, i != 50);
     assert_true(streams[99].at > streams[0].at && streams[99].at == COUNT - 2);
-    assert_int_equal(flushes_add(flushes, &loop, &streams[50].flush), 0); /* after a rest */
+    flushes_add(flushes, &loop, &streams[50].flush); /* after a rest */
     (void)uv_run(&loop, UV_RUN_DEFAULT);
     assert_int_equal(streams[50].calls, 1);
     assert_int_equal(uv_loop_close(&loop), 0);

@@ -31,12 +31,13 @@ static int setup(void **state)
     if (!mkdtemp(f.dir) || uv_loop_init(&f.loop) < 0)
         return -1;
     (void)snprintf(f.path, sizeof(f.path), "%s/aliquot.db", f.dir);
-    if (store_open(&conf, &f.store, &err) < 0
-        || audit_trail_new(&f.loop, f.store, &f.trail, &err) < 0) {
+    if (store_open(&conf, &f.store, &err) < 0) {
         print_error("%s\n", err.text);
         return -1;
     }
-    return (f.audit = login_audit_new(f.trail)) ? 0 : -1;
+    f.trail = audit_trail_new(&f.loop, f.store);
+    f.audit = login_audit_new(f.trail);
+    return 0;
 }
 
 static int teardown(void **state)

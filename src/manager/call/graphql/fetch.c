@@ -216,5 +216,5 @@ struct gql_value gql_slots(struct gql_get *get, const struct slots *slots)
     struct jsonw w = jsonw_make(&text);
 
     slots_write_json(slots, context->types, &w);
-    return strbuf_ok(&text) ? gql_copy(get, text.data) : gql_error(get->arena, "out of memory");
+    return gql_copy(get, text.data);
 }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/json_load.h"
+#include "base/memory.h"
 #include "manager/call/graphql/entity_fields.h"
 #include "manager/call/graphql/node.h"
 #include "manager/call/graphql/subscription_gql.h"
@@ -146,14 +147,12 @@ static void gql_reply_legacy(struct request *req, const struct strbuf *out)
     struct aq_error err = { 0 };
 
     text = json_dump_text(errors ? errors : json_object_get(reply, "data"), JSON_COMPACT);
-    if (!text)
-        aq_fail_oom(&err);
-    else if (errors)
+    if (errors) {
         aq_fail_kind(&err, EINVAL, "graphql-error", "the query failed");
-    if (err.code)
         request_fail_data(req, &err, text);
-    else
+    } else {
         request_reply(req, 200, "application/json", text, strlen(text));
+    }
 }
 
 static void gql_run_fail(struct gql_run *run, const struct aq_error *err)
@@ -242,17 +241,9 @@ static void gql_run_start(struct turn *turn)
 static void gql_run_begin(struct request *req, struct api *api, struct gql_feed *feed,
                           bool is_legacy)
 {
-    struct gql_run *run = calloc(1, sizeof(*run));
+    struct gql_run *run = aq_alloc(sizeof(*run));
     struct aq_error err = { 0 };
 
-    if (!run) {
-        aq_fail_oom(&err);
-        if (feed)
-            gql_feed_fail(feed, &err);
-        else
-            request_fail(req, &err);
-        return;
-    }
     run->is_legacy = is_legacy;
     run->user_id = api_principal(req)->user_id;
     run->turn.fn = gql_run_start;
@@ -270,13 +261,7 @@ static void gql_feed_run(struct gql_feed *feed)
 
 static void gql_on_request(struct request *req, void *data)
 {
-    struct gql_feed *feed;
-    struct aq_error err = { 0 };
-
-    if (gql_feed_new(data, req, gql_feed_run, &feed, &err) < 0)
-        request_fail(req, &err);
-    else
-        gql_run_begin(req, data, feed, false);
+    gql_run_begin(req, data, gql_feed_new(data, req, gql_feed_run), false);
 }
 
 static void gql_on_legacy_request(struct request *req, void *data)

@@ -233,7 +233,7 @@ static int newer_add_object(struct newer_filter *f, const struct gql_type *type,
         newer_begin_part(f->out, start, " & ");
         r = newer_add_comparison(&type->inputs[i], field.data, value.items[i], f->out, f->err);
     }
-    return strbuf_ok(&field) ? r : aq_fail_oom(f->err);
+    return r;
 }
 
 static int newer_add_member(struct newer_filter *f, const struct gql_input_def *def,
@@ -336,7 +336,7 @@ static int newer_keep(const struct gql_call *call, const struct strbuf *text, co
                       struct aq_error *err)
 {
     *ret = NULL;
-    if (!strbuf_ok(text) || (text->len && !(*ret = arena_strdup(call->arena, text->data))))
+    if (text->len && !(*ret = arena_strdup(call->arena, text->data)))
         return aq_fail_oom(err);
     return 0;
 }

@@ -55,12 +55,10 @@ static void gql_read_start_next(struct gql_context *context)
         return;
     context->reads = read->next;
     context->is_reading = true;
-    if (gql_read_is_wanted(context)) {
-        if (store_read(core_store(context->api->core), gql_read_run, gql_read_on_done, read) == 0)
-            return;
-        aq_fail_oom(&context->read_err);
-    }
-    gql_read_on_done(read, -context->read_err.code, &context->read_err);
+    if (gql_read_is_wanted(context))
+        (void)store_read(core_store(context->api->core), gql_read_run, gql_read_on_done, read);
+    else
+        gql_read_on_done(read, -context->read_err.code, &context->read_err);
 }
 
 int gql_read(struct gql_call *call, store_tx_fn fn, store_done_fn done, void *data)

@@ -115,8 +115,7 @@ static void gql_feed_on_flush(struct flush *flush)
 /* In a later turn: one change may be for many. */
 static void gql_feed_go_on(struct gql_feed *feed)
 {
-    if (flushes_add(feed->api->flushes, request_get_loop(feed->req), &feed->flush) < 0)
-        gql_feed_end(feed);
+    flushes_add(feed->api->flushes, request_get_loop(feed->req), &feed->flush);
 }
 
 static void gql_feed_on_event(void *data, const struct core_event *event)
@@ -151,38 +150,32 @@ static void gql_feed_end_oldest(struct api *api, const char *access_key)
         gql_feed_stop(oldest);
 }
 
-static int gql_feed_follow(struct gql_feed *feed, const struct uuid *session_id)
+static void gql_feed_follow(struct gql_feed *feed, const struct uuid *session_id)
 {
     const char *key = api_principal(feed->req)->access_key;
 
     if (feed->subscriber)
-        return 0;
+        return;
     gql_feed_end_oldest(feed->api, key);
-    if (!(feed->subscriber = core_subscribe(feed->api->core, session_id, gql_feed_on_event, feed)))
-        return -ENOMEM;
-    if (api_stream_open(feed->api, key, &feed->stream, gql_feed_on_forbidden, feed) < 0) {
-        core_unsubscribe(feed->api->core, AQ_TAKE(feed->subscriber));
-        return -ENOMEM;
-    }
+    feed->subscriber = core_subscribe(feed->api->core, session_id, gql_feed_on_event, feed);
+    api_stream_open(feed->api, key, &feed->stream, gql_feed_on_forbidden, feed);
     list_add(&feed->api->gql_feeds, &feed->link);
-    return 0;
 }
 
 /* ---- the request ---- */
 
-int gql_feed_new(struct api *api, struct request *req, void (*run)(struct gql_feed *feed),
-                 struct gql_feed **ret, struct aq_error *err)
+struct gql_feed *gql_feed_new(struct api *api, struct request *req,
+                              void (*run)(struct gql_feed *feed))
 {
     const char *accept = request_get_header(req, "Accept");
+    struct gql_feed *feed;
 
-    *ret = NULL;
     if (!accept || !strstr(accept, "text/event-stream"))
-        return 0;
-    if (!(*ret = arena_alloc(request_get_arena(req), sizeof(**ret))))
-        return aq_fail_oom(err);
-    **ret = (struct gql_feed){ .api = api, .req = req, .run = run, .is_running = true };
-    (*ret)->flush.fn = gql_feed_on_flush;
-    return 0;
+        return NULL;
+    feed = arena_alloc(request_get_arena(req), sizeof(*feed));
+    *feed = (struct gql_feed){ .api = api, .req = req, .run = run, .is_running = true };
+    feed->flush.fn = gql_feed_on_flush;
+    return feed;
 }
 
 struct api *gql_feed_api(const struct gql_feed *feed)
@@ -289,8 +282,7 @@ static int gql_change_follow(struct gql_call *call)
         return gql_call_fail(call, "%s: accept text/event-stream", call->field->name);
     if (uuid_parse(call->args[0].text, &change->session_id) < 0)
         return gql_call_fail(call, "sessionId must be a UUID");
-    if (gql_feed_follow(context->feed, &change->session_id) < 0)
-        return gql_call_fail(call, "out of memory");
+    gql_feed_follow(context->feed, &change->session_id);
     change->call = call;
     change->feed = context->feed;
     change->query = (struct store_query){ .ids = &change->session_id,

@@ -17,10 +17,10 @@ struct gql_feed;
 GQL_ENTRIES(subscription);
 
 /* For a request whose client accepts events; else NULL. In its arena; 'run' is to execute the
- * request's document once more and to call one of the last two functions. -ENOMEM.
+ * request's document once more and to call one of the last two functions.
  */
-int gql_feed_new(struct api *api, struct request *req, void (*run)(struct gql_feed *feed),
-                 struct gql_feed **ret, struct aq_error *err);
+struct gql_feed *gql_feed_new(struct api *api, struct request *req,
+                              void (*run)(struct gql_feed *feed));
 
 struct api *gql_feed_api(const struct gql_feed *feed);
 struct request *gql_feed_request(const struct gql_feed *feed);
