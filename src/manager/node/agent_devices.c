@@ -26,7 +26,7 @@ static size_t agent_devices_write_key(const char *slot, const char *id, char key
     return (size_t)snprintf(key, KEY_MAX, "%.*s %.*s", SLOT_NAME_MAX, slot, DEVICE_ID_MAX, id);
 }
 
-static int agent_devices_index(struct annotated *a, const char *text)
+static void agent_devices_index(struct annotated *a, const char *text)
 {
     json_t *device;
     size_t i;
@@ -41,11 +41,9 @@ static int agent_devices_index(struct annotated *a, const char *text)
         const char *id = json_string_value(json_object_get(device, "id"));
         char key[KEY_MAX];
 
-        if (slot && id
-            && map_set(&a->index, key, agent_devices_write_key(slot, id, key), device) < 0)
-            return -ENOMEM;
+        if (slot && id)
+            map_set(&a->index, key, agent_devices_write_key(slot, id, key), device);
     }
-    return a->list ? 0 : -ENOMEM;
 }
 
 static json_t *agent_devices_find_device(struct annotated *a, const struct grant_item *item)
@@ -58,8 +56,8 @@ static json_t *agent_devices_find_device(struct annotated *a, const struct grant
         return device;
     device = json_pack("{s:s, s:s, s:s, s:s}", "id", item->device_id, "slot", item->slot_name,
                        "amount", "0", "status", "gone");
-    if (json_array_append_new(a->list, device) < 0 || map_set(&a->index, key, len, device) < 0)
-        return NULL;
+    json_array_append_new(a->list, device);
+    map_set(&a->index, key, len, device);
     return device;
 }
 
@@ -76,17 +74,17 @@ static int64_t agent_devices_read_amount(const json_t *object, const char *key,
 }
 
 /* Add the item's amount to that of the member 'key'. */
-static int agent_devices_add_amount(json_t *object, const char *key, const struct grant_item *item)
+static void agent_devices_add_amount(json_t *object, const char *key, const struct grant_item *item)
 {
     int64_t sum = agent_devices_read_amount(object, key, item);
     char text[AMOUNT_TEXT_MAX];
 
     if (__builtin_add_overflow(sum, item->amount, &sum))
         sum = INT64_MAX;
-    return json_object_set_new(object, key, json_string(slot_amount_format(sum, item->type, text)));
+    json_object_set_new(object, key, json_string(slot_amount_format(sum, item->type, text)));
 }
 
-/* The one holder that stands for all whom the caller does not see; NULL without memory. */
+/* The one holder that stands for all whom the caller does not see. */
 static json_t *agent_devices_find_nameless(json_t *holders)
 {
     json_t *holder;
@@ -96,7 +94,8 @@ static json_t *agent_devices_find_nameless(json_t *holders)
         if (!json_object_get(holder, "session_id"))
             return holder;
     holder = json_object();
-    return json_array_append_new(holders, holder) < 0 ? NULL : holder;
+    json_array_append_new(holders, holder);
+    return holder;
 }
 
 static json_t *agent_devices_make_holder(json_t *holders, const struct core_holder *holder)
@@ -108,59 +107,50 @@ static json_t *agent_devices_make_holder(json_t *holders, const struct core_hold
     uuid_format(&holder->session->kernels[holder->rank].id, kernel);
     made = json_pack("{s:s, s:s, s:s, s:s}", "session", holder->session->name, "session_id",
                      session, "kernel_id", kernel, "access_key", holder->session->access_key);
-    return json_array_append_new(holders, made) < 0 ? NULL : made;
+    json_array_append_new(holders, made);
+    return made;
 }
 
-static int agent_devices_add_holder(json_t *device, const struct principal *who,
-                                    const struct grant_item *item, const struct core_holder *holder)
+static void agent_devices_add_holder(json_t *device, const struct principal *who,
+                                     const struct grant_item *item,
+                                     const struct core_holder *holder)
 {
     json_t *holders = json_object_get(device, "holders"), *entry;
 
     if (!holders) {
         holders = json_array();
-        if (json_object_set_new(device, "holders", holders) < 0)
-            return -ENOMEM;
+        json_object_set_new(device, "holders", holders);
     }
     entry = principal_sees_domain(who, holder->session->domain)
                 ? agent_devices_make_holder(holders, holder)
                 : agent_devices_find_nameless(holders);
-    return !entry || agent_devices_add_amount(entry, "amount", item) < 0
-                   || agent_devices_add_amount(device, "used", item) < 0
-               ? -ENOMEM
-               : 0;
+    agent_devices_add_amount(entry, "amount", item);
+    agent_devices_add_amount(device, "used", item);
 }
 
-static int agent_devices_annotate(struct annotated *a, const struct core *core,
-                                  const struct principal *who, const struct agent *agent)
+static void agent_devices_annotate(struct annotated *a, const struct core *core,
+                                   const struct principal *who, const struct agent *agent)
 {
     struct core_held held = { .holders = NULL };
-    int r = agent_devices_index(a, agent->devices);
 
-    if (r == 0)
-        r = core_find_held(core, agent->id, &held);
-    for (size_t i = 0; r == 0 && i < held.grant.count; i++) {
-        json_t *device = agent_devices_find_device(a, &held.grant.items[i]);
-
-        r = device ? agent_devices_add_holder(device, who, &held.grant.items[i], &held.holders[i])
-                   : -ENOMEM;
-    }
+    agent_devices_index(a, agent->devices);
+    (void)core_find_held(core, agent->id, &held); /* nothing of one not heard of since the start */
+    for (size_t i = 0; i < held.grant.count; i++)
+        agent_devices_add_holder(agent_devices_find_device(a, &held.grant.items[i]), who,
+                                 &held.grant.items[i], &held.holders[i]);
     core_held_done(&held);
-    return r == -ENOENT ? 0 : r; /* not heard of since the start */
 }
 
 void agent_devices_write(const struct core *core, const struct principal *who,
                          const struct agent *agent, struct jsonw *w)
 {
     struct annotated a = { .list = NULL, .index = MAP_INIT };
-    char *text = agent_devices_annotate(&a, core, who, agent) == 0
-                     ? json_dump_text(a.list, JSON_COMPACT)
-                     : NULL;
+    char *text;
 
+    agent_devices_annotate(&a, core, who, agent);
+    text = json_dump_text(a.list, JSON_COMPACT);
     jsonw_key(w, "devices");
-    if (text)
-        jsonw_raw(w, text, strlen(text));
-    else
-        jsonw_null(w);
+    jsonw_raw(w, text, strlen(text));
     free(text);
     map_done(&a.index);
     json_decref(a.list);

@@ -8,9 +8,7 @@
 #include "manager/call/caller.h"
 #include "model/agent.h"
 
-/* The member "devices" as 'who', an administrator, may see it; null if memory is short. On
- * the loop's thread.
- */
+/* The member "devices" as 'who', an administrator, may see it. On the loop's thread. */
 void agent_devices_write(const struct core *core, const struct principal *who,
                          const struct agent *agent, struct jsonw *w);
 

@@ -278,10 +278,8 @@ static int gql_agent_index_kernels(struct on_agents *on)
     if (!on->counts || !on->items)
         return -ENOMEM;
     for (uint32_t i = 0; i < call->count; i++)
-        if (map_sets(&on->index, ((const struct agent_row *)call->parents[i])->agent.id,
-                     (void *)(uintptr_t)(i + 1))
-            < 0)
-            return -ENOMEM;
+        map_sets(&on->index, ((const struct agent_row *)call->parents[i])->agent.id,
+                 (void *)(uintptr_t)(i + 1));
     return gql_agent_walk_kernels(on, gql_agent_count_kernel) < 0 || gql_agent_make_room(on) < 0
                    || gql_agent_walk_kernels(on, gql_agent_add_kernel) < 0
                ? -ENOMEM
@@ -345,12 +343,6 @@ static struct gql_value gql_agent_get_occupied(struct gql_get *get, const void *
     return gql_slots(get, &((const struct agent_row *)parent)->occupied);
 }
 
-/* A text, or why there is none. */
-static struct gql_value gql_agent_copy_text(struct gql_get *get, const struct strbuf *text)
-{
-    return strbuf_ok(text) ? gql_copy(get, text->data) : gql_error(get->arena, "out of memory");
-}
-
 static const char *gql_agent_plugins_of(const struct gql_get *get, const struct agent_row *row)
 {
     return core_agent_get_plugins(((const struct gql_context *)get->context)->api->core,
@@ -364,7 +356,7 @@ static struct gql_value gql_agent_get_plugins(struct gql_get *get, const void *p
     struct jsonw w = jsonw_make(&text);
 
     plugins_write_compute(row->agent.version, gql_agent_plugins_of(get, row), &w);
-    return gql_agent_copy_text(get, &text);
+    return gql_copy(get, text.data);
 }
 
 static struct gql_value gql_agent_get_hardware(struct gql_get *get, const void *parent)
@@ -373,7 +365,7 @@ static struct gql_value gql_agent_get_hardware(struct gql_get *get, const void *
     struct jsonw w = jsonw_make(&text);
 
     plugins_write_hardware(gql_agent_plugins_of(get, parent), &w);
-    return gql_agent_copy_text(get, &text);
+    return gql_copy(get, text.data);
 }
 
 static struct gql_value gql_agent_get_alloc_map(struct gql_get *get, const void *parent)
@@ -382,8 +374,7 @@ static struct gql_value gql_agent_get_alloc_map(struct gql_get *get, const void 
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     struct jsonw w = jsonw_make(&text);
 
-    if (core_write_gpu_map(core, ((const struct agent_row *)parent)->agent.id, &w) < 0
-        || !strbuf_ok(&text))
+    if (core_write_gpu_map(core, ((const struct agent_row *)parent)->agent.id, &w) < 0)
         return gql_error(get->arena, "out of memory");
     return gql_copy(get, text.data);
 }
@@ -404,7 +395,7 @@ static struct gql_value gql_agent_get_live_stat(struct gql_get *get, const void 
     struct jsonw w = jsonw_make(&text);
 
     agent_measured_write(core_agent_measured(core, agent->agent.id), &w);
-    return strbuf_ok(&text) ? gql_copy(get, text.data) : gql_error(get->arena, "out of memory");
+    return gql_copy(get, text.data);
 }
 
 /* A metric of the node; NULL without one. */

@@ -64,10 +64,7 @@ static void agent_operation_on_schedule(struct request *req, void *data)
     struct api *api = data;
     struct aq_error err = { 0 };
 
-    if (!operation)
-        aq_fail_oom(&err);
-    if (err.code || api_decode(req, &params, NULL, &err) < 0
-        || agent_operation_check(api, &params, &err) < 0) {
+    if (api_decode(req, &params, NULL, &err) < 0 || agent_operation_check(api, &params, &err) < 0) {
         request_fail(req, &err);
         return;
     }
@@ -157,10 +154,7 @@ static void agent_operation_watch(struct api *api, struct request *req, const ch
     struct watcher_params params = { .agent_id = NULL };
     struct aq_error err = { 0 };
 
-    if (!watch)
-        aq_fail_oom(&err);
-    if (!err.code && api_decode(req, &params, NULL, &err) == 0
-        && !core_find_agent(api->core, params.agent_id))
+    if (api_decode(req, &params, NULL, &err) == 0 && !core_find_agent(api->core, params.agent_id))
         problem_no_such(&err, "agent instance", "there is no agent '%.64s'", params.agent_id);
     if (err.code) {
         request_fail(req, &err);

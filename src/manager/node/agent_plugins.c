@@ -114,8 +114,8 @@ static void agent_plugins_add_slots(struct described *d, const json_t *plugin)
     json_array_foreach(json_object_get(plugin, "slots"), i, slot) {
         const char *name = agent_plugins_text_of(slot, "name");
 
-        if (name && !map_gets(&d->slots, name) && map_sets(&d->slots, name, slot) < 0)
-            return; /* memory is short: some are described by their type alone */
+        if (name && !map_gets(&d->slots, name))
+            map_sets(&d->slots, name, slot);
     }
 }
 
@@ -125,8 +125,9 @@ static void agent_plugins_add_agent(struct described *d, const struct core *core
     json_t *list = agent_plugins_load(core_agent_get_plugins(core, agent->id)), *plugin;
     size_t i;
 
-    if (!list || json_array_append_new(d->lists, list) < 0)
+    if (!list)
         return;
+    json_array_append_new(d->lists, list);
     json_array_foreach(list, i, plugin)
         agent_plugins_add_slots(d, plugin);
 }

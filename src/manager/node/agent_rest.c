@@ -80,8 +80,6 @@ static void agent_on_list(struct request *req, void *data)
     enum agent_status status;
     struct aq_error err = { 0 };
 
-    if (!list)
-        return;
     if (api_decode(req, &params, NULL, &err) == 0 && params.status) {
         if (agent_status_parse(params.status, &status) < 0)
             api_fail_param(&err, "status", "'%s' is no agent status", params.status);
@@ -104,8 +102,6 @@ static void agent_on_show(struct request *req, void *data)
     struct api_list *list = api_list_new(data, req);
     struct aq_error err = { 0 };
 
-    if (!list)
-        return;
     if (api_decode(req, NULL, NULL, &err) < 0) {
         request_fail(req, &err);
         return;
@@ -298,9 +294,7 @@ static void agent_on_make_token(struct request *req, void *data)
     struct api *api = data;
     struct aq_error err = { 0 };
 
-    if (!reply)
-        aq_fail_oom(&err);
-    else if (api_decode(req, &params, NULL, &err) == 0)
+    if (api_decode(req, &params, NULL, &err) == 0)
         (void)agent_check_token(&params, front, &err);
     if (err.code) {
         request_fail(req, &err);
