@@ -114,8 +114,6 @@ static void audit_log_on_list(struct request *req, void *data)
     struct api_list *list = api_list_new(data, req);
     struct aq_error err = { 0 };
 
-    if (!list)
-        return;
     if (audit_log_decode(req, list, &err) < 0) {
         request_fail(req, &err);
         return;

@@ -51,15 +51,14 @@ struct config_change *config_change_new(struct api *api, struct request *req);
 void config_change_free(struct config_change *change);
 AQ_DEFINE_CLEANUP(struct config_change, config_change_free)
 
-/* Takes the change, also if it fails. 0, or -ENOMEM and 'done' is not called. Results: -EINVAL
+/* Takes the change, also if it fails. Results: -EINVAL
  * names a key with a value that it cannot have, -E2BIG, -ENOENT nothing to be moved, or no such object, -EEXIST there is one.
  */
-int config_change_start(struct config_change *change, config_done_fn *done, void *data,
-                        struct aq_error *err);
+void config_change_start(struct config_change *change, config_done_fn *done, void *data);
 
 /* Set a single key. */
-int config_change_put(struct api *api, struct request *req, const char *key, const char *value,
-                      config_done_fn *done, void *data, struct aq_error *err);
+void config_change_put(struct api *api, struct request *req, const char *key, const char *value,
+                       config_done_fn *done, void *data);
 
 /* ---- what the tree says ---- */
 
@@ -100,7 +99,7 @@ int registry_name_read(const char *text, char **ret, struct aq_error *err);
 int registry_put(struct config_entries *puts, const char *name, const char *what, const char *value,
                  struct aq_error *err);
 
-/* The key of a registry; to be freed, NULL if memory is short. */
+/* The key of a registry; to be freed. */
 char *registry_key_of(const char *name);
 
 #endif

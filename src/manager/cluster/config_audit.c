@@ -95,8 +95,6 @@ int config_audit_write(struct store_tx *tx, const struct config_audit *audit, co
     if (!audit->named)
         return 0;
     strbuf_addf(&detail, "{\"keys\":[%s],\"more\":%zu}", audit->keys.data, audit->more);
-    if (!strbuf_ok(&audit->keys) || !strbuf_ok(&detail))
-        return aq_fail_oom(err);
     entry = audit_entry_make(&audit->by, &change, detail.data, clock_realtime_usec());
     return audit_log_add(tx, &entry, err);
 }

@@ -54,9 +54,7 @@ static int config_change_move(struct config_change *change, const struct config_
         AQ_CLEANUP(strbuf_donep) struct strbuf key = STRBUF_INIT;
 
         strbuf_adds(&key, change->to);
-        r = strbuf_ok(&key)
-                ? config_key_add(&key, "to", moved->items[i].key + strlen(change->from), err)
-                : aq_fail_oom(err);
+        r = config_key_add(&key, "to", moved->items[i].key + strlen(change->from), err);
         if (r == 0 && !key.len)
             r = aq_fail_field(err, EINVAL, "to", "the root cannot have a value, which '%s' has",
                               change->from);
@@ -91,10 +89,9 @@ static int config_change_seal(struct store_tx *tx, const struct config_entry *en
                               struct aq_error *err)
 {
     struct aq_error why = { 0 };
-    int r = config_secret_seal(tx, entry->value, ret, &why);
 
-    if (r == 0 || r == -ENOMEM)
-        return r < 0 ? aq_fail_oom(err) : 0;
+    if (config_secret_seal(tx, entry->value, ret, &why) == 0)
+        return 0;
     return aq_fail_field(err, EINVAL, entry->key, "%.200s", why.text);
 }
 
@@ -113,9 +110,8 @@ static int config_change_put_one(struct store_tx *tx, struct config_change *chan
 
     if (r < 0)
         return r;
-    if (r == 0 && result->without_effect++ < CONFIG_NAMED_MAX
-        && json_array_append_new(result->named, json_string(entry->key)) < 0)
-        return aq_fail_oom(err);
+    if (r == 0 && result->without_effect++ < CONFIG_NAMED_MAX)
+        json_array_append_new(result->named, json_string(entry->key));
     if (registry_logins_is_password(entry->key)) {
         if ((r = config_change_seal(tx, entry, &sealed, err)) < 0)
             return r;
@@ -176,8 +172,7 @@ static int config_change_write(struct store_tx *tx, void *data, struct aq_error 
     struct config_change *change = data;
     int r = 0;
 
-    if (!(change->result.named = json_array()))
-        return aq_fail_oom(err);
+    change->result.named = json_array();
     if (change->object)
         r = config_change_check_object(tx, change, err);
     if (r == 0 && change->from)
@@ -227,26 +222,21 @@ static void config_change_on_written(void *data, int r, const struct aq_error *e
     change->done(change->data, &change->result, r, err);
 }
 
-int config_change_start(struct config_change *change, config_done_fn *done, void *data,
-                        struct aq_error *err)
+void config_change_start(struct config_change *change, config_done_fn *done, void *data)
 {
     change->done = done;
     change->data = data;
-    if (store_write(core_store(change->api->core), config_change_write, config_change_on_written,
-                    change)
-        == 0)
-        return 0;
-    config_change_free(change);
-    return aq_fail_oom(err);
+    (void)store_write(core_store(change->api->core), config_change_write, config_change_on_written,
+                      change);
 }
 
-int config_change_put(struct api *api, struct request *req, const char *key, const char *value,
-                      config_done_fn *done, void *data, struct aq_error *err)
+void config_change_put(struct api *api, struct request *req, const char *key, const char *value,
+                       config_done_fn *done, void *data)
 {
-    AQ_CLEANUP(config_change_freep) struct config_change *change = config_change_new(api, req);
-    int r = config_entries_add(&change->puts, key, value, err);
+    struct config_change *change = config_change_new(api, req);
 
-    return r < 0 ? r : config_change_start(AQ_TAKE(change), done, data, err);
+    (void)config_entries_add(&change->puts, key, value, NULL);
+    config_change_start(change, done, data);
 }
 
 static int config_load_settings(struct store_tx *tx, void *data, struct aq_error *err)

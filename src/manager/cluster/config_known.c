@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/vec.h"
 #include "http/url.h"
 #include "manager/cluster/cluster.h"
@@ -34,8 +35,8 @@ static int config_known_read_announcement(const char *value, struct config_setti
 {
     if (strlen(value) > ANNOUNCEMENT_MAX)
         return aq_fail(err, EINVAL, "is longer than %d bytes", ANNOUNCEMENT_MAX);
-    if (*value && !(into->announcement = strdup(value)))
-        return aq_fail_oom(err);
+    if (*value)
+        into->announcement = aq_strdup(value);
     return 0;
 }
 
@@ -52,14 +53,9 @@ static bool config_known_is_origin(const char *text)
 static int config_known_add_origin(const char *text, size_t len, struct config_settings *into,
                                    struct aq_error *err)
 {
-    char *origin = strndup(text, len);
+    char *origin = aq_strndup(text, len);
 
-    if (!origin
-        || !vec_grow(&into->origins, &into->origin_cap, into->origin_count + 1,
-                     sizeof(*into->origins))) {
-        free(origin);
-        return aq_fail_oom(err);
-    }
+    vec_grow(&into->origins, &into->origin_cap, into->origin_count + 1, sizeof(*into->origins));
     into->origins[into->origin_count++] = origin;
     if (strcmp(origin, "*") != 0 && !config_known_is_origin(origin))
         return aq_fail(err, EINVAL,
@@ -146,8 +142,7 @@ int config_known_check(const char *key, const char *value, struct aq_error *err)
             continue;
         if (config_known_try(known, value, &why) == 0)
             return 1;
-        return why.code == ENOMEM ? aq_fail_oom(err)
-                                  : aq_fail_field(err, EINVAL, key, "%s", why.text);
+        return aq_fail_field(err, EINVAL, key, "%s", why.text);
     }
     return 0;
 }
@@ -159,8 +154,6 @@ static int config_known_read_one(const struct config_known *known, const char *v
 
     if (config_known_try(known, value, &why) == 0)
         return known->read(value, into, err);
-    if (why.code == ENOMEM)
-        return aq_fail_oom(err);
     log_warning("the key %s of the configuration tree is not looked at: it %s", known->key,
                 why.text);
     return 0;
@@ -183,7 +176,7 @@ int config_known_read(struct store_tx *tx, struct config_settings *ret, struct a
     if (r == 0)
         r = registry_tree_read(tx, &settings.registries, err);
     if (r == 0)
-        r = registry_logins_read(tx, settings.registries, &settings.logins, err);
+        settings.logins = registry_logins_read(tx, settings.registries);
     if (r < 0)
         config_settings_done(&settings);
     else

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/json_load.h"
+#include "base/memory.h"
 #include "manager/cluster/cluster_feature.h"
 #include "manager/cluster/cluster.h"
 #include "model/config_key.h"
@@ -29,7 +30,7 @@ static int config_add_scope(struct strbuf *out, const char *scope, struct aq_err
         return api_fail_param(err, "scope", "is global, sgroup/RESOURCE-GROUP or node/AGENT");
     strbuf_adds(out, is_group ? CONFIG_SGROUPS : CONFIG_NODES);
     config_name_write(out, name);
-    return strbuf_ok(out) ? 0 : aq_fail_oom(err);
+    return 0;
 }
 
 /* The whole key; *ret is to be freed. Its own root has no value. */
@@ -44,8 +45,8 @@ static int config_read_key(const char *scope, const char *field, const char *tex
         r = config_key_add(&key, field, text, err);
     if (r == 0 && key.len == len && !may_be_root)
         r = api_fail_param(err, field, "names no key");
-    if (r == 0 && !(*ret = strbuf_steal(&key)))
-        r = aq_fail_oom(err);
+    if (r == 0)
+        *ret = strbuf_steal(&key);
     return r;
 }
 
@@ -57,7 +58,7 @@ struct config_get {
     size_t key_count;
     bool below;
     /* Writes the answer, from what was found, with everything below as a tree. */
-    int (*write)(const struct config_get *get, json_t *tree, struct strbuf *out);
+    void (*write)(const struct config_get *get, json_t *tree, struct strbuf *out);
     struct strbuf out;
 };
 
@@ -79,8 +80,7 @@ static int config_read_scope(struct store_tx *tx, const struct config_get *get, 
     for (size_t i = 0; r == 0 && i < found.count; i++) {
         const char *rest = found.items[i].key + len;
 
-        if (config_tree_add(tree, rest + (len && *rest), found.items[i].value) < 0)
-            r = aq_fail_oom(err);
+        config_tree_add(tree, rest + (len && *rest), found.items[i].value);
     }
     return r;
 }
@@ -90,12 +90,12 @@ static int config_read(struct store_tx *tx, void *data, struct aq_error *err)
 {
     struct config_get *get = data;
     json_auto_t *tree = json_object();
-    int r = tree ? 0 : aq_fail_oom(err);
+    int r = 0;
 
     for (size_t i = get->key_count; r == 0 && i-- > 0;)
         r = config_read_scope(tx, get, get->keys[i], tree, err);
-    if (r == 0 && get->write(get, tree, &get->out) < 0)
-        r = aq_fail_oom(err);
+    if (r == 0)
+        get->write(get, tree, &get->out);
     return r;
 }
 
@@ -113,36 +113,20 @@ static void config_on_read(void *data, int r, const struct aq_error *err)
         request_reply_json(req, 200, &out);
 }
 
-/* Takes 'get'. */
-static void config_start_read(const struct api *api, struct config_get *get)
-{
-    struct request *req = get->req;
-    struct aq_error err = { 0 };
-
-    if (store_read(core_store(api->core), config_read, config_on_read, get) == 0)
-        return;
-    aq_fail_oom(&err);
-    config_get_free(get);
-    request_fail(req, &err);
-}
-
-static int config_write_value(const json_t *value, struct strbuf *out)
+static void config_write_value(const json_t *value, struct strbuf *out)
 {
     AQ_CLEANUP(aq_freep) char *text = json_dump_text(value, JSON_COMPACT | JSON_ENCODE_ANY);
 
-    strbuf_adds(out, text ? text : "");
-    return text && strbuf_ok(out) ? 0 : -ENOMEM;
+    strbuf_adds(out, text);
 }
 
-static int config_write_result(const struct config_get *get, json_t *tree, struct strbuf *out)
+static void config_write_result(const struct config_get *get, json_t *tree, struct strbuf *out)
 {
     const json_t *value = json_object_get(tree, "");
 
     strbuf_adds(out, "{\"result\":");
-    if (config_write_value(get->below ? tree : value ? value : json_null(), out) < 0)
-        return -ENOMEM;
+    config_write_value(get->below ? tree : value ? value : json_null(), out);
     strbuf_addc(out, '}');
-    return strbuf_ok(out) ? 0 : -ENOMEM;
 }
 
 struct config_get_params {
@@ -186,72 +170,63 @@ static int config_get_add_scopes(const struct api *api, struct config_get *get,
         return r;
     if (agent && agent->resource_group) {
         group = aq_format("sgroup/%s", agent->resource_group);
-        r = group ? config_get_add(get, group, params->key, err) : aq_fail_oom(err);
+        r = config_get_add(get, group, params->key, err);
     }
     return r < 0 ? r : config_get_add(get, NULL, params->key, err);
 }
 
 static void config_on_get(struct request *req, void *data)
 {
-    struct config_get *get = calloc(1, sizeof(*get));
+    struct config_get *get = aq_alloc(sizeof(*get));
+    const struct api *api = data;
     struct config_get_params params = { 0 };
     struct aq_error err = { 0 };
 
-    if (!get)
-        aq_fail_oom(&err);
-    else
-        strbuf_init(&get->out);
-    if (err.code || api_decode(req, &params, NULL, &err) < 0
-        || config_get_add_scopes(data, get, &params, &err) < 0) {
-        if (get)
-            config_get_free(get);
+    strbuf_init(&get->out);
+    if (api_decode(req, &params, NULL, &err) < 0
+        || config_get_add_scopes(api, get, &params, &err) < 0) {
+        config_get_free(get);
         request_fail(req, &err);
         return;
     }
     get->req = req;
     get->below = params.prefix;
     get->write = config_write_result;
-    config_start_read(data, get);
+    (void)store_read(core_store(api->core), config_read, config_on_read, get);
 }
 
 /* ---- parts of the tree with routes of their own ---- */
 
 static void config_on_list(struct request *req, const struct api *api, const char *key,
-                           int (*write)(const struct config_get *, json_t *, struct strbuf *))
+                           void (*write)(const struct config_get *, json_t *, struct strbuf *))
 {
     struct config_get *get;
-    struct aq_error err;
 
     if (!api_has_no_params(req))
         return;
-    if (!(get = calloc(1, sizeof(*get))) || !(get->keys[0] = strdup(key))) {
-        free(get);
-        aq_fail_oom(&err);
-        request_fail(req, &err);
-        return;
-    }
+    get = aq_alloc(sizeof(*get));
+    get->keys[0] = aq_strdup(key);
     strbuf_init(&get->out);
     get->key_count = 1;
     get->req = req;
     get->below = true;
     get->write = write;
-    config_start_read(api, get);
+    (void)store_read(core_store(api->core), config_read, config_on_read, get);
 }
 
-static int config_write_types(const struct config_get *get, json_t *tree, struct strbuf *out)
+static void config_write_types(const struct config_get *get, json_t *tree, struct strbuf *out)
 {
     json_auto_t *names = json_array();
     const char *name;
     json_t *value;
-    int r = names ? 0 : -ENOMEM;
 
     (void)get;
     json_object_foreach(tree, name, value)
-        if (r == 0 && *name)
-            r = json_array_append_new(names, json_string(name));
-    if (r == 0 && !json_array_size(names))
-        r = json_array_append_new(names, json_string("user"));
-    return r < 0 ? -ENOMEM : config_write_value(names, out);
+        if (*name)
+            json_array_append_new(names, json_string(name));
+    if (!json_array_size(names))
+        json_array_append_new(names, json_string("user"));
+    config_write_value(names, out);
 }
 
 static void config_on_types(struct request *req, void *data)
@@ -260,21 +235,20 @@ static void config_on_types(struct request *req, void *data)
 }
 
 /* A registry is its URL, or an object with the URL as its own value. */
-static int config_write_registries(const struct config_get *get, json_t *tree, struct strbuf *out)
+static void config_write_registries(const struct config_get *get, json_t *tree, struct strbuf *out)
 {
     json_auto_t *urls = json_object();
     const char *name;
     json_t *value;
-    int r = urls ? 0 : -ENOMEM;
 
     (void)get;
     json_object_foreach(tree, name, value) {
         json_t *url = json_is_object(value) ? json_object_get(value, "") : value;
 
-        if (r == 0 && *name && url)
-            r = json_object_set(urls, name, url);
+        if (*name && url)
+            json_object_set(urls, name, url);
     }
-    return r < 0 ? -ENOMEM : config_write_value(urls, out);
+    config_write_value(urls, out);
 }
 
 static void config_on_registries(struct request *req, void *data)
@@ -321,8 +295,10 @@ static void config_on_changed(void *req, const struct config_result *result, int
 /* Takes the change, of which everything is known if 'err' says nothing. */
 static void config_finish(struct request *req, struct config_change *change, struct aq_error *err)
 {
-    if (!err->code && config_change_start(AQ_TAKE(change), config_on_changed, req, err) == 0)
+    if (!err->code) {
+        config_change_start(change, config_on_changed, req);
         return;
+    }
     config_change_free(change);
     request_fail(req, err);
 }

@@ -84,11 +84,10 @@ static int error_log_read_env(struct request *req, const json_t *env, const char
 {
     AQ_CLEANUP(aq_freep) char *text = json_dump_text(env, JSON_COMPACT | JSON_ENCODE_ANY);
 
-    if (!text)
-        return aq_fail_oom(err);
     if (strlen(text) > ENV_MAX)
         return api_fail_param(err, "context_env", "has more than %d bytes", ENV_MAX);
-    return (*ret = arena_strdup(request_get_arena(req), text)) ? 0 : aq_fail_oom(err);
+    *ret = arena_strdup(request_get_arena(req), text);
+    return 0;
 }
 
 static void error_log_on_append(struct request *req, void *data)
@@ -100,9 +99,7 @@ static void error_log_on_append(struct request *req, void *data)
     struct aq_error err = { 0 };
     struct error_log *entry;
 
-    if (!fresh)
-        aq_fail_oom(&err);
-    if (err.code || api_decode(req, &params, &tree, &err) < 0
+    if (api_decode(req, &params, &tree, &err) < 0
         || error_log_read_severity(params.severity, &fresh->entry.severity, &err) < 0
         || error_log_read_env(req, params.context_env, &fresh->entry.context_env, &err) < 0) {
         request_fail(req, &err);
@@ -119,10 +116,7 @@ static void error_log_on_append(struct request *req, void *data)
     entry->request_url = params.request_url;
     entry->request_status = params.request_status;
     entry->traceback = params.traceback;
-    if (store_write(core_store(api->core), error_log_write, error_log_on_written, fresh) < 0) {
-        aq_fail_oom(&err);
-        request_fail(req, &err);
-    }
+    (void)store_write(core_store(api->core), error_log_write, error_log_on_written, fresh);
 }
 
 /* ---- the list ---- */
@@ -225,10 +219,10 @@ static void error_log_on_turn(struct turn *turn)
 
     if (api_check_caller(list->api, list->req, &err) < 0)
         error_log_on_read(list, -err.code, &err);
-    else if ((list->marks ? store_write(store, error_log_read, error_log_on_read, list)
-                          : store_read(store, error_log_read, error_log_on_read, list))
-             < 0)
-        error_log_on_read(list, aq_fail_oom(&err), &err);
+    else if (list->marks)
+        (void)store_write(store, error_log_read, error_log_on_read, list);
+    else
+        (void)store_read(store, error_log_read, error_log_on_read, list);
 }
 
 static void error_log_on_list(struct request *req, void *data)
@@ -238,9 +232,7 @@ static void error_log_on_list(struct request *req, void *data)
     const struct api *api = data;
     struct aq_error err = { 0 };
 
-    if (!list)
-        aq_fail_oom(&err);
-    if (err.code || api_decode(req, &params, NULL, &err) < 0) {
+    if (api_decode(req, &params, NULL, &err) < 0) {
         request_fail(req, &err);
         return;
     }
@@ -293,20 +285,14 @@ static void error_log_on_clear(struct request *req, void *data)
 
     if (!api_has_no_params(req))
         return;
-    if (!clearing)
-        aq_fail_oom(&err);
-    else if (uuid_parse(request_get_param(req, "log_id"), &clearing->id) < 0)
+    if (uuid_parse(request_get_param(req, "log_id"), &clearing->id) < 0) {
         problem_no_such(&err, "error log", "there is no such error log");
-    if (!err.code) {
-        clearing->req = req;
-        error_log_narrow(api_principal(req), &clearing->user_id, &clearing->domain);
-        if (store_write(core_store(api->core), error_log_write_clear, error_log_on_cleared,
-                        clearing)
-            < 0)
-            aq_fail_oom(&err);
-    }
-    if (err.code)
         request_fail(req, &err);
+        return;
+    }
+    clearing->req = req;
+    error_log_narrow(api_principal(req), &clearing->user_id, &clearing->domain);
+    (void)store_write(core_store(api->core), error_log_write_clear, error_log_on_cleared, clearing);
 }
 
 static const struct route error_log_routes[] = {

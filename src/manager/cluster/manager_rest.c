@@ -51,15 +51,9 @@ static void manager_start_change(struct api *api, struct request *req, const cha
                                  const char *value, bool ends_all)
 {
     struct manager_change *change = arena_alloc(request_get_arena(req), sizeof(*change));
-    struct aq_error err = { 0 };
 
-    if (change)
-        *change = (struct manager_change){ .api = api, .req = req, .ends_all = ends_all };
-    if (!change || config_change_put(api, req, key, value, manager_on_changed, change, &err) < 0) {
-        if (!change)
-            aq_fail_oom(&err);
-        request_fail(req, &err);
-    }
+    *change = (struct manager_change){ .api = api, .req = req, .ends_all = ends_all };
+    config_change_put(api, req, key, value, manager_on_changed, change);
 }
 
 /* ---- status ---- */

@@ -450,20 +450,14 @@ static void openapi_on_request(struct request *req, void *data)
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct openapi_reply *reply;
     struct api *api = data;
-    struct aq_error err;
 
     if (!api_has_no_params(req))
         return;
     if (!api->cluster->openapi) {
         openapi_write(api->router, &out);
-        api->cluster->openapi = strbuf_ok(&out) ? strbuf_steal(&out) : NULL;
+        api->cluster->openapi = strbuf_steal(&out);
     }
     reply = arena_alloc(request_get_arena(req), sizeof(*reply));
-    if (!api->cluster->openapi || !reply) {
-        aq_fail_oom(&err);
-        request_fail(req, &err);
-        return;
-    }
     *reply = (struct openapi_reply){ api->cluster->openapi, strlen(api->cluster->openapi) };
     request_begin_sized(req, 200, "application/json", reply->left, openapi_send, reply);
     request_set_gone(req, openapi_on_gone, NULL);

@@ -9,6 +9,7 @@
 
 #include "base/json_load.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "manager/call/api.h"
 #include "manager/cluster/cluster.h"
 #include "model/config_key.h"
@@ -30,54 +31,47 @@ static const char *registry_logins_host(const char *name)
     return strcmp(name, "index.docker.io") == 0 ? "docker.io" : name;
 }
 
-static int registry_logins_add_pair(json_t *auths, const char *name, const char *user,
-                                    const char *password)
+static void registry_logins_add_pair(json_t *auths, const char *name, const char *user,
+                                     const char *password)
 {
-    AQ_CLEANUP(aq_freep) char *pair = aq_format("%s:%s", user, password), *auth = NULL;
-    size_t len = pair ? strlen(pair) : 0;
-    size_t size = sodium_base64_encoded_len(len, sodium_base64_VARIANT_ORIGINAL);
+    AQ_CLEANUP(aq_freep) char *pair = aq_format("%s:%s", user, password);
+    size_t len = strlen(pair),
+           size = sodium_base64_encoded_len(len, sodium_base64_VARIANT_ORIGINAL);
+    AQ_CLEANUP(aq_freep) char *auth = aq_alloc(size);
 
-    if (!pair || !(auth = malloc(size)))
-        return -ENOMEM;
     sodium_bin2base64(auth, size, (const unsigned char *)pair, len, sodium_base64_VARIANT_ORIGINAL);
     explicit_bzero(pair, len);
-    return json_object_set_new(auths, registry_logins_host(name), json_pack("{s:s}", "auth", auth));
+    json_object_set_new(auths, registry_logins_host(name), json_pack("{s:s}", "auth", auth));
 }
 
-static int registry_logins_add(struct store_tx *tx, json_t *auths, const char *name,
-                               const json_t *registry, struct aq_error *err)
+static void registry_logins_add(struct store_tx *tx, json_t *auths, const char *name,
+                                const json_t *registry)
 {
     const char *user = json_string_value(json_object_get(registry, "username"));
     const char *sealed = json_string_value(json_object_get(registry, "password"));
     AQ_CLEANUP(aq_freep) char *password = NULL;
     struct aq_error why = { 0 };
-    int r;
 
     if (!user || !sealed)
-        return 0;
-    r = config_secret_reveal(tx, sealed, &password, &why);
-    if (r == -ENOMEM)
-        return aq_fail_oom(err);
-    if (r < 0) {
+        return;
+    if (config_secret_reveal(tx, sealed, &password, &why) < 0) {
         log_warning("the password of registry '%s' cannot be read: %s", name, why.text);
-        return 0;
+        return;
     }
-    r = registry_logins_add_pair(auths, name, user, password);
+    registry_logins_add_pair(auths, name, user, password);
     explicit_bzero(password, strlen(password));
-    return r < 0 ? aq_fail_oom(err) : 0;
 }
 
 int registry_tree_read(struct store_tx *tx, json_t **ret, struct aq_error *err)
 {
     AQ_CLEANUP(config_entries_done) struct config_entries found = { 0 };
     json_auto_t *tree = json_object();
-    int r = tree ? config_entries_read(tx, REGISTRY_KEY, true, &found, err) : aq_fail_oom(err);
+    int r = config_entries_read(tx, REGISTRY_KEY, true, &found, err);
 
     for (size_t i = 0; r == 0 && i < found.count; i++) {
         const char *rest = found.items[i].key + strlen(REGISTRY_KEY);
 
-        if (config_tree_add(tree, rest + (*rest == '/'), found.items[i].value) < 0)
-            r = aq_fail_oom(err);
+        config_tree_add(tree, rest + (*rest == '/'), found.items[i].value);
     }
     if (r == 0)
         *ret = json_incref(tree);
@@ -95,20 +89,15 @@ bool registry_is_verified(const json_t *registry)
     return true;
 }
 
-int registry_logins_read(struct store_tx *tx, const json_t *tree, char **ret, struct aq_error *err)
+char *registry_logins_read(struct store_tx *tx, const json_t *tree)
 {
     json_auto_t *auths = json_object();
     const char *name;
     json_t *registry;
-    int r = auths ? 0 : aq_fail_oom(err);
 
     json_object_foreach((json_t *)(uintptr_t)tree, name, registry)
-        if (r == 0)
-            r = registry_logins_add(tx, auths, name, registry, err);
-    if (r < 0 || json_object_size(auths) == 0)
-        return r;
-    *ret = json_dump_text(auths, JSON_COMPACT);
-    return *ret ? 0 : aq_fail_oom(err);
+        registry_logins_add(tx, auths, name, registry);
+    return json_object_size(auths) ? json_dump_text(auths, JSON_COMPACT) : NULL;
 }
 
 /* ---- changes ---- */
@@ -121,14 +110,12 @@ int registry_name_read(const char *text, char **ret, struct aq_error *err)
     char *name = NULL;
     bool is_registry;
 
-    if (!image)
-        return aq_fail_oom(err);
     is_registry = reference_parse(image, NULL, &ref, &why) == 0 && ref.registry
                   && (strcmp(ref.registry, text) == 0
                       || strcmp(ref.registry, REFERENCE_REGISTRY_DEFAULT) == 0)
                   && strcmp(ref.repository, "x/image") == 0;
     if (is_registry)
-        name = strdup(ref.registry);
+        name = aq_strdup(ref.registry);
     reference_done(&ref);
     if (!is_registry)
         return api_fail_param(
@@ -136,7 +123,8 @@ int registry_name_read(const char *text, char **ret, struct aq_error *err)
             "'%.100s' is no registry; it is HOST[:PORT] as in images' names, such "
             "as registry.example:5000",
             text);
-    return (*ret = name) ? 0 : aq_fail_oom(err);
+    *ret = name;
+    return 0;
 }
 
 char *registry_key_of(const char *name)
@@ -152,10 +140,9 @@ int registry_put(struct config_entries *puts, const char *name, const char *what
                  struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *above = registry_key_of(name);
-    AQ_CLEANUP(aq_freep) char *key = above ? aq_format("%s%s%s", above, *what ? "/" : "", what)
-                                           : NULL;
+    AQ_CLEANUP(aq_freep) char *key = aq_format("%s%s%s", above, *what ? "/" : "", what);
 
     if (strcmp(what, "username") == 0 && strchr(value, ':'))
         return api_fail_param(err, "username", "has a ':', which user names of registries cannot");
-    return key ? config_entries_add(puts, key, value, err) : aq_fail_oom(err);
+    return config_entries_add(puts, key, value, err);
 }

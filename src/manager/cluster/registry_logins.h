@@ -17,6 +17,6 @@ bool registry_logins_is_password(const char *key);
  * containers-auth.json(5), to be freed; NULL = there is none. A password that does not open is logged
  * and left out. On a thread of the store.
  */
-int registry_logins_read(struct store_tx *tx, const json_t *tree, char **ret, struct aq_error *err);
+char *registry_logins_read(struct store_tx *tx, const json_t *tree);
 
 #endif

@@ -126,24 +126,17 @@ static void retention_reply(const struct api *api, struct request *req, unsigned
                             int64_t keep_usec, bool count, int status)
 {
     struct retention_view *view = arena_alloc(request_get_arena(req), sizeof(*view));
-    struct aq_error err;
 
-    if (view) {
-        *view = (struct retention_view){
-            .req = req, .entities = entities, .count = count, .status = status
-        };
-        for (enum retention_entity e = RETENTION_SESSIONS; e < RETENTION_ENTITY_COUNT; e++)
-            view->settings[e] = core_get_retention(api->core, e);
-        for (size_t i = 0; keep_usec && i < RETENTION_ENTITY_COUNT; i++) {
-            view->settings[i].keep_usec = keep_usec;
-            view->settings[i].before_usec = AQ_MAX(clock_realtime_usec() - keep_usec, 1);
-        }
+    *view = (struct retention_view){
+        .req = req, .entities = entities, .count = count, .status = status
+    };
+    for (enum retention_entity e = RETENTION_SESSIONS; e < RETENTION_ENTITY_COUNT; e++)
+        view->settings[e] = core_get_retention(api->core, e);
+    for (size_t i = 0; keep_usec && i < RETENTION_ENTITY_COUNT; i++) {
+        view->settings[i].keep_usec = keep_usec;
+        view->settings[i].before_usec = AQ_MAX(clock_realtime_usec() - keep_usec, 1);
     }
-    if (!view
-        || store_read(core_store(api->core), retention_read_view, retention_on_read, view) < 0) {
-        (void)aq_fail_oom(&err);
-        request_fail(req, &err);
-    }
+    (void)store_read(core_store(api->core), retention_read_view, retention_on_read, view);
 }
 
 static void retention_on_list(struct request *req, void *data)
@@ -234,11 +227,7 @@ static void retention_on_run(struct request *req, void *data)
         retention_reply(api, req, entities, keep_usec, true, 200);
         return;
     }
-    if (!(run = arena_alloc(request_get_arena(req), sizeof(*run)))) {
-        aq_fail_oom(&err);
-        request_fail(req, &err);
-        return;
-    }
+    run = arena_alloc(request_get_arena(req), sizeof(*run));
     *run = (struct retention_start){ api, req, entities };
     core_run_retention(api->core, entities, api_who(api, req), retention_on_begun, run);
 }

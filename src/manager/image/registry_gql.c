@@ -383,9 +383,9 @@ static int registry_mutate(struct gql_call *call)
         return GQL_DONE;
     change = config_change_new(context->api, context->req);
     m->call = call;
-    if (registry_prepare(m, change, &err) < 0
-        || config_change_start(AQ_TAKE(change), registry_on_changed, m, &err) < 0)
+    if (registry_prepare(m, change, &err) < 0)
         return registry_fail(call, &err);
+    config_change_start(AQ_TAKE(change), registry_on_changed, m);
     return GQL_LATER;
 }
 

@@ -118,8 +118,10 @@ static int registry_fill(const struct registry_params *params, const struct requ
 
 static void registry_finish(struct request *req, struct config_change *change, struct aq_error *err)
 {
-    if (!err->code && config_change_start(AQ_TAKE(change), registry_on_changed, req, err) == 0)
+    if (!err->code) {
+        config_change_start(change, registry_on_changed, req);
         return;
+    }
     config_change_free(change);
     request_fail(req, err);
 }
