@@ -10,17 +10,14 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/memory.h"
 
 /* ---- parts of a row ---- */
 
 char *account_text(struct account_row *row, const char *given, const char *old)
 {
-    const char *text = given ? given : old;
-    char *copy = text ? strdup(text) : NULL;
-
-    if (text && !copy)
-        aq_fail_oom(&row->err);
-    return copy;
+    (void)row;
+    return aq_strdup(given ? given : old);
 }
 
 const char *account_keep(struct account_row *row, const char *text)
@@ -39,9 +36,8 @@ void account_slots(struct account_row *row, const char *name, const json_t *give
     struct aq_error why = { 0 };
 
     if (given) {
-        if (slots_from_json(given, core_slot_types(row->api->core), ret, &why) == -ENOMEM)
-            aq_fail_oom(&row->err);
-        if (why.code && !row->err.code) {
+        if (slots_from_json(given, core_slot_types(row->api->core), ret, &why) < 0
+            && !row->err.code) {
             (void)snprintf(field, sizeof(field), "%.40s%s%.38s", name, why.field[0] ? "." : "",
                            why.field);
             api_fail_param(&row->err, field, "%s", why.text);
@@ -56,7 +52,7 @@ bool account_bool(enum maybe given, bool old)
     return given == MAYBE_UNSET ? old : given == MAYBE_TRUE;
 }
 
-int account_copy_user(struct user *ret, const struct user *user)
+void account_copy_user(struct user *ret, const struct user *user)
 {
     struct account_row row = { 0 };
 
@@ -72,15 +68,11 @@ int account_copy_user(struct user *ret, const struct user *user)
     ret->domain = account_text(&row, user->domain, NULL);
     ret->allowed_client_ip = account_text(&row, user->allowed_client_ip, NULL);
     account_slots(&row, NULL, NULL, &user->total_slots, &ret->total_slots);
-    if (row.err.code)
-        return -ENOMEM;
     if (user->project_count == 0)
-        return 0;
-    if (!(ret->project_ids = calloc(user->project_count, sizeof(*ret->project_ids))))
-        return -ENOMEM;
+        return;
+    ret->project_ids = aq_alloc_array(user->project_count, sizeof(*ret->project_ids));
     memcpy(ret->project_ids, user->project_ids, user->project_count * sizeof(*ret->project_ids));
     ret->project_count = ret->project_cap = user->project_count;
-    return 0;
 }
 
 /* ---- a change ---- */
@@ -183,8 +175,7 @@ int account_change_row(struct account_change *change, const char *key, const jso
     void *params = account_new_params(change->arena, kind);
 
     row.params = params;
-    if (!(row.event = event_batch_add(change->batch, kind->event, clock_realtime_usec())))
-        return aq_fail_oom(err);
+    row.event = event_batch_add(change->batch, kind->event, clock_realtime_usec());
     if ((!given
          || decode_object(key ? kind->change : kind->create, given, change->arena, params, &row.err)
                 == 0)
@@ -230,13 +221,9 @@ static void account_on_saved(void *data, int r, const struct aq_error *err)
 static void account_on_hashed(void *data, int r, const struct aq_error *err)
 {
     struct account_change *change = data;
-    struct aq_error failed = { 0 };
 
-    if (r == 0 && !(change->batch->events[0].user.password_hash = strdup(change->hash))) {
-        r = aq_fail_oom(&failed);
-        err = &failed;
-    }
     if (r == 0) {
+        change->batch->events[0].user.password_hash = aq_strdup(change->hash);
         core_save(change->api->core, AQ_TAKE(change->batch), &change->by, account_on_saved, change);
         return;
     }
@@ -248,6 +235,7 @@ int account_change_save(struct account_change *change, const struct audit_who *b
                         core_done_fn done, void *data, struct aq_error *err)
 {
     struct core *core = change->api->core;
+    int r;
 
     AQ_FAULT("api.accounts.decoded");
     change->by = *by;
@@ -257,9 +245,9 @@ int account_change_save(struct account_change *change, const struct audit_who *b
         core_save(core, AQ_TAKE(change->batch), &change->by, account_on_saved, change);
         return 0;
     }
-    if (core_claim(core, change->batch, err) == 0
-        && store_read(core_store(core), account_hash_password, account_on_hashed, change) == 0)
-        return 0;
-    account_change_drop(change);
-    return err->code ? -err->code : aq_fail_oom(err);
+    if ((r = core_claim(core, change->batch, err)) < 0) {
+        account_change_drop(change);
+        return r;
+    }
+    return store_read(core_store(core), account_hash_password, account_on_hashed, change);
 }

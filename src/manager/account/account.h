@@ -83,8 +83,8 @@ bool account_bool(enum maybe given, bool old);
 /* A copy in the request's arena. */
 const char *account_keep(struct account_row *row, const char *text);
 
-/* A whole copy; -ENOMEM with what there is, for user_done(). */
-int account_copy_user(struct user *ret, const struct user *user) AQ_MUST_CHECK;
+/* A whole copy; user_done(). */
+void account_copy_user(struct user *ret, const struct user *user);
 
 /* ---- changing ---- */
 
@@ -104,7 +104,9 @@ struct account_change {
     void *data;
 };
 
-/* With an empty batch; NULL with -ENOMEM. Ends with account_change_save() or _drop(). */
+/* With an empty batch; NULL with -ENOMEM past the arena's limit. Ends with account_change_save()
+ * or _drop().
+ */
 struct account_change *account_change_new(struct api *api, struct arena *arena,
                                           const struct account_kind *kind, struct aq_error *err);
 void account_change_drop(struct account_change *change);
@@ -144,7 +146,7 @@ int account_change_remove_keypair(struct account_change *change, const char *acc
                                   struct aq_error *err);
 
 /* 'by' is copied. 'done' comes later, once the change is durable and in memory, or with why it is not.
- * -EBUSY as core_claim() says it, -ENOMEM: it does not come, and nothing is changed.
+ * -EBUSY as core_claim() says it: it does not come, and nothing is changed.
  */
 int account_change_save(struct account_change *change, const struct audit_who *by,
                         core_done_fn done, void *data, struct aq_error *err);

@@ -82,24 +82,22 @@ static const struct user *project_find_member(const struct core *core,
 }
 
 /* Add an event that saves the user as one who is, or is not a member. */
-static int project_set_member(struct event_batch *batch, const struct user *user,
-                              const struct uuid *id, bool is_member)
+static void project_set_member(struct event_batch *batch, const struct user *user,
+                               const struct uuid *id, bool is_member)
 {
     struct event *e = event_batch_add(batch, EVENT_USER_SAVED, clock_realtime_usec());
-    struct user *saved = e ? &e->user.user : NULL;
+    struct user *saved = &e->user.user;
     size_t kept = 0;
 
-    if (!saved || account_copy_user(saved, user) < 0
-        || !vec_grow(&saved->project_ids, &saved->project_cap, saved->project_count + 1,
-                     sizeof(*saved->project_ids)))
-        return -ENOMEM;
+    account_copy_user(saved, user);
+    vec_grow(&saved->project_ids, &saved->project_cap, saved->project_count + 1,
+             sizeof(*saved->project_ids));
     for (size_t i = 0; i < saved->project_count; i++)
         if (!uuid_equals(&saved->project_ids[i], id))
             saved->project_ids[kept++] = saved->project_ids[i];
     if (is_member)
         saved->project_ids[kept++] = *id;
     saved->project_count = kept;
-    return 0;
 }
 
 int account_change_members(struct account_change *change, const char *project,
@@ -118,8 +116,7 @@ int account_change_members(struct account_change *change, const char *project,
 
         if (!user)
             return -err->code;
-        if (project_set_member(change->batch, user, &row->id, is_member) < 0)
-            return aq_fail_oom(err);
+        project_set_member(change->batch, user, &row->id, is_member);
     }
     return 0;
 }

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/memory.h"
 #include "manager/account/account.h"
 
 #define NAMES_SHOWN 3
@@ -117,9 +118,7 @@ static int removal_fail_used(const struct account_removal *removal, struct remov
 
     if (names->count > NAMES_SHOWN)
         strbuf_addf(&names->text, " and %zu more", names->count - NAMES_SHOWN);
-    if (!strbuf_ok(&names->text))
-        r = aq_fail_oom(err);
-    else if (names->count)
+    if (names->count)
         r = aq_fail_kind(err, EBUSY, "generic-bad-request", "%s '%.64s' is used by %s %s; %s",
                          removal->kind->noun, removal->name, who, names->text.data, remedy);
     strbuf_done(&names->text);
@@ -296,19 +295,12 @@ static struct event_purge removal_event(const struct account_removal *removal)
 
 static void removal_purge(struct account_removal *removal)
 {
-    AQ_CLEANUP(event_batch_freep) struct event_batch *batch = event_batch_new();
-    struct event_purge purge = removal_event(removal);
-    struct aq_error err = { 0 };
-    struct event *e = batch ? event_batch_add(batch, EVENT_ACCOUNT_PURGED, clock_realtime_usec())
-                            : NULL;
+    struct event_batch *batch = event_batch_new();
+    struct event *e = event_batch_add(batch, EVENT_ACCOUNT_PURGED, clock_realtime_usec());
 
-    if (!e || (purge.name && !(purge.name = strdup(purge.name)))) {
-        aq_fail_oom(&err);
-        removal_fail(removal, &err);
-        return;
-    }
-    e->purge_account = purge;
-    core_save(removal->api->core, AQ_TAKE(batch), removal->by, removal_on_purged, removal);
+    e->purge_account = removal_event(removal);
+    e->purge_account.name = aq_strdup(e->purge_account.name);
+    core_save(removal->api->core, batch, removal->by, removal_on_purged, removal);
 }
 
 static void removal_on_hidden(void *data, int r, const struct aq_error *err)
@@ -385,10 +377,8 @@ void account_remove(struct account_removal *removal)
         removal_fail(removal, &err);
     } else if (!removal->purge) {
         removal_on_planned(removal, 0, NULL);
-    } else if (store_read(core_store(removal->api->core), removal_read_plan, removal_on_planned,
-                          removal)
-               < 0) {
-        aq_fail_oom(&err);
-        removal_fail(removal, &err);
+    } else {
+        (void)store_read(core_store(removal->api->core), removal_read_plan, removal_on_planned,
+                         removal);
     }
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "http/network.h"
 #include "manager/account/account.h"
@@ -95,10 +96,8 @@ static void user_fill_projects(struct account_row *row, const struct user_params
 {
     size_t count = params->projects.items ? params->projects.count : old ? old->project_count : 1;
 
-    if (count && !(user->project_ids = calloc(count, sizeof(*user->project_ids)))) {
-        aq_fail_oom(&row->err);
-        return;
-    }
+    if (count)
+        user->project_ids = aq_alloc_array(count, sizeof(*user->project_ids));
     user->project_cap = count;
     if (!params->projects.items && !old) {
         user_join_default(row->api->core, user);
@@ -139,8 +138,6 @@ static char *user_join_networks(struct account_row *row, const struct str_list *
                            given->items[i]);
         strbuf_addf(&text, "%s%s", i ? "," : "", given->items[i]);
     }
-    if (!row->err.code && !strbuf_ok(&text))
-        aq_fail_oom(&row->err);
     return strbuf_steal(&text);
 }
 

@@ -46,8 +46,6 @@ static int backendai_add_row(struct backendai_import *import, const struct accou
 {
     int r;
 
-    if (!given)
-        return aq_fail_oom(err);
     import->change->kind = kind;
     r = account_change_row(import->change, NULL, given, err);
     json_decref(given);

@@ -38,9 +38,8 @@ static int backendai_take_grant(struct backendai_import *import, struct backenda
     if (!backendai_has_resource_group(import, row->resource_group))
         return api_fail_param(err, "scaling_group", "there is no resource group '%.64s'",
                               row->resource_group);
-    if (!vec_grow(&attached->grants, &attached->grant_cap, attached->grant_count + 1,
-                  sizeof(*attached->grants)))
-        return aq_fail_oom(err);
+    vec_grow(&attached->grants, &attached->grant_cap, attached->grant_count + 1,
+             sizeof(*attached->grants));
     attached->grants[attached->grant_count++] = (struct backendai_grant){
         .kind = kind, .resource_group = row->resource_group, .whom = whom, .row = row
     };
@@ -99,16 +98,13 @@ int backendai_look_up_grants(struct store_tx *tx, struct backendai_import *impor
 
 /* ---- dotfiles and bootstrap scripts ---- */
 
-static int backendai_attach(struct backendai_import *import, const struct backendai_file *file,
-                            struct aq_error *err)
+static void backendai_attach(struct backendai_import *import, const struct backendai_file *file)
 {
     struct backendai_attached *attached = &import->attached;
 
-    if (!vec_grow(&attached->files, &attached->file_cap, attached->file_count + 1,
-                  sizeof(*attached->files)))
-        return aq_fail_oom(err);
+    vec_grow(&attached->files, &attached->file_cap, attached->file_count + 1,
+             sizeof(*attached->files));
     attached->files[attached->file_count++] = *file;
-    return 0;
 }
 
 static int backendai_read_dotfile(const json_t *given, struct dotfile *ret, struct aq_error *err)
@@ -162,31 +158,26 @@ int backendai_attach_dotfiles(struct backendai_import *import, struct backendai_
             continue;
         }
         bytes += strlen(file.file.data);
-        if ((r = backendai_attach(import, &file, err)) < 0)
-            return r;
+        backendai_attach(import, &file);
     }
     return 0;
 }
 
-int backendai_attach_script(struct backendai_import *import, struct backendai_row *row,
-                            struct aq_error *err)
+void backendai_attach_script(struct backendai_import *import, struct backendai_row *row)
 {
-    if (!row->script || !row->script[0])
-        return 0;
-    return backendai_attach(
-        import,
-        &(struct backendai_file){ .owner = { DOTFILE_BOOTSTRAP, row->access_key },
-                                  .file = { .path = "", .data = row->script } },
-        err);
+    if (row->script && row->script[0])
+        backendai_attach(import,
+                         &(struct backendai_file){ .owner = { DOTFILE_BOOTSTRAP, row->access_key },
+                                                   .file = { .path = "", .data = row->script } });
 }
 
 /* ---- presets, aliases ---- */
 
-static int backendai_keep(json_t **object, const char *key, json_t *value, struct aq_error *err)
+static void backendai_keep(json_t **object, const char *key, json_t *value)
 {
     if (!*object)
         *object = json_object();
-    return json_object_set_new(*object, key, value) < 0 ? aq_fail_oom(err) : 0;
+    json_object_set_new(*object, key, value);
 }
 
 int backendai_take_preset(struct backendai_import *import, struct backendai_row *row,
@@ -204,10 +195,10 @@ int backendai_take_preset(struct backendai_import *import, struct backendai_row 
     slots = backendai_slots(import, row, row->slots, true);
     r = presets_make(import->api, row->name, slots, row->shared_memory, &preset, &why);
     json_decref(slots);
-    if (r == -ENOMEM)
-        return aq_fail_oom(err);
-    return r < 0 ? backendai_leave(import, row, "%s %s", why.field, why.text)
-                 : backendai_keep(&import->attached.presets, row->name, preset, err);
+    if (r < 0)
+        return backendai_leave(import, row, "%s %s", why.field, why.text);
+    backendai_keep(&import->attached.presets, row->name, preset);
+    return 0;
 }
 
 int backendai_take_alias(struct backendai_import *import, struct backendai_row *row,
@@ -222,7 +213,8 @@ int backendai_take_alias(struct backendai_import *import, struct backendai_row *
         return api_fail_param(err, "alias", "it stands for two images");
     if (image_aliases_check(row->name, row->image, &why) < 0)
         return backendai_leave(import, row, "%s %s", why.field, why.text);
-    return backendai_keep(&import->attached.aliases, row->name, json_string(row->image), err);
+    backendai_keep(&import->attached.aliases, row->name, json_string(row->image));
+    return 0;
 }
 
 /* ---- writing ---- */
@@ -279,18 +271,15 @@ static int backendai_write_attached(struct store_tx *tx, void *data, struct aq_e
     return r < 0 ? domain_check(r, err) : backendai_write_audit(tx, attached, err);
 }
 
-int backendai_add_attached(struct backendai_import *import, struct aq_error *err)
+void backendai_add_attached(struct backendai_import *import)
 {
     struct backendai_attached *attached = &import->attached;
     struct event *event;
 
     attached->by = &import->by;
     event = event_batch_add(import->change->batch, EVENT_ROWS_ADDED, clock_realtime_usec());
-    if (!event)
-        return aq_fail_oom(err);
     event->rows_added.write = backendai_write_attached;
     event->rows_added.data = attached;
-    return 0;
 }
 
 void backendai_apply_attached(struct backendai_import *import)

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_load.h"
+#include "base/memory.h"
 #include "manager/backendai/rows.h"
 
 #define ERRORS_MAX 50   /* that are told */
@@ -75,40 +77,27 @@ static void backendai_add_error(struct backendai_import *import, const char *tab
                                               err->text));
 }
 
-static int backendai_check_table(struct backendai_import *import, enum backendai_table table,
-                                 struct aq_error *err)
+static void backendai_check_table(struct backendai_import *import, enum backendai_table table)
 {
     for (size_t i = 0; i < import->tables[table].count; i++) {
         struct backendai_row *row = &import->tables[table].items[i];
         struct aq_error failed = { 0 };
-        int r;
 
         row->outcome = BACKENDAI_TAKEN;
         row->note = row->label = NULL;
-        r = backendai_kinds[table].take(import, row, &failed);
-        if (r == -ENOMEM)
-            return aq_fail_oom(err);
-        if (r < 0)
+        if (backendai_kinds[table].take(import, row, &failed) < 0)
             backendai_add_error(import, backendai_kinds[table].table, row, &failed);
     }
-    return 0;
 }
 
-/* All rows into a batch; 0, or an error of the import as a whole. What is wrong with rows is
- * counted in error_count.
- */
-static int backendai_check(struct backendai_import *import, struct aq_error *err)
+/* All rows into a batch. What is wrong with rows is counted in error_count. */
+static void backendai_check(struct backendai_import *import)
 {
-    int r = 0;
-
     backendai_forget_check(import);
-    import->change = account_change_new(import->api, &import->arena, &account_domain, err);
-    if (!import->change)
-        return -err->code;
-    for (int table = 0; r == 0 && table < BACKENDAI_TABLE_COUNT; table++)
-        r = backendai_check_table(import, (enum backendai_table)table, err);
+    import->change = account_change_new(import->api, &import->arena, &account_domain, NULL);
+    for (int table = 0; table < BACKENDAI_TABLE_COUNT; table++)
+        backendai_check_table(import, (enum backendai_table)table);
     import->result.taken = backendai_count_taken(import);
-    return r;
 }
 
 /* With no error in a row: true. Otherwise the import has ended. */
@@ -117,21 +106,17 @@ static bool backendai_is_right(struct backendai_import *import)
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     AQ_CLEANUP(aq_freep) char *errors = NULL;
     struct aq_error err = { 0 };
-    int r = backendai_check(import, &err);
+    int r;
 
-    if (r == 0 && import->error_count == 0)
+    backendai_check(import);
+    if (import->error_count == 0)
         return true;
-    if (r == 0 && !(errors = json_dumps(import->errors, JSON_COMPACT)))
-        r = aq_fail_oom(&err);
-    if (r < 0) {
-        backendai_end(import, r, &err, NULL);
-        return false;
-    }
+    errors = json_dump_text(import->errors, JSON_COMPACT);
     strbuf_addf(&out, "{\"errors\":%s,\"more\":%zu}", errors,
                 import->error_count - json_array_size(import->errors));
     r = aq_fail_kind(&err, EINVAL, "invalid-api-params",
                      "%zu rows cannot be imported; nothing is changed", import->error_count);
-    backendai_end(import, r, &err, strbuf_ok(&out) ? &out : NULL);
+    backendai_end(import, r, &err, &out);
     return false;
 }
 
@@ -172,13 +157,13 @@ static void backendai_save(struct backendai_import *import)
     }
     if (!backendai_are_hashed(import))
         r = aq_fail(&err, EAGAIN, "users were removed meanwhile; try again");
-    if (r == 0)
-        r = backendai_add_attached(import, &err);
-    if (r < 0)
+    if (r < 0) {
         backendai_end(import, r, &err, NULL);
-    else
-        core_save(import->api->core, AQ_TAKE(import->change->batch), &import->by,
-                  backendai_on_saved, import);
+        return;
+    }
+    backendai_add_attached(import);
+    core_save(import->api->core, AQ_TAKE(import->change->batch), &import->by, backendai_on_saved,
+              import);
 }
 
 /* ---- what the check does not find in memory, and passwords ---- */
@@ -192,7 +177,7 @@ static int backendai_hash_row(struct backendai_import *import, struct backendai_
     if (r < 0)
         return r;
     row->hash = arena_strdup(&import->arena, hash);
-    return row->hash ? 0 : aq_fail_oom(err);
+    return 0;
 }
 
 /* store_tx_fn; the loop leaves the rows alone meanwhile. */
@@ -230,11 +215,8 @@ static void backendai_on_looked_up(void *data, int r, const struct aq_error *err
 
 static void backendai_start_look_up(struct backendai_import *import)
 {
-    struct aq_error err = { 0 };
-
-    if (store_read(core_store(import->api->core), backendai_look_up, backendai_on_looked_up, import)
-        < 0)
-        backendai_end(import, aq_fail_oom(&err), &err, NULL);
+    (void)store_read(core_store(import->api->core), backendai_look_up, backendai_on_looked_up,
+                     import);
 }
 
 /* ---- the beginning ---- */
@@ -258,27 +240,20 @@ static void backendai_on_parsed(void *data, int r, const struct aq_error *err)
         err = &failed;
         r = backendai_read_rows(import, &failed);
     }
-    if (r == 0 && !(import->errors = json_array()))
-        r = aq_fail_oom(&failed);
+    import->errors = json_array();
     if (r < 0)
         backendai_end(import, r, err, NULL);
     else if (backendai_is_right(import))
         backendai_start_look_up(import);
 }
 
-int backendai_import_start(struct api *api, const char *text, size_t len,
-                           const struct audit_who *by, backendai_done_fn *done, void *data,
-                           struct aq_error *err)
+void backendai_import_start(struct api *api, const char *text, size_t len,
+                            const struct audit_who *by, backendai_done_fn *done, void *data)
 {
-    struct backendai_import *import = calloc(1, sizeof(*import));
+    struct backendai_import *import = aq_alloc(sizeof(*import));
 
-    if (!import)
-        return aq_fail_oom(err);
     *import = (struct backendai_import){
         .api = api, .text = text, .text_len = len, .by = *by, .done = done, .data = data
     };
-    if (store_read(core_store(api->core), backendai_parse, backendai_on_parsed, import) == 0)
-        return 0;
-    free(import);
-    return aq_fail_oom(err);
+    (void)store_read(core_store(api->core), backendai_parse, backendai_on_parsed, import);
 }

@@ -23,16 +23,15 @@ struct backendai_result {
     const struct strbuf *json;
 };
 
-/* Called once, on the loop, later than backendai_import_start() returns unless that failed. */
+/* Called once, on the loop, later than backendai_import_start() returns. */
 typedef void backendai_done_fn(void *data, int r, const struct aq_error *err,
                                const struct backendai_result *result);
 
 /* What a request may give: "tables", "plain_passwords" and "dry_run". */
 extern const struct field backendai_import_fields[];
 
-/* 'text' is borrowed until 'done', 'by' is copied. -ENOMEM: 'done' will not be called. */
-int backendai_import_start(struct api *api, const char *text, size_t len,
-                           const struct audit_who *by, backendai_done_fn *done, void *data,
-                           struct aq_error *err);
+/* 'text' is borrowed until 'done', 'by' is copied. */
+void backendai_import_start(struct api *api, const char *text, size_t len,
+                            const struct audit_who *by, backendai_done_fn *done, void *data);
 
 #endif

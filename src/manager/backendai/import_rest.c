@@ -20,14 +20,14 @@ static void backendai_import_on_request(struct request *req, void *data)
     struct aq_error err = { 0 };
     const char *body;
     size_t len;
-    int r;
 
     body = request_get_body(req, &len);
-    r = len ? backendai_import_start(data, body, len, api_who(data, req), backendai_import_on_done,
-                                     req, &err)
-            : api_fail_param(&err, "tables", "is required");
-    if (r < 0)
+    if (len) {
+        backendai_import_start(data, body, len, api_who(data, req), backendai_import_on_done, req);
+    } else {
+        api_fail_param(&err, "tables", "is required");
         request_fail(req, &err);
+    }
 }
 
 static const struct route backendai_import_routes[] = {

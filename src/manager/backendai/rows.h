@@ -202,8 +202,7 @@ struct backendai_user *backendai_find_user(struct backendai_import *import, cons
 /* Dotfiles of a new owner; those that cannot be had are noted. */
 int backendai_attach_dotfiles(struct backendai_import *import, struct backendai_row *row,
                               enum dotfile_kind kind, const char *owner, struct aq_error *err);
-int backendai_attach_script(struct backendai_import *import, struct backendai_row *row,
-                            struct aq_error *err);
+void backendai_attach_script(struct backendai_import *import, struct backendai_row *row);
 
 /* Forget what was attached, for the next check. */
 void backendai_attached_clear(struct backendai_attached *attached);
@@ -211,8 +210,8 @@ void backendai_attached_clear(struct backendai_attached *attached);
 /* On a thread of the store: which grants are there already. */
 int backendai_look_up_grants(struct store_tx *tx, struct backendai_import *import,
                              struct aq_error *err);
-/* An event that writes all this, and an entry in the audit log. -ENOMEM. */
-int backendai_add_attached(struct backendai_import *import, struct aq_error *err);
+/* An event that writes all this, and an entry in the audit log. */
+void backendai_add_attached(struct backendai_import *import);
 /* It is durable. */
 void backendai_apply_attached(struct backendai_import *import);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "base/vec.h"
 #include "manager/backendai/rows.h"
 #include "model/ssh_key.h"
@@ -17,30 +18,25 @@
 
 static struct backendai_user *backendai_add_user(struct backendai_import *import,
                                                  const struct uuid *source_id,
-                                                 const struct backendai_user *user,
-                                                 struct aq_error *err)
+                                                 const struct backendai_user *user)
 {
     struct backendai_user *added = arena_alloc(&import->arena, sizeof(*added));
 
-    if (added && map_set(&import->users, source_id->bytes, sizeof(source_id->bytes), added) == 0) {
-        *added = *user;
-        return added;
-    }
-    aq_fail_oom(err);
-    return NULL;
+    *added = *user;
+    map_set(&import->users, source_id->bytes, sizeof(source_id->bytes), added);
+    return added;
 }
 
 static struct backendai_user *backendai_add_existing(struct backendai_import *import,
                                                      const struct uuid *source_id,
-                                                     const struct user *user, struct aq_error *err)
+                                                     const struct user *user)
 {
     return backendai_add_user(import, source_id,
                               &(struct backendai_user){ .id = user->id,
                                                         .email = user->email,
                                                         .domain = user->domain ? user->domain : "",
                                                         .existing = user,
-                                                        .event = SIZE_MAX },
-                              err);
+                                                        .event = SIZE_MAX });
 }
 
 struct backendai_user *backendai_find_user(struct backendai_import *import, const char *field,
@@ -57,7 +53,7 @@ struct backendai_user *backendai_find_user(struct backendai_import *import, cons
     if ((user = map_get(&import->users, wanted.bytes, sizeof(wanted.bytes))))
         return user;
     if ((existing = core_find_user(import->api->core, &wanted)))
-        return backendai_add_existing(import, &wanted, existing, err);
+        return backendai_add_existing(import, &wanted, existing);
     api_fail_param(err, field, "there is no user %.64s, there or here", id);
     return NULL;
 }
@@ -117,7 +113,8 @@ static int backendai_check_user(struct backendai_import *import, struct backenda
     if (r < 0)
         return r;
     user->need_password_change = account_bool(row->must_change_password, false);
-    return (user->username = strdup(name)) ? 0 : aq_fail_oom(err);
+    user->username = aq_strdup(name);
+    return 0;
 }
 
 static int backendai_fill_user(struct backendai_import *import, struct backendai_row *row,
@@ -126,13 +123,10 @@ static int backendai_fill_user(struct backendai_import *import, struct backendai
     struct event *event = event_batch_add(import->change->batch, EVENT_USER_SAVED,
                                           clock_realtime_usec());
     struct account_row parts = { .api = import->api, .arena = &import->arena };
+    struct user *user = &event->user.user;
     const char *domain, *hash;
-    struct user *user;
     int r;
 
-    if (!event)
-        return aq_fail_oom(err);
-    user = &event->user.user;
     user->id = *id;
     if ((r = backendai_check_user(import, row, user, err)) < 0)
         return r;
@@ -143,16 +137,12 @@ static int backendai_fill_user(struct backendai_import *import, struct backendai
     user->full_name = account_text(&parts, row->full_name, NULL);
     user->domain = account_text(&parts, domain, NULL);
     event->user.password_hash = account_text(&parts, hash, NULL);
-    if (parts.err.code)
-        return aq_fail_oom(err);
-    return backendai_add_user(import, id,
-                              &(struct backendai_user){ .id = *id,
-                                                        .email = row->email,
-                                                        .domain = domain,
-                                                        .event = import->change->batch->count - 1 },
-                              err)
-               ? 0
-               : -err->code;
+    backendai_add_user(import, id,
+                       &(struct backendai_user){ .id = *id,
+                                                 .email = row->email,
+                                                 .domain = domain,
+                                                 .event = import->change->batch->count - 1 });
+    return 0;
 }
 
 int backendai_take_user(struct backendai_import *import, struct backendai_row *row,
@@ -175,14 +165,13 @@ int backendai_take_user(struct backendai_import *import, struct backendai_row *r
         existing = core_find_user(core, &id);
     if (!existing)
         return backendai_fill_user(import, row, &id, err);
-    return backendai_add_existing(import, &id, existing, err)
-               ? backendai_exists(import, row, &account_user, existing)
-               : -err->code;
+    backendai_add_existing(import, &id, existing);
+    return backendai_exists(import, row, &account_user, existing);
 }
 
 /* ---- memberships ---- */
 
-/* The event that saves the user, with room for one more project; NULL without memory. */
+/* The event that saves the user, with room for one more project. */
 static struct user *backendai_open_user(struct backendai_import *import,
                                         struct backendai_user *user)
 {
@@ -193,17 +182,14 @@ static struct user *backendai_open_user(struct backendai_import *import,
     if (user->event != SIZE_MAX) {
         saved = &batch->events[user->event].user.user;
     } else {
-        if (!(event = event_batch_add(batch, EVENT_USER_SAVED, clock_realtime_usec())))
-            return NULL;
+        event = event_batch_add(batch, EVENT_USER_SAVED, clock_realtime_usec());
         saved = &event->user.user;
         user->event = batch->count - 1;
-        if (account_copy_user(saved, user->existing) < 0)
-            return NULL;
+        account_copy_user(saved, user->existing);
     }
-    return vec_grow(&saved->project_ids, &saved->project_cap, saved->project_count + 1,
-                    sizeof(*saved->project_ids))
-               ? saved
-               : NULL;
+    vec_grow(&saved->project_ids, &saved->project_cap, saved->project_count + 1,
+             sizeof(*saved->project_ids));
+    return saved;
 }
 
 static bool backendai_is_member(const struct backendai_import *import,
@@ -237,8 +223,7 @@ int backendai_take_member(struct backendai_import *import, struct backendai_row 
                                user->domain, project.domain);
     if (backendai_is_member(import, user, &project.id))
         return backendai_exists(import, row, NULL, NULL);
-    if (!(saved = backendai_open_user(import, user)))
-        return aq_fail_oom(err);
+    saved = backendai_open_user(import, user);
     saved->project_ids[saved->project_count++] = project.id;
     return 0;
 }
@@ -287,18 +272,14 @@ static void backendai_read_ssh_key(struct backendai_import *import, struct backe
         key->ssh_public_key = account_text(parts, text, NULL);
 }
 
-static int backendai_fill_keypair(struct backendai_import *import, struct backendai_row *row,
-                                  const struct backendai_user *user, const char *policy,
-                                  struct aq_error *err)
+static void backendai_fill_keypair(struct backendai_import *import, struct backendai_row *row,
+                                   const struct backendai_user *user, const char *policy)
 {
     struct event *event = event_batch_add(import->change->batch, EVENT_KEYPAIR_SAVED,
                                           clock_realtime_usec());
     struct account_row parts = { .api = import->api, .arena = &import->arena };
-    struct keypair *key;
+    struct keypair *key = &event->keypair;
 
-    if (!event)
-        return aq_fail_oom(err);
-    key = &event->keypair;
     key->user_id = user->id;
     key->is_active = account_bool(row->is_active, true);
     key->is_admin = account_bool(row->is_admin, false);
@@ -307,7 +288,6 @@ static int backendai_fill_keypair(struct backendai_import *import, struct backen
     memcpy(key->access_key, row->access_key, strlen(row->access_key) + 1);
     memcpy(key->secret_key, row->secret_key, strlen(row->secret_key) + 1);
     backendai_read_ssh_key(import, row, &parts, key);
-    return parts.err.code ? aq_fail_oom(err) : 0;
 }
 
 int backendai_take_keypair(struct backendai_import *import, struct backendai_row *row,
@@ -341,8 +321,10 @@ int backendai_take_keypair(struct backendai_import *import, struct backendai_row
                                "keypair create'");
     if (!backendai_has_policy(import, policy))
         return api_fail_param(err, "resource_policy", "there is no policy '%.64s'", policy);
-    r = backendai_fill_keypair(import, row, user, policy, err);
+    backendai_fill_keypair(import, row, user, policy);
     if (r == 0)
         r = backendai_attach_dotfiles(import, row, DOTFILE_KEYPAIR, row->access_key, err);
-    return r < 0 ? r : backendai_attach_script(import, row, err);
+    if (r == 0)
+        backendai_attach_script(import, row);
+    return r;
 }

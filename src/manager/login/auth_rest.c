@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "manager/account/account.h"
 #include "manager/login/login_feature.h"
 #include "manager/login/login.h"
@@ -95,9 +96,7 @@ static void auth_on_authorize(struct request *req, void *data)
     struct login *login = login_new(data, req);
     struct aq_error err = { 0 };
 
-    if (!login)
-        aq_fail_oom(&err);
-    else if (api_decode(req, login, NULL, &err) == 0 && strcmp(login->type, "keypair"))
+    if (api_decode(req, login, NULL, &err) == 0 && strcmp(login->type, "keypair"))
         api_fail_param(&err, "type", "must be \"keypair\"");
     if (err.code) {
         request_fail(req, &err);
@@ -143,27 +142,22 @@ static void auth_on_password_saved(void *data, int r, const struct aq_error *err
 }
 
 /* The user as it is, with the new hash. */
-static int auth_save_password(struct login *login, const struct user *user, core_done_fn done,
-                              struct aq_error *err)
+static void auth_save_password(struct login *login, const struct user *user, core_done_fn done)
 {
-    AQ_CLEANUP(event_batch_freep) struct event_batch *batch = event_batch_new();
-    struct event *event = batch ? event_batch_add(batch, EVENT_USER_SAVED, clock_realtime_usec())
-                                : NULL;
+    struct event_batch *batch = event_batch_new();
+    struct event *event = event_batch_add(batch, EVENT_USER_SAVED, clock_realtime_usec());
     const struct audit_who by = login_who(login);
 
-    if (!event || account_copy_user(&event->user.user, user) < 0
-        || !(event->user.password_hash = strdup(login->check.new_hash)))
-        return aq_fail_oom(err);
+    account_copy_user(&event->user.user, user);
+    event->user.password_hash = aq_strdup(login->check.new_hash);
     event->user.user.need_password_change = false;
     login->changed_usec = event->at_usec;
-    core_save(login->api->core, AQ_TAKE(batch), &by, done, login);
-    return 0;
+    core_save(login->api->core, batch, &by, done, login);
 }
 
 static void auth_on_password_checked(struct login *login)
 {
     const struct user *user = core_find_user(login->api->core, &login->user_id);
-    struct aq_error failed = { 0 };
     struct login_failures failures;
 
     if (!login->is_right || !user) {
@@ -172,8 +166,7 @@ static void auth_on_password_checked(struct login *login)
     }
     login_succeed(login, &failures);
     api_say_login_ended(login->req);
-    if (auth_save_password(login, user, auth_on_password_saved, &failed) < 0)
-        request_fail(login->req, &failed);
+    auth_save_password(login, user, auth_on_password_saved);
 }
 
 static void auth_on_update_password(struct request *req, void *data)
@@ -185,8 +178,8 @@ static void auth_on_update_password(struct request *req, void *data)
     struct login *login = login_new(data, req);
     struct aq_error err = { 0 };
 
-    if (!login || !user)
-        aq_fail_oom(&err);
+    if (!user)
+        aq_fail_kind(&err, EACCES, "auth-failed", "Unauthorized access");
     else if (api_decode(req, &params, NULL, &err) == 0 && strcmp(params.new_password, params.again))
         api_fail_param(&err, "new_password2", "is not the same as new_password");
     else if (!err.code)
@@ -198,8 +191,6 @@ static void auth_on_update_password(struct request *req, void *data)
         login->email = arena_strdup(request_get_arena(req), user->email);
         login->password = params.old_password;
         login->new_password = params.new_password;
-        if (!login->email)
-            aq_fail_oom(&err);
     }
     if (err.code)
         request_fail(req, &err);
@@ -253,10 +244,10 @@ static void auth_on_expired_checked(struct login *login)
     if (!account_password_max_age(login->api) && !user->need_password_change)
         aq_fail_kind(&err, EINVAL, "generic-bad-request",
                      "the password has not expired; log in and change it");
-    else
-        (void)auth_save_password(login, user, auth_on_expired_saved, &err);
     if (err.code)
         request_fail(login->req, &err);
+    else
+        auth_save_password(login, user, auth_on_expired_saved);
 }
 
 static void auth_on_update_expired(struct request *req, void *data)
@@ -265,9 +256,7 @@ static void auth_on_update_expired(struct request *req, void *data)
     struct login *login = login_new(api, req);
     struct aq_error err = { 0 };
 
-    if (!login)
-        aq_fail_oom(&err);
-    else if (api_decode(req, login, NULL, &err) == 0)
+    if (api_decode(req, login, NULL, &err) == 0)
         (void)auth_check_new_password(api, login->password, login->new_password, &err);
     if (err.code) {
         request_fail(req, &err);

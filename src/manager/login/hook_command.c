@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 
 struct hook_command {
@@ -77,8 +78,6 @@ static void hook_command_end_if_over(struct hook_command *c)
         aq_fail(&err, ECHILD, "it was ended by signal %d", c->signal);
     else if (c->status)
         aq_fail(&err, ECHILD, "its exit status is %d", (int)c->status);
-    else if (c->answer.len && !strbuf_ok(&c->answer))
-        aq_fail_oom(&err);
     hook_command_end(c, &err);
 }
 
@@ -169,13 +168,10 @@ int hook_command_start(uv_loop_t *loop, const struct hook_command_spec *spec, co
                        hook_answer_fn *done, void *data, struct hook_command **ret,
                        struct aq_error *err)
 {
-    struct hook_command *c = calloc(1, sizeof(*c));
+    struct hook_command *c = aq_alloc(sizeof(*c));
     int r;
 
-    if (!c || !(c->question = strdup(question))) {
-        free(c);
-        return aq_fail_oom(err);
-    }
+    c->question = aq_strdup(question);
     strbuf_init(&c->answer);
     c->process.data = c->input.data = c->output.data = c->write.data = c;
     c->handles = 3;

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "manager/core/fronts.h"
 #include "manager/account/account.h"
 #include "manager/login/login_feature.h"
@@ -21,10 +22,8 @@ struct login *login_new(struct api *api, struct request *req)
 {
     struct login *login = arena_alloc(request_get_arena(req), sizeof(*login));
 
-    if (login) {
-        login->api = api;
-        login->req = req;
-    }
+    login->api = api;
+    login->req = req;
     return login;
 }
 
@@ -226,16 +225,12 @@ static void login_on_hash_written(void *data, int r, const struct aq_error *err)
 /* The next login finds one of ours. */
 static void login_renew_hash(const struct login *login)
 {
-    struct login_hash *hash = malloc(sizeof(*hash));
+    struct login_hash *hash = aq_alloc(sizeof(*hash));
 
-    if (!hash)
-        return;
     hash->user_id = login->user_id;
     memcpy(hash->old, login->check.hash, sizeof(hash->old));
     memcpy(hash->fresh, login->check.new_hash, sizeof(hash->fresh));
-    if (store_write(core_store(login->api->core), login_write_hash, login_on_hash_written, hash)
-        < 0)
-        free(hash);
+    (void)store_write(core_store(login->api->core), login_write_hash, login_on_hash_written, hash);
 }
 
 /* ---- the password ---- */
@@ -315,7 +310,6 @@ static void login_on_user_found(void *data, int r, const struct aq_error *err)
 void login_start(struct login *login, void (*done)(struct login *login))
 {
     struct api *api = login->api;
-    struct aq_error err = { 0 };
     int64_t wait;
 
     if (login->req)
@@ -331,19 +325,13 @@ void login_start(struct login *login, void (*done)(struct login *login))
                                             .password = login->password,
                                             .new_password = login->new_password,
                                             .done = login_on_checked };
-    if (!api->login->passwords
-        && password_queue_new(core_loop(api->core), &api->login->passwords, &err) < 0) {
-        login_answer(login, &err, 0);
-        return;
-    }
+    if (!api->login->passwords)
+        api->login->passwords = password_queue_new(core_loop(api->core));
     if ((wait = login_limits_begin(api->login->limits, &login->attempt)) > 0) {
         login_refuse_wait(login, wait);
         return;
     }
-    if (store_read(core_store(api->core), login_find_user, login_on_user_found, login) < 0) {
-        aq_fail_oom(&err);
-        login_cancel(login, &err, 0);
-    }
+    (void)store_read(core_store(api->core), login_find_user, login_on_user_found, login);
 }
 
 /* ---- logins with a browser ---- */

@@ -40,7 +40,7 @@ struct login {
     void (*done)(struct login *login);
 };
 
-/* In the request's arena, NULL without memory. */
+/* In the request's arena. */
 struct login *login_new(struct api *api, struct request *req);
 
 /* Find out and call 'done', on the loop, unless the request was refused (429

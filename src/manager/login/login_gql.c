@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "manager/call/graphql/mutation.h"
 #include "manager/call/graphql/node.h"
 #include "manager/login/login.h"
@@ -55,8 +56,7 @@ static int login_read_run(struct store_tx *tx, void *data, struct aq_error *err)
     struct login_read *read = data;
     const struct gql_context *context = read->call->context;
 
-    if (!(read->page = calloc(1, sizeof(*read->page))))
-        return aq_fail_oom(err);
+    read->page = aq_alloc(sizeof(*read->page));
     read->count = web_login_list(tx, &context->who->user_id, clock_realtime_usec(),
                                  &read->page->arena, &read->logins, err);
     return AQ_MIN(read->count, 0);
@@ -145,8 +145,7 @@ static int login_revoke(struct gql_call *call)
         return gql_call_fail(call, "out of memory");
     end->call = call;
     (void)uuid_parse(call->args[0].text, &end->id); /* the scalar was read */
-    if (store_write(core_store(mutation_api(call)->core), login_end_run, login_on_ended, end) < 0)
-        return gql_call_fail(call, "out of memory");
+    (void)store_write(core_store(mutation_api(call)->core), login_end_run, login_on_ended, end);
     return GQL_LATER;
 }
 

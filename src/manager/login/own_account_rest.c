@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/memory.h"
 #include "manager/account/account.h"
 #include "manager/login/login_feature.h"
 #include "manager/login/login.h"
@@ -35,16 +36,13 @@ static const struct user *own_account_find(const struct api *api, const struct r
 }
 
 /* A batch that saves the user; its row is events[0], to be changed. */
-static struct event_batch *own_account_copy(const struct user *user, struct aq_error *err)
+static struct event_batch *own_account_copy(const struct user *user)
 {
-    AQ_CLEANUP(event_batch_freep) struct event_batch *batch = event_batch_new();
-    struct event *event = batch ? event_batch_add(batch, EVENT_USER_SAVED, clock_realtime_usec())
-                                : NULL;
+    struct event_batch *batch = event_batch_new();
+    struct event *event = event_batch_add(batch, EVENT_USER_SAVED, clock_realtime_usec());
 
-    if (event && account_copy_user(&event->user.user, user) == 0)
-        return AQ_TAKE(batch);
-    aq_fail_oom(err);
-    return NULL;
+    account_copy_user(&event->user.user, user);
+    return batch;
 }
 
 static void own_account_save(struct api *api, struct request *req, struct event_batch *batch,
@@ -69,7 +67,6 @@ static void own_account_on_proved(struct login *login)
     const struct user *user = core_find_user(login->api->core, &login->user_id);
     struct event_batch *batch;
     struct login_failures failures;
-    struct aq_error err = { 0 };
     struct audit_who by;
 
     if (!login->is_right || !user) {
@@ -77,10 +74,7 @@ static void own_account_on_proved(struct login *login)
         return;
     }
     login_succeed(login, &failures);
-    if (!(batch = own_account_copy(user, &err))) {
-        request_fail(login->req, &err);
-        return;
-    }
+    batch = own_account_copy(user);
     batch->events[0].user.user.status = USER_INACTIVE;
     by = login_who(login);
     api_say_login_ended(login->req);
@@ -93,9 +87,7 @@ static void own_account_on_signout(struct request *req, void *data)
     struct login *login = login_new(api, req);
     struct aq_error err = { 0 };
 
-    if (!login)
-        aq_fail_oom(&err);
-    else if (api_decode(req, login, NULL, &err) == 0)
+    if (api_decode(req, login, NULL, &err) == 0)
         (void)own_account_find(api, req, login->email, &err);
     if (err.code) {
         request_fail(req, &err);
@@ -129,22 +121,15 @@ static void own_account_on_full_name(struct request *req, void *data)
     const struct user *user;
     struct event_batch *batch;
     struct aq_error err = { 0 };
-    char *name;
 
     if (api_decode(req, &params, NULL, &err) < 0
-        || !(user = own_account_find(api, req, params.email, &err))
-        || !(batch = own_account_copy(user, &err))) {
+        || !(user = own_account_find(api, req, params.email, &err))) {
         request_fail(req, &err);
         return;
     }
-    if (!(name = strdup(params.full_name))) {
-        event_batch_free(batch);
-        aq_fail_oom(&err);
-        request_fail(req, &err);
-        return;
-    }
+    batch = own_account_copy(user);
     free(batch->events[0].user.user.full_name);
-    batch->events[0].user.user.full_name = name;
+    batch->events[0].user.user.full_name = aq_strdup(params.full_name);
     by.action = "update-full-name";
     own_account_save(api, req, batch, &by);
 }

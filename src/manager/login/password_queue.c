@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 #define THREADS 2
 
 struct password_queue {
@@ -107,20 +109,17 @@ static void password_queue_on_wake(uv_async_t *wake)
     password_queue_finish(&finished);
 }
 
-int password_queue_new(uv_loop_t *loop, struct password_queue **ret, struct aq_error *err)
+struct password_queue *password_queue_new(uv_loop_t *loop)
 {
-    struct password_queue *queue = calloc(1, sizeof(*queue));
+    struct password_queue *queue = aq_alloc(sizeof(*queue));
 
-    if (!queue)
-        return aq_fail_oom(err);
     list_init(&queue->waiting);
     list_init(&queue->finished);
     (void)pthread_mutex_init(&queue->lock, NULL);
     (void)pthread_cond_init(&queue->queued, NULL);
     (void)uv_async_init(loop, &queue->wake, password_queue_on_wake);
     queue->wake.data = queue;
-    *ret = queue;
-    return 0;
+    return queue;
 }
 
 /* Give it the round after the last of its address and put it in its place.

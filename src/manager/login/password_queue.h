@@ -38,8 +38,8 @@ struct password_check {
     uint64_t round;
 };
 
-/* Threads are started by the first check. -ENOMEM. */
-int password_queue_new(uv_loop_t *loop, struct password_queue **ret, struct aq_error *err);
+/* Threads are started by the first check. */
+struct password_queue *password_queue_new(uv_loop_t *loop);
 
 /* Queue one. -EAGAIN (rate-limit-exceeded) if too many wait, -ECANCELED after
  * password_queue_stop(), or no thread could be started: 'done' is not called then.

@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/list.h"
+#include "base/memory.h"
 #include "base/vec.h"
 #include "http/client.h"
 #include "http/defer.h"
@@ -110,11 +111,8 @@ int signup_ask(struct signup *signup, const char *question, hook_answer_fn *done
     if (signup->call_count >= CALLS_MAX)
         return aq_fail_kind(err, EAGAIN, "rate-limit-exceeded",
                             "too many sign up at this moment; try again in a few seconds");
-    if (!(call = calloc(1, sizeof(*call)))
-        || !(call->deadline = defer_new(signup->loop, signup_on_deadline, call))) {
-        free(call);
-        return aq_fail_oom(err);
-    }
+    call = aq_alloc(sizeof(*call));
+    call->deadline = defer_new(signup->loop, signup_on_deadline, call);
     call->signup = signup;
     call->done = done;
     call->data = data;
@@ -168,8 +166,7 @@ static int signup_open_command(struct signup *signup, struct aq_error *err)
     if (list->items[0][0] != '/' || access(list->items[0], X_OK) < 0)
         return aq_fail_field(err, EINVAL, "signup.hook-command",
                              "'%.200s' must be the absolute path of a program", list->items[0]);
-    if (!(signup->command.argv = calloc(list->count + 1, sizeof(char *))))
-        return aq_fail_oom(err);
+    signup->command.argv = aq_alloc_array(list->count + 1, sizeof(char *));
     memcpy(signup->command.argv, list->items, list->count * sizeof(char *));
     return signup_find_user(signup, err);
 }
@@ -207,16 +204,14 @@ static int signup_open(struct signup *signup, struct aq_error *err)
 int signup_new(uv_loop_t *loop, const struct signup_rules *rules, struct signup **ret,
                struct aq_error *err)
 {
-    struct signup *signup = calloc(1, sizeof(*signup));
+    struct signup *signup = aq_alloc(sizeof(*signup));
     int r;
 
-    if (!signup)
-        return aq_fail_oom(err);
     signup->loop = loop;
     signup->rules = rules;
     list_init(&signup->calls);
-    r = (signup->limits = login_limits_new()) ? signup_open(signup, err) : aq_fail_oom(err);
-    if (r < 0) {
+    signup->limits = login_limits_new();
+    if ((r = signup_open(signup, err)) < 0) {
         signup_free(signup);
         return r;
     }

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "manager/account/account.h"
 #include "manager/login/login_feature.h"
 #include "manager/call/login_audit.h"
@@ -181,14 +182,11 @@ static int signup_make_account(struct signup_request *s, struct aq_error *err)
     struct event *events;
     int r;
 
-    if (!given)
-        return aq_fail_oom(err);
     if ((r = account_change_row(s->change, NULL, given, err)) < 0
         || (r = account_change_add_keypair(s->change, &keys, err)) < 0)
         return r;
     events = s->change->batch->events;
-    if (!(events[0].user.password_hash = strdup(s->check.new_hash)))
-        return aq_fail_oom(err);
+    events[0].user.password_hash = aq_strdup(s->check.new_hash);
     memcpy(s->access_key, events[1].keypair.access_key, sizeof(s->access_key));
     memcpy(s->secret_key, events[1].keypair.secret_key, sizeof(s->secret_key));
     return 0;
@@ -226,7 +224,7 @@ static void signup_save(struct signup_request *s)
     account_change_drop(s->change);
     if (r == -EEXIST)
         aq_fail_kind(&err, EEXIST, "generic-bad-request", "Email already exists");
-    if (r == -EEXIST || r == -ENOMEM || strcmp(err.field, "username") == 0)
+    if (r == -EEXIST || strcmp(err.field, "username") == 0)
         signup_fail(s, &err);
     else
         signup_fail_undecided(s, &err);
@@ -255,15 +253,14 @@ static void signup_hash(struct signup_request *s)
 {
     struct api *api = s->api;
     struct aq_error err = { 0 };
-    int r = 0;
+    int r;
 
     s->check = (struct password_check){ .address = s->network,
                                         .new_password = s->password,
                                         .done = signup_on_hashed };
     if (!api->login->passwords)
-        r = password_queue_new(request_get_loop(s->req), &api->login->passwords, &err);
-    if (r == 0)
-        r = password_queue_add(api->login->passwords, &s->check, &err);
+        api->login->passwords = password_queue_new(request_get_loop(s->req));
+    r = password_queue_add(api->login->passwords, &s->check, &err);
     if (r == -EAGAIN)
         request_add_header_int(s->req, "Retry-After", 1);
     if (r < 0)
@@ -321,16 +318,14 @@ static void signup_ask_hook(struct signup_request *s)
     jsonw_member_str(&w, "token", s->token);
     jsonw_member_str(&w, "address", s->address);
     jsonw_object_end(&w);
-    if (!strbuf_ok(&question))
-        aq_fail_oom(&err);
-    else if (signup_ask(s->api->login->signup, question.data, signup_on_answer, s, &err) == 0)
+    if (signup_ask(s->api->login->signup, question.data, signup_on_answer, s, &err) == 0)
         return;
-    if (err.code == EAGAIN)
+    if (err.code == EAGAIN) {
         request_add_header_int(s->req, "Retry-After", 1);
-    if (err.code == EAGAIN || err.code == ENOMEM)
         request_fail(s->req, &err);
-    else
+    } else {
         signup_fail_undecided(s, &err);
+    }
 }
 
 /* ---- the request ---- */
@@ -380,9 +375,7 @@ static void signup_on_request(struct request *req, void *data)
     struct api *api = data;
     struct aq_error err = { 0 };
 
-    if (!s)
-        aq_fail_oom(&err);
-    else if (api_decode(req, s, NULL, &err) == 0 && !api->login->signup)
+    if (api_decode(req, s, NULL, &err) == 0 && !api->login->signup)
         aq_fail_kind(&err, EPERM, "generic-forbidden",
                      "nobody can sign up here; ask an administrator for an account");
     else if (!err.code) {

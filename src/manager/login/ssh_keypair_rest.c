@@ -83,24 +83,17 @@ static void ssh_keypair_save(struct ssh_keypair *pair, const char *public_key)
         ssh_keypair_on_saved(pair, -err.code, &err);
 }
 
-/* NULL after an answer that memory is short. */
 static struct ssh_keypair *ssh_keypair_new(struct api *api, struct request *req)
 {
     struct ssh_keypair *pair = arena_alloc(request_get_arena(req), sizeof(*pair));
-    struct aq_error err = { 0 };
 
-    if (pair) {
-        pair->api = api;
-        pair->req = req;
-        strbuf_init(&pair->private_key);
-        return pair;
-    }
-    aq_fail_oom(&err);
-    request_fail(req, &err);
-    return NULL;
+    pair->api = api;
+    pair->req = req;
+    strbuf_init(&pair->private_key);
+    return pair;
 }
 
-static bool ssh_keypair_make(struct ssh_keypair *pair)
+static void ssh_keypair_make(struct ssh_keypair *pair)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf open = STRBUF_INIT;
     unsigned char both[crypto_sign_SECRETKEYBYTES];
@@ -115,26 +108,18 @@ static bool ssh_keypair_make(struct ssh_keypair *pair)
     ssh_key_add_openssh(&key, api_principal(pair->req)->access_key, &pair->private_key);
     explicit_bzero(&key, sizeof(key));
     explicit_bzero(both, sizeof(both));
-    if (!strbuf_ok(&open) || !strbuf_ok(&pair->private_key))
-        return false;
     (void)snprintf(pair->public_key, sizeof(pair->public_key), "%s", open.data);
-    return true;
 }
 
 static void ssh_keypair_on_make(struct request *req, void *data)
 {
-    struct ssh_keypair *pair = api_has_no_params(req) ? ssh_keypair_new(data, req) : NULL;
-    struct aq_error err = { 0 };
+    struct ssh_keypair *pair;
 
-    if (!pair)
+    if (!api_has_no_params(req))
         return;
-    if (ssh_keypair_make(pair)) {
-        ssh_keypair_save(pair, pair->public_key);
-        return;
-    }
-    strbuf_done(&pair->private_key);
-    aq_fail_oom(&err);
-    request_fail(req, &err);
+    pair = ssh_keypair_new(data, req);
+    ssh_keypair_make(pair);
+    ssh_keypair_save(pair, pair->public_key);
 }
 
 static const struct field ssh_keypair_fields[] = {

@@ -74,13 +74,7 @@ static void web_call_answer(struct web_call *call, struct strbuf *out)
 {
     struct message msg = { .type = MSG_WEB_ANSWER,
                            .web_answer = { .request_id = call->request_id, .result = out->data } };
-    struct aq_error err = { 0 };
 
-    if (!strbuf_ok(out)) {
-        (void)aq_fail_oom(&err);
-        web_call_refuse(call, &err, 0);
-        return;
-    }
     (void)core_send_front(call->of->api->core, call->web, &msg, NULL);
     web_call_free(call);
 }
@@ -155,7 +149,6 @@ static void web_login_on_verified(struct login *login)
     const struct user *user;
     struct login_failures failed;
     const struct keypair *key = login_admit(login, &user, &failed);
-    struct aq_error err = { 0 };
 
     if (!key)
         return;
@@ -168,11 +161,7 @@ static void web_login_on_verified(struct login *login)
     (void)snprintf(call->row.access_key, sizeof(call->row.access_key), "%s", key->access_key);
     (void)snprintf(call->row.address, sizeof(call->row.address), "%s", login->address);
     (void)snprintf(call->row.agent, sizeof(call->row.agent), "%s", agent ? agent : "");
-    if (store_write(core_store(call->of->api->core), web_login_write, web_login_on_written, call)
-        == 0)
-        return;
-    (void)aq_fail_oom(&err);
-    web_call_refuse(call, &err, 0);
+    (void)store_write(core_store(call->of->api->core), web_login_write, web_login_on_written, call);
 }
 
 static int web_call_login(struct web_call *call, struct aq_error *err)
@@ -237,7 +226,6 @@ static void web_login_on_found(void *data, int r, const struct aq_error *err)
 {
     struct web_call *call = data;
     json_int_t lifetime = json_integer_value(json_object_get(call->args, "lifetime_sec"));
-    struct aq_error oom = { 0 };
 
     if (r < 0) {
         web_call_refuse(call, err, 0);
@@ -249,18 +237,14 @@ static void web_login_on_found(void *data, int r, const struct aq_error *err)
         web_call_answer_login(call, 0);
         return;
     }
-    if (store_write(core_store(call->of->api->core), web_login_write_use, web_login_on_used, call)
-        == 0)
-        return;
-    (void)aq_fail_oom(&oom);
-    web_call_refuse(call, &oom, 0);
+    (void)store_write(core_store(call->of->api->core), web_login_write_use, web_login_on_used,
+                      call);
 }
 
 static int web_call_find(struct web_call *call, struct aq_error *err)
 {
-    return store_read(core_store(call->of->api->core), web_login_read, web_login_on_found, call) < 0
-               ? aq_fail_oom(err)
-               : 0;
+    (void)err;
+    return store_read(core_store(call->of->api->core), web_login_read, web_login_on_found, call);
 }
 
 /* ---- end ---- */
@@ -289,11 +273,9 @@ static void web_login_on_removed(void *data, int r, const struct aq_error *err)
 
 static int web_call_end(struct web_call *call, struct aq_error *err)
 {
+    (void)err;
     return store_write(core_store(call->of->api->core), web_login_remove, web_login_on_removed,
-                       call)
-                   < 0
-               ? aq_fail_oom(err)
-               : 0;
+                       call);
 }
 
 /* ---- where pages may connect ---- */
@@ -355,13 +337,11 @@ static int web_call_read(struct web_call *call, const struct web_op *op, const c
 static void web_logins_on_message(void *data, const char *id, const struct message *msg)
 {
     struct web_logins *of = data;
-    struct web_call *call = calloc(1, sizeof(*call));
+    struct web_call *call = aq_alloc(sizeof(*call));
     const struct web_op *op = NULL;
     struct aq_error err = { 0 };
     int r;
 
-    if (!call)
-        return;
     call->of = of;
     call->request_id = msg->web_ask.request_id;
     call->now_usec = clock_realtime_usec();
@@ -435,10 +415,6 @@ static struct own_logins *own_logins_new(struct api *api, struct request *req)
     const struct principal *who = api_principal(req);
     struct own_logins *own = arena_alloc(request_get_arena(req), sizeof(*own));
 
-    if (!own) {
-        request_fail(req, &(struct aq_error){ .code = ENOMEM });
-        return NULL;
-    }
     own->req = req;
     own->api = api;
     own->user_id = who->user_id;
@@ -491,8 +467,8 @@ static void own_logins_on_list(struct request *req, void *data)
 {
     struct own_logins *own = api_has_no_params(req) ? own_logins_new(data, req) : NULL;
 
-    if (own && store_read(core_store(own->api->core), own_logins_read, own_logins_on_read, own) < 0)
-        request_fail(req, &(struct aq_error){ .code = ENOMEM });
+    if (own)
+        (void)store_read(core_store(own->api->core), own_logins_read, own_logins_on_read, own);
 }
 
 static int own_logins_remove(struct store_tx *tx, void *data, struct aq_error *err)
@@ -523,13 +499,13 @@ static void own_logins_on_end(struct request *req, void *data)
 
     if (!own)
         return;
-    if (uuid_parse(request_get_param(req, "id"), &own->id) < 0)
+    if (uuid_parse(request_get_param(req, "id"), &own->id) < 0) {
         problem_no_such(&err, "login", "there is no login of this id");
-    else if (store_write(core_store(own->api->core), own_logins_remove, own_logins_on_removed, own)
-             < 0)
-        (void)aq_fail_oom(&err);
-    if (err.code)
         request_fail(req, &err);
+    } else {
+        (void)store_write(core_store(own->api->core), own_logins_remove, own_logins_on_removed,
+                          own);
+    }
 }
 
 static const struct route web_logins_routes[] = {
