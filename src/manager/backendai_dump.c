@@ -37,8 +37,7 @@ int backendai_dump(struct aq_error *err)
     while (r > 0 && (r = backendai_dump_read_line(line, err)) > 0) {
         if (count == TABLES_MAX)
             return aq_fail(err, EINVAL, "there are more than %d tables", TABLES_MAX);
-        if (!(tables[count++] = arena_strdup(&arena, line)))
-            return aq_fail_oom(err);
+        tables[count++] = arena_strdup(&arena, line);
     }
     r = r < 0 ? r : foreign_dump(uri, tables, count, stdout, err);
     explicit_bzero(uri, sizeof(uri));

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/fs.h"
+#include "base/memory.h"
 #include "base/strbuf.h"
 
 #define AT(member) offsetof(struct manager_conf, member)
@@ -133,7 +134,7 @@ static char *manager_conf_default_state_dir(void)
     AQ_CLEANUP(aq_freep) char *base = NULL;
 
     if (given && given[0] == '/')
-        return strndup(given, strcspn(given, ":"));
+        return aq_strndup(given, strcspn(given, ":"));
     base = fs_state_dir();
     return base ? aq_format("%s/manager", base) : NULL;
 }

@@ -13,6 +13,7 @@
 #include "base/fault.h"
 #include "base/host_port.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/notify.h"
 #include "base/trim.h"
 #include "base/vec.h"
@@ -132,20 +133,16 @@ static void daemon_on_turn(uv_check_t *check)
 
 /* ---- the beginning ---- */
 
-static int daemon_split_names(struct daemon *d, struct aq_error *err)
+static void daemon_split_names(struct daemon *d)
 {
     char *rest = NULL;
 
-    if (!d->conf->link_names)
-        return 0;
-    if (!(d->names = strdup(d->conf->link_names)))
-        return aq_fail_oom(err);
-    for (char *name = strtok_r(d->names, ", ", &rest); name; name = strtok_r(NULL, ", ", &rest)) {
-        if (!vec_grow(&d->name_list, &d->name_cap, d->name_count + 1, sizeof(char *)))
-            return aq_fail_oom(err);
+    d->names = aq_strdup(d->conf->link_names);
+    for (char *name = d->names ? strtok_r(d->names, ", ", &rest) : NULL; name;
+         name = strtok_r(NULL, ", ", &rest)) {
+        vec_grow(&d->name_list, &d->name_cap, d->name_count + 1, sizeof(char *));
         d->name_list[d->name_count++] = name;
     }
-    return 0;
 }
 
 static int daemon_open_core(struct daemon *d, bool dev, struct aq_error *err)
@@ -170,16 +167,15 @@ static int daemon_open_core(struct daemon *d, bool dev, struct aq_error *err)
         .user_session_bytes_max = d->conf->user_session_bytes_max,
         .dev = dev,
     };
-    int r = daemon_split_names(d, err);
+    int r;
 
+    daemon_split_names(d);
     memcpy(conf.retention_usec, d->conf->retention_usec, sizeof(conf.retention_usec));
     (void)host_port_write(listen->host, listen->port, address);
     sched_plugin_set_folder(d->conf->scheduler_plugins);
     conf.link_names = d->name_list;
     conf.link_name_count = d->name_count;
-    if (r == 0)
-        r = core_new(&conf, &d->core, err);
-    if (r == 0)
+    if ((r = core_new(&conf, &d->core, err)) == 0)
         plain_copy_remove_leftovers(d->conf->state_dir);
     return r < 0 ? r : core_start(d->core, err);
 }
@@ -190,15 +186,13 @@ static int daemon_read_proxies(struct daemon *d, struct aq_error *err)
     const struct conf_list *list = &d->conf->trusted_proxies;
 
     for (size_t i = 0; i < list->count; i++) {
-        char address[CLIENT_ADDRESS_MAX], *copy;
+        char address[CLIENT_ADDRESS_MAX];
 
         if (address_normalize(list->items[i], strlen(list->items[i]), address) < 0)
             return aq_fail_field(err, EINVAL, "api.trusted-proxies",
                                  "'%.60s' is no address of a machine", list->items[i]);
-        if (!(copy = strdup(address)))
-            return aq_fail_oom(err);
         free(list->items[i]);
-        list->items[i] = copy;
+        list->items[i] = aq_strdup(address);
     }
     d->proxies = (struct address_list){ .items = list->items, .count = list->count };
     return 0;
@@ -208,8 +202,7 @@ static int daemon_read_networks(struct daemon *d, struct aq_error *err)
 {
     const struct conf_list *list = &d->conf->callback_networks;
 
-    if (!(d->networks = calloc(list->count + 1, sizeof(*d->networks))))
-        return aq_fail_oom(err);
+    d->networks = aq_alloc_array(list->count + 1, sizeof(*d->networks));
     for (size_t i = 0; i < list->count; i++)
         if (network_parse(list->items[i], &d->networks[i]) < 0)
             return aq_fail_field(err, EINVAL, "api.callback-networks",

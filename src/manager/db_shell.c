@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "base/strbuf.h"
 #include "http/url.h"
 #include "manager/backup/place.h"
@@ -44,17 +45,14 @@ static int db_shell_exec_sqlite(char *file, bool may_write, struct aq_error *err
 }
 
 /* What the URI says for the server's settings, and ours. */
-static int db_shell_add_read_only(char *uri, struct strbuf *out, struct aq_error *err)
+static void db_shell_add_read_only(char *uri, struct strbuf *out)
 {
     AQ_CLEANUP(aq_freep) char *options = NULL, *all = NULL;
 
     uri_take_parameter(uri, "options", &options);
-    all = options ? aq_format("%s " READ_ONLY, options) : strdup(READ_ONLY);
-    if (!all)
-        return aq_fail_oom(err);
+    all = options ? aq_format("%s " READ_ONLY, options) : aq_strdup(READ_ONLY);
     strbuf_addf(out, "%s%soptions=", uri, strchr(uri, '?') ? "&" : "?");
     url_encode(out, all);
-    return 0;
 }
 
 /* Secrets leave the URI. */
@@ -69,23 +67,21 @@ static int db_shell_hide(char *uri, struct aq_error *err)
                              "psql could be given sslpassword only where others see it: put it "
                              "into a service file and name that by service=");
     if (password && setenv("PGPASSWORD", password, 1) < 0)
-        return aq_fail_oom(err);
+        return aq_fail_errno(err, "set PGPASSWORD");
     return 0;
 }
 
 static int db_shell_exec_psql(const char *where, bool may_write, struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) char *uri = strdup(where);
+    AQ_CLEANUP(aq_freep) char *uri = aq_strdup(where);
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     char program[] = "psql";
-    int r = uri ? db_shell_hide(uri, err) : aq_fail_oom(err);
+    int r = db_shell_hide(uri, err);
 
     if (r == 0 && may_write)
         strbuf_adds(&out, uri);
     else if (r == 0)
-        r = db_shell_add_read_only(uri, &out, err);
-    if (r == 0 && !strbuf_ok(&out))
-        r = aq_fail_oom(err);
+        db_shell_add_read_only(uri, &out);
     return r < 0 ? r
                  : db_shell_become(program, "postgresql-client",
                                    (char *[]){ program, out.data, NULL }, err);

@@ -135,7 +135,7 @@ static int manager_write_sample(struct aq_error *err)
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
 
     conf_write_sample(manager_conf_items, &out);
-    if (!strbuf_ok(&out) || fputs(out.data, stdout) < 0)
+    if (fputs(out.data, stdout) < 0)
         return aq_fail(err, EIO, "the sample could not be written");
     return 0;
 }
