@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "base/json_load.h"
+#include "base/memory.h"
 
 #define ERRORS_MAX 50   /* that are told */
 #define PASSWORDS_MAX 4 /* that are hashed before others may use the thread: 0.1 s or so */
@@ -143,7 +145,8 @@ static int import_claim(struct map *map, const char *text, const char *field,
     if (other)
         return api_fail_param(err, field, "line %lld has '%.64s', too; leave one of them out",
                               (long long)other->line, text);
-    return map_sets(map, text, row) < 0 ? aq_fail_oom(err) : 0;
+    map_sets(map, text, row);
+    return 0;
 }
 
 /* True if the row is of a user who is there already. */
@@ -189,7 +192,7 @@ static int import_check_row(struct user_import *import, struct import_row *row,
 /* All rows into a batch; 0, or an error of the import as a whole. What is wrong with rows is
  * counted in error_count.
  */
-static int import_check(struct user_import *import, struct aq_error *err)
+static void import_check(struct user_import *import)
 {
     if (import->change)
         account_change_drop(import->change);
@@ -198,19 +201,13 @@ static int import_check(struct user_import *import, struct aq_error *err)
     map_done(&import->keys);
     import->emails = import->names = import->keys = (struct map)MAP_INIT;
     import->result = (struct user_import_result){ .dry_run = import->params.dry_run };
-    import->change = account_change_new(import->api, &import->arena, &account_user, err);
-    if (!import->change)
-        return -err->code;
+    import->change = account_change_new(import->api, &import->arena, &account_user, NULL);
     for (size_t i = 0; i < import->count; i++) {
         struct aq_error failed = { 0 };
-        int r = import_check_row(import, &import->rows[i], &failed);
 
-        if (r == -ENOMEM)
-            return aq_fail_oom(err);
-        if (r < 0)
+        if (import_check_row(import, &import->rows[i], &failed) < 0)
             import_add_error(import, &import->rows[i], &failed);
     }
-    return 0;
 }
 
 /* With no error in a row: true. Otherwise the import has ended. */
@@ -219,22 +216,18 @@ static bool import_is_right(struct user_import *import)
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     AQ_CLEANUP(aq_freep) char *errors = NULL;
     struct aq_error err = { 0 };
-    int r = import_check(import, &err);
+    int r;
 
-    if (r == 0 && import->error_count == 0)
+    import_check(import);
+    if (import->error_count == 0)
         return true;
-    if (r == 0 && !(errors = json_dumps(import->errors, JSON_COMPACT)))
-        r = aq_fail_oom(&err);
-    if (r < 0) {
-        import_end(import, r, &err, NULL);
-        return false;
-    }
+    errors = json_dump_text(import->errors, JSON_COMPACT);
     strbuf_addf(&out, "{\"errors\":%s,\"more\":%zu}", errors,
                 import->error_count - json_array_size(import->errors));
     r = aq_fail_kind(&err, EINVAL, "invalid-api-params",
                      "%zu of %zu users cannot be imported; nothing is changed", import->error_count,
                      import->count);
-    import_end(import, r, &err, strbuf_ok(&out) ? &out : NULL);
+    import_end(import, r, &err, &out);
     return false;
 }
 
@@ -250,8 +243,10 @@ static void import_on_saved(void *data, int r, const struct aq_error *err)
         import_succeed(import);
 }
 
-/* What the batch does not hold when it is checked: hashes; and the keys that were made. */
-static int import_complete(struct user_import *import)
+/* What the batch does not hold when it is checked: hashes; and the keys that were made. False if
+ * there is no hash of a user who existed when passwords were hashed.
+ */
+static bool import_complete(struct user_import *import)
 {
     struct event *events = import->change->batch->events;
 
@@ -262,30 +257,26 @@ static int import_complete(struct user_import *import)
         if (row->exists)
             continue;
         if (row->password && !row->hash[0])
-            return -EAGAIN; /* existed when passwords were hashed */
-        if (row->password && !(events[row->event].user.password_hash = strdup(row->hash)))
-            return -ENOMEM;
-        if (!(row->keys.access_key = arena_strdup(&import->arena, key->access_key))
-            || !(row->keys.secret_key = arena_strdup(&import->arena, key->secret_key)))
-            return -ENOMEM;
+            return false;
+        if (row->password)
+            events[row->event].user.password_hash = aq_strdup(row->hash);
+        row->keys.access_key = arena_strdup(&import->arena, key->access_key);
+        row->keys.secret_key = arena_strdup(&import->arena, key->secret_key);
     }
-    return 0;
+    return true;
 }
 
 static void import_save(struct user_import *import)
 {
     struct aq_error err = { 0 };
-    int r;
 
     if (!import_is_right(import))
         return;
     if (import->result.created == 0)
         import_succeed(import);
-    else if ((r = import_complete(import)) == -EAGAIN)
+    else if (!import_complete(import))
         import_end(import, aq_fail(&err, EAGAIN, "users were removed meanwhile; try again"), &err,
                    NULL);
-    else if (r < 0)
-        import_end(import, aq_fail_oom(&err), &err, NULL);
     else
         core_save(import->api->core, AQ_TAKE(import->change->batch), &import->by, import_on_saved,
                   import);
@@ -326,10 +317,7 @@ static void import_on_hashed(void *data, int r, const struct aq_error *err)
 
 static void import_hash(struct user_import *import)
 {
-    struct aq_error err = { 0 };
-
-    if (store_read(core_store(import->api->core), import_hash_some, import_on_hashed, import) < 0)
-        import_end(import, aq_fail_oom(&err), &err, NULL);
+    (void)store_read(core_store(import->api->core), import_hash_some, import_on_hashed, import);
 }
 
 /* ---- the beginning ---- */
@@ -345,8 +333,7 @@ static int import_read_rows(struct user_import *import, struct aq_error *err)
     if (json_array_size(users) < 1 || json_array_size(users) > USER_IMPORT_MAX)
         return api_fail_param(err, "users", "must be a list of 1 to %d users", USER_IMPORT_MAX);
     import->rows = arena_array(&import->arena, json_array_size(users), sizeof(*import->rows));
-    if (!import->rows || !(import->errors = json_array()))
-        return aq_fail_oom(err);
+    import->errors = json_array();
     for (i = 0; i < json_array_size(users); i++) {
         struct import_row *row = &import->rows[import->count++];
         const json_t *given = json_array_get(users, i);
@@ -363,16 +350,10 @@ static int import_read_rows(struct user_import *import, struct aq_error *err)
 void user_import_start(struct api *api, json_t *params, const struct audit_who *by,
                        user_import_fn *done, void *data)
 {
-    struct user_import *import = calloc(1, sizeof(*import));
-    const struct user_import_result nothing = { .json = NULL };
+    struct user_import *import = aq_alloc(sizeof(*import));
     struct aq_error err = { 0 };
     int r;
 
-    if (!import) {
-        json_decref(params);
-        done(data, aq_fail_oom(&err), &err, &nothing);
-        return;
-    }
     *import = (struct user_import){
         .api = api, .tree = params, .by = *by, .done = done, .data = data
     };

@@ -160,7 +160,7 @@ int backendai_exists(struct backendai_import *import, struct backendai_row *row,
 int backendai_claim(struct map *map, const void *key, size_t len, const char *field,
                     struct backendai_row *row, struct aq_error *err);
 
-/* A text in the arena; "" without memory. */
+/* A text in the arena. */
 const char *backendai_format(struct backendai_import *import, const char *fmt, ...) AQ_PRINTF(2, 3);
 
 /* The row's slots that this cluster has; the caller's (json_decref). Others are noted. */

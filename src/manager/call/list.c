@@ -102,7 +102,7 @@ static void api_list_pause(struct api_list *list)
         request_set_gone(list->req, api_list_on_gone, list);
     }
     if (!api_list_send(list)) {
-        api_list_finish(list, &(struct aq_error){ .code = ENOMEM });
+        api_list_finish(list, &(struct aq_error){ .code = EPIPE });
         return;
     }
     list->is_waiting = request_get_queued(list->req) > QUEUED_MAX;
