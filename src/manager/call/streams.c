@@ -91,8 +91,8 @@ static void streams_on_timer(uv_timer_t *timer)
     streams_close_timer(streams);
 }
 
-int api_stream_open(const struct api *api, const char *access_key, struct api_stream *stream,
-                    void (*end)(void *data, const struct aq_error *err), void *data)
+void api_stream_open(const struct api *api, const char *access_key, struct api_stream *stream,
+                     void (*end)(void *data, const struct aq_error *err), void *data)
 {
     struct api_streams *streams = api->streams;
 
@@ -107,7 +107,6 @@ int api_stream_open(const struct api *api, const char *access_key, struct api_st
     stream->data = data;
     (void)snprintf(stream->access_key, sizeof(stream->access_key), "%s", access_key);
     list_add(&streams->open, &stream->link);
-    return 0;
 }
 
 void api_stream_close(struct api_stream *stream)

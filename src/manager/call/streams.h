@@ -28,10 +28,10 @@ struct api_streams *api_streams_new(const struct core *core);
 void api_streams_free(struct api_streams *streams); /* after the last stream */
 
 /* From now on the keypair of whom it is must stay active; else 'end' is called, once, when the
- * stream is closed already as far as this file is concerned. 0.
+ * stream is closed already as far as this file is concerned.
  */
-int api_stream_open(const struct api *api, const char *access_key, struct api_stream *stream,
-                    void (*end)(void *data, const struct aq_error *err), void *data);
+void api_stream_open(const struct api *api, const char *access_key, struct api_stream *stream,
+                     void (*end)(void *data, const struct aq_error *err), void *data);
 /* Why this key has no right to a stream any more; NULL = it has. */
 const char *api_stream_why_not(const struct core *core, const char *access_key);
 /* It has ended by itself. Of one that is not open nothing happens. */
