@@ -41,8 +41,6 @@ void account_list(const struct api *api, struct request *req,
     struct api_list *list = api_list_new(api, req);
     struct aq_error err = { 0 };
 
-    if (!list)
-        return;
     if (api_decode(req, &params, NULL, &err) < 0) {
         request_fail(req, &err);
         return;
@@ -123,10 +121,6 @@ static void account_save_row(struct account_change *change, struct request *req,
 {
     struct api_list *reply = api_list_new(change->api, req);
 
-    if (!reply) {
-        account_change_drop(change);
-        return;
-    }
     reply->query = change->query;
     reply->list = resource->kind->list;
     reply->write = resource->write;
@@ -205,19 +199,16 @@ void account_delete(struct api *api, struct request *req, const struct account_r
     struct account_deletion *deletion = arena_alloc(request_get_arena(req), sizeof(*deletion));
     struct aq_error err = { 0 };
 
-    if (!deletion)
-        aq_fail_oom(&err);
-    else
-        *deletion = (struct account_deletion){ .removal = { .api = api,
-                                                            .arena = request_get_arena(req),
-                                                            .who = api_principal(req),
-                                                            .by = api_who(api, req),
-                                                            .kind = resource->kind,
-                                                            .key = request_get_param(req, "key"),
-                                                            .done = account_on_removed,
-                                                            .data = deletion },
-                                               .req = req };
-    if (err.code || api_decode(req, &deletion->removal, NULL, &err) < 0)
+    *deletion = (struct account_deletion){ .removal = { .api = api,
+                                                        .arena = request_get_arena(req),
+                                                        .who = api_principal(req),
+                                                        .by = api_who(api, req),
+                                                        .kind = resource->kind,
+                                                        .key = request_get_param(req, "key"),
+                                                        .done = account_on_removed,
+                                                        .data = deletion },
+                                           .req = req };
+    if (api_decode(req, &deletion->removal, NULL, &err) < 0)
         request_fail(req, &err);
     else
         account_remove(&deletion->removal);

@@ -27,9 +27,9 @@ static void nodes_write_one(const struct core *core, const struct agent *agent, 
     const struct slot_types *types = core_slot_types(core);
     const char *refusal = core_agent_get_refusal(core, agent->id);
 
-    (void)core_get_occupied(core, agent->id, &occupied);
     slots_copy(&free_slots, &agent->available);
-    if (slots_sub(&free_slots, &occupied) < 0) /* the sum is out of range */
+    if (core_get_occupied(core, agent->id, &occupied) < 0
+        || slots_sub(&free_slots, &occupied) < 0) /* out of range */
         slots_done(&free_slots);
     jsonw_object_begin(w);
     jsonw_member_str(w, "id", agent->id);
