@@ -11,6 +11,7 @@
 struct account_table account_domain_table = { .entity = &domain_entity };
 struct account_table account_policy_table = { .entity = &keypair_policy_entity };
 struct account_table account_project_table = { .entity = &project_entity };
+struct account_table account_resource_group_table = { .entity = &resource_group_entity };
 
 /* Fields in the order of their places. */
 struct account_order {
@@ -41,16 +42,19 @@ static struct column account_column(const struct field *field)
 
     switch (field->type) {
     case FIELD_BOOL:
+    case FIELD_MAYBE:
         column.kind = COLUMN_BOOL;
         break;
     case FIELD_INT32:
     case FIELD_INT:
+    case FIELD_USEC:
         column.kind = COLUMN_NUMBER;
         break;
     case FIELD_SLOTS:
         column.kind = COLUMN_SLOTS;
         break;
     case FIELD_OWN:
+    case FIELD_STR_LIST:
         column.kind = COLUMN_NAMES;
         break;
     default:
@@ -59,6 +63,7 @@ static struct column account_column(const struct field *field)
     }
     column.flags = (field->flags & FIELD_NAME ? COLUMN_IS_NAME : 0)
                    | (field->flags & FIELD_WIDE ? COLUMN_IS_WIDE : 0)
+                   | (field->flags & FIELD_EXTRA ? COLUMN_IS_EXTRA : 0)
                    | (field->flags & FIELD_SHRINKS ? COLUMN_MAY_SHRINK : 0);
     return column;
 }
@@ -66,9 +71,10 @@ static struct column account_column(const struct field *field)
 /* What may shrink is last. */
 static void account_add_columns(const struct entity *entity, struct column *ret)
 {
+    const struct field *field = entity->columns ? entity->columns : entity->fields;
     struct account_order order = { .count = 0 };
 
-    for (const struct field *field = entity->fields; field->names; field++)
+    for (; field->names; field++)
         if (field->title)
             account_order_add(&order, field);
     for (unsigned shrinks = 0; shrinks < 2; shrinks++)
@@ -98,6 +104,7 @@ static struct cli_opt account_option(const struct field *field, size_t place)
 
     switch (field->type) {
     case FIELD_BOOL:
+    case FIELD_MAYBE:
         opt.type = CLI_CHOICE;
         opt.arg = "yes|no";
         break;
@@ -106,17 +113,30 @@ static struct cli_opt account_option(const struct field *field, size_t place)
         opt.type = field->flags & FIELD_SECONDS ? CLI_DURATION : CLI_INT;
         opt.arg = field->flags & FIELD_SECONDS ? "TIME" : "N";
         break;
+    case FIELD_USEC:
+        opt.type = CLI_DURATION;
+        opt.arg = "TIME";
+        break;
     case FIELD_SLOTS:
         opt.type = CLI_LIST;
         opt.arg = "SLOT=AMOUNT";
         break;
+    case FIELD_OBJECT:
+        opt.type = CLI_LIST;
+        opt.arg = "KEY=VALUE";
+        break;
+    case FIELD_JSON_TEXT:
+        opt.type = CLI_STR;
+        opt.arg = "JSON";
+        break;
     case FIELD_OWN:
+    case FIELD_STR_LIST:
         opt.type = CLI_LIST;
         opt.arg = field->arg;
         break;
     default:
-        opt.type = CLI_STR;
-        opt.arg = field->arg ? field->arg : "TEXT";
+        opt.type = field->words ? CLI_CHOICE : CLI_STR;
+        opt.arg = field->words ? field->words : field->arg ? field->arg : "TEXT";
         break;
     }
     return opt;
@@ -137,7 +157,8 @@ static void account_add_options(const struct field *request, unsigned without, s
 void account_tables_complete(void)
 {
     struct account_table *const tables[] = { &account_domain_table, &account_policy_table,
-                                             &account_project_table };
+                                             &account_project_table,
+                                             &account_resource_group_table };
 
     for (size_t i = 0; i < AQ_COUNT(tables); i++) {
         account_add_columns(tables[i]->entity, tables[i]->columns);

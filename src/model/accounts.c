@@ -68,15 +68,3 @@ void keypair_done(struct keypair *k)
     explicit_bzero(k->secret_key, sizeof(k->secret_key));
     *k = (struct keypair){ 0 };
 }
-
-void resource_group_done(struct resource_group *g)
-{
-    free(g->name);
-    free(g->description);
-    free(g->scheduler);
-    free(g->scheduler_opts);
-    free(g->driver_opts);
-    free(g->selection);
-    free(g->agent_loss_policy);
-    *g = (struct resource_group){ 0 };
-}

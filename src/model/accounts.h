@@ -11,6 +11,7 @@
 #include "model/domain.h"
 #include "model/keypair_policy.h"
 #include "model/project.h"
+#include "model/resource_group.h"
 #include "model/session.h"
 #include "model/slot.h"
 
@@ -45,20 +46,7 @@ struct keypair {
     char *ssh_public_key; /* "ssh-ed25519 AAAA...", accepted by its sessions; NULL = none */
 };
 
-struct resource_group {
-    char *name, *description;
-    bool is_active;
-    char *scheduler;              /* "fifo" ... */
-    char *scheduler_opts;         /* JSON text */
-    char *driver_opts;            /* JSON text */
-    int64_t pending_timeout_usec; /* 0 = none */
-    char *selection;              /* "concentrated" or "dispersed" */
-    char *agent_loss_policy;      /* "wait", "terminate" or "requeue" */
-    int64_t agent_loss_grace_usec;
-};
-
 void user_done(struct user *u);
 void keypair_done(struct keypair *k);
-void resource_group_done(struct resource_group *g);
 
 #endif

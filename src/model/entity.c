@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/json_load.h"
 #include "base/memory.h"
 #include "base/uuid.h"
 
@@ -27,7 +29,7 @@ static const char *entity_text(const void *row, const struct field *field)
 
 static bool entity_is_text(const struct field *field)
 {
-    return field->type == FIELD_TEXT || field->type == FIELD_OWN;
+    return field->type == FIELD_TEXT || field->type == FIELD_OWN || field->type == FIELD_JSON_TEXT;
 }
 
 /* Bytes of members that own nothing; 0 = of another type. */
@@ -40,6 +42,7 @@ static size_t entity_plain_size(const struct field *field)
         return sizeof(int);
     case FIELD_INT:
     case FIELD_DURATION:
+    case FIELD_USEC:
         return sizeof(int64_t);
     case FIELD_UUID:
         return sizeof(struct uuid);
@@ -58,8 +61,10 @@ void entity_init(const struct entity *entity, void *ret)
             *(bool *)at = field->initial;
         else if (field->type == FIELD_INT32)
             *(int *)at = (int)field->initial;
-        else if (field->type == FIELD_INT || field->type == FIELD_DURATION)
+        else if (entity_plain_size(field) == sizeof(int64_t))
             *(int64_t *)at = field->initial;
+        else if (entity_is_text(field))
+            *(char **)at = aq_strdup(field->initial_text);
     }
 }
 
@@ -111,6 +116,15 @@ bool entity_equal(const struct entity *entity, const void *a, const void *b)
     return is_equal;
 }
 
+/* "" comes from databases of other versions. */
+static void entity_write_json_text(const char *text, struct jsonw *w)
+{
+    if (text && *text)
+        jsonw_raw(w, text, strlen(text));
+    else
+        jsonw_null(w);
+}
+
 static void entity_write_value(const struct field *field, const void *at,
                                const struct slot_types *types, struct jsonw *w)
 {
@@ -125,6 +139,12 @@ static void entity_write_value(const struct field *field, const void *at,
         break;
     case FIELD_INT:
         jsonw_int(w, *(const int64_t *)at);
+        break;
+    case FIELD_USEC:
+        jsonw_int(w, *(const int64_t *)at / USEC_PER_SEC);
+        break;
+    case FIELD_JSON_TEXT:
+        entity_write_json_text(*(const char *const *)at, w);
         break;
     case FIELD_UUID:
         jsonw_str(w, uuid_is_nil(at) ? NULL : uuid_format(at, id));
@@ -162,24 +182,53 @@ static int entity_merge_slots(const struct field *field, struct slots *ret, cons
     return aq_fail_as(err, EINVAL, "invalid-api-params", path, "%s", why.text);
 }
 
+static int entity_merge_text(const struct field *field, char **ret, const char *text,
+                             struct aq_error *err)
+{
+    char name[FIELD_NAME_MAX];
+
+    if (!field_has_word(field, text))
+        return aq_fail_as(err, EINVAL, "invalid-api-params", field_name(field, name),
+                          "'%s' is none of its values", text);
+    free(*ret);
+    *ret = aq_strdup(text);
+    return 0;
+}
+
+/* The value of a member that owns something; 'decoded' is where the decoded struct has it. */
+static int entity_merge_owned(const struct field *field, void *at, const void *decoded,
+                              const json_t *value, const struct slot_types *types,
+                              struct aq_error *err)
+{
+    switch (field->type) {
+    case FIELD_TEXT:
+        return entity_merge_text(field, at, *(const char *const *)decoded, err);
+    case FIELD_JSON_TEXT:
+        free(*(char **)at);
+        *(char **)at = json_dump_text(value, JSON_COMPACT);
+        return 0;
+    case FIELD_SLOTS:
+        return entity_merge_slots(field, at, value, types, err);
+    default: /* FIELD_OWN */
+        return 0;
+    }
+}
+
 int entity_merge(const struct entity *entity, void *row, const void *decoded, const json_t *given,
                  const struct slot_types *types, struct aq_error *err)
 {
     for (const struct field *field = entity->fields; field->names; field++) {
         const json_t *value = field_get(field, given);
+        const void *from = entity_see(decoded, field);
         void *at = entity_at(row, field);
         int r;
 
-        if (!value || json_is_null(value) || field->type == FIELD_OWN)
+        if (!value || json_is_null(value))
             continue;
-        if (entity_plain_size(field)) {
-            memcpy(at, entity_see(decoded, field), entity_plain_size(field));
-        } else if (field->type == FIELD_TEXT) {
-            free(*(char **)at);
-            *(char **)at = aq_strdup(entity_text(decoded, field));
-        } else if ((r = entity_merge_slots(field, at, value, types, err)) < 0) {
+        if (entity_plain_size(field))
+            memcpy(at, from, entity_plain_size(field));
+        else if ((r = entity_merge_owned(field, at, from, value, types, err)) < 0)
             return r;
-        }
     }
     return 0;
 }

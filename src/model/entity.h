@@ -25,6 +25,8 @@ struct entity {
     const struct field *fields; /* all members, in the order in which they are shown */
     const struct field *create; /* those that a request for a new row has, ... */
     const struct field *change; /* ... and one that changes a row */
+    /* What the command line shows, which may be more than members; NULL = the members. */
+    const struct field *columns;
 };
 
 /* Set every member to its initial value. */
@@ -45,9 +47,10 @@ void entity_write_json(const struct entity *entity, const void *row, unsigned wi
                        const struct slot_types *types, struct jsonw *w);
 
 /* Replace the members of 'row' that 'given' has. 'decoded' is a struct of the entity into which
- * 'given' was decoded by entity.create or entity.change; slots are read from 'given', and members of type
- * FIELD_OWN left to the caller.
- * -EINVAL (kind "invalid-api-params") names the slot, as in "total_slots.cpu".
+ * 'given' was decoded by entity.create or entity.change, or begins with one; slots and JSON are read
+ * from 'given', and members of type FIELD_OWN left to the caller.
+ * -EINVAL (kind "invalid-api-params") names the slot, as in "total_slots.cpu", or the text that is
+ * not one of its words.
  */
 int entity_merge(const struct entity *entity, void *row, const void *decoded, const json_t *given,
                  const struct slot_types *types, struct aq_error *err);

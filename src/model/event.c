@@ -63,7 +63,7 @@ static void event_done(struct event *e)
         entity_done(&keypair_policy_entity, &e->policy);
         break;
     case EVENT_RESOURCE_GROUP_SAVED:
-        resource_group_done(&e->resource_group);
+        entity_done(&resource_group_entity, &e->resource_group);
         break;
     case EVENT_ACCOUNT_PURGED:
         free(e->purge_account.name);

@@ -27,12 +27,17 @@ const char *field_backendai_name(const struct field *field, char buf[FIELD_NAME_
 }
 
 /* Is the key of 'len' bytes one of the names "a|b|c"? */
-static bool field_has_name(const char *names, const char *key, size_t len)
+static bool field_is_among(const char *names, const char *key, size_t len)
 {
     for (const char *p = names; p; p = strchr(p, '|'), p = p ? p + 1 : NULL)
         if (strncmp(p, key, len) == 0 && (p[len] == '|' || p[len] == '\0'))
             return true;
     return false;
+}
+
+bool field_has_word(const struct field *field, const char *text)
+{
+    return !field->words || field_is_among(field->words, text, strlen(text));
 }
 
 long field_index(const struct field *table, const char *name)
@@ -42,7 +47,7 @@ long field_index(const struct field *table, const char *name)
     if (len == 0 || memchr(name, '|', len))
         return -1;
     for (long i = 0; table && table[i].names; i++)
-        if (field_has_name(table[i].names, name, len))
+        if (field_is_among(table[i].names, name, len))
             return i;
     return -1;
 }

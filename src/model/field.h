@@ -30,11 +30,15 @@ enum field_type {
     FIELD_OBJECT,      /* const json_t *, any object, borrowed */
     FIELD_JSON,        /* const json_t *, any value, borrowed */
     FIELD_STRUCT,      /* members of 'sub', offsets from the outer struct */
-    FIELD_TEXT,        /* char *, the entity's own; NULL = none; bounds as FIELD_STR */
+    FIELD_TEXT,        /* char *, the entity's own; NULL = none; bounds as FIELD_STR; one of
+                          'words' unless that is NULL */
     FIELD_INT32,       /* int; min..max; also as decimal text */
     FIELD_SLOTS,       /* struct slots, an object; decoding only checks that it is one */
     FIELD_OWN,         /* char *, as FIELD_TEXT; requests give another JSON value, which the
                           entity's code makes the text of: a decoded struct points to it there */
+    FIELD_JSON_TEXT,   /* char *, the text of an object, as FIELD_TEXT; a decoded struct points to
+                          the object there, borrowed */
+    FIELD_USEC,        /* int64_t microseconds; min..max whole seconds, also as decimal text */
     FIELD_IGNORED,     /* known from clients, has no meaning here: any value */
     FIELD_UNSUPPORTED, /* known from clients; null, "", 0, [] and {} are fine,
                           anything else is refused as not supported */
@@ -59,6 +63,7 @@ enum field_type {
 #define FIELD_WIDE (1u << 15)      /* its column is in wide lists only */
 #define FIELD_UNSHOWN (1u << 17)   /* REST shows it in a form of its own */
 #define FIELD_SHRINKS (1u << 16)   /* its column is the last, and may be cut to the terminal */
+#define FIELD_EXTRA (1u << 18)     /* its column is in records, and where it is named */
 
 struct field {
     const char *names; /* "name|clientSessionToken": the first is the one we say */
@@ -72,13 +77,14 @@ struct field {
 
     /* ---- of members of entities ---- */
 
-    int64_t initial;       /* number or bool of a new row */
-    const char *column;    /* of the table; NULL = the first name */
-    const char *backendai; /* its name in GraphQL, filters and imports; NULL = the first name */
-    const char *title;     /* of its column on the command line; NULL = it has none */
-    const char *help;      /* of its option there; NULL = it has none */
-    const char *arg;       /* what help calls the value; NULL = by the type */
-    unsigned place;        /* of column and option, counted from 1; 0 = after those that have one */
+    int64_t initial;          /* number or bool of a new row */
+    const char *initial_text; /* of a FIELD_TEXT or FIELD_JSON_TEXT; NULL = none */
+    const char *column;       /* of the table; NULL = the first name */
+    const char *backendai;    /* its name in GraphQL, filters and imports; NULL = the first name */
+    const char *title;        /* of its column on the command line; NULL = it has none */
+    const char *help;         /* of its option there; NULL = it has none */
+    const char *arg;          /* what help calls the value; NULL = by the type */
+    unsigned place; /* of column and option, counted from 1; 0 = after those that have one */
 };
 
 #define FIELD_END     \
@@ -98,6 +104,9 @@ const char *field_name(const struct field *field, char buf[FIELD_NAME_MAX]);
 /* The name in SQL, or the one that Backend.AI's clients use. */
 const char *field_column(const struct field *field, char buf[FIELD_NAME_MAX]);
 const char *field_backendai_name(const struct field *field, char buf[FIELD_NAME_MAX]);
+
+/* Is the text one of field.words, or field.words NULL? */
+bool field_has_word(const struct field *field, const char *text);
 
 /* The index of the field that has the name, or -1. */
 long field_index(const struct field *table, const char *name);

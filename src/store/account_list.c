@@ -279,11 +279,7 @@ int store_list_policies(struct store_tx *tx, const struct store_query *q, struct
     return list_run(tx, &policy_table, q, NULL, ret, err);
 }
 
-static const struct filter_field resource_group_fields[] = {
-    { "name", "g.name", FILTER_STRING },
-    { "description", "g.description", FILTER_STRING },
-    { "is_active", "g.is_active", FILTER_BOOL },
-    { "scheduler", "g.scheduler", FILTER_STRING },
+static const struct filter_field resource_group_more[] = {
     { "created_at", "g.created_at", FILTER_TIME },
 };
 
@@ -294,25 +290,30 @@ static int account_list_read_resource_group(struct store_tx *tx, struct row *row
 
     (void)tx;
     (void)err;
-    resource_group_read_row(row, &g->resource_group);
+    entity_read(row, &resource_group_entity, &g->resource_group);
     g->created_usec = sql_get_int(row->q);
     return 0;
 }
 
-static const struct list_table resource_group_table = {
+static struct list_table resource_group_table = {
     .what = "resource groups",
-    .columns = RESOURCE_GROUP_COLUMNS ", g.created_at",
     .from = "resource_groups g",
     .order = "g.name",
     .tie = "g.name",
-    .fields = resource_group_fields,
-    .field_count = AQ_COUNT(resource_group_fields),
     .resource_group = "g.name",
     .name = "g.name",
     .is_active = "g.is_active",
     .row_size = sizeof(struct resource_group_row),
     .read = account_list_read_resource_group,
 };
+
+static pthread_once_t resource_group_once = PTHREAD_ONCE_INIT;
+
+static void account_list_complete_resource_group(void)
+{
+    entity_complete_list(&resource_group_table, &resource_group_entity, "g", resource_group_more,
+                         AQ_COUNT(resource_group_more));
+}
 
 int store_list_resource_groups(struct store_tx *tx, const struct store_query *q,
                                struct store_page **ret, struct aq_error *err)
@@ -329,6 +330,7 @@ int store_list_resource_groups(struct store_tx *tx, const struct store_query *q,
 
     if (q->user_id)
         (void)uuid_format(q->user_id, user);
+    (void)pthread_once(&resource_group_once, account_list_complete_resource_group);
     return list_run(tx, &resource_group_table, q,
                     q->domain || q->user_id || q->access_key ? &allowed : NULL, ret, err);
 }
@@ -349,5 +351,6 @@ int store_list_allowed_resource_groups(struct store_tx *tx, const char *domain,
 
     if (project_id)
         (void)uuid_format(project_id, project);
+    (void)pthread_once(&resource_group_once, account_list_complete_resource_group);
     return list_run(tx, &resource_group_table, &active, &allowed, ret, err);
 }

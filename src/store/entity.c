@@ -27,6 +27,12 @@ const struct entity_table store_projects = {
     .revive = ", purged_name = NULL",
     .has_modified = true,
 };
+const struct entity_table store_resource_groups = {
+    .entity = &resource_group_entity,
+    .name = "resource_groups",
+    .present = "resource_groups",
+    .revive = "",
+};
 
 /* ---- writing ---- */
 
@@ -83,6 +89,7 @@ static void entity_put(struct sql_stmt *q, const struct field *field, const void
         sql_put_int(q, *(const int *)at);
         break;
     case FIELD_INT:
+    case FIELD_USEC:
         sql_put_int(q, *(const int64_t *)at);
         break;
     case FIELD_UUID:
@@ -158,6 +165,7 @@ void entity_read(struct row *row, const struct entity *entity, void *ret)
             *(int *)at = (int)sql_get_int(row->q);
             break;
         case FIELD_INT:
+        case FIELD_USEC:
             *(int64_t *)at = sql_get_int(row->q);
             break;
         case FIELD_UUID:

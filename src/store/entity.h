@@ -19,7 +19,8 @@ struct entity_table {
     bool has_modified;   /* a column 'modified_at' */
 };
 
-extern const struct entity_table store_domains, store_keypair_policies, store_projects;
+extern const struct entity_table store_domains, store_keypair_policies, store_projects,
+    store_resource_groups;
 
 /* Insert the row, or update the one that has its key. */
 int entity_save(struct store_tx *tx, const struct entity_table *table, const void *row,

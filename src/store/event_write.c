@@ -57,7 +57,7 @@ static int event_write_rows(struct store_tx *tx, struct event *e, struct aq_erro
     case EVENT_KEYPAIR_POLICY_SAVED:
         return entity_save(tx, &store_keypair_policies, &e->policy, e->at_usec, err);
     case EVENT_RESOURCE_GROUP_SAVED:
-        return resource_group_save(tx, e, err);
+        return entity_save(tx, &store_resource_groups, &e->resource_group, e->at_usec, err);
     case EVENT_ACCOUNT_PURGED:
         return account_purge(tx, &e->purge_account, err);
     case EVENT_REQUEST_ANSWERED:

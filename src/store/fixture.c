@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "store/password.h"
 #include "store/token.h"
 #include "store/transaction.h"
@@ -162,25 +163,28 @@ static int fixture_write_policy(struct store_tx *tx, struct aq_error *err)
                                  "default", err);
 }
 
+static void fixture_set(char **text, const char *to)
+{
+    free(*text);
+    *text = aq_strdup(to);
+}
+
 static int fixture_write_resource_group(struct store_tx *tx, struct aq_error *err)
 {
     struct event_batch *one;
     bool is_short = false;
     struct event *e = fixture_new_event(EVENT_RESOURCE_GROUP_SAVED, &one);
+    struct resource_group *group;
     int r;
 
     if (!e)
         return fixture_no_memory(err);
-    e->resource_group = (struct resource_group){
-        .name = fixture_copy("default", &is_short),
-        .is_active = true,
-        .scheduler = fixture_copy("fifo", &is_short),
-        .scheduler_opts = fixture_copy("{\"backfill\": true}", &is_short),
-        .driver_opts = fixture_copy("{}", &is_short),
-        .selection = fixture_copy("concentrated", &is_short),
-        .agent_loss_policy = fixture_copy("terminate", &is_short),
-        .agent_loss_grace_usec = 600 * USEC_PER_SEC
-    };
+    group = &e->resource_group;
+    entity_init(&resource_group_entity, group);
+    group->name = aq_strdup("default");
+    fixture_set(&group->scheduler_opts, "{\"backfill\": true}");
+    fixture_set(&group->agent_loss_policy, "terminate");
+    group->agent_loss_grace_usec = 600 * USEC_PER_SEC;
     r = fixture_write_missing(tx, one, is_short, "SELECT 1 FROM resource_groups WHERE name = ?",
                               "default", err);
     return r < 0 ? r : resource_group_allow(tx, "default", ALLOW_DOMAIN, "default", err);

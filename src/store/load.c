@@ -91,15 +91,6 @@ static int load_read_slot_type(struct loader *l, struct row *row, struct event *
     return 0;
 }
 
-static int load_read_resource_group(struct loader *l, struct row *row, struct event *e,
-                                    struct aq_error *err)
-{
-    (void)l;
-    (void)err;
-    resource_group_read_row(row, &e->resource_group);
-    return 0;
-}
-
 static int load_begin_users(struct loader *l, struct aq_error *err)
 {
     int r = load_scan_begin(
@@ -222,8 +213,8 @@ static const struct load_table tables[] = {
       .offset = offsetof(struct event, project) },
     { "keypair policies", .kind = EVENT_KEYPAIR_POLICY_SAVED, .rows = &store_keypair_policies,
       .offset = offsetof(struct event, policy) },
-    { "resource groups", "SELECT " RESOURCE_GROUP_COLUMNS " FROM resource_groups g ORDER BY g.name",
-      EVENT_RESOURCE_GROUP_SAVED, load_read_resource_group },
+    { "resource groups", .kind = EVENT_RESOURCE_GROUP_SAVED, .rows = &store_resource_groups,
+      .offset = offsetof(struct event, resource_group) },
     { "users", "SELECT " USER_COLUMNS " FROM present_users u ORDER BY u.id", EVENT_USER_SAVED,
       load_read_user, load_begin_users },
     { "keypairs", "SELECT " KEYPAIR_COLUMNS ", k.secret FROM keypairs k ORDER BY k.access_key",

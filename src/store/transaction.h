@@ -65,7 +65,6 @@ int keypair_save(struct store_tx *tx, const struct event *e, struct aq_error *er
 int keypair_remove(struct store_tx *tx, const struct event *e, struct aq_error *err);
 /* 0 also if it does not exist any more. */
 int keypair_set_used(struct store_tx *tx, const struct event *e, struct aq_error *err);
-int resource_group_save(struct store_tx *tx, const struct event *e, struct aq_error *err);
 /* -EBUSY with what is in the way; -ENOENT if it is not there, or was put back into use. */
 int account_purge(struct store_tx *tx, const struct event_purge *purge, struct aq_error *err);
 
@@ -149,10 +148,5 @@ int user_read_projects(struct store_tx *tx, struct arena *arena, struct user *us
 void keypair_read_row(struct row *row, struct keypair *ret);
 int keypair_read_secret(struct store_tx *tx, struct row *row, struct keypair *k,
                         struct aq_error *err);
-
-#define RESOURCE_GROUP_COLUMNS                                                          \
-    "g.name, g.description, g.is_active, g.scheduler, g.scheduler_opts, g.driver_opts," \
-    " g.pending_timeout, g.selection, g.agent_loss_policy, g.agent_loss_grace"
-void resource_group_read_row(struct row *row, struct resource_group *ret);
 
 #endif

@@ -158,7 +158,9 @@ def options():
             if name.startswith(("src/", "simgpu/")):
                 found |= set(re.findall(r"\"([a-z][a-z0-9-]+)\"", text))
             if name.startswith("src/model/"):
-                members = re.findall(r"\{ (?:MEMBER|LIMIT)\w*\(\w+,\s+(\w+)[^{}]*\.help = ", text)
+                members = re.findall(r"\{ (?:MEMBER|LIMIT|OPTION)\w*\(\w+,\s+(?:\w+,\s+\")?(\w+)"
+                                     r"[^{}]*\.help = ", text)
+                members += re.findall(r"^#define \w+ \"(\w+)\"$", text, re.M)
                 found |= {member.replace("_", "-") for member in members}
     return found
 

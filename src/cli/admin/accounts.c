@@ -42,28 +42,6 @@ static const struct column keypair_columns[] = {
     COLUMN_END,
 };
 
-static const struct column resource_group_columns[] = {
-    { "name", "NAME", COLUMN_TEXT, COLUMN_IS_NAME },
-    { "is_active", "ACTIVE", COLUMN_BOOL, 0 },
-    { "scheduler", "SCHEDULER", COLUMN_TEXT, 0 },
-    { "selection", "SELECTION", COLUMN_TEXT, 0 },
-    { "retries", "RETRIES", COLUMN_NUMBER, COLUMN_IS_WIDE },
-    { "backfill", "BACKFILL", COLUMN_BOOL, COLUMN_IS_WIDE },
-    { "backfill_reservations", "RESERVATIONS", COLUMN_NUMBER, COLUMN_IS_EXTRA },
-    { "backfill_max_wait_sec", "MAX-WAIT", COLUMN_NUMBER, COLUMN_IS_EXTRA },
-    { "allow_fractional_resource_fragmentation", "SPLITTING", COLUMN_BOOL, COLUMN_IS_EXTRA },
-    { "allowed_session_types", "TYPES", COLUMN_NAMES, COLUMN_IS_WIDE },
-    { "preemption", "PREEMPTION", COLUMN_TEXT, COLUMN_IS_EXTRA },
-    { "handler_options", "HANDLER-OPTIONS", COLUMN_TEXT, COLUMN_IS_EXTRA },
-    { "pending_timeout_sec", "PENDING-TIMEOUT", COLUMN_NUMBER, COLUMN_IS_WIDE },
-    { "agent_loss_policy", "AGENT-LOSS", COLUMN_TEXT, 0 },
-    { "agent_loss_grace_sec", "GRACE", COLUMN_NUMBER, COLUMN_IS_WIDE },
-    { "scheduler_opts", "OPTIONS", COLUMN_TEXT, COLUMN_IS_EXTRA },
-    { "without_effect", "WITHOUT-EFFECT", COLUMN_NAMES, COLUMN_IS_EXTRA },
-    { "description", "DESCRIPTION", COLUMN_TEXT, COLUMN_MAY_SHRINK },
-    COLUMN_END,
-};
-
 static const struct noun nouns[] = {
     { "admin user ", "user", "/aliquot/v1/users", "email", user_columns, true, false },
     { "admin keypair ", "keypair", "/aliquot/v1/keypairs", "user", keypair_columns, false, false },
@@ -72,7 +50,7 @@ static const struct noun nouns[] = {
     { "admin project ", "project", "/aliquot/v1/groups", "name", account_project_table.columns,
       true, true },
     { "admin resource-group ", "resource group", "/aliquot/v1/resource-groups", "name",
-      resource_group_columns, false, false },
+      account_resource_group_table.columns, false, false },
     { "admin policy ", "policy", "/aliquot/v1/keypair-policies", "name",
       account_policy_table.columns, false, false },
 };
@@ -395,58 +373,6 @@ ACCOUNT_VERB(project, "project set", "PROJECT", "Change a project", account_proj
 
 /* ---- resource groups ---- */
 
-struct resource_group_opts {
-    const char *description, *scheduler, *scheduler_opts, *selection;
-    struct cli_list allowed_session_types, preemption, fair_share, handler_options;
-    int is_active, backfill, allow_fragmentation, agent_loss_policy;
-    struct cli_int retries, backfill_reservations, backfill_max_wait_sec;
-    struct cli_int pending_timeout_sec, agent_loss_grace_sec;
-};
-
-static const struct cli_opt resource_group_opts[] = {
-    { 0, "description", CLI_STR, offsetof(struct resource_group_opts, description), "TEXT",
-      "shown in lists" },
-    { 0, "is-active", CLI_CHOICE, offsetof(struct resource_group_opts, is_active), "yes|no",
-      "whether sessions may be made in it" },
-    { 0, "scheduler", CLI_STR, offsetof(struct resource_group_opts, scheduler), "NAME",
-      "fifo, lifo, drf (who holds least), fair-share (who used least)" },
-    { 0, "scheduler-opts", CLI_STR, offsetof(struct resource_group_opts, scheduler_opts), "JSON",
-      "more about it, e.g. {\"backfill\": true}" },
-    { 0, "selection", CLI_STR, offsetof(struct resource_group_opts, selection), "NAME",
-      "where to: concentrated, dispersed, round-robin, ..." },
-    { 0, "retries", CLI_INT, offsetof(struct resource_group_opts, retries), "N",
-      "fifo: who found no room so often is passed by others; 0 = nobody" },
-    { 0, "backfill", CLI_CHOICE, offsetof(struct resource_group_opts, backfill), "yes|no",
-      "others may start first if that delays nobody" },
-    { 0, "backfill-reservations", CLI_INT,
-      offsetof(struct resource_group_opts, backfill_reservations), "N",
-      "so many of those who wait get a time to start; 0 = all" },
-    { 0, "backfill-max-wait-sec", CLI_DURATION,
-      offsetof(struct resource_group_opts, backfill_max_wait_sec), "TIME",
-      "keep resources for a session that waits longer; 0 = never" },
-    { 0, "allow-fractional-resource-fragmentation", CLI_CHOICE,
-      offsetof(struct resource_group_opts, allow_fragmentation), "yes|no",
-      "amounts of devices may be split, unless a session says otherwise" },
-    { 0, "allowed-session-types", CLI_LIST,
-      offsetof(struct resource_group_opts, allowed_session_types), "TYPE",
-      "interactive, batch or system: what may be made in it; repeatable" },
-    { 0, "fair-share", CLI_LIST, offsetof(struct resource_group_opts, fair_share), "KEY=VALUE",
-      "what counts: half_life_days=7, user:E-MAIL=2, ...; repeatable" },
-    { 0, "preemption", CLI_LIST, offsetof(struct resource_group_opts, preemption), "KEY=VALUE",
-      "which sessions preempt which: enabled=yes, order=newest, ..." },
-    { 0, "handler-options", CLI_LIST, offsetof(struct resource_group_opts, handler_options),
-      "KEY=VALUE", "start-sessions.max_retry_count=5, check-precondition.timeout=600 ..." },
-    { 0, "pending-timeout-sec", CLI_DURATION,
-      offsetof(struct resource_group_opts, pending_timeout_sec), "TIME",
-      "cancel what has waited so long; 0 = never" },
-    { 0, "agent-loss-policy", CLI_CHOICE, offsetof(struct resource_group_opts, agent_loss_policy),
-      "wait|terminate|requeue", "what becomes of sessions whose agent is lost" },
-    { 0, "agent-loss-grace-sec", CLI_DURATION,
-      offsetof(struct resource_group_opts, agent_loss_grace_sec), "TIME",
-      "how long it may be lost before that" },
-    CLI_OPT_END,
-};
-
 struct allow_opts {
     const char *domain, *group, *access_key;
 };
@@ -492,10 +418,10 @@ ACCOUNT_VERB(resource_group, "resource-group info", "RESOURCE-GROUP",
              "Show how a resource group schedules", NULL, 0, 1, info,
              "aliquot admin resource-group info default");
 ACCOUNT_VERB(resource_group, "resource-group create", "NAME", "Make a resource group",
-             resource_group_opts, sizeof(struct resource_group_opts), 1, create,
+             account_resource_group_table.create, sizeof(struct account_options), 1, create,
              "aliquot admin resource-group create night --agent-loss-policy requeue");
 ACCOUNT_VERB(resource_group, "resource-group set", "RESOURCE-GROUP", "Change a resource group",
-             resource_group_opts, sizeof(struct resource_group_opts), 1, set,
+             account_resource_group_table.set, sizeof(struct account_options), 1, set,
              "aliquot admin resource-group set default --selection dispersed");
 ACCOUNT_VERB(resource_group, "resource-group allow", "RESOURCE-GROUP",
              "Let a domain, project or keypair use a resource group", allow_opts,

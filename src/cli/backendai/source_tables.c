@@ -21,7 +21,7 @@ static const struct source_column source_domains[] = { KEY("name"), DOTFILES, EN
 static const struct source_column source_policies[] = {
     KEY("name"), WORD("default_for_unspecified"), END };
 static const struct source_column source_resource_groups[] = {
-    KEY("name"), TEXT("description"), BOOL("is_active"), TEXT("scheduler"), JSON("scheduler_opts"), END };
+    KEY("name"), TEXT("scheduler"), JSON("scheduler_opts"), END };
 static const struct source_column source_groups[] = {
     KEY("id"), KEY("name"), KEY("domain_name"), DOTFILES, END };
 static const struct source_column source_users[] = {
@@ -51,7 +51,7 @@ static const struct source_column source_folders[] = {
 const struct source_table source_tables[] = {
     { "domains", SOURCE_TAKEN, source_domains, NULL, SOURCE_MUST, &domain_entity },
     { "keypair_resource_policies", SOURCE_TAKEN, source_policies, NULL, SOURCE_MUST, &keypair_policy_entity },
-    TAKEN("scaling_groups", source_resource_groups),
+    { "scaling_groups", SOURCE_TAKEN, source_resource_groups, NULL, 0, &resource_group_entity },
     { "groups", SOURCE_TAKEN, source_groups, NULL, SOURCE_MUST, &project_entity },
     ESSENTIAL("users", source_users),
     TAKEN("association_groups_users", source_members),

@@ -142,7 +142,7 @@ bool account_change_ends_logins(const struct account_change *change, const struc
 /* What fill() begins with, in the request's arena. */
 static void *account_new_params(struct arena *arena, const struct account_kind *kind)
 {
-    size_t size = kind->entity ? kind->entity->size : kind->params_size;
+    size_t size = kind->params_size ? kind->params_size : kind->entity->size;
     void *params = arena_alloc(arena, size);
 
     if (kind->defaults)
@@ -165,6 +165,8 @@ static void account_fill(struct account_row *row, const struct account_kind *kin
     if (kind->entity && given && !row->err.code)
         (void)entity_merge(kind->entity, target, row->params, given,
                            core_slot_types(row->api->core), &row->err);
+    if (kind->complete && !row->err.code)
+        kind->complete(row);
 }
 
 int account_change_row(struct account_change *change, const char *key, const json_t *given,

@@ -35,12 +35,13 @@ struct account_kind {
     enum purge_kind purge;
     enum event_kind event;
     const struct field *create, *change; /* what a request may give */
-    /* Rows are structs of the entity, at this offset of the event: so are the params, and the row
-     * is the old or a new one after fill(), with what was given. NULL: fill() does it all.
+    /* Rows are structs of the entity, at this offset of the event: so are the params, or they begin
+     * with one, and the row is the old or a new one after fill(), with what was given. NULL: fill()
+     * does it all.
      */
     const struct entity *entity;
     size_t offset;
-    size_t params_size;
+    size_t params_size;   /* 0 = the entity's */
     const void *defaults; /* what params begin with; NULL = zeroes */
     int (*list)(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
                 struct aq_error *err);
@@ -48,14 +49,16 @@ struct account_kind {
     const void *(*find)(const struct core *core, const char *key);
     /* The living row that a new one would collide with, or NULL. */
     const void *(*find_same)(const struct core *core, const void *params);
-    void (*fill)(struct account_row *row); /* NULL = nothing beside the entity */
+    void (*fill)(struct account_row *row);     /* NULL = nothing beside the entity */
+    void (*complete)(struct account_row *row); /* after what was given; NULL = nothing */
     /* Add the events that the row's needs beside it; NULL = none. Before select(). */
     void (*follow)(struct account_change *change, struct account_row *row);
     /* Select the row that was saved; texts from the row's arena. */
     void (*select)(struct account_row *row, struct store_query *query);
 };
 
-extern const struct account_kind account_domain, account_policy, account_project;
+extern const struct account_kind account_domain, account_policy, account_project,
+    account_resource_group;
 #define ACCOUNT_KIND(name)                               \
     extern const struct account_kind account_##name;     \
     extern const struct field account_##name##_create[]; \
@@ -66,7 +69,6 @@ extern const struct account_kind account_domain, account_policy, account_project
 void account_rename_domain_row(struct account_change *change, struct account_row *row);
 ACCOUNT_KIND(user);
 ACCOUNT_KIND(keypair);
-ACCOUNT_KIND(resource_group);
 /* The registries whose images a domain may use, as an array; empty = all. */
 void account_write_registries(const struct domain *domain, struct jsonw *w);
 /* The names of members of its scheduler_opts that nothing looks at, as an array. */

@@ -31,6 +31,7 @@ static const struct gql_entity account_entities[] = {
     { SCHEMA_TYPE_Domain, &domain_entity },
     { SCHEMA_TYPE_Group, &project_entity },
     { SCHEMA_TYPE_KeyPairResourcePolicy, &keypair_policy_entity },
+    { SCHEMA_TYPE_ScalingGroup, &resource_group_entity },
     { 0 },
 };
 static const struct gql_same account_same[] = {

@@ -30,29 +30,15 @@ static char *rename_weight(const struct resource_group *group, const char *from,
 }
 
 /* Takes 'opts'. */
-static void rename_save_group(struct account_change *change, struct account_row *row,
-                              const struct resource_group *old, char *opts)
+static void rename_save_group(struct account_change *change, const struct resource_group *old,
+                              char *opts)
 {
     struct event *e = event_batch_add(change->batch, EVENT_RESOURCE_GROUP_SAVED,
                                       clock_realtime_usec());
 
-    if (!e) {
-        free(opts);
-        aq_fail_oom(&row->err);
-        return;
-    }
-    e->resource_group = (struct resource_group){
-        .name = account_text(row, NULL, old->name),
-        .description = account_text(row, NULL, old->description),
-        .is_active = old->is_active,
-        .scheduler = account_text(row, NULL, old->scheduler),
-        .scheduler_opts = opts,
-        .driver_opts = account_text(row, NULL, old->driver_opts),
-        .pending_timeout_usec = old->pending_timeout_usec,
-        .selection = account_text(row, NULL, old->selection),
-        .agent_loss_policy = account_text(row, NULL, old->agent_loss_policy),
-        .agent_loss_grace_usec = old->agent_loss_grace_usec,
-    };
+    entity_copy(&resource_group_entity, &e->resource_group, old);
+    free(e->resource_group.scheduler_opts);
+    e->resource_group.scheduler_opts = opts;
 }
 
 void account_rename_domain_row(struct account_change *change, struct account_row *row)
@@ -83,7 +69,7 @@ void account_rename_domain_row(struct account_change *change, struct account_row
         char *opts = rename_weight(group, change->rules.from, change->rules.to);
 
         if (opts)
-            rename_save_group(change, row, group, opts);
+            rename_save_group(change, group, opts);
     }
     if (!(e = event_batch_add(batch, EVENT_ROWS_ADDED, clock_realtime_usec()))) {
         aq_fail_oom(&row->err);

@@ -50,7 +50,6 @@ static const struct prop_rule prop_rules[] = {
     { .name = "default_for_unspecified", .how = PROP_UNLIMITED, .as = "unlimited_unspecified" },
     { .name = "domain_name", .how = PROP_KEPT, .as = "domain" },
     { .name = "driver", .how = PROP_ONLY, .as = "static", .why = "the only driver is 'static'" },
-    { .name = "driver_opts", .how = PROP_JSON },
     { .name = "group_ids", .how = PROP_AS, .as = "groups" },
     { .name = "integration_id", .how = PROP_ONLY, .why = "is not kept" },
     { .name = "is_public", .how = PROP_ONLY, .as = "true", .why = "no group is hidden" },
@@ -69,7 +68,6 @@ static const struct prop_rule prop_rules[] = {
       .why = "all projects have the policy 'default'",
       .kind = &account_project },
     { .name = "resource_policy", .how = PROP_AS, .as = "policy", .kind = &account_keypair },
-    { .name = "scheduler_opts", .how = PROP_JSON },
     { .name = "sudo_session_enabled",
       .how = PROP_ONLY,
       .as = "false",
@@ -120,9 +118,9 @@ static struct prop_rule prop_find_rule(const struct account_kind *kind, const ch
         return (struct prop_rule){ .name = name, .how = PROP_SAME };
     return (struct prop_rule){
         .name = name,
-        .how = field->type == FIELD_SLOTS      ? PROP_JSON
-               : field->flags & FIELD_NO_LIMIT ? PROP_LIMIT
-                                               : PROP_AS,
+        .how = field->type == FIELD_SLOTS || field->type == FIELD_JSON_TEXT ? PROP_JSON
+               : field->flags & FIELD_NO_LIMIT                              ? PROP_LIMIT
+                                                                            : PROP_AS,
         .as = field_name(field, as),
     };
 }

@@ -1,79 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resource groups: what can be given, and what becomes of it. */
+/* Resource groups as accounts: what requests give one by one becomes members of scheduler_opts. */
 #include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/json_load.h"
+#include "base/memory.h"
 #include "base/suggest.h"
 #include "manager/account/account.h"
 #include "model/resource_opts.h"
-
-#define UNSET (-1)
-
-struct resource_group_params {
-    const char *name, *description, *scheduler, *selection, *agent_loss_policy;
-    const json_t *scheduler_opts, *driver_opts, *preemption, *fair_share, *handler_options;
-    struct str_list allowed_session_types;
-    enum maybe is_active, backfill, splitting;
-    int64_t retries, backfill_reservations, backfill_max_wait_sec;
-    int64_t pending_timeout_sec, agent_loss_grace_sec;
-};
-
-#define COUNT_MAX 1000000
-
-/* clang-format off */
-#define CHANGES                                                                                    \
-    { "description", FIELD_STR, FIELD_NULLABLE | FIELD_LINES, offsetof(struct resource_group_params, description), 0, 512 },    \
-    { "is_active", FIELD_MAYBE, 0, offsetof(struct resource_group_params, is_active) },                           \
-    { "scheduler", FIELD_STR, 0, offsetof(struct resource_group_params, scheduler), 1, 64, \
-      .doc = "fifo, lifo, drf or fair-share" },                                                     \
-    { "scheduler_opts", FIELD_OBJECT, 0, offsetof(struct resource_group_params, scheduler_opts) },                \
-    { "driver_opts", FIELD_OBJECT, 0, offsetof(struct resource_group_params, driver_opts),         \
-      .doc = "kept for Backend.AI's clients, and without effect" },                                \
-    { "selection", FIELD_STR, 0, offsetof(struct resource_group_params, selection), 1, 64,                        \
-      .doc = "concentrated, dispersed, round-robin, legacy, fragmentation, bin-packing or "        \
-             "high-performance" },                                                                 \
-    { "retries", FIELD_INT, 0, offsetof(struct resource_group_params, retries), 0, COUNT_MAX,                     \
-      .doc = "fifo without backfill: who found no room so often is passed by others; 0 = nobody" },                 \
-    { "backfill", FIELD_MAYBE, 0, offsetof(struct resource_group_params, backfill),                               \
-      .doc = "others may start first if that delays nobody; true for a new group" },          \
-    { "backfill_reservations", FIELD_INT, 0, offsetof(struct resource_group_params, backfill_reservations), 0,    \
-      COUNT_MAX, .doc = "that many get a time to start; 0 = all" },                                \
-    { "backfill_max_wait_sec", FIELD_INT, 0, offsetof(struct resource_group_params, backfill_max_wait_sec), 0,    \
-      INT64_C(1) << 30, .doc = "resources are kept for a session without a start time that has waited this long; 0 = never" }, \
-    { RESOURCE_OPTS_SPLITTING, FIELD_MAYBE, 0, offsetof(struct resource_group_params, splitting),   \
-      .doc = "whether amounts of devices may be split, of sessions that do not say it" },          \
-    { "allowed_session_types", FIELD_STR_LIST, 0,                                                  \
-      offsetof(struct resource_group_params, allowed_session_types), 0, 8,                                        \
-      .doc = "what may be made in it; interactive and batch unless set" },                         \
-    { "fair_share", FIELD_OBJECT, 0, offsetof(struct resource_group_params, fair_share),                          \
-      .doc = "half_life_days, lookback_days, default_weight, and weights: slot:NAME, "             \
-             "domain:NAME, project:ID, user:ID or E-MAIL, user:ID/PROJECT-ID; what is not named "  \
-             "stays, what is null goes" },                                                         \
-    { "preemption", FIELD_OBJECT, 0, offsetof(struct resource_group_params, preemption),                          \
-      .doc = "which sessions preempt which: enabled, order, mode, interactive, victim_scope, "     \
-             "preemption_min_runtime, preemptible_priority; what is not named stays" },            \
-    { "handler_options", FIELD_OBJECT, 0, offsetof(struct resource_group_params, handler_options),                \
-      .doc = "how often a start is tried, and for how long: schedule-sessions, "                   \
-             "check-precondition, start-sessions, each with .max_retry_count and .timeout; "      \
-             "what is not named stays" },                                                          \
-    { "pending_timeout_sec", FIELD_INT, 0, offsetof(struct resource_group_params, pending_timeout_sec), 0,        \
-      INT64_C(1) << 30, .doc = "0 = none" },                                                       \
-    { "agent_loss_policy", FIELD_STR, 0, offsetof(struct resource_group_params, agent_loss_policy), 1, 16,        \
-      .doc = "wait, terminate or requeue" },                                                       \
-    { "agent_loss_grace_sec", FIELD_INT, 0, offsetof(struct resource_group_params, agent_loss_grace_sec), 0,      \
-      INT64_C(1) << 30 }
-/* clang-format on */
-
-const struct field account_resource_group_create[] = {
-    { "name", FIELD_STR, FIELD_REQUIRED | FIELD_LINE, offsetof(struct resource_group_params, name),
-      1, 64 },
-    CHANGES,
-    FIELD_END,
-};
-
-const struct field account_resource_group_change[] = { CHANGES, FIELD_END };
 
 static const void *resource_group_find(const struct core *core, const char *key)
 {
@@ -82,25 +17,7 @@ static const void *resource_group_find(const struct core *core, const char *key)
 
 static const void *resource_group_find_same(const struct core *core, const void *params)
 {
-    return core_find_resource_group(core, ((const struct resource_group_params *)params)->name);
-}
-
-static void resource_group_check_word(struct account_row *row, const char *field, const char *text,
-                                      const char *const *words)
-{
-    for (size_t i = 0; text && words[i]; i++)
-        if (strcmp(text, words[i]) == 0)
-            return;
-    if (text)
-        api_fail_param(&row->err, field, "'%s' is none of its values", text);
-}
-
-static void resource_group_check(struct account_row *row,
-                                 const struct resource_group_params *params)
-{
-    static const char *const policies[] = { "wait", "terminate", "requeue", NULL };
-
-    resource_group_check_word(row, "agent_loss_policy", params->agent_loss_policy, policies);
+    return core_find_resource_group(core, ((const struct resource_group *)params)->name);
 }
 
 /* What scheduler_opts and its member "config" may have that means something. */
@@ -177,12 +94,14 @@ static void resource_group_check_names(struct account_row *row, const json_t *op
     resource_group_check_slips(row, json_object_get(opts, "config"), resource_group_config);
 }
 
-static bool resource_group_sets_options(const struct resource_group_params *params)
+static bool resource_group_sets_options(const struct resource_group_request *params)
 {
-    return params->scheduler_opts || params->selection || params->retries != UNSET
-           || params->backfill != MAYBE_UNSET || params->backfill_reservations != UNSET
-           || params->backfill_max_wait_sec != UNSET || params->splitting != MAYBE_UNSET
-           || params->allowed_session_types.count || params->pending_timeout_sec != UNSET
+    return params->group.scheduler_opts || params->group.selection
+           || params->group.pending_timeout_usec != RESOURCE_GROUP_UNSET
+           || params->retries != RESOURCE_GROUP_UNSET || params->backfill != MAYBE_UNSET
+           || params->backfill_reservations != RESOURCE_GROUP_UNSET
+           || params->backfill_max_wait_sec != RESOURCE_GROUP_UNSET
+           || params->splitting != MAYBE_UNSET || params->allowed_session_types.count
            || params->preemption || params->fair_share || params->handler_options;
 }
 
@@ -249,14 +168,13 @@ static void resource_group_default_backfill(json_t *opts)
         json_object_set_new(opts, "backfill", json_true());
 }
 
-/* Texts of JSON: what is given one by one goes into the options as they are
- * given whole, or as they were. The timeout is also a column.
+/* What is given one by one goes into the options as they are given whole, or as they were. The
+ * timeout is also a column.
  */
-static char *resource_group_merge_options(struct account_row *row, const char *old)
+static char *resource_group_merge_options(struct account_row *row, const char *whole)
 {
-    const struct resource_group_params *params = row->params;
-    json_auto_t *opts = params->scheduler_opts ? json_deep_copy(params->scheduler_opts)
-                                               : json_load_string(old, 0);
+    const struct resource_group_request *params = row->params;
+    json_auto_t *opts = json_load_string(whole, 0);
     json_t *config;
 
     if (!json_is_object(opts)) { /* of a database of another version */
@@ -264,18 +182,18 @@ static char *resource_group_merge_options(struct account_row *row, const char *o
         opts = json_object();
     }
     config = json_object_get(opts, "config");
-    if (params->retries != UNSET && !json_is_object(config)) {
+    if (params->retries != RESOURCE_GROUP_UNSET && !json_is_object(config)) {
         json_object_set_new(opts, "config", json_object());
         config = json_object_get(opts, "config");
     }
-    if (params->retries != UNSET)
+    if (params->retries != RESOURCE_GROUP_UNSET)
         json_object_set_new(config, "num_retries_to_skip", json_integer(params->retries));
     if (params->backfill != MAYBE_UNSET)
         json_object_set_new(opts, "backfill", json_boolean(params->backfill == MAYBE_TRUE));
-    if (params->backfill_reservations != UNSET)
+    if (params->backfill_reservations != RESOURCE_GROUP_UNSET)
         json_object_set_new(opts, "backfill_reservations",
                             json_integer(params->backfill_reservations));
-    if (params->backfill_max_wait_sec != UNSET)
+    if (params->backfill_max_wait_sec != RESOURCE_GROUP_UNSET)
         json_object_set_new(opts, "backfill_max_wait", json_integer(params->backfill_max_wait_sec));
     if (params->splitting != MAYBE_UNSET)
         json_object_set_new(opts, RESOURCE_OPTS_SPLITTING,
@@ -283,15 +201,16 @@ static char *resource_group_merge_options(struct account_row *row, const char *o
     if (params->allowed_session_types.count)
         json_object_set_new(opts, "allowed_session_types",
                             resource_group_list_types(&params->allowed_session_types));
-    if (params->pending_timeout_sec != UNSET)
-        json_object_set_new(opts, "pending_timeout", json_integer(params->pending_timeout_sec));
+    if (params->group.pending_timeout_usec != RESOURCE_GROUP_UNSET)
+        json_object_set_new(opts, "pending_timeout",
+                            json_integer(params->group.pending_timeout_usec / USEC_PER_SEC));
     if (params->fair_share)
         resource_group_merge_fair_share(row, opts, params->fair_share);
     if (params->preemption)
         resource_group_merge_object(opts, "preemption", params->preemption);
     if (params->handler_options)
         resource_group_merge_object(opts, "handler_options", params->handler_options);
-    if (params->selection && !params->scheduler_opts)
+    if (params->group.selection && !params->group.scheduler_opts)
         json_object_del(opts, "agent_selection_strategy"); /* which would be before it */
     if (!row->old)
         resource_group_default_backfill(opts);
@@ -300,56 +219,42 @@ static char *resource_group_merge_options(struct account_row *row, const char *o
 
 /* What was stored before stays, even if this version would not take it. */
 static void resource_group_check_scheduling(struct account_row *row,
-                                            const struct resource_group_params *params,
+                                            const struct resource_group_request *params,
                                             const struct resource_group *group)
 {
     struct aq_error err;
 
-    if ((params->scheduler || resource_group_sets_options(params))
+    if ((params->group.scheduler || resource_group_sets_options(params))
         && core_check_scheduling(group, &err) < 0)
         api_fail_param(&row->err, err.field, "%s", err.text);
 }
 
-static void resource_group_fill(struct account_row *row)
+/* Set a text that the row of another version lacks. */
+static void resource_group_default_text(char **text)
 {
-    static const struct resource_group fresh = {
-        .is_active = true,
-        .agent_loss_grace_usec = 300 * USEC_PER_SEC,
-    };
-    const struct resource_group_params *params = row->params;
-    const struct resource_group *old = row->old ? row->old : &fresh;
+    if (!*text)
+        *text = aq_strdup("{}");
+}
+
+static void resource_group_complete(struct account_row *row)
+{
+    const struct resource_group_request *params = row->params;
+    const struct resource_group *old = row->old;
     struct resource_group *group = &row->event->resource_group;
-    const char *old_opts = old->scheduler_opts ? old->scheduler_opts : "{}";
     struct core_scheduling scheduling;
 
-    resource_group_check(row, params);
-    resource_group_check_names(row, params->scheduler_opts);
-    group->name = account_text(row, params->name, old->name);
-    group->description = account_text(row, params->description, old->description);
-    group->is_active = account_bool(params->is_active, old->is_active);
-    group->scheduler = account_text(row, params->scheduler,
-                                    old->scheduler ? old->scheduler : "fifo");
-    group->scheduler_opts = !row->old || resource_group_sets_options(params)
-                                ? resource_group_merge_options(row, old_opts)
-                                : account_text(row, NULL, old_opts);
-    if (!group->scheduler_opts)
-        aq_fail_oom(&row->err);
-    group->driver_opts = params->driver_opts
-                             ? json_dump_text(params->driver_opts, JSON_COMPACT)
-                             : account_text(row, NULL, old->driver_opts ? old->driver_opts : "{}");
-    if (!group->driver_opts)
-        aq_fail_oom(&row->err);
-    group->selection = account_text(row, params->selection,
-                                    old->selection ? old->selection : "concentrated");
+    resource_group_check_names(row, (const void *)params->group.scheduler_opts); /* JSON */
+    resource_group_default_text(&group->scheduler_opts);
+    resource_group_default_text(&group->driver_opts);
+    if (!old || resource_group_sets_options(params)) {
+        AQ_CLEANUP(aq_freep) char *whole = group->scheduler_opts;
+
+        group->scheduler_opts = resource_group_merge_options(row, whole);
+    }
+    group->pending_timeout_usec = old ? old->pending_timeout_usec : 0;
     resource_group_check_scheduling(row, params, group);
-    group->agent_loss_policy = account_text(
-        row, params->agent_loss_policy, old->agent_loss_policy ? old->agent_loss_policy : "wait");
-    group->pending_timeout_usec = old->pending_timeout_usec;
     core_read_scheduling(group, &scheduling);
     group->pending_timeout_usec = scheduling.pending_timeout_usec;
-    group->agent_loss_grace_usec = params->agent_loss_grace_sec == UNSET
-                                       ? old->agent_loss_grace_usec
-                                       : params->agent_loss_grace_sec * USEC_PER_SEC;
 }
 
 static void resource_group_select_row(struct account_row *row, struct store_query *query)
@@ -357,24 +262,20 @@ static void resource_group_select_row(struct account_row *row, struct store_quer
     query->name = account_keep(row, row->event->resource_group.name);
 }
 
-static const struct resource_group_params defaults = { .retries = UNSET,
-                                                       .backfill_reservations = UNSET,
-                                                       .backfill_max_wait_sec = UNSET,
-                                                       .pending_timeout_sec = UNSET,
-                                                       .agent_loss_grace_sec = UNSET };
-
 const struct account_kind account_resource_group = {
     .object = "scaling group",
     .noun = "resource group",
     .purge = PURGE_RESOURCE_GROUP,
     .event = EVENT_RESOURCE_GROUP_SAVED,
-    .create = account_resource_group_create,
-    .change = account_resource_group_change,
-    .params_size = sizeof(struct resource_group_params),
-    .defaults = &defaults,
+    .entity = &resource_group_entity,
+    .offset = offsetof(struct event, resource_group),
+    .create = resource_group_create,
+    .change = resource_group_change,
+    .params_size = sizeof(struct resource_group_request),
+    .defaults = &resource_group_no_request,
     .list = store_list_resource_groups,
     .find = resource_group_find,
     .find_same = resource_group_find_same,
-    .fill = resource_group_fill,
+    .complete = resource_group_complete,
     .select = resource_group_select_row,
 };

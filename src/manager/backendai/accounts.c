@@ -7,8 +7,6 @@
 #include "base/clock.h"
 #include "manager/backendai/rows.h"
 
-#define DESCRIPTION_MAX 512
-
 /* ---- what is here, or comes ---- */
 
 bool backendai_has_domain(const struct backendai_import *import, const char *name)
@@ -25,19 +23,6 @@ bool backendai_has_resource_group(const struct backendai_import *import, const c
 {
     return core_find_resource_group(import->api->core, name)
            || map_gets(&import->resource_groups, name);
-}
-
-/* ---- parts ---- */
-
-/* What we allow is shorter than what Backend.AI does. */
-static const char *backendai_description(struct backendai_import *import, struct backendai_row *row)
-{
-    return backendai_cut(import, row, "description", row->description, DESCRIPTION_MAX);
-}
-
-static json_t *backendai_bool(enum maybe value)
-{
-    return value == MAYBE_UNSET ? NULL : json_boolean(value == MAYBE_TRUE);
 }
 
 /* A new row of a kind that names no other; takes 'given'. */
@@ -181,6 +166,7 @@ int backendai_take_resource_group(struct backendai_import *import, struct backen
     int64_t wait = backendai_read_count(json_object_get(row->options, "pending_timeout"));
     const struct resource_group *existing;
     const char *scheduler, *selection;
+    json_t *given;
     int r;
 
     row->label = row->name;
@@ -192,16 +178,13 @@ int backendai_take_resource_group(struct backendai_import *import, struct backen
     scheduler = backendai_scheduler(import, row);
     selection = backendai_selection(import, row);
     backendai_note_options(import, row);
-    return backendai_add_row(
-        import, &account_resource_group,
-        json_pack("{s:s, s:s*, s:o*, s:s, s:s*, s:o*, s:o*, s:o*}", "name", row->name,
-                  "description", backendai_description(import, row), "is_active",
-                  backendai_bool(row->is_active), "scheduler", scheduler, "selection", selection,
-                  "allowed_session_types", backendai_session_types(import, row), "retries",
-                  backendai_number(import, row, "num_retries_to_skip", retries, 1000000),
-                  "pending_timeout_sec",
-                  backendai_number(import, row, "pending_timeout", wait, 365 * 86400)),
-        err);
+    given = json_pack(
+        "{s:s, s:s, s:s*, s:o*, s:o*, s:o*}", "name", row->name, "scheduler", scheduler,
+        "selection", selection, "allowed_session_types", backendai_session_types(import, row),
+        "retries", backendai_number(import, row, "num_retries_to_skip", retries, 1000000),
+        "pending_timeout_sec", backendai_number(import, row, "pending_timeout", wait, 365 * 86400));
+    backendai_copy_columns(import, row, &backendai_kinds[BACKENDAI_RESOURCE_GROUPS], given);
+    return backendai_add_row(import, &account_resource_group, given, err);
 }
 
 /* ---- projects ---- */

@@ -29,7 +29,6 @@
 #define JSON(column, member)                                                                       \
     { column, FIELD_JSON, FIELD_NULLABLE, offsetof(struct backendai_row, member) }
 #define LINE { "line", FIELD_INT, 0, offsetof(struct backendai_row, line), 0, INT64_MAX }
-#define OWNED LINES("description", description, TEXT_MAX), BOOL("is_active", is_active)
 /* clang-format on */
 
 static const struct field domain_fields[] = {
@@ -48,7 +47,6 @@ static const struct field policy_fields[] = {
 static const struct field resource_group_fields[] = {
     LINE,
     NAME("name", name, 64),
-    OWNED,
     WORDS("scheduler", scheduler, 64),
     OBJECT("scheduler_opts", options),
     FIELD_END,
@@ -131,7 +129,7 @@ const struct backendai_kind backendai_kinds[BACKENDAI_TABLE_COUNT] = {
     [BACKENDAI_POLICIES] = { "keypair_resource_policies", policy_fields, backendai_take_policy,
                              &keypair_policy_entity },
     [BACKENDAI_RESOURCE_GROUPS] = { "scaling_groups", resource_group_fields,
-                                    backendai_take_resource_group },
+                                    backendai_take_resource_group, &resource_group_entity },
     [BACKENDAI_PROJECTS] = { "groups", project_fields, backendai_take_project, &project_entity },
     [BACKENDAI_USERS] = { "users", user_fields, backendai_take_user },
     [BACKENDAI_MEMBERS] = { "association_groups_users", member_fields, backendai_take_member },

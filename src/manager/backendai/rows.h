@@ -41,7 +41,7 @@ union backendai_value {
 /* What a table has no column for is not given. */
 struct backendai_row {
     int64_t line; /* of the source */
-    const char *id, *name, *domain, *description, *email, *full_name, *role, *status, *password;
+    const char *id, *name, *domain, *email, *full_name, *role, *status, *password;
     const char *user, *project, *access_key, *secret_key, *policy, *ssh_public_key, *script;
     const char *resource_group, *scheduler, *unspecified, *shared_memory, *image;
     enum maybe is_active, is_admin, must_change_password;

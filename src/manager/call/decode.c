@@ -394,6 +394,10 @@ static int decode_read_value(const struct field *field, const json_t *value, str
         return r;
     case FIELD_DURATION:
         return decode_read_duration(field, value, place, path, err);
+    case FIELD_USEC:
+        if ((r = decode_read_int(field, value, &number, path, err)) == 0)
+            *(int64_t *)place = number * USEC_PER_SEC;
+        return r;
     case FIELD_UUID:
         return decode_read_uuid(value, place, path, err);
     case FIELD_STR_LIST:
@@ -403,10 +407,11 @@ static int decode_read_value(const struct field *field, const json_t *value, str
     case FIELD_PAIRS:
         return decode_read_pairs(field, value, arena, place, path, err);
     case FIELD_OBJECT:
+    case FIELD_JSON_TEXT:
     case FIELD_SLOTS:
         if (!json_is_object(value))
             return decode_refuse(err, path, "not an object");
-        if (field->type == FIELD_OBJECT)
+        if (field->type != FIELD_SLOTS)
             *(const json_t **)place = value;
         return 0;
     case FIELD_JSON:
@@ -543,6 +548,7 @@ static const char *const type_names[] = {
     [FIELD_JSON] = "json",         [FIELD_STRUCT] = "struct",
     [FIELD_TEXT] = "text",         [FIELD_INT32] = "integer",
     [FIELD_SLOTS] = "object",      [FIELD_OWN] = "json",
+    [FIELD_JSON_TEXT] = "object",  [FIELD_USEC] = "integer",
     [FIELD_IGNORED] = "ignored",   [FIELD_UNSUPPORTED] = "unsupported",
 };
 

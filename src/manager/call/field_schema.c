@@ -120,12 +120,13 @@ static void field_schema_write_kind(const struct field *field, struct jsonw *w)
 {
     static const char empty[] = "[null,false,0,\"\",[],{}]";
     static const char *const types[] = {
-        [FIELD_STR] = "string",      [FIELD_SCALAR] = "string",  [FIELD_WORD] = "string",
-        [FIELD_BOOL] = "boolean",    [FIELD_MAYBE] = "boolean",  [FIELD_INT] = "integer",
-        [FIELD_DURATION] = "number", [FIELD_UUID] = "string",    [FIELD_STR_LIST] = "array",
-        [FIELD_PORT_LIST] = "array", [FIELD_PAIRS] = "object",   [FIELD_OBJECT] = "object",
-        [FIELD_STRUCT] = "object",   [FIELD_TEXT] = "string",    [FIELD_INT32] = "integer",
-        [FIELD_SLOTS] = "object",    [FIELD_UNSUPPORTED] = NULL,
+        [FIELD_STR] = "string",      [FIELD_SCALAR] = "string",    [FIELD_WORD] = "string",
+        [FIELD_BOOL] = "boolean",    [FIELD_MAYBE] = "boolean",    [FIELD_INT] = "integer",
+        [FIELD_DURATION] = "number", [FIELD_UUID] = "string",      [FIELD_STR_LIST] = "array",
+        [FIELD_PORT_LIST] = "array", [FIELD_PAIRS] = "object",     [FIELD_OBJECT] = "object",
+        [FIELD_STRUCT] = "object",   [FIELD_TEXT] = "string",      [FIELD_INT32] = "integer",
+        [FIELD_SLOTS] = "object",    [FIELD_JSON_TEXT] = "object", [FIELD_USEC] = "integer",
+        [FIELD_UNSUPPORTED] = NULL,
     };
     const char *other = field->type == FIELD_SCALAR     ? "integer"
                         : field->type == FIELD_DURATION ? "string"
@@ -137,7 +138,7 @@ static void field_schema_write_kind(const struct field *field, struct jsonw *w)
         field_schema_write_text(field, w);
     else if (field->type == FIELD_WORD)
         field_schema_write_words(field, w);
-    else if (field->type == FIELD_INT || field->type == FIELD_INT32
+    else if (field->type == FIELD_INT || field->type == FIELD_INT32 || field->type == FIELD_USEC
              || field->type == FIELD_DURATION)
         field_schema_write_bounds(field, w); /* schemas do not compare a duration that is text */
     else if (field->type == FIELD_UUID)

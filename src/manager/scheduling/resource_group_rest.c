@@ -35,12 +35,7 @@ static void resource_group_write_row(const struct api_list *list, const struct s
     const struct resource_group *group = &page->resource_groups[i].resource_group;
 
     jsonw_object_begin(w);
-    jsonw_member_str(w, "name", group->name);
-    jsonw_member_str(w, "description", group->description);
-    jsonw_member_bool(w, "is_active", group->is_active);
-    jsonw_member_str(w, "scheduler", group->scheduler);
-    api_write_raw(w, "scheduler_opts", group->scheduler_opts);
-    api_write_raw(w, "driver_opts", group->driver_opts);
+    entity_write_json(&resource_group_entity, group, FIELD_UNSHOWN, NULL, w);
     jsonw_key(w, "without_effect");
     account_write_unused_options(group, w);
     jsonw_member_str(w, "selection", group->selection);
@@ -109,9 +104,9 @@ static const struct route resource_group_routes[] = {
     { METHOD_GET, "/aliquot/v1/resource-groups", API_ADMIN, resource_group_on_list,
       account_page_fields, "List resource groups" },
     { METHOD_POST, "/aliquot/v1/resource-groups", API_SUPERADMIN, resource_group_on_create,
-      account_resource_group_create, "Make a resource group", .answer = { 201 } },
+      resource_group_create, "Make a resource group", .answer = { 201 } },
     { METHOD_PATCH, "/aliquot/v1/resource-groups/{key}", API_SUPERADMIN, resource_group_on_change,
-      account_resource_group_change, "Change a resource group" },
+      resource_group_change, "Change a resource group" },
     { METHOD_POST, "/aliquot/v1/resource-groups/{key}/allow", API_SUPERADMIN,
       resource_group_on_allow, allow_fields,
       "Let a domain, project or keypair use a resource group", .answer = { 204 } },

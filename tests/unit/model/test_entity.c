@@ -162,7 +162,7 @@ static void test_a_bad_slot_is_named(void **state)
 static void test_entities_are_not_too_large(void **state)
 {
     const struct entity *const entities[] = { &domain_entity, &project_entity,
-                                              &keypair_policy_entity };
+                                              &keypair_policy_entity, &resource_group_entity };
 
     (void)state;
     for (size_t i = 0; i < AQ_COUNT(entities); i++) {
@@ -199,6 +199,56 @@ static void test_own_members_are_left_to_the_caller(void **state)
     entity_done(&domain_entity, &copy);
 }
 
+/* JSON is written as it is kept, and times in whole seconds. */
+static void test_json_texts_and_times(void **state)
+{
+    struct resource_group group, copy;
+
+    (void)state;
+    entity_init(&resource_group_entity, &group);
+    assert_json(&resource_group_entity, &group, 0,
+                "{\"name\":null,\"description\":null,\"is_active\":true,\"scheduler\":\"fifo\","
+                "\"scheduler_opts\":{},\"driver_opts\":{},\"pending_timeout_sec\":0,"
+                "\"selection\":\"concentrated\",\"agent_loss_policy\":\"wait\","
+                "\"agent_loss_grace_sec\":300}");
+    entity_copy(&resource_group_entity, &copy, &group);
+    assert_true(entity_equal(&resource_group_entity, &group, &copy));
+    copy.pending_timeout_usec = 1;
+    assert_false(entity_equal(&resource_group_entity, &group, &copy));
+    free(AQ_TAKE(group.driver_opts));
+    group.scheduler_opts[0] = '\0';
+    assert_json(&resource_group_entity, &group, FIELD_UNSHOWN,
+                "{\"name\":null,\"description\":null,\"is_active\":true,\"scheduler\":\"fifo\","
+                "\"scheduler_opts\":null,\"driver_opts\":null}");
+    entity_done(&resource_group_entity, &group);
+    entity_done(&resource_group_entity, &copy);
+}
+
+static void test_json_texts_and_words_are_merged(void **state)
+{
+    char policy[] = "requeue";
+    const struct resource_group decoded = { .agent_loss_policy = policy,
+                                            .agent_loss_grace_usec = 7000000 };
+    json_auto_t *given = json_pack("{s:s, s:i, s:{s:i}}", "agent_loss_policy", policy,
+                                   "agent_loss_grace_sec", 7, "driver_opts", "a", 1);
+    struct resource_group group;
+    struct aq_error err = { 0 };
+
+    (void)state;
+    entity_init(&resource_group_entity, &group);
+    assert_int_equal(entity_merge(&resource_group_entity, &group, &decoded, given, NULL, &err), 0);
+    assert_string_equal(group.agent_loss_policy, "requeue");
+    assert_int_equal(group.agent_loss_grace_usec, 7000000);
+    assert_string_equal(group.driver_opts, "{\"a\":1}");
+    policy[0] = 'R';
+    assert_int_equal(entity_merge(&resource_group_entity, &group, &decoded, given, NULL, &err),
+                     -EINVAL);
+    assert_string_equal(err.field, "agent_loss_policy");
+    assert_string_equal(err.text, "'Requeue' is none of its values");
+    assert_string_equal(group.agent_loss_policy, "requeue");
+    entity_done(&resource_group_entity, &group);
+}
+
 static void test_fields_have_names(void **state)
 {
     const struct field *field = field_find(keypair_policy_create, "total_resource_slots");
@@ -224,6 +274,8 @@ int main(void)
         cmocka_unit_test(test_a_bad_slot_is_named),
         cmocka_unit_test(test_entities_are_not_too_large),
         cmocka_unit_test(test_own_members_are_left_to_the_caller),
+        cmocka_unit_test(test_json_texts_and_times),
+        cmocka_unit_test(test_json_texts_and_words_are_merged),
         cmocka_unit_test(test_fields_have_names),
     };
 

@@ -130,22 +130,7 @@ static void account_audit_write_policy(const struct core *core, const void *row,
 
 static void account_audit_write_rgroup(const struct core *core, const void *row, struct jsonw *w)
 {
-    const struct resource_group *group = row;
-
-    (void)core;
-    jsonw_member_str(w, "name", group->name);
-    jsonw_member_str(w, "description", group->description);
-    jsonw_member_bool(w, "is_active", group->is_active);
-    jsonw_member_str(w, "scheduler", group->scheduler);
-    jsonw_key(w, "scheduler_opts");
-    if (group->scheduler_opts && group->scheduler_opts[0])
-        jsonw_raw(w, group->scheduler_opts, strlen(group->scheduler_opts));
-    else
-        jsonw_null(w);
-    jsonw_member_int(w, "pending_timeout_sec", group->pending_timeout_usec / USEC_PER_SEC);
-    jsonw_member_str(w, "selection", group->selection);
-    jsonw_member_str(w, "agent_loss_policy", group->agent_loss_policy);
-    jsonw_member_int(w, "agent_loss_grace_sec", group->agent_loss_grace_usec / USEC_PER_SEC);
+    entity_write_json(&resource_group_entity, row, FIELD_UNAUDITED, core->types, w);
 }
 
 /* ---- what an event does to which row ---- */

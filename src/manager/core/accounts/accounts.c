@@ -235,7 +235,7 @@ static void accounts_purge_rgroup(struct core *core, const char *name)
     if (!g)
         return;
     unknown.name = aq_strdup(name);
-    resource_group_done(&g->g);
+    entity_done(&resource_group_entity, &g->g);
     g->g = unknown;
     g->is_known = false;
     core_read_scheduling(&g->g, &g->scheduling);

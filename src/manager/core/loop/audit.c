@@ -216,14 +216,7 @@ static void audit_compare_resource_group(struct audit *a, const struct resource_
 {
     const struct resource_group *m = core_find_resource_group(a->core, s->name);
 
-    if (!m || !audit_same_text(m->description, s->description) || m->is_active != s->is_active
-        || !audit_same_text(m->scheduler, s->scheduler)
-        || !audit_same_text(m->scheduler_opts, s->scheduler_opts)
-        || !audit_same_text(m->driver_opts, s->driver_opts)
-        || m->pending_timeout_usec != s->pending_timeout_usec
-        || !audit_same_text(m->selection, s->selection)
-        || !audit_same_text(m->agent_loss_policy, s->agent_loss_policy)
-        || m->agent_loss_grace_usec != s->agent_loss_grace_usec)
+    if (!m || !entity_equal(&resource_group_entity, m, s))
         audit_find(a, "resource group %s: memory and row differ", s->name);
 }
 

@@ -9,7 +9,7 @@
 
 void resource_group_entry_free(struct resource_group_entry *g)
 {
-    resource_group_done(&g->g);
+    entity_done(&resource_group_entity, &g->g);
     free(g);
 }
 
