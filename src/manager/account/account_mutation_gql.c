@@ -243,7 +243,7 @@ static int account_mutation_save(struct gql_call *call,
 
     if (!m)
         return GQL_DONE;
-    m->change = account_change_new(mutation_api(call), call->arena, m->noun->kind, &err);
+    m->change = account_change_new(mutation_api(call), mutation_arena(call), m->noun->kind, &err);
     if (!m->change)
         return gql_call_fail(call, "out of memory");
     if (fill(m, &err) < 0
@@ -284,7 +284,7 @@ static int account_mutation_remove(struct gql_call *call, bool purge)
     if (!m)
         return GQL_DONE;
     m->removal = (struct account_removal){ .api = mutation_api(call),
-                                           .arena = call->arena,
+                                           .arena = mutation_arena(call),
                                            .who = ((struct gql_context *)call->context)->who,
                                            .by = mutation_who(call),
                                            .kind = m->noun->kind,

@@ -169,7 +169,8 @@ static void user_v2_save(struct user_v2_change *c, const char *type_name, struct
     const struct gql_type *type = gql_type_find(&schema_schema, type_name, strlen(type_name));
     struct aq_error err = { 0 };
 
-    c->change = account_change_new(mutation_api(c->call), c->call->arena, &account_user, &err);
+    c->change = account_change_new(mutation_api(c->call), mutation_arena(c->call), &account_user,
+                                   &err);
     if (!c->change) {
         user_v2_on_failed(c, &c->id, &err);
     } else if (user_v2_fill(c, type, input, key, &err) < 0) {
@@ -202,7 +203,7 @@ static void user_v2_start_purge(struct user_v2_change *c)
 
     (void)uuid_parse(key, &c->id);
     c->removal = (struct account_removal){ .api = mutation_api(c->call),
-                                           .arena = c->call->arena,
+                                           .arena = mutation_arena(c->call),
                                            .who = ((struct gql_context *)c->call->context)->who,
                                            .by = mutation_who(c->call),
                                            .kind = &account_user,

@@ -76,6 +76,11 @@ struct api *mutation_api(const struct gql_call *call)
     return ((const struct gql_context *)call->context)->api;
 }
 
+struct arena *mutation_arena(const struct gql_call *call)
+{
+    return request_get_arena(((const struct gql_context *)call->context)->req);
+}
+
 const struct audit_who *mutation_who(const struct gql_call *call)
 {
     const struct gql_context *context = call->context;

@@ -33,6 +33,10 @@ bool mutation_may(struct gql_call *call);
 bool mutation_may_or_fails(struct gql_call *call);
 
 struct api *mutation_api(const struct gql_call *call);
+/* The arena of the HTTP request, for code that REST uses, too: unlike call->arena it has no limit
+ * past which it gives NULL.
+ */
+struct arena *mutation_arena(const struct gql_call *call);
 /* Who asks, for the audit log. */
 const struct audit_who *mutation_who(const struct gql_call *call);
 
