@@ -52,7 +52,7 @@ def test_histories_of_sessions(cluster, bai):
     assert "No session history" in bai.does(*command, "--result", "STALE")
     assert user.delete("/session/never").status == 200
     other = RealClient(bai.server, cluster.address, USER)
-    assert "Unauthorized access" in other.fails(*command)
+    assert "The role is not sufficient" in other.fails(*command)
 
 
 def day_of(cluster, name, **more):
