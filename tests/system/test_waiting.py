@@ -85,6 +85,8 @@ def test_run_tells_its_place_on_a_terminal(cluster):
 
 def test_run_says_which_time_it_waits_for(cluster):
     process = start(cluster, "run", "--name", "tomorrow", "--starts-at", "24h", "true")
+    said = process.stderr.readline()
+    assert said.startswith("starts at ") and said.endswith(" at the earliest\n"), said
     assert process.stderr.readline() == "tomorrow: waiting\n"
     assert process.stderr.readline().startswith("tomorrow: waiting: Before start time (")
     cluster.client().send("DELETE", "/session/tomorrow")
