@@ -53,10 +53,10 @@ int list_print(struct cli *cli, const struct column *columns, const json_t *rows
 int list_show_whole(struct cli *cli, const char *path, const char *items,
                     const struct column *columns, struct aq_error *err);
 
-/* The first row whose 'member' is this text; borrowed, NULL = none. NULL is no text. */
+/* The first row whose 'member' equals 'text'; borrowed, NULL = none, also for a NULL 'text'. */
 json_t *list_find(const json_t *rows, const char *member, const char *text);
 
-/* Say what would fill the list, the command's 'if_empty', if there are no rows. True if so. */
+/* Print the command's 'if_empty' if there are no rows; true if it was printed. */
 bool list_note_empty(const struct cli *cli, const json_t *rows);
 
 /* GET 'path' and show the object; '*ret_row' (may be NULL) gets it. */

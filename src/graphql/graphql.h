@@ -127,7 +127,7 @@ int gql_params_from_json(const json_t *body, struct gql_params *ret,
                          struct aq_error *err) AQ_UNTRUSTED;
 
 struct gql_result {
-    int code;        /* 0, or -ENOMEM past gql_limits.memory: then there is no reply */
+    int code;        /* 0; -ENOMEM past gql_limits.memory, without a reply */
     bool executed;   /* false: refused before anything ran, the reply has no "data" */
     uint32_t errors; /* entries of "errors" in the reply */
 };

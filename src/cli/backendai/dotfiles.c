@@ -128,7 +128,7 @@ static int dotfiles_digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* free(); NULL if it is no hex. */
+/* The bytes of a hexadecimal text, to be freed; NULL if it has other characters. */
 static unsigned char *dotfiles_read_hex(const char *text, size_t *ret_len)
 {
     size_t len = strlen(text) / 2;

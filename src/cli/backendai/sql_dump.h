@@ -37,7 +37,7 @@ struct sql_dump *sql_dump_new(const struct sql_dump_ops *ops, void *data);
 void sql_dump_free(struct sql_dump *dump);
 AQ_DEFINE_CLEANUP(struct sql_dump, sql_dump_free)
 
-/* -EINVAL: what comes is no such dump; or what 'ops' return. */
+/* -EINVAL if the input is not such a dump, or the error of an operation of 'ops'. */
 int sql_dump_feed(struct sql_dump *dump, const char *bytes, size_t len,
                   struct aq_error *err) AQ_UNTRUSTED;
 /* All was fed: -EINVAL if it was cut short. */

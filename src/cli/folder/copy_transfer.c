@@ -23,7 +23,7 @@
 #define RETRY_MOST_USEC (8 * USEC_PER_SEC) /* ... up to this */
 #define GIVE_UP_USEC (300 * USEC_PER_SEC)  /* without a byte */
 #define TRIES_MAX 6                        /* of what the storage host cannot do now */
-#define PLAIN_USEC (10 * USEC_PER_SEC)     /* between lines where there is no terminal */
+#define PLAIN_USEC (10 * USEC_PER_SEC)     /* between lines if output is not a terminal */
 
 struct copy_item *copy_slot_item(const struct copy_slot *slot)
 {

@@ -222,7 +222,7 @@ void account_restore(struct api *api, struct request *req, const struct account_
 
 /* ---- in steps, where the answer is another ---- */
 
-/* NULL after an answer that memory is short. */
+/* Begin a change for the request, in the request's arena. */
 struct account_change *account_begin(struct api *api, struct request *req,
                                      const struct account_kind *kind);
 /* Add the row as the request's body says; false after an answer that says why not. */

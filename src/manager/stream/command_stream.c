@@ -134,7 +134,7 @@ static void command_stream_on_open(void *data, struct link_stream *stream)
     (void)stream;
     cs->is_open = true;
     if (pump_open(cs->pump, PUMP_KERNEL) < 0)
-        command_stream_fail(cs, "service-unavailable", "the manager's memory is short");
+        command_stream_fail(cs, "service-unavailable", "the connection to the agent failed");
     else if (cs->ops->on_open)
         cs->ops->on_open(cs->data);
 }

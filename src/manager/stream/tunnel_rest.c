@@ -150,8 +150,8 @@ static void tunnel_on_message(struct websocket *ws, bool is_text, const char *by
         return;
     }
     r = app_connection_give(tunnel->app, bytes, len);
-    if (r < 0 && r != -EPIPE) /* of its end it is told */
-        websocket_close(ws, WEBSOCKET_INTERNAL, "the manager's memory is short");
+    if (r < 0 && r != -EPIPE) /* the end of the app is reported by itself */
+        websocket_close(ws, WEBSOCKET_INTERNAL, "the app does not read what is sent to it");
 }
 
 static void tunnel_on_ws_drain(struct websocket *ws, void *data)
