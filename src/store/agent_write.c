@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "store/token.h"
+#include "store/setting.h"
 #include "store/transaction.h"
 
 static int agent_add_history(struct store_tx *tx, const char *agent_id, int64_t at_usec,

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "store/password.h"
-#include "store/token.h"
+#include "store/resource_group_access.h"
 #include "store/transaction.h"
 
 /* A user with a keypair. */

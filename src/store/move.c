@@ -8,7 +8,7 @@
 #include "base/fault.h"
 #include "store/migrate.h"
 #include "store/store_internal.h"
-#include "store/token.h"
+#include "store/setting.h"
 #include "store/transfer.h"
 
 struct mover {

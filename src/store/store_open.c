@@ -17,7 +17,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "store/migrate.h"
-#include "store/token.h"
+#include "store/setting.h"
 
 #define WRITER_CACHE_BYTES ((size_t)1 << 20)
 /* After an unclean end every page is checked, unless that takes too long. */

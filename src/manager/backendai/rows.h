@@ -6,7 +6,7 @@
 #include "base/map.h"
 #include "manager/backendai/import.h"
 #include "store/dotfile.h"
-#include "store/token.h"
+#include "store/resource_group_access.h"
 
 /* In the order in which they are taken: what a row names comes before it. */
 enum backendai_table {

@@ -10,7 +10,7 @@
 #include "base/json_load.h"
 #include "base/memory.h"
 #include "http/problem.h"
-#include "store/token.h"
+#include "store/setting.h"
 
 #define ACTION_MAX 40
 

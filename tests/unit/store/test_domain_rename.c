@@ -5,7 +5,7 @@
 #include "store/dotfile.h"
 #include "store/query.h"
 #include "store/template.h"
-#include "store/token.h"
+#include "store/resource_group_access.h"
 
 static int rename_domain(struct bench *b, const char *from, const char *to, struct aq_error *err)
 {

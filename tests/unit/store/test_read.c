@@ -6,6 +6,9 @@
 #include "store/fixture.h"
 #include "store/password.h"
 #include "store/query.h"
+#include "store/agent_cert.h"
+#include "store/resource_group_access.h"
+#include "store/setting.h"
 #include "store/token.h"
 
 /* Run a query function on a reader and hand its page over. */

@@ -14,7 +14,7 @@
 #include "manager/rules/domain_check.h"
 #include "store/audit_log.h"
 #include "store/query.h"
-#include "store/token.h"
+#include "store/resource_group_access.h"
 #include "manager/core/accounts/access.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/state.h"

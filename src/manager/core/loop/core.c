@@ -45,7 +45,7 @@
 #include "manager/core/state/state.h"
 #include "manager/core/statistics/series.h"
 #include "store/fixture.h"
-#include "store/token.h"
+#include "store/agent_cert.h"
 
 #define TICK_USEC USEC_PER_SEC
 

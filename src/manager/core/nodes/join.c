@@ -16,6 +16,7 @@
 #include "base/vec.h"
 #include "link/pki.h"
 #include "store/audit_log.h"
+#include "store/agent_cert.h"
 #include "store/token.h"
 #include "manager/core/commit/proposal.h"
 #include "manager/core/nodes/connection.h"

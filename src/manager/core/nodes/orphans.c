@@ -19,7 +19,7 @@
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
 #include "store/audit_log.h"
-#include "store/token.h"
+#include "store/setting.h"
 
 /* What liars can make us keep. */
 #define ORPHANS_MAX 65536
