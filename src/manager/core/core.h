@@ -92,12 +92,12 @@ struct slot_types *core_slot_types(const struct core *core);
 
 /* ---- people who have logged in ---- */
 
-/* Those who logged in with this keypair, or as this user, are let in no more: the key was taken out
- * of use or has another secret, the user was blocked, removed, or has another password. One of
- * the two is NULL. Called when the change is durable.
+/* Logins with this keypair, or as this user, have ended: the key was taken out of use or has
+ * another secret; the user was blocked, removed, or has another password. One of the two is NULL.
+ * Called when the change is durable.
  */
-typedef void core_shut_out_fn(void *data, const struct uuid *user_id, const char *access_key);
-void core_on_shut_out(struct core *core, core_shut_out_fn *fn, void *data);
+typedef void core_login_end_fn(void *data, const struct uuid *user_id, const char *access_key);
+void core_on_login_end(struct core *core, core_login_end_fn *fn, void *data);
 
 /* ---- devices ---- */
 

@@ -360,7 +360,7 @@ static void web_logins_on_message(void *data, const char *id, const struct messa
         web_call_refuse(call, &err, 0);
 }
 
-static void web_logins_on_shut_out(void *data, const struct uuid *user_id, const char *access_key)
+static void web_logins_on_end(void *data, const struct uuid *user_id, const char *access_key)
 {
     struct msg_web_ended ended = { .access_key = access_key };
 
@@ -379,14 +379,14 @@ struct web_logins *web_logins_new(struct api *api)
     of->api = api;
     list_init(&of->calls);
     core_set_front_ops(api->core, FRONT_WEB, &ops, of);
-    core_on_shut_out(api->core, web_logins_on_shut_out, of);
+    core_on_login_end(api->core, web_logins_on_end, of);
     return of;
 }
 
 void web_logins_stop(struct web_logins *of)
 {
     core_set_front_ops(of->api->core, FRONT_WEB, NULL, NULL);
-    core_on_shut_out(of->api->core, NULL, NULL);
+    core_on_login_end(of->api->core, NULL, NULL);
 }
 
 void web_logins_free(struct web_logins *of)

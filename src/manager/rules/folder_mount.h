@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* folder_mount.h - which folders a session mounts: those that it names, and whether they still are
  *
- * For functions given to store_read(). What a mount may is decided here and nowhere else, from what
- * its session's owner may do with the folder (model/folder.h).
+ * For functions given to store_read(). What a mount may is decided here, from what its session's
+ * owner may do with the folder (model/folder.h); whether folders of a host may be mounted at all,
+ * in core/session/mounts.c.
  */
 #ifndef AQ_MANAGER_RULES_FOLDER_MOUNT_H
 #define AQ_MANAGER_RULES_FOLDER_MOUNT_H

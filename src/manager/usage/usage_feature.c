@@ -6,7 +6,7 @@ static const struct route_table *const usage_routes[] = { &export_route_table,
                                                           &statistics_route_table,
                                                           &usage_route_table,
                                                           &usage_days_route_table,
-                                                          &usage_month_route_table,
+                                                          &usage_recent_route_table,
                                                           &usage_total_route_table,
                                                           NULL };
 

@@ -9,7 +9,7 @@ API_ROUTES(export);
 API_ROUTES(statistics);
 API_ROUTES(usage);
 API_ROUTES(usage_days);
-API_ROUTES(usage_month);
+API_ROUTES(usage_recent);
 API_ROUTES(usage_total);
 
 extern const struct feature usage_feature;

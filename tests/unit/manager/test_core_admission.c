@@ -4,7 +4,7 @@
  */
 #include "world.h"
 
-#include "manager/core/accounts/accounts.h"
+#include "manager/core/accounts/login_end.h"
 
 #define SECOND_KEY "AKIASECONDSECONDSECO"
 #define GPU_NODE                                                     \
@@ -472,22 +472,22 @@ static void logins_end_with_the_right_to_them(void **state)
 
     (void)state;
     user.user.user.status = USER_ACTIVE;
-    assert_false(accounts_ends_logins(world.core, &user));
+    assert_false(login_end_is_due(world.core, &user));
     user.user.password_hash = hash;
-    assert_true(accounts_ends_logins(world.core, &user));
+    assert_true(login_end_is_due(world.core, &user));
     user.user.password_hash = NULL;
     user.user.user.status = USER_INACTIVE;
-    assert_true(accounts_ends_logins(world.core, &user));
+    assert_true(login_end_is_due(world.core, &user));
 
     key.keypair = *now;
-    assert_false(accounts_ends_logins(world.core, &key));
+    assert_false(login_end_is_due(world.core, &key));
     key.keypair.secret_key[0] = '\0';
-    assert_false(accounts_ends_logins(world.core, &key));
+    assert_false(login_end_is_due(world.core, &key));
     (void)snprintf(key.keypair.secret_key, sizeof(key.keypair.secret_key), "another");
-    assert_true(accounts_ends_logins(world.core, &key));
+    assert_true(login_end_is_due(world.core, &key));
     key.keypair = *now;
     key.keypair.is_active = false;
-    assert_true(accounts_ends_logins(world.core, &key));
+    assert_true(login_end_is_due(world.core, &key));
 }
 
 int main(void)

@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "manager/core/accounts/access.h"
 #include "manager/core/accounts/accounts.h"
+#include "manager/core/accounts/login_end.h"
 #include "manager/core/scheduling/fair_share.h"
 #include "manager/core/scheduling/queue.h"
 #include "manager/core/scheduling/sched_sync.h"
@@ -273,42 +274,9 @@ static void accounts_recheck(struct core *core)
     }
 }
 
-void core_on_shut_out(struct core *core, core_shut_out_fn *fn, void *data)
-{
-    core->on_shut_out = fn;
-    core->shut_out_data = data;
-}
-
-/* Other changes of a keypair come with its secret, too. */
-static bool accounts_has_new_secret(const struct core *core, const struct keypair *key)
-{
-    const struct keypair *old = core_find_keypair(core, key->access_key);
-
-    return key->secret_key[0] && old && strcmp(old->secret_key, key->secret_key) != 0;
-}
-
-bool accounts_ends_logins(const struct core *core, const struct event *e)
-{
-    if (e->kind == EVENT_USER_SAVED)
-        return e->user.user.status != USER_ACTIVE || e->user.password_hash;
-    return e->kind == EVENT_KEYPAIR_SAVED
-           && (!e->keypair.is_active || accounts_has_new_secret(core, &e->keypair));
-}
-
-/* Before the event's row is taken into memory. */
-static void accounts_tell_shut_out(const struct core *core, const struct event *e)
-{
-    bool ends = accounts_ends_logins(core, e), is_user = ends && e->kind == EVENT_USER_SAVED;
-    bool is_key = (ends && !is_user) || e->kind == EVENT_KEYPAIR_REMOVED;
-
-    if (core->on_shut_out && (is_user || is_key))
-        core->on_shut_out(core->shut_out_data, is_user ? &e->user.user.id : NULL,
-                          is_key ? e->keypair.access_key : NULL);
-}
-
 void accounts_apply(struct core *core, struct event *e)
 {
-    accounts_tell_shut_out(core, e);
+    login_end_tell(core, e);
     switch (e->kind) {
     case EVENT_DOMAIN_SAVED:
         accounts_swap_in(&core->domains, e->domain.name, strlen(e->domain.name), &e->domain,

@@ -10,7 +10,7 @@
 
 #include "base/memory.h"
 #include "manager/core/accounts/account_audit.h"
-#include "manager/core/accounts/accounts.h"
+#include "manager/core/accounts/login_end.h"
 #include "manager/core/commit/proposal.h"
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/state.h"
@@ -200,7 +200,7 @@ void core_save(struct core *core, struct event_batch *batch, const struct audit_
         claim = claims_find(core, batch);
         /* The rows that it claims do not change before it is written. */
         for (size_t i = 0; i < batch->count; i++)
-            batch->events[i].ends_logins = accounts_ends_logins(core, &batch->events[i]);
+            batch->events[i].ends_logins = login_end_is_due(core, &batch->events[i]);
         claim->done = done;
         claim->data = data;
         proposal_commit_command(core, batch, claims_on_saved, claim);

@@ -146,9 +146,9 @@ struct core {
         struct map gone;      /* the same, of those that have not come back */
         const struct core_front_ops *ops[FRONT_KINDS];
         void *data[FRONT_KINDS];
-    } fronts;                      /* nodes/fronts.c */
-    core_shut_out_fn *on_shut_out; /* NULL = nobody needs to know */
-    void *shut_out_data;
+    } fronts;                        /* nodes/fronts.c */
+    core_login_end_fn *on_login_end; /* NULL = nobody needs to know */
+    void *login_end_data;
     struct list image_jobs;   /* images.c */
     struct list service_jobs; /* agent_service.c */
     struct map

@@ -17,18 +17,18 @@
 #define BIN_USEC (INT64_C(900) * USEC_PER_SEC)
 #define BINS 2880 /* 30 days */
 
-enum usage_month_series { SESSIONS, CPU, MEM, GPU, IO_READ, IO_WRITE, DISK, SERIES_COUNT };
+enum usage_recent_series { SESSIONS, CPU, MEM, GPU, IO_READ, IO_WRITE, DISK, SERIES_COUNT };
 
 static const struct {
     const char *name, *unit;
-} usage_month_series[SERIES_COUNT] = {
+} usage_recent_series[SERIES_COUNT] = {
     [SESSIONS] = { "num_sessions", "count" }, [CPU] = { "cpu_allocated", "count" },
     [MEM] = { "mem_allocated", "bytes" },     [GPU] = { "gpu_allocated", "count" },
     [IO_READ] = { "io_read_bytes", "bytes" }, [IO_WRITE] = { "io_write_bytes", "bytes" },
     [DISK] = { "disk_used", "bytes" },
 };
 
-struct usage_month {
+struct usage_recent {
     const struct api *api;
     struct request *req;
     struct turn turn;
@@ -38,14 +38,14 @@ struct usage_month {
     double steps[SERIES_COUNT][BINS + 1];
 };
 
-static void usage_month_add(struct usage_month *month, enum usage_month_series series, size_t first,
-                            size_t last, double value)
+static void usage_recent_add(struct usage_recent *month, enum usage_recent_series series,
+                             size_t first, size_t last, double value)
 {
     month->steps[series][first] += value;
     month->steps[series][last + 1] -= value;
 }
 
-static double usage_month_stat(const json_t *stats, const char *metric, const char *member)
+static double usage_recent_stat(const json_t *stats, const char *metric, const char *member)
 {
     const char *text = json_string_value(json_object_get(json_object_get(stats, metric), member));
 
@@ -53,24 +53,24 @@ static double usage_month_stat(const json_t *stats, const char *metric, const ch
 }
 
 /* Once for each time that a kernel held processors, as all do. */
-static void usage_month_add_kernel(struct usage_month *month, const struct kernel_usage *row,
-                                   size_t first, size_t last)
+static void usage_recent_add_kernel(struct usage_recent *month, const struct kernel_usage *row,
+                                    size_t first, size_t last)
 {
     json_auto_t *stats = row->last_stat ? json_load_string(row->last_stat, 0) : NULL;
     double bins = (double)(last - first + 1);
 
-    usage_month_add(month, SESSIONS, first, last, 1);
-    usage_month_add(month, IO_READ, first, last,
-                    usage_month_stat(stats, "io_read", "current") / bins);
-    usage_month_add(month, IO_WRITE, first, last,
-                    usage_month_stat(stats, "io_write", "current") / bins);
-    usage_month_add(month, DISK, first, last,
-                    usage_month_stat(stats, "io_scratch_size", "stats.max"));
+    usage_recent_add(month, SESSIONS, first, last, 1);
+    usage_recent_add(month, IO_READ, first, last,
+                     usage_recent_stat(stats, "io_read", "current") / bins);
+    usage_recent_add(month, IO_WRITE, first, last,
+                     usage_recent_stat(stats, "io_write", "current") / bins);
+    usage_recent_add(month, DISK, first, last,
+                     usage_recent_stat(stats, "io_scratch_size", "stats.max"));
 }
 
-static int usage_month_on_row(void *data, const struct kernel_usage *row)
+static int usage_recent_on_row(void *data, const struct kernel_usage *row)
 {
-    struct usage_month *month = data;
+    struct usage_recent *month = data;
     int64_t begin = month->query.from_usec, until = row->until_usec;
     size_t first, last;
 
@@ -82,33 +82,33 @@ static int usage_month_on_row(void *data, const struct kernel_usage *row)
     first = AQ_MIN(first, BINS - 1);
     last = AQ_MAX(AQ_MIN(last, BINS - 1), first);
     if (strcmp(row->slot, "cpu") == 0) {
-        usage_month_add(month, CPU, first, last, (double)row->amount / (double)AMOUNT_ONE);
-        usage_month_add_kernel(month, row, first, last);
+        usage_recent_add(month, CPU, first, last, (double)row->amount / (double)AMOUNT_ONE);
+        usage_recent_add_kernel(month, row, first, last);
     } else if (strcmp(row->slot, "mem") == 0) {
-        usage_month_add(month, MEM, first, last, (double)row->amount);
+        usage_recent_add(month, MEM, first, last, (double)row->amount);
     } else if (slot_name_is_accelerator(row->slot)) {
-        usage_month_add(month, GPU, first, last, (double)row->amount / (double)AMOUNT_ONE);
+        usage_recent_add(month, GPU, first, last, (double)row->amount / (double)AMOUNT_ONE);
     }
     return 0;
 }
 
 /* store_tx_fn */
-static int usage_month_read(struct store_tx *tx, void *data, struct aq_error *err)
+static int usage_recent_read(struct store_tx *tx, void *data, struct aq_error *err)
 {
-    struct usage_month *month = data;
+    struct usage_recent *month = data;
 
-    return store_read_kernel_usage(tx, &month->query, usage_month_on_row, month, err);
+    return store_read_kernel_usage(tx, &month->query, usage_recent_on_row, month, err);
 }
 
 /* Sums of differences: what is that near to nothing is nothing. */
-static double usage_month_round(double value)
+static double usage_recent_round(double value)
 {
     if (value < 1e-7)
         return 0;
     return value < 1e9 ? (double)(int64_t)(value * 1e6 + 0.5) / 1e6 : value;
 }
 
-static void usage_month_write(const struct usage_month *month, struct jsonw *w)
+static void usage_recent_write(const struct usage_recent *month, struct jsonw *w)
 {
     double values[SERIES_COUNT] = { 0 };
 
@@ -119,11 +119,11 @@ static void usage_month_write(const struct usage_month *month, struct jsonw *w)
                          (month->query.from_usec + (int64_t)bin * BIN_USEC) / USEC_PER_SEC);
         for (size_t i = 0; i < SERIES_COUNT; i++) {
             values[i] += month->steps[i][bin];
-            jsonw_key(w, usage_month_series[i].name);
+            jsonw_key(w, usage_recent_series[i].name);
             jsonw_object_begin(w);
             jsonw_key(w, "value");
-            jsonw_double(w, usage_month_round(values[i]));
-            jsonw_member_str(w, "unit_hint", usage_month_series[i].unit);
+            jsonw_double(w, usage_recent_round(values[i]));
+            jsonw_member_str(w, "unit_hint", usage_recent_series[i].unit);
             jsonw_object_end(w);
         }
         jsonw_object_end(w);
@@ -131,10 +131,10 @@ static void usage_month_write(const struct usage_month *month, struct jsonw *w)
     jsonw_array_end(w);
 }
 
-static void usage_month_on_read(void *data, int r, const struct aq_error *err)
+static void usage_recent_on_read(void *data, int r, const struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    struct usage_month *month = data;
+    struct usage_recent *month = data;
     struct turn_queue *turns = month->api->turns;
     struct uuid user_id = api_principal(month->req)->user_id;
     struct jsonw w = jsonw_make(&out);
@@ -142,27 +142,27 @@ static void usage_month_on_read(void *data, int r, const struct aq_error *err)
     if (r < 0) {
         request_fail(month->req, err);
     } else {
-        usage_month_write(month, &w);
+        usage_recent_write(month, &w);
         request_reply_json(month->req, 200, &out);
     }
     turns_leave(turns, &user_id);
 }
 
-static void usage_month_on_turn(struct turn *turn)
+static void usage_recent_on_turn(struct turn *turn)
 {
-    struct usage_month *month = AQ_CONTAINER_OF(turn, struct usage_month, turn);
+    struct usage_recent *month = AQ_CONTAINER_OF(turn, struct usage_recent, turn);
     struct aq_error err = { 0 };
 
     if (api_check_caller(month->api, month->req, &err) < 0)
-        usage_month_on_read(month, -err.code, &err);
+        usage_recent_on_read(month, -err.code, &err);
     else
-        store_read(core_store(month->api->core), usage_month_read, usage_month_on_read, month);
+        store_read(core_store(month->api->core), usage_recent_read, usage_recent_on_read, month);
 }
 
-static void usage_month_start(const struct api *api, struct request *req, bool is_own)
+static void usage_recent_start(const struct api *api, struct request *req, bool is_own)
 {
     const struct principal *who = api_principal(req);
-    struct usage_month *month;
+    struct usage_recent *month;
     struct aq_error err = { 0 };
 
     if (!api_has_no_params(req))
@@ -176,25 +176,25 @@ static void usage_month_start(const struct api *api, struct request *req, bool i
     month->query.user_id = is_own ? &who->user_id : NULL;
     if (!is_own && !principal_is_superadmin(who))
         month->query.domain = who->domain ? who->domain : "";
-    month->turn.fn = usage_month_on_turn;
+    month->turn.fn = usage_recent_on_turn;
     if (turns_enter(api->turns, request_get_loop(req), &who->user_id, &month->turn, &err) < 0)
         request_fail(req, &err);
 }
 
-static void usage_month_on_own(struct request *req, void *data)
+static void usage_recent_on_own(struct request *req, void *data)
 {
-    usage_month_start(data, req, true);
+    usage_recent_start(data, req, true);
 }
 
-static void usage_month_on_all(struct request *req, void *data)
+static void usage_recent_on_all(struct request *req, void *data)
 {
-    usage_month_start(data, req, false);
+    usage_recent_start(data, req, false);
 }
 
-static const struct route usage_month_routes[] = {
-    { METHOD_GET, "/resource/stats/user/month", API_USER, usage_month_on_own, NULL,
+static const struct route usage_recent_routes[] = {
+    { METHOD_GET, "/resource/stats/user/month", API_USER, usage_recent_on_own, NULL,
       "What the caller's sessions held in the last 30 days, for each quarter of an hour" },
-    { METHOD_GET, "/resource/stats/admin/month", API_ADMIN, usage_month_on_all, NULL,
+    { METHOD_GET, "/resource/stats/admin/month", API_ADMIN, usage_recent_on_all, NULL,
       "What everybody's sessions held in the last 30 days, or those of an administrator's domain" },
 };
-API_ROUTES_END(usage_month);
+API_ROUTES_END(usage_recent);
