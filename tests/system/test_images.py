@@ -366,6 +366,23 @@ def test_wrong_diff_id(layout, store):
     assert not store.entries("layers")
 
 
+def test_unpacked_layers_are_of_their_own_blobs(layout, store):
+    """An image claims the diff-id of a layer that was unpacked for another image."""
+    secret, other = archive([file("secret", b"theirs")]), archive([file("secret", b"mine")])
+    layout.image("theirs", [secret])
+    layout.image("mine", [other], diff_ids=[sha256(secret)])
+    layout.image("both", [secret, (other, "zstd")], diff_ids=[sha256(secret)] * 2)
+    layout.image("zstd", [(secret, "zstd")])
+    layers = store.get(layout.reference("theirs"))
+    for tag in ("mine", "both"):
+        said = store.failure(layout.reference(tag))
+        assert said.startswith("image-damaged") and "diff_id" in said, said
+    # another blob with the same content is compared with it, and shares the layer
+    assert store.get(layout.reference("zstd")) == layers
+    assert len(store.entries("layers")) == 1 and len(store.entries("images")) == 2
+    store.check_clean()
+
+
 def test_wrong_blob_in_the_registry(layout, remote, registry, tmp_path):
     name = layout.push("t", registry, "wrong/blob:1") if layout.image("t", [
         archive([file("x", b"right")])]) else None

@@ -113,6 +113,7 @@ struct layer_waiter {
     void (*on_done)(void *data, const struct aq_error *err); /* err->code 0 = it is here */
     void (*on_progress)(void *data);
     void *data;
+    const char *blob, *blob_digest; /* path and digest; the caller's until it was told */
 };
 
 struct image_layer {
@@ -120,6 +121,7 @@ struct image_layer {
     char *diff_id;
     unsigned users; /* records and pulls */
     bool is_here;
+    char *verified;     /* digest of the blob that was last found to have this diff-id; or NULL */
     int64_t size_bytes; /* of its files */
     int64_t seen_usec;  /* when it was last used, if it has no users */
     unsigned mark;      /* room.c: it was counted */
@@ -141,11 +143,14 @@ void layers_done(struct images *images);
 /* The layer, with one more user. */
 struct image_layer *layer_use(struct images *images, const char *diff_id);
 void layer_unuse(struct image_layer *layer);
-/* Unpack the blob unless that is going on already; the waiter is told, never
- * from within. 'blob' is a path.
+/* Is it unpacked, and is this blob known to contain it? An image claims the diff-ids of its blobs:
+ * a blob that was not read may contain something else.
  */
-void layer_unpack_blob(struct image_layer *layer, const char *blob, const char *blob_digest,
-                       struct layer_waiter *waiter);
+bool layer_is_of_blob(const struct image_layer *layer, const char *blob_digest);
+/* Unpack the waiter's blob, or compare it with the diff-id where the layer is here. Waiters of one
+ * blob share the work, those of another blob follow. The waiter is told, never from within.
+ */
+void layer_unpack_blob(struct image_layer *layer, struct layer_waiter *waiter);
 /* The waiter is not told any more; without waiters the work ends. */
 void layer_leave(struct image_layer *layer, struct layer_waiter *waiter);
 

@@ -23,6 +23,7 @@ static void layer_free(struct image_layer *layer)
     free(layer->diff_id);
     free(layer->blob);
     free(layer->blob_digest);
+    free(layer->verified);
     strbuf_done(&layer->line);
     free(layer);
 }
@@ -55,6 +56,17 @@ void layer_unuse(struct image_layer *layer)
     layer_free(layer);
 }
 
+bool layer_is_of_blob(const struct image_layer *layer, const char *blob_digest)
+{
+    return layer->is_here && layer->verified && strcmp(layer->verified, blob_digest) == 0;
+}
+
+static void layers_set_verified(struct image_layer *layer, const char *blob_digest)
+{
+    free(layer->verified);
+    layer->verified = aq_strdup(blob_digest);
+}
+
 static void layers_read_facts(struct image_layer *layer)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
@@ -67,6 +79,7 @@ static void layers_read_facts(struct image_layer *layer)
         return;
     facts = json_loadb(text.data, text.len, 0, NULL);
     layer->size_bytes = json_integer_value(json_object_get(facts, "size_bytes"));
+    layers_set_verified(layer, json_string_value(json_object_get(facts, "blob")));
     json_decref(facts);
 }
 
@@ -117,18 +130,44 @@ void layers_done(struct images *images)
 
 static void layers_start_waiting(struct images *images);
 
+/* The first who waits for the blob that was unpacked; NULL = none does. */
+static struct layer_waiter *layer_find_waiter(struct image_layer *layer)
+{
+    LIST_FOREACH(it, &layer->waiters) {
+        struct layer_waiter *waiter = LIST_ENTRY(it, struct layer_waiter, link);
+
+        if (strcmp(waiter->blob_digest, layer->blob_digest) == 0)
+            return waiter;
+    }
+    return NULL;
+}
+
+/* Queues the blob of the first who waits. */
+static void layer_begin(struct image_layer *layer)
+{
+    const struct layer_waiter *first = LIST_ENTRY(layer->waiters.next, struct layer_waiter, link);
+
+    free(layer->blob);
+    free(layer->blob_digest);
+    layer->blob = aq_strdup(first->blob);
+    layer->blob_digest = aq_strdup(first->blob_digest);
+    layer->done_bytes = 0;
+    list_add(&layer->images->unpacking, &layer->queue);
+}
+
 static void layer_ended(struct image_layer *layer)
 {
     struct images *images = layer->images;
     const struct aq_error err = layer->err;
+    struct layer_waiter *waiter;
 
     layer->users++; /* the callbacks let go of it */
-    while (!list_is_empty(&layer->waiters)) {
-        struct layer_waiter *waiter = LIST_ENTRY(layer->waiters.next, struct layer_waiter, link);
-
+    while ((waiter = layer_find_waiter(layer))) {
         list_remove(&waiter->link);
         waiter->on_done(waiter->data, &err); /* may make others leave */
     }
+    if (!list_is_empty(&layer->waiters) && list_is_empty(&layer->queue))
+        layer_begin(layer);
     layer_unuse(layer);
     layers_start_waiting(images);
 }
@@ -191,6 +230,7 @@ static void layers_on_end(void *data, int status, const char *complaint)
     layer->images->unpack_count--;
     if (layer->is_done && status == 0) {
         layers_read_facts(layer);
+        layers_set_verified(layer, layer->blob_digest);
         layer->err = (struct aq_error){ 0 };
     } else if (!layer->err.code) {
         (void)aq_fail(&layer->err, EIO, "layer %.19s…: aliquot-unpack ended with status %d %.*s",
@@ -254,22 +294,14 @@ static void layers_on_soon(uv_timer_t *timer)
     layers_start_waiting(timer->data);
 }
 
-void layer_unpack_blob(struct image_layer *layer, const char *blob, const char *blob_digest,
-                       struct layer_waiter *waiter)
+void layer_unpack_blob(struct image_layer *layer, struct layer_waiter *waiter)
 {
-    struct images *images = layer->images;
-
     list_add(&layer->waiters, &waiter->link);
     if (layer->tool || !list_is_empty(&layer->queue))
         return;
-    free(layer->blob);
-    free(layer->blob_digest);
-    layer->blob = aq_strdup(blob);
-    layer->blob_digest = aq_strdup(blob_digest);
-    layer->done_bytes = 0;
-    list_add(&images->unpacking, &layer->queue);
+    layer_begin(layer);
     /* not from within: a program that does not start would call back */
-    (void)uv_timer_start(&images->unpack_soon, layers_on_soon, 0, 0);
+    (void)uv_timer_start(&layer->images->unpack_soon, layers_on_soon, 0, 0);
 }
 
 void layer_leave(struct image_layer *layer, struct layer_waiter *waiter)

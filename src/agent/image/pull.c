@@ -61,9 +61,11 @@ static void pull_on_timer_closed(uv_handle_t *handle)
     struct pull *pull = handle->data;
     struct images *images = pull->images;
 
-    for (size_t i = 0; pull->waiters && i < pull->manifest.layer_count; i++)
+    for (size_t i = 0; pull->waiters && i < pull->manifest.layer_count; i++) {
         if (pull->waiters[i].layer)
             layer_unuse(pull->waiters[i].layer);
+        free(pull->waiters[i].blob);
+    }
     free(pull->waiters);
     reference_done(&pull->ref);
     manifest_done(&pull->manifest);

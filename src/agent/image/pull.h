@@ -65,6 +65,7 @@ struct pull_waiter {
     struct layer_waiter waiter;
     struct pull *pull;
     struct image_layer *layer; /* NULL = the layer is there more than once */
+    char *blob;                /* path, while it waits */
     bool is_waiting;
 };
 
@@ -88,6 +89,8 @@ void pull_fetch_failed(struct pull *pull, struct aq_error *err);
  * of each layer from here on, so nobody removes them.
  */
 void pull_plan(struct pull *pull);
+/* Whether layer 'i' is to be unpacked, or its blob to be compared with the diff-id. */
+bool pull_must_unpack(const struct pull *pull, size_t i);
 /* The disk is full: more is in the blobs than was thought. -EINPROGRESS: unused images give way,
  * and it is fetched again. -ENOSPC: nothing gives way; 'err' as room_make() has it.
  */

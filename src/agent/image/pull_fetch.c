@@ -24,7 +24,7 @@ static int64_t pull_fetch_packed_bytes(const struct pull *pull)
     int64_t sum = 0;
 
     for (size_t i = 0; i < pull->directory.layer_count; i++)
-        if (pull->waiters[i].layer && !pull->waiters[i].layer->is_here)
+        if (pull_must_unpack(pull, i))
             sum += pull->directory.layers[i].size_bytes;
     return sum;
 }
@@ -250,9 +250,9 @@ static void pull_fetch_after_prepare(struct pull *pull, const struct aq_error *f
 void pull_fetch(struct pull *pull)
 {
     for (size_t i = 0; i < pull->manifest.layer_count; i++)
-        pull->directory.layers[i].is_here = ((struct image_layer *)map_gets(
-                                                 &pull->images->layers, pull->config.diff_ids[i]))
-                                                ->is_here;
+        pull->directory.layers[i].is_here = layer_is_of_blob(
+            map_gets(&pull->images->layers, pull->config.diff_ids[i]),
+            pull->directory.layers[i].digest);
     pull->directory.keeps_parts = pull->ref.form == REFERENCE_REGISTRY && !pull->is_declined
                                   && !image_registries_has_mirror(pull->images->settings,
                                                                   &pull->ref);
@@ -276,7 +276,11 @@ void pull_plan(struct pull *pull)
         bool is_again = false;
 
         for (size_t k = 0; k < i; k++)
-            is_again = is_again || strcmp(diff_id, pull->config.diff_ids[k]) == 0;
+            is_again = is_again
+                       || (strcmp(diff_id, pull->config.diff_ids[k]) == 0
+                           && strcmp(pull->manifest.layers[i].digest,
+                                     pull->manifest.layers[k].digest)
+                                  == 0);
         (void)strcpy(pull->directory.layers[i].digest, pull->manifest.layers[i].digest);
         pull->directory.layers[i].size_bytes = pull->manifest.layers[i].size_bytes;
         pull->waiters[i].pull = pull;

@@ -68,16 +68,26 @@ static void pull_unpack_on_layer_progress(void *data)
     pull_tell(pull, IMAGE_UNPACKING, done);
 }
 
+bool pull_must_unpack(const struct pull *pull, size_t i)
+{
+    const struct image_layer *layer = pull->waiters[i].layer;
+
+    return layer && !layer_is_of_blob(layer, pull->directory.layers[i].digest);
+}
+
 static void unpack_layer(struct pull *pull, size_t i)
 {
     struct pull_waiter *w = &pull->waiters[i];
-    AQ_CLEANUP(aq_freep) char *blob = pull_directory_blob_path(&pull->directory,
-                                                               pull->directory.layers[i].digest);
+    const char *digest = pull->directory.layers[i].digest;
 
+    free(w->blob);
+    w->blob = pull_directory_blob_path(&pull->directory, digest);
     w->waiter = (struct layer_waiter){ .on_done = pull_unpack_on_layer_done,
                                        .on_progress = pull_unpack_on_layer_progress,
-                                       .data = w };
-    layer_unpack_blob(w->layer, blob, pull->directory.layers[i].digest, &w->waiter);
+                                       .data = w,
+                                       .blob = w->blob,
+                                       .blob_digest = digest };
+    layer_unpack_blob(w->layer, &w->waiter);
     w->is_waiting = true;
     pull->waiting++;
 }
@@ -86,7 +96,7 @@ void pull_unpack(struct pull *pull)
 {
     pull->err = (struct aq_error){ 0 };
     for (size_t i = 0; i < pull->manifest.layer_count; i++)
-        if (pull->waiters[i].layer && !pull->waiters[i].layer->is_here)
+        if (pull_must_unpack(pull, i))
             unpack_layer(pull, i);
     if (pull->waiting == 0)
         pull_publish(pull, true);

@@ -3,7 +3,8 @@
  *
  * A process of its own, because it reads untrusted archives. It makes the
  * directory LAYERS/HEX of the layer with this diff-id (store_layout.h), visible by a
- * rename when everything in it is on the disk. On standard output, for the
+ * rename when everything in it is on the disk; if that is there, it only compares the
+ * blob's digests. On standard output, for the
  * agent: "progress BYTES" (of the blob) now and then, and at the end "done" or
  * "failed CODE FIELD TEXT" ("-" = no field). It dies with the agent.
  */
@@ -18,6 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/image/blob_stream.h"
 #include "agent/image/store_layout.h"
 #include "agent/image/layer_unpack.h"
 #include "agent/image/tool_report.h"
@@ -133,6 +135,19 @@ static void unpack_main_remove_leftovers(const struct unpack_main_job *job)
         (void)closedir(dir);
 }
 
+/* The layer was unpacked from another blob: this one has to contain the same. */
+static int unpack_main_compare(const struct unpack_main_job *job, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_closep) int blob = open(job->blob, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    AQ_CLEANUP(blob_stream_freep) struct blob_stream *stream = NULL;
+    int r;
+
+    if (blob < 0)
+        return aq_fail_errno(err, "open the blob '%s'", job->blob);
+    r = blob_stream_new(blob, job->limits.bytes_max, &stream, err);
+    return r < 0 ? r : blob_stream_verify(stream, job->blob_digest, job->diff_id, err);
+}
+
 static int unpack(struct unpack_main_job *job, struct aq_error *err)
 {
     AQ_CLEANUP(aq_closep) int directory = -1;
@@ -142,7 +157,7 @@ static int unpack(struct unpack_main_job *job, struct aq_error *err)
     if (job->layers_fd < 0)
         return aq_fail_errno(err, "open '%s'", job->layers);
     if (faccessat(job->layers_fd, layout_digest_hex(job->diff_id), F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-        return 0;
+        return unpack_main_compare(job, err);
     unpack_main_remove_leftovers(job);
     (void)snprintf(job->made, sizeof(job->made), LAYOUT_UNFINISHED_PREFIX "%s-%d",
                    layout_digest_hex(job->diff_id), (int)getpid());
