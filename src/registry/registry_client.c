@@ -464,21 +464,21 @@ static int registry_client_pause(const struct registry_client *rc, unsigned msec
     return 0;
 }
 
-int registry_client_get(struct registry_client *rc, const char *path, const char *accept,
-                        size_t body_max, struct registry_answer *ret, struct aq_error *err)
+/* Repeats the request after failures that 'is_temporary' says are. */
+static int registry_client_repeat(struct registry_client *rc, const char *path,
+                                  const struct registry_wish *wish, bool (*is_temporary)(int code),
+                                  struct registry_answer *ret, struct aq_error *err)
 {
-    const struct registry_wish wish = { .accept = accept, .body_max = body_max };
-
     for (unsigned tries = 1;; tries++) {
         unsigned pause_msec = PAUSE_MSEC << (tries - 1);
         struct aq_error why = { 0 };
         int r;
 
         rc->wait_sec = 0;
-        r = registry_client_get_once(rc, path, &wish, ret, &why);
+        r = registry_client_get_once(rc, path, wish, ret, &why);
         if (r >= 0)
             return r;
-        if (!registry_client_is_temporary(-r)) {
+        if (!is_temporary(-r)) {
             *err = why;
             return r;
         }
@@ -492,6 +492,20 @@ int registry_client_get(struct registry_client *rc, const char *path, const char
     }
 }
 
+int registry_client_get(struct registry_client *rc, const char *path, const char *accept,
+                        size_t body_max, struct registry_answer *ret, struct aq_error *err)
+{
+    const struct registry_wish wish = { .accept = accept, .body_max = body_max };
+
+    return registry_client_repeat(rc, path, &wish, registry_client_is_temporary, ret, err);
+}
+
+/* Nothing of a body has come then. */
+static bool registry_client_is_limited(int code)
+{
+    return code == EAGAIN;
+}
+
 int registry_client_read(struct registry_client *rc, const char *path, uint64_t from,
                          const struct registry_reader *reader, struct aq_error *err)
 {
@@ -502,7 +516,7 @@ int registry_client_read(struct registry_client *rc, const char *path, uint64_t 
 
     (void)snprintf(range, sizeof(range), "bytes=%llu-", (unsigned long long)from);
     wish.range = from ? range : NULL;
-    r = registry_client_get_once(rc, path, &wish, &answer, err);
+    r = registry_client_repeat(rc, path, &wish, registry_client_is_limited, &answer, err);
     registry_answer_done(&answer);
     return r;
 }

@@ -54,8 +54,8 @@ struct registry_reader {
     void *data;
 };
 
-/* GET of a path at the registry, with "Range: bytes=FROM-" unless 'from' is 0; not repeated. 0 after
- * the whole answer; else the reader's -errno, -EACCES, -ECONNRESET for an answer that was cut,
+/* GET of a path at the registry, with "Range: bytes=FROM-" unless 'from' is 0; repeated, after the
+ * pause that the registry wants, only where it limits the rate of requests. 0 after the whole answer; else the reader's -errno, -EACCES, -ECONNRESET for an answer that was cut,
  * -ETIMEDOUT after two minutes without a byte, and as registry_client_get().
  */
 int registry_client_read(struct registry_client *rc, const char *path, uint64_t from,

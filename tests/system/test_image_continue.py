@@ -130,6 +130,31 @@ def test_registry_without_ranges(layout, store, registry):
     assert registry.sent[layer] == HALF + size(layout, layer), registry.sent
 
 
+def test_useless_files_of_skopeo_go(layout, store, registry):
+    """The registry sends each layer from its first byte: what skopeo left would fill the disk."""
+    layers, digest = make(layout, 2)
+    config, left = layout.read(digest)["config"]["digest"], []
+
+    def look():
+        left.append([path.name for path in store.state.glob("images/pulls/*/kept-*")])
+    registry.ranges = "ignore"
+    registry.always[config] = ("cut", 1 << 20, look)
+    for layer in layers:
+        registry.faults[layer] = [cut(store.state, files=2)]
+    check_whole(store.get(registry.name("t")), 2)
+    assert len(ranges(registry, layers[0])) == 2 and left and left[-1] == [], left
+
+
+def test_limited_rate(layout, store, registry):
+    """aliquot-fetch waits as the registry says, and a refusal does not lose what has arrived."""
+    [layer], _ = make(layout)
+    registry.faults[layer] = [cut(store.state), *[(429, {"Retry-After": "1"})] * 5]
+    check_whole(store.get(registry.name("t")))
+    first, *others = ranges(registry, layer)
+    assert first == 0 and len(others) == 6 and all(HALF - SLACK < at < HALF for at in others), others
+    assert registry.sent[layer] < size(layout, layer) + SLACK, registry.sent
+
+
 def test_wrong_content_range(layout, store, registry):
     """The bytes are not used: the layer is fetched from its first byte."""
     [layer], _ = make(layout)

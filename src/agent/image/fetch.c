@@ -324,6 +324,8 @@ int fetch_fail_code(const struct reference *ref, int code, const char *text, str
 {
     if (fs_is_full(code))
         code = ENOSPC;
+    if (code == EAGAIN)
+        code = EBUSY;
     if (code == EBADMSG)
         return aq_fail_as(err, code, "image-damaged", "image", "image '%.80s': %.230s", ref->text,
                           text);

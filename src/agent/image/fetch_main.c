@@ -140,6 +140,8 @@ static int fetch_main_fetch(struct fetch_main_job *job, struct aq_error *err)
             return aq_fail(err, EINVAL, "'%s' is malformed", PULL_MISSING_FILE);
         r = layer_fetch(&source, &layer, err);
     }
+    if (r == 0)
+        layer_fetch_remove_kept(directory);
     return r;
 }
 
@@ -168,6 +170,7 @@ static int fetch_main_run(struct fetch_main_job *job, struct aq_error *err)
 static bool fetch_main_is_lasting(int code)
 {
     switch (code) {
+    case EAGAIN: /* the registry limits the rate of requests */
     case EPIPE:
     case ECONNRESET:
     case ECONNREFUSED:

@@ -135,6 +135,19 @@ static int layer_transfer_continue(struct layer_transfer *transfer, struct aq_er
     return r < 0 ? r : layer_transfer_request(transfer, err);
 }
 
+void layer_fetch_remove_kept(int directory)
+{
+    int listed = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = listed < 0 ? NULL : fdopendir(listed);
+    struct dirent *entry;
+
+    while (dir && (entry = readdir(dir)))
+        if (strncmp(entry->d_name, PULL_KEPT_PREFIX, strlen(PULL_KEPT_PREFIX)) == 0)
+            (void)unlinkat(directory, entry->d_name, 0);
+    if (dir)
+        (void)closedir(dir);
+}
+
 static int layer_transfer_run(struct layer_transfer *transfer, struct aq_error *err)
 {
     int directory = transfer->source->directory;

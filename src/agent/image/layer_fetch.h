@@ -23,4 +23,7 @@ struct layer_fetch_source {
 int layer_fetch(const struct layer_fetch_source *source, const struct manifest_layer *layer,
                 struct aq_error *err);
 
+/* Remove the files that skopeo left in the directory of a pull, once no layer is missing. */
+void layer_fetch_remove_kept(int directory);
+
 #endif

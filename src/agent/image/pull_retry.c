@@ -25,7 +25,7 @@ static unsigned pull_retry_max(const struct pull *pull, const struct aq_error *e
     case ETIMEDOUT:
     case ECONNREFUSED:
     case EHOSTUNREACH:
-    case EBUSY: /* skopeo has waited for as long as the registry said, up to a minute each time */
+    case EBUSY: /* skopeo or aliquot-fetch has waited for as long as the registry said, up to a minute each time */
         return 3;
     default:
         return 1;
