@@ -75,6 +75,7 @@ static void daemon_on_server_stopped(void *data)
     metrics_close(AQ_TAKE(d->metrics));
     api_stop(d->api);
     core_stop(d->core);
+    api_end_requests(d->api);
     daemon_close_handles(d);
     uv_stop(&d->loop);
 }

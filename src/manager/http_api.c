@@ -102,6 +102,13 @@ void api_stop(struct api *api)
     audit_trail_stop(api->audit_trail);
 }
 
+void api_end_requests(struct api *api)
+{
+    do
+        store_flush(core_store(api->core)); /* its callbacks may be turns */
+    while (turns_run_one(api->turns));
+}
+
 void api_free(struct api *api)
 {
     if (!api)

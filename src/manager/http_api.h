@@ -25,6 +25,10 @@ void api_set_proxies(struct api *api, const struct address_list *proxies);
 void api_set_remembered(struct api *api, size_t requests_max);
 /* End what has threads of its own, and have written what waits. Before core_stop(). */
 void api_stop(struct api *api);
+/* End the requests that wait for their turn, or for what core_stop() has finished; their clients
+ * have gone. After core_stop().
+ */
+void api_end_requests(struct api *api);
 /* After the server has ended every request. */
 void api_free(struct api *api);
 AQ_DEFINE_CLEANUP(struct api, api_free)

@@ -276,6 +276,8 @@ int api_check_caller(const struct api *api, const struct request *req, struct aq
     const struct keypair *key = core_find_keypair(api->core, who->access_key);
     const struct user *user = core_find_user(api->core, &who->user_id);
 
+    if (request_is_gone(req))
+        return aq_fail(err, EPIPE, "the client has gone");
     if (!who->access_key[0]
         || (key && key->is_active && user && user->status == USER_ACTIVE && user->role == who->role
             && strcmp(user->domain ? user->domain : "", who->domain ? who->domain : "") == 0))

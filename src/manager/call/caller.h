@@ -48,7 +48,7 @@ struct principal {
 
 const struct principal *api_principal(const struct request *req);
 /* For a request that has waited: -EBUSY "conflict" unless its caller still has the key, the role and
- * the domain of then. Another domain may have the name by now.
+ * the domain of then. Another domain may have the name by now. -EPIPE if the client has gone.
  */
 int api_check_caller(const struct api *api, const struct request *req, struct aq_error *err);
 /* Who asks, for the audit log; borrowed until the request ends. The answer says by what id the

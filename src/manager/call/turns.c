@@ -45,15 +45,23 @@ static void turns_on_closed(uv_handle_t *handle)
     free(handle);
 }
 
-static void turns_on_idle(uv_idle_t *idle)
+bool turns_run_one(struct turn_queue *turns)
 {
-    struct turn_queue *turns = idle->data;
-    struct turn *turn = LIST_ENTRY(turns->ready.next, struct turn, link);
+    struct turn *turn;
 
+    if (list_is_empty(&turns->ready))
+        return false;
+    turn = LIST_ENTRY(turns->ready.next, struct turn, link);
     list_remove(&turn->link);
     if (list_is_empty(&turns->ready))
-        (void)uv_idle_stop(idle);
+        (void)uv_idle_stop(turns->idle);
     turn->fn(turn);
+    return true;
+}
+
+static void turns_on_idle(uv_idle_t *idle)
+{
+    (void)turns_run_one(idle->data);
 }
 
 void turns_wait(struct turn_queue *turns, struct turn *turn)

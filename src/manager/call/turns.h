@@ -38,4 +38,7 @@ void turns_leave(struct turn_queue *turns, const struct uuid *user_id);
 /* Of a request that runs: call 'fn' in a later turn of the loop. */
 void turns_wait(struct turn_queue *turns, struct turn *turn);
 
+/* Call 'fn' of one that waits for a turn of the loop; false = none does. */
+bool turns_run_one(struct turn_queue *turns);
+
 #endif

@@ -223,9 +223,7 @@ static void gql_run_start(struct turn *turn)
     struct aq_error err = { 0 };
 
     run->has_turn = true;
-    if (request_is_gone(context->req))
-        aq_fail(&err, EPIPE, "the client has gone");
-    if (err.code || api_check_caller(context->api, context->req, &err) < 0
+    if (api_check_caller(context->api, context->req, &err) < 0
         || gql_run_parse(context, &body, &err) < 0
         || gql_params_from_json(body, &params, &err) < 0) {
         gql_run_fail(run, &err);
