@@ -158,7 +158,7 @@ static bool store_needs_checkpoint(struct store *st)
     st->log_state = is_first ? LOG_IS_TIDIED : is_rest ? LOG_GROWS : st->log_state;
     (void)pthread_mutex_unlock(&st->lock);
     if (is_first)
-        (void)store_read(st, store_checkpoint_beside, store_on_checkpoint, st);
+        store_read(st, store_checkpoint_beside, store_on_checkpoint, st);
     return is_rest || bytes >= LOG_BYTES_MAX;
 }
 
@@ -237,7 +237,7 @@ static int store_start_threads(struct store *st, struct aq_error *err)
 
 /* ---- queues ---- */
 
-static int store_queue_piece(struct store *st, const struct piece *piece, bool is_read)
+static void store_queue_piece(struct store *st, const struct piece *piece, bool is_read)
 {
     struct piece *p = aq_alloc(sizeof(*p));
     bool is_wanted;
@@ -251,23 +251,22 @@ static int store_queue_piece(struct store *st, const struct piece *piece, bool i
     (void)pthread_mutex_unlock(&st->lock);
     if (is_wanted) /* who wakes finds the lock free */
         (void)pthread_cond_signal(is_read ? &st->read_queued : &st->write_queued);
-    return 0;
 }
 
-int store_commit(struct store *store, struct event_batch *batch, store_commit_fn done, void *data)
+void store_commit(struct store *store, struct event_batch *batch, store_commit_fn done, void *data)
 {
-    return store_queue_piece(
-        store, &(struct piece){ .batch = batch, .committed = done, .data = data }, false);
+    store_queue_piece(store, &(struct piece){ .batch = batch, .committed = done, .data = data },
+                      false);
 }
 
-int store_read(struct store *store, store_tx_fn fn, store_done_fn done, void *data)
+void store_read(struct store *store, store_tx_fn fn, store_done_fn done, void *data)
 {
-    return store_queue_piece(store, &(struct piece){ .fn = fn, .done = done, .data = data }, true);
+    store_queue_piece(store, &(struct piece){ .fn = fn, .done = done, .data = data }, true);
 }
 
-int store_write(struct store *store, store_tx_fn fn, store_done_fn done, void *data)
+void store_write(struct store *store, store_tx_fn fn, store_done_fn done, void *data)
 {
-    return store_queue_piece(store, &(struct piece){ .fn = fn, .done = done, .data = data }, false);
+    store_queue_piece(store, &(struct piece){ .fn = fn, .done = done, .data = data }, false);
 }
 
 int store_call(struct store *store, store_tx_fn fn, void *data, struct aq_error *err)

@@ -102,7 +102,7 @@ int store_derive(const struct store *store, const char *purpose, char ret[65],
 typedef void (*store_commit_fn)(void *data, int result, const struct aq_error *err,
                                 struct event_batch *batch);
 
-/* Queue a batch; it is written whole or not at all. 0. A session created with row 0 gets its row
+/* Queue a batch; it is written whole or not at all. A session created with row 0 gets its row
  * (creation order, never reused) in the event.
  *
  * What a row becomes, and memory must too: the reason that came with
@@ -112,7 +112,7 @@ typedef void (*store_commit_fn)(void *data, int result, const struct aq_error *e
  * saved without a secret keeps its own. A kernel takes its requested slots in
  * the ledger when it enters a holding state and frees them when it leaves.
  */
-int store_commit(struct store *store, struct event_batch *batch, store_commit_fn done, void *data);
+void store_commit(struct store *store, struct event_batch *batch, store_commit_fn done, void *data);
 
 /* ---- other reads and writes ---- */
 
@@ -123,15 +123,15 @@ typedef int (*store_tx_fn)(struct store_tx *tx, void *data, struct aq_error *err
 typedef void (*store_done_fn)(void *data, int result, const struct aq_error *err);
 
 /* Run 'fn' on a read-only connection in a worker thread, in one transaction
- * (one consistent view). The calls for it are in query.h. 0.
+ * (one consistent view). The calls for it are in query.h.
  */
-int store_read(struct store *store, store_tx_fn fn, store_done_fn done, void *data);
+void store_read(struct store *store, store_tx_fn fn, store_done_fn done, void *data);
 
 /* Run 'fn' on the writer's thread, in order with the commits and in a
  * savepoint like them: if it fails nothing of it is kept. It sees exactly what
  * was queued before. Must be short. The calls for it are in token.h and query.h.
  */
-int store_write(struct store *store, store_tx_fn fn, store_done_fn done, void *data);
+void store_write(struct store *store, store_tx_fn fn, store_done_fn done, void *data);
 
 /* The same, waiting for the end without running callbacks of others; for
  * start-up and programs without a loop. Returns what 'fn' returned or the

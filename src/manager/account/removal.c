@@ -378,7 +378,6 @@ void account_remove(struct account_removal *removal)
     } else if (!removal->purge) {
         removal_on_planned(removal, 0, NULL);
     } else {
-        (void)store_read(core_store(removal->api->core), removal_read_plan, removal_on_planned,
-                         removal);
+        store_read(core_store(removal->api->core), removal_read_plan, removal_on_planned, removal);
     }
 }

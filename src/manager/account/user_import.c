@@ -317,7 +317,7 @@ static void import_on_hashed(void *data, int r, const struct aq_error *err)
 
 static void import_hash(struct user_import *import)
 {
-    (void)store_read(core_store(import->api->core), import_hash_some, import_on_hashed, import);
+    store_read(core_store(import->api->core), import_hash_some, import_on_hashed, import);
 }
 
 /* ---- the beginning ---- */

@@ -215,8 +215,7 @@ static void backendai_on_looked_up(void *data, int r, const struct aq_error *err
 
 static void backendai_start_look_up(struct backendai_import *import)
 {
-    (void)store_read(core_store(import->api->core), backendai_look_up, backendai_on_looked_up,
-                     import);
+    store_read(core_store(import->api->core), backendai_look_up, backendai_on_looked_up, import);
 }
 
 /* ---- the beginning ---- */
@@ -255,5 +254,5 @@ void backendai_import_start(struct api *api, const char *text, size_t len,
     *import = (struct backendai_import){
         .api = api, .text = text, .text_len = len, .by = *by, .done = done, .data = data
     };
-    (void)store_read(core_store(api->core), backendai_parse, backendai_on_parsed, import);
+    store_read(core_store(api->core), backendai_parse, backendai_on_parsed, import);
 }

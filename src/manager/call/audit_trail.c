@@ -119,7 +119,7 @@ static void audit_trail_write(struct audit_trail *trail, size_t max)
     }
     trail->is_writing = true;
     trail->uses++;
-    (void)store_write(trail->store, audit_trail_write_piece, audit_trail_on_written, piece);
+    store_write(trail->store, audit_trail_write_piece, audit_trail_on_written, piece);
 }
 
 void audit_trail_add(struct audit_trail *trail, const struct audit_entry *entry)

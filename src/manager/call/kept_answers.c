@@ -125,5 +125,5 @@ void kept_answers_tick(struct kept_answers *kept, int64_t now_usec)
     if (!kept->trim[0] && now_usec < kept->prune_usec)
         return;
     kept->is_removing = true;
-    (void)store_write(kept->store, kept_answers_remove, kept_answers_on_removed, kept);
+    store_write(kept->store, kept_answers_remove, kept_answers_on_removed, kept);
 }

@@ -205,7 +205,7 @@ static void api_list_read(struct turn *turn)
         api_list_on_page(list, list->make(list, &list->page, &err), &err);
         return;
     }
-    (void)store_read(core_store(list->api->core), api_list_read_page, api_list_on_page, list);
+    store_read(core_store(list->api->core), api_list_read_page, api_list_on_page, list);
 }
 
 void api_list_start(struct api_list *list)

@@ -179,9 +179,9 @@ static void object_setting_on_written(void *data, int r, const struct aq_error *
     object_setting_change_free(change);
 }
 
-int object_setting_change(struct store *store, const struct object_setting *setting, json_t **copy,
-                          enum object_setting_how how, const char *member, json_t *value,
-                          const struct audit_who *by, store_done_fn done, void *data)
+void object_setting_change(struct store *store, const struct object_setting *setting, json_t **copy,
+                           enum object_setting_how how, const char *member, json_t *value,
+                           const struct audit_who *by, store_done_fn done, void *data)
 {
     struct object_setting_change *change = aq_alloc(sizeof(*change));
 
@@ -193,5 +193,5 @@ int object_setting_change(struct store *store, const struct object_setting *sett
                                               .by = *by,
                                               .done = done,
                                               .data = data };
-    return store_write(store, object_setting_write_change, object_setting_on_written, change);
+    store_write(store, object_setting_write_change, object_setting_on_written, change);
 }

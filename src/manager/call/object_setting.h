@@ -55,10 +55,10 @@ enum object_setting_how {
 
 /* Change the member of the owner's copy '*copy' to 'value', which is taken. What there was is what
  * every change before has left. 'done' comes when it is durable: -E2BIG for one too many, or as
- * 'how' has it. 0.
+ * 'how' has it.
  */
-int object_setting_change(struct store *store, const struct object_setting *setting, json_t **copy,
-                          enum object_setting_how how, const char *member, json_t *value,
-                          const struct audit_who *by, store_done_fn done, void *data);
+void object_setting_change(struct store *store, const struct object_setting *setting, json_t **copy,
+                           enum object_setting_how how, const char *member, json_t *value,
+                           const struct audit_who *by, store_done_fn done, void *data);
 
 #endif

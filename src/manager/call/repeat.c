@@ -181,7 +181,7 @@ static void repeat_on_read(void *data, int r, const struct aq_error *err)
 
 static void repeat_read(struct repeat *repeat)
 {
-    (void)store_read(core_store(repeat->api->core), repeat_find, repeat_on_read, repeat);
+    store_read(core_store(repeat->api->core), repeat_find, repeat_on_read, repeat);
 }
 
 /* ---- requests ---- */

@@ -226,8 +226,8 @@ void config_change_start(struct config_change *change, config_done_fn *done, voi
 {
     change->done = done;
     change->data = data;
-    (void)store_write(core_store(change->api->core), config_change_write, config_change_on_written,
-                      change);
+    store_write(core_store(change->api->core), config_change_write, config_change_on_written,
+                change);
 }
 
 void config_change_put(struct api *api, struct request *req, const char *key, const char *value,

@@ -192,7 +192,7 @@ static void config_on_get(struct request *req, void *data)
     get->req = req;
     get->below = params.prefix;
     get->write = config_write_result;
-    (void)store_read(core_store(api->core), config_read, config_on_read, get);
+    store_read(core_store(api->core), config_read, config_on_read, get);
 }
 
 /* ---- parts of the tree with routes of their own ---- */
@@ -211,7 +211,7 @@ static void config_on_list(struct request *req, const struct api *api, const cha
     get->req = req;
     get->below = true;
     get->write = write;
-    (void)store_read(core_store(api->core), config_read, config_on_read, get);
+    store_read(core_store(api->core), config_read, config_on_read, get);
 }
 
 static void config_write_types(const struct config_get *get, json_t *tree, struct strbuf *out)

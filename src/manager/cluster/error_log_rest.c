@@ -116,7 +116,7 @@ static void error_log_on_append(struct request *req, void *data)
     entry->request_url = params.request_url;
     entry->request_status = params.request_status;
     entry->traceback = params.traceback;
-    (void)store_write(core_store(api->core), error_log_write, error_log_on_written, fresh);
+    store_write(core_store(api->core), error_log_write, error_log_on_written, fresh);
 }
 
 /* ---- the list ---- */
@@ -220,9 +220,9 @@ static void error_log_on_turn(struct turn *turn)
     if (api_check_caller(list->api, list->req, &err) < 0)
         error_log_on_read(list, -err.code, &err);
     else if (list->marks)
-        (void)store_write(store, error_log_read, error_log_on_read, list);
+        store_write(store, error_log_read, error_log_on_read, list);
     else
-        (void)store_read(store, error_log_read, error_log_on_read, list);
+        store_read(store, error_log_read, error_log_on_read, list);
 }
 
 static void error_log_on_list(struct request *req, void *data)
@@ -292,7 +292,7 @@ static void error_log_on_clear(struct request *req, void *data)
     }
     clearing->req = req;
     error_log_narrow(api_principal(req), &clearing->user_id, &clearing->domain);
-    (void)store_write(core_store(api->core), error_log_write_clear, error_log_on_cleared, clearing);
+    store_write(core_store(api->core), error_log_write_clear, error_log_on_cleared, clearing);
 }
 
 static const struct route error_log_routes[] = {

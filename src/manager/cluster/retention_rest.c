@@ -136,7 +136,7 @@ static void retention_reply(const struct api *api, struct request *req, unsigned
         view->settings[i].keep_usec = keep_usec;
         view->settings[i].before_usec = AQ_MAX(clock_realtime_usec() - keep_usec, 1);
     }
-    (void)store_read(core_store(api->core), retention_read_view, retention_on_read, view);
+    store_read(core_store(api->core), retention_read_view, retention_on_read, view);
 }
 
 static void retention_on_list(struct request *req, void *data)

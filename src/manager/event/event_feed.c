@@ -449,7 +449,7 @@ static void event_feed_read_page(struct event_feed *feed)
     strbuf_done(&feed->marks);
     *read = (struct event_page_read){ .feed = feed, .after = feed->place };
     feed->read = read;
-    (void)store_read(core_store(feed->api->core), event_page_read, event_page_on_read, read);
+    store_read(core_store(feed->api->core), event_page_read, event_page_on_read, read);
 }
 
 /* ---- the beginning ---- */

@@ -154,8 +154,7 @@ static void events_start(struct event_feed *feed)
     const struct session *live = id ? core_find_session(feed->api->core, id) : NULL;
 
     if (id && (!live || !event_feed_is_visible(feed, live)))
-        (void)store_read(core_store(feed->api->core), events_read_ended, events_on_ended_read,
-                         feed);
+        store_read(core_store(feed->api->core), events_read_ended, events_on_ended_read, feed);
     else
         event_feed_begin(feed);
 }

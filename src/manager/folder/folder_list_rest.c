@@ -181,9 +181,9 @@ static void folder_info_answered(struct folder_call *call, json_t *answer,
         call->folder.bytes = json_integer_value(json_object_get(answer, "bytes"));
         call->folder.measured_usec = clock_realtime_usec();
     }
-    if (!answer
-        || store_write(core_store(call->api->core), folder_count_run, folder_info_on_counted, call)
-               < 0)
+    if (answer)
+        store_write(core_store(call->api->core), folder_count_run, folder_info_on_counted, call);
+    else
         folder_info_on_counted(call, 0, &ignored);
 }
 

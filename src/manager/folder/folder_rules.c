@@ -82,9 +82,10 @@ int folder_rules_change(struct api *api, enum folder_rules_kind kind, const char
         json_decref(rules);
         return r;
     }
-    return object_setting_change(core_store(api->core), &folder_rules_setting, &api->folder->rules,
-                                 OBJECT_SETTING_MERGE, folder_rules_key(kind, name, key), rules, by,
-                                 done, data);
+    object_setting_change(core_store(api->core), &folder_rules_setting, &api->folder->rules,
+                          OBJECT_SETTING_MERGE, folder_rules_key(kind, name, key), rules, by, done,
+                          data);
+    return 0;
 }
 
 int folder_rules_rename(struct store_tx *tx, void *data, struct aq_error *err)

@@ -95,10 +95,11 @@ int owner_policies_change(struct api *api, enum owner_policy_kind kind, const ch
         policy = old ? json_object() : json_pack("{s:I}", "created_usec", (json_int_t)created);
         (void)json_object_update(policy, (json_t *)(uintptr_t)members);
     }
-    return object_setting_change(core_store(api->core), setting, &api->folder->policies[kind],
-                                 !members ? OBJECT_SETTING_REMOVE
-                                 : is_new ? OBJECT_SETTING_CREATE
-                                 : old    ? OBJECT_SETTING_MODIFY
-                                          : OBJECT_SETTING_MERGE,
-                                 name, json_incref(policy), by, done, data);
+    object_setting_change(core_store(api->core), setting, &api->folder->policies[kind],
+                          !members ? OBJECT_SETTING_REMOVE
+                          : is_new ? OBJECT_SETTING_CREATE
+                          : old    ? OBJECT_SETTING_MODIFY
+                                   : OBJECT_SETTING_MERGE,
+                          name, json_incref(policy), by, done, data);
+    return 0;
 }

@@ -81,7 +81,7 @@ struct live_groups *live_groups_read(struct core *core, const struct user *user,
     if (groups->project_count)
         memcpy(groups->projects, user->project_ids,
                groups->project_count * sizeof(*groups->projects));
-    (void)store_read(core_store(core), live_groups_list, live_groups_on_listed, groups);
+    store_read(core_store(core), live_groups_list, live_groups_on_listed, groups);
     return groups;
 }
 

@@ -230,7 +230,7 @@ static void login_renew_hash(const struct login *login)
     hash->user_id = login->user_id;
     memcpy(hash->old, login->check.hash, sizeof(hash->old));
     memcpy(hash->fresh, login->check.new_hash, sizeof(hash->fresh));
-    (void)store_write(core_store(login->api->core), login_write_hash, login_on_hash_written, hash);
+    store_write(core_store(login->api->core), login_write_hash, login_on_hash_written, hash);
 }
 
 /* ---- the password ---- */
@@ -331,7 +331,7 @@ void login_start(struct login *login, void (*done)(struct login *login))
         login_refuse_wait(login, wait);
         return;
     }
-    (void)store_read(core_store(api->core), login_find_user, login_on_user_found, login);
+    store_read(core_store(api->core), login_find_user, login_on_user_found, login);
 }
 
 /* ---- logins with a browser ---- */

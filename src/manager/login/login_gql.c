@@ -145,7 +145,7 @@ static int login_revoke(struct gql_call *call)
         return gql_call_fail(call, "out of memory");
     end->call = call;
     (void)uuid_parse(call->args[0].text, &end->id); /* the scalar was read */
-    (void)store_write(core_store(mutation_api(call)->core), login_end_run, login_on_ended, end);
+    store_write(core_store(mutation_api(call)->core), login_end_run, login_on_ended, end);
     return GQL_LATER;
 }
 

@@ -161,7 +161,7 @@ static void web_login_on_verified(struct login *login)
     (void)snprintf(call->row.access_key, sizeof(call->row.access_key), "%s", key->access_key);
     (void)snprintf(call->row.address, sizeof(call->row.address), "%s", login->address);
     (void)snprintf(call->row.agent, sizeof(call->row.agent), "%s", agent ? agent : "");
-    (void)store_write(core_store(call->of->api->core), web_login_write, web_login_on_written, call);
+    store_write(core_store(call->of->api->core), web_login_write, web_login_on_written, call);
 }
 
 static int web_call_login(struct web_call *call, struct aq_error *err)
@@ -237,14 +237,14 @@ static void web_login_on_found(void *data, int r, const struct aq_error *err)
         web_call_answer_login(call, 0);
         return;
     }
-    (void)store_write(core_store(call->of->api->core), web_login_write_use, web_login_on_used,
-                      call);
+    store_write(core_store(call->of->api->core), web_login_write_use, web_login_on_used, call);
 }
 
 static int web_call_find(struct web_call *call, struct aq_error *err)
 {
     (void)err;
-    return store_read(core_store(call->of->api->core), web_login_read, web_login_on_found, call);
+    store_read(core_store(call->of->api->core), web_login_read, web_login_on_found, call);
+    return 0;
 }
 
 /* ---- end ---- */
@@ -274,8 +274,8 @@ static void web_login_on_removed(void *data, int r, const struct aq_error *err)
 static int web_call_end(struct web_call *call, struct aq_error *err)
 {
     (void)err;
-    return store_write(core_store(call->of->api->core), web_login_remove, web_login_on_removed,
-                       call);
+    store_write(core_store(call->of->api->core), web_login_remove, web_login_on_removed, call);
+    return 0;
 }
 
 /* ---- where pages may connect ---- */
@@ -468,7 +468,7 @@ static void own_logins_on_list(struct request *req, void *data)
     struct own_logins *own = api_has_no_params(req) ? own_logins_new(data, req) : NULL;
 
     if (own)
-        (void)store_read(core_store(own->api->core), own_logins_read, own_logins_on_read, own);
+        store_read(core_store(own->api->core), own_logins_read, own_logins_on_read, own);
 }
 
 static int own_logins_remove(struct store_tx *tx, void *data, struct aq_error *err)
@@ -503,8 +503,7 @@ static void own_logins_on_end(struct request *req, void *data)
         problem_no_such(&err, "login", "there is no login of this id");
         request_fail(req, &err);
     } else {
-        (void)store_write(core_store(own->api->core), own_logins_remove, own_logins_on_removed,
-                          own);
+        store_write(core_store(own->api->core), own_logins_remove, own_logins_on_removed, own);
     }
 }
 

@@ -107,8 +107,8 @@ void notifications_change(struct notifications *n, enum notification_kind kind,
                                 NOTIFICATIONS_MAX, notifications_check, notification_show },
     };
 
-    (void)object_setting_change(core_store(n->core), &settings[kind], &n->all, how, id, value, by,
-                                done, data);
+    object_setting_change(core_store(n->core), &settings[kind], &n->all, how, id, value, by, done,
+                          data);
 }
 
 /* ---- what is sent ---- */

@@ -145,7 +145,8 @@ int presets_change(struct api *api, enum object_setting_how how, const char *nam
         r = presets_set_members(api, slots, shared_memory, preset = json_object(), err);
     else if (r == 0 && how != OBJECT_SETTING_REMOVE)
         r = presets_make(api, name, slots, shared_memory, &preset, err);
-    return r < 0 ? r
-                 : object_setting_change(core_store(api->core), &setting, &api->scheduling->presets,
-                                         how, name, json_incref(preset), by, done, data);
+    if (r == 0)
+        object_setting_change(core_store(api->core), &setting, &api->scheduling->presets, how, name,
+                              json_incref(preset), by, done, data);
+    return r;
 }

@@ -278,7 +278,7 @@ static void test_isolation(void **state)
     (void)add_status(batches[1], &nobody, SESSION_PENDING, SESSION_SCHEDULED, 0, NULL);
     (void)add_session(batches[2], b, "good-2", 1);
     for (size_t i = 0; i < 3; i++)
-        assert_int_equal(store_commit(b->store, batches[i], on_committed, &outcomes[i]), 0);
+        store_commit(b->store, batches[i], on_committed, &outcomes[i]);
     store_flush(b->store);
     assert_int_equal(outcomes[0].result, 0);
     assert_int_equal(outcomes[1].result, -ESTALE);
@@ -328,9 +328,9 @@ static void test_many_pieces(void **state)
         (void)add_session(batch, b, name, 1);
         if (i % 7 == 3)
             (void)add_status(batch, &nobody, SESSION_PENDING, SESSION_SCHEDULED, 0, NULL);
-        assert_int_equal(store_commit(b->store, batch, on_committed, &outcomes[i]), 0);
+        store_commit(b->store, batch, on_committed, &outcomes[i]);
         if (i % 10 == 5)
-            assert_int_equal(store_write(b->store, count_call, on_called, &calls), 0);
+            store_write(b->store, count_call, on_called, &calls);
     }
     store_flush(b->store);
     dump = bench_dump(b);

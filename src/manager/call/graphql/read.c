@@ -56,7 +56,7 @@ static void gql_read_start_next(struct gql_context *context)
     context->reads = read->next;
     context->is_reading = true;
     if (gql_read_is_wanted(context))
-        (void)store_read(core_store(context->api->core), gql_read_run, gql_read_on_done, read);
+        store_read(core_store(context->api->core), gql_read_run, gql_read_on_done, read);
     else
         gql_read_on_done(read, -context->read_err.code, &context->read_err);
 }

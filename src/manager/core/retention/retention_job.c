@@ -109,10 +109,7 @@ static void retention_go_on(struct core *core)
     job->is_writing = true;
     job->began_usec = clock_monotonic_usec();
     job->piece.now_usec = clock_realtime_usec();
-    if (store_write(core->store, retention_write, retention_on_written, core) == 0)
-        return;
-    job->is_writing = false;
-    retention_end_entity(core, "no memory");
+    store_write(core->store, retention_write, retention_on_written, core);
 }
 
 void retention_tick(struct core *core, int64_t now)

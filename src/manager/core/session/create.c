@@ -305,7 +305,8 @@ static int create_propose(struct creation *c)
         return 0;
     }
     AQ_FAULT("core.create.proposed");
-    return store_commit(c->core->store, c->batch, create_on_committed, c);
+    store_commit(c->core->store, c->batch, create_on_committed, c);
+    return 0;
 }
 
 /* ---- step 5: durable, or refused ---- */
