@@ -29,7 +29,8 @@ static const char *entity_text(const void *row, const struct field *field)
 
 static bool entity_is_text(const struct field *field)
 {
-    return field->type == FIELD_TEXT || field->type == FIELD_OWN || field->type == FIELD_JSON_TEXT;
+    return field->type == FIELD_TEXT || field->type == FIELD_OWN || field->type == FIELD_JSON_TEXT
+           || field->type == FIELD_SIZE;
 }
 
 /* Bytes of members that own nothing; 0 = of another type. */
@@ -51,20 +52,24 @@ static size_t entity_plain_size(const struct field *field)
     }
 }
 
+/* Of members that are numbers or bools. */
+static void entity_set_number(const struct field *field, void *at, int64_t number)
+{
+    if (field->type == FIELD_BOOL)
+        *(bool *)at = number;
+    else if (field->type == FIELD_INT32)
+        *(int *)at = (int)number;
+    else if (entity_plain_size(field) == sizeof(int64_t))
+        *(int64_t *)at = number;
+}
+
 void entity_init(const struct entity *entity, void *ret)
 {
     memset(ret, 0, entity->size);
     for (const struct field *field = entity->fields; field->names; field++) {
-        void *at = entity_at(ret, field);
-
-        if (field->type == FIELD_BOOL)
-            *(bool *)at = field->initial;
-        else if (field->type == FIELD_INT32)
-            *(int *)at = (int)field->initial;
-        else if (entity_plain_size(field) == sizeof(int64_t))
-            *(int64_t *)at = field->initial;
-        else if (entity_is_text(field))
-            *(char **)at = aq_strdup(field->initial_text);
+        entity_set_number(field, entity_at(ret, field), field->initial);
+        if (entity_is_text(field))
+            *(char **)entity_at(ret, field) = aq_strdup(field->initial_text);
     }
 }
 
@@ -169,6 +174,43 @@ void entity_write_json(const struct entity *entity, const void *row, unsigned wi
     }
 }
 
+static void entity_read_value(const struct field *field, const json_t *value, struct arena *arena,
+                              void *at)
+{
+    AQ_CLEANUP(aq_freep) char *dumped = NULL;
+    const char *text = json_string_value(value);
+
+    if (field->type == FIELD_JSON_TEXT && !json_is_null(value))
+        text = dumped = json_dump_text(value, JSON_COMPACT);
+    if (entity_is_text(field))
+        *(char **)at = text ? arena_strdup(arena, text) : NULL;
+    else if (field->type == FIELD_UUID)
+        (void)uuid_parse(text ? text : "", at);
+    else
+        entity_set_number(field, at,
+                          json_is_boolean(value)      ? json_is_true(value)
+                          : field->type == FIELD_USEC ? json_integer_value(value) * USEC_PER_SEC
+                                                      : json_integer_value(value));
+}
+
+void entity_read_json(const struct entity *entity, const json_t *object, struct arena *arena,
+                      void *ret)
+{
+    memset(ret, 0, entity->size);
+    for (const struct field *field = entity->fields; field->names; field++) {
+        const json_t *value = json_object_getn(object, field->names, field_name_len(field));
+        void *at = entity_at(ret, field);
+
+        if (value) {
+            entity_read_value(field, value, arena, at);
+            continue;
+        }
+        entity_set_number(field, at, field->initial);
+        if (entity_is_text(field) && field->initial_text)
+            *(char **)at = arena_strdup(arena, field->initial_text);
+    }
+}
+
 static int entity_merge_slots(const struct field *field, struct slots *ret, const json_t *value,
                               const struct slot_types *types, struct aq_error *err)
 {
@@ -202,6 +244,7 @@ static int entity_merge_owned(const struct field *field, void *at, const void *d
 {
     switch (field->type) {
     case FIELD_TEXT:
+    case FIELD_SIZE:
         return entity_merge_text(field, at, *(const char *const *)decoded, err);
     case FIELD_JSON_TEXT:
         free(*(char **)at);

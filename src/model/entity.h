@@ -13,6 +13,7 @@
 #ifndef AQ_MODEL_ENTITY_H
 #define AQ_MODEL_ENTITY_H
 
+#include "base/arena.h"
 #include "base/error.h"
 #include "base/jsonw.h"
 #include "model/field.h"
@@ -45,6 +46,13 @@ bool entity_equal(const struct entity *entity, const void *a, const void *b);
  */
 void entity_write_json(const struct entity *entity, const void *row, unsigned without,
                        const struct slot_types *types, struct jsonw *w);
+
+/* Read members that entity_write_json() has written, with texts in the arena: '*ret' is overwritten
+ * and needs no entity_done(). A member that 'object' lacks has its initial value; slots, which
+ * depend on the cluster's types, are left out.
+ */
+void entity_read_json(const struct entity *entity, const json_t *object, struct arena *arena,
+                      void *ret);
 
 /* Replace the members of 'row' that 'given' has. 'decoded' is a struct of the entity into which
  * 'given' was decoded by entity.create or entity.change, or begins with one; slots and JSON are read

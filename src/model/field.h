@@ -39,6 +39,8 @@ enum field_type {
     FIELD_JSON_TEXT,   /* char *, the text of an object, as FIELD_TEXT; a decoded struct points to
                           the object there, borrowed */
     FIELD_USEC,        /* int64_t microseconds; min..max whole seconds, also as decimal text */
+    FIELD_SIZE,        /* char *, as FIELD_TEXT: bytes as decimal text; requests give a size such as
+                          64m, a text of min..max bytes */
     FIELD_IGNORED,     /* known from clients, has no meaning here: any value */
     FIELD_UNSUPPORTED, /* known from clients; null, "", 0, [] and {} are fine,
                           anything else is refused as not supported */
@@ -83,6 +85,7 @@ struct field {
     const char *backendai;    /* its name in GraphQL, filters and imports; NULL = the first name */
     const char *title;        /* of its column on the command line; NULL = it has none */
     const char *help;         /* of its option there; NULL = it has none */
+    const char *option;       /* its letter and name, "r|resource"; NULL = the first name */
     const char *arg;          /* what help calls the value; NULL = by the type */
     unsigned place; /* of column and option, counted from 1; 0 = after those that have one */
 };

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/suggest.h"
 #include "base/utf8.h"
+#include "model/slot.h"
 
 #define KNOWN_MAX 200 /* of the names of parameters in an error */
 
@@ -216,6 +217,24 @@ static int decode_read_str(const struct field *field, const json_t *value, struc
     return 0;
 }
 
+static int decode_read_size(const struct field *field, const json_t *value, struct arena *arena,
+                            const char **ret, const struct decode_path *path, struct aq_error *err)
+{
+    char why[96], size[AMOUNT_TEXT_MAX];
+    const char *text;
+    int64_t bytes;
+    int r = decode_read_str(field, value, arena, &text, path, err);
+
+    if (r < 0)
+        return r;
+    if (slot_amount_parse(text, strlen(text), SLOT_BYTES, false, "shmem", &bytes, NULL) < 0) {
+        (void)snprintf(why, sizeof(why), "'%.32s' is no size such as 64m", text);
+        return decode_refuse(err, path, why);
+    }
+    *ret = arena_strdup(arena, slot_amount_format(bytes, SLOT_BYTES, size));
+    return *ret ? 0 : aq_fail_oom(err);
+}
+
 static int decode_read_word(const struct field *field, const json_t *value, bool *ret,
                             const struct decode_path *path, struct aq_error *err)
 {
@@ -378,6 +397,8 @@ static int decode_read_value(const struct field *field, const json_t *value, str
     case FIELD_SCALAR:
     case FIELD_TEXT:
         return decode_read_str(field, value, arena, place, path, err);
+    case FIELD_SIZE:
+        return decode_read_size(field, value, arena, place, path, err);
     case FIELD_WORD:
         return decode_read_word(field, value, place, path, err);
     case FIELD_BOOL:
@@ -539,17 +560,29 @@ int decode_object(const struct field *table, const json_t *object, struct arena 
 /* ---- documentation ---- */
 
 static const char *const type_names[] = {
-    [FIELD_STR] = "text",          [FIELD_SCALAR] = "scalar",
-    [FIELD_WORD] = "text",         [FIELD_BOOL] = "boolean",
-    [FIELD_MAYBE] = "boolean",     [FIELD_INT] = "integer",
-    [FIELD_DURATION] = "duration", [FIELD_UUID] = "uuid",
-    [FIELD_STR_LIST] = "texts",    [FIELD_PORT_LIST] = "integers",
-    [FIELD_PAIRS] = "object",      [FIELD_OBJECT] = "object",
-    [FIELD_JSON] = "json",         [FIELD_STRUCT] = "struct",
-    [FIELD_TEXT] = "text",         [FIELD_INT32] = "integer",
-    [FIELD_SLOTS] = "object",      [FIELD_OWN] = "json",
-    [FIELD_JSON_TEXT] = "object",  [FIELD_USEC] = "integer",
-    [FIELD_IGNORED] = "ignored",   [FIELD_UNSUPPORTED] = "unsupported",
+    [FIELD_STR] = "text",
+    [FIELD_SCALAR] = "scalar",
+    [FIELD_WORD] = "text",
+    [FIELD_BOOL] = "boolean",
+    [FIELD_MAYBE] = "boolean",
+    [FIELD_INT] = "integer",
+    [FIELD_DURATION] = "duration",
+    [FIELD_UUID] = "uuid",
+    [FIELD_STR_LIST] = "texts",
+    [FIELD_PORT_LIST] = "integers",
+    [FIELD_PAIRS] = "object",
+    [FIELD_OBJECT] = "object",
+    [FIELD_JSON] = "json",
+    [FIELD_STRUCT] = "struct",
+    [FIELD_TEXT] = "text",
+    [FIELD_INT32] = "integer",
+    [FIELD_SLOTS] = "object",
+    [FIELD_OWN] = "json",
+    [FIELD_JSON_TEXT] = "object",
+    [FIELD_USEC] = "integer",
+    [FIELD_SIZE] = "text",
+    [FIELD_IGNORED] = "ignored",
+    [FIELD_UNSUPPORTED] = "unsupported",
 };
 
 static void decode_describe_names(const char *names, struct jsonw *w)

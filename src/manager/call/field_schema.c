@@ -126,7 +126,7 @@ static void field_schema_write_kind(const struct field *field, struct jsonw *w)
         [FIELD_PORT_LIST] = "array", [FIELD_PAIRS] = "object",     [FIELD_OBJECT] = "object",
         [FIELD_STRUCT] = "object",   [FIELD_TEXT] = "string",      [FIELD_INT32] = "integer",
         [FIELD_SLOTS] = "object",    [FIELD_JSON_TEXT] = "object", [FIELD_USEC] = "integer",
-        [FIELD_UNSUPPORTED] = NULL,
+        [FIELD_SIZE] = "string",     [FIELD_UNSUPPORTED] = NULL,
     };
     const char *other = field->type == FIELD_SCALAR     ? "integer"
                         : field->type == FIELD_DURATION ? "string"
@@ -134,7 +134,8 @@ static void field_schema_write_kind(const struct field *field, struct jsonw *w)
 
     if (types[field->type])
         field_schema_write_type(field, types[field->type], other, w);
-    if (field->type == FIELD_STR || field->type == FIELD_SCALAR || field->type == FIELD_TEXT)
+    if (field->type == FIELD_STR || field->type == FIELD_SCALAR || field->type == FIELD_TEXT
+        || field->type == FIELD_SIZE)
         field_schema_write_text(field, w);
     else if (field->type == FIELD_WORD)
         field_schema_write_words(field, w);

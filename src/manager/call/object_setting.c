@@ -195,3 +195,45 @@ void object_setting_change(struct store *store, const struct object_setting *set
                                               .data = data };
     store_write(store, object_setting_write_change, object_setting_on_written, change);
 }
+
+/* ---- members that are rows of an entity ---- */
+
+void object_setting_read_row(const struct entity *entity, const char *name, const json_t *kept,
+                             struct arena *arena, void *ret)
+{
+    entity_read_json(entity, kept, arena, ret);
+    for (const struct field *field = entity->fields; field->names; field++)
+        if (field->flags & FIELD_KEY)
+            *(char **)((char *)ret + field->offset) = arena_strdup(arena, name);
+}
+
+void *object_setting_read_rows(const struct entity *entity, const json_t *copy, struct arena *arena,
+                               size_t *ret_count)
+{
+    char *rows = arena_array(arena, json_object_size(copy) + 1, entity->size);
+    size_t count = 0;
+    const char *name;
+    json_t *kept;
+
+    json_object_foreach((json_t *)(uintptr_t)copy, name, kept)
+        object_setting_read_row(entity, name, kept, arena, rows + count++ * entity->size);
+    *ret_count = count;
+    return rows;
+}
+
+json_t *object_setting_make_value(const struct entity *entity, const void *row, const json_t *given)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&text);
+    const json_t *member;
+    json_t *value;
+
+    jsonw_object_begin(&w);
+    entity_write_json(entity, row, FIELD_KEY, NULL, &w);
+    jsonw_object_end(&w);
+    value = json_load_string(text.data, 0);
+    for (const struct field *field = entity->change; given && field->names; field++)
+        if (!(member = field_get(field, given)) || json_is_null(member))
+            (void)json_object_deln(value, field->names, field_name_len(field));
+    return value;
+}

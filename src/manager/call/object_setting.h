@@ -10,6 +10,7 @@
 #include <jansson.h>
 
 #include "base/error.h"
+#include "model/entity.h"
 #include "store/audit_log.h"
 #include "store/store.h"
 
@@ -60,5 +61,23 @@ enum object_setting_how {
 void object_setting_change(struct store *store, const struct object_setting *setting, json_t **copy,
                            enum object_setting_how how, const char *member, json_t *value,
                            const struct audit_who *by, store_done_fn done, void *data);
+
+/* ---- members that are rows of an entity ---- */
+
+/* A row is kept as the object of its members; the setting's name for it is the member with
+ * FIELD_KEY. Texts of rows that are read are in the arena.
+ */
+void object_setting_read_row(const struct entity *entity, const char *name, const json_t *kept,
+                             struct arena *arena, void *ret);
+
+/* All rows of the owner's copy, in its order. */
+void *object_setting_read_rows(const struct entity *entity, const json_t *copy, struct arena *arena,
+                               size_t *ret_count);
+
+/* The 'value' of object_setting_change(): all members of the row, or those that 'given', the
+ * members of a request, has; NULL = all.
+ */
+json_t *object_setting_make_value(const struct entity *entity, const void *row,
+                                  const json_t *given);
 
 #endif

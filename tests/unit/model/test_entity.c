@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "model/accounts.h"
 
 /* Every type of a member, with texts and slots that the row owns. */
@@ -84,6 +85,30 @@ static void test_rows_are_written_as_json(void **state)
     entity_done(&keypair_policy_entity, &policy);
     entity_done(&project_entity, &project);
     assert_null(project.name);
+}
+
+/* What the object lacks is as in a new row. */
+static void test_rows_are_read_from_json(void **state)
+{
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    json_auto_t *object = json_pack("{s:s, s:b, s:s, s:n}", "id",
+                                    "2de2b969-1d04-48a6-af16-0bc8adb3c831", "is_active", 0, "name",
+                                    "lasers", "description");
+    json_auto_t *group = json_pack("{s:i, s:{s:b}}", "pending_timeout_sec", 90, "scheduler_opts",
+                                   "backfill", 1);
+    struct resource_group read_group;
+    struct project read;
+
+    (void)state;
+    entity_read_json(&project_entity, object, &arena, &read);
+    assert_json(&project_entity, &read, 0,
+                "{\"id\":\"2de2b969-1d04-48a6-af16-0bc8adb3c831\",\"name\":\"lasers\","
+                "\"domain\":null,\"description\":null,\"is_active\":false,\"total_slots\":{}}");
+    entity_read_json(&resource_group_entity, group, &arena, &read_group);
+    assert_int_equal(read_group.pending_timeout_usec, 90 * USEC_PER_SEC);
+    assert_string_equal(read_group.scheduler_opts, "{\"backfill\":true}");
+    assert_string_equal(read_group.driver_opts, "{}");
+    assert_true(read_group.is_active);
 }
 
 static void test_copies_are_equal_and_their_own(void **state)
@@ -268,6 +293,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_new_rows_have_initial_values),
         cmocka_unit_test(test_rows_are_written_as_json),
+        cmocka_unit_test(test_rows_are_read_from_json),
         cmocka_unit_test(test_copies_are_equal_and_their_own),
         cmocka_unit_test(test_each_member_makes_a_difference),
         cmocka_unit_test(test_a_request_is_merged),

@@ -2,6 +2,7 @@
 /* Members of entities as fields of GraphQL types. */
 #include "manager/call/graphql/entity_fields.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "manager/call/graphql/resolve.h"
@@ -17,6 +18,13 @@ static struct gql_value entity_fields_get_limit(struct gql_get *get, const void 
     int limit = *(const int *)((const char *)parent + get->offset);
 
     return limit > 0 ? gql_int(limit) : gql_null();
+}
+
+static struct gql_value entity_fields_get_size(struct gql_get *get, const void *parent)
+{
+    const char *bytes = *(const char *const *)((const char *)parent + get->offset);
+
+    return bytes ? gql_int(strtoll(bytes, NULL, 10)) : gql_null();
 }
 
 static struct gql_resolver entity_fields_resolver(const struct field *field,
@@ -42,6 +50,10 @@ static struct gql_resolver entity_fields_resolver(const struct field *field,
     case FIELD_SLOTS:
         resolver.how = GQL_HOW_GET;
         resolver.get = entity_fields_get_slots;
+        break;
+    case FIELD_SIZE:
+        resolver.how = GQL_HOW_GET;
+        resolver.get = entity_fields_get_size;
         break;
     default:
         resolver.how = GQL_HOW_TEXT;

@@ -124,3 +124,43 @@ struct gql_value mutation_prop(const struct gql_call *call, const char *name)
 {
     return gql_arg_member(call, call->field->args[1].name, name);
 }
+
+static json_t *mutation_member(const struct field *field, const struct gql_value *value)
+{
+    struct aq_error ignored = { 0 };
+    json_t *parsed = NULL;
+
+    switch (field->type) {
+    case FIELD_BOOL:
+        return json_boolean(value->boolean);
+    case FIELD_INT32:
+    case FIELD_INT:
+    case FIELD_USEC:
+        return json_integer(value->integer);
+    case FIELD_JSON_TEXT:
+    case FIELD_SLOTS:
+        (void)decode_json(value->text, strlen(value->text), &parsed, &ignored);
+        return parsed;
+    default:
+        return json_string(value->text);
+    }
+}
+
+int mutation_members(const struct gql_call *call, const struct entity *entity, json_t **ret,
+                     struct aq_error *err)
+{
+    json_auto_t *members = json_object();
+
+    for (const struct field *field = entity->change; field->names; field++) {
+        char own[FIELD_NAME_MAX], name[FIELD_NAME_MAX];
+        struct gql_value value = mutation_prop(call, field_backendai_name(field, name));
+        json_t *member = gql_is_given(value) ? mutation_member(field, &value) : NULL;
+
+        if (gql_is_given(value) && !member)
+            return api_fail_param(err, field_backendai_name(field, name), "is no JSON object");
+        if (member)
+            (void)json_object_set_new(members, field_name(field, own), member);
+    }
+    *ret = json_incref(members);
+    return 0;
+}

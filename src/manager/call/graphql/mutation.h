@@ -50,4 +50,10 @@ const struct audit_who *mutation_who(const struct gql_call *call);
 /* A member of the argument 'props', which is the second; null if it was not given. */
 struct gql_value mutation_prop(const struct gql_call *call, const char *name);
 
+/* Those that a request which changes a row of the entity may have, as its members: '*ret' is the
+ * caller's (json_decref). -EINVAL names the one that is no JSON.
+ */
+int mutation_members(const struct gql_call *call, const struct entity *entity, json_t **ret,
+                     struct aq_error *err);
+
 #endif
