@@ -7,11 +7,13 @@
 
 #include "base/memory.h"
 #include "model/accounts.h"
+#include "model/resource_preset.h"
 
 struct account_table account_domain_table = { .entity = &domain_entity };
 struct account_table account_policy_table = { .entity = &keypair_policy_entity };
 struct account_table account_project_table = { .entity = &project_entity };
 struct account_table account_resource_group_table = { .entity = &resource_group_entity };
+struct account_table resource_preset_table = { .entity = &resource_preset_entity };
 
 /* Fields in the order of their places. */
 struct account_order {
@@ -31,6 +33,12 @@ static void account_order_add(struct account_order *order, const struct field *f
     for (; at && account_place(order->items[at - 1]) > account_place(field); at--)
         order->items[at] = order->items[at - 1];
     order->items[at] = field;
+}
+
+/* An object of amounts, kept as a text. */
+static bool account_has_slots(const struct field *field)
+{
+    return field->type == FIELD_JSON_TEXT && field->arg;
 }
 
 /* ---- columns ---- */
@@ -53,9 +61,15 @@ static struct column account_column(const struct field *field)
     case FIELD_SLOTS:
         column.kind = COLUMN_SLOTS;
         break;
+    case FIELD_SIZE:
+        column.kind = COLUMN_BYTES;
+        break;
     case FIELD_OWN:
     case FIELD_STR_LIST:
         column.kind = COLUMN_NAMES;
+        break;
+    case FIELD_JSON_TEXT:
+        column.kind = account_has_slots(field) ? COLUMN_SLOTS : COLUMN_TEXT;
         break;
     default:
         column.kind = COLUMN_TEXT;
@@ -85,10 +99,11 @@ static void account_add_columns(const struct entity *entity, struct column *ret)
 
 /* ---- options ---- */
 
-/* "max_priority" as "max-priority" */
+/* "max_priority" as "max-priority", and of "r|resource" the second */
 static char *account_option_name(const struct field *field)
 {
-    char *name = aq_strndup(field->names, field_name_len(field));
+    char *name = field->option ? aq_strdup(field->option + strcspn(field->option, "|") + 1)
+                               : aq_strndup(field->names, field_name_len(field));
 
     for (char *c = name; *c; c++)
         if (*c == '_')
@@ -98,9 +113,11 @@ static char *account_option_name(const struct field *field)
 
 static struct cli_opt account_option(const struct field *field, size_t place)
 {
-    struct cli_opt opt = { .name = account_option_name(field),
+    struct cli_opt opt = { .letter = field->option ? field->option[0] : 0,
+                           .name = account_option_name(field),
                            .offset = place * sizeof(union account_option),
-                           .help = field->help };
+                           .help = field->help,
+                           .member = aq_strndup(field->names, field_name_len(field)) };
 
     switch (field->type) {
     case FIELD_BOOL:
@@ -126,8 +143,12 @@ static struct cli_opt account_option(const struct field *field, size_t place)
         opt.arg = "KEY=VALUE";
         break;
     case FIELD_JSON_TEXT:
+        opt.type = account_has_slots(field) ? CLI_LIST : CLI_STR;
+        opt.arg = account_has_slots(field) ? field->arg : "JSON";
+        break;
+    case FIELD_SIZE:
         opt.type = CLI_STR;
-        opt.arg = "JSON";
+        opt.arg = "SIZE";
         break;
     case FIELD_OWN:
     case FIELD_STR_LIST:
@@ -157,8 +178,8 @@ static void account_add_options(const struct field *request, unsigned without, s
 void account_tables_complete(void)
 {
     struct account_table *const tables[] = { &account_domain_table, &account_policy_table,
-                                             &account_project_table,
-                                             &account_resource_group_table };
+                                             &account_project_table, &account_resource_group_table,
+                                             &resource_preset_table };
 
     for (size_t i = 0; i < AQ_COUNT(tables); i++) {
         account_add_columns(tables[i]->entity, tables[i]->columns);

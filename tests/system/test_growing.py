@@ -120,6 +120,35 @@ def test_a_text_of_a_project(grown):
     assert colors() == ("#40a0ff",) * 3
 
 
+def test_a_text_of_a_preset(grown):
+    def texts(name):
+        client = grown.client()
+        query = "query($n: String!) { resource_preset(name: $n) { description } }"
+        [row], [listed] = [[row for row in rows if row["name"] == name] for rows in (
+            client.get(V1 + "/resource-presets").json["items"],
+            shown(grown, "admin", "preset", "ls"))]
+        by_name = client.gql(query, {"n": name}).json["data"]["resource_preset"]
+        return row["description"], listed["description"], by_name["description"]
+
+    def set_by_graphql(**props):
+        reply = grown.client().gql(
+            "mutation($p: ModifyResourcePresetInput!) {"
+            " modify_resource_preset(name: \"large\", props: $p) { ok msg } }", {"p": props})
+        return reply.json["data"]["modify_resource_preset"]
+    assert texts("small") == (None,) * 3
+    told = grown.cli("admin", "preset", "set", "large", "-r", "cpu=64", "--description", "of labs")
+    assert told.returncode == 0, told.stderr
+    assert texts("large") == ("of labs",) * 3
+    assert set_by_graphql(description="of halls")["ok"]
+    assert last_change(grown) == (
+        "modify-preset", *[{"resource_slots": {"cpu": "64"}, "shared_memory": None,
+                            "description": text} for text in ("of labs", "of halls")])
+    assert "description" in set_by_graphql(description="x" * 513)["msg"]
+    restart(grown)
+    assert texts("large") == ("of halls",) * 3
+    assert grown.cli("admin", "preset", "rm", "large").returncode == 0
+
+
 def test_a_command_calls_a_route(grown):
     told = shown(grown, "admin", "preset", "info", "small")
     assert told["resource_slots"] == {"cpu": "2"} and told["name"] == "small"

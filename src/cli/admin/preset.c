@@ -2,23 +2,18 @@
 /* "admin preset": amounts with a name, for people to choose from. */
 #include <errno.h>
 
+#include "cli/account_tables.h"
 #include "cli/list.h"
 #include "cli/request.h"
 #include "cli/verbs.h"
-
-static const struct column columns[] = {
-    { "name", "NAME", COLUMN_TEXT, COLUMN_IS_NAME },
-    { "resource_slots", "RESOURCES", COLUMN_SLOTS, 0 },
-    { "shared_memory", "SHARED-MEMORY", COLUMN_BYTES, 0 },
-    COLUMN_END,
-};
 
 static int preset_ls(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
     (void)data;
     (void)argc;
     (void)argv;
-    return list_show_whole(cli, "/aliquot/v1/resource-presets", "items", columns, err);
+    return list_show_whole(cli, "/aliquot/v1/resource-presets", "items",
+                           resource_preset_table.columns, err);
 }
 
 const struct cli_verb verb_admin_preset_ls = {
@@ -33,31 +28,18 @@ const struct cli_verb verb_admin_preset_ls = {
 
 static const struct cli_things presets = { "/aliquot/v1/resource-presets/", NULL };
 
-struct preset_opts {
-    struct cli_list resources;
-    const char *shared_memory;
-};
-
-static const struct cli_opt preset_opts[] = {
-    { 'r', "resource", CLI_LIST, offsetof(struct preset_opts, resources), "SLOT=AMOUNT",
-      "an amount: cpu=2, mem=4g, cuda.shares=0.25; repeatable", "resource_slots" },
-    { 0, "shared-memory", CLI_STR, offsetof(struct preset_opts, shared_memory), "SIZE",
-      "of /dev/shm, e.g. 1g", "shared_memory" },
-    CLI_OPT_END,
-};
-
 static int preset_set(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
-    const struct preset_opts *given = data;
     json_auto_t *body = json_object();
-    int r;
+    int r = cli_options_add(resource_preset_table.create, data, body, err);
 
     (void)argc;
-    if (!given->resources.count)
+    if (r < 0)
+        return r;
+    if (!json_object_get(body, "resource_slots"))
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
                             "give amounts, such as -r cpu=2 -r mem=4g");
-    r = cli_options_add(preset_opts, given, body, err);
-    return r < 0 ? r : cli_thing_call(cli, METHOD_PUT, &presets, argv[0], "", body, NULL, err);
+    return cli_thing_call(cli, METHOD_PUT, &presets, argv[0], "", body, NULL, err);
 }
 
 const struct cli_verb verb_admin_preset_set = {
@@ -67,8 +49,8 @@ const struct cli_verb verb_admin_preset_set = {
     .details = "All amounts of a preset are given at once. For superadmins.",
     .examples = "aliquot admin preset set small -r cpu=2 -r mem=8g\n"
                 "aliquot admin preset set quarter-gpu -r cpu=2,mem=8g,cuda.shares=0.25",
-    .opts = preset_opts,
-    .opts_size = sizeof(struct preset_opts),
+    .opts = resource_preset_table.create,
+    .opts_size = sizeof(struct account_options),
     .min_args = 1,
     .max_args = 1,
     .run = preset_set,

@@ -183,7 +183,8 @@ static void backendai_keep(json_t **object, const char *key, json_t *value)
 int backendai_take_preset(struct backendai_import *import, struct backendai_row *row,
                           struct aq_error *err)
 {
-    json_t *slots, *preset = NULL;
+    json_auto_t *given = NULL;
+    json_t *preset = NULL;
     struct aq_error why = { 0 };
     int r;
 
@@ -192,9 +193,10 @@ int backendai_take_preset(struct backendai_import *import, struct backendai_row 
         return backendai_exists(import, row, NULL, NULL);
     if (json_object_get(import->attached.presets, row->name))
         return api_fail_param(err, "name", "there are two presets of this name");
-    slots = backendai_slots(import, row, row->slots, true);
-    r = presets_make(import->api, row->name, slots, row->shared_memory, &preset, &why);
-    json_decref(slots);
+    given = json_pack("{s:o, s:s?}", "resource_slots",
+                      backendai_slots(import, row, row->slots, true), "shared_memory",
+                      row->shared_memory);
+    r = presets_make(import->api, row->name, given, &preset, &why);
     if (r < 0)
         return backendai_leave(import, row, "%s %s", why.field, why.text);
     backendai_keep(&import->attached.presets, row->name, preset);

@@ -210,8 +210,7 @@ static int check_write_groups(const struct preset_check *c, struct jsonw *w)
 /* ---- presets ---- */
 
 struct check_preset {
-    const char *name;
-    const json_t *preset;
+    struct resource_preset preset;
     struct slots slots;
     bool fits_limits, fits_agent;
 };
@@ -224,8 +223,8 @@ static void check_read_presets(const struct preset_check *c, struct check_preset
     json_object_foreach(presets, name, preset) {
         struct aq_error ignored = { 0 }; /* a slot that nobody knows any more fits nowhere */
 
-        ret->name = name;
-        ret->preset = preset;
+        object_setting_read_row(&resource_preset_entity, name, preset, request_get_arena(c->req),
+                                &ret->preset);
         ret->fits_limits = slots_from_json(json_object_get(preset, "resource_slots"), c->types,
                                            &ret->slots, &ignored)
                            == 0;
@@ -290,7 +289,7 @@ static int check_write_presets(const struct preset_check *c, struct jsonw *w)
     jsonw_array_begin(w);
     for (size_t i = 0; i < count; i++) {
         jsonw_object_begin(w);
-        presets_write(presets[i].name, presets[i].preset, true, w);
+        presets_write(&presets[i].preset, true, w);
         jsonw_member_bool(w, "allocatable", presets[i].fits_limits && presets[i].fits_agent);
         jsonw_object_end(w);
         slots_done(&presets[i].slots);

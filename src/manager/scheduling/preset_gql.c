@@ -4,55 +4,34 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json_load.h"
 #include "manager/call/graphql/mutation.h"
 #include "manager/scheduling/presets.h"
 #include "manager/scheduling/scheduling_feature.h"
 #include "store/filter.h"
 
-struct preset_row {
-    struct uuid id;
-    const char *name, *slots; /* of slots: JSON */
-    int64_t shared_memory;    /* -1 = none */
-};
-
 /* ---- queries ---- */
 
-static int gql_preset_fill(struct arena *arena, const char *name, const json_t *preset,
-                           struct preset_row *row)
+/* NULL = there is none of that name. */
+static struct resource_preset *gql_preset_find(const struct gql_call *call, const char *name)
 {
-    AQ_CLEANUP(aq_freep) char *slots = json_dump_text(json_object_get(preset, "resource_slots"),
-                                                      JSON_COMPACT);
-    const char *shared = json_string_value(json_object_get(preset, "shared_memory"));
+    struct arena *arena = mutation_arena(call);
+    struct resource_preset *preset = arena_alloc(arena, sizeof(*preset));
 
-    row->id = gql_uuid_of_name(name);
-    row->name = arena_strdup(arena, name);
-    row->slots = arena_strdup(arena, slots);
-    row->shared_memory = shared ? strtoll(shared, NULL, 10) : -1;
-    return row->name && row->slots ? 0 : -ENOMEM;
-}
-
-/* NULL = there is none of that name, or memory is short. */
-static struct preset_row *gql_preset_find(struct gql_call *call, const char *name)
-{
-    const json_t *preset = json_object_get(presets_all(mutation_api(call)), name);
-    struct preset_row *row = preset ? arena_alloc(call->arena, sizeof(*row)) : NULL;
-
-    return row && gql_preset_fill(call->arena, name, preset, row) == 0 ? row : NULL;
+    return presets_find(mutation_api(call), name, arena, preset) ? preset : NULL;
 }
 
 static int gql_preset_get_one(struct gql_call *call)
 {
-    const struct preset_row *row = gql_preset_find(
+    const struct resource_preset *preset = gql_preset_find(
         call, gql_arg_text(call, SCHEMA_ARG_Queries_resource_preset_name));
 
-    if (row)
-        call->results[0] = gql_object(row);
+    if (preset)
+        call->results[0] = gql_object(preset);
     return GQL_DONE;
 }
 
 static const struct filter_field gql_preset_fields[] = {
-    { "name", "", FILTER_STRING, .offset = offsetof(struct preset_row, name) },
+    { "name", "", FILTER_STRING, .offset = offsetof(struct resource_preset, name) },
 };
 
 static int gql_preset_compare(const void *a, const void *b, void *order)
@@ -61,21 +40,21 @@ static int gql_preset_compare(const void *a, const void *b, void *order)
 }
 
 /* Those that 'filter' finds, in 'order'. */
-static int gql_preset_select(const struct gql_call *call, struct preset_row *rows, uint32_t *count,
-                             struct aq_error *err)
+static int gql_preset_select(const struct gql_call *call, struct resource_preset *rows,
+                             size_t *count, struct aq_error *err)
 {
     const char *filter = gql_arg_text(call, SCHEMA_ARG_Queries_resource_presets_filter);
     const char *by = gql_arg_text(call, SCHEMA_ARG_Queries_resource_presets_order);
     const struct filter_program *program;
     struct order order;
-    uint32_t found = 0;
+    size_t found = 0;
 
     if (filter) {
         if (filter_read(filter, gql_preset_fields, AQ_COUNT(gql_preset_fields), call->arena,
                         &program, err)
             < 0)
             return -err->code;
-        for (uint32_t i = 0; i < *count; i++)
+        for (size_t i = 0; i < *count; i++)
             if (filter_match(program, &rows[i]))
                 rows[found++] = rows[i];
         *count = found;
@@ -90,28 +69,21 @@ static int gql_preset_select(const struct gql_call *call, struct preset_row *row
 
 static int gql_preset_list(struct gql_call *call)
 {
-    json_t *presets = (json_t *)(uintptr_t)presets_all(mutation_api(call)), *preset;
-    struct preset_row *rows = arena_array(call->arena, json_object_size(presets) + 1,
-                                          sizeof(*rows));
-    const char *name;
-    uint32_t count = 0;
     struct aq_error err = { 0 };
+    size_t count;
+    struct resource_preset *rows = presets_list(mutation_api(call), mutation_arena(call), &count);
 
-    json_object_foreach(presets, name, preset)
-        if (!rows || gql_preset_fill(call->arena, name, preset, &rows[count++]) < 0)
-            return gql_call_fail(call, "out of memory");
     if (gql_preset_select(call, rows, &count, &err) < 0)
         return gql_call_fail(call, "%s", err.text);
-    call->results[0] = gql_rows_of(call->arena, rows, count, sizeof(*rows));
+    call->results[0] = gql_rows_of(call->arena, rows, (uint32_t)count, sizeof(*rows));
     return GQL_DONE;
 }
 
-static struct gql_value gql_preset_get_shared(struct gql_get *get, const void *parent)
+static struct gql_value gql_preset_get_id(struct gql_get *get, const void *parent)
 {
-    const struct preset_row *row = parent;
+    struct uuid id = gql_uuid_of_name(((const struct resource_preset *)parent)->name);
 
-    (void)get;
-    return row->shared_memory < 0 ? gql_null() : gql_int(row->shared_memory);
+    return gql_textn(uuid_format(&id, get->scratch), UUID_TEXT_MAX - 1);
 }
 
 /* ---- mutations ---- */
@@ -136,11 +108,9 @@ static void gql_preset_fail_unknown(struct aq_error *err)
 
 static int gql_preset_save(struct gql_call *call, const char *name, bool is_new)
 {
-    struct gql_value slots = mutation_prop(call, "resource_slots");
-    struct gql_value shared = mutation_prop(call, "shared_memory");
     struct gql_value group = mutation_prop(call, "scaling_group_name");
     struct gql_value renamed = is_new ? gql_null() : mutation_prop(call, "name");
-    json_auto_t *amounts = NULL;
+    json_auto_t *given = NULL;
     struct aq_error err = { 0 };
 
     if (!mutation_may(call))
@@ -151,15 +121,11 @@ static int gql_preset_save(struct gql_call *call, const char *name, bool is_new)
         api_fail_param(&err, "scaling_group_name", "presets are for all resource groups");
     else if (gql_is_given(renamed) && strcmp(renamed.text, name) != 0)
         api_fail_param(&err, "name", "is '%.64s' and cannot be changed", name);
-    else if (is_new && !gql_is_given(slots))
-        api_fail_param(&err, "resource_slots", "is required");
-    else if (gql_is_given(slots) && decode_json(slots.text, strlen(slots.text), &amounts, &err) < 0)
-        api_fail_param(&err, "resource_slots", "is no JSON object");
-    if (err.code
+    if (err.code || mutation_members(call, &resource_preset_entity, &given, &err) < 0
         || presets_change(mutation_api(call),
-                          is_new ? OBJECT_SETTING_CREATE : OBJECT_SETTING_MODIFY, name, amounts,
-                          gql_is_given(shared) ? shared.text : NULL, mutation_who(call),
-                          is_new ? gql_preset_on_created : mutation_on_done, call, &err)
+                          is_new ? OBJECT_SETTING_CREATE : OBJECT_SETTING_MODIFY, name, given,
+                          mutation_who(call), is_new ? gql_preset_on_created : mutation_on_done,
+                          call, &err)
                < 0)
         return mutation_refuse(call, &err);
     return GQL_LATER;
@@ -209,8 +175,8 @@ static int gql_preset_delete(struct gql_call *call)
     if (!name)
         gql_preset_fail_unknown(&err);
     if (err.code
-        || presets_change(mutation_api(call), OBJECT_SETTING_REMOVE, name, NULL, NULL,
-                          mutation_who(call), mutation_on_done, call, &err)
+        || presets_change(mutation_api(call), OBJECT_SETTING_REMOVE, name, NULL, mutation_who(call),
+                          mutation_on_done, call, &err)
                < 0)
         return mutation_refuse(call, &err);
     return GQL_LATER;
@@ -219,11 +185,8 @@ static int gql_preset_delete(struct gql_call *call)
 static const struct gql_entry preset_entries[] = {
     { SCHEMA_FIELD_Queries_resource_preset, GQL_CALL(gql_preset_get_one) },
     { SCHEMA_FIELD_Queries_resource_presets, GQL_CALL_COST(gql_preset_list, 5, PRESETS_MAX) },
-    { SCHEMA_FIELD_ResourcePreset_id, GQL_UUID_AT(struct preset_row, id) },
+    { SCHEMA_FIELD_ResourcePreset_id, GQL_GET(gql_preset_get_id) },
     { SCHEMA_FIELD_ResourcePreset_scaling_group_name, GQL_ALWAYS_NULL },
-    { SCHEMA_FIELD_ResourcePreset_name, GQL_TEXT_AT(struct preset_row, name) },
-    { SCHEMA_FIELD_ResourcePreset_resource_slots, GQL_TEXT_AT(struct preset_row, slots) },
-    { SCHEMA_FIELD_ResourcePreset_shared_memory, GQL_GET(gql_preset_get_shared) },
     { SCHEMA_FIELD_Mutations_create_resource_preset,
       GQL_CALL_COST(gql_preset_create, GQL_COST_WRITE, 1) },
     { SCHEMA_FIELD_Mutations_modify_resource_preset,

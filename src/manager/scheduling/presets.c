@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json_load.h"
 #include "manager/call/object_setting.h"
 #include "manager/scheduling/scheduling_feature.h"
 
@@ -26,18 +25,31 @@ const json_t *presets_all(const struct api *api)
     return api->scheduling->presets;
 }
 
-void presets_write(const char *name, const json_t *preset, bool sizes_are_text, struct jsonw *w)
+bool presets_find(const struct api *api, const char *name, struct arena *arena,
+                  struct resource_preset *ret)
 {
-    AQ_CLEANUP(aq_freep) char *slots = json_dump_text(json_object_get(preset, "resource_slots"),
-                                                      JSON_COMPACT);
-    const char *shared = json_string_value(json_object_get(preset, "shared_memory"));
+    const json_t *kept = json_object_get(presets_all(api), name);
 
-    jsonw_member_str(w, "name", name);
-    api_write_raw(w, "resource_slots", slots);
-    if (shared && !sizes_are_text)
-        jsonw_member_int(w, "shared_memory", strtoll(shared, NULL, 10));
+    if (kept)
+        object_setting_read_row(&resource_preset_entity, name, kept, arena, ret);
+    return kept;
+}
+
+struct resource_preset *presets_list(const struct api *api, struct arena *arena, size_t *ret_count)
+{
+    return object_setting_read_rows(&resource_preset_entity, presets_all(api), arena, ret_count);
+}
+
+void presets_write(const struct resource_preset *preset, bool sizes_are_text, struct jsonw *w)
+{
+    entity_write_json(&resource_preset_entity, preset, sizes_are_text ? 0 : FIELD_UNSHOWN, NULL, w);
+    if (sizes_are_text)
+        return;
+    jsonw_key(w, "shared_memory");
+    if (preset->shared_memory)
+        jsonw_int(w, strtoll(preset->shared_memory, NULL, 10));
     else
-        jsonw_member_str(w, "shared_memory", shared);
+        jsonw_null(w);
 }
 
 /* ---- changing it ---- */
@@ -73,8 +85,8 @@ static int presets_check_name(const char *name, struct aq_error *err)
 }
 
 /* The amounts as the API writes them, so that "1g" and 1073741824 are one. */
-static int presets_read_slots(const struct api *api, const json_t *slots, json_t **ret,
-                              struct aq_error *err)
+static int presets_format_slots(const struct api *api, const json_t *slots, struct arena *arena,
+                                char **ret, struct aq_error *err)
 {
     AQ_CLEANUP(slot_types_unrefp) struct slot_types *types = slot_types_ref(
         core_slot_types(api->core));
@@ -89,64 +101,51 @@ static int presets_read_slots(const struct api *api, const json_t *slots, json_t
     if (!amounts.count)
         return api_fail_param(err, "resource_slots", "must name an amount, such as cpu");
     slots_write_json(&amounts, types, &w);
-    *ret = json_load_string(text.data, 0);
+    *ret = arena_strdup(arena, text.data);
     return 0;
 }
 
-static int presets_read_shared(const char *text, json_t **ret, struct aq_error *err)
+/* A whole preset, or those members of one that are given. */
+static int presets_read(const struct api *api, const json_t *given, bool is_whole, json_t **ret,
+                        struct aq_error *err)
 {
-    char size[AMOUNT_TEXT_MAX];
-    int64_t bytes;
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    const struct entity *entity = &resource_preset_entity;
+    const json_t *slots = json_object_get(given, "resource_slots");
+    struct resource_preset preset;
+    int r;
 
-    if (slot_amount_parse(text, strlen(text), SLOT_BYTES, false, "shmem", &bytes, NULL) < 0)
-        return api_fail_param(err, "shared_memory", "'%.32s' is no size such as 64m", text);
-    *ret = json_string(slot_amount_format(bytes, SLOT_BYTES, size));
-    return 0;
-}
-
-/* Those that are given. */
-static int presets_set_members(const struct api *api, const json_t *slots,
-                               const char *shared_memory, json_t *preset, struct aq_error *err)
-{
-    json_auto_t *amounts = NULL, *memory = NULL;
-    int r = slots ? presets_read_slots(api, slots, &amounts, err) : 0;
-
-    if (r == 0 && shared_memory)
-        r = presets_read_shared(shared_memory, &memory, err);
-    if (r == 0 && amounts)
-        (void)json_object_set(preset, "resource_slots", amounts);
-    if (r == 0 && memory)
-        (void)json_object_set(preset, "shared_memory", memory);
+    entity_read_json(entity, NULL, &arena, &preset);
+    r = decode_object(is_whole ? entity->create : entity->change, given, &arena, &preset, err);
+    if (r == 0 && slots)
+        r = presets_format_slots(api, slots, &arena, &preset.resource_slots, err);
+    if (r == 0)
+        *ret = object_setting_make_value(entity, &preset, is_whole ? NULL : given);
     return r;
 }
 
-int presets_make(const struct api *api, const char *name, const json_t *slots,
-                 const char *shared_memory, json_t **ret, struct aq_error *err)
+int presets_make(const struct api *api, const char *name, const json_t *given, json_t **ret,
+                 struct aq_error *err)
 {
-    json_auto_t *preset = json_pack("{s:n}", "shared_memory");
     int r = presets_check_name(name, err);
 
-    if (r == 0 && (r = presets_set_members(api, slots, shared_memory, preset, err)) == 0)
-        *ret = json_incref(preset);
-    return r;
+    return r < 0 ? r : presets_read(api, given, true, ret, err);
 }
 
 int presets_change(struct api *api, enum object_setting_how how, const char *name,
-                   const json_t *slots, const char *shared_memory, const struct audit_who *by,
-                   store_done_fn done, void *data, struct aq_error *err)
+                   const json_t *given, const struct audit_who *by, store_done_fn done, void *data,
+                   struct aq_error *err)
 {
     static const struct object_setting setting = {
         .name = SETTING_PRESETS, .kind = "preset", .title = "resource preset", .max = PRESETS_MAX
     };
-    json_auto_t *preset = NULL;
+    json_t *value = NULL;
     int r = presets_check_name(name, err);
 
-    if (r == 0 && how == OBJECT_SETTING_MODIFY)
-        r = presets_set_members(api, slots, shared_memory, preset = json_object(), err);
-    else if (r == 0 && how != OBJECT_SETTING_REMOVE)
-        r = presets_make(api, name, slots, shared_memory, &preset, err);
+    if (r == 0 && how != OBJECT_SETTING_REMOVE)
+        r = presets_read(api, given, how != OBJECT_SETTING_MODIFY, &value, err);
     if (r == 0)
         object_setting_change(core_store(api->core), &setting, &api->scheduling->presets, how, name,
-                              json_incref(preset), by, done, data);
+                              value, by, done, data);
     return r;
 }

@@ -9,21 +9,29 @@
 
 #include "manager/call/object_setting.h"
 #include "manager/scheduling/scheduling.h"
+#include "model/resource_preset.h"
 
 #define PRESETS_MAX 100
 #define PRESET_NAME_MAX 64
 
 int presets_load(struct api *api, struct aq_error *err);
 
-/* The members "name", "resource_slots" and "shared_memory" of one. */
-void presets_write(const char *name, const json_t *preset, bool sizes_are_text, struct jsonw *w);
+/* One, or all by name; with texts in the arena. False if there is none. */
+bool presets_find(const struct api *api, const char *name, struct arena *arena,
+                  struct resource_preset *ret);
+struct resource_preset *presets_list(const struct api *api, struct arena *arena, size_t *ret_count);
 
-/* 'slots' is required but to modify, where NULL stays, and to remove one. 'done' comes as that of
- * object_setting_change(). Refused at once: -EINVAL with "name", "resource_slots" or
- * "shared_memory" as field.
+/* Its members into an object. Backend.AI's clients read sizes as text, in our own form they are
+ * numbers.
+ */
+void presets_write(const struct resource_preset *preset, bool sizes_are_text, struct jsonw *w);
+
+/* 'given' is the members of a request: by resource_preset_create, or of OBJECT_SETTING_MODIFY by
+ * resource_preset_change; to remove a preset it is not looked at. 'done' comes as that of
+ * object_setting_change(). Refused at once: -EINVAL with "name" or the member as field.
  */
 int presets_change(struct api *api, enum object_setting_how how, const char *name,
-                   const json_t *slots, const char *shared_memory, const struct audit_who *by,
-                   store_done_fn done, void *data, struct aq_error *err);
+                   const json_t *given, const struct audit_who *by, store_done_fn done, void *data,
+                   struct aq_error *err);
 
 #endif

@@ -46,16 +46,16 @@ void fair_search_write_date(struct jsonw *w, const char *key, int64_t usec);
 
 /* ---- presets ---- */
 
-/* {"NAME": {"resource_slots": {"cpu": "2", ...}, "shared_memory": "64m" or null}} of all, by
- * name; borrowed until the loop runs again.
+/* {"NAME": the members of model/resource_preset.h} of all, by name; borrowed until the loop runs
+ * again.
  */
 const json_t *presets_all(const struct api *api);
 
-/* What is kept of a preset with this name, for presets_add_missing(). Refused as by
- * presets_change().
+/* What is kept of a preset with this name, made from members as a request has them, for
+ * presets_add_missing(). Refused as by presets_change().
  */
-int presets_make(const struct api *api, const char *name, const json_t *slots,
-                 const char *shared_memory, json_t **ret, struct aq_error *err);
+int presets_make(const struct api *api, const char *name, const json_t *given, json_t **ret,
+                 struct aq_error *err);
 
 /* On a thread of the store: add those of 'added', {"NAME": as presets_make() made it}, that are
  * not there. '*ret_all' is for presets_replace(), once the transaction is durable. -E2BIG.

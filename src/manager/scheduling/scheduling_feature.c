@@ -18,6 +18,10 @@ static const struct route_table *const scheduling_routes[] = { &scheduling_histo
                                                                NULL };
 static const struct gql_table *const scheduling_gql[] = { &resource_group_v2_gql_table,
                                                           &preset_gql_table, NULL };
+static const struct gql_entity scheduling_entities[] = {
+    { SCHEMA_TYPE_ResourcePreset, &resource_preset_entity },
+    { 0 },
+};
 static const struct gql_node *const scheduling_nodes[] = { &resource_group_v2_node, NULL };
 
 static int scheduling_feature_open(struct api *api, struct aq_error *err)
@@ -38,6 +42,7 @@ const struct feature scheduling_feature = {
     .name = "scheduling",
     .routes = scheduling_routes,
     .gql = scheduling_gql,
+    .entities = scheduling_entities,
     .nodes = scheduling_nodes,
     .open = scheduling_feature_open,
     .close = scheduling_feature_close,
