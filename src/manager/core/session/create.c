@@ -24,7 +24,7 @@
 #include "manager/core/commit/proposal.h"
 #include "manager/core/scheduling/pending_reason.h"
 #include "manager/core/session/admission.h"
-#include "manager/core/session/dependency_resolve.h"
+#include "manager/core/session/dependency.h"
 #include "manager/core/session/mounts.h"
 #include "manager/core/session/request.h"
 #include "manager/core/session/session_audit.h"
