@@ -33,7 +33,7 @@
 #include "manager/core/session/control.h"
 #include "manager/core/session/dependency.h"
 #include "manager/core/session/image_requirements.h"
-#include "manager/core/session/session_durable.h"
+#include "manager/core/session/lifecycle.h"
 #include "manager/core/state/account.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/clock_adjustment.h"

@@ -15,6 +15,7 @@
 #include "manager/core/commit/proposal.h"
 #include "manager/core/commit/proposal_session.h"
 #include "manager/core/scheduling/preemption.h"
+#include "manager/core/scheduling/sched_sync.h"
 #include "manager/core/session/agent_command.h"
 #include "manager/core/session/control.h"
 #include "manager/core/session/lifecycle.h"
@@ -25,6 +26,7 @@
 #include "manager/core/session/termination.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/clock_adjustment.h"
+#include "manager/core/state/deferred.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
@@ -443,8 +445,14 @@ static bool lifecycle_interrupt(struct core *core, struct session_entry *l, int6
            || (l->preemption.is_preempted && lifecycle_preempt(core, l, now));
 }
 
-void lifecycle_step(struct core *core, struct session_entry *l)
+static struct session_entry *lifecycle_session_of(struct durable *d)
 {
+    return AQ_CONTAINER_OF(d, struct session_entry, durable);
+}
+
+static void lifecycle_step(struct core *core, struct durable *d)
+{
+    struct session_entry *l = lifecycle_session_of(d);
     int64_t now = clock_monotonic_usec();
 
     if (lifecycle_interrupt(core, l, now))
@@ -490,3 +498,40 @@ void lifecycle_step(struct core *core, struct session_entry *l)
         break;
     }
 }
+
+/* ---- a proposal is back from the store ---- */
+
+/* A pass has not seen it: only another one can tell what it waits for. */
+static void lifecycle_pass_again(struct core *core, struct session_entry *l)
+{
+    if (!l->queue.was_skipped)
+        return;
+    l->queue.was_skipped = false;
+    l->resource_group->needs_pass = true;
+    core_schedule_turn(core);
+}
+
+static void lifecycle_returned(struct core *core, struct durable *d, int result,
+                               const struct aq_error *err)
+{
+    struct session_entry *l = lifecycle_session_of(d);
+
+    if (l->sched.is_placing && l->s.status == SESSION_PENDING)
+        sched_sync_mark_session(l); /* the placement came to nothing */
+    l->sched.is_placing = false;
+    if (!session_is_terminal(l->s.status))
+        lifecycle_pass_again(core, l);
+    if (result < 0)
+        waiters_fail(core, l, result, err);
+}
+
+static void lifecycle_free(struct durable *d)
+{
+    session_entry_free(lifecycle_session_of(d));
+}
+
+const struct durable_ops session_durable_ops = {
+    .step = lifecycle_step,
+    .returned = lifecycle_returned,
+    .free = lifecycle_free,
+};
