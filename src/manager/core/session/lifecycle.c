@@ -19,7 +19,6 @@
 #include "manager/core/session/agent_command.h"
 #include "manager/core/session/control.h"
 #include "manager/core/session/lifecycle.h"
-#include "manager/core/session/lost_agent.h"
 #include "manager/core/session/pending.h"
 #include "manager/core/session/resize.h"
 #include "manager/core/session/retry.h"
@@ -421,6 +420,27 @@ static bool lifecycle_has_started(enum session_status s)
            && s != SESSION_DEPRIORITIZING && s != SESSION_RESERVED;
 }
 
+/* The agent of a kernel is given up: its resource group has the session started once more elsewhere,
+ * or ended. True if that was proposed.
+ */
+static bool lifecycle_lose_agent(struct core *core, struct session_entry *l)
+{
+    const char *policy = l->resource_group->g.agent_loss_policy;
+
+    for (size_t i = 0; i < l->s.kernel_count; i++) {
+        if (!kernel_is_holding(l->s.kernels[i].status)
+            || !agent_entry_is_given_up(core, l->s.kernels[i].agent_id, false))
+            continue;
+        if (policy && strcmp(policy, "requeue") == 0 && termination_may_reschedule(l))
+            proposal_add_session_status(core, l, SESSION_RESCHEDULING, REASON_AGENT_LOST);
+        else
+            termination_begin(core, l, REASON_AGENT_LOST, termination_result(l), NULL);
+        AQ_FAULT("core.loss.proposed");
+        return true;
+    }
+    return false;
+}
+
 /* What is done in any state, before what its own function does. True if nothing else is to be
  * done in this turn.
  */
@@ -441,7 +461,7 @@ static bool lifecycle_interrupt(struct core *core, struct session_entry *l, int6
         termination_begin(core, l, l->commands.end_reason, termination_result(l), NULL);
         return true;
     }
-    return lost_agent_step(core, l)
+    return lifecycle_lose_agent(core, l)
            || (l->preemption.is_preempted && lifecycle_preempt(core, l, now));
 }
 
