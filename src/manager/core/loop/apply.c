@@ -14,7 +14,7 @@
 #include "base/memory.h"
 #include "manager/core/accounts/access.h"
 #include "manager/core/accounts/accounts.h"
-#include "manager/core/events/announce.h"
+#include "manager/core/events/bus_internal.h"
 #include "manager/core/loop/apply.h"
 #include "manager/core/nodes/agents.h"
 #include "manager/core/scheduling/preemption.h"
