@@ -13,7 +13,9 @@
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/durable.h"
 #include "manager/core/state/resource_group_entry.h"
+#include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
+#include "manager/core/statistics/statistics_internal.h"
 
 #define RETRY_USEC USEC_PER_SEC
 #define REFUSAL_LOG_USEC (60 * USEC_PER_SEC)
@@ -212,4 +214,39 @@ void proposal_commit_command(struct core *core, struct event_batch *batch, core_
 
     *c = (struct proposal_command){ core, done, data };
     store_commit(core->store, batch, proposal_on_command, c);
+}
+
+/* ---- statuses of sessions and kernels ---- */
+
+struct event *proposal_add_session_status(struct core *core, struct session_entry *l,
+                                          enum session_status to, const char *reason)
+{
+    struct event *e = proposal_add(core, &l->durable, EVENT_SESSION_STATUS);
+
+    e->session_status = (struct event_session_status){
+        .id = l->s.id,
+        .from = l->s.status,
+        .to = to,
+        .version = l->s.version,
+        .reason = reason,
+    };
+    return e;
+}
+
+struct event *proposal_add_kernel_status(struct core *core, struct session_entry *l, size_t rank,
+                                         enum kernel_status to, const char *reason)
+{
+    const struct kernel *k = &l->s.kernels[rank];
+    struct event *e = proposal_add(core, &l->durable, EVENT_KERNEL_STATUS);
+
+    e->kernel_status = (struct event_kernel_status){
+        .id = k->id,
+        .session_id = l->s.id,
+        .from = k->status,
+        .to = to,
+        .version = k->version,
+        .reason = reason,
+        .last_stat = kernel_is_terminal(to) ? statistics_text(l->kernels[rank].measured) : NULL,
+    };
+    return e;
 }

@@ -7,14 +7,18 @@
 #ifndef AQ_MANAGER_CORE_COMMIT_PROPOSAL_H
 #define AQ_MANAGER_CORE_COMMIT_PROPOSAL_H
 
+#include <stddef.h>
+
 #include "manager/core/core.h"
 #include "model/event.h"
+#include "model/session.h"
 
 struct core;
 struct durable;
 struct event;
 struct event_batch;
 struct resource_group_entry;
+struct session_entry;
 
 /* What others do with a batch that is back from the store, besides durable_ops.returned of its
  * members; see core.proposal_hooks. */
@@ -27,6 +31,14 @@ struct proposal_hooks {
 
 /* An event of 'd' in the batch of this turn; d becomes busy. */
 struct event *proposal_add(struct core *core, struct durable *d, enum event_kind kind);
+
+/* As proposal_add(), of a session's status. */
+struct event *proposal_add_session_status(struct core *core, struct session_entry *l,
+                                          enum session_status to, const char *reason);
+
+/* The same of a kernel's. */
+struct event *proposal_add_kernel_status(struct core *core, struct session_entry *l, size_t rank,
+                                         enum kernel_status to, const char *reason);
 
 /* The entry of a change that is proposed in this turn, in its batch; nothing if 'by' is NULL. */
 void proposal_audit(struct core *core, const struct audit_who *by,

@@ -13,7 +13,6 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "manager/core/commit/proposal.h"
-#include "manager/core/commit/proposal_session.h"
 #include "manager/core/scheduling/attempts.h"
 #include "manager/core/scheduling/fair_share.h"
 #include "manager/core/scheduling/pass.h"

@@ -13,7 +13,6 @@
 #include "base/fault.h"
 #include "base/memory.h"
 #include "manager/core/commit/proposal.h"
-#include "manager/core/commit/proposal_session.h"
 #include "manager/core/scheduling/preemption.h"
 #include "manager/core/scheduling/sched_sync.h"
 #include "manager/core/session/agent_command.h"

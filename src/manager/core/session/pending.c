@@ -6,7 +6,6 @@
 #include "base/fault.h"
 #include "base/memory.h"
 #include "manager/core/commit/proposal.h"
-#include "manager/core/commit/proposal_session.h"
 #include "manager/core/scheduling/attempts.h"
 #include "manager/core/scheduling/pending_reason.h"
 #include "manager/core/scheduling/preemption.h"

@@ -15,7 +15,6 @@
 #include "base/jsonw.h"
 #include "base/memory.h"
 #include "manager/core/commit/proposal.h"
-#include "manager/core/commit/proposal_session.h"
 #include "manager/core/scheduling/attempts.h"
 #include "manager/core/scheduling/sched_sync.h"
 #include "manager/core/session/retry.h"

@@ -5,7 +5,6 @@
 #include "base/fault.h"
 #include "base/memory.h"
 #include "manager/core/commit/proposal.h"
-#include "manager/core/commit/proposal_session.h"
 #include "manager/core/session/control.h"
 #include "manager/core/session/limit_violation.h"
 #include "manager/core/session/termination.h"
