@@ -16,7 +16,6 @@
 #include "manager/core/loop/apply.h"
 #include "manager/core/loop/key_use.h"
 #include "manager/core/loop/session_use_save.h"
-#include "manager/core/loop/proposal_return.h"
 #include "manager/core/loop/turn.h"
 #include "manager/core/nodes/agents.h"
 #include "manager/core/nodes/agent_service_internal.h"
@@ -209,7 +208,7 @@ int core_new(const struct core_conf *conf, struct core **ret, struct aq_error *e
     core->loop = conf->loop;
     core->thread = uv_thread_self();
     core->hooks = &holding_hooks;
-    core->proposal_hooks = &proposal_return_hooks;
+    core->proposal_hooks = &turn_proposal_hooks;
     core->session_ops = &session_durable_ops;
     core->on_turn = turn_on_idle;
     core->incarnation = uuid_random();

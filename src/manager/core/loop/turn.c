@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* turn.c - the turn of the loop: what was touched, passes, the commit of what they propose */
+/* turn.c - the turn of the loop: what was touched, passes, the commit of what they propose, and what
+ * follows when it is back
+ */
 #include <assert.h>
 
 #include "base/clock.h"
 #include "manager/core/commit/proposal.h"
+#include "manager/core/loop/apply.h"
 #include "manager/core/loop/key_use.h"
 #include "manager/core/loop/session_use_save.h"
 #include "manager/core/loop/turn.h"
@@ -11,9 +14,11 @@
 #include "manager/core/retention/retention_job.h"
 #include "manager/core/scheduling/attempts.h"
 #include "manager/core/scheduling/pass.h"
+#include "manager/core/scheduling/queue.h"
 #include "manager/core/state/clock_adjustment.h"
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/durable.h"
+#include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/state.h"
 #include "manager/core/statistics/series.h"
 
@@ -101,3 +106,18 @@ void turn_on_tick(uv_timer_t *timer)
     retention_tick(core, clock_monotonic_usec());
     core_schedule_turn(core);
 }
+
+/* ---- a proposal is back from the store: commit/proposal.c knows nothing of queues and commands ---- */
+
+static void turn_on_pass(struct core *core, struct resource_group_entry *g, int result)
+{
+    if (result < 0)
+        queue_capacity_freed(core, g);
+    else if (g->needs_pass)
+        core_schedule_turn(core);
+}
+
+const struct proposal_hooks turn_proposal_hooks = {
+    .apply = apply_event,
+    .on_pass = turn_on_pass,
+};

@@ -108,7 +108,7 @@ struct core {
 
     struct slot_types *types;
     const struct state_hooks *hooks;             /* of scheduling/holding.c */
-    const struct proposal_hooks *proposal_hooks; /* of loop/proposal_return.c */
+    const struct proposal_hooks *proposal_hooks; /* of loop/turn.c */
     const struct durable_ops *session_ops;       /* of session/lifecycle.c */
     struct map sessions_by_id, sessions_by_name;
     struct map kernels_by_id; /* struct session_entry * */
