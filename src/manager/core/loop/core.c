@@ -26,7 +26,7 @@
 #include "manager/core/nodes/fronts_internal.h"
 #include "manager/core/retention/retention_job.h"
 #include "manager/core/scheduling/fair_share.h"
-#include "manager/core/scheduling/holding.h"
+#include "manager/core/scheduling/queue.h"
 #include "manager/core/scheduling/sched_sync.h"
 #include "manager/core/scheduling/start_estimate.h"
 #include "manager/core/session/control.h"
@@ -207,7 +207,7 @@ int core_new(const struct core_conf *conf, struct core **ret, struct aq_error *e
     core_apply_defaults(&core->conf);
     core->loop = conf->loop;
     core->thread = uv_thread_self();
-    core->hooks = &holding_hooks;
+    core->hooks = &queue_hooks;
     core->proposal_hooks = &turn_proposal_hooks;
     core->session_ops = &session_durable_ops;
     core->on_turn = turn_on_idle;

@@ -22,6 +22,7 @@
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_entry.h"
+#include "manager/core/state/state.h"
 
 /* Can a pass be saved: would it end where the last one did, without coming to 'l'? */
 static bool queue_is_behind_blocker(const struct session_entry *l)
@@ -139,3 +140,45 @@ void queue_account_changed(struct core *core, struct account *account)
     while (count-- > 0 && !list_is_empty(&account->parked))
         queue_unpark(core, LIST_ENTRY(account->parked.next, struct session_entry, queue.link));
 }
+
+/* ---- a session takes or gives back resources: state/ knows nothing of queues and schedulers ---- */
+
+static void queue_on_hold(struct core *core, struct session_entry *l, struct agent_entry *agent)
+{
+    sched_sync_session_holds(core, l, agent);
+    for (int kind = 0; kind < SCHED_ACCOUNT_KINDS; kind++)
+        l->accounts[kind]->is_stale = true;
+}
+
+static void queue_on_release(struct core *core, struct session_entry *l, size_t rank,
+                             struct agent_entry *agent, int64_t at_usec)
+{
+    fair_share_add(l, rank, l->kernels[rank].held_usec, at_usec);
+    sched_sync_session_releases(core, l, agent);
+    queue_capacity_freed(core, l->resource_group);
+    if (agent->scheduled_by && agent->scheduled_by != l->resource_group) /* it has moved */
+        queue_capacity_freed(core, agent->scheduled_by);
+    for (int kind = 0; kind < SCHED_ACCOUNT_KINDS; kind++)
+        queue_account_changed(core, l->accounts[kind]);
+}
+
+static void queue_on_retire(struct core *core, struct session_entry *l)
+{
+    queue_remove(core, l);
+    if (l->resource_group->blocker == l)
+        l->resource_group->blocker = NULL;
+    sched_sync_remove_session(l);
+}
+
+static void queue_on_group(struct resource_group_entry *g)
+{
+    core_read_scheduling(&g->g, &g->scheduling);
+    sched_sync_invalidate(g);
+}
+
+const struct state_hooks queue_hooks = {
+    .on_hold = queue_on_hold,
+    .on_release = queue_on_release,
+    .on_retire = queue_on_retire,
+    .on_group = queue_on_group,
+};

@@ -10,6 +10,7 @@ struct agent_entry;
 struct core;
 struct resource_group_entry;
 struct session_entry;
+struct state_hooks;
 
 /* A PENDING session waits, or is parked until its backoff is over; its group's next pass looks at it. */
 void queue_add(struct core *core, struct session_entry *l);
@@ -35,5 +36,8 @@ void queue_agent_closed(struct core *core, const struct agent_entry *a);
 
 /* An account holds less, or its limits have changed. */
 void queue_account_changed(struct core *core, struct account *account);
+
+/* For core.hooks: what follows when a session takes or gives back resources. */
+extern const struct state_hooks queue_hooks;
 
 #endif

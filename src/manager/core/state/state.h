@@ -107,7 +107,7 @@ struct core {
     int64_t pruned_usec; /* monotonic: attempts.c */
 
     struct slot_types *types;
-    const struct state_hooks *hooks;             /* of scheduling/holding.c */
+    const struct state_hooks *hooks;             /* of scheduling/queue.c */
     const struct proposal_hooks *proposal_hooks; /* of loop/turn.c */
     const struct durable_ops *session_ops;       /* of session/lifecycle.c */
     struct map sessions_by_id, sessions_by_name;
