@@ -4,7 +4,7 @@
  * A group's scheduler (sched/scheduler.h) is kept between passes and knows the
  * group's agents, who waits for resources, and what each of the group's sessions
  * holds. An event only marks what it has changed, which costs a list link;
- * sched_sync_push() tells the scheduler of what is marked, right before it is asked.
+ * sched_sync_push() (sched_sync_push.c) tells the scheduler of what is marked, right before it is asked.
  *
  * Seldom changes have it rebuilt from memory: other settings, slot types or
  * devices, an agent that leaves or changes its group. What a session holds
@@ -226,7 +226,7 @@ static void sched_sync_mark_sessions(struct core *core, struct resource_group_en
     }
 }
 
-static int sched_sync_rebuild(struct core *core, struct resource_group_entry *g)
+int sched_sync_rebuild(struct core *core, struct resource_group_entry *g)
 {
     int r;
 
@@ -246,54 +246,6 @@ static int sched_sync_rebuild(struct core *core, struct resource_group_entry *g)
     }
     g->is_stale = false;
     return 0;
-}
-
-int sched_sync_push(struct core *core, struct resource_group_entry *g)
-{
-    int r = 0;
-
-    if (g->is_stale && g->open_passes)
-        return -EAGAIN;
-    if (g->is_stale)
-        r = sched_sync_rebuild(core, g);
-    if (r == 0)
-        r = sched_sync_push_agents(core, g);
-    if (r == 0)
-        r = sched_sync_push_sessions(core, g);
-    if (r == 0)
-        r = sched_sync_push_agents(core, g); /* those with sessions that it cannot hold */
-    if (r == 0)
-        r = sched_sync_push_reservations(core, g);
-    if (r == 0)
-        r = sched_sync_push_accounts(core, g);
-    if (r < 0)
-        sched_sync_invalidate(g);
-    return r;
-}
-
-int sched_sync_what_if(struct core *core, struct session_entry *l, uint32_t *handles, size_t count,
-                       size_t max, struct sched_start_estimate **ret)
-{
-    struct resource_group_entry *g = l->resource_group;
-    struct sched_session session;
-    size_t added = 0;
-    int r = sched_sync_push(core, g);
-
-    if (r < 0)
-        return r;
-    sched_sync_describe(core, g, l, false, &session);
-    if ((r = sched_sync_push_accounts(core, g)) < 0)
-        return r;
-    session.row = INT64_MAX - (int64_t)count;
-    for (; added < count && r == 0; added += r == 0) {
-        session.row++;
-        r = sched_add_what_if(g->sched, &session, &handles[added], NULL);
-    }
-    if (r == 0)
-        r = (int)sched_estimate_starts(g->sched, clock_realtime_usec(), max, &core->scratch, ret);
-    while (added > 0)
-        sched_drop(g->sched, handles[--added]);
-    return r;
 }
 
 void sched_sync_done(struct resource_group_entry *g)
