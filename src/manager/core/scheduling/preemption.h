@@ -24,7 +24,7 @@ int preemption_read(struct json_t *from, struct core_scheduling *ret, struct aq_
 /* What becomes of 'l' if it is preempted. */
 enum core_fate preemption_fate(const struct session_entry *l);
 
-/* Into what the scheduler is told, after constraints_describe(). */
+/* Into what the scheduler is told, after session_entry_describe(). */
 void preemption_describe(struct core *core, const struct session_entry *l,
                          struct sched_session *ret);
 

@@ -12,9 +12,7 @@
  * agent offers, and counts for accounts as what other groups' sessions hold.
  */
 #include <assert.h>
-#include <errno.h>
 
-#include "base/clock.h"
 #include "manager/core/scheduling/preemption.h"
 #include "manager/core/scheduling/reservation.h"
 #include "manager/core/scheduling/sched_sync.h"

@@ -28,7 +28,6 @@
 #include "manager/core/session/mounts.h"
 #include "manager/core/session/request.h"
 #include "manager/core/session/session_audit.h"
-#include "manager/core/state/constraints.h"
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_entry.h"
@@ -148,15 +147,12 @@ static int create_draft(struct creation *c, struct create_draft *d,
                         const struct session_request *req)
 {
     const struct session *existing;
-    const char *wanted;
     int r = request_build(c->core, req, &d->s, &c->err);
 
     if (r < 0)
         return r;
     d->reuse = req->reuse;
-    wanted = req->resource_group ? req->resource_group
-                                 : constraints_resource_group(c->core, &req->spec);
-    d->resource_group = aq_strdup(wanted);
+    d->resource_group = aq_strdup(request_resource_group(c->core, req));
     if ((r = dependency_resolve(c->core, req, &d->s, &d->missing, &c->err)) < 0)
         return r;
     existing = core_find_session_named(c->core, &d->s.user_id, req->name);

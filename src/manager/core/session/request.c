@@ -9,7 +9,6 @@
 #include "manager/core/session/image_requirements.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/session/request.h"
-#include "manager/core/state/constraints.h"
 #include "manager/core/state/state.h"
 #include "model/reference.h"
 
@@ -83,6 +82,54 @@ static int request_check_system(const struct core *core, const struct session_re
     return 0;
 }
 
+const char *request_resource_group(const struct core *core, const struct session_request *req)
+{
+    const struct agent *a = req->spec.agents.count
+                                ? core_find_agent(core, req->spec.agents.items[0])
+                                : NULL;
+
+    return req->resource_group ? req->resource_group : a ? a->resource_group : NULL;
+}
+
+static int request_check_agents(const struct core *core, const struct session_request *req,
+                                struct aq_error *err)
+{
+    const struct session_spec *spec = &req->spec;
+    const char *resource_group = request_resource_group(core, req);
+
+    for (size_t i = 0; i < spec->agents.count; i++) {
+        const struct agent *a = core_find_agent(core, spec->agents.items[i]);
+
+        if (!a)
+            return aq_fail_field(err, EINVAL, "agent_list", "there is no agent '%s'",
+                                 spec->agents.items[i]);
+        if (!a->resource_group || !resource_group || strcmp(a->resource_group, resource_group) != 0)
+            return aq_fail_field(err, EINVAL, "agent_list",
+                                 "agent '%s' is not of resource group "
+                                 "'%s'; choose another agent or its group",
+                                 spec->agents.items[i], resource_group ? resource_group : "");
+    }
+    return 0;
+}
+
+/* Where and with which sessions it is to be placed, and before which of its owner's. */
+static int request_check_constraints(const struct core *core, const struct session_request *req,
+                                     int max_priority, struct aq_error *err)
+{
+    const struct session_spec *spec = &req->spec;
+    int max = AQ_MIN(max_priority, PRIORITY_COUNT - 1);
+
+    if (spec->session_group
+        && (!spec->session_group[0] || strlen(spec->session_group) > SESSION_GROUP_NAME_MAX))
+        return aq_fail_field(err, EINVAL, "session_group.name", "a name has 1 to %d bytes",
+                             SESSION_GROUP_NAME_MAX);
+    if (spec->job_priority > max)
+        return aq_fail_field(err, EINVAL, "job_priority",
+                             "your job priorities go from 0 to %d, not %lld", max,
+                             (long long)spec->job_priority);
+    return request_check_agents(core, req, err);
+}
+
 /* What no policy makes possible; the policy itself is for admission_check(). */
 static int request_check_limits(const struct core *core, const struct session_request *req,
                                 const char *access_key, struct aq_error *err)
@@ -98,7 +145,7 @@ static int request_check_limits(const struct core *core, const struct session_re
     if (req->priority >= PRIORITY_COUNT)
         return aq_fail_field(err, EINVAL, "priority", "the highest priority is %d, not %d",
                              PRIORITY_COUNT - 1, req->priority);
-    return constraints_check(core, &req->spec, req->resource_group, max_priority, err);
+    return request_check_constraints(core, req, max_priority, err);
 }
 
 /* ---- owner, domain, project ---- */

@@ -15,4 +15,7 @@ struct session_request;
 int request_build(const struct core *core, const struct session_request *req, struct session *ret,
                   struct aq_error *err);
 
+/* The group that it names, else that of the agents that it names; NULL = any. */
+const char *request_resource_group(const struct core *core, const struct session_request *req);
+
 #endif

@@ -9,7 +9,6 @@
 #include "manager/core/state/account.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/clock_adjustment.h"
-#include "manager/core/state/constraints.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_bytes.h"
 #include "manager/core/state/session_entry.h"
@@ -298,6 +297,29 @@ static void entry_describe_volumes(struct core *core, const struct session *s,
     ret->volumes = volumes;
 }
 
+/* Which agents the request named or prefers, and how its session group is to be placed. */
+static void entry_describe_constraints(struct core *core, const struct session *session,
+                                       struct sched_session *ret)
+{
+    const struct session_spec *spec = session->spec;
+    char text[UUID_TEXT_MAX + SESSION_GROUP_NAME_MAX + 2];
+    char user[UUID_TEXT_MAX];
+
+    ret->designated = spec->agents.items; /* NULL if there are none */
+    ret->designated_count = spec->agents.count;
+    ret->designated_strict = !spec->agents_preferred;
+    ret->job_priority = (int)spec->job_priority;
+    ret->is_preemptible = spec->is_preemptible;
+    ret->is_movable = spec->is_movable;
+    if (!spec->session_group)
+        return;
+    (void)snprintf(text, sizeof(text), "%s:%s", uuid_format(&session->user_id, user),
+                   spec->session_group);
+    ret->group = arena_strdup(&core->scratch, text);
+    ret->grouping = spec->packs ? SCHED_PACK : SCHED_SPREAD;
+    ret->grouping_strict = spec->group_is_strict;
+}
+
 void session_entry_describe(struct core *core, struct session_entry *l, bool holding,
                             struct sched_session *ret)
 {
@@ -324,5 +346,5 @@ void session_entry_describe(struct core *core, struct session_entry *l, bool hol
         if (!holding || !list_is_empty(&l->kernels[k].agent_link))
             kernels[ret->kernel_count++] = &l->s.kernels[k].requested;
     entry_describe_volumes(core, &l->s, ret);
-    constraints_describe(core, &l->s, ret);
+    entry_describe_constraints(core, &l->s, ret);
 }

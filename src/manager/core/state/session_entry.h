@@ -17,6 +17,8 @@
 #include "model/session.h"
 #include "sched/scheduler.h"
 
+#define SESSION_GROUP_NAME_MAX 64 /* bytes of session_spec.session_group */
+
 #define PRIORITY_COUNT 101
 #define PRIORITY_DEFAULT 10
 
