@@ -3,10 +3,16 @@
 #ifndef AQ_MANAGER_SESSION_SESSION_PARAMS_H
 #define AQ_MANAGER_SESSION_SESSION_PARAMS_H
 
-#include "manager/session/session_mounts.h"
 #include "manager/call/api.h"
 
 extern const struct field session_fields[];
+
+/* As the members of "config" have them: names or ids, targets by these, and options by both. */
+struct session_mount_params {
+    struct str_list names, ids;
+    struct pair_list targets, id_targets;
+    const json_t *options; /* NULL = none */
+};
 
 struct session_params {
     struct session_request request; /* texts in the request's arena; resources are ours */
