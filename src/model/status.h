@@ -105,4 +105,18 @@ struct status_deadline {
 };
 struct status_deadline session_deadline(enum session_status s);
 
+/* ---- events ---- */
+
+/* The name of the event that clients get when a session or kernel comes into this status; NULL = no
+ * event. manager/core/bus.h has their meaning.
+ */
+const char *session_event_name(enum session_status status);
+const char *kernel_event_name(enum kernel_status status);
+
+#define SESSION_EVENT_WAITING "session_waiting" /* its reason to wait is another one */
+#define KERNEL_EVENT_RESIZED "kernel_resized"
+
+/* The same for a result; NULL for RESULT_UNDEFINED. */
+const char *result_event_name(enum session_result result);
+
 #endif

@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include "store/session_event.h"
 
-#include "model/event_name.h"
+#include "model/status.h"
 #include "store/transaction.h"
 
 /* ---- writing ---- */

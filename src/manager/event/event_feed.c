@@ -15,7 +15,7 @@
 
 #include "base/memory.h"
 #include "http/sse.h"
-#include "model/event_name.h"
+#include "model/status.h"
 
 #define PLACE_TEXT_MAX 44
 #define HELD_MAX ((size_t)64 << 10)

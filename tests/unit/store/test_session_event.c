@@ -2,7 +2,7 @@
 /* Each event of a session has a row and a number, in the order of the commits. */
 #include "store_testing.h"
 
-#include "model/event_name.h"
+#include "model/status.h"
 #include "store/retention.h"
 #include "store/session_event.h"
 

@@ -30,7 +30,7 @@
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
 #include "manager/core/statistics/series.h"
-#include "model/event_name.h"
+#include "model/status.h"
 
 /* ---- sessions ---- */
 
