@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "agent/kernel/dotfiles.h"
-#include "agent/kernel/kernel_environ.h"
 #include "agent/kernel/kernel_folders.h"
+#include "agent/kernel/kernel_program.h"
 #include "agent/kernel/services.h"
 #include "agent/ssh/ssh.h"
 #include "model/session.h"

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_program.h - a kernel's program: where it runs, what it holds, its command line */
+/* kernel_program.h - a kernel's program: where it runs, what it holds, its command line and environment
+ *
+ * Of variables, later ones win: a few defaults; what the image and the user ask for, without a choice
+ * of devices that the session was not granted (model/device_variable.h); what its accelerators need,
+ * and what they are (accelhost/gpu_variables.h); the variables that programs made for Backend.AI look
+ * for.
+ */
 #ifndef AQ_AGENT_KERNEL_KERNEL_PROGRAM_H
 #define AQ_AGENT_KERNEL_KERNEL_PROGRAM_H
 
@@ -9,6 +15,7 @@
 #include "agent/settings/settings.h"
 #include "alloc/grant.h"
 #include "base/arena.h"
+#include "link/message.h"
 #include "model/kernel_spec.h"
 #include "model/slot.h"
 
@@ -58,4 +65,16 @@ bool kernel_program_has_input(const struct session_spec *spec);
  */
 int kernel_program_argv(const struct session_spec *spec, const struct kernel_program_context *place,
                         struct arena *arena, const char *const **ret, struct aq_error *err);
+
+/* PATH, where the image names none. */
+#define KERNEL_DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+/* "NAME=value", NULL-terminated, in the arena. */
+const char *const *kernel_environ_make(const struct msg_kernel_create *create,
+                                       const struct kernel_program_context *place,
+                                       struct arena *arena);
+
+/* The text of config/environ.txt; caller frees. */
+char *kernel_environ_write(const char *const *variables);
+
 #endif
