@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* container_spec.c - the container of a kernel, from its create command and its image */
-#include "agent/kernel/container_spec.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -11,13 +9,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/kernel/container_spec.h"
 #include "agent/kernel/dotfiles.h"
-#include "agent/kernel/kernel_folders.h"
 #include "agent/kernel/kernel_program.h"
 #include "agent/kernel/services.h"
 #include "agent/ssh/ssh.h"
+#include "agent/volume/volumes.h"
 #include "model/session.h"
 #include "model/slot.h"
+#include "transfer/volume_layout.h"
 
 #define LABEL_PREFIX "ai.backend."
 #define CLOCK_FILES 2
@@ -280,6 +280,77 @@ static int container_specify_program(const struct local_kernel *k, const struct 
     return 0;
 }
 
+/* ---- folders of users ---- */
+
+static bool container_folder_is_below(const char *path, const char *above)
+{
+    size_t len = strlen(above);
+
+    return strncmp(path, above, len) == 0 && (path[len] == '/' || !path[len]);
+}
+
+/* Nothing of the node may end up in a folder, nor a folder in what is the node's. */
+static int container_folder_check_target(const struct volume_mount *folder, const char *target,
+                                         struct aq_error *err)
+{
+    return container_folder_is_below(folder->target, target)
+                   || container_folder_is_below(target, folder->target)
+               ? aq_fail_field(err, EINVAL, "mounts",
+                               "folder '%s' cannot be mounted at '%s': this node needs '%s'",
+                               folder->name, folder->target, target)
+               : 0;
+}
+
+static int container_check_folder(const struct volume_mount *folder, const struct container_spec *c,
+                                  struct aq_error *err)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < c->mount_count; i++)
+        r = container_folder_check_target(folder, c->mounts[i].target, err);
+    for (size_t i = 0; r == 0 && i < c->device_count; i++)
+        r = container_folder_check_target(folder, c->devices[i].target, err);
+    return r;
+}
+
+static int container_specify_folder(const struct local_kernel *k, const struct folder_mount *mount,
+                                    struct arena *arena, struct volume_mount *ret,
+                                    struct aq_error *err)
+{
+    char path[VOLUME_FOLDER_MAX];
+
+    *ret = (struct volume_mount){ .folder = arena_strdup(arena,
+                                                         volume_layout_path(&mount->folder, path)),
+                                  .path = mount->path ? mount->path : "",
+                                  .name = mount->name,
+                                  .target = mount->target,
+                                  .may_write = !mount->is_read_only };
+    return volumes_find(k->agent->volumes, mount->host, &ret->volume, err);
+}
+
+/* Those of its command; texts are borrowed from the kernel, or are in the arena. Whether they are there
+ * is found at its start (monitor/volume_mounts.h). After the container's other mounts and devices:
+ * -EINVAL for a target that gets in their way, -errno if a volume is not there.
+ */
+static int container_add_folders(const struct local_kernel *k, struct arena *arena,
+                                 struct container_spec *c, struct aq_error *err)
+{
+    const struct folder_mounts *mounts = &kernel_get_spec(k)->session.mounts;
+    struct volume_mount *folders = arena_array(arena, mounts->count + 1, sizeof(*folders));
+    int r = folder_mounts_check(mounts, err);
+
+    for (size_t i = 0; r == 0 && i < mounts->count; i++) {
+        r = container_specify_folder(k, &mounts->items[i], arena, &folders[i], err);
+        if (r == 0)
+            r = container_check_folder(&folders[i], c, err);
+    }
+    c->folders = folders;
+    c->folder_count = mounts->count;
+    return r;
+}
+
+/* ---- all of it ---- */
+
 int container_specify(const struct local_kernel *k, const struct image *image, const char *scratch,
                       const char *config, struct arena *arena, struct container_spec *c,
                       struct runtime_spec *ret, struct aq_error *err)
@@ -324,7 +395,7 @@ int container_specify(const struct local_kernel *k, const struct image *image, c
         return r;
     container_add_labels(k, image->config, arena, c);
     container_add_mounts(k, network, config, arena, c);
-    r = kernel_folders_add(k, arena, c, err);
+    r = container_add_folders(k, arena, c, err);
     if (r < 0)
         return r;
     ret->processes_max = (uint64_t)settings->container_processes_max;

@@ -6,7 +6,6 @@
 #include "agent/kernel/container_spec.h"
 #include "agent/kernel/devices.h"
 #include "agent/kernel/kernel_command.h"
-#include "agent/kernel/kernel_folders.h"
 #include "agent/kernel/kernel_internal.h"
 #include "agent/kernel/services.h"
 #include "base/clock.h"
@@ -106,6 +105,15 @@ static int kernel_commands_check_room(const struct agent_daemon *agent, struct a
     return 0;
 }
 
+/* A process of the node has no folders. */
+static int kernel_commands_check_folders(const struct local_kernel *k, struct aq_error *err)
+{
+    return kernel_get_spec(k)->session.mounts.count
+               ? aq_fail_as(err, ENOTSUP, "no-containers", "mounts",
+                            "a session that is a process of its node has no folders: name an image")
+               : 0;
+}
+
 static void kernel_commands_create_new(struct agent_daemon *agent, uint64_t seq,
                                        const struct msg_kernel_create *create)
 {
@@ -123,7 +131,7 @@ static void kernel_commands_create_new(struct agent_daemon *agent, uint64_t seq,
     if (r == 0)
         r = container_is_wanted(agent, create->spec.session.image, &k->is_container, &err);
     if (r == 0 && !k->is_container)
-        r = kernel_folders_check_process(k, &err);
+        r = kernel_commands_check_folders(k, &err);
     if (r == 0)
         r = services_check(k, &err);
     if (r == 0)
