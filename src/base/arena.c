@@ -47,6 +47,7 @@ void arena_clear(struct arena *arena, size_t keep)
     }
     arena->head = kept;
     arena->used = 0;
+    arena->had_no_room = false;
 }
 
 static struct arena_block *arena_add_block(struct arena *arena, size_t size)
@@ -82,8 +83,6 @@ void *arena_alloc(struct arena *arena, size_t size)
         return NULL;
     }
     rounded = (size + align - 1) & ~(align - 1);
-    if (arena->limit && rounded > arena->limit - AQ_MIN(arena->used, arena->limit))
-        return NULL;
     if (!b || b->size - b->used < rounded)
         b = arena_add_block(arena, rounded);
     if (!b)

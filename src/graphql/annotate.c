@@ -6,7 +6,6 @@ struct annotator {
     const struct gql_schema *schema;
     struct arena *arena;
     struct variable_usage **next_usage;
-    bool no_memory;
 };
 
 const struct gql_field_def *schema_field(const struct gql_schema *schema,
@@ -29,10 +28,6 @@ static void annotate_note_usage(struct annotator *a, const struct ast_value *val
 {
     struct variable_usage *usage = arena_alloc(a->arena, sizeof(*usage));
 
-    if (!usage) {
-        a->no_memory = true;
-        return;
-    }
     *usage = (struct variable_usage){ value, type, has_default, parent, NULL };
     *a->next_usage = usage;
     a->next_usage = &usage->next;
@@ -161,7 +156,7 @@ static void annotate_definition(struct annotator *a, struct ast_definition *def)
     }
 }
 
-bool document_annotate(struct gql_document *doc, const struct gql_schema *schema,
+void document_annotate(struct gql_document *doc, const struct gql_schema *schema,
                        struct arena *arena, struct variable_usage **usages)
 {
     struct annotator a = { .schema = schema, .arena = arena };
@@ -170,5 +165,4 @@ bool document_annotate(struct gql_document *doc, const struct gql_schema *schema
         a.next_usage = &usages[def->index];
         annotate_definition(&a, def);
     }
-    return !a.no_memory;
 }

@@ -19,9 +19,9 @@ struct variable_usage {
 };
 
 /* 'usages' gets one list for each definition of the document, by index, in
- * 'arena'. False if memory is short.
+ * 'arena'.
  */
-bool document_annotate(struct gql_document *doc, const struct gql_schema *schema,
+void document_annotate(struct gql_document *doc, const struct gql_schema *schema,
                        struct arena *arena, struct variable_usage **usages);
 
 /* A field of a composite type, the meta fields included. NULL 'type' is fine. */

@@ -62,8 +62,6 @@ static const char *coerce_parse_uuid(struct arena *arena, const struct gql_value
     if (in->kind != GQL_STRING || strlen(in->text) != in->count || uuid_parse(in->text, &id) < 0)
         return "UUID is 32 hexadecimal digits, with or without dashes";
     text = arena_alloc(arena, UUID_TEXT_MAX);
-    if (!text)
-        return "out of memory";
     *ret = gql_text(uuid_format(&id, text));
     return NULL;
 }
@@ -82,12 +80,6 @@ gql_scalar_fn coerce_builtin(enum gql_scalar_kind kind)
     default:
         return NULL;
     }
-}
-
-static struct gql_value coerce_no_memory(struct coerce *c)
-{
-    c->no_memory = true;
-    return gql_null();
 }
 
 static struct gql_value coerce_number_of(const struct ast_value *value)
@@ -109,8 +101,6 @@ static struct gql_value coerce_untyped_fields(struct coerce *c, const struct ast
     struct gql_member *members = arena_array(c->arena, value->count, sizeof(*members));
     uint32_t count = 0;
 
-    if (!members)
-        return coerce_no_memory(c);
     for (const struct ast_argument *field = value->fields; field; field = field->next) {
         struct gql_value v = coerce_untyped(c, field->value);
 
@@ -125,8 +115,6 @@ static struct gql_value coerce_untyped_list(struct coerce *c, const struct ast_v
     struct gql_value *items = arena_array(c->arena, value->count, sizeof(*items));
     uint32_t count = 0;
 
-    if (!items)
-        return coerce_no_memory(c);
     for (const struct ast_value *item = value->items; item; item = item->next) {
         items[count] = coerce_untyped(c, item);
         if (items[count].kind == GQL_ABSENT)
@@ -289,10 +277,6 @@ static bool coerce_list_literal(struct coerce *c, const struct ast_value *value,
     uint32_t count = single ? 1 : value->count, i = 0;
     struct gql_value *items = arena_array(c->arena, count, sizeof(*items));
 
-    if (!items) {
-        c->no_memory = true;
-        return false;
-    }
     if (single && !coerce_literal(c, value, item, &items[0]))
         return false;
     for (const struct ast_value *v = single ? NULL : value->items; v; v = v->next, i++) {
@@ -326,10 +310,6 @@ static bool coerce_input_literal(struct coerce *c, const struct ast_value *value
     if (value->kind != AST_OBJECT)
         return false;
     items = arena_array(c->arena, type->input_count, sizeof(*items));
-    if (!items) {
-        c->no_memory = true;
-        return false;
-    }
     for (uint32_t i = 0; i < type->input_count; i++) {
         const struct gql_input_def *def = &type->inputs[i];
         const struct ast_argument *field = coerce_field_named(value->fields, def->name);

@@ -16,7 +16,6 @@ struct coerce {
     struct arena *arena;
     const gql_scalar_fn *scalars;      /* by type id - 1 */
     const struct gql_value *variables; /* by symbol index; NULL = there are none */
-    bool no_memory;
 };
 
 /* The function that reads a scalar's input where the engine knows it by
@@ -40,7 +39,8 @@ bool coerce_leaf_literal(struct coerce *c, const struct ast_value *value,
                          bool *ret_whole);
 
 /* Variables of an operation: values by symbol index ('count' of them, all
- * GQL_ABSENT at first). 'json' is an object or NULL. Errors are added.
+ * GQL_ABSENT at first). 'json' is an object or NULL. Errors are added. Ends early once
+ * the arena is over its limit.
  */
 void coerce_variables(struct coerce *c, const struct ast_variable *variables, const json_t *json,
                       struct gql_value *values, struct errors *errors);

@@ -163,11 +163,7 @@ static bool coerce_json_invalid_shown(struct coerce_json_reader *r, const struct
 static struct gql_value coerce_json_copy_text(struct coerce_json_reader *r, const char *text,
                                               size_t len)
 {
-    char *copy = arena_strndup(r->coerce->arena, text, len);
-
-    if (!copy)
-        r->coerce->no_memory = true;
-    return copy ? gql_textn(copy, len) : gql_null();
+    return gql_textn(arena_strndup(r->coerce->arena, text, len), len);
 }
 
 static struct gql_value coerce_json_any(struct coerce_json_reader *r, const json_t *json);
@@ -175,12 +171,11 @@ static struct gql_value coerce_json_any(struct coerce_json_reader *r, const json
 static struct gql_value coerce_json_any_list(struct coerce_json_reader *r, const json_t *json)
 {
     size_t count = json_array_size(json);
-    struct gql_value *items = arena_array(r->coerce->arena, count, sizeof(*items));
+    struct gql_value *items;
 
-    if (!items) {
-        r->coerce->no_memory = true;
+    if (!arena_has_room(r->coerce->arena, count, sizeof(*items)))
         return gql_null();
-    }
+    items = arena_array(r->coerce->arena, count, sizeof(*items));
     for (size_t i = 0; i < count; i++)
         items[i] = coerce_json_any(r, json_array_get(json, i));
     return gql_list(items, (uint32_t)count);
@@ -189,18 +184,16 @@ static struct gql_value coerce_json_any_list(struct coerce_json_reader *r, const
 static struct gql_value coerce_json_any_map(struct coerce_json_reader *r, const json_t *json)
 {
     size_t count = json_object_size(json), i = 0;
-    struct gql_member *members = arena_array(r->coerce->arena, count, sizeof(*members));
+    struct gql_member *members;
     const char *key;
     json_t *member;
 
-    if (!members) {
-        r->coerce->no_memory = true;
+    if (!arena_has_room(r->coerce->arena, count, sizeof(*members)))
         return gql_null();
-    }
+    members = arena_array(r->coerce->arena, count, sizeof(*members));
     json_object_foreach((json_t *)json, key, member) {
         members[i].name = arena_strdup(r->coerce->arena, key);
         members[i].value = coerce_json_any(r, member);
-        r->coerce->no_memory |= !members[i].name;
         i++;
     }
     return (struct gql_value){ .kind = GQL_MAP, .count = (uint32_t)count, .members = members };
@@ -352,12 +345,11 @@ static bool coerce_json_read_list(struct coerce_json_reader *r, const json_t *js
 {
     bool single = !json_is_array(json), ok = true;
     size_t count = single ? 1 : json_array_size(json);
-    struct gql_value *items = arena_array(r->coerce->arena, count, sizeof(*items));
+    struct gql_value *items;
 
-    if (!items) {
-        r->coerce->no_memory = true;
-        return false;
-    }
+    if (!arena_has_room(r->coerce->arena, count, sizeof(*items)))
+        return !(r->stopped = true);
+    items = arena_array(r->coerce->arena, count, sizeof(*items));
     *ret = gql_list(items, (uint32_t)count);
     if (single)
         return coerce_json_read_value(r, json, item, path, &items[0]);
@@ -449,11 +441,9 @@ static bool coerce_json_read_input(struct coerce_json_reader *r, const json_t *j
         strbuf_addf(&text, "Expected type \"%s\" to be an object.", type->name);
         return coerce_json_invalid(r, path, json, text.data);
     }
+    if (!arena_has_room(r->coerce->arena, type->input_count, sizeof(*items)))
+        return !(r->stopped = true);
     items = arena_array(r->coerce->arena, type->input_count, sizeof(*items));
-    if (!items) {
-        r->coerce->no_memory = true;
-        return false;
-    }
     for (uint32_t i = 0; i < type->input_count && !r->stopped; i++)
         ok &= coerce_json_read_field(r, json, &type->inputs[i], path, &items[i]);
     ok &= coerce_json_refuse_unknown(r, json, type, path);

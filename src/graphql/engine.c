@@ -159,15 +159,12 @@ static bool engine_prepare_variables(struct gql_request *r, const json_t *json)
 
     r->variables = request_alloc(r, symbols, sizeof(*r->variables));
     r->symbol_marks = request_alloc(r, 2 * (size_t)symbols + fragments, sizeof(uint32_t));
-    if (!r->variables || !r->symbol_marks)
-        return false;
     r->symbol_fields = r->symbol_marks + symbols;
     r->fragment_marks = r->symbol_fields + symbols;
     for (uint32_t i = 0; i < symbols; i++)
         r->variables[i].kind = GQL_ABSENT;
     coerce_variables(&c, r->operation->operation.variables, json, r->variables, &r->errors);
-    r->no_memory |= c.no_memory;
-    return !r->no_memory && r->errors.count == 0;
+    return !request_is_over(r) && r->errors.count == 0;
 }
 
 /* Everything that can be refused before the first resolver runs. */
@@ -185,7 +182,7 @@ static void engine_refuse(struct gql_request *r, const struct gql_params *params
 {
     struct gql_result result = { .errors = r->errors.count };
 
-    if (r->no_memory || r->errors.no_memory || !r->errors.count) {
+    if (request_is_over(r)) {
         result.code = -ENOMEM;
     } else {
         jsonw_object_begin(&r->writer);

@@ -12,20 +12,13 @@ struct error *error_new(struct errors *errors, const char *message, size_t len)
 
     while (kept < len && kept > 0 && ((unsigned char)message[kept] & 0xc0) == 0x80)
         kept--; /* do not cut a character */
-    if (error)
-        error->message = arena_strndup(errors->arena, message, kept);
-    if (!error || !error->message) {
-        errors->no_memory = true;
-        return NULL;
-    }
+    error->message = arena_strndup(errors->arena, message, kept);
     error->len = (uint32_t)kept;
     return error;
 }
 
 void errors_append(struct errors *errors, struct error *error)
 {
-    if (!error)
-        return;
     if (errors->last)
         errors->last->next = error;
     else
@@ -57,23 +50,16 @@ struct error *errors_add(struct errors *errors, uint32_t at, const char *fmt, ..
 
 void error_add_place(struct errors *errors, struct error *error, uint32_t at)
 {
-    if (error && !arena_append(errors->arena, &error->at, &error->at_count, &at, sizeof(at)))
-        errors->no_memory = true;
+    (void)arena_append(errors->arena, &error->at, &error->at_count, &at, sizeof(at));
 }
 
 void error_set_path(struct errors *errors, struct error *error, const struct path *path)
 {
     uint32_t count = 0;
 
-    if (!error)
-        return;
     for (const struct path *p = path; p; p = p->parent)
         count++;
     error->path = arena_array(errors->arena, count, sizeof(*error->path));
-    if (!error->path) {
-        errors->no_memory = true;
-        return;
-    }
     error->path_count = count;
     error->has_path = true;
     for (const struct path *p = path; p; p = p->parent)

@@ -40,20 +40,19 @@ struct errors {
     struct arena *arena;
     struct error *first, *last;
     uint32_t count;
-    bool no_memory; /* one was lost */
 };
 
-/* A new error that is not in any list yet; NULL (and no_memory) if memory is short. */
+/* A new error that is not in any list yet. */
 struct error *error_new(struct errors *errors, const char *message, size_t len);
 
-/* Append a formatted error with one place; UINT32_MAX = none. May give NULL. */
+/* Append a formatted error with one place; UINT32_MAX = none. */
 struct error *errors_add(struct errors *errors, uint32_t at, const char *fmt, ...) AQ_PRINTF(3, 4);
 /* The same with the text of a buffer. */
 struct error *errors_add_text(struct errors *errors, uint32_t at, const struct strbuf *text);
 
 void errors_append(struct errors *errors, struct error *error);
 
-/* A further place; NULL 'error' is fine. */
+/* A further place. */
 void error_add_place(struct errors *errors, struct error *error, uint32_t at);
 void error_set_path(struct errors *errors, struct error *error, const struct path *path);
 

@@ -33,17 +33,13 @@ static struct batch *execute_find_child(struct gather *g, const struct gql_type 
         if (g->children[i] && g->children[i]->plan->type == type)
             return g->children[i];
     child = request_alloc(g->request, 1, sizeof(*child));
-    if (!child)
-        return NULL;
     child->plan = plan_find(g->request, g->field, type);
-    if (!child->plan)
-        return NULL;
     g->children[g->next_child++ % AQ_COUNT(g->children)] = child;
     execute_enqueue(g->request, child);
     return child;
 }
 
-/* Room for 'more' further objects. */
+/* Room for 'more' further objects, within the request's memory. */
 static bool execute_grow_batch(struct gql_request *r, struct batch *batch, uint32_t more)
 {
     size_t need = (size_t)batch->count + more, cap;
@@ -52,11 +48,9 @@ static bool execute_grow_batch(struct gql_request *r, struct batch *batch, uint3
     if (need <= batch->cap)
         return true;
     cap = AQ_MAX(need, (size_t)batch->cap * 2);
-    if (cap > UINT32_MAX)
-        return !(r->no_memory = true);
+    if (cap > UINT32_MAX || !arena_has_room(&r->arena, cap, sizeof(*grown)))
+        return !(r->arena.had_no_room = true);
     grown = request_alloc(r, cap, sizeof(*grown));
-    if (!grown)
-        return false;
     if (batch->count)
         memcpy(grown, batch->objects, batch->count * sizeof(*grown));
     batch->objects = grown;
@@ -69,7 +63,7 @@ static struct gql_value execute_gather_object(struct gather *g, const struct gql
 {
     struct batch *child = execute_find_child(g, type);
 
-    if (!child || !execute_grow_batch(g->request, child, 1))
+    if (!execute_grow_batch(g->request, child, 1))
         return gql_null();
     ((const void **)child->objects)[child->count] = object;
     return (struct gql_value){ .kind = GQL_OBJECT, .count = child->count++, .object = child };
@@ -83,8 +77,6 @@ static struct gql_value execute_gather_rows(struct gather *g, struct gql_value v
     struct span *span = request_alloc(r, 1, sizeof(*span));
     uint32_t live = 0;
 
-    if (!child || !span)
-        return gql_null();
     request_count_work(r, value.count);
     for (uint32_t i = 0; i < value.count; i++)
         live += value.rows[i] != NULL;
@@ -136,9 +128,7 @@ static struct gql_value execute_gather_list(struct gather *g, struct gql_value v
 {
     struct gql_value *items = request_alloc(g->request, value.count, sizeof(*items));
 
-    if (!items)
-        return gql_null();
-    for (uint32_t i = 0; i < value.count; i++)
+    for (uint32_t i = 0; i < value.count && !request_is_over(g->request); i++)
         items[i] = execute_gather_value(g, value.items[i], item);
     return gql_list(items, value.count);
 }
@@ -184,7 +174,7 @@ static void execute_expand(struct gql_request *r, struct batch *batch, uint32_t 
 
     if (!type_is_composite(field->def->type.type))
         return;
-    for (uint32_t i = 0; i < batch->count && !r->no_memory; i++)
+    for (uint32_t i = 0; i < batch->count && !request_is_over(r); i++)
         column[i] = execute_gather_value(&g, column[i], field->def->type);
 }
 
@@ -193,8 +183,6 @@ static void execute_start_call(struct gql_request *r, struct batch *batch, uint3
     struct plan_field *field = &batch->plan->fields[index];
     struct call *call = request_alloc(r, 1, sizeof(*call));
 
-    if (!call)
-        return;
     call->call = (struct gql_call){
         .context = r->context,
         .field = field->def,
@@ -251,14 +239,14 @@ static void execute_resolve_field(struct gql_request *r, struct batch *batch, ui
     if (!field->has_column || field->refusal.message)
         return;
     request_count_work(r, batch->count);
-    column = batch->columns[index] = request_alloc(r, batch->count, sizeof(*column));
-    if (!column)
+    if (!arena_has_room(&r->arena, batch->count, sizeof(*column)))
         return;
+    column = batch->columns[index] = request_alloc(r, batch->count, sizeof(*column));
     if (field->resolver->how == GQL_HOW_CALL) {
         execute_start_call(r, batch, index);
         return;
     }
-    for (uint32_t i = 0; i < batch->count; i++)
+    for (uint32_t i = 0; i < batch->count && !request_is_over(r); i++)
         column[i] = execute_read_object(r, field, batch->objects[i]);
     execute_expand(r, batch, index);
 }
@@ -266,7 +254,7 @@ static void execute_resolve_field(struct gql_request *r, struct batch *batch, ui
 static bool execute_open_batch(struct gql_request *r, struct batch *batch)
 {
     batch->columns = request_alloc(r, batch->plan->count, sizeof(*batch->columns));
-    return batch->columns && !batch->plan->refusal.message;
+    return !batch->plan->refusal.message;
 }
 
 /* False if the turn ended before all fields were begun. */
@@ -274,7 +262,7 @@ static bool execute_resolve_batch(struct gql_request *r, struct batch *batch)
 {
     if (!batch->columns && !execute_open_batch(r, batch))
         return true;
-    while (batch->resolved < batch->plan->count && !r->no_memory) {
+    while (batch->resolved < batch->plan->count && !request_is_over(r)) {
         if (request_turn_is_over(r))
             return false;
         execute_resolve_field(r, batch, batch->resolved++);
@@ -285,7 +273,7 @@ static bool execute_resolve_batch(struct gql_request *r, struct batch *batch)
 /* All that can be done until a call answers. */
 static void execute_drain(struct gql_request *r)
 {
-    while (!r->no_memory && (r->queue || r->finished) && !request_turn_is_over(r)) {
+    while (!request_is_over(r) && (r->queue || r->finished) && !request_turn_is_over(r)) {
         struct call *call = r->finished;
         struct batch *batch = r->queue;
 
@@ -334,13 +322,13 @@ static bool execute_finish(struct gql_request *r)
 {
     struct gql_result result = { .executed = true };
 
-    if (!r->no_memory && !write_end(r))
+    if (!request_is_over(r) && !write_end(r))
         return false;
-    if (r->is_too_large && !r->no_memory)
-        execute_write_too_large(r);
-    if (r->no_memory || r->errors.no_memory) {
+    if (request_is_over(r)) {
         result.code = -ENOMEM;
         strbuf_truncate(r->out, r->start);
+    } else if (r->is_too_large) {
+        execute_write_too_large(r);
     }
     result.errors = r->errors.count;
     r->done(r->data, &result);
@@ -379,7 +367,7 @@ static void execute_pause(struct gql_request *r)
 /* Mutations: the next field, once all of the one before is done and written. */
 static bool execute_start_next_mutation(struct gql_request *r)
 {
-    if (r->operation->kind != AST_MUTATION || r->no_memory || r->data_is_null)
+    if (r->operation->kind != AST_MUTATION || request_is_over(r) || r->data_is_null)
         return false;
     if (r->next_field > 0)
         write_top_field(r, r->next_field - 1);
@@ -401,7 +389,7 @@ static void execute_pump(struct gql_request *r)
         execute_drain(r);
     while (r->pending == 0 && !r->finished && execute_start_next_mutation(r));
     r->pumping = false;
-    if (!r->no_memory && (r->queue || r->finished)) {
+    if (!request_is_over(r) && (r->queue || r->finished)) {
         execute_pause(r);
     } else if (r->pending == 0) {
         if (execute_finish(r))
@@ -489,16 +477,14 @@ void request_run(struct gql_request *r)
 
     r->get.context = r->context;
     r->get.arena = &r->arena;
-    if (top) {
-        r->top = top;
-        top->objects = &r->root;
-        top->count = 1;
-        top->plan = root ? plan_new(r, root, NULL, r->operation->set) : NULL;
-        if (top->plan && r->operation->kind == AST_MUTATION)
-            (void)execute_open_batch(r, top);
-        else if (top->plan)
-            execute_enqueue(r, top);
-    }
+    r->top = top;
+    top->objects = &r->root;
+    top->count = 1;
+    top->plan = root ? plan_new(r, root, NULL, r->operation->set) : NULL;
+    if (top->plan && r->operation->kind == AST_MUTATION)
+        (void)execute_open_batch(r, top);
+    else if (top->plan)
+        execute_enqueue(r, top);
     write_begin(r);
     execute_pump(r);
 }

@@ -74,7 +74,7 @@ struct gql_limits {
     uint64_t cost;       /* sum of the fields' costs, below a field with an integer 'first',
                             'last' or 'limit' times its value */
     uint64_t work;       /* steps of validation */
-    size_t memory;       /* of one request, without document and reply */
+    size_t memory;       /* of one request, without document and reply; see resolver.h */
     size_t reply;        /* bytes of the reply; beyond it the request fails */
     uint32_t turn;       /* values that are read or written before gql_params.pause is called */
 };

@@ -32,8 +32,6 @@ static struct gql_value introspect_new_ref(struct arena *arena, struct gql_ref r
 {
     struct gql_ref *copy = arena_alloc(arena, sizeof(*copy));
 
-    if (!copy)
-        return gql_error(arena, "out of memory");
     *copy = ref;
     return gql_object(copy);
 }
@@ -43,8 +41,6 @@ static struct gql_value introspect_named_types(struct arena *arena,
 {
     struct gql_ref *refs = arena_array(arena, count, sizeof(*refs));
 
-    if (!refs)
-        return gql_error(arena, "out of memory");
     for (uint32_t i = 0; i < count; i++)
         refs[i].type = types[i];
     return gql_rows_of(arena, refs, count, sizeof(*refs));
@@ -58,8 +54,6 @@ static struct gql_value introspect_live_rows(struct gql_get *get, const void *ar
     const void **rows = arena_array(get->arena, count, sizeof(*rows));
     uint32_t live = 0;
 
-    if (!rows)
-        return gql_error(get->arena, "out of memory");
     for (uint32_t i = 0; i < count; i++) {
         const struct described *row = (const void *)((const char *)array + i * size);
 
@@ -250,8 +244,6 @@ static struct gql_value introspect_directive_locations(struct gql_get *get, cons
     const struct gql_directive_def *directive = object;
     struct gql_value *items = arena_array(get->arena, directive->location_count, sizeof(*items));
 
-    if (!items)
-        return gql_error(get->arena, "out of memory");
     for (uint32_t i = 0; i < directive->location_count; i++)
         items[i] = gql_text(gql_location_names[directive->location_order[i]]);
     return gql_list(items, directive->location_count);

@@ -68,8 +68,7 @@ static const struct gql_resolver *limits_resolver(const struct measure *m,
 static uint64_t limits_rows_of(const struct measure *m, const struct ast_selection *s)
 {
     static const char *const names[] = { "first", "last", "limit" };
-    struct coerce c = { &m->request->arena, m->request->engine->scalars, m->request->variables,
-                        false };
+    struct coerce c = { &m->request->arena, m->request->engine->scalars, m->request->variables };
     const struct gql_resolver *resolver = limits_resolver(m, s);
     uint64_t rows = resolver ? AQ_MAX(resolver->rows, 1u) : 1;
 
@@ -168,13 +167,6 @@ static bool limits_measure_set(struct measure *m, const struct ast_set *set, str
     return true;
 }
 
-static bool limits_has_room(struct measure *m, struct arena *arena)
-{
-    m->fragments = arena_array(arena, m->doc->fragment_count, sizeof(*m->fragments));
-    m->errors->no_memory |= !m->fragments;
-    return m->fragments != NULL;
-}
-
 bool limits_check_size(const struct gql_document *doc, const struct gql_limits *limits,
                        struct errors *errors)
 {
@@ -182,8 +174,7 @@ bool limits_check_size(const struct gql_document *doc, const struct gql_limits *
 
     if (!limits->depth && !limits->fields && !limits->aliases && !limits->directives)
         return true;
-    if (!limits_has_room(&m, errors->arena))
-        return false;
+    m.fragments = arena_array(errors->arena, doc->fragment_count, sizeof(*m.fragments));
     for (const struct ast_definition *def = doc->first; def; def = def->next) {
         struct size size = { .depth = 0 };
 
@@ -199,6 +190,8 @@ bool limits_check_cost(struct gql_request *r)
     struct measure m = { r->doc, limits, &r->errors, r, NULL };
     struct size size = { .depth = 0 };
 
-    return !limits->cost
-           || (limits_has_room(&m, &r->arena) && limits_measure_set(&m, r->operation->set, &size));
+    if (!limits->cost)
+        return true;
+    m.fragments = arena_array(&r->arena, r->doc->fragment_count, sizeof(*m.fragments));
+    return limits_measure_set(&m, r->operation->set, &size);
 }

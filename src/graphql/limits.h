@@ -6,7 +6,7 @@
 #include "graphql/request.h"
 
 /* Depth, fields, aliases and directives of each operation. The document is
- * annotated and without circles. False with an error, or if memory is short.
+ * annotated and without circles. False with an error.
  */
 bool limits_check_size(const struct gql_document *doc, const struct gql_limits *limits,
                        struct errors *errors);

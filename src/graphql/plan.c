@@ -2,22 +2,11 @@
 /* What a selection set amounts to for one type: its fields, merged, with arguments. */
 #include "graphql/request.h"
 
-void *request_alloc(struct gql_request *r, size_t count, size_t size)
-{
-    void *memory = arena_array(&r->arena, count, size);
-
-    if (!memory)
-        r->no_memory = true;
-    return memory;
-}
-
 static void plan_refuse(struct gql_request *r, struct refusal *refusal,
                         const struct strbuf *message, uint32_t at)
 {
     refusal->message = arena_strndup(&r->arena, message->data, message->len);
     refusal->at = at;
-    if (!refusal->message)
-        r->no_memory = true;
 }
 
 /* The 'if' of a condition; false with a refusal if it has no value. */
@@ -25,13 +14,12 @@ static bool plan_read_condition(struct gql_request *r, const struct ast_directiv
                                 bool *ret, struct refusal *refusal)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf message = STRBUF_INIT;
-    struct coerce c = { &r->arena, r->engine->scalars, r->variables, false };
+    struct coerce c = { &r->arena, r->engine->scalars, r->variables };
     struct gql_value value;
     uint32_t at;
 
     if (!coerce_arguments(&c, directive->def->args, 1, directive->args, directive->at, &value,
                           &message, &at)) {
-        r->no_memory |= c.no_memory;
         plan_refuse(r, refusal, &message, at);
         return false;
     }
@@ -70,26 +58,22 @@ static void plan_set_arguments(struct gql_request *r, struct plan_field *field,
                                const struct ast_selection *s)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf message = STRBUF_INIT;
-    struct coerce c = { &r->arena, r->engine->scalars, r->variables, false };
+    struct coerce c = { &r->arena, r->engine->scalars, r->variables };
     uint32_t at;
 
     field->args = request_alloc(r, field->def->arg_count, sizeof(*field->args));
-    if (field->args
-        && !coerce_arguments(&c, field->def->args, field->def->arg_count, s->args, s->at,
-                             field->args, &message, &at))
+    if (!coerce_arguments(&c, field->def->args, field->def->arg_count, s->args, s->at, field->args,
+                          &message, &at))
         plan_refuse(r, &field->refusal, &message, at);
-    r->no_memory |= c.no_memory;
 }
 
 static const char *plan_make_label(struct gql_request *r, const struct symbol *key)
 {
     char *label = request_alloc(r, key->len + 3u, 1);
 
-    if (label) {
-        label[0] = '"';
-        memcpy(label + 1, key->text, key->len);
-        memcpy(label + 1 + key->len, "\":", 2);
-    }
+    label[0] = '"';
+    memcpy(label + 1, key->text, key->len);
+    memcpy(label + 1 + key->len, "\":", 2);
     return label;
 }
 
@@ -99,8 +83,6 @@ static struct plan_field *plan_grow(struct gql_request *r, struct field_plan *pl
         uint32_t cap = plan->cap ? plan->cap * 2 : 8;
         struct plan_field *grown = request_alloc(r, cap, sizeof(*grown));
 
-        if (!grown)
-            return NULL;
         if (plan->count)
             memcpy(grown, plan->fields, plan->count * sizeof(*grown));
         plan->fields = grown;
@@ -118,8 +100,6 @@ static void plan_add_field(struct gql_request *r, struct field_plan *plan,
     struct plan_node *node = request_alloc(r, 1, sizeof(*node));
     struct plan_field *field;
 
-    if (!node)
-        return;
     node->field = s;
     if (r->symbol_marks[symbol] == r->mark) {
         field = &plan->fields[r->symbol_fields[symbol]];
@@ -128,8 +108,6 @@ static void plan_add_field(struct gql_request *r, struct field_plan *plan,
         return;
     }
     field = plan_grow(r, plan);
-    if (!field)
-        return;
     field->def = s->type == plan->type ? s->def : schema_field(schema, plan->type, s->name.symbol);
     if (!field->def)
         return;
@@ -153,7 +131,8 @@ static bool plan_applies(const struct gql_type *condition, const struct gql_type
 
 static void plan_collect(struct gql_request *r, struct field_plan *plan, const struct ast_set *set)
 {
-    for (const struct ast_selection *s = set->first; s && !plan->refusal.message; s = s->next) {
+    for (const struct ast_selection *s = set->first;
+         s && !plan->refusal.message && !request_is_over(r); s = s->next) {
         const struct ast_fragment *fragment = NULL;
 
         if (s->kind == AST_SPREAD) {
@@ -181,8 +160,6 @@ struct field_plan *plan_new(struct gql_request *r, const struct gql_type *type,
 {
     struct field_plan *plan = request_alloc(r, 1, sizeof(*plan));
 
-    if (!plan)
-        return NULL;
     plan->type = type;
     r->mark++;
     if (set)
@@ -190,7 +167,7 @@ struct field_plan *plan_new(struct gql_request *r, const struct gql_type *type,
     for (; nodes; nodes = nodes->next)
         if (nodes->field->set)
             plan_collect(r, plan, nodes->field->set);
-    return r->no_memory ? NULL : plan;
+    return plan;
 }
 
 struct field_plan *plan_find(struct gql_request *r, struct plan_field *field,

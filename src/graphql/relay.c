@@ -14,8 +14,6 @@ const char *relay_global_id(struct arena *arena, const char *type, const char *i
     char *out = arena_alloc(arena, (len + 2) / 3 * 4 + 1), *at = out;
     char *text = arena_alloc(arena, len + 3); /* zeroes behind it, to encode in threes */
 
-    if (!out || !text)
-        return NULL;
     memcpy(text, type, type_len);
     text[type_len] = ':';
     memcpy(text + type_len + 1, id, id_len);
@@ -77,8 +75,6 @@ const char *relay_global_id_parse(struct arena *arena, const char *text, const c
     ssize_t len;
     char *colon;
 
-    if (!out)
-        return NULL;
     *ret_type = "";
     len = relay_decode(text, out);
     colon = len > 0 ? memchr(out, ':', (size_t)len) : NULL;
@@ -114,16 +110,12 @@ static int relay_read_count(struct gql_value value, const char *name, int64_t ma
     return 0;
 }
 
-static int relay_read_cursor(struct arena *arena, struct gql_value value, const char **ret,
-                             struct aq_error *err)
+/* NULL = not given */
+static const char *relay_read_cursor(struct arena *arena, struct gql_value value)
 {
     const char *type;
 
-    *ret = NULL;
-    if (!gql_is_given(value))
-        return 0;
-    *ret = relay_global_id_parse(arena, value.text, &type);
-    return *ret ? 0 : aq_fail_oom(err);
+    return gql_is_given(value) ? relay_global_id_parse(arena, value.text, &type) : NULL;
 }
 
 int relay_part_parse(struct arena *arena, struct gql_value first, struct gql_value after,
@@ -136,10 +128,10 @@ int relay_part_parse(struct arena *arena, struct gql_value first, struct gql_val
 
     if ((r = relay_read_count(first, "first", max, max, &most[0], err)) < 0
         || (r = relay_read_count(last, "last", max, max, &most[1], err)) < 0
-        || (r = relay_read_count(offset, "offset", INT64_MAX, 0, &part.offset, err)) < 0
-        || (r = relay_read_cursor(arena, after, &part.after, err)) < 0
-        || (r = relay_read_cursor(arena, before, &part.before, err)) < 0)
+        || (r = relay_read_count(offset, "offset", INT64_MAX, 0, &part.offset, err)) < 0)
         return r;
+    part.after = relay_read_cursor(arena, after);
+    part.before = relay_read_cursor(arena, before);
     if (gql_is_given(first) && gql_is_given(last))
         return aq_fail_field(err, EINVAL, "last", "first and last cannot be used together");
     if (part.before && (gql_is_given(first) || part.after))
@@ -160,13 +152,9 @@ struct relay_connection *relay_connection_new(struct arena *arena, const char *t
     struct relay_edge *edges = arena_array(arena, AQ_MAX(count, 1u), sizeof(*edges));
     char scratch[64];
 
-    if (!connection || !edges)
-        return NULL;
     for (uint32_t i = 0; i < count; i++) {
         edges[i].node = (const char *)rows + i * size;
         edges[i].cursor = relay_global_id(arena, type, id_of(edges[i].node, scratch));
-        if (!edges[i].cursor)
-            return NULL;
     }
     *connection = (struct relay_connection){
         .edges = gql_rows_of(arena, edges, count, sizeof(*edges)),
@@ -176,5 +164,5 @@ struct relay_connection *relay_connection_new(struct arena *arena, const char *t
         .end_cursor = count ? edges[count - 1].cursor : NULL,
         .count = total,
     };
-    return connection->edges.kind == GQL_ERROR ? NULL : connection;
+    return connection;
 }

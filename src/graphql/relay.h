@@ -10,11 +10,11 @@
 
 #include "graphql/graphql.h"
 
-/* base64("type:id") in 'arena', NULL if memory is short. */
+/* base64("type:id") in 'arena'. */
 const char *relay_global_id(struct arena *arena, const char *type, const char *id);
 
 /* The id inside a global id, and its type ("" if 'text' was not encoded: a
- * raw UUID or anything that is not base64 of "type:id"). NULL if memory is short.
+ * raw UUID or anything that is not base64 of "type:id").
  */
 const char *relay_global_id_parse(struct arena *arena, const char *text,
                                   const char **ret_type) AQ_UNTRUSTED;
@@ -52,9 +52,7 @@ struct relay_connection {
 /* A row's id, as cursors and its global id have it; 'scratch' may hold it. */
 typedef const char *relay_id_fn(const void *row, char scratch[64]);
 
-/* Over 'count' structs of 'size' bytes, before which come 'first' of all 'total' rows. NULL if
- * memory is short.
- */
+/* Over 'count' structs of 'size' bytes, before which come 'first' of all 'total' rows. */
 struct relay_connection *relay_connection_new(struct arena *arena, const char *type,
                                               relay_id_fn *id_of, const void *rows, size_t size,
                                               uint32_t count, int64_t first, int64_t total);

@@ -111,7 +111,7 @@ struct gql_request {
     struct call *finished;
     uint32_t pending;    /* calls that have not answered */
     uint32_t next_field; /* of a mutation: to be started */
-    bool pumping, no_memory;
+    bool pumping;
 
     struct jsonw writer;
     size_t data_start;    /* of the value of "data" */
@@ -130,11 +130,23 @@ struct gql_request {
     bool is_returning;
 };
 
-void *request_alloc(struct gql_request *r, size_t count, size_t size);
+static inline void *request_alloc(struct gql_request *r, size_t count, size_t size)
+{
+    return arena_array(&r->arena, count, size);
+}
+
+/* Whether the request has used up its memory: nothing more is begun, and it ends without a reply
+ * once the calls under way have answered. Asked between fields, and between rows and items where
+ * each may allocate.
+ */
+static inline bool request_is_over(const struct gql_request *r)
+{
+    return arena_is_over(&r->arena);
+}
 
 /* plan.c */
 
-/* The plan for objects of 'type' where the fields 'nodes' are; NULL if memory is short. */
+/* The plan for objects of 'type' where the fields 'nodes' are. */
 struct field_plan *plan_find(struct gql_request *r, struct plan_field *field,
                              const struct gql_type *type);
 struct field_plan *plan_new(struct gql_request *r, const struct gql_type *type,

@@ -5,6 +5,14 @@
  * generated header. An entry is a function that answers for all objects at
  * once, now or later (GQL_CALL), a getter for one object (GQL_GET), or the
  * place of a struct's member.
+ *
+ * Resolvers allocate from the request's arena and check nothing: the engine ends a request that is
+ * over gql_limits.memory, and looks before each call, getter, object and field, and before it
+ * allocates for all objects at a place. So a request exceeds its limit by what one call allocates
+ * at most, and by what the calls do that have not answered by then. A resolver whose allocation
+ * does not follow from its cost and the number of its parents (a text of the client taken apart,
+ * rows that no argument bounds) asks arena_has_room() first, or arena_is_over() between parents,
+ * and leaves the other results null.
  */
 #ifndef AQ_GRAPHQL_RESOLVER_H
 #define AQ_GRAPHQL_RESOLVER_H

@@ -127,7 +127,7 @@ static inline struct gql_value gql_rows(const void *const *rows, uint32_t count)
     return (struct gql_value){ .kind = GQL_ROWS, .count = count, .rows = rows };
 }
 
-/* The same for an array of structs of 'size' bytes; an error value if memory is short. */
+/* The same for an array of structs of 'size' bytes. */
 struct gql_value gql_rows_of(struct arena *arena, const void *array, uint32_t count, size_t size);
 
 /* A failure with a message, formatted into 'arena'. */

@@ -253,7 +253,7 @@ static bool write_leaf(struct gql_request *r, const struct plan_field *field,
 /* Why false was returned, if no error was thrown: nothing more can be written now. */
 static bool write_is_stopped(const struct gql_request *r)
 {
-    return r->paused_at || r->is_too_large || r->no_memory;
+    return r->paused_at || r->is_too_large || request_is_over(r);
 }
 
 /* Before a field or item: whether it may be written in this turn. */
@@ -274,15 +274,14 @@ static bool write_may_go_on(struct gql_request *r, struct write_level *level)
 }
 
 /* The level of an object or list, at its beginning or, on the way back after a pause, where it
- * was; NULL without memory.
+ * was.
  */
 static struct write_level *write_enter(struct gql_request *r)
 {
     struct write_level *level = r->level->below;
 
     if (!level) {
-        if (!(level = request_alloc(r, 1, sizeof(*level))))
-            return NULL;
+        level = request_alloc(r, 1, sizeof(*level));
         level->above = r->level;
         r->level->below = level;
     }
@@ -332,8 +331,6 @@ static bool write_list(struct gql_request *r, const struct plan_field *field,
     bool is_span = value.kind == GQL_SPAN, is_back = r->is_returning;
     struct write_level *level = write_enter(r);
 
-    if (!level)
-        return false;
     if (!is_back) {
         level->row = is_span ? ((const struct span *)value.object)->first : 0;
         jsonw_array_begin(&r->writer);
@@ -500,8 +497,7 @@ static bool write_object(struct gql_request *r, const struct batch *batch, uint3
     if (plan->refusal.message)
         return write_throw_text(r, plan->refusal.message, strlen(plan->refusal.message), NULL,
                                 plan->refusal.at, path);
-    if (!(level = write_enter(r)))
-        return false;
+    level = write_enter(r);
     if (!is_back)
         jsonw_object_begin(&r->writer);
     for (; level->at < plan->count; level->at++)
@@ -521,10 +517,8 @@ static void write_data_thrown(struct gql_request *r)
 void write_begin(struct gql_request *r)
 {
     static const char *const words[] = { "query", "mutation", "subscription" };
-    const struct field_plan *plan = r->top ? r->top->plan : NULL;
+    const struct field_plan *plan = r->top->plan; /* NULL: the schema has no such root */
 
-    if (r->no_memory)
-        return;
     jsonw_object_begin(&r->writer);
     jsonw_key(&r->writer, "data");
     r->data_start = r->out->len;
@@ -554,7 +548,7 @@ void write_top_field(struct gql_request *r, uint32_t field)
 
 bool write_end(struct gql_request *r)
 {
-    const struct field_plan *plan = r->top ? r->top->plan : NULL; /* NULL: the schema has no root */
+    const struct field_plan *plan = r->top->plan;
     uint32_t count = r->operation->kind != AST_MUTATION && plan ? plan->count : 0;
 
     r->is_returning = r->paused_at != NULL;

@@ -50,9 +50,10 @@ int grpc_message_feed(struct grpc_message *message, const void *bytes, size_t le
 
 /* ---- decoding ---- */
 
+/* protobuf-c allocates what the sender chooses, and gives up after NULL. */
 static void *message_alloc(void *arena, size_t size)
 {
-    return arena_alloc(arena, size);
+    return size && !arena_has_room(arena, 1, size) ? NULL : arena_alloc(arena, size);
 }
 
 static void message_free(void *arena, void *pointer)

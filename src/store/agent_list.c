@@ -46,8 +46,6 @@ static int agent_list_read_occupied(struct store_tx *tx, struct row *row, const 
     if (r < 0 || !sum.count)
         return r;
     ret->items = arena_array(row->arena, sum.count, sizeof(*sum.items));
-    if (!ret->items)
-        return -ENOMEM; /* past the limit of the page */
     memcpy(ret->items, sum.items, sum.count * sizeof(*sum.items));
     ret->count = ret->cap = sum.count;
     return 0;

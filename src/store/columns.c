@@ -33,11 +33,6 @@ static void columns_move_to_arena(struct row *row, struct slots *s)
 {
     struct slot *items = arena_array(row->arena, s->count, sizeof(*items));
 
-    if (!items) {
-        row->is_past_limit = true;
-        slots_done(s);
-        return;
-    }
     memcpy(items, s->items, s->count * sizeof(*items));
     free(AQ_TAKE(s->items));
     s->items = items;
@@ -50,7 +45,6 @@ static void columns_share(struct row *row, const char *text, struct slots *s)
     columns_move_to_arena(row, s);
     row->slots_text = arena_strdup(row->arena, text);
     row->slots = *s;
-    row->is_past_limit |= !row->slots_text;
 }
 
 void row_slots(struct row *row, struct slots *ret)
@@ -79,10 +73,8 @@ void row_slots(struct row *row, struct slots *ret)
 char *row_text(struct row *row)
 {
     const char *text = sql_get_text(row->q);
-    char *copy = !text ? NULL : row->arena ? arena_strdup(row->arena, text) : aq_strdup(text);
 
-    row->is_past_limit |= text && !copy;
-    return copy;
+    return text && row->arena ? arena_strdup(row->arena, text) : aq_strdup(text);
 }
 
 static struct session_spec *columns_keep_spec(const struct row *row,
@@ -95,8 +87,8 @@ static struct session_spec *columns_keep_spec(const struct row *row,
         return session_spec_copy_short(spec);
     if (!row->arena)
         return session_spec_copy(spec);
-    if ((kept = arena_alloc(row->arena, sizeof(*kept))))
-        *kept = *spec;
+    kept = arena_alloc(row->arena, sizeof(*kept));
+    *kept = *spec;
     return kept;
 }
 
@@ -104,19 +96,15 @@ struct session_spec *row_spec(struct row *row, bool *ret_is_short)
 {
     const char *text = sql_get_text(row->q);
     AQ_CLEANUP(arena_donep) struct arena scratch = ARENA_INIT;
-    struct session_spec spec, *kept;
-    int r;
+    struct session_spec spec;
 
     if (!text)
         return NULL;
-    r = session_spec_parse(text, row->arena ? row->arena : &scratch, &spec, NULL);
-    row->is_past_limit |= r == -ENOMEM;
-    row->is_damaged |= r < 0 && r != -ENOMEM;
-    if (r < 0)
+    if (session_spec_parse(text, row->arena ? row->arena : &scratch, &spec, NULL) < 0) {
+        row->is_damaged = true;
         return NULL;
-    kept = columns_keep_spec(row, &spec, ret_is_short);
-    row->is_past_limit |= !kept;
-    return kept;
+    }
+    return columns_keep_spec(row, &spec, ret_is_short);
 }
 
 void row_bounded(struct row *row, char *ret, size_t size)
@@ -132,8 +120,6 @@ void row_bounded(struct row *row, char *ret, size_t size)
 
 int row_check(const struct row *row, const char *what, struct aq_error *err)
 {
-    if (row->is_past_limit)
-        return -ENOMEM;
     if (row->is_damaged)
         return aq_fail(err, EUCLEAN,
                        "the database has a row of %s that this program did not "

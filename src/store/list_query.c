@@ -273,12 +273,12 @@ static int list_read_rows(const struct listing *list, struct sql_stmt *q, size_t
     struct row row = { .q = q, .arena = &page->arena };
     int r;
 
+    if (!arena_has_room(&page->arena, room, table->row_size))
+        return list_fail_page(&list->query, err);
     page->rows = arena_array(&page->arena, AQ_MAX(room, 1), table->row_size);
-    if (!page->rows)
-        return -ENOMEM; /* past its limit */
     while ((r = sql_step(q, err)) > 0 && page->count < room) {
         r = read(list->tx, &row, (char *)page->rows + page->count * table->row_size, err);
-        if (r < 0)
+        if (r < 0 || (r = list_check_page(&list->query, page, err)) < 0)
             return r;
         page->count++;
     }
@@ -363,13 +363,17 @@ static int list_read_page(struct listing *list, struct store_page *page, struct 
     return r;
 }
 
-int list_fail_page(const struct store_query *query, int r, struct aq_error *err)
+int list_fail_page(const struct store_query *query, struct aq_error *err)
 {
-    if (r != -ENOMEM || !query->bytes_max)
-        return r;
     return aq_fail_field(err, EMSGSIZE, "limit",
                          "the rows asked for have more than %zu bytes: ask for fewer",
                          query->bytes_max);
+}
+
+int list_check_page(const struct store_query *query, const struct store_page *page,
+                    struct aq_error *err)
+{
+    return arena_is_over(&page->arena) ? list_fail_page(query, err) : 0;
 }
 
 int list_run(struct store_tx *tx, const struct list_table *table, const struct store_query *query,
@@ -383,7 +387,7 @@ int list_run(struct store_tx *tx, const struct list_table *table, const struct s
     page->arena.limit = query->bytes_max;
     if ((r = list_check_query(query, err)) < 0 || (r = listing_build_where(list, err)) < 0
         || (r = listing_build_order(list, err)) < 0 || (r = list_read_most(list, &most, err)) < 0)
-        return list_fail_page(query, r, err);
+        return r;
     page->total = most;
     if (most < 0 && list->extra->total)
         page->total = *list->extra->total;
@@ -394,7 +398,7 @@ int list_run(struct store_tx *tx, const struct list_table *table, const struct s
     if (r == 0)
         r = list_read_page(list, page, err);
     if (r < 0)
-        return list_fail_page(query, r, err);
+        return r;
     if (most >= 0)
         page->total = (int64_t)page->count;
     *ret = AQ_TAKE(page);

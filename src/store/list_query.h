@@ -67,10 +67,12 @@ struct list_table {
     list_read_fn *read;
 };
 
-/* What a page that could not be read is refused for: no memory is -EMSGSIZE where its bytes
- * are limited.
+/* -EMSGSIZE: the rows have more bytes than the query allows. list_check_page() fails so once they
+ * have, and 0 before: ask it after each row.
  */
-int list_fail_page(const struct store_query *query, int r, struct aq_error *err);
+int list_fail_page(const struct store_query *query, struct aq_error *err);
+int list_check_page(const struct store_query *query, const struct store_page *page,
+                    struct aq_error *err);
 
 /* 'extra' is a further condition with one parameter for each of its '?', or
  * NULL; 'columns', 'read', and 'order' or 'sort' override the table's.

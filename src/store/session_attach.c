@@ -18,16 +18,13 @@ static int session_attach_compare(const void *a, const void *b)
     return ((*x)->session.row > (*y)->session.row) - ((*x)->session.row < (*y)->session.row);
 }
 
-static int session_attach_sort(struct store_page *page, struct session_attach_cursor *ret)
+static void session_attach_sort(struct store_page *page, struct session_attach_cursor *ret)
 {
     *ret = (struct session_attach_cursor){ .count = page->count };
     ret->sessions = arena_array(&page->arena, page->count, sizeof(*ret->sessions));
-    if (!ret->sessions)
-        return -ENOMEM; /* past the limit of the page */
     for (size_t i = 0; i < page->count; i++)
         ret->sessions[i] = &page->sessions[i];
     qsort(ret->sessions, page->count, sizeof(struct session_row *), session_attach_compare);
-    return 0;
 }
 
 /* The session of this row, which is one of them and not before that of the last call. */
@@ -97,28 +94,32 @@ static const char select_short_kernels[] = SELECT_KERNELS(
     "k.rank, k.status, k.agent_id, k.requested, k.exit_code");
 /* clang-format on */
 
-/* Room for the kernels of all; returns for how many. */
-static size_t session_attach_make_room(struct store_page *page, struct kernel_row **ret)
-{
-    size_t room = 0;
-
-    for (size_t i = 0; i < page->count; i++)
-        room += page->sessions[i].kernel_count;
-    *ret = arena_array(&page->arena, AQ_MAX(room, 1), sizeof(**ret));
-    for (size_t i = 0; i < page->count; i++) {
-        page->sessions[i].kernels = *ret;
-        page->sessions[i].kernel_count = 0;
-    }
-    return room;
-}
-
 struct session_attach_kernels {
     struct store_tx *tx;
+    const struct store_query *query;
+    struct store_page *page;
     bool is_short;
     struct row row;
     struct kernel_row *items;
     size_t room, used;
 };
+
+/* Room for the kernels of all sessions. -EMSGSIZE */
+static int session_attach_make_room(struct session_attach_kernels *kernels, struct aq_error *err)
+{
+    struct store_page *page = kernels->page;
+
+    for (size_t i = 0; i < page->count; i++)
+        kernels->room += page->sessions[i].kernel_count;
+    if (!arena_has_room(&page->arena, kernels->room, sizeof(*kernels->items)))
+        return list_fail_page(kernels->query, err);
+    kernels->items = arena_array(&page->arena, AQ_MAX(kernels->room, 1), sizeof(*kernels->items));
+    for (size_t i = 0; i < page->count; i++) {
+        page->sessions[i].kernels = kernels->items;
+        page->sessions[i].kernel_count = 0;
+    }
+    return 0;
+}
 
 static void session_attach_read_short_kernel(struct row *row, struct kernel_row *ret)
 {
@@ -150,21 +151,25 @@ static int session_attach_take_kernel(void *data, struct session_row *s, struct 
         (void)kernel_list_read(kernels->tx, &kernels->row, kernel, err);
     kernel->session_id = s->session.id;
     kernels->used++;
-    return 0;
+    return list_check_page(kernels->query, kernels->page, err);
 }
 
 /* Give each session its kernels, by rank. */
-static int session_attach_all_kernels(struct store_tx *tx, enum store_session_detail detail,
+static int session_attach_all_kernels(struct store_tx *tx, const struct store_query *q,
                                       struct session_attach_cursor cursor, struct store_page *page,
                                       struct aq_error *err)
 {
-    struct session_attach_kernels kernels = { .tx = tx, .row.arena = &page->arena };
-    int r;
+    struct session_attach_kernels kernels = {
+        .tx = tx,
+        .query = q,
+        .page = page,
+        .is_short = q->detail != STORE_SESSION_WHOLE,
+        .row.arena = &page->arena,
+    };
+    int r = session_attach_make_room(&kernels, err);
 
-    kernels.room = session_attach_make_room(page, &kernels.items);
-    if (!kernels.items)
-        return -ENOMEM; /* past the limit of the page */
-    kernels.is_short = detail != STORE_SESSION_WHOLE;
+    if (r < 0)
+        return r;
     r = session_attach_join(tx, &cursor, kernels.is_short ? select_short_kernels : select_kernels,
                             session_attach_take_kernel, &kernels, err);
     return r < 0 ? r : row_check(&kernels.row, "kernels", err);
@@ -194,12 +199,12 @@ int session_attach(struct store_tx *tx, const struct store_query *q, struct stor
                    struct aq_error *err)
 {
     struct session_attach_cursor cursor;
-    int r;
+    int r = 0;
 
     if (!q->with_kernels && !q->with_scheduled)
         return 0;
-    r = session_attach_sort(page, &cursor);
-    if (r == 0 && q->with_kernels)
-        r = session_attach_all_kernels(tx, q->detail, cursor, page, err);
+    session_attach_sort(page, &cursor);
+    if (q->with_kernels)
+        r = session_attach_all_kernels(tx, q, cursor, page, err);
     return r == 0 && q->with_scheduled ? session_attach_all_scheduled(tx, cursor, err) : r;
 }

@@ -228,7 +228,7 @@ int session_list_run(struct store_tx *tx, const struct list_table *table,
     own.read = q->detail == STORE_SESSION_BRIEF ? session_list_read_brief : NULL;
     r = list_run(tx, table, q, &own, &page, err);
     if (r == 0 && page->count)
-        r = list_fail_page(q, session_attach(tx, q, page, err), err);
+        r = session_attach(tx, q, page, err);
     if (r == 0)
         *ret = AQ_TAKE(page);
     return r;
@@ -375,7 +375,7 @@ int store_list_sessions(struct store_tx *tx, const struct store_query *q, struct
         session_list_write_default(&where);
     session_list_build(&sql, table, q, where.data, &extra);
     if ((q->statuses & all) == session_list_ended(all)) {
-        int r = list_fail_page(q, session_list_count_ended(tx, table, q, &total, err), err);
+        int r = session_list_count_ended(tx, table, q, &total, err);
 
         if (r < 0)
             return r;

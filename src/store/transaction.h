@@ -86,7 +86,7 @@ char *slots_to_column(const struct slots *s);
 struct row {
     struct sql_stmt *q;
     struct arena *arena;
-    bool is_past_limit, is_damaged; /* the former of the arena */
+    bool is_damaged;
     bool cuts_specs; /* of sessions, as memory keeps them: a copy of the whole, one a session, would
                         leave a hole in the heap for each */
     const char *slots_text; /* of the last row that had any, if there is an arena ... */
@@ -98,7 +98,7 @@ void row_bounded(struct row *row, char *ret, size_t size); /* null = "" */
 void row_slots(struct row *row, struct slots *ret);        /* null = none */
 /* null = NULL; of a long one the short part, if the row cuts specs */
 struct session_spec *row_spec(struct row *row, bool *ret_is_short);
-/* 0; -ENOMEM, without an error text, past the arena's limit; -EUCLEAN, naming 'what'. */
+/* 0; -EUCLEAN, naming 'what'. */
 int row_check(const struct row *row, const char *what, struct aq_error *err);
 
 /* The next column through one of the parse functions of model/. */

@@ -21,8 +21,8 @@ struct usage_days {
     enum usage_days_of of;
     const struct store_query *query;
     int64_t now_usec;
-    struct arena *arena; /* of the page */
-    struct map days;     /* struct usage_day * by holder and day */
+    struct store_page *page;
+    struct map days; /* struct usage_day * by holder and day */
 };
 
 static bool usage_days_is_wanted(const struct store_query *q, const struct store_usage *row)
@@ -38,6 +38,7 @@ static struct usage_day *usage_days_find(struct usage_days *days, const struct s
                                          int64_t day_usec)
 {
     char project[UUID_TEXT_MAX] = "", user[UUID_TEXT_MAX] = "", key[KEY_MAX];
+    struct arena *arena = &days->page->arena;
     struct usage_day *day;
 
     if (days->of >= USAGE_DAYS_OF_PROJECT)
@@ -48,10 +49,9 @@ static struct usage_day *usage_days_find(struct usage_days *days, const struct s
                    row->resource_group, row->domain);
     if ((day = map_gets(&days->days, key)))
         return day;
-    if (!(day = arena_alloc(days->arena, sizeof(*day)))
-        || !(day->resource_group = arena_strdup(days->arena, row->resource_group))
-        || !(day->domain = arena_strdup(days->arena, row->domain)))
-        return NULL; /* past the limit of the page */
+    day = arena_alloc(arena, sizeof(*day));
+    day->resource_group = arena_strdup(arena, row->resource_group);
+    day->domain = arena_strdup(arena, row->domain);
     (void)map_sets(&days->days, key, day);
     day->day_usec = day_usec;
     if (*project)
@@ -61,21 +61,19 @@ static struct usage_day *usage_days_find(struct usage_days *days, const struct s
     return day;
 }
 
-static int usage_days_add(struct usage_days *days, struct usage_day *day, const char *slot,
-                          double amount_sec)
+static void usage_days_add(struct usage_days *days, struct usage_day *day, const char *slot,
+                           double amount_sec)
 {
-    struct usage_day_slot *one = day ? day->slots : NULL;
+    struct usage_day_slot *one = day->slots;
 
     while (one && one->name != slot)
         one = one->next;
     if (!one) {
-        if (!day || !(one = arena_alloc(days->arena, sizeof(*one))))
-            return -ENOMEM;
+        one = arena_alloc(&days->page->arena, sizeof(*one));
         *one = (struct usage_day_slot){ .name = slot, .next = day->slots };
         day->slots = one;
     }
     one->amount_sec += amount_sec;
-    return 0;
 }
 
 /* store_usage_fn */
@@ -91,12 +89,12 @@ static int usage_days_on_row(void *data, const struct store_usage *row)
         int64_t day_usec = at / DAY_USEC * DAY_USEC;
 
         next = AQ_MIN(day_usec + DAY_USEC, until);
-        if (usage_days_add(days, usage_days_find(days, row, day_usec), row->slot,
-                           (double)row->amount * (double)(next - at) / USEC_PER_SEC)
-            < 0)
-            return -ENOMEM;
+        usage_days_add(days, usage_days_find(days, row, day_usec), row->slot,
+                       (double)row->amount * (double)(next - at) / USEC_PER_SEC);
         if (days->days.count > USAGE_DAYS_ROWS_MAX)
             return -E2BIG;
+        if (arena_is_over(&days->page->arena))
+            return -EMSGSIZE;
     }
     return 0;
 }
@@ -132,14 +130,16 @@ static int usage_days_compare_latest(const void *a, const void *b)
     return usage_days_compare_holders(left, right);
 }
 
-static int usage_days_fill(const struct usage_days *days, struct store_page *page)
+static int usage_days_fill(const struct usage_days *days)
 {
+    struct store_page *page = days->page;
     const struct store_query *q = days->query;
     size_t count = days->days.count, offset = AQ_MIN((size_t)q->offset, count);
-    struct usage_day *rows = arena_array(&page->arena, count + 1, sizeof(*rows));
+    struct usage_day *rows;
 
-    if (!rows)
-        return -ENOMEM;
+    if (!arena_has_room(&page->arena, count + 1, sizeof(*rows)))
+        return -EMSGSIZE;
+    rows = arena_array(&page->arena, count + 1, sizeof(*rows));
     for (size_t i = 0; i < count; i++)
         rows[i] = *(const struct usage_day *)days->days.entries[i].value;
     if (count)
@@ -156,17 +156,18 @@ static int usage_days_list(struct store_tx *tx, enum usage_days_of of, const str
                            struct store_page **ret, struct aq_error *err)
 {
     AQ_CLEANUP(store_page_freep) struct store_page *page = aq_alloc(sizeof(*page));
-    struct usage_days days = { .of = of, .query = q, .now_usec = clock_realtime_usec() };
+    struct usage_days days = {
+        .of = of, .query = q, .now_usec = clock_realtime_usec(), .page = page
+    };
     int r;
 
     page->arena.limit = q->bytes_max;
-    days.arena = &page->arena;
     r = store_read_usage(tx, q->since_usec, usage_days_on_row, &days, err);
     if (r == 0)
-        r = usage_days_fill(&days, page);
+        r = usage_days_fill(&days);
     map_done(&days.days);
-    if (r == -ENOMEM)
-        return list_fail_page(q, r, err);
+    if (r == -EMSGSIZE)
+        return list_fail_page(q, err);
     if (r == -E2BIG)
         return aq_fail(err, E2BIG,
                        "there are more than %d days of use: ask for a shorter period, or for "

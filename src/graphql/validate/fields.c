@@ -73,7 +73,7 @@ static uint32_t fields_hint_types(struct validator *v, const struct gql_type *ty
     const char *names[HINT_MAX];
     uint32_t count = 0;
 
-    for (uint32_t i = 0; candidates && i < type->possible_count; i++) {
+    for (uint32_t i = 0; i < type->possible_count; i++) {
         const struct gql_type *possible = type->possible[i];
 
         if (!gql_field_find(possible, name->text, name->len))

@@ -75,22 +75,19 @@ struct set_stack {
     uint32_t count, cap;
 };
 
-static bool fragments_push_set(struct validator *v, struct set_stack *stack,
+static void fragments_push_set(struct validator *v, struct set_stack *stack,
                                const struct ast_set *set)
 {
     if (stack->count == stack->cap) {
         uint32_t cap = stack->cap ? stack->cap * 2 : 16;
         const struct ast_set **grown = rule_alloc(v, cap, sizeof(*grown));
 
-        if (!grown)
-            return false;
         if (stack->count)
             memcpy(grown, stack->items, stack->count * sizeof(*grown));
         stack->items = grown;
         stack->cap = cap;
     }
     stack->items[stack->count++] = set;
-    return true;
 }
 
 /* Spreads of a set and all sets in it, the last set first, into 'items' or only counted. */
@@ -100,13 +97,13 @@ static uint32_t fragments_list_spreads(struct validator *v, const struct ast_set
     struct set_stack stack = { .items = NULL };
     uint32_t count = 0;
 
-    (void)fragments_push_set(v, &stack, set);
+    fragments_push_set(v, &stack, set);
     while (stack.count > 0 && !v->stop) {
         set = stack.items[--stack.count];
         for (const struct ast_selection *s = set->first; s; s = s->next) {
             if (s->kind != AST_SPREAD) {
-                if (s->set && !fragments_push_set(v, &stack, s->set))
-                    break;
+                if (s->set)
+                    fragments_push_set(v, &stack, s->set);
                 continue;
             }
             if (items)
@@ -128,10 +125,9 @@ const struct spreads *definition_spreads(struct validator *v, const struct ast_d
         return spreads;
     spreads->count = fragments_list_spreads(v, def->set, NULL);
     spreads->items = rule_alloc(v, spreads->count, sizeof(*spreads->items));
-    if (spreads->items)
-        (void)fragments_list_spreads(v, def->set, spreads->items);
-    else
-        spreads->count = 0;
+    (void)fragments_list_spreads(v, def->set, spreads->items);
+    if (v->stop)
+        spreads->count = 0; /* of which some are missing */
     return spreads;
 }
 
@@ -143,7 +139,7 @@ struct cycles {
     uint32_t depth, cap;
 };
 
-static bool fragments_push_path(struct validator *v, const struct ast_selection *spread)
+static void fragments_push_path(struct validator *v, const struct ast_selection *spread)
 {
     struct cycles *c = v->cycles;
 
@@ -151,15 +147,12 @@ static bool fragments_push_path(struct validator *v, const struct ast_selection 
         uint32_t cap = c->cap ? c->cap * 2 : 16;
         const struct ast_selection **grown = rule_alloc(v, cap, sizeof(*grown));
 
-        if (!grown)
-            return false;
         if (c->depth)
             memcpy(grown, c->path, c->depth * sizeof(*grown));
         c->path = grown;
         c->cap = cap;
     }
     c->path[c->depth++] = spread;
-    return true;
 }
 
 static void fragments_report_cycle(struct validator *v, uint32_t from)
@@ -193,8 +186,9 @@ static void fragments_find_cycles(struct validator *v, const struct ast_definiti
         const struct symbol *name = spreads->items[i]->name.symbol;
         uint32_t position = c->position[name->index];
 
-        if (!rule_spend(v, 1, spreads->items[i]->at) || !fragments_push_path(v, spreads->items[i]))
+        if (!rule_spend(v, 1, spreads->items[i]->at))
             return;
+        fragments_push_path(v, spreads->items[i]);
         if (position > 0)
             fragments_report_cycle(v, position - 1);
         else if (name->fragment && c->depth < RULE_DEPTH_MAX)
@@ -211,8 +205,6 @@ void rule_no_cycles(struct validator *v, const struct ast_definition *def)
     if (!v->cycles) {
         struct cycles *c = rule_alloc(v, 1, sizeof(*c));
 
-        if (!c)
-            return;
         c->visited = rule_alloc(v, v->doc->symbol_count, sizeof(*c->visited));
         c->position = rule_alloc(v, v->doc->symbol_count, sizeof(*c->position));
         v->cycles = c;

@@ -50,22 +50,19 @@ static bool operations_is_left_out(const struct ast_selection *s)
     return false;
 }
 
-static bool operations_add_subscription_field(struct subscription *sub,
+static void operations_add_subscription_field(struct subscription *sub,
                                               const struct ast_selection *s)
 {
     if (sub->count == sub->cap) {
         uint32_t cap = sub->cap ? sub->cap * 2 : 8;
         const struct ast_selection **grown = rule_alloc(sub->v, cap, sizeof(*grown));
 
-        if (!grown)
-            return false;
         if (sub->count)
             memcpy(grown, sub->fields, sub->count * sizeof(*grown));
         sub->fields = grown;
         sub->cap = cap;
     }
     sub->fields[sub->count++] = s;
-    return true;
 }
 
 static void operations_collect_subscription(struct subscription *sub, const struct ast_set *set)
@@ -76,8 +73,8 @@ static void operations_collect_subscription(struct subscription *sub, const stru
 
         if (!rule_spend(sub->v, 1, s->at) || operations_is_left_out(s))
             continue;
-        if (s->kind == AST_FIELD && !operations_add_subscription_field(sub, s))
-            return;
+        if (s->kind == AST_FIELD)
+            operations_add_subscription_field(sub, s);
         if (s->kind == AST_INLINE
             && (!s->name.symbol || (s->type && gql_type_is_subtype(sub->root, s->type))))
             operations_collect_subscription(sub, s->set);
@@ -139,8 +136,6 @@ void rule_single_field_subscription(struct validator *v, const struct ast_defini
     if (def->kind != AST_SUBSCRIPTION || !sub.root)
         return;
     sub.fragments = rule_alloc(v, v->doc->fragment_count, sizeof(*sub.fragments));
-    if (!sub.fragments)
-        return;
     operations_collect_subscription(&sub, def->set);
     if (rule_spend(v, (uint64_t)sub.count * sub.count, def->at))
         operations_check_subscription(&sub, def);
@@ -205,22 +200,19 @@ static bool operations_is_too_deep(struct validator *v, const struct ast_selecti
     return depth >= LISTS_DEPTH_MAX || operations_set_is_too_deep(v, s->set, depth);
 }
 
-static bool operations_prepare_introspection(struct validator *v)
+static void operations_prepare_introspection(struct validator *v)
 {
     size_t count = v->doc->fragment_count;
     struct introspection_depth *d;
 
     if (v->introspection)
-        return true;
+        return;
     d = rule_alloc(v, 1, sizeof(*d));
-    if (!d)
-        return false;
     d->fine = rule_alloc(v, count, sizeof(uint32_t));
     d->exceeded = rule_alloc(v, count, sizeof(uint32_t));
     d->visited = rule_alloc(v, count, sizeof(uint32_t));
     d->round = rule_alloc(v, count, sizeof(uint32_t));
     v->introspection = d;
-    return !v->stop;
 }
 
 void rule_introspection_depth(struct validator *v, const struct ast_selection *field)
@@ -229,8 +221,7 @@ void rule_introspection_depth(struct validator *v, const struct ast_selection *f
 
     if (strcmp(name, "__schema") != 0 && strcmp(name, "__type") != 0)
         return;
-    if (!operations_prepare_introspection(v))
-        return;
+    operations_prepare_introspection(v);
     v->introspection->rounds++;
     if (operations_is_too_deep(v, field, 0))
         (void)rule_error(v, field->at, "Maximum introspection depth exceeded");

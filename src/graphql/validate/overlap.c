@@ -74,8 +74,6 @@ static struct overlap *overlap_get(struct validator *v)
     if (v->overlap)
         return v->overlap;
     o = rule_alloc(v, 1, sizeof(*o));
-    if (!o)
-        return NULL;
     o->sets = rule_alloc(v, v->doc->set_count, sizeof(*o->sets));
     o->by_key = rule_alloc(v, v->doc->symbol_count, sizeof(*o->by_key));
     o->key_marks = rule_alloc(v, v->doc->symbol_count, sizeof(*o->key_marks));
@@ -105,15 +103,13 @@ static void overlap_leave(struct validator *v)
     v->overlap->depth--;
 }
 
-static bool overlap_make_table(struct validator *v, struct collected *c)
+static void overlap_make_table(struct validator *v, struct collected *c)
 {
     uint32_t size = 4;
 
     while (size < c->count * 2)
         size *= 2;
     c->table = rule_alloc(v, size, sizeof(*c->table));
-    if (!c->table)
-        return false;
     c->table_size = size;
     for (struct overlap_group *g = c->first; g; g = g->next) {
         uint32_t slot = g->key->index & (size - 1);
@@ -122,7 +118,6 @@ static bool overlap_make_table(struct validator *v, struct collected *c)
             slot = (slot + 1) & (size - 1);
         c->table[slot] = g;
     }
-    return true;
 }
 
 static struct overlap_group *overlap_find_group(struct validator *v, struct collected *c,
@@ -130,8 +125,8 @@ static struct overlap_group *overlap_find_group(struct validator *v, struct coll
 {
     uint32_t slot;
 
-    if (!c->table && !overlap_make_table(v, c))
-        return NULL;
+    if (!c->table)
+        overlap_make_table(v, c);
     slot = key->index & (c->table_size - 1);
     while (c->table[slot] && c->table[slot]->key != key)
         slot = (slot + 1) & (c->table_size - 1);
@@ -151,8 +146,6 @@ static void overlap_collect_field(struct validator *v, struct collected *c,
     struct overlap_group *group = o->key_marks[key] == v->mark ? o->by_key[key] : NULL;
     struct details *details = rule_alloc(v, 1, sizeof(*details));
 
-    if (!details)
-        return;
     *details = (struct details){
         .parent = parent,
         .node = s,
@@ -165,8 +158,6 @@ static void overlap_collect_field(struct validator *v, struct collected *c,
         return;
     }
     group = rule_alloc(v, 1, sizeof(*group));
-    if (!group)
-        return;
     *group = (struct overlap_group){ s->key.symbol, details, details, NULL };
     o->by_key[key] = group;
     o->key_marks[key] = v->mark;
@@ -191,8 +182,6 @@ static void overlap_collect_set(struct validator *v, struct collected *c,
         } else if (v->marks[s->name.symbol->index] != v->mark) {
             v->marks[s->name.symbol->index] = v->mark;
             name = rule_alloc(v, 1, sizeof(*name));
-            if (!name)
-                return;
             name->name = s->name.symbol;
             *c->next_fragment = name;
             c->next_fragment = &name->next;
@@ -208,8 +197,6 @@ static struct collected *overlap_collected_of(struct validator *v, const struct 
     if (*known)
         return *known;
     *known = rule_alloc(v, 1, sizeof(**known));
-    if (!*known)
-        return NULL;
     (*known)->next_fragment = &(*known)->fragments;
     (void)rule_mark(v);
     overlap_collect_set(v, *known, parent, set);
@@ -330,8 +317,6 @@ static struct conflict *overlap_new_conflict(struct validator *v, const struct s
     uint32_t *at = rule_alloc(v, 2 * (size_t)places, sizeof(*at));
     char *copy = rule_alloc(v, reason->len + 1, 1);
 
-    if (v->stop)
-        return NULL;
     memcpy(copy, reason->data, reason->len);
     *conflict = (struct conflict){ .key = key, .reason = copy, .at1 = at, .at2 = at + places };
     return conflict;
@@ -343,8 +328,6 @@ static struct conflict *overlap_field_conflict(struct validator *v, const struct
 {
     struct conflict *conflict = overlap_new_conflict(v, key, reason, 1);
 
-    if (!conflict)
-        return NULL;
     conflict->at1[conflict->count1++] = a->node->at;
     conflict->at2[conflict->count2++] = b->node->at;
     return conflict;
@@ -378,8 +361,6 @@ static struct conflict *overlap_subfield_conflict(struct validator *v,
     }
     overlap_abbreviate(&text);
     conflict = overlap_new_conflict(v, key, &text, PLACES_MAX);
-    if (!conflict)
-        return NULL;
     conflict->at1[conflict->count1++] = a->node->at;
     conflict->at2[conflict->count2++] = b->node->at;
     for (const struct conflict *c = below->first; c && conflict->count1 < PLACES_MAX; c = c->next)
@@ -461,8 +442,8 @@ static void overlap_compare_collected(struct validator *v, bool exclusive, struc
 }
 
 /* Whether a pair still needs to be compared; then it is noted that it was. */
-static bool overlap_is_new_pair(struct validator *v, struct map *pairs, const void *a,
-                                const void *b, bool exclusive, bool both_ways)
+static bool overlap_is_new_pair(struct map *pairs, const void *a, const void *b, bool exclusive,
+                                bool both_ways)
 {
     const void *key[2] = { a, b }, *reverse[2] = { b, a };
     const void *known = map_get(pairs, key, sizeof(key));
@@ -470,9 +451,8 @@ static bool overlap_is_new_pair(struct validator *v, struct map *pairs, const vo
 
     if (known == PAIR_FULL || other == PAIR_FULL || (exclusive && (known || other)))
         return false;
-    if (map_set(pairs, key, sizeof(key), exclusive ? PAIR_EXCLUSIVE : PAIR_FULL) < 0)
-        v->stop = v->errors->no_memory = true;
-    return !v->stop;
+    (void)map_set(pairs, key, sizeof(key), exclusive ? PAIR_EXCLUSIVE : PAIR_FULL);
+    return true;
 }
 
 static void overlap_compare_with_fragment(struct validator *v, bool exclusive, struct collected *c,
@@ -482,7 +462,7 @@ static void overlap_compare_with_fragment(struct validator *v, bool exclusive, s
     uint32_t at = v->definition->at;
 
     if (!rule_spend(v, 1, at) || c->count == 0
-        || !overlap_is_new_pair(v, &v->overlap->field_pairs, c, name, exclusive, false)
+        || !overlap_is_new_pair(&v->overlap->field_pairs, c, name, exclusive, false)
         || !name->fragment)
         return;
     other = overlap_collected_fragment(v, name);
@@ -501,8 +481,8 @@ static void overlap_compare_fragments(struct validator *v, bool exclusive, const
     uint32_t at = v->definition->at;
 
     if (!rule_spend(v, 2, at) || a == b
-        || !overlap_is_new_pair(v, &v->overlap->fragment_pairs, a, b, exclusive, true)
-        || !a->fragment || !b->fragment)
+        || !overlap_is_new_pair(&v->overlap->fragment_pairs, a, b, exclusive, true) || !a->fragment
+        || !b->fragment)
         return;
     c1 = overlap_collected_fragment(v, a);
     c2 = c1 ? overlap_collected_fragment(v, b) : NULL;

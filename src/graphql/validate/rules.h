@@ -48,10 +48,10 @@ struct validator {
     struct introspection_depth *introspection;
 };
 
-/* Scratch memory; NULL and v->stop if it is short. */
+/* Scratch memory. The last one of a validation that is over its limit sets v->stop. */
 void *rule_alloc(struct validator *v, size_t count, size_t size);
 
-/* Report at a place. The error, for further places, or NULL. */
+/* Report at a place. The error, for further places, or NULL after v->stop. */
 struct error *rule_error(struct validator *v, uint32_t at, const char *fmt, ...) AQ_PRINTF(3, 4);
 struct error *rule_error_text(struct validator *v, uint32_t at, const struct strbuf *text);
 void rule_error_at(struct validator *v, struct error *error, uint32_t at);

@@ -13,10 +13,7 @@ void *rule_alloc(struct validator *v, size_t count, size_t size)
 {
     void *memory = arena_array(v->arena, count, size);
 
-    if (!memory) {
-        v->errors->no_memory = true;
-        v->stop = true;
-    }
+    v->stop |= arena_is_over(v->arena);
     return memory;
 }
 
@@ -46,7 +43,8 @@ struct error *rule_error(struct validator *v, uint32_t at, const char *fmt, ...)
 
 void rule_error_at(struct validator *v, struct error *error, uint32_t at)
 {
-    error_add_place(v->errors, error, at);
+    if (error)
+        error_add_place(v->errors, error, at);
 }
 
 bool rule_spend(struct validator *v, uint64_t steps, uint32_t at)
@@ -201,7 +199,7 @@ static void validate_refuse_type_system(struct validator *v)
     }
 }
 
-static bool validate_prepare(struct validator *v, struct gql_document *doc)
+static void validate_prepare(struct validator *v, struct gql_document *doc)
 {
     size_t symbols = doc->symbol_count, definitions = doc->definition_count;
 
@@ -211,11 +209,7 @@ static bool validate_prepare(struct validator *v, struct gql_document *doc)
     v->named_fragments = rule_alloc(v, symbols, sizeof(*v->named_fragments));
     v->variables = rule_alloc(v, symbols, sizeof(*v->variables));
     v->marks = rule_alloc(v, symbols, sizeof(*v->marks));
-    if (!v->stop && !document_annotate(doc, v->schema, v->arena, v->usages)) {
-        v->errors->no_memory = true;
-        v->stop = true;
-    }
-    return !v->stop;
+    document_annotate(doc, v->schema, v->arena, v->usages);
 }
 
 bool document_validate(struct gql_document *doc, const struct gql_conf *conf,
@@ -231,8 +225,7 @@ bool document_validate(struct gql_document *doc, const struct gql_conf *conf,
         .work_left = limits->work ? limits->work : UINT64_MAX,
     };
 
-    if (!validate_prepare(&v, doc))
-        return false;
+    validate_prepare(&v, doc);
     validate_refuse_type_system(&v);
     for (const struct ast_definition *def = doc->first; def && !v.stop; def = def->next) {
         v.definition = def;

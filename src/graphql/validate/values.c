@@ -39,8 +39,6 @@ static void values_check_leaf(struct validator *v, const struct ast_value *value
         else
             values_expected(v, value, type, message.data);
     }
-    if (c.no_memory)
-        v->stop = v->errors->no_memory = true;
 }
 
 /* The field of that name that counts: the last one. */

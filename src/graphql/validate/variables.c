@@ -121,8 +121,6 @@ static bool variables_gather_usages(struct validator *v, const struct ast_defini
     if (v->doc->fragment_count && !(fragments = reached_fragments(v, def, &count)))
         return false;
     ret->lists = rule_alloc(v, count + 1u, sizeof(*ret->lists));
-    if (!ret->lists)
-        return false;
     ret->lists[0] = v->usages[def->index];
     for (uint32_t i = 0; i < count; i++)
         ret->lists[i + 1] = v->usages[fragments[i]->definition->index];

@@ -209,9 +209,26 @@ static void test_arena(void **state)
         assert_int_equal(numbers[i], i);
     arena_clear(&arena, 1 << 20);
     assert_string_equal(arena_strdup(&arena, "again"), "again");
+}
+
+static void test_arena_limit(void **state)
+{
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+
+    (void)state;
+    assert_true(arena_has_room(&arena, SIZE_MAX, 16));
     arena.limit = 1024;
-    assert_null(arena_alloc(&arena, 2048));
-    assert_non_null(arena_alloc(&arena, 512));
+    (void)arena_alloc(&arena, 1);
+    assert_true(arena_has_room(&arena, 63, 16));
+    assert_false(arena_is_over(&arena));
+    assert_false(arena_has_room(&arena, 64, 16));
+    assert_true(arena_is_over(&arena));
+    assert_false(arena_has_room(&arena, 1, 16));
+    arena_clear(&arena, 0);
+    assert_true(arena_has_room(&arena, 64, 16));
+    assert_non_null(arena_alloc(&arena, 2048));
+    assert_true(arena_is_over(&arena));
+    assert_false(arena_has_room(&arena, 0, 16));
 }
 
 static void test_dates(void **state)
@@ -685,6 +702,7 @@ int main(void)
         cmocka_unit_test(test_json_scan),
         cmocka_unit_test(test_map),
         cmocka_unit_test(test_arena),
+        cmocka_unit_test(test_arena_limit),
 #ifdef __SANITIZE_ADDRESS__
         cmocka_unit_test(test_arena_after_clear),
 #endif

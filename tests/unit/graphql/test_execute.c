@@ -476,6 +476,64 @@ static void test_memory_limit(void **state)
     assert_int_equal(zoo_run(engine, "{ slow }", NULL, NULL, &out).code, 0);
 }
 
+/* Twice as many objects at each second level: the request ends within one step past its limit,
+ * and another that waits meanwhile goes on.
+ */
+static void test_memory_of_many_objects(void **state)
+{
+    static const struct gql_limits limits = { .memory = 1 << 20 };
+    AQ_CLEANUP(gql_engine_freep) struct gql_engine *engine = zoo_engine(&limits, 0);
+    AQ_CLEANUP(strbuf_donep) struct strbuf query = STRBUF_INIT, out = STRBUF_INIT,
+                                           other_out = STRBUF_INIT;
+    struct gql_result result, other;
+    struct gql_call *slow;
+
+    (void)state;
+    start_slow(engine, "{ slow }", &other_out, &other);
+    slow = zoo_seen.slow;
+    strbuf_adds(&query, "{ owner");
+    for (int i = 0; i < 40; i++)
+        strbuf_adds(&query, " { cats { owner");
+    strbuf_adds(&query, " { id }");
+    for (int i = 0; i < 40; i++)
+        strbuf_adds(&query, " } }");
+    strbuf_adds(&query, " }");
+    result = zoo_run(engine, query.data, NULL, NULL, &out);
+    assert_int_equal(result.code, -ENOMEM);
+    assert_string_equal(out.data, "");
+    assert_in_range(zoo_seen.memory, 1, limits.memory);
+
+    slow->results[0] = gql_text("at last");
+    gql_call_done(slow);
+    assert_int_equal(other.code, 0);
+    assert_string_equal(other_out.data, "{\"data\":{\"slow\":\"at last\"}}");
+}
+
+/* The rows of a variable's list are refused before there is memory for them. */
+static void test_memory_of_variables(void **state)
+{
+    static const struct gql_limits limits = { .memory = 1 << 20 };
+    static const char *const queries[] = { "query($v: [ID!]) { echo(ids: $v) }",
+                                           "query($v: JSON) { echo(json: $v) }",
+                                           "query($v: Shape) { echo(shape: $v) }" };
+    AQ_CLEANUP(gql_engine_freep) struct gql_engine *engine = zoo_engine(&limits, 0);
+    AQ_CLEANUP(strbuf_donep) struct strbuf list = STRBUF_INIT;
+
+    (void)state;
+    for (int i = 0; i < 100000; i++)
+        strbuf_adds(&list, i ? ",{}" : "[{}");
+    strbuf_addc(&list, ']');
+    for (size_t i = 0; i < AQ_COUNT(queries); i++) {
+        AQ_CLEANUP(strbuf_donep) struct strbuf variables = STRBUF_INIT, out = STRBUF_INIT;
+
+        strbuf_addf(&variables, i == 2 ? "{\"v\":{\"points\":%s}}" : "{\"v\":%s}", list.data);
+        zoo_reset();
+        assert_row(zoo_run(engine, queries[i], variables.data, NULL, &out).code == -ENOMEM, "%zu",
+                   i);
+        assert_string_equal(out.data, "");
+    }
+}
+
 /* Memory ends at every place once: a whole reply, or none and nothing lost. */
 static void test_memory_ends_anywhere(void **state)
 {
@@ -551,6 +609,8 @@ int main(void)
         cmocka_unit_test(test_cache),
         cmocka_unit_test(test_params),
         cmocka_unit_test(test_memory_limit),
+        cmocka_unit_test(test_memory_of_many_objects),
+        cmocka_unit_test(test_memory_of_variables),
         cmocka_unit_test(test_memory_ends_anywhere),
         cmocka_unit_test(test_missing_resolver),
         cmocka_unit_test(test_int_of_64_bits),

@@ -110,6 +110,7 @@ static int resolve_animal_owner(struct gql_call *call)
 {
     zoo_seen.owner_calls++;
     zoo_seen.owner_parents += call->count;
+    zoo_seen.memory = call->arena->used;
     for (uint32_t i = 0; i < call->count; i++)
         call->results[i] = gql_object(((const struct animal *)call->parents[i])->owner);
     return GQL_DONE;

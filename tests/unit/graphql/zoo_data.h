@@ -17,6 +17,7 @@ struct zoo_seen {
     bool slow_later;        /* Query.slow waits */
     unsigned pauses;        /* turns that ended before their request */
     bool cats_selected;     /* Query.owner was asked for 'cats' */
+    size_t memory;          /* of the request that called Cat.owner or Dog.owner last */
 };
 extern struct zoo_seen zoo_seen;
 
