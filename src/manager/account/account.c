@@ -22,11 +22,7 @@ char *account_text(struct account_row *row, const char *given, const char *old)
 
 const char *account_keep(struct account_row *row, const char *text)
 {
-    const char *copy = text ? arena_strdup(row->arena, text) : NULL;
-
-    if (text && !copy)
-        aq_fail_oom(&row->err);
-    return copy;
+    return text ? arena_strdup(row->arena, text) : NULL;
 }
 
 void account_slots(struct account_row *row, const char *name, const json_t *given,
@@ -99,18 +95,14 @@ static int account_find_old(struct account_row *row, const struct account_kind *
 }
 
 struct account_change *account_change_new(struct api *api, struct arena *arena,
-                                          const struct account_kind *kind, struct aq_error *err)
+                                          const struct account_kind *kind)
 {
     struct account_change *change = arena_alloc(arena, sizeof(*change));
 
-    if (change)
-        *change = (struct account_change){
-            .api = api, .arena = arena, .kind = kind, .batch = event_batch_new()
-        };
-    if (change && change->batch)
-        return change;
-    aq_fail_oom(err);
-    return NULL;
+    *change = (struct account_change){
+        .api = api, .arena = arena, .kind = kind, .batch = event_batch_new()
+    };
+    return change;
 }
 
 void account_change_drop(struct account_change *change)

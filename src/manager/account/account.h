@@ -106,11 +106,9 @@ struct account_change {
     void *data;
 };
 
-/* With an empty batch; NULL with -ENOMEM past the arena's limit. Ends with account_change_save()
- * or _drop().
- */
+/* With an empty batch. Ends with account_change_save() or _drop(). */
 struct account_change *account_change_new(struct api *api, struct arena *arena,
-                                          const struct account_kind *kind, struct aq_error *err);
+                                          const struct account_kind *kind);
 void account_change_drop(struct account_change *change);
 
 /* Does it end logins of who makes it, by a password, a state or a keypair? */
@@ -118,7 +116,7 @@ bool account_change_ends_logins(const struct account_change *change, const struc
 
 /* Add the row that 'key' names, or with NULL a new one, changed as 'given' says
  * (NULL: not at all). 'given' is not needed after it. -EINVAL names the field,
- * -ENOENT, -EEXIST, -ENOMEM.
+ * -ENOENT, -EEXIST.
  */
 int account_change_row(struct account_change *change, const char *key, const json_t *given,
                        struct aq_error *err);
@@ -134,13 +132,11 @@ struct account_keys {
 };
 
 /* A keypair for the new user that account_change_row() has just added; NULL = all as it is
- * by default. -EINVAL names the field, -ENOENT, -ENOMEM.
+ * by default. -EINVAL names the field, -ENOENT.
  */
 int account_change_add_keypair(struct account_change *change, const struct account_keys *given,
                                struct aq_error *err);
-/* Let the sessions of a keypair accept this public SSH key from now on; NULL = none. -ENOENT,
- * -ENOMEM.
- */
+/* Let the sessions of a keypair accept this public SSH key from now on; NULL = none. -ENOENT. */
 int account_change_ssh_key(struct account_change *change, const char *access_key,
                            const char *public_key, struct aq_error *err);
 /* Remove a keypair for good. -ENOENT, -EBUSY while sessions of it are live. */

@@ -52,8 +52,6 @@ static int gql_accounts_fetch_domains(struct gql_call *call, enum gql_shape shap
     struct gql_fetch *fetch = gql_fetch_new(call, shape, store_list_domains,
                                             sizeof(struct domain_row));
 
-    if (!fetch)
-        return GQL_DONE;
     (void)gql_accounts_narrow_domain(fetch, name, NULL);
     fetch->query.is_active = is_active;
     return gql_fetch_start(fetch);
@@ -118,8 +116,6 @@ static int gql_accounts_fetch_projects(struct gql_call *call, enum gql_shape sha
                                             sizeof(struct project_row));
     struct aq_error err = { 0 };
 
-    if (!fetch)
-        return GQL_DONE;
     gql_accounts_narrow_projects(fetch, domain);
     if (gql_node_set_id(fetch, id, &err) < 0)
         return gql_fetch_fail(fetch, &err);
@@ -157,8 +153,6 @@ static int gql_accounts_fetch_policies(struct gql_call *call, enum gql_shape sha
     struct gql_fetch *fetch = gql_fetch_new(call, shape, store_list_policies,
                                             sizeof(struct policy_row));
 
-    if (!fetch)
-        return GQL_DONE;
     fetch->query.name = name;
     fetch->query.is_active = name ? 0 : 1;
     return gql_fetch_start(fetch);
@@ -171,8 +165,8 @@ static int gql_accounts_get_policy(struct gql_call *call)
     const char *name = gql_arg_text(call, SCHEMA_ARG_Queries_keypair_resource_policy_name);
     const struct keypair *key = core_find_keypair(context->api->core, context->who->access_key);
 
-    if (!name && key && !(name = arena_strdup(call->arena, key->policy ? key->policy : "")))
-        return gql_call_fail(call, "out of memory");
+    if (!name && key)
+        name = arena_strdup(call->arena, key->policy ? key->policy : "");
     return gql_accounts_fetch_policies(call, GQL_ONE, name ? name : "");
 }
 
@@ -219,8 +213,6 @@ static int gql_accounts_fetch_resource_groups(struct gql_call *call, enum gql_sh
                                             sizeof(struct resource_group_row));
     struct aq_error err = { 0 };
 
-    if (!fetch)
-        return GQL_DONE;
     fetch->query.name = name;
     fetch->query.is_active = is_active;
     return gql_accounts_start_or_fail(fetch, gql_need(call->context, API_ADMIN, &err), &err);
@@ -268,7 +260,7 @@ static int gql_accounts_sum_agents(const struct gql_get *get, const struct resou
             && ((r = core_get_occupied(core, agent->id, &held)) < 0
                 || (r = slots_add(available, &agent->available)) < 0
                 || (r = slots_add(occupied, &held)) < 0))
-            return aq_fail_oom(err);
+            return aq_fail(err, EOVERFLOW, "the slots of these agents exceed 64 bits");
     }
     return r;
 }
@@ -300,7 +292,7 @@ static struct gql_value gql_accounts_get_agent_slots(struct gql_get *get, const 
     jsonw_key(&w, "occupied_slots");
     slots_write_json(&occupied, types, &w);
     jsonw_object_end(&w);
-    return strbuf_ok(&text) ? gql_copy(get, text.data) : gql_error(get->arena, "out of memory");
+    return gql_copy(get, text.data);
 }
 
 static int gql_accounts_read_allowed(struct store_tx *tx, const struct store_query *q,
@@ -319,8 +311,6 @@ static int gql_accounts_fetch_allowed(struct gql_call *call, const char *domain,
                                             sizeof(struct resource_group_row));
     struct aq_error err = { 0 };
 
-    if (!fetch)
-        return GQL_DONE;
     fetch->query = *whom;
     fetch->nothing = !domain || !principal_sees_domain(context->who, domain)
                      || gql_arg_active(call, 1) < 0;
@@ -340,8 +330,6 @@ static int gql_accounts_list_of_project(struct gql_call *call)
     struct uuid *id = arena_alloc(call->arena, sizeof(*id));
     const struct project *project;
 
-    if (!id)
-        return gql_call_fail(call, "out of memory");
     if (uuid_parse(gql_arg_text(call, 0), id) < 0)
         return gql_call_fail(call, "user_group: '%.64s' is not a UUID", gql_arg_text(call, 0));
     project = core_find_project(core, id);
@@ -369,8 +357,6 @@ static int gql_accounts_list_accessible(struct gql_call *call)
     const struct project *project;
     struct aq_error err = { 0 };
 
-    if (!fetch || !id)
-        return fetch ? gql_call_fail(call, "out of memory") : GQL_DONE;
     if (api_find_project(context->api, context->req, gql_arg_text(call, 0), &project, &err) < 0)
         return gql_fetch_fail(fetch, &err);
     *id = project->id;

@@ -44,10 +44,7 @@ static struct account_mutation *account_mutation_new(struct gql_call *call)
 
     if (!mutation_may(call))
         return NULL;
-    if (!(m = arena_alloc(call->arena, sizeof(*m)))) {
-        gql_call_fail(call, "out of memory");
-        return NULL;
-    }
+    m = arena_alloc(call->arena, sizeof(*m));
     *m = (struct account_mutation){ .call = call };
     for (size_t i = 0; i < AQ_COUNT(mutation_nouns); i++)
         if (strcmp(name, mutation_nouns[i].name) == 0)
@@ -83,12 +80,12 @@ static void account_mutation_on_read(void *data, int r, const struct aq_error *e
     if (r == 0 && m->page->count && m->noun->kind == &account_keypair
         && strncmp(call->field->name, "create", 6) == 0)
         account_mutation_show_secret(m);
-    if (r < 0)
+    if (r < 0) {
         gql_call_fail(call, "%s", err->text);
-    else if (gql_keep(call->context, call->arena, m->page) < 0)
-        gql_call_fail(call, "out of memory");
-    else
+    } else {
+        gql_keep(call->context, call->arena, m->page);
         (void)mutation_succeed(call, m->page->count ? m->page->rows : NULL);
+    }
     gql_call_done(call);
 }
 
@@ -98,8 +95,8 @@ static void account_mutation_on_ruled(void *data, int r, const struct aq_error *
 
     if (r < 0 || !gql_call_selects(m->call, m->noun->object))
         mutation_on_done(m->call, r, err);
-    else if (gql_read(m->call, account_mutation_read, account_mutation_on_read, m) == GQL_DONE)
-        gql_call_done(m->call);
+    else
+        (void)gql_read(m->call, account_mutation_read, account_mutation_on_read, m);
 }
 
 /* What the row is called where rules of folders are kept; NULL: it has none. */
@@ -155,15 +152,13 @@ static int account_mutation_create_row(struct account_mutation *m, struct aq_err
     json_auto_t *given = NULL;
     int r = mutation_props(m->call, m->noun->kind, NULL, &given, err);
 
-    if (r == 0 && json_object_set_new(given, m->noun->key, json_string(key)) < 0)
-        r = aq_fail_oom(err);
+    if (r < 0)
+        return r;
+    json_object_set_new(given, m->noun->key, json_string(key));
     /* As in Backend.AI, where what says nothing of pending sessions does not limit them. */
-    if (r == 0 && m->noun->kind == &account_policy
-        && !json_object_get(given, "max_pending_sessions")
-        && json_object_set_new(given, "max_pending_sessions", json_integer(0)) < 0)
-        r = aq_fail_oom(err);
-    if (r == 0)
-        r = account_change_row(m->change, NULL, given, err);
+    if (m->noun->kind == &account_policy && !json_object_get(given, "max_pending_sessions"))
+        json_object_set_new(given, "max_pending_sessions", json_integer(0));
+    r = account_change_row(m->change, NULL, given, err);
     if (r == 0 && m->noun->kind == &account_user)
         r = account_change_add_keypair(m->change, NULL, err);
     return r;
@@ -190,15 +185,14 @@ static int account_mutation_change_members(const struct account_mutation *m, con
     is_member = strcmp(mode.text, "add") == 0;
     if (!is_member && strcmp(mode.text, "remove") != 0)
         return api_fail_param(err, "user_update_mode", "must be add or remove");
-    if (!(users.items = arena_array(m->call->arena, users.count + 1, sizeof(*users.items))))
-        return aq_fail_oom(err);
+    users.items = arena_array(m->call->arena, users.count + 1, sizeof(*users.items));
     for (size_t i = 0; i < users.count; i++)
         users.items[i] = ids.items[i].kind == GQL_STRING ? ids.items[i].text : "";
     return account_change_members(m->change, key, &users, is_member, err);
 }
 
 /* Pages send all options of a resource group that they know: the others stay. */
-static int account_mutation_keep_options(const struct resource_group *group, json_t *opts)
+static void account_mutation_keep_options(const struct resource_group *group, json_t *opts)
 {
     static const char *const own[] = { "backfill",
                                        "backfill_reservations",
@@ -208,12 +202,10 @@ static int account_mutation_keep_options(const struct resource_group *group, jso
                                        "handler_options",
                                        "allow_fractional_resource_fragmentation" };
     json_auto_t *old = json_load_string(group->scheduler_opts ? group->scheduler_opts : "{}", 0);
-    int r = 0;
 
-    for (size_t i = 0; opts && r == 0 && i < AQ_COUNT(own); i++)
+    for (size_t i = 0; opts && i < AQ_COUNT(own); i++)
         if (!json_object_get(opts, own[i]) && json_object_get(old, own[i]))
-            r = json_object_set(opts, own[i], json_object_get(old, own[i]));
-    return r;
+            json_object_set(opts, own[i], json_object_get(old, own[i]));
 }
 
 static int account_mutation_modify_row(struct account_mutation *m, struct aq_error *err)
@@ -225,9 +217,8 @@ static int account_mutation_modify_row(struct account_mutation *m, struct aq_err
     int r = mutation_props(m->call, kind, row ? account_mutation_domain(kind, row) : NULL, &given,
                            err);
 
-    if (r == 0 && row && kind == &account_resource_group
-        && account_mutation_keep_options(row, json_object_get(given, "scheduler_opts")) < 0)
-        r = aq_fail_oom(err);
+    if (r == 0 && row && kind == &account_resource_group)
+        account_mutation_keep_options(row, json_object_get(given, "scheduler_opts"));
     if (r == 0)
         r = account_change_row(m->change, key, given, err);
     if (r == 0 && kind == &account_project)
@@ -243,9 +234,7 @@ static int account_mutation_save(struct gql_call *call,
 
     if (!m)
         return GQL_DONE;
-    m->change = account_change_new(mutation_api(call), mutation_arena(call), m->noun->kind, &err);
-    if (!m->change)
-        return gql_call_fail(call, "out of memory");
+    m->change = account_change_new(mutation_api(call), mutation_arena(call), m->noun->kind);
     if (fill(m, &err) < 0
         || (call->field->arg_count > 1 && folder_rule_read(call, &m->rules, &err) < 0)) {
         account_change_drop(m->change);

@@ -69,12 +69,7 @@ void account_write_row(const struct api_list *list, const struct entity *entity,
 struct account_change *account_begin(struct api *api, struct request *req,
                                      const struct account_kind *kind)
 {
-    struct aq_error err = { 0 };
-    struct account_change *change = account_change_new(api, request_get_arena(req), kind, &err);
-
-    if (!change)
-        request_fail(req, &err);
-    return change;
+    return account_change_new(api, request_get_arena(req), kind);
 }
 
 bool account_apply_body(struct account_change *change, struct request *req, const char *key)
@@ -135,7 +130,7 @@ void account_create(struct api *api, struct request *req, const struct account_r
     struct account_change *change = account_begin(api, req, resource->kind);
     struct aq_error err = { 0 };
 
-    if (!change || !account_apply_body(change, req, NULL))
+    if (!account_apply_body(change, req, NULL))
         return;
     /* Logins and clients use a keypair, so a user has one from the start. */
     if (resource->kind == &account_user && account_change_add_keypair(change, NULL, &err) < 0)
@@ -148,7 +143,7 @@ void account_modify(struct api *api, struct request *req, const struct account_r
 {
     struct account_change *change = account_begin(api, req, resource->kind);
 
-    if (change && account_apply_body(change, req, request_get_param(req, "key")))
+    if (account_apply_body(change, req, request_get_param(req, "key")))
         account_save_row(change, req, resource, 200);
 }
 
@@ -219,8 +214,9 @@ void account_restore(struct api *api, struct request *req, const struct account_
     struct account_change *change;
     struct aq_error err = { 0 };
 
-    if (!api_has_no_params(req) || !(change = account_begin(api, req, resource->kind)))
+    if (!api_has_no_params(req))
         return;
+    change = account_begin(api, req, resource->kind);
     if (account_change_row(change, request_get_param(req, "key"), NULL, &err) < 0) {
         account_end(change, req, &err);
         return;

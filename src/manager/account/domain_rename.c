@@ -55,10 +55,7 @@ void account_rename_domain_row(struct account_change *change, struct account_row
     change->rules.to = account_keep(row, row->event->domain.name);
 
     /* The name comes first: what else changes is saved under the new one. */
-    if (!(e = event_batch_add(batch, EVENT_DOMAIN_RENAMED, clock_realtime_usec()))) {
-        aq_fail_oom(&row->err);
-        return;
-    }
+    e = event_batch_add(batch, EVENT_DOMAIN_RENAMED, clock_realtime_usec());
     e->domain_renamed.from = account_text(row, change->rules.from, NULL);
     e->domain_renamed.to = account_text(row, change->rules.to, NULL);
     saved = batch->events[at];
@@ -71,10 +68,7 @@ void account_rename_domain_row(struct account_change *change, struct account_row
         if (opts)
             rename_save_group(change, group, opts);
     }
-    if (!(e = event_batch_add(batch, EVENT_ROWS_ADDED, clock_realtime_usec()))) {
-        aq_fail_oom(&row->err);
-        return;
-    }
+    e = event_batch_add(batch, EVENT_ROWS_ADDED, clock_realtime_usec());
     e->rows_added.write = folder_rules_rename;
     e->rows_added.data = &change->rules;
     row->event = &batch->events[at + 1]; /* the events have moved */

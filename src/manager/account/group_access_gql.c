@@ -34,8 +34,6 @@ static int access_mutation_groups(const struct gql_call *call, struct core_acces
     size_t count = one ? 1 : many ? many->count : 0;
     const char **names = arena_array(call->arena, count + 1, sizeof(*names));
 
-    if (!names)
-        return aq_fail_oom(err);
     if (many && !count)
         return api_fail_param(err, "scaling_groups", "name at least one");
     for (size_t i = 0; i < count; i++) {

@@ -32,7 +32,7 @@ static json_t *group_options_preemption(const struct core_scheduling *scheduling
     struct jsonw w = jsonw_make(&text);
 
     core_write_preemption(scheduling, &w);
-    return strbuf_ok(&text) ? json_load_string(text.data, 0) : NULL;
+    return json_load_string(text.data, 0);
 }
 
 /* Backend.AI writes this one as one word. */
@@ -68,5 +68,5 @@ struct gql_value gql_group_options_get(struct gql_get *get, const void *parent)
     group_options_default(opts, "enforce_spreading_endpoint_replica", json_false());
     group_options_default(opts, "route_cleanup_target_statuses", json_pack("[s]", "unhealthy"));
     text = json_dump_text(opts, JSON_COMPACT);
-    return text ? gql_copy(get, text) : gql_error(get->arena, "out of memory");
+    return gql_copy(get, text);
 }

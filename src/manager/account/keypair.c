@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "manager/account/account.h"
 
 #define RATE_LIMIT_DEFAULT 10000
@@ -173,8 +174,7 @@ int account_change_add_keypair(struct account_change *change, const struct accou
         return -err->code;
     }
     event = event_batch_add(change->batch, EVENT_KEYPAIR_SAVED, clock_realtime_usec());
-    if (!event || !(event->keypair.policy = strdup(policy)))
-        return aq_fail_oom(err);
+    event->keypair.policy = aq_strdup(policy);
     user = &change->batch->events[of_user].user.user;
     event->keypair.user_id = user->id;
     event->keypair.is_active = true;
@@ -192,12 +192,11 @@ int account_change_ssh_key(struct account_change *change, const char *access_key
 
     if (!key)
         return problem_no_such(err, "keypair", "there is no keypair '%.64s'", access_key);
-    if (!(event = event_batch_add(change->batch, EVENT_KEYPAIR_SAVED, clock_realtime_usec())))
-        return aq_fail_oom(err);
+    event = event_batch_add(change->batch, EVENT_KEYPAIR_SAVED, clock_realtime_usec());
     event->keypair = *key;
     event->keypair.policy = account_text(&row, key->policy, NULL);
     event->keypair.ssh_public_key = account_text(&row, public_key, NULL);
-    return row.err.code ? aq_fail_oom(err) : 0;
+    return 0;
 }
 
 /* Sessions are found by their keypair, so that none may outlive it. Those that end already are no
@@ -227,8 +226,6 @@ int account_change_remove_keypair(struct account_change *change, const char *acc
     if ((r = keypair_check_sessions(change->api->core, key->access_key, err)) < 0)
         return r;
     event = event_batch_add(change->batch, EVENT_KEYPAIR_REMOVED, clock_realtime_usec());
-    if (!event)
-        return aq_fail_oom(err);
     memcpy(event->keypair.access_key, key->access_key, ACCESS_KEY_MAX);
     return 0;
 }

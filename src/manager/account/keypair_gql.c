@@ -24,8 +24,6 @@ static int gql_keypair_get_one(struct gql_call *call)
     const char *access_key = gql_arg_text(call, SCHEMA_ARG_Queries_keypair_access_key);
     struct gql_fetch *fetch = gql_keypair_fetch_new(call, GQL_ONE);
 
-    if (!fetch)
-        return GQL_DONE;
     gql_scope(context, &fetch->query);
     if (!access_key)
         access_key = context->who->access_key;
@@ -74,8 +72,6 @@ static int gql_keypair_list(struct gql_call *call)
     struct gql_fetch *fetch = gql_keypair_fetch_new(call, GQL_PAGE);
     struct aq_error err = { 0 };
 
-    if (!fetch)
-        return GQL_DONE;
     fetch->query.order = "-created_at";
     if (gql_fetch_page_args(fetch, GQL_PAGE_MAX, &err) < 0
         || gql_keypair_apply_args(
@@ -92,8 +88,6 @@ static int gql_keypair_list_all(struct gql_call *call)
     struct gql_fetch *fetch = gql_keypair_fetch_new(call, GQL_MANY);
     struct aq_error err = { 0 };
 
-    if (!fetch)
-        return GQL_DONE;
     if (gql_keypair_apply_args(fetch, gql_arg_text(call, SCHEMA_ARG_Queries_keypairs_domain_name),
                                gql_arg_text(call, SCHEMA_ARG_Queries_keypairs_email),
                                gql_arg_active(call, SCHEMA_ARG_Queries_keypairs_is_active), &err)
@@ -144,7 +138,7 @@ static struct gql_value gql_keypair_get_concurrency(struct gql_get *get, const v
     if (core_get_usage(gql_keypair_core_of(get), gql_keypair_key_of(parent)->access_key, &held,
                        &sessions)
         < 0)
-        return gql_error(get->arena, "out of memory");
+        return gql_error(get->arena, "the slots of the sessions exceed 64 bits");
     return gql_int((int64_t)sessions);
 }
 
@@ -152,20 +146,20 @@ static int gql_keypair_projects(struct gql_call *call)
 {
     const struct core *core = ((const struct gql_context *)call->context)->api->core;
 
-    for (uint32_t i = 0; i < call->count; i++) {
+    for (uint32_t i = 0; i < call->count && !arena_is_over(call->arena); i++) {
         const struct user *user = core_find_user(core,
                                                  &gql_keypair_key_of(call->parents[i])->user_id);
         size_t count = user ? user->project_count : 0;
         struct gql_value *names = arena_array(call->arena, count + 1, sizeof(*names));
         uint32_t found = 0;
 
-        for (size_t g = 0; names && g < count; g++) {
+        for (size_t g = 0; g < count; g++) {
             const struct project *project = core_find_project(core, &user->project_ids[g]);
 
             if (project)
                 names[found++] = gql_text(arena_strdup(call->arena, project->name));
         }
-        call->results[i] = names ? gql_list(names, found) : gql_error(call->arena, "out of memory");
+        call->results[i] = gql_list(names, found);
     }
     return GQL_DONE;
 }

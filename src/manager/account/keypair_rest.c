@@ -71,8 +71,9 @@ static void keypair_on_remove(struct request *req, void *data)
     struct account_change *change;
     struct aq_error err = { 0 };
 
-    if (!api_has_no_params(req) || !(change = account_begin(data, req, &account_keypair)))
+    if (!api_has_no_params(req))
         return;
+    change = account_begin(data, req, &account_keypair);
     if (account_change_remove_keypair(change, request_get_param(req, "key"), &err) < 0)
         account_end(change, req, &err);
     else

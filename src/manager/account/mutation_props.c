@@ -145,10 +145,7 @@ static json_t *prop_to_json(const struct gql_type *type, const struct gql_value 
     case GQL_LIST:
         list = json_array();
         for (uint32_t i = 0; i < value->count; i++)
-            if (json_array_append_new(list, prop_to_json(type, &value->items[i])) < 0) {
-                json_decref(list);
-                return NULL;
-            }
+            json_array_append_new(list, prop_to_json(type, &value->items[i]));
         return list;
     default:
         return json_null();
@@ -172,15 +169,11 @@ static bool prop_is(const struct gql_value *value, const char *only)
 static json_t *prop_parse(const struct gql_value *value, const char *name, struct aq_error *err)
 {
     json_t *object = NULL;
-    struct aq_error why = { 0 };
 
-    if (decode_json(value->text, strlen(value->text), &object, &why) == 0 && json_is_object(object))
+    if (decode_json(value->text, strlen(value->text), &object, NULL) == 0 && json_is_object(object))
         return object;
     json_decref(object);
-    if (why.code == ENOMEM)
-        aq_fail_oom(err);
-    else
-        api_fail_param(err, name, "must be the text of a JSON object");
+    api_fail_param(err, name, "must be the text of a JSON object");
     return NULL;
 }
 
@@ -243,11 +236,8 @@ int mutation_props_of(const struct gql_type *type, struct gql_value object,
         member = prop_convert(&rule, type->inputs[i].type.type, value, err);
         if (err->code)
             return -err->code;
-        if (json_object_set_new(props, rule.as ? rule.as : name, member) < 0)
-            return aq_fail_oom(err);
+        json_object_set_new(props, rule.as ? rule.as : name, member);
     }
-    if (!props)
-        return aq_fail_oom(err);
     *ret = AQ_TAKE(props);
     return 0;
 }

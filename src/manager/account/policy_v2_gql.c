@@ -62,9 +62,8 @@ static void policy_v2_on_read(void *data, int r, const struct aq_error *err)
 
     if (r < 0) {
         gql_call_fail(c->call, "%s", err->text);
-    } else if (gql_keep(c->call->context, c->call->arena, c->page) < 0) {
-        gql_call_fail(c->call, "out of memory");
     } else {
+        gql_keep(c->call->context, c->call->arena, c->page);
         c->row = c->page->count ? c->page->rows : NULL;
         c->call->results[0] = gql_object(c);
     }
@@ -75,10 +74,12 @@ static void policy_v2_on_changed(void *data, int r, const struct aq_error *err)
 {
     struct policy_v2_change *c = data;
 
-    if (r < 0)
-        (void)mutation_fail(c->call, err);
-    if (r < 0 || gql_read(c->call, policy_v2_read, policy_v2_on_read, c) == GQL_DONE)
-        gql_call_done(c->call);
+    if (r == 0) {
+        (void)gql_read(c->call, policy_v2_read, policy_v2_on_read, c);
+        return;
+    }
+    (void)mutation_fail(c->call, err);
+    gql_call_done(c->call);
 }
 
 static int policy_v2_change_hosts(struct gql_call *call)
@@ -92,8 +93,6 @@ static int policy_v2_change_hosts(struct gql_call *call)
         return GQL_DONE;
     if (!core_find_policy(mutation_api(call)->core, name))
         return gql_call_fail(call, "name: there is no policy '%.64s'", name);
-    if (!c)
-        return gql_call_fail(call, "out of memory");
     *c = (struct policy_v2_change){ .call = call, .query = { .name = name } };
     if (folder_rules_change(mutation_api(call), FOLDER_RULES_POLICY, name,
                             folder_rule_read_entries(call), mutation_who(call),

@@ -43,8 +43,6 @@ static void project_change_members(struct api *api, struct request *req, bool is
     struct members_params params = { .users.count = 0 };
     struct aq_error err = { 0 };
 
-    if (!change)
-        return;
     if (api_decode(req, &params, NULL, &err) < 0
         || account_change_members(change, request_get_param(req, "key"), &params.users, is_member,
                                   &err)

@@ -321,17 +321,15 @@ static void removal_on_hidden(void *data, int r, const struct aq_error *err)
 static void removal_hide(struct account_removal *removal)
 {
     struct aq_error err = { 0 };
-    struct account_change *change = account_change_new(removal->api, removal->arena, removal->kind,
-                                                       &err);
+    struct account_change *change = account_change_new(removal->api, removal->arena, removal->kind);
 
-    if (change && account_change_row(change, removal->key, NULL, &err) == 0) {
+    if (account_change_row(change, removal->key, NULL, &err) == 0) {
         account_set_hidden(removal->kind, &change->batch->events[0], true);
         core_save(removal->api->core, AQ_TAKE(change->batch), removal->by, removal_on_hidden,
                   removal);
         return;
     }
-    if (change)
-        account_change_drop(change);
+    account_change_drop(change);
     removal_fail(removal, &err);
 }
 
@@ -364,8 +362,7 @@ static int removal_begin(struct account_removal *removal, struct aq_error *err)
         return problem_no_such(err, removal->kind->object, "there is no %s '%.64s'",
                                removal->kind->noun, removal->key);
     name = removal_identify(removal->kind, row, &removal->id);
-    if (!(removal->name = arena_strdup(removal->arena, name)))
-        return aq_fail_oom(err);
+    removal->name = arena_strdup(removal->arena, name);
     return removal_check(removal, err);
 }
 

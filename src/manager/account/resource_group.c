@@ -50,10 +50,7 @@ static void resource_group_write_unknown(const json_t *opts, const char *const *
         if (names[i])
             continue;
         strbuf_addf(&name, "%s%s", before, key);
-        if (strbuf_ok(&name))
-            jsonw_str(w, name.data);
-        else
-            w->out->failed = true;
+        jsonw_str(w, name.data);
     }
 }
 

@@ -34,8 +34,6 @@ static int gql_user_get_one(struct gql_call *call)
     const char *email = gql_arg_text(call, SCHEMA_ARG_Queries_user_email);
     struct gql_fetch *fetch = gql_user_fetch_new(call, GQL_ONE);
 
-    if (!fetch)
-        return GQL_DONE;
     gql_user_narrow_to_self(fetch);
     if (email)
         fetch->query.name = email;
@@ -51,8 +49,6 @@ static int gql_user_get_from_uuid(struct gql_call *call)
     struct gql_fetch *fetch = gql_user_fetch_new(call, GQL_ONE);
     struct aq_error err = { 0 };
 
-    if (!fetch)
-        return GQL_DONE;
     gql_user_narrow_to_self(fetch);
     fetch->query.ids = &context->who->user_id;
     fetch->query.id_count = 1;
@@ -109,8 +105,7 @@ static int gql_user_apply_args(struct gql_fetch *fetch, const struct list_args *
         query->statuses = 1u << status;
     if (!args->project_id)
         return 0;
-    if (!(project_id = arena_alloc(fetch->call->arena, sizeof(*project_id))))
-        return aq_fail_oom(err);
+    project_id = arena_alloc(fetch->call->arena, sizeof(*project_id));
     if (uuid_parse(args->project_id, project_id) < 0)
         return aq_fail(err, EINVAL, "group_id: '%.64s' is not a UUID", args->project_id);
     query->project_id = project_id;
@@ -128,8 +123,6 @@ static int gql_user_list(struct gql_call *call)
     struct gql_fetch *fetch = gql_user_fetch_new(call, GQL_PAGE);
     struct aq_error err = { 0 };
 
-    if (!fetch)
-        return GQL_DONE;
     fetch->query.order = "-created_at";
     if (gql_fetch_page_args(fetch, GQL_PAGE_MAX, &err) < 0
         || gql_user_apply_args(fetch, &args, &err) < 0)
@@ -148,8 +141,6 @@ static int gql_user_list_all(struct gql_call *call)
     struct gql_fetch *fetch = gql_user_fetch_new(call, GQL_MANY);
     struct aq_error err = { 0 };
 
-    if (!fetch)
-        return GQL_DONE;
     if (gql_user_apply_args(fetch, &args, &err) < 0)
         return gql_fetch_fail(fetch, &err);
     return gql_fetch_start(fetch);
@@ -173,23 +164,20 @@ static struct gql_value gql_user_projects_of(const struct gql_call *call, const 
     struct membership *items = arena_array(call->arena, user->project_count + 1, sizeof(*items));
     uint32_t count = 0;
 
-    if (!items)
-        return gql_error(call->arena, "out of memory");
     for (size_t i = 0; i < user->project_count; i++) {
         const struct project *project = core_find_project(core, &user->project_ids[i]);
 
         if (!project)
             continue;
         items[count].id = project->id;
-        if (!(items[count++].name = arena_strdup(call->arena, project->name)))
-            return gql_error(call->arena, "out of memory");
+        items[count++].name = arena_strdup(call->arena, project->name);
     }
     return gql_rows_of(call->arena, items, count, sizeof(*items));
 }
 
 static int gql_user_projects(struct gql_call *call)
 {
-    for (uint32_t i = 0; i < call->count; i++)
+    for (uint32_t i = 0; i < call->count && !arena_is_over(call->arena); i++)
         call->results[i] = gql_user_projects_of(call, gql_user_of(call->parents[i]));
     return GQL_DONE;
 }
@@ -237,8 +225,6 @@ static int gql_user_get_viewer_user(struct gql_call *call)
     const struct principal *who = call->parents[0];
     struct gql_fetch *fetch = gql_user_fetch_new(call, GQL_ONE);
 
-    if (!fetch)
-        return GQL_DONE;
     fetch->query.ids = &who->user_id;
     fetch->query.id_count = 1;
     return gql_fetch_start(fetch);
@@ -260,8 +246,6 @@ static int gql_user_get_address(struct gql_call *call)
     const struct gql_context *context = call->context;
     char *address = arena_alloc(call->arena, CLIENT_ADDRESS_MAX);
 
-    if (!address)
-        return gql_call_fail(call, "out of memory");
     client_address_find(stream_get_address(request_get_stream(context->req)),
                         request_get_head(context->req), &context->api->proxies, address);
     call->results[0] = gql_object(address);

@@ -201,7 +201,7 @@ static void import_check(struct user_import *import)
     map_done(&import->keys);
     import->emails = import->names = import->keys = (struct map)MAP_INIT;
     import->result = (struct user_import_result){ .dry_run = import->params.dry_run };
-    import->change = account_change_new(import->api, &import->arena, &account_user, NULL);
+    import->change = account_change_new(import->api, &import->arena, &account_user);
     for (size_t i = 0; i < import->count; i++) {
         struct aq_error failed = { 0 };
 

@@ -45,8 +45,6 @@ static int gql_user_v2_get_mine(struct gql_call *call)
     struct gql_fetch *fetch = gql_fetch_new(call, GQL_ONE, store_list_users,
                                             sizeof(struct user_row));
 
-    if (!fetch)
-        return GQL_DONE;
     fetch->query.ids = &context->who->user_id;
     fetch->query.id_count = 1;
     return gql_fetch_start(fetch);

@@ -58,16 +58,16 @@ static void user_v2_on_read(void *data, int r, const struct aq_error *err)
 {
     struct user_v2_change *c = data;
 
+    if (r == 0) {
+        gql_keep(c->call->context, c->call->arena, c->page);
+        c->user = c->page->users;
+    }
     if (r < 0)
         (void)gql_call_fail(c->call, "%s", err->text);
-    else if (gql_keep(c->call->context, c->call->arena, c->page) < 0)
-        (void)gql_call_fail(c->call, "out of memory");
     else if (c->is_one && !c->page->count)
         (void)gql_call_fail(c->call, "No such user.");
     else
         c->call->results[0] = gql_object(c);
-    if (r == 0)
-        c->user = c->page->users;
     gql_call_done(c->call);
 }
 
@@ -77,8 +77,8 @@ static void user_v2_show(struct user_v2_change *c)
     c->query = (struct store_query){ .ids = c->changed, .id_count = c->changed_count };
     if (!c->changed_count || !gql_call_selects(c->call, c->is_one ? "user" : "updatedUsers"))
         user_v2_finish(c);
-    else if (gql_read(c->call, user_v2_read_changed, user_v2_on_read, c) == GQL_DONE)
-        gql_call_done(c->call);
+    else
+        (void)gql_read(c->call, user_v2_read_changed, user_v2_on_read, c);
 }
 
 static void user_v2_go_on(struct user_v2_change *c)
@@ -93,16 +93,15 @@ static void user_v2_on_failed(struct user_v2_change *c, const struct uuid *id,
                               const struct aq_error *err)
 {
     char msg[MUTATION_REASON_MAX];
-    const char *message;
 
     mutation_write_reason(err, msg, sizeof(msg));
-    message = arena_strdup(c->call->arena, msg);
-    if (c->is_one || !message) {
-        (void)gql_call_fail(c->call, "%s", message ? message : "out of memory");
+    if (c->is_one) {
+        (void)gql_call_fail(c->call, "%s", msg);
         gql_call_done(c->call);
         return;
     }
-    c->failed[c->failed_count++] = (struct user_v2_failure){ *id, message };
+    c->failed[c->failed_count++] = (struct user_v2_failure){ *id,
+                                                             arena_strdup(c->call->arena, msg) };
     user_v2_go_on(c);
 }
 
@@ -169,11 +168,8 @@ static void user_v2_save(struct user_v2_change *c, const char *type_name, struct
     const struct gql_type *type = gql_type_find(&schema_schema, type_name, strlen(type_name));
     struct aq_error err = { 0 };
 
-    c->change = account_change_new(mutation_api(c->call), mutation_arena(c->call), &account_user,
-                                   &err);
-    if (!c->change) {
-        user_v2_on_failed(c, &c->id, &err);
-    } else if (user_v2_fill(c, type, input, key, &err) < 0) {
+    c->change = account_change_new(mutation_api(c->call), mutation_arena(c->call), &account_user);
+    if (user_v2_fill(c, type, input, key, &err) < 0) {
         account_change_drop(c->change);
         user_v2_name_field(c->call, type, &err);
         user_v2_on_failed(c, &c->id, &err);
@@ -223,13 +219,9 @@ static int user_v2_run(struct gql_call *call, void (*start)(struct user_v2_chang
 
     if (items.count > USERS_MAX)
         return gql_call_fail(call, "more than %d users at once", USERS_MAX);
-    if (!c)
-        return gql_call_fail(call, "out of memory");
     *c = (struct user_v2_change){ .call = call, .start = start, .items = items, .is_one = is_one };
     c->changed = arena_array(call->arena, items.count + 1, sizeof(*c->changed));
     c->failed = arena_array(call->arena, items.count + 1, sizeof(*c->failed));
-    if (!c->changed || !c->failed)
-        return gql_call_fail(call, "out of memory");
     user_v2_go_on(c);
     return GQL_LATER;
 }
@@ -249,8 +241,6 @@ static int user_v2_update(struct gql_call *call)
 {
     struct gql_value *item = arena_alloc(call->arena, sizeof(*item));
 
-    if (!item)
-        return gql_call_fail(call, "out of memory");
     *item = gql_list(call->args, 2);
     return user_v2_begin(call, user_v2_start_update, gql_list(item, 1), true);
 }
@@ -264,10 +254,6 @@ static int user_v2_read_mine(struct gql_call *call, struct gql_value *ret)
     const struct gql_type *type = call->field->args[0].type.type;
     struct gql_value *items = arena_array(call->arena, type->input_count, sizeof(*items));
 
-    if (!items) {
-        (void)gql_call_fail(call, "out of memory");
-        return -ENOMEM;
-    }
     for (uint32_t i = 0; i < type->input_count; i++) {
         const char *name = type->inputs[i].name;
         size_t o = 0;
@@ -291,13 +277,10 @@ static int user_v2_update_mine(struct gql_call *call)
 {
     const struct gql_context *context = call->context;
     struct gql_value *item = arena_array(call->arena, 3, sizeof(*item));
-    const char *id;
     char text[UUID_TEXT_MAX];
 
-    if (!item || !(id = arena_strdup(call->arena, uuid_format(&context->who->user_id, text))))
-        return gql_call_fail(call, "out of memory");
     item[0] = gql_list(item + 1, 2);
-    item[1] = gql_text(id);
+    item[1] = gql_text(arena_strdup(call->arena, uuid_format(&context->who->user_id, text)));
     return user_v2_read_mine(call, &item[2]) < 0
                ? GQL_DONE
                : user_v2_run(call, user_v2_start_update, gql_list(item, 1), true);
@@ -336,9 +319,9 @@ static struct gql_value user_v2_get_purged(struct gql_get *get, const void *pare
     struct gql_value *ids = arena_array(get->arena, c->changed_count + 1, sizeof(*ids));
     char text[UUID_TEXT_MAX];
 
-    for (uint32_t i = 0; ids && i < c->changed_count; i++)
+    for (uint32_t i = 0; i < c->changed_count; i++)
         ids[i] = gql_copy(get, uuid_format(&c->changed[i], text));
-    return ids ? gql_list(ids, c->changed_count) : gql_error(get->arena, "out of memory");
+    return gql_list(ids, c->changed_count);
 }
 
 #define MUTATION(name, fn)                                                  \

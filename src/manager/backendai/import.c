@@ -94,7 +94,7 @@ static void backendai_check_table(struct backendai_import *import, enum backenda
 static void backendai_check(struct backendai_import *import)
 {
     backendai_forget_check(import);
-    import->change = account_change_new(import->api, &import->arena, &account_domain, NULL);
+    import->change = account_change_new(import->api, &import->arena, &account_domain);
     for (int table = 0; table < BACKENDAI_TABLE_COUNT; table++)
         backendai_check_table(import, (enum backendai_table)table);
     import->result.taken = backendai_count_taken(import);

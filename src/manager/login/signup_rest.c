@@ -210,10 +210,7 @@ static void signup_save(struct signup_request *s)
     struct aq_error err = { 0 };
     int r;
 
-    if (!(s->change = account_change_new(s->api, request_get_arena(s->req), &account_user, &err))) {
-        request_fail(s->req, &err);
-        return;
-    }
+    s->change = account_change_new(s->api, request_get_arena(s->req), &account_user);
     if ((r = signup_make_account(s, &err)) == 0) {
         const struct audit_who by = signup_who(s);
 

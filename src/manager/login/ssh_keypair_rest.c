@@ -68,10 +68,6 @@ static void ssh_keypair_save(struct ssh_keypair *pair, const char *public_key)
     struct audit_who by = *api_who(pair->api, pair->req);
     struct aq_error err = { 0 };
 
-    if (!change) {
-        strbuf_done(&pair->private_key);
-        return;
-    }
     if (account_change_ssh_key(change, api_principal(pair->req)->access_key, public_key, &err)
         < 0) {
         strbuf_done(&pair->private_key);

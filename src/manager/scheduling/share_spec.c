@@ -157,8 +157,6 @@ void share_spec_save(struct api *api, struct request *req, const char *resource_
     struct account_change *change = account_begin(api, req, &account_resource_group);
     struct aq_error err = { 0 };
 
-    if (!change)
-        return;
     if (account_change_row(change, resource_group, body, &err) < 0)
         account_end(change, req, &err);
     else
