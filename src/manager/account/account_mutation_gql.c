@@ -234,7 +234,7 @@ static int account_mutation_save(struct gql_call *call,
 
     if (!m)
         return GQL_DONE;
-    m->change = account_change_new(mutation_api(call), mutation_arena(call), m->noun->kind);
+    m->change = account_change_new(mutation_api(call), call->arena, m->noun->kind);
     if (fill(m, &err) < 0
         || (call->field->arg_count > 1 && folder_rule_read(call, &m->rules, &err) < 0)) {
         account_change_drop(m->change);
@@ -273,7 +273,7 @@ static int account_mutation_remove(struct gql_call *call, bool purge)
     if (!m)
         return GQL_DONE;
     m->removal = (struct account_removal){ .api = mutation_api(call),
-                                           .arena = mutation_arena(call),
+                                           .arena = call->arena,
                                            .who = ((struct gql_context *)call->context)->who,
                                            .by = mutation_who(call),
                                            .kind = m->noun->kind,

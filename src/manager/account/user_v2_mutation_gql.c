@@ -168,7 +168,7 @@ static void user_v2_save(struct user_v2_change *c, const char *type_name, struct
     const struct gql_type *type = gql_type_find(&schema_schema, type_name, strlen(type_name));
     struct aq_error err = { 0 };
 
-    c->change = account_change_new(mutation_api(c->call), mutation_arena(c->call), &account_user);
+    c->change = account_change_new(mutation_api(c->call), c->call->arena, &account_user);
     if (user_v2_fill(c, type, input, key, &err) < 0) {
         account_change_drop(c->change);
         user_v2_name_field(c->call, type, &err);
@@ -199,7 +199,7 @@ static void user_v2_start_purge(struct user_v2_change *c)
 
     (void)uuid_parse(key, &c->id);
     c->removal = (struct account_removal){ .api = mutation_api(c->call),
-                                           .arena = mutation_arena(c->call),
+                                           .arena = c->call->arena,
                                            .who = ((struct gql_context *)c->call->context)->who,
                                            .by = mutation_who(c->call),
                                            .kind = &account_user,

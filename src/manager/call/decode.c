@@ -190,7 +190,7 @@ static int decode_read_str(const struct field *field, const json_t *value, struc
     if (json_is_integer(value) && field->type == FIELD_SCALAR) {
         (void)snprintf(why, sizeof(why), "%" JSON_INTEGER_FORMAT, json_integer_value(value));
         *ret = arena_strdup(arena, why);
-        return *ret ? 0 : aq_fail_oom(err);
+        return 0;
     }
     if (!json_is_string(value))
         return decode_refuse(err, path,
@@ -212,8 +212,7 @@ static int decode_read_str(const struct field *field, const json_t *value, struc
                        (unsigned)code);
         return decode_refuse(err, path, why);
     }
-    if (!(*ret = arena_strndup(arena, json_string_value(value), len)))
-        return aq_fail_oom(err);
+    *ret = arena_strndup(arena, json_string_value(value), len);
     return 0;
 }
 
@@ -232,7 +231,7 @@ static int decode_read_size(const struct field *field, const json_t *value, stru
         return decode_refuse(err, path, why);
     }
     *ret = arena_strdup(arena, slot_amount_format(bytes, SLOT_BYTES, size));
-    return *ret ? 0 : aq_fail_oom(err);
+    return 0;
 }
 
 static int decode_read_word(const struct field *field, const json_t *value, bool *ret,
@@ -288,8 +287,7 @@ static int decode_read_str_list(const struct field *field, const json_t *value, 
     if ((r = decode_check_list(value, field->max ? (size_t)field->max : DECODE_LIST_MAX, path, err))
         < 0)
         return r;
-    if (!(items = arena_array(arena, AQ_MAX(count, 1u), sizeof(*items))))
-        return aq_fail_oom(err);
+    items = arena_array(arena, AQ_MAX(count, 1u), sizeof(*items));
     for (size_t i = 0; i < count; i++)
         if ((r = decode_read_str(&element, decode_list_item(value, i), arena, &items[i], path, err))
             < 0)
@@ -308,8 +306,7 @@ static int decode_read_int_list(const struct field *field, const json_t *value, 
 
     if ((r = decode_check_list(value, DECODE_LIST_MAX, path, err)) < 0)
         return r;
-    if (!(items = arena_array(arena, AQ_MAX(count, 1u), sizeof(*items))))
-        return aq_fail_oom(err);
+    items = arena_array(arena, AQ_MAX(count, 1u), sizeof(*items));
     for (size_t i = 0; i < count; i++)
         if ((r = decode_read_int(field, decode_list_item(value, i), &items[i], path, err)) < 0)
             return r;
@@ -333,8 +330,6 @@ static int decode_read_pairs(const struct field *field, const json_t *value, str
         (void)snprintf(why, sizeof(why), "has more than %lld members", (long long)field->max);
         return decode_refuse(err, path, why);
     }
-    if (!pair)
-        return aq_fail_oom(err);
     *ret = (struct pair_list){ .items = pair, .count = count };
     json_object_foreach((json_t *)(uintptr_t)value, name, text) {
         if (!json_is_string(text)) {
@@ -343,8 +338,6 @@ static int decode_read_pairs(const struct field *field, const json_t *value, str
         }
         pair->key = arena_strdup(arena, name);
         pair->value = arena_strndup(arena, json_string_value(text), json_string_length(text));
-        if (!pair->key || !pair->value)
-            return aq_fail_oom(err);
         pair++;
     }
     return 0;
@@ -524,8 +517,7 @@ static int decode_read_members(const struct field *table, const json_t *object, 
 
     while (table && table[count].names)
         count++;
-    if (!(values = arena_array(arena, count + 1, sizeof(*values))))
-        return aq_fail_oom(err);
+    values = arena_array(arena, count + 1, sizeof(*values));
     if ((r = decode_sort_members(table, object, values, outer, err)) < 0)
         return r;
     for (size_t i = 0; i < count; i++) {

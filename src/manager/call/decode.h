@@ -48,7 +48,7 @@ int decode_output_json(const char *text, size_t len, json_t **ret,
 json_t *decode_query(const struct url_query *query) AQ_UNTRUSTED;
 
 /* The members of 'object' into 'target'. A single value stands for a list of
- * one where a list is wanted. -EINVAL names the member; -ENOMEM past the arena's limit.
+ * one where a list is wanted. -EINVAL names the member.
  */
 int decode_object(const struct field *table, const json_t *object, struct arena *arena,
                   void *target, struct aq_error *err) AQ_UNTRUSTED;

@@ -31,10 +31,9 @@ static int gql_audit_narrow(struct gql_fetch *fetch, const char *id, struct aq_e
     const struct user *user = core_find_user(context->api->core, &who->user_id);
 
     (void)id; /* nobody asks for one */
-    if (!principal_may(who->role, API_ADMIN)
-        && !(fetch->query.name = arena_strdup(fetch->call->arena, user ? user->email : "")))
-        return aq_fail_oom(err);
-    if (principal_may(who->role, API_ADMIN) && !principal_is_superadmin(who))
+    if (!principal_may(who->role, API_ADMIN))
+        fetch->query.name = arena_strdup(fetch->call->arena, user ? user->email : "");
+    else if (!principal_is_superadmin(who))
         fetch->query.domain = who->domain;
     return gql_audit_read_scope(fetch, err);
 }

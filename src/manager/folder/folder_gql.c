@@ -24,19 +24,15 @@ struct folder_viewer gql_folder_viewer(const struct gql_context *context)
 }
 
 /* Have the fetch list those of the scope. */
-static int gql_folder_set_scope(struct gql_fetch *fetch, enum folder_scope scope,
-                                struct aq_error *err)
+static void gql_folder_set_scope(struct gql_fetch *fetch, enum folder_scope scope)
 {
     const struct gql_context *context = fetch->call->context;
     struct folder_list *list = arena_alloc(fetch->call->arena, sizeof(*list));
 
-    if (!list)
-        return aq_fail_oom(err);
     list->who = gql_folder_viewer(context);
     list->scope = scope;
     list->hides_trash = principal_is_old(context->who);
     fetch->folders = list;
-    return 0;
 }
 
 /* domain_name, group_id and access_key, where the field has them. */
@@ -57,8 +53,7 @@ static int gql_folder_read_args(struct gql_fetch *fetch, struct aq_error *err)
             fetch->query.domain = text;
             continue;
         }
-        if (!(id = arena_alloc(call->arena, sizeof(*id))))
-            return aq_fail_oom(err);
+        id = arena_alloc(call->arena, sizeof(*id));
         if (strcmp(name, "group_id") == 0) {
             if (uuid_parse(text, id) < 0)
                 return aq_fail(err, EINVAL, "group_id: '%.64s' is not a UUID", text);
@@ -78,11 +73,9 @@ static int gql_folder_list(struct gql_call *call, enum folder_scope scope)
     struct gql_fetch *fetch = gql_fetch_new(call, GQL_PAGE, NULL, sizeof(struct folder));
     struct aq_error err = { 0 };
 
-    if (!fetch)
-        return GQL_DONE;
-    if (gql_fetch_page_args(fetch, GQL_PAGE_MAX, &err) < 0 || gql_folder_read_args(fetch, &err) < 0
-        || gql_folder_set_scope(fetch, scope, &err) < 0)
+    if (gql_fetch_page_args(fetch, GQL_PAGE_MAX, &err) < 0 || gql_folder_read_args(fetch, &err) < 0)
         return gql_fetch_fail(fetch, &err);
+    gql_folder_set_scope(fetch, scope);
     return gql_fetch_start(fetch);
 }
 
@@ -115,9 +108,8 @@ static const char *gql_folder_id_of(const void *row, char scratch[64])
 
 static int gql_folder_narrow_node(struct gql_fetch *fetch, const char *id, struct aq_error *err)
 {
-    int r = gql_node_set_id(fetch, id, err);
-
-    return r < 0 ? r : gql_folder_set_scope(fetch, FOLDERS_VISIBLE, err);
+    gql_folder_set_scope(fetch, FOLDERS_VISIBLE);
+    return gql_node_set_id(fetch, id, err);
 }
 
 /* People work in a project with their own folders, too. */
@@ -126,8 +118,7 @@ static int gql_folder_narrow_to_project(struct gql_fetch *fetch, const struct uu
 {
     struct folder_list *list = arena_alloc(fetch->call->arena, sizeof(*list));
 
-    if (!list)
-        return aq_fail_oom(err);
+    (void)err;
     *list = *fetch->folders;
     list->project = id;
     fetch->folders = list;

@@ -170,20 +170,18 @@ struct gql_value folder_rule_get_hosts(struct gql_get *get, enum folder_rules_ki
     return hosts ? gql_copy(get, text) : gql_text("{}");
 }
 
-static int folder_rule_fill_host(struct gql_get *get, const char *name, const json_t *permissions,
-                                 struct folder_rule_host *ret)
+static void folder_rule_fill_host(struct gql_get *get, const char *name, const json_t *permissions,
+                                  struct folder_rule_host *ret)
 {
     struct gql_value *items = arena_array(get->arena, json_array_size(permissions) + 1,
                                           sizeof(*items));
     json_t *word;
     size_t i;
 
-    if (!items || !(ret->name = arena_strdup(get->arena, name)))
-        return -ENOMEM;
+    ret->name = arena_strdup(get->arena, name);
     json_array_foreach((json_t *)(uintptr_t)permissions, i, word)
         items[i] = gql_copy(get, json_string_value(word));
     ret->permissions = gql_list(items, (uint32_t)i);
-    return 0;
 }
 
 struct gql_value folder_rule_list_hosts(struct gql_get *get, enum folder_rules_kind kind,
@@ -197,8 +195,7 @@ struct gql_value folder_rule_list_hosts(struct gql_get *get, enum folder_rules_k
     json_t *permissions;
 
     json_object_foreach(hosts, host, permissions)
-        if (!rows || folder_rule_fill_host(get, host, permissions, &rows[count++]) < 0)
-            return gql_error(get->arena, "out of memory");
+        folder_rule_fill_host(get, host, permissions, &rows[count++]);
     return gql_rows_of(get->arena, rows, count, sizeof(*rows));
 }
 

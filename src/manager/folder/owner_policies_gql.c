@@ -24,8 +24,8 @@ struct owner_policy_row {
 /* ---- queries ---- */
 
 /* The policy NULL = 'default', which nobody has changed. */
-static int owner_policy_fill(struct gql_call *call, const char *name, const json_t *policy,
-                             struct owner_policy_row *row)
+static void owner_policy_fill(struct gql_call *call, const char *name, const json_t *policy,
+                              struct owner_policy_row *row)
 {
     row->name = arena_strdup(call->arena, name);
     row->created_usec = policy ? json_integer_value(json_object_get(policy, "created_usec"))
@@ -36,7 +36,6 @@ static int owner_policy_fill(struct gql_call *call, const char *name, const json
         row->has[i] = value;
         row->values[i] = json_integer_value(value);
     }
-    return row->name ? 0 : -ENOMEM;
 }
 
 /* Which policies the field is about. */
@@ -53,9 +52,8 @@ static struct gql_value owner_policy_find(struct gql_call *call, const char *nam
 
     if (!policy && strcmp(name, OWNER_POLICY_DEFAULT) != 0)
         return gql_null();
-    if (!(row = arena_alloc(call->arena, sizeof(*row)))
-        || owner_policy_fill(call, name, policy, row) < 0)
-        return gql_error(call->arena, "out of memory");
+    row = arena_alloc(call->arena, sizeof(*row));
+    owner_policy_fill(call, name, policy, row);
     return gql_object(row);
 }
 
@@ -77,14 +75,10 @@ static int owner_policy_list(struct gql_call *call)
     const char *name;
     json_t *policy;
 
-    if (!rows)
-        return gql_call_fail(call, "out of memory");
-    if (!json_object_get(all, OWNER_POLICY_DEFAULT)
-        && owner_policy_fill(call, OWNER_POLICY_DEFAULT, NULL, &rows[count++]) < 0)
-        return gql_call_fail(call, "out of memory");
+    if (!json_object_get(all, OWNER_POLICY_DEFAULT))
+        owner_policy_fill(call, OWNER_POLICY_DEFAULT, NULL, &rows[count++]);
     json_object_foreach(all, name, policy)
-        if (owner_policy_fill(call, name, policy, &rows[count++]) < 0)
-            return gql_call_fail(call, "out of memory");
+        owner_policy_fill(call, name, policy, &rows[count++]);
     call->results[0] = gql_rows_of(call->arena, rows, count, sizeof(*rows));
     return GQL_DONE;
 }

@@ -75,8 +75,6 @@ static int quota_scope_get(struct gql_call *call)
     struct folder_place place;
     int64_t bytes;
 
-    if (!scope)
-        return gql_call_fail(call, "out of memory");
     *scope = (struct quota_scope){ .call = call,
                                    .host = gql_arg_text(call, 0),
                                    .id = gql_arg_text(call, 1) };

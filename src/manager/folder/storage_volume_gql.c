@@ -32,18 +32,14 @@ static struct gql_value volume_copy_words(struct arena *arena, const json_t *lis
     const json_t *word;
     size_t i;
 
-    json_array_foreach(list, i, word) {
-        const char *text = items && json_is_string(word)
-                               ? arena_strdup(arena, json_string_value(word))
-                               : NULL;
-
-        if (text)
-            items[count++] = gql_text(text);
-    }
-    return items ? gql_list(items, count) : gql_error(arena, "out of memory");
+    json_array_foreach(list, i, word)
+        if (json_is_string(word))
+            items[count++] = gql_text(arena_strdup(arena, json_string_value(word)));
+    return gql_list(items, count);
 }
 
-static int volume_fill(struct arena *arena, const struct storage_host *host, struct volume_row *row)
+static void volume_fill(struct arena *arena, const struct storage_host *host,
+                        struct volume_row *row)
 {
     char usage[96];
 
@@ -54,7 +50,6 @@ static int volume_fill(struct arena *arena, const struct storage_host *host, str
     row->backend = arena_strdup(arena, host->backend);
     row->usage = arena_strdup(arena, usage);
     row->capabilities = volume_copy_words(arena, host->capabilities);
-    return row->name && row->backend && row->usage ? 0 : -ENOMEM;
 }
 
 static bool volume_may(struct gql_call *call)
@@ -84,8 +79,7 @@ static int volume_get(struct gql_call *call)
     if (!host)
         return GQL_DONE;
     row = arena_alloc(call->arena, sizeof(*row));
-    if (!row || volume_fill(call->arena, host, row) < 0)
-        return gql_call_fail(call, "out of memory");
+    volume_fill(call->arena, host, row);
     call->results[0] = gql_object(row);
     return GQL_DONE;
 }
@@ -115,8 +109,7 @@ static int volume_select(struct gql_call *call, struct volume_row *rows, size_t 
         return -err->code;
     hosts = storage_hosts_list(volume_hosts(call), &count);
     for (size_t i = 0; i < count; i++) {
-        if (volume_fill(call->arena, &hosts[i], &rows[found]) < 0)
-            return aq_fail_oom(err);
+        volume_fill(call->arena, &hosts[i], &rows[found]);
         found += !program || filter_match(program, &rows[found]);
     }
     qsort_r(rows, found, sizeof(*rows), volume_compare, &order);
@@ -126,18 +119,16 @@ static int volume_select(struct gql_call *call, struct volume_row *rows, size_t 
 
 static int volume_list(struct gql_call *call)
 {
-    struct gql_fetch *fetch = volume_may(call) ? gql_fetch_new(call, GQL_PAGE, NULL, 0) : NULL;
+    struct gql_fetch *fetch = gql_fetch_new(call, GQL_PAGE, NULL, 0);
     struct gql_rows_page *page = arena_alloc(call->arena, sizeof(*page));
     struct volume_row *rows;
     struct aq_error err = { 0 };
     size_t count = 0, first, shown;
 
-    if (!fetch)
+    if (!volume_may(call))
         return GQL_DONE;
     (void)storage_hosts_list(volume_hosts(call), &count);
     rows = arena_array(call->arena, count + 1, sizeof(*rows));
-    if (!page || !rows)
-        return gql_call_fail(call, "out of memory");
     if (gql_fetch_page_args(fetch, VOLUMES_MAX, &err) < 0
         || volume_select(call, rows, &count, &err) < 0)
         return gql_fetch_fail(fetch, &err);
@@ -170,9 +161,8 @@ static struct gql_value volume_get_words(struct gql_get *get, const void *parent
 static struct gql_value volume_get_proxy(struct gql_get *get, const void *parent)
 {
     const char *name = ((const struct volume_row *)parent)->name;
-    char *proxy = arena_strndup(get->arena, name, strcspn(name, ":"));
 
-    return proxy ? gql_text(proxy) : gql_error(get->arena, "out of memory");
+    return gql_text(arena_strndup(get->arena, name, strcspn(name, ":")));
 }
 
 static const struct gql_entry storage_volume_entries[] = {

@@ -25,8 +25,8 @@ struct gql_images {
     size_t alias_count;
 };
 
-/* All, by name and architecture. -ENOMEM past the query's limit. */
-int gql_images_load(struct gql_call *call, struct gql_images *ret);
+/* All, by name and architecture; not all for a request that is over its memory. */
+void gql_images_load(struct gql_call *call, struct gql_images *ret);
 
 /* The one that a session's image or an alias means; NULL: there is none. */
 const struct image_row *gql_images_find(const struct gql_call *call,

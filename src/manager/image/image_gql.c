@@ -49,8 +49,6 @@ static struct gql_value gql_image_list_labels(struct arena *arena, const json_t 
     json_t *value;
     size_t count = 0;
 
-    if (!pairs)
-        return gql_error(arena, "out of memory");
     json_object_foreach((json_t *)(uintptr_t)labels, key, value) {
         const char *text = json_string_value(value);
 
@@ -58,8 +56,6 @@ static struct gql_value gql_image_list_labels(struct arena *arena, const json_t 
             continue;
         pairs[count].key = arena_strdup(arena, key);
         pairs[count].value = arena_strdup(arena, text);
-        if (!pairs[count].key || !pairs[count].value)
-            return gql_error(arena, "out of memory");
         count++;
     }
     return gql_image_pairs_of(arena, pairs, count);
@@ -105,20 +101,15 @@ static struct gql_value gql_image_list_limits(struct arena *arena, const json_t 
     uint32_t count = 0;
 
     json_object_foreach((json_t *)(uintptr_t)limits, slot, limit) {
-        if (!rows)
-            break;
         rows[count].key = arena_strdup(arena, slot);
         rows[count].min = gql_image_bound(arena, slot, limit, "min", "0");
         rows[count].max = gql_image_bound(arena, slot, limit, "max", "Infinity");
-        if (!rows[count].key || !rows[count].min || !rows[count].max)
-            return gql_error(arena, "out of memory");
         count++;
     }
-    for (size_t i = 0; rows && i < AQ_COUNT(usual); i++)
+    for (size_t i = 0; i < AQ_COUNT(usual); i++)
         if (!json_object_get(limits, usual[i].key))
             rows[count++] = usual[i];
-    return rows ? gql_rows_of(arena, rows, count, sizeof(*rows))
-                : gql_error(arena, "out of memory");
+    return gql_rows_of(arena, rows, count, sizeof(*rows));
 }
 
 /* The words of the label; an image without it runs with all. */
@@ -136,14 +127,9 @@ static struct gql_value gql_image_list_texts(struct arena *arena, const json_t *
     size_t i;
     json_t *text;
 
-    json_array_foreach((json_t *)(uintptr_t)array, i, text) {
-        const char *copy = items ? arena_strdup(arena, json_string_value(text)) : NULL;
-
-        if (!copy)
-            return gql_error(arena, "out of memory");
-        items[count++] = gql_text(copy);
-    }
-    return items ? gql_list(items, count) : gql_error(arena, "out of memory");
+    json_array_foreach((json_t *)(uintptr_t)array, i, text)
+        items[count++] = gql_text(arena_strdup(arena, json_string_value(text)));
+    return gql_list(items, count);
 }
 
 /* "3.9-py39-cuda11.3" is version 3.9 with what comes after, parted where the
@@ -154,18 +140,16 @@ static struct gql_value gql_image_list_tags(struct arena *arena, const char *tag
     struct text_pair *pairs = arena_array(arena, strlen(tag) / 2 + 1, sizeof(*pairs));
     size_t count = 0;
 
-    for (const char *at = strchr(tag, '-'); pairs && at; at = strchr(at, '-')) {
+    for (const char *at = strchr(tag, '-'); at; at = strchr(at, '-')) {
         size_t len = strcspn(++at, "-"), letters = strcspn(at, "0123456789-");
 
         if (len == 0)
             continue;
         pairs[count].key = arena_strndup(arena, at, letters ? letters : len);
         pairs[count].value = letters ? arena_strndup(arena, at + letters, len - letters) : "";
-        if (!pairs[count].key || !pairs[count].value)
-            return gql_error(arena, "out of memory");
         count++;
     }
-    return pairs ? gql_image_pairs_of(arena, pairs, count) : gql_error(arena, "out of memory");
+    return gql_image_pairs_of(arena, pairs, count);
 }
 
 static bool gql_image_has_word(const char *text, const char *word)
@@ -191,8 +175,8 @@ static bool gql_image_is_installed(const struct core *core, const json_t *agents
 
 /* ---- rows ---- */
 
-static int gql_image_fill_names(struct arena *arena, const struct reference *ref,
-                                struct image_row *row)
+static void gql_image_fill_names(struct arena *arena, const struct reference *ref,
+                                 struct image_row *row)
 {
     const char *slash;
 
@@ -200,17 +184,14 @@ static int gql_image_fill_names(struct arena *arena, const struct reference *ref
     row->registry = arena_strdup(arena, ref->registry);
     row->name = arena_strdup(arena, ref->repository);
     row->tag = arena_strdup(arena, ref->tag);
-    if (!row->reference || !row->registry || !row->name || !row->tag)
-        return -ENOMEM;
     slash = strrchr(row->name, '/');
     row->base_name = slash ? slash + 1 : row->name;
     row->version = arena_strndup(arena, row->tag, strcspn(row->tag, "-"));
     row->tags = gql_image_list_tags(arena, row->tag);
-    return row->version ? 0 : -ENOMEM;
 }
 
-static int gql_image_fill(struct gql_call *call, const json_t *image, const struct reference *ref,
-                          struct image_row *row)
+static void gql_image_fill(struct gql_call *call, const json_t *image, const struct reference *ref,
+                           struct image_row *row)
 {
     const struct api *api = ((const struct gql_context *)call->context)->api;
     const json_t *labels = json_object_get(image, "labels");
@@ -218,14 +199,11 @@ static int gql_image_fill(struct gql_call *call, const json_t *image, const stru
     json_auto_t *limits = image_limits_shown(api, ref->text, labels);
     AQ_CLEANUP(aq_freep) char *id = NULL;
 
-    if (gql_image_fill_names(call->arena, ref, row) < 0)
-        return -ENOMEM;
+    gql_image_fill_names(call->arena, ref, row);
     row->architecture = arena_strdup(
         call->arena, architecture_of_machine(gql_image_text_in(image, "architecture")));
     row->digest = arena_strdup(call->arena, gql_image_text_in(image, "digest"));
     row->fetched_at = arena_strdup(call->arena, gql_image_text_in(image, "fetched_at"));
-    if (!row->architecture || !row->digest || !row->fetched_at)
-        return -ENOMEM;
     id = aq_format("%s@%s", row->reference, row->architecture);
     row->id = arena_strdup(call->arena, id);
     row->size_bytes = json_integer_value(json_object_get(image, "size_bytes"));
@@ -235,11 +213,10 @@ static int gql_image_fill(struct gql_call *call, const json_t *image, const stru
     row->limits = gql_image_list_limits(call->arena, limits);
     row->accelerators = gql_image_list_accelerators(call->arena, labels);
     row->agents = gql_image_list_texts(call->arena, agents);
-    return row->id ? 0 : -ENOMEM;
 }
 
 /* All aliases, for those of each image. */
-static int gql_image_load_aliases(struct gql_call *call, struct gql_images *rows)
+static void gql_image_load_aliases(struct gql_call *call, struct gql_images *rows)
 {
     json_t *aliases = (json_t *)(uintptr_t)image_aliases_all(
         ((struct gql_context *)call->context)->api);
@@ -247,8 +224,6 @@ static int gql_image_load_aliases(struct gql_call *call, struct gql_images *rows
     json_t *image;
 
     rows->aliases = arena_array(call->arena, json_object_size(aliases) + 1, sizeof(*rows->aliases));
-    if (!rows->aliases)
-        return -ENOMEM;
     json_object_foreach(aliases, alias, image) {
         struct text_pair *pair = &rows->aliases[rows->alias_count];
         struct reference ref;
@@ -258,11 +233,8 @@ static int gql_image_load_aliases(struct gql_call *call, struct gql_images *rows
         pair->key = arena_strdup(call->arena, alias);
         pair->value = arena_strdup(call->arena, ref.text);
         reference_done(&ref);
-        if (!pair->key || !pair->value)
-            return -ENOMEM;
         rows->alias_count++;
     }
-    return 0;
 }
 
 static struct gql_value gql_image_list_aliases(struct arena *arena, const struct gql_images *rows,
@@ -271,10 +243,10 @@ static struct gql_value gql_image_list_aliases(struct arena *arena, const struct
     struct gql_value *items = arena_array(arena, rows->alias_count + 1, sizeof(*items));
     uint32_t count = 0;
 
-    for (size_t i = 0; items && i < rows->alias_count; i++)
+    for (size_t i = 0; i < rows->alias_count; i++)
         if (strcmp(rows->aliases[i].value, reference) == 0)
             items[count++] = gql_text(rows->aliases[i].key);
-    return items ? gql_list(items, count) : gql_error(arena, "out of memory");
+    return gql_list(items, count);
 }
 
 /* Images that the sessions of the caller's domain may not use are not shown, but to superadmins. */
@@ -290,23 +262,21 @@ static bool gql_image_is_allowed(const struct gql_call *call, const char *regist
 }
 
 /* Only what clients can name: REGISTRY/NAME:TAG. */
-static int gql_image_add_name(struct gql_call *call, const json_t *image, const char *name,
-                              struct gql_images *rows)
+static void gql_image_add_name(struct gql_call *call, const json_t *image, const char *name,
+                               struct gql_images *rows)
 {
     struct reference ref;
-    int r = 0;
 
     if (!name || reference_parse(name, NULL, &ref, NULL) < 0)
-        return 0;
+        return;
     if (ref.form == REFERENCE_REGISTRY && ref.tag && !ref.digest
         && gql_image_is_allowed(call, ref.registry)) {
         struct image_row *row = &rows->items[rows->count++];
 
-        r = gql_image_fill(call, image, &ref, row);
+        gql_image_fill(call, image, &ref, row);
         row->aliases = gql_image_list_aliases(call->arena, rows, ref.text);
     }
     reference_done(&ref);
-    return r;
 }
 
 /* By name and architecture, what was fetched last first. */
@@ -343,36 +313,23 @@ static size_t gql_image_count_names(const json_t *images)
     return count;
 }
 
-static int gql_image_add_names(struct gql_call *call, const json_t *images, struct gql_images *rows)
-{
-    size_t i, k;
-    json_t *image, *name;
-    int r = 0;
-
-    json_array_foreach((json_t *)(uintptr_t)images, i, image)
-        json_array_foreach(json_object_get(image, "names"), k, name)
-            if (r == 0)
-                r = gql_image_add_name(call, image, json_string_value(name), rows);
-    return r;
-}
-
-int gql_images_load(struct gql_call *call, struct gql_images *ret)
+void gql_images_load(struct gql_call *call, struct gql_images *ret)
 {
     const struct gql_context *context = call->context;
-    struct gql_images rows = { .items = NULL };
-    json_t *images = image_inventory(context->api, NULL);
-    int r;
+    json_auto_t *images = image_inventory(context->api, NULL);
+    size_t i, k, names = gql_image_count_names(images) + 1;
+    json_t *image, *name;
 
-    rows.items = arena_array(call->arena, gql_image_count_names(images) + 1, sizeof(*rows.items));
-    r = rows.items ? gql_image_load_aliases(call, &rows) : -ENOMEM;
-    if (r == 0)
-        r = gql_image_add_names(call, images, &rows);
-    json_decref(images);
-    if (r < 0)
-        return r;
-    gql_image_sort_out(&rows);
-    *ret = rows;
-    return 0;
+    *ret = (struct gql_images){ .items = NULL };
+    if (!arena_has_room(call->arena, names, sizeof(*ret->items)))
+        return;
+    ret->items = arena_array(call->arena, names, sizeof(*ret->items));
+    gql_image_load_aliases(call, ret);
+    json_array_foreach(images, i, image)
+        json_array_foreach(json_object_get(image, "names"), k, name)
+            if (!arena_is_over(call->arena))
+                gql_image_add_name(call, image, json_string_value(name), ret);
+    gql_image_sort_out(ret);
 }
 
 /* ---- root fields ---- */
@@ -404,8 +361,7 @@ static int gql_image_get_one(struct gql_call *call)
     const char *id = gql_arg_text(call, SCHEMA_ARG_Queries_image_id);
     struct gql_images rows;
 
-    if (gql_images_load(call, &rows) < 0)
-        return gql_call_fail(call, "out of memory");
+    gql_images_load(call, &rows);
     if (id)
         call->results[0] = gql_object(gql_images_find_id(call, &rows, text = id));
     else if (text)
@@ -456,8 +412,7 @@ static int gql_image_list(struct gql_call *call)
     struct gql_images rows;
     size_t kept = 0;
 
-    if (gql_images_load(call, &rows) < 0)
-        return gql_call_fail(call, "out of memory");
+    gql_images_load(call, &rows);
     for (size_t i = 0; is_alive && i < rows.count; i++)
         if (gql_image_is_asked(call, &rows.items[i]))
             rows.items[kept++] = rows.items[i];

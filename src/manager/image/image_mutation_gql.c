@@ -25,7 +25,7 @@ static int image_mutation_finish_plain(struct gql_call *call, bool ok, const cha
     return mutation_finish(call, ok, msg, NULL);
 }
 
-/* What is wrong with an argument; NULL if memory is short. */
+/* What is wrong with an argument. */
 static const char *image_mutation_of_field(const struct gql_call *call, const char *argument,
                                            const struct aq_error *err)
 {
@@ -382,10 +382,7 @@ static int image_mutation_remove_id(struct gql_call *call)
     const struct image_row *row;
     struct gql_images images;
 
-    if (gql_images_load(call, &images) < 0) {
-        free(commands);
-        return gql_call_fail(call, "out of memory");
-    }
+    gql_images_load(call, &images);
     if ((row = gql_images_find_id(call, &images, id)))
         chosen = (struct mutation_choice){ .reference = row->reference,
                                            .architecture = row->architecture };

@@ -28,14 +28,14 @@ static const json_t *registry_all(const struct gql_call *call)
     return cluster_registries(((const struct gql_context *)call->context)->api);
 }
 
-/* NULL if it is not kept, or memory is short. */
+/* NULL if it is not kept. */
 static const char *registry_copy(struct arena *arena, const json_t *text)
 {
     return json_is_string(text) ? arena_strdup(arena, json_string_value(text)) : NULL;
 }
 
-static int registry_fill_row(struct arena *arena, const char *name, const json_t *registry,
-                             struct registry_row *row)
+static void registry_fill_row(struct arena *arena, const char *name, const json_t *registry,
+                              struct registry_row *row)
 {
     const json_t *url = json_is_object(registry) ? json_object_get(registry, "") : registry;
     const char *type = registry_copy(arena, json_object_get(registry, "type"));
@@ -47,7 +47,6 @@ static int registry_fill_row(struct arena *arena, const char *name, const json_t
     row->project = registry_copy(arena, json_object_get(registry, "project"));
     row->username = registry_copy(arena, json_object_get(registry, "username"));
     row->verifies = registry_is_verified(registry);
-    return row->name ? 0 : -ENOMEM;
 }
 
 struct registry_rows {
@@ -55,19 +54,16 @@ struct registry_rows {
     uint32_t count;
 };
 
-static int registry_load(const struct gql_call *call, struct registry_rows *ret)
+static void registry_load(const struct gql_call *call, struct registry_rows *ret)
 {
     json_t *all = (json_t *)(uintptr_t)registry_all(call), *registry;
     const char *name;
 
     *ret = (struct registry_rows){ .items = arena_array(call->arena, json_object_size(all) + 1,
                                                         sizeof(*ret->items)) };
-    if (!ret->items)
-        return -ENOMEM;
     json_object_foreach(all, name, registry)
-        if (*name && registry_fill_row(call->arena, name, registry, &ret->items[ret->count++]) < 0)
-            return -ENOMEM;
-    return 0;
+        if (*name)
+            registry_fill_row(call->arena, name, registry, &ret->items[ret->count++]);
 }
 
 /* By its name, or its UUID. */
@@ -90,13 +86,12 @@ static bool registry_open(struct gql_call *call, struct registry_rows *ret)
 {
     struct aq_error err = { 0 };
 
-    if (gql_need(call->context, API_SUPERADMIN, &err) < 0)
+    if (gql_need(call->context, API_SUPERADMIN, &err) < 0) {
         (void)gql_call_fail(call, "%s", err.text);
-    else if (registry_load(call, ret) < 0)
-        (void)gql_call_fail(call, "out of memory");
-    else
-        return true;
-    return false;
+        return false;
+    }
+    registry_load(call, ret);
+    return true;
 }
 
 static int registry_get(struct gql_call *call, const char *id, uint32_t type)
@@ -172,8 +167,6 @@ static struct gql_value registry_get_of_domain(struct gql_get *get, const void *
 
     if (domain->registries)
         return gql_words(get->arena, domain->registries, " ");
-    if (!items)
-        return gql_error(get->arena, "out of memory");
     json_object_foreach(all, name, registry)
         if (*name)
             items[count++] = gql_copy(get, name);
@@ -212,7 +205,7 @@ static int registry_join(struct arena *arena, struct gql_value list, const char 
         strbuf_addf(&text, "%s%s", text.len ? "," : "", list.items[i].text);
     }
     *ret = arena_strdup(arena, text.data);
-    return *ret ? 0 : aq_fail_oom(err);
+    return 0;
 }
 
 static int registry_check_type(const char *type, struct aq_error *err)
@@ -314,14 +307,14 @@ static void registry_on_changed(void *data, const struct config_result *result, 
     struct registry_rows rows;
 
     (void)result;
-    if (r < 0)
+    if (r < 0) {
         (void)registry_fail(m->call, err);
-    else if (m->row)
+    } else if (m->row) {
         m->call->results[0] = gql_object(m->row);
-    else if (registry_load(m->call, &rows) < 0)
-        (void)gql_call_fail(m->call, "out of memory");
-    else
+    } else {
+        registry_load(m->call, &rows);
         m->call->results[0] = gql_object(registry_find(&rows, m->name));
+    }
     gql_call_done(m->call);
 }
 
@@ -339,8 +332,7 @@ static int registry_name_mutation(struct registry_mutation *m, bool is_new, stru
 
     if (r < 0)
         return r;
-    if (!id || registry_load(call, &rows) < 0)
-        return aq_fail_oom(err);
+    registry_load(call, &rows);
     m->row = registry_find(&rows, is_new ? name : id);
     if (!is_new && !m->row)
         return aq_fail(err, ENOENT, "there is no registry '%.100s'", id);
@@ -350,7 +342,7 @@ static int registry_name_mutation(struct registry_mutation *m, bool is_new, stru
         return api_fail_param(err, "registry_name", "is '%.100s' and cannot be changed",
                               m->row->name);
     m->name = is_new ? arena_strdup(call->arena, name) : m->row->name;
-    return m->name ? 0 : aq_fail_oom(err);
+    return 0;
 }
 
 static int registry_prepare(struct registry_mutation *m, struct config_change *change,

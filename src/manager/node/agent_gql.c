@@ -14,13 +14,14 @@
 
 /* ---- root fields ---- */
 
+/* NULL after the call has failed: only administrators may. */
 static struct gql_fetch *gql_agent_fetch_new(struct gql_call *call, enum gql_shape shape)
 {
     struct gql_fetch *fetch = gql_fetch_new(call, shape, store_list_agents,
                                             sizeof(struct agent_row));
     struct aq_error err = { 0 };
 
-    if (fetch && gql_need(call->context, API_ADMIN, &err) < 0) {
+    if (gql_need(call->context, API_ADMIN, &err) < 0) {
         gql_fetch_fail(fetch, &err);
         return NULL;
     }
@@ -91,7 +92,7 @@ static struct gql_fetch *gql_agent_summary_new(struct gql_call *call, enum gql_s
     struct gql_fetch *fetch = gql_fetch_new(call, shape, store_list_agents,
                                             sizeof(struct agent_row));
 
-    if (fetch && !principal_may(who->role, API_ADMIN)) {
+    if (!principal_may(who->role, API_ADMIN)) {
         fetch->query.domain = who->domain;
         fetch->query.user_id = &who->user_id;
         fetch->query.access_key = who->access_key;
@@ -103,8 +104,6 @@ static int gql_agent_get_summary(struct gql_call *call)
 {
     struct gql_fetch *fetch = gql_agent_summary_new(call, GQL_ONE);
 
-    if (!fetch)
-        return GQL_DONE;
     fetch->query.name = gql_arg_text(call, SCHEMA_ARG_Queries_agent_summary_agent_id);
     return gql_fetch_start(fetch);
 }
@@ -114,8 +113,6 @@ static int gql_agent_list_summaries(struct gql_call *call)
     struct gql_fetch *fetch = gql_agent_summary_new(call, GQL_PAGE);
     struct aq_error err = { 0 };
 
-    if (!fetch)
-        return GQL_DONE;
     fetch->query.order = "status,scaling_group,id";
     if (gql_fetch_page_args(fetch, SUMMARIES_MAX, &err) < 0
         || gql_agent_narrow(fetch,
@@ -159,29 +156,26 @@ static bool gql_agent_has_status(const struct kernel *kernel, const char *status
 }
 
 /* What kernels show of their session. */
-static int gql_agent_copy_session(struct arena *arena, const struct session *s,
-                                  struct session_row *ret)
+static void gql_agent_copy_session(struct arena *arena, const struct session *s,
+                                   struct session_row *ret)
 {
     const struct int_list *ports = s->spec ? &s->spec->ports : NULL;
     struct session_spec *spec = arena_alloc(arena, sizeof(*spec));
 
-    if (!spec || !(ret->session.image = arena_strdup(arena, s->image ? s->image : "")))
-        return -ENOMEM;
+    ret->session.image = arena_strdup(arena, s->image ? s->image : "");
     ret->session.created_usec = s->created_usec;
     ret->session.starts_usec = s->starts_usec;
     ret->session.spec = spec;
     if (!ports || !ports->count)
-        return 0;
-    if (!(spec->ports.items = arena_array(arena, ports->count, sizeof(*ports->items))))
-        return -ENOMEM;
+        return;
+    spec->ports.items = arena_array(arena, ports->count, sizeof(*ports->items));
     memcpy(spec->ports.items, ports->items, ports->count * sizeof(*ports->items));
     spec->ports.count = ports->count;
-    return 0;
 }
 
 /* Copies: memory may change before the reply is written. */
-static int gql_agent_copy_kernel(struct arena *arena, const struct session *s,
-                                 const struct kernel *kernel, struct kernel_row *ret)
+static void gql_agent_copy_kernel(struct arena *arena, const struct session *s,
+                                  const struct kernel *kernel, struct kernel_row *ret)
 {
     *ret = (struct kernel_row){ .kernel = *kernel, .session_id = s->id };
     ret->kernel.session = NULL;
@@ -191,13 +185,9 @@ static int gql_agent_copy_kernel(struct arena *arena, const struct session *s,
     ret->kernel.agent_id = arena_strdup(arena, kernel->agent_id);
     ret->kernel.requested.items = arena_array(
         arena, kernel->requested.count ? kernel->requested.count : 1, sizeof(struct slot));
-    if (!ret->kernel.agent_id || !ret->kernel.requested.items
-        || (kernel->service_ports && !ret->kernel.service_ports))
-        return -ENOMEM;
     if (kernel->requested.count)
         memcpy(ret->kernel.requested.items, kernel->requested.items,
                kernel->requested.count * sizeof(struct slot));
-    return 0;
 }
 
 /* The kernels of each agent of a call, found by one walk of all sessions. */
@@ -209,89 +199,68 @@ struct on_agents {
     struct gql_container **items;
 };
 
-typedef int (*gql_agent_visit_fn)(struct on_agents *on, uint32_t parent, const struct session *s,
-                                  const struct kernel *kernel);
+typedef void (*gql_agent_visit_fn)(struct on_agents *on, uint32_t parent, const struct session *s,
+                                   const struct kernel *kernel);
 
-/* Each kernel on one of the agents that the caller may see: of its own domain. */
-static int gql_agent_walk_kernels(struct on_agents *on, gql_agent_visit_fn visit)
+/* Each kernel on one of the agents that the caller may see: of its own domain. Ends once the
+ * request is over its memory.
+ */
+static void gql_agent_walk_kernels(struct on_agents *on, gql_agent_visit_fn visit)
 {
     const struct gql_context *context = on->call->context;
     const struct core *core = context->api->core;
-    int r = 0;
 
-    for (const struct session *s = core_next_session(core, NULL); s;
-         s = core_next_session(core, s)) {
+    for (const struct session *s = core_next_session(core, NULL);
+         s && !arena_is_over(on->call->arena); s = core_next_session(core, s)) {
         if (!principal_sees_domain(context->who, s->domain))
             continue;
-        for (size_t k = 0; r == 0 && k < s->kernel_count; k++) {
+        for (size_t k = 0; k < s->kernel_count; k++) {
             const struct kernel *kernel = &s->kernels[k];
             uintptr_t at = kernel->agent_id && gql_agent_has_status(kernel, on->status)
                                ? (uintptr_t)map_gets(&on->index, kernel->agent_id)
                                : 0;
 
             if (at)
-                r = visit(on, (uint32_t)at - 1, s, kernel);
+                visit(on, (uint32_t)at - 1, s, kernel);
         }
     }
-    return r;
 }
 
-static int gql_agent_count_kernel(struct on_agents *on, uint32_t parent, const struct session *s,
-                                  const struct kernel *kernel)
+static void gql_agent_count_kernel(struct on_agents *on, uint32_t parent, const struct session *s,
+                                   const struct kernel *kernel)
 {
     (void)s;
     (void)kernel;
     on->counts[parent]++;
-    return 0;
 }
 
-static int gql_agent_add_kernel(struct on_agents *on, uint32_t parent, const struct session *s,
-                                const struct kernel *kernel)
+static void gql_agent_add_kernel(struct on_agents *on, uint32_t parent, const struct session *s,
+                                 const struct kernel *kernel)
 {
     struct kernel_row *row = arena_alloc(on->call->arena, sizeof(*row));
     struct session_row *session = arena_alloc(on->call->arena, sizeof(*session));
 
-    if (!row || !session || gql_agent_copy_kernel(on->call->arena, s, kernel, row) < 0
-        || gql_agent_copy_session(on->call->arena, s, session) < 0)
-        return -ENOMEM;
+    gql_agent_copy_kernel(on->call->arena, s, kernel, row);
+    gql_agent_copy_session(on->call->arena, s, session);
     on->items[parent][on->counts[parent]++] = (struct gql_container){ row, session };
-    return 0;
 }
 
-static int gql_agent_make_room(struct on_agents *on)
-{
-    for (uint32_t i = 0; i < on->call->count; i++) {
-        on->items[i] = arena_array(on->call->arena, on->counts[i] + 1, sizeof(**on->items));
-        if (!on->items[i])
-            return -ENOMEM;
-        on->counts[i] = 0;
-    }
-    return 0;
-}
-
-static int gql_agent_index_kernels(struct on_agents *on)
+static void gql_agent_find_kernels(struct on_agents *on)
 {
     struct gql_call *call = on->call;
 
     on->counts = arena_array(call->arena, call->count, sizeof(*on->counts));
     on->items = arena_array(call->arena, call->count, sizeof(struct gql_container *));
-    if (!on->counts || !on->items)
-        return -ENOMEM;
     for (uint32_t i = 0; i < call->count; i++)
         map_sets(&on->index, ((const struct agent_row *)call->parents[i])->agent.id,
                  (void *)(uintptr_t)(i + 1));
-    return gql_agent_walk_kernels(on, gql_agent_count_kernel) < 0 || gql_agent_make_room(on) < 0
-                   || gql_agent_walk_kernels(on, gql_agent_add_kernel) < 0
-               ? -ENOMEM
-               : 0;
-}
-
-static int gql_agent_find_kernels(struct on_agents *on)
-{
-    int r = gql_agent_index_kernels(on);
-
+    gql_agent_walk_kernels(on, gql_agent_count_kernel);
+    for (uint32_t i = 0; i < call->count; i++) {
+        on->items[i] = arena_array(call->arena, on->counts[i] + 1, sizeof(**on->items));
+        on->counts[i] = 0;
+    }
+    gql_agent_walk_kernels(on, gql_agent_add_kernel);
     map_done(&on->index);
-    return r;
 }
 
 /* One domain's administrator sees the kernels of that domain only: what others hold is
@@ -304,8 +273,7 @@ static int gql_agent_containers(struct gql_call *call)
                                                    SCHEMA_ARG_Agent_compute_containers_status),
                             .index = MAP_INIT };
 
-    if (gql_agent_find_kernels(&on) < 0)
-        return gql_call_fail(call, "out of memory");
+    gql_agent_find_kernels(&on);
     for (uint32_t i = 0; i < call->count; i++)
         call->results[i] = gql_rows_of(call->arena, on.items[i], on.counts[i],
                                        sizeof(struct gql_container));
@@ -316,8 +284,7 @@ static int gql_agent_kernel_nodes(struct gql_call *call)
 {
     struct on_agents on = { .call = call, .index = MAP_INIT };
 
-    if (gql_agent_find_kernels(&on) < 0)
-        return gql_call_fail(call, "out of memory");
+    gql_agent_find_kernels(&on);
     for (uint32_t i = 0; i < call->count; i++)
         call->results[i] = gql_node_connect(call, gql_node_find(SCHEMA_TYPE_KernelNode),
                                             on.items[i], sizeof(struct gql_container),
@@ -375,7 +342,7 @@ static struct gql_value gql_agent_get_alloc_map(struct gql_get *get, const void 
     struct jsonw w = jsonw_make(&text);
 
     if (core_write_gpu_map(core, ((const struct agent_row *)parent)->agent.id, &w) < 0)
-        return gql_error(get->arena, "out of memory");
+        return gql_error(get->arena, "cannot map the allocations of the agent to its devices");
     return gql_copy(get, text.data);
 }
 

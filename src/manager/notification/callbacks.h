@@ -13,7 +13,7 @@
 
 struct callbacks;
 
-/* Begins at once. NULL = no memory. */
+/* Begins at once. */
 struct callbacks *callbacks_new(struct core *core, struct deliveries *deliveries);
 /* Before the core's end, and that of the deliveries. */
 void callbacks_free(struct callbacks *callbacks);

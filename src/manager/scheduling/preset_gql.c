@@ -14,10 +14,9 @@
 /* NULL = there is none of that name. */
 static struct resource_preset *gql_preset_find(const struct gql_call *call, const char *name)
 {
-    struct arena *arena = mutation_arena(call);
-    struct resource_preset *preset = arena_alloc(arena, sizeof(*preset));
+    struct resource_preset *preset = arena_alloc(call->arena, sizeof(*preset));
 
-    return presets_find(mutation_api(call), name, arena, preset) ? preset : NULL;
+    return presets_find(mutation_api(call), name, call->arena, preset) ? preset : NULL;
 }
 
 static int gql_preset_get_one(struct gql_call *call)
@@ -71,7 +70,7 @@ static int gql_preset_list(struct gql_call *call)
 {
     struct aq_error err = { 0 };
     size_t count;
-    struct resource_preset *rows = presets_list(mutation_api(call), mutation_arena(call), &count);
+    struct resource_preset *rows = presets_list(mutation_api(call), call->arena, &count);
 
     if (gql_preset_select(call, rows, &count, &err) < 0)
         return gql_call_fail(call, "%s", err.text);

@@ -16,14 +16,13 @@
 #define FIELD(name) SCHEMA_FIELD_ComputeContainer_##name
 #define NODE(name) SCHEMA_FIELD_KernelNode_##name
 
-/* NULL if memory is short. */
 static struct gql_container *gql_kernel_list(struct arena *arena, const struct session_row *session,
                                              uint32_t *ret_count)
 {
     size_t count = session->kernels ? session->kernel_count : 0;
     struct gql_container *items = arena_array(arena, count ? count : 1, sizeof(*items));
 
-    for (size_t i = 0; items && i < count; i++)
+    for (size_t i = 0; i < count; i++)
         items[i] = (struct gql_container){ &session->kernels[i], session };
     *ret_count = (uint32_t)count;
     return items;
@@ -34,8 +33,7 @@ struct gql_value gql_containers(struct arena *arena, const struct session_row *s
     uint32_t count;
     struct gql_container *items = gql_kernel_list(arena, session, &count);
 
-    return items ? gql_rows_of(arena, items, count, sizeof(*items))
-                 : gql_error(arena, "out of memory");
+    return gql_rows_of(arena, items, count, sizeof(*items));
 }
 
 struct gql_value gql_kernel_nodes(struct gql_call *call, const struct session_row *session)
@@ -43,8 +41,7 @@ struct gql_value gql_kernel_nodes(struct gql_call *call, const struct session_ro
     uint32_t count;
     struct gql_container *items = gql_kernel_list(call->arena, session, &count);
 
-    return items ? gql_node_connect(call, &kernel_node, items, sizeof(*items), count)
-                 : gql_error(call->arena, "out of memory");
+    return gql_node_connect(call, &kernel_node, items, sizeof(*items), count);
 }
 
 /* ---- compute_container(container_id) ---- */
@@ -79,8 +76,7 @@ static struct gql_value gql_kernel_pick(const struct find_kernel *find)
 
             if (!uuid_equals(&session->kernels[k].kernel.id, &id))
                 continue;
-            if (!(found = arena_alloc(find->call->arena, sizeof(*found))))
-                return gql_error(find->call->arena, "out of memory");
+            found = arena_alloc(find->call->arena, sizeof(*found));
             *found = (struct gql_container){ &session->kernels[k], session };
             return gql_object_of(find->type, found);
         }
@@ -92,12 +88,12 @@ static void gql_kernel_on_read(void *data, int r, const struct aq_error *err)
 {
     struct find_kernel *find = data;
 
-    if (r < 0)
+    if (r < 0) {
         gql_call_fail(find->call, "%s", err->text);
-    else if (gql_keep(find->call->context, find->call->arena, find->page) < 0)
-        gql_call_fail(find->call, "out of memory");
-    else
+    } else {
+        gql_keep(find->call->context, find->call->arena, find->page);
         find->call->results[0] = gql_kernel_pick(find);
+    }
     gql_call_done(find->call);
 }
 
@@ -106,8 +102,6 @@ static int gql_kernel_find(struct gql_call *call, const char *id, uint32_t type)
     const struct gql_context *context = call->context;
     struct find_kernel *find = arena_alloc(call->arena, sizeof(*find));
 
-    if (!find)
-        return gql_call_fail(call, "out of memory");
     find->call = call;
     find->type = type;
     find->id = id;
@@ -151,8 +145,8 @@ static struct gql_value gql_kernel_page_of(const struct list_kernels *list)
     struct gql_container *items = NULL;
     uint32_t count = 0, shown = 0;
 
-    if (!page || (session && !(items = gql_kernel_list(arena, session, &count))))
-        return gql_error(arena, "out of memory");
+    if (session)
+        items = gql_kernel_list(arena, session, &count);
     for (uint32_t i = 0; i < count; i++)
         if ((!list->role || strcmp(items[i].row->kernel.role, list->role) == 0)
             && page->total++ >= list->offset && shown < list->limit)
@@ -165,12 +159,12 @@ static void gql_kernel_on_session(void *data, int r, const struct aq_error *err)
 {
     struct list_kernels *list = data;
 
-    if (r < 0)
+    if (r < 0) {
         gql_call_fail(list->call, "%s", err->text);
-    else if (gql_keep(list->call->context, list->call->arena, list->page) < 0)
-        gql_call_fail(list->call, "out of memory");
-    else
+    } else {
+        gql_keep(list->call->context, list->call->arena, list->page);
         list->call->results[0] = gql_kernel_page_of(list);
+    }
     gql_call_done(list->call);
 }
 
@@ -180,8 +174,6 @@ static int gql_kernel_list_of_session(struct gql_call *call)
     struct list_kernels *list = arena_alloc(call->arena, sizeof(*list));
     struct aq_error err = { 0 };
 
-    if (!args || !list)
-        return args ? gql_call_fail(call, "out of memory") : GQL_DONE;
     if (gql_fetch_page_args(args, GQL_PAGE_MAX, &err) < 0
         || gql_node_set_id(
                args, gql_arg_text(call, SCHEMA_ARG_Queries_compute_container_list_session_id), &err)
@@ -279,11 +271,10 @@ static int gql_kernel_images(struct gql_call *call)
     if (!context->images) {
         struct gql_images *images = arena_alloc(call->arena, sizeof(*images));
 
-        if (!images || gql_images_load(call, images) < 0)
-            return gql_call_fail(call, "out of memory");
+        gql_images_load(call, images);
         context->images = images;
     }
-    for (uint32_t i = 0; i < call->count; i++) {
+    for (uint32_t i = 0; i < call->count && !arena_is_over(call->arena); i++) {
         const char *name = gql_kernel_image(call->parents[i], call->arena);
 
         call->results[i] = gql_object(gql_images_find(call, context->images, name));
@@ -356,8 +347,7 @@ static struct gql_value gql_kernel_get_opened(struct gql_get *get, const void *p
 
     if (!ports)
         return gql_list(NULL, 0);
-    if (!(items = arena_array(get->arena, ports->count + 1, sizeof(*items))))
-        return gql_error(get->arena, "out of memory");
+    items = arena_array(get->arena, ports->count + 1, sizeof(*items));
     for (size_t i = 0; i < ports->count; i++)
         items[i] = gql_int(ports->items[i]);
     return gql_list(items, (uint32_t)ports->count);

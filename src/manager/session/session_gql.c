@@ -28,8 +28,6 @@ static int gql_session_get_one(struct gql_call *call)
     struct gql_fetch *fetch = gql_fetch_new(call, GQL_ONE, store_list_sessions,
                                             sizeof(struct session_row));
 
-    if (!fetch)
-        return GQL_DONE;
     fetch->find = gql_arg_text(call, SCHEMA_ARG_Queries_compute_session_id);
     fetch->on_read = gql_session_note_seen;
     fetch->query.with_kernels = true;
@@ -74,8 +72,7 @@ static int gql_session_list_args(struct gql_fetch *fetch, struct aq_error *err)
         return r;
     if (!project || !*project)
         return 0;
-    if (!(project_id = arena_alloc(fetch->call->arena, sizeof(*project_id))))
-        return aq_fail_oom(err);
+    project_id = arena_alloc(fetch->call->arena, sizeof(*project_id));
     if (uuid_parse(project, project_id) < 0)
         return aq_fail(err, EINVAL, "group_id: '%.64s' is not a UUID", project);
     fetch->query.project_id = project_id;
@@ -83,7 +80,7 @@ static int gql_session_list_args(struct gql_fetch *fetch, struct aq_error *err)
 }
 
 /* Of those that live memory knows which are on the page: the store reads these alone. */
-static int gql_session_find_live(struct gql_fetch *fetch, struct aq_error *err)
+static void gql_session_find_live(struct gql_fetch *fetch)
 {
     struct gql_context *context = fetch->call->context;
     const struct core *core = context->api->core;
@@ -92,19 +89,16 @@ static int gql_session_find_live(struct gql_fetch *fetch, struct aq_error *err)
     size_t count;
 
     if (context->has_listed_live || !session_live_is_known(core, &fetch->query))
-        return 0;
+        return;
     context->has_listed_live = true;
-    if (session_live_list(core, &fetch->query, fetch->call->arena, &items, &count, &fetch->total)
-            < 0
-        || !(ids = arena_array(fetch->call->arena, count + 1, sizeof(*ids))))
-        return aq_fail_oom(err);
+    session_live_list(core, &fetch->query, fetch->call->arena, &items, &count, &fetch->total);
+    ids = arena_array(fetch->call->arena, count + 1, sizeof(*ids));
     for (size_t i = 0; i < count; i++)
         ids[i] = items[i].id;
     fetch->query.ids = ids;
     fetch->query.id_count = count;
     fetch->query.offset = 0;
     fetch->nothing |= count == 0;
-    return 0;
 }
 
 static int gql_session_list(struct gql_call *call)
@@ -113,14 +107,12 @@ static int gql_session_list(struct gql_call *call)
                                             sizeof(struct session_row));
     struct aq_error err = { 0 };
 
-    if (!fetch)
-        return GQL_DONE;
     if (gql_session_list_args(fetch, &err) < 0)
         return gql_fetch_fail(fetch, &err);
     gql_session_narrow(fetch);
     fetch->query.with_kernels = true;
-    if (!fetch->nothing && gql_session_find_live(fetch, &err) < 0)
-        return gql_fetch_fail(fetch, &err);
+    if (!fetch->nothing)
+        gql_session_find_live(fetch);
     return gql_fetch_start(fetch);
 }
 
@@ -128,7 +120,7 @@ static int gql_session_list(struct gql_call *call)
 
 static int gql_session_containers(struct gql_call *call)
 {
-    for (uint32_t i = 0; i < call->count; i++)
+    for (uint32_t i = 0; i < call->count && !arena_is_over(call->arena); i++)
         call->results[i] = gql_containers(call->arena, call->parents[i]);
     return GQL_DONE;
 }
@@ -228,8 +220,6 @@ static struct gql_value gql_session_get_mounts(struct gql_get *get, const void *
     size_t count = spec ? spec->mounts.count : 0;
     struct gql_value *items = arena_array(get->arena, count + 1, sizeof(*items));
 
-    if (!items)
-        return gql_error(get->arena, "out of memory");
     for (size_t i = 0; i < count; i++)
         items[i] = gql_text(spec->mounts.items[i].name);
     return gql_list(items, (uint32_t)count);

@@ -51,8 +51,8 @@ static int session_list_make_live(const struct api_list *list, struct store_page
     struct session_live *items;
 
     (void)err;
-    (void)session_live_list(list->api->core, &list->query, &page->arena, &items, &page->count,
-                            &page->total); /* the arena has no limit */
+    session_live_list(list->api->core, &list->query, &page->arena, &items, &page->count,
+                      &page->total); /* the arena has no limit */
     page->rows = items;
     *ret = page;
     return 0;

@@ -61,16 +61,14 @@ static size_t session_live_insert(struct session_live *items, size_t count, size
     return count;
 }
 
-int session_live_list(const struct core *core, const struct store_query *q, struct arena *arena,
-                      struct session_live **ret, size_t *ret_count, int64_t *ret_total)
+void session_live_list(const struct core *core, const struct store_query *q, struct arena *arena,
+                       struct session_live **ret, size_t *ret_count, int64_t *ret_total)
 {
     size_t all = core_count_sessions(core), count = 0, total = 0, offset;
     size_t max = q->limit ? AQ_MIN((size_t)q->limit + (size_t)q->offset, all) : all;
     bool is_few = max <= SESSION_LIVE_FEW;
     struct session_live *items = arena_array(arena, (is_few ? max : all) + 1, sizeof(*items));
 
-    if (!items)
-        return -ENOMEM;
     for (const struct session *s = NULL; (s = core_next_session(core, s));) {
         struct session_live item = { s->status_changed_usec, s->row, s->id };
 
@@ -88,5 +86,4 @@ int session_live_list(const struct core *core, const struct store_query *q, stru
     *ret = items + offset;
     *ret_count = AQ_MIN(max, count) - offset;
     *ret_total = (int64_t)total;
-    return 0;
 }

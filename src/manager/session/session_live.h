@@ -27,9 +27,9 @@ struct session_live {
 bool session_live_is_known(const struct core *core, const struct store_query *q);
 
 /* The items of the query's page, limit 0 = all, as store_list_sessions() has them; 'ret_total':
- * without limit and offset. 'ret' is the arena's. -ENOMEM past its limit.
+ * without limit and offset. 'ret' is the arena's.
  */
-int session_live_list(const struct core *core, const struct store_query *q, struct arena *arena,
-                      struct session_live **ret, size_t *ret_count, int64_t *ret_total);
+void session_live_list(const struct core *core, const struct store_query *q, struct arena *arena,
+                       struct session_live **ret, size_t *ret_count, int64_t *ret_total);
 
 #endif

@@ -33,9 +33,8 @@ static void session_mutation_on_read(void *data, int r, const struct aq_error *e
 
     if (r < 0) {
         gql_call_fail(m->call, "%s", err->text);
-    } else if (gql_keep(m->call->context, m->call->arena, m->page) < 0) {
-        gql_call_fail(m->call, "out of memory");
     } else {
+        gql_keep(m->call->context, m->call->arena, m->page);
         m->item = m->page->count ? &m->page->sessions[0] : NULL;
         m->call->results[0] = gql_object(m);
     }
@@ -48,10 +47,12 @@ static void session_mutation_on_changed(void *data, int r, const struct aq_error
 {
     struct session_mutation *m = data;
 
-    if (r < 0)
-        gql_call_fail(m->call, "%s", err->text);
-    if (r < 0 || gql_read(m->call, session_mutation_read, session_mutation_on_read, m) == GQL_DONE)
-        gql_call_done(m->call);
+    if (r == 0) {
+        (void)gql_read(m->call, session_mutation_read, session_mutation_on_read, m);
+        return;
+    }
+    gql_call_fail(m->call, "%s", err->text);
+    gql_call_done(m->call);
 }
 
 static void session_mutation_on_prioritised(void *data, int r, const struct aq_error *err)
@@ -75,9 +76,7 @@ static const struct session *session_mutation_find(const struct gql_call *call,
     const struct session *s = NULL;
     struct uuid uuid;
 
-    if (!id)
-        aq_fail_oom(err);
-    else if (uuid_parse(id, &uuid) < 0)
+    if (uuid_parse(id, &uuid) < 0)
         aq_fail(err, EINVAL, "id: '%.64s' is not a UUID", id);
     else if (!(s = core_find_session(context->api->core, &uuid))
              || !gql_session_is_modified_by(context->who, s))
@@ -94,8 +93,6 @@ static int session_mutation_modify(struct gql_call *call)
     const struct session *s;
     struct aq_error err = { 0 };
 
-    if (!m)
-        return gql_call_fail(call, "out of memory");
     if (api->is_frozen)
         return gql_call_fail(call, "the manager is frozen by an administrator; try later");
     if (!gql_is_given(name) && !gql_is_given(priority))

@@ -65,12 +65,13 @@ static const struct session_row *gql_session_find_row(const struct store_page *p
 /* What is related to one parent. */
 static struct gql_value gql_session_rows_of(const struct dependencies *deps, uint32_t parent)
 {
-    struct session_row *rows = arena_array(deps->call->arena, deps->query.id_count + 1,
-                                           sizeof(*rows));
+    struct session_row *rows;
+    size_t count = 0;
     uint32_t found = 0;
 
-    if (!rows)
-        return gql_error(deps->call->arena, "out of memory");
+    for (size_t i = 0; i < deps->query.id_count; i++)
+        count += deps->parents[i] == parent;
+    rows = arena_array(deps->call->arena, count + 1, sizeof(*rows));
     for (size_t i = 0; i < deps->query.id_count; i++) {
         const struct session_row *row = deps->parents[i] == parent
                                             ? gql_session_find_row(deps->page, &deps->ids[i])
@@ -94,12 +95,12 @@ static void gql_session_on_dependencies(void *data, int r, const struct aq_error
     struct dependencies *deps = data;
     struct gql_call *call = deps->call;
 
-    if (r < 0)
+    if (r < 0) {
         gql_call_fail(call, "%s", err->text);
-    else if (gql_keep(call->context, call->arena, deps->page) < 0)
-        gql_call_fail(call, "out of memory");
-    else
+    } else {
+        gql_keep(call->context, call->arena, deps->page);
         gql_session_fill_related(deps);
+    }
     gql_call_done(call);
 }
 
@@ -122,7 +123,7 @@ static const struct uuid *gql_session_parent(const struct gql_call *call, uint32
 }
 
 /* What the parents wait for. */
-static int gql_session_add_dependees(struct dependencies *deps)
+static void gql_session_add_dependees(struct dependencies *deps)
 {
     const struct core *core = gql_session_core_of(deps->call);
 
@@ -132,21 +133,18 @@ static int gql_session_add_dependees(struct dependencies *deps)
         for (size_t d = 0; live && d < live->dependency_count; d++)
             gql_session_add_id(deps, i, &live->dependencies[d].id);
     }
-    return 0;
 }
 
 /* What waits for the parents, by one walk of all sessions. */
-static int gql_session_add_dependents(struct dependencies *deps)
+static void gql_session_add_dependents(struct dependencies *deps)
 {
     const struct core *core = gql_session_core_of(deps->call);
     struct map parents = MAP_INIT; /* id -> which parent, counted from 1 */
-    int r = 0;
 
-    for (uint32_t i = 0; r == 0 && i < deps->call->count; i++)
-        r = map_set(&parents, gql_session_parent(deps->call, i)->bytes, sizeof(struct uuid),
-                    (void *)(uintptr_t)(i + 1));
-    for (const struct session *s = core_next_session(core, NULL); r == 0 && s;
-         s = core_next_session(core, s))
+    for (uint32_t i = 0; i < deps->call->count; i++)
+        (void)map_set(&parents, gql_session_parent(deps->call, i)->bytes, sizeof(struct uuid),
+                      (void *)(uintptr_t)(i + 1));
+    for (const struct session *s = core_next_session(core, NULL); s; s = core_next_session(core, s))
         for (size_t d = 0; d < s->dependency_count; d++) {
             uintptr_t parent = (uintptr_t)map_get(&parents, s->dependencies[d].id.bytes,
                                                   sizeof(struct uuid));
@@ -155,22 +153,19 @@ static int gql_session_add_dependents(struct dependencies *deps)
                 gql_session_add_id(deps, (uint32_t)parent - 1, &s->id);
         }
     map_done(&parents);
-    return r;
 }
 
-static int gql_session_relate(struct gql_call *call, int (*add)(struct dependencies *deps),
+static int gql_session_relate(struct gql_call *call, void (*add)(struct dependencies *deps),
                               bool is_list)
 {
     struct dependencies *deps = arena_alloc(call->arena, sizeof(*deps));
 
-    if (!deps || !(deps->parents = arena_array(call->arena, STORE_IDS_MAX, sizeof(*deps->parents)))
-        || !(deps->ids = arena_array(call->arena, STORE_IDS_MAX, sizeof(*deps->ids))))
-        return gql_call_fail(call, "out of memory");
+    deps->parents = arena_array(call->arena, STORE_IDS_MAX, sizeof(*deps->parents));
+    deps->ids = arena_array(call->arena, STORE_IDS_MAX, sizeof(*deps->ids));
     deps->call = call;
     deps->is_list = is_list;
     deps->query.ids = deps->ids;
-    if (add(deps) < 0)
-        return gql_call_fail(call, "out of memory");
+    add(deps);
     if (deps->is_full)
         return gql_call_fail(call, "%s: there are more than %d: ask for fewer sessions",
                              call->field->name, STORE_IDS_MAX);
@@ -214,9 +209,8 @@ static int gql_session_read_placements(struct store_tx *tx, void *data, struct a
 static struct gql_value gql_session_time(struct arena *arena, int64_t usec)
 {
     char text[CLOCK_ISO_MAX];
-    const char *copy = usec ? arena_strdup(arena, clock_format_iso(usec, text)) : NULL;
 
-    return usec && !copy ? gql_error(arena, "out of memory") : gql_text(copy);
+    return gql_text(usec ? arena_strdup(arena, clock_format_iso(usec, text)) : NULL);
 }
 
 static void gql_session_on_placements(void *data, int r, const struct aq_error *err)
@@ -241,8 +235,6 @@ static int gql_session_scheduled(struct gql_call *call)
     struct placements *placed = arena_alloc(call->arena, sizeof(*placed));
     struct uuid *ids = arena_array(call->arena, call->count, sizeof(*ids));
 
-    if (!placed || !ids)
-        return gql_call_fail(call, "out of memory");
     if (call->count > STORE_IDS_MAX)
         return gql_call_fail(call, "%s: of %d sessions at most", call->field->name, STORE_IDS_MAX);
     for (uint32_t i = 0; i < call->count; i++)
@@ -268,7 +260,7 @@ static struct gql_value gql_session_get_full_name(struct gql_get *get, const voi
 
 static int gql_session_kernel_nodes(struct gql_call *call)
 {
-    for (uint32_t i = 0; i < call->count; i++)
+    for (uint32_t i = 0; i < call->count && !arena_is_over(call->arena); i++)
         call->results[i] = gql_kernel_nodes(call, call->parents[i]);
     return GQL_DONE;
 }
@@ -281,8 +273,6 @@ static struct gql_value gql_session_get_agents(struct gql_get *get, const void *
     struct gql_value *ids = arena_array(get->arena, count + 1, sizeof(*ids));
     uint32_t found = 0;
 
-    if (!ids)
-        return gql_error(get->arena, "out of memory");
     for (size_t k = 0; k < count; k++) {
         const char *id = row->kernels[k].kernel.agent_id;
         uint32_t i = 0;
@@ -302,8 +292,6 @@ static struct gql_value gql_session_get_folders(struct gql_get *get, const void 
     struct gql_value *ids = arena_array(get->arena, count + 1, sizeof(*ids));
     char id[UUID_TEXT_MAX];
 
-    if (!ids)
-        return gql_error(get->arena, "out of memory");
     for (size_t i = 0; i < count; i++)
         ids[i] = gql_copy(get, uuid_format(&spec->mounts.items[i].folder, id));
     return gql_list(ids, (uint32_t)count);
@@ -314,8 +302,6 @@ static struct gql_value gql_session_get_images(struct gql_get *get, const void *
     const char *image = ((const struct session_row *)parent)->session.image;
     struct gql_value *items = arena_alloc(get->arena, sizeof(*items));
 
-    if (!items)
-        return gql_error(get->arena, "out of memory");
     *items = gql_text(image);
     return gql_list(items, image ? 1 : 0);
 }

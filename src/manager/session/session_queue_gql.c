@@ -37,7 +37,7 @@ static int session_queue_compare(const void *a, const void *b)
     return (x->created_usec > y->created_usec) - (x->created_usec < y->created_usec);
 }
 
-static int session_queue_load(struct gql_call *call, const char *group, struct session_queue *ret)
+static void session_queue_load(struct gql_call *call, const char *group, struct session_queue *ret)
 {
     const struct gql_context *context = call->context;
     struct core *core = context->api->core;
@@ -47,8 +47,6 @@ static int session_queue_load(struct gql_call *call, const char *group, struct s
         count += session_queue_has(context, group, s);
     *ret = (struct session_queue){ .items = arena_array(call->arena, count + 1,
                                                         sizeof(*ret->items)) };
-    if (!ret->items)
-        return -ENOMEM;
     for (const struct session *s = core_next_session(core, NULL); s;
          s = core_next_session(core, s)) {
         struct core_start_estimate estimate = { 0 };
@@ -61,7 +59,6 @@ static int session_queue_load(struct gql_call *call, const char *group, struct s
                                                             s->created_usec };
     }
     qsort(ret->items, ret->count, sizeof(*ret->items), session_queue_compare);
-    return 0;
 }
 
 /* The rows come in an order of the store's: into that of the ids. */
@@ -82,15 +79,13 @@ static void session_queue_on_read(const struct gql_fetch *fetch)
 }
 
 /* Those of the part: ids for the query. */
-static int session_queue_ask(struct gql_fetch *fetch, const struct session_queue *queue,
-                             const struct relay_part *part)
+static void session_queue_ask(struct gql_fetch *fetch, const struct session_queue *queue,
+                              const struct relay_part *part)
 {
     size_t first = (size_t)AQ_MIN(part->offset, (int64_t)queue->count);
     size_t count = AQ_MIN((size_t)part->limit, queue->count - first);
     struct uuid *ids = arena_array(fetch->call->arena, count + 1, sizeof(*ids));
 
-    if (!ids)
-        return -ENOMEM;
     for (size_t i = 0; i < count; i++)
         ids[i] = queue->items[first + i].id;
     fetch->query.ids = ids;
@@ -98,7 +93,6 @@ static int session_queue_ask(struct gql_fetch *fetch, const struct session_queue
     fetch->query.with_kernels = true;
     fetch->nothing = count == 0;
     fetch->total = (int64_t)queue->count;
-    return 0;
 }
 
 static int session_queue_list(struct gql_call *call)
@@ -111,8 +105,6 @@ static int session_queue_list(struct gql_call *call)
     struct relay_part part;
     struct aq_error err = { 0 };
 
-    if (!fetch)
-        return GQL_DONE;
     if (gql_need(call->context, API_ADMIN, &err) < 0
         || relay_part_parse(call->arena, call->args[SCHEMA_ARG_Queries_session_pending_queue_first],
                             gql_null(), gql_null(), gql_null(),
@@ -122,8 +114,8 @@ static int session_queue_list(struct gql_call *call)
         return gql_fetch_fail(fetch, &err);
     fetch->node = &session_node;
     fetch->on_read = session_queue_on_read;
-    if (session_queue_load(call, group, &queue) < 0 || session_queue_ask(fetch, &queue, &part) < 0)
-        return gql_call_fail(call, "out of memory");
+    session_queue_load(call, group, &queue);
+    session_queue_ask(fetch, &queue, &part);
     return gql_fetch_start(fetch);
 }
 

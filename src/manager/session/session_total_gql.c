@@ -90,8 +90,6 @@ static int session_total_get(struct gql_call *call)
     };
     struct aq_error err = { 0 };
 
-    if (!total)
-        return gql_call_fail(call, "out of memory");
     if (gql_need(call->context, API_SUPERADMIN, &err) < 0
         || session_total_read_statuses(call, &query.statuses, &err) < 0)
         return gql_call_fail(call, "%s", err.text);

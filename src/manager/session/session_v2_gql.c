@@ -91,9 +91,8 @@ static int gql_session_v2_images(struct gql_call *call)
 {
     struct gql_images images;
 
-    if (gql_images_load(call, &images) < 0)
-        return gql_call_fail(call, "out of memory");
-    for (uint32_t i = 0; i < call->count; i++) {
+    gql_images_load(call, &images);
+    for (uint32_t i = 0; i < call->count && !arena_is_over(call->arena); i++) {
         const struct session_row *row = call->parents[i];
         const struct image_row *image = gql_images_find(call, &images, row->session.image);
 
@@ -114,16 +113,13 @@ static struct gql_value gql_session_v2_list_slots(struct gql_get *get, const str
     struct session_v2_amount *rows = arena_array(get->arena, slots->count + 1, sizeof(*rows));
     struct gql_value *entries = arena_alloc(get->arena, sizeof(*entries));
 
-    if (!rows || !entries)
-        return gql_error(get->arena, "out of memory");
     for (size_t i = 0; i < slots->count; i++) {
         const struct slot *slot = &slots->items[i];
         char text[AMOUNT_TEXT_MAX];
 
         slot_amount_format(slot->amount, slot_types_get(context->types, slot->name), text);
         rows[i].slot = slot->name;
-        if (!(rows[i].amount = arena_strdup(get->arena, text)))
-            return gql_error(get->arena, "out of memory");
+        rows[i].amount = arena_strdup(get->arena, text);
     }
     *entries = gql_rows_of(get->arena, rows, (uint32_t)slots->count, sizeof(*rows));
     return gql_object(entries);

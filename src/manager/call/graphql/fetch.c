@@ -12,10 +12,6 @@ struct gql_fetch *gql_fetch_new(struct gql_call *call, enum gql_shape shape, gql
 {
     struct gql_fetch *fetch = arena_alloc(call->arena, sizeof(*fetch));
 
-    if (!fetch) {
-        gql_call_fail(call, "out of memory");
-        return NULL;
-    }
     fetch->call = call;
     fetch->shape = shape;
     fetch->list = list;
@@ -59,8 +55,6 @@ static struct gql_value gql_fetch_page_of(const struct gql_fetch *fetch, const v
 {
     struct gql_rows_page *page = arena_alloc(fetch->call->arena, sizeof(*page));
 
-    if (!page)
-        return gql_error(fetch->call->arena, "out of memory");
     page->items = gql_fetch_rows_of(fetch, rows, count);
     page->total = total;
     return gql_object(page);
@@ -105,13 +99,13 @@ static void gql_fetch_on_read(void *data, int r, const struct aq_error *err)
 
     if (r == 0 && fetch->on_read)
         fetch->on_read(fetch);
-    if (r < 0)
+    if (r < 0) {
         gql_call_fail(fetch->call, "%s", err->text);
-    else if (gql_keep(fetch->call->context, fetch->call->arena, fetch->page) < 0)
-        gql_call_fail(fetch->call, "out of memory");
-    else
+    } else {
+        gql_keep(fetch->call->context, fetch->call->arena, fetch->page);
         gql_fetch_fill(fetch, fetch->page->rows, fetch->page->count, fetch->page->first,
                        fetch->total >= 0 ? fetch->total : fetch->page->total);
+    }
     gql_call_done(fetch->call);
 }
 
@@ -177,16 +171,13 @@ struct gql_value gql_words(struct arena *arena, const char *text, const char *se
     struct gql_value *items = arena_array(arena, strlen(text) / 2 + 1, sizeof(*items));
     uint32_t count = 0;
 
-    while (items && *(text += strspn(text, separators))) {
+    while (*(text += strspn(text, separators))) {
         size_t len = strcspn(text, separators);
-        const char *word = arena_strndup(arena, text, len);
 
-        if (!word)
-            return gql_error(arena, "out of memory");
-        items[count++] = gql_textn(word, len);
+        items[count++] = gql_textn(arena_strndup(arena, text, len), len);
         text += len;
     }
-    return items ? gql_list(items, count) : gql_error(arena, "out of memory");
+    return gql_list(items, count);
 }
 
 struct uuid gql_uuid_of_name(const char *name)
@@ -202,11 +193,7 @@ struct uuid gql_uuid_of_name(const char *name)
 
 struct gql_value gql_copy(struct gql_get *get, const char *text)
 {
-    const char *copy = text ? arena_strdup(get->arena, text) : NULL;
-
-    if (text && !copy)
-        return gql_error(get->arena, "out of memory");
-    return gql_text(copy);
+    return gql_text(text ? arena_strdup(get->arena, text) : NULL);
 }
 
 struct gql_value gql_slots(struct gql_get *get, const struct slots *slots)

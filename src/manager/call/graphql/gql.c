@@ -178,7 +178,7 @@ static void gql_on_executed(void *data, const struct gql_result *result)
 
     strbuf_init(&run->context.out);
     if (result->code < 0) {
-        aq_fail_oom(&err);
+        aq_fail(&err, ENOMEM, "out of memory"); /* past MEMORY_MAX */
         gql_run_fail(run, &err);
         return;
     }

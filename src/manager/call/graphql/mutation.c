@@ -10,11 +10,8 @@ static int mutation_answer(struct gql_call *call, const struct mutation_result *
 {
     struct mutation_result *kept = arena_alloc(call->arena, sizeof(*kept));
 
-    if (!kept)
-        return gql_call_fail(call, "out of memory");
     *kept = *result;
-    if (!(kept->msg = arena_strdup(call->arena, result->msg)))
-        return gql_call_fail(call, "out of memory");
+    kept->msg = arena_strdup(call->arena, result->msg);
     call->results[0] = gql_object(kept);
     return GQL_DONE;
 }
@@ -24,8 +21,8 @@ int mutation_finish(struct gql_call *call, bool ok, const char *msg, const struc
     struct mutation_result result = { .ok = ok, .msg = msg };
     char text[UUID_TEXT_MAX];
 
-    if (task_id && !(result.task_id = arena_strdup(call->arena, uuid_format(task_id, text))))
-        return gql_call_fail(call, "out of memory");
+    if (task_id)
+        result.task_id = arena_strdup(call->arena, uuid_format(task_id, text));
     return mutation_answer(call, &result);
 }
 
@@ -74,11 +71,6 @@ void mutation_on_done(void *data, int r, const struct aq_error *err)
 struct api *mutation_api(const struct gql_call *call)
 {
     return ((const struct gql_context *)call->context)->api;
-}
-
-struct arena *mutation_arena(const struct gql_call *call)
-{
-    return request_get_arena(((const struct gql_context *)call->context)->req);
 }
 
 const struct audit_who *mutation_who(const struct gql_call *call)

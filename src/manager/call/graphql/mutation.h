@@ -14,7 +14,7 @@ struct mutation_result {
     const void *object;  /* what was made or changed; NULL = it was not asked for */
 };
 
-/* Fill in the result; GQL_DONE or a failure. Texts are copied. */
+/* Fill in the result; returns GQL_DONE. Texts are copied. */
 int mutation_finish(struct gql_call *call, bool ok, const char *msg, const struct uuid *task_id);
 int mutation_succeed(struct gql_call *call, const void *object);
 /* In the words of the REST route. */
@@ -33,10 +33,6 @@ bool mutation_may(struct gql_call *call);
 bool mutation_may_or_fails(struct gql_call *call);
 
 struct api *mutation_api(const struct gql_call *call);
-/* The arena of the HTTP request, for code that REST uses, too: unlike call->arena it has no limit
- * past which it gives NULL.
- */
-struct arena *mutation_arena(const struct gql_call *call);
 /* Who asks, for the audit log. */
 const struct audit_who *mutation_who(const struct gql_call *call);
 

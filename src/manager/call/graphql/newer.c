@@ -332,13 +332,9 @@ bool newer_is_asked(const struct gql_field_def *field)
 }
 
 /* NULL for an empty text. */
-static int newer_keep(const struct gql_call *call, const struct strbuf *text, const char **ret,
-                      struct aq_error *err)
+static const char *newer_keep(const struct gql_call *call, const struct strbuf *text)
 {
-    *ret = NULL;
-    if (text->len && !(*ret = arena_strdup(call->arena, text->data)))
-        return aq_fail_oom(err);
-    return 0;
+    return text->len ? arena_strdup(call->arena, text->data) : NULL;
 }
 
 int newer_read_part(const struct gql_call *call, const struct gql_node *node,
@@ -355,9 +351,10 @@ int newer_read_part(const struct gql_call *call, const struct gql_node *node,
         r = newer_add_filter(&f, def->type.type, "", value);
     if ((def = newer_find(call, "orderBy", &value)))
         newer_add_order(node, def->type.type, value, &order);
-    if (r < 0 || (r = newer_keep(call, &filter, &ret->filter, err)) < 0
-        || (r = newer_keep(call, &order, &ret->order, err)) < 0)
+    if (r < 0)
         return r;
+    ret->filter = newer_keep(call, &filter);
+    ret->order = newer_keep(call, &order);
     if (!newer_find(call, "first", &limit))
         limit = newer_arg(call, "limit");
     return relay_part_parse(call->arena, limit, newer_arg(call, "after"), newer_arg(call, "last"),

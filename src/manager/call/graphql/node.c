@@ -36,8 +36,7 @@ int gql_node_set_id(struct gql_fetch *fetch, const char *id, struct aq_error *er
 
     if (!id)
         return 0;
-    if (!(parsed = arena_alloc(fetch->call->arena, sizeof(*parsed))))
-        return aq_fail_oom(err);
+    parsed = arena_alloc(fetch->call->arena, sizeof(*parsed));
     if (uuid_parse(id, parsed) < 0)
         return aq_fail(err, EINVAL, "id: '%.64s' is not a UUID", id);
     fetch->query.ids = parsed;
@@ -53,8 +52,7 @@ static int gql_node_resolve(struct gql_call *call, const struct gql_node *node, 
 
     if (node->get)
         return node->get(call, id, type);
-    if (!(fetch = gql_fetch_new(call, GQL_ONE, node->list, node->row_size)))
-        return GQL_DONE;
+    fetch = gql_fetch_new(call, GQL_ONE, node->list, node->row_size);
     fetch->type = type;
     return node->narrow(fetch, id, &err) < 0 ? gql_fetch_fail(fetch, &err) : gql_fetch_start(fetch);
 }
@@ -89,8 +87,6 @@ int gql_node_get(struct gql_call *call)
     struct aq_error err = { 0 };
     bool may;
 
-    if (!id)
-        return gql_call_fail(call, "out of memory");
     if (gql_node_check_permission(call, node, &may, &err) < 0)
         return gql_call_fail(call, "%s", err.text);
     return may ? gql_node_resolve(call, node, id, 0) : GQL_DONE;
@@ -100,10 +96,8 @@ static int gql_node_get_any(struct gql_call *call)
 {
     const char *text = gql_arg_text(call, SCHEMA_ARG_Queries_node_id), *name;
     const char *id = relay_global_id_parse(call->arena, text, &name);
-    const struct gql_type *type = id ? relay_node_type(&schema_schema, name) : NULL;
+    const struct gql_type *type = relay_node_type(&schema_schema, name);
 
-    if (!id)
-        return gql_call_fail(call, "out of memory");
     if (!type)
         return gql_call_fail(call, "id: '%.64s' is no global id", text);
     return gql_node_resolve(call, gql_node_find(type->id), id, type->id);
@@ -113,10 +107,9 @@ struct gql_value gql_node_get_id(struct gql_get *get, const void *parent)
 {
     const struct gql_node *node = gql_node_find(get->field->parent->id);
     char scratch[sizeof(get->scratch)];
-    const char *id = relay_global_id(get->arena, gql_node_type_name(node),
-                                     node->id_of(parent, scratch));
 
-    return id ? gql_text(id) : gql_error(get->arena, "out of memory");
+    return gql_text(
+        relay_global_id(get->arena, gql_node_type_name(node), node->id_of(parent, scratch)));
 }
 
 /* ---- lists ---- */
@@ -157,8 +150,6 @@ static int gql_node_set_scope(struct gql_fetch *fetch, const char *kind, const c
     struct store_query *query = &fetch->query;
     struct uuid *parsed = arena_alloc(fetch->call->arena, sizeof(*parsed));
 
-    if (!parsed)
-        return aq_fail_oom(err);
     if (strcmp(kind, "domain") == 0) {
         fetch->nothing |= query->domain && strcmp(query->domain, id) != 0;
         query->domain = id;
@@ -229,8 +220,6 @@ int gql_node_list(struct gql_call *call)
     struct store_range *range = arena_alloc(call->arena, sizeof(*range));
     struct aq_error err = { 0 };
 
-    if (!fetch || !range)
-        return fetch ? gql_call_fail(call, "out of memory") : GQL_DONE;
     fetch->node = node;
     return gql_node_read_args(fetch, range, &err) < 0 ? gql_fetch_fail(fetch, &err)
                                                       : gql_fetch_start(fetch);
@@ -299,8 +288,7 @@ static int gql_node_select(const struct gql_call *call, const struct gql_node *n
         return -err->code;
     if (by && order_read(by, node->fields, node->field_count, &order, err) < 0)
         return -err->code;
-    if (!(copy = arena_array(call->arena, *count + 1, size)))
-        return aq_fail_oom(err);
+    copy = arena_array(call->arena, *count + 1, size);
     for (uint32_t i = 0; i < *count; i++)
         if (!program || filter_match(program, (const char *)*rows + i * size))
             memcpy(copy + found++ * size, (const char *)*rows + i * size, size);
@@ -314,7 +302,6 @@ static int gql_node_select(const struct gql_call *call, const struct gql_node *n
 struct gql_value gql_node_connect(struct gql_call *call, const struct gql_node *node,
                                   const void *rows, size_t size, uint32_t count)
 {
-    struct relay_connection *connection;
     struct gql_node_part part;
     struct store_range range;
     int64_t first = 0, shown = 0;
@@ -326,21 +313,17 @@ struct gql_value gql_node_connect(struct gql_call *call, const struct gql_node *
     range = gql_node_range_of(&part.part);
     if (gql_node_place(node, &range, rows, size, count, &first, &shown, &err) < 0)
         return gql_error(call->arena, "%s", err.text);
-    connection = relay_connection_new(call->arena, gql_node_type_name(node), node->id_of,
-                                      (const char *)rows + (size_t)first * size, size,
-                                      (uint32_t)shown, first, count);
-    return connection ? gql_object(connection) : gql_error(call->arena, "out of memory");
+    return gql_object(relay_connection_new(call->arena, gql_node_type_name(node), node->id_of,
+                                           (const char *)rows + (size_t)first * size, size,
+                                           (uint32_t)shown, first, count));
 }
 
 struct gql_value gql_node_connect_page(const struct gql_fetch *fetch, const void *rows,
                                        size_t count, int64_t first, int64_t total)
 {
-    struct arena *arena = fetch->call->arena;
-    struct relay_connection *connection = relay_connection_new(
-        arena, gql_node_type_name(fetch->node), fetch->node->id_of, rows, fetch->row_size,
-        (uint32_t)count, first, total);
-
-    return connection ? gql_object(connection) : gql_error(arena, "out of memory");
+    return gql_object(relay_connection_new(fetch->call->arena, gql_node_type_name(fetch->node),
+                                           fetch->node->id_of, rows, fetch->row_size,
+                                           (uint32_t)count, first, total));
 }
 
 static int gql_node_permissions(struct gql_call *call)

@@ -45,8 +45,7 @@ static struct gql_value gql_node_take_related(struct gql_fetch *fetch)
 
     if (!page)
         return gql_node_connect_page(fetch, NULL, 0, 0, 0);
-    if (gql_keep(fetch->call->context, fetch->call->arena, fetch->page) < 0)
-        return gql_error(fetch->call->arena, "out of memory");
+    gql_keep(fetch->call->context, fetch->call->arena, fetch->page);
     return gql_node_connect_page(fetch, page->rows, page->count, page->first, page->total);
 }
 
@@ -72,15 +71,14 @@ static int gql_node_connect_each(struct gql_call *call, gql_node_of_fn *narrow)
     struct store_range *ranges = arena_array(call->arena, call->count, sizeof(*ranges));
     struct aq_error err = { 0 };
 
-    if (!related || !ranges
-        || !(related->fetches = arena_array(call->arena, call->count, sizeof(struct gql_fetch *))))
-        return gql_call_fail(call, "out of memory");
     related->call = call;
+    related->fetches = arena_array(call->arena, call->count, sizeof(struct gql_fetch *));
     for (uint32_t i = 0; i < call->count; i++) {
         struct gql_fetch *fetch = gql_fetch_new(call, GQL_CONNECTION, node->list, node->row_size);
 
-        if (!(related->fetches[i] = fetch))
+        if (arena_is_over(call->arena)) /* each keeps a copy of the filter */
             return GQL_DONE;
+        related->fetches[i] = fetch;
         fetch->node = node;
         if (gql_node_read_args(fetch, &ranges[i], &err) < 0
             || narrow(fetch, call->parents[i], &err) < 0)
@@ -126,8 +124,8 @@ static void gql_node_on_loaded(void *data, int r, const struct aq_error *err)
 
     if (r < 0)
         gql_call_fail(call, "%s", err->text);
-    else if (gql_keep(call->context, call->arena, fetch->page) < 0)
-        gql_call_fail(call, "out of memory");
+    else
+        gql_keep(call->context, call->arena, fetch->page);
     for (uint32_t i = 0; r == 0 && i < call->count; i++)
         if (loaded->ids[i])
             call->results[i] = gql_object(gql_node_find_loaded(fetch, loaded->ids[i]));
@@ -144,10 +142,8 @@ int gql_node_load(struct gql_call *call, const struct gql_node *node,
     char text[UUID_TEXT_MAX];
     size_t count = 0;
 
-    if (!loaded || !ids || !fetch
-        || !(loaded->ids = arena_array(call->arena, call->count, sizeof(*loaded->ids))))
-        return gql_call_fail(call, "out of memory");
     loaded->fetch = fetch;
+    loaded->ids = arena_array(call->arena, call->count, sizeof(*loaded->ids));
     fetch->node = node;
     for (uint32_t i = 0; i < call->count; i++)
         if (!uuid_is_nil(id_of(call->parents[i]))) {

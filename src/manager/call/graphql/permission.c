@@ -136,24 +136,22 @@ static struct gql_value permission_list_of(const struct permission_call *p, cons
     struct gql_value *items = arena_array(p->call->arena, p->list->count, sizeof(*items));
     uint32_t count = 0;
 
-    for (size_t i = 0; items && i < p->list->count; i++) {
+    for (size_t i = 0; i < p->list->count; i++) {
         const struct permission *one = &p->list->items[i];
 
         if (of_role[i] && (!one->may || one->may(p->call->context, p->groups, row)))
             items[count++] = gql_text(one->name);
     }
-    return items ? gql_list(items, count) : gql_error(p->call->arena, "out of memory");
+    return gql_list(items, count);
 }
 
 static int permission_fill(const struct permission_call *p)
 {
     bool *of_role = arena_array(p->call->arena, p->list->count, sizeof(*of_role));
 
-    if (!of_role)
-        return gql_call_fail(p->call, "out of memory");
     for (size_t i = 0; i < p->list->count; i++)
         of_role[i] = permission_is_of_role(p->call->context, &p->list->items[i]);
-    for (uint32_t i = 0; i < p->call->count; i++)
+    for (uint32_t i = 0; i < p->call->count && !arena_is_over(p->call->arena); i++)
         p->call->results[i] = permission_list_of(p, of_role, p->call->parents[i]);
     return GQL_DONE;
 }
@@ -180,8 +178,6 @@ int permission_resolve(struct gql_call *call, const struct permission_list *list
     const struct principal *who = ((const struct gql_context *)call->context)->who;
     struct permission_call *p = arena_alloc(call->arena, sizeof(*p));
 
-    if (!p)
-        return gql_call_fail(call, "out of memory");
     *p = (struct permission_call){ .call = call, .list = list };
     if (!list->needs_groups)
         return permission_fill(p);

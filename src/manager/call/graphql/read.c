@@ -7,6 +7,7 @@
 /* A read of a request that waits for the one before it. */
 struct gql_read {
     struct gql_context *context;
+    const struct arena *arena; /* the call's */
     store_tx_fn fn;
     store_done_fn done;
     void *data;
@@ -35,13 +36,15 @@ static int gql_read_run(struct store_tx *tx, void *data, struct aq_error *err)
 }
 
 /* What is not worth reading fails with the error of the context. */
-static bool gql_read_is_wanted(struct gql_context *context)
+static bool gql_read_is_wanted(struct gql_context *context, const struct arena *arena)
 {
     if (request_is_gone(context->req))
         aq_fail(&context->read_err, EPIPE, "the client has gone");
     else if (context->is_full)
         aq_fail_field(&context->read_err, EMSGSIZE, "limit",
                       "the lists before have taken all room for rows: ask for fewer");
+    else if (arena_is_over(arena))
+        aq_fail(&context->read_err, ENOMEM, "out of memory");
     else
         return true;
     return false;
@@ -55,7 +58,7 @@ static void gql_read_start_next(struct gql_context *context)
         return;
     context->reads = read->next;
     context->is_reading = true;
-    if (gql_read_is_wanted(context))
+    if (gql_read_is_wanted(context, read->arena))
         store_read(core_store(context->api->core), gql_read_run, gql_read_on_done, read);
     else
         gql_read_on_done(read, -context->read_err.code, &context->read_err);
@@ -67,9 +70,9 @@ int gql_read(struct gql_call *call, store_tx_fn fn, store_done_fn done, void *da
     struct gql_read *read = arena_alloc(call->arena, sizeof(*read));
     struct gql_read **last = &context->reads;
 
-    if (!read)
-        return gql_call_fail(call, "out of memory");
-    *read = (struct gql_read){ .context = context, .fn = fn, .done = done, .data = data };
+    *read = (struct gql_read){
+        .context = context, .arena = call->arena, .fn = fn, .done = done, .data = data
+    };
     if (context->reads)
         last = &context->last_read->next;
     *last = context->last_read = read;
@@ -88,16 +91,11 @@ int gql_set_room(const struct gql_context *context, struct store_query *query, s
     return 0;
 }
 
-int gql_keep(struct gql_context *context, struct arena *arena, struct store_page *page)
+void gql_keep(struct gql_context *context, struct arena *arena, struct store_page *page)
 {
     struct gql_page *kept = arena_alloc(arena, sizeof(*kept));
 
-    if (!kept) {
-        store_page_free(page);
-        return -ENOMEM;
-    }
     *kept = (struct gql_page){ .page = page, .next = context->pages };
     context->pages = kept;
     context->kept_bytes += page->arena.used;
-    return 0;
 }

@@ -130,7 +130,7 @@ struct gql_fetch {
     struct store_page *page;                        /* set while it runs */
 };
 
-/* In the request's arena; NULL after the call has been failed. */
+/* In the request's arena. */
 struct gql_fetch *gql_fetch_new(struct gql_call *call, enum gql_shape shape, gql_list_fn *list,
                                 size_t row_size);
 /* limit ('limit_max' at most), offset, filter and order: the first four arguments of every X_list.
@@ -146,8 +146,8 @@ int gql_fetch_start(struct gql_fetch *fetch);
 int gql_fetch_fail(struct gql_fetch *fetch, const struct aq_error *err);
 
 /* Read from the store when what the request reads already is done, so that one request has
- * one of the store's threads at most. Returns what the resolver returns; 'done' is called
- * unless the call was failed.
+ * one of the store's threads at most. Nothing is read for a request that is over its memory:
+ * 'done' gets an error then. Returns GQL_LATER, for the resolver to return.
  */
 int gql_read(struct gql_call *call, store_tx_fn fn, store_done_fn done, void *data);
 
@@ -157,8 +157,8 @@ int gql_read(struct gql_call *call, store_tx_fn fn, store_done_fn done, void *da
 int gql_set_room(const struct gql_context *context, struct store_query *query,
                  struct aq_error *err);
 
-/* Keep the page until the reply is written; frees it on -ENOMEM. */
-int gql_keep(struct gql_context *context, struct arena *arena, struct store_page *page);
+/* Keep the page until the reply is written. */
+void gql_keep(struct gql_context *context, struct arena *arena, struct store_page *page);
 
 /* ---- who may see what ---- */
 

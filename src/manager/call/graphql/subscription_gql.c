@@ -258,10 +258,10 @@ static void gql_change_on_read(void *data, int r, const struct aq_error *err)
     struct gql_change *change = data;
     struct gql_call *call = change->call;
 
+    if (r == 0)
+        gql_keep(call->context, call->arena, change->page);
     if (r < 0)
         (void)gql_call_fail(call, "%s", err->text);
-    else if (gql_keep(call->context, call->arena, change->page) < 0)
-        (void)gql_call_fail(call, "out of memory");
     else if (!change->page->count)
         (void)gql_call_fail(call, "there is no such session");
     else
@@ -276,8 +276,6 @@ static int gql_change_follow(struct gql_call *call)
     struct gql_change *change = arena_alloc(call->arena, sizeof(*change));
     const struct gql_context *context = call->context;
 
-    if (!change)
-        return gql_call_fail(call, "out of memory");
     if (!context->feed)
         return gql_call_fail(call, "%s: accept text/event-stream", call->field->name);
     if (uuid_parse(call->args[0].text, &change->session_id) < 0)
