@@ -67,10 +67,12 @@ static bool filter_is_digit(char c)
 
 static int filter_read_string(struct filter_parser *p)
 {
-    char *out = arena_alloc(p->arena, strlen(p->at) + 1), *to = out;
+    size_t len = 1; /* with the opening quote */
+    char *out, *to;
 
-    if (!out)
-        return aq_fail_oom(p->err);
+    while (p->at[len] && p->at[len] != '"')
+        len += p->at[len] == '\\' && p->at[len + 1] ? 2 : 1;
+    out = to = arena_alloc(p->arena, len);
     for (p->at++; *p->at && *p->at != '"'; p->at++) {
         if (*p->at == '\\' && p->at[1])
             p->at++;
@@ -143,8 +145,6 @@ static int filter_read_text(struct filter_parser *p, const struct filter_field *
     char *text = arena_alloc(p->arena, AQ_MAX(p->token.len + 1, (size_t)UUID_TEXT_MAX));
     struct uuid id;
 
-    if (!text)
-        return aq_fail_oom(p->err);
     memcpy(text, p->token.text, p->token.len); /* the rest is zero */
     switch (field->type) {
     case FILTER_TIME:
@@ -445,12 +445,10 @@ int filter_read(const char *text, const struct filter_field *fields, size_t fiel
                                .field_count = field_count,
                                .arena = arena,
                                .sql = &sql,
-                               .values = program ? &program->values : NULL,
+                               .values = &program->values,
                                .program = program,
                                .err = err };
 
-    if (!program)
-        return aq_fail_oom(err);
     *ret = program;
     return filter_parse(&p);
 }
