@@ -15,7 +15,7 @@
 #include "agent/identity.h"
 #include "agent/kernel/kernel.h"
 #include "agent/kernel/limit_violation.h"
-#include "agent/kernel/scratch_room.h"
+#include "agent/kernel/prerequisites.h"
 #include "agent/kernel/services.h"
 #include "agent/settings/image_registries.h"
 #include "agent/settings/net_settings.h"

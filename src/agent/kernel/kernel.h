@@ -30,7 +30,7 @@ struct local_kernel {
     struct image *image;                 /* of a container: held until its end */
     struct gpu_slice *slice;             /* what holds it to its parts of GPUs; NULL = none */
     struct net_endpoint *network;        /* as well */
-    bool has_scratch;                    /* room for what it writes; scratch_room.h */
+    bool has_scratch;                    /* room for what it writes; prerequisites.h */
     struct image_room room;              /* it waits for that */
     bool is_connected;                   /* the network is there */
     char *service_ports; /* JSON of what is published, for reports; NULL = nothing */

@@ -10,7 +10,7 @@
 #include "agent/kernel/kernel_command.h"
 #include "agent/kernel/kernel_internal.h"
 #include "agent/kernel/kernel_program.h"
-#include "agent/kernel/scratch_room.h"
+#include "agent/kernel/prerequisites.h"
 #include "agent/runtime/oci.h"
 #include "agent/ssh/ssh.h"
 #include "base/clock.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* prerequisites.h - what a container needs to start: image, network, GPU slices
+/* prerequisites.h - what a container needs to start: image, scratch space, network, GPU slices
  *
- * The first two take time; a kernel holds all of them from then to its end.
+ * All but the last take time; a kernel holds all of them from then to its end.
  */
 #ifndef AQ_AGENT_KERNEL_PREREQUISITES_H
 #define AQ_AGENT_KERNEL_PREREQUISITES_H
@@ -21,5 +21,19 @@ void prerequisites_adopt_slice(struct local_kernel *k);
 
 /* Give it back, whatever is there or on its way. */
 void prerequisites_release(struct local_kernel *k);
+
+/* ---- scratch space ----
+ *
+ * Scratch spaces are files with holes: they take room as they are written. So that none finds
+ * the disk full below its limit, a container starts only if all that are granted fit, what they
+ * have written counted once. Nothing of this is kept: it is summed from the files and the disk.
+ * Loop's thread only.
+ */
+
+/* Is there a limit to what containers write? */
+bool scratch_room_is_limited(const struct agent_daemon *agent);
+
+/* What images have to leave to the containers that are here; 0 = nothing. 'data': the agent. */
+int64_t scratch_room_kept(void *data);
 
 #endif
