@@ -160,19 +160,6 @@ void entry_list_places(const struct sched *s, const struct sched_entry *e, struc
 /* Add the session to what its accounts and its owner use (1), or take it off (-1). */
 void entry_charge(struct sched *s, const struct sched_entry *e, int sign);
 
-/* ---- wait_queue.c ---- */
-
-/* < 0: 'a' comes before 'b'. */
-int wait_queue_compare(const struct queue_item *a, const struct queue_item *b);
-/* The first place whose item does not come before 'item'. */
-size_t wait_queue_find(const struct sched *s, const struct queue_item *item);
-void wait_queue_insert(struct sched *s, uint32_t handle);
-void wait_queue_remove(struct sched *s, const struct sched_entry *e);
-/* There is one more that the search has not looked at; too many undo it. */
-void room_search_add(struct room_search *search, uint32_t handle);
-/* The first place in the queue behind 'from' with a lower priority. */
-size_t wait_queue_band_end(const struct sched *s, size_t from);
-
 /* ---- invariants.c ---- */
 
 /* Debug builds: agents, states, cached fits, queue and entries agree. Between passes. */
@@ -212,6 +199,17 @@ int64_t account_limit(const struct account_state *a, size_t column);
 int64_t entry_amount(const struct sched_entry *e, size_t column);
 
 /* ---- queue_order.c ---- */
+
+/* < 0: 'a' comes before 'b'. */
+int wait_queue_compare(const struct queue_item *a, const struct queue_item *b);
+/* The first place whose item does not come before 'item'. */
+size_t wait_queue_find(const struct sched *s, const struct queue_item *item);
+void wait_queue_insert(struct sched *s, uint32_t handle);
+void wait_queue_remove(struct sched *s, const struct sched_entry *e);
+/* There is one more that the search has not looked at; too many undo it. */
+void room_search_add(struct room_search *search, uint32_t handle);
+/* The first place in the queue behind 'from' with a lower priority. */
+size_t wait_queue_band_end(const struct sched *s, size_t from);
 
 struct queue_order {
     struct sched *s;
