@@ -155,11 +155,6 @@ void entry_release(struct sched *s, struct sched_entry *e, size_t req);
 void entry_list_places(const struct sched *s, const struct sched_entry *e, struct arena *arena,
                        struct sched_outcome *to);
 
-/* ---- account_usage.c ---- */
-
-/* Add the session to what its accounts and its owner use (1), or take it off (-1). */
-void entry_charge(struct sched *s, const struct sched_entry *e, int sign);
-
 /* ---- invariants.c ---- */
 
 /* Debug builds: agents, states, cached fits, queue and entries agree. Between passes. */
@@ -192,6 +187,9 @@ const struct placement_constraints *entry_constraints(struct sched *s, const str
 void candidates_note(struct sched *s, const struct sched_entry *e, uint32_t q, uint32_t node);
 
 /* ---- validate.c ---- */
+
+/* Add the session to what its accounts and its owner use (1), or take it off (-1). */
+void entry_charge(struct sched *s, const struct sched_entry *e, int sign);
 
 enum sched_verdict validate_entry(const struct sched *s, const struct sched_entry *e,
                                   int64_t now_usec, uint32_t *ret_account);
