@@ -125,37 +125,13 @@ static inline void alloc_map_assert_consistent(const struct alloc_map *map)
 void alloc_map_assert_consistent(const struct alloc_map *map);
 #endif
 
-/* ---- device_order.c: the order in which devices are offered ---- */
+/* ---- distribute.c: how much each device gives ---- */
 
 /* The NUMA nodes that the kind before used; 'count' 0 for the first kind. */
 struct affinity_hint {
     int *nodes;
     size_t count;
 };
-
-/* Groups [first, end) of order_groups, of which the first 'primary' are preferred. */
-struct device_order {
-    const struct alloc_map *map;
-    struct numa_group **groups;
-    uint32_t *heads; /* next position in each group */
-    size_t count;
-    size_t primary;
-    bool in_turns; /* primary groups give one device each in turn */
-    bool by_free;  /* more free quanta before everything else */
-};
-
-/* Order the slot's groups for a request of 'units'. */
-void device_order_begin(struct device_order *order, struct alloc_map *map,
-                        const struct map_slot *slot, const struct affinity_hint *hint,
-                        int64_t units);
-
-/* Start over with groups [first, first + count) of those device_order_begin() ordered. */
-void device_order_restrict(struct device_order *order, size_t first, size_t count);
-
-/* The next device that has something free, NULL at the end. */
-struct map_device *device_order_next(struct device_order *order);
-
-/* ---- distribute.c: how much each device gives ---- */
 
 /* Note in map->take and map->taken where 'units' quanta come from. On failure
  * nothing is noted. The request's arguments have been checked.
