@@ -5,7 +5,7 @@
 #include "world.h"
 
 #include "manager/core/commit/proposal.h"
-#include "manager/core/loop/turn.h"
+#include "manager/core/loop/loop_internal.h"
 #include "manager/core/state/durable.h"
 
 struct thing {

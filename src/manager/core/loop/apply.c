@@ -15,7 +15,7 @@
 #include "manager/core/accounts/access.h"
 #include "manager/core/accounts/accounts.h"
 #include "manager/core/events/bus_internal.h"
-#include "manager/core/loop/apply.h"
+#include "manager/core/loop/loop_internal.h"
 #include "manager/core/nodes/agents.h"
 #include "manager/core/scheduling/preemption.h"
 #include "manager/core/scheduling/queue.h"

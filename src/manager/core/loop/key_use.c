@@ -5,7 +5,7 @@
  * the last write share one batch a minute; what a killed manager had noted
  * since then is lost.
  */
-#include "manager/core/loop/key_use.h"
+#include "manager/core/loop/loop_internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * All sessions that were worked in since the last write share one batch every ten seconds. Of very
  * many each batch takes a part, so that other commits need not wait for it.
  */
-#include "manager/core/loop/session_use_save.h"
+#include "manager/core/loop/loop_internal.h"
 
 #include "base/clock.h"
 #include "manager/core/commit/proposal.h"

@@ -6,10 +6,7 @@
 
 #include "base/clock.h"
 #include "manager/core/commit/proposal.h"
-#include "manager/core/loop/apply.h"
-#include "manager/core/loop/key_use.h"
-#include "manager/core/loop/session_use_save.h"
-#include "manager/core/loop/turn.h"
+#include "manager/core/loop/loop_internal.h"
 #include "manager/core/nodes/liveness.h"
 #include "manager/core/retention/retention_job.h"
 #include "manager/core/scheduling/attempts.h"

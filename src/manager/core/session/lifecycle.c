@@ -18,7 +18,6 @@
 #include "manager/core/session/agent_command.h"
 #include "manager/core/session/control.h"
 #include "manager/core/session/lifecycle.h"
-#include "manager/core/session/pending.h"
 #include "manager/core/session/resize.h"
 #include "manager/core/session/retry.h"
 #include "manager/core/session/termination.h"

@@ -14,7 +14,7 @@
 #include "manager/core/scheduling/retry_options.h"
 #include "manager/core/scheduling/sched_sync.h"
 #include "manager/core/session/control.h"
-#include "manager/core/session/pending.h"
+#include "manager/core/session/lifecycle.h"
 #include "manager/core/session/retry.h"
 #include "manager/core/session/termination.h"
 #include "manager/core/state/clock_adjustment.h"
