@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* agent.c - the life of the agent: takes its state directory over, talks with the manager, shuts down
+/* agent.c - the life of the agent: takes its state directory over, talks with the manager, shuts
+ * down
  */
 #include "agent/agent.h"
 
@@ -373,9 +374,9 @@ static int agent_connect_link(struct agent_daemon *agent, struct aq_error *err)
 
 /* ---- life ---- */
 
-/* A second agent is kept out by locks on the file "lock" and on the folder itself, which is the only
- * one if the disk has no room for the file. Both are always tried, because the other agent may have
- * found room, or not. A network file system may not lock folders; then only the file counts.
+/* A second agent is kept out by locks on the file "lock" and on the folder itself, which is the
+ * only one if the disk has no room for the file. Both are always tried, because the other agent may
+ * have found room, or not. A network file system may not lock folders; then only the file counts.
  */
 static int agent_take_lock(struct agent_daemon *agent, struct aq_error *err)
 {

@@ -50,7 +50,8 @@ char *clock_format_local(int64_t usec, char buf[CLOCK_ISO_MAX]);
  */
 int clock_parse_date(const char *text, int64_t *ret_usec) AQ_UNTRUSTED;
 
-/* The same, where a date without a zone is in the time zone of this process: what its user types. */
+/* The same, where a date without a zone is in the time zone of this process: what its user types.
+ */
 int clock_parse_local_date(const char *text, int64_t *ret_usec);
 
 /* A duration "10", "10s", "5m", "2h", "7d", "1.5h", or several in a row.

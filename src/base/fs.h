@@ -37,7 +37,8 @@ bool fs_is_out_of_room(int code);
 /* The same without read-only: ENOSPC or EDQUOT. */
 bool fs_is_full(int code);
 
-/* strerror(), or for fs_is_out_of_room() the state of the file system and the remedy. Any thread. */
+/* strerror(), or for fs_is_out_of_room() the state of the file system and the remedy. Any thread.
+ */
 const char *fs_explain(int code);
 
 /* Replace the file: temporary file, fsync, rename, fsync of the directory.

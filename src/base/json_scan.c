@@ -27,7 +27,8 @@ static bool json_scan_take(struct json_scan *scan, char c)
     return true;
 }
 
-/* What is at the front of an object or array, or between two of its parts: whether a part follows. */
+/* What is at the front of an object or array, or between two of its parts: whether a part follows.
+ */
 static bool json_scan_next(struct json_scan *scan, char open, char close)
 {
     if (json_scan_take(scan, open))

@@ -13,7 +13,8 @@ struct mountinfo {
     const char *type, *options; /* of the file system */
 };
 
-/* Split a line, without its newline; it is changed. False if it is none of mountinfo. Thread-safe. */
+/* Split a line, without its newline; it is changed. False if it is none of mountinfo. Thread-safe.
+ */
 bool mountinfo_parse(char *line, struct mountinfo *ret);
 
 #endif

@@ -32,7 +32,8 @@ struct pump_ops {
     int (*put)(void *end, const char *bytes, size_t len);
     /* Give nothing until told to go on. */
     void (*pause)(void *end, bool is_paused);
-    /* No more will be put; what was put still goes out. NULL = it makes no difference to this end. */
+    /* No more will be put; what was put still goes out. NULL = it makes no difference to this end.
+     */
     void (*finish)(void *end);
 };
 

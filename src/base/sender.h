@@ -12,7 +12,8 @@
 /* Have what comes from now on say who sent it. -errno. */
 int sender_ask(int fd);
 
-/* As recv(2) with MSG_DONTWAIT; *ret is 0 if the sender is not known, or cannot be seen from here. */
+/* As recv(2) with MSG_DONTWAIT; *ret is 0 if the sender is not known, or cannot be seen from here.
+ */
 ssize_t sender_receive(int fd, void *packet, size_t size, pid_t *ret);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "completion": words that complete a command line, and the scripts for shells that ask for them. */
+/* "completion": words that complete a command line, and the scripts for shells that ask for them.
+ */
 #include <errno.h>
 #include <string.h>
 

@@ -80,8 +80,8 @@ int cli_profile_remove(const struct cli_config *config, const char *name, struct
  */
 int cli_profile_switch(struct cli_config *config, const char *name, struct aq_error *err);
 
-/* Change settings of the profile 'config->profile' in the file, and use it from now on: an object of
- * keys from cli_settings[], null takes one out. The others stay. The file has mode 0600 and is
+/* Change settings of the profile 'config->profile' in the file, and use it from now on: an object
+ * of keys from cli_settings[], null takes one out. The others stay. The file has mode 0600 and is
  * replaced whole; changes by several programs at once come one after the other.
  */
 int cli_profile_change(const struct cli_config *config, const json_t *changes,

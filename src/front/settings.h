@@ -20,9 +20,9 @@ struct front_settings {
     bool metrics_insecure;
 };
 
-/* Rows of a program's table of items. All arguments are literals: 'program' as above, 'noun' is what
- * sentences call the program ("web server"), 'clients' who connects to it, and 'files' what is in
- * its state folder.
+/* Rows of a program's table of items. All arguments are literals: 'program' as above, 'noun' is
+ * what sentences call the program ("web server"), 'clients' who connects to it, and 'files' what is
+ * in its state folder.
  */
 #define FRONT_AT(member) offsetof(struct front_settings, member)
 /* clang-format off */
@@ -53,9 +53,9 @@ struct front_settings {
       "Allow plain HTTP where others can reach it." }
 /* clang-format on */
 
-/* Read the file of 'program' ("proxy", kept by reference), or 'file' unless that is NULL, into 'ret'
- * of 'size' bytes; 'state' and 'listen' go before it unless NULL. State and public URL are filled
- * in. The first item is that of 'listen'. conf_done() only after success.
+/* Read the file of 'program' ("proxy", kept by reference), or 'file' unless that is NULL, into
+ * 'ret' of 'size' bytes; 'state' and 'listen' go before it unless NULL. State and public URL are
+ * filled in. The first item is that of 'listen'. conf_done() only after success.
  */
 int front_settings_load(const char *program, const struct conf_item *items, const char *file,
                         const char *state, const char *listen, size_t size, void *ret,

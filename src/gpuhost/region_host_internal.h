@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* region_host_internal.h - shared by region_host.c (memory files) and region_server.c (its socket) */
+/* region_host_internal.h - shared by region_host.c (memory files) and region_server.c (its socket)
+ */
 #ifndef AQ_GPUHOST_REGION_HOST_INTERNAL_H
 #define AQ_GPUHOST_REGION_HOST_INTERNAL_H
 

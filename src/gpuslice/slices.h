@@ -2,9 +2,9 @@
 /* slices.h - the slices of GPUs that one process serves: their clocks, and who goes past them
  *
  * Publishes the clocks of all regions. While there are slices, the driver is asked who uses the
- * devices (watchdog.c), and is told the limits by cgroup where it takes them. Whose a process is, and
- * who is told of a violation, is the business of who makes the slices. Everything belongs to the
- * thread of the libuv loop.
+ * devices (watchdog.c), and is told the limits by cgroup where it takes them. Whose a process is,
+ * and who is told of a violation, is the business of who makes the slices. Everything belongs to
+ * the thread of the libuv loop.
  */
 #ifndef AQ_GPUSLICE_SLICES_H
 #define AQ_GPUSLICE_SLICES_H
@@ -35,8 +35,8 @@ struct slices_conf {
     bool conserving;           /* time that a container does not want is the others' */
     /* Is it a process of the slice's container? */
     bool (*owns)(void *data, const struct slice *slice, pid_t pid);
-    /* The path of its cgroup of version 2, the caller's to free; NULL before it is there, or if there
-     * is none.
+    /* The path of its cgroup of version 2, the caller's to free; NULL before it is there, or if
+     * there is none.
      */
     char *(*find_cgroup)(void *data, const struct slice *slice);
     /* Told once for each process, with a text for users. The callee may remove the slice. */

@@ -213,8 +213,8 @@ static void watchdog_on_part(uv_stream_t *stream, ssize_t got, const uv_buf_t *b
 
 /* ---- limits of the driver ---- */
 
-/* The number of the slice whose next device is to be limited; 0 = there is none now. The limit of the
- * driver is a little behind the library's, which answers as programs expect it.
+/* The number of the slice whose next device is to be limited; 0 = there is none now. The limit of
+ * the driver is a little behind the library's, which answers as programs expect it.
  */
 static uint64_t watchdog_next_limit(const struct slices *slices, struct gpu_watch_request *request)
 {

@@ -36,8 +36,8 @@ int certificate_authority_new(const char *common_name, int days, struct certific
 int certificate_issue(const struct certificate *authority, const char *name, int days,
                       struct certificate *ret, struct aq_error *err);
 
-/* Can a server called 'name' be believed with it by who trusts the authority's certificate? Its end is
- * not looked at but told. -EINVAL with the reason.
+/* Can a server called 'name' be believed with it by who trusts the authority's certificate? Its end
+ * is not looked at but told. -EINVAL with the reason.
  */
 int certificate_check(const struct certificate *certificate, const char *authority_cert,
                       const char *name, int64_t *ret_end_usec, struct aq_error *err) AQ_UNTRUSTED;

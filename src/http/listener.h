@@ -36,7 +36,8 @@ void listener_wait(struct listener *listener);
 uint16_t listener_get_port(const struct listener *listener);
 bool listener_is_tls(const struct listener *listener);
 
-/* Stop listening and free. A Unix socket's file is removed, if it is still this one. NULL is fine. */
+/* Stop listening and free. A Unix socket's file is removed, if it is still this one. NULL is fine.
+ */
 void listener_close(struct listener *listener);
 
 #endif

@@ -71,8 +71,8 @@ struct server_options {
     struct server_limits limits;
     const struct router *router; /* must outlive the server */
     server_guard_fn *guard;      /* may be NULL */
-    /* Likewise before the handler, with the whole body: a client may have taken long to send it. With
-     * ROUTE_STREAM_BODY it has not. May be NULL.
+    /* Likewise before the handler, with the whole body: a client may have taken long to send it.
+     * With ROUTE_STREAM_BODY it has not. May be NULL.
      */
     server_guard_fn *recheck;
     server_name_peer_fn *name_peer; /* may be NULL: places are not counted by address */
@@ -171,18 +171,20 @@ void request_fail(struct request *req, const struct aq_error *err);
 void request_fail_data(struct request *req, const struct aq_error *err, const char *data);
 
 /* An answer of unknown length. request_write() returns 0, -EPIPE once the
- * client has gone, -ENOBUFS beyond queue_max (nothing was queued then); a considerate writer waits for on_drain when request_get_queued()
- * is not zero. request_end() ends it; request_abort() breaks it off so that
- * the client notices.
+ * client has gone, -ENOBUFS beyond queue_max (nothing was queued then); a considerate writer waits
+ * for on_drain when request_get_queued() is not zero. request_end() ends it; request_abort() breaks
+ * it off so that the client notices.
  */
 void request_begin(struct request *req, int status, const char *content_type,
                    void (*on_drain)(struct request *req, void *data), void *data);
 int request_write(struct request *req, const void *bytes, size_t len);
-/* The same for an answer of 'length' bytes: what is missing of them at request_end() breaks it off. */
+/* The same for an answer of 'length' bytes: what is missing of them at request_end() breaks it off.
+ */
 void request_begin_sized(struct request *req, int status, const char *content_type, uint64_t length,
                          void (*on_drain)(struct request *req, void *data), void *data);
 size_t request_get_queued(const struct request *req);
-/* An end of a pump that is a struct request: gives its body, and is put what request_write() takes. */
+/* An end of a pump that is a struct request: gives its body, and is put what request_write() takes.
+ */
 extern const struct pump_ops request_pump;
 void request_end(struct request *req);
 void request_abort(struct request *req);

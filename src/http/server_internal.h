@@ -27,13 +27,14 @@ enum timer_kind {
 };
 
 enum connection_state {
-    CONNECTION_HEAD,    /* between requests or in a head */
-    CONNECTION_BODY,    /* collecting the body */
-    CONNECTION_READY,   /* the request is complete and waits for the handler */
-    CONNECTION_HANDLER, /* the handler has the request */
-    CONNECTION_DISCARD, /* answered early: 'held' waits for the rest of the body, which is dropped */
-    CONNECTION_FLUSH,   /* answered; the client has yet to take it */
-    CONNECTION_LINGER,  /* our last word is said */
+    CONNECTION_HEAD,     /* between requests or in a head */
+    CONNECTION_BODY,     /* collecting the body */
+    CONNECTION_READY,    /* the request is complete and waits for the handler */
+    CONNECTION_HANDLER,  /* the handler has the request */
+    CONNECTION_DISCARD,  /* answered early: 'held' waits for the rest of the body, which is
+                           dropped */
+    CONNECTION_FLUSH,    /* answered; the client has yet to take it */
+    CONNECTION_LINGER,   /* our last word is said */
     CONNECTION_UPGRADED, /* the stream serves another protocol */
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A mail as SMTP sends it: its header, and its text in Base64, whose lines no rule of SMTP touches. */
+/* A mail as SMTP sends it: its header, and its text in Base64, whose lines no rule of SMTP touches.
+ */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>

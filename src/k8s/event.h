@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* event.h - Events on pods and on this node, for who asks why
  *
- * Sent once each; one that the API server does not take is lost, but for the log. Belongs to one loop
- * and its thread.
+ * Sent once each; one that the API server does not take is lost, but for the log. Belongs to one
+ * loop and its thread.
  */
 #ifndef AQ_K8S_EVENT_H
 #define AQ_K8S_EVENT_H

@@ -159,7 +159,9 @@ static void pod_read_placement(const char *text, struct node_pod *pod)
     json_decref(cards);
 }
 
-/* They are added to a pod that runs, and stay: those past the bound are unknown containers of the pod. */
+/* They are added to a pod that runs, and stay: those past the bound are unknown containers of the
+ * pod.
+ */
 static void pod_read_debug_containers(const json_t *list, struct node_pod *pod)
 {
     const json_t *object;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pods.h - the pods of this node: what of them says who gets which part of which card
  *
- * Follows the API server, and keeps of each pod what is below. While the server is away, what is known
- * stays. Belongs to one loop and its thread.
+ * Follows the API server, and keeps of each pod what is below. While the server is away, what is
+ * known stays. Belongs to one loop and its thread.
  */
 #ifndef AQ_K8S_PODS_H
 #define AQ_K8S_PODS_H

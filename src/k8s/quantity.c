@@ -6,7 +6,8 @@
 
 #define DIGITS "0123456789"
 
-/* By which power of ten or 1024 what follows the digits multiplies; false if it is nothing known. */
+/* By which power of ten or 1024 what follows the digits multiplies; false if it is nothing known.
+ */
 static bool quantity_read_suffix(const char *suffix, int *ret_base, int *ret_power)
 {
     static const char binary[] = "KMGTPE", decimal[] = "kMGTPE";

@@ -39,8 +39,8 @@ struct kube_ask {
     const char *type; /* of the body: one of the above */
 };
 
-/* 'answer' is borrowed; NULL if 'err' has a code, of kube_status_read() or of the network, -EPROTO for
- * what is no JSON object.
+/* 'answer' is borrowed; NULL if 'err' has a code, of kube_status_read() or of the network, -EPROTO
+ * for what is no JSON object.
  */
 typedef void kube_done_fn(void *data, const json_t *answer, const struct aq_error *err);
 

@@ -40,7 +40,8 @@ struct grpc_server_conf {
 /* -EINVAL for a path that is too long, -ENOMEM, -errno of bind(2) and listen(2). */
 int grpc_server_new(const struct grpc_server_conf *conf, struct grpc_server **ret,
                     struct aq_error *err);
-/* Calls that wait are told that their client is gone. The socket's file is removed. NULL is fine. */
+/* Calls that wait are told that their client is gone. The socket's file is removed. NULL is fine.
+ */
 void grpc_server_free(struct grpc_server *server);
 
 /* The client of a call that waits is gone, and the call with it. */

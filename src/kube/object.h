@@ -32,9 +32,9 @@ int kube_event_read(const char *line, size_t len, enum kube_event_kind *ret_kind
                     struct aq_error *err) AQ_UNTRUSTED;
 
 /* Fill 'err' from an answer that is an error and return -err->code: -EACCES (401), -EPERM (403),
- * -ENOENT, -EEXIST and -ESTALE (409: the name is taken, the version is not the newest), -EKEYEXPIRED
- * (410: the version is too old), -EINVAL (400, 422), -EAGAIN (429, 503, 504: later), else -EIO.
- * 'body' is a Status object or anything else.
+ * -ENOENT, -EEXIST and -ESTALE (409: the name is taken, the version is not the newest),
+ * -EKEYEXPIRED (410: the version is too old), -EINVAL (400, 422), -EAGAIN (429, 503, 504: later),
+ * else -EIO. 'body' is a Status object or anything else.
  */
 int kube_status_read(int http_status, const char *body, size_t len,
                      struct aq_error *err) AQ_UNTRUSTED;

@@ -4,8 +4,8 @@
  * Lists them in pages, then follows what changes from the list's version on. A watch that ends is
  * taken up at the last version; where that is too old by now, or anything is not as it should be,
  * there is a new list, and objects that were deleted meanwhile are reported as such. So the calls
- * below show, some time later, what the API server has. While it cannot be reached it is tried again
- * after 1, 2, 4 ... 30 seconds. Belongs to one loop and its thread.
+ * below show, some time later, what the API server has. While it cannot be reached it is tried
+ * again after 1, 2, 4 ... 30 seconds. Belongs to one loop and its thread.
  */
 #ifndef AQ_KUBE_WATCH_H
 #define AQ_KUBE_WATCH_H

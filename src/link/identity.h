@@ -30,7 +30,8 @@ struct link_identity {
 int link_identity_join(const struct link_identity_place *place, const char *url, const char *token,
                        bool machine, struct aq_error *err);
 
-/* -ENOENT before joining. 'manager', unless its host is NULL, goes before the one that was joined. */
+/* -ENOENT before joining. 'manager', unless its host is NULL, goes before the one that was joined.
+ */
 int link_identity_load(const struct link_identity_place *place, const struct conf_listen *manager,
                        struct link_identity *ret, struct aq_error *err);
 void link_identity_done(struct link_identity *identity);

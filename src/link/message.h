@@ -336,7 +336,9 @@ struct msg_statistics { /* one sample; kernels may be spread over several messag
     size_t kernel_count;
 };
 
-/* ---- streams: one further connection each, bytes or records (link_stream.h) after stream.hello ---- */
+/* ---- streams: one further connection each, bytes or records (link_stream.h) after stream.hello
+ * ----
+ */
 
 struct msg_stream_open {
     struct uuid stream_id;

@@ -17,7 +17,8 @@
 
 struct api;
 
-/* Open all features. The core must outlive the API. -EINVAL for a bad table; errors of the store. */
+/* Open all features. The core must outlive the API. -EINVAL for a bad table; errors of the store.
+ */
 int api_new(struct core *core, struct api **ret, struct aq_error *err);
 /* Believe proxies at these addresses for whom they ask; borrowed. Before the first request. */
 void api_set_proxies(struct api *api, const struct address_list *proxies);

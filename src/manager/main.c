@@ -243,7 +243,8 @@ int main(int argc, char **argv)
     int r;
 
     (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* secret keys would be in a core */
-    /* Long texts of sessions that are read one after another would each leave a hole in the heap. */
+    /* Long texts of sessions that are read one after another would each leave a hole in the heap.
+     */
     (void)mallopt(M_MMAP_THRESHOLD, 32 << 10);
     log_init("manager", LOG_LEVEL_INFO);
     r = manager_parse(argc, argv, &o);

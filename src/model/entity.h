@@ -55,8 +55,8 @@ void entity_read_json(const struct entity *entity, const json_t *object, struct 
                       void *ret);
 
 /* Replace the members of 'row' that 'given' has. 'decoded' is a struct of the entity into which
- * 'given' was decoded by entity.create or entity.change, or begins with one; slots and JSON are read
- * from 'given', and members of type FIELD_OWN left to the caller.
+ * 'given' was decoded by entity.create or entity.change, or begins with one; slots and JSON are
+ * read from 'given', and members of type FIELD_OWN left to the caller.
  * -EINVAL (kind "invalid-api-params") names the slot, as in "total_slots.cpu", or the text that is
  * not one of its words.
  */

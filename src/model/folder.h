@@ -44,8 +44,8 @@ int folder_status_parse(const char *text, enum folder_status *ret);
 const char *folder_status_words(enum folder_status status);
 
 /* A letter or digit, one dot before it at most, then letters, digits, dots, hyphens and
- * underscores; no UUID, not "invitations", which paths of the API have in its place, and not ".ssh",
- * where sessions keep who may log in.
+ * underscores; no UUID, not "invitations", which paths of the API have in its place, and not
+ * ".ssh", where sessions keep who may log in.
  */
 bool folder_name_is_valid(const char *name);
 
@@ -99,8 +99,8 @@ bool folder_is_admin(const struct folder *folder, const struct folder_viewer *wh
 enum folder_permission folder_permission_of(const struct folder *folder,
                                             const struct folder_viewer *who);
 
-/* The permission that replies show: that of a share, else the folder's own, which was set when it was
- * created. Owners and administrators see the folder's own as well, although they may do more.
+/* The permission that replies show: that of a share, else the folder's own, which was set when it
+ * was created. Owners and administrators see the folder's own as well, although they may do more.
  */
 enum folder_permission folder_permission_shown(const struct folder *folder,
                                                const struct folder_viewer *who);

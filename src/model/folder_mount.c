@@ -81,7 +81,8 @@ static bool folder_mount_is_at(const char *path, const char *place)
     return strncmp(path, place, len) == 0 && (!path[len] || path[len] == '/');
 }
 
-/* A folder at ~/.ssh would keep who may log in to one session for later ones, and those of others. */
+/* A folder at ~/.ssh would keep who may log in to one session for later ones, and those of others.
+ */
 static const char *folder_mount_find_reserved(const char *target)
 {
     static const char *const reserved[] = {

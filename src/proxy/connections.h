@@ -3,8 +3,8 @@
  *
  * As in src/http/places.c: when an address has more than its share of 'max-connections', each of
  * its new connections closes one of its own that waits for the client. At 'max-connections' the
- * connection that has waited for its client the longest is closed, whatever its address. A request that an app is
- * answering, an upgraded connection and a TCP tunnel never leave for another.
+ * connection that has waited for its client the longest is closed, whatever its address. A request
+ * that an app is answering, an upgraded connection and a TCP tunnel never leave for another.
  *
  * Addresses count as in http/client_address.h: of IPv6 the network of 64 bits. All clients of a
  * server in front of the proxy are one address; that costs them connections that do nothing, at

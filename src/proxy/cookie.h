@@ -17,7 +17,8 @@
 
 #define COOKIE_NAME "aliquot_app" /* of a port: "aliquot_app_PORT", as ports share cookies */
 #define COOKIE_NAME_MAX 32
-/* Cookies of one name that are tried, in the order of the request; a browser keeps fewer of a site. */
+/* Cookies of one name that are tried, in the order of the request; a browser keeps fewer of a site.
+ */
 #define COOKIE_TRIES_MAX 200
 #define COOKIE_APP_MAX 64
 #define COOKIE_KEY_MAX 64 /* of an access key, with NUL */

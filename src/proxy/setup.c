@@ -126,8 +126,8 @@ static bool setup_prefers_port(const struct proxy *p)
            && front_settings_is_https(&s->common) == (p->front->tls != NULL);
 }
 
-/* *ret NULL = it has a path, or a host. An app that would have a port and gets none is refused: at a
- * path it would share an origin with apps of others.
+/* *ret NULL = it has a path, or a host. An app that would have a port and gets none is refused: at
+ * a path it would share an origin with apps of others.
  */
 static int setup_find_port(struct proxy *p, const struct setup *setup, const struct cookie *of,
                            struct port **ret, struct aq_error *err)

@@ -46,7 +46,8 @@ void registry_answer_done(struct registry_answer *answer);
 int registry_client_get(struct registry_client *rc, const char *path, const char *accept,
                         size_t body_max, struct registry_answer *ret, struct aq_error *err);
 
-/* Gets an answer while it arrives. A negative result, with 'err' filled, ends the request with it. */
+/* Gets an answer while it arrives. A negative result, with 'err' filled, ends the request with it.
+ */
 struct registry_reader {
     /* The head of the answer after logins and redirects, whatever its status. */
     int (*on_head)(void *data, const struct message_head *head, struct aq_error *err);
@@ -55,8 +56,9 @@ struct registry_reader {
 };
 
 /* GET of a path at the registry, with "Range: bytes=FROM-" unless 'from' is 0; repeated, after the
- * pause that the registry wants, only where it limits the rate of requests. 0 after the whole answer; else the reader's -errno, -EACCES, -ECONNRESET for an answer that was cut,
- * -ETIMEDOUT after two minutes without a byte, and as registry_client_get().
+ * pause that the registry wants, only where it limits the rate of requests. 0 after the whole
+ * answer; else the reader's -errno, -EACCES, -ECONNRESET for an answer that was cut, -ETIMEDOUT
+ * after two minutes without a byte, and as registry_client_get().
  */
 int registry_client_read(struct registry_client *rc, const char *path, uint64_t from,
                          const struct registry_reader *reader, struct aq_error *err);

@@ -2,8 +2,8 @@
 /* capacity.h - what agents could give if nothing ran on them: which amounts fit, and the nearest
  *
  * An amount of a slot whose devices are listed fits as fit.c places it on devices that are free:
- * on one device, or in equal parts on as few as can hold it, or in any parts if it may be split; all
- * of one quantum and each part a multiple of that. Amounts as in model/slot.h. Pure.
+ * on one device, or in equal parts on as few as can hold it, or in any parts if it may be split;
+ * all of one quantum and each part a multiple of that. Amounts as in model/slot.h. Pure.
  */
 #ifndef AQ_SCHED_CAPACITY_H
 #define AQ_SCHED_CAPACITY_H

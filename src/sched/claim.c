@@ -8,8 +8,8 @@
  *
  * The agents are those where it would start first if each session without a lifetime ran
  * as long again as it has run: those that have run longest are the least likely to end soon. The
- * choice is kept, because a claim that moves would lose resources that have become free, and is made
- * again after max_wait_usec, or when one of the agents can no longer hold the session.
+ * choice is kept, because a claim that moves would lose resources that have become free, and is
+ * made again after max_wait_usec, or when one of the agents can no longer hold the session.
  *
  * Claims cost idle resources. So there is at most one claim per ten agents, and at least one may
  * exist; a session whose claim has led to nothing for max_wait_usec gives way to others that

@@ -219,9 +219,9 @@ enum sched_verdict {
 /* "no-room" ...: a stable word for programs. */
 const char *sched_verdict_name(enum sched_verdict verdict);
 
-/* Of an agent's devices, by index, those of which each gives all that is placed there of its slot. A
- * selector that compares agents chooses none, and nobody does where an amount is divided: then it is
- * up to the agent.
+/* Of an agent's devices, by index, those of which each gives all that is placed there of its slot.
+ * A selector that compares agents chooses none, and nobody does where an amount is divided: then it
+ * is up to the agent.
  */
 struct sched_choice {
     const uint32_t *devices;
@@ -264,10 +264,10 @@ int sched_run(const struct sched_snapshot *snap, struct arena *arena, struct sch
  * start: a sentence or
  * list for users into 'text', and an object {"kind", "text", "requirements":
  * [{"slots", "agents", "nearest", "missing", "devices"}], "account", "dependencies",
- * "starts_at", "never": true if no end of other sessions helps it} into 'json'; either may be NULL. "devices" has those slots of which
- * the nearest agent's devices lack something: {"slot", "may_split", "parts", "each",
- * "ready", "usable", "most", "device", "together"}, as struct shortage has it. Returns the verdict (PLACED: it
- * could start now), or -EINVAL.
+ * "starts_at", "never": true if no end of other sessions helps it} into 'json'; either may be NULL.
+ * "devices" has those slots of which the nearest agent's devices lack something: {"slot",
+ * "may_split", "parts", "each", "ready", "usable", "most", "device", "together"}, as struct
+ * shortage has it. Returns the verdict (PLACED: it could start now), or -EINVAL.
  */
 int sched_explain(const struct sched_snapshot *snap, uint32_t index, struct arena *arena,
                   struct strbuf *text, struct strbuf *json, struct aq_error *err);

@@ -240,9 +240,9 @@ bool preempt_for(struct sched *s, struct sched_entry *e, int64_t now_usec, struc
 
 struct forecast;
 
-/* Find whom to migrate so that 'e' can start; holds its places and theirs elsewhere. With a forecast
- * only so that nobody who has a time in it starts later. Victims and targets go into 'out';
- * false if it cannot.
+/* Find whom to migrate so that 'e' can start; holds its places and theirs elsewhere. With a
+ * forecast only so that nobody who has a time in it starts later. Victims and targets go into
+ * 'out'; false if it cannot.
  */
 bool migrate_for(struct sched *s, struct sched_entry *e, int64_t now_usec,
                  struct forecast *forecast, struct arena *arena, struct sched_outcome *out);

@@ -27,7 +27,8 @@ struct victim_search {
     uint32_t victim_count;
 };
 
-/* Sort the evictable sessions by agent; 's', 'e', 'now_usec', 'arena' and 'is_evictable' are set. */
+/* Sort the evictable sessions by agent; 's', 'e', 'now_usec', 'arena' and 'is_evictable' are set.
+ */
 void victim_search_init(struct victim_search *vs);
 /* Start from what the agent has free now. */
 void victim_search_load_node(struct victim_search *vs, uint32_t node);

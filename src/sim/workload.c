@@ -172,7 +172,8 @@ static void workload_read_arrivals(const struct trace_tasks *tasks, struct rando
     }
 }
 
-/* Draw from what workload_read_arrivals() has found, in its place; the GPU (1/1000) times seconds. */
+/* Draw from what workload_read_arrivals() has found, in its place; the GPU (1/1000) times seconds.
+ */
 static double workload_draw_arrivals(const struct trace_tasks *tasks,
                                      const struct workload_spec *spec, struct random *random,
                                      struct workload *ret)

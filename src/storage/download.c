@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* download.c - files, or parts of them, and folders as tar
  *
- * A buffer is read when the client has taken the one before it, and freed while it has not: a client
- * that reads slowly holds one in the server's queue, and nothing is read ahead for it. The kernel
- * reads files ahead. A file that has become shorter meanwhile breaks the answer off.
+ * A buffer is read when the client has taken the one before it, and freed while it has not: a
+ * client that reads slowly holds one in the server's queue, and nothing is read ahead for it. The
+ * kernel reads files ahead. A file that has become shorter meanwhile breaks the answer off.
  */
 #include <errno.h>
 #include <fcntl.h>

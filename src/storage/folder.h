@@ -46,8 +46,8 @@ int folder_rename(int root, const char *path, const char *name, struct aq_error 
 int folder_delete(int root, const char *path, bool recursive, uint64_t *freed,
                   struct aq_error *err);
 
-/* Can it be downloaded: is there a file, or with 'may_be_folder' a directory, too? -ENOENT, -EISDIR,
- * -EINVAL for what is neither.
+/* Can it be downloaded: is there a file, or with 'may_be_folder' a directory, too? -ENOENT,
+ * -EISDIR, -EINVAL for what is neither.
  */
 int folder_stat(int root, const char *path, bool may_be_folder, struct aq_error *err);
 

@@ -15,8 +15,9 @@
  * | upload   | path, size, quota_bytes, tree            | {"token","url"}
  * | download | path, archive, tree                      | {"token","url"}
  *
- * quota_bytes is what the folder may hold in all; 0, or none, is no limit. With all comes "user", the id of who asks, for whom it counts.
- * Errors are those of folder.h and volume.h; -EINVAL for arguments, with their names.
+ * quota_bytes is what the folder may hold in all; 0, or none, is no limit. With all comes "user",
+ * the id of who asks, for whom it counts. Errors are those of folder.h and volume.h; -EINVAL for
+ * arguments, with their names.
  */
 #ifndef AQ_STORAGE_OPS_H
 #define AQ_STORAGE_OPS_H

@@ -104,7 +104,8 @@ int storage_read_token(struct storage *storage, struct request *req, bool is_upl
                        struct aq_error *err);
 
 /* A token of a tree becomes that of the file in it that the query says: "path", of an upload also
- * "size", "modified" (microseconds), "mode" and "upload", an id of the client's choice. -EINVAL names one.
+ * "size", "modified" (microseconds), "mode" and "upload", an id of the client's choice. -EINVAL
+ * names one.
  */
 int storage_enter_tree(const struct url_query *query, struct token *token,
                        struct aq_error *err) AQ_UNTRUSTED;

@@ -2,8 +2,8 @@
 /* token.h - what a client shows to reach one path of one folder, in one direction
  *
  * A JSON Web Token (RFC 7519) of HMAC-SHA256 with a key of this storage's own. Its holder may
- * do what it says until it expires or the user's right ends; nobody else can make one. That of a tree is for all paths beneath
- * its own, as a directory of 10,000 files would take so many tokens.
+ * do what it says until it expires or the user's right ends; nobody else can make one. That of a
+ * tree is for all paths beneath its own, as a directory of 10,000 files would take so many tokens.
  */
 #ifndef AQ_STORAGE_TOKEN_H
 #define AQ_STORAGE_TOKEN_H
@@ -32,8 +32,8 @@ struct token {
     bool is_tree;         /* all beneath the path is meant, and a request says which file */
     char path[PATH_MAX];  /* of beneath_clean() */
     int64_t expires_usec; /* wall clock */
-    /* For whom the manager had it made, whose right is checked at each use (rights.h); nil in tokens of
-     * earlier releases.
+    /* For whom the manager had it made, whose right is checked at each use (rights.h); nil in
+     * tokens of earlier releases.
      */
     struct uuid user_id;
     char access_key[TOKEN_ACCESS_KEY_MAX + 1];

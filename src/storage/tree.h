@@ -23,8 +23,8 @@ struct tree_usage {
  */
 int tree_remove(int parent, const char *name, uint64_t *freed, struct aq_error *err);
 
-/* All below a directory. -ELOOP if it is nested deeper than 512 levels, -ECANCELED once *stop is set
- * (NULL = it is not).
+/* All below a directory. -ELOOP if it is nested deeper than 512 levels, -ECANCELED once *stop is
+ * set (NULL = it is not).
  */
 int tree_count(int folder, const _Atomic bool *stop, struct tree_usage *ret, struct aq_error *err);
 

@@ -2,9 +2,9 @@
 /* unpack.c - uploads of many small files at once, as a tar archive
  *
  * The token is that of a tree. An archive's files and directories are written beneath it as they
- * come, a buffer behind the client, and each file gets its name when it is complete. All are on disk
- * when the answer says so: one flush of the file system instead of one for each file. What came
- * before a failure stays; the same archive may come again.
+ * come, a buffer behind the client, and each file gets its name when it is complete. All are on
+ * disk when the answer says so: one flush of the file system instead of one for each file. What
+ * came before a failure stays; the same archive may come again.
  */
 #include <errno.h>
 #include <fcntl.h>

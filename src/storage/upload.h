@@ -45,8 +45,8 @@ int upload_add_part(int root, const struct token *token, int *ret_part, struct a
 
 struct usage_table;
 
-/* Put parts together, in this order. -EINVAL unless they are the whole. What is more than the parts,
- * as one of them may come twice, is taken of the quota: -EDQUOT.
+/* Put parts together, in this order. -EINVAL unless they are the whole. What is more than the
+ * parts, as one of them may come twice, is taken of the quota: -EDQUOT.
  */
 int upload_join(int root, const struct token *token, const int *parts, size_t count,
                 struct usage_table *usage, struct aq_error *err);

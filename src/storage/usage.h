@@ -70,8 +70,8 @@ bool usage_count_touched(struct usage_table *table);
 /* Counts that are under way end, and none begins any more. */
 void usage_table_stop(struct usage_table *table);
 
-/* Bytes are about to be written: -EDQUOT if they do not fit into a quota (0 = none), else they count
- * at once.
+/* Bytes are about to be written: -EDQUOT if they do not fit into a quota (0 = none), else they
+ * count at once.
  */
 int usage_take(struct usage_table *table, const struct uuid *folder, uint64_t quota, uint64_t bytes,
                struct aq_error *err);

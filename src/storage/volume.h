@@ -4,8 +4,9 @@
  * Where, is said by transfer/volume_layout.h. What is to be removed is renamed to ".purge-..." in
  * the volume first; a copy that is not whole is called ".copy-...". All calls block for the disk:
  * never on the loop's thread. A directory is opened by each of them, so that one that is mounted
- * again is found. They fail with -ENODEV where a volume is not there, others can enter it, or it has
- * been there and its mark is no more: nothing is made, or taken for removed, below a file system that is not mounted.
+ * again is found. They fail with -ENODEV where a volume is not there, others can enter it, or it
+ * has been there and its mark is no more: nothing is made, or taken for removed, below a file
+ * system that is not mounted.
  */
 #ifndef AQ_STORAGE_VOLUME_H
 #define AQ_STORAGE_VOLUME_H

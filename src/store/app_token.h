@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* app_token.h - what lets a browser into an app of a session, once
  *
- * For functions given to store_write(); app_token_find() also to store_read(). A token is stored as its SHA-256, never in clear.
+ * For functions given to store_write(); app_token_find() also to store_read(). A token is stored as
+ * its SHA-256, never in clear.
  */
 #ifndef AQ_STORE_APP_TOKEN_H
 #define AQ_STORE_APP_TOKEN_H

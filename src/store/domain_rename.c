@@ -5,8 +5,9 @@
 #include "store/query.h"
 #include "store/transaction.h"
 
-/* ?1 is the new name, ?2 the old one; each statement has both. The new row was made before, as other
- * rows refer to it; the old one goes after them. Rows of the past change, too: a later domain may get the old name.
+/* ?1 is the new name, ?2 the old one; each statement has both. The new row was made before, as
+ * other rows refer to it; the old one goes after them. Rows of the past change, too: a later domain
+ * may get the old name.
  */
 static const char *const rename_statements[] = {
     "UPDATE projects SET domain = ?1 WHERE domain = ?2",

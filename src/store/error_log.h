@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* error_log.h - what went wrong in clients, as they report it themselves
  *
- * Rows go when they are many of one user, or old (store/retention.h). For functions given to store_write() and
- * store_read().
+ * Rows go when they are many of one user, or old (store/retention.h). For functions given to
+ * store_write() and store_read().
  */
 #ifndef AQ_STORE_ERROR_LOG_H
 #define AQ_STORE_ERROR_LOG_H

@@ -71,7 +71,8 @@ struct folder_host_use {
 int folder_read_host_use(struct store_tx *tx, const char *host, struct folder_host_use *ret,
                          struct aq_error *err);
 
-/* 1 if the owner sees a folder of this name that is not in the trash and not 'but' (NULL = none). */
+/* 1 if the owner sees a folder of this name that is not in the trash and not 'but' (NULL = none).
+ */
 int folder_is_name_taken(struct store_tx *tx, const struct folder_owner *owner, const char *name,
                          const struct uuid *but, struct aq_error *err);
 

@@ -35,8 +35,8 @@ struct kernel_usage {
 /* Returns 0, or -errno to stop. */
 typedef int (*kernel_usage_fn)(void *data, const struct kernel_usage *row);
 
-/* All amounts that were held for some of that time, by removed sessions too: by project, session and kernel, those of a
- * kernel in the order in which it got them.
+/* All amounts that were held for some of that time, by removed sessions too: by project, session
+ * and kernel, those of a kernel in the order in which it got them.
  */
 int store_read_kernel_usage(struct store_tx *tx, const struct kernel_usage_query *query,
                             kernel_usage_fn visit, void *data, struct aq_error *err);

@@ -29,7 +29,8 @@ struct list_totals {
     const char *rest_way;
 };
 
-/* Rows by a column that is never null, and where it is the same by the table's tie, the same way. */
+/* Rows by a column that is never null, and where it is the same by the table's tie, the same way.
+ */
 struct list_sort {
     const char *column; /* NULL = there is none */
     bool is_falling;

@@ -220,8 +220,8 @@ int store_list_users(struct store_tx *tx, const struct store_query *q, struct st
                      struct aq_error *err);
 int store_list_keypairs(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
                         struct aq_error *err);
-/* For rows that name a domain without a foreign key. -EBUSY, field "domain": there is none, as one that
- * was renamed or purged after the caller looked it up.
+/* For rows that name a domain without a foreign key. -EBUSY, field "domain": there is none, as one
+ * that was renamed or purged after the caller looked it up.
  */
 int store_check_domain(struct store_tx *tx, const char *name, struct aq_error *err);
 int store_list_domains(struct store_tx *tx, const struct store_query *q, struct store_page **ret,

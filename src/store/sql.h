@@ -169,7 +169,9 @@ int sql_prepare_once(struct sql *db, const char *text, struct sql_stmt **ret, st
 int sql_prepare_built(struct sql *db, const char *text, struct sql_stmt **ret,
                       struct aq_error *err);
 
-/* The same as sql_prepare_once() for a query of very many rows, in a transaction; several may be open at once. */
+/* The same as sql_prepare_once() for a query of very many rows, in a transaction; several may be
+ * open at once.
+ */
 int sql_prepare_scan(struct sql *db, const char *text, struct sql_stmt **ret, struct aq_error *err);
 
 /* A statement to be run many times by sql_run_kept(); sql_end() releases it. */

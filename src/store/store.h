@@ -44,8 +44,8 @@ bool store_is_server(const char *path);
 
 /* Open or create the database, take its lock, bring the schema up to date and
  * start the threads. Errors, each with what to do next: -EBUSY another process
- * has it, -EHOSTDOWN the server cannot be reached, -EUCLEAN damaged or changed by hand, -EPROTO made by a newer
- * program, -EACCES the key file can be read by others, -EKEYREJECTED it is
+ * has it, -EHOSTDOWN the server cannot be reached, -EUCLEAN damaged or changed by hand, -EPROTO
+ * made by a newer program, -EACCES the key file can be read by others, -EKEYREJECTED it is
  * missing or another one, -ENOSPC, -EIO.
  */
 int store_open(const struct store_conf *conf, struct store **ret, struct aq_error *err);
@@ -93,7 +93,8 @@ int store_derive(const struct store *store, const char *purpose, char ret[65],
  * Otherwise nothing of it was written. Results of a refused batch:
  *   -ESTALE  a session or kernel is no longer in the (status, version) that
  *            the event was decided on; decide again
- *   -EEXIST  a live session of this user has the name (field "name"), or a unique e-mail, user or project name
+ *   -EEXIST a live session of this user has the name (field "name"), or a unique e-mail, user or
+ *   project name
  *   -EALREADY  a request that is to be answered once was answered before
  *   -ENOENT  something that an event names does not exist
  *   -ENOSPC, -EBUSY, -EIO, -EUCLEAN  the database; all of the commit failed

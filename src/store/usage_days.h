@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* usage_days.h - what was held on each day (UTC), by domain, project or user, in each resource group
+/* usage_days.h - what was held on each day (UTC), by domain, project or user, in each resource
+ * group
  *
  * For functions given to store_read(). What sessions held that were removed counts, too; what is
  * still held counts until now.

@@ -118,7 +118,8 @@ static bool child_is_private(const char *variable)
     return false;
 }
 
-/* Our environment without what is private to us, with the spec's variable and NOTIFY_SOCKET=path. */
+/* Our environment without what is private to us, with the spec's variable and NOTIFY_SOCKET=path.
+ */
 static char **child_make_env(const struct child_spec *spec, const char *notify_path)
 {
     size_t count = 0, used = 0;

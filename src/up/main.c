@@ -114,8 +114,8 @@ static int up_parse(int argc, char **argv, struct up_options *o, const char **ag
     return optind < argc ? up_usage("there are no arguments beside options") : -1;
 }
 
-/* --dev has a state of its own, so that it never touches a real cluster's. NULL with errno if a path
- * is relative to a directory that is not there.
+/* --dev has a state of its own, so that it never touches a real cluster's. NULL with errno if a
+ * path is relative to a directory that is not there.
  */
 static char *up_choose_state(const struct up_options *o)
 {

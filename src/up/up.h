@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* up.h - a manager and agents on this machine, watched over
  *
- * Below the state directory: manager/, agent/, agent2/ ..., proxy/, storage/, web/ are the programs' own,
- * manager.log, agent.log ... and up.log what they said, up.json where everything
+ * Below the state directory: manager/, agent/, agent2/ ..., proxy/, storage/, web/ are the
+ * programs' own, manager.log, agent.log ... and up.log what they said, up.json where everything
  * is while it runs ({"pid", "manager_pid", "agent_pids", "endpoint", "link"}),
  * lock held by the one that runs.
  */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* files.c - files of the static folder: nothing outside of it, and index.html for what is not there */
+/* files.c - files of the static folder: nothing outside of it, and index.html for what is not there
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <sodium.h>

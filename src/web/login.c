@@ -223,7 +223,8 @@ void logins_on_connected(struct logins *logins)
     for (size_t i = logins->by_hash.count; i-- > 0;) {
         struct login *login = logins->by_hash.entries[i].value;
 
-        /* It has no seekers, as these have an ask: login_ask() calls nobody, also where it fails. */
+        /* It has no seekers, as these have an ask: login_ask() calls nobody, also where it fails.
+         */
         if (!list_is_empty(&login->holders) && !login->ask)
             login_ask(login);
     }

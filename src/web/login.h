@@ -35,12 +35,12 @@ struct logins {
     struct defer *timer;
 };
 
-/* Embedded where a login is used. Its owner calls list_init() for the link before anything else, and
- * login_leave() before it frees the use or replies to its request, in every case.
+/* Embedded where a login is used. Its owner calls list_init() for the link before anything else,
+ * and login_leave() before it frees the use or replies to its request, in every case.
  *
- * Callbacks may seek, leave and end any login, and free their own use or another one: a use has left
- * the lists of its login before it is notified of a failure or an end, and one that leaves while it
- * waits for its turn is not notified.
+ * Callbacks may seek, leave and end any login, and free their own use or another one: a use has
+ * left the lists of its login before it is notified of a failure or an end, and one that leaves
+ * while it waits for its turn is not notified.
  */
 struct login_use {
     struct list link;    /* login.seekers, login.holders, or those that are being notified */

@@ -17,8 +17,8 @@ static int payload_fail(struct aq_error *err)
     return aq_fail_kind(err, EINVAL, "generic-bad-request", "the encrypted body cannot be read");
 }
 
-/* The first 32 characters of base64(endpoint) + IV + IV; 'pad' is what fills up base64: '=', or 'A' in
- * versions before 23.09.
+/* The first 32 characters of base64(endpoint) + IV + IV; 'pad' is what fills up base64: '=', or 'A'
+ * in versions before 23.09.
  */
 static void payload_make_key(const char *endpoint, const char iv[AES_BLOCK_SIZE], char pad,
                              unsigned char ret[KEY_SIZE])

@@ -18,8 +18,8 @@
  *
  * Without room for a new file, a start keeps the existing one, which has every accepted command,
  * and commands are refused until a new one is written. After a restart of the machine the file
- * keeps the former BOOT, so that a further start concludes once more what the restart ended. If the conclusions themselves find no room, the start fails. Belongs to one thread at
- * a time.
+ * keeps the former BOOT, so that a further start concludes once more what the restart ended. If the
+ * conclusions themselves find no room, the start fails. Belongs to one thread at a time.
  */
 #ifndef AQ_AGENT_DISK_ACCEPTED_LOG_H
 #define AQ_AGENT_DISK_ACCEPTED_LOG_H

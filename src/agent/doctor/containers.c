@@ -63,7 +63,8 @@ void doctor_check_root(void *data, struct finding *ret)
 
 /* ---- file systems ---- */
 
-/* With loop devices the upper part is on an image file, so only the kernel has to know overlayfs. */
+/* With loop devices the upper part is on an image file, so only the kernel has to know overlayfs.
+ */
 void doctor_check_overlay(void *data, struct finding *ret)
 {
     struct doctor *d = data;

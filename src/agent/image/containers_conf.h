@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* containers_conf.h - settings of this node that skopeo follows and aliquot-fetch does not
  *
- * Proxies, mirrors and other rewritten names, credential helpers, certificates of single registries.
+ * Proxies, mirrors and other rewritten names, credential helpers, certificates of single
+ * registries.
  */
 #ifndef AQ_AGENT_IMAGE_CONTAINERS_CONF_H
 #define AQ_AGENT_IMAGE_CONTAINERS_CONF_H

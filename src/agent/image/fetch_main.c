@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* aliquot-fetch - continues the download of layers that was cut, for the agent
  *
- * skopeo begins each layer at its first byte. This program reads DIRECTORY/missing (pull_directory.h)
- * and makes the blobs of these layers with Range requests; skopeo, which runs afterwards, finds them
- * there. Manifests, configurations and signatures stay skopeo's. Where the node has settings that only
- * skopeo follows, it declines. It dies with the agent.
+ * skopeo begins each layer at its first byte. This program reads DIRECTORY/missing
+ * (pull_directory.h) and makes the blobs of these layers with Range requests; skopeo, which runs
+ * afterwards, finds them there. Manifests, configurations and signatures stay skopeo's. Where the
+ * node has settings that only skopeo follows, it declines. It dies with the agent.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -13,8 +13,8 @@ struct login {
     char *username, *password; /* NULL = none for this repository */
 };
 
-/* 'text' is the file, NUL-terminated. -ENOTSUP for a helper or an identity token, -EINVAL for a file
- * that has another form.
+/* 'text' is the file, NUL-terminated. -ENOTSUP for a helper or an identity token, -EINVAL for a
+ * file that has another form.
  */
 int login_file_find(const char *text, const char *registry, const char *repository,
                     struct login *ret, struct aq_error *err);

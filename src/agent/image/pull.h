@@ -3,8 +3,9 @@
  *
  * pull_resolve.c asks what the image is, pull_fetch.c fetches what is missing,
  * pull_unpack.c unpacks and publishes it; each begins the next. pull_retry.c repeats a
- * step that the registry failed, pull_continue.c goes on with layers that were cut. pull.c has the waiting callers and the end of a pull. All on the loop of the images, except for what
- * pull_work() is given.
+ * step that the registry failed, pull_continue.c goes on with layers that were cut. pull.c has the
+ * waiting callers and the end of a pull. All on the loop of the images, except for what pull_work()
+ * is given.
  */
 #ifndef AQ_AGENT_IMAGE_PULL_H
 #define AQ_AGENT_IMAGE_PULL_H
@@ -96,8 +97,8 @@ bool pull_must_unpack(const struct pull *pull, size_t i);
  */
 int pull_make_room(struct pull *pull, struct aq_error *err);
 
-/* The registry failed a step. True: 'again' is called after a pause. False: the failure is permanent,
- * or tries or time are used up, and 'err' says how many tries there were.
+/* The registry failed a step. True: 'again' is called after a pause. False: the failure is
+ * permanent, or tries or time are used up, and 'err' says how many tries there were.
  */
 bool pull_retry(struct pull *pull, void (*again)(struct pull *pull), struct aq_error *err);
 

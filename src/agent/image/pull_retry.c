@@ -9,8 +9,8 @@
 
 #define PAUSE_MSEC 1000 /* before the second try; doubled before each further one */
 
-/* Tries in a row that brought little (pull_fetch_count()). A wrong name, login or image fails in the same way
- * at every try.
+/* Tries in a row that brought little (pull_fetch_count()). A wrong name, login or image fails in
+ * the same way at every try.
  */
 static unsigned pull_retry_max(const struct pull *pull, const struct aq_error *err)
 {
@@ -25,7 +25,8 @@ static unsigned pull_retry_max(const struct pull *pull, const struct aq_error *e
     case ETIMEDOUT:
     case ECONNREFUSED:
     case EHOSTUNREACH:
-    case EBUSY: /* skopeo or aliquot-fetch has waited for as long as the registry said, up to a minute each time */
+    case EBUSY: /* skopeo or aliquot-fetch has waited for as long as the registry said, up to a
+                   minute each time */
         return 3;
     default:
         return 1;

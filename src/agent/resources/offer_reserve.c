@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory of devices that the node keeps for itself: as large a part of their shares is not offered. */
+/* Memory of devices that the node keeps for itself: as large a part of their shares is not offered.
+ */
 #include <errno.h>
 #include <string.h>
 

@@ -2,8 +2,8 @@
 /* What a node has, as the manager is told.
  *
  * A device is {"id", "slot", "amount"} and, of accelerators, "quantum" (if it
- * can be had in parts) and what is known of "model", "location", "memory" (bytes), "processors", "numa", "parent" (the
- * device that it is a slice of), "status" (unless healthy) and "status_text".
+ * can be had in parts) and what is known of "model", "location", "memory" (bytes), "processors",
+ * "numa", "parent" (the device that it is a slice of), "status" (unless healthy) and "status_text".
  * "reserved" is what other agents of the machine have of a device; the device
  * "reserved" of cpu and mem has what the node keeps, under the same name.
  */

@@ -37,7 +37,9 @@ struct oci_runtime;
  * should, else -errno with the reason.
  */
 int oci_probe(struct oci_runtime *rt, const struct settings *settings, struct aq_error *err);
-/* Write 'program' into spec->directory, and config.json there or, for hooks, where they can read it. */
+/* Write 'program' into spec->directory, and config.json there or, for hooks, where they can read
+ * it.
+ */
 int oci_write(struct oci_runtime *rt, const struct runtime_spec *spec, struct aq_error *err);
 
 #endif

@@ -43,8 +43,9 @@ struct runner_command_ops {
 };
 
 /* Run a command in the container of 'directory', whose process 1 is a child of 'keeper'; or
- * beside the process of 'directory', with 'keeper' 0. -ENOTCONN if no runner is there, -E2BIG if the command is longer than a packet. 'is_files' fails with "old-runner" in
- * a container that was started by an agent that had none of it.
+ * beside the process of 'directory', with 'keeper' 0. -ENOTCONN if no runner is there, -E2BIG if
+ * the command is longer than a packet. 'is_files' fails with "old-runner" in a container that was
+ * started by an agent that had none of it.
  */
 int runner_command_new(uv_loop_t *loop, const char *directory, pid_t keeper,
                        const struct runner_command_spec *spec, const struct runner_command_ops *ops,

@@ -119,7 +119,8 @@ static inline int runtime_describe(struct runtime *rt, const struct runtime_spec
 }
 
 /* Write down what to run and start it; the directory's program was never started
- * (a former try may have written it down). What cannot start comes as on_ended() with MONITOR_NOT_STARTED.
+ * (a former try may have written it down). What cannot start comes as on_ended() with
+ * MONITOR_NOT_STARTED.
  */
 static inline int runtime_start(struct runtime *rt, const struct runtime_spec *spec,
                                 const struct runtime_events *events, void *data,

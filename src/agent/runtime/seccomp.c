@@ -98,8 +98,8 @@ static void seccomp_write_architectures(struct jsonw *w, const json_t *map, cons
     jsonw_array_end(w);
 }
 
-/* The rules that hold on the host, once each: containers-common says some things twice. NULL without
- * memory.
+/* The rules that hold on the host, once each: containers-common says some things twice. NULL
+ * without memory.
  */
 static json_t *seccomp_choose(const json_t *rules, const struct seccomp_host *host)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* image_registries.c - the lists of [image] in agent.toml: allowed images, mirrors, registries without TLS
+/* image_registries.c - the lists of [image] in agent.toml: allowed images, mirrors, registries
+ * without TLS
  */
 #include "agent/settings/image_registries.h"
 
@@ -188,7 +189,8 @@ void image_registries_write(const struct settings *settings, struct strbuf *out)
 
 /* ---- one image ---- */
 
-/* Does an entry of the list, up to its "=" if it has one, begin the name as registries.conf has it? */
+/* Does an entry of the list, up to its "=" if it has one, begin the name as registries.conf has it?
+ */
 static bool image_registries_have(const struct conf_list *list, const struct reference *ref)
 {
     AQ_CLEANUP(aq_freep) char *name = aq_format("%s/%s", ref->registry, ref->repository);

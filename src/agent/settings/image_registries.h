@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* image_registries.h - the lists of [image] in agent.toml: allowed images, mirrors, registries without TLS
+/* image_registries.h - the lists of [image] in agent.toml: allowed images, mirrors, registries
+ * without TLS
  */
 #ifndef AQ_AGENT_SETTINGS_IMAGE_REGISTRIES_H
 #define AQ_AGENT_SETTINGS_IMAGE_REGISTRIES_H

@@ -28,8 +28,8 @@ void state_room_explain(const char *state, bool is_read_only, struct aq_error *w
                       state);
 }
 
-/* ext4 refuses writes after an I/O error. Since Linux 6.15 statvfs() does not report that, but files
- * cannot be opened for writing any longer.
+/* ext4 refuses writes after an I/O error. Since Linux 6.15 statvfs() does not report that, but
+ * files cannot be opened for writing any longer.
  */
 static bool state_room_refuses_writes(const char *state)
 {

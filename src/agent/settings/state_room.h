@@ -8,8 +8,8 @@
 #include "base/error.h"
 
 /* True, and in 'why' (may be NULL) the folder and the remedy, if less than 1 MiB or 16 inodes are
- * free there, or if it is read-only, also after an I/O error. A quota is not seen: disk_worker_lacks_room().
- * Any thread.
+ * free there, or if it is read-only, also after an I/O error. A quota is not seen:
+ * disk_worker_lacks_room(). Any thread.
  */
 bool state_room_is_short(const char *state, struct aq_error *why);
 

@@ -28,7 +28,8 @@ struct csv_record {
 };
 
 /* text[len] must be NUL; the text is changed, and must outlive the records. The separator is
- * the first of ',', ';' and tab that the first line has outside of quotes. -EINVAL if it is not UTF-8 text.
+ * the first of ',', ';' and tab that the first line has outside of quotes. -EINVAL if it is not
+ * UTF-8 text.
  */
 int csv_reader_begin(struct csv_reader *reader, char *text, size_t len,
                      struct aq_error *err) AQ_UNTRUSTED;

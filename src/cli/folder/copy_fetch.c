@@ -154,8 +154,9 @@ static bool copy_is_own(int fd)
            && !(st.st_mode & (S_IWGRP | S_IWOTH));
 }
 
-/* Open the part that an earlier copy has left, or make one. In a directory that others can write to,
- * they may have put something of that name there: a pipe, their own file, a link to one of ours.
+/* Open the part that an earlier copy has left, or make one. In a directory that others can write
+ * to, they may have put something of that name there: a pipe, their own file, a link to one of
+ * ours.
  */
 static int copy_open_own(int parent, const char *name)
 {

@@ -42,8 +42,8 @@ void copy_list_sort(struct copy_list *list);
 /* In a sorted list; NULL = it has none. */
 const struct copy_item *copy_list_find(const struct copy_list *list, const char *to);
 
-/* Is it the same file, as far as size and time of change tell? A time without a fraction is that of a
- * file system that has none.
+/* Is it the same file, as far as size and time of change tell? A time without a fraction is that of
+ * a file system that has none.
  */
 bool copy_item_equals(const struct copy_item *a, const struct copy_item *b);
 
@@ -64,7 +64,9 @@ int copy_list_add_local(struct cli *cli, struct copy_list *list, int root, const
 int copy_list_add_remote(struct cli *cli, struct copy_list *list, const char *folder,
                          const char *path, const char *to, struct aq_error *err);
 
-/* What is at a path in a folder: *ret_is_there is false if nothing is. item->path and ->to are NULL. */
+/* What is at a path in a folder: *ret_is_there is false if nothing is. item->path and ->to are
+ * NULL.
+ */
 int copy_look_remote(struct cli *cli, const char *folder, const char *path, bool *ret_is_there,
                      struct copy_item *ret, struct aq_error *err);
 

@@ -84,7 +84,8 @@ void copy_run_fail_item(struct copy_run *run, struct copy_item *item, const char
 /* What breaks the slot's work off is here, not at the storage host. */
 void copy_slot_break(struct copy_slot *slot, const struct aq_error *err);
 
-/* Send a request about the slot's items: "?token=..." and 'query' after the last part of the path. */
+/* Send a request about the slot's items: "?token=..." and 'query' after the last part of the path.
+ */
 int copy_slot_send(struct copy_slot *slot, enum method method, const char *last, const char *query,
                    const char *headers, const struct strbuf *body, const struct exchange_ops *ops,
                    int (*answered)(struct copy_slot *, struct aq_error *err), struct aq_error *err);
@@ -92,7 +93,8 @@ void copy_on_head(struct exchange *exchange, const struct message_head *head, vo
 void copy_on_body(struct exchange *exchange, const char *bytes, size_t len, void *data);
 void copy_on_end(struct exchange *exchange, const struct aq_error *err, void *data);
 
-/* Begin with the slot's items. 1 = nothing is left to be asked for; -errno: the (one) item fails. */
+/* Begin with the slot's items. 1 = nothing is left to be asked for; -errno: the (one) item fails.
+ */
 int copy_send_begin(struct copy_slot *slot, struct aq_error *err);
 int copy_fetch_begin(struct copy_slot *slot, struct aq_error *err);
 /* Release what either has opened. */

@@ -43,7 +43,8 @@ static const struct place *sync_remote(const struct sync *s)
     return s->to->folder[0] ? s->to : s->from;
 }
 
-/* What is in a directory, here or in the folder; nothing if it is where all goes and not there yet. */
+/* What is in a directory, here or in the folder; nothing if it is where all goes and not there yet.
+ */
 static int sync_read(struct sync *s, bool is_remote, bool is_target, struct copy_list *list,
                      struct aq_error *err)
 {

@@ -30,8 +30,8 @@ static bool follow_lacks_capacity(const json_t *explanation)
     return kind && strcmp(kind, "no-capacity") == 0;
 }
 
-/* "it needs cpu=1 mem=32 MiB more on node-1": what is short where it is nearest to fit; nothing if the
- * manager does not say.
+/* "it needs cpu=1 mem=32 MiB more on node-1": what is short where it is nearest to fit; nothing if
+ * the manager does not say.
  */
 static void follow_write_missing(const json_t *explanation, struct strbuf *out)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session_spec.h - what a new session shall be: the options that "run" and "session create" share */
+/* session_spec.h - what a new session shall be: the options that "run" and "session create" share
+ */
 #ifndef AQ_CLI_SESSION_SESSION_SPEC_H
 #define AQ_CLI_SESSION_SESSION_SPEC_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tunnel.h - a TCP connection to a port in a session's main container, through the manager
  *
- * The client's side of manager/stream/tunnel_rest.c. Either side ends what it sends on its own. Loop's
- * thread only; callbacks never come from within a call.
+ * The client's side of manager/stream/tunnel_rest.c. Either side ends what it sends on its own.
+ * Loop's thread only; callbacks never come from within a call.
  */
 #ifndef AQ_CLI_TUNNEL_TUNNEL_H
 #define AQ_CLI_TUNNEL_TUNNEL_H

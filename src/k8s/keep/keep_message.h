@@ -3,8 +3,8 @@
  *
  * Over a SOCK_SEQPACKET socket in a folder of root's, a message in each packet. The plugin puts the
  * memory files of a slice beside a text of its own and drops those of slices that have ended; who
- * lists gets an entry for each, with its files, then the end. Nothing else is answered. Numbers are in
- * the machine's byte order.
+ * lists gets an entry for each, with its files, then the end. Nothing else is answered. Numbers are
+ * in the machine's byte order.
  */
 #ifndef AQ_K8S_KEEP_KEEP_MESSAGE_H
 #define AQ_K8S_KEEP_KEEP_MESSAGE_H
@@ -41,14 +41,14 @@ struct keep_message {
 static_assert(sizeof(struct keep_message) == 624, "goes over a socket");
 static_assert(KEEP_KEY_SIZE > POD_UID_MAX + 1 + CONTAINER_NAME_MAX, "pod and container");
 
-/* 0, or -errno: -EAGAIN if the peer does not take it, at once or in the socket's time. 'files' NULL =
- * none.
+/* 0, or -errno: -EAGAIN if the peer does not take it, at once or in the socket's time. 'files' NULL
+ * = none.
  */
 int keep_message_send(int socket, enum keep_kind kind, const char *key, const char *text,
                       const int files[KEEP_FILES]);
 
-/* The next message: 1, with the files that came in 'files', the caller's, else -1 each; 0 = there is
- * none now; -ECONNRESET: the peer is gone; -EPROTO for what is none.
+/* The next message: 1, with the files that came in 'files', the caller's, else -1 each; 0 = there
+ * is none now; -ECONNRESET: the peer is gone; -EPROTO for what is none.
  */
 int keep_message_receive(int socket, struct keep_message *ret, int files[KEEP_FILES]) AQ_UNTRUSTED;
 

@@ -148,7 +148,8 @@ static bool cgroup_name_read_path(struct piece path, const char *root, struct cg
 
 /* ---- the file ---- */
 
-/* The path of the next line, "4:memory:/a/b"; false at the end. One that is no such line is empty. */
+/* The path of the next line, "4:memory:/a/b"; false at the end. One that is no such line is empty.
+ */
 static bool cgroup_name_next_line(const char **text, struct piece *ret)
 {
     const char *line = *text, *end = line + strcspn(line, "\n");

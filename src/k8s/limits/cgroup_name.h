@@ -6,9 +6,10 @@
  *   ROOT/kubepods/burstable/podUID/ID
  *   ROOT/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-podUID.slice/RUNTIME-ID.scope
  *
- * The middle part is missing for pods of the class Guaranteed; the second has '_' for each '-' of the
- * UID. Below its own cgroup a container may make more, with names that it chooses: only the outermost
- * count. A process in a cgroup namespace sees others relative to its own: "/../../podUID/ID".
+ * The middle part is missing for pods of the class Guaranteed; the second has '_' for each '-' of
+ * the UID. Below its own cgroup a container may make more, with names that it chooses: only the
+ * outermost count. A process in a cgroup namespace sees others relative to its own:
+ * "/../../podUID/ID".
  */
 #ifndef AQ_K8S_LIMITS_CGROUP_NAME_H
 #define AQ_K8S_LIMITS_CGROUP_NAME_H

@@ -51,8 +51,8 @@ static const struct accel_device *container_device(const struct accel *accel, co
     return NULL;
 }
 
-/* A card has a whole number of units and may have a little less memory than that: who has the last one
- * has what there is of it.
+/* A card has a whole number of units and may have a little less memory than that: who has the last
+ * one has what there is of it.
  */
 static uint64_t container_memory(const struct given_part *part, uint64_t unit, uint64_t card_bytes)
 {

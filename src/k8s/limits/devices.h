@@ -52,7 +52,8 @@ const struct device_holder *device_list_find(const struct device_list *list, con
                                              const char *namespace, const char *pod,
                                              const char *container);
 
-/* Does PodResources list the pod? The kubelet's record may still have others, which hold nothing. */
+/* Does PodResources list the pod? The kubelet's record may still have others, which hold nothing.
+ */
 bool device_list_has_pod(const struct device_list *list, const char *namespace, const char *pod);
 
 /* 'list' is borrowed; NULL if the kubelet does not say, 'err' has why. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* keep_client.h - the plugin's connection to `aliquot-k8s keep`
  *
- * While nobody is there, it is tried again after 1, 2, 4 ... 30 seconds, and the slices go on without:
- * then a plugin that ends takes their memory with it. Belongs to one loop and its thread.
+ * While nobody is there, it is tried again after 1, 2, 4 ... 30 seconds, and the slices go on
+ * without: then a plugin that ends takes their memory with it. Belongs to one loop and its thread.
  */
 #ifndef AQ_K8S_LIMITS_KEEP_CLIENT_H
 #define AQ_K8S_LIMITS_KEEP_CLIENT_H

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* limits.h - holds the containers of pods to their parts of this node's cards
  *
- * One socket for the node, in a folder that containers have read-only. Who asks there is known by its
- * process and that one's cgroup, what it gets by the API server's pods and the kubelet's devices; what
- * it says is only what gpuhost/region_host.h takes. Each container gets a slice; `aliquot-k8s keep`
- * holds their memory while the plugin is replaced. What the driver says of processes is compared with
- * that, and what goes past it is told as Events. Belongs to the loop and its thread.
+ * One socket for the node, in a folder that containers have read-only. Who asks there is known by
+ * its process and that one's cgroup, what it gets by the API server's pods and the kubelet's
+ * devices; what it says is only what gpuhost/region_host.h takes. Each container gets a slice;
+ * `aliquot-k8s keep` holds their memory while the plugin is replaced. What the driver says of
+ * processes is compared with that, and what goes past it is told as Events. Belongs to the loop and
+ * its thread.
  */
 #ifndef AQ_K8S_LIMITS_LIMITS_H
 #define AQ_K8S_LIMITS_LIMITS_H

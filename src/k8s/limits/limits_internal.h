@@ -61,8 +61,8 @@ struct container {
 struct container *container_find(const struct limits *limits, const char *pod, const char *name);
 struct container *container_find_by_id(const struct limits *limits, const struct cgroup_name *name);
 
-/* A slice of what the kubelet gave; its old one if that was found among the lost. -ENODEV for a card that is not there, -EINVAL for nothing, errors
- * of gpu_region_host_new().
+/* A slice of what the kubelet gave; its old one if that was found among the lost. -ENODEV for a
+ * card that is not there, -EINVAL for nothing, errors of gpu_region_host_new().
  */
 int container_make(struct limits *limits, const struct node_pod *pod, const char *name,
                    const struct device_holder *holder, struct container **ret,
@@ -96,7 +96,8 @@ int recover_region(const struct limits *limits, const struct node_pod *pod, cons
 /* False: it is of no container of a pod, or gone. */
 bool identity_of_pid(const struct limits *limits, pid_t pid, struct cgroup_name *ret);
 bool identity_of_peer(const struct limits *limits, int socket, struct cgroup_name *ret);
-/* Which container of its pod it is: by its id, or where only one can be meant. NULL: not known yet. */
+/* Which container of its pod it is: by its id, or where only one can be meant. NULL: not known yet.
+ */
 const struct node_container *identity_container(const struct node_pod *pod,
                                                 const struct cgroup_name *name);
 

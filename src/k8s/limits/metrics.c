@@ -2,9 +2,9 @@
 /* metrics.c - what containers use of their parts, for Prometheus, by our names and by Alnair's
  *
  * Read of the regions when somebody asks, so a series ends with its slice. All of Alnair's series
- * are here but for those of the machine's processors. Launches are counted for each container, as its
- * processes share the words that they count in; how busy memory is says the driver. A process's busy
- * time is since the reading before, at least a second ago.
+ * are here but for those of the machine's processors. Launches are counted for each container, as
+ * its processes share the words that they count in; how busy memory is says the driver. A process's
+ * busy time is since the reading before, at least a second ago.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 /* server.c - the socket on which processes of containers ask for their limits
  *
  * A peer is known by its process before it has said anything. What it asks waits until it is known
- * which container that is and what the kubelet gave it, or for as long as it would wait itself. Peers
- * are bounded in all and for each pod, in which the oldest gives way.
+ * which container that is and what the kubelet gave it, or for as long as it would wait itself.
+ * Peers are bounded in all and for each pod, in which the oldest gives way.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 /* violations.c - who uses cards past the limits of pods, and who is told
  *
  * The driver's list of processes is the source that no program of a pod can change. A process of a
- * container that asks for a part of a card and has no slice, or no slot in it, runs without its limit:
- * so a limit is never silently not there.
+ * container that asks for a part of a card and has no slice, or no slot in it, runs without its
+ * limit: so a limit is never silently not there.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -139,8 +139,9 @@ static bool violations_is_lost(const struct limits *limits, pid_t pid)
     return false;
 }
 
-/* A process of a container without a part, in a pod that has one: it was handed an open device by another
- * container, as those of a pod can do for each other. Cards of other device plugins are not looked at.
+/* A process of a container without a part, in a pod that has one: it was handed an open device by
+ * another container, as those of a pod can do for each other. Cards of other device plugins are not
+ * looked at.
  */
 static void violations_look_beside(struct violations *violations, const struct user *user,
                                    const struct node_pod *pod, const struct node_container *of,

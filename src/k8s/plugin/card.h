@@ -33,8 +33,8 @@ struct card_units {
     int64_t compute_units;
 };
 
-/* Replace *cards by what the plugins have now; of a card of the same id stays what it had free. Only
- * whole cards that libaliquot-gpu can hold containers to parts of.
+/* Replace *cards by what the plugins have now; of a card of the same id stays what it had free.
+ * Only whole cards that libaliquot-gpu can hold containers to parts of.
  */
 void cards_read(const struct accel *accel, const struct card_units *units, struct cards *cards);
 void cards_done(struct cards *cards);

@@ -2,8 +2,8 @@
 /* node_note.h - the node's annotation aliquot/cards: its cards, and what of them containers have
  *
  * Written for the scheduler, when it would be another, at most once a second. What the kubelet has
- * given is the truth: where that is another card than the scheduler has named, the pod is told by an
- * Event.
+ * given is the truth: where that is another card than the scheduler has named, the pod is told by
+ * an Event.
  */
 #ifndef AQ_K8S_PLUGIN_NODE_NOTE_H
 #define AQ_K8S_PLUGIN_NODE_NOTE_H

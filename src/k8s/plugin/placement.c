@@ -75,8 +75,8 @@ static int placement_fit(const struct card *card, enum resource_kind kind,
     return 2 * has_room + (strcmp(container->card, card->id) == 0);
 }
 
-/* Is 'a' to be taken rather than 'b'? What is as good for the likeliest container is asked about the
- * next: so a card that does for all of them is found if there is one.
+/* Is 'a' to be taken rather than 'b'? What is as good for the likeliest container is asked about
+ * the next: so a card that does for all of them is found if there is one.
  */
 static bool placement_is_better(const struct card *a, const struct card *b, enum resource_kind kind,
                                 const struct placement_wish *wish, const struct card *partner)

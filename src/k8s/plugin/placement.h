@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* placement.h - on which card the ids of a container lie
  *
- * The kubelet asks for each resource of a container apart, in any order, and both have to be of one card.
- * Where it is known for which container it asks (wanted.h), the first resource goes to the card that the
- * scheduler has named if that has room for both, and the second to the card of the first.
+ * The kubelet asks for each resource of a container apart, in any order, and both have to be of one
+ * card. Where it is known for which container it asks (wanted.h), the first resource goes to the
+ * card that the scheduler has named if that has room for both, and the second to the card of the
+ * first.
  *
- * Where it is not known, the order of calls says it: the kubelet asks for one container after the other,
- * so what comes next of the other resource is of the same container, if that has both. A container that
- * has one resource alone, directly before one whose other resource is asked first, looks as if both calls
- * were for one. So what comes next goes to the same card wherever there is room; where there is not,
- * PodResources says what the last container has, and its pod whether it asks for the other. Only where
- * that pod is not known the next may be refused without need. Pure: no input, no output.
+ * Where it is not known, the order of calls says it: the kubelet asks for one container after the
+ * other, so what comes next of the other resource is of the same container, if that has both. A
+ * container that has one resource alone, directly before one whose other resource is asked first,
+ * looks as if both calls were for one. So what comes next goes to the same card wherever there is
+ * room; where there is not, PodResources says what the last container has, and its pod whether it
+ * asks for the other. Only where that pod is not known the next may be refused without need. Pure:
+ * no input, no output.
  */
 #ifndef AQ_K8S_PLUGIN_PLACEMENT_H
 #define AQ_K8S_PLUGIN_PLACEMENT_H
@@ -50,31 +52,33 @@ struct placement_wish {
     int32_t size;
     const struct node_container *const *waiting; /* which may be meant, the likeliest first */
     size_t waiting_count;
-    /* The card of the other resource of waiting[0], which is meant for certain; "" = it has none yet. NULL =
-     * it is not certain which container is meant.
+    /* The card of the other resource of waiting[0], which is meant for certain; "" = it has none
+     * yet. NULL = it is not certain which container is meant.
      */
     const char *partner;
 };
 
-/* Ids of one card for a container: 'ret' has room for 'size' texts, which are those of the wish. The
- * card of the ids to keep; else the partner's; else one that has the other resource, too, for all that may be meant, or
- * for the likeliest, and of those the one that the scheduler has named; else that of the container's
- * other resource; else one that has of the other resource, and of those the one with the least left
- * over. -EINVAL for a wish that cannot be, -ENOSPC if no card has so many.
+/* Ids of one card for a container: 'ret' has room for 'size' texts, which are those of the wish.
+ * The card of the ids to keep; else the partner's; else one that has the other resource, too, for
+ * all that may be meant, or for the likeliest, and of those the one that the scheduler has named;
+ * else that of the container's other resource; else one that has of the other resource, and of
+ * those the one with the least left over. -EINVAL for a wish that cannot be, -ENOSPC if no card has
+ * so many.
  */
 int placement_prefer(struct placement *placement, enum resource_kind kind,
                      const struct placement_wish *wish, int64_t now_usec, char **ret,
                      struct aq_error *err);
 
-/* These ids are a container's now. The card, until the next placement_* or cards_* call. -EINVAL for
- * ids that are not ours or twice there, -EXDEV for several cards or another than the container's
- * other resource has, -ENODEV for one that is unhealthy. -EAGAIN, with nothing changed, if first
- * placement_settle() has to say what the last Allocate was.
+/* These ids are a container's now. The card, until the next placement_* or cards_* call. -EINVAL
+ * for ids that are not ours or twice there, -EXDEV for several cards or another than the
+ * container's other resource has, -ENODEV for one that is unhealthy. -EAGAIN, with nothing changed,
+ * if first placement_settle() has to say what the last Allocate was.
  */
 int placement_accept(struct placement *placement, enum resource_kind kind, char *const *ids,
                      size_t count, int64_t now_usec, const struct card **ret, struct aq_error *err);
 
-/* What the container has that has this id. Nothing changes if the last Allocate is another by now. */
+/* What the container has that has this id. Nothing changes if the last Allocate is another by now.
+ */
 enum placement_last {
     PLACEMENT_UNKNOWN,
     PLACEMENT_ONE,

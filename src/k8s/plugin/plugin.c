@@ -164,9 +164,9 @@ static int plugin_serve(struct plugin_daemon *plugin, struct aq_error *err)
     return 0;
 }
 
-/* Two that serve the same slices would both give back what a process held that ended, and each could
- * have one of the sockets. So one that starts while another is there, as in a rollout, waits for its
- * end.
+/* Two that serve the same slices would both give back what a process held that ended, and each
+ * could have one of the sockets. So one that starts while another is there, as in a rollout, waits
+ * for its end.
  */
 static int plugin_lock(struct plugin_daemon *plugin, struct aq_error *err)
 {

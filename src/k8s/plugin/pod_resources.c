@@ -57,7 +57,8 @@ static bool pod_resources_is_all(const struct pod_resources *asked,
     return container && !placement_units(container, placement_other(asked->kind));
 }
 
-/* Several containers have it if one after the other was given it: an init container, then another. */
+/* Several containers have it if one after the other was given it: an init container, then another.
+ */
 static enum placement_last pod_resources_read(const struct pod_resources *asked,
                                               const Podresources__ListPodResourcesResponse *list)
 {

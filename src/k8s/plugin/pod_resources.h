@@ -7,9 +7,9 @@
 
 struct pod_resources;
 
-/* Ask for the container that has plugin->placement.id, settle the placement by what it has, and call
- * on_settled() once, never from within this call. What is not known, because the kubelet does not
- * answer or has no container with the id, is settled as unknown. -EINVAL for a socket's
+/* Ask for the container that has plugin->placement.id, settle the placement by what it has, and
+ * call on_settled() once, never from within this call. What is not known, because the kubelet does
+ * not answer or has no container with the id, is settled as unknown. -EINVAL for a socket's
  * path that is too long.
  */
 int pod_resources_settle(struct plugin_daemon *plugin, void (*on_settled)(void *data), void *data,

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* preference.c - which ids the kubelet should take for a container
  *
- * The kubelet is asked first what containers have: so it is known for which one it asks, which card the
- * scheduler has promised that, and what each card has free of the other resource. The pod may be news: the
- * kubelet's watch of the API server can be ahead of ours, and its answers are rate-limited. Both are asked
- * again for a while, in which the kubelet admits no pod.
+ * The kubelet is asked first what containers have: so it is known for which one it asks, which card
+ * the scheduler has promised that, and what each card has free of the other resource. The pod may
+ * be news: the kubelet's watch of the API server can be ahead of ours, and its answers are
+ * rate-limited. Both are asked again for a while, in which the kubelet admits no pod.
  */
 #include <stdlib.h>
 #include <string.h>

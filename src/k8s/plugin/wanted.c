@@ -29,8 +29,8 @@ static const char *wanted_card(const struct wanted *wanted, const struct device_
     return kind == wanted->kind && strcmp(key, wanted->last) == 0 ? wanted->card : NULL;
 }
 
-/* The first container of the pod that lacks something; one that was started before only where no new one
- * does. False if there is none, or it does not ask for 'size' units.
+/* The first container of the pod that lacks something; one that was started before only where no
+ * new one does. False if there is none, or it does not ask for 'size' units.
  */
 static bool wanted_look(const struct wanted *wanted, const struct device_list *list,
                         const struct node_pod *pod, enum resource_kind kind, uint32_t size,

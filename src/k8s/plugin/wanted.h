@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* wanted.h - for which container the kubelet asks, and what cards have free meanwhile
  *
- * The kubelet's calls do not name the container. But PodResources lists the pod that the kubelet is about
- * to admit, without the devices that it does not have yet, and pods are admitted one at a time, their
- * containers in order. So the first container that still lacks a resource it asks for is the one.
+ * The kubelet's calls do not name the container. But PodResources lists the pod that the kubelet is
+ * about to admit, without the devices that it does not have yet, and pods are admitted one at a
+ * time, their containers in order. So the first container that still lacks a resource it asks for
+ * is the one.
  *
- * Others may lack devices, too: pods that were deleted before they were admitted, containers that had
- * ended when the kubelet was started again, and pods that kubelets before 1.34 have rejected. These come
- * after a container that has half of what it asks for, and after one that is new; they, and pods that have
- * gone from the API server already, count only once its watch should have told of anything new.
+ * Others may lack devices, too: pods that were deleted before they were admitted, containers that
+ * had ended when the kubelet was started again, and pods that kubelets before 1.34 have rejected.
+ * These come after a container that has half of what it asks for, and after one that is new; they,
+ * and pods that have gone from the API server already, count only once its watch should have told
+ * of anything new.
  *
  * What is found is exact only while the kubelet waits for the answer to a call. Pure.
  */
@@ -41,8 +43,8 @@ struct wanted {
     char card[DEVICE_CARD_MAX + 1]; /* ... and its card */
 };
 
-/* The containers that may be asked for with 'size' units, all of one rank, the likeliest first; one alone is
- * certain. 'is_late': old ones count. Good until the loop runs again.
+/* The containers that may be asked for with 'size' units, all of one rank, the likeliest first; one
+ * alone is certain. 'is_late': old ones count. Good until the loop runs again.
  */
 size_t wanted_find(struct wanted *wanted, const struct pods *pods, const struct device_list *list,
                    enum resource_kind kind, uint32_t size, bool is_late,

@@ -107,8 +107,8 @@ static void bind_undo(struct scheduler_daemon *scheduler, const char *uid)
     scheduler->bind_failures++;
 }
 
-/* Did the API server reject the Binding? Else it may be in effect, or take effect later: an answer that is
- * lost, or a write to etcd that timed out.
+/* Did the API server reject the Binding? Else it may be in effect, or take effect later: an answer
+ * that is lost, or a write to etcd that timed out.
  */
 static bool bind_is_refused(const struct aq_error *err)
 {

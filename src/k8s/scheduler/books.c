@@ -44,7 +44,8 @@ static struct book_node *books_enter_node(struct books *books, const char *name)
     return node;
 }
 
-/* The node's pods are others by now. One that neither the API server nor a pod names is forgotten. */
+/* The node's pods are others by now. One that neither the API server nor a pod names is forgotten.
+ */
 static void books_changed_node(struct books *books, struct book_node *node)
 {
     if (node->is_known || !list_is_empty(&node->pods)) {

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* books.h - what the cards of all nodes have, and what of it pods hold
  *
- * All of it comes from two watches, of nodes and of pods, but for the placements that were decided and
- * are not bound yet. Of a pod that is bound and has not ended, each part is held where
+ * All of it comes from two watches, of nodes and of pods, but for the placements that were decided
+ * and are not bound yet. Of a pod that is bound and has not ended, each part is held where
  *  - the node says that the kubelet has given it, else
  *  - the pod's placement says, if there is room, else
  *  - on the fullest card that has room: somewhere it will be.
- * What the kubelet has given to pods that are not known is held, too. So nothing is given twice, and
- * a replica that starts again has the same books. Where pods were evicted for another, which is nominated for
- * the node, that holds what they leave against those of lower priority. Pure: time is given. Not for threads.
+ * What the kubelet has given to pods that are not known is held, too. So nothing is given twice,
+ * and a replica that starts again has the same books. Where pods were evicted for another, which is
+ * nominated for the node, that holds what they leave against those of lower priority. Pure: time is
+ * given. Not for threads.
  */
 #ifndef AQ_K8S_SCHEDULER_BOOKS_H
 #define AQ_K8S_SCHEDULER_BOOKS_H
@@ -74,13 +75,14 @@ void books_assume(struct books *books, struct book_pod *pod, struct book_node *n
 void books_confirm(struct book_pod *pod, int64_t until_usec);
 /* It has come to nothing. */
 void books_forget(struct books *books, struct book_pod *pod);
-/* Assumptions that have ended come to nothing; pods of which the watch does not tell are dropped. */
+/* Assumptions that have ended come to nothing; pods of which the watch does not tell are dropped.
+ */
 void books_expire(struct books *books, int64_t now_usec);
 
 /* Say that it holds nothing, to ask what there would be room for without it; and take it back. */
 void books_set_leaving(struct books *books, struct book_pod *pod, bool is_leaving);
-/* Say that of the node's nominated pods this one, and those of lower priority, hold nothing; and take it
- * back.
+/* Say that of the node's nominated pods this one, and those of lower priority, hold nothing; and
+ * take it back.
  */
 void books_set_asking(struct books *books, struct book_node *node, const struct book_pod *asking,
                       bool is_asking);

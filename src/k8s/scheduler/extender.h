@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* extender.h - what kube-scheduler asks its extender, and what it is answered
  *
- * Bodies are JSON with Go's names of members. Each of these writes one answer; where the protocol has
- * a place for an error it is there. Pure: time is given.
+ * Bodies are JSON with Go's names of members. Each of these writes one answer; where the protocol
+ * has a place for an error it is there. Pure: time is given.
  */
 #ifndef AQ_K8S_SCHEDULER_EXTENDER_H
 #define AQ_K8S_SCHEDULER_EXTENDER_H
@@ -28,7 +28,8 @@ struct extender {
 void extender_filter(struct extender *extender, const char *body, size_t len, int64_t now_usec,
                      struct strbuf *out) AQ_UNTRUSTED;
 
-/* Each node with 0..10, as the policy likes it. -EAGAIN while the books are not complete, -EINVAL. */
+/* Each node with 0..10, as the policy likes it. -EAGAIN while the books are not complete, -EINVAL.
+ */
 int extender_prioritize(struct extender *extender, const char *body, size_t len, struct strbuf *out,
                         struct aq_error *err) AQ_UNTRUSTED;
 
@@ -46,7 +47,8 @@ int extender_read_bind(const char *body, size_t len, struct bind_ask *ret,
 void extender_write_bind(const char *error, struct strbuf *out); /* the answer; "" = it is bound */
 
 /* Where the pod is bound to the node: as filter has decided, or decided now, and assumed until the
- * answer of the API server is there. The pod; NULL with -EAGAIN, -ENOENT, -EEXIST, -ENOSPC in 'err'.
+ * answer of the API server is there. The pod; NULL with -EAGAIN, -ENOENT, -EEXIST, -ENOSPC in
+ * 'err'.
  */
 struct book_pod *extender_settle(struct extender *extender, const struct bind_ask *ask,
                                  int64_t now_usec, struct aq_error *err);

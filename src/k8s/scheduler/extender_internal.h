@@ -8,8 +8,8 @@
 /* The JSON of a body, to be dropped also after a failure. -EINVAL. */
 int extender_load(const char *body, size_t len, json_t **ret, struct aq_error *err);
 
-/* The pod of a question in the books; *ret NULL for one that asks for nothing of ours. What the watch
- * has told of it is newer. -EAGAIN while the books are not complete; errors of pod_read().
+/* The pod of a question in the books; *ret NULL for one that asks for nothing of ours. What the
+ * watch has told of it is newer. -EAGAIN while the books are not complete; errors of pod_read().
  */
 int extender_find_pod(struct extender *extender, const json_t *question, struct book_pod **ret,
                       struct aq_error *err);

@@ -78,7 +78,8 @@ static int pod_add_amounts(struct pod_part *part, int32_t memory, int32_t comput
     return 0;
 }
 
-/* One container, in the order in which the kubelet gives; 'returns': an init container that ends. */
+/* One container, in the order in which the kubelet gives; 'returns': an init container that ends.
+ */
 static int pod_add_container(struct pod *pod, const json_t *container, bool returns,
                              const struct resource_names *names, struct pod_again *again,
                              struct aq_error *err)

@@ -2,9 +2,9 @@
 /* pod.h - what of a pod matters for where its parts of GPUs are
  *
  * A part is what must lie on one card. A container that asks for memory, compute or both is one,
- * but for init containers: the kubelet gives what they had to those that come after, before anything
- * else, so they and those that get some of it are one part together, as large as the most of it that
- * is held at a time. Pure.
+ * but for init containers: the kubelet gives what they had to those that come after, before
+ * anything else, so they and those that get some of it are one part together, as large as the most
+ * of it that is held at a time. Pure.
  */
 #ifndef AQ_K8S_SCHEDULER_POD_H
 #define AQ_K8S_SCHEDULER_POD_H
@@ -49,8 +49,8 @@ struct resource_names {
     const char *memory, *compute;
 };
 
-/* Read it; one without parts is no error. -EINVAL for what no API server sends, -E2BIG for more parts
- * or containers than fit.
+/* Read it; one without parts is no error. -EINVAL for what no API server sends, -E2BIG for more
+ * parts or containers than fit.
  */
 int pod_read(const json_t *object, const struct resource_names *names, struct pod *ret,
              struct aq_error *err) AQ_UNTRUSTED;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* preempt.c - whom to evict from which node, so that a pod has room on its cards
  *
- * kube-scheduler proposes as few pods as make room by the sums of a node. So each of them is needed,
- * if not for a card then for something else, and all of them stay. But where they lie on different
- * cards they do not help alone: then others of lower priority go, too, as few as will do.
+ * kube-scheduler proposes as few pods as make room by the sums of a node. So each of them is
+ * needed, if not for a card then for something else, and all of them stay. But where they lie on
+ * different cards they do not help alone: then others of lower priority go, too, as few as will do.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -13,8 +13,8 @@ static bool reckon_is_held(const struct book_pod *pod, uint32_t part)
     return pod->held >> part & 1;
 }
 
-/* What the kubelet says is true, whether there is room or not: also of pods that are not known, or not
- * of this node. One that has ended, or is
+/* What the kubelet says is true, whether there is room or not: also of pods that are not known, or
+ * not of this node. One that has ended, or is
  * thought away, holds nothing.
  */
 static void reckon_given(const struct books *books, struct book_node *node,

@@ -5,8 +5,8 @@
 
 #include "k8s/scheduler/books.h"
 
-/* Compute the used amounts again. Assumptions for which there is no room any more are dropped: their pods
- * stay with the node.
+/* Compute the used amounts again. Assumptions for which there is no room any more are dropped:
+ * their pods stay with the node.
  */
 void reckon_node(const struct books *books, struct book_node *node);
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scheduler.c - the extender of a kube-scheduler: on which node and which cards a pod gets its parts
+/* scheduler.c - the extender of a kube-scheduler: on which node and which cards a pod gets its
+ * parts
  *
- * Its books are what two watches say, of nodes and of pods, so each replica has the same ones, and one
- * that starts has them as soon as it has both lists. Everything belongs to the thread of the libuv loop.
+ * Its books are what two watches say, of nodes and of pods, so each replica has the same ones, and
+ * one that starts has them as soon as it has both lists. Everything belongs to the thread of the
+ * libuv loop.
  */
 #include <stdlib.h>
 #include <string.h>

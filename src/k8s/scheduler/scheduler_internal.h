@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scheduler_internal.h - inside the scheduler: scheduler.c, service.c, bind.c, scheduler_metrics.c */
+/* scheduler_internal.h - inside the scheduler: scheduler.c, service.c, bind.c, scheduler_metrics.c
+ */
 #ifndef AQ_K8S_SCHEDULER_SCHEDULER_INTERNAL_H
 #define AQ_K8S_SCHEDULER_SCHEDULER_INTERNAL_H
 

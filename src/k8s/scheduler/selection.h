@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* selection.h - on which cards of a node a pod would lie, and how good that is
  *
- * The selectors of src/sched decide, on the node as an agent whose devices are cards: the amount that
- * is compared is memory, or compute for a part that asks for no memory. Cards that have too little of
- * the other amount are devices of a model that the request does not take. So where compute is no
- * matter, placements are those of sched. Pure but for what a selector learns.
+ * The selectors of src/sched decide, on the node as an agent whose devices are cards: the amount
+ * that is compared is memory, or compute for a part that asks for no memory. Cards that have too
+ * little of the other amount are devices of a model that the request does not take. So where
+ * compute is no matter, placements are those of sched. Pure but for what a selector learns.
  */
 #ifndef AQ_K8S_SCHEDULER_SELECTION_H
 #define AQ_K8S_SCHEDULER_SELECTION_H
@@ -36,8 +36,8 @@ struct placement_choice {
 bool selection_place(struct selection *selection, enum card_policy policy, const struct pod *pod,
                      struct node_cards *cards, struct placement_choice *ret);
 
-/* Why there is no place: for programs, and a text with numbers for people. NO_CARD and TOO_LARGE stay
- * so, whichever pods leave.
+/* Why there is no place: for programs, and a text with numbers for people. NO_CARD and TOO_LARGE
+ * stay so, whichever pods leave.
  */
 #define SELECTION_REASON_MAX 160
 enum selection_reason { REASON_NO_CARD, REASON_UNHEALTHY, REASON_TOO_LARGE, REASON_NO_ROOM };

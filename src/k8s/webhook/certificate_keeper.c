@@ -89,7 +89,8 @@ static void keeper_on_told(void *data, const json_t *answer, const struct aq_err
     keeper_conclude(keeper, err);
 }
 
-/* An operation for each webhook that is told another authority; what is patched is what was read. */
+/* An operation for each webhook that is told another authority; what is patched is what was read.
+ */
 static json_t *keeper_write_bundles(const json_t *configuration, const char *bundle)
 {
     const char *version = kube_object_version(configuration);

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* certificate_keeper.h - the webhook's certificate, and that the API server believes in it
  *
- * Certificate and authority are in a Secret, which every replica reads at intervals. Who finds it empty,
- * unusable or near its end writes another, on the version that it has read: of several one succeeds,
- * and the others take what that one wrote. Then the authority is written into each webhook of the configuration,
- * also where somebody has changed it. Both objects are made and removed with the rest of the manifests, so nothing is
- * left and nothing but these two may be written. Belongs to one loop and its thread.
+ * Certificate and authority are in a Secret, which every replica reads at intervals. Who finds it
+ * empty, unusable or near its end writes another, on the version that it has read: of several one
+ * succeeds, and the others take what that one wrote. Then the authority is written into each
+ * webhook of the configuration, also where somebody has changed it. Both objects are made and
+ * removed with the rest of the manifests, so nothing is left and nothing but these two may be
+ * written. Belongs to one loop and its thread.
  */
 #ifndef AQ_K8S_WEBHOOK_CERTIFICATE_KEEPER_H
 #define AQ_K8S_WEBHOOK_CERTIFICATE_KEEPER_H

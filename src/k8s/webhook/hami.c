@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* hami.c - HAMi's names of resources, which become ours
  *
- * nvidia.com/gpu without one of the others stays as it is: it is a whole GPU, of another device plugin.
+ * nvidia.com/gpu without one of the others stays as it is: it is a whole GPU, of another device
+ * plugin.
  */
 #include <errno.h>
 

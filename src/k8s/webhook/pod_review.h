@@ -13,13 +13,13 @@ struct pod_review {
     json_t *warnings; /* array of texts, for who makes the pod */
 };
 
-/* Fill both arrays, which stay as they are for a pod without a part of a GPU. -EPERM with what is to be
- * done instead.
+/* Fill both arrays, which stay as they are for a pod without a part of a GPU. -EPERM with what is
+ * to be done instead.
  */
 int pod_review(const struct pod_review *review, const json_t *pod,
                struct aq_error *err) AQ_UNTRUSTED;
-/* The same for ephemeral containers that are added to 'pod', which was 'old': those that it has already are
- * not looked at. -EPERM with the remedy.
+/* The same for ephemeral containers that are added to 'pod', which was 'old': those that it has
+ * already are not looked at. -EPERM with the remedy.
  */
 int pod_review_debug(const struct pod_review *review, const json_t *pod, const json_t *old,
                      struct aq_error *err) AQ_UNTRUSTED;

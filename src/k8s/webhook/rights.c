@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rights.c - rights of the node with which a pod could leave its part of a GPU
  *
- * The table of what is allowed and refused, with the reasons, is in docs/kubernetes.md. A capability
- * that is not listed is refused, so that one that Linux adds later needs a decision first.
+ * The table of what is allowed and refused, with the reasons, is in docs/kubernetes.md. A
+ * capability that is not listed is refused, so that one that Linux adds later needs a decision
+ * first.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -41,9 +42,9 @@ static bool rights_is_capability(const char *name, const char *other)
     return strcasecmp(name, other) == 0;
 }
 
-/* Container runtimes give the usual ones to every container: adding them gains nothing, and devices that MKNOD
- * makes are opened only where the device cgroup allows it. The others act on the pod's own network, memory and
- * processes.
+/* Container runtimes give the usual ones to every container: adding them gains nothing, and devices
+ * that MKNOD makes are opened only where the device cgroup allows it. The others act on the pod's
+ * own network, memory and processes.
  */
 static bool rights_allow_capability(const struct settings *settings, const char *name)
 {
@@ -145,8 +146,8 @@ static int rights_check_security(const struct subject *s, struct aq_error *err)
 
 /* ---- environment ---- */
 
-/* NVIDIA's runtime gives a container the cards that this variable names. The device plugin sets it to "void",
- * but the pod's own variables, and those of its envFrom, go before the device plugin's.
+/* NVIDIA's runtime gives a container the cards that this variable names. The device plugin sets it
+ * to "void", but the pod's own variables, and those of its envFrom, go before the device plugin's.
  */
 static int rights_check_environment(const struct subject *s, struct aq_error *err)
 {

@@ -87,8 +87,8 @@ int mounts_check(const char *name, const json_t *container, struct aq_error *err
 
 /* ---- what is mounted ---- */
 
-/* Types whose content is the cluster's or an administrator's; not hostPath, which is looked at below; not
- * flexVolume and gitRepo, which run programs on the node with what the pod says.
+/* Types whose content is the cluster's or an administrator's; not hostPath, which is looked at
+ * below; not flexVolume and gitRepo, which run programs on the node with what the pod says.
  */
 static bool volumes_is_type_allowed(const char *type)
 {

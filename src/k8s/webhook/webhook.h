@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* webhook.h - what the API server asks before it makes a pod
  *
- * HTTPS with POST /mutate, an AdmissionReview each, and GET /health. It listens from the moment on at which
- * it has a certificate. Belongs to one loop and its thread.
+ * HTTPS with POST /mutate, an AdmissionReview each, and GET /health. It listens from the moment on
+ * at which it has a certificate. Belongs to one loop and its thread.
  */
 #ifndef AQ_K8S_WEBHOOK_WEBHOOK_H
 #define AQ_K8S_WEBHOOK_WEBHOOK_H

@@ -27,8 +27,8 @@ int container_read(const struct container_review *c, const char *name, int64_t *
 
 /* ---- rights.c ---- */
 
-/* Refuse (-EPERM, with field and remedy) a pod with rights of the node, with which it could leave its part of
- * a GPU; the patch may get variables of containers.
+/* Refuse (-EPERM, with field and remedy) a pod with rights of the node, with which it could leave
+ * its part of a GPU; the patch may get variables of containers.
  */
 int rights_check_pod(const struct pod_review *review, const json_t *pod, struct aq_error *err);
 /* The same for ephemeral containers of 'pod' that 'old' does not have. */
@@ -49,8 +49,8 @@ int hami_translate(struct container_review *c, struct aq_error *err);
 
 /* ---- pod_patch.c ---- */
 
-/* Add an operation on a path that is made of these texts, each escaped; the last is NULL. 'value' is
- * taken; NULL = remove.
+/* Add an operation on a path that is made of these texts, each escaped; the last is NULL. 'value'
+ * is taken; NULL = remove.
  */
 int pod_patch_add(const struct pod_review *review, json_t *value, struct aq_error *err, ...);
 /* The same for a resource of a container, in "limits" or "requests". */

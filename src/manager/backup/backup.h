@@ -21,7 +21,8 @@ struct backup_options {
 
 /* Write one while the manager serves. In a folder it is called
  * aliquot-YYYYMMDD-HHMMSS.backup (UTC), and older ones than the newest 'keep' are
- * removed then, as is what a killed backup has left there. Its name appears when it is whole and on disk.
+ * removed then, as is what a killed backup has left there. Its name appears when it is whole and on
+ * disk.
  */
 int backup_create(const struct backup_options *o, struct aq_error *err);
 

@@ -52,7 +52,8 @@ void config_change_free(struct config_change *change);
 AQ_DEFINE_CLEANUP(struct config_change, config_change_free)
 
 /* Takes the change, also if it fails. Results: -EINVAL
- * names a key with a value that it cannot have, -E2BIG, -ENOENT nothing to be moved, or no such object, -EEXIST there is one.
+ * names a key with a value that it cannot have, -E2BIG, -ENOENT nothing to be moved, or no such
+ * object, -EEXIST there is one.
  */
 void config_change_start(struct config_change *change, config_done_fn *done, void *data);
 

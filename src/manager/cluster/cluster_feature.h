@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cluster_feature.h - the manager as a whole: the state that its files share, and their tables of routes and GraphQL entries */
+/* cluster_feature.h - the manager as a whole: the state that its files share, and their tables of
+ * routes and GraphQL entries
+ */
 #ifndef AQ_MANAGER_CLUSTER_CLUSTER_FEATURE_H
 #define AQ_MANAGER_CLUSTER_CLUSTER_FEATURE_H
 

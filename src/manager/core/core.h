@@ -381,8 +381,8 @@ uint64_t core_access_version(const struct core *core);
  */
 void core_set_fifo_retries(struct core *core, uint32_t count);
 
-/* What agents log in to registries with: "auths" of containers-auth.json(5) as JSON, NULL = nothing.
- * Takes the text; agents hear of it at once.
+/* What agents log in to registries with: "auths" of containers-auth.json(5) as JSON, NULL =
+ * nothing. Takes the text; agents hear of it at once.
  */
 void core_set_logins(struct core *core, char *auths);
 

@@ -113,7 +113,8 @@ struct core_start_estimate {
     bool is_kept;               /* is_promised: that session has a claim; a limit does not help */
     struct uuid promised_to;    /* is_promised: that session */
 };
-/* -ENOENT if it is not PENDING. -EAGAIN, -EINVAL, -EOVERFLOW: it has no position and no start yet. */
+/* -ENOENT if it is not PENDING. -EAGAIN, -EINVAL, -EOVERFLOW: it has no position and no start yet.
+ */
 int core_get_start_estimate(struct core *core, const struct uuid *session_id,
                             struct core_start_estimate *ret);
 /* Its members "position" (or null), "queue_length", "start", "starts_by", "has_claim" and

@@ -75,15 +75,17 @@ struct folder_call *folder_call_make(struct api *api, struct request *req, enum 
 /* Run it, on the writer's thread if it changes something. */
 void folder_call_read(struct folder_call *call);
 void folder_call_write(struct folder_call *call);
-/* Folders that a session holds. One that waits holds none: it looks at them again before it starts. */
+/* Folders that a session holds. One that waits holds none: it looks at them again before it starts.
+ */
 const struct folder_mounts *folder_mounts_of(const struct session *session);
 /* The latter, where no session may mount the folder: for 'run' of folder_check_unused(). */
 void folder_call_write_unused(struct folder_call *call);
 int folder_check_unused(const struct folder_call *call, struct aq_error *err); /* -EBUSY */
 void folder_call_fail(struct folder_call *call, const struct aq_error *err);
 
-/* Ask the folder's host; 'args' is taken and gets the folder's id and who asks. A client that goes away meanwhile ends what only reads, and what has not begun of a removal:
- * -ECANCELED. Whatever fails is answered, and so is an error of the storage unless 'answered' is not NULL.
+/* Ask the folder's host; 'args' is taken and gets the folder's id and who asks. A client that goes
+ * away meanwhile ends what only reads, and what has not begun of a removal: -ECANCELED. Whatever
+ * fails is answered, and so is an error of the storage unless 'answered' is not NULL.
  */
 void folder_call_ask(struct folder_call *call, const char *op, json_t *args,
                      folder_answer_fn *answered);

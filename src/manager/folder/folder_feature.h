@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* folder_feature.h - folders: the state that its files share, and their tables of routes and GraphQL entries */
+/* folder_feature.h - folders: the state that its files share, and their tables of routes and
+ * GraphQL entries
+ */
 #ifndef AQ_MANAGER_FOLDER_FOLDER_FEATURE_H
 #define AQ_MANAGER_FOLDER_FOLDER_FEATURE_H
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* folder_recount.h - requests sizes of folders that sessions write to
  *
- * What a session writes into a mounted folder does not pass its storage host, which sees it only when
- * it measures the folder. The host is asked to measure a folder every two minutes while a session may
- * write to it, once after the session has ended, and at the manager's start if the folder was never
- * measured. The host bounds the cost, and reports sizes by storage.size.
+ * What a session writes into a mounted folder does not pass its storage host, which sees it only
+ * when it measures the folder. The host is asked to measure a folder every two minutes while a
+ * session may write to it, once after the session has ended, and at the manager's start if the
+ * folder was never measured. The host bounds the cost, and reports sizes by storage.size.
  * Loop's thread.
  */
 #ifndef AQ_MANAGER_FOLDER_FOLDER_RECOUNT_H

@@ -46,8 +46,8 @@ const struct storage_host *storage_hosts_find(const struct storage_hosts *hosts,
 typedef void storage_done_fn(void *data, json_t *answer, const struct aq_error *err);
 
 /* Ask a host: 'op' and 'args' (borrowed; always with "id", a folder's, and with "user", whose id
- * asks) are those of src/storage/ops.h. 'on_done' is called once, after five minutes at the latest (a
- * clone: hours); after -ETIMEDOUT the operation may have been done. Requests for the size of a
+ * asks) are those of src/storage/ops.h. 'on_done' is called once, after five minutes at the latest
+ * (a clone: hours); after -ETIMEDOUT the operation may have been done. Requests for the size of a
  * folder that is being counted share that count. -EHOSTUNREACH (storage-proxy-error) if the host is
  * not connected, -EAGAIN if this user (http/quota.h) or all users exceed their calls.
  */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* image_feature.h - images and registries: the state that its files share, and their tables of routes and GraphQL entries */
+/* image_feature.h - images and registries: the state that its files share, and their tables of
+ * routes and GraphQL entries
+ */
 #ifndef AQ_MANAGER_IMAGE_IMAGE_FEATURE_H
 #define AQ_MANAGER_IMAGE_IMAGE_FEATURE_H
 

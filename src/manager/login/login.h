@@ -58,7 +58,8 @@ struct audit_who login_who(const struct login *login);
 const struct keypair *login_admit(struct login *login, const struct user **ret_user,
                                   struct login_failures *ret_failed);
 
-/* The user is not what may log in, told to who knows the password only: true after answering that. */
+/* The user is not what may log in, told to who knows the password only: true after answering that.
+ */
 bool login_is_unverified(struct login *login, const struct user *user);
 
 /* The user is let in. What others tried in vain since the last time. */

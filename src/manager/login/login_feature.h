@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* login_feature.h - logins and sign-up: the state that its files share, and their tables of routes and GraphQL entries */
+/* login_feature.h - logins and sign-up: the state that its files share, and their tables of routes
+ * and GraphQL entries
+ */
 #ifndef AQ_MANAGER_LOGIN_LOGIN_FEATURE_H
 #define AQ_MANAGER_LOGIN_LOGIN_FEATURE_H
 

@@ -7,8 +7,9 @@
  * (slowly, up to five minutes). An address from which the account was logged
  * in to in the last 30 days knows only its own count, so that nobody locks a
  * user out from where they work. Counts are forgotten after an hour without a
- * failure. So does a browser that has a mark of such a login. An account need not exist. Memory is bounded: the counts that were
- * idle for longest make room. A restart forgets all. Loop's thread only.
+ * failure. So does a browser that has a mark of such a login. An account need not exist. Memory is
+ * bounded: the counts that were idle for longest make room. A restart forgets all. Loop's thread
+ * only.
  */
 #ifndef AQ_MANAGER_LOGIN_LOGIN_LIMIT_H
 #define AQ_MANAGER_LOGIN_LOGIN_LIMIT_H

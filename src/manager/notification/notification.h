@@ -11,7 +11,8 @@
 
 #define DELIVERY_URL_MAX 1024
 
-/* Networks that messages may reach, besides public addresses; borrowed. Before the first request. */
+/* Networks that messages may reach, besides public addresses; borrowed. Before the first request.
+ */
 void notification_allow(struct api *api, const struct network *networks, size_t count);
 
 /* As deliveries_check_url(): -EINVAL with 'field' for an address that messages may not reach. */

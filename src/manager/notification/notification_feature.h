@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* notification_feature.h - notifications and callbacks: the state that its files share, and their tables of routes */
+/* notification_feature.h - notifications and callbacks: the state that its files share, and their
+ * tables of routes
+ */
 #ifndef AQ_MANAGER_NOTIFICATION_NOTIFICATION_FEATURE_H
 #define AQ_MANAGER_NOTIFICATION_NOTIFICATION_FEATURE_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* notification_message.h - what notifications are about, and the texts that they are made from
  *
- * Types and fields are those of Backend.AI's rules of which there are events here. A template is text
- * with fields as "{{ session_name }}"; the rest of Jinja's language is refused. Pure.
+ * Types and fields are those of Backend.AI's rules of which there are events here. A template is
+ * text with fields as "{{ session_name }}"; the rest of Jinja's language is refused. Pure.
  */
 #ifndef AQ_MANAGER_NOTIFICATION_NOTIFICATION_MESSAGE_H
 #define AQ_MANAGER_NOTIFICATION_NOTIFICATION_MESSAGE_H

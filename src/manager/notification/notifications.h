@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* notifications.h - channels (webhooks, e-mail), and rules that say what is told through them
  *
- * Both are one setting in the store, by their ids, read at the start; what is changed counts once it
- * is durable. What secret a channel has is sealed, in memory too, until something is sent. A
- * session's start or end is told after it is durable, as deliveries.h says, where the channel is the
- * owner.
+ * Both are one setting in the store, by their ids, read at the start; what is changed counts once
+ * it is durable. What secret a channel has is sealed, in memory too, until something is sent. A
+ * session's start or end is told after it is durable, as deliveries.h says, where the channel is
+ * the owner.
  * Loop's thread.
  */
 #ifndef AQ_MANAGER_NOTIFICATION_NOTIFICATIONS_H
@@ -29,11 +29,12 @@ int notifications_new(struct core *core, struct deliveries *deliveries, struct n
                       struct aq_error *err);
 /* Hear of no more events; before the core's end. */
 void notifications_stop(struct notifications *notifications);
-/* After the store has run the callbacks of changes, and before the deliveries' end. NULL is fine. */
+/* After the store has run the callbacks of changes, and before the deliveries' end. NULL is fine.
+ */
 void notifications_free(struct notifications *notifications);
 
-/* {"ID": {...}}, of both kinds; borrowed until the loop runs again. A channel has "channel_type" and
- * "spec", a rule "rule_type", "channel_id" and "message_template"; both "name", "description",
+/* {"ID": {...}}, of both kinds; borrowed until the loop runs again. A channel has "channel_type"
+ * and "spec", a rule "rule_type", "channel_id" and "message_template"; both "name", "description",
  * "enabled", "created_by", "created_at" and "updated_at" (microseconds).
  */
 const json_t *notifications_all(const struct notifications *notifications);

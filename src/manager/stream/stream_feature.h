@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stream_feature.h - connections into sessions: the state that its files share, and their tables of routes */
+/* stream_feature.h - connections into sessions: the state that its files share, and their tables of
+ * routes
+ */
 #ifndef AQ_MANAGER_STREAM_STREAM_FEATURE_H
 #define AQ_MANAGER_STREAM_STREAM_FEATURE_H
 

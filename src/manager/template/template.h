@@ -28,9 +28,9 @@ struct template_parsed {
 
 /* The text, checked whole; 'kind' is what it has to be. Of TEMPLATE_SESSION, also a list as
  * Backend.AI's clients send it: [{"template": {...}, "name", "group_id", "user_uuid"}, ...], or the
- * same as the member "session_templates"; without one, *ret_count is 1. -EINVAL (invalid-api-params)
- * with the field "payload" and a text such as "line 7, column 5: unknown key 'imge'; did you mean
- * 'image'?".
+ * same as the member "session_templates"; without one, *ret_count is 1. -EINVAL
+ * (invalid-api-params) with the field "payload" and a text such as "line 7, column 5: unknown key
+ * 'imge'; did you mean 'image'?".
  */
 int template_parse(enum template_kind kind, const char *text, size_t len, struct arena *arena,
                    struct template_parsed **ret, size_t *ret_count,

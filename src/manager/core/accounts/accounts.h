@@ -6,7 +6,9 @@
 struct core;
 struct event;
 
-/* A saved, renamed, removed or purged domain, project, user, keypair, policy or resource group. Takes its contents. */
+/* A saved, renamed, removed or purged domain, project, user, keypair, policy or resource group.
+ * Takes its contents.
+ */
 void accounts_apply(struct core *core, struct event *e);
 
 #endif

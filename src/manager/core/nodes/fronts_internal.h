@@ -9,7 +9,8 @@ struct core;
 
 /* -EINVAL */
 int fronts_check_id(const char *id, struct aq_error *err);
-/* Such a name is given by an administrator alone: what to say to who has no token for it. -EACCES. */
+/* Such a name is given by an administrator alone: what to say to who has no token for it. -EACCES.
+ */
 int fronts_fail_token(const char *id, struct aq_error *err);
 
 int fronts_take_hello(struct core *core, const struct msg_hello *hello, struct aq_error *err);

@@ -270,7 +270,9 @@ static void pending_reason_no_agents(const struct core *core, const struct resou
     }
 }
 
-/* Are resources free that a pass reserves for others? Without an estimate, as the last pass decided. */
+/* Are resources free that a pass reserves for others? Without an estimate, as the last pass
+ * decided.
+ */
 static bool pending_reason_is_behind(const struct session_entry *l,
                                      const struct core_start_estimate *estimate)
 {

@@ -141,7 +141,8 @@ void queue_account_changed(struct core *core, struct account *account)
         queue_unpark(core, LIST_ENTRY(account->parked.next, struct session_entry, queue.link));
 }
 
-/* ---- a session takes or gives back resources: state/ knows nothing of queues and schedulers ---- */
+/* ---- a session takes or gives back resources: state/ knows nothing of queues and schedulers ----
+ */
 
 static void queue_on_hold(struct core *core, struct session_entry *l, struct agent_entry *agent)
 {

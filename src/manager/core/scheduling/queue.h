@@ -12,7 +12,9 @@ struct resource_group_entry;
 struct session_entry;
 struct state_hooks;
 
-/* A PENDING session waits, or is parked until its backoff is over; its group's next pass looks at it. */
+/* A PENDING session waits, or is parked until its backoff is over; its group's next pass looks at
+ * it.
+ */
 void queue_add(struct core *core, struct session_entry *l);
 
 /* It waits no longer. Nothing if it did not. */

@@ -4,7 +4,8 @@
  * A group's scheduler (sched/scheduler.h) is kept between passes and knows the
  * group's agents, who waits for resources, and what each of the group's sessions
  * holds. An event only marks what it has changed, which costs a list link;
- * sched_sync_push() (sched_sync_push.c) tells the scheduler of what is marked, right before it is asked.
+ * sched_sync_push() (sched_sync_push.c) tells the scheduler of what is marked, right before it is
+ * asked.
  *
  * Seldom changes have it rebuilt from memory: other settings, slot types or
  * devices, an agent that leaves or changes its group. What a session holds

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sched_sync_push.c - tells the scheduler of a group which agents, accounts and sessions have changed */
+/* sched_sync_push.c - tells the scheduler of a group which agents, accounts and sessions have
+ * changed
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

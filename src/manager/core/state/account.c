@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* account.c - keypairs, users, projects and domains as accounts: their limits, and what they hold */
+/* account.c - keypairs, users, projects and domains as accounts: their limits, and what they hold
+ */
 #include <stdio.h>
 #include <string.h>
 

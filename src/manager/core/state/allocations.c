@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* allocations.c - which devices the kernels of an agent hold, as their agent reported; until it has,
- * those that the scheduler chose for them
+/* allocations.c - which devices the kernels of an agent hold, as their agent reported; until it
+ * has, those that the scheduler chose for them
  */
 #include <errno.h>
 

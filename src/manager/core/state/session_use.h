@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session_use.h - when people worked in a session last, and what went through its apps: in memory */
+/* session_use.h - when people worked in a session last, and what went through its apps: in memory
+ */
 #ifndef AQ_MANAGER_CORE_STATE_SESSION_USE_H
 #define AQ_MANAGER_CORE_STATE_SESSION_USE_H
 
