@@ -10,6 +10,7 @@
 #include "model/resource_preset.h"
 
 struct account_table account_domain_table = { .entity = &domain_entity };
+struct account_table account_keypair_table = { .entity = &keypair_entity };
 struct account_table account_policy_table = { .entity = &keypair_policy_entity };
 struct account_table account_project_table = { .entity = &project_entity };
 struct account_table account_resource_group_table = { .entity = &resource_group_entity };
@@ -63,6 +64,9 @@ static struct column account_column(const struct field *field)
         break;
     case FIELD_SIZE:
         column.kind = COLUMN_BYTES;
+        break;
+    case FIELD_TIME:
+        column.kind = COLUMN_TIME;
         break;
     case FIELD_OWN:
     case FIELD_STR_LIST:
@@ -177,9 +181,10 @@ static void account_add_options(const struct field *request, unsigned without, s
 
 void account_tables_complete(void)
 {
-    struct account_table *const tables[] = { &account_domain_table, &account_policy_table,
-                                             &account_project_table, &account_resource_group_table,
-                                             &resource_preset_table };
+    struct account_table *const tables[] = {
+        &account_domain_table,  &account_keypair_table,        &account_policy_table,
+        &account_project_table, &account_resource_group_table, &resource_preset_table
+    };
 
     for (size_t i = 0; i < AQ_COUNT(tables); i++) {
         account_add_columns(tables[i]->entity, tables[i]->columns);

@@ -28,8 +28,8 @@ struct account_options {
     union account_option members[ENTITY_FIELDS_MAX];
 };
 
-extern struct account_table account_domain_table, account_policy_table, account_project_table,
-    account_resource_group_table, resource_preset_table;
+extern struct account_table account_domain_table, account_keypair_table, account_policy_table,
+    account_project_table, account_resource_group_table, resource_preset_table;
 
 /* Fill in the tables, at the start of the program. */
 void account_tables_complete(void);

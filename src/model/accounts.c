@@ -60,11 +60,3 @@ void user_done(struct user *u)
     slots_done(&u->total_slots);
     *u = (struct user){ 0 };
 }
-
-void keypair_done(struct keypair *k)
-{
-    free(k->policy);
-    free(k->ssh_public_key);
-    explicit_bzero(k->secret_key, sizeof(k->secret_key));
-    *k = (struct keypair){ 0 };
-}

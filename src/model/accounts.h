@@ -9,6 +9,7 @@
 
 #include "base/uuid.h"
 #include "model/domain.h"
+#include "model/keypair.h"
 #include "model/keypair_policy.h"
 #include "model/project.h"
 #include "model/resource_group.h"
@@ -36,17 +37,6 @@ struct user {
     bool need_password_change;   /* before the next login with it */
 };
 
-struct keypair {
-    char access_key[ACCESS_KEY_MAX];
-    char secret_key[41]; /* clear text, in memory only; sealed in the store */
-    struct uuid user_id;
-    bool is_active, is_admin;
-    char *policy;
-    int rate_limit;
-    char *ssh_public_key; /* "ssh-ed25519 AAAA...", accepted by its sessions; NULL = none */
-};
-
 void user_done(struct user *u);
-void keypair_done(struct keypair *k);
 
 #endif

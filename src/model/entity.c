@@ -22,9 +22,16 @@ static const void *entity_see(const void *row, const struct field *field)
     return (const char *)row + field->offset;
 }
 
+static bool entity_is_chars(const struct field *field)
+{
+    return field->type == FIELD_CHARS || field->type == FIELD_SEALED;
+}
+
 static const char *entity_text(const void *row, const struct field *field)
 {
-    return *(const char *const *)entity_see(row, field);
+    const void *at = entity_see(row, field);
+
+    return entity_is_chars(field) ? at : *(const char *const *)at;
 }
 
 static bool entity_is_text(const struct field *field)
@@ -80,6 +87,8 @@ void entity_done(const struct entity *entity, void *row)
             free(*(char **)entity_at(row, field));
         else if (field->type == FIELD_SLOTS)
             slots_done(entity_at(row, field));
+        else if (field->type == FIELD_SEALED)
+            explicit_bzero(entity_at(row, field), (size_t)field->max + 1);
     }
     memset(row, 0, entity->size);
 }
@@ -157,6 +166,9 @@ static void entity_write_value(const struct field *field, const void *at,
     case FIELD_SLOTS:
         slots_write_json(at, types, w);
         break;
+    case FIELD_CHARS:
+        jsonw_str(w, at);
+        break;
     default:
         jsonw_str(w, *(const char *const *)at);
         break;
@@ -167,7 +179,7 @@ void entity_write_json(const struct entity *entity, const void *row, unsigned wi
                        const struct slot_types *types, struct jsonw *w)
 {
     for (const struct field *field = entity->fields; field->names; field++) {
-        if (field->flags & without)
+        if (field->flags & without || field->type == FIELD_SEALED)
             continue;
         jsonw_keyn(w, field->names, field_name_len(field));
         entity_write_value(field, entity_see(row, field), types, w);
@@ -252,7 +264,7 @@ static int entity_merge_owned(const struct field *field, void *at, const void *d
         return 0;
     case FIELD_SLOTS:
         return entity_merge_slots(field, at, value, types, err);
-    default: /* FIELD_OWN */
+    default: /* FIELD_OWN, and what requests do not give */
         return 0;
     }
 }

@@ -33,7 +33,7 @@ struct entity {
 /* Set every member to its initial value. */
 void entity_init(const struct entity *entity, void *ret);
 
-/* Free what the row owns and zero it. */
+/* Free what the row owns and zero it; no compiler leaves that out where a secret is. */
 void entity_done(const struct entity *entity, void *row);
 
 /* '*ret' is overwritten. */
@@ -42,7 +42,7 @@ void entity_copy(const struct entity *entity, void *ret, const void *row);
 bool entity_equal(const struct entity *entity, const void *a, const void *b);
 
 /* Write each member under its first name into an object that was begun, except those with a flag
- * of 'without'. 'types' are those of slots, as slots_write_json() takes them.
+ * of 'without', and secrets. 'types' are those of slots, as slots_write_json() takes them.
  */
 void entity_write_json(const struct entity *entity, const void *row, unsigned without,
                        const struct slot_types *types, struct jsonw *w);

@@ -57,7 +57,7 @@ static void event_done(struct event *e)
     case EVENT_KEYPAIR_SAVED:
     case EVENT_KEYPAIR_REMOVED:
     case EVENT_KEYPAIR_USED:
-        keypair_done(&e->keypair);
+        entity_done(&keypair_entity, &e->keypair);
         break;
     case EVENT_KEYPAIR_POLICY_SAVED:
         entity_done(&keypair_policy_entity, &e->policy);

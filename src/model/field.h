@@ -41,6 +41,9 @@ enum field_type {
     FIELD_USEC,        /* int64_t microseconds; min..max whole seconds, also as decimal text */
     FIELD_SIZE,        /* char *, as FIELD_TEXT: bytes as decimal text; requests give a size such as
                           64m, a text of min..max bytes */
+    FIELD_CHARS,       /* char[max + 1], a text within the struct; not given by requests */
+    FIELD_SEALED,      /* the same of a secret: only the store has it, sealed, and memory */
+    FIELD_TIME,        /* a column of the command line: the time of a record */
     FIELD_IGNORED,     /* known from clients, has no meaning here: any value */
     FIELD_UNSUPPORTED, /* known from clients; null, "", 0, [] and {} are fine,
                           anything else is refused as not supported */

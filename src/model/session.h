@@ -10,6 +10,7 @@
 
 #include "base/list.h"
 #include "base/uuid.h"
+#include "model/keypair.h"
 #include "model/retry.h"
 #include "model/session_spec.h"
 #include "model/slot.h"
@@ -19,7 +20,6 @@
 /* Fewer characters of an id stand for no session: a name that short is meant. */
 #define SESSION_ID_PREFIX_MIN 4
 #define SESSION_NAME_MAX 64
-#define ACCESS_KEY_MAX 21
 
 /* Reasons of Backend.AI's status_info vocabulary, and ours beside them. */
 #define REASON_USER_REQUESTED "user-requested"

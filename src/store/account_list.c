@@ -80,16 +80,10 @@ int store_list_users(struct store_tx *tx, const struct store_query *q, struct st
 
 /* ---- keypairs ---- */
 
-static const struct filter_field keypair_fields[] = {
-    { "access_key", "k.access_key", FILTER_STRING },
+static const struct filter_field keypair_more[] = {
     { "user_id", "u.email", FILTER_STRING }, /* an e-mail in the protocol */
-    { "user", "k.user_id", FILTER_UUID },
     { "email", "u.email", FILTER_STRING },
     { "full_name", "u.full_name", FILTER_STRING },
-    { "is_active", "k.is_active", FILTER_BOOL },
-    { "is_admin", "k.is_admin", FILTER_BOOL },
-    { "resource_policy", "k.policy", FILTER_STRING },
-    { "rate_limit", "k.rate_limit", FILTER_INT },
     { "num_queries", "CAST(0 AS INTEGER)", FILTER_INT }, /* as they are shown */
     { "projects", "p.name", FILTER_STRING, .within = USER_PROJECTS },
     { "created_at", "k.created_at", FILTER_TIME },
@@ -104,21 +98,19 @@ static int account_list_read_keypair(struct store_tx *tx, struct row *row, void 
 
     (void)tx;
     (void)err;
-    keypair_read_row(row, &k->keypair);
-    k->user_email = row_text(row);
+    entity_read(row, &keypair_entity, &k->keypair);
     k->created_usec = sql_get_int(row->q);
+    k->user_email = row_text(row);
     k->used_usec = sql_get_int(row->q);
     return 0;
 }
 
-static const struct list_table keypair_table = {
+static struct list_table keypair_table = {
     .what = "keypairs",
-    .columns = KEYPAIR_COLUMNS ", u.email, k.created_at, k.used_at",
+    .columns = "u.email, k.used_at",
     .from = "keypairs k JOIN users u ON u.id = k.user_id",
     .order = "k.access_key",
     .tie = "k.access_key",
-    .fields = keypair_fields,
-    .field_count = AQ_COUNT(keypair_fields),
     .domain = "u.domain",
     .user = "k.user_id",
     .access_key = "k.access_key",
@@ -128,9 +120,18 @@ static const struct list_table keypair_table = {
     .read = account_list_read_keypair,
 };
 
+static pthread_once_t keypair_once = PTHREAD_ONCE_INIT;
+
+static void account_list_complete_keypair(void)
+{
+    entity_complete_list(&keypair_table, &keypair_entity, "k", keypair_more,
+                         AQ_COUNT(keypair_more));
+}
+
 int store_list_keypairs(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
                         struct aq_error *err)
 {
+    (void)pthread_once(&keypair_once, account_list_complete_keypair);
     return list_run(tx, &keypair_table, q, NULL, ret, err);
 }
 

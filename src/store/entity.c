@@ -2,6 +2,7 @@
 /* Rows of entities in SQL. */
 #include "store/entity.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,14 @@ const struct entity_table store_keypair_policies = {
     .present = "keypair_policies",
     .revive = "",
 };
+const struct entity_table store_keypairs = {
+    .entity = &keypair_entity,
+    .name = "keypairs",
+    .present = "keypairs",
+    .revive = "",
+    .has_modified = true,
+    .sealed = "keypair",
+};
 const struct entity_table store_projects = {
     .entity = &project_entity,
     .name = "projects",
@@ -34,7 +43,48 @@ const struct entity_table store_resource_groups = {
     .revive = "",
 };
 
+/* ---- secrets ---- */
+
+/* The name of the row that its secrets are sealed for. */
+static void entity_name_sealed(const struct entity_table *table, const void *row,
+                               struct strbuf *ret)
+{
+    const struct field *key = table->entity->fields;
+
+    strbuf_addf(ret, "%s:%s", table->sealed, (const char *)row + key->offset);
+}
+
+static int entity_reveal(struct store_tx *tx, struct row *row, const struct entity_table *table,
+                         const struct field *field, void *ret, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf name = STRBUF_INIT;
+    char *secret = (char *)ret + field->offset, column[FIELD_NAME_MAX];
+    size_t len;
+    const void *sealed = sql_get_blob(row->q, &len);
+
+    if (len < SEAL_OVERHEAD || len - SEAL_OVERHEAD > (size_t)field->max)
+        return aq_fail(err, EUCLEAN, "the %s of %s %s is damaged", field_column(field, column),
+                       table->sealed, (const char *)ret + table->entity->fields->offset);
+    entity_name_sealed(table, ret, &name);
+    secret[len - SEAL_OVERHEAD] = '\0';
+    return seal_reveal(tx->seal, name.data, sealed, len, secret, err);
+}
+
 /* ---- writing ---- */
+
+/* A parameter; of a secret what is stored if it is null. */
+static void entity_add_place(struct strbuf *places, const struct entity_table *table,
+                             const struct field *field)
+{
+    char key[FIELD_NAME_MAX], column[FIELD_NAME_MAX];
+
+    if (field->type == FIELD_SEALED)
+        strbuf_addf(places, "COALESCE(?, (SELECT s.%s FROM %s s WHERE s.%s = ?1)),",
+                    field_column(field, column), table->name,
+                    field_column(table->entity->fields, key));
+    else
+        strbuf_adds(places, "?,");
+}
 
 /* "INSERT INTO ... ON CONFLICT (KEY) DO UPDATE SET ..." with a parameter for each column. */
 static void entity_build_save(struct strbuf *sql, const struct entity_table *table)
@@ -48,7 +98,7 @@ static void entity_build_save(struct strbuf *sql, const struct entity_table *tab
         const char *column = field_column(field, name);
 
         strbuf_addf(sql, "%s, ", column);
-        strbuf_adds(&places, "?,");
+        entity_add_place(&places, table, field);
         if (field->flags & FIELD_KEY)
             strbuf_addf(&keys, "%s%s", keys.len ? ", " : "", column);
         else
@@ -73,7 +123,7 @@ static int entity_prepare_save(struct sql *db, const struct entity_table *table,
 
 /* Texts of one row that SQL borrows until the statement was run. */
 struct entity_texts {
-    char *items[ENTITY_FIELDS_MAX]; /* slots as JSON */
+    void *items[ENTITY_FIELDS_MAX]; /* slots as JSON, sealed secrets */
     char ids[ENTITY_FIELDS_MAX][UUID_TEXT_MAX];
     size_t count, id_count;
 };
@@ -95,6 +145,9 @@ static void entity_put(struct sql_stmt *q, const struct field *field, const void
     case FIELD_UUID:
         sql_put_uuid(q, at, texts->ids[texts->id_count++]);
         break;
+    case FIELD_CHARS:
+        sql_put_text(q, at);
+        break;
     case FIELD_SLOTS:
         texts->items[texts->count] = slots_to_column(at);
         sql_put_text(q, texts->items[texts->count++]);
@@ -103,6 +156,29 @@ static void entity_put(struct sql_stmt *q, const struct field *field, const void
         sql_put_text(q, *(const char *const *)at);
         break;
     }
+}
+
+/* An empty one is null. */
+static int entity_put_sealed(struct store_tx *tx, struct sql_stmt *q,
+                             const struct entity_table *table, const void *row,
+                             const struct field *field, struct entity_texts *texts,
+                             struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf name = STRBUF_INIT;
+    const char *secret = (const char *)row + field->offset;
+    size_t len = strlen(secret);
+    unsigned char *sealed;
+    int r;
+
+    if (len == 0) {
+        sql_put_null(q);
+        return 0;
+    }
+    texts->items[texts->count++] = sealed = aq_alloc(len + SEAL_OVERHEAD);
+    entity_name_sealed(table, row, &name);
+    if ((r = seal_close(tx->seal, name.data, secret, len, sealed, err)) == 0)
+        sql_put_blob(q, sealed, len + SEAL_OVERHEAD);
+    return r;
 }
 
 int entity_save(struct store_tx *tx, const struct entity_table *table, const void *row,
@@ -114,12 +190,18 @@ int entity_save(struct store_tx *tx, const struct entity_table *table, const voi
 
     if (r < 0)
         return r;
-    for (const struct field *field = table->entity->fields; field->names; field++)
-        entity_put(q, field, (const char *)row + field->offset, &texts);
+    for (const struct field *field = table->entity->fields; r == 0 && field->names; field++)
+        if (field->type == FIELD_SEALED)
+            r = entity_put_sealed(tx, q, table, row, field, &texts, err);
+        else
+            entity_put(q, field, (const char *)row + field->offset, &texts);
     sql_put_int(q, at_usec);
     if (table->has_modified)
         sql_put_int(q, at_usec);
-    r = sql_run(q, err);
+    if (r == 0)
+        r = sql_run(q, err);
+    else
+        sql_end(q);
     for (size_t i = 0; i < texts.count; i++)
         free(texts.items[i]);
     return r;
@@ -132,8 +214,9 @@ void entity_add_columns(struct strbuf *sql, const struct entity *entity, const c
     char name[FIELD_NAME_MAX];
 
     for (const struct field *field = entity->fields; field->names; field++)
-        strbuf_addf(sql, "%s%s.%s", field == entity->fields ? "" : ", ", alias,
-                    field_column(field, name));
+        if (field->type != FIELD_SEALED)
+            strbuf_addf(sql, "%s%s.%s", field == entity->fields ? "" : ", ", alias,
+                        field_column(field, name));
 }
 
 void entity_add_select(struct strbuf *sql, const struct entity_table *table)
@@ -143,6 +226,9 @@ void entity_add_select(struct strbuf *sql, const struct entity_table *table)
 
     strbuf_adds(sql, "SELECT ");
     entity_add_columns(sql, table->entity, "e");
+    for (const struct field *field = table->entity->fields; field->names; field++)
+        if (field->type == FIELD_SEALED)
+            strbuf_addf(sql, ", e.%s", field_column(field, name));
     strbuf_addf(sql, " FROM %s e", table->present);
     for (const struct field *field = table->entity->fields; field->names; field++)
         if (field->flags & FIELD_KEY) {
@@ -174,11 +260,28 @@ void entity_read(struct row *row, const struct entity *entity, void *ret)
         case FIELD_SLOTS:
             row_slots(row, at);
             break;
+        case FIELD_CHARS:
+            row_bounded(row, at, (size_t)field->max + 1);
+            break;
+        case FIELD_SEALED:
+            break;
         default:
             *(char **)at = row_text(row);
             break;
         }
     }
+}
+
+int entity_load(struct store_tx *tx, struct row *row, const struct entity_table *table, void *ret,
+                struct aq_error *err)
+{
+    int r = 0;
+
+    entity_read(row, table->entity, ret);
+    for (const struct field *field = table->entity->fields; r == 0 && field->names; field++)
+        if (field->type == FIELD_SEALED)
+            r = entity_reveal(tx, row, table, field, ret, err);
+    return r;
 }
 
 /* ---- lists ---- */
@@ -225,6 +328,8 @@ void entity_complete_list(struct list_table *list, const struct entity *entity, 
     memcpy(&fields[count], more, more_count * sizeof(*more));
     entity_add_columns(&columns, entity, alias);
     strbuf_addf(&columns, ", %s.created_at", alias);
+    if (list->columns)
+        strbuf_addf(&columns, ", %s", list->columns);
     list->columns = strbuf_steal(&columns);
     list->fields = fields;
     list->field_count = count + more_count;

@@ -118,13 +118,6 @@ static int load_read_user(struct loader *l, struct row *row, struct event *e, st
     return r;
 }
 
-static int load_read_keypair(struct loader *l, struct row *row, struct event *e,
-                             struct aq_error *err)
-{
-    keypair_read_row(row, &e->keypair);
-    return keypair_read_secret(l->tx, row, &e->keypair, err);
-}
-
 static int load_read_agent(struct loader *l, struct row *row, struct event *e, struct aq_error *err)
 {
     (void)l;
@@ -217,8 +210,8 @@ static const struct load_table tables[] = {
       .offset = offsetof(struct event, resource_group) },
     { "users", "SELECT " USER_COLUMNS " FROM present_users u ORDER BY u.id", EVENT_USER_SAVED,
       load_read_user, load_begin_users },
-    { "keypairs", "SELECT " KEYPAIR_COLUMNS ", k.secret FROM keypairs k ORDER BY k.access_key",
-      EVENT_KEYPAIR_SAVED, load_read_keypair },
+    { "keypairs", .kind = EVENT_KEYPAIR_SAVED, .rows = &store_keypairs,
+      .offset = offsetof(struct event, keypair) },
     { "agents", "SELECT " AGENT_COLUMNS " FROM agents a ORDER BY a.id", EVENT_AGENT_SAVED,
       load_read_agent },
     { "sessions",
@@ -235,7 +228,7 @@ static int load_row(struct loader *l, const struct load_table *table, struct row
     int r = 0;
 
     if (table->rows)
-        entity_read(row, table->rows->entity, (char *)e + table->offset);
+        r = entity_load(l->tx, row, table->rows, (char *)e + table->offset, err);
     else
         r = table->read(l, row, e, err);
     if (r == 0)

@@ -141,12 +141,4 @@ void user_read_row(struct row *row, struct user *ret);
 int user_read_projects(struct store_tx *tx, struct arena *arena, struct user *user,
                        struct aq_error *err);
 
-#define KEYPAIR_COLUMNS                                                         \
-    "k.access_key, k.user_id, k.is_active, k.is_admin, k.policy, k.rate_limit," \
-    " k.ssh_public_key"
-/* Without the secret, which is opened from the next column. */
-void keypair_read_row(struct row *row, struct keypair *ret);
-int keypair_read_secret(struct store_tx *tx, struct row *row, struct keypair *k,
-                        struct aq_error *err);
-
 #endif

@@ -29,22 +29,10 @@ static const struct column user_columns[] = {
     COLUMN_END,
 };
 
-static const struct column keypair_columns[] = {
-    { "access_key", "ACCESS-KEY", COLUMN_TEXT, COLUMN_IS_NAME },
-    { "secret_key", "SECRET-KEY", COLUMN_TEXT, COLUMN_IS_EXTRA },
-    { "user", "USER", COLUMN_TEXT, 0 },
-    { "user_id", "USER-ID", COLUMN_TEXT, COLUMN_IS_EXTRA },
-    { "is_active", "ACTIVE", COLUMN_BOOL, 0 },
-    { "is_admin", "ADMIN", COLUMN_BOOL, 0 },
-    { "policy", "POLICY", COLUMN_TEXT, 0 },
-    { "rate_limit", "RATE-LIMIT", COLUMN_NUMBER, COLUMN_IS_WIDE },
-    { "created_at", "AGE", COLUMN_TIME, 0 },
-    COLUMN_END,
-};
-
 static const struct noun nouns[] = {
     { "admin user ", "user", "/aliquot/v1/users", "email", user_columns, true, false },
-    { "admin keypair ", "keypair", "/aliquot/v1/keypairs", "user", keypair_columns, false, false },
+    { "admin keypair ", "keypair", "/aliquot/v1/keypairs", "user", account_keypair_table.columns,
+      false, false },
     { "admin domain ", "domain", "/aliquot/v1/domains", "name", account_domain_table.columns, false,
       false },
     { "admin project ", "project", "/aliquot/v1/groups", "name", account_project_table.columns,
@@ -312,23 +300,6 @@ ACCOUNT_VERB(user, "user set", "E-MAIL", "Change a user", user_set_opts, sizeof(
 
 /* ---- keypairs ---- */
 
-struct keypair_opts {
-    const char *policy;
-    int is_active, is_admin;
-    struct cli_int rate_limit;
-};
-
-static const struct cli_opt keypair_opts[] = {
-    { 0, "policy", CLI_STR, offsetof(struct keypair_opts, policy), "POLICY", "what it may use" },
-    { 0, "is-active", CLI_CHOICE, offsetof(struct keypair_opts, is_active), "yes|no",
-      "whether it is accepted" },
-    { 0, "is-admin", CLI_CHOICE, offsetof(struct keypair_opts, is_admin), "yes|no",
-      "whether it has the powers of an administrator's role" },
-    { 0, "rate-limit", CLI_INT, offsetof(struct keypair_opts, rate_limit), "N",
-      "requests in 15 minutes; 0 = no limit" },
-    CLI_OPT_END,
-};
-
 static int accounts_rm(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
     int r = 0;
@@ -346,11 +317,11 @@ static int accounts_rm(struct cli *cli, void *data, int argc, char **argv, struc
 
 LS_VERB(keypair, "keypair", "List keypairs", keypair_ls_opts);
 ACCOUNT_VERB(keypair, "keypair create", "E-MAIL",
-             "Make a keypair for a user; shows its secret once", keypair_opts,
-             sizeof(struct keypair_opts), 1, create,
+             "Make a keypair for a user; shows its secret once", account_keypair_table.create,
+             sizeof(struct account_options), 1, create,
              "aliquot admin keypair create ann@example.com -o json");
-ACCOUNT_VERB(keypair, "keypair set", "ACCESS-KEY", "Change a keypair", keypair_opts,
-             sizeof(struct keypair_opts), 1, set,
+ACCOUNT_VERB(keypair, "keypair set", "ACCESS-KEY", "Change a keypair", account_keypair_table.set,
+             sizeof(struct account_options), 1, set,
              "aliquot admin keypair set AKIANABBDUSEREXAMPLE --is-active no");
 ACCOUNT_VERB(keypair, "keypair rm", "ACCESS-KEY", "Remove a keypair", NULL, 0, 1, rm,
              "aliquot admin keypair rm AKIANABBDUSEREXAMPLE");

@@ -29,9 +29,7 @@ static const struct source_column source_users[] = {
     TEXT("full_name"), WORD("status"), TEXT("domain_name"), WORD("role"), END };
 static const struct source_column source_members[] = { KEY("user_id"), KEY("group_id"), END };
 static const struct source_column source_keypairs[] = {
-    KEY("access_key"), KEY("secret_key"), KEY("user"), BOOL("is_active"), BOOL("is_admin"),
-    NUMBER("rate_limit"), TEXT("resource_policy"), TEXT("ssh_public_key"),
-    TEXT("bootstrap_script"), DOTFILES, END };
+    KEY("access_key"), KEY("secret_key"), KEY("user"), TEXT("bootstrap_script"), DOTFILES, END };
 static const struct source_column source_for_domains[] = { KEY("scaling_group"), KEY("domain"), END };
 static const struct source_column source_for_groups[] = { KEY("scaling_group"), KEY("group"), END };
 static const struct source_column source_for_keypairs[] = { KEY("scaling_group"), KEY("access_key"), END };
@@ -55,7 +53,7 @@ const struct source_table source_tables[] = {
     { "groups", SOURCE_TAKEN, source_groups, NULL, SOURCE_MUST, &project_entity },
     ESSENTIAL("users", source_users),
     TAKEN("association_groups_users", source_members),
-    ESSENTIAL("keypairs", source_keypairs),
+    { "keypairs", SOURCE_TAKEN, source_keypairs, NULL, SOURCE_MUST, &keypair_entity },
     TAKEN("sgroups_for_domains", source_for_domains),
     TAKEN("sgroups_for_groups", source_for_groups),
     TAKEN("sgroups_for_keypairs", source_for_keypairs),

@@ -57,7 +57,7 @@ struct account_kind {
     void (*select)(struct account_row *row, struct store_query *query);
 };
 
-extern const struct account_kind account_domain, account_policy, account_project,
+extern const struct account_kind account_domain, account_keypair, account_policy, account_project,
     account_resource_group;
 #define ACCOUNT_KIND(name)                               \
     extern const struct account_kind account_##name;     \
@@ -68,7 +68,6 @@ extern const struct account_kind account_domain, account_policy, account_project
  */
 void account_rename_domain_row(struct account_change *change, struct account_row *row);
 ACCOUNT_KIND(user);
-ACCOUNT_KIND(keypair);
 /* The registries whose images a domain may use, as an array; empty = all. */
 void account_write_registries(const struct domain *domain, struct jsonw *w);
 /* The names of members of its scheduler_opts that nothing looks at, as an array. */

@@ -30,6 +30,7 @@ static const struct gql_node *const account_nodes[] = { &domain_node,         &g
 static const struct gql_entity account_entities[] = {
     { SCHEMA_TYPE_Domain, &domain_entity },
     { SCHEMA_TYPE_Group, &project_entity },
+    { SCHEMA_TYPE_KeyPair, &keypair_entity },
     { SCHEMA_TYPE_KeyPairResourcePolicy, &keypair_policy_entity },
     { SCHEMA_TYPE_ScalingGroup, &resource_group_entity },
     { 0 },

@@ -2,41 +2,16 @@
 /* Keypairs: what can be given, and what becomes of it. */
 #include <errno.h>
 #include <sodium.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
 #include "manager/account/account.h"
 
-#define RATE_LIMIT_DEFAULT 10000
-#define UNSET (-1)
 #define KEY_UPPER "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define KEY_LOWER "abcdefghijklmnopqrstuvwxyz"
 #define KEY_DIGITS "0123456789"
-
-struct keypair_params {
-    const char *user, *policy;
-    enum maybe is_active, is_admin;
-    int64_t rate_limit;
-};
-
-/* clang-format off */
-#define CHANGES                                                                                    \
-    { "policy|resource_policy", FIELD_STR, 0, offsetof(struct keypair_params, policy), 1, 256 },           \
-    { "is_active", FIELD_MAYBE, 0, offsetof(struct keypair_params, is_active) },                           \
-    { "is_admin", FIELD_MAYBE, 0, offsetof(struct keypair_params, is_admin) },                             \
-    { "rate_limit", FIELD_INT, 0, offsetof(struct keypair_params, rate_limit), 0, 1000000000,              \
-      .doc = "requests in 15 minutes; 0 = no limit" }
-/* clang-format on */
-
-const struct field account_keypair_create[] = {
-    { "user", FIELD_STR, FIELD_REQUIRED, offsetof(struct keypair_params, user), 1, 255,
-      .doc = "e-mail address or id" },
-    CHANGES,
-    FIELD_END,
-};
-
-const struct field account_keypair_change[] = { CHANGES, FIELD_END };
 
 static const void *keypair_find(const struct core *core, const char *key)
 {
@@ -85,25 +60,15 @@ static bool keypair_may_get(struct account_row *row, const char *name)
     return !row->err.code;
 }
 
+/* A new one is somebody's, and gets its keys here. */
 static void keypair_fill(struct account_row *row)
 {
-    static const struct keypair fresh = { .is_active = true, .rate_limit = RATE_LIMIT_DEFAULT };
-    const struct keypair_params *params = row->params;
-    const struct keypair *old = row->old ? row->old : &fresh;
-    struct keypair *key = &row->event->keypair;
+    const struct keypair_request *given = row->params;
 
-    if (params->policy && !keypair_may_get(row, params->policy))
+    if (given->keypair.policy && !keypair_may_get(row, given->keypair.policy))
         return;
-    *key = *old;
-    key->policy = key->ssh_public_key = NULL;
-    key->is_active = account_bool(params->is_active, old->is_active);
-    key->is_admin = account_bool(params->is_admin, old->is_admin);
-    if (params->rate_limit != UNSET)
-        key->rate_limit = (int)params->rate_limit;
-    key->policy = account_text(row, params->policy, old->policy ? old->policy : "default");
-    key->ssh_public_key = account_text(row, old->ssh_public_key, NULL);
     if (!row->old)
-        keypair_fill_owner(row, params->user, key);
+        keypair_fill_owner(row, given->user, &row->event->keypair);
 }
 
 static void keypair_select_row(struct account_row *row, struct store_query *query)
@@ -111,15 +76,14 @@ static void keypair_select_row(struct account_row *row, struct store_query *quer
     query->access_key = account_keep(row, row->event->keypair.access_key);
 }
 
-static const struct keypair_params defaults = { .rate_limit = UNSET };
-
 const struct account_kind account_keypair = {
     .object = "keypair",
     .event = EVENT_KEYPAIR_SAVED,
-    .create = account_keypair_create,
-    .change = account_keypair_change,
-    .params_size = sizeof(struct keypair_params),
-    .defaults = &defaults,
+    .entity = &keypair_entity,
+    .offset = offsetof(struct event, keypair),
+    .params_size = sizeof(struct keypair_request),
+    .create = keypair_create,
+    .change = keypair_change,
     .list = store_list_keypairs,
     .find = keypair_find,
     .fill = keypair_fill,
@@ -163,39 +127,40 @@ int account_change_add_keypair(struct account_change *change, const struct accou
 {
     static const struct account_keys none = { NULL, NULL, NULL };
     const struct core *core = change->api->core;
-    const char *policy = given && given->policy ? given->policy : "default";
+    const char *policy = given ? given->policy : NULL;
     size_t of_user = change->batch->count - 1;
     struct account_row row = { .api = change->api };
-    struct event *event;
     const struct user *user;
+    struct keypair *key;
 
-    if (given && given->policy && !keypair_may_get(&row, policy)) {
+    if (policy && !keypair_may_get(&row, policy)) {
         *err = row.err;
         return -err->code;
     }
-    event = event_batch_add(change->batch, EVENT_KEYPAIR_SAVED, clock_realtime_usec());
-    event->keypair.policy = aq_strdup(policy);
+    key = &event_batch_add(change->batch, EVENT_KEYPAIR_SAVED, clock_realtime_usec())->keypair;
     user = &change->batch->events[of_user].user.user;
-    event->keypair.user_id = user->id;
-    event->keypair.is_active = true;
-    event->keypair.is_admin = user->role == ROLE_SUPERADMIN || user->role == ROLE_ADMIN;
-    event->keypair.rate_limit = RATE_LIMIT_DEFAULT;
-    return keypair_take_keys(core, given ? given : &none, &event->keypair, err);
+    entity_init(&keypair_entity, key);
+    if (policy) {
+        free(key->policy);
+        key->policy = aq_strdup(policy);
+    }
+    key->user_id = user->id;
+    key->is_admin = user->role == ROLE_SUPERADMIN || user->role == ROLE_ADMIN;
+    return keypair_take_keys(core, given ? given : &none, key, err);
 }
 
 int account_change_ssh_key(struct account_change *change, const char *access_key,
                            const char *public_key, struct aq_error *err)
 {
     const struct keypair *key = core_find_keypair(change->api->core, access_key);
-    struct account_row row = { 0 };
-    struct event *event;
+    struct keypair *saved;
 
     if (!key)
         return problem_no_such(err, "keypair", "there is no keypair '%.64s'", access_key);
-    event = event_batch_add(change->batch, EVENT_KEYPAIR_SAVED, clock_realtime_usec());
-    event->keypair = *key;
-    event->keypair.policy = account_text(&row, key->policy, NULL);
-    event->keypair.ssh_public_key = account_text(&row, public_key, NULL);
+    saved = &event_batch_add(change->batch, EVENT_KEYPAIR_SAVED, clock_realtime_usec())->keypair;
+    entity_copy(&keypair_entity, saved, key);
+    free(saved->ssh_public_key);
+    saved->ssh_public_key = aq_strdup(public_key);
     return 0;
 }
 

@@ -10,12 +10,7 @@ static void keypair_write_members(const struct api_list *list, const struct keyp
 
     jsonw_member_str(w, "access_key", key->access_key);
     jsonw_member_str(w, "user", row->user_email);
-    api_write_uuid(w, "user_id", &key->user_id);
-    jsonw_member_bool(w, "is_active", key->is_active);
-    jsonw_member_bool(w, "is_admin", key->is_admin);
-    jsonw_member_str(w, "policy", key->policy);
-    jsonw_member_int(w, "rate_limit", key->rate_limit);
-    jsonw_member_str(w, "ssh_public_key", key->ssh_public_key);
+    entity_write_json(&keypair_entity, key, FIELD_UNSHOWN, NULL, w);
     api_write_time(w, "created_at", row->created_usec);
     api_write_time(w, "last_used",
                    AQ_MAX(row->used_usec, core_key_used(list->api->core, key->access_key)));
@@ -83,10 +78,10 @@ static void keypair_on_remove(struct request *req, void *data)
 static const struct route keypair_routes[] = {
     { METHOD_GET, "/aliquot/v1/keypairs", API_ADMIN, keypair_on_list, account_page_fields,
       "List keypairs, without secrets" },
-    { METHOD_POST, "/aliquot/v1/keypairs", API_SUPERADMIN, keypair_new_on_create,
-      account_keypair_create, "Make a keypair for a user", .answer = { 201 } },
-    { METHOD_PATCH, "/aliquot/v1/keypairs/{key}", API_SUPERADMIN, keypair_on_change,
-      account_keypair_change, "Change a keypair" },
+    { METHOD_POST, "/aliquot/v1/keypairs", API_SUPERADMIN, keypair_new_on_create, keypair_create,
+      "Make a keypair for a user", .answer = { 201 } },
+    { METHOD_PATCH, "/aliquot/v1/keypairs/{key}", API_SUPERADMIN, keypair_on_change, keypair_change,
+      "Change a keypair" },
     { METHOD_DELETE, "/aliquot/v1/keypairs/{key}", API_SUPERADMIN, keypair_on_remove, NULL,
       "Remove a keypair", .answer = { 204 } },
 };

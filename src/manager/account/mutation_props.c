@@ -67,7 +67,6 @@ static const struct prop_rule prop_rules[] = {
       .as = "default",
       .why = "all projects have the policy 'default'",
       .kind = &account_project },
-    { .name = "resource_policy", .how = PROP_AS, .as = "policy", .kind = &account_keypair },
     { .name = "sudo_session_enabled",
       .how = PROP_ONLY,
       .as = "false",

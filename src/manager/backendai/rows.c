@@ -22,8 +22,6 @@
     { column, FIELD_STR, FIELD_NULLABLE | FIELD_SECRET, offsetof(struct backendai_row, member), 0, most }
 #define BOOL(column, member)                                                                       \
     { column, FIELD_MAYBE, FIELD_NULLABLE, offsetof(struct backendai_row, member) }
-#define NUMBER(column, member)                                                                     \
-    { column, FIELD_INT, FIELD_NULLABLE, offsetof(struct backendai_row, member), -INT64_MAX, INT64_MAX }
 #define OBJECT(column, member)                                                                     \
     { column, FIELD_OBJECT, FIELD_NULLABLE, offsetof(struct backendai_row, member) }
 #define JSON(column, member)                                                                       \
@@ -83,9 +81,6 @@ static const struct field keypair_fields[] = {
     NAME("access_key", access_key, 64),
     SECRET("secret_key", secret_key, 256),
     NAME("user", user, 64),
-    BOOL("is_active", is_active),
-    BOOL("is_admin", is_admin),
-    NUMBER("rate_limit", rate_limit),
     WORDS("resource_policy", policy, 256),
     TEXT("ssh_public_key", ssh_public_key, TEXT_MAX),
     TEXT("bootstrap_script", script, TEXT_MAX),
@@ -133,7 +128,7 @@ const struct backendai_kind backendai_kinds[BACKENDAI_TABLE_COUNT] = {
     [BACKENDAI_PROJECTS] = { "groups", project_fields, backendai_take_project, &project_entity },
     [BACKENDAI_USERS] = { "users", user_fields, backendai_take_user },
     [BACKENDAI_MEMBERS] = { "association_groups_users", member_fields, backendai_take_member },
-    [BACKENDAI_KEYPAIRS] = { "keypairs", keypair_fields, backendai_take_keypair },
+    [BACKENDAI_KEYPAIRS] = { "keypairs", keypair_fields, backendai_take_keypair, &keypair_entity },
     [BACKENDAI_DOMAIN_GRANTS] = { "sgroups_for_domains", domain_grant_fields,
                                   backendai_take_domain_grant },
     [BACKENDAI_PROJECT_GRANTS] = { "sgroups_for_groups", project_grant_fields,
@@ -151,8 +146,6 @@ struct backendai_decoded {
     struct backendai_row row;
     union backendai_value values[ENTITY_FIELDS_MAX];
 };
-
-static const struct backendai_decoded backendai_blank = { .row.rate_limit = BACKENDAI_UNSET };
 
 /* Is the member a column that the table of the import does not name? */
 static bool backendai_is_plain(const struct backendai_kind *kind, const struct field *field)
@@ -204,7 +197,7 @@ static const struct field *backendai_columns(struct backendai_import *import,
     struct field *fields = arena_array(&import->arena, 2 * ENTITY_FIELDS_MAX, sizeof(*fields));
     size_t count = 0;
 
-    *blank = backendai_blank;
+    *blank = (struct backendai_decoded){ .row.line = 0 };
     if (!kind->entity)
         return kind->fields;
     while (kind->fields[count].names) {

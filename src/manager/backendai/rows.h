@@ -44,9 +44,8 @@ struct backendai_row {
     const char *id, *name, *domain, *email, *full_name, *role, *status, *password;
     const char *user, *project, *access_key, *secret_key, *policy, *ssh_public_key, *script;
     const char *resource_group, *scheduler, *unspecified, *shared_memory, *image;
-    enum maybe is_active, is_admin, must_change_password;
+    enum maybe must_change_password;
     const json_t *slots, *options, *dotfiles; /* borrowed */
-    int64_t rate_limit;
     const union backendai_value *values; /* by their places in entity.fields; NULL = no entity */
 
     bool was_allowed; /* a grant: found in the store */

@@ -10,8 +10,6 @@
 #include "model/ssh_key.h"
 #include "store/fixture.h"
 
-#define RATE_LIMIT_MAX 1000000000
-#define RATE_LIMIT_DEFAULT 10000
 #define DEFAULT "default" /* domain and policy */
 
 /* ---- users ---- */
@@ -249,15 +247,6 @@ static bool backendai_can_have_keys(const struct backendai_row *row)
                                    sizeof(((struct keypair *)NULL)->secret_key) - 1);
 }
 
-static int backendai_read_rate_limit(struct backendai_import *import, struct backendai_row *row)
-{
-    if (row->rate_limit == BACKENDAI_UNSET || row->rate_limit < 0)
-        return RATE_LIMIT_DEFAULT;
-    if (row->rate_limit > RATE_LIMIT_MAX)
-        backendai_note(import, row, "rate_limit is lowered to %d", RATE_LIMIT_MAX);
-    return (int)AQ_MIN(row->rate_limit, RATE_LIMIT_MAX);
-}
-
 static void backendai_read_ssh_key(struct backendai_import *import, struct backendai_row *row,
                                    struct account_row *parts, struct keypair *key)
 {
@@ -272,22 +261,26 @@ static void backendai_read_ssh_key(struct backendai_import *import, struct backe
         key->ssh_public_key = account_text(parts, text, NULL);
 }
 
-static void backendai_fill_keypair(struct backendai_import *import, struct backendai_row *row,
-                                   const struct backendai_user *user, const char *policy)
+static int backendai_fill_keypair(struct backendai_import *import, struct backendai_row *row,
+                                  const struct backendai_user *user, const char *policy,
+                                  struct aq_error *err)
 {
     struct event *event = event_batch_add(import->change->batch, EVENT_KEYPAIR_SAVED,
                                           clock_realtime_usec());
     struct account_row parts = { .api = import->api, .arena = &import->arena };
+    json_auto_t *given = json_pack("{s:s}", "policy", policy);
+    struct keypair_request decoded = { .user = NULL };
     struct keypair *key = &event->keypair;
+    int r;
 
+    entity_init(&keypair_entity, key);
     key->user_id = user->id;
-    key->is_active = account_bool(row->is_active, true);
-    key->is_admin = account_bool(row->is_admin, false);
-    key->policy = account_text(&parts, policy, NULL);
-    key->rate_limit = backendai_read_rate_limit(import, row);
     memcpy(key->access_key, row->access_key, strlen(row->access_key) + 1);
     memcpy(key->secret_key, row->secret_key, strlen(row->secret_key) + 1);
+    backendai_copy_columns(import, row, &backendai_kinds[BACKENDAI_KEYPAIRS], given);
     backendai_read_ssh_key(import, row, &parts, key);
+    r = decode_object(keypair_change, given, &import->arena, &decoded, err);
+    return r < 0 ? r : entity_merge(&keypair_entity, key, &decoded, given, NULL, err);
 }
 
 int backendai_take_keypair(struct backendai_import *import, struct backendai_row *row,
@@ -321,7 +314,7 @@ int backendai_take_keypair(struct backendai_import *import, struct backendai_row
                                "keypair create'");
     if (!backendai_has_policy(import, policy))
         return api_fail_param(err, "resource_policy", "there is no policy '%.64s'", policy);
-    backendai_fill_keypair(import, row, user, policy);
+    r = backendai_fill_keypair(import, row, user, policy, err);
     if (r == 0)
         r = backendai_attach_dotfiles(import, row, DOTFILE_KEYPAIR, row->access_key, err);
     if (r == 0)

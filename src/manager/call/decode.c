@@ -438,6 +438,10 @@ static int decode_read_value(const struct field *field, const json_t *value, str
         return decode_read_members(field->sub, value, arena, target, path, err);
     case FIELD_IGNORED:
         return 0;
+    case FIELD_CHARS:
+    case FIELD_SEALED:
+    case FIELD_TIME:
+        break;
     case FIELD_UNSUPPORTED:
         return decode_is_empty(value) ? 0
                                       : decode_refuse(err, path, "not supported by this server");

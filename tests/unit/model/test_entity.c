@@ -187,7 +187,8 @@ static void test_a_bad_slot_is_named(void **state)
 static void test_entities_are_not_too_large(void **state)
 {
     const struct entity *const entities[] = { &domain_entity, &project_entity,
-                                              &keypair_policy_entity, &resource_group_entity };
+                                              &keypair_policy_entity, &resource_group_entity,
+                                              &keypair_entity };
 
     (void)state;
     for (size_t i = 0; i < AQ_COUNT(entities); i++) {
@@ -274,6 +275,65 @@ static void test_json_texts_and_words_are_merged(void **state)
     entity_done(&resource_group_entity, &group);
 }
 
+static struct keypair make_keypair(void)
+{
+    struct keypair keypair;
+
+    entity_init(&keypair_entity, &keypair);
+    strcpy(keypair.access_key, "AKIAAAAAAAAAAAAAAAAA");
+    strcpy(keypair.secret_key, "a secret");
+    assert_int_equal(uuid_parse("2de2b969-1d04-48a6-af16-0bc8adb3c831", &keypair.user_id), 0);
+    return keypair;
+}
+
+/* A text within the struct differs up to its end, and a secret is written nowhere. */
+static void test_texts_within_and_secrets(void **state)
+{
+    struct keypair keypair = make_keypair(), copy;
+    static const char zeroes[sizeof(keypair.secret_key)];
+
+    (void)state;
+    assert_json(&keypair_entity, &keypair, 0,
+                "{\"access_key\":\"AKIAAAAAAAAAAAAAAAAA\","
+                "\"user_id\":\"2de2b969-1d04-48a6-af16-0bc8adb3c831\",\"is_active\":true,"
+                "\"is_admin\":false,\"policy\":\"default\",\"rate_limit\":10000,"
+                "\"ssh_public_key\":null}");
+    assert_json(&keypair_entity, &keypair, FIELD_UNAUDITED,
+                "{\"is_active\":true,\"is_admin\":false,\"policy\":\"default\","
+                "\"rate_limit\":10000}");
+    entity_copy(&keypair_entity, &copy, &keypair);
+    copy.secret_key[20] = 'x';
+    assert_true(entity_equal(&keypair_entity, &keypair, &copy));
+    copy.secret_key[0] = 'A';
+    assert_false(entity_equal(&keypair_entity, &keypair, &copy));
+    copy.secret_key[0] = 'a';
+    copy.access_key[0] = 'B';
+    assert_false(entity_equal(&keypair_entity, &keypair, &copy));
+    entity_done(&keypair_entity, &copy);
+    assert_memory_equal(copy.secret_key, zeroes, sizeof(zeroes));
+    entity_done(&keypair_entity, &keypair);
+}
+
+/* Whatever a request says of keys, it does not change them. */
+static void test_keys_are_not_merged(void **state)
+{
+    const struct keypair_request decoded = {
+        .keypair = { .access_key = "B", .secret_key = "b", .rate_limit = 5 }
+    };
+    json_auto_t *given = json_pack("{s:s, s:s, s:i}", "access_key", "B", "secret_key", "b",
+                                   "rate_limit", 5);
+    struct keypair keypair = make_keypair();
+
+    (void)state;
+    assert_int_equal(entity_merge(&keypair_entity, &keypair, &decoded, given, NULL, NULL), 0);
+    assert_string_equal(keypair.access_key, "AKIAAAAAAAAAAAAAAAAA");
+    assert_string_equal(keypair.secret_key, "a secret");
+    assert_int_equal(keypair.rate_limit, 5);
+    assert_null(field_find(keypair_create, "access_key"));
+    assert_null(field_find(keypair_change, "user"));
+    entity_done(&keypair_entity, &keypair);
+}
+
 static void test_fields_have_names(void **state)
 {
     const struct field *field = field_find(keypair_policy_create, "total_resource_slots");
@@ -302,6 +362,8 @@ int main(void)
         cmocka_unit_test(test_own_members_are_left_to_the_caller),
         cmocka_unit_test(test_json_texts_and_times),
         cmocka_unit_test(test_json_texts_and_words_are_merged),
+        cmocka_unit_test(test_texts_within_and_secrets),
+        cmocka_unit_test(test_keys_are_not_merged),
         cmocka_unit_test(test_fields_have_names),
     };
 

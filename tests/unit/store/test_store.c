@@ -110,6 +110,20 @@ static void test_saved_again(void **state)
     assert_null(strstr(dump, "10.0.0.1"));
 }
 
+/* Every keypair has a secret. */
+static void test_new_keypair_without_secret(void **state)
+{
+    struct bench *b = *state;
+    struct event_batch *batch = event_batch_new();
+    struct event *e = event_batch_add(batch, EVENT_KEYPAIR_SAVED, 2);
+    struct aq_error err = { 0 };
+
+    e->keypair = (struct keypair){ .access_key = "AKIABBBBBBBBBBBBBBBB",
+                                   .user_id = b->user_id,
+                                   .policy = strdup("default") };
+    assert_int_equal(bench_commit(b, batch, &err), -EINVAL);
+}
+
 static void test_removed(void **state)
 {
     struct bench *b = *state;
@@ -588,6 +602,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_round_trip, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_attempts, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_saved_again, bench_setup, bench_teardown),
+        cmocka_unit_test_setup_teardown(test_new_keypair_without_secret, bench_setup,
+                                        bench_teardown),
         cmocka_unit_test_setup_teardown(test_removed, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_life, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_creation_in_history, bench_setup, bench_teardown),

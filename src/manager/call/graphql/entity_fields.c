@@ -55,6 +55,9 @@ static struct gql_resolver entity_fields_resolver(const struct field *field,
         resolver.how = GQL_HOW_GET;
         resolver.get = entity_fields_get_size;
         break;
+    case FIELD_CHARS:
+        resolver.how = GQL_HOW_CHARS;
+        break;
     default:
         resolver.how = GQL_HOW_TEXT;
         break;
@@ -71,7 +74,7 @@ void entity_fields_resolve(struct gql_resolver *resolvers, const struct gql_type
         const char *name = field_backendai_name(field, buf);
         const struct gql_field_def *def = gql_field_find(type, name, strlen(name));
 
-        if (def && resolvers[def->id].how == GQL_HOW_NONE)
+        if (def && field->type != FIELD_SEALED && resolvers[def->id].how == GQL_HOW_NONE)
             resolvers[def->id] = entity_fields_resolver(field, def);
     }
 }

@@ -116,10 +116,7 @@ static void account_audit_write_keypair(const struct core *core, const void *row
     if (key->ssh_public_key)
         account_audit_fingerprint(key->ssh_public_key, fingerprint);
     jsonw_member_str(w, "user", user ? user->email : NULL);
-    jsonw_member_bool(w, "is_active", key->is_active);
-    jsonw_member_bool(w, "is_admin", key->is_admin);
-    jsonw_member_str(w, "policy", key->policy);
-    jsonw_member_int(w, "rate_limit", key->rate_limit);
+    entity_write_json(&keypair_entity, key, FIELD_UNAUDITED, core->types, w);
     jsonw_member_str(w, "ssh_key", key->ssh_public_key ? fingerprint : NULL);
 }
 

@@ -61,7 +61,7 @@ static void accounts_remove_keypair(struct core *core, const char *access_key)
     struct keypair *k = map_removes(&core->keypairs, access_key);
 
     if (k)
-        keypair_done(k);
+        entity_done(&keypair_entity, k);
     free(k);
 }
 

@@ -181,10 +181,7 @@ static void audit_compare_keypair(struct audit *a, const struct keypair *s)
 {
     const struct keypair *m = core_find_keypair(a->core, s->access_key);
 
-    if (!m || strcmp(m->secret_key, s->secret_key) != 0 || !uuid_equals(&m->user_id, &s->user_id)
-        || m->is_active != s->is_active || m->is_admin != s->is_admin
-        || !audit_same_text(m->policy, s->policy) || m->rate_limit != s->rate_limit
-        || !audit_same_text(m->ssh_public_key, s->ssh_public_key))
+    if (!m || !entity_equal(&keypair_entity, m, s))
         audit_find(a, "keypair %s: memory and row differ", s->access_key);
 }
 

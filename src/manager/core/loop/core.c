@@ -311,7 +311,7 @@ static void core_free_user(void *value)
 
 static void core_free_keypair(void *value)
 {
-    keypair_done(value);
+    entity_done(&keypair_entity, value);
     free(value);
 }
 
