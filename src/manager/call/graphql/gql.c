@@ -18,7 +18,7 @@
 /* A list of 100 sessions with all fields and those of their kernels costs 21,000. */
 #define COST_MAX 300000
 #define REPLY_MAX (8 << 20)
-#define MEMORY_MAX (32 << 20)
+#define MEMORY_MAX (32 << 20) /* exceeded by one call at most: the edges of rows of GQL_KEPT_MAX */
 
 static struct gql_resolver resolvers[SCHEMA_FIELD_COUNT];
 
