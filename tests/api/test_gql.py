@@ -3,6 +3,7 @@
 
 import json
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -262,6 +263,20 @@ def test_deep_and_wide_queries(user):
     wide = "{ " + " ".join(f"a{i}: keypair {{ access_key }}" for i in range(15000)) + " }"
     for query in (deep, wide):
         assert user.gql(query).json["errors"]
+
+
+def test_a_query_over_its_memory(user, admin):
+    def query(times):
+        part = "__schema { types { fields(includeDeprecated: true) { args { name } } } }"
+        return "{" + " ".join(f"a{i}: {part}" for i in range(times)) + "}"
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(user.gql, query(900))
+        while not running.done():
+            assert ask(admin, "{ keypair { access_key } }")
+        refused = running.result()
+    assert (refused.status, refused.slug) == (500, "internal-server-error"), refused
+    assert len(ask(user, query(20))) == 20
 
 
 def test_old_clients_see_old_states(user, name):
