@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* agent_list.c - lists of agents with what is held on them */
-#include <errno.h>
 #include <string.h>
 
 #include "store/list_query.h"

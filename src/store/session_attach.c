@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is read of all sessions of a page at once. */
-#include <errno.h>
 #include <stdlib.h>
 
 #include "store/session_list.h"

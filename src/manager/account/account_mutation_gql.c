@@ -2,7 +2,6 @@
 /* Mutations of users, keypairs, domains, projects, keypair policies and resource groups:
  * create_NOUN, modify_NOUN, delete_NOUN and purge_NOUN, whose first argument names the row.
  */
-#include <errno.h>
 #include <string.h>
 
 #include "base/json_load.h"

@@ -2,7 +2,6 @@
 /* Hosts and limits of folders of domains, projects and keypair policies. */
 #include "manager/folder/folder_rules.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 

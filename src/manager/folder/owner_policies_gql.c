@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* UserResourcePolicy and ProjectResourcePolicy, and what superadmins do to them. */
-#include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"

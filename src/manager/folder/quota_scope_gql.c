@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* QuotaScope: what the folders of an owner take, and may take. */
-#include <errno.h>
 #include <string.h>
 
 #include "manager/call/graphql/resolve.h"

@@ -3,7 +3,6 @@
  * architecture. The objects are struct image_row, made from the agents' lists
  * in the request's arena.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

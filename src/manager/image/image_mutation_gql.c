@@ -2,7 +2,6 @@
 /* Mutations of images, as Backend.AI's clients send them. Each answers {ok msg};
  * what fails is ok: false with the reason, not an error.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,6 @@
  * kept with the keypair that signs; the private one is shown once, and kept nowhere.
  */
 #include <assert.h>
-#include <errno.h>
 #include <sodium.h>
 #include <string.h>
 

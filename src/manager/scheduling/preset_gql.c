@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ResourcePreset: amounts with a name, for people to choose from; and what superadmins do to them. */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

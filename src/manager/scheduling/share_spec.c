@@ -4,7 +4,6 @@
  */
 #include "manager/scheduling/share_spec.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

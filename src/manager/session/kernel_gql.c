@@ -2,7 +2,6 @@
 /* ComputeContainer. The objects are struct gql_container. */
 #include "manager/session/kernel_gql.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"

@@ -2,7 +2,6 @@
 /* Lists of sessions that live, found in memory. */
 #include "manager/session/session_live.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

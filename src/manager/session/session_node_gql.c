@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ComputeSession as a node, and what it is related to. The objects are struct session_row. */
-#include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"

@@ -3,7 +3,6 @@
  * plan, which memory has; of all groups if it is "", as a page asks that lists no groups for managers
  * before 26.2. The objects are struct session_row.
  */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
 /* Who may send mutations, and what they answer. */
 #include "manager/call/graphql/mutation.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -2,7 +2,6 @@
 /* Subscriptions: what happens to a session, as long as somebody looks at it. See subscription_gql.h. */
 #include "manager/call/graphql/subscription_gql.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "http/sse.h"
