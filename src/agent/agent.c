@@ -593,7 +593,7 @@ int agent_new(uv_loop_t *loop, const struct settings *settings,
     if (r == 0)
         r = images_new(loop, settings, &agent->images, err);
     if (r == 0)
-        images_set_promised(agent->images, scratch_room_kept, agent);
+        images_set_promised(agent->images, prerequisites_scratch_kept, agent);
     if (r == 0 && agent->containers)
         agent_watch_slices(agent);
     if (r == 0 && agent->containers)

@@ -37,7 +37,7 @@ static void places_done(struct places *places)
 static void places_init(struct places *places, const struct local_kernel *k)
 {
     const struct agent_daemon *agent = k->agent;
-    bool is_limited = scratch_room_is_limited(agent);
+    bool is_limited = prerequisites_limit_scratch(agent);
     const struct disk_worker *disk = agent->disk;
 
     *places = (struct places){
@@ -186,7 +186,7 @@ static int kernel_start_write_resource(const struct local_kernel *k, const char 
         .grant = &k->grant,
         .attachment = &k->attachment,
         .container_id = k->is_container ? uuid_format(&k->id, id) : NULL,
-        .scratch_bytes = k->is_container && scratch_room_is_limited(agent)
+        .scratch_bytes = k->is_container && prerequisites_limit_scratch(agent)
                              ? agent->settings->scratch_bytes
                              : 0,
     };

@@ -99,13 +99,13 @@ static int prerequisites_want_image(struct local_kernel *k, enum image_policy po
 
 /* ---- scratch space ---- */
 
-bool scratch_room_is_limited(const struct agent_daemon *agent)
+bool prerequisites_limit_scratch(const struct agent_daemon *agent)
 {
     return agent->containers && runtime_oci_host(agent->containers)->scratch_template;
 }
 
 /* What its file takes of the disk; -ENOENT if there is none. */
-static int64_t scratch_room_used(const struct local_kernel *k)
+static int64_t prerequisites_scratch_used(const struct local_kernel *k)
 {
     AQ_CLEANUP(aq_freep) char *path = disk_worker_kernel_path(k->agent->disk, &k->id,
                                                               "scratch.img");
@@ -115,14 +115,14 @@ static int64_t scratch_room_used(const struct local_kernel *k)
 }
 
 /* What it may write yet. */
-static int64_t scratch_room_left(const struct local_kernel *k)
+static int64_t prerequisites_scratch_left(const struct local_kernel *k)
 {
     int64_t size = k->agent->settings->scratch_bytes;
 
-    return size - AQ_MIN(AQ_MAX(scratch_room_used(k), 0), size);
+    return size - AQ_MIN(AQ_MAX(prerequisites_scratch_used(k), 0), size);
 }
 
-static int64_t scratch_room_promised(const struct agent_daemon *agent)
+static int64_t prerequisites_scratch_promised(const struct agent_daemon *agent)
 {
     int64_t sum = 0;
 
@@ -130,20 +130,20 @@ static int64_t scratch_room_promised(const struct agent_daemon *agent)
         const struct local_kernel *k = agent->kernels.entries[i].value;
 
         if (k->has_scratch)
-            sum += scratch_room_left(k);
+            sum += prerequisites_scratch_left(k);
     }
     return sum;
 }
 
-int64_t scratch_room_kept(void *data)
+int64_t prerequisites_scratch_kept(void *data)
 {
     const struct agent_daemon *agent = data;
-    bool is_kept = agent->settings->scratch_reserve && scratch_room_is_limited(agent);
+    bool is_kept = agent->settings->scratch_reserve && prerequisites_limit_scratch(agent);
 
-    return is_kept ? scratch_room_promised(agent) + SETTINGS_SCRATCH_MARGIN : 0;
+    return is_kept ? prerequisites_scratch_promised(agent) + SETTINGS_SCRATCH_MARGIN : 0;
 }
 
-static void scratch_room_on_made(void *data)
+static void prerequisites_on_room(void *data)
 {
     kernel_step(data);
 }
@@ -152,20 +152,20 @@ static void scratch_room_on_made(void *data)
  * way to it, and kernel_step() is called when they are gone. -ENOSPC with the kind
  * "insufficient-resource", and with what would fit.
  */
-static int scratch_room_take(struct local_kernel *k, struct aq_error *err)
+static int prerequisites_take_scratch(struct local_kernel *k, struct aq_error *err)
 {
     const struct settings *settings = k->agent->settings;
     struct statvfs disk;
     int64_t room, missing;
 
     list_remove(&k->room.link);
-    if (k->has_scratch || !settings->scratch_reserve || !scratch_room_is_limited(k->agent))
+    if (k->has_scratch || !settings->scratch_reserve || !prerequisites_limit_scratch(k->agent))
         return 0;
     if (statvfs(settings->state, &disk) < 0)
         return aq_fail_errno(err, "statvfs '%s'", settings->state);
-    room = (int64_t)(disk.f_bavail * disk.f_frsize) - scratch_room_kept(k->agent);
-    missing = scratch_room_left(k) - room;
-    k->room.on_made = scratch_room_on_made;
+    room = (int64_t)(disk.f_bavail * disk.f_frsize) - prerequisites_scratch_kept(k->agent);
+    missing = prerequisites_scratch_left(k) - room;
+    k->room.on_made = prerequisites_on_room;
     k->room.data = k;
     if (missing > 0 && images_make_room(k->agent->images, missing, &k->room))
         return -EINPROGRESS;
@@ -180,9 +180,9 @@ static int scratch_room_take(struct local_kernel *k, struct aq_error *err)
 }
 
 /* A kernel that was found: it was granted its space if it has a file. */
-static void scratch_room_adopt(struct local_kernel *k)
+static void prerequisites_adopt_scratch(struct local_kernel *k)
 {
-    k->has_scratch = scratch_room_used(k) >= 0;
+    k->has_scratch = prerequisites_scratch_used(k) >= 0;
 }
 
 /* ---- network and GPU slices ---- */
@@ -246,7 +246,7 @@ int prerequisites_prepare(struct local_kernel *k, struct aq_error *err)
     /* an image that is here is held first: it does not give way to what it is for */
     if (!k->image && (r = prerequisites_want_image(k, IMAGE_PULL_NEVER, err)) != -ENOENT)
         return r;
-    if ((r = scratch_room_take(k, err)) < 0)
+    if ((r = prerequisites_take_scratch(k, err)) < 0)
         return r;
     if (!k->image)
         return prerequisites_want_image(k, IMAGE_PULL_MISSING, err);
@@ -285,7 +285,7 @@ void prerequisites_adopt(struct local_kernel *k)
     (void)container_is_wanted(k->agent, kernel_get_spec(k)->session.image, &k->is_container, &err);
     if (!k->is_container)
         return;
-    scratch_room_adopt(k);
+    prerequisites_adopt_scratch(k);
     if (prerequisites_find_image(k, &err) < 0)
         log_info("the image of a kernel is pulled again if the kernel restarts: %s", err.text);
     if (k->agent->net && net_adopt(k->agent->net, &k->id, &k->network, &err) == 0)

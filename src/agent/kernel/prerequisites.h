@@ -31,9 +31,9 @@ void prerequisites_release(struct local_kernel *k);
  */
 
 /* Is there a limit to what containers write? */
-bool scratch_room_is_limited(const struct agent_daemon *agent);
+bool prerequisites_limit_scratch(const struct agent_daemon *agent);
 
 /* What images have to leave to the containers that are here; 0 = nothing. 'data': the agent. */
-int64_t scratch_room_kept(void *data);
+int64_t prerequisites_scratch_kept(void *data);
 
 #endif
