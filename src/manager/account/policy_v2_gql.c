@@ -2,7 +2,6 @@
 /* KeypairResourcePolicyV2: keypair policies as newer clients know them, and their hosts of folders.
  * The objects are struct policy_row.
  */
-
 #include "manager/folder/folder.h"
 #include "manager/call/graphql/node.h"
 #include "manager/account/account_feature.h"
