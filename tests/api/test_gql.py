@@ -275,7 +275,8 @@ def test_a_query_over_its_memory(user, admin):
         while not running.done():
             assert ask(admin, "{ keypair { access_key } }")
         refused = running.result()
-    assert (refused.status, refused.slug) == (500, "internal-server-error"), refused
+    assert (refused.status, refused.slug) == (400, "invalid-api-params"), refused
+    assert "needs more than 32 MiB" in refused.json["data"]["query"], refused
     assert len(ask(user, query(20))) == 20
 
 

@@ -178,7 +178,9 @@ static void gql_on_executed(void *data, const struct gql_result *result)
 
     strbuf_init(&run->context.out);
     if (result->code < 0) {
-        aq_fail(&err, ENOMEM, "out of memory"); /* past MEMORY_MAX */
+        aq_fail_field(&err, EINVAL, "query",
+                      "the query needs more than %d MiB of memory: ask for fewer fields or rows",
+                      MEMORY_MAX >> 20);
         gql_run_fail(run, &err);
         return;
     }
