@@ -31,63 +31,36 @@ const char *msg_kernel_state_name(enum msg_kernel_state state)
     return state_names[state];
 }
 
-/* The count that follows a list's pointer. */
-static size_t *message_list_count(const void *place)
+/* ---- members with forms of their own ---- */
+
+static void message_write_state(const char *key, const void *at, struct jsonw *w)
 {
-    return (size_t *)(void *)((char *)(uintptr_t)place + sizeof(void *));
+    jsonw_member_str(w, key, state_names[*(const enum msg_kernel_state *)at]);
 }
 
-/* ---- encoding ---- */
-
-static int message_encode_fields(const struct message_field *fields, const void *from,
-                                 struct jsonw *w, struct aq_error *err);
-
-static int message_encode_json(const struct message_field *field, const char *text, struct jsonw *w,
-                               struct aq_error *err)
+static int message_read_state(const char *key, const json_t *value, struct arena *arena, void *at,
+                              struct aq_error *err)
 {
-    json_t *parsed;
-
-    if (!text)
-        return 0;
-    /* a text that is not JSON would poison the whole connection */
-    parsed = json_load_string(text, JSON_REJECT_DUPLICATES);
-    if (!parsed)
-        return aq_fail_field(err, EINVAL, field->key, "'%s' does not hold JSON", field->key);
-    json_decref(parsed);
-    jsonw_key(w, field->key);
-    jsonw_raw(w, text, strlen(text));
-    return 0;
-}
-
-static int message_encode_list(const struct message_field *field, const void *place,
-                               struct jsonw *w, struct aq_error *err)
-{
-    const char *items = *(const char *const *)place;
-    size_t count = *message_list_count(place);
-    int r = 0;
-
-    if (count == 0 && !field->of->is_always_there)
-        return 0;
-    jsonw_key(w, field->key);
-    jsonw_array_begin(w);
-    for (size_t i = 0; r == 0 && i < count; i++) {
-        jsonw_object_begin(w);
-        r = message_encode_fields(field->of->fields, items + i * field->of->size, w, err);
-        jsonw_object_end(w);
+    (void)arena;
+    for (size_t i = 0; json_is_string(value) && i < AQ_COUNT(state_names); i++) {
+        if (strcmp(json_string_value(value), state_names[i]) == 0) {
+            *(enum msg_kernel_state *)at = (enum msg_kernel_state)i;
+            return 0;
+        }
     }
-    jsonw_array_end(w);
-    return r;
+    return wire_refuse(key, "a state of a kernel", err);
 }
 
-static void message_encode_values(const struct message_field *field, const void *place,
-                                  struct jsonw *w)
+const struct wire_own message_kernel_state = { message_write_state, message_read_state };
+
+static void message_write_values(const char *key, const void *at, struct jsonw *w)
 {
-    const struct msg_value *values = *(struct msg_value *const *)place;
-    size_t count = *message_list_count(place);
+    const struct msg_value *values = *(struct msg_value *const *)at;
+    size_t count = *wire_list_count(at);
 
     if (count == 0)
         return;
-    jsonw_key(w, field->key);
+    jsonw_key(w, key);
     jsonw_array_begin(w);
     for (size_t i = 0; i < count; i++) {
         jsonw_array_begin(w);
@@ -98,133 +71,6 @@ static void message_encode_values(const struct message_field *field, const void 
         jsonw_array_end(w);
     }
     jsonw_array_end(w);
-}
-
-static int message_encode_field(const struct message_field *field, const void *place,
-                                struct jsonw *w, struct aq_error *err)
-{
-    char id[UUID_TEXT_MAX];
-
-    switch (field->kind) {
-    case MESSAGE_FIELD_STR:
-        if (*(const char *const *)place)
-            jsonw_member_str(w, field->key, *(const char *const *)place);
-        return 0;
-    case MESSAGE_FIELD_INT:
-        if (*(const int64_t *)place)
-            jsonw_member_int(w, field->key, *(const int64_t *)place);
-        return 0;
-    case MESSAGE_FIELD_BOOL:
-        if (*(const bool *)place)
-            jsonw_member_bool(w, field->key, true);
-        return 0;
-    case MESSAGE_FIELD_UUID:
-        if (!uuid_is_nil(place))
-            jsonw_member_str(w, field->key, uuid_format(place, id));
-        return 0;
-    case MESSAGE_FIELD_STATE:
-        jsonw_member_str(w, field->key, state_names[*(const enum msg_kernel_state *)place]);
-        return 0;
-    case MESSAGE_FIELD_JSON:
-        return message_encode_json(field, *(const char *const *)place, w, err);
-    case MESSAGE_FIELD_SPEC:
-        return kernel_spec_write(place, w, err);
-    case MESSAGE_FIELD_LIST:
-        return message_encode_list(field, place, w, err);
-    case MESSAGE_FIELD_VALUES:
-        message_encode_values(field, place, w);
-        return 0;
-    case MESSAGE_FIELD_END:
-        break;
-    }
-    return 0;
-}
-
-static int message_encode_fields(const struct message_field *fields, const void *from,
-                                 struct jsonw *w, struct aq_error *err)
-{
-    int r = 0;
-
-    for (; r == 0 && fields->kind != MESSAGE_FIELD_END; fields++)
-        r = message_encode_field(fields, (const char *)from + fields->offset, w, err);
-    return r;
-}
-
-int message_encode(const struct message *msg, struct strbuf *out, struct aq_error *err)
-{
-    struct jsonw w = jsonw_make(out);
-    int r;
-
-    if (!message_shapes[msg->type].fields)
-        return aq_fail(err, EINVAL, "a message without a type");
-    jsonw_object_begin(&w);
-    jsonw_member_str(&w, "type", message_shapes[msg->type].name);
-    r = message_encode_fields(message_shapes[msg->type].fields, &msg->join, &w, err);
-    jsonw_object_end(&w);
-    return r;
-}
-
-/* ---- decoding ---- */
-
-struct message_decoder {
-    struct arena *arena;
-    struct aq_error *err;
-};
-
-static int message_decode_fields(const struct message_decoder *d, const json_t *object,
-                                 const struct message_field *fields, void *to);
-
-static int message_refuse(const struct message_decoder *d, const char *key, const char *want)
-{
-    return aq_fail_field(d->err, EINVAL, key, "'%s' must be %s", key, want);
-}
-
-static int message_decode_str(const struct message_decoder *d, const json_t *value, const char *key,
-                              const char **ret)
-{
-    if (!json_is_string(value))
-        return message_refuse(d, key, "text");
-    *ret = arena_strndup(d->arena, json_string_value(value), json_string_length(value));
-    return 0;
-}
-
-static int message_decode_json(const struct message_decoder *d, const json_t *value,
-                               const char *key, const char **ret)
-{
-    char *text;
-
-    if (!json_is_object(value) && !json_is_array(value))
-        return message_refuse(d, key, "an object or a list");
-    text = json_dump_text(value, JSON_COMPACT | JSON_PRESERVE_ORDER);
-    *ret = arena_strdup(d->arena, text);
-    free(text);
-    return 0;
-}
-
-static int message_decode_list(const struct message_decoder *d, const json_t *value,
-                               const struct message_field *field, void *place)
-{
-    const struct message_list_shape *of = field->of;
-    size_t count = json_array_size(value);
-    char *items;
-    int r = 0;
-
-    if (!json_is_array(value))
-        return message_refuse(d, field->key, "a list");
-    if (of->max && count > of->max)
-        return aq_fail_field(d->err, EINVAL, field->key,
-                             "'%s' may have %zu elements at most, not "
-                             "%zu",
-                             field->key, of->max, count);
-    items = arena_array(d->arena, count + 1, of->size);
-    for (size_t i = 0; r == 0 && i < count; i++) {
-        if (!json_is_object(json_array_get(value, i)))
-            return message_refuse(d, field->key, "a list of objects");
-        r = message_decode_fields(d, json_array_get(value, i), of->fields, items + i * of->size);
-    }
-    *(void **)place = items;
-    *message_list_count(place) = count;
-    return r;
 }
 
 /* [metric, value] or [metric, value, capacity] */
@@ -240,96 +86,38 @@ static bool message_decode_value(const json_t *from, struct msg_value *ret)
            && (!capacity || (json_is_number(capacity) && ret->capacity >= 0));
 }
 
-static int message_decode_values(const struct message_decoder *d, const json_t *value,
-                                 const char *key, void *place)
+static int message_read_values(const char *key, const json_t *value, struct arena *arena, void *at,
+                               struct aq_error *err)
 {
     size_t count = json_array_size(value);
     struct msg_value *values;
 
     if (!json_is_array(value) || count > MSG_VALUES_MAX)
-        return message_refuse(d, key, "a list of measured values");
-    values = arena_array(d->arena, count + 1, sizeof(*values));
+        return wire_refuse(key, "a list of measured values", err);
+    values = arena_array(arena, count + 1, sizeof(*values));
     for (size_t i = 0; i < count; i++)
         if (!message_decode_value(json_array_get(value, i), &values[i]))
-            return message_refuse(d, key, "a list of [metric, value] or [metric, value, capacity]");
-    *(struct msg_value **)place = values;
-    *message_list_count(place) = count;
+            return wire_refuse(key, "a list of [metric, value] or [metric, value, capacity]", err);
+    *(struct msg_value **)at = values;
+    *wire_list_count(at) = count;
     return 0;
 }
 
-static int message_decode_state(const struct message_decoder *d, const json_t *value,
-                                const char *key, enum msg_kernel_state *ret)
+const struct wire_own message_values = { message_write_values, message_read_values };
+
+/* ---- messages ---- */
+
+int message_encode(const struct message *msg, struct strbuf *out, struct aq_error *err)
 {
-    for (size_t i = 0; json_is_string(value) && i < AQ_COUNT(state_names); i++) {
-        if (strcmp(json_string_value(value), state_names[i]) == 0) {
-            *ret = (enum msg_kernel_state)i;
-            return 0;
-        }
-    }
-    return message_refuse(d, key, "a state of a kernel");
-}
+    struct jsonw w = jsonw_make(out);
+    int r;
 
-static int message_decode_field(const struct message_decoder *d, json_t *value,
-                                const struct message_field *field, void *place)
-{
-    switch (field->kind) {
-    case MESSAGE_FIELD_STR:
-        return message_decode_str(d, value, field->key, place);
-    case MESSAGE_FIELD_JSON:
-        return message_decode_json(d, value, field->key, place);
-    case MESSAGE_FIELD_SPEC:
-    case MESSAGE_FIELD_LIST:
-        return message_decode_list(d, value, field, place);
-    case MESSAGE_FIELD_VALUES:
-        return message_decode_values(d, value, field->key, place);
-    case MESSAGE_FIELD_STATE:
-        return message_decode_state(d, value, field->key, place);
-    case MESSAGE_FIELD_INT:
-        if (!json_is_integer(value) || json_integer_value(value) < 0)
-            return message_refuse(d, field->key, "a whole number, not negative");
-        *(int64_t *)place = json_integer_value(value);
-        return 0;
-    case MESSAGE_FIELD_BOOL:
-        if (!json_is_boolean(value))
-            return message_refuse(d, field->key, "true or false");
-        *(bool *)place = json_is_true(value);
-        return 0;
-    case MESSAGE_FIELD_UUID:
-        if (!json_is_string(value) || uuid_parse(json_string_value(value), place) < 0)
-            return message_refuse(d, field->key, "an id");
-        if (field->required && uuid_is_nil(place))
-            return aq_fail_field(d->err, EINVAL, field->key, "'%s' is missing", field->key);
-        return 0;
-    case MESSAGE_FIELD_END:
-        break;
-    }
-    return 0;
-}
-
-static bool message_is_void(const json_t *value)
-{
-    return !value || json_is_null(value)
-           || (json_is_string(value) && json_string_length(value) == 0)
-           || (json_is_integer(value) && json_integer_value(value) == 0);
-}
-
-static int message_decode_fields(const struct message_decoder *d, const json_t *object,
-                                 const struct message_field *fields, void *to)
-{
-    int r = 0;
-
-    for (; r == 0 && fields->kind != MESSAGE_FIELD_END; fields++) {
-        json_t *value = json_object_get(object, fields->key);
-
-        if (fields->kind == MESSAGE_FIELD_SPEC) {
-            r = kernel_spec_read(object, d->arena, (void *)((char *)to + fields->offset), d->err);
-            continue;
-        }
-        if (fields->required && message_is_void(value))
-            return aq_fail_field(d->err, EINVAL, fields->key, "'%s' is missing", fields->key);
-        if (value && !json_is_null(value))
-            r = message_decode_field(d, value, fields, (char *)to + fields->offset);
-    }
+    if (!message_shapes[msg->type].fields)
+        return aq_fail(err, EINVAL, "a message without a type");
+    jsonw_object_begin(&w);
+    jsonw_member_str(&w, "type", message_shapes[msg->type].name);
+    r = wire_fields_write(message_shapes[msg->type].fields, &msg->join, 0, &w, err);
+    jsonw_object_end(&w);
     return r;
 }
 
@@ -345,7 +133,6 @@ static enum message_type message_find_type(const char *name)
 int message_decode(const char *text, size_t len, struct message *ret, struct aq_error *err)
 {
     struct message got = { .arena = ARENA_INIT };
-    const struct message_decoder d = { .arena = &got.arena, .err = err };
     json_error_t bad;
     json_t *object;
     const char *type;
@@ -360,7 +147,8 @@ int message_decode(const char *text, size_t len, struct message *ret, struct aq_
     else
         got.type = message_find_type(type);
     if (r == 0 && got.type != MSG_UNKNOWN)
-        r = message_decode_fields(&d, object, message_shapes[got.type].fields, &got.join);
+        r = wire_fields_read(message_shapes[got.type].fields, object, 0, &got.arena, &got.join,
+                             err);
     json_decref(object);
     if (r < 0)
         arena_done(&got.arena);

@@ -2,439 +2,419 @@
 /* message_fields.c - which JSON key is which member of a message */
 #include "link/message_fields.h"
 
-#define MEMBER(type, member, kind)                                \
-    {                                                             \
-#member, kind, offsetof(struct type, member), false, NULL \
-    }
-#define NEEDED(type, member, kind)                               \
-    {                                                            \
-#member, kind, offsetof(struct type, member), true, NULL \
-    }
 /* clang-format off */
+#define MEMBER(type, member, kind) { #member, kind, offsetof(struct type, member), 0 }
+#define NEEDED(type, member, kind) { #member, kind, offsetof(struct type, member), WIRE_REQUIRED }
 #define LIST(type, member, shape)                                                                  \
-    { #member, MESSAGE_FIELD_LIST, offsetof(struct type, member), false, &(shape) }
+    { #member, WIRE_LIST, offsetof(struct type, member), .of = &(shape) }
+#define VALUES(type, member)                                                                       \
+    { #member, WIRE_OWN, offsetof(struct type, member), .own = &message_values }
 /* clang-format on */
-#define FIELDS_END                              \
-    {                                           \
-        NULL, MESSAGE_FIELD_END, 0, false, NULL \
-    }
 
-static const struct message_field join_fields[] = {
-    NEEDED(msg_join, secret, MESSAGE_FIELD_STR),
-    NEEDED(msg_join, agent_id, MESSAGE_FIELD_STR),
-    NEEDED(msg_join, csr, MESSAGE_FIELD_STR),
-    MEMBER(msg_join, version, MESSAGE_FIELD_STR),
-    MEMBER(msg_join, architecture, MESSAGE_FIELD_STR),
-    MEMBER(msg_join, hostname, MESSAGE_FIELD_STR),
-    NEEDED(msg_join, protocol_min, MESSAGE_FIELD_INT),
-    NEEDED(msg_join, protocol_max, MESSAGE_FIELD_INT),
-    FIELDS_END,
+static const struct wire_field join_fields[] = {
+    NEEDED(msg_join, secret, WIRE_TEXT),
+    NEEDED(msg_join, agent_id, WIRE_TEXT),
+    NEEDED(msg_join, csr, WIRE_TEXT),
+    MEMBER(msg_join, version, WIRE_TEXT),
+    MEMBER(msg_join, architecture, WIRE_TEXT),
+    MEMBER(msg_join, hostname, WIRE_TEXT),
+    NEEDED(msg_join, protocol_min, WIRE_NUMBER),
+    NEEDED(msg_join, protocol_max, WIRE_NUMBER),
+    WIRE_FIELDS_END,
 };
 
-static const struct message_field joined_fields[] = {
-    NEEDED(msg_joined, cert, MESSAGE_FIELD_STR),
-    NEEDED(msg_joined, ca, MESSAGE_FIELD_STR),
-    MEMBER(msg_joined, agent_id, MESSAGE_FIELD_STR),
-    MEMBER(msg_joined, note, MESSAGE_FIELD_STR),
-    FIELDS_END,
+static const struct wire_field joined_fields[] = {
+    NEEDED(msg_joined, cert, WIRE_TEXT),
+    NEEDED(msg_joined, ca, WIRE_TEXT),
+    MEMBER(msg_joined, agent_id, WIRE_TEXT),
+    MEMBER(msg_joined, note, WIRE_TEXT),
+    WIRE_FIELDS_END,
 };
 
-static const struct message_field hello_fields[] = {
-    NEEDED(msg_hello, protocol_min, MESSAGE_FIELD_INT),
-    NEEDED(msg_hello, protocol_max, MESSAGE_FIELD_INT),
-    NEEDED(msg_hello, agent_id, MESSAGE_FIELD_STR),
-    NEEDED(msg_hello, incarnation, MESSAGE_FIELD_UUID),
-    MEMBER(msg_hello, peer_incarnation, MESSAGE_FIELD_UUID),
-    MEMBER(msg_hello, received_seq, MESSAGE_FIELD_INT),
-    MEMBER(msg_hello, started_usec, MESSAGE_FIELD_INT),
-    MEMBER(msg_hello, version, MESSAGE_FIELD_STR),
-    MEMBER(msg_hello, architecture, MESSAGE_FIELD_STR),
-    MEMBER(msg_hello, hostname, MESSAGE_FIELD_STR),
-    MEMBER(msg_hello, addr, MESSAGE_FIELD_STR),
-    MEMBER(msg_hello, region, MESSAGE_FIELD_STR),
-    MEMBER(msg_hello, resource_group, MESSAGE_FIELD_STR),
-    MEMBER(msg_hello, slots, MESSAGE_FIELD_JSON),
-    MEMBER(msg_hello, devices, MESSAGE_FIELD_JSON),
-    MEMBER(msg_hello, runtime, MESSAGE_FIELD_STR),
-    MEMBER(msg_hello, runtime_notes, MESSAGE_FIELD_STR),
-    MEMBER(msg_hello, plugins, MESSAGE_FIELD_JSON),
-    MEMBER(msg_hello, volumes, MESSAGE_FIELD_JSON),
-    MEMBER(msg_hello, has_sftp, MESSAGE_FIELD_BOOL),
-    FIELDS_END,
+static const struct wire_field hello_fields[] = {
+    NEEDED(msg_hello, protocol_min, WIRE_NUMBER),
+    NEEDED(msg_hello, protocol_max, WIRE_NUMBER),
+    NEEDED(msg_hello, agent_id, WIRE_TEXT),
+    NEEDED(msg_hello, incarnation, WIRE_UUID),
+    MEMBER(msg_hello, peer_incarnation, WIRE_UUID),
+    MEMBER(msg_hello, received_seq, WIRE_NUMBER),
+    MEMBER(msg_hello, started_usec, WIRE_NUMBER),
+    MEMBER(msg_hello, version, WIRE_TEXT),
+    MEMBER(msg_hello, architecture, WIRE_TEXT),
+    MEMBER(msg_hello, hostname, WIRE_TEXT),
+    MEMBER(msg_hello, addr, WIRE_TEXT),
+    MEMBER(msg_hello, region, WIRE_TEXT),
+    MEMBER(msg_hello, resource_group, WIRE_TEXT),
+    MEMBER(msg_hello, slots, WIRE_JSON),
+    MEMBER(msg_hello, devices, WIRE_JSON),
+    MEMBER(msg_hello, runtime, WIRE_TEXT),
+    MEMBER(msg_hello, runtime_notes, WIRE_TEXT),
+    MEMBER(msg_hello, plugins, WIRE_JSON),
+    MEMBER(msg_hello, volumes, WIRE_JSON),
+    MEMBER(msg_hello, has_sftp, WIRE_FLAG),
+    WIRE_FIELDS_END,
 };
 
-static const struct message_field welcome_fields[] = {
-    NEEDED(msg_welcome, protocol, MESSAGE_FIELD_INT),
-    NEEDED(msg_welcome, incarnation, MESSAGE_FIELD_UUID),
-    MEMBER(msg_welcome, is_resumed, MESSAGE_FIELD_BOOL),
-    MEMBER(msg_welcome, received_seq, MESSAGE_FIELD_INT),
-    MEMBER(msg_welcome, heartbeat_usec, MESSAGE_FIELD_INT),
-    MEMBER(msg_welcome, version, MESSAGE_FIELD_STR),
-    MEMBER(msg_welcome, at_usec, MESSAGE_FIELD_INT),
-    FIELDS_END,
+static const struct wire_field welcome_fields[] = {
+    NEEDED(msg_welcome, protocol, WIRE_NUMBER),
+    NEEDED(msg_welcome, incarnation, WIRE_UUID),
+    MEMBER(msg_welcome, is_resumed, WIRE_FLAG),
+    MEMBER(msg_welcome, received_seq, WIRE_NUMBER),
+    MEMBER(msg_welcome, heartbeat_usec, WIRE_NUMBER),
+    MEMBER(msg_welcome, version, WIRE_TEXT),
+    MEMBER(msg_welcome, at_usec, WIRE_NUMBER),
+    WIRE_FIELDS_END,
 };
 
-static const struct message_field refused_fields[] = {
-    MEMBER(msg_refused, kind, MESSAGE_FIELD_STR),
-    MEMBER(msg_refused, text, MESSAGE_FIELD_STR),
-    MEMBER(msg_refused, retry_usec, MESSAGE_FIELD_INT),
-    FIELDS_END,
+static const struct wire_field refused_fields[] = {
+    MEMBER(msg_refused, kind, WIRE_TEXT),
+    MEMBER(msg_refused, text, WIRE_TEXT),
+    MEMBER(msg_refused, retry_usec, WIRE_NUMBER),
+    WIRE_FIELDS_END,
 };
 
-static const struct message_field fenced_fields[] = {
-    MEMBER(msg_fenced, by, MESSAGE_FIELD_UUID),
-    MEMBER(msg_fenced, text, MESSAGE_FIELD_STR),
-    FIELDS_END,
+static const struct wire_field fenced_fields[] = {
+    MEMBER(msg_fenced, by, WIRE_UUID),
+    MEMBER(msg_fenced, text, WIRE_TEXT),
+    WIRE_FIELDS_END,
 };
 
-static const struct message_field bye_fields[] = {
-    MEMBER(msg_bye, text, MESSAGE_FIELD_STR),
-    FIELDS_END,
+static const struct wire_field bye_fields[] = {
+    MEMBER(msg_bye, text, WIRE_TEXT),
+    WIRE_FIELDS_END,
 };
 
-static const struct message_field kernel_status_fields[] = {
-    NEEDED(msg_kernel_status, kernel_id, MESSAGE_FIELD_UUID),
-    MEMBER(msg_kernel_status, session_id, MESSAGE_FIELD_UUID),
-    NEEDED(msg_kernel_status, attempt, MESSAGE_FIELD_INT),
-    NEEDED(msg_kernel_status, state, MESSAGE_FIELD_STATE),
-    MEMBER(msg_kernel_status, reason, MESSAGE_FIELD_STR),
-    MEMBER(msg_kernel_status, has_exit, MESSAGE_FIELD_BOOL),
-    MEMBER(msg_kernel_status, exit_code, MESSAGE_FIELD_INT),
-    MEMBER(msg_kernel_status, alloc, MESSAGE_FIELD_JSON),
-    MEMBER(msg_kernel_status, service_ports, MESSAGE_FIELD_JSON),
-    MEMBER(msg_kernel_status, slots, MESSAGE_FIELD_JSON),
-    MEMBER(msg_kernel_status, prepared, MESSAGE_FIELD_JSON),
-    MEMBER(msg_kernel_status, prepared_alloc, MESSAGE_FIELD_JSON),
-    MEMBER(msg_kernel_status, trial, MESSAGE_FIELD_INT),
-    MEMBER(msg_kernel_status, error_kind, MESSAGE_FIELD_STR),
-    MEMBER(msg_kernel_status, error_field, MESSAGE_FIELD_STR),
-    MEMBER(msg_kernel_status, error_text, MESSAGE_FIELD_STR),
-    MEMBER(msg_kernel_status, bootstrap, MESSAGE_FIELD_BOOL),
-    { "misuse", MESSAGE_FIELD_STR, offsetof(struct msg_kernel_status, limit_violation), false,
-      NULL },
-    MEMBER(msg_kernel_status, at_usec, MESSAGE_FIELD_INT),
-    FIELDS_END,
+static const struct wire_field kernel_status_fields[] = {
+    NEEDED(msg_kernel_status, kernel_id, WIRE_UUID),
+    MEMBER(msg_kernel_status, session_id, WIRE_UUID),
+    NEEDED(msg_kernel_status, attempt, WIRE_NUMBER),
+    { "state", WIRE_OWN, offsetof(struct msg_kernel_status, state), WIRE_REQUIRED,
+      .own = &message_kernel_state },
+    MEMBER(msg_kernel_status, reason, WIRE_TEXT),
+    MEMBER(msg_kernel_status, has_exit, WIRE_FLAG),
+    MEMBER(msg_kernel_status, exit_code, WIRE_NUMBER),
+    MEMBER(msg_kernel_status, alloc, WIRE_JSON),
+    MEMBER(msg_kernel_status, service_ports, WIRE_JSON),
+    MEMBER(msg_kernel_status, slots, WIRE_JSON),
+    MEMBER(msg_kernel_status, prepared, WIRE_JSON),
+    MEMBER(msg_kernel_status, prepared_alloc, WIRE_JSON),
+    MEMBER(msg_kernel_status, trial, WIRE_NUMBER),
+    MEMBER(msg_kernel_status, error_kind, WIRE_TEXT),
+    MEMBER(msg_kernel_status, error_field, WIRE_TEXT),
+    MEMBER(msg_kernel_status, error_text, WIRE_TEXT),
+    MEMBER(msg_kernel_status, bootstrap, WIRE_FLAG),
+    { "misuse", WIRE_TEXT, offsetof(struct msg_kernel_status, limit_violation) },
+    MEMBER(msg_kernel_status, at_usec, WIRE_NUMBER),
+    WIRE_FIELDS_END,
 };
 
-static const struct message_list_shape kernel_statuses = {
+static const struct wire_shape kernel_statuses = {
     .fields = kernel_status_fields,
     .size = sizeof(struct msg_kernel_status),
     .max = MSG_KERNELS_MAX,
     .is_always_there = true,
 };
 
-static const struct message_field heartbeat_fields[] = {
-    NEEDED(msg_heartbeat, incarnation, MESSAGE_FIELD_UUID),
-    NEEDED(msg_heartbeat, seq, MESSAGE_FIELD_INT),
-    MEMBER(msg_heartbeat, received_seq, MESSAGE_FIELD_INT),
-    MEMBER(msg_heartbeat, at_usec, MESSAGE_FIELD_INT),
-    MEMBER(msg_heartbeat, is_draining, MESSAGE_FIELD_BOOL),
-    MEMBER(msg_heartbeat, refusal, MESSAGE_FIELD_STR),
-    MEMBER(msg_heartbeat, slots, MESSAGE_FIELD_JSON),
-    MEMBER(msg_heartbeat, devices, MESSAGE_FIELD_JSON),
-    MEMBER(msg_heartbeat, volumes, MESSAGE_FIELD_JSON),
-    MEMBER(msg_heartbeat, plugins, MESSAGE_FIELD_JSON),
-    LIST(msg_heartbeat, kernels, kernel_statuses),
-    FIELDS_END,
+static const struct wire_field heartbeat_fields[] = {
+    NEEDED(msg_heartbeat, incarnation, WIRE_UUID),    NEEDED(msg_heartbeat, seq, WIRE_NUMBER),
+    MEMBER(msg_heartbeat, received_seq, WIRE_NUMBER), MEMBER(msg_heartbeat, at_usec, WIRE_NUMBER),
+    MEMBER(msg_heartbeat, is_draining, WIRE_FLAG),    MEMBER(msg_heartbeat, refusal, WIRE_TEXT),
+    MEMBER(msg_heartbeat, slots, WIRE_JSON),          MEMBER(msg_heartbeat, devices, WIRE_JSON),
+    MEMBER(msg_heartbeat, volumes, WIRE_JSON),        MEMBER(msg_heartbeat, plugins, WIRE_JSON),
+    LIST(msg_heartbeat, kernels, kernel_statuses),    WIRE_FIELDS_END,
 };
 
-static const struct message_field kernel_create_fields[] = {
-    NEEDED(msg_kernel_create, kernel_id, MESSAGE_FIELD_UUID),
-    NEEDED(msg_kernel_create, session_id, MESSAGE_FIELD_UUID),
-    NEEDED(msg_kernel_create, attempt, MESSAGE_FIELD_INT),
-    MEMBER(msg_kernel_create, spec, MESSAGE_FIELD_SPEC),
-    FIELDS_END,
+static const struct wire_field kernel_create_fields[] = {
+    NEEDED(msg_kernel_create, kernel_id, WIRE_UUID),
+    NEEDED(msg_kernel_create, session_id, WIRE_UUID),
+    NEEDED(msg_kernel_create, attempt, WIRE_NUMBER),
+    { NULL, WIRE_BESIDE, offsetof(struct msg_kernel_create, spec), .of = &kernel_spec_shape },
+    WIRE_FIELDS_END,
 };
 
-static const struct message_field kernel_destroy_fields[] = {
-    NEEDED(msg_kernel_destroy, kernel_id, MESSAGE_FIELD_UUID),
-    MEMBER(msg_kernel_destroy, attempt, MESSAGE_FIELD_INT),
-    MEMBER(msg_kernel_destroy, grace_usec, MESSAGE_FIELD_INT),
-    MEMBER(msg_kernel_destroy, reason, MESSAGE_FIELD_STR),
-    FIELDS_END,
+static const struct wire_field kernel_destroy_fields[] = {
+    NEEDED(msg_kernel_destroy, kernel_id, WIRE_UUID),
+    MEMBER(msg_kernel_destroy, attempt, WIRE_NUMBER),
+    MEMBER(msg_kernel_destroy, grace_usec, WIRE_NUMBER),
+    MEMBER(msg_kernel_destroy, reason, WIRE_TEXT),
+    WIRE_FIELDS_END,
 };
 
-static const struct message_field kernel_restart_fields[] = {
-    NEEDED(msg_kernel_restart, kernel_id, MESSAGE_FIELD_UUID),
-    NEEDED(msg_kernel_restart, attempt, MESSAGE_FIELD_INT),
-    MEMBER(msg_kernel_restart, grace_usec, MESSAGE_FIELD_INT),
-    FIELDS_END,
+static const struct wire_field kernel_restart_fields[] = {
+    NEEDED(msg_kernel_restart, kernel_id, WIRE_UUID),
+    NEEDED(msg_kernel_restart, attempt, WIRE_NUMBER),
+    MEMBER(msg_kernel_restart, grace_usec, WIRE_NUMBER),
+    WIRE_FIELDS_END,
 };
 
-static const struct message_field kernel_forget_fields[] = {
-    NEEDED(msg_kernel_forget, kernel_id, MESSAGE_FIELD_UUID),
-    MEMBER(msg_kernel_forget, attempt, MESSAGE_FIELD_INT),
-    FIELDS_END,
+static const struct wire_field kernel_forget_fields[] = {
+    NEEDED(msg_kernel_forget, kernel_id, WIRE_UUID),
+    MEMBER(msg_kernel_forget, attempt, WIRE_NUMBER),
+    WIRE_FIELDS_END,
 };
 
-static const struct message_field kernel_resize_fields[] = {
-    NEEDED(msg_kernel_resize, kernel_id, MESSAGE_FIELD_UUID),
-    NEEDED(msg_kernel_resize, attempt, MESSAGE_FIELD_INT),
-    NEEDED(msg_kernel_resize, slots, MESSAGE_FIELD_JSON),
-    MEMBER(msg_kernel_resize, trial, MESSAGE_FIELD_INT),
-    FIELDS_END,
+static const struct wire_field kernel_resize_fields[] = {
+    NEEDED(msg_kernel_resize, kernel_id, WIRE_UUID),
+    NEEDED(msg_kernel_resize, attempt, WIRE_NUMBER),
+    NEEDED(msg_kernel_resize, slots, WIRE_JSON),
+    MEMBER(msg_kernel_resize, trial, WIRE_NUMBER),
+    WIRE_FIELDS_END,
 };
 
-static const struct message_field kernel_describe_fields[] = {
-    NEEDED(msg_kernel_describe, kernel_id, MESSAGE_FIELD_UUID),
-    FIELDS_END,
+static const struct wire_field kernel_describe_fields[] = {
+    NEEDED(msg_kernel_describe, kernel_id, WIRE_UUID),
+    WIRE_FIELDS_END,
 };
 
-static const struct message_field kernel_order_fields[] = {
-    NEEDED(msg_kernel_order, kernel_id, MESSAGE_FIELD_UUID),
-    MEMBER(msg_kernel_order, order, MESSAGE_FIELD_JSON),
-    FIELDS_END,
+static const struct wire_field kernel_order_fields[] = {
+    NEEDED(msg_kernel_order, kernel_id, WIRE_UUID),
+    MEMBER(msg_kernel_order, order, WIRE_JSON),
+    WIRE_FIELDS_END,
 };
 
-static const struct message_field drain_fields[] = {
-    MEMBER(msg_drain, on, MESSAGE_FIELD_BOOL),
-    FIELDS_END,
+static const struct wire_field drain_fields[] = {
+    MEMBER(msg_drain, on, WIRE_FLAG),
+    WIRE_FIELDS_END,
 };
 
-static const struct message_field image_logins_fields[] = {
-    MEMBER(msg_image_logins, auths, MESSAGE_FIELD_JSON),
-    FIELDS_END,
+static const struct wire_field image_logins_fields[] = {
+    MEMBER(msg_image_logins, auths, WIRE_JSON),
+    WIRE_FIELDS_END,
 };
 
-static const struct message_field image_command_fields[] = {
-    NEEDED(msg_image_command, job_id, MESSAGE_FIELD_UUID),
-    NEEDED(msg_image_command, action, MESSAGE_FIELD_STR),
-    MEMBER(msg_image_command, image, MESSAGE_FIELD_STR),
-    MEMBER(msg_image_command, always, MESSAGE_FIELD_BOOL),
-    MEMBER(msg_image_command, all, MESSAGE_FIELD_BOOL),
-    FIELDS_END,
+static const struct wire_field image_command_fields[] = {
+    NEEDED(msg_image_command, job_id, WIRE_UUID), NEEDED(msg_image_command, action, WIRE_TEXT),
+    MEMBER(msg_image_command, image, WIRE_TEXT),  MEMBER(msg_image_command, always, WIRE_FLAG),
+    MEMBER(msg_image_command, all, WIRE_FLAG),    WIRE_FIELDS_END,
 };
 
-static const struct message_field image_status_fields[] = {
-    MEMBER(msg_image_status, job_id, MESSAGE_FIELD_UUID),
-    MEMBER(msg_image_status, session_id, MESSAGE_FIELD_UUID),
-    MEMBER(msg_image_status, kernel_id, MESSAGE_FIELD_UUID),
-    MEMBER(msg_image_status, image, MESSAGE_FIELD_STR),
-    NEEDED(msg_image_status, state, MESSAGE_FIELD_STR),
-    MEMBER(msg_image_status, done_bytes, MESSAGE_FIELD_INT),
-    MEMBER(msg_image_status, total_bytes, MESSAGE_FIELD_INT),
-    MEMBER(msg_image_status, freed_bytes, MESSAGE_FIELD_INT),
-    MEMBER(msg_image_status, digest, MESSAGE_FIELD_STR),
-    MEMBER(msg_image_status, error_kind, MESSAGE_FIELD_STR),
-    MEMBER(msg_image_status, error_text, MESSAGE_FIELD_STR),
-    FIELDS_END,
+static const struct wire_field image_status_fields[] = {
+    MEMBER(msg_image_status, job_id, WIRE_UUID),
+    MEMBER(msg_image_status, session_id, WIRE_UUID),
+    MEMBER(msg_image_status, kernel_id, WIRE_UUID),
+    MEMBER(msg_image_status, image, WIRE_TEXT),
+    NEEDED(msg_image_status, state, WIRE_TEXT),
+    MEMBER(msg_image_status, done_bytes, WIRE_NUMBER),
+    MEMBER(msg_image_status, total_bytes, WIRE_NUMBER),
+    MEMBER(msg_image_status, freed_bytes, WIRE_NUMBER),
+    MEMBER(msg_image_status, digest, WIRE_TEXT),
+    MEMBER(msg_image_status, error_kind, WIRE_TEXT),
+    MEMBER(msg_image_status, error_text, WIRE_TEXT),
+    WIRE_FIELDS_END,
 };
 
-static const struct message_field image_list_fields[] = {
-    NEEDED(msg_image_list, images, MESSAGE_FIELD_JSON),
-    FIELDS_END,
+static const struct wire_field image_list_fields[] = {
+    NEEDED(msg_image_list, images, WIRE_JSON),
+    WIRE_FIELDS_END,
 };
 
-static const struct message_field service_command_fields[] = {
-    NEEDED(msg_service_command, job_id, MESSAGE_FIELD_UUID),
-    NEEDED(msg_service_command, action, MESSAGE_FIELD_STR),
-    FIELDS_END,
+static const struct wire_field service_command_fields[] = {
+    NEEDED(msg_service_command, job_id, WIRE_UUID),
+    NEEDED(msg_service_command, action, WIRE_TEXT),
+    WIRE_FIELDS_END,
 };
 
-static const struct message_field service_status_fields[] = {
-    NEEDED(msg_service_status, job_id, MESSAGE_FIELD_UUID),
-    MEMBER(msg_service_status, unit, MESSAGE_FIELD_STR),
-    MEMBER(msg_service_status, state, MESSAGE_FIELD_STR),
-    MEMBER(msg_service_status, error_text, MESSAGE_FIELD_STR),
-    FIELDS_END,
+static const struct wire_field service_status_fields[] = {
+    NEEDED(msg_service_status, job_id, WIRE_UUID),
+    MEMBER(msg_service_status, unit, WIRE_TEXT),
+    MEMBER(msg_service_status, state, WIRE_TEXT),
+    MEMBER(msg_service_status, error_text, WIRE_TEXT),
+    WIRE_FIELDS_END,
 };
 
-static const struct message_field metric_fields[] = {
-    NEEDED(msg_metric, key, MESSAGE_FIELD_STR),
-    MEMBER(msg_metric, unit, MESSAGE_FIELD_INT),
-    MEMBER(msg_metric, show, MESSAGE_FIELD_INT),
-    MEMBER(msg_metric, stats, MESSAGE_FIELD_INT),
-    FIELDS_END,
+static const struct wire_field metric_fields[] = {
+    NEEDED(msg_metric, key, WIRE_TEXT),
+    MEMBER(msg_metric, unit, WIRE_NUMBER),
+    MEMBER(msg_metric, show, WIRE_NUMBER),
+    MEMBER(msg_metric, stats, WIRE_NUMBER),
+    WIRE_FIELDS_END,
 };
 
-static const struct message_field device_values_fields[] = {
-    NEEDED(msg_device_values, device, MESSAGE_FIELD_STR),
-    MEMBER(msg_device_values, values, MESSAGE_FIELD_VALUES),
-    FIELDS_END,
+static const struct wire_field device_values_fields[] = {
+    NEEDED(msg_device_values, device, WIRE_TEXT),
+    VALUES(msg_device_values, values),
+    WIRE_FIELDS_END,
 };
 
-static const struct message_field kernel_values_fields[] = {
-    NEEDED(msg_kernel_values, kernel_id, MESSAGE_FIELD_UUID),
-    NEEDED(msg_kernel_values, session_id, MESSAGE_FIELD_UUID),
-    MEMBER(msg_kernel_values, attempt, MESSAGE_FIELD_INT),
-    MEMBER(msg_kernel_values, values, MESSAGE_FIELD_VALUES),
-    FIELDS_END,
+static const struct wire_field kernel_values_fields[] = {
+    NEEDED(msg_kernel_values, kernel_id, WIRE_UUID),
+    NEEDED(msg_kernel_values, session_id, WIRE_UUID),
+    MEMBER(msg_kernel_values, attempt, WIRE_NUMBER),
+    VALUES(msg_kernel_values, values),
+    WIRE_FIELDS_END,
 };
 
-static const struct message_list_shape metrics = {
+static const struct wire_shape metrics = {
     .fields = metric_fields,
     .size = sizeof(struct msg_metric),
     .max = MSG_METRICS_MAX,
 };
-static const struct message_list_shape device_values = {
+static const struct wire_shape device_values = {
     .fields = device_values_fields,
     .size = sizeof(struct msg_device_values),
     .max = MSG_MEASURED_MAX,
 };
-static const struct message_list_shape kernel_values = {
+static const struct wire_shape kernel_values = {
     .fields = kernel_values_fields,
     .size = sizeof(struct msg_kernel_values),
     .max = MSG_MEASURED_MAX,
 };
 
-static const struct message_field statistics_fields[] = {
-    NEEDED(msg_statistics, at_usec, MESSAGE_FIELD_INT),
-    MEMBER(msg_statistics, interval_usec, MESSAGE_FIELD_INT),
+static const struct wire_field statistics_fields[] = {
+    NEEDED(msg_statistics, at_usec, WIRE_NUMBER),
+    MEMBER(msg_statistics, interval_usec, WIRE_NUMBER),
     LIST(msg_statistics, metrics, metrics),
-    MEMBER(msg_statistics, node, MESSAGE_FIELD_VALUES),
+    VALUES(msg_statistics, node),
     LIST(msg_statistics, devices, device_values),
     LIST(msg_statistics, kernels, kernel_values),
-    FIELDS_END,
+    WIRE_FIELDS_END,
 };
 
-static const struct message_field stream_open_fields[] = {
-    NEEDED(msg_stream_open, stream_id, MESSAGE_FIELD_UUID),
-    NEEDED(msg_stream_open, key, MESSAGE_FIELD_STR),
-    NEEDED(msg_stream_open, kind, MESSAGE_FIELD_STR),
-    MEMBER(msg_stream_open, kernel_id, MESSAGE_FIELD_UUID),
-    MEMBER(msg_stream_open, request_id, MESSAGE_FIELD_UUID),
-    MEMBER(msg_stream_open, follow, MESSAGE_FIELD_BOOL),
-    MEMBER(msg_stream_open, tail_lines, MESSAGE_FIELD_INT),
-    MEMBER(msg_stream_open, only_new, MESSAGE_FIELD_BOOL),
-    MEMBER(msg_stream_open, since_usec, MESSAGE_FIELD_INT),
-    MEMBER(msg_stream_open, ago_usec, MESSAGE_FIELD_INT),
-    MEMBER(msg_stream_open, timestamps, MESSAGE_FIELD_BOOL),
-    MEMBER(msg_stream_open, rows, MESSAGE_FIELD_INT),
-    MEMBER(msg_stream_open, cols, MESSAGE_FIELD_INT),
-    MEMBER(msg_stream_open, command, MESSAGE_FIELD_JSON),
-    MEMBER(msg_stream_open, tty, MESSAGE_FIELD_BOOL),
-    MEMBER(msg_stream_open, input, MESSAGE_FIELD_BOOL),
-    MEMBER(msg_stream_open, reuse, MESSAGE_FIELD_BOOL),
-    FIELDS_END,
+static const struct wire_field stream_open_fields[] = {
+    NEEDED(msg_stream_open, stream_id, WIRE_UUID),
+    NEEDED(msg_stream_open, key, WIRE_TEXT),
+    NEEDED(msg_stream_open, kind, WIRE_TEXT),
+    MEMBER(msg_stream_open, kernel_id, WIRE_UUID),
+    MEMBER(msg_stream_open, request_id, WIRE_UUID),
+    MEMBER(msg_stream_open, follow, WIRE_FLAG),
+    MEMBER(msg_stream_open, tail_lines, WIRE_NUMBER),
+    MEMBER(msg_stream_open, only_new, WIRE_FLAG),
+    MEMBER(msg_stream_open, since_usec, WIRE_NUMBER),
+    MEMBER(msg_stream_open, ago_usec, WIRE_NUMBER),
+    MEMBER(msg_stream_open, timestamps, WIRE_FLAG),
+    MEMBER(msg_stream_open, rows, WIRE_NUMBER),
+    MEMBER(msg_stream_open, cols, WIRE_NUMBER),
+    MEMBER(msg_stream_open, command, WIRE_JSON),
+    MEMBER(msg_stream_open, tty, WIRE_FLAG),
+    MEMBER(msg_stream_open, input, WIRE_FLAG),
+    MEMBER(msg_stream_open, reuse, WIRE_FLAG),
+    WIRE_FIELDS_END,
 };
 
-static const struct message_field stream_hello_fields[] = {
-    NEEDED(msg_stream_hello, stream_id, MESSAGE_FIELD_UUID),
-    NEEDED(msg_stream_hello, key, MESSAGE_FIELD_STR),
-    MEMBER(msg_stream_hello, framed, MESSAGE_FIELD_BOOL),
-    FIELDS_END,
+static const struct wire_field stream_hello_fields[] = {
+    NEEDED(msg_stream_hello, stream_id, WIRE_UUID),
+    NEEDED(msg_stream_hello, key, WIRE_TEXT),
+    MEMBER(msg_stream_hello, framed, WIRE_FLAG),
+    WIRE_FIELDS_END,
 };
 
-static const struct message_field stream_refused_fields[] = {
-    NEEDED(msg_stream_refused, stream_id, MESSAGE_FIELD_UUID),
-    MEMBER(msg_stream_refused, kind, MESSAGE_FIELD_STR),
-    MEMBER(msg_stream_refused, text, MESSAGE_FIELD_STR),
-    FIELDS_END,
+static const struct wire_field stream_refused_fields[] = {
+    NEEDED(msg_stream_refused, stream_id, WIRE_UUID),
+    MEMBER(msg_stream_refused, kind, WIRE_TEXT),
+    MEMBER(msg_stream_refused, text, WIRE_TEXT),
+    WIRE_FIELDS_END,
 };
 
-static const struct message_field stream_control_fields[] = {
-    NEEDED(msg_stream_control, stream_id, MESSAGE_FIELD_UUID),
-    MEMBER(msg_stream_control, rows, MESSAGE_FIELD_INT),
-    MEMBER(msg_stream_control, cols, MESSAGE_FIELD_INT),
-    MEMBER(msg_stream_control, signal, MESSAGE_FIELD_INT),
-    FIELDS_END,
+static const struct wire_field stream_control_fields[] = {
+    NEEDED(msg_stream_control, stream_id, WIRE_UUID),
+    MEMBER(msg_stream_control, rows, WIRE_NUMBER),
+    MEMBER(msg_stream_control, cols, WIRE_NUMBER),
+    MEMBER(msg_stream_control, signal, WIRE_NUMBER),
+    WIRE_FIELDS_END,
 };
 
-static const struct message_field app_redeem_fields[] = {
-    NEEDED(msg_app_redeem, request_id, MESSAGE_FIELD_UUID),
-    NEEDED(msg_app_redeem, token, MESSAGE_FIELD_STR),
-    FIELDS_END,
+static const struct wire_field app_redeem_fields[] = {
+    NEEDED(msg_app_redeem, request_id, WIRE_UUID),
+    NEEDED(msg_app_redeem, token, WIRE_TEXT),
+    WIRE_FIELDS_END,
 };
 
-static const struct message_field app_redeemed_fields[] = {
-    NEEDED(msg_app_redeemed, request_id, MESSAGE_FIELD_UUID),
-    NEEDED(msg_app_redeemed, session_id, MESSAGE_FIELD_UUID),
-    NEEDED(msg_app_redeemed, app, MESSAGE_FIELD_STR),
-    NEEDED(msg_app_redeemed, access_key, MESSAGE_FIELD_STR),
-    FIELDS_END,
+static const struct wire_field app_redeemed_fields[] = {
+    NEEDED(msg_app_redeemed, request_id, WIRE_UUID),
+    NEEDED(msg_app_redeemed, session_id, WIRE_UUID),
+    NEEDED(msg_app_redeemed, app, WIRE_TEXT),
+    NEEDED(msg_app_redeemed, access_key, WIRE_TEXT),
+    WIRE_FIELDS_END,
 };
 
-static const struct message_field app_connect_fields[] = {
-    NEEDED(msg_app_connect, request_id, MESSAGE_FIELD_UUID),
-    NEEDED(msg_app_connect, session_id, MESSAGE_FIELD_UUID),
-    NEEDED(msg_app_connect, app, MESSAGE_FIELD_STR),
-    NEEDED(msg_app_connect, access_key, MESSAGE_FIELD_STR),
-    FIELDS_END,
+static const struct wire_field app_connect_fields[] = {
+    NEEDED(msg_app_connect, request_id, WIRE_UUID),
+    NEEDED(msg_app_connect, session_id, WIRE_UUID),
+    NEEDED(msg_app_connect, app, WIRE_TEXT),
+    NEEDED(msg_app_connect, access_key, WIRE_TEXT),
+    WIRE_FIELDS_END,
 };
 
-static const struct message_field app_refused_fields[] = {
-    NEEDED(msg_app_refused, request_id, MESSAGE_FIELD_UUID),
-    MEMBER(msg_app_refused, kind, MESSAGE_FIELD_STR),
-    MEMBER(msg_app_refused, text, MESSAGE_FIELD_STR),
-    FIELDS_END,
+static const struct wire_field app_refused_fields[] = {
+    NEEDED(msg_app_refused, request_id, WIRE_UUID),
+    MEMBER(msg_app_refused, kind, WIRE_TEXT),
+    MEMBER(msg_app_refused, text, WIRE_TEXT),
+    WIRE_FIELDS_END,
 };
 
-static const struct message_field storage_hello_fields[] = {
-    NEEDED(msg_storage_hello, volumes, MESSAGE_FIELD_JSON),
-    FIELDS_END,
+static const struct wire_field storage_hello_fields[] = {
+    NEEDED(msg_storage_hello, volumes, WIRE_JSON),
+    WIRE_FIELDS_END,
 };
 
-static const struct message_field storage_ask_fields[] = {
-    NEEDED(msg_storage_ask, request_id, MESSAGE_FIELD_UUID),
-    NEEDED(msg_storage_ask, volume, MESSAGE_FIELD_STR),
-    NEEDED(msg_storage_ask, op, MESSAGE_FIELD_STR),
-    NEEDED(msg_storage_ask, args, MESSAGE_FIELD_JSON),
-    FIELDS_END,
+static const struct wire_field storage_ask_fields[] = {
+    NEEDED(msg_storage_ask, request_id, WIRE_UUID),
+    NEEDED(msg_storage_ask, volume, WIRE_TEXT),
+    NEEDED(msg_storage_ask, op, WIRE_TEXT),
+    NEEDED(msg_storage_ask, args, WIRE_JSON),
+    WIRE_FIELDS_END,
 };
 
-static const struct message_field storage_answer_fields[] = {
-    NEEDED(msg_storage_answer, request_id, MESSAGE_FIELD_UUID),
-    MEMBER(msg_storage_answer, result, MESSAGE_FIELD_JSON),
-    MEMBER(msg_storage_answer, error_code, MESSAGE_FIELD_STR),
-    MEMBER(msg_storage_answer, error_kind, MESSAGE_FIELD_STR),
-    MEMBER(msg_storage_answer, error_field, MESSAGE_FIELD_STR),
-    MEMBER(msg_storage_answer, error_text, MESSAGE_FIELD_STR),
-    FIELDS_END,
+static const struct wire_field storage_answer_fields[] = {
+    NEEDED(msg_storage_answer, request_id, WIRE_UUID),
+    MEMBER(msg_storage_answer, result, WIRE_JSON),
+    MEMBER(msg_storage_answer, error_code, WIRE_TEXT),
+    MEMBER(msg_storage_answer, error_kind, WIRE_TEXT),
+    MEMBER(msg_storage_answer, error_field, WIRE_TEXT),
+    MEMBER(msg_storage_answer, error_text, WIRE_TEXT),
+    WIRE_FIELDS_END,
 };
 
-static const struct message_field storage_progress_fields[] = {
-    NEEDED(msg_storage_progress, request_id, MESSAGE_FIELD_UUID),
-    MEMBER(msg_storage_progress, done, MESSAGE_FIELD_INT),
-    MEMBER(msg_storage_progress, total, MESSAGE_FIELD_INT),
-    FIELDS_END,
+static const struct wire_field storage_progress_fields[] = {
+    NEEDED(msg_storage_progress, request_id, WIRE_UUID),
+    MEMBER(msg_storage_progress, done, WIRE_NUMBER),
+    MEMBER(msg_storage_progress, total, WIRE_NUMBER),
+    WIRE_FIELDS_END,
 };
 
-static const struct message_field storage_check_fields[] = {
-    NEEDED(msg_storage_check, request_id, MESSAGE_FIELD_UUID),
-    NEEDED(msg_storage_check, rights, MESSAGE_FIELD_JSON),
-    FIELDS_END,
+static const struct wire_field storage_check_fields[] = {
+    NEEDED(msg_storage_check, request_id, WIRE_UUID),
+    NEEDED(msg_storage_check, rights, WIRE_JSON),
+    WIRE_FIELDS_END,
 };
 
-static const struct message_field storage_checked_fields[] = {
-    NEEDED(msg_storage_checked, request_id, MESSAGE_FIELD_UUID),
-    NEEDED(msg_storage_checked, ended, MESSAGE_FIELD_JSON),
-    FIELDS_END,
+static const struct wire_field storage_checked_fields[] = {
+    NEEDED(msg_storage_checked, request_id, WIRE_UUID),
+    NEEDED(msg_storage_checked, ended, WIRE_JSON),
+    WIRE_FIELDS_END,
 };
 
-static const struct message_field storage_size_fields[] = {
-    NEEDED(msg_storage_size, volume, MESSAGE_FIELD_STR),
-    NEEDED(msg_storage_size, folder, MESSAGE_FIELD_UUID),
-    MEMBER(msg_storage_size, files, MESSAGE_FIELD_INT),
-    MEMBER(msg_storage_size, bytes, MESSAGE_FIELD_INT),
-    FIELDS_END,
+static const struct wire_field storage_size_fields[] = {
+    NEEDED(msg_storage_size, volume, WIRE_TEXT),
+    NEEDED(msg_storage_size, folder, WIRE_UUID),
+    MEMBER(msg_storage_size, files, WIRE_NUMBER),
+    MEMBER(msg_storage_size, bytes, WIRE_NUMBER),
+    WIRE_FIELDS_END,
 };
 
-static const struct message_field storage_cancel_fields[] = {
-    NEEDED(msg_storage_cancel, request_id, MESSAGE_FIELD_UUID),
-    FIELDS_END,
+static const struct wire_field storage_cancel_fields[] = {
+    NEEDED(msg_storage_cancel, request_id, WIRE_UUID),
+    WIRE_FIELDS_END,
 };
 
-static const struct message_field web_ask_fields[] = {
-    NEEDED(msg_web_ask, request_id, MESSAGE_FIELD_UUID),
-    NEEDED(msg_web_ask, op, MESSAGE_FIELD_STR),
-    NEEDED(msg_web_ask, args, MESSAGE_FIELD_JSON),
-    FIELDS_END,
+static const struct wire_field web_ask_fields[] = {
+    NEEDED(msg_web_ask, request_id, WIRE_UUID),
+    NEEDED(msg_web_ask, op, WIRE_TEXT),
+    NEEDED(msg_web_ask, args, WIRE_JSON),
+    WIRE_FIELDS_END,
 };
 
-static const struct message_field web_answer_fields[] = {
-    NEEDED(msg_web_answer, request_id, MESSAGE_FIELD_UUID),
-    MEMBER(msg_web_answer, result, MESSAGE_FIELD_JSON),
-    MEMBER(msg_web_answer, error_kind, MESSAGE_FIELD_STR),
-    MEMBER(msg_web_answer, error_text, MESSAGE_FIELD_STR),
-    MEMBER(msg_web_answer, retry_sec, MESSAGE_FIELD_INT),
-    FIELDS_END,
+static const struct wire_field web_answer_fields[] = {
+    NEEDED(msg_web_answer, request_id, WIRE_UUID),  MEMBER(msg_web_answer, result, WIRE_JSON),
+    MEMBER(msg_web_answer, error_kind, WIRE_TEXT),  MEMBER(msg_web_answer, error_text, WIRE_TEXT),
+    MEMBER(msg_web_answer, retry_sec, WIRE_NUMBER), WIRE_FIELDS_END,
 };
 
-static const struct message_field web_ended_fields[] = {
-    MEMBER(msg_web_ended, login_id, MESSAGE_FIELD_UUID),
-    MEMBER(msg_web_ended, user_id, MESSAGE_FIELD_UUID),
-    MEMBER(msg_web_ended, access_key, MESSAGE_FIELD_STR),
-    FIELDS_END,
+static const struct wire_field web_ended_fields[] = {
+    MEMBER(msg_web_ended, login_id, WIRE_UUID),
+    MEMBER(msg_web_ended, user_id, WIRE_UUID),
+    MEMBER(msg_web_ended, access_key, WIRE_TEXT),
+    WIRE_FIELDS_END,
 };
 
 const struct message_shape message_shapes[MSG_TYPE_COUNT] = {

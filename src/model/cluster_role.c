@@ -9,20 +9,19 @@
 #include <string.h>
 
 #include "base/json_load.h"
-#include "model/spec_fields.h"
+#include "model/wire_fields.h"
 
 #define CLUSTER_ROLE_NAME_MAX 15
 
 #define AT(member) offsetof(struct cluster_role, member)
-static const struct spec_field cluster_role_fields[] = {
-    { "name", NULL, SPEC_TEXT, AT(name), "role", CLUSTER_ROLE_NAME_MAX, false },
-    { "count", NULL, SPEC_NUMBER, AT(count), "count", 0, false },
-    { "image", NULL, SPEC_TEXT, AT(image), "image", 512, false },
-    { "command", NULL, SPEC_TEXT, AT(command), "startupCommand", SESSION_COMMAND_MAX, false },
-    { "bootstrap", NULL, SPEC_TEXT, AT(bootstrap), "bootstrap_script", SESSION_BOOTSTRAP_MAX,
-      false },
-    { "environ", NULL, SPEC_PAIRS, AT(environ), "environ", SESSION_VARIABLES_MAX, false },
-    { .key = NULL },
+static const struct wire_field cluster_role_fields[] = {
+    { "name", WIRE_TEXT, AT(name) },
+    { "count", WIRE_NUMBER, AT(count) },
+    { "image", WIRE_TEXT, AT(image) },
+    { "command", WIRE_TEXT, AT(command) },
+    { "bootstrap", WIRE_TEXT, AT(bootstrap) },
+    { "environ", WIRE_PAIRS, AT(environ) },
+    WIRE_FIELDS_END,
 };
 #undef AT
 
@@ -61,7 +60,7 @@ void cluster_roles_write(const struct cluster_role *roles, size_t count, struct 
     jsonw_array_begin(w);
     for (size_t i = 0; i < count; i++) {
         jsonw_object_begin(w);
-        spec_fields_write(cluster_role_fields, &roles[i], SESSION_SPEC_ALL, w);
+        (void)wire_fields_write(cluster_role_fields, &roles[i], 0, w, NULL); /* no JSON */
         jsonw_object_end(w);
     }
     jsonw_array_end(w);
@@ -80,8 +79,7 @@ int cluster_roles_parse(const char *roles, struct arena *arena, struct cluster_r
     if ((roles && !json_is_array(list)) || count > CLUSTER_ROLES_MAX)
         return aq_fail_field(err, EINVAL, "roles", "a session's roles are no list");
     for (size_t i = 0; r == 0 && i < count; i++) {
-        r = spec_fields_read(cluster_role_fields, json_array_get(list, i), SESSION_SPEC_ALL, arena,
-                             &all[i], err);
+        r = wire_fields_read(cluster_role_fields, json_array_get(list, i), 0, arena, &all[i], err);
         if (r == 0 && (!all[i].name || !all[i].image))
             r = aq_fail_field(err, EINVAL, "roles", "a role has no name, or no image");
     }

@@ -31,13 +31,7 @@ struct kernel_spec {
     struct session_spec session; /* SESSION_SPEC_OF_AGENT, as keys beside the others */
 };
 
-/* The members of an object that is open. -EINVAL with the key as field for what has to be JSON and
- * is not.
- */
-int kernel_spec_write(const struct kernel_spec *spec, struct jsonw *w, struct aq_error *err);
-
-/* As session_spec_read(); -EINVAL, too, without slots. */
-int kernel_spec_read(const struct json_t *object, struct arena *arena, struct kernel_spec *ret,
-                     struct aq_error *err) AQ_UNTRUSTED;
+/* Its members, which stand beside others. */
+extern const struct wire_shape kernel_spec_shape;
 
 #endif

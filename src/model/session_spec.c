@@ -13,7 +13,7 @@
 #include "base/utf8.h"
 #include "model/service_port.h"
 #include "model/slot.h"
-#include "model/spec_fields.h"
+#include "model/wire_fields.h"
 
 #define VARIABLES_BYTES_MAX (64u << 10)
 
@@ -21,39 +21,43 @@
 #define OPTS "resource_opts"
 #define SCHEDULING "scheduling"
 
-static const struct spec_field spec_fields[] = {
-    { "image", NULL, SPEC_TEXT, AT(image), "image", 512, true },
-    { "architecture", NULL, SPEC_TEXT, AT(architecture), "architecture", 32, false },
-    { "command", NULL, SPEC_TEXT, AT(command), "startupCommand", SESSION_COMMAND_MAX, true },
-    { "input", NULL, SPEC_TEXT, AT(input), "input", 16, true },
-    { "bootstrap", NULL, SPEC_TEXT, AT(bootstrap), "bootstrap_script", SESSION_BOOTSTRAP_MAX,
-      true },
-    { "tag", NULL, SPEC_TEXT, AT(tag), "tag", 1024, false },
-    { "callback_url", NULL, SPEC_TEXT, AT(callback_url), "callback_url", 1024, false },
-    { "environ", NULL, SPEC_PAIRS, AT(environ), "environ", SESSION_VARIABLES_MAX, true },
-    { "shmem", OPTS, SPEC_AMOUNT, AT(shmem), "config.resource_opts.shmem", 64, true },
-    { RESOURCE_OPTS_SPLITTING, OPTS, SPEC_CHOICE, AT(splitting), NULL, 0, true },
-    { "preopen_ports", NULL, SPEC_PORTS, AT(ports), "preopen_ports", 1000, true },
-    { "mounts", NULL, SPEC_MOUNTS, AT(mounts), "mounts", FOLDER_MOUNTS_MAX, true },
-    { "batch_timeout_usec", NULL, SPEC_NUMBER, AT(batch_timeout_usec), "batch_timeout", 0, true },
-    { "agents", SCHEDULING, SPEC_TEXTS, AT(agents), "agent_list", 1000, false },
-    { "agents_preferred", SCHEDULING, SPEC_FLAG, AT(agents_preferred), NULL, 0, false },
-    { "group", SCHEDULING, SPEC_TEXT, AT(session_group), "session_group.name", 64, false },
-    { "packs", SCHEDULING, SPEC_FLAG, AT(packs), NULL, 0, false },
-    { "group_strict", SCHEDULING, SPEC_FLAG, AT(group_is_strict), NULL, 0, false },
-    { "job_priority", SCHEDULING, SPEC_NUMBER, AT(job_priority), "job_priority", 0, false },
-    { "preemptible", SCHEDULING, SPEC_FLAG, AT(is_preemptible), NULL, 0, false },
-    { "movable", SCHEDULING, SPEC_FLAG, AT(is_movable), NULL, 0, false },
-    { "wait_for_capacity", SCHEDULING, SPEC_FLAG, AT(waits_for_capacity), NULL, 0, false },
-    { "roles", NULL, SPEC_JSON, AT(roles), "roles", SESSION_ROLES_MAX, false },
-    { .key = NULL },
+static const struct wire_field spec_fields[] = {
+    { "image", WIRE_TEXT, AT(image), WIRE_FOR_AGENT, NULL, "image", 512 },
+    { "architecture", WIRE_TEXT, AT(architecture), 0, NULL, "architecture", 32 },
+    { "command", WIRE_TEXT, AT(command), WIRE_FOR_AGENT, NULL, "startupCommand",
+      SESSION_COMMAND_MAX },
+    { "input", WIRE_TEXT, AT(input), WIRE_FOR_AGENT, NULL, "input", 16 },
+    { "bootstrap", WIRE_TEXT, AT(bootstrap), WIRE_FOR_AGENT, NULL, "bootstrap_script",
+      SESSION_BOOTSTRAP_MAX },
+    { "tag", WIRE_TEXT, AT(tag), 0, NULL, "tag", 1024 },
+    { "callback_url", WIRE_TEXT, AT(callback_url), 0, NULL, "callback_url", 1024 },
+    { "environ", WIRE_PAIRS, AT(environ), WIRE_FOR_AGENT, NULL, "environ", SESSION_VARIABLES_MAX },
+    { "shmem", WIRE_AMOUNT, AT(shmem), WIRE_FOR_AGENT, OPTS, "config.resource_opts.shmem", 64 },
+    { RESOURCE_OPTS_SPLITTING, WIRE_CHOICE, AT(splitting), WIRE_FOR_AGENT, OPTS },
+    { "preopen_ports", WIRE_PORTS, AT(ports), WIRE_FOR_AGENT, NULL, "preopen_ports", 1000 },
+    { "mounts", WIRE_MOUNTS, AT(mounts), WIRE_FOR_AGENT, NULL, "mounts", FOLDER_MOUNTS_MAX },
+    { "batch_timeout_usec", WIRE_NUMBER, AT(batch_timeout_usec), WIRE_FOR_AGENT, NULL,
+      "batch_timeout" },
+    { "agents", WIRE_TEXTS, AT(agents), 0, SCHEDULING, "agent_list", 1000 },
+    { "agents_preferred", WIRE_FLAG, AT(agents_preferred), 0, SCHEDULING },
+    { "group", WIRE_TEXT, AT(session_group), 0, SCHEDULING, "session_group.name", 64 },
+    { "packs", WIRE_FLAG, AT(packs), 0, SCHEDULING },
+    { "group_strict", WIRE_FLAG, AT(group_is_strict), 0, SCHEDULING },
+    { "job_priority", WIRE_NUMBER, AT(job_priority), 0, SCHEDULING, "job_priority" },
+    { "preemptible", WIRE_FLAG, AT(is_preemptible), 0, SCHEDULING },
+    { "movable", WIRE_FLAG, AT(is_movable), 0, SCHEDULING },
+    { "wait_for_capacity", WIRE_FLAG, AT(waits_for_capacity), 0, SCHEDULING },
+    { "roles", WIRE_JSON, AT(roles), 0, NULL, "roles", SESSION_ROLES_MAX },
+    WIRE_FIELDS_END,
 };
 
-_Static_assert(sizeof(enum splitting) == sizeof(int), "SPEC_CHOICE is read as an int");
+const struct wire_shape session_spec_shape = { .fields = spec_fields };
+
+_Static_assert(sizeof(enum splitting) == sizeof(int), "WIRE_CHOICE is read as an int");
 
 /* ---- bounds ---- */
 
-static int spec_check_text(const struct spec_field *field, const char *text, struct aq_error *err)
+static int spec_check_text(const struct wire_field *field, const char *text, struct aq_error *err)
 {
     size_t len = strlen(text);
 
@@ -65,7 +69,7 @@ static int spec_check_text(const struct spec_field *field, const char *text, str
     return 0;
 }
 
-static int spec_check_count(const struct spec_field *field, size_t count, struct aq_error *err)
+static int spec_check_count(const struct wire_field *field, size_t count, struct aq_error *err)
 {
     return count <= field->max
                ? 0
@@ -92,32 +96,31 @@ static int spec_check_variables(const struct pair_list *variables, struct aq_err
                                VARIABLES_BYTES_MAX);
 }
 
-static int spec_check_field(const struct session_spec *spec, const struct spec_field *field,
+static int spec_check_field(const struct session_spec *spec, const struct wire_field *field,
                             struct aq_error *err)
 {
-    union spec_place at = spec_place(spec, field);
+    union wire_place at = wire_place(spec, field);
     int r = 0;
 
     switch (field->kind) {
-    case SPEC_TEXT:
-    case SPEC_AMOUNT:
-    case SPEC_JSON:
+    case WIRE_TEXT:
+    case WIRE_AMOUNT:
+    case WIRE_JSON:
         return *at.text ? spec_check_text(field, *at.text, err) : 0;
-    case SPEC_TEXTS:
+    case WIRE_TEXTS:
         return spec_check_count(field, at.texts->count, err);
-    case SPEC_PORTS:
+    case WIRE_PORTS:
         return services_add_preopen(&(struct services){ .count = 0 }, at.ports, err);
-    case SPEC_PAIRS:
+    case WIRE_PAIRS:
         r = spec_check_count(field, at.pairs->count, err);
         return r < 0 ? r : spec_check_variables(at.pairs, err);
-    case SPEC_MOUNTS:
+    case WIRE_MOUNTS:
         return folder_mounts_check(at.mounts, err);
-    case SPEC_NUMBER:
+    case WIRE_NUMBER:
         return *at.number >= 0
                    ? 0
                    : aq_fail_field(err, EINVAL, field->name, "%s cannot be negative", field->name);
-    case SPEC_FLAG:
-    case SPEC_CHOICE:
+    default:
         break;
     }
     return 0;
@@ -150,7 +153,7 @@ int session_spec_check(const struct session_spec *spec, struct aq_error *err)
     int64_t shmem;
     int r = spec_check_image(spec->image, err);
 
-    for (const struct spec_field *field = spec_fields; r == 0 && field->key; field++)
+    for (const struct wire_field *field = spec_fields; r == 0 && field->kind != WIRE_END; field++)
         r = spec_check_field(spec, field, err);
     if (r == 0)
         r = spec_check_input(spec->input, err);
@@ -200,16 +203,16 @@ static void spec_copy_mounts(struct spec_block *block, const struct folder_mount
 }
 
 /* The member, which is a flat copy, gets its own of what it leads to. */
-static void spec_copy_value(struct spec_block *block, enum spec_kind kind, union spec_place from,
-                            union spec_place to)
+static void spec_copy_value(struct spec_block *block, enum wire_kind kind, union wire_place from,
+                            union wire_place to)
 {
     switch (kind) {
-    case SPEC_TEXT:
-    case SPEC_AMOUNT:
-    case SPEC_JSON:
+    case WIRE_TEXT:
+    case WIRE_AMOUNT:
+    case WIRE_JSON:
         *to.text = spec_take_text(block, *from.text);
         return;
-    case SPEC_TEXTS:
+    case WIRE_TEXTS:
         to.texts->items = spec_take(block, from.texts->items,
                                     from.texts->count * sizeof(*from.texts->items),
                                     alignof(const char *));
@@ -220,12 +223,12 @@ static void spec_copy_value(struct spec_block *block, enum spec_kind kind, union
                 to.texts->items[i] = text;
         }
         return;
-    case SPEC_PORTS:
+    case WIRE_PORTS:
         to.ports->items = spec_take(block, from.ports->items,
                                     from.ports->count * sizeof(*from.ports->items),
                                     alignof(int64_t));
         return;
-    case SPEC_PAIRS:
+    case WIRE_PAIRS:
         to.pairs->items = spec_take(block, from.pairs->items,
                                     from.pairs->count * sizeof(*from.pairs->items),
                                     alignof(struct text_pair));
@@ -237,12 +240,10 @@ static void spec_copy_value(struct spec_block *block, enum spec_kind kind, union
                 to.pairs->items[i] = pair;
         }
         return;
-    case SPEC_MOUNTS:
+    case WIRE_MOUNTS:
         spec_copy_mounts(block, from.mounts, to.mounts);
         return;
-    case SPEC_FLAG:
-    case SPEC_CHOICE:
-    case SPEC_NUMBER:
+    default:
         return;
     }
 }
@@ -252,9 +253,9 @@ static void spec_fill_block(const struct session_spec *spec, struct spec_block *
     struct session_spec measured = *spec;
     struct session_spec *to = spec_take(block, spec, sizeof(*spec), alignof(struct session_spec));
 
-    for (const struct spec_field *field = spec_fields; field->key; field++)
-        spec_copy_value(block, field->kind, spec_place(spec, field),
-                        spec_place(to ? to : &measured, field));
+    for (const struct wire_field *field = spec_fields; field->kind != WIRE_END; field++)
+        spec_copy_value(block, field->kind, wire_place(spec, field),
+                        wire_place(to ? to : &measured, field));
 }
 
 size_t session_spec_size(const struct session_spec *spec)
@@ -290,16 +291,21 @@ struct session_spec *session_spec_copy_short(const struct session_spec *spec)
 
 /* ---- JSON ---- */
 
+static unsigned spec_flags(enum session_spec_part part)
+{
+    return part == SESSION_SPEC_OF_AGENT ? WIRE_FOR_AGENT : 0;
+}
+
 void session_spec_write(const struct session_spec *spec, enum session_spec_part part,
                         struct jsonw *w)
 {
-    spec_fields_write(spec_fields, spec, part, w);
+    (void)wire_fields_write(spec_fields, spec, spec_flags(part), w, NULL); /* it was checked */
 }
 
 int session_spec_read(const json_t *object, enum session_spec_part part, struct arena *arena,
                       struct session_spec *ret, struct aq_error *err)
 {
-    return spec_fields_read(spec_fields, object, part, arena, ret, err);
+    return wire_fields_read(spec_fields, object, spec_flags(part), arena, ret, err);
 }
 
 int session_spec_parse(const char *text, struct arena *arena, struct session_spec *ret,
@@ -351,9 +357,8 @@ void session_spec_write_resource_opts(const struct session_spec *spec, struct js
     jsonw_object_begin(w);
     if (spec->shmem)
         jsonw_member_int(w, "shmem", shmem);
-    for (const struct spec_field *field = spec_fields; field->key; field++)
-        if (field->group && strcmp(field->group, OPTS) == 0 && strcmp(field->key, "shmem") != 0
-            && spec_field_is_said(field, spec))
-            spec_field_write(field, spec, w);
+    for (const struct wire_field *field = spec_fields; field->kind != WIRE_END; field++)
+        if (field->group && strcmp(field->group, OPTS) == 0 && strcmp(field->key, "shmem") != 0)
+            (void)wire_field_write(field, spec, w, NULL);
     jsonw_object_end(w);
 }

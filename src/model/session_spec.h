@@ -22,6 +22,7 @@
 #include "model/resource_opts.h"
 
 struct json_t;
+struct wire_shape;
 
 /* Zeroed: nothing is asked for. */
 struct session_spec {
@@ -58,6 +59,9 @@ struct session_spec {
 /* Values of 'input'. */
 #define KERNEL_INPUT_STREAM "stream"     /* comes over a stream of kind "input" */
 #define KERNEL_INPUT_TERMINAL "terminal" /* of a terminal, as output and errors */
+
+/* The members of all. */
+extern const struct wire_shape session_spec_shape;
 
 /* Bounds, UTF-8 and forms of all members. -EINVAL with the field as the API calls it. */
 int session_spec_check(const struct session_spec *spec, struct aq_error *err);
