@@ -18,27 +18,26 @@ enum export_kind {
     EXPORT_BOOL,     /* bool */
     EXPORT_INT,      /* int64_t */
     EXPORT_FUNCTION, /* 'text' */
-};
-
-struct export_field {
-    const char *key, *name, *description;
-    enum export_kind kind;
-    size_t offset;
-    void (*text)(const struct api *api, const void *row, struct strbuf *out);
-    const char *order; /* what the lists' order language calls it; NULL = not to be ordered by */
+    EXPORT_HIDDEN,   /* not in the report, which can be filtered by it */
 };
 
 enum export_test {
+    EXPORT_NONE,  /* reports are not filtered by it */
     EXPORT_TEXT,  /* {"contains": "a"}: the tests of a text */
     EXPORT_ANY,   /* ["a", "b"]: one of these */
     EXPORT_RANGE, /* {"after": date, "before": date}, both included */
     EXPORT_FLAG,  /* true or false */
 };
 
-/* What a report can be narrowed by. */
-struct export_filter {
-    const char *key;   /* "user.email" is the member 'email' of 'user' */
-    const char *field; /* of the lists' filter language */
+/* A column. What it has that a struct field has not: its name in the languages of lists, how it is
+ * filtered there, and texts that are made by a function.
+ */
+struct export_field {
+    const char *key, *name, *description; /* of EXPORT_HIDDEN "user.email" is 'email' of 'user' */
+    enum export_kind kind;
+    size_t offset;
+    void (*text)(const struct api *api, const void *row, struct strbuf *out);
+    const char *field; /* of the lists' languages; NULL = neither ordered nor filtered by */
     enum export_test test;
 };
 
@@ -46,8 +45,6 @@ struct export_report {
     const char *key, *name, *description;
     const struct export_field *fields;
     size_t field_count;
-    const struct export_filter *filters;
-    size_t filter_count;
     size_t row_size;
     int (*list)(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
                 struct aq_error *err);

@@ -134,7 +134,7 @@ static int export_filter_begin_test(struct export_filter_reader *reader, struct 
 
 /* {"contains": "a", ...} or {"after": date, ...} */
 static int export_filter_read_tests(struct export_filter_reader *reader, const char *path,
-                                    const struct export_filter *filter, const json_t *value,
+                                    const struct export_field *filter, const json_t *value,
                                     struct aq_error *err)
 {
     const char *name;
@@ -159,7 +159,7 @@ static int export_filter_read_tests(struct export_filter_reader *reader, const c
 }
 
 static int export_filter_read_one(struct export_filter_reader *reader, const char *path,
-                                  const struct export_filter *filter, const json_t *value,
+                                  const struct export_field *filter, const json_t *value,
                                   struct aq_error *err)
 {
     if (filter->test == EXPORT_TEXT || filter->test == EXPORT_RANGE)
@@ -176,13 +176,23 @@ static int export_filter_read_one(struct export_filter_reader *reader, const cha
 
 static bool export_filter_has_group(const struct export_report *report, const char *key)
 {
-    for (size_t i = 0; i < report->filter_count; i++) {
-        const char *rest = export_filter_after(report->filters[i].key, key);
+    for (size_t i = 0; i < report->field_count; i++) {
+        const char *rest = export_filter_after(report->fields[i].key, key);
 
         if (rest && *rest == '.')
             return true;
     }
     return false;
+}
+
+/* NULL = the report is not filtered by it. */
+static const struct export_field *export_filter_find(const struct export_report *report,
+                                                     const char *key)
+{
+    for (size_t i = 0; i < report->field_count; i++)
+        if (report->fields[i].test != EXPORT_NONE && strcmp(report->fields[i].key, key) == 0)
+            return &report->fields[i];
+    return NULL;
 }
 
 /* Members of 'object'; 'outer' is "" or "user." */
@@ -196,15 +206,13 @@ static int export_filter_read_members(struct export_filter_reader *reader, const
         AQ_CLEANUP(aq_freep) char *key = aq_format("%s%s", outer, name);
         AQ_CLEANUP(aq_freep) char *path = aq_format("filter.%s%s", outer, name);
         AQ_CLEANUP(aq_freep) char *inside = aq_format("%s%s.", outer, name);
-        size_t i = 0;
+        const struct export_field *filter = export_filter_find(reader->report, key);
         int r;
 
-        while (i < reader->report->filter_count && strcmp(reader->report->filters[i].key, key) != 0)
-            i++;
         if (json_is_null(value))
             continue;
-        if (i < reader->report->filter_count)
-            r = export_filter_read_one(reader, path, &reader->report->filters[i], value, err);
+        if (filter)
+            r = export_filter_read_one(reader, path, filter, value, err);
         else if (!*outer && json_is_object(value) && export_filter_has_group(reader->report, key))
             r = export_filter_read_members(reader, inside, value, err);
         else
@@ -229,7 +237,7 @@ static const char *export_order_of(const struct export_report *report, const cha
 {
     for (size_t i = 0; key && i < report->field_count; i++)
         if (strcmp(report->fields[i].key, key) == 0)
-            return report->fields[i].order;
+            return report->fields[i].kind == EXPORT_HIDDEN ? NULL : report->fields[i].field;
     return NULL;
 }
 

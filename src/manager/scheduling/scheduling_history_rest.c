@@ -54,23 +54,25 @@ static void scheduling_history_write(const struct api_list *list, const struct s
 
 /* ---- what is asked for ---- */
 
-static const struct export_field scheduling_history_orders[] = {
-    { "created_at", .order = "created_at" },
-    { "updated_at", .order = "updated_at" },
-};
+/* clang-format off */
+#define FILTER(key, how) { key, .kind = EXPORT_HIDDEN, .field = (key), .test = EXPORT_##how }
+/* clang-format on */
 
-static const struct export_filter scheduling_history_filters[] = {
-    { "session_id", "session_id", EXPORT_TEXT },  { "phase", "phase", EXPORT_TEXT },
-    { "from_status", "from_status", EXPORT_ANY }, { "to_status", "to_status", EXPORT_ANY },
-    { "result", "result", EXPORT_ANY },           { "error_code", "error_code", EXPORT_TEXT },
-    { "message", "message", EXPORT_TEXT },
+static const struct export_field scheduling_history_columns[] = {
+    { "created_at", .field = "created_at" },
+    { "updated_at", .field = "updated_at" },
+    FILTER("session_id", TEXT),
+    FILTER("phase", TEXT),
+    FILTER("from_status", ANY),
+    FILTER("to_status", ANY),
+    FILTER("result", ANY),
+    FILTER("error_code", TEXT),
+    FILTER("message", TEXT),
 };
 
 static const struct export_report scheduling_history_report = {
-    .fields = scheduling_history_orders,
-    .field_count = AQ_COUNT(scheduling_history_orders),
-    .filters = scheduling_history_filters,
-    .filter_count = AQ_COUNT(scheduling_history_filters),
+    .fields = scheduling_history_columns,
+    .field_count = AQ_COUNT(scheduling_history_columns),
 };
 
 struct scheduling_history_params {

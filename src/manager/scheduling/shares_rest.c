@@ -81,8 +81,8 @@ static void shares_write(const struct api *api, const struct share *share, struc
 /* ---- searched ---- */
 
 static const struct export_field shares_orders[] = {
-    { "fair_share_factor", .order = "fair_share_factor" },
-    { "domain_name", .order = "domain_name" },
+    { "fair_share_factor", .field = "fair_share_factor" },
+    { "domain_name", .field = "domain_name" },
 };
 
 static const struct export_report shares_report = {

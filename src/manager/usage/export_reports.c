@@ -9,6 +9,7 @@
 /* clang-format off */
 #define AT(how, type, member) .kind = EXPORT_##how, .offset = offsetof(struct type, member)
 #define TEXT(function) .kind = EXPORT_FUNCTION, .text = function
+#define AS(name, how) .field = (name), .test = EXPORT_##how
 /* clang-format on */
 
 /* ---- users ---- */
@@ -27,24 +28,15 @@ static void export_reports_user_status(const struct api *api, const void *row, s
 
 static const struct export_field export_reports_user_fields[] = {
     { "uuid", "UUID", "the user's id", AT(UUID, user_row, user.id) },
-    { "username", "Username", "", AT(STRING, user_row, user.username), .order = "username" },
-    { "email", "Email", "", AT(STRING, user_row, user.email), .order = "email" },
-    { "full_name", "Full Name", "", AT(STRING, user_row, user.full_name), .order = "full_name" },
-    { "domain_name", "Domain", "", AT(STRING, user_row, user.domain), .order = "domain_name" },
+    { "username", "Username", "", AT(STRING, user_row, user.username), AS("username", TEXT) },
+    { "email", "Email", "", AT(STRING, user_row, user.email), AS("email", TEXT) },
+    { "full_name", "Full Name", "", AT(STRING, user_row, user.full_name), AS("full_name", NONE) },
+    { "domain_name", "Domain", "", AT(STRING, user_row, user.domain), AS("domain_name", TEXT) },
     { "role", "Role", "user, admin, superadmin or monitor", TEXT(export_reports_role),
-      .order = "role" },
+      AS("role", ANY) },
     { "status", "Status", "active, inactive, deleted or before-verification",
-      TEXT(export_reports_user_status), .order = "status" },
-    { "created_at", "Created At", "", AT(TIME, user_row, created_usec), .order = "created_at" },
-};
-
-static const struct export_filter export_reports_user_filters[] = {
-    { "username", "username", EXPORT_TEXT },
-    { "email", "email", EXPORT_TEXT },
-    { "domain_name", "domain_name", EXPORT_TEXT },
-    { "role", "role", EXPORT_ANY },
-    { "status", "status", EXPORT_ANY },
-    { "created_at", "created_at", EXPORT_RANGE },
+      TEXT(export_reports_user_status), AS("status", ANY) },
+    { "created_at", "Created At", "", AT(TIME, user_row, created_usec), AS("created_at", RANGE) },
 };
 
 /* ---- sessions ---- */
@@ -83,41 +75,31 @@ static void export_reports_slots(const struct api *api, const void *row, struct 
 
 static const struct export_field export_reports_session_fields[] = {
     { "id", "Session ID", "", AT(UUID, session_row, session.id) },
-    { "name", "Name", "", AT(CHARS, session_row, session.name), .order = "name" },
+    { "name", "Name", "", AT(CHARS, session_row, session.name), AS("name", TEXT) },
     { "session_type", "Type", "interactive, batch, inference or system", TEXT(export_reports_type),
-      .order = "session_type" },
+      AS("session_type", ANY) },
     { "domain_name", "Domain", "", AT(STRING, session_row, session.domain),
-      .order = "domain_name" },
-    { "project_name", "Project", "", AT(STRING, session_row, project_name), .order = "group_name" },
+      AS("domain_name", TEXT) },
+    { "project_name", "Project", "", AT(STRING, session_row, project_name),
+      AS("group_name", NONE) },
     { "user_email", "User", "the owner's e-mail address", AT(STRING, session_row, user_email),
-      .order = "user_email" },
+      AS("user_email", NONE) },
     { "access_key", "Access Key", "", AT(CHARS, session_row, session.access_key),
-      .order = "access_key" },
-    { "status", "Status", "", TEXT(export_reports_session_status), .order = "status" },
+      AS("access_key", TEXT) },
+    { "status", "Status", "", TEXT(export_reports_session_status), AS("status", ANY) },
     { "status_info", "Status Info", "why it has that status",
       AT(STRING, session_row, session.reason) },
     { "scaling_group_name", "Resource Group", "", AT(STRING, session_row, session.resource_group),
-      .order = "scaling_group" },
+      AS("scaling_group", TEXT) },
     { "cluster_size", "Cluster Size", "containers", TEXT(export_reports_cluster_size),
-      .order = "cluster_size" },
+      AS("cluster_size", NONE) },
     { "occupying_slots", "Slots", "what its containers got, as JSON", TEXT(export_reports_slots) },
     { "created_at", "Created At", "", AT(TIME, session_row, session.created_usec),
-      .order = "created_at" },
+      AS("created_at", RANGE) },
     { "terminated_at", "Terminated At", "", AT(TIME, session_row, terminated_usec),
-      .order = "terminated_at" },
-};
-
-static const struct export_filter export_reports_session_filters[] = {
-    { "name", "name", EXPORT_TEXT },
-    { "session_type", "session_type", EXPORT_ANY },
-    { "domain_name", "domain_name", EXPORT_TEXT },
-    { "access_key", "access_key", EXPORT_TEXT },
-    { "user.email", "user_email", EXPORT_TEXT },
-    { "user.username", "username", EXPORT_TEXT },
-    { "status", "status", EXPORT_ANY },
-    { "scaling_group_name", "scaling_group", EXPORT_TEXT },
-    { "created_at", "created_at", EXPORT_RANGE },
-    { "terminated_at", "terminated_at", EXPORT_RANGE },
+      AS("terminated_at", RANGE) },
+    { "user.email", .kind = EXPORT_HIDDEN, AS("user_email", TEXT) },
+    { "user.username", .kind = EXPORT_HIDDEN, AS("username", TEXT) },
 };
 
 /* ---- projects ---- */
@@ -132,85 +114,61 @@ static void export_reports_limits(const struct api *api, const void *row, struct
 
 static const struct export_field export_reports_project_fields[] = {
     { "id", "Project ID", "", AT(UUID, project_row, project.id) },
-    { "name", "Name", "", AT(STRING, project_row, project.name), .order = "name" },
+    { "name", "Name", "", AT(STRING, project_row, project.name), AS("name", TEXT) },
     { "description", "Description", "", AT(STRING, project_row, project.description) },
     { "domain_name", "Domain", "", AT(STRING, project_row, project.domain),
-      .order = "domain_name" },
-    { "is_active", "Active", "", AT(BOOL, project_row, project.is_active), .order = "is_active" },
+      AS("domain_name", TEXT) },
+    { "is_active", "Active", "", AT(BOOL, project_row, project.is_active), AS("is_active", FLAG) },
     { "total_resource_slots", "Limits", "of all its sessions together, as JSON",
       TEXT(export_reports_limits) },
-    { "created_at", "Created At", "", AT(TIME, project_row, created_usec), .order = "created_at" },
-};
-
-static const struct export_filter export_reports_project_filters[] = {
-    { "name", "name", EXPORT_TEXT },
-    { "domain_name", "domain_name", EXPORT_TEXT },
-    { "is_active", "is_active", EXPORT_FLAG },
-    { "created_at", "created_at", EXPORT_RANGE },
+    { "created_at", "Created At", "", AT(TIME, project_row, created_usec),
+      AS("created_at", RANGE) },
 };
 
 /* ---- keypairs: never a secret ---- */
 
 static const struct export_field export_reports_keypair_fields[] = {
     { "access_key", "Access Key", "", AT(CHARS, keypair_row, keypair.access_key),
-      .order = "access_key" },
+      AS("access_key", TEXT) },
     { "user_id", "User", "e-mail address", AT(STRING, keypair_row, user_email),
-      .order = "user_id" },
+      AS("user_id", TEXT) },
     { "user_uuid", "User UUID", "", AT(UUID, keypair_row, keypair.user_id) },
-    { "is_active", "Active", "", AT(BOOL, keypair_row, keypair.is_active), .order = "is_active" },
-    { "is_admin", "Admin", "", AT(BOOL, keypair_row, keypair.is_admin), .order = "is_admin" },
-    { "created_at", "Created At", "", AT(TIME, keypair_row, created_usec), .order = "created_at" },
-    { "last_used", "Last Used", "", AT(TIME, keypair_row, used_usec), .order = "last_used" },
+    { "is_active", "Active", "", AT(BOOL, keypair_row, keypair.is_active), AS("is_active", FLAG) },
+    { "is_admin", "Admin", "", AT(BOOL, keypair_row, keypair.is_admin), AS("is_admin", FLAG) },
+    { "created_at", "Created At", "", AT(TIME, keypair_row, created_usec),
+      AS("created_at", RANGE) },
+    { "last_used", "Last Used", "", AT(TIME, keypair_row, used_usec), AS("last_used", NONE) },
     { "resource_policy_name", "Resource Policy", "", AT(STRING, keypair_row, keypair.policy),
-      .order = "resource_policy" },
-};
-
-static const struct export_filter export_reports_keypair_filters[] = {
-    { "access_key", "access_key", EXPORT_TEXT },  { "user_id", "user_id", EXPORT_TEXT },
-    { "is_active", "is_active", EXPORT_FLAG },    { "is_admin", "is_admin", EXPORT_FLAG },
-    { "created_at", "created_at", EXPORT_RANGE },
+      AS("resource_policy", NONE) },
 };
 
 /* ---- the audit log ---- */
 
 static const struct export_field export_reports_audit_fields[] = {
-    { "id", "ID", "counts up", AT(INT, audit_row, seq), .order = "seq" },
+    { "id", "ID", "counts up", AT(INT, audit_row, seq), AS("seq", NONE) },
     { "entity_type", "Entity Type", "", AT(STRING, audit_row, entry.object_kind),
-      .order = "object_kind" },
-    { "entity_id", "Entity ID", "", AT(STRING, audit_row, entry.object_id), .order = "object_id" },
+      AS("object_kind", TEXT) },
+    { "entity_id", "Entity ID", "", AT(STRING, audit_row, entry.object_id), AS("object_id", TEXT) },
     { "entity_name", "Entity Name", "", AT(STRING, audit_row, entry.object_name),
-      .order = "object_name" },
+      AS("object_name", TEXT) },
     { "entity_domain", "Entity Domain", "whose administrators see the row",
-      AT(STRING, audit_row, entry.object_domain), .order = "object_domain" },
-    { "operation", "Operation", "", AT(STRING, audit_row, entry.action), .order = "action" },
+      AT(STRING, audit_row, entry.object_domain), AS("object_domain", TEXT) },
+    { "operation", "Operation", "", AT(STRING, audit_row, entry.action), AS("action", TEXT) },
     { "status", "Status", "how it ended", AT(STRING, audit_row, entry.outcome),
-      .order = "outcome" },
-    { "times", "Times", "so often in a row", AT(INT, audit_row, entry.times), .order = "times" },
-    { "created_at", "Created At", "", AT(TIME, audit_row, entry.at_usec), .order = "at" },
+      AS("outcome", ANY) },
+    { "times", "Times", "so often in a row", AT(INT, audit_row, entry.times), AS("times", NONE) },
+    { "created_at", "Created At", "", AT(TIME, audit_row, entry.at_usec), AS("at", RANGE) },
     { "description", "Description", "what was before and is after, as JSON",
       AT(STRING, audit_row, entry.detail) },
     { "request_id", "Request ID", "", AT(STRING, audit_row, entry.request_id) },
     { "triggered_by", "Triggered By", "e-mail address, or what was tried as one",
-      AT(STRING, audit_row, entry.user_name), .order = "user" },
+      AT(STRING, audit_row, entry.user_name), AS("user", TEXT) },
     { "domain_name", "Domain", "of who did it", AT(STRING, audit_row, entry.domain),
-      .order = "domain" },
+      AS("domain", TEXT) },
     { "access_key", "Access Key", "", AT(STRING, audit_row, entry.access_key),
-      .order = "access_key" },
+      AS("access_key", TEXT) },
     { "address", "Address", "from which it came", AT(STRING, audit_row, entry.address) },
-};
-
-static const struct export_filter export_reports_audit_filters[] = {
-    { "entity_type", "object_kind", EXPORT_TEXT },
-    { "entity_id", "object_id", EXPORT_TEXT },
-    { "entity_name", "object_name", EXPORT_TEXT },
-    { "entity_domain", "object_domain", EXPORT_TEXT },
-    { "operation", "action", EXPORT_TEXT },
-    { "status", "outcome", EXPORT_ANY },
-    { "triggered_by", "user", EXPORT_TEXT },
-    { "domain_name", "domain", EXPORT_TEXT },
-    { "access_key", "access_key", EXPORT_TEXT },
-    { "request_id", "request_id", EXPORT_TEXT },
-    { "created_at", "at", EXPORT_RANGE },
+    { "request_id", .kind = EXPORT_HIDDEN, AS("request_id", TEXT) },
 };
 
 /* ---- all of them ---- */
@@ -220,8 +178,6 @@ static const struct export_filter export_reports_audit_filters[] = {
     { .key = (key_), .name = (name_), .description = (description_),                               \
       .fields = export_reports_##word##_fields,                                                    \
       .field_count = AQ_COUNT(export_reports_##word##_fields),                                     \
-      .filters = export_reports_##word##_filters,                                                  \
-      .filter_count = AQ_COUNT(export_reports_##word##_filters),                                   \
       .row_size = sizeof(struct row), .list = (list_) }
 /* clang-format on */
 

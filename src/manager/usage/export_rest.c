@@ -45,6 +45,8 @@ static void export_write_report(const struct export_report *report, struct jsonw
     jsonw_key(w, "fields");
     jsonw_array_begin(w);
     for (size_t i = 0; i < report->field_count; i++) {
+        if (report->fields[i].kind == EXPORT_HIDDEN)
+            continue;
         jsonw_object_begin(w);
         jsonw_member_str(w, "key", report->fields[i].key);
         jsonw_member_str(w, "name", report->fields[i].name);
@@ -147,6 +149,8 @@ static void export_write_value(const struct api *api, const struct export_field 
     case EXPORT_FUNCTION:
         field->text(api, row, out);
         break;
+    case EXPORT_HIDDEN:
+        break;
     }
 }
 
@@ -210,11 +214,14 @@ static int export_choose_fields(struct export *export, const struct str_list *ke
     const struct export_report *report = export->report;
 
     for (size_t i = 0; !keys->count && i < report->field_count; i++)
-        export->fields[export->field_count++] = &report->fields[i];
+        if (report->fields[i].kind != EXPORT_HIDDEN)
+            export->fields[export->field_count++] = &report->fields[i];
     for (size_t i = 0; i < keys->count; i++) {
         size_t f = 0;
 
-        while (f < report->field_count && strcmp(report->fields[f].key, keys->items[i]) != 0)
+        while (f < report->field_count
+               && (report->fields[f].kind == EXPORT_HIDDEN
+                   || strcmp(report->fields[f].key, keys->items[i]) != 0))
             f++;
         if (f == report->field_count)
             return api_fail_param(err, "fields", "'%.64s' is no field of this report",

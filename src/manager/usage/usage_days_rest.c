@@ -77,7 +77,7 @@ static void usage_days_write(const struct api_list *list, const struct store_pag
 /* ---- requests ---- */
 
 static const struct export_field usage_days_orders[] = {
-    { "period_start", .order = "period_start" },
+    { "period_start", .field = "period_start" },
 };
 
 static const struct export_report usage_days_report = {

@@ -31,18 +31,20 @@ static void compile(const struct export_report *report, const char *text)
     struct filter_field fields[FIELDS_MAX];
     struct filter_values values = { .count = 0 };
     struct aq_error err = { 0 };
+    size_t count = 0;
 
-    if (report->filter_count > FIELDS_MAX)
+    if (report->field_count > FIELDS_MAX)
         __builtin_trap();
-    for (size_t i = 0; i < report->filter_count; i++)
-        fields[i] = (struct filter_field){ .name = report->filters[i].field,
-                                           .column = "c",
-                                           .type = report->filters[i].test == EXPORT_RANGE
-                                                       ? FILTER_TIME
-                                                   : report->filters[i].test == EXPORT_FLAG
-                                                       ? FILTER_BOOL
-                                                       : FILTER_STRING };
-    if (filter_compile(text, fields, report->filter_count, &arena, &sql, &values, &err) < 0
+    for (size_t i = 0; i < report->field_count; i++)
+        if (report->fields[i].test != EXPORT_NONE)
+            fields[count++] = (struct filter_field){ .name = report->fields[i].field,
+                                                     .column = "c",
+                                                     .type = report->fields[i].test == EXPORT_RANGE
+                                                                 ? FILTER_TIME
+                                                             : report->fields[i].test == EXPORT_FLAG
+                                                                 ? FILTER_BOOL
+                                                                 : FILTER_STRING };
+    if (filter_compile(text, fields, count, &arena, &sql, &values, &err) < 0
         && is_about_syntax(err.text))
         __builtin_trap();
 }
