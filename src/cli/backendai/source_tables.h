@@ -20,6 +20,9 @@ enum source_kind {
 
 enum { SOURCE_MUST = 1u << 0 /* every version has it */ };
 
+/* What it has that a struct field (model/field.h) has not: a form in a dump, and whether every
+ * version has it. Those of entities' members are made from their rows.
+ */
 struct source_column {
     char name[FIELD_NAME_MAX]; /* ends with "" */
     enum source_kind kind;

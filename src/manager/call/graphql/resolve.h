@@ -37,7 +37,9 @@ struct gql_page {
     struct gql_page *next;
 };
 
-/* How a field is resolved. */
+/* How a field is resolved. It is about a field of the schema, of any object and at some cost; those
+ * of entities' members need none (struct gql_entity).
+ */
 struct gql_entry {
     uint32_t field; /* SCHEMA_FIELD_... */
     struct gql_resolver resolver;
