@@ -181,10 +181,13 @@ static void account_add_options(const struct field *request, unsigned without, s
 
 void account_tables_complete(void)
 {
+    /* clang-format off */
     struct account_table *const tables[] = {
-        &account_domain_table,  &account_keypair_table,        &account_policy_table,
-        &account_project_table, &account_resource_group_table, &resource_preset_table
+        &account_domain_table, &account_keypair_table, &account_policy_table,
+        &account_project_table, &account_resource_group_table,
+        &resource_preset_table,
     };
+    /* clang-format on */
 
     for (size_t i = 0; i < AQ_COUNT(tables); i++) {
         account_add_columns(tables[i]->entity, tables[i]->columns);
