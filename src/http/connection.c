@@ -68,6 +68,15 @@ static void connection_tell_gone(struct request *req, int status)
         req->on_gone(req, req->gone_data);
 }
 
+/* The client has taken its answer, or never will. */
+static void connection_leave_answer(struct connection *conn)
+{
+    if (conn->unsent_bytes)
+        quota_leave(&conn->server->quota, conn->unsent_client, conn->unsent_bytes);
+    conn->unsent_client = NULL;
+    conn->unsent_bytes = 0;
+}
+
 /* Close the stream; a handler's request and its connection stay. */
 static void connection_close_stream(struct connection *conn)
 {
@@ -79,6 +88,7 @@ static void connection_close_stream(struct connection *conn)
     server_set_timer(conn, TIMER_NONE);
     server->refusing -= conn->refused;
     places_leave(conn);
+    connection_leave_answer(conn);
     strbuf_done(&conn->input);
     server_count_down(server);
 }
@@ -140,6 +150,7 @@ static void connection_await_reader(struct connection *conn)
 static void connection_finish(struct connection *conn)
 {
     if (!stream_queued(conn->stream)) {
+        connection_leave_answer(conn);
         connection_linger(conn);
         return;
     }
@@ -278,8 +289,10 @@ static void connection_become_ready(struct connection *conn)
     if (stream_queued(conn->stream)) {
         conn->state = CONNECTION_FLUSH;
         connection_await_reader(conn);
-    } else
+    } else {
+        connection_leave_answer(conn);
         conn->state = CONNECTION_HEAD;
+    }
 }
 
 static void connection_on_message_end(struct connection *conn)
@@ -490,6 +503,7 @@ static void connection_on_drain(void *data)
     struct connection *conn = data;
     struct request *req = &conn->req;
 
+    connection_leave_answer(conn);
     if (conn->state == CONNECTION_FLUSH && conn->close_after)
         connection_linger(conn);
     else if (conn->state == CONNECTION_FLUSH) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* quota.c - how much of a server one client may have under way: requests, bytes of bodies */
+/* quota.c - how much of a server one client may have under way */
 #include "http/quota.h"
 
 #include <errno.h>
@@ -61,12 +61,18 @@ int quota_enter(struct quota *quota, const char *name, struct quota_client **ret
     return 0;
 }
 
-bool quota_add_bytes(struct quota *quota, struct quota_client *client, size_t bytes)
+bool quota_has_room(const struct quota *quota, const struct quota_client *client, size_t bytes)
 {
     size_t has = client ? client->bytes + bytes : 0;
 
-    if (bytes > quota->bytes_max - quota->bytes
-        || (has > QUOTA_BYTES_LEAST && has > quota_half_of_rest(quota->bytes, quota->bytes_max)))
+    return bytes <= quota->bytes_max - quota->bytes
+           && (has <= QUOTA_BYTES_LEAST
+               || has <= quota_half_of_rest(quota->bytes, quota->bytes_max));
+}
+
+bool quota_add_bytes(struct quota *quota, struct quota_client *client, size_t bytes)
+{
+    if (!quota_has_room(quota, client, bytes))
         return false;
     quota->bytes += bytes;
     if (client)

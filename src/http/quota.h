@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* quota.h - how much of a server one client may have under way: requests, bytes of bodies
+/* quota.h - how much of a server one client may have under way: requests, bytes of bodies, and of
+ * answers that it has not taken
  *
  * A client is what the guard names: a user, an address. It may have QUOTA_REQUESTS_LEAST
  * requests and QUOTA_BYTES_LEAST bytes at any time, and beyond that half of what nobody has.
@@ -45,9 +46,10 @@ void quota_done(struct quota *quota);
 int quota_enter(struct quota *quota, const char *name, struct quota_client **ret,
                 struct aq_error *err);
 
-/* Count bytes of a request's body; 'client' NULL = only that of the server. False if there is
- * no room for them.
- */
+/* Whether there is room for so many bytes more; 'client' NULL = only that of the server. */
+bool quota_has_room(const struct quota *quota, const struct quota_client *client, size_t bytes);
+
+/* Count bytes of a request's body or of its answer. False if there is no room for them. */
 bool quota_add_bytes(struct quota *quota, struct quota_client *client, size_t bytes);
 
 /* The request with this many bytes is over; it had no client if that is NULL. */

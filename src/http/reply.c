@@ -15,7 +15,8 @@
 /* What our work needs is away, the database say: when to ask again. */
 #define AWAY_SEC 5
 
-#define JOIN_MAX 16384 /* a body up to this is sent in one piece with the head */
+#define UNSENT_FREE 65536 /* bytes of an answer that is not counted */
+#define JOIN_MAX 16384    /* a body up to this is sent in one piece with the head */
 
 /* What every answer says; rebuilt each second. */
 static void reply_add_common(struct server *server, struct strbuf *out)
@@ -195,6 +196,33 @@ static bool reply_is_first(const struct request *req)
     return req->conn->has_request;
 }
 
+/* Nobody piles up answers by many connections, each with one that it does not read. */
+static bool reply_has_room(const struct request *req, size_t len)
+{
+    return len <= UNSENT_FREE || quota_has_room(&req->conn->server->quota, req->client, len);
+}
+
+static void reply_refuse_room(struct request *req, size_t len)
+{
+    struct aq_error err;
+
+    (void)aq_fail_kind(
+        &err, EAGAIN, "rate-limit-exceeded",
+        "the answer of %zu bytes is not sent, because you have not read earlier ones; "
+        "read them first",
+        len);
+    request_fail(req, &err);
+}
+
+/* Count what is not with the client yet. */
+static void reply_count_unsent(struct request *req)
+{
+    size_t unsent = stream_queued(req->conn->stream) + req->conn->held.len;
+
+    if (unsent > UNSENT_FREE && quota_add_bytes(&req->conn->server->quota, req->client, unsent))
+        req->unsent_bytes = unsent;
+}
+
 void request_reply(struct request *req, int status, const char *content_type, const void *body,
                    size_t len)
 {
@@ -202,6 +230,10 @@ void request_reply(struct request *req, int status, const char *content_type, co
 
     if (!reply_is_first(req))
         return;
+    if (conn->stream && !reply_has_room(req, len)) {
+        reply_refuse_room(req, len);
+        return;
+    }
     if (conn->stream) {
         reply_add_head(req, status, content_type);
         if (!reply_has_no_body(status))
@@ -213,6 +245,7 @@ void request_reply(struct request *req, int status, const char *content_type, co
             reply_hold_answer(req, body, len);
         else
             reply_send_answer(req, body, len);
+        reply_count_unsent(req);
         AQ_FAULT("http.reply.sent");
     }
     connection_next(conn);

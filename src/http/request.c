@@ -31,7 +31,12 @@ void request_done(struct request *req)
     struct connection *conn = req->conn;
 
     conn->has_request = false;
-    quota_leave(&conn->server->quota, req->client, req->body_bytes);
+    if (req->unsent_bytes && conn->stream) { /* it is under way until the client has the answer */
+        conn->unsent_client = req->client;
+        conn->unsent_bytes = req->unsent_bytes + req->body_bytes;
+    } else {
+        quota_leave(&conn->server->quota, req->client, req->body_bytes);
+    }
     strbuf_done(&req->body);
     strbuf_done(&req->headers);
     req->on_body = NULL;

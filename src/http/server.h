@@ -50,7 +50,8 @@ struct server_limits {
     unsigned keepalive_msec;       /* silence on an event stream before a comment [15,000] */
     unsigned connections_max;      /* beyond it idle ones are closed, else 503 [10,000] */
     size_t queue_max;              /* bytes queued for one slow reader [8 MiB] */
-    size_t bodies_max; /* bytes of all bodies held at one time; beyond it 503 [128 MiB] */
+    size_t bodies_max; /* bytes of all bodies held at one time, beyond it 503, and of answers that
+                          clients have not taken, beyond it 429 [128 MiB] */
 };
 
 /* Called with the head, before the body. 0 lets the request pass; -errno

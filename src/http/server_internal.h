@@ -48,6 +48,7 @@ struct request {
     struct quota_client *client; /* NULL = the guard named none */
     struct strbuf body;
     size_t body_bytes;     /* of it, as the quota counts them */
+    size_t unsent_bytes;   /* of the answer, the same */
     struct strbuf headers; /* added to the answer */
     void *data;
     void (*on_gone)(struct request *req, void *data);
@@ -74,13 +75,15 @@ struct connection {
     struct message_parser *parser;
     struct list all; /* in server->connections */
     struct list timer_link;
-    struct list ready_link; /* while it waits for a turn */
-    uint64_t deadline;      /* uv_now() */
-    uint64_t mark;          /* TIMER_WRITE: stream_sent(); TIMER_BODY: bytes since */
-    uint64_t linger_end;    /* uv_now() */
-    uint64_t linger_mark;   /* bytes that had come when the timer was set */
-    struct strbuf input;    /* read, but not its turn yet */
-    struct strbuf held;     /* the answer that is sent once the body is through */
+    struct list ready_link;             /* while it waits for a turn */
+    uint64_t deadline;                  /* uv_now() */
+    uint64_t mark;                      /* TIMER_WRITE: stream_sent(); TIMER_BODY: bytes since */
+    uint64_t linger_end;                /* uv_now() */
+    uint64_t linger_mark;               /* bytes that had come when the timer was set */
+    struct strbuf input;                /* read, but not its turn yet */
+    struct strbuf held;                 /* the answer that is sent once the body is through */
+    struct quota_client *unsent_client; /* of the answer that is being sent; NULL = of no client */
+    size_t unsent_bytes;                /* of it, as the quota counts them */
     enum timer_kind timer;
     enum connection_state state;
     bool running;      /* connection_run() is on the stack */

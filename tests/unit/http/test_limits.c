@@ -10,6 +10,7 @@
 
 #include "http/sse.h"
 
+#define BIG (16u << 20) /* bytes of an answer: more than the buffers of both sockets take */
 #define HOST "Host: a\r\n"
 #define GET(path) "GET " path " HTTP/1.1\r\n" HOST "\r\n"
 
@@ -45,7 +46,7 @@ static void on_stream(struct request *req, void *data)
 
 static void on_big(struct request *req, void *data)
 {
-    static char big[4 << 20];
+    static char big[BIG];
 
     (void)data;
     request_reply(req, 200, "text/plain", big, sizeof(big));
@@ -318,6 +319,36 @@ static void test_many_bodies(void **state)
     net_down(&net);
 }
 
+/* What clients do not read is limited, too. */
+static void test_many_unread_answers(void **state)
+{
+    struct raw raws[3];
+
+    (void)state;
+    up(&(struct server_limits){ .bodies_max = BIG + 1000 });
+    for (size_t i = 0; i < 2; i++) {
+        raw_open(&raws[i], &net);
+        RUN_UNTIL(&net, raws[i].open);
+        if (i == 0)
+            stream_pause(raws[i].stream);
+        raw_say(&raws[i], GET("/big"));
+        check_served();
+    }
+    RUN_UNTIL(&net, strstr(raws[1].got.data ? raws[1].got.data : "", "you have not read"));
+    assert_non_null(strstr(raws[1].got.data, "HTTP/1.1 429 Too Many Requests"));
+    assert_non_null(strstr(raws[1].got.data, "rate-limit-exceeded"));
+    stream_resume(raws[0].stream);
+    RUN_UNTIL(&net, raws[0].got.len > BIG);
+    check_served();
+
+    raw_open(&raws[2], &net); /* there is room again */
+    raw_say(&raws[2], GET("/big"));
+    RUN_UNTIL(&net, raws[2].got.len > BIG);
+    for (size_t i = 0; i < 3; i++)
+        raw_close(&raws[i]);
+    net_down(&net);
+}
+
 static void test_long_head(void **state)
 {
     struct raw raw;
@@ -446,21 +477,14 @@ static void test_idle_crowd(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_many_come_at_once),
-        cmocka_unit_test(test_slow_head),
-        cmocka_unit_test(test_slow_body),
-        cmocka_unit_test(test_idle),
-        cmocka_unit_test(test_slow_handler),
-        cmocka_unit_test(test_slow_reader),
-        cmocka_unit_test(test_greedy_pipeline),
-        cmocka_unit_test(test_silent_events),
-        cmocka_unit_test(test_last_answer_whole),
-        cmocka_unit_test(test_body_without_end),
-        cmocka_unit_test(test_many_bodies),
-        cmocka_unit_test(test_long_head),
-        cmocka_unit_test(test_full),
-        cmocka_unit_test(test_lingering_crowd),
-        cmocka_unit_test(test_stop_while_flushing),
+        cmocka_unit_test(test_many_come_at_once), cmocka_unit_test(test_slow_head),
+        cmocka_unit_test(test_slow_body),         cmocka_unit_test(test_idle),
+        cmocka_unit_test(test_slow_handler),      cmocka_unit_test(test_slow_reader),
+        cmocka_unit_test(test_greedy_pipeline),   cmocka_unit_test(test_silent_events),
+        cmocka_unit_test(test_last_answer_whole), cmocka_unit_test(test_body_without_end),
+        cmocka_unit_test(test_many_bodies),       cmocka_unit_test(test_many_unread_answers),
+        cmocka_unit_test(test_long_head),         cmocka_unit_test(test_full),
+        cmocka_unit_test(test_lingering_crowd),   cmocka_unit_test(test_stop_while_flushing),
         cmocka_unit_test(test_idle_crowd),
     };
 
