@@ -100,14 +100,13 @@ static json_t *config_tree_open(json_t *parent, const char *name)
     if (json_is_object(there))
         return there;
     object = json_object();
-    if (there && json_object_set(object, "", there) < 0) {
-        json_decref(object);
-        return NULL;
-    }
-    return json_object_set_new(parent, name, object) == 0 ? object : NULL;
+    if (there)
+        json_object_set(object, "", there);
+    json_object_set_new(parent, name, object);
+    return object;
 }
 
-int config_tree_add(json_t *tree, const char *key, const char *value)
+void config_tree_add(json_t *tree, const char *key, const char *value)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf name = STRBUF_INIT;
 
@@ -118,15 +117,14 @@ int config_tree_add(json_t *tree, const char *key, const char *value)
         config_name_read(&name, key, len);
         if (!key[len])
             break;
-        if (!(tree = config_tree_open(tree, name.data)))
-            return -ENOMEM;
+        tree = config_tree_open(tree, name.data);
         key += len + 1;
     }
     if (name.len && json_is_object(json_object_get(tree, name.data))) {
         tree = json_object_get(tree, name.data);
         strbuf_clear(&name);
     }
-    return json_object_set_new(tree, name.data, json_string(value)) == 0 ? 0 : -ENOMEM;
+    json_object_set_new(tree, name.data, json_string(value));
 }
 
 int config_value_read(const json_t *value, const char *field, char **ret, struct aq_error *err)

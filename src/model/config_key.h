@@ -40,9 +40,9 @@ void config_name_write(struct strbuf *out, const char *name);
 bool config_key_is_within(const char *key, const char *above);
 
 /* Put 'value' into 'tree' (an object) at a key as config_key_add() writes it, "" for the
- * member "". -ENOMEM.
+ * member "".
  */
-int config_tree_add(json_t *tree, const char *key, const char *value);
+void config_tree_add(json_t *tree, const char *key, const char *value);
 
 /* Calls 'leaf' for each value of the object 'tree', with its key after 'above' (a key, or "").
  * With 'names_are_keys' a member may be called "a/b", and is escaped as keys are. Booleans

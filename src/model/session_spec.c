@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/json_load.h"
+#include "base/memory.h"
 #include "base/utf8.h"
 #include "model/service_port.h"
 #include "model/slot.h"
@@ -268,10 +269,9 @@ size_t session_spec_size(const struct session_spec *spec)
 
 struct session_spec *session_spec_copy(const struct session_spec *spec)
 {
-    struct spec_block block = { .at = malloc(session_spec_size(spec)) };
+    struct spec_block block = { .at = aq_alloc(session_spec_size(spec)) };
 
-    if (block.at)
-        spec_fill_block(spec, &block);
+    spec_fill_block(spec, &block);
     return (struct session_spec *)(void *)block.at;
 }
 
@@ -317,8 +317,6 @@ int session_spec_parse(const char *text, struct arena *arena, struct session_spe
     if (!text)
         return 0;
     object = json_load_string(text, JSON_REJECT_DUPLICATES);
-    if (!object && errno == ENOMEM)
-        return aq_fail_oom(err);
     if (!json_is_object(object))
         return aq_fail_field(err, EINVAL, "spec", "a session's spec is no JSON object");
     return session_spec_read(object, SESSION_SPEC_ALL, arena, ret, err);

@@ -83,7 +83,7 @@ int session_spec_read(const struct json_t *object, enum session_spec_part part, 
 int session_spec_parse(const char *text, struct arena *arena, struct session_spec *ret,
                        struct aq_error *err) AQ_UNTRUSTED;
 
-/* A copy in one block, to be released by free(). NULL if memory is short. */
+/* A copy in one block, to be released by free(). */
 struct session_spec *session_spec_copy(const struct session_spec *spec);
 
 /* Bytes of that block. */

@@ -52,7 +52,7 @@ static void ssh_key_add_base64(struct strbuf *out, const struct strbuf *bytes, s
     const unsigned char *at = (const unsigned char *)bytes->data;
     size_t column = 0;
 
-    for (size_t left = strbuf_ok(bytes) ? bytes->len : 0; left; at += 3) {
+    for (size_t left = bytes->len; left; at += 3) {
         unsigned bits = at[0] << 16 | (left > 1 ? at[1] << 8 : 0) | (left > 2 ? at[2] : 0);
 
         for (size_t i = 0; i < 4; i++) {

@@ -24,13 +24,10 @@ void config_entries_done(struct config_entries *entries)
     *entries = (struct config_entries){ 0 };
 }
 
-int config_entries_add(struct config_entries *entries, const char *key, const char *value,
-                       struct aq_error *err)
+void config_entries_add(struct config_entries *entries, const char *key, const char *value)
 {
-    (void)err;
     (void)vec_grow(&entries->items, &entries->cap, entries->count + 1, sizeof(*entries->items));
     entries->items[entries->count++] = (struct config_entry){ aq_strdup(key), aq_strdup(value) };
-    return 0;
 }
 
 /* The bounds of what is below a key, which live until the statement was run. */
@@ -70,7 +67,7 @@ int config_entries_read(struct store_tx *tx, const char *key, bool below,
     while ((r = sql_step(q, err)) > 0) {
         const char *found = sql_get_text(q);
 
-        (void)config_entries_add(ret, found, sql_get_text(q), err);
+        config_entries_add(ret, found, sql_get_text(q));
     }
     return r;
 }

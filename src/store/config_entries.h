@@ -20,9 +20,8 @@ struct config_entries {
 };
 
 void config_entries_done(struct config_entries *entries);
-/* Both texts are copied. 0. */
-int config_entries_add(struct config_entries *entries, const char *key, const char *value,
-                       struct aq_error *err);
+/* Both texts are copied. */
+void config_entries_add(struct config_entries *entries, const char *key, const char *value);
 
 /* Append what is at 'key' and, with 'below', under it ("" = everything), sorted by key. */
 int config_entries_read(struct store_tx *tx, const char *key, bool below,

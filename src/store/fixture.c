@@ -50,11 +50,6 @@ bool fixture_is_published_password(const char *email, const char *password)
     return false;
 }
 
-static int fixture_no_memory(struct aq_error *err)
-{
-    return aq_fail_oom(err);
-}
-
 /* Is there a row whose column is 'value'? 'query' is a constant with one '?'. */
 static int fixture_exists(struct store_tx *tx, const char *query, const char *value,
                           struct aq_error *err)
@@ -68,13 +63,11 @@ static int fixture_exists(struct store_tx *tx, const char *query, const char *va
     return sql_step(q, err);
 }
 
-/* Write the batch's one event unless the row is there, or its texts could not be copied. Frees the
- * batch.
- */
-static int fixture_write_missing(struct store_tx *tx, struct event_batch *one, bool is_short,
-                                 const char *query, const char *value, struct aq_error *err)
+/* Write the batch's one event unless the row is there. Frees the batch. */
+static int fixture_write_missing(struct store_tx *tx, struct event_batch *one, const char *query,
+                                 const char *value, struct aq_error *err)
 {
-    int r = is_short ? aq_fail_oom(err) : fixture_exists(tx, query, value, err);
+    int r = fixture_exists(tx, query, value, err);
 
     if (r == 0)
         r = event_write(tx, &one->events[0], err);
@@ -82,38 +75,21 @@ static int fixture_write_missing(struct store_tx *tx, struct event_batch *one, b
     return AQ_MIN(r, 0);
 }
 
-/* '*is_short' becomes true if there is no memory for it. */
-static char *fixture_copy(const char *text, bool *is_short)
-{
-    char *made = strdup(text);
-
-    *is_short |= !made;
-    return made;
-}
-
 static struct event *fixture_new_event(enum event_kind kind, struct event_batch **ret)
 {
-    struct event_batch *one = event_batch_new();
-    struct event *e = one ? event_batch_add(one, kind, clock_realtime_usec()) : NULL;
-
-    if (!e)
-        event_batch_free(one);
-    *ret = one;
-    return e;
+    *ret = event_batch_new();
+    return event_batch_add(*ret, kind, clock_realtime_usec());
 }
 
 static int fixture_write_domain(struct store_tx *tx, struct aq_error *err)
 {
     struct event_batch *one;
-    bool is_short = false;
     struct event *e = fixture_new_event(EVENT_DOMAIN_SAVED, &one);
 
-    if (!e)
-        return fixture_no_memory(err);
     entity_init(&domain_entity, &e->domain);
-    e->domain.name = fixture_copy("default", &is_short);
-    return fixture_write_missing(tx, one, is_short, "SELECT 1 FROM present_domains WHERE name = ?",
-                                 "default", err);
+    e->domain.name = aq_strdup("default");
+    return fixture_write_missing(tx, one, "SELECT 1 FROM present_domains WHERE name = ?", "default",
+                                 err);
 }
 
 /* The id of the project, which may exist under another one, goes to 'ret'. */
@@ -121,19 +97,16 @@ static int fixture_write_project(struct store_tx *tx, struct uuid *ret, struct a
 {
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
     struct event_batch *one;
-    bool is_short = false;
     struct event *e = fixture_new_event(EVENT_PROJECT_SAVED, &one);
     int r;
 
-    if (!e)
-        return fixture_no_memory(err);
     entity_init(&project_entity, &e->project);
-    e->project.name = fixture_copy("default", &is_short);
-    e->project.domain = fixture_copy("default", &is_short);
+    e->project.name = aq_strdup("default");
+    e->project.domain = aq_strdup("default");
     (void)uuid_parse(stock_project_id, &e->project.id);
     r = fixture_write_missing(
-        tx, one, is_short, "SELECT 1 FROM present_projects WHERE domain = 'default' AND name = ?",
-        "default", err);
+        tx, one, "SELECT 1 FROM present_projects WHERE domain = 'default' AND name = ?", "default",
+        err);
     if (r == 0)
         r = sql_prepare_once(tx->db,
                              "SELECT id FROM present_projects WHERE domain = 'default'"
@@ -150,16 +123,13 @@ static int fixture_write_project(struct store_tx *tx, struct uuid *ret, struct a
 static int fixture_write_policy(struct store_tx *tx, struct aq_error *err)
 {
     struct event_batch *one;
-    bool is_short = false;
     struct event *e = fixture_new_event(EVENT_KEYPAIR_POLICY_SAVED, &one);
 
-    if (!e)
-        return fixture_no_memory(err);
     entity_init(&keypair_policy_entity, &e->policy);
-    e->policy.name = fixture_copy("default", &is_short);
+    e->policy.name = aq_strdup("default");
     e->policy.unlimited_unspecified = true;
     e->policy.max_containers_per_session = 64;
-    return fixture_write_missing(tx, one, is_short, "SELECT 1 FROM keypair_policies WHERE name = ?",
+    return fixture_write_missing(tx, one, "SELECT 1 FROM keypair_policies WHERE name = ?",
                                  "default", err);
 }
 
@@ -172,21 +142,18 @@ static void fixture_set(char **text, const char *to)
 static int fixture_write_resource_group(struct store_tx *tx, struct aq_error *err)
 {
     struct event_batch *one;
-    bool is_short = false;
     struct event *e = fixture_new_event(EVENT_RESOURCE_GROUP_SAVED, &one);
     struct resource_group *group;
     int r;
 
-    if (!e)
-        return fixture_no_memory(err);
     group = &e->resource_group;
     entity_init(&resource_group_entity, group);
     group->name = aq_strdup("default");
     fixture_set(&group->scheduler_opts, "{\"backfill\": true}");
     fixture_set(&group->agent_loss_policy, "terminate");
     group->agent_loss_grace_usec = 600 * USEC_PER_SEC;
-    r = fixture_write_missing(tx, one, is_short, "SELECT 1 FROM resource_groups WHERE name = ?",
-                              "default", err);
+    r = fixture_write_missing(tx, one, "SELECT 1 FROM resource_groups WHERE name = ?", "default",
+                              err);
     return r < 0 ? r : resource_group_allow(tx, "default", ALLOW_DOMAIN, "default", err);
 }
 
@@ -196,7 +163,6 @@ static int fixture_write_user(struct store_tx *tx, const struct fixture_account 
 {
     char hash[PASSWORD_HASH_MAX];
     struct event_batch *one;
-    bool is_short = false;
     struct event *e;
     int r = fixture_exists(tx, "SELECT 1 FROM present_users WHERE email = ?", p->email, err);
 
@@ -205,44 +171,37 @@ static int fixture_write_user(struct store_tx *tx, const struct fixture_account 
     r = password_hash(p->password, hash, err);
     if (r < 0)
         return r;
-    if (!(e = fixture_new_event(EVENT_USER_SAVED, &one)))
-        return fixture_no_memory(err);
+    e = fixture_new_event(EVENT_USER_SAVED, &one);
     e->user.user = (struct user){ .id = *id,
-                                  .username = fixture_copy(p->username, &is_short),
-                                  .email = fixture_copy(p->email, &is_short),
-                                  .full_name = fixture_copy(p->full_name, &is_short),
-                                  .domain = fixture_copy("default", &is_short),
+                                  .username = aq_strdup(p->username),
+                                  .email = aq_strdup(p->email),
+                                  .full_name = aq_strdup(p->full_name),
+                                  .domain = aq_strdup("default"),
                                   .role = p->role,
                                   .status = USER_ACTIVE,
-                                  .project_ids = malloc(sizeof(*project_id)) };
-    if (e->user.user.project_ids) {
-        e->user.user.project_ids[0] = *project_id;
-        e->user.user.project_count = e->user.user.project_cap = 1;
-    } else {
-        is_short = true;
-    }
-    e->user.password_hash = fixture_copy(hash, &is_short);
-    return fixture_write_missing(tx, one, is_short, "SELECT 1 FROM present_users WHERE email = ?",
-                                 p->email, err);
+                                  .project_ids = aq_alloc(sizeof(*project_id)),
+                                  .project_count = 1,
+                                  .project_cap = 1 };
+    e->user.user.project_ids[0] = *project_id;
+    e->user.password_hash = aq_strdup(hash);
+    return fixture_write_missing(tx, one, "SELECT 1 FROM present_users WHERE email = ?", p->email,
+                                 err);
 }
 
 static int fixture_write_keypair(struct store_tx *tx, const struct fixture_account *p,
                                  const struct uuid *user_id, struct aq_error *err)
 {
     struct event_batch *one;
-    bool is_short = false;
     struct event *e = fixture_new_event(EVENT_KEYPAIR_SAVED, &one);
 
-    if (!e)
-        return fixture_no_memory(err);
     e->keypair = (struct keypair){ .user_id = *user_id,
                                    .is_active = true,
                                    .is_admin = p->role == ROLE_SUPERADMIN,
-                                   .policy = fixture_copy("default", &is_short),
+                                   .policy = aq_strdup("default"),
                                    .rate_limit = 30000 };
     (void)snprintf(e->keypair.access_key, sizeof(e->keypair.access_key), "%s", p->access_key);
     (void)snprintf(e->keypair.secret_key, sizeof(e->keypair.secret_key), "%s", p->secret_key);
-    return fixture_write_missing(tx, one, is_short, "SELECT 1 FROM keypairs WHERE access_key = ?",
+    return fixture_write_missing(tx, one, "SELECT 1 FROM keypairs WHERE access_key = ?",
                                  p->access_key, err);
 }
 

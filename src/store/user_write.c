@@ -42,8 +42,6 @@ int user_save(struct store_tx *tx, const struct event *e, struct aq_error *err)
     struct sql_stmt *q;
     int r;
 
-    if (!slots)
-        return aq_fail_oom(err);
     r = sql_prepare(
         tx->db,
         "INSERT INTO users (id, username, email, full_name, description, domain, role, status,"
@@ -131,9 +129,8 @@ int user_read_projects(struct store_tx *tx, struct arena *arena, struct user *us
         return r;
     sql_put_uuid(q, &user->id, id);
     while ((r = sql_step(q, err)) > 0) {
-        if (!vec_grow(&user->project_ids, &user->project_cap, user->project_count + 1,
-                      sizeof(*user->project_ids)))
-            return aq_fail_oom(err);
+        (void)vec_grow(&user->project_ids, &user->project_cap, user->project_count + 1,
+                       sizeof(*user->project_ids));
         user->project_ids[user->project_count++] = sql_get_uuid(q);
     }
     return r < 0 || !arena || !user->project_count ? r : user_move_projects(arena, user, err);

@@ -59,7 +59,7 @@ static int config_change_move(struct config_change *change, const struct config_
             r = aq_fail_field(err, EINVAL, "to", "the root cannot have a value, which '%s' has",
                               change->from);
         if (r == 0)
-            r = config_entries_add(&change->puts, key.data, moved->items[i].value, err);
+            config_entries_add(&change->puts, key.data, moved->items[i].value);
     }
     return r;
 }
@@ -235,7 +235,7 @@ void config_change_put(struct api *api, struct request *req, const char *key, co
 {
     struct config_change *change = config_change_new(api, req);
 
-    (void)config_entries_add(&change->puts, key, value, NULL);
+    config_entries_add(&change->puts, key, value);
     config_change_start(change, done, data);
 }
 

@@ -341,7 +341,8 @@ static int config_add_leaf(void *data, const char *key, const char *value, struc
     if (change->puts.count >= CONFIG_KEYS_MAX)
         return aq_fail_field(err, E2BIG, "key", "the configuration tree may have %d keys",
                              CONFIG_KEYS_MAX);
-    return config_entries_add(&change->puts, key, value, err);
+    config_entries_add(&change->puts, key, value);
+    return 0;
 }
 
 static int config_set_prepare(const struct config_set_params *params, struct config_change *change,

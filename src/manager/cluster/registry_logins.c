@@ -2,9 +2,7 @@
 /* What container registries are logged in with, in the configuration tree. */
 #include "manager/cluster/registry_logins.h"
 
-#include <errno.h>
 #include <sodium.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/json_load.h"
@@ -144,5 +142,6 @@ int registry_put(struct config_entries *puts, const char *name, const char *what
 
     if (strcmp(what, "username") == 0 && strchr(value, ':'))
         return api_fail_param(err, "username", "has a ':', which user names of registries cannot");
-    return config_entries_add(puts, key, value, err);
+    config_entries_add(puts, key, value);
+    return 0;
 }
