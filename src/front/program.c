@@ -195,14 +195,6 @@ static int front_connect(struct front *front, const struct link_identity *identi
 
 /* ---- running ---- */
 
-static bool front_write_metrics(void *data, struct strbuf *out)
-{
-    const struct front *front = data;
-
-    front->type->write_metrics(front->self, out);
-    return true;
-}
-
 static int front_serve_metrics(struct front *front, struct aq_error *err)
 {
     const struct front_settings *s = front->settings;
@@ -210,8 +202,8 @@ static int front_serve_metrics(struct front *front, struct aq_error *err)
                                        .tls_cert = s->metrics_tls_cert,
                                        .tls_key = s->metrics_tls_key,
                                        .insecure = s->metrics_insecure,
-                                       .write = front_write_metrics,
-                                       .data = front };
+                                       .write = front->type->write_metrics,
+                                       .data = front->self };
     int r = metrics_listen(&front->loop, &conf, &front->metrics, err);
 
     if (r == -EADDRINUSE)

@@ -115,13 +115,16 @@ static struct wire *client_find_idle(struct client_pool *pool)
     return list_is_empty(&pool->wires) || first->exchange ? NULL : first;
 }
 
-int exchange_start(struct exchange *ex, struct aq_error *err)
+/* Give the exchange an idle or new wire, or let it wait. */
+static int exchange_start(struct exchange *ex, struct aq_error *err)
 {
     struct client_pool *pool = ex->pool;
     struct wire *idle = client_find_idle(pool);
 
-    if (idle)
-        return wire_take(idle, ex, err);
+    if (idle) {
+        wire_take(idle, ex);
+        return 0;
+    }
     if (pool->count < pool->client->options.connections_max)
         return wire_open(pool, ex, err);
     list_add(&pool->waiting, &ex->wait_link);

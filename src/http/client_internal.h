@@ -70,16 +70,12 @@ struct exchange {
 /* A new wire for the exchange, which must have none. */
 int wire_open(struct client_pool *pool, struct exchange *ex, struct aq_error *err);
 /* Use an idle wire. */
-int wire_take(struct wire *wire, struct exchange *ex, struct aq_error *err);
+void wire_take(struct wire *wire, struct exchange *ex);
 /* Close; its exchange, if any, is left without. */
 void wire_close(struct wire *wire);
-/* The exchange has its whole answer: the wire is free for another. */
-void wire_release(struct wire *wire);
 
 /* ---- client.c ---- */
 
-/* Give the exchange an idle or new wire, or let it wait. */
-int exchange_start(struct exchange *ex, struct aq_error *err);
 /* Room was made in a pool. */
 void pool_serve(struct client_pool *pool);
 /* Over: tell the owner and free. The exchange has no wire any more. */

@@ -44,7 +44,8 @@ static void client_wire_on_idle(void *data)
     wire_close(wire);
 }
 
-void wire_release(struct wire *wire)
+/* The exchange has its whole answer: the wire is free for another. */
+static void wire_release(struct wire *wire)
 {
     struct client_pool *pool = wire->pool;
     unsigned msec = pool->client->options.idle_msec;
@@ -53,8 +54,6 @@ void wire_release(struct wire *wire)
     list_remove(&wire->link);
     list_add(pool->wires.next, &wire->link); /* to the front */
     wire->idle = defer_call(pool->client->loop, msec ? msec : IDLE_MSEC, client_wire_on_idle, wire);
-    if (!wire->idle)
-        wire_close(wire);
 }
 
 /* ---- the answer ---- */
@@ -244,23 +243,19 @@ static const struct stream_ops wire_ops = {
     .hears_out = true,
 };
 
-static int client_wire_give_parser(struct wire *wire, struct aq_error *err)
+static void client_wire_give_parser(struct wire *wire)
 {
     struct client *client = wire->pool->client;
 
-    if (wire->parser)
-        return 0;
-    wire->parser = AQ_TAKE(client->spare);
-    return wire->parser ? 0
-                        : message_parser_new(false, &client->options.limits, &wire->parser, err);
+    if (!wire->parser)
+        wire->parser = AQ_TAKE(client->spare);
+    if (!wire->parser)
+        (void)message_parser_new(false, &client->options.limits, &wire->parser, NULL);
 }
 
-int wire_take(struct wire *wire, struct exchange *ex, struct aq_error *err)
+void wire_take(struct wire *wire, struct exchange *ex)
 {
-    int r = client_wire_give_parser(wire, err);
-
-    if (r < 0)
-        return r;
+    client_wire_give_parser(wire);
     defer_cancel(wire->idle);
     wire->idle = NULL;
     list_remove(&wire->link);
@@ -270,7 +265,6 @@ int wire_take(struct wire *wire, struct exchange *ex, struct aq_error *err)
     ex->wire = wire;
     stream_resume(wire->stream);
     client_wire_send_request(wire);
-    return 0;
 }
 
 int wire_open(struct client_pool *pool, struct exchange *ex, struct aq_error *err)
@@ -288,10 +282,8 @@ int wire_open(struct client_pool *pool, struct exchange *ex, struct aq_error *er
     int r;
 
     wire->pool = pool;
-    r = client_wire_give_parser(wire, err);
-    if (r == 0)
-        r = stream_connect(client->loop, &pool->address, &options, &wire_ops, wire, &wire->stream,
-                           err);
+    client_wire_give_parser(wire);
+    r = stream_connect(client->loop, &pool->address, &options, &wire_ops, wire, &wire->stream, err);
     if (r < 0) {
         client_wire_free(wire);
         return r;

@@ -25,14 +25,11 @@ const struct stream_ops connection_ops = {
 
 /* ---- life ---- */
 
-struct connection *connection_new(struct server *server, struct aq_error *err)
+struct connection *connection_new(struct server *server)
 {
     struct connection *conn = aq_alloc(sizeof(*conn));
 
-    if (message_parser_new(true, &server->limits.message, &conn->parser, err) < 0) {
-        free(conn);
-        return NULL;
-    }
+    (void)message_parser_new(true, &server->limits.message, &conn->parser, NULL);
     conn->server = server;
     conn->timer = TIMER_NONE;
     strbuf_init(&conn->input);

@@ -30,11 +30,10 @@ void exposition_single(struct strbuf *out, const char *name, const char *type, c
 struct metrics_server;
 
 struct metrics_conf {
-    const char *address;            /* "127.0.0.1:6003"; NULL, "" or "off" = none */
-    const char *tls_cert, *tls_key; /* NULL = plain HTTP */
-    bool insecure;                  /* plain HTTP where others can reach it */
-    /* Append all families; false: answer 500. */
-    bool (*write)(void *data, struct strbuf *out);
+    const char *address;                           /* "127.0.0.1:6003"; NULL, "" or "off" = none */
+    const char *tls_cert, *tls_key;                /* NULL = plain HTTP */
+    bool insecure;                                 /* plain HTTP where others can reach it */
+    void (*write)(void *data, struct strbuf *out); /* append all families */
     /* For GET /health, 200 or 503; NULL = that is not served. */
     bool (*is_healthy)(void *data);
     void *data;

@@ -2,7 +2,6 @@
 /* Talk to a server without a socket, for tests and fuzzing. */
 #include "http/loopback.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -14,22 +13,17 @@ struct loopback {
     struct connection *conn; /* may be gone: see loopback_find() */
 };
 
-int loopback_new(struct server *server, struct loopback **ret, struct aq_error *err)
+struct loopback *loopback_new(struct server *server)
 {
     struct loopback *lb = aq_alloc(sizeof(*lb));
 
     strbuf_init(&lb->output);
     lb->server = server;
     server->ready.is_unlimited = true; /* nobody runs the loop between two sends */
-    lb->conn = connection_new(server, err);
-    if (!lb->conn) {
-        free(lb);
-        return -ENOMEM;
-    }
+    lb->conn = connection_new(server);
     lb->conn->stream = stream_memory(server->loop, &lb->output, &connection_ops, lb->conn);
     server_start_connection(lb->conn);
-    *ret = lb;
-    return 0;
+    return lb;
 }
 
 /* The connection, if its stream is still there. */

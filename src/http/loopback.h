@@ -8,7 +8,7 @@
 struct loopback;
 
 /* A connection to 'server' in memory. */
-int loopback_new(struct server *server, struct loopback **ret, struct aq_error *err);
+struct loopback *loopback_new(struct server *server);
 
 /* Let the server read bytes. */
 void loopback_send(struct loopback *lb, const void *bytes, size_t len);

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/memory.h"
 #include "http/server_internal.h"
@@ -124,12 +123,8 @@ void server_start_connection(struct connection *conn)
 static void server_on_waiting(struct listener *listener, void *data)
 {
     struct server *server = data;
-    struct connection *conn = connection_new(server, NULL);
+    struct connection *conn = connection_new(server);
 
-    if (!conn) {
-        listener_wait(listener);
-        return;
-    }
     if (listener_accept(listener, &connection_ops, conn, &conn->stream, NULL) < 0) {
         connection_free(conn);
         return;

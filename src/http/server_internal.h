@@ -149,7 +149,7 @@ struct server {
 #define CONNECTION_UNREAD_MAX 65536
 
 /* A connection whose stream the caller makes and stores. */
-struct connection *connection_new(struct server *server, struct aq_error *err);
+struct connection *connection_new(struct server *server);
 void connection_free(struct connection *conn);
 extern const struct stream_ops connection_ops;
 

@@ -65,7 +65,6 @@ int sign_claim_from_request(const struct request *req, int64_t now_usec, struct 
 #define SIGN_CACHE_SIZE 64
 struct sign_cache;
 
-/* NULL without memory. */
 struct sign_cache *sign_cache_new(void);
 void sign_cache_free(struct sign_cache *cache);
 

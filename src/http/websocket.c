@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/memory.h"
 #include "http/defer.h"
@@ -80,9 +79,9 @@ static void websocket_finish(struct websocket *ws, uint16_t code, const struct a
         stream_shutdown(ws->stream);
         stream_resume(ws->stream);
         ws->timer = defer_call(ws->loop, CLOSE_MSEC, websocket_on_lingered, ws);
-    }
-    if (!ws->timer)
+    } else {
         websocket_release(ws);
+    }
 }
 
 static void websocket_fail(struct websocket *ws, int code, const char *text)

@@ -269,13 +269,13 @@ static int daemon_open_server(struct daemon *d, struct aq_error *err)
     return 0;
 }
 
-static bool daemon_write_metrics(void *data, struct strbuf *out)
+static void daemon_write_metrics(void *data, struct strbuf *out)
 {
     struct daemon *d = data;
     uint64_t longest = d->turn_longest;
 
     d->turn_longest = 0;
-    return metrics_write(d->core, d->server, (double)longest / 1e9, out);
+    metrics_write(d->core, d->server, (double)longest / 1e9, out);
 }
 
 /* An address in use is no reason not to serve sessions. */

@@ -135,7 +135,7 @@ static void metrics_put_away(const struct store *store, struct strbuf *out)
                             : 0);
 }
 
-bool metrics_write(struct core *core, const struct server *server, double turn_sec,
+void metrics_write(struct core *core, const struct server *server, double turn_sec,
                    struct strbuf *out)
 {
     const struct core_counts counts = core_get_counts(core);
@@ -149,5 +149,4 @@ bool metrics_write(struct core *core, const struct server *server, double turn_s
     exposition_single(out, "aliquot_turn_cpu_seconds_max", "gauge",
                       "Processor time of the longest turn of the loop since the last scrape",
                       turn_sec);
-    return strbuf_ok(out);
 }

@@ -7,7 +7,7 @@
 #include "manager/core/core.h"
 
 /* 'turn_sec': processor time of the longest turn of the loop since the last call. */
-bool metrics_write(struct core *core, const struct server *server, double turn_sec,
+void metrics_write(struct core *core, const struct server *server, double turn_sec,
                    struct strbuf *out);
 
 #endif

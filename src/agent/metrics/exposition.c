@@ -75,8 +75,11 @@ static void exposition_put_containers(const struct agent_daemon *agent,
     }
 }
 
-void exposition_write(const struct agent_daemon *agent, const struct msg_statistics *sample,
-                      struct strbuf *out)
+/* The sample as Prometheus' text format, owners of kernels as labels, under
+ * the names that Backend.AI's agents use.
+ */
+static void exposition_write(const struct agent_daemon *agent, const struct msg_statistics *sample,
+                             struct strbuf *out)
 {
     if (sample) {
         exposition_put_devices(agent, sample, out);
@@ -97,12 +100,11 @@ void exposition_write(const struct agent_daemon *agent, const struct msg_statist
 #define FIRST_PORT 6003
 #define PORTS 16 /* agents of one machine take one each */
 
-static bool exposition_write_all(void *data, struct strbuf *out)
+static void exposition_write_all(void *data, struct strbuf *out)
 {
     const struct agent_daemon *agent = data;
 
     exposition_write(agent, stats_collector_last(agent->stats), out);
-    return true;
 }
 
 static int exposition_serve_at(struct agent_daemon *agent, const char *address,

@@ -16,11 +16,6 @@ const struct msg_statistics *stats_collector_last(const struct stats_collector *
 
 /* ---- exposition.c ---- */
 
-/* The sample as Prometheus' text format, owners of kernels as labels, under
- * the names that Backend.AI's agents use.
- */
-void exposition_write(const struct agent_daemon *agent, const struct msg_statistics *sample,
-                      struct strbuf *out);
 /* Serve it where the settings say, or else at the first free port of a few. An address in use is a
  * warning, as it is no reason not to run anything; other errors are those of metrics_listen().
  */

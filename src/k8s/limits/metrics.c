@@ -362,7 +362,7 @@ static void metrics_write_launches(const struct limits *limits, struct strbuf *o
     }
 }
 
-static bool metrics_write(void *data, struct strbuf *out)
+static void metrics_write(void *data, struct strbuf *out)
 {
     struct limits_metrics *metrics = data;
 
@@ -374,7 +374,6 @@ static bool metrics_write(void *data, struct strbuf *out)
     metrics_write_cuda(metrics, true, out);
     metrics_write_cuda(metrics, false, out);
     metrics_write_launches(metrics->limits, out);
-    return true;
 }
 
 static bool metrics_is_healthy(void *data)

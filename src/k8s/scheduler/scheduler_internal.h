@@ -49,6 +49,6 @@ void scheduler_end_binds(struct scheduler_daemon *scheduler);
 /* ---- scheduler_metrics.c ---- */
 
 void scheduler_count_filter(struct scheduler_daemon *scheduler, int64_t usec);
-bool scheduler_write_metrics(void *data, struct strbuf *out);
+void scheduler_write_metrics(void *data, struct strbuf *out);
 
 #endif

@@ -81,7 +81,7 @@ static void scheduler_write_books(const struct books *books, struct strbuf *out)
                       (double)sums.waiting);
 }
 
-bool scheduler_write_metrics(void *data, struct strbuf *out)
+void scheduler_write_metrics(void *data, struct strbuf *out)
 {
     const struct scheduler_daemon *scheduler = data;
 
@@ -94,5 +94,4 @@ bool scheduler_write_metrics(void *data, struct strbuf *out)
     scheduler_write_filter(scheduler, out);
     scheduler_write_refused(&scheduler->extender, out);
     scheduler_write_books(scheduler->extender.books, out);
-    return true;
 }

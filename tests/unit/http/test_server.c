@@ -187,7 +187,7 @@ static char *talk(struct fixture *f, const char *text, size_t step)
     size_t len = strlen(text);
     char *answer;
 
-    assert_int_equal(loopback_new(f->server, &lb, NULL), 0);
+    lb = loopback_new(f->server);
     for (size_t at = 0; at < len; at += step)
         loopback_send(lb, text + at, AQ_MIN(step, len - at));
     answer = strdup(loopback_get_output(lb)->data);
@@ -382,7 +382,7 @@ static void test_refused_body_comes_first(void **state)
         struct loopback *lb = NULL;
         size_t len = strlen(rows[i]);
 
-        assert_int_equal(loopback_new(f->server, &lb, NULL), 0);
+        lb = loopback_new(f->server);
         for (size_t at = 0; at < len; at++) {
             assert_row(!loopback_get_output(lb)->len, "row %zu: answered after %zu bytes", i, at);
             loopback_send(lb, rows[i] + at, 1);
@@ -434,7 +434,7 @@ static void test_refused_body_without_end(void **state)
 
     memcpy(chunk, "3e8\r\n", 5); /* 1000 bytes; their CR LF begin the next step */
     memset(chunk + 5, 'x', 1000);
-    assert_int_equal(loopback_new(f->server, &lb, NULL), 0);
+    lb = loopback_new(f->server);
     loopback_send(lb, REFUSED_CHUNKED EVIL_BODY "\r\n", strlen(REFUSED_CHUNKED EVIL_BODY "\r\n"));
     for (; !loopback_is_closed(lb); sent += 1000) {
         assert_true(sent <= 65536);
@@ -447,7 +447,7 @@ static void test_refused_body_without_end(void **state)
     assert_non_null(strstr(answer, "Connection: close\r\n"));
     loopback_free(lb);
 
-    assert_int_equal(loopback_new(f->server, &lb, NULL), 0);
+    lb = loopback_new(f->server);
     loopback_send(lb, REFUSED_LENGTH "abc", strlen(REFUSED_LENGTH "abc"));
     assert_int_equal(loopback_get_output(lb)->len, 0);
     loopback_hang_up(lb);
@@ -463,7 +463,7 @@ static void test_answer_later(void **state)
     struct loopback *lb = NULL;
     static const char two[] = "GET /hold HTTP/1.1\r\n" HOST "\r\nGET / HTTP/1.1\r\n" HOST "\r\n";
 
-    assert_int_equal(loopback_new(f->server, &lb, NULL), 0);
+    lb = loopback_new(f->server);
     loopback_send(lb, two, sizeof(two) - 1);
     assert_string_equal(loopback_get_output(lb)->data, ""); /* in order */
     request_reply(f->held, 201, "text/plain", "later", 5);
@@ -481,7 +481,7 @@ static void test_client_gone(void **state)
     struct fixture *f = *state;
     struct loopback *lb = NULL;
 
-    assert_int_equal(loopback_new(f->server, &lb, NULL), 0);
+    lb = loopback_new(f->server);
     loopback_send(lb, "GET /hold HTTP/1.1\r\n" HOST "\r\n", 31);
     assert_false(f->gone);
     loopback_hang_up(lb);
@@ -498,7 +498,7 @@ static void test_upload(void **state)
     struct loopback *lb = NULL;
     static const char head[] = "POST /upload HTTP/1.1\r\n" HOST "Content-Length: 6\r\n\r\n";
 
-    assert_int_equal(loopback_new(f->server, &lb, NULL), 0);
+    lb = loopback_new(f->server);
     loopback_send(lb, head, sizeof(head) - 1);
     loopback_send(lb, "abc", 3);
     assert_string_equal(f->seen.data, "<abc>");
@@ -537,8 +537,8 @@ static void test_stop_grace(void **state)
     struct fixture *f = *state;
     struct loopback *idle = NULL, *busy = NULL;
 
-    assert_int_equal(loopback_new(f->server, &idle, NULL), 0);
-    assert_int_equal(loopback_new(f->server, &busy, NULL), 0);
+    idle = loopback_new(f->server);
+    busy = loopback_new(f->server);
     loopback_send(busy, "GET /hold HTTP/1.1\r\n" HOST "\r\n", 31);
     server_stop(f->server, 60000, on_stopped, f);
     assert_true(loopback_is_closed(idle));
