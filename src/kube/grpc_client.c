@@ -193,21 +193,15 @@ static void grpc_request_on_drain(void *data)
         grpc_request_fail(request, EPROTO, "the request cannot be sent");
 }
 
-static int grpc_request_open(struct grpc_request *request)
+static void grpc_request_open(struct grpc_request *request)
 {
     const nghttp2_settings_entry settings[] = { { NGHTTP2_SETTINGS_ENABLE_PUSH, 0 } };
-    nghttp2_session_callbacks *callbacks;
-    int r;
+    nghttp2_session_callbacks *callbacks = grpc_callbacks_new();
 
-    if (nghttp2_session_callbacks_new(&callbacks) != 0)
-        return -ENOMEM;
     nghttp2_session_callbacks_set_on_header_callback(callbacks, grpc_request_on_header);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, grpc_request_on_data);
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, grpc_request_on_close);
-    r = grpc_session_open(&request->session, false, callbacks, request, settings,
-                          AQ_COUNT(settings));
-    nghttp2_session_callbacks_del(callbacks);
-    return r;
+    grpc_session_open(&request->session, false, callbacks, request, settings, AQ_COUNT(settings));
 }
 
 int grpc_request_send(uv_loop_t *loop, const struct grpc_request_conf *conf,
@@ -237,10 +231,8 @@ int grpc_request_send(uv_loop_t *loop, const struct grpc_request_conf *conf,
     (void)snprintf(request->timeout, sizeof(request->timeout), "%um", conf->msec);
     grpc_message_write(conf->message, &request->out);
     request->deadline = defer_call(loop, conf->msec, grpc_request_on_deadline, request);
-    if (grpc_request_open(request) < 0)
-        r = aq_fail_oom(err);
-    if (r == 0)
-        r = stream_connect(loop, &address, &options, &ops, request, &request->session.stream, err);
+    grpc_request_open(request);
+    r = stream_connect(loop, &address, &options, &ops, request, &request->session.stream, err);
     if (r < 0)
         grpc_request_free(request);
     else

@@ -30,7 +30,7 @@ struct grpc_request_conf {
 };
 
 /* Ask. Everything is copied. on_done() is called once, never from within this call; the request is
- * gone then. -EINVAL for a path that is too long, -ENOMEM.
+ * gone then. -EINVAL for a path that is too long.
  */
 int grpc_request_send(uv_loop_t *loop, const struct grpc_request_conf *conf,
                       struct grpc_request **ret, struct aq_error *err);

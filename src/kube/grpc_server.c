@@ -327,25 +327,20 @@ static int grpc_call_on_close(nghttp2_session *h2, int32_t stream, uint32_t code
 
 /* ---- the server ---- */
 
-static int grpc_connection_open(struct grpc_connection *c)
+static void grpc_connection_open(struct grpc_connection *c)
 {
     const nghttp2_settings_entry settings[] = {
         { NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, GRPC_CALLS_MAX },
         { NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, GRPC_HEADERS_MAX },
     };
-    nghttp2_session_callbacks *callbacks;
-    int r;
+    nghttp2_session_callbacks *callbacks = grpc_callbacks_new();
 
-    if (nghttp2_session_callbacks_new(&callbacks) != 0)
-        return -ENOMEM;
     nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks, grpc_call_on_begin);
     nghttp2_session_callbacks_set_on_header_callback(callbacks, grpc_call_on_header);
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, grpc_call_on_data);
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, grpc_call_on_frame);
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, grpc_call_on_close);
-    r = grpc_session_open(&c->session, true, callbacks, c, settings, AQ_COUNT(settings));
-    nghttp2_session_callbacks_del(callbacks);
-    return r;
+    grpc_session_open(&c->session, true, callbacks, c, settings, AQ_COUNT(settings));
 }
 
 static void server_on_waiting(struct listener *listener, void *data)
@@ -368,8 +363,10 @@ static void server_on_waiting(struct listener *listener, void *data)
     list_add(&server->connections, &c->link);
     server->count++;
     c->closing = defer_new(server->loop, grpc_connection_on_closing, c);
-    if (server->count > GRPC_CONNECTIONS_MAX || grpc_connection_open(c) < 0)
+    if (server->count > GRPC_CONNECTIONS_MAX)
         grpc_connection_free(c);
+    else
+        grpc_connection_open(c);
 }
 
 int grpc_server_new(const struct grpc_server_conf *conf, struct grpc_server **ret,

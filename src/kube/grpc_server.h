@@ -37,7 +37,7 @@ struct grpc_server_conf {
     void *data;                        /* of the handlers */
 };
 
-/* -EINVAL for a path that is too long, -ENOMEM, -errno of bind(2) and listen(2). */
+/* -EINVAL for a path that is too long, -errno of bind(2) and listen(2). */
 int grpc_server_new(const struct grpc_server_conf *conf, struct grpc_server **ret,
                     struct aq_error *err);
 /* Calls that wait are told that their client is gone. The socket's file is removed. NULL is fine.

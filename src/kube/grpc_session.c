@@ -5,6 +5,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 #define TOGETHER_MAX 4096 /* an answer is three frames, and each write wakes the peer */
 
 nghttp2_nv grpc_header(const char *name, const char *value)
@@ -15,24 +17,33 @@ nghttp2_nv grpc_header(const char *name, const char *value)
                          .valuelen = strlen(value) };
 }
 
-int grpc_session_open(struct grpc_session *session, bool is_server,
-                      const nghttp2_session_callbacks *callbacks, void *data,
-                      const nghttp2_settings_entry *settings, size_t count)
+nghttp2_session_callbacks *grpc_callbacks_new(void)
 {
-    nghttp2_option *option;
+    nghttp2_session_callbacks *callbacks = NULL;
+
+    if (nghttp2_session_callbacks_new(&callbacks) != 0)
+        memory_is_short();
+    return callbacks;
+}
+
+void grpc_session_open(struct grpc_session *session, bool is_server,
+                       nghttp2_session_callbacks *callbacks, void *data,
+                       const nghttp2_settings_entry *settings, size_t count)
+{
+    nghttp2_option *option = NULL;
     int r;
 
     if (nghttp2_option_new(&option) != 0)
-        return -ENOMEM;
+        memory_is_short();
     /* kubelets before 1.26 send the socket's path as :authority */
     nghttp2_option_set_no_http_messaging(option, 1);
     nghttp2_option_set_max_send_header_block_length(option, GRPC_HEADERS_MAX);
     r = is_server ? nghttp2_session_server_new2(&session->h2, callbacks, data, option)
                   : nghttp2_session_client_new2(&session->h2, callbacks, data, option);
+    if (r != 0 || nghttp2_submit_settings(session->h2, NGHTTP2_FLAG_NONE, settings, count) != 0)
+        memory_is_short();
     nghttp2_option_del(option);
-    if (r == 0)
-        r = nghttp2_submit_settings(session->h2, NGHTTP2_FLAG_NONE, settings, count);
-    return r == 0 ? 0 : -ENOMEM;
+    nghttp2_session_callbacks_del(callbacks);
 }
 
 void grpc_session_close(struct grpc_session *session)

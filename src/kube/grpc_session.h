@@ -23,10 +23,12 @@ struct grpc_session {
 /* A header field for nghttp2, which copies it. */
 nghttp2_nv grpc_header(const char *name, const char *value);
 
-/* nghttp2 for one end; 'settings' is sent first. 0, -ENOMEM. */
-int grpc_session_open(struct grpc_session *session, bool is_server,
-                      const nghttp2_session_callbacks *callbacks, void *data,
-                      const nghttp2_settings_entry *settings, size_t count);
+nghttp2_session_callbacks *grpc_callbacks_new(void);
+
+/* nghttp2 for one end; 'settings' is sent first. Takes the callbacks. */
+void grpc_session_open(struct grpc_session *session, bool is_server,
+                       nghttp2_session_callbacks *callbacks, void *data,
+                       const nghttp2_settings_entry *settings, size_t count);
 /* The stream closes, nghttp2 tells nothing more. */
 void grpc_session_close(struct grpc_session *session);
 
