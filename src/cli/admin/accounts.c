@@ -94,6 +94,21 @@ int accounts_path(struct cli *cli, const char *key, const char *rest, struct str
     return 0;
 }
 
+int accounts_call_each(struct cli *cli, enum method method, const char *rest, int argc, char **argv,
+                       struct aq_error *err)
+{
+    int r = 0;
+
+    for (int i = 0; r == 0 && i < argc; i++) {
+        AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+
+        r = accounts_path(cli, argv[i], rest, &path, err);
+        if (r == 0)
+            r = cli_call(cli, method, path.data, NULL, NULL, err);
+    }
+    return r;
+}
+
 /* ---- what can be done with each ---- */
 
 struct accounts_ls_opts {
@@ -302,17 +317,8 @@ ACCOUNT_VERB(user, "user set", "E-MAIL", "Change a user", user_set_opts, sizeof(
 
 static int accounts_rm(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
-    int r = 0;
-
     (void)data;
-    for (int i = 0; r == 0 && i < argc; i++) {
-        AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
-
-        r = accounts_path(cli, argv[i], "", &path, err);
-        if (r == 0)
-            r = cli_call(cli, METHOD_DELETE, path.data, NULL, NULL, err);
-    }
-    return r;
+    return accounts_call_each(cli, METHOD_DELETE, "", argc, argv, err);
 }
 
 LS_VERB(keypair, "keypair", "List keypairs", keypair_ls_opts);

@@ -9,6 +9,7 @@
 #define AQ_CLI_ADMIN_ACCOUNTS_H
 
 #include "cli/list.h"
+#include "http/message.h"
 
 struct noun {
     const char *prefix;   /* of its commands' names */
@@ -28,6 +29,10 @@ const struct noun *accounts_noun_of(const struct cli *cli);
  */
 int accounts_path(struct cli *cli, const char *key, const char *rest, struct strbuf *path,
                   struct aq_error *err);
+
+/* Ask for 'method' of the path of each row in turn, as above; ends with the first error. */
+int accounts_call_each(struct cli *cli, enum method method, const char *rest, int argc, char **argv,
+                       struct aq_error *err);
 
 /* The options that were given as an object, as cli_option_add() makes members of them. Options
  * that are flags are left to the command.

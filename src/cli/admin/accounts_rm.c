@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Users, domains, projects, resource groups, policies: rm, restore; members of projects. */
 #include <errno.h>
-#include <string.h>
 
 #include "cli/admin/accounts.h"
 #include "cli/client.h"
@@ -141,17 +140,8 @@ static int accounts_rm_run(struct cli *cli, void *data, int argc, char **argv, s
 static int accounts_restore(struct cli *cli, void *data, int argc, char **argv,
                             struct aq_error *err)
 {
-    int r = 0;
-
     (void)data;
-    for (int i = 0; r == 0 && i < argc; i++) {
-        AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
-
-        r = accounts_path(cli, argv[i], "/restore", &path, err);
-        if (r == 0)
-            r = cli_call(cli, METHOD_POST, path.data, NULL, NULL, err);
-    }
-    return r;
+    return accounts_call_each(cli, METHOD_POST, "/restore", argc, argv, err);
 }
 
 #define ACCOUNT_RM_DETAILS                                                                \
