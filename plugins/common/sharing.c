@@ -207,9 +207,9 @@ static void sharing_put(const struct aq_accelerator_out *out, const char *key, c
                              .kind = AQ_ACCELERATOR_RESOURCE, .name = name, .value = value });
 }
 
-int sharing_write_resource(const struct sharing *sharing, const char *key,
-                           const struct sharing_part *parts, size_t count,
-                           const struct aq_accelerator_out *out)
+void sharing_write_resource(const struct sharing *sharing, const char *key,
+                            const struct sharing_part *parts, size_t count,
+                            const struct aq_accelerator_out *out)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf ids = STRBUF_INIT;
     AQ_CLEANUP(strbuf_donep) struct strbuf memory = STRBUF_INIT;
@@ -225,15 +225,12 @@ int sharing_write_resource(const struct sharing *sharing, const char *key,
         strbuf_addf(&processors, "%s%s:%" PRIu32, processors.len ? "," : "", parts[i].device,
                     parts[i].processors);
     }
-    if (!strbuf_ok(&ids) || !strbuf_ok(&memory) || !strbuf_ok(&processors))
-        return -ENOMEM;
     sharing_put(out, key, "_GLOBAL_DEVICE_IDS", ids.data);
     sharing_put(out, key, "_RESOURCE_VIRTUALIZED", memory.len ? "1" : "0");
     if (!memory.len)
-        return 0;
+        return;
     sharing_put(out, key, "_MEMORY_LIMITS", memory.data);
     sharing_put(out, key, "_PROCESSOR_LIMITS", processors.data);
     (void)snprintf(reserved, sizeof(reserved), "%" PRId64, sharing->reserved_memory);
     sharing_put(out, key, "_RESERVED_MEMORY", reserved);
-    return 0;
 }

@@ -94,10 +94,9 @@ struct sharing_part {
 
 /* KEY_GLOBAL_DEVICE_IDS and, if there are shares, KEY_MEMORY_LIMITS,
  * KEY_PROCESSOR_LIMITS and KEY_RESERVED_MEMORY; KEY_RESOURCE_VIRTUALIZED.
- * -ENOMEM.
  */
-int sharing_write_resource(const struct sharing *sharing, const char *key,
-                           const struct sharing_part *parts, size_t count,
-                           const struct aq_accelerator_out *out);
+void sharing_write_resource(const struct sharing *sharing, const char *key,
+                            const struct sharing_part *parts, size_t count,
+                            const struct aq_accelerator_out *out);
 
 #endif

@@ -15,7 +15,7 @@ static bool sysfile_read_file(const char *root, const char *path, struct strbuf 
 {
     AQ_CLEANUP(aq_freep) char *full = aq_format("%s%s", root, path);
 
-    return full && fs_read(AT_FDCWD, full, FILE_MAX, out, NULL) == 0;
+    return fs_read(AT_FDCWD, full, FILE_MAX, out, NULL) == 0;
 }
 
 bool sysfile_line(const char *root, const char *path, char *buf, size_t size)
@@ -73,5 +73,5 @@ bool sysfile_exists(const char *root, const char *path)
 {
     AQ_CLEANUP(aq_freep) char *full = aq_format("%s%s", root, path);
 
-    return full && access(full, F_OK) == 0;
+    return access(full, F_OK) == 0;
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "common/sysfile.h"
 #include "cuda/plugin.h"
 
@@ -49,38 +50,31 @@ static void cuda_tell_need(const struct aq_accelerator_out *out, uint32_t kind, 
                              .kind = kind, .flags = flags, .name = name, .value = value });
 }
 
-static int cuda_mount_library(const struct cuda *cuda, size_t i,
-                              const struct aq_accelerator_out *out)
+static void cuda_mount_library(const struct cuda *cuda, size_t i,
+                               const struct aq_accelerator_out *out)
 {
     for (size_t k = 0; k < cuda->folders.count; k++) {
         AQ_CLEANUP(aq_freep) char *source = aq_format("%s/%s.%s", cuda->folders.items[k],
                                                       libraries[i].name, cuda->driver);
         AQ_CLEANUP(aq_freep) char *target = NULL;
 
-        if (!source)
-            return -ENOMEM;
         if (!sysfile_exists(cuda->host->root, source))
             continue;
         target = libraries[i].soname
                      ? aq_format("%s/%s", INSIDE, libraries[i].soname)
                      : aq_format("%s/%s.%s", INSIDE, libraries[i].name, cuda->driver);
-        if (!target)
-            return -ENOMEM;
         cuda_tell_need(out, AQ_ACCELERATOR_MOUNT, 0, source, target);
-        return 0;
+        return;
     }
-    return 0;
 }
 
-static int cuda_tell_driver(const struct cuda *cuda, const struct aq_accelerator_out *out)
+static void cuda_tell_driver(const struct cuda *cuda, const struct aq_accelerator_out *out)
 {
-    int r = 0;
-
     for (size_t i = 0; i < AQ_COUNT(control_nodes); i++)
         if (sysfile_exists(cuda->host->root, control_nodes[i]))
             cuda_tell_need(out, AQ_ACCELERATOR_NODE, READ_WRITE, control_nodes[i], NULL);
-    for (size_t i = 0; r == 0 && i < AQ_COUNT(libraries); i++)
-        r = cuda_mount_library(cuda, i, out);
+    for (size_t i = 0; i < AQ_COUNT(libraries); i++)
+        cuda_mount_library(cuda, i, out);
     for (size_t i = 0; i < AQ_COUNT(tools); i++)
         if (sysfile_exists(cuda->host->root, tools[i]))
             cuda_tell_need(out, AQ_ACCELERATOR_MOUNT, 0, tools[i], NULL);
@@ -89,7 +83,6 @@ static int cuda_tell_driver(const struct cuda *cuda, const struct aq_accelerator
     cuda_tell_need(out, AQ_ACCELERATOR_ENVIRON, 0, "NVIDIA_VISIBLE_DEVICES",
                    "void"); /* no vendor's hook */
     cuda_tell_need(out, AQ_ACCELERATOR_ENVIRON, 0, "TF_MIN_GPU_MULTIPROCESSOR_COUNT", "4");
-    return r;
 }
 
 /* A slice is reached through the capability files of its instances. */
@@ -166,14 +159,16 @@ int cuda_attach(void *self, const struct aq_accelerator_grant *grants, size_t co
                 const struct aq_accelerator_out *out)
 {
     struct cuda *cuda = self;
-    AQ_CLEANUP(aq_freep) struct sharing_part *parts = calloc(count + 1, sizeof(*parts));
+    AQ_CLEANUP(aq_freep) struct sharing_part *parts = aq_alloc_array(count + 1, sizeof(*parts));
     struct aq_error err = { 0 };
-    int r = parts ? cuda_discover(cuda, &err)
-                  : -ENOMEM; /* a restarted driver has other libraries */
+    int r = 0;
 
+    cuda_discover(cuda, &err); /* a restarted driver has other libraries */
     for (size_t i = 0; r == 0 && i < count; i++)
         r = cuda_tell_part(cuda, &grants[i], &parts[i], out);
-    if (r == 0)
-        r = cuda_tell_driver(cuda, out);
-    return r < 0 ? r : sharing_write_resource(&cuda->sharing, "cuda", parts, count, out);
+    if (r < 0)
+        return r;
+    cuda_tell_driver(cuda, out);
+    sharing_write_resource(&cuda->sharing, "cuda", parts, count, out);
+    return 0;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* discovery.c - the GPUs that NVML shows, and their MIG slices */
 #include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "common/sysfile.h"
 #include "cuda/plugin.h"
 
@@ -181,7 +181,7 @@ void cuda_unload(struct cuda *cuda)
     cuda->driver[0] = cuda->cuda_version[0] = '\0';
 }
 
-int cuda_discover(struct cuda *cuda, struct aq_error *err)
+void cuda_discover(struct cuda *cuda, struct aq_error *err)
 {
     unsigned int count = 0;
     nvmlReturn_t r = NVML_SUCCESS;
@@ -193,12 +193,12 @@ int cuda_discover(struct cuda *cuda, struct aq_error *err)
         cuda_unload(cuda);
     if (!cuda->nvml.library) {
         if (nvml_open(&cuda->nvml, cuda->library, err) < 0)
-            return 0;
+            return;
         if (NVML_CALL(&cuda->nvml, nvmlDeviceGetCount_v2, &count) != NVML_SUCCESS)
             count = 0;
     }
-    if (!cuda->devices && !(cuda->devices = calloc(CUDA_DEVICES_MAX, sizeof(*cuda->devices))))
-        return -ENOMEM;
+    if (!cuda->devices)
+        cuda->devices = aq_alloc_array(CUDA_DEVICES_MAX, sizeof(*cuda->devices));
     cuda_read_versions(cuda);
     cuda_read_faults(cuda);
     cuda->count = 0;
@@ -208,5 +208,4 @@ int cuda_discover(struct cuda *cuda, struct aq_error *err)
         if (cuda_read_gpu(cuda, i, &gpu))
             cuda_add_gpu(cuda, &gpu);
     }
-    return 0;
 }

@@ -57,9 +57,9 @@ int cuda_open(const struct aq_accelerator_host *host, const struct aq_accelerato
 void cuda_close(void *self);
 
 /* discovery.c: list the devices again; without a driver there are none, and 'err' says
- * why (0 is returned). -ENOMEM.
+ * why.
  */
-int cuda_discover(struct cuda *cuda, struct aq_error *err);
+void cuda_discover(struct cuda *cuda, struct aq_error *err);
 /* Let go of library and devices. */
 void cuda_unload(struct cuda *cuda);
 

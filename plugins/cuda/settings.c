@@ -2,8 +2,7 @@
 /* settings.c - the cuda plugin's configuration: reading it, and releasing everything */
 #include "cuda/plugin.h"
 
-#include <errno.h>
-
+#include "base/memory.h"
 #include "common/conf_file.h"
 
 #define AT(member) offsetof(struct cuda, member)
@@ -19,9 +18,9 @@ static const struct conf_item items[] = {
 int cuda_open(const struct aq_accelerator_host *host, const struct aq_accelerator_out *out,
               void **ret)
 {
-    struct cuda *cuda = calloc(1, sizeof(*cuda));
+    struct cuda *cuda = aq_alloc(sizeof(*cuda));
     struct aq_error err = { 0 };
-    int r = cuda ? conf_file_read(host, items, cuda, out) : -ENOMEM;
+    int r = conf_file_read(host, items, cuda, out);
 
     if (r == 0 && sharing_check(&cuda->sharing, &err) < 0) {
         r = conf_file_refuse(host, &err, out);

@@ -5,15 +5,15 @@
 #include <errno.h>
 #include <string.h>
 
-static int generic_tell_need(const struct aq_accelerator_out *out, uint32_t kind, const char *text,
-                             const struct generic_device *device, size_t index, const char *list)
+#include "base/memory.h"
+
+static void generic_tell_need(const struct aq_accelerator_out *out, uint32_t kind, const char *text,
+                              const struct generic_device *device, size_t index, const char *list)
 {
     AQ_CLEANUP(aq_freep) char *name = generic_expand(text, device, index, list);
-    char *colon = name ? strchr(name, ':') : NULL, *value = NULL;
+    char *colon = strchr(name, ':'), *value = NULL;
     uint32_t flags = kind == AQ_ACCELERATOR_NODE ? AQ_ACCELERATOR_READ | AQ_ACCELERATOR_WRITE : 0;
 
-    if (!name)
-        return -ENOMEM;
     if (colon) { /* SOURCE:TARGET[:rw] */
         *colon = '\0';
         value = colon + 1;
@@ -25,7 +25,6 @@ static int generic_tell_need(const struct aq_accelerator_out *out, uint32_t kind
     }
     out->need(out->data, &(struct aq_accelerator_need){
                              .kind = kind, .flags = flags, .name = name, .value = value });
-    return 0;
 }
 
 /* Does the text differ from device to device? */
@@ -35,43 +34,34 @@ static bool generic_is_per_device(const char *text)
 }
 
 /* A name of the Container Device Interface; colons belong to it. */
-static int generic_tell_cdi(const char *text, const struct generic_device *device, size_t index,
-                            const char *list, const struct aq_accelerator_out *out)
+static void generic_tell_cdi(const char *text, const struct generic_device *device, size_t index,
+                             const char *list, const struct aq_accelerator_out *out)
 {
     AQ_CLEANUP(aq_freep) char *name = generic_expand(text, device, index, list);
 
-    if (!name)
-        return -ENOMEM;
     out->need(out->data, &(struct aq_accelerator_need){ .kind = AQ_ACCELERATOR_CDI, .name = name });
-    return 0;
 }
 
-static int generic_tell_list(const struct conf_list *list, uint32_t kind,
-                             const struct generic_device *devices, size_t count,
-                             const char *numbers, const struct aq_accelerator_out *out)
+static void generic_tell_list(const struct conf_list *list, uint32_t kind,
+                              const struct generic_device *devices, size_t count,
+                              const char *numbers, const struct aq_accelerator_out *out)
 {
-    int r = 0;
-
     for (size_t i = 0; i < list->count; i++)
-        for (size_t k = 0; r == 0 && k < (generic_is_per_device(list->items[i]) ? count : 1); k++)
-            r = generic_tell_need(out, kind, list->items[i], &devices[k], k, numbers);
-    return r;
+        for (size_t k = 0; k < (generic_is_per_device(list->items[i]) ? count : 1); k++)
+            generic_tell_need(out, kind, list->items[i], &devices[k], k, numbers);
 }
 
-static int generic_tell_environ(const struct generic *g, const struct generic_device *devices,
-                                const char *numbers, const struct aq_accelerator_out *out)
+static void generic_tell_environ(const struct generic *g, const struct generic_device *devices,
+                                 const char *numbers, const struct aq_accelerator_out *out)
 {
     for (size_t i = 0; i < g->environ.count; i++) {
         AQ_CLEANUP(aq_freep) char *value = generic_expand(g->environ.items[i].value, &devices[0], 0,
                                                           numbers);
 
-        if (!value)
-            return -ENOMEM;
         out->need(out->data, &(struct aq_accelerator_need){ .kind = AQ_ACCELERATOR_ENVIRON,
                                                             .name = g->environ.items[i].name,
                                                             .value = value });
     }
-    return 0;
 }
 
 /* Those of the grants, in their order. */
@@ -79,11 +69,11 @@ static int generic_pick(const struct generic *g, const struct aq_accelerator_gra
                         size_t count, struct generic_device *ret,
                         const struct aq_accelerator_out *out)
 {
-    struct generic_device *all = NULL;
-    size_t all_count = 0, i = 0, k;
-    int r = generic_discover(g, &all, &all_count);
+    size_t all_count, k;
+    struct generic_device *all = generic_discover(g, &all_count);
+    int r = 0;
 
-    for (; r == 0 && i < count; i++) {
+    for (size_t i = 0; r == 0 && i < count; i++) {
         for (k = 0; k < all_count && strcmp(all[k].name, grants[i].device) != 0; k++)
             ;
         if (k < all_count) {
@@ -101,9 +91,10 @@ int generic_attach(void *self, const struct aq_accelerator_grant *grants, size_t
                    const struct aq_accelerator_out *out)
 {
     const struct generic *g = self;
-    AQ_CLEANUP(aq_freep) struct generic_device *devices = calloc(count + 1, sizeof(*devices));
+    AQ_CLEANUP(aq_freep) struct generic_device *devices = aq_alloc_array(count + 1,
+                                                                         sizeof(*devices));
     AQ_CLEANUP(strbuf_donep) struct strbuf numbers = STRBUF_INIT;
-    int r = devices ? generic_pick(g, grants, count, devices, out) : -ENOMEM;
+    int r = generic_pick(g, grants, count, devices, out);
 
     for (size_t i = 0; r == 0 && i < count; i++) {
         strbuf_addf(&numbers, "%s%ld", i ? "," : "", devices[i].number);
@@ -115,15 +106,12 @@ int generic_attach(void *self, const struct aq_accelerator_grant *grants, size_t
     }
     if (r < 0 || count == 0)
         return r;
-    if (!strbuf_ok(&numbers))
-        return -ENOMEM;
-    r = generic_tell_list(&g->nodes, AQ_ACCELERATOR_NODE, devices, count, numbers.data, out);
-    if (r == 0)
-        r = generic_tell_list(&g->mounts, AQ_ACCELERATOR_MOUNT, devices, count, numbers.data, out);
-    for (size_t i = 0; r == 0 && i < g->cdi.count; i++)
-        for (size_t k = 0; r == 0 && k < (generic_is_per_device(g->cdi.items[i]) ? count : 1); k++)
-            r = generic_tell_cdi(g->cdi.items[i], &devices[k], k, numbers.data, out);
-    if (r == 0)
-        r = generic_tell_list(&g->groups, AQ_ACCELERATOR_GROUP, devices, count, numbers.data, out);
-    return r < 0 ? r : generic_tell_environ(g, devices, numbers.data, out);
+    generic_tell_list(&g->nodes, AQ_ACCELERATOR_NODE, devices, count, numbers.data, out);
+    generic_tell_list(&g->mounts, AQ_ACCELERATOR_MOUNT, devices, count, numbers.data, out);
+    for (size_t i = 0; i < g->cdi.count; i++)
+        for (size_t k = 0; k < (generic_is_per_device(g->cdi.items[i]) ? count : 1); k++)
+            generic_tell_cdi(g->cdi.items[i], &devices[k], k, numbers.data, out);
+    generic_tell_list(&g->groups, AQ_ACCELERATOR_GROUP, devices, count, numbers.data, out);
+    generic_tell_environ(g, devices, numbers.data, out);
+    return 0;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* discovery.c - the devices of the kind that the settings describe: their files */
-#include <errno.h>
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "common/sysfile.h"
 #include "generic/plugin.h"
 
@@ -38,27 +38,23 @@ static bool generic_is_masked(const struct generic *g, const char *name)
     return false;
 }
 
-int generic_discover(const struct generic *g, struct generic_device **ret, size_t *ret_count)
+struct generic_device *generic_discover(const struct generic *g, size_t *ret_count)
 {
     AQ_CLEANUP(aq_freep) char *pattern = aq_format("%s%s", g->host->root, g->pattern);
-    struct generic_device *devices = NULL;
+    struct generic_device *devices;
     glob_t found = { .gl_pathc = 0 };
     size_t count = 0;
-    int r = pattern ? glob(pattern, 0, NULL, &found) : GLOB_NOSPACE;
 
-    if (r != GLOB_NOSPACE)
-        devices = calloc(found.gl_pathc + 1, sizeof(*devices));
-    for (size_t i = 0; devices && i < found.gl_pathc && count < GENERIC_DEVICES_MAX; i++) {
+    (void)glob(pattern, 0, NULL, &found);
+    devices = aq_alloc_array(found.gl_pathc + 1, sizeof(*devices));
+    for (size_t i = 0; i < found.gl_pathc && count < GENERIC_DEVICES_MAX; i++) {
         generic_name_device(&devices[count], found.gl_pathv[i]);
         count += !generic_is_masked(g, devices[count].name);
     }
     globfree(&found);
-    if (!devices)
-        return -ENOMEM;
     qsort(devices, count, sizeof(*devices), generic_compare);
-    *ret = devices;
     *ret_count = count;
-    return 0;
+    return devices;
 }
 
 bool generic_read_line(const struct generic *g, const char *path,

@@ -36,14 +36,11 @@ static void generic_tell_device(const struct generic *g, const char *slot,
 static int generic_describe(void *self, const struct aq_accelerator_out *out)
 {
     const struct generic *g = self;
-    struct generic_device *devices = NULL;
-    size_t count = 0;
+    size_t count;
+    struct generic_device *devices = generic_discover(g, &count);
     char version[64], slot[64];
     const struct generic_device none = { .number = -1 };
-    int r = generic_discover(g, &devices, &count);
 
-    if (r < 0)
-        return r;
     out->identity(out->data,
                   &(struct aq_accelerator_identity){
                       .key = g->key,

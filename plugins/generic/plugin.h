@@ -38,8 +38,8 @@ int generic_open(const struct aq_accelerator_host *host, const struct aq_acceler
                  void **ret);
 void generic_close(void *self);
 
-/* discovery.c: the devices that are there, by number. Caller frees; -ENOMEM. */
-int generic_discover(const struct generic *g, struct generic_device **ret, size_t *ret_count);
+/* discovery.c: the devices that are there, by number. Caller frees. */
+struct generic_device *generic_discover(const struct generic *g, size_t *ret_count);
 
 /* discovery.c: the first line of a file named in the settings; false if there is none. */
 bool generic_read_line(const struct generic *g, const char *path,
@@ -50,7 +50,7 @@ uint32_t generic_check_health(const struct generic *g, const struct generic_devi
                               char *text, size_t size);
 
 /* settings.c: a text of the settings with {name}, {number}, {index} and {list} replaced:
- * 'list' is all the session's device numbers. Caller frees; NULL = no memory.
+ * 'list' is all the session's device numbers. Caller frees.
  */
 char *generic_expand(const char *text, const struct generic_device *device, size_t index,
                      const char *list);

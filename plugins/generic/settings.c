@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "common/conf_file.h"
 #include "generic/plugin.h"
 
@@ -49,12 +50,12 @@ static const struct conf_item items[] = {
 int generic_open(const struct aq_accelerator_host *host, const struct aq_accelerator_out *out,
                  void **ret)
 {
-    struct generic *g = calloc(1, sizeof(*g));
+    struct generic *g = aq_alloc(sizeof(*g));
     int r;
 
     if (!host->config)
         out->error(out->data, "the generic plugin needs a file that describes the devices");
-    r = !g ? -ENOMEM : !host->config ? -EINVAL : conf_file_read(host, items, g, out);
+    r = !host->config ? -EINVAL : conf_file_read(host, items, g, out);
     if (r == 0 && g->pattern[0] != '/') {
         out->error(out->data, "devices.files: must be an absolute path, with '*' for what differs");
         conf_done(items, g);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/strbuf.h"
 
 #define INSIDE "/usr/local/nvidia/lib64" /* as of the cuda plugin */
@@ -18,22 +19,19 @@ static void mock_set_variable(const struct aq_accelerator_out *out, const char *
                              .kind = AQ_ACCELERATOR_ENVIRON, .name = name, .value = value });
 }
 
-static int mock_tell_environ(const struct sharing_part *parts, size_t count,
-                             const struct aq_accelerator_out *out)
+static void mock_tell_environ(const struct sharing_part *parts, size_t count,
+                              const struct aq_accelerator_out *out)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf ids = STRBUF_INIT;
     char text[24];
 
     for (size_t i = 0; i < count; i++)
         strbuf_addf(&ids, "%s%s", i ? "," : "", parts[i].device);
-    if (!strbuf_ok(&ids))
-        return -ENOMEM;
     (void)snprintf(text, sizeof(text), "%d", SHARING_PROCESSORS_MIN);
     mock_set_variable(out, "TF_MIN_GPU_MULTIPROCESSOR_COUNT", text);
     mock_set_variable(out, "BACKENDAI_MOCK_CUDA_DEVICES", ids.data);
     (void)snprintf(text, sizeof(text), "%zu", count);
     mock_set_variable(out, "BACKENDAI_MOCK_CUDA_DEVICE_COUNT", text);
-    return 0;
 }
 
 static int mock_take_part(const struct mock *mock, const struct aq_accelerator_grant *grant,
@@ -72,10 +70,10 @@ static int mock_mount_library(const struct mock *mock, const char *name,
                               const struct aq_accelerator_out *out)
 {
     AQ_CLEANUP(aq_freep) char *link = aq_format("%s/%s", mock->simulator, name);
-    AQ_CLEANUP(aq_freep) char *source = link ? realpath(link, NULL) : NULL;
+    AQ_CLEANUP(aq_freep) char *source = realpath(link, NULL);
     AQ_CLEANUP(aq_freep) char *target = aq_format(INSIDE "/%s", name);
 
-    if (!source || !target) {
+    if (!source) {
         out->error(out->data, "simulator: there is no libcuda.so.1 and libnvidia-ml.so.1 in it");
         return -ENOENT;
     }
@@ -105,16 +103,15 @@ int mock_attach(void *self, const struct aq_accelerator_grant *grants, size_t co
                 const struct aq_accelerator_out *out)
 {
     const struct mock *mock = self;
-    AQ_CLEANUP(aq_freep) struct sharing_part *parts = calloc(count + 1, sizeof(*parts));
-    int r = parts ? 0 : -ENOMEM;
+    AQ_CLEANUP(aq_freep) struct sharing_part *parts = aq_alloc_array(count + 1, sizeof(*parts));
+    int r = 0;
 
     for (size_t i = 0; r == 0 && i < count; i++)
         r = mock_take_part(mock, &grants[i], &parts[i], out);
-    if (r == 0)
-        r = sharing_write_resource(&mock->sharing, mock->key, parts, count, out);
-    if (r == 0 && mock_is_cuda(mock))
-        r = mock_tell_environ(parts, count, out);
-    if (r == 0 && mock->simulator)
-        r = mock_tell_simulator(mock, out);
-    return r;
+    if (r < 0)
+        return r;
+    sharing_write_resource(&mock->sharing, mock->key, parts, count, out);
+    if (mock_is_cuda(mock))
+        mock_tell_environ(parts, count, out);
+    return mock->simulator ? mock_tell_simulator(mock, out) : 0;
 }

@@ -85,8 +85,7 @@ static void mock_tell_identity(const struct mock *mock, const struct aq_accelera
     if (mock->simulator) {
         AQ_CLEANUP(aq_freep) char *library = aq_format("%s/libnvidia-ml.so.1", mock->simulator);
 
-        if (library)
-            out->info(out->data, "nvml_library", library);
+        out->info(out->data, "nvml_library", library);
         out->info(out->data, "simulated_card", mock->card);
         /* holders of a slice are told when this changes */
         (void)snprintf(text, sizeof(text), "%" PRId64, mock->sharing.unit_mem);

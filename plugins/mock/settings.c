@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/memory.h"
 #include "common/conf_file.h"
 #include "mock/plugin.h"
 
@@ -148,8 +149,8 @@ static int mock_load(const struct aq_accelerator_host *host, const struct aq_acc
 int mock_open(const struct aq_accelerator_host *host, const struct aq_accelerator_out *out,
               void **ret)
 {
-    struct mock *mock = calloc(1, sizeof(*mock));
-    int r = mock ? mock_load(host, out, mock) : -ENOMEM;
+    struct mock *mock = aq_alloc(sizeof(*mock));
+    int r = mock_load(host, out, mock);
 
     if (r < 0) {
         free(mock);

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory.h"
+
 static void rocm_tell_node(const char *path, const struct aq_accelerator_out *out)
 {
     out->need(out->data,
@@ -51,16 +53,16 @@ int rocm_attach(void *self, const struct aq_accelerator_grant *grants, size_t co
                 const struct aq_accelerator_out *out)
 {
     const struct rocm *rocm = self;
-    AQ_CLEANUP(aq_freep) struct sharing_part *parts = calloc(count + 1, sizeof(*parts));
-    struct rocm_device *devices = NULL;
-    size_t device_count = 0;
-    int r = parts ? rocm_discover(rocm, &devices, &device_count) : -ENOMEM;
+    AQ_CLEANUP(aq_freep) struct sharing_part *parts = aq_alloc_array(count + 1, sizeof(*parts));
+    size_t device_count;
+    struct rocm_device *devices = rocm_discover(rocm, &device_count);
+    int r = 0;
 
     for (size_t i = 0; r == 0 && i < count; i++)
         r = rocm_attach_one(rocm, devices, device_count, &grants[i], &parts[i], out);
     if (r == 0) {
         rocm_tell_node("/dev/kfd", out);
-        r = sharing_write_resource(&rocm->sharing, "rocm", parts, count, out);
+        sharing_write_resource(&rocm->sharing, "rocm", parts, count, out);
     }
     free(devices);
     return r;

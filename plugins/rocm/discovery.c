@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* discovery.c - the devices of KFD's topology */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "common/sysfile.h"
 #include "rocm/plugin.h"
 
@@ -21,7 +21,7 @@ static int64_t rocm_read_number(const char *root, const struct rocm_device *devi
 {
     AQ_CLEANUP(aq_freep) char *path = rocm_path(device, rest);
 
-    return path ? sysfile_number(root, path, otherwise) : otherwise;
+    return sysfile_number(root, path, otherwise);
 }
 
 static bool rocm_read_line(const char *root, const struct rocm_device *device, const char *rest,
@@ -29,7 +29,7 @@ static bool rocm_read_line(const char *root, const struct rocm_device *device, c
 {
     AQ_CLEANUP(aq_freep) char *path = rocm_path(device, rest);
 
-    return path && sysfile_line(root, path, buf, size) && buf[0];
+    return sysfile_line(root, path, buf, size) && buf[0];
 }
 
 /* "0000:c3:00.0" of location_id and domain. */
@@ -66,14 +66,12 @@ static void rocm_read_device(const char *root, const char *properties, struct ro
     device->trouble = rocm_check_health(root, device);
 }
 
-int rocm_discover(const struct rocm *rocm, struct rocm_device **ret, size_t *ret_count)
+struct rocm_device *rocm_discover(const struct rocm *rocm, size_t *ret_count)
 {
     const char *root = rocm->host->root;
-    struct rocm_device *devices = calloc(ROCM_DEVICES_MAX, sizeof(*devices));
+    struct rocm_device *devices = aq_alloc_array(ROCM_DEVICES_MAX, sizeof(*devices));
     size_t count = 0;
 
-    if (!devices)
-        return -ENOMEM;
     for (int i = 0; count < ROCM_DEVICES_MAX; i++) {
         struct rocm_device *device = &devices[count];
         char directory[96], properties[120];
@@ -94,7 +92,6 @@ int rocm_discover(const struct rocm *rocm, struct rocm_device **ret, size_t *ret
                                            : SHARING_ONE;
         count += !sharing_is_masked(&rocm->sharing, device->id);
     }
-    *ret = devices;
     *ret_count = count;
-    return 0;
+    return devices;
 }

@@ -10,14 +10,14 @@ static bool rocm_has_errors(const char *root, const struct rocm_device *device)
 {
     AQ_CLEANUP(aq_freep) char *path = rocm_path(device, "ras/umc_err_count");
 
-    return path && sysfile_property(root, path, "ue", 0) > 0;
+    return sysfile_property(root, path, "ue", 0) > 0;
 }
 
 const char *rocm_check_health(const char *root, const struct rocm_device *device)
 {
     AQ_CLEANUP(aq_freep) char *path = aq_format("/dev/dri/renderD%" PRId64, device->minor);
 
-    if (!path || !sysfile_exists(root, path))
+    if (!sysfile_exists(root, path))
         return "its render node is missing";
     return rocm_has_errors(root, device) ? "memory errors that ECC could not correct" : NULL;
 }

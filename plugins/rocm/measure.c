@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* measure.c - load, memory, power and temperature as the driver's files say */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -33,7 +32,7 @@ static int64_t rocm_read_sensor(const char *root, const struct rocm_device *d, c
 
         (void)snprintf(rest, sizeof(rest), "hwmon/hwmon%d/%s", i, file);
         path = rocm_path(d, rest);
-        value = path ? sysfile_number(root, path, -1) : -1;
+        value = sysfile_number(root, path, -1);
         if (value >= 0)
             return value;
     }
@@ -44,7 +43,7 @@ static bool rocm_sample(const char *root, const struct rocm_device *d, const str
                         double *value, double *capacity)
 {
     AQ_CLEANUP(aq_freep) char *path = rocm_path(d, s->file);
-    int64_t got = path ? sysfile_number(root, path, -1) : -1;
+    int64_t got = sysfile_number(root, path, -1);
 
     if (got < 0 && !s->is_summed)
         got = rocm_read_sensor(root, d, s->file);
@@ -99,11 +98,10 @@ int rocm_measure(void *self, const struct aq_accelerator_target *targets, size_t
                  const struct aq_accelerator_out *out)
 {
     const struct rocm *rocm = self;
-    struct rocm_device *devices = NULL;
-    size_t device_count = 0;
-    int r = rocm_discover(rocm, &devices, &device_count);
+    size_t device_count;
+    struct rocm_device *devices = rocm_discover(rocm, &device_count);
 
-    for (size_t i = 0; r == 0 && i < AQ_COUNT(series); i++) {
+    for (size_t i = 0; i < AQ_COUNT(series); i++) {
         rocm_measure_sum(rocm->host->root, &series[i], devices, device_count, NULL,
                          AQ_ACCELERATOR_NO_TARGET, out);
         for (size_t k = 0; k < count && series[i].is_summed; k++)
@@ -111,5 +109,5 @@ int rocm_measure(void *self, const struct aq_accelerator_target *targets, size_t
                              (uint32_t)k, out);
     }
     free(devices);
-    return r;
+    return 0;
 }

@@ -41,15 +41,12 @@ static void rocm_tell_device(const struct rocm_device *d, const struct aq_accele
 static int rocm_describe(void *self, const struct aq_accelerator_out *out)
 {
     const struct rocm *rocm = self;
-    struct rocm_device *devices = NULL;
-    size_t count = 0, shared = 0;
+    size_t count, shared = 0;
+    struct rocm_device *devices = rocm_discover(rocm, &count);
     char version[64];
     bool has_version = sysfile_line(rocm->host->root, "/sys/module/amdgpu/version", version,
                                     sizeof(version));
-    int r = rocm_discover(rocm, &devices, &count);
 
-    if (r < 0)
-        return r;
     for (size_t i = 0; i < count; i++)
         shared += devices[i].is_shared;
     out->identity(out->data,

@@ -37,10 +37,10 @@ int rocm_open(const struct aq_accelerator_host *host, const struct aq_accelerato
               void **ret);
 void rocm_close(void *self);
 
-/* discovery.c: the devices of this machine. Caller frees; -ENOMEM. */
-int rocm_discover(const struct rocm *rocm, struct rocm_device **ret, size_t *ret_count);
+/* discovery.c: the devices of this machine. Caller frees. */
+struct rocm_device *rocm_discover(const struct rocm *rocm, size_t *ret_count);
 
-/* "/sys/class/drm/renderD128/device/REST"; caller frees, NULL = no memory. */
+/* "/sys/class/drm/renderD128/device/REST"; caller frees. */
 char *rocm_path(const struct rocm_device *device, const char *rest);
 
 /* health.c: why a device cannot be offered; static text, NULL = it can. 'root' is the host's. */

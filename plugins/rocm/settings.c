@@ -2,8 +2,7 @@
 /* settings.c - the rocm plugin's configuration */
 #include "rocm/plugin.h"
 
-#include <errno.h>
-
+#include "base/memory.h"
 #include "common/conf_file.h"
 
 static const struct conf_item items[] = {
@@ -14,9 +13,9 @@ static const struct conf_item items[] = {
 int rocm_open(const struct aq_accelerator_host *host, const struct aq_accelerator_out *out,
               void **ret)
 {
-    struct rocm *rocm = calloc(1, sizeof(*rocm));
+    struct rocm *rocm = aq_alloc(sizeof(*rocm));
     struct aq_error err = { 0 };
-    int r = rocm ? conf_file_read(host, items, rocm, out) : -ENOMEM;
+    int r = conf_file_read(host, items, rocm, out);
 
     if (r == 0 && sharing_check(&rocm->sharing, &err) < 0) {
         r = conf_file_refuse(host, &err, out);
