@@ -127,8 +127,6 @@ void availability_init(struct forecast *p)
         int64_t *free;
 
         p->promised[n] = NO_HANDLE;
-        if (!node->id)
-            continue;
         free = arena_array(p->arena, availability_step_size(p, n), sizeof(*free));
         availability_reserve(p, &p->timelines[n], 1);
         memcpy(free, node->free, c->width * sizeof(*free));

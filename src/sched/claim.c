@@ -51,8 +51,7 @@ static bool claim_is_valid(const struct sched *s, const struct sched_entry *e)
         const struct hold *h = &e->claim->holds[q];
         const struct cluster_node *n = &c->nodes[h->node];
 
-        if (!n->id || n->free[c->columns] == SCHED_ABSENT
-            || !cluster_matches(c, e->reqs[q], h->node))
+        if (n->free[c->columns] == SCHED_ABSENT || !cluster_matches(c, e->reqs[q], h->node))
             return false;
         for (uint32_t i = 0; i < h->part_count; i++)
             if (h->parts[i].device >= n->device_count)

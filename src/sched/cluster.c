@@ -122,7 +122,7 @@ uint64_t cluster_volumes(struct cluster *c, const char *const *volumes, size_t c
     return bits;
 }
 
-int cluster_quantum(struct cluster *c, int64_t quantum, uint8_t *ret)
+static int cluster_quantum(struct cluster *c, int64_t quantum, uint8_t *ret)
 {
     size_t i = 0;
 
@@ -213,11 +213,8 @@ static int cluster_read_agent(struct cluster *c, const struct sched_agent *agent
     return 0;
 }
 
-static uint32_t cluster_find_place(struct cluster *c)
+static uint32_t cluster_add_place(struct cluster *c)
 {
-    for (size_t i = c->agent_count == c->node_count ? c->node_count : 0; i < c->node_count; i++)
-        if (!c->nodes[i].id)
-            return (uint32_t)i;
     vec_grow(&c->nodes, &c->node_cap, c->node_count + 1, sizeof(*c->nodes));
     c->nodes[c->node_count] = (struct cluster_node){ 0 };
     return (uint32_t)c->node_count++;
@@ -229,7 +226,6 @@ static void cluster_take_in(struct cluster *c, struct cluster_node *n, uint32_t 
     n->state = node_state_enter(c, n, place);
     if (is_new) {
         map_sets(&c->nodes_by_id, n->id, (void *)((uintptr_t)place + 1));
-        c->agent_count++;
     } else {
         node_state_leave(c, c->nodes[place].state, place);
         cluster_node_done(&c->nodes[place]);
@@ -253,20 +249,9 @@ int cluster_set_agent(struct cluster *c, const struct sched_agent *agent, uint32
     *ret_node = cluster_find_agent(c, agent->id);
     is_new = *ret_node == CLUSTER_NONE;
     if (is_new)
-        *ret_node = cluster_find_place(c);
+        *ret_node = cluster_add_place(c);
     cluster_take_in(c, &n, *ret_node, is_new);
     return 0;
-}
-
-void cluster_remove_agent(struct cluster *c, uint32_t node)
-{
-    struct cluster_node *n = &c->nodes[node];
-
-    (void)map_removes(&c->nodes_by_id, n->id);
-    node_state_leave(c, n->state, node);
-    cluster_node_done(n);
-    c->agent_count--;
-    c->agents_changed++;
 }
 
 uint32_t cluster_find_agent(const struct cluster *c, const char *id)
@@ -332,7 +317,7 @@ static void cluster_change(struct cluster *c, uint32_t node, const struct slot_r
 {
     struct cluster_node *n = &c->nodes[node];
 
-    assert(node < c->node_count && n->id);
+    assert(node < c->node_count);
     for (uint32_t i = 0; i < count; i++)
         assert(parts[i].device < n->device_count && parts[i].amount >= 0);
     cluster_add_amounts(c, n->free, req, sign);

@@ -103,9 +103,8 @@ struct cluster {
     const char *const *slot_priority;
     size_t slot_priority_count;
     struct cluster_node *nodes;
-    size_t node_count, node_cap; /* with holes */
-    size_t agent_count;          /* without */
-    struct map nodes_by_id;      /* id -> index + 1 */
+    size_t node_count, node_cap;
+    struct map nodes_by_id; /* id -> index + 1 */
     struct node_state *states;
     size_t state_count, state_cap;
     uint32_t *free_states;
@@ -144,7 +143,6 @@ void cluster_done(struct cluster *c);
  */
 int cluster_set_agent(struct cluster *c, const struct sched_agent *agent, uint32_t *ret_node,
                       struct aq_error *err);
-void cluster_remove_agent(struct cluster *c, uint32_t node);
 uint32_t cluster_find_agent(const struct cluster *c, const char *id);
 
 /* ---- requests ---- */

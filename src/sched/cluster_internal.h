@@ -28,7 +28,6 @@ void slot_requests_done(struct cluster *c);
 
 /* -ENOSPC if there are too many. */
 int cluster_model(struct cluster *c, const char *model, uint8_t *ret);
-int cluster_quantum(struct cluster *c, int64_t quantum, uint8_t *ret);
 int cluster_architecture(struct cluster *c, const char *architecture, uint16_t *ret);
 
 #endif

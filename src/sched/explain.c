@@ -93,7 +93,7 @@ static uint32_t explain_find_nearest(struct explanation *e, const struct slot_re
     for (uint32_t n = 0; n < c->node_count; n++) {
         int64_t missing, rank;
 
-        if (!c->nodes[n].id || !cluster_matches(c, req, n)
+        if (!cluster_matches(c, req, n)
             || (e->constraints && !placement_allows(e->constraints, n, &rank)))
             continue;
         (*ret_seen)++;
@@ -301,7 +301,7 @@ static bool explain_is_mounted(const struct explanation *e, uint64_t volumes)
     if (!volumes)
         return true;
     for (uint32_t n = 0; n < c->node_count; n++)
-        if (c->nodes[n].id && !(volumes & ~c->nodes[n].volumes))
+        if (!(volumes & ~c->nodes[n].volumes))
             return true;
     return false;
 }

@@ -320,8 +320,7 @@ static void migrate_search_agents(struct migrate_search *m,
         for (uint32_t n = 0; n < c->node_count && m->tries < TRIES_MAX; n++) {
             int64_t rank;
 
-            if (!c->nodes[n].id || !cluster_matches(c, m->req, n)
-                || c->nodes[n].free[c->columns] == SCHED_ABSENT
+            if (!cluster_matches(c, m->req, n) || c->nodes[n].free[c->columns] == SCHED_ABSENT
                 || (constraints && !placement_allows(constraints, n, &rank)))
                 continue;
             migrate_find_candidates(m, n);

@@ -69,8 +69,7 @@ bool entry_has_agent(const struct sched *s, const struct sched_entry *e, size_t 
     const struct cluster *c = &s->cluster;
 
     for (uint32_t n = 0; n < c->node_count; n++)
-        if (c->nodes[n].id && c->nodes[n].free[c->columns] != SCHED_ABSENT
-            && cluster_matches(c, e->reqs[req], n))
+        if (c->nodes[n].free[c->columns] != SCHED_ABSENT && cluster_matches(c, e->reqs[req], n))
             return true;
     return false;
 }
@@ -112,7 +111,7 @@ static int64_t place_count_node(const struct cluster *c, const struct slot_reque
     const struct cluster_node *n = &c->nodes[node];
     int64_t count = AMOUNT_INFINITE;
 
-    if (!n->id || n->free[c->columns] == SCHED_ABSENT || !cluster_matches(c, req, node))
+    if (n->free[c->columns] == SCHED_ABSENT || !cluster_matches(c, req, node))
         return 0;
     if (!n->is_capacity_known)
         return AMOUNT_INFINITE;

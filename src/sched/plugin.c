@@ -4,7 +4,6 @@
 
 #include <dlfcn.h>
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -125,7 +124,7 @@ static uint32_t plugin_find_room(struct cluster *c, struct slot_request *req,
     uint32_t count = 0;
 
     for (uint32_t n = 0; n < c->node_count; n++)
-        if (c->nodes[n].id && cluster_fit(c, req, c->nodes[n].state, self)->has_room)
+        if (cluster_fit(c, req, c->nodes[n].state, self)->has_room)
             nodes[count++] = n;
     return count;
 }

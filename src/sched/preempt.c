@@ -160,8 +160,7 @@ static bool preempt_find_node(struct victim_search *vs, const struct slot_reques
         uint32_t count;
         int64_t rank;
 
-        if (!c->nodes[n].id || !cluster_matches(c, req, n)
-            || (constraints && !placement_allows(constraints, n, &rank))
+        if (!cluster_matches(c, req, n) || (constraints && !placement_allows(constraints, n, &rank))
             || !preempt_choose(vs, n, req, &count))
             continue;
         p = preempt_cost_of(vs, n, count);

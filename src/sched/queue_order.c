@@ -189,7 +189,8 @@ static void owner_queues_sift_down(struct owner_queues *l, size_t at)
     }
 }
 
-double owner_share(struct sched *s, uint32_t owner)
+/* The largest part of what there is that the owner holds of one slot. */
+static double owner_share(struct sched *s, uint32_t owner)
 {
     const struct cluster *c = &s->cluster;
     double share = 0;
@@ -197,7 +198,7 @@ double owner_share(struct sched *s, uint32_t owner)
     if (s->capacity_at != c->agents_changed) {
         memset(s->capacity, 0, c->width * sizeof(*s->capacity));
         for (size_t n = 0; n < c->node_count; n++)
-            for (size_t i = 0; c->nodes[n].id && i < c->columns; i++)
+            for (size_t i = 0; i < c->columns; i++)
                 s->capacity[i] += c->nodes[n].capacity[i];
         s->capacity_at = c->agents_changed;
     }

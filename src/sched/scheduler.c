@@ -5,7 +5,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/memory.h"
 #include "sched/fragmentation.h"
@@ -94,31 +93,6 @@ int sched_set_agent(struct sched *s, const struct sched_agent *agent, struct aq_
     if (r == 0 && !is_new)
         scheduler_hold_again(s, node);
     return r;
-}
-
-static bool scheduler_is_reserved_on(const struct reservation *r, uint32_t node)
-{
-    for (uint32_t q = 0; q < r->count; q++)
-        if (r->holds[q].node == node)
-            return true;
-    return false;
-}
-
-int sched_remove_agent(struct sched *s, const char *id, struct aq_error *err)
-{
-    uint32_t node = cluster_find_agent(&s->cluster, id);
-
-    if (node == CLUSTER_NONE)
-        return aq_fail(err, ENOENT, "there is no agent '%s'", id);
-    for (size_t i = 0; i < s->entry_count; i++)
-        for (uint32_t q = 0; s->entries[i].holds && q < s->entries[i].req_count; q++)
-            if (s->entries[i].holds[q].node == node)
-                return aq_fail(err, EBUSY, "sessions hold something on agent '%s'", id);
-    for (size_t i = s->reservation_count; i-- > 0;)
-        if (scheduler_is_reserved_on(&s->reservations[i], node))
-            reservation_release(s, s->reservations[i].row);
-    cluster_remove_agent(&s->cluster, node);
-    return 0;
 }
 
 /* ---- sessions ---- */

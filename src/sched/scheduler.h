@@ -22,12 +22,10 @@ void sched_free(struct sched *s);
 AQ_DEFINE_CLEANUP(struct sched, sched_free)
 
 /* Add it or replace what is known of it; what this state's sessions hold
- * there stays held. Everything in 'agent' is copied. As long as none is removed,
- * agents are numbered from 0 in the order in which they came.
+ * there stays held. Everything in 'agent' is copied. Agents are
+ * numbered from 0 in the order in which they came.
  */
 int sched_set_agent(struct sched *s, const struct sched_agent *agent, struct aq_error *err);
-/* Its sessions must have been dropped before. -EBUSY otherwise, -ENOENT. */
-int sched_remove_agent(struct sched *s, const char *id, struct aq_error *err);
 
 /* Accounts and owners are numbered by the caller; 'used' and 'sessions'
  * are without what this state's sessions hold. Copied.

@@ -225,9 +225,6 @@ struct sequencer_ops {
     bool (*may_pass)(const struct sched *s, const struct sched_entry *e);
 };
 
-/* The largest part of what there is that the owner holds of one slot. */
-double owner_share(struct sched *s, uint32_t owner);
-
 /* ---- preempt.c ---- */
 
 /* Find whom 'e' may preempt; holds its places and marks the victims. False if

@@ -163,7 +163,7 @@ static void select_node_pick_among_nodes(struct cluster *c, struct slot_request 
     for (uint32_t n = 0; n < c->node_count; n++) {
         int64_t rank;
 
-        if (!c->nodes[n].id || !placement_allows(constraints, n, &rank) || rank != best_rank)
+        if (!placement_allows(constraints, n, &rank) || rank != best_rank)
             continue;
         if (cluster_fit(c, req, c->nodes[n].state, selector)->has_room)
             nodes[allowed.count++] = n;
@@ -184,7 +184,7 @@ static uint32_t select_among_nodes(struct cluster *c, struct slot_request *req,
         int64_t rank;
         int order;
 
-        if (!c->nodes[n].id || !placement_allows(constraints, n, &rank))
+        if (!placement_allows(constraints, n, &rank))
             continue;
         fit = cluster_fit(c, req, c->nodes[n].state, selector);
         if (!fit->has_room)

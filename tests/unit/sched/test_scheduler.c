@@ -291,8 +291,6 @@ static void test_agent_returns(void **state)
     assert_int_equal(planned[0].handle, handle);
     sched_pass(s, 0, &world.arena, &result);
     assert_int_equal(sched_estimate_starts(s, 0, 9, &world.arena, &planned), 0);
-    assert_int_equal(sched_remove_agent(s, "a", &err), -16);
-    assert_int_equal(sched_remove_agent(s, "z", &err), -2);
     world.agents[0].is_closed = true; /* drained: what it holds stays held */
     assert_int_equal(sched_set_agent(s, &world.agents[0], NULL), 0);
     second = world.sessions[4];
@@ -308,7 +306,6 @@ static void test_agent_returns(void **state)
     sched_drop(s, handle);
     sched_drop(s, more);
     assert_int_equal(s->cluster.nodes[0].free[0], 8 * AMOUNT_ONE);
-    assert_int_equal(sched_remove_agent(s, "a", NULL), 0);
     sched_free(s);
     end();
 }
