@@ -96,7 +96,7 @@ void fs_try_chown(int fd, uid_t uid);
 
 /* $ALIQUOT_STATE_DIR, or /var/lib/aliquot for root, or
  * $XDG_STATE_HOME/aliquot (~/.local/state/aliquot; without HOME, the home of the user
- * database). Caller frees; NULL = no memory.
+ * database). Caller frees.
  */
 char *fs_state_dir(void);
 

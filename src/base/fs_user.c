@@ -6,9 +6,9 @@
 
 #include <pwd.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
+#include "base/memory.h"
 #include "base/strbuf.h"
 
 /* Services and containers often start programs without HOME. */
@@ -38,9 +38,9 @@ char *fs_state_dir(void)
     const char *chosen = getenv("ALIQUOT_STATE_DIR");
 
     if (chosen && chosen[0])
-        return strdup(chosen);
+        return aq_strdup(chosen);
     if (geteuid() == 0 && !getenv("XDG_STATE_HOME"))
-        return strdup("/var/lib/aliquot");
+        return aq_strdup("/var/lib/aliquot");
     return fs_user_dir("XDG_STATE_HOME", ".local/state");
 }
 

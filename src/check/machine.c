@@ -196,7 +196,7 @@ static bool machine_exists(const char *root, const char *path)
 {
     AQ_CLEANUP(aq_freep) char *whole = aq_format("%s%s", root, path);
 
-    return whole && access(whole, F_OK) == 0;
+    return access(whole, F_OK) == 0;
 }
 
 /* container=NAME among the variables of process 1, as systemd-nspawn, LXC and others set it. */

@@ -55,7 +55,7 @@ static bool port_has_socket(const char *pid, unsigned long inode)
 {
     AQ_CLEANUP(aq_freep) char *path = aq_format("/proc/%s/fd", pid);
     AQ_CLEANUP(aq_freep) char *wanted = aq_format("socket:[%lu]", inode);
-    DIR *dir = path && wanted ? opendir(path) : NULL;
+    DIR *dir = opendir(path);
     struct dirent *entry;
     bool is_found = false;
 
@@ -78,8 +78,7 @@ static void port_read_name(const char *pid, char ret_name[32])
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     const char *slash;
 
-    if (path)
-        (void)fs_read(AT_FDCWD, path, 1 << 20, &text, NULL);
+    (void)fs_read(AT_FDCWD, path, 1 << 20, &text, NULL);
     slash = strrchr(text.data, '/');
     (void)snprintf(ret_name, 32, "%s", slash ? slash + 1 : text.data);
 }

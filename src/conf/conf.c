@@ -358,9 +358,7 @@ void conf_done(const struct conf_item *items, void *target)
 char *conf_default_file(const char *name)
 {
     AQ_CLEANUP(aq_freep) char *folder = fs_user_config_dir();
-    AQ_CLEANUP(aq_freep) char *file = folder ? aq_format("%s/%s.toml", folder, name) : NULL;
+    AQ_CLEANUP(aq_freep) char *file = aq_format("%s/%s.toml", folder, name);
 
-    if (!file)
-        return NULL;
     return access(file, F_OK) == 0 ? AQ_TAKE(file) : aq_format("/etc/aliquot/%s.toml", name);
 }

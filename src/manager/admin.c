@@ -18,12 +18,9 @@
 static int admin_open_store(const struct manager_conf *conf, struct store **ret,
                             struct aq_error *err)
 {
-    AQ_CLEANUP(place_done) struct place place = { .file = NULL };
-    int r = place_find(conf->state_dir, conf->database, &place, err);
+    AQ_CLEANUP(place_done) struct place place = place_find(conf->state_dir, conf->database);
 
-    return r < 0 ? r
-                 : store_open(&(struct store_conf){ .path = place.where, .key_path = place.key },
-                              ret, err);
+    return store_open(&(struct store_conf){ .path = place.where, .key_path = place.key }, ret, err);
 }
 
 static int admin_print_secrets(const char *email, const struct admin_secrets *s, bool json)
@@ -132,13 +129,11 @@ static void admin_print_info_json(const struct store_info *info, struct strbuf *
 
 int admin_db_info(const struct manager_conf *conf, bool json, struct aq_error *err)
 {
-    AQ_CLEANUP(place_done) struct place place = { .file = NULL };
+    AQ_CLEANUP(place_done) struct place place = place_find(conf->state_dir, conf->database);
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     AQ_CLEANUP(store_info_done) struct store_info info = { .risks = STRBUF_INIT };
-    int r = place_find(conf->state_dir, conf->database, &place, err);
+    int r = store_info_read(place.where, &info, err);
 
-    if (r == 0)
-        r = store_info_read(place.where, &info, err);
     if (r < 0)
         return r;
     if (json)
@@ -150,14 +145,12 @@ int admin_db_info(const struct manager_conf *conf, bool json, struct aq_error *e
 
 static int admin_vacuum(const struct manager_conf *conf, struct aq_error *err)
 {
-    AQ_CLEANUP(place_done) struct place place = { .file = NULL };
+    AQ_CLEANUP(place_done) struct place place = place_find(conf->state_dir, conf->database);
     AQ_CLEANUP(store_info_done) struct store_info before = { .risks = STRBUF_INIT };
     AQ_CLEANUP(store_info_done) struct store_info after = { .risks = STRBUF_INIT };
     char was[AMOUNT_TEXT_MAX], is[AMOUNT_TEXT_MAX];
-    int r = place_find(conf->state_dir, conf->database, &place, err);
+    int r = store_info_read(place.where, &before, err);
 
-    if (r == 0)
-        r = store_info_read(place.where, &before, err);
     if (r == 0)
         r = store_vacuum(&(struct store_conf){ .path = place.where, .key_path = place.key }, err);
     if (r == 0)
@@ -170,12 +163,10 @@ static int admin_vacuum(const struct manager_conf *conf, struct aq_error *err)
 
 static int admin_mark_restored(const struct manager_conf *conf, struct aq_error *err)
 {
-    AQ_CLEANUP(place_done) struct place place = { .file = NULL };
+    AQ_CLEANUP(place_done) struct place place = place_find(conf->state_dir, conf->database);
     AQ_CLEANUP(store_info_done) struct store_info info = { .risks = STRBUF_INIT };
-    int r = place_find(conf->state_dir, conf->database, &place, err);
+    int r = store_info_read(place.where, &info, err);
 
-    if (r == 0)
-        r = store_info_read(place.where, &info, err);
     if (r == 0 && !info.schema[0])
         r = aq_fail(err, ENOENT, "'%s' has no cluster: restore it first", info.where);
     if (r == 0)
@@ -230,12 +221,10 @@ static void admin_show_move(void *data, const char *table, int64_t done, int64_t
 
 int admin_move(const struct manager_conf *conf, const char *to, bool dry_run, struct aq_error *err)
 {
-    AQ_CLEANUP(place_done) struct place place = { .file = NULL };
+    AQ_CLEANUP(place_done) struct place place = place_find(conf->state_dir, conf->database);
     struct store_move move = { .to = to, .dry_run = dry_run };
-    int r = place_find(conf->state_dir, conf->database, &place, err);
+    int r;
 
-    if (r < 0)
-        return r;
     move.from = place.where;
     move.key_path = place.key;
     if (isatty(STDERR_FILENO))

@@ -2,7 +2,6 @@
 /* The manager's settings: manager.toml, ALIQUOT_* and options. */
 #include "manager/conf.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -136,7 +135,7 @@ static char *manager_conf_default_state_dir(void)
     if (given && given[0] == '/')
         return aq_strndup(given, strcspn(given, ":"));
     base = fs_state_dir();
-    return base ? aq_format("%s/manager", base) : NULL;
+    return aq_format("%s/manager", base);
 }
 
 int manager_conf_load(const char *file, struct manager_conf *ret, struct aq_error *err)
@@ -149,10 +148,8 @@ int manager_conf_load(const char *file, struct manager_conf *ret, struct aq_erro
         return r;
     if (conf.database && !conf.database[0]) /* so that a variable can take it back */
         free(AQ_TAKE(conf.database));
-    if (!conf.state_dir && !(conf.state_dir = manager_conf_default_state_dir())) {
-        manager_conf_done(&conf);
-        return aq_fail_oom(err);
-    }
+    if (!conf.state_dir)
+        conf.state_dir = manager_conf_default_state_dir();
     *ret = conf;
     return 0;
 }

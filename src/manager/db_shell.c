@@ -89,11 +89,8 @@ static int db_shell_exec_psql(const char *where, bool may_write, struct aq_error
 
 int db_shell_exec(const struct manager_conf *conf, bool may_write, struct aq_error *err)
 {
-    AQ_CLEANUP(place_done) struct place place = { .file = NULL };
-    int r = place_find(conf->state_dir, conf->database, &place, err);
+    AQ_CLEANUP(place_done) struct place place = place_find(conf->state_dir, conf->database);
 
-    if (r < 0)
-        return r;
     if (may_write)
         db_shell_warn();
     return store_is_server(place.where) ? db_shell_exec_psql(place.where, may_write, err)

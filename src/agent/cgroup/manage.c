@@ -195,8 +195,7 @@ void cgroup_leave(const struct cgroup_layout *layout)
         char *slash;
 
         /* the directories above are left to other agents, unless they are empty too */
-        while (path && strlen(path) > strlen(h->mount) && rmdir(path) == 0
-               && (slash = strrchr(path, '/')))
+        while (strlen(path) > strlen(h->mount) && rmdir(path) == 0 && (slash = strrchr(path, '/')))
             *slash = '\0';
     }
 }

@@ -3,7 +3,6 @@
 #include "agent/runtime/oci_host.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -169,12 +168,10 @@ static int oci_host_make_template(const char *path, int64_t bytes, struct aq_err
 
 static void oci_host_prepare_scratch(struct oci_host *host, const struct settings *settings)
 {
-    AQ_CLEANUP(aq_freep) char *path = NULL;
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/scratch-%" PRId64 ".img", settings->state,
+                                                settings->scratch_bytes);
     struct aq_error err = { 0 };
 
-    path = aq_format("%s/scratch-%" PRId64 ".img", settings->state, settings->scratch_bytes);
-    if (!path)
-        return;
     if (access("/dev/loop-control", R_OK | W_OK) < 0) {
         oci_host_note(host, OCI_SCRATCH, "scratch space has no limit", "there are no loop devices");
     } else if (access(path, R_OK) == 0

@@ -51,7 +51,7 @@ void oci_host_add_notes(const struct oci_host *host, const char *before, const c
                         struct strbuf *out);
 
 /* "FOLDER/INSTANCE" of an agent with these settings, whose state directory is there. Caller
- * frees; NULL without memory.
+ * frees; NULL if it is not there.
  */
 char *oci_host_name_directory(const struct settings *settings);
 

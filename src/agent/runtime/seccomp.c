@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <jansson.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "agent/runtime/seccomp_rules.h"
@@ -98,9 +97,7 @@ static void seccomp_write_architectures(struct jsonw *w, const json_t *map, cons
     jsonw_array_end(w);
 }
 
-/* The rules that hold on the host, once each: containers-common says some things twice. NULL
- * without memory.
- */
+/* The rules that hold on the host, once each: containers-common says some things twice. */
 static json_t *seccomp_choose(const json_t *rules, const struct seccomp_host *host)
 {
     json_t *chosen = json_array(), *rule, *other;

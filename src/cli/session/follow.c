@@ -261,7 +261,7 @@ static void follow_on_handle_closed(uv_handle_t *handle)
     f->handles--;
 }
 
-static int follow_open_handles(struct follow *f)
+static void follow_open_handles(struct follow *f)
 {
     uv_handle_t *const handles[] = { (uv_handle_t *)&f->tick, (uv_handle_t *)&f->interrupt,
                                      (uv_handle_t *)&f->quit };
@@ -276,8 +276,8 @@ static int follow_open_handles(struct follow *f)
         (void)uv_signal_start(&f->interrupt, follow_on_interrupt, SIGINT);
         (void)uv_signal_start(&f->quit, follow_on_interrupt, SIGQUIT);
     }
-    return uv_timer_start(&f->tick, follow_on_tick, 0,
-                          f->progress.is_terminal ? TICK_MSEC : TICK_PLAIN_MSEC);
+    (void)uv_timer_start(&f->tick, follow_on_tick, 0,
+                         f->progress.is_terminal ? TICK_MSEC : TICK_PLAIN_MSEC);
 }
 
 static void follow_close_all(struct follow *f)
@@ -348,7 +348,7 @@ int follow_sessions(struct cli *cli, const struct follow_session *sessions, size
     if (timeout_usec)
         f.deadline_usec = clock_monotonic_usec() + timeout_usec;
     progress_init(&f.progress, cli->globals.quiet, cli->output.ascii);
-    (void)follow_open_handles(&f);
+    follow_open_handles(&f);
     for (size_t i = 0; i < count; i++)
         follow_log_need(&items[i]);
     while (!f.is_over)

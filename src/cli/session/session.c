@@ -96,8 +96,7 @@ int session_wrap_error(struct aq_error *err, const char *name)
 {
     AQ_CLEANUP(aq_freep) char *quoted = aq_format("'%s'", name);
 
-    return quoted && strstr(err->text, quoted) ? -err->code
-                                               : aq_error_wrap(err, "session '%s'", name);
+    return strstr(err->text, quoted) ? -err->code : aq_error_wrap(err, "session '%s'", name);
 }
 
 int session_get(struct cli *cli, const char *name, json_t **ret, struct aq_error *err)
@@ -198,7 +197,8 @@ static json_t *session_ports_text(const json_t *services)
     return text.len ? json_string(text.data) : json_null();
 }
 
-void session_adapt(json_t *session)
+/* Add "ports", which the columns show, to its kernels. */
+static void session_adapt(json_t *session)
 {
     json_t *kernel;
     size_t i;

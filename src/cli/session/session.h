@@ -54,9 +54,6 @@ struct attach_result {
 int attach_session(struct cli *cli, const struct follow_session *session, struct attach_result *ret,
                    struct aq_error *err);
 
-/* Add "ports", which the columns show, to its kernels. */
-void session_adapt(json_t *session);
-
 /* Apps of a session that runs, as the manager lists them: [{"name", "protocol", "ports", ...}]. */
 int session_apps_get(struct cli *cli, const char *name, json_t **ret, struct aq_error *err);
 

@@ -92,7 +92,7 @@ static bool folder_sftp_shows(const json_t *session, const json_t *wanted)
         AQ_CLEANUP(aq_freep) char *text = aq_format("%s%s%s", name, path ? "/" : "",
                                                     path ? path : "");
 
-        if (!text || !folder_sftp_has(wanted, text))
+        if (!folder_sftp_has(wanted, text))
             return false;
     }
     return true;

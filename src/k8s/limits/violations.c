@@ -5,7 +5,6 @@
  * container that asks for a part of a card and has no slice, or no slot in it, runs without its
  * limit: so a limit is never silently not there.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -176,8 +175,7 @@ static void violations_look_at(struct violations *violations, const struct user 
     who = (struct culprit){ pod->namespace, pod->name, pod->uid, user->name.container };
     what = aq_format("process %d uses a GPU past its limits (%llu MiB of device memory)",
                      (int)user->pid, (unsigned long long)bytes >> 20);
-    if (what)
-        violations_tell_not_active(violations, &who, of->name, what);
+    violations_tell_not_active(violations, &who, of->name, what);
 }
 
 void violations_tell_hidden(struct violations *violations)

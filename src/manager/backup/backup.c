@@ -60,12 +60,10 @@ static char *backup_name(const char *path)
 static int backup_add_all(struct sealed_file *f, const struct backup_options *o, const char *copy,
                           struct pace *pace, struct aq_error *err)
 {
-    AQ_CLEANUP(place_done) struct place place = { .file = NULL };
+    AQ_CLEANUP(place_done) struct place place = place_find(o->state_dir, o->database);
     AQ_CLEANUP(aq_freep) char *ca = backup_join(o->state_dir, "ca");
-    int r = place_find(o->state_dir, o->database, &place, err);
+    int r = members_add_file(f, "aliquot.db", copy, pace, err);
 
-    if (r == 0)
-        r = members_add_file(f, "aliquot.db", copy, pace, err);
     if (r == 0)
         r = members_add_file(f, "aliquot.db.key", place.key, pace, err);
     if (r == 0)
@@ -165,7 +163,7 @@ static void backup_remove_partial(const char *folder)
 
     for (int i = 0; i < count; i++) {
         AQ_CLEANUP(aq_freep) char *path = backup_join(folder, entries[i]->d_name);
-        AQ_CLEANUP(aq_closep) int fd = path ? open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
+        AQ_CLEANUP(aq_closep) int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 
         if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0)
             (void)unlink(path);
@@ -175,15 +173,15 @@ static void backup_remove_partial(const char *folder)
 
 static int backup_create_at(const struct backup_options *o, const char *path, struct aq_error *err)
 {
-    AQ_CLEANUP(place_done) struct place place = { .file = NULL };
+    AQ_CLEANUP(place_done) struct place place = place_find(o->state_dir, o->database);
     AQ_CLEANUP(plain_copy_done) struct plain_copy room = PLAIN_COPY;
     AQ_CLEANUP(aq_freep) char *copy = NULL;
     char passphrase[PASSPHRASE_MAX + 1];
     struct pace pace;
     struct stat st;
-    int r = place_find(o->state_dir, o->database, &place, err);
+    int r;
 
-    if (r < 0 || (r = passphrase_read(o->passphrase_file, true, passphrase, err)) < 0
+    if ((r = passphrase_read(o->passphrase_file, true, passphrase, err)) < 0
         || (r = plain_copy_make(o->state_dir, &room, err)) < 0)
         return r;
     pace_begin(&pace);
@@ -342,12 +340,12 @@ static int backup_mark(const struct backup_options *o, const char *folder, struc
 
 int backup_restore(const struct backup_options *o, struct aq_error *err)
 {
-    AQ_CLEANUP(place_done) struct place place = { .file = NULL };
+    AQ_CLEANUP(place_done) struct place place = place_find(o->state_dir, o->database);
     AQ_CLEANUP(plain_copy_done) struct plain_copy room = PLAIN_COPY;
     int64_t rows = 0;
-    int r = place_find(o->state_dir, o->database, &place, err);
+    int r = fs_mkdirs(o->state_dir, 0700, err);
 
-    if (r < 0 || (r = fs_mkdirs(o->state_dir, 0700, err)) < 0)
+    if (r < 0)
         return r;
     if (access(place.file, F_OK) == 0)
         return backup_fail_taken(place.file, err);
@@ -376,7 +374,7 @@ int backup_list(const struct backup_options *o, struct aq_error *err)
         AQ_CLEANUP(aq_freep) char *path = backup_join(o->path, entries[i]->d_name);
         struct stat st;
 
-        if (path && stat(path, &st) == 0)
+        if (stat(path, &st) == 0)
             (void)printf("%-40s %12lld bytes\n", entries[i]->d_name, (long long)st.st_size);
     }
     backup_scan_free(entries, count);

@@ -6,13 +6,13 @@
 
 #include "base/strbuf.h"
 
-int place_find(const char *state_dir, const char *database, struct place *ret, struct aq_error *err)
+struct place place_find(const char *state_dir, const char *database)
 {
-    ret->file = aq_format("%s/aliquot.db", state_dir);
-    ret->key = aq_format("%s/aliquot.db.key", state_dir);
-    ret->where = database ? database : ret->file;
-    (void)err;
-    return 0;
+    struct place place = { .file = aq_format("%s/aliquot.db", state_dir),
+                           .key = aq_format("%s/aliquot.db.key", state_dir) };
+
+    place.where = database ? database : place.file;
+    return place;
 }
 
 void place_done(struct place *place)

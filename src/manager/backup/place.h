@@ -3,16 +3,13 @@
 #ifndef AQ_MANAGER_BACKUP_PLACE_H
 #define AQ_MANAGER_BACKUP_PLACE_H
 
-#include "base/error.h"
-
 struct place {
     char *file, *key;  /* in the state folder */
     const char *where; /* 'file', or the URI of a server, which is borrowed */
 };
 
-/* 'database' is the URI, NULL = a file. */
-int place_find(const char *state_dir, const char *database, struct place *ret,
-               struct aq_error *err);
+/* 'database' is the URI, NULL = a file. To be released by place_done(). */
+struct place place_find(const char *state_dir, const char *database);
 void place_done(struct place *place);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* /folders: whom folders are offered to and shared with. */
 #include <errno.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "manager/folder/folder_feature.h"
@@ -88,10 +87,9 @@ static int folder_audit_users(struct store_tx *tx, const struct folder_call *cal
         json_decref(emails);
         return 0;
     }
-    return folder_audit(
-        tx, call, action, NULL,
-        emails ? json_pack("{s:s, s:o}", "permission", params->permission, "users", emails) : NULL,
-        err);
+    return folder_audit(tx, call, action, NULL,
+                        json_pack("{s:s, s:o}", "permission", params->permission, "users", emails),
+                        err);
 }
 
 /* ---- a folder of a user: invitations ---- */

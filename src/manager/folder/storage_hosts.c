@@ -185,7 +185,9 @@ static void storage_hosts_take_hello(struct storage_hosts *hosts, const char *id
     json_t *volumes = json_load_string(hello->volumes, 0);
 
     json_decref(map_removes(&hosts->volumes, id));
-    if (!json_is_array(volumes) || map_sets(&hosts->volumes, id, volumes) < 0) {
+    if (json_is_array(volumes)) {
+        (void)map_sets(&hosts->volumes, id, volumes);
+    } else {
         json_decref(volumes);
         log_error("the volumes of '%s' cannot be read", id);
     }

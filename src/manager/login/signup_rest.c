@@ -141,11 +141,7 @@ static json_t *signup_make_projects(const struct signup_request *s)
     json_t *list = json_array();
 
     for (size_t i = 0; i < count; i++)
-        if (json_array_append_new(list, json_string(given->items ? given->items[i] : own->items[i]))
-            < 0) {
-            json_decref(list);
-            return NULL;
-        }
+        json_array_append_new(list, json_string(given->items ? given->items[i] : own->items[i]));
     return list;
 }
 
@@ -163,14 +159,11 @@ static json_t *signup_make_user(const struct signup_request *s)
         { "status", s->decision.status ? s->decision.status : rules->status },
     };
     json_t *user = json_object();
-    int r = user ? json_object_set_new(user, "groups", signup_make_projects(s)) : -1;
 
-    for (size_t i = 0; r == 0 && i < AQ_COUNT(texts); i++)
-        r = json_object_set_new(user, texts[i].name, json_string(texts[i].value));
-    if (r == 0)
-        return user;
-    json_decref(user);
-    return NULL;
+    json_object_set_new(user, "groups", signup_make_projects(s));
+    for (size_t i = 0; i < AQ_COUNT(texts); i++)
+        json_object_set_new(user, texts[i].name, json_string(texts[i].value));
+    return user;
 }
 
 static int signup_make_account(struct signup_request *s, struct aq_error *err)

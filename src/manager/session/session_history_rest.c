@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When a session was in which state. */
 #include <ctype.h>
-#include <errno.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -37,7 +36,7 @@ static json_t *session_history_write_object(const struct principal *who,
     json_t *object = json_object();
     const char *before = "";
 
-    for (size_t i = 0; object && i < page->count; i++) {
+    for (size_t i = 0; i < page->count; i++) {
         const struct history_row *row = &page->history[i];
         char lower[32] = "", iso[CLOCK_ISO_MAX];
         enum session_status status;

@@ -144,8 +144,7 @@ static int64_t front_heard_usec(const struct core *core, const char *id)
 static void front_keep(struct core *core, const char *id, struct front *front)
 {
     front->heard_usec = front_heard_usec(core, id);
-    if (map_sets(&core->fronts.gone, id, front) < 0)
-        free(front);
+    (void)map_sets(&core->fronts.gone, id, front);
 }
 
 void fronts_lost(struct core *core, const char *id, const struct uuid *incarnation, const char *why)
