@@ -206,7 +206,7 @@ static int wire_read_text(const struct wire_field *field, const json_t *value, s
     } else {
         return wire_refuse(field->key, "text", err);
     }
-    return *ret ? 0 : aq_fail_oom(err);
+    return 0;
 }
 
 static int wire_read_json(const struct wire_field *field, const json_t *value, struct arena *arena,
@@ -218,7 +218,7 @@ static int wire_read_json(const struct wire_field *field, const json_t *value, s
         return wire_refuse(field->key, "an object or a list", err);
     text = json_dump_text(value, JSON_COMPACT | JSON_PRESERVE_ORDER);
     *ret = arena_strdup(arena, text);
-    return *ret ? 0 : aq_fail_oom(err);
+    return 0;
 }
 
 static int wire_read_uuid(const struct wire_field *field, const json_t *value, struct uuid *ret,
@@ -236,7 +236,7 @@ static int wire_read_texts(const struct wire_field *field, const json_t *value, 
 {
     size_t count = json_array_size(value);
     const char **items = arena_array(arena, count + 1, sizeof(*items));
-    int r = items ? 0 : aq_fail_oom(err);
+    int r = 0;
 
     if (!json_is_array(value))
         return wire_refuse(field->key, "a list of texts", err);
@@ -254,8 +254,6 @@ static int wire_read_ports(const struct wire_field *field, const json_t *value, 
 
     if (!json_is_array(value))
         return wire_refuse(field->key, "a list of numbers", err);
-    if (!items)
-        return aq_fail_oom(err);
     for (size_t i = 0; i < count; i++) {
         if (!json_is_integer(json_array_get(value, i)))
             return wire_refuse(field->key, "a list of numbers", err);
@@ -272,17 +270,17 @@ static int wire_read_pairs(const struct wire_field *field, const json_t *value, 
     struct text_pair *items = arena_array(arena, json_object_size(value) + 1, sizeof(*items));
     const char *name;
     json_t *text;
-    int r = items ? 0 : aq_fail_oom(err);
+    int r = 0;
 
     if (!json_is_object(value))
         return wire_refuse(field->key, "an object of texts", err);
     json_object_foreach((json_t *)(uintptr_t)value, name, text) {
         if (r == 0 && (!name[0] || strchr(name, '=')))
             r = wire_refuse(field->key, "an object with names without '='", err);
-        if (r == 0 && !(items[count].key = arena_strdup(arena, name)))
-            r = aq_fail_oom(err);
-        if (r == 0)
-            r = wire_read_text(field, text, arena, &items[count++].value, err);
+        if (r < 0)
+            break;
+        items[count].key = arena_strdup(arena, name);
+        r = wire_read_text(field, text, arena, &items[count++].value, err);
     }
     *ret = (struct pair_list){ .items = items, .count = count };
     return r;

@@ -100,8 +100,7 @@ int wire_field_write(const struct wire_field *field, const void *from, struct js
                      struct aq_error *err);
 
 /* The same from members of 'object', the others of which are skipped; texts are copied into the
- * arena. -EINVAL (the key as field) for what is missing or of another type, -ENOMEM past the
- * arena's limit.
+ * arena. -EINVAL (the key as field) for what is missing or of another type.
  */
 int wire_fields_read(const struct wire_field *fields, const json_t *object, unsigned only,
                      struct arena *arena, void *ret, struct aq_error *err) AQ_UNTRUSTED;
