@@ -35,7 +35,7 @@ void request_done(struct request *req)
         conn->unsent_client = req->client;
         conn->unsent_bytes = req->unsent_bytes + req->body_bytes;
     } else {
-        quota_leave(&conn->server->quota, req->client, req->body_bytes);
+        quota_leave(&conn->server->quota, req->client, req->body_bytes + req->unsent_bytes);
     }
     strbuf_done(&req->body);
     strbuf_done(&req->headers);
