@@ -217,18 +217,6 @@ int alloc_map_release(struct alloc_map *map, const struct alloc_grant *grant, st
     return 0;
 }
 
-void alloc_map_clear(struct alloc_map *map)
-{
-    for (size_t i = 0; i < map->device_count; i++)
-        if (map->devices[i].allocated)
-            alloc_device_add(map, &map->devices[i], -map->devices[i].allocated);
-    for (size_t i = 0; i < map->missing_count; i++)
-        if (map->missing[i].hardware)
-            map_change_holders(map, map->missing[i].hardware, false);
-    map->missing_count = 0;
-    alloc_map_assert_consistent(map);
-}
-
 void alloc_map_sum(const struct alloc_map *map, struct slots *ret)
 {
     int64_t all = 0;

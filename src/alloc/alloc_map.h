@@ -127,9 +127,6 @@ int alloc_map_release(struct alloc_map *map, const struct alloc_grant *grant, st
  */
 int alloc_map_apply(struct alloc_map *map, const struct alloc_grant *grant, struct aq_error *err);
 
-/* Forget every allocation. */
-void alloc_map_clear(struct alloc_map *map);
-
 /* What the devices of each slot are together; *ret is replaced. */
 void alloc_map_sum(const struct alloc_map *map, struct slots *ret);
 

@@ -164,11 +164,3 @@ int resource_txt_write(const struct resource_txt *rt, const struct slot_types *t
         strbuf_truncate(out, before);
     return r;
 }
-
-const char *resource_txt_get(const struct resource_txt *rt, const char *key)
-{
-    for (size_t i = 0; i < rt->pair_count; i++)
-        if (strcmp(rt->pairs[i].key, key) == 0)
-            return rt->pairs[i].value;
-    return NULL;
-}

@@ -66,7 +66,4 @@ int resource_txt_write(const struct resource_txt *rt, const struct slot_types *t
 int resource_txt_read(const char *text, size_t len, const struct slot_types *types,
                       struct resource_txt *ret, struct aq_error *err) AQ_UNTRUSTED;
 
-/* The one value of a further key, NULL if it is not there. */
-const char *resource_txt_get(const struct resource_txt *rt, const char *key);
-
 #endif

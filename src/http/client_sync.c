@@ -3,7 +3,6 @@
 #include "http/client_sync.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/memory.h"
 
@@ -131,10 +130,4 @@ int client_sync_stream(struct client_sync *cs, const struct client_request *requ
     }
     *ret = reply;
     return wait.stopped;
-}
-
-int client_sync_fetch(struct client_sync *cs, const struct client_request *request,
-                      struct client_reply *ret, struct aq_error *err)
-{
-    return client_sync_stream(cs, request, NULL, NULL, ret, err);
 }

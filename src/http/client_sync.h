@@ -30,12 +30,6 @@ struct client_reply {
 
 void client_reply_done(struct client_reply *reply);
 
-/* Send and wait for the whole answer, whatever its status. 0, or -errno:
- * -ECONNREFUSED, -ETIMEDOUT, -EPROTO, ...
- */
-int client_sync_fetch(struct client_sync *cs, const struct client_request *request,
-                      struct client_reply *ret, struct aq_error *err);
-
 /* Nonzero stops. */
 typedef int client_sync_body_fn(void *data, const char *bytes, size_t len);
 

@@ -232,8 +232,3 @@ uint16_t listener_get_port(const struct listener *l)
     return addr.ss_family == AF_INET6 ? ntohs(((struct sockaddr_in6 *)&addr)->sin6_port)
                                       : ntohs(((struct sockaddr_in *)&addr)->sin_port);
 }
-
-bool listener_is_tls(const struct listener *l)
-{
-    return l->tls != NULL;
-}

@@ -34,7 +34,6 @@ void listener_wait(struct listener *listener);
 
 /* The TCP port in use, 0 for a Unix socket. */
 uint16_t listener_get_port(const struct listener *listener);
-bool listener_is_tls(const struct listener *listener);
 
 /* Stop listening and free. A Unix socket's file is removed, if it is still this one. NULL is fine.
  */

@@ -299,31 +299,6 @@ void multipart_write_head(struct strbuf *out, const char *boundary, const char *
     strbuf_addf(out, "--%s\r\n%s\r\n", boundary, headers);
 }
 
-/* Browsers' way (HTML, multipart/form-data encoding): percent for the three
- * characters that would end the value.
- */
-static void multipart_write_quoted(struct strbuf *out, const char *text)
-{
-    strbuf_addc(out, '"');
-    for (; *text; text++) {
-        if (*text == '"' || *text == '\r' || *text == '\n')
-            strbuf_addf(out, "%%%02X", (unsigned char)*text);
-        else
-            strbuf_addc(out, *text);
-    }
-    strbuf_addc(out, '"');
-}
-
-void multipart_write_disposition(struct strbuf *out, const char *name, const char *filename)
-{
-    strbuf_adds(out, "form-data; name=");
-    multipart_write_quoted(out, name);
-    if (filename) {
-        strbuf_adds(out, "; filename=");
-        multipart_write_quoted(out, filename);
-    }
-}
-
 void multipart_write_part_end(struct strbuf *out)
 {
     strbuf_adds(out, "\r\n");

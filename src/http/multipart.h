@@ -56,8 +56,6 @@ char *multipart_make_boundary(char buf[MULTIPART_BOUNDARY_MAX]);
 
 /* Append the head of a part; 'headers' are whole lines ("Name: value\r\n"). */
 void multipart_write_head(struct strbuf *out, const char *boundary, const char *headers);
-/* "form-data; name=...; filename=..." quoted; 'filename' may be NULL. */
-void multipart_write_disposition(struct strbuf *out, const char *name, const char *filename);
 /* After the bytes of a part, and after the last one. */
 void multipart_write_part_end(struct strbuf *out);
 void multipart_write_end(struct strbuf *out, const char *boundary);

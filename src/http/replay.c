@@ -77,11 +77,6 @@ void replay_free(struct http_replay *replay)
     free(replay);
 }
 
-size_t replay_count(const struct http_replay *replay)
-{
-    return replay->count;
-}
-
 /* Where the fingerprint is, or the free slot that ends its run. */
 static uint32_t *replay_find_slot(struct page *page, uint64_t hash, uint32_t fingerprint)
 {

@@ -34,6 +34,4 @@ AQ_DEFINE_CLEANUP(struct http_replay, replay_free)
 int replay_check(struct http_replay *replay, const char *access_key, const uint8_t signature[32],
                  int64_t date_usec, int64_t now_usec, struct aq_error *err);
 
-size_t replay_count(const struct http_replay *replay);
-
 #endif

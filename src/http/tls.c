@@ -88,17 +88,6 @@ static X509 *tls_read_cert(BIO *bio)
     return PEM_read_bio_X509(bio, NULL, NULL, NULL);
 }
 
-int tls_fingerprint(const char *cert_pem, char ret[TLS_FINGERPRINT_MAX], struct aq_error *err)
-{
-    BIO *bio = BIO_new_mem_buf(cert_pem, -1);
-    X509 *cert = bio ? tls_read_cert(bio) : NULL;
-    bool ok = cert && tls_fingerprint_of(cert, ret);
-
-    X509_free(cert);
-    BIO_free(bio);
-    return ok ? 0 : tls_fail(err, EINVAL, "not a PEM certificate");
-}
-
 /* ---- verification ---- */
 
 /* Called for each certificate of the chain, leaf last. */

@@ -72,7 +72,4 @@ int tls_context_reload(struct tls_context *ctx, struct aq_error *err);
 int tls_context_set_certificate(struct tls_context *ctx, const char *cert_pem, const char *key_pem,
                                 struct aq_error *err);
 
-/* SHA-256 fingerprint of the first certificate in PEM text. Returns 0 or -EINVAL. */
-int tls_fingerprint(const char *cert_pem, char ret[TLS_FINGERPRINT_MAX], struct aq_error *err);
-
 #endif

@@ -3,7 +3,6 @@
 #include "http/version.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 /* Every version that was ever published; clients announce one of them. */
@@ -44,32 +43,9 @@ int api_version_accept(const char *text, struct api_version *ret, struct aq_erro
 
     if (api_version_parse(text ? text : API_VERSION_ASSUMED, &v, NULL) == 0)
         for (size_t i = 0; i < AQ_COUNT(published); i++)
-            if (!api_version_compare(published[i], v)) {
+            if (published[i].major == v.major && published[i].date == v.date) {
                 *ret = v;
                 return 0;
             }
     return aq_fail_kind(err, EINVAL, "generic-bad-request", "Unsupported API version.");
-}
-
-int api_version_compare(struct api_version a, struct api_version b)
-{
-    if (a.major != b.major)
-        return a.major < b.major ? -1 : 1;
-    return (a.date > b.date) - (a.date < b.date);
-}
-
-bool api_version_at_least(struct api_version v, uint32_t major, uint32_t date)
-{
-    return api_version_compare(v, (struct api_version){ major, date }) >= 0;
-}
-
-struct api_version api_version_negotiate(struct api_version server, struct api_version own)
-{
-    return api_version_compare(server, own) < 0 ? server : own;
-}
-
-char *api_version_format(struct api_version v, char buf[API_VERSION_TEXT_MAX])
-{
-    (void)snprintf(buf, API_VERSION_TEXT_MAX, "v%u.%08u", v.major, v.date);
-    return buf;
 }

@@ -3,7 +3,6 @@
 #ifndef AQ_HTTP_VERSION_H
 #define AQ_HTTP_VERSION_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -12,8 +11,6 @@ struct api_version {
     uint32_t major;
     uint32_t date; /* 20220615 */
 };
-
-#define API_VERSION_TEXT_MAX 24
 
 /* What "GET /" announces: the newest that is understood. Clients take the
  * lower of it and their own.
@@ -31,15 +28,5 @@ int api_version_parse(const char *text, struct api_version *ret, struct aq_error
  */
 int api_version_accept(const char *text, struct api_version *ret,
                        struct aq_error *err) AQ_UNTRUSTED;
-
-int api_version_compare(struct api_version a, struct api_version b);
-
-/* api_version_at_least(v, 6, 20220315) */
-bool api_version_at_least(struct api_version v, uint32_t major, uint32_t date);
-
-/* Client: the lower of the server's and the own. */
-struct api_version api_version_negotiate(struct api_version server, struct api_version own);
-
-char *api_version_format(struct api_version v, char buf[API_VERSION_TEXT_MAX]);
 
 #endif

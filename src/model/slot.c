@@ -272,11 +272,3 @@ bool slots_eq(const struct slots *a, const struct slots *b)
 {
     return slots_le(a, b) && slots_le(b, a);
 }
-
-bool slots_is_zero(const struct slots *s)
-{
-    for (size_t i = 0; i < s->count; i++)
-        if (s->items[i].amount != 0)
-            return false;
-    return true;
-}

@@ -74,7 +74,6 @@ int slots_sub(struct slots *a, const struct slots *b) AQ_MUST_CHECK;
 /* The partial order: no name of a exceeds b. */
 bool slots_le(const struct slots *a, const struct slots *b);
 bool slots_eq(const struct slots *a, const struct slots *b);
-bool slots_is_zero(const struct slots *s);
 
 static inline void slots_donep(struct slots *s)
 {
@@ -111,15 +110,7 @@ enum slot_type slot_type_guess(const char *name);
 const char *slot_type_name(enum slot_type type); /* "count", "bytes", "unique", "unified" */
 int slot_type_parse(const char *text, enum slot_type *ret);
 
-/* What an agent may run: every known name is there in *ret, 0 if it was not
- * asked for; unknown names with 0 are dropped. An unknown name with any other
- * amount is refused with kind "unsupported-resource" and the name as field.
- * *ret is replaced on success only and may be 's'.
- */
-int slots_normalize(struct slots *ret, const struct slots *s, const struct slot_types *types,
-                    struct aq_error *err);
-
-/* That refusal; -EINVAL. */
+/* -EINVAL of kind "unsupported-resource", with the name as field. */
 int slot_fail_unsupported(const char *name, int64_t amount, struct aq_error *err);
 
 /* The limits of a policy over every known name: what it does not mention is

@@ -170,25 +170,6 @@ int slot_fail_unsupported(const char *name, int64_t amount, struct aq_error *err
                       slot_amount_humanize(amount, slot_type_guess(name), text));
 }
 
-int slots_normalize(struct slots *ret, const struct slots *s, const struct slot_types *types,
-                    struct aq_error *err)
-{
-    AQ_CLEANUP(slots_donep) struct slots out = { 0 };
-
-    for (size_t i = 0; i < s->count; i++) {
-        const struct slot *item = &s->items[i];
-
-        if (item->amount != 0 && !slot_types_find_item(types, item->name))
-            return slot_fail_unsupported(item->name, item->amount, err);
-    }
-    for (size_t i = 0; i < types->count; i++)
-        slots_put(&out, types->items[i].name, slots_get(s, types->items[i].name));
-    slots_done(ret);
-    *ret = out;
-    out = (struct slots){ 0 };
-    return 0;
-}
-
 void slots_from_policy(struct slots *ret, const struct slots *limits, bool unlimited,
                        const struct slot_types *types)
 {

@@ -224,11 +224,6 @@ bool kernel_is_holding(enum kernel_status s)
     return s != KERNEL_PENDING && !kernel_is_terminal(s);
 }
 
-bool session_is_terminatable(enum session_status s)
-{
-    return s != SESSION_TERMINATING && !session_is_terminal(s);
-}
-
 struct status_deadline session_deadline(enum session_status s)
 {
     return sessions[s].deadline;

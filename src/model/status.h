@@ -93,7 +93,6 @@ bool kernel_is_terminal(enum kernel_status s);
 /* The kernel holds its agent's resources (RESERVED .. TERMINATING). */
 bool kernel_is_holding(enum kernel_status s);
 /* A user's DELETE without force is accepted. */
-bool session_is_terminatable(enum session_status s);
 
 /* How long a session may stay in a state before the reconciler acts, and the
  * state that it then goes to (itself = remind the agents and wait again).

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* agent_cert.c - certificates of agents */
-#include <errno.h>
 
 #include "store/agent_cert.h"
 #include "store/query.h"
@@ -36,27 +35,6 @@ static int cert_read(struct sql_stmt *q, struct agent_cert *ret, struct aq_error
     ret->expires_usec = sql_get_int(q);
     ret->revoked_usec = sql_get_int(q);
     return row_check(&row, "agent certificates", err);
-}
-
-int cert_find(struct store_tx *tx, const char *serial, struct agent_cert *ret, struct aq_error *err)
-{
-    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
-    struct agent_cert cert;
-    int r = sql_prepare(tx->db, "SELECT " CERT_COLUMNS " FROM agent_certs WHERE serial = ?", &q,
-                        err);
-
-    if (r < 0)
-        return r;
-    sql_put_text(q, serial);
-    r = sql_step(q, err);
-    if (r < 0)
-        return r;
-    if (r == 0)
-        return aq_fail(err, ENOENT, "this cluster issued no certificate with serial %s", serial);
-    r = cert_read(q, &cert, err);
-    if (r == 0)
-        *ret = cert;
-    return r;
 }
 
 int cert_revoke_agent(struct store_tx *tx, const char *agent_id, int64_t now_usec,

@@ -17,10 +17,6 @@ struct agent_cert {
 
 int cert_save(struct store_tx *tx, const struct agent_cert *cert, struct aq_error *err);
 
-/* -ENOENT if it was never issued by this cluster. */
-int cert_find(struct store_tx *tx, const char *serial, struct agent_cert *ret,
-              struct aq_error *err);
-
 /* All certificates of the agent that are not revoked yet; returns how many. */
 int cert_revoke_agent(struct store_tx *tx, const char *agent_id, int64_t now_usec,
                       struct aq_error *err);

@@ -147,12 +147,5 @@ int store_audit_ledger(struct store_tx *tx, struct strbuf *out, struct aq_error 
 
 int store_audit_file(struct store_tx *tx, struct strbuf *out, struct aq_error *err)
 {
-    int found = tx->db->ops->audit(tx->db, out, err);
-
-    return found;
-}
-
-int store_backup(struct store_tx *tx, const char *path, struct aq_error *err)
-{
-    return tx->db->ops->backup(tx->db, path, NULL, err);
+    return tx->db->ops->audit(tx->db, out, err);
 }

@@ -59,17 +59,17 @@ struct store_query {
     const struct uuid *user_id;
     const char *access_key; /* of the owner */
     const char *resource_group;
-    const char *agent;          /* sessions: with a kernel on it, or that had one */
-    const char *name;           /* exact name, e-mail of a user, id of an agent */
-    const struct uuid *ids;     /* sessions, users, groups: these; kernels: of these sessions */
-    size_t id_count;            /* 0 = any; at most STORE_IDS_MAX */
-    int is_active;              /* 0 = any, 1 = active, -1 = inactive */
-    const char *action;         /* entries of the audit log */
-    const char *object;         /* the same: the kind, id or name of what was changed */
-    int64_t since_usec;         /* the same, from then on; 0 = all */
-    int64_t until_usec;         /* the same, before then; 0 = all */
-    const char *filter, *order; /* mini language, filter.h; NULL = all, default order */
-    int64_t limit, offset;      /* limit 0 = no limit */
+    const char *agent;                /* sessions: with a kernel on it, or that had one */
+    const char *name;                 /* exact name, e-mail of a user, id of an agent */
+    const struct uuid *ids;           /* sessions, users, groups: these */
+    size_t id_count;                  /* 0 = any; at most STORE_IDS_MAX */
+    int is_active;                    /* 0 = any, 1 = active, -1 = inactive */
+    const char *action;               /* entries of the audit log */
+    const char *object;               /* the same: the kind, id or name of what was changed */
+    int64_t since_usec;               /* the same, from then on; 0 = all */
+    int64_t until_usec;               /* the same, before then; 0 = all */
+    const char *filter, *order;       /* mini language, filter.h; NULL = all, default order */
+    int64_t limit, offset;            /* limit 0 = no limit */
     const struct store_range *range;  /* in place of both; NULL = not */
     size_t bytes_max;                 /* of the page in memory; beyond it -EMSGSIZE. 0 = no limit */
     enum store_session_detail detail; /* sessions */
@@ -173,7 +173,6 @@ struct store_page {
     union {
         void *rows;
         struct session_row *sessions;
-        struct kernel_row *kernels;
         struct agent_row *agents;
         struct user_row *users;
         struct keypair_row *keypairs;
@@ -208,9 +207,6 @@ int64_t store_range_place(const struct store_range *range, int64_t after, int64_
  */
 int store_list_sessions(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
                         struct aq_error *err);
-/* Kernels of the sessions in q->ids (or of all), by session and rank. */
-int store_list_kernels(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
-                       struct aq_error *err);
 /* With 'user_id' only agents of the resource groups that are allowed to 'domain', a project of the
  * user, or 'access_key'.
  */

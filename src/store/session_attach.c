@@ -88,13 +88,12 @@ static int session_attach_join(struct store_tx *tx, struct session_attach_cursor
     "SELECT k.session_seq, " columns " FROM kernels k"                                             \
     " WHERE k.session_seq BETWEEN ? AND ? ORDER BY k.session_seq, k.rank"
 static const char select_kernels[] = SELECT_KERNELS(
-    KERNEL_COLUMNS ", NULL, k.reason, k.terminated_at, k.last_stat");
+    KERNEL_COLUMNS ", k.reason, k.terminated_at, k.last_stat");
 static const char select_short_kernels[] = SELECT_KERNELS(
     "k.rank, k.status, k.agent_id, k.requested, k.exit_code");
 /* clang-format on */
 
 struct session_attach_kernels {
-    struct store_tx *tx;
     const struct store_query *query;
     struct store_page *page;
     bool is_short;
@@ -118,6 +117,15 @@ static int session_attach_make_room(struct session_attach_kernels *kernels, stru
         page->sessions[i].kernel_count = 0;
     }
     return 0;
+}
+
+static void session_attach_read_kernel(struct row *row, struct kernel_row *ret)
+{
+    *ret = (struct kernel_row){ 0 };
+    kernel_read_row(row, &ret->kernel);
+    ret->reason = row_text(row);
+    ret->terminated_usec = sql_get_int(row->q);
+    ret->last_stat = row_text(row);
 }
 
 static void session_attach_read_short_kernel(struct row *row, struct kernel_row *ret)
@@ -147,7 +155,7 @@ static int session_attach_take_kernel(void *data, struct session_row *s, struct 
     if (kernels->is_short)
         session_attach_read_short_kernel(&kernels->row, kernel);
     else
-        (void)kernel_list_read(kernels->tx, &kernels->row, kernel, err);
+        session_attach_read_kernel(&kernels->row, kernel);
     kernel->session_id = s->session.id;
     kernels->used++;
     return list_check_page(kernels->query, kernels->page, err);
@@ -159,7 +167,6 @@ static int session_attach_all_kernels(struct store_tx *tx, const struct store_qu
                                       struct aq_error *err)
 {
     struct session_attach_kernels kernels = {
-        .tx = tx,
         .query = q,
         .page = page,
         .is_short = q->detail != STORE_SESSION_WHOLE,

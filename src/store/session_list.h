@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session_list.h - inside the store: what lists of sessions and kernels share */
+/* session_list.h - inside the store: what lists of sessions share */
 #ifndef AQ_STORE_SESSION_LIST_H
 #define AQ_STORE_SESSION_LIST_H
 
@@ -16,8 +16,5 @@ int session_list_run(struct store_tx *tx, const struct list_table *table,
 /* Fill what 'q' wants beside the sessions' own rows: kernels, the time of the last placement. */
 int session_attach(struct store_tx *tx, const struct store_query *q, struct store_page *page,
                    struct aq_error *err);
-
-/* list_read_fn of a struct kernel_row */
-int kernel_list_read(struct store_tx *tx, struct row *row, void *ret, struct aq_error *err);
 
 #endif

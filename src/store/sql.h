@@ -89,7 +89,7 @@ struct sql_ops {
     size_t (*log_bytes)(const struct sql *db);
     /* Write them to the file, as far as readers let it; beside other connections. */
     int (*checkpoint)(struct sql *db, struct aq_error *err);
-    /* A copy in a new file; 'pace' may be NULL. */
+    /* A copy in a new file (mode 0600); 'pace' may be NULL. Only of files. */
     int (*backup)(struct sql *db, const char *path, struct pace *pace, struct aq_error *err);
 
     int (*prepare)(struct sql *db, const char *text, enum sql_use use, struct sql_stmt **ret,

@@ -176,10 +176,4 @@ int store_audit_file(struct store_tx *tx, struct strbuf *out, struct aq_error *e
  */
 int store_take_over(const char *path, struct aq_error *err);
 
-/* A consistent copy into a new file (mode 0600) while everybody works on. The
- * key file is not copied: with both, one can read the secrets. Inside
- * store_read().
- */
-int store_backup(struct store_tx *tx, const char *path, struct aq_error *err);
-
 #endif

@@ -43,8 +43,6 @@ struct image {
     int64_t size_bytes; /* of the unpacked files; 0 for host and rootfs */
 };
 
-/* While anybody holds it, neither image nor layers are removed. */
-struct image *image_ref(struct image *image);
 /* Is there anything at this absolute path? Links on the way are followed inside the image; one at
  * the end counts, wherever it leads.
  */

@@ -2,7 +2,6 @@
 /* image_record.c - one image of the store in memory */
 #include "agent/image/image_record.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,7 +16,6 @@ struct handle {
     struct image image; /* first: what the world sees */
     struct image_record *record;
     char *reference;
-    unsigned refs;
 };
 
 /* What a program in the node's own root could read or talk to although it is
@@ -76,7 +74,6 @@ struct image *image_record_hold(struct image_record *record, const char *referen
     struct handle *handle = aq_alloc(sizeof(*handle));
 
     handle->reference = aq_strdup(reference);
-    handle->refs = 1;
     handle->record = record;
     handle->image = (struct image){
         .reference = handle->reference,
@@ -94,12 +91,6 @@ struct image *image_record_hold(struct image_record *record, const char *referen
     return &handle->image;
 }
 
-struct image *image_ref(struct image *image)
-{
-    ((struct handle *)image)->refs++;
-    return image;
-}
-
 bool image_is_for_files(const struct image *image)
 {
     return strcmp(image->reference, IMAGE_OF_FILES) == 0;
@@ -109,7 +100,7 @@ void image_unref(struct image *image)
 {
     struct handle *handle = (struct handle *)image;
 
-    if (!image || --handle->refs)
+    if (!image)
         return;
     if (--handle->record->holds == 0)
         images_use_changed(handle->record->images);

@@ -297,14 +297,6 @@ static int postgres_checkpoint(struct sql *sql, struct aq_error *err)
     return 0;
 }
 
-static int postgres_backup(struct sql *sql, const char *path, struct pace *pace,
-                           struct aq_error *err)
-{
-    (void)sql;
-    (void)pace;
-    return aq_fail(err, ENOTSUP, "'%s': a database on a server is copied with pg_dump", path);
-}
-
 static const struct sql_ops postgres_ops = {
     .begin_read = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
     .begin_write = "BEGIN",
@@ -332,7 +324,6 @@ static const struct sql_ops postgres_ops = {
     .audit = postgres_audit,
     .log_bytes = postgres_log_bytes,
     .checkpoint = postgres_checkpoint,
-    .backup = postgres_backup,
     .prepare = postgres_statement_prepare,
     .finish = postgres_statement_finish,
     .put_int = postgres_statement_put_int,

@@ -37,7 +37,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct sign_claim claim = { .date_usec = 0 };
     struct address address;
     struct url url;
-    char text[600], formatted[API_VERSION_TEXT_MAX];
+    char text[600];
 
     if (size >= sizeof(text))
         return 0;
@@ -52,8 +52,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         && strlen(claim.access_key) > SIGN_KEY_MAX)
         __builtin_trap();
     if (api_version_accept(text, &version, NULL) == 0
-        && (api_version_parse(text, &version, NULL) < 0
-            || strcmp(api_version_format(version, formatted), text) != 0))
+        && api_version_parse(text, &version, NULL) < 0)
         __builtin_trap();
     return 0;
 }

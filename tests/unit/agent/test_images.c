@@ -145,7 +145,6 @@ static void test_find(void **state)
 
     assert_int_equal(images_find(s->images, "host", &s->image, NULL), 0);
     assert_string_equal(s->image->lowers[0], "/");
-    image_unref(image_ref(s->image));
     image_unref(AQ_TAKE(s->image));
     assert_int_equal(images_find(s->images, "python", &s->image, &s->err), -ENOENT);
 }

@@ -17,7 +17,7 @@ static void net_start(struct net *net, const struct route *routes, size_t count,
     if (server_listen(net->server, listen ? listen : &loopback, &net->listener, &err) < 0)
         fail_msg("%s", err.text);
     (void)snprintf(net->base, sizeof(net->base), "http%s://127.0.0.1:%u",
-                   listener_is_tls(net->listener) ? "s" : "", listener_get_port(net->listener));
+                   listen && listen->tls ? "s" : "", listener_get_port(net->listener));
 }
 
 void net_up(struct net *net, const struct route *routes, size_t count, void *data,

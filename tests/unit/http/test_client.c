@@ -708,7 +708,7 @@ static void test_sync(void **state)
     assert_int_equal(uv_thread_create(&thread, serve, NULL), 0);
     assert_int_equal(client_sync_new(&(struct client_options){ 0 }, &cs, NULL), 0);
     (void)snprintf(url, sizeof(url), "%s/echo?status=201", net.base);
-    assert_int_equal(client_sync_fetch(cs, &request, &reply, &err), 0);
+    assert_int_equal(client_sync_stream(cs, &request, NULL, NULL, &reply, &err), 0);
     assert_int_equal(reply.status, 201);
     assert_string_equal(reply.content_type, "text/plain");
     assert_string_equal(reply.body.data, "abc");
@@ -728,7 +728,7 @@ static void test_sync(void **state)
     client_reply_done(&reply);
 
     (void)snprintf(url, sizeof(url), "http://127.0.0.1:1/");
-    assert_int_equal(client_sync_fetch(cs, &request, &reply, &err), -ECONNREFUSED);
+    assert_int_equal(client_sync_stream(cs, &request, NULL, NULL, &reply, &err), -ECONNREFUSED);
     client_sync_free(cs);
     assert_int_equal(uv_async_send(&stop_async), 0);
     assert_int_equal(uv_thread_join(&thread), 0);

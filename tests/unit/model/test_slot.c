@@ -306,9 +306,7 @@ static void test_sets(void **state)
     slots_copy(&copy, &a);
     assert_true(slots_eq(&copy, &a));
     assert_int_equal(slots_sub(&a, &a), 0);
-    assert_true(slots_is_zero(&a));
-    assert_true(slots_is_zero(&none));
-    assert_false(slots_is_zero(&copy));
+    assert_int_equal(slots_get(&a, "b"), 0);
     assert_int_equal(slots_add(&copy, &copy), 0);
     assert_int_equal(slots_get(&copy, "b"), 4 * AMOUNT_ONE);
     slots_copy(&copy, &none);
@@ -439,26 +437,6 @@ static void test_humanize(void **state)
     assert_string_equal(out.data, "cpu=1.5 mem=1 GiB");
 }
 
-static void test_normalize(void **state)
-{
-    AQ_CLEANUP(slot_types_unrefp) struct slot_types *types = known_types();
-    AQ_CLEANUP(slots_donep) struct slots s = make("cpu=1 tpu.device=0");
-    struct aq_error err = { 0 };
-
-    (void)state;
-    assert_int_equal(slots_normalize(&s, &s, types, &err), 0);
-    assert_int_equal(s.count, 3);
-    assert_true(slots_has(&s, "mem"));
-    assert_false(slots_has(&s, "tpu.device"));
-    assert_int_equal(slots_get(&s, "cpu"), AMOUNT_ONE);
-
-    assert_int_equal(slots_set(&s, "tpu.device", 2 * AMOUNT_ONE), 0);
-    assert_int_equal(slots_normalize(&s, &s, types, &err), -EINVAL);
-    assert_string_equal(err.kind, "unsupported-resource");
-    assert_string_equal(err.field, "tpu.device");
-    assert_int_equal(s.count, 4);
-}
-
 static void test_policy(void **state)
 {
     AQ_CLEANUP(slot_types_unrefp) struct slot_types *types = known_types();
@@ -573,9 +551,8 @@ int main(void)
         cmocka_unit_test(test_amount_format), cmocka_unit_test(test_pairs),
         cmocka_unit_test(test_sets),          cmocka_unit_test(test_types),
         cmocka_unit_test(test_json),          cmocka_unit_test(test_humanize),
-        cmocka_unit_test(test_normalize),     cmocka_unit_test(test_policy),
-        cmocka_unit_test(test_random),        cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_full_table),
+        cmocka_unit_test(test_policy),        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_threads),       cmocka_unit_test(test_full_table),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

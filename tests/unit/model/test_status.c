@@ -113,8 +113,6 @@ static void test_holding(void **state)
     assert_int_equal(count, AQ_COUNT(not_holding));
     for (size_t i = 0; i < AQ_COUNT(not_holding); i++)
         assert_false(kernel_is_holding(not_holding[i]));
-    assert_true(session_is_terminatable(SESSION_PULLING));
-    assert_false(session_is_terminatable(SESSION_TERMINATING));
 }
 
 static void test_names(void **state)

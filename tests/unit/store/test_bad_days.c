@@ -326,26 +326,6 @@ static void test_audit_finds(void **state)
 
 /* ---- backup ---- */
 
-struct backup {
-    const char *path;
-    int result;
-};
-
-static int back_up(struct store_tx *tx, void *data, struct aq_error *err)
-{
-    const struct backup *backup = data;
-
-    return store_backup(tx, backup->path, err);
-}
-
-static void on_done(void *data, int result, const struct aq_error *err)
-{
-    struct backup *backup = data;
-
-    (void)err;
-    backup->result = result;
-}
-
 static void test_backup(void **state)
 {
     struct bench *b = *state;
@@ -353,19 +333,14 @@ static void test_backup(void **state)
     AQ_CLEANUP(aq_freep) char *key = aq_format("%s.key", b->path), *copied_key = NULL,
                               *before = NULL, *after = NULL;
     AQ_CLEANUP(strbuf_donep) struct strbuf bytes = STRBUF_INIT;
-    struct backup backup = { .path = copy.path, .result = 1 };
     struct stat st;
 
     assert_int_equal(try_create(b, "saved", 3), 0);
     (void)snprintf(copy.path, sizeof(copy.path), "%s/copy.db", b->dir);
-    store_read(b->store, back_up, on_done, &backup);
-    store_flush(b->store);
-    assert_int_equal(backup.result, 0);
+    assert_int_equal(store_copy(b->path, copy.path, NULL, NULL), 0);
     assert_int_equal(stat(copy.path, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0600);
-    store_read(b->store, back_up, on_done, &backup);
-    store_flush(b->store);
-    assert_int_equal(backup.result, -EEXIST);
+    assert_int_equal(store_copy(b->path, copy.path, NULL, NULL), -EEXIST);
 
     before = bench_dump(b);
     assert_int_equal(fs_read(AT_FDCWD, key, 64, &bytes, NULL), 0);

@@ -256,7 +256,6 @@ static void test_kernels(void **state)
     struct bench *b = *state;
     struct request r = { .list = store_list_sessions,
                          .query = { .name = "beta", .with_kernels = true } };
-    struct uuid ids[1];
 
     add_four(b);
     assert_int_equal(ask(b, &r), 0);
@@ -268,13 +267,7 @@ static void test_kernels(void **state)
         slots_get(&r.page->sessions[0].kernels[1].kernel.requested, slot_name_find("cpu", 3)),
         1000000);
     assert_string_equal(r.page->sessions[0].user_email, "ann@example.org");
-    ids[0] = r.page->sessions[0].session.id;
-    r.list = store_list_kernels;
-    r.query = (struct store_query){ .ids = ids, .id_count = 1 };
-    assert_int_equal(ask(b, &r), 0);
-    assert_int_equal(r.page->count, 2);
-    assert_true(uuid_equals(&r.page->kernels[1].session_id, &ids[0]));
-    assert_int_equal(r.page->kernels[1].kernel.rank, 1);
+    assert_int_equal(r.page->sessions[0].kernels[1].kernel.rank, 1);
     store_page_free(r.page);
 }
 
@@ -722,11 +715,8 @@ static int use_tokens(struct store_tx *tx, void *data, struct aq_error *err)
     assert_int_equal(token_use(tx, hash, "i-9", 11, err), 1);
 
     assert_int_equal(cert_save(tx, &cert, err), 0);
-    assert_int_equal(cert_find(tx, "ffff", &cert, err), -ENOENT);
     assert_int_equal(cert_revoke_agent(tx, "i-1", 50, err), 1);
     assert_int_equal(cert_revoke_agent(tx, "i-1", 60, err), 0);
-    assert_int_equal(cert_find(tx, "0a1b", &cert, err), 0);
-    assert_int_equal(cert.revoked_usec, 50);
     assert_int_equal(cert_list_revoked(tx, 99, count_revoked, &revoked, err), 0);
     assert_int_equal(revoked, 1);
     assert_int_equal(cert_list_revoked(tx, 100, count_revoked, &revoked, err), 0);
