@@ -357,7 +357,8 @@ static void help_topic_resources(struct strbuf *out)
                 "what a waiting session lacks.\n");
 }
 
-bool help_topic(const char *topic, struct strbuf *out)
+/* False if there is no such topic. */
+static bool help_topic(const char *topic, struct strbuf *out)
 {
     void (*const write[])(struct strbuf *) = { help_topic_exit_codes, help_topic_environment,
                                                help_topic_output, help_topic_resources,

@@ -38,8 +38,6 @@ void help_overview(struct strbuf *out);
 void help_noun(int words, char *const argv[], struct strbuf *out);
 void help_verb(const struct cli_verb *verb, struct strbuf *out);
 
-/* "exit-codes", "environment", "output", "resources"; false if there is no such topic. */
-bool help_topic(const char *topic, struct strbuf *out);
-extern const char *const help_topics[]; /* ends with NULL */
+extern const char *const help_topics[]; /* "exit-codes", "environment"...; ends with NULL */
 
 #endif

@@ -119,7 +119,7 @@ bool folder_is_owner(const struct folder *folder, const struct folder_viewer *wh
     return !uuid_is_nil(&folder->user_id) && uuid_equals(&folder->user_id, &who->user_id);
 }
 
-bool folder_is_admin(const struct folder *folder, const struct folder_viewer *who)
+static bool folder_is_admin(const struct folder *folder, const struct folder_viewer *who)
 {
     return who->is_superadmin
            || (who->admin_of && folder->domain && strcmp(who->admin_of, folder->domain) == 0);

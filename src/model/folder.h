@@ -93,7 +93,6 @@ enum folder_op {
 };
 
 bool folder_is_owner(const struct folder *folder, const struct folder_viewer *who);
-bool folder_is_admin(const struct folder *folder, const struct folder_viewer *who);
 
 /* What who asks may do to its files: the most of what the roles give. */
 enum folder_permission folder_permission_of(const struct folder *folder,

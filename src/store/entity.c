@@ -209,7 +209,8 @@ int entity_save(struct store_tx *tx, const struct entity_table *table, const voi
 
 /* ---- reading ---- */
 
-void entity_add_columns(struct strbuf *sql, const struct entity *entity, const char *alias)
+/* "p.id, p.name, ..." */
+static void entity_add_columns(struct strbuf *sql, const struct entity *entity, const char *alias)
 {
     char name[FIELD_NAME_MAX];
 

@@ -31,9 +31,6 @@ extern const struct entity_table store_domains, store_keypair_policies, store_ke
 int entity_save(struct store_tx *tx, const struct entity_table *table, const void *row,
                 int64_t at_usec, struct aq_error *err);
 
-/* "p.id, p.name, ...", without secrets. */
-void entity_add_columns(struct strbuf *sql, const struct entity *entity, const char *alias);
-
 /* A query of all rows in the order of their keys, for entity_load(). */
 void entity_add_select(struct strbuf *sql, const struct entity_table *table);
 

@@ -159,7 +159,6 @@ void layer_leave(struct image_layer *layer, struct layer_waiter *waiter);
 /* Let the request wait for a pull of its image, begun if there is none. */
 int pull_join(struct images *images, struct image_request *request, struct aq_error *err);
 void pull_leave(struct pull *pull, struct image_request *request);
-void pulls_start_waiting(struct images *images);
 bool pulls_have(const struct images *images, const char *digest);
 
 /* ---- gc.c ---- */

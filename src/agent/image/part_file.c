@@ -16,7 +16,8 @@
 #include "registry/content_range.h"
 #include "registry/registry_client.h"
 
-int part_file_restart(struct part_file *part, struct aq_error *err)
+/* Empty the file: the next request is for the whole blob. */
+static int part_file_restart(struct part_file *part, struct aq_error *err)
 {
     if (ftruncate(part->fd, 0) < 0)
         return aq_fail_errno(err, "empty the partial file");

@@ -36,9 +36,6 @@ int part_file_begin(struct part_file *part, int status, const char *content_rang
  */
 int part_file_add(struct part_file *part, const char *bytes, size_t len, struct aq_error *err);
 
-/* Empty the file: the next request is for the whole blob. */
-int part_file_restart(struct part_file *part, struct aq_error *err);
-
 /* Read the file and compare. -ECONNRESET if it is shorter than the blob, -EBADMSG if it has another
  * digest ("sha256:HEX").
  */

@@ -92,6 +92,8 @@ void pull_let_go(struct pull *pull)
     uv_close((uv_handle_t *)&pull->timer, pull_on_timer_closed);
 }
 
+static void pulls_start_waiting(struct images *images);
+
 static void pull_end(struct pull *pull)
 {
     struct images *images = pull->images;
@@ -225,7 +227,7 @@ static void pull_on_start(uv_timer_t *timer)
         pull_failed(pull, &err);
 }
 
-void pulls_start_waiting(struct images *images)
+static void pulls_start_waiting(struct images *images)
 {
     size_t running = 0;
 

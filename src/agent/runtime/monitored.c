@@ -263,8 +263,11 @@ void monitored_signal(struct runtime_kernel *kernel, int signum)
         (void)packets_send(k->packets, &packet, sizeof(packet));
 }
 
-int monitored_check_running(const struct runtime_kernel *kernel, bool wants_terminal,
-                            const char **ret_directory, struct aq_error *err)
+/* Its directory, borrowed. -ENOTCONN unless the program runs, -ENOTTY unless it
+ * has the terminal that is wanted.
+ */
+static int monitored_check_running(const struct runtime_kernel *kernel, bool wants_terminal,
+                                   const char **ret_directory, struct aq_error *err)
 {
     const struct monitored_kernel *k = AQ_CONTAINER_OF(kernel, const struct monitored_kernel,
                                                        super);
@@ -278,12 +281,13 @@ int monitored_check_running(const struct runtime_kernel *kernel, bool wants_term
     return 0;
 }
 
-uv_loop_t *monitored_loop(const struct runtime_kernel *kernel)
+static uv_loop_t *monitored_loop(const struct runtime_kernel *kernel)
 {
     return AQ_CONTAINER_OF(kernel, const struct monitored_kernel, super)->rt->loop;
 }
 
-pid_t monitored_keeper(const struct runtime_kernel *kernel)
+/* The parent of a container's process 1; 0 for what is none. */
+static pid_t monitored_keeper(const struct runtime_kernel *kernel)
 {
     const struct monitored_kernel *k = AQ_CONTAINER_OF(kernel, const struct monitored_kernel,
                                                        super);

@@ -35,14 +35,6 @@ void monitored_terminate(struct runtime_kernel *kernel, int64_t grace_usec);
 void monitored_signal(struct runtime_kernel *kernel, int signum);
 pid_t monitored_pid(const struct runtime_kernel *kernel);
 void monitored_release(struct runtime_kernel *kernel);
-/* Its directory, borrowed. -ENOTCONN unless the program runs, -ENOTTY unless it
- * has the terminal that is wanted.
- */
-int monitored_check_running(const struct runtime_kernel *kernel, bool wants_terminal,
-                            const char **ret_directory, struct aq_error *err);
-uv_loop_t *monitored_loop(const struct runtime_kernel *kernel);
-/* The parent of a container's process 1; 0 for what is none. */
-pid_t monitored_keeper(const struct runtime_kernel *kernel);
 /* By the runner, in a container or beside the program. */
 int monitored_exec(struct runtime_kernel *kernel, const struct runner_command_spec *spec,
                    const struct runner_command_ops *ops, void *data, struct runner_command **ret,

@@ -49,7 +49,7 @@ int packets_new(uv_loop_t *loop, int fd, packets_fn *on_packet, void *data, stru
     p->fd = fd;
     p->on_packet = on_packet;
     p->data = data;
-    packets_pause(p, false);
+    (void)uv_poll_start(&p->poll, UV_READABLE, packets_on_readable);
     *ret = p;
     return 0;
 }
@@ -98,14 +98,6 @@ int packets_send_kept(int socket, const int kept[MONITOR_KEPT])
                                       .cmsg_type = SCM_RIGHTS };
     memcpy(CMSG_DATA(&control.align), kept, MONITOR_KEPT * sizeof(int));
     return sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -errno : 0;
-}
-
-void packets_pause(struct packets *packets, bool paused)
-{
-    if (paused)
-        (void)uv_poll_stop(&packets->poll);
-    else
-        (void)uv_poll_start(&packets->poll, UV_READABLE, packets_on_readable);
 }
 
 static void packets_on_closed(uv_handle_t *handle)

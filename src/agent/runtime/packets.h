@@ -37,7 +37,6 @@ int packets_send(struct packets *packets, const void *packet, size_t len);
 
 /* MONITOR_KEEP on a socket to a monitor, which gets descriptors of its own. 0 or -errno. */
 int packets_send_kept(int socket, const int kept[MONITOR_KEPT]);
-void packets_pause(struct packets *packets, bool paused);
 
 /* No callback follows. NULL is fine. */
 void packets_close(struct packets *packets);

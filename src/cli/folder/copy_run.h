@@ -97,7 +97,5 @@ void copy_on_end(struct exchange *exchange, const struct aq_error *err, void *da
  */
 int copy_send_begin(struct copy_slot *slot, struct aq_error *err);
 int copy_fetch_begin(struct copy_slot *slot, struct aq_error *err);
-/* Release what either has opened. */
-void copy_slot_close(struct copy_slot *slot);
 
 #endif

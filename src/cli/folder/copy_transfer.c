@@ -107,7 +107,8 @@ void copy_slot_found(struct copy_slot *slot, uint64_t bytes)
 
 /* ---- what a slot does next ---- */
 
-void copy_slot_close(struct copy_slot *slot)
+/* Release what either has opened. */
+static void copy_slot_close(struct copy_slot *slot)
 {
     exchange_cancel(AQ_TAKE(slot->exchange));
     tree_writer_free(AQ_TAKE(slot->writer));

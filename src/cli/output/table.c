@@ -211,7 +211,7 @@ static struct cell table_write_cell(struct table *t, size_t c, const json_t *val
     return table_make_cell(t, c, start, table_value_colour(t->columns[c], value));
 }
 
-void table_add(struct table *t, const json_t *row)
+static void table_add(struct table *t, const json_t *row)
 {
     struct cell *cells = table_add_row(t);
 

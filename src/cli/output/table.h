@@ -20,8 +20,6 @@ struct table *table_new(const struct output *o, const struct column *const *colu
 void table_free(struct table *t);
 AQ_DEFINE_CLEANUP(struct table, table_free)
 
-void table_add(struct table *t, const json_t *row);
-
 /* A row as the text of an object. False if it is none. */
 bool table_add_text(struct table *t, struct json_span row);
 

@@ -136,7 +136,8 @@ static void container_key(const struct container *container, char ret[KEEP_KEY_S
     (void)snprintf(ret, KEEP_KEY_SIZE, "%s/%s", container->pod, container->name);
 }
 
-void container_end(struct container *container)
+/* The slice is over, and not kept any more. */
+static void container_end(struct container *container)
 {
     char key[KEEP_KEY_SIZE];
 

@@ -73,8 +73,6 @@ int container_adopt(struct limits *limits, const char *key, const char *text, in
 /* A process of it has asked: it may have been started again. */
 void container_note(struct container *container, const struct cgroup_name *name);
 void container_keep(struct container *container);
-/* The slice is over, and not kept any more. */
-void container_end(struct container *container);
 /* The plugin ends, the slice stays with who keeps it. */
 void container_leave(struct container *container);
 /* End those of containers that have ended. */

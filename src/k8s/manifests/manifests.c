@@ -100,8 +100,13 @@ static int filling_line(struct filling *f, const char *line, size_t len)
     return 0;
 }
 
-int manifests_fill(const char *template, const char *values, const char *namespace,
-                   struct strbuf *out, struct aq_error *err)
+/* A template with each {{ .Values.NAME }} and {{ .Release.Namespace }} filled in, and the lines
+ * between {{- if .Values.NAME }} and {{- end }} only if that is neither false nor empty. 'values'
+ * has a line "NAME: VALUE" for each; later ones win. -EINVAL for a template that uses anything
+ * else.
+ */
+static int manifests_fill(const char *template, const char *values, const char *namespace,
+                          struct strbuf *out, struct aq_error *err)
 {
     struct filling filling = { .values = values, .namespace = namespace, .out = out, .err = err };
     int r = 0;

@@ -406,8 +406,8 @@ json_t *backendai_number(struct backendai_import *import, struct backendai_row *
     return json_integer(AQ_MIN(value, most));
 }
 
-const char *backendai_cut(struct backendai_import *import, struct backendai_row *row,
-                          const char *column, const char *text, size_t most)
+static const char *backendai_cut(struct backendai_import *import, struct backendai_row *row,
+                                 const char *column, const char *text, size_t most)
 {
     size_t len = text ? strlen(text) : 0;
 

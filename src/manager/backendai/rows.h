@@ -177,8 +177,6 @@ void backendai_copy_columns(struct backendai_import *import, struct backendai_ro
  */
 json_t *backendai_number(struct backendai_import *import, struct backendai_row *row,
                          const char *column, int64_t value, int64_t most);
-const char *backendai_cut(struct backendai_import *import, struct backendai_row *row,
-                          const char *column, const char *text, size_t most);
 
 /* ---- accounts.c, users.c, attached.c ---- */
 
@@ -194,9 +192,6 @@ bool backendai_has_resource_group(const struct backendai_import *import, const c
 /* What an id of the source is; false if it is nothing, there or here. */
 bool backendai_find_project(const struct backendai_import *import, const char *id,
                             struct backendai_project *ret);
-/* Whom an id of the source is; NULL with 'err' if nobody, there or here. */
-struct backendai_user *backendai_find_user(struct backendai_import *import, const char *field,
-                                           const char *id, struct aq_error *err);
 
 /* Dotfiles of a new owner; those that cannot be had are noted. */
 int backendai_attach_dotfiles(struct backendai_import *import, struct backendai_row *row,

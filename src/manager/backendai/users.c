@@ -37,8 +37,10 @@ static struct backendai_user *backendai_add_existing(struct backendai_import *im
                                                         .event = SIZE_MAX });
 }
 
-struct backendai_user *backendai_find_user(struct backendai_import *import, const char *field,
-                                           const char *id, struct aq_error *err)
+/* Whom an id of the source is; NULL with 'err' if nobody, there or here. */
+static struct backendai_user *backendai_find_user(struct backendai_import *import,
+                                                  const char *field, const char *id,
+                                                  struct aq_error *err)
 {
     struct backendai_user *user;
     const struct user *existing;

@@ -121,8 +121,6 @@ int core_get_start_estimate(struct core *core, const struct uuid *session_id,
  * "promised_to" (or null).
  */
 void core_write_start_estimate(const struct core_start_estimate *o, struct jsonw *w);
-/* "known", "open-ended", ...: a stable word for programs. */
-const char *core_start_name(enum sched_start start);
 
 /* The sentences for a person that a session's status_data (JSON or NULL) holds:
  * the scheduler's last explanation, the words of an agent that could not start it.

@@ -90,7 +90,8 @@ static void login_cancel(struct login *login, const struct aq_error *err, int64_
     login_answer(login, err, retry_sec);
 }
 
-void login_refuse(struct login *login, const struct aq_error *err)
+/* Answer why who gave the right password is not let in; it does not count as a guess. */
+static void login_refuse(struct login *login, const struct aq_error *err)
 {
     login_write_audit(login, LOGIN_FAILED);
     login_cancel(login, err, 0);

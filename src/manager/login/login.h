@@ -65,9 +65,6 @@ bool login_is_unverified(struct login *login, const struct user *user);
 /* The user is let in. What others tried in vain since the last time. */
 void login_succeed(struct login *login, struct login_failures *ret);
 
-/* Answer why who gave the right password is not let in; it does not count as a guess. */
-void login_refuse(struct login *login, const struct aq_error *err);
-
 /* Answer that it is the wrong password, or no such user. */
 void login_fail(struct login *login);
 

@@ -50,11 +50,6 @@ enum notification_field notification_field_find(const struct notification_type *
     return NOTIFICATION_FIELDS;
 }
 
-const char *notification_field_name(enum notification_field which)
-{
-    return notification_fields[which].name;
-}
-
 const char *notification_field_sample(enum notification_field which)
 {
     return notification_fields[which].sample;

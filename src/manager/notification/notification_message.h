@@ -42,8 +42,7 @@ int notification_type_find(const char *name, const char *field,
 /* NOTIFICATION_FIELDS if the type has no such field. */
 enum notification_field notification_field_find(const struct notification_type *type,
                                                 const char *name, size_t len);
-/* "session_name", and a value for tests. */
-const char *notification_field_name(enum notification_field which);
+/* A value for tests. */
 const char *notification_field_sample(enum notification_field which);
 
 /* The fields as JSON Schema. */

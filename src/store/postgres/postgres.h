@@ -58,7 +58,6 @@ struct postgres_stmt {
 };
 
 struct postgres *postgres_of(struct sql *sql);
-struct postgres_stmt *postgres_stmt_of(struct sql_stmt *stmt);
 
 /* ---- text.c ---- */
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Statements: parameters put, rows got. */
 #include <assert.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +12,7 @@
 
 #define POSTGRES_FETCH_ROWS 1000
 
-struct postgres_stmt *postgres_stmt_of(struct sql_stmt *stmt)
+static struct postgres_stmt *postgres_stmt_of(struct sql_stmt *stmt)
 {
     return (struct postgres_stmt *)stmt;
 }

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/jsonw.h"
@@ -236,7 +235,8 @@ int start_estimate_what_if(struct core *core, struct session_entry *l, size_t co
     return AQ_MIN(r, 0);
 }
 
-const char *core_start_name(enum sched_start start)
+/* "known", "open-ended", ...: a stable word for programs. */
+static const char *core_start_name(enum sched_start start)
 {
     static const char *const names[] = {
         [SCHED_START_AT] = "known",
