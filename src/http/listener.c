@@ -15,7 +15,7 @@
 #include "http/defer.h"
 
 #define BACKLOG 1024
-#define AGAIN_MSEC 100 /* where memory is short */
+#define AGAIN_MSEC 100 /* until a connection that waits is told of again */
 #define TURN_ACCEPTS 32
 
 struct listener {

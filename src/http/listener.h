@@ -29,7 +29,7 @@ int listener_new(uv_loop_t *loop, const struct listener_options *options,
 int listener_accept(struct listener *listener, const struct stream_ops *ops, void *data,
                     struct stream **ret, struct aq_error *err);
 
-/* Memory is short: the connection waits, and is told of again soon. */
+/* The connection waits, and is told of again soon. */
 void listener_wait(struct listener *listener);
 
 /* The TCP port in use, 0 for a Unix socket. */

@@ -86,24 +86,21 @@ static void stream_on_handle_closed(uv_handle_t *uv)
         stream_release(s);
 }
 
-int stream_renew_handle(struct stream *s, struct aq_error *err)
+void stream_renew_handle(struct stream *s)
 {
     struct stream_handle *h = aq_alloc(sizeof(*h));
-    int r;
 
-    r = s->kind == STREAM_TCP ? uv_tcp_init(s->loop, &h->uv.tcp)
-                              : uv_pipe_init(s->loop, &h->uv.pipe, 0);
-    if (r < 0) {
-        free(h);
-        return aq_fail(err, -r, "cannot make a socket: %s", uv_strerror(r));
-    }
+    /* neither makes a socket yet, nor fails */
+    if (s->kind == STREAM_TCP)
+        (void)uv_tcp_init(s->loop, &h->uv.tcp);
+    else
+        (void)uv_pipe_init(s->loop, &h->uv.pipe, 0);
     if (s->handle) {
         s->handle->uv.any.data = NULL;
         uv_close(&s->handle->uv.any, stream_on_handle_closed);
     }
     h->uv.any.data = s;
     s->handle = h;
-    return 0;
 }
 
 /* ---- reading ---- */
@@ -566,15 +563,14 @@ int stream_accept(uv_stream_t *listening, struct tls_context *tls, const struct 
 {
     enum stream_kind kind = listening->type == UV_TCP ? STREAM_TCP : STREAM_UNIX;
     struct stream *s = stream_new(listening->loop, kind, ops, data);
-    int r = stream_renew_handle(s, err);
+    int r;
 
-    if (r == 0 && tls)
+    stream_renew_handle(s);
+    if (tls)
         s->tls_later = tls_context_ref(tls);
-    if (r == 0 && (r = uv_accept(listening, &s->handle->uv.stream)) < 0)
-        r = aq_fail(err, -r, "cannot accept a connection: %s", uv_strerror(r));
-    if (r < 0) {
+    if ((r = uv_accept(listening, &s->handle->uv.stream)) < 0) {
         stream_close(s);
-        return r;
+        return aq_fail(err, -r, "cannot accept a connection: %s", uv_strerror(r));
     }
     stream_connected(s);
     *ret = s;

@@ -84,16 +84,12 @@ static void stream_dial_on_connect(uv_connect_t *req, int status)
 static void stream_dial_try_next(struct stream *s, int last)
 {
     struct stream_dial *d = s->dial;
-    struct aq_error err = { .code = 0 };
 
     while (d->next < d->count) {
         const struct sockaddr *to = (const struct sockaddr *)&d->tries[d->next++];
 
-        if (stream_renew_handle(s, &err) < 0)
-            last = -err.code;
-        else
-            last = uv_tcp_connect(&s->handle->connect, &s->handle->uv.tcp, to,
-                                  stream_dial_on_connect);
+        stream_renew_handle(s);
+        last = uv_tcp_connect(&s->handle->connect, &s->handle->uv.tcp, to, stream_dial_on_connect);
         if (last == 0)
             return;
     }
@@ -191,10 +187,9 @@ static int stream_dial_address(struct stream *s, const struct address *address,
     d->address = *address;
     d->may_reach = options->may_reach;
     d->reach_data = options->reach_data;
-    if (s->kind == STREAM_UNIX) {
-        if (stream_renew_handle(s, err) < 0)
-            return -ENOMEM;
-    } else
+    if (s->kind == STREAM_UNIX)
+        stream_renew_handle(s);
+    else
         stream_dial_add_literals(d);
     d->timeout = defer_call(s->loop, msec, stream_dial_on_timeout, s);
     if (s->kind == STREAM_TCP && !d->count && !d->is_refused)

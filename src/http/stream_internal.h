@@ -55,7 +55,7 @@ struct stream *stream_new(uv_loop_t *loop, enum stream_kind kind, const struct s
                           void *data);
 
 /* Give it a fresh handle; one it had before is closed. */
-int stream_renew_handle(struct stream *s, struct aq_error *err);
+void stream_renew_handle(struct stream *s);
 
 /* The TLS session that its bytes go through from now on; 'server_name' as in tls_session.h. */
 int stream_new_tls(struct stream *s, struct tls_context *tls, const char *server_name,

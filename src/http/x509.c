@@ -42,16 +42,13 @@ void x509_clear_textp(char **text)
 
 /* ---- texts ---- */
 
-static int x509_bio_text(BIO *bio, char **ret, struct aq_error *err)
+/* All that was written to it. */
+static char *x509_bio_text(BIO *bio)
 {
     char *bytes;
     long len = BIO_get_mem_data(bio, &bytes);
-    char *copy = len > 0 ? aq_strndup(bytes, (size_t)len) : NULL;
 
-    if (!copy)
-        return aq_fail_oom(err);
-    *ret = copy;
-    return 0;
+    return aq_strndup(bytes, (size_t)len);
 }
 
 static BIO *x509_text_bio(const char *pem)
@@ -77,7 +74,8 @@ int x509_key_text(EVP_PKEY *key, char **ret, struct aq_error *err)
 
     if (!bio || PEM_write_bio_PrivateKey(bio, key, NULL, NULL, 0, NULL, NULL) != 1)
         return x509_fail_openssl(err, ENOMEM, "write a key");
-    return x509_bio_text(bio, ret, err);
+    *ret = x509_bio_text(bio);
+    return 0;
 }
 
 int x509_key_read(const char *pem, EVP_PKEY **ret, struct aq_error *err)
@@ -97,7 +95,8 @@ int x509_text(const X509 *cert, char **ret, struct aq_error *err)
 
     if (!bio || PEM_write_bio_X509(bio, cert) != 1)
         return x509_fail_openssl(err, ENOMEM, "write a certificate");
-    return x509_bio_text(bio, ret, err);
+    *ret = x509_bio_text(bio);
+    return 0;
 }
 
 int x509_read(const char *pem, X509 **ret, struct aq_error *err)
@@ -128,7 +127,9 @@ int x509_request_text(EVP_PKEY *key, const char *common_name, char **ret, struct
         || PEM_write_bio_X509_REQ(bio, request) != 1)
         r = x509_fail_openssl(err, EINVAL, "make a signing request");
     X509_REQ_free(request);
-    return r < 0 ? r : x509_bio_text(bio, ret, err);
+    if (r == 0)
+        *ret = x509_bio_text(bio);
+    return r;
 }
 
 static bool x509_is_p256(EVP_PKEY *key)
