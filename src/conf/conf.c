@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fs.h"
+#include "base/memory.h"
 #include "base/suggest.h"
 #include "conf/tables.h"
 #include "conf/toml.h"
@@ -245,7 +246,7 @@ static int conf_load_drop_ins(struct conf_load *load, const char *file, struct a
         return 0;
     pattern = aq_format("%.*sconf.d/*.toml", (int)(len - 4), file);
     if (glob(pattern, 0, NULL, &found) == GLOB_NOSPACE)
-        r = aq_fail_oom(err);
+        memory_is_short();
     for (size_t i = 0; r == 0 && i < found.gl_pathc; i++)
         r = conf_load_file(load, found.gl_pathv[i], err);
     globfree(&found);

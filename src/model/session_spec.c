@@ -302,12 +302,6 @@ void session_spec_write(const struct session_spec *spec, enum session_spec_part 
     (void)wire_fields_write(spec_fields, spec, spec_flags(part), w, NULL); /* it was checked */
 }
 
-int session_spec_read(const json_t *object, enum session_spec_part part, struct arena *arena,
-                      struct session_spec *ret, struct aq_error *err)
-{
-    return wire_fields_read(spec_fields, object, spec_flags(part), arena, ret, err);
-}
-
 int session_spec_parse(const char *text, struct arena *arena, struct session_spec *ret,
                        struct aq_error *err)
 {
@@ -319,7 +313,7 @@ int session_spec_parse(const char *text, struct arena *arena, struct session_spe
     object = json_load_string(text, JSON_REJECT_DUPLICATES);
     if (!json_is_object(object))
         return aq_fail_field(err, EINVAL, "spec", "a session's spec is no JSON object");
-    return session_spec_read(object, SESSION_SPEC_ALL, arena, ret, err);
+    return wire_fields_read(spec_fields, object, spec_flags(SESSION_SPEC_ALL), arena, ret, err);
 }
 
 bool session_spec_equals(const struct session_spec *a, const struct session_spec *b)

@@ -103,16 +103,14 @@ void user_read_row(struct row *row, struct user *ret)
     ret->need_password_change = sql_get_int(row->q) != 0;
 }
 
-static int user_move_projects(struct arena *arena, struct user *user, struct aq_error *err)
+static void user_move_projects(struct arena *arena, struct user *user)
 {
     struct uuid *heap = AQ_TAKE(user->project_ids);
 
     user->project_ids = arena_array(arena, user->project_count, sizeof(*heap));
     user->project_cap = user->project_count;
-    if (user->project_ids)
-        memcpy(user->project_ids, heap, user->project_count * sizeof(*heap));
+    memcpy(user->project_ids, heap, user->project_count * sizeof(*heap));
     free(heap);
-    return user->project_ids ? 0 : aq_fail_oom(err);
 }
 
 int user_read_projects(struct store_tx *tx, struct arena *arena, struct user *user,
@@ -133,7 +131,9 @@ int user_read_projects(struct store_tx *tx, struct arena *arena, struct user *us
                        sizeof(*user->project_ids));
         user->project_ids[user->project_count++] = sql_get_uuid(q);
     }
-    return r < 0 || !arena || !user->project_count ? r : user_move_projects(arena, user, err);
+    if (r == 0 && arena && user->project_count)
+        user_move_projects(arena, user);
+    return r;
 }
 
 int store_find_login(struct store_tx *tx, const char *domain, const char *email,
