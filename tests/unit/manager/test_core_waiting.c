@@ -4,7 +4,7 @@
  */
 #include "world.h"
 
-#include "manager/core/state/session_bytes.h"
+#include "manager/core/state/session_entry.h"
 #include "model/session_spec.h"
 
 #define LONG 50000

@@ -6,7 +6,6 @@
 #include "base/memory.h"
 #include "manager/core/session/image_requirements.h"
 #include "manager/core/state/account.h"
-#include "manager/core/state/session_bytes.h"
 #include "manager/core/state/session_entry.h"
 #include "sched/admit.h"
 #include "manager/core/accounts/access.h"

@@ -17,18 +17,18 @@
 #include "model/session.h"
 #include "sched/scheduler.h"
 
-#define SESSION_GROUP_NAME_MAX 64 /* bytes of session_spec.session_group */
-
-#define PRIORITY_COUNT 101
-#define PRIORITY_DEFAULT 10
-
 struct account;
 struct agent_entry;
+struct aq_error;
 struct core;
 struct measured;
 struct resize;
 struct resource_group_entry;
 struct session_use_entry;
+
+#define SESSION_GROUP_NAME_MAX 64 /* bytes of session_spec.session_group */
+#define PRIORITY_COUNT 101
+#define PRIORITY_DEFAULT 10
 
 /* What the kernel's agent last said about its present attempt. */
 enum fact {
@@ -180,5 +180,23 @@ void session_entry_release(struct core *core, struct session_entry *l, size_t ra
 
 /* Forget what was said and sent about a kernel. */
 void session_entry_forget_facts(struct kernel_entry *k);
+
+/* ---- memory ----
+ *
+ * An estimate of what a session takes from its creation to its end: itself, its kernels and its
+ * texts. Counted by user and together, when it is created and when a manager loads it.
+ */
+
+/* What it takes. */
+int64_t session_bytes_of(const struct session *s);
+
+/* May a session of this user (a SCHED_USER) take as much more? -EDQUOT says which limit is
+ * reached, and what to do.
+ */
+int session_bytes_check(const struct core *core, const struct account *user, int64_t bytes,
+                        struct aq_error *err);
+
+/* It takes as much from now on, or gives it back if 'bytes' is negative. */
+void session_bytes_add(struct core *core, struct account *user, int64_t bytes);
 
 #endif

@@ -113,7 +113,7 @@ struct core {
     struct map sessions_by_id, sessions_by_name;
     struct map kernels_by_id; /* struct session_entry * */
     struct list sessions;
-    int64_t session_bytes; /* that these take, and those under way to the store: session_bytes.h */
+    int64_t session_bytes; /* that these take, and those under way to the store */
     struct {
         struct list touched, retired; /* durable.link */
         struct durable **heap;        /* by wake_usec */
