@@ -4,7 +4,7 @@
  * Of routes with API_ANSWERED_ONCE the answer is written with the change. A request
  * is known again by its Idempotency-Key, or by its signature if it has none, and if
  * keypair, method, target and body are the same it gets the first answer. How long answers
- * are kept: kept_answers.h. Loop's thread only.
+ * are kept is said below. Loop's thread only.
  *
  * What was asked for is looked up only where it may be there: if the signature was
  * seen, the key was used lately, or the request fails. Else the commit finds out.
@@ -12,9 +12,14 @@
 #ifndef AQ_MANAGER_CALL_REPEAT_H
 #define AQ_MANAGER_CALL_REPEAT_H
 
+#include <stdbool.h>
+
 #include "http/sign.h"
 #include "manager/call/api.h"
 #include "store/request_answer.h"
+#include "store/store.h"
+
+struct kept_answers;
 
 #define REPEAT_KEY_MAX 128
 
@@ -54,5 +59,30 @@ void repeat_fail(struct api *api, struct request *req, const struct aq_error *er
 void repeat_reply(struct request *req, const struct request_answer *answer);
 /* The same with a body that says how things are now. */
 void repeat_mark(struct request *req);
+
+/* ---- the answers that are kept ----
+ *
+ * Which keys were used lately, so that most new requests need no look into the store, and the
+ * removal of rows: after a day, and of each keypair all but the last 100,000 (and up to 10,000
+ * more).
+ */
+
+/* The store must have run all callbacks before the end. */
+struct kept_answers *kept_answers_new(struct store *store);
+void kept_answers_free(struct kept_answers *kept);
+
+/* An answer is durable under this key. */
+void kept_answers_add(struct kept_answers *kept, const char *access_key, const char *request_key);
+/* May there be one, of the last some thousands of this process? */
+bool kept_answers_know(const struct kept_answers *kept, const char *access_key,
+                       const char *request_key);
+
+/* A signature is seen again: may its request be answered again, or was it often enough? So
+ * an overheard request cannot be repeated without end.
+ */
+bool kept_answers_may_repeat(struct kept_answers *kept, const uint8_t signature[32]);
+
+/* Each second: remove some. */
+void kept_answers_tick(struct kept_answers *kept, int64_t now_usec);
 
 #endif

@@ -2,7 +2,7 @@
 /* A request whose answer is kept makes its sessions once; what bounds the answers. */
 #include "world.h"
 
-#include "manager/call/kept_answers.h"
+#include "manager/call/repeat.h"
 #include "store/request_answer.h"
 
 static int write_answer(void *data, const struct core_created *created, struct strbuf *out)
