@@ -4,6 +4,14 @@
  * A client that does not say enqueueOnly waits until its session has left the
  * queue and runs or has ended, at most maxWaitSeconds. What is kept for a request
  * that is sent again (repeat.h) is how the session began; it may wait again.
+ *
+ * The steps of one session, in the order of the functions below:
+ *
+ * 1. session_create_on_create(): a request that was answered before goes to session_create_again().
+ * 2. session_create_make(): members of a template that it names become its own.
+ * 3. session_create_on_params(): its parameters, checked; core_create_sessions() makes the session.
+ * 4. session_create_on_created(): the session is durable, or why not.
+ * 5. session_create_wait_for(): the answer, now or when the session runs or has ended.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -33,6 +41,18 @@ struct session_create_creation {
     struct core_subscriber *subscriber; /* while waiting */
     uv_timer_t *timer;                  /* NULL = waits as long as it takes */
 };
+
+static void session_create_make(struct request *req, void *data);
+static void session_create_again(struct request *req, void *data,
+                                 const struct request_answer *answer);
+static void session_create_on_params(struct request *req, void *data, json_t *tree,
+                                     const struct aq_error *err);
+static void session_create_on_created(void *data, int r, const struct aq_error *err,
+                                      const struct core_created *created);
+static void session_create_wait_for(struct session_create_creation *creation,
+                                    const struct core_created *created);
+
+/* ---- what is answered ---- */
 
 static const char *session_create_status_text_for(const struct request *req,
                                                   enum session_status status)
@@ -92,7 +112,101 @@ static void session_create_fail_creation(struct api *api, struct request *req,
     repeat_fail(api, req, err, data.data);
 }
 
-/* ---- waiting ---- */
+/* What is written with it: at once the status is what it begins with. */
+static int session_create_write_answer(void *data, const struct core_created *created,
+                                       struct strbuf *out)
+{
+    const struct session_create_creation *creation = data;
+    struct jsonw w = jsonw_make(out);
+
+    session_create_write_created(
+        &created->id, created->name, session_create_status_text_for(creation->req, created->status),
+        created->is_new, core_find_session(creation->api->core, &created->id), &w);
+    return created->is_new ? 201 : 200;
+}
+
+/* ---- step 1: was it made before? ---- */
+
+static void session_create_on_create(struct request *req, void *data)
+{
+    static const struct repeat_handler handler = { session_create_make, session_create_again };
+
+    repeat_start(data, req, &handler);
+}
+
+/* ---- step 2: the template ---- */
+
+static void session_create_make(struct request *req, void *data)
+{
+    session_template_expand(data, req, session_create_on_params, data);
+}
+
+/* ---- step 3: parameters, and the command ---- */
+
+/* NULL after an answer that says why not; 'tree' NULL = 'failed' says so. */
+static struct session_create_creation *session_create_read(struct api *api, struct request *req,
+                                                           const json_t *tree,
+                                                           const struct aq_error *failed,
+                                                           struct session_params *params)
+{
+    struct session_create_creation *creation = arena_alloc(request_get_arena(req),
+                                                           sizeof(*creation));
+    struct aq_error err = { 0 };
+
+    if (!tree)
+        err = *failed;
+    if (err.code || session_params_read(api, req, tree, params, &err) < 0) {
+        repeat_fail(api, req, &err, NULL);
+        return NULL;
+    }
+    *creation = (struct session_create_creation){ .api = api,
+                                                  .req = req,
+                                                  .enqueue_only = params->enqueue_only,
+                                                  .max_wait_sec = params->max_wait_sec };
+    return creation;
+}
+
+static void session_create_on_params(struct request *req, void *data, json_t *tree,
+                                     const struct aq_error *err)
+{
+    struct session_params params;
+    struct api *api = data;
+    struct session_create_creation *creation = session_create_read(api, req, tree, err, &params);
+    const struct session_request *request = &params.request;
+
+    json_decref(tree);
+    if (!creation)
+        return;
+    AQ_FAULT("api.create.decoded");
+    repeat_fill(req, &creation->answered);
+    creation->answered.write = session_create_write_answer;
+    core_create_sessions(api->core, &request, 1, &creation->answered, api_who(api, req),
+                         session_create_on_created, creation);
+    session_params_done(&params);
+}
+
+/* ---- step 4: it is durable, or was refused ---- */
+
+static void session_create_on_created(void *data, int r, const struct aq_error *err,
+                                      const struct core_created *created)
+{
+    struct session_create_creation *creation = data;
+
+    AQ_FAULT("api.create.durable");
+    if (r < 0) {
+        session_create_fail_creation(creation->api, creation->req, err, created);
+        return;
+    }
+    repeat_note_answered(creation->api, creation->req);
+    if (!created->is_new)
+        session_create_reply_created(creation, &created->id, created->name,
+                                     session_create_status_text_for(creation->req, created->status),
+                                     false);
+    else
+        session_create_wait_for(creation, created);
+}
+
+/* ---- step 5: waiting until it has settled ---- */
 
 static void session_create_on_timer_closed(uv_handle_t *handle)
 {
@@ -165,84 +279,7 @@ static void session_create_wait_for(struct session_create_creation *creation,
     request_set_gone(creation->req, session_create_on_wait_gone, creation);
 }
 
-static void session_create_on_created(void *data, int r, const struct aq_error *err,
-                                      const struct core_created *created)
-{
-    struct session_create_creation *creation = data;
-
-    AQ_FAULT("api.create.durable");
-    if (r < 0) {
-        session_create_fail_creation(creation->api, creation->req, err, created);
-        return;
-    }
-    repeat_note_answered(creation->api, creation->req);
-    if (!created->is_new)
-        session_create_reply_created(creation, &created->id, created->name,
-                                     session_create_status_text_for(creation->req, created->status),
-                                     false);
-    else
-        session_create_wait_for(creation, created);
-}
-
-/* What is written with it: at once the status is what it begins with. */
-static int session_create_write_answer(void *data, const struct core_created *created,
-                                       struct strbuf *out)
-{
-    const struct session_create_creation *creation = data;
-    struct jsonw w = jsonw_make(out);
-
-    session_create_write_created(
-        &created->id, created->name, session_create_status_text_for(creation->req, created->status),
-        created->is_new, core_find_session(creation->api->core, &created->id), &w);
-    return created->is_new ? 201 : 200;
-}
-
-/* NULL after an answer that says why not; 'tree' NULL = 'failed' says so. */
-static struct session_create_creation *session_create_read(struct api *api, struct request *req,
-                                                           const json_t *tree,
-                                                           const struct aq_error *failed,
-                                                           struct session_params *params)
-{
-    struct session_create_creation *creation = arena_alloc(request_get_arena(req),
-                                                           sizeof(*creation));
-    struct aq_error err = { 0 };
-
-    if (!tree)
-        err = *failed;
-    if (err.code || session_params_read(api, req, tree, params, &err) < 0) {
-        repeat_fail(api, req, &err, NULL);
-        return NULL;
-    }
-    *creation = (struct session_create_creation){ .api = api,
-                                                  .req = req,
-                                                  .enqueue_only = params->enqueue_only,
-                                                  .max_wait_sec = params->max_wait_sec };
-    return creation;
-}
-
-static void session_create_on_params(struct request *req, void *data, json_t *tree,
-                                     const struct aq_error *err)
-{
-    struct session_params params;
-    struct api *api = data;
-    struct session_create_creation *creation = session_create_read(api, req, tree, err, &params);
-    const struct session_request *request = &params.request;
-
-    json_decref(tree);
-    if (!creation)
-        return;
-    AQ_FAULT("api.create.decoded");
-    repeat_fill(req, &creation->answered);
-    creation->answered.write = session_create_write_answer;
-    core_create_sessions(api->core, &request, 1, &creation->answered, api_who(api, req),
-                         session_create_on_created, creation);
-    session_params_done(&params);
-}
-
-static void session_create_make(struct request *req, void *data)
-{
-    session_template_expand(data, req, session_create_on_params, data);
-}
+/* ---- sent again ---- */
 
 /* The session that was made before; false if that cannot be said any more. */
 static bool session_create_read_answer(const struct core *core, const struct request_answer *answer,
@@ -308,14 +345,6 @@ static void session_create_again(struct request *req, void *data,
     }
     repeat_mark(req);
     session_create_wait_for(creation, &created);
-}
-
-static const struct repeat_handler session_create_handler = { session_create_make,
-                                                              session_create_again };
-
-static void session_create_on_create(struct request *req, void *data)
-{
-    repeat_start(data, req, &session_create_handler);
 }
 
 /* ---- several at once ---- */
