@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lists.h - lists of texts, numbers and pairs
+/* lists.h - lists of texts, numbers, ids and pairs
  *
  * Plain data; who hands one out says whose its items are. Zeroed = empty.
  */
@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/text_pair.h"
+#include "base/uuid.h"
 
 struct str_list {
     const char **items;
@@ -19,6 +20,11 @@ struct str_list {
 struct int_list {
     int64_t *items;
     size_t count;
+};
+
+struct uuid_list {
+    struct uuid *items;
+    size_t count, cap;
 };
 
 struct pair_list {

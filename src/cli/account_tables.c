@@ -14,6 +14,7 @@ struct account_table account_keypair_table = { .entity = &keypair_entity };
 struct account_table account_policy_table = { .entity = &keypair_policy_entity };
 struct account_table account_project_table = { .entity = &project_entity };
 struct account_table account_resource_group_table = { .entity = &resource_group_entity };
+struct account_table account_user_table = { .entity = &user_entity };
 struct account_table resource_preset_table = { .entity = &resource_preset_entity };
 
 /* Fields in the order of their places. */
@@ -76,7 +77,7 @@ static struct column account_column(const struct field *field)
         column.kind = account_has_slots(field) ? COLUMN_SLOTS : COLUMN_TEXT;
         break;
     default:
-        column.kind = COLUMN_TEXT;
+        column.kind = field->flags & FIELD_STATUS ? COLUMN_STATUS : COLUMN_TEXT;
         break;
     }
     column.flags = (field->flags & FIELD_NAME ? COLUMN_IS_NAME : 0)
@@ -86,13 +87,16 @@ static struct column account_column(const struct field *field)
     return column;
 }
 
-/* What may shrink is last. */
+/* In their order, or that of their places; of members what may shrink is last. */
 static void account_add_columns(const struct entity *entity, struct column *ret)
 {
-    const struct field *field = entity->columns ? entity->columns : entity->fields;
     struct account_order order = { .count = 0 };
 
-    for (; field->names; field++)
+    for (const struct field *field = entity->columns; field && field->names; field++)
+        *ret++ = account_column(field);
+    if (entity->columns)
+        return;
+    for (const struct field *field = entity->fields; field->names; field++)
         if (field->title)
             account_order_add(&order, field);
     for (unsigned shrinks = 0; shrinks < 2; shrinks++)
@@ -103,11 +107,12 @@ static void account_add_columns(const struct entity *entity, struct column *ret)
 
 /* ---- options ---- */
 
-/* "max_priority" as "max-priority", and of "r|resource" the second */
+/* "max_priority" as "max-priority", of "r|resource" the second; secrets are read from stdin */
 static char *account_option_name(const struct field *field)
 {
     char *name = field->option ? aq_strdup(field->option + strcspn(field->option, "|") + 1)
-                               : aq_strndup(field->names, field_name_len(field));
+                               : aq_format("%.*s%s", (int)field_name_len(field), field->names,
+                                           field->flags & FIELD_SECRET ? "_stdin" : "");
 
     for (char *c = name; *c; c++)
         if (*c == '_')
@@ -121,8 +126,11 @@ static struct cli_opt account_option(const struct field *field, size_t place)
                            .name = account_option_name(field),
                            .offset = place * sizeof(union account_option),
                            .help = field->help,
-                           .member = aq_strndup(field->names, field_name_len(field)) };
+                           .type = CLI_FLAG };
 
+    if (field->flags & FIELD_SECRET)
+        return opt;
+    opt.member = aq_strndup(field->names, field_name_len(field));
     switch (field->type) {
     case FIELD_BOOL:
     case FIELD_MAYBE:
@@ -184,7 +192,7 @@ void account_tables_complete(void)
     /* clang-format off */
     struct account_table *const tables[] = {
         &account_domain_table, &account_keypair_table, &account_policy_table,
-        &account_project_table, &account_resource_group_table,
+        &account_project_table, &account_resource_group_table, &account_user_table,
         &resource_preset_table,
     };
     /* clang-format on */

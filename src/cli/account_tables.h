@@ -11,6 +11,7 @@
 union account_option {
     const char *text;
     int choice;
+    bool is_set;
     struct cli_int number;
     struct cli_list list;
 };
@@ -29,7 +30,7 @@ struct account_options {
 };
 
 extern struct account_table account_domain_table, account_keypair_table, account_policy_table,
-    account_project_table, account_resource_group_table, resource_preset_table;
+    account_project_table, account_resource_group_table, account_user_table, resource_preset_table;
 
 /* Fill in the tables, at the start of the program. */
 void account_tables_complete(void);

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/json_load.h"
+#include "base/lists.h"
 #include "base/memory.h"
 #include "base/uuid.h"
 
@@ -47,6 +48,7 @@ static size_t entity_plain_size(const struct field *field)
     case FIELD_BOOL:
         return sizeof(bool);
     case FIELD_INT32:
+    case FIELD_ENUM: /* no enum here has values that need another type */
         return sizeof(int);
     case FIELD_INT:
     case FIELD_DURATION:
@@ -64,7 +66,7 @@ static void entity_set_number(const struct field *field, void *at, int64_t numbe
 {
     if (field->type == FIELD_BOOL)
         *(bool *)at = number;
-    else if (field->type == FIELD_INT32)
+    else if (field->type == FIELD_INT32 || field->type == FIELD_ENUM)
         *(int *)at = (int)number;
     else if (entity_plain_size(field) == sizeof(int64_t))
         *(int64_t *)at = number;
@@ -87,10 +89,21 @@ void entity_done(const struct entity *entity, void *row)
             free(*(char **)entity_at(row, field));
         else if (field->type == FIELD_SLOTS)
             slots_done(entity_at(row, field));
+        else if (field->type == FIELD_UUIDS)
+            free(((struct uuid_list *)entity_at(row, field))->items);
         else if (field->type == FIELD_SEALED)
             explicit_bzero(entity_at(row, field), (size_t)field->max + 1);
     }
     memset(row, 0, entity->size);
+}
+
+static void entity_copy_uuids(struct uuid_list *ret, const struct uuid_list *list)
+{
+    *ret = (struct uuid_list){ .count = list->count, .cap = list->count };
+    if (list->count == 0)
+        return;
+    ret->items = aq_alloc_array(list->count, sizeof(*ret->items));
+    memcpy(ret->items, list->items, list->count * sizeof(*ret->items));
 }
 
 void entity_copy(const struct entity *entity, void *ret, const void *row)
@@ -102,6 +115,8 @@ void entity_copy(const struct entity *entity, void *ret, const void *row)
         } else if (field->type == FIELD_SLOTS) {
             *(struct slots *)entity_at(ret, field) = (struct slots){ 0 };
             slots_copy(entity_at(ret, field), entity_see(row, field));
+        } else if (field->type == FIELD_UUIDS) {
+            entity_copy_uuids(entity_at(ret, field), entity_see(row, field));
         }
     }
 }
@@ -111,6 +126,22 @@ static bool entity_texts_equal(const struct field *field, const void *a, const v
     const char *text = entity_text(a, field), *other = entity_text(b, field);
 
     return text == other || (text && other && strcmp(text, other) == 0);
+}
+
+/* In whatever order. */
+static bool entity_uuids_equal(const struct uuid_list *a, const struct uuid_list *b)
+{
+    if (a->count != b->count)
+        return false;
+    for (size_t i = 0; i < a->count; i++) {
+        bool is_found = false;
+
+        for (size_t k = 0; k < b->count; k++)
+            is_found |= uuid_equals(&a->items[i], &b->items[k]);
+        if (!is_found)
+            return false;
+    }
+    return true;
 }
 
 bool entity_equal(const struct entity *entity, const void *a, const void *b)
@@ -124,6 +155,8 @@ bool entity_equal(const struct entity *entity, const void *a, const void *b)
             is_equal = memcmp(entity_see(a, field), entity_see(b, field), size) == 0;
         else if (field->type == FIELD_SLOTS)
             is_equal = slots_eq(entity_see(a, field), entity_see(b, field));
+        else if (field->type == FIELD_UUIDS)
+            is_equal = entity_uuids_equal(entity_see(a, field), entity_see(b, field));
         else
             is_equal = entity_texts_equal(field, a, b);
     }
@@ -137,6 +170,16 @@ static void entity_write_json_text(const char *text, struct jsonw *w)
         jsonw_raw(w, text, strlen(text));
     else
         jsonw_null(w);
+}
+
+static void entity_write_uuids(const struct uuid_list *list, struct jsonw *w)
+{
+    char id[UUID_TEXT_MAX];
+
+    jsonw_array_begin(w);
+    for (size_t i = 0; i < list->count; i++)
+        jsonw_str(w, uuid_format(&list->items[i], id));
+    jsonw_array_end(w);
 }
 
 static void entity_write_value(const struct field *field, const void *at,
@@ -169,6 +212,12 @@ static void entity_write_value(const struct field *field, const void *at,
     case FIELD_CHARS:
         jsonw_str(w, at);
         break;
+    case FIELD_ENUM:
+        jsonw_str(w, field->values[*(const int *)at]);
+        break;
+    case FIELD_UUIDS:
+        entity_write_uuids(at, w);
+        break;
     default:
         jsonw_str(w, *(const char *const *)at);
         break;
@@ -178,8 +227,17 @@ static void entity_write_value(const struct field *field, const void *at,
 void entity_write_json(const struct entity *entity, const void *row, unsigned without,
                        const struct slot_types *types, struct jsonw *w)
 {
+    entity_write_json_as(entity, row, without, types, NULL, NULL, w);
+}
+
+void entity_write_json_as(const struct entity *entity, const void *row, unsigned without,
+                          const struct slot_types *types, entity_write_fn *write, const void *data,
+                          struct jsonw *w)
+{
     for (const struct field *field = entity->fields; field->names; field++) {
         if (field->flags & without || field->type == FIELD_SEALED)
+            continue;
+        if (write && write(data, row, field, w))
             continue;
         jsonw_keyn(w, field->names, field_name_len(field));
         entity_write_value(field, entity_see(row, field), types, w);
@@ -278,7 +336,7 @@ int entity_merge(const struct entity *entity, void *row, const void *decoded, co
         void *at = entity_at(row, field);
         int r;
 
-        if (!value || json_is_null(value))
+        if (!value || json_is_null(value) || field->type == FIELD_ENUM)
             continue;
         if (entity_plain_size(field))
             memcpy(at, from, entity_plain_size(field));

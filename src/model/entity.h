@@ -54,6 +54,13 @@ void entity_write_json(const struct entity *entity, const void *row, unsigned wi
 void entity_read_json(const struct entity *entity, const json_t *object, struct arena *arena,
                       void *ret);
 
+/* The same, where 'write' is asked first: true if it has written what stands for the member. */
+typedef bool entity_write_fn(const void *data, const void *row, const struct field *field,
+                             struct jsonw *w);
+void entity_write_json_as(const struct entity *entity, const void *row, unsigned without,
+                          const struct slot_types *types, entity_write_fn *write, const void *data,
+                          struct jsonw *w);
+
 /* Replace the members of 'row' that 'given' has. 'decoded' is a struct of the entity into which
  * 'given' was decoded by entity.create or entity.change, or begins with one; slots and JSON are
  * read from 'given', and members of type FIELD_OWN left to the caller.

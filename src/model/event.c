@@ -49,7 +49,7 @@ static void event_done(struct event *e)
         entity_done(&project_entity, &e->project);
         break;
     case EVENT_USER_SAVED:
-        user_done(&e->user.user);
+        entity_done(&user_entity, &e->user.user);
         if (e->user.password_hash)
             explicit_bzero(e->user.password_hash, strlen(e->user.password_hash));
         free(e->user.password_hash);

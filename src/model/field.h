@@ -43,6 +43,8 @@ enum field_type {
                           64m, a text of min..max bytes */
     FIELD_CHARS,       /* char[max + 1], a text within the struct; not given by requests */
     FIELD_SEALED,      /* the same of a secret: only the store has it, sealed, and memory */
+    FIELD_ENUM,        /* an enum, its words in 'values'; not given by requests */
+    FIELD_UUIDS,       /* struct uuid_list, the entity's own: rows of another table; likewise */
     FIELD_TIME,        /* a column of the command line: the time of a record */
     FIELD_IGNORED,     /* known from clients, has no meaning here: any value */
     FIELD_UNSUPPORTED, /* known from clients; null, "", 0, [] and {} are fine,
@@ -67,8 +69,11 @@ enum field_type {
 #define FIELD_SECONDS (1u << 14)   /* the command line takes a duration */
 #define FIELD_WIDE (1u << 15)      /* its column is in wide lists only */
 #define FIELD_UNSHOWN (1u << 17)   /* REST shows it in a form of its own */
-#define FIELD_SHRINKS (1u << 16)   /* its column is the last, and may be cut to the terminal */
-#define FIELD_EXTRA (1u << 18)     /* its column is in records, and where it is named */
+#define FIELD_SHRINKS \
+    (1u << 16)                  /* its column may be cut to the terminal, and is the last unless
+                                      entity.columns says another place */
+#define FIELD_EXTRA (1u << 18)  /* its column is in records, and where it is named */
+#define FIELD_STATUS (1u << 19) /* its column is a status */
 
 struct field {
     const char *names; /* "name|clientSessionToken": the first is the one we say */
@@ -79,6 +84,7 @@ struct field {
     const struct field *sub;
     const char *doc;
     const char *words;
+    const char *const *values; /* of a FIELD_ENUM, in its order, up to NULL */
 
     /* ---- of members of entities ---- */
 
@@ -90,6 +96,7 @@ struct field {
     const char *help;         /* of its option there; NULL = it has none */
     const char *option;       /* its letter and name, "r|resource"; NULL = the first name */
     const char *arg;          /* what help calls the value; NULL = by the type */
+    const char *csv;          /* of its column in files, "name|other"; NULL = it has none */
     unsigned place; /* of column and option, counted from 1; 0 = after those that have one */
 };
 

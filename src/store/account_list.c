@@ -9,20 +9,13 @@
 #define USER_PROJECTS \
     "FROM memberships m JOIN present_projects p ON p.id = m.project_id WHERE m.user_id = u.id"
 
-static const struct filter_field user_fields[] = {
-    { "uuid", "u.id", FILTER_UUID },
+static const struct filter_field user_more[] = {
     { "id", "u.id", FILTER_UUID },
-    { "username", "u.username", FILTER_STRING },
-    { "email", "u.email", FILTER_STRING },
-    { "full_name", "u.full_name", FILTER_STRING },
     { "integration_name", "CAST(NULL AS TEXT)", FILTER_STRING }, /* users come from nowhere else */
-    { "domain_name", "u.domain", FILTER_STRING },
     { "domain_is_active", "(SELECT d.is_active FROM domains d WHERE d.name = u.domain)",
       FILTER_BOOL },
     { "project_name", "p.name", FILTER_STRING, .within = USER_PROJECTS },
     { "project_is_active", "p.is_active", FILTER_BOOL, .within = USER_PROJECTS },
-    { "role", "u.role", FILTER_LOWER },
-    { "status", "u.status", FILTER_LOWER },
     { "is_active", "CASE WHEN u.status = 'active' THEN 1 ELSE 0 END", FILTER_BOOL },
     { "created_at", "u.created_at", FILTER_TIME },
     { "modified_at", "u.modified_at", FILTER_TIME },
@@ -38,19 +31,16 @@ static int account_list_read_user(struct store_tx *tx, struct row *row, void *re
 {
     struct user_row *u = ret;
 
-    user_read_row(row, &u->user);
+    entity_read(row, &user_entity, &u->user);
     u->created_usec = sql_get_int(row->q);
     return user_read_projects(tx, row->arena, &u->user, err);
 }
 
-static const struct list_table user_table = {
+static struct list_table user_table = {
     .what = "users",
-    .columns = USER_COLUMNS ", u.created_at",
     .from = "present_users u",
     .order = "u.email",
     .tie = "u.id",
-    .fields = user_fields,
-    .field_count = AQ_COUNT(user_fields),
     .status = "u.status",
     .status_name = account_list_user_status,
     .status_count = USER_BEFORE_VERIFICATION + 1,
@@ -62,6 +52,13 @@ static const struct list_table user_table = {
     .row_size = sizeof(struct user_row),
     .read = account_list_read_user,
 };
+
+static pthread_once_t user_once = PTHREAD_ONCE_INIT;
+
+static void account_list_complete_user(void)
+{
+    entity_complete_list(&user_table, &user_entity, "u", user_more, AQ_COUNT(user_more));
+}
 
 int store_list_users(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
                      struct aq_error *err)
@@ -75,6 +72,7 @@ int store_list_users(struct store_tx *tx, const struct store_query *q, struct st
 
     if (q->project_id)
         (void)uuid_format(q->project_id, project);
+    (void)pthread_once(&user_once, account_list_complete_user);
     return list_run(tx, &user_table, q, q->project_id ? &members : NULL, ret, err);
 }
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/memory.h"
 
@@ -42,6 +43,20 @@ const struct entity_table store_resource_groups = {
     .present = "resource_groups",
     .revive = "",
 };
+
+const struct entity_table store_users = {
+    .entity = &user_entity,
+    .name = "users",
+    .present = "present_users",
+    .revive = ", purged_email = NULL",
+    .has_modified = true,
+};
+
+/* Members without a column are rows of another table. */
+static bool entity_has_column(const struct field *field)
+{
+    return field->type != FIELD_UUIDS;
+}
 
 /* ---- secrets ---- */
 
@@ -97,6 +112,8 @@ static void entity_build_save(struct strbuf *sql, const struct entity_table *tab
     for (const struct field *field = table->entity->fields; field->names; field++) {
         const char *column = field_column(field, name);
 
+        if (!entity_has_column(field))
+            continue;
         strbuf_addf(sql, "%s, ", column);
         entity_add_place(&places, table, field);
         if (field->flags & FIELD_KEY)
@@ -148,6 +165,9 @@ static void entity_put(struct sql_stmt *q, const struct field *field, const void
     case FIELD_CHARS:
         sql_put_text(q, at);
         break;
+    case FIELD_ENUM:
+        sql_put_text(q, field->values[*(const int *)at]);
+        break;
     case FIELD_SLOTS:
         texts->items[texts->count] = slots_to_column(at);
         sql_put_text(q, texts->items[texts->count++]);
@@ -193,7 +213,7 @@ int entity_save(struct store_tx *tx, const struct entity_table *table, const voi
     for (const struct field *field = table->entity->fields; r == 0 && field->names; field++)
         if (field->type == FIELD_SEALED)
             r = entity_put_sealed(tx, q, table, row, field, &texts, err);
-        else
+        else if (entity_has_column(field))
             entity_put(q, field, (const char *)row + field->offset, &texts);
     sql_put_int(q, at_usec);
     if (table->has_modified)
@@ -215,7 +235,7 @@ static void entity_add_columns(struct strbuf *sql, const struct entity *entity, 
     char name[FIELD_NAME_MAX];
 
     for (const struct field *field = entity->fields; field->names; field++)
-        if (field->type != FIELD_SEALED)
+        if (field->type != FIELD_SEALED && entity_has_column(field))
             strbuf_addf(sql, "%s%s.%s", field == entity->fields ? "" : ", ", alias,
                         field_column(field, name));
 }
@@ -236,6 +256,20 @@ void entity_add_select(struct strbuf *sql, const struct entity_table *table)
             strbuf_addf(sql, "%se.%s", before, field_column(field, name));
             before = ", ";
         }
+}
+
+/* In any case of its letters. */
+static void entity_read_enum(struct row *row, const struct field *field, int *ret)
+{
+    const char *text = sql_get_text(row->q);
+    int i = 0;
+
+    while (text && field->values[i] && strcasecmp(field->values[i], text) != 0)
+        i++;
+    if (text && field->values[i])
+        *ret = i;
+    else
+        row->is_damaged = true;
 }
 
 void entity_read(struct row *row, const struct entity *entity, void *ret)
@@ -264,7 +298,11 @@ void entity_read(struct row *row, const struct entity *entity, void *ret)
         case FIELD_CHARS:
             row_bounded(row, at, (size_t)field->max + 1);
             break;
+        case FIELD_ENUM:
+            entity_read_enum(row, field, at);
+            break;
         case FIELD_SEALED:
+        case FIELD_UUIDS:
             break;
         default:
             *(char **)at = row_text(row);
@@ -297,6 +335,8 @@ static enum filter_type entity_filter_type(const struct field *field)
         return FILTER_INT;
     case FIELD_UUID:
         return FILTER_UUID;
+    case FIELD_ENUM:
+        return FILTER_LOWER;
     default:
         return FILTER_STRING;
     }

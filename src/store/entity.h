@@ -23,7 +23,7 @@ struct entity_table {
 };
 
 extern const struct entity_table store_domains, store_keypair_policies, store_keypairs,
-    store_projects, store_resource_groups;
+    store_projects, store_resource_groups, store_users;
 
 /* Insert the row, or update the one that has its key; an empty secret keeps the one that is stored:
  * -EINVAL if none is.

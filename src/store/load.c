@@ -27,10 +27,11 @@ struct loader {
 struct load_table {
     const char *what, *query;
     enum event_kind kind;
+    /* NULL: 'rows' says all. */
     int (*read)(struct loader *l, struct row *row, struct event *e, struct aq_error *err);
     int (*begin)(struct loader *l, struct aq_error *err); /* NULL = nothing beside it */
     const struct entity_table *rows; /* of the struct at this offset in the event: instead of
-                                        'query' and 'read' */
+                                        'query'; 'read' follows, and takes no column */
     size_t offset;
 };
 
@@ -100,13 +101,14 @@ static int load_begin_users(struct loader *l, struct aq_error *err)
     return r < 0 ? r : load_scan_next_of_user(&l->memberships, err);
 }
 
-static int load_read_user(struct loader *l, struct row *row, struct event *e, struct aq_error *err)
+static int load_read_memberships(struct loader *l, struct row *row, struct event *e,
+                                 struct aq_error *err)
 {
     struct load_scan *scan = &l->memberships;
     struct user *u = &e->user.user;
     int r = 0;
 
-    user_read_row(row, u);
+    (void)row;
     while (r == 0 && !scan->is_at_end && uuid_compare(&scan->user, &u->id) <= 0) {
         if (uuid_equals(&scan->user, &u->id)) {
             (void)vec_grow(&u->project_ids, &u->project_cap, u->project_count + 1,
@@ -208,8 +210,9 @@ static const struct load_table tables[] = {
       .offset = offsetof(struct event, policy) },
     { "resource groups", .kind = EVENT_RESOURCE_GROUP_SAVED, .rows = &store_resource_groups,
       .offset = offsetof(struct event, resource_group) },
-    { "users", "SELECT " USER_COLUMNS " FROM present_users u ORDER BY u.id", EVENT_USER_SAVED,
-      load_read_user, load_begin_users },
+    { "users", .kind = EVENT_USER_SAVED, .rows = &store_users,
+      .offset = offsetof(struct event, user.user), .read = load_read_memberships,
+      .begin = load_begin_users },
     { "keypairs", .kind = EVENT_KEYPAIR_SAVED, .rows = &store_keypairs,
       .offset = offsetof(struct event, keypair) },
     { "agents", "SELECT " AGENT_COLUMNS " FROM agents a ORDER BY a.id", EVENT_AGENT_SAVED,
@@ -229,7 +232,7 @@ static int load_row(struct loader *l, const struct load_table *table, struct row
 
     if (table->rows)
         r = entity_load(l->tx, row, table->rows, (char *)e + table->offset, err);
-    else
+    if (r == 0 && table->read)
         r = table->read(l, row, e, err);
     if (r == 0)
         r = row_check(row, table->what, err);

@@ -132,11 +132,6 @@ void kernel_read_row(struct row *row, struct kernel *ret);
     " (SELECT g.value FROM settings g WHERE g.key = 'agent.group/' || a.id)"
 void agent_read_row(struct row *row, struct agent *ret);
 
-#define USER_COLUMNS                                                                     \
-    "u.id, u.username, u.email, u.full_name, u.description, u.domain, u.role, u.status," \
-    " u.total_slots, u.max_concurrent_sessions, u.allowed_client_ip, u.need_password_change"
-/* Without memberships. */
-void user_read_row(struct row *row, struct user *ret);
 /* All memberships of 'user', into its arena or the heap. */
 int user_read_projects(struct store_tx *tx, struct arena *arena, struct user *user,
                        struct aq_error *err);

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "store/entity.h"
 #include "store/query.h"
-#include "store/transaction.h"
 #include "store/web_login.h"
 
 /* ---- users ---- */
@@ -34,73 +34,33 @@ static int user_replace_memberships(struct store_tx *tx, const struct user *u, s
     return r;
 }
 
+/* The hash of another password, as it was set now. */
+static int user_set_password(struct store_tx *tx, const struct event *e, struct aq_error *err)
+{
+    char id[UUID_TEXT_MAX];
+    struct sql_stmt *q;
+    int r = sql_prepare(tx->db,
+                        "UPDATE users SET password_hash = ?, password_changed_at = ? WHERE id = ?",
+                        &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_text(q, e->user.password_hash);
+    sql_put_int(q, e->at_usec);
+    sql_put_uuid(q, &e->user.user.id, id);
+    return sql_run(q, err);
+}
+
 int user_save(struct store_tx *tx, const struct event *e, struct aq_error *err)
 {
     const struct user *u = &e->user.user;
-    AQ_CLEANUP(aq_freep) char *slots = slots_to_column(&u->total_slots);
-    char id[UUID_TEXT_MAX];
-    struct sql_stmt *q;
-    int r;
+    int r = entity_save(tx, &store_users, u, e->at_usec, err);
 
-    r = sql_prepare(
-        tx->db,
-        "INSERT INTO users (id, username, email, full_name, description, domain, role, status,"
-        " password_hash, total_slots, max_concurrent_sessions, allowed_client_ip, need_password_change,"
-        " password_changed_at, created_at, modified_at)"
-        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT (id) DO UPDATE SET"
-        " username = excluded.username, email = excluded.email, full_name = excluded.full_name,"
-        " description = excluded.description,"
-        " domain = excluded.domain, role = excluded.role, status = excluded.status,"
-        " password_hash = COALESCE(excluded.password_hash, users.password_hash),"
-        " total_slots = excluded.total_slots,"
-        " max_concurrent_sessions = excluded.max_concurrent_sessions,"
-        " allowed_client_ip = excluded.allowed_client_ip,"
-        " need_password_change = excluded.need_password_change,"
-        " password_changed_at = COALESCE(excluded.password_changed_at,"
-        " users.password_changed_at),"
-        " modified_at = excluded.modified_at, purged_email = NULL",
-        &q, err);
-    if (r < 0)
-        return r;
-    sql_put_uuid(q, &u->id, id);
-    sql_put_text(q, u->username);
-    sql_put_text(q, u->email);
-    sql_put_text(q, u->full_name);
-    sql_put_text(q, u->description);
-    sql_put_text(q, u->domain);
-    sql_put_text(q, user_role_name(u->role));
-    sql_put_text(q, user_status_name(u->status));
-    sql_put_text(q, e->user.password_hash);
-    sql_put_text(q, slots);
-    sql_put_int(q, u->max_concurrent_sessions);
-    sql_put_text(q, u->allowed_client_ip);
-    sql_put_int(q, u->need_password_change);
-    if (e->user.password_hash)
-        sql_put_int(q, e->at_usec);
-    else
-        sql_put_null(q);
-    sql_put_int(q, e->at_usec);
-    sql_put_int(q, e->at_usec);
-    r = sql_run(q, err);
+    if (r == 0 && e->user.password_hash)
+        r = user_set_password(tx, e, err);
     if (r == 0 && e->ends_logins)
         r = web_login_end_of_user(tx, &u->id, err);
     return r < 0 ? r : user_replace_memberships(tx, u, err);
-}
-
-void user_read_row(struct row *row, struct user *ret)
-{
-    *ret = (struct user){ .id = sql_get_uuid(row->q) };
-    ret->username = row_text(row);
-    ret->email = row_text(row);
-    ret->full_name = row_text(row);
-    ret->description = row_text(row);
-    ret->domain = row_text(row);
-    ROW_PARSE(row, user_role_parse, &ret->role);
-    ROW_PARSE(row, user_status_parse, &ret->status);
-    row_slots(row, &ret->total_slots);
-    ret->max_concurrent_sessions = (int)sql_get_int(row->q);
-    ret->allowed_client_ip = row_text(row);
-    ret->need_password_change = sql_get_int(row->q) != 0;
 }
 
 static void user_move_projects(struct arena *arena, struct user *user)

@@ -13,24 +13,9 @@
 
 /* ---- the nouns ---- */
 
-static const struct column user_columns[] = {
-    { "id", "ID", COLUMN_TEXT, COLUMN_IS_WIDE },
-    { "email", "E-MAIL", COLUMN_TEXT, COLUMN_IS_NAME },
-    { "username", "USERNAME", COLUMN_TEXT, COLUMN_IS_WIDE },
-    { "full_name", "FULL NAME", COLUMN_TEXT, COLUMN_MAY_SHRINK },
-    { "role", "ROLE", COLUMN_TEXT, 0 },
-    { "status", "STATUS", COLUMN_STATUS, 0 },
-    { "domain", "DOMAIN", COLUMN_TEXT, 0 },
-    { "projects", "PROJECTS", COLUMN_NAMES, COLUMN_MAY_SHRINK },
-    { "need_password_change", "MUST-CHANGE", COLUMN_BOOL, COLUMN_IS_WIDE },
-    { "total_slots", "LIMITS", COLUMN_SLOTS, COLUMN_IS_WIDE },
-    { "max_concurrent_sessions", "SESSIONS", COLUMN_NUMBER, COLUMN_IS_WIDE },
-    { "created_at", "AGE", COLUMN_TIME, 0 },
-    COLUMN_END,
-};
-
 static const struct noun nouns[] = {
-    { "admin user ", "user", "/aliquot/v1/users", "email", user_columns, true, false },
+    { "admin user ", "user", "/aliquot/v1/users", "email", account_user_table.columns, true,
+      false },
     { "admin keypair ", "keypair", "/aliquot/v1/keypairs", "user", account_keypair_table.columns,
       false, false },
     { "admin domain ", "domain", "/aliquot/v1/domains", "name", account_domain_table.columns, false,
@@ -267,51 +252,13 @@ static int accounts_set(struct cli *cli, void *data, int argc, char **argv, stru
 
 /* ---- users ---- */
 
-struct user_opts {
-    const char *username, *full_name, *domain, *role, *status;
-    struct cli_list groups, networks, total_slots;
-    struct cli_int sessions;
-    int need_password_change;
-    bool password_stdin;
-};
-
-/* clang-format off */
-#define USER_CHANGES                                                                               \
-    { 0, "username", CLI_STR, offsetof(struct user_opts, username), "NAME",                        \
-      "default: the e-mail address" },                                                         \
-    { 0, "full-name", CLI_STR, offsetof(struct user_opts, full_name), "NAME", "shown in lists" },  \
-    { 0, "role", CLI_STR, offsetof(struct user_opts, role), "ROLE",                                \
-      "superadmin, admin, user or monitor" },                                                      \
-    { 0, "status", CLI_STR, offsetof(struct user_opts, status), "STATUS",                          \
-      "active, inactive, deleted or before-verification" },                                                               \
-    { 0, "groups", CLI_LIST, offsetof(struct user_opts, groups), "PROJECT",                        \
-      "the projects that the user is in; repeatable; a new one: default" },                        \
-    { 0, "allowed-client-ip", CLI_LIST, offsetof(struct user_opts, networks), "NETWORK",           \
-      "let the user in from there alone; repeatable; any: from anywhere" },                       \
-    { 0, "total-slots", CLI_LIST, offsetof(struct user_opts, total_slots), "SLOT=AMOUNT",          \
-      "all that the user's sessions may hold at a time" },                                         \
-    { 0, "max-concurrent-sessions", CLI_INT, offsetof(struct user_opts, sessions), "N",            \
-      "0 = no limit" },                                                                            \
-    { 0, "need-password-change", CLI_CHOICE, offsetof(struct user_opts, need_password_change),     \
-      "yes|no", "whether the user must change the password before logging in with it" },          \
-    { 0, "password-stdin", CLI_FLAG, offsetof(struct user_opts, password_stdin), NULL,             \
-      "read a password from standard input" }
-/* clang-format on */
-
-static const struct cli_opt user_create_opts[] = {
-    { 0, "domain", CLI_STR, offsetof(struct user_opts, domain), "DOMAIN",
-      "default: the configured one" },
-    USER_CHANGES,
-    CLI_OPT_END,
-};
-static const struct cli_opt user_set_opts[] = { USER_CHANGES, CLI_OPT_END };
-
 LS_VERB(user, "user", "List users", ls_opts);
-ACCOUNT_VERB(user, "user create", "E-MAIL", "Make a user, with a keypair", user_create_opts,
-             sizeof(struct user_opts), 1, create,
+ACCOUNT_VERB(user, "user create", "E-MAIL", "Make a user, with a keypair",
+             account_user_table.create, sizeof(struct account_options), 1, create,
              "aliquot admin user create ann@example.com --password-stdin");
-ACCOUNT_VERB(user, "user set", "E-MAIL", "Change a user", user_set_opts, sizeof(struct user_opts),
-             1, set, "aliquot admin user set ann@example.com --total-slots cpu=16,mem=64g");
+ACCOUNT_VERB(user, "user set", "E-MAIL", "Change a user", account_user_table.set,
+             sizeof(struct account_options), 1, set,
+             "aliquot admin user set ann@example.com --total-slots cpu=16,mem=64g");
 
 /* ---- keypairs ---- */
 

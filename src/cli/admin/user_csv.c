@@ -10,28 +10,17 @@
 
 #include "base/csv.h"
 #include "cli/admin/csv_reader.h"
+#include "model/user.h"
 
 #define COLUMN_NAME_MAX 40
+#define COLUMNS_MAX 16
+#define LIST_BYTES_MAX 4096 /* of a value that is a list */
 
-struct user_csv_column {
-    const char *name, *others; /* what else it may be called */
-    const char *member;        /* of "user", but of the row itself for "policy" */
-    size_t min, max;           /* bytes of a value */
-};
-
-static const struct user_csv_column columns[] = {
-    { "email", "e_mail|mail|email_address|e_mail_address", "email", 3, 255 },
-    { "username", "user_name|user|login", "username", 1, 64 },
-    { "full_name", "name|fullname", "full_name", 0, 128 },
-    { "domain", "", "domain", 1, 64 },
-    { "projects", "project|groups|group", "groups", 1, 4096 },
-    { "role", "", "role", 1, 16 },
-    { "status", "", "status", 1, 32 },
-    { "policy", "keypair_policy|resource_policy", "policy", 1, 256 },
-    { "password", "", "password", 8, 1024 },
-};
-
-#define COLUMNS AQ_COUNT(columns)
+/* The first of the column's names. */
+static int user_csv_name_len(const struct field *column)
+{
+    return (int)strcspn(column->csv, "|");
+}
 
 static bool user_csv_is_one_of(const char *names, const char *name)
 {
@@ -45,12 +34,14 @@ static bool user_csv_is_one_of(const char *names, const char *name)
     return false;
 }
 
-const char *user_csv_column_of(const char *member)
+void user_csv_add_column_of(const char *member, struct strbuf *out)
 {
-    for (size_t i = 0; i < COLUMNS; i++)
-        if (strcmp(columns[i].member, member) == 0)
-            return columns[i].name;
-    return member;
+    const struct field *column = field_find(user_csv_columns, member);
+
+    if (column)
+        strbuf_add(out, column->csv, (size_t)user_csv_name_len(column));
+    else
+        strbuf_adds(out, member);
 }
 
 /* ---- the first line ---- */
@@ -65,26 +56,35 @@ static int user_csv_find_column(const char *title, size_t *ret)
     for (size_t i = 0; i <= len; i++)
         name[i] = (char)(title[i] == ' ' || title[i] == '-' ? '_'
                                                             : tolower((unsigned char)title[i]));
-    for (*ret = 0; *ret < COLUMNS; ++*ret)
-        if (strcmp(columns[*ret].name, name) == 0 || user_csv_is_one_of(columns[*ret].others, name))
+    for (*ret = 0; user_csv_columns[*ret].names; ++*ret)
+        if (user_csv_is_one_of(user_csv_columns[*ret].csv, name))
             return 0;
     return -ENOENT;
 }
 
+static int user_csv_fail_title(const struct csv_record *titles, const char *title,
+                               struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf names = STRBUF_INIT;
+
+    for (const struct field *column = user_csv_columns; column->names; column++)
+        strbuf_addf(&names, "%s%.*s", names.len ? ", " : "", user_csv_name_len(column),
+                    column->csv);
+    return aq_fail(err, EINVAL, "line %zu: there is no column '%.40s'; columns are %s",
+                   titles->line, title, names.data);
+}
+
 /* Which field each column is, -1 = none. */
-static int user_csv_read_titles(const struct csv_record *titles, int fields[COLUMNS],
+static int user_csv_read_titles(const struct csv_record *titles, int fields[COLUMNS_MAX],
                                 struct aq_error *err)
 {
-    for (size_t i = 0; i < COLUMNS; i++)
+    for (size_t i = 0; i < COLUMNS_MAX; i++)
         fields[i] = -1;
     for (size_t i = 0; i < titles->count; i++) {
         size_t column;
 
         if (user_csv_find_column(titles->fields[i], &column) < 0)
-            return aq_fail(err, EINVAL,
-                           "line %zu: there is no column '%.40s'; columns are email, username, "
-                           "full_name, domain, projects, role, status, policy, password",
-                           titles->line, titles->fields[i]);
+            return user_csv_fail_title(titles, titles->fields[i], err);
         if (fields[column] >= 0)
             return aq_fail(err, EINVAL, "line %zu: '%.40s' and '%.40s' are the same column",
                            titles->line, titles->fields[fields[column]], titles->fields[i]);
@@ -99,7 +99,7 @@ static int user_csv_read_titles(const struct csv_record *titles, int fields[COLU
 
 struct user_csv {
     const char *domain;
-    int fields[COLUMNS];
+    int fields[COLUMNS_MAX];
     size_t title_count;
     json_t *rows;
     struct strbuf *errors;
@@ -146,28 +146,30 @@ static json_t *user_csv_split(const char *text)
 static int user_csv_add_value(struct user_csv *csv, const struct csv_record *record, size_t i,
                               json_t *row, json_t *user)
 {
-    const struct user_csv_column *column = &columns[i];
+    const struct field *column = &user_csv_columns[i];
     const char *text = csv->fields[i] >= 0 ? record->fields[csv->fields[i]] : "";
-    size_t len;
-    json_t *value;
+    bool is_list = column->type == FIELD_STR_LIST;
+    size_t len, min = is_list ? 1 : (size_t)column->min;
+    size_t max = is_list ? LIST_BYTES_MAX : (size_t)column->max;
+    json_t *to = strcmp(column->names, "policy") == 0 ? row : user;
+    char name[FIELD_NAME_MAX];
 
-    if (strcmp(column->member, "password") != 0) /* people write these: no export has them */
+    if (!(column->flags & FIELD_SECRET)) /* people write these: no export has them */
         text = csv_field_text(text);
     len = strlen(text);
-    if (!len && strcmp(column->member, "domain") == 0)
+    (void)snprintf(name, sizeof(name), "%.*s", user_csv_name_len(column), column->csv);
+    if (!len && strcmp(column->names, "domain") == 0)
         len = strlen(text = csv->domain);
     if (!len && i == 0)
-        user_csv_fail(csv, record, column->name, "it is empty; write the e-mail address");
+        user_csv_fail(csv, record, name, "it is empty; write the e-mail address");
     if (!len)
         return 0;
-    if (len < column->min || len > column->max) {
-        user_csv_fail(csv, record, column->name, "must have %zu to %zu bytes", column->min,
-                      column->max);
+    if (len < min || len > max) {
+        user_csv_fail(csv, record, name, "must have %zu to %zu bytes", min, max);
         return 0;
     }
-    value = strcmp(column->member, "groups") == 0 ? user_csv_split(text) : json_string(text);
-    return json_object_set_new(strcmp(column->member, "policy") == 0 ? row : user, column->member,
-                               value);
+    return json_object_set_new(to, column->names,
+                               is_list ? user_csv_split(text) : json_string(text));
 }
 
 static int user_csv_add_row(struct user_csv *csv, const struct csv_record *record,
@@ -187,7 +189,7 @@ static int user_csv_add_row(struct user_csv *csv, const struct csv_record *recor
     row = json_pack("{s:I, s:{}}", "line", (json_int_t)record->line, "user");
     user = json_object_get(row, "user");
     (void)json_array_append_new(csv->rows, row);
-    for (size_t i = 0; i < COLUMNS; i++)
+    for (size_t i = 0; user_csv_columns[i].names; i++)
         if (user_csv_add_value(csv, record, i, row, user) < 0)
             return aq_fail_field(err, EINVAL, "domain", "the domain is not UTF-8");
     return 0;

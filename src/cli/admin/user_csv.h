@@ -22,7 +22,8 @@
 int user_csv_read(char *text, size_t len, const char *domain, json_t **ret, struct strbuf *errors,
                   size_t *ret_count, struct aq_error *err) AQ_UNTRUSTED;
 
-/* The column that a member of the request comes from, for errors; the member itself if none. */
-const char *user_csv_column_of(const char *member);
+/* Append the column that a member of the request comes from, for errors; the member itself if none.
+ */
+void user_csv_add_column_of(const char *member, struct strbuf *out);
 
 #endif

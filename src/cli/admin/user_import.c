@@ -175,9 +175,10 @@ static void import_describe(const void *data, const json_t *error, struct strbuf
     const char *field = output_text(error, "field"), *msg = output_text(error, "msg");
 
     (void)data;
-    strbuf_addf(out,
-                "line %lld%s%s: ", (long long)json_integer_value(json_object_get(error, "line")),
-                *field ? ", " : "", *field ? user_csv_column_of(field) : "");
+    strbuf_addf(out, "line %lld%s", (long long)json_integer_value(json_object_get(error, "line")),
+                *field ? ", " : "");
+    user_csv_add_column_of(field, out);
+    strbuf_adds(out, ": ");
     utf8_write_printable(msg, strlen(msg), out);
 }
 

@@ -25,8 +25,7 @@ static const struct source_column source_resource_groups[] = {
 static const struct source_column source_groups[] = {
     KEY("id"), KEY("name"), KEY("domain_name"), DOTFILES, END };
 static const struct source_column source_users[] = {
-    KEY("uuid"), TEXT("username"), KEY("email"), TEXT("password"), BOOL("need_password_change"),
-    TEXT("full_name"), WORD("status"), TEXT("domain_name"), WORD("role"), END };
+    KEY("uuid"), KEY("email"), TEXT("password"), WORD("status"), WORD("role"), END };
 static const struct source_column source_members[] = { KEY("user_id"), KEY("group_id"), END };
 static const struct source_column source_keypairs[] = {
     KEY("access_key"), KEY("secret_key"), KEY("user"), TEXT("bootstrap_script"), DOTFILES, END };
@@ -43,7 +42,6 @@ static const struct source_column source_folders[] = {
     NUMBER("max_size"), BOOL("cloneable"), TEXT("unmanaged_path"), END };
 
 #define TAKEN(name, columns) { name, SOURCE_TAKEN, columns, NULL, 0 }
-#define ESSENTIAL(name, columns) { name, SOURCE_TAKEN, columns, NULL, SOURCE_MUST }
 #define COUNTED(name, why) { name, SOURCE_COUNTED, NULL, why, 0 }
 
 const struct source_table source_tables[] = {
@@ -51,7 +49,7 @@ const struct source_table source_tables[] = {
     { "keypair_resource_policies", SOURCE_TAKEN, source_policies, NULL, SOURCE_MUST, &keypair_policy_entity },
     { "scaling_groups", SOURCE_TAKEN, source_resource_groups, NULL, 0, &resource_group_entity },
     { "groups", SOURCE_TAKEN, source_groups, NULL, SOURCE_MUST, &project_entity },
-    ESSENTIAL("users", source_users),
+    { "users", SOURCE_TAKEN, source_users, NULL, SOURCE_MUST, &user_entity },
     TAKEN("association_groups_users", source_members),
     { "keypairs", SOURCE_TAKEN, source_keypairs, NULL, SOURCE_MUST, &keypair_entity },
     TAKEN("sgroups_for_domains", source_for_domains),

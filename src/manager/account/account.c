@@ -25,52 +25,6 @@ const char *account_keep(struct account_row *row, const char *text)
     return text ? arena_strdup(row->arena, text) : NULL;
 }
 
-void account_slots(struct account_row *row, const char *name, const json_t *given,
-                   const struct slots *old, struct slots *ret)
-{
-    char field[sizeof(row->err.field)];
-    struct aq_error why = { 0 };
-
-    if (given) {
-        if (slots_from_json(given, core_slot_types(row->api->core), ret, &why) < 0
-            && !row->err.code) {
-            (void)snprintf(field, sizeof(field), "%.40s%s%.38s", name, why.field[0] ? "." : "",
-                           why.field);
-            api_fail_param(&row->err, field, "%s", why.text);
-        }
-    } else if (old) {
-        slots_copy(ret, old);
-    }
-}
-
-bool account_bool(enum maybe given, bool old)
-{
-    return given == MAYBE_UNSET ? old : given == MAYBE_TRUE;
-}
-
-void account_copy_user(struct user *ret, const struct user *user)
-{
-    struct account_row row = { 0 };
-
-    ret->id = user->id;
-    ret->role = user->role;
-    ret->status = user->status;
-    ret->max_concurrent_sessions = user->max_concurrent_sessions;
-    ret->need_password_change = user->need_password_change;
-    ret->username = account_text(&row, user->username, NULL);
-    ret->email = account_text(&row, user->email, NULL);
-    ret->full_name = account_text(&row, user->full_name, NULL);
-    ret->description = account_text(&row, user->description, NULL);
-    ret->domain = account_text(&row, user->domain, NULL);
-    ret->allowed_client_ip = account_text(&row, user->allowed_client_ip, NULL);
-    account_slots(&row, NULL, NULL, &user->total_slots, &ret->total_slots);
-    if (user->project_count == 0)
-        return;
-    ret->project_ids = aq_alloc_array(user->project_count, sizeof(*ret->project_ids));
-    memcpy(ret->project_ids, user->project_ids, user->project_count * sizeof(*ret->project_ids));
-    ret->project_count = ret->project_cap = user->project_count;
-}
-
 /* ---- a change ---- */
 
 /* The living row to change, or none to collide with. */

@@ -58,16 +58,11 @@ struct account_kind {
 };
 
 extern const struct account_kind account_domain, account_keypair, account_policy, account_project,
-    account_resource_group;
-#define ACCOUNT_KIND(name)                               \
-    extern const struct account_kind account_##name;     \
-    extern const struct field account_##name##_create[]; \
-    extern const struct field account_##name##_change[]
+    account_resource_group, account_user;
 /* account_kind.follow of domains: if the row has another name than before, it is changed wherever
  * it is kept.
  */
 void account_rename_domain_row(struct account_change *change, struct account_row *row);
-ACCOUNT_KIND(user);
 /* The registries whose images a domain may use, as an array; empty = all. */
 void account_write_registries(const struct domain *domain, struct jsonw *w);
 /* The names of members of its scheduler_opts that nothing looks at, as an array. */
@@ -77,15 +72,8 @@ void account_write_unused_options(const struct resource_group *group, struct jso
 
 /* A copy of 'given', or of 'old' if NULL; NULL if both are. */
 char *account_text(struct account_row *row, const char *given, const char *old);
-/* 'given' is the parameter of this name. */
-void account_slots(struct account_row *row, const char *name, const json_t *given,
-                   const struct slots *old, struct slots *ret);
-bool account_bool(enum maybe given, bool old);
 /* A copy in the request's arena. */
 const char *account_keep(struct account_row *row, const char *text);
-
-/* A whole copy; user_done(). */
-void account_copy_user(struct user *ret, const struct user *user);
 
 /* ---- changing ---- */
 

@@ -33,6 +33,7 @@ static const struct gql_entity account_entities[] = {
     { SCHEMA_TYPE_KeyPair, &keypair_entity },
     { SCHEMA_TYPE_KeyPairResourcePolicy, &keypair_policy_entity },
     { SCHEMA_TYPE_ScalingGroup, &resource_group_entity },
+    { SCHEMA_TYPE_User, &user_entity },
     { 0 },
 };
 static const struct gql_same account_same[] = {

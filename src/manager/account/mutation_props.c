@@ -71,7 +71,6 @@ static const struct prop_rule prop_rules[] = {
       .how = PROP_ONLY,
       .as = "false",
       .why = "programs cannot be given sudo" },
-    { .name = "total_resource_slots", .how = PROP_JSON, .as = "total_slots" },
     { .name = "totp_activated",
       .how = PROP_ONLY,
       .as = "false",

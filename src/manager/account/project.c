@@ -89,7 +89,7 @@ static void project_set_member(struct event_batch *batch, const struct user *use
     struct user *saved = &e->user.user;
     size_t kept = 0;
 
-    account_copy_user(saved, user);
+    entity_copy(&user_entity, saved, user);
     vec_grow(&saved->project_ids, &saved->project_cap, saved->project_count + 1,
              sizeof(*saved->project_ids));
     for (size_t i = 0; i < saved->project_count; i++)

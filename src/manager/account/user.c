@@ -1,60 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Users: what can be given, and what becomes of it. */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "base/strbuf.h"
+#include "base/vec.h"
 #include "http/network.h"
 #include "manager/account/account.h"
 #include "model/email.h"
-
-struct user_params {
-    const char *email, *username, *full_name, *description, *domain, *role, *status, *password;
-    struct str_list projects, networks;
-    enum maybe need_password_change;
-    const json_t *total_slots;
-    int64_t max_concurrent_sessions; /* -1: not given */
-};
-
-/* clang-format off */
-#define CHANGES                                                                                    \
-    { "full_name", FIELD_STR, FIELD_NULLABLE | FIELD_LINE, offsetof(struct user_params, full_name), 0, 128 },        \
-    { "description", FIELD_STR, FIELD_NULLABLE | FIELD_LINES, offsetof(struct user_params, description), 0, 500 },    \
-    { "role", FIELD_STR, 0, offsetof(struct user_params, role), 1, 16,                                  \
-      .doc = "superadmin, admin, user or monitor" },                                               \
-    { "status", FIELD_STR, 0, offsetof(struct user_params, status), 1, 32,                              \
-      .doc = "active, inactive, deleted or before-verification" },                                 \
-    { "password", FIELD_STR, FIELD_SECRET, offsetof(struct user_params, password), 8, 1024 },           \
-    { "need_password_change", FIELD_MAYBE, 0, offsetof(struct user_params, need_password_change),      \
-      .doc = "whether the user must change the password before logging in with it" },              \
-    { "groups", FIELD_STR_LIST, 0, offsetof(struct user_params, projects), 0, 256,                        \
-      .doc = "ids or names of projects of the domain: all that the user is in; a new user is in"      \
-             " 'default' by default" },                  \
-    { "allowed_client_ip", FIELD_STR_LIST, 0, offsetof(struct user_params, networks), 0, 64,            \
-      .doc = "networks such as 10.0.0.0/8, or addresses, from which alone the user is let in;"     \
-             " [] or any = from anywhere" },                                                              \
-    { "total_slots|total_resource_slots", FIELD_OBJECT, 0, offsetof(struct user_params, total_slots),   \
-      .doc = "all that the user's sessions may hold at a time" },                                  \
-    { "max_concurrent_sessions", FIELD_INT, 0,                                                     \
-      offsetof(struct user_params, max_concurrent_sessions), 0, 1000000, .doc = "0 = no limit" }
-/* clang-format on */
-
-const struct field account_user_create[] = {
-    { "email", FIELD_STR, FIELD_REQUIRED | FIELD_LINE, offsetof(struct user_params, email), 3,
-      255 },
-    { "username", FIELD_STR, FIELD_NULLABLE | FIELD_LINE, offsetof(struct user_params, username), 1,
-      64, .doc = "default: the e-mail address" },
-    { "domain", FIELD_STR, FIELD_REQUIRED, offsetof(struct user_params, domain), 1, 64 },
-    CHANGES,
-    FIELD_END,
-};
-
-const struct field account_user_change[] = {
-    { "username", FIELD_STR, FIELD_LINE, offsetof(struct user_params, username), 1, 64 },
-    CHANGES,
-    FIELD_END,
-};
 
 static const void *user_find(const struct core *core, const char *key)
 {
@@ -66,7 +21,7 @@ static const void *user_find(const struct core *core, const char *key)
 
 static const void *user_find_same(const struct core *core, const void *params)
 {
-    return core_find_user_by_email(core, ((const struct user_params *)params)->email);
+    return core_find_user_by_email(core, ((const struct user_request *)params)->user.email);
 }
 
 /* The project's row by id or name, if it is the domain's. */
@@ -91,44 +46,35 @@ static void user_join_default(const struct core *core, struct user *user)
         user->project_ids[user->project_count++] = project->id;
 }
 
-static void user_fill_projects(struct account_row *row, const struct user_params *params,
-                               const struct user *old, struct user *user)
+static void user_fill_projects(struct account_row *row, const struct str_list *given,
+                               struct user *user)
 {
-    size_t count = params->projects.items ? params->projects.count : old ? old->project_count : 1;
-
-    if (count)
-        user->project_ids = aq_alloc_array(count, sizeof(*user->project_ids));
-    user->project_cap = count;
-    if (!params->projects.items && !old) {
-        user_join_default(row->api->core, user);
+    if (!given->items && row->old)
         return;
-    }
-    for (size_t i = 0; i < count; i++) {
-        const struct project *project;
+    user->project_count = 0;
+    vec_grow(&user->project_ids, &user->project_cap, AQ_MAX(given->count, 1),
+             sizeof(*user->project_ids));
+    if (!given->items)
+        user_join_default(row->api->core, user);
+    for (size_t i = 0; i < given->count; i++) {
+        const struct project *project = user_find_project(row->api->core, user->domain,
+                                                          given->items[i]);
 
-        if (!params->projects.items) {
-            user->project_ids[user->project_count++] = old->project_ids[i];
-            continue;
-        }
-        project = user_find_project(row->api->core, user->domain, params->projects.items[i]);
         if (!project) {
             api_fail_param(&row->err, "groups", "'%.64s' is no project of domain '%.64s'",
-                           params->projects.items[i], user->domain);
+                           given->items[i], user->domain);
             return;
         }
         user->project_ids[user->project_count++] = project->id;
     }
 }
 
-/* Those given, or else the old ones, as one text; NULL = none. */
-static char *user_join_networks(struct account_row *row, const struct str_list *given,
-                                const char *old)
+/* As one text; NULL = none, from anywhere. */
+static char *user_join_networks(struct account_row *row, const struct str_list *given)
 {
     struct strbuf text = STRBUF_INIT;
     struct network network;
 
-    if (!given->items)
-        return account_text(row, old, NULL);
     if (!given->count || (given->count == 1 && strcmp(given->items[0], "any") == 0))
         return NULL;
     for (size_t i = 0; i < given->count; i++) {
@@ -142,10 +88,10 @@ static char *user_join_networks(struct account_row *row, const struct str_list *
 }
 
 /* A new user who is given no name is called by the e-mail address. */
-static bool user_may_be_called(const struct core *core, const struct user_params *params,
+static bool user_may_be_called(const struct core *core, const struct user *given,
                                const struct user *old)
 {
-    const char *name = params->username ? params->username : old ? NULL : params->email;
+    const char *name = given->username ? given->username : old ? NULL : given->email;
     const struct user *user = name ? core_find_user_by_name(core, name) : NULL;
 
     return !user || user == old;
@@ -153,52 +99,48 @@ static bool user_may_be_called(const struct core *core, const struct user_params
 
 static void user_fill(struct account_row *row)
 {
-    const struct user_params *params = row->params;
+    const struct user_request *given = row->params;
     struct user *user = &row->event->user.user;
     const struct user *old = row->old;
+    const struct domain *domain = old ? NULL : core_find_domain(row->api->core, given->user.domain);
 
-    const struct domain *domain = old ? NULL : core_find_domain(row->api->core, params->domain);
-
-    user->role = old ? old->role : ROLE_USER;
-    user->status = old ? old->status : USER_ACTIVE;
     if (!old && !domain)
-        problem_no_such(&row->err, "domain", "there is no domain '%.64s'", params->domain);
+        problem_no_such(&row->err, "domain", "there is no domain '%.64s'", given->user.domain);
     else if (!old && !domain->is_active)
         api_fail_param(&row->err, "domain", "'%.64s' is not in use; restore it first",
-                       params->domain);
-    else if (!old && email_check_new(params->email, &row->err) < 0)
+                       given->user.domain);
+    else if (!old && email_check_new(given->user.email, &row->err) < 0)
         row->err.kind = "invalid-api-params";
-    else if (params->role && user_role_parse(params->role, &user->role) < 0)
+    else if (given->role && user_role_parse(given->role, &user->role) < 0)
         api_fail_param(&row->err, "role", "must be superadmin, admin, user or monitor");
-    else if (params->status && user_status_parse(params->status, &user->status) < 0)
+    else if (given->status && user_status_parse(given->status, &user->status) < 0)
         api_fail_param(&row->err, "status",
                        "must be active, inactive, deleted or before-verification");
-    else if (!user_may_be_called(row->api->core, params, old))
+    else if (!user_may_be_called(row->api->core, &given->user, old))
         api_fail_param(&row->err, "username", "'%.64s' is another user's",
-                       params->username ? params->username : params->email);
-    else if (params->password)
-        (void)account_check_password(row->api, "password", params->password, &row->err);
+                       given->user.username ? given->user.username : given->user.email);
+    else if (given->password)
+        (void)account_check_password(row->api, "password", given->password, &row->err);
     if (row->err.code)
         return;
-    user->id = old ? old->id : uuid_random();
-    user->email = account_text(row, params->email, old ? old->email : NULL);
-    user->username = account_text(row, params->username, old ? old->username : params->email);
-    user->full_name = account_text(row, params->full_name, old ? old->full_name : NULL);
-    user->description = account_text(row, params->description, old ? old->description : NULL);
-    user->domain = account_text(row, params->domain, old ? old->domain : NULL);
-    user->allowed_client_ip = user_join_networks(row, &params->networks,
-                                                 old ? old->allowed_client_ip : NULL);
-    user->need_password_change = account_bool(params->need_password_change,
-                                              old && old->need_password_change);
-    account_slots(row, "total_slots", params->total_slots, old ? &old->total_slots : NULL,
-                  &user->total_slots);
-    user->max_concurrent_sessions = params->max_concurrent_sessions >= 0
-                                        ? (int)params->max_concurrent_sessions
-                                    : old ? old->max_concurrent_sessions
-                                          : 0;
-    row->password = params->password;
-    if (!row->err.code)
-        user_fill_projects(row, params, old, user);
+    if (!old)
+        user->id = uuid_random();
+    row->password = given->password;
+    if (given->networks.items) {
+        free(user->allowed_client_ip);
+        user->allowed_client_ip = user_join_networks(row, &given->networks);
+    }
+}
+
+/* Names and projects depend on other members. */
+static void user_complete(struct account_row *row)
+{
+    const struct user_request *given = row->params;
+    struct user *user = &row->event->user.user;
+
+    if (!user->username)
+        user->username = aq_strdup(user->email);
+    user_fill_projects(row, &given->groups, user);
 }
 
 static void user_select_row(struct account_row *row, struct store_query *query)
@@ -206,20 +148,20 @@ static void user_select_row(struct account_row *row, struct store_query *query)
     query->name = account_keep(row, row->event->user.user.email);
 }
 
-static const struct user_params defaults = { .max_concurrent_sessions = -1 };
-
 const struct account_kind account_user = {
     .object = "user",
     .noun = "user",
     .purge = PURGE_USER,
     .event = EVENT_USER_SAVED,
-    .create = account_user_create,
-    .change = account_user_change,
-    .params_size = sizeof(struct user_params),
-    .defaults = &defaults,
+    .entity = &user_entity,
+    .offset = offsetof(struct event, user.user),
+    .params_size = sizeof(struct user_request),
+    .create = user_create,
+    .change = user_change,
     .list = store_list_users,
     .find = user_find,
     .find_same = user_find_same,
     .fill = user_fill,
+    .complete = user_complete,
     .select = user_select_row,
 };

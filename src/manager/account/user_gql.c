@@ -200,11 +200,6 @@ static struct gql_value gql_user_get_is_active(struct gql_get *get, const void *
     return gql_bool(gql_user_of(parent)->status == USER_ACTIVE);
 }
 
-static struct gql_value gql_user_get_slots(struct gql_get *get, const void *parent)
-{
-    return gql_slots(get, &gql_user_of(parent)->total_slots);
-}
-
 static struct gql_value gql_user_get_networks(struct gql_get *get, const void *parent)
 {
     const char *networks = gql_user_of(parent)->allowed_client_ip;
@@ -275,19 +270,12 @@ static const struct gql_entry user_entries[] = {
     { SCHEMA_FIELD_UserGroup_id, GQL_UUID_AT(struct membership, id) },
     { SCHEMA_FIELD_UserGroup_name, GQL_TEXT_AT(struct membership, name) },
     { FIELD(id), AT(UUID, user.id) },
-    { FIELD(uuid), AT(UUID, user.id) },
     { SCHEMA_FIELD_UserNode_row_id, AT(UUID, user.id) },
-    { FIELD(username), AT(TEXT, user.username) },
-    { FIELD(email), AT(TEXT, user.email) },
-    { FIELD(full_name), AT(TEXT, user.full_name) },
-    { FIELD(description), AT(TEXT, user.description) },
-    { FIELD(need_password_change), AT(BOOL, user.need_password_change) },
     { FIELD(is_active), GQL_GET(gql_user_get_is_active) },
     { FIELD(status), GQL_GET(gql_user_get_status) },
     { FIELD(status_info), GQL_ALWAYS_NULL },
     { FIELD(created_at), AT(TIME, created_usec) },
     { FIELD(modified_at), GQL_ALWAYS_NULL },
-    { FIELD(domain_name), AT(TEXT, user.domain) },
     { FIELD(role), GQL_GET(gql_user_get_role) },
     { FIELD(resource_policy), GQL_FIXED_TEXT("default") },
     { FIELD(groups), GQL_CALL_COST(gql_user_projects, 5, 4) },
@@ -295,7 +283,5 @@ static const struct gql_entry user_entries[] = {
     { FIELD(totp_activated), GQL_FIXED_BOOL(false) },
     { FIELD(sudo_session_enabled), GQL_FIXED_BOOL(false) },
     { FIELD(main_access_key), GQL_ALWAYS_NULL },
-    { FIELD(total_resource_slots), GQL_GET(gql_user_get_slots) },
-    { FIELD(max_concurrent_sessions), AT(INT32, user.max_concurrent_sessions) },
 };
 GQL_ENTRIES_END(user);

@@ -36,34 +36,27 @@ static void user_write_networks(const char *networks, struct jsonw *w)
     jsonw_array_end(w);
 }
 
+/* entity_write_fn: names of projects are behind their ids, networks an array. */
+static bool user_write_own(const void *data, const void *row, const struct field *field,
+                           struct jsonw *w)
+{
+    const struct user *user = row;
+
+    if (field->type != FIELD_OWN)
+        return false;
+    user_write_projects(data, user, w);
+    user_write_networks(user->allowed_client_ip, w);
+    return true;
+}
+
 static void user_write_row(const struct api_list *list, const struct store_page *page, size_t i,
                            struct jsonw *w)
 {
-    const struct user *user = &page->users[i].user;
+    const struct core *core = list->api->core;
 
     jsonw_object_begin(w);
-    api_write_uuid(w, "id", &user->id);
-    jsonw_member_str(w, "email", user->email);
-    jsonw_member_str(w, "username", user->username);
-    jsonw_member_str(w, "full_name", user->full_name);
-    jsonw_member_str(w, "description", user->description);
-    jsonw_member_str(w, "domain", user->domain);
-    jsonw_member_str(w, "role", user_role_name(user->role));
-    jsonw_member_str(w, "status", user_status_name(user->status));
-    jsonw_key(w, "groups");
-    jsonw_array_begin(w);
-    for (size_t g = 0; g < user->project_count; g++) {
-        char id[UUID_TEXT_MAX];
-
-        jsonw_str(w, uuid_format(&user->project_ids[g], id));
-    }
-    jsonw_array_end(w);
-    user_write_projects(list->api->core, user, w);
-    user_write_networks(user->allowed_client_ip, w);
-    jsonw_member_bool(w, "need_password_change", user->need_password_change);
-    jsonw_key(w, "total_slots");
-    slots_write_json(&user->total_slots, core_slot_types(list->api->core), w);
-    jsonw_member_int(w, "max_concurrent_sessions", user->max_concurrent_sessions);
+    entity_write_json_as(&user_entity, &page->users[i].user, 0, core_slot_types(core),
+                         user_write_own, core, w);
     api_write_time(w, "created_at", page->users[i].created_usec);
     jsonw_object_end(w);
 }
@@ -84,9 +77,9 @@ ACCOUNT_REMOVAL_HANDLERS(user)
 
 static const struct route user_routes[] = {
     { METHOD_GET, "/aliquot/v1/users", API_ADMIN, user_on_list, account_page_fields, "List users" },
-    { METHOD_POST, "/aliquot/v1/users", API_SUPERADMIN, user_on_create, account_user_create,
+    { METHOD_POST, "/aliquot/v1/users", API_SUPERADMIN, user_on_create, user_create,
       "Make a user, with a keypair of the policy 'default'", .answer = { 201 } },
-    { METHOD_PATCH, "/aliquot/v1/users/{key}", API_SUPERADMIN, user_on_change, account_user_change,
+    { METHOD_PATCH, "/aliquot/v1/users/{key}", API_SUPERADMIN, user_on_change, user_change,
       "Change a user, named by e-mail or id" },
     ACCOUNT_REMOVAL_ROUTES(user, "/aliquot/v1/users/{key}", "a user"),
 };

@@ -20,8 +20,6 @@
     { column, FIELD_STR, FIELD_REQUIRED | FIELD_LINE, offsetof(struct backendai_row, member), 1, most }
 #define SECRET(column, member, most)                                                               \
     { column, FIELD_STR, FIELD_NULLABLE | FIELD_SECRET, offsetof(struct backendai_row, member), 0, most }
-#define BOOL(column, member)                                                                       \
-    { column, FIELD_MAYBE, FIELD_NULLABLE, offsetof(struct backendai_row, member) }
 #define OBJECT(column, member)                                                                     \
     { column, FIELD_OBJECT, FIELD_NULLABLE, offsetof(struct backendai_row, member) }
 #define JSON(column, member)                                                                       \
@@ -63,7 +61,6 @@ static const struct field user_fields[] = {
     NAME("email", email, 255),
     WORDS("username", name, 64),
     SECRET("password", password, 1024),
-    BOOL("need_password_change", must_change_password),
     LINES("full_name", full_name, 128),
     TEXT("status", status, 32),
     WORDS("domain_name", domain, 64),
@@ -126,7 +123,7 @@ const struct backendai_kind backendai_kinds[BACKENDAI_TABLE_COUNT] = {
     [BACKENDAI_RESOURCE_GROUPS] = { "scaling_groups", resource_group_fields,
                                     backendai_take_resource_group, &resource_group_entity },
     [BACKENDAI_PROJECTS] = { "groups", project_fields, backendai_take_project, &project_entity },
-    [BACKENDAI_USERS] = { "users", user_fields, backendai_take_user },
+    [BACKENDAI_USERS] = { "users", user_fields, backendai_take_user, &user_entity },
     [BACKENDAI_MEMBERS] = { "association_groups_users", member_fields, backendai_take_member },
     [BACKENDAI_KEYPAIRS] = { "keypairs", keypair_fields, backendai_take_keypair, &keypair_entity },
     [BACKENDAI_DOMAIN_GRANTS] = { "sgroups_for_domains", domain_grant_fields,

@@ -44,7 +44,6 @@ struct backendai_row {
     const char *id, *name, *domain, *email, *full_name, *role, *status, *password;
     const char *user, *project, *access_key, *secret_key, *policy, *ssh_public_key, *script;
     const char *resource_group, *scheduler, *unspecified, *shared_memory, *image;
-    enum maybe must_change_password;
     const json_t *slots, *options, *dotfiles; /* borrowed */
     const union backendai_value *values; /* by their places in entity.fields; NULL = no entity */
 

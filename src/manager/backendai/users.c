@@ -112,9 +112,21 @@ static int backendai_check_user(struct backendai_import *import, struct backenda
     r = backendai_claim(&import->usernames, name, strlen(name), "username", row, err);
     if (r < 0)
         return r;
-    user->need_password_change = account_bool(row->must_change_password, false);
     user->username = aq_strdup(name);
     return 0;
+}
+
+/* Columns that become members as they are, and what 'given' has beside them. */
+static int backendai_merge(struct backendai_import *import, struct backendai_row *row,
+                           enum backendai_table table, const struct field *fields, void *decoded,
+                           json_t *given, void *ret, struct aq_error *err)
+{
+    const struct backendai_kind *kind = &backendai_kinds[table];
+    int r;
+
+    backendai_copy_columns(import, row, kind, given);
+    r = decode_object(fields, given, &import->arena, decoded, err);
+    return r < 0 ? r : entity_merge(kind->entity, ret, decoded, given, NULL, err);
 }
 
 static int backendai_fill_user(struct backendai_import *import, struct backendai_row *row,
@@ -124,9 +136,12 @@ static int backendai_fill_user(struct backendai_import *import, struct backendai
                                           clock_realtime_usec());
     struct account_row parts = { .api = import->api, .arena = &import->arena };
     struct user *user = &event->user.user;
+    struct user_request decoded = { .role = NULL };
+    json_auto_t *given = json_object();
     const char *domain, *hash;
     int r;
 
+    entity_init(&user_entity, user);
     user->id = *id;
     if ((r = backendai_check_user(import, row, user, err)) < 0)
         return r;
@@ -137,6 +152,9 @@ static int backendai_fill_user(struct backendai_import *import, struct backendai
     user->full_name = account_text(&parts, row->full_name, NULL);
     user->domain = account_text(&parts, domain, NULL);
     event->user.password_hash = account_text(&parts, hash, NULL);
+    r = backendai_merge(import, row, BACKENDAI_USERS, user_change, &decoded, given, user, err);
+    if (r < 0)
+        return r;
     backendai_add_user(import, id,
                        &(struct backendai_user){ .id = *id,
                                                  .email = row->email,
@@ -185,7 +203,7 @@ static struct user *backendai_open_user(struct backendai_import *import,
         event = event_batch_add(batch, EVENT_USER_SAVED, clock_realtime_usec());
         saved = &event->user.user;
         user->event = batch->count - 1;
-        account_copy_user(saved, user->existing);
+        entity_copy(&user_entity, saved, user->existing);
     }
     vec_grow(&saved->project_ids, &saved->project_cap, saved->project_count + 1,
              sizeof(*saved->project_ids));
@@ -279,10 +297,10 @@ static int backendai_fill_keypair(struct backendai_import *import, struct backen
     key->user_id = user->id;
     memcpy(key->access_key, row->access_key, strlen(row->access_key) + 1);
     memcpy(key->secret_key, row->secret_key, strlen(row->secret_key) + 1);
-    backendai_copy_columns(import, row, &backendai_kinds[BACKENDAI_KEYPAIRS], given);
-    backendai_read_ssh_key(import, row, &parts, key);
-    r = decode_object(keypair_change, given, &import->arena, &decoded, err);
-    return r < 0 ? r : entity_merge(&keypair_entity, key, &decoded, given, NULL, err);
+    r = backendai_merge(import, row, BACKENDAI_KEYPAIRS, keypair_change, &decoded, given, key, err);
+    if (r == 0)
+        backendai_read_ssh_key(import, row, &parts, key);
+    return r;
 }
 
 int backendai_take_keypair(struct backendai_import *import, struct backendai_row *row,

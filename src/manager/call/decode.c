@@ -440,6 +440,8 @@ static int decode_read_value(const struct field *field, const json_t *value, str
         return 0;
     case FIELD_CHARS:
     case FIELD_SEALED:
+    case FIELD_ENUM:
+    case FIELD_UUIDS:
     case FIELD_TIME:
         break;
     case FIELD_UNSUPPORTED:

@@ -148,7 +148,7 @@ static void auth_save_password(struct login *login, const struct user *user, cor
     struct event *event = event_batch_add(batch, EVENT_USER_SAVED, clock_realtime_usec());
     const struct audit_who by = login_who(login);
 
-    account_copy_user(&event->user.user, user);
+    entity_copy(&user_entity, &event->user.user, user);
     event->user.password_hash = aq_strdup(login->check.new_hash);
     event->user.user.need_password_change = false;
     login->changed_usec = event->at_usec;

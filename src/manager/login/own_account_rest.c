@@ -41,7 +41,7 @@ static struct event_batch *own_account_copy(const struct user *user)
     struct event_batch *batch = event_batch_new();
     struct event *event = event_batch_add(batch, EVENT_USER_SAVED, clock_realtime_usec());
 
-    account_copy_user(&event->user.user, user);
+    entity_copy(&user_entity, &event->user.user, user);
     return batch;
 }
 

@@ -145,7 +145,7 @@ static json_t *signup_make_projects(const struct signup_request *s)
     return list;
 }
 
-/* As account_user_create takes it. */
+/* As user_create takes it. */
 static json_t *signup_make_user(const struct signup_request *s)
 {
     const struct signup_rules *rules = signup_get_rules(s->api->login->signup);

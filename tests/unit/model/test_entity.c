@@ -186,9 +186,9 @@ static void test_a_bad_slot_is_named(void **state)
 /* Tables that are made of the members have room for so many. */
 static void test_entities_are_not_too_large(void **state)
 {
-    const struct entity *const entities[] = { &domain_entity, &project_entity,
+    const struct entity *const entities[] = { &domain_entity,         &project_entity,
                                               &keypair_policy_entity, &resource_group_entity,
-                                              &keypair_entity };
+                                              &keypair_entity,        &user_entity };
 
     (void)state;
     for (size_t i = 0; i < AQ_COUNT(entities); i++) {
@@ -334,6 +334,50 @@ static void test_keys_are_not_merged(void **state)
     entity_done(&keypair_entity, &keypair);
 }
 
+/* A user who is given no role is no administrator; words are written as they are stored. */
+static void test_words_and_memberships(void **state)
+{
+    const struct user_request decoded = { .role = "superadmin", .user.max_concurrent_sessions = 3 };
+    json_auto_t *given = json_pack("{s:s, s:[s], s:i}", "role", "superadmin", "groups", "x",
+                                   "max_concurrent_sessions", 3);
+    struct user user, copy;
+    struct uuid id;
+
+    (void)state;
+    entity_init(&user_entity, &user);
+    assert_int_equal(user.role, ROLE_USER);
+    assert_int_equal(user.status, USER_ACTIVE);
+    assert_int_equal(uuid_parse("2de2b969-1d04-48a6-af16-0bc8adb3c831", &user.id), 0);
+    user.project_ids = calloc(2, sizeof(*user.project_ids));
+    user.project_ids[0] = user.id;
+    user.project_count = user.project_cap = 2;
+    assert_int_equal(entity_merge(&user_entity, &user, &decoded, given, NULL, NULL), 0);
+    assert_int_equal(user.role, ROLE_USER);
+    assert_int_equal(user.project_count, 2);
+    assert_json(&user_entity, &user, FIELD_UNAUDITED,
+                "{\"email\":null,\"username\":null,\"full_name\":null,\"description\":null,"
+                "\"domain\":null,\"role\":\"user\",\"status\":\"active\","
+                "\"groups\":[\"2de2b969-1d04-48a6-af16-0bc8adb3c831\","
+                "\"00000000-0000-0000-0000-000000000000\"],\"total_slots\":{},"
+                "\"max_concurrent_sessions\":3}");
+    entity_copy(&user_entity, &copy, &user);
+    id = copy.project_ids[0];
+    copy.project_ids[0] = copy.project_ids[1];
+    copy.project_ids[1] = id;
+    assert_true(entity_equal(&user_entity, &user, &copy)); /* in whatever order */
+    copy.project_ids[0] = id;
+    assert_false(entity_equal(&user_entity, &user, &copy));
+    copy.project_count = 1;
+    assert_false(entity_equal(&user_entity, &user, &copy));
+    entity_done(&user_entity, &copy);
+    user.status = USER_BEFORE_VERIFICATION;
+    entity_copy(&user_entity, &copy, &user);
+    copy.status = USER_DELETED;
+    assert_false(entity_equal(&user_entity, &user, &copy));
+    entity_done(&user_entity, &copy);
+    entity_done(&user_entity, &user);
+}
+
 static void test_fields_have_names(void **state)
 {
     const struct field *field = field_find(keypair_policy_create, "total_resource_slots");
@@ -364,6 +408,7 @@ int main(void)
         cmocka_unit_test(test_json_texts_and_words_are_merged),
         cmocka_unit_test(test_texts_within_and_secrets),
         cmocka_unit_test(test_keys_are_not_merged),
+        cmocka_unit_test(test_words_and_memberships),
         cmocka_unit_test(test_fields_have_names),
     };
 

@@ -31,13 +31,6 @@ struct account_audit {
     char id[UUID_TEXT_MAX], action[64];
 };
 
-static void account_audit_write_slots(const struct core *core, const char *key,
-                                      const struct slots *slots, struct jsonw *w)
-{
-    jsonw_key(w, key);
-    slots_write_json(slots, core->types, w);
-}
-
 /* ---- rows as JSON ---- */
 
 static void account_audit_write_domain(const struct core *core, const void *row, struct jsonw *w)
@@ -65,20 +58,21 @@ static void account_audit_write_projects(const struct core *core, const struct u
     jsonw_array_end(w);
 }
 
+/* entity_write_fn: names of projects, not their ids. */
+static bool account_audit_write_groups(const void *data, const void *row, const struct field *field,
+                                       struct jsonw *w)
+{
+    if (field->type == FIELD_UUIDS)
+        account_audit_write_projects(data, row, w);
+    return field->type == FIELD_UUIDS;
+}
+
 static void account_audit_write_user(const struct core *core, const void *row, struct jsonw *w)
 {
     const struct user *user = row;
 
-    jsonw_member_str(w, "email", user->email);
-    jsonw_member_str(w, "username", user->username);
-    jsonw_member_str(w, "full_name", user->full_name);
-    jsonw_member_str(w, "description", user->description);
-    jsonw_member_str(w, "domain", user->domain);
-    jsonw_member_str(w, "role", user_role_name(user->role));
-    jsonw_member_str(w, "status", user_status_name(user->status));
-    account_audit_write_projects(core, user, w);
-    account_audit_write_slots(core, "total_slots", &user->total_slots, w);
-    jsonw_member_int(w, "max_concurrent_sessions", user->max_concurrent_sessions);
+    entity_write_json_as(&user_entity, user, FIELD_UNAUDITED, core->types,
+                         account_audit_write_groups, core, w);
     jsonw_member_str(w, "allowed_client_ip", user->allowed_client_ip);
     jsonw_member_bool(w, "need_password_change", user->need_password_change);
 }

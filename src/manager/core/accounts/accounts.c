@@ -171,7 +171,7 @@ static void accounts_purge_user(struct core *core, const struct uuid *id)
     if (!u)
         return;
     accounts_forget_names(core, u);
-    user_done(u);
+    entity_done(&user_entity, u);
     free(u);
 }
 

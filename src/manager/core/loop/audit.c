@@ -147,33 +147,11 @@ static void audit_compare_agent(struct audit *a, const struct agent *s)
         audit_find(a, "agent %s: memory and row differ", s->id);
 }
 
-static bool audit_same_groups(const struct user *m, const struct user *s)
-{
-    if (m->project_count != s->project_count)
-        return false;
-    for (size_t i = 0; i < s->project_count; i++) {
-        bool found = false;
-
-        for (size_t k = 0; k < m->project_count; k++)
-            found |= uuid_equals(&m->project_ids[k], &s->project_ids[i]);
-        if (!found)
-            return false;
-    }
-    return true;
-}
-
 static void audit_compare_user(struct audit *a, const struct user *s)
 {
     const struct user *m = core_find_user(a->core, &s->id);
 
-    if (!m || !audit_same_text(m->username, s->username) || !audit_same_text(m->email, s->email)
-        || !audit_same_text(m->full_name, s->full_name)
-        || !audit_same_text(m->description, s->description)
-        || !audit_same_text(m->domain, s->domain) || m->role != s->role || m->status != s->status
-        || !audit_same_groups(m, s) || !slots_eq(&m->total_slots, &s->total_slots)
-        || m->max_concurrent_sessions != s->max_concurrent_sessions
-        || !audit_same_text(m->allowed_client_ip, s->allowed_client_ip)
-        || m->need_password_change != s->need_password_change)
+    if (!m || !entity_equal(&user_entity, m, s))
         audit_find(a, "user %s: memory and row differ", s->email);
 }
 

@@ -305,7 +305,7 @@ static void core_free_rgroup(void *value)
 
 static void core_free_user(void *value)
 {
-    user_done(value);
+    entity_done(&user_entity, value);
     free(value);
 }
 
