@@ -59,6 +59,7 @@ int api_new(struct core *core, struct api **ret, struct aq_error *err)
     api->sign_cache = sign_cache_new();
     api->tasks = tasks_new();
     api->turns = turns_new();
+    api->file_turns = turns_new();
     api->flushes = flushes_new();
     api->streams = api_streams_new(core);
     api->kept_answers = kept_answers_new(core_store(core));
@@ -106,7 +107,7 @@ void api_end_requests(struct api *api)
 {
     do
         store_flush(core_store(api->core)); /* its callbacks may be turns */
-    while (turns_run_one(api->turns));
+    while (turns_run_one(api->turns) || turns_run_one(api->file_turns));
 }
 
 void api_free(struct api *api)
@@ -119,6 +120,7 @@ void api_free(struct api *api)
     login_audit_free(api->login_audit);
     audit_trail_free(api->audit_trail);
     turns_free(api->turns);
+    turns_free(api->file_turns);
     flushes_free(api->flushes);
     api_streams_free(api->streams);
     kept_answers_free(api->kept_answers);

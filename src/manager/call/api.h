@@ -47,6 +47,7 @@ struct api {
     struct origin_rules origins;       /* in effect; the server looks at it */
     bool is_frozen;                    /* by an administrator: API_FREEZABLE requests fail */
     struct turn_queue *turns;          /* of GraphQL requests and lists */
+    struct turn_queue *file_turns;     /* of lists of files, which wait for storage hosts */
     struct flush_queue *flushes;       /* of event streams */
     struct api_streams *streams;
     struct tasks *tasks; /* tasks.h */

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/json_load.h"
+#include "manager/call/turns.h"
 #include "manager/folder/folder_feature.h"
 #include "manager/folder/folder_call.h"
 #include "transfer/name.h"
@@ -134,7 +135,10 @@ static const struct field folder_list_files_fields[] = {
     FIELD_END,
 };
 
+/* A user's lists are read one after the other, as each may be megabytes. */
 struct folder_files_list {
+    struct folder_call *call;
+    struct turn turn;
     json_t *items;
     bool more, is_file, is_missing;
 };
@@ -193,6 +197,8 @@ static json_t *folder_show_files(const json_t *items, json_t *(*show)(const json
 static void folder_files_end(struct folder_call *call)
 {
     struct folder_files_list *list = call->result;
+    struct turn_queue *turns = call->api->file_turns;
+    const struct uuid user_id = call->who.user_id;
     bool is_old = principal_is_old(api_principal(call->req));
     json_auto_t *found = AQ_TAKE(list->items);
     json_auto_t *items = folder_show_files(found, folder_show_file);
@@ -203,14 +209,18 @@ static void folder_files_end(struct folder_call *call)
                                                       "files", text, "more", list->more, "is_file",
                                                       list->is_file, "is_missing", list->is_missing)
                                           : NULL);
+    turns_leave(turns, &user_id);
 }
 
 static void folder_files_fail(struct folder_call *call, const struct aq_error *err)
 {
     struct folder_files_list *list = call->result;
+    struct turn_queue *turns = call->api->file_turns;
+    const struct uuid user_id = call->who.user_id;
 
     json_decref(AQ_TAKE(list->items));
     request_fail(call->req, err);
+    turns_leave(turns, &user_id);
 }
 
 static void folder_files_answered(struct folder_call *call, json_t *answer,
@@ -254,21 +264,47 @@ static void folder_files_ask(struct folder_call *call, const char *after)
 static void folder_files_done(struct folder_call *call)
 {
     const struct folder_files_params *params = call->params;
-    struct folder_files_list *list = arena_alloc(request_get_arena(call->req), sizeof(*list));
+    struct folder_files_list *list = call->result;
 
     list->items = json_array();
-    call->result = list;
     folder_files_ask(call, params->after);
+}
+
+static void folder_files_failed(struct folder_call *call, const struct aq_error *err)
+{
+    json_decref(AQ_TAKE(call->tree));
+    folder_files_fail(call, err);
+}
+
+static void folder_files_on_turn(struct turn *turn)
+{
+    struct folder_files_list *list = AQ_CONTAINER_OF(turn, struct folder_files_list, turn);
+    struct folder_call *call = list->call;
+    struct aq_error err = { 0 };
+
+    if (api_check_caller(call->api, call->req, &err) < 0)
+        folder_files_failed(call, &err);
+    else
+        folder_call_read(call);
 }
 
 static void folder_on_files(struct request *req, void *data)
 {
     struct folder_call *call = folder_files_new(data, req, FOLDER_READ);
+    struct folder_files_list *list;
+    struct aq_error err = { 0 };
 
     if (!call)
         return;
     call->done = folder_files_done;
-    folder_call_read(call);
+    call->failed = folder_files_failed;
+    call->result = list = arena_alloc(request_get_arena(req), sizeof(*list));
+    list->call = call;
+    list->turn.fn = folder_files_on_turn;
+    if (turns_enter(call->api->file_turns, request_get_loop(req), &call->who.user_id, &list->turn,
+                    &err)
+        < 0)
+        folder_call_fail(call, &err);
 }
 
 /* ---- up and down ---- */
