@@ -48,8 +48,8 @@ void entity_write_json(const struct entity *entity, const void *row, unsigned wi
                        const struct slot_types *types, struct jsonw *w);
 
 /* Read members that entity_write_json() has written, with texts in the arena: '*ret' is overwritten
- * and needs no entity_done(). A member that 'object' lacks has its initial value; slots, which
- * depend on the cluster's types, are left out.
+ * and needs no entity_done(). A member that 'object' lacks has its initial value. Left out are slots,
+ * which depend on the cluster's types, and texts within the struct.
  */
 void entity_read_json(const struct entity *entity, const json_t *object, struct arena *arena,
                       void *ret);
