@@ -190,7 +190,7 @@ static void owner_queues_sift_down(struct owner_queues *l, size_t at)
 }
 
 /* The largest part of what there is that the owner holds of one slot. */
-static double owner_share(struct sched *s, uint32_t owner)
+static double queue_order_share(struct sched *s, uint32_t owner)
 {
     const struct cluster *c = &s->cluster;
     double share = 0;
@@ -210,7 +210,7 @@ static double owner_share(struct sched *s, uint32_t owner)
 
 static void queue_order_key_drf(struct sched *s, struct owner_queue *queue)
 {
-    queue->key[0] = -owner_share(s, queue->owner);
+    queue->key[0] = -queue_order_share(s, queue->owner);
 }
 
 static void queue_order_key_fair_share(struct sched *s, struct owner_queue *queue)

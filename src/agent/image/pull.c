@@ -92,7 +92,7 @@ void pull_let_go(struct pull *pull)
     uv_close((uv_handle_t *)&pull->timer, pull_on_timer_closed);
 }
 
-static void pulls_start_waiting(struct images *images);
+static void pull_start_waiting(struct images *images);
 
 static void pull_end(struct pull *pull)
 {
@@ -109,7 +109,7 @@ static void pull_end(struct pull *pull)
         if (pull->waiters[i].is_waiting)
             layer_leave(pull->waiters[i].layer, &pull->waiters[i].waiter);
     pull_let_go(pull);
-    pulls_start_waiting(images);
+    pull_start_waiting(images);
 }
 
 static struct image_request *pull_next_request(struct pull *pull)
@@ -227,7 +227,7 @@ static void pull_on_start(uv_timer_t *timer)
         pull_failed(pull, &err);
 }
 
-static void pulls_start_waiting(struct images *images)
+static void pull_start_waiting(struct images *images)
 {
     size_t running = 0;
 
@@ -286,7 +286,7 @@ int pull_join(struct images *images, struct image_request *request, struct aq_er
         if (r < 0)
             return r;
         key = NULL;
-        pulls_start_waiting(images);
+        pull_start_waiting(images);
     }
     list_add(&pull->requests, &request->waiting);
     request->pull = pull;
