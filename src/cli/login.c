@@ -33,10 +33,9 @@ static const struct cli_opt login_opts[] = {
     CLI_OPT_END,
 };
 
-static int login_ask_keys(struct cli *cli, const struct login_opts *opts, const char *prompt,
-                          bool is_secret, char line[CLI_LINE_MAX], struct aq_error *err)
+static int login_ask_keys(const struct login_opts *opts, const char *prompt, bool is_secret,
+                          char line[CLI_LINE_MAX], struct aq_error *err)
 {
-    (void)cli;
     if (!isatty(STDIN_FILENO) && !(is_secret && opts->password_stdin))
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "there is no terminal to ask for the %s%s",
                             prompt,
@@ -62,7 +61,7 @@ static int login_authorize(struct cli *cli, const struct login_opts *opts, const
     char password[CLI_LINE_MAX];
     json_t *body, *answer = NULL;
     const json_t *data;
-    int r = login_ask_keys(cli, opts, "password", true, password, err);
+    int r = login_ask_keys(opts, "password", true, password, err);
 
     if (r < 0)
         return r;
@@ -85,11 +84,11 @@ static int login_authorize(struct cli *cli, const struct login_opts *opts, const
     return r;
 }
 
-static int login_use_keypair(struct cli *cli, const struct login_opts *opts, const char *access_key,
-                             json_t **ret, struct aq_error *err)
+static int login_use_keypair(const struct login_opts *opts, const char *access_key, json_t **ret,
+                             struct aq_error *err)
 {
     char secret[CLI_LINE_MAX];
-    int r = login_ask_keys(cli, opts, "secret key", true, secret, err);
+    int r = login_ask_keys(opts, "secret key", true, secret, err);
 
     if (r < 0)
         return r;
@@ -135,12 +134,12 @@ static int login_by_name(struct cli *cli, const struct login_opts *opts, const c
     int r = 0;
 
     if (!name)
-        r = login_ask_keys(cli, opts, "e-mail or access key", false, typed, err);
+        r = login_ask_keys(opts, "e-mail or access key", false, typed, err);
     if (r < 0)
         return r;
     name = name ? name : typed;
     return strchr(name, '@') ? login_authorize(cli, opts, name, ret, err)
-                             : login_use_keypair(cli, opts, name, ret, err);
+                             : login_use_keypair(opts, name, ret, err);
 }
 
 /* Another cluster is another profile: one that has this address, and this access key if it is known

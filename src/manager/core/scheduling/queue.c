@@ -48,7 +48,7 @@ void queue_add(struct core *core, struct session_entry *l)
     sched_sync_mark_session(l);
     if (l->retry.backoff_usec > clock_monotonic_usec()) {
         l->queue.verdict_usec = clock_monotonic_usec();
-        queue_park(core, l, SCHED_TOO_EARLY, NULL);
+        queue_park(l, SCHED_TOO_EARLY, NULL);
     } else if (l->reservation.agents || !queue_is_behind_blocker(l)) {
         l->resource_group->needs_pass = true;
         core_schedule_turn(core);
@@ -71,12 +71,10 @@ void queue_remove(struct core *core, struct session_entry *l)
         queue_capacity_freed(core, l->resource_group);
 }
 
-void queue_park(struct core *core, struct session_entry *l, enum sched_verdict verdict,
-                struct account *account)
+void queue_park(struct session_entry *l, enum sched_verdict verdict, struct account *account)
 {
     struct list *to = account ? &account->parked : &l->resource_group->parked;
 
-    (void)core;
     list_remove(&l->queue.link);
     list_add(to, &l->queue.link);
     l->queue.is_parked = true;

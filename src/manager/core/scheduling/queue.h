@@ -21,8 +21,7 @@ void queue_add(struct core *core, struct session_entry *l);
 void queue_remove(struct core *core, struct session_entry *l);
 
 /* It waits for something other than resources ('verdict'): at 'account', NULL = at its group. */
-void queue_park(struct core *core, struct session_entry *l, enum sched_verdict verdict,
-                struct account *account);
+void queue_park(struct session_entry *l, enum sched_verdict verdict, struct account *account);
 
 /* Back among those to look at. */
 void queue_unpark(struct core *core, struct session_entry *l);
