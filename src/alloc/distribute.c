@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* distribute.c - how a request is divided over the devices of a slot
  *
- * Everything here counts in quanta: whole units of discrete devices, smallest parts of fractional ones.
+ * Everything here counts in quanta: whole units of discrete devices, smallest parts of fractional
+ * ones.
  */
 #include <assert.h>
 #include <errno.h>
@@ -11,8 +12,8 @@
 
 /* ---- the order in which devices are offered ----
  *
- * A merge of NUMA groups, each of which is sorted already, made device by device for as long as a plan
- * wants more.
+ * A merge of NUMA groups, each of which is sorted already, made device by device for as long as a
+ * plan wants more.
  */
 
 /* Groups [first, end) of order_groups, of which the first 'primary' are preferred. */

@@ -73,8 +73,8 @@ enum session_spec_part { SESSION_SPEC_ALL, SESSION_SPEC_OF_AGENT };
 void session_spec_write(const struct session_spec *spec, enum session_spec_part part,
                         struct jsonw *w);
 
-/* From the text of an object, of which members that are not known are skipped; NULL is an empty one.
- * Texts are copied into the arena. -EINVAL with the key as field for what is of another type.
+/* From the text of an object, of which members that are not known are skipped; NULL is an empty
+ * one. Texts are copied into the arena. -EINVAL with the key as field for what is of another type.
  */
 int session_spec_parse(const char *text, struct arena *arena, struct session_spec *ret,
                        struct aq_error *err) AQ_UNTRUSTED;

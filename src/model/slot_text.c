@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Amounts and maps of slots, as text and as JSON. All arithmetic is on integers: a decimal is read as
- * a whole part and a fraction of at most 12 digits, which times any scale up to 2^80 fits in 128 bits.
+/* Amounts and maps of slots, as text and as JSON. All arithmetic is on integers: a decimal is read
+ * as a whole part and a fraction of at most 12 digits, which times any scale up to 2^80 fits in 128
+ * bits.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -40,10 +40,10 @@ void entity_read(struct row *row, const struct entity *entity, void *ret);
 int entity_load(struct store_tx *tx, struct row *row, const struct entity_table *table, void *ret,
                 struct aq_error *err);
 
-/* Complete a table of lists whose rows begin with the entity and its 'created_at': columns, to which
- * those of list->columns are added unless it is NULL, and fields for filters, which are the marked
- * members under the names of Backend.AI, and 'more'. Once per process; what is made for it is never
- * freed.
+/* Complete a table of lists whose rows begin with the entity and its 'created_at': columns, to
+ * which those of list->columns are added unless it is NULL, and fields for filters, which are the
+ * marked members under the names of Backend.AI, and 'more'. Once per process; what is made for it
+ * is never freed.
  */
 void entity_complete_list(struct list_table *list, const struct entity *entity, const char *alias,
                           const struct filter_field *more, size_t more_count);
