@@ -69,11 +69,9 @@ enum field_type {
 #define FIELD_SECONDS (1u << 14)   /* the command line takes a duration */
 #define FIELD_WIDE (1u << 15)      /* its column is in wide lists only */
 #define FIELD_UNSHOWN (1u << 17)   /* REST shows it in a form of its own */
-#define FIELD_SHRINKS \
-    (1u << 16)                  /* its column may be cut to the terminal, and is the last unless
-                                      entity.columns says another place */
-#define FIELD_EXTRA (1u << 18)  /* its column is in records, and where it is named */
-#define FIELD_STATUS (1u << 19) /* its column is a status */
+#define FIELD_SHRINKS (1u << 16)   /* its column may be cut, and is last but in entity.columns */
+#define FIELD_EXTRA (1u << 18)     /* its column is in records, and where it is named */
+#define FIELD_STATUS (1u << 19)    /* its column is a status */
 
 struct field {
     const char *names; /* "name|clientSessionToken": the first is the one we say */

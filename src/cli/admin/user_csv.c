@@ -13,7 +13,6 @@
 #include "model/user.h"
 
 #define COLUMN_NAME_MAX 40
-#define COLUMNS_MAX 16
 #define LIST_BYTES_MAX 4096 /* of a value that is a list */
 
 /* The first of the column's names. */
@@ -75,10 +74,10 @@ static int user_csv_fail_title(const struct csv_record *titles, const char *titl
 }
 
 /* Which field each column is, -1 = none. */
-static int user_csv_read_titles(const struct csv_record *titles, int fields[COLUMNS_MAX],
+static int user_csv_read_titles(const struct csv_record *titles, int fields[ENTITY_FIELDS_MAX],
                                 struct aq_error *err)
 {
-    for (size_t i = 0; i < COLUMNS_MAX; i++)
+    for (size_t i = 0; i < ENTITY_FIELDS_MAX; i++)
         fields[i] = -1;
     for (size_t i = 0; i < titles->count; i++) {
         size_t column;
@@ -99,7 +98,7 @@ static int user_csv_read_titles(const struct csv_record *titles, int fields[COLU
 
 struct user_csv {
     const char *domain;
-    int fields[COLUMNS_MAX];
+    int fields[ENTITY_FIELDS_MAX];
     size_t title_count;
     json_t *rows;
     struct strbuf *errors;

@@ -198,6 +198,8 @@ static void test_entities_are_not_too_large(void **state)
             count++;
         assert_true(count <= ENTITY_FIELDS_MAX);
     }
+    for (size_t i = 0; user_csv_columns[i].names; i++)
+        assert_true(i < ENTITY_FIELDS_MAX && user_csv_columns[i].csv);
 }
 
 /* A member with a form of its own in requests is a text like others, but is not merged. */
