@@ -58,9 +58,9 @@ int user_status_parse(const char *text, enum user_status *ret)
 #define MEMBER_AS(type_, member, names_)                                                           \
     .names = names_, .type = (type_), .offset = offsetof(struct user, member)
 #define MEMBER(type_, member) MEMBER_AS(type_, member, #member)
-#define GIVEN_AS(type_, member, names_)                                                            \
+#define OPTION_AS(type_, member, names_)                                                           \
     .names = names_, .type = (type_), .offset = offsetof(struct user_request, member)
-#define GIVEN(type_, member) GIVEN_AS(type_, member, #member)
+#define OPTION(type_, member) OPTION_AS(type_, member, #member)
 
 #define ID                                                                                         \
     { MEMBER(FIELD_UUID, id), .flags = FIELD_KEY | FIELD_UNAUDITED | FIELD_FILTER | FIELD_WIDE,    \
@@ -86,16 +86,16 @@ int user_status_parse(const char *text, enum user_status *ret)
       .backendai = "domain_name", .title = "DOMAIN", .arg = "DOMAIN", .place = 1,                  \
       .help = "default: the configured one", .csv = "domain" }
 #define ROLE                                                                                       \
-    { GIVEN(FIELD_STR, role), .min = 1, .max = 16, .doc = "superadmin, admin, user or monitor",    \
+    { OPTION(FIELD_STR, role), .min = 1, .max = 16, .doc = "superadmin, admin, user or monitor",   \
       .title = "ROLE", .arg = "ROLE", .place = 4, .help = "superadmin, admin, user or monitor",    \
       .csv = "role" }
 #define STATUS                                                                                     \
-    { GIVEN(FIELD_STR, status), .flags = FIELD_STATUS, .min = 1, .max = 32,                        \
+    { OPTION(FIELD_STR, status), .flags = FIELD_STATUS, .min = 1, .max = 32,                       \
       .doc = "active, inactive, deleted or before-verification", .title = "STATUS",                \
       .arg = "STATUS", .place = 5,                                                                 \
       .help = "active, inactive, deleted or before-verification", .csv = "status" }
 #define PASSWORD                                                                                   \
-    { GIVEN(FIELD_STR, password), .flags = FIELD_SECRET, .min = 8, .max = 1024, .place = 11,       \
+    { OPTION(FIELD_STR, password), .flags = FIELD_SECRET, .min = 8, .max = 1024, .place = 11,      \
       .help = "read a password from standard input", .csv = "password" }
 #define NEED_PASSWORD_CHANGE                                                                       \
     { MEMBER(FIELD_BOOL, need_password_change), .flags = FIELD_UNAUDITED | FIELD_WIDE,             \
@@ -103,14 +103,14 @@ int user_status_parse(const char *text, enum user_status *ret)
       .title = "MUST-CHANGE", .place = 10,                                                         \
       .help = "whether the user must change the password before logging in with it" }
 #define GROUPS                                                                                     \
-    { GIVEN(FIELD_STR_LIST, groups), .max = 256,                                                   \
+    { OPTION(FIELD_STR_LIST, groups), .max = 256,                                                  \
       .doc = "ids or names of projects of the domain: all that the user is in; a new user is in"   \
              " 'default' by default",                                                              \
       .arg = "PROJECT", .place = 6,                                                                \
       .help = "the projects that the user is in; repeatable; a new one: default",                  \
       .csv = "projects|project|groups|group" }
 #define NETWORKS                                                                                   \
-    { GIVEN_AS(FIELD_STR_LIST, networks, "allowed_client_ip"), .max = 64,                          \
+    { OPTION_AS(FIELD_STR_LIST, networks, "allowed_client_ip"), .max = 64,                         \
       .doc = "networks such as 10.0.0.0/8, or addresses, from which alone the user is let in;"     \
              " [] or any = from anywhere",                                                         \
       .arg = "NETWORK", .place = 7,                                                                \
