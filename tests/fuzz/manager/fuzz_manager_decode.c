@@ -71,14 +71,14 @@ static void read_names(const uint8_t *data, size_t size)
     char text[512], key[REPEAT_KEY_MAX + 1];
     int64_t from, until;
     uint32_t statuses;
-    uint64_t fields;
+    uint64_t wanted;
 
     if (size >= sizeof(text))
         return;
     memcpy(text, data, size);
     text[size] = '\0';
     (void)session_view_read_statuses(&who, text, &statuses, NULL);
-    (void)session_view_read_fields(text, &fields, NULL);
+    (void)session_view_read_fields(text, &wanted, NULL);
     if (usage_time_parse_day(text, "day", &from, &until, NULL) == 0 && until - from != DAY)
         __builtin_trap();
     if (usage_time_parse_month(text, "month", &from, &until, NULL) == 0
