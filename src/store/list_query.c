@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "store/where.h"
+#include "store/list_where.h"
 
 void store_page_free(struct store_page *page)
 {

@@ -2,7 +2,7 @@
 /* list_range.c - parts of a list between two of its rows */
 #include <errno.h>
 
-#include "store/where.h"
+#include "store/list_where.h"
 
 int64_t store_range_place(const struct store_range *range, int64_t after, int64_t before,
                           int64_t *ret_count)

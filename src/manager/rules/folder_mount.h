@@ -2,8 +2,8 @@
 /* folder_mount.h - which folders a session mounts: those that it names, and whether they still are
  *
  * For functions given to store_read(). What a mount may is decided here, from what its session's
- * owner may do with the folder (model/folder.h); whether folders of a host may be mounted at all,
- * in core/session/mounts.c.
+ * owner may do with the folder (model/folder.h); whether folders of a storage
+ * host may be mounted at all, in session_mounts_may() of session/session_params.c.
  */
 #ifndef AQ_MANAGER_RULES_FOLDER_MOUNT_H
 #define AQ_MANAGER_RULES_FOLDER_MOUNT_H

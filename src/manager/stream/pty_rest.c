@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A terminal inside a session: WebSocket here, a link stream to its agent.
  *
+ * "aliquot session attach" and Backend.AI's clients use it. The terminal in the browser is the app
+ * "ttyd", which passes through app_proxy.c as all apps.
+ *
  * In:  {"type": "stdin", "chars": base64}, {"type": "resize", "rows", "cols"},
  *      {"type": "ping"}
  * Out: {"type": "out", "data": base64}
@@ -39,7 +42,7 @@ static void pty_free(struct pty *pty)
     free(pty);
 }
 
-/* ---- from the browser ---- */
+/* ---- from the client ---- */
 
 struct pty_input {
     const char *type, *chars;

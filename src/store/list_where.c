@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The condition and the order of a list. */
-#include "store/where.h"
+#include "store/list_where.h"
 
 #include <errno.h>
 #include <stdlib.h>

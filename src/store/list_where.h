@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* where.h - inside the store: the condition and the order of a list
+/* list_where.h - inside the store: the condition and the order of a list
  *
  * Both are text of SQL and, beside it, what the text asks for: how a list is counted and which
  * index it walks is decided by the latter.
  */
-#ifndef AQ_STORE_WHERE_H
-#define AQ_STORE_WHERE_H
+#ifndef AQ_STORE_LIST_WHERE_H
+#define AQ_STORE_LIST_WHERE_H
 
 #include "store/list_query.h"
 
