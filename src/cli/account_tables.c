@@ -87,13 +87,16 @@ static struct column account_column(const struct field *field)
     return column;
 }
 
-/* In their order, or that of their places; of members what may shrink is last. */
+/* In their order, or that of their places; of members what may shrink is last. Members without a
+ * title are options only: a column without one would end the table.
+ */
 static void account_add_columns(const struct entity *entity, struct column *ret)
 {
     struct account_order order = { .count = 0 };
 
     for (const struct field *field = entity->columns; field && field->names; field++)
-        *ret++ = account_column(field);
+        if (field->title)
+            *ret++ = account_column(field);
     if (entity->columns)
         return;
     for (const struct field *field = entity->fields; field->names; field++)

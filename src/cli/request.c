@@ -76,7 +76,8 @@ static json_t *request_text_value(const struct cli_opt *opt, const char *text, s
     if (strcmp(opt->arg, "JSON") != 0)
         return json_string(text);
     if (!(value = json_loads(text, JSON_REJECT_DUPLICATES, NULL)))
-        (void)aq_fail_field(err, EINVAL, opt->name, "'%s' is no JSON", text);
+        (void)aq_fail_field(err, EINVAL, opt->name, "--%s: '%s' is not valid JSON", opt->name,
+                            text);
     return value;
 }
 

@@ -150,3 +150,22 @@ def test_who_may_use_a_resource_group_can_be_taken_back(admin):
     admin("resource-group", "disallow", "lent", "--domain", "default")
     assert not may_use()
     admin("resource-group", "disallow", "lent", "--domain", "nowhere", status=5)
+    done = admin.run("resource-group", "allow", "lent")
+    assert done.returncode == 2 and "give one of --domain, --group and" in done.stderr, done
+
+
+def test_a_resource_group_shows_what_was_set(admin):
+    """Options without a column, such as --fair-share, hide none of the columns behind them."""
+    admin("resource-group", "create", "night", "--description", "after 8 pm", "--preemption",
+          "order=newest", "--fair-share", "half_life_days=7", "--pending-timeout-sec", "1d",
+          "--agent-loss-policy", "requeue", "--agent-loss-grace-sec", "10m")
+    [shown] = json.loads(admin("resource-group", "ls", "-o", "json", "--filter", "name=night"))
+    group = json.loads(admin("resource-group", "info", "night", "-o", "json"))
+    assert group["preemption"]["order"] == "newest", group
+    for row in (shown, group):
+        assert (row["description"], row["agent_loss_policy"], row["agent_loss_grace_sec"],
+                row["pending_timeout_sec"]) == ("after 8 pm", "requeue", 600, 86400), row
+    table = admin("resource-group", "info", "night")
+    assert "AGENT-LOSS" in table and "PREEMPTION" in table, table
+    done = admin.run("resource-group", "set", "night", "--scheduler-opts", "x")
+    assert "--scheduler-opts: 'x' is not valid JSON" in done.stderr, done

@@ -316,6 +316,9 @@ static int accounts_change_access(struct cli *cli, const void *opts, const char 
     json_t *body = NULL;
     int r = accounts_request_body(allow_opts, opts, &body, err);
 
+    if (r == 0 && json_object_size(body) != 1)
+        r = aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                         "give one of --domain, --group and --access-key");
     if (r == 0)
         r = accounts_path(cli, name, what, &path, err);
     if (r == 0)
