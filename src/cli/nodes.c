@@ -12,6 +12,7 @@ static const struct column columns[] = {
     { "architecture", "ARCHITECTURE", COLUMN_TEXT, COLUMN_IS_WIDE },
     { "free_slots", "FREE", COLUMN_SLOTS, 0 },
     { "total_slots", "TOTAL", COLUMN_SLOTS, 0 },
+    { "drain_reason", "REASON", COLUMN_TEXT, COLUMN_MAY_SHRINK },
     COLUMN_END,
 };
 
@@ -39,7 +40,8 @@ const struct cli_verb verb_nodes = {
     .args = "",
     .summary = "List the nodes that your sessions can run on, with what is free",
     .details = "Nodes of the resource groups that you may use. SCHEDULABLE is 'no' while a node\n"
-               "takes no new sessions. 'aliquot agent ls' shows administrators more.",
+               "takes no new sessions, and REASON says why, if a reason was given.\n"
+               "'aliquot agent ls' shows administrators more.",
     .examples = "aliquot nodes\n"
                 "aliquot nodes --sort resource_group,id -o json",
     .if_empty = "you may use no resource group that has nodes; an administrator can allow one",

@@ -154,7 +154,8 @@ def test_a_user_is_told_the_role_and_the_list_of_nodes(cluster):
     assert done.returncode == 6 and "role 'admin' or 'superadmin'" in done.stderr, done
     assert "aliquot nodes" in done.stderr and "log in" not in done.stderr
     nodes = cluster.run("aliquot", "nodes", **cluster.cli_env(USER)).stdout.splitlines()
-    assert nodes[0].split() == ["NODE", "RESOURCE-GROUP", "STATUS", "SCHEDULABLE", "FREE", "TOTAL"]
+    assert nodes[0].split() == ["NODE", "RESOURCE-GROUP", "STATUS", "SCHEDULABLE", "FREE", "TOTAL",
+                                "REASON"]
     assert re.search(r"default +ALIVE +yes +cpu=\d+", nodes[1]), nodes
 
 

@@ -6,7 +6,8 @@ import pytest
 from client import ADMIN, USER
 from cluster import Cluster, interactive, wait_status
 
-MEMBERS = {"id", "status", "resource_group", "architecture", "schedulable", "total_slots", "free_slots"}
+MEMBERS = {"id", "status", "resource_group", "architecture", "schedulable", "drain_reason",
+           "total_slots", "free_slots"}
 
 
 @pytest.fixture(name="cluster")
@@ -30,6 +31,18 @@ def test_users_see_what_is_free_and_nothing_else(cluster):
     assert float(used["cpu"]) > 0
     for slot, amount in node["total_slots"].items():
         assert float(node["free_slots"][slot]) == float(amount) - float(used.get(slot, 0)), slot
+
+
+def test_a_drained_node_shows_its_reason(cluster):
+    user, admin = cluster.client(USER), cluster.client(ADMIN)
+    node, = user.get("/aliquot/v1/nodes").json["items"]
+    assert node["schedulable"] and node["drain_reason"] is None
+    drained = admin.post(f"/aliquot/v1/agents/{node['id']}/drain", {"reason": "new disks"})
+    assert drained.status == 204, drained
+    node, = user.get("/aliquot/v1/nodes").json["items"]
+    assert not node["schedulable"] and node["drain_reason"] == "new disks"
+    table = cluster.run("aliquot", "nodes", **cluster.cli_env(USER)).stdout
+    assert "new disks" in table, table
 
 
 def test_nodes_of_other_groups_are_not_seen(cluster):

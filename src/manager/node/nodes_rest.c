@@ -37,6 +37,7 @@ static void nodes_write_one(const struct core *core, const struct agent *agent, 
     jsonw_member_str(w, "resource_group", agent->resource_group);
     jsonw_member_str(w, "architecture", agent->architecture);
     jsonw_member_bool(w, "schedulable", agent->schedulable && !refusal);
+    jsonw_member_str(w, "drain_reason", agent->schedulable ? refusal : agent->drain_reason);
     jsonw_key(w, "total_slots");
     slots_write_json(&agent->available, types, w);
     jsonw_key(w, "free_slots");
