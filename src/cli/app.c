@@ -168,6 +168,10 @@ static const char *app_answer_hint(const struct aq_error *err, enum cli_exit sta
         return "see what there is: aliquot ps --all";
     if (status == CLI_EXIT_NOT_FOUND && strcmp(err->field, "agent instance") == 0)
         return "see what there is: aliquot agent ls";
+    if (status == CLI_EXIT_NOT_FOUND && strcmp(err->field, "virtual folder") == 0)
+        return "see what there is: aliquot folder ls";
+    if (status == CLI_EXIT_NOT_FOUND && strcmp(err->field, "--resource-group") == 0)
+        return "it does not exist, or you may not use it; those that you may use: aliquot nodes";
     return NULL;
 }
 

@@ -42,6 +42,7 @@ static const struct {
     { "clusterSize", "cluster-size" },
     { "dependencies", "after" },
     { "environ", "env" },
+    { "mounts", "mount" },
     { "owner_access_key", "owner" },
     { "preopen_ports", "port" },
     { "scalingGroup", "resource-group" },

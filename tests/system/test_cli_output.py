@@ -159,6 +159,29 @@ def test_a_user_is_told_the_role_and_the_list_of_nodes(cluster):
     assert re.search(r"default +ALIVE +yes +cpu=\d+", nodes[1]), nodes
 
 
+@pytest.mark.parametrize("words, says", [
+    (["run", "-v", "kep:/x", "--", "true"], "aliquot: --mount: sessions without an image"),
+    (["run", "-v", "kep:/x", "--image", "host", "--", "true"], "see what there is: aliquot folder ls"),
+    (["run", "--resource-group", "nope", "--", "true"], "does not exist, or you may not use it"),
+    (["folder", "files", "keep:runs"], "aliquot folder files keep runs"),
+    (["folder", "files", "keep:"], "aliquot folder files keep ."),
+])
+def test_a_wrong_name_is_answered_with_the_next_command(cluster, words, says):
+    done = cluster.cli(*words)
+    assert done.returncode != 0 and says in done.stderr, done
+
+
+def test_many_that_are_detached_from_have_their_logs_named(cluster):
+    words = ("run", "--detach", "--count", "2", "-r", "cpu=1", "-r", "mem=32m")
+    try:
+        assert "aliquot logs many-1" in cluster.cli(*words, "--name", "many", "--", "true").stderr
+        for name, *more in (["rows", "-o", "json"], ["silent", "--quiet"]):
+            done = cluster.cli(*words, "--name", name, *more, "--", "true")
+            assert done.returncode == 0 and not done.stderr, done
+    finally:
+        cluster.cli("rm", "--all", "--wait", "--yes")
+
+
 def test_gpu_is_not_taken_for_cpu(cluster):
     said = cluster.cli("run", "-r", "gpu=1", "--", "true").stderr
     assert "cuda.shares" in said and "did you mean 'cpu'" not in said, said

@@ -98,9 +98,14 @@ static int folder_files_read(struct folder_files *files, const char *folder, con
 static int folder_files(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
     struct folder_files files = { .cli = cli, .kept = cli->output.sort ? json_array() : NULL };
-    int r = folder_files_read(&files, argv[0], argc > 1 ? argv[1] : ".", err);
+    const char *colon = strchr(argv[0], ':');
+    int r;
 
     (void)data;
+    if (colon && argc == 1) /* as 'folder cp' takes it; names of folders have no colons */
+        cli_hint(cli, "the path is an argument of its own: aliquot folder files %.*s %s",
+                 (int)(colon - argv[0]), argv[0], colon[1] ? colon + 1 : ".");
+    r = folder_files_read(&files, argv[0], argc > 1 ? argv[1] : ".", err);
     if (r == 0 && files.kept)
         r = folder_files_print(&files, files.kept, true, err);
     json_decref(files.kept);

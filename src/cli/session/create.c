@@ -160,6 +160,17 @@ void create_note_start(struct cli *cli, const struct spec_opts *spec)
     cli_note(cli, "starts at %s (in %s) at the earliest", clock_format_local(at, local), left.data);
 }
 
+/* Detached from many at once, it is easily missed that each has a log. */
+static void create_note_output(const struct cli *cli, const json_t *created)
+{
+    const char *name = json_string_value(
+        json_object_get(json_array_get(created, 0), "sessionName"));
+
+    if (name && json_array_size(created) > 1 && output_is_human(&cli->output))
+        cli_note(cli, "with --detach their output is not shown; see one's with: aliquot logs %s",
+                 name);
+}
+
 /* ---- following ---- */
 
 static int create_read(const struct cli *cli, const json_t *item, const struct spec_opts *spec,
@@ -359,6 +370,8 @@ static int create_run_session(struct cli *cli, void *data, int argc, char **argv
         create_note_start(cli, &opts->spec);
     if (r == 0 && opts->detach)
         r = create_print(cli, created, err);
+    if (r == 0 && opts->detach)
+        create_note_output(cli, created);
     else if (r == 0 && opts->tty)
         r = create_on_terminal(cli, created, &opts->spec, err);
     else if (r == 0)

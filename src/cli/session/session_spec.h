@@ -73,7 +73,7 @@ struct spec_opts {
       "a port of the container to be reached by one of its node; repeatable" },                    \
     { 0, "tag", CLI_STR, offsetof(type, spec.tag), "TEXT", "a note that lists show" },    \
     { 0, "callback-url", CLI_STR, offsetof(type, spec.callback_url), "URL",                        \
-      "is told what happens to it, by POST" }
+      "each change of its status is sent there by POST" }
 /* clang-format on */
 
 /* The body of a request that creates a session. 'argv' is the command: one

@@ -120,7 +120,7 @@ const struct field session_fields[] = {
     { "tag", FIELD_STR, FIELD_NULLABLE | FIELD_LINE, AT(request.spec.tag), 0, 64 },
     { "callback_url|callbackUrl|callbackURL", FIELD_STR, FIELD_NULLABLE,
       AT(request.spec.callback_url), 0, DELIVERY_URL_MAX,
-      .doc = "is told what happens to the session, by POST" },
+      .doc = "gets each change of the session, by POST" },
     { "owner_access_key", FIELD_STR, FIELD_NULLABLE, AT(owner_access_key), 1, 64 },
     FIELD_END,
 };
