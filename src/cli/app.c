@@ -162,7 +162,7 @@ static const char *app_answer_hint(const struct aq_error *err, enum cli_exit sta
         return "a superadmin ends this: aliquot admin unfreeze";
     if (status == CLI_EXIT_DENIED && strcmp(err->field, PROBLEM_FIELD_ROLE) == 0)
         return "see who you are: aliquot whoami; nodes that you may use: aliquot nodes";
-    if (status == CLI_EXIT_DENIED)
+    if (status == CLI_EXIT_DENIED && strcmp(err->kind, "generic-forbidden") != 0)
         return "see who you are: aliquot whoami; log in: aliquot login";
     if (status == CLI_EXIT_NOT_FOUND && strcmp(err->field, "session") == 0)
         return "see what there is: aliquot ps --all";

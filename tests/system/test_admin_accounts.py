@@ -137,6 +137,26 @@ def test_ones_own_account_stays(admin):
     assert "admin@lablup.com" in admin.names("user", "ls")
 
 
+def test_a_cluster_keeps_a_superadmin_who_can_log_in(admin):
+    key, = [row["access_key"] for row in json.loads(admin("keypair", "ls", "-o", "json"))
+            if row["user"] == "admin@lablup.com"]
+    changes = [("keypair", "set", key, "--is-active", "no"), ("keypair", "rm", key),
+               ("user", "set", "admin@lablup.com", "--status", "inactive"),
+               ("user", "set", "admin@lablup.com", "--role", "user")]
+    for change in changes:
+        done = admin.run(*change)
+        assert done.returncode == 6 and done.stderr == (
+            "aliquot: the change would leave no active superadmin with an active keypair; "
+            "create another keypair or superadmin first\n"), done
+    made = json.loads(admin("keypair", "create", "admin@lablup.com", "-o", "json"))
+    other = {**admin.env, "ALIQUOT_ACCESS_KEY": made["access_key"],
+             "ALIQUOT_SECRET_KEY": made["secret_key"]}
+    admin("keypair", "set", key, "--is-active", "no")
+    assert Admin(other).run("keypair", "rm", made["access_key"]).returncode == 6
+    Admin(other)("keypair", "set", key, "--is-active", "yes")
+    admin("keypair", "rm", made["access_key"])
+
+
 def test_who_may_use_a_resource_group_can_be_taken_back(admin):
     admin("resource-group", "create", "lent")
     admin("resource-group", "allow", "lent", "--domain", "default")

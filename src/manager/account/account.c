@@ -85,6 +85,55 @@ bool account_change_ends_logins(const struct account_change *change, const struc
     return false;
 }
 
+/* ---- the last superadmin ---- */
+
+/* Does the keypair log a superadmin in? 'e' = once that event is applied; NULL = now. */
+static bool account_is_superadmin_key(const struct core *core, const struct keypair *key,
+                                      const struct event *e)
+{
+    const struct user *user = core_find_user(core, &key->user_id);
+    bool is_active = key->is_active;
+
+    if (e && e->kind == EVENT_USER_SAVED && uuid_equals(&e->user.user.id, &key->user_id))
+        user = &e->user.user;
+    else if (e && e->kind == EVENT_KEYPAIR_SAVED
+             && strcmp(e->keypair.access_key, key->access_key) == 0)
+        is_active = e->keypair.is_active;
+    else if (e && e->kind == EVENT_KEYPAIR_REMOVED
+             && strcmp(e->keypair.access_key, key->access_key) == 0)
+        is_active = false;
+    return is_active && user && user->role == ROLE_SUPERADMIN && user->status == USER_ACTIVE;
+}
+
+static bool account_may_take_superadmin(const struct event *e)
+{
+    if (e->kind == EVENT_USER_SAVED)
+        return e->user.user.role != ROLE_SUPERADMIN || e->user.user.status != USER_ACTIVE;
+    return e->kind == EVENT_KEYPAIR_REMOVED
+           || (e->kind == EVENT_KEYPAIR_SAVED && !e->keypair.is_active);
+}
+
+int account_check_superadmin(const struct core *core, const struct event *e, struct aq_error *err)
+{
+    const struct keypair *key;
+    bool had_one = false;
+
+    if (!account_may_take_superadmin(e))
+        return 0;
+    for (size_t i = 0; (key = core_get_keypair(core, i)); i++) {
+        if (account_is_superadmin_key(core, key, e))
+            return 0;
+        had_one |= account_is_superadmin_key(core, key, NULL);
+    }
+    if (!had_one)
+        return 0;
+    return aq_fail_kind(err, EPERM, "generic-forbidden",
+                        "the change would leave no active superadmin with an active keypair; "
+                        "create another keypair or superadmin first");
+}
+
+/* ---- a row ---- */
+
 /* What fill() begins with, in the request's arena. */
 static void *account_new_params(struct arena *arena, const struct account_kind *kind)
 {
@@ -131,6 +180,8 @@ int account_change_row(struct account_change *change, const char *key, const jso
         account_fill(&row, kind, given);
     if (!row.err.code && kind->follow)
         kind->follow(change, &row);
+    if (!row.err.code)
+        (void)account_check_superadmin(change->api->core, row.event, &row.err);
     if (!row.err.code)
         kind->select(&row, &change->query);
     if (row.err.code) {

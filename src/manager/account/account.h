@@ -101,6 +101,11 @@ void account_change_drop(struct account_change *change);
 /* Does it end logins of who makes it, by a password, a state or a keypair? */
 bool account_change_ends_logins(const struct account_change *change, const struct audit_who *by);
 
+/* -EPERM if nobody could administer the cluster once the user or keypair of the event is saved or
+ * removed: only a change of the database would mend that.
+ */
+int account_check_superadmin(const struct core *core, const struct event *e, struct aq_error *err);
+
 /* Add the row that 'key' names, or with NULL a new one, changed as 'given' says
  * (NULL: not at all). 'given' is not needed after it. -EINVAL names the field,
  * -ENOENT, -EEXIST.

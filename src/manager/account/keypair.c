@@ -192,5 +192,5 @@ int account_change_remove_keypair(struct account_change *change, const char *acc
         return r;
     event = event_batch_add(change->batch, EVENT_KEYPAIR_REMOVED, clock_realtime_usec());
     memcpy(event->keypair.access_key, key->access_key, ACCESS_KEY_MAX);
-    return 0;
+    return account_check_superadmin(change->api->core, event, err);
 }
