@@ -34,7 +34,6 @@ static const struct complete_source {
     { "ACCESS-KEY", "/aliquot/v1/keypairs?limit=100", "items", "access_key", "user" },
     { "DOMAIN", "/aliquot/v1/domains?limit=100", "items", "name", "description" },
     { "PROJECT", "/aliquot/v1/groups?limit=100", "items", "name", "domain" },
-    { "PROJECT-ID", "/aliquot/v1/groups?limit=100", "items", "id", "name" },
     { "POLICY", "/aliquot/v1/keypair-policies?limit=100", "items", "name", NULL },
     { "CHANNEL", "/aliquot/v1/notification-channels", "items", "name", "channel_type" },
     { "RULE", "/aliquot/v1/notification-rules", "items", "name", "rule_type" },

@@ -172,6 +172,21 @@ def test_who_may_use_a_resource_group_can_be_taken_back(admin):
     admin("resource-group", "disallow", "lent", "--domain", "nowhere", status=5)
     done = admin.run("resource-group", "allow", "lent")
     assert done.returncode == 2 and "give one of --domain, --group and" in done.stderr, done
+    admin("resource-group", "allow", "lent", "--group", "default")
+    assert may_use()
+    admin("resource-group", "disallow", "lent", "--group", "default")
+    assert not may_use()
+    done = admin.run("resource-group", "allow", "lent", "--group", "nowhere")
+    assert done.returncode == 5 and "there is no project 'nowhere'" in done.stderr, done
+    done = admin.run("resource-group", "set", "", "--retries", "1")
+    assert done.returncode == 2 and "the name of the resource group is empty" in done.stderr, done
+
+
+def test_a_user_shows_the_networks(admin):
+    admin("user", "create", "near@example.com")
+    shown = admin("user", "set", "near@example.com", "--allowed-client-ip", "10.0.0.0/8",
+                  "--allowed-client-ip", "192.0.2.1")
+    assert "ALLOWED-FROM" in shown and "10.0.0.0/8, 192.0.2.1" in shown, shown
 
 
 def test_a_resource_group_shows_what_was_set(admin):

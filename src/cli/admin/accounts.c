@@ -70,6 +70,9 @@ int accounts_path(struct cli *cli, const char *key, const char *rest, struct str
     struct uuid uuid;
     int r;
 
+    if (!key[0])
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "the name of the %s is empty",
+                            noun->singular);
     if (noun->has_id && uuid_parse(key, &uuid) < 0
         && (r = accounts_find_project(cli, key, &id, err)) < 0)
         return r;
@@ -303,11 +306,26 @@ struct allow_opts {
 
 static const struct cli_opt allow_opts[] = {
     { 0, "domain", CLI_STR, offsetof(struct allow_opts, domain), "DOMAIN", "everybody in it" },
-    { 0, "group", CLI_STR, offsetof(struct allow_opts, group), "PROJECT-ID", "its sessions" },
+    { 0, "group", CLI_STR, offsetof(struct allow_opts, group), "PROJECT", "its sessions" },
     { 0, "access-key", CLI_STR, offsetof(struct allow_opts, access_key), "ACCESS-KEY",
       "sessions of this keypair" },
     CLI_OPT_END,
 };
+
+/* The manager takes a project's id only: names differ within a domain. */
+static int accounts_set_project(struct cli *cli, const char *project, json_t *body,
+                                struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *id = NULL;
+    struct uuid uuid;
+    int r;
+
+    if (!project || uuid_parse(project, &uuid) == 0)
+        return 0;
+    if ((r = accounts_find_project(cli, project, &id, err)) == 0)
+        (void)json_object_set_new(body, "group", json_string(id));
+    return r;
+}
 
 static int accounts_change_access(struct cli *cli, const void *opts, const char *name,
                                   const char *what, struct aq_error *err)
@@ -319,6 +337,8 @@ static int accounts_change_access(struct cli *cli, const void *opts, const char 
     if (r == 0 && json_object_size(body) != 1)
         r = aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
                          "give one of --domain, --group and --access-key");
+    if (r == 0)
+        r = accounts_set_project(cli, ((const struct allow_opts *)opts)->group, body, err);
     if (r == 0)
         r = accounts_path(cli, name, what, &path, err);
     if (r == 0)
