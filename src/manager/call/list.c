@@ -42,7 +42,7 @@ static void api_list_answer_one(struct api_list *list)
     struct aq_error err = { 0 };
 
     if (list->page->count == 0) {
-        problem_no_such(&err, list->one_of, "it does not exist, or not for you");
+        problem_no_such(&err, list->one_of, "it does not exist, or you may not see it");
         request_fail(list->req, &err);
         return;
     }
