@@ -125,8 +125,8 @@ struct slices *slices_new(const struct slices_conf *conf)
     slices->watch_program = aq_strdup(conf->watch_program);
     slices->watchdog = watchdog_new(slices);
     if (!slices->watch_program)
-        log_warning("nobody watches who uses GPUs past their limits: aliquot-gpu is missing "
-                    "(gpu.watch)");
+        log_warning("GPU limits are not checked: cannot find aliquot-gpu; install it, or set "
+                    "gpu.watch to its path");
     (void)uv_timer_init(conf->loop, &slices->clocks);
     slices->clocks.data = slices;
     return slices;

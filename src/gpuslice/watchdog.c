@@ -94,8 +94,10 @@ static void watchdog_fail(struct watchdog *dog, size_t place, const char *why)
     int64_t delay = AQ_MIN(USEC_PER_SEC << AQ_MIN(dog->places[place].failures, 10), DELAY_MAX_USEC);
 
     if (dog->places[place].failures++ == 0)
-        log_warning("nobody watches who uses GPUs past their limits: '%s watch --library %s' %s",
-                    dog->slices->watch_program, dog->places[place].library, why);
+        log_warning(
+            "GPU watchdog stopped: '%s watch --library %s' %s; limits are not checked until it "
+            "restarts",
+            dog->slices->watch_program, dog->places[place].library, why);
     dog->places[place].start_usec = clock_monotonic_usec() + delay;
     watchdog_give_up(dog, place);
 }
