@@ -219,7 +219,7 @@ def test_folders_that_there_are_not(user, people, storage):
     assert user.delete(f"/folders/{gone['id']}").status == 204
     reply = create(user, mounts=[gone["name"]])
     assert reply.status == 409 or reply.status == 400, reply
-    assert "in the trash" in reply.json["msg"]
+    assert "in the trash; restore it first" in reply.json["msg"]
 
 
 # ---- rights ----

@@ -176,7 +176,7 @@ static int accounts_restore(struct cli *cli, void *data, int argc, char **argv,
         .run = accounts_restore,                                                 \
     }
 
-ACCOUNT_RM_VERBS(user, "user", "E-MAIL", "a user", "ann@example.com", "who can log in no more");
+ACCOUNT_RM_VERBS(user, "user", "E-MAIL", "a user", "ann@example.com", "who can no longer log in");
 ACCOUNT_RM_VERBS(domain, "domain", "DOMAIN", "a domain", "physics",
                  "nobody can create sessions in it");
 ACCOUNT_RM_VERBS(project, "project", "PROJECT", "a project", "lasers",

@@ -46,7 +46,8 @@ const struct cli_verb verb_admin_preset_set = {
     .name = "admin preset set",
     .args = "PRESET",
     .summary = "Make a resource preset, or give it other amounts",
-    .details = "All amounts of a preset are given at once. For superadmins.",
+    .details = "The console and Backend.AI's clients offer presets when a session is created.\n"
+               "All amounts of a preset are given at once. For superadmins.",
     .examples = "aliquot admin preset set small -r cpu=2 -r mem=8g\n"
                 "aliquot admin preset set quarter-gpu -r cpu=2,mem=8g,cuda.shares=0.25",
     .opts = resource_preset_table.create,
@@ -66,7 +67,7 @@ const struct cli_verb verb_admin_preset_rm = {
     .name = "admin preset rm",
     .args = "PRESET...",
     .summary = "Remove resource presets",
-    .details = "Sessions are not concerned. For superadmins.",
+    .details = "Existing sessions are unaffected. For superadmins.",
     .examples = "aliquot admin preset rm small",
     .min_args = 1,
     .max_args = -1,

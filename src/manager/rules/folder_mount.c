@@ -24,11 +24,12 @@ static int mount_check_folder(const struct folder *folder,
             err, EPERM, "generic-forbidden",
             "the folder '%s' cannot be mounted: the session's owner may not read it", folder->name);
     if (folder->status != FOLDER_READY)
-        return aq_fail_kind(err, EBUSY, "vfolder-operation-failed", "the folder '%s' is %s",
-                            folder->name, folder_status_words(folder->status));
+        return aq_fail_kind(err, EBUSY, "vfolder-operation-failed", "the folder '%s' is %s%s",
+                            folder->name, folder_status_words(folder->status),
+                            folder->status == FOLDER_DELETE_PENDING ? "; restore it first" : "");
     if (wanted >= FOLDER_READ_WRITE && given == FOLDER_READ_ONLY)
         return aq_fail_kind(err, EPERM, "generic-forbidden",
-                            "the folder '%s' can be mounted read-only and no more: the session's "
+                            "the folder '%s' can only be mounted read-only: the session's "
                             "owner may not write to it",
                             folder->name);
     return 0;

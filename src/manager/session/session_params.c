@@ -163,7 +163,9 @@ static int session_params_read_batch(struct session_params *params, struct aq_er
         return 0;
     if (clock_parse_duration(params->starts_at, &delay) < 0
         || delay > INT64_C(3650) * 86400 * USEC_PER_SEC)
-        return api_fail_param(err, "starts_at", "is neither a date nor a duration such as 10m");
+        return api_fail_param(err, "starts_at",
+                              "'%.40s' is neither a date nor a duration such as 10m",
+                              params->starts_at);
     request->starts_usec = clock_realtime_usec() + delay;
     return 0;
 }
