@@ -68,6 +68,13 @@ def test_a_name_keeps_all_else_of_the_user(admin, account):
     assert row(admin, email) == {**before, "full_name": "Other"}
 
 
+def test_the_last_superadmin_stays(admin):
+    reply = admin.post("/auth/signout", {"email": "admin@lablup.com", "password": "wJalrXUt"})
+    assert (reply.status, reply.slug) == (403, "generic-forbidden"), reply
+    assert "would leave no active superadmin" in reply.json["msg"], reply
+    assert admin.get("/auth?echo=x").status == 200
+
+
 def test_signout_needs_the_password_and_ends_the_account(admin, nobody, account):
     email, client = account
     assert login(nobody, email).status == 200

@@ -68,6 +68,7 @@ static void own_account_on_proved(struct login *login)
     struct event_batch *batch;
     struct login_failures failures;
     struct audit_who by;
+    struct aq_error err = { 0 };
 
     if (!login->is_right || !user) {
         login_fail(login);
@@ -76,6 +77,11 @@ static void own_account_on_proved(struct login *login)
     login_succeed(login, &failures);
     batch = own_account_copy(user);
     batch->events[0].user.user.status = USER_INACTIVE;
+    if (account_check_superadmin(login->api->core, &batch->events[0], &err) < 0) {
+        event_batch_free(batch);
+        request_fail(login->req, &err);
+        return;
+    }
     by = login_who(login);
     api_say_login_ended(login->req);
     own_account_save(login->api, login->req, batch, &by);
