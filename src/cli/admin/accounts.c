@@ -312,7 +312,7 @@ static const struct cli_opt allow_opts[] = {
     CLI_OPT_END,
 };
 
-/* The manager takes a project's id only: names differ within a domain. */
+/* The manager takes a project's id only: names are unique only within a domain. */
 static int accounts_set_project(struct cli *cli, const char *project, json_t *body,
                                 struct aq_error *err)
 {

@@ -160,7 +160,7 @@ void create_note_start(struct cli *cli, const struct spec_opts *spec)
     cli_note(cli, "starts at %s (in %s) at the earliest", clock_format_local(at, local), left.data);
 }
 
-/* Detached from many at once, it is easily missed that each has a log. */
+/* Nothing is followed with --detach: point to the log of the first of several sessions. */
 static void create_note_output(const struct cli *cli, const json_t *created)
 {
     const char *name = json_string_value(
