@@ -135,10 +135,13 @@ static const struct field folder_list_files_fields[] = {
     FIELD_END,
 };
 
-/* A user's lists are read one after the other, as each may be megabytes. */
+/* A user's lists of one storage host's files are read one after the other, as each may be
+ * megabytes; a host that hangs keeps the user from no other.
+ */
 struct folder_files_list {
     struct folder_call *call;
     struct turn turn;
+    struct uuid turn_of; /* the user and the host */
     json_t *items;
     bool more, is_file, is_missing;
 };
@@ -198,7 +201,7 @@ static void folder_files_end(struct folder_call *call)
 {
     struct folder_files_list *list = call->result;
     struct turn_queue *turns = call->api->file_turns;
-    const struct uuid user_id = call->who.user_id;
+    const struct uuid turn_of = list->turn_of;
     bool is_old = principal_is_old(api_principal(call->req));
     json_auto_t *found = AQ_TAKE(list->items);
     json_auto_t *items = folder_show_files(found, folder_show_file);
@@ -209,18 +212,18 @@ static void folder_files_end(struct folder_call *call)
                                                       "files", text, "more", list->more, "is_file",
                                                       list->is_file, "is_missing", list->is_missing)
                                           : NULL);
-    turns_leave(turns, &user_id);
+    turns_leave(turns, &turn_of);
 }
 
 static void folder_files_fail(struct folder_call *call, const struct aq_error *err)
 {
     struct folder_files_list *list = call->result;
     struct turn_queue *turns = call->api->file_turns;
-    const struct uuid user_id = call->who.user_id;
+    const struct uuid turn_of = list->turn_of;
 
     json_decref(AQ_TAKE(list->items));
     request_fail(call->req, err);
-    turns_leave(turns, &user_id);
+    turns_leave(turns, &turn_of);
 }
 
 static void folder_files_answered(struct folder_call *call, json_t *answer,
@@ -270,41 +273,51 @@ static void folder_files_done(struct folder_call *call)
     folder_files_ask(call, params->after);
 }
 
-static void folder_files_failed(struct folder_call *call, const struct aq_error *err)
-{
-    json_decref(AQ_TAKE(call->tree));
-    folder_files_fail(call, err);
-}
-
 static void folder_files_on_turn(struct turn *turn)
 {
     struct folder_files_list *list = AQ_CONTAINER_OF(turn, struct folder_files_list, turn);
     struct folder_call *call = list->call;
     struct aq_error err = { 0 };
 
-    if (api_check_caller(call->api, call->req, &err) < 0)
-        folder_files_failed(call, &err);
-    else
-        folder_call_read(call);
+    if (api_check_caller(call->api, call->req, &err) < 0) {
+        folder_files_fail(call, &err);
+        return;
+    }
+    call->done = folder_files_done;
+    call->failed = folder_files_fail;
+    folder_call_read(call); /* what was found before the wait may have changed */
+}
+
+/* The folder says which host is asked. */
+static void folder_files_found(struct folder_call *call)
+{
+    struct folder_files_list *list = call->result;
+    uint64_t hash = 0;
+    struct aq_error err = { 0 };
+
+    list->turn_of = call->who.user_id;
+    for (const char *at = call->folder.host; *at; at++)
+        hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
+    for (size_t i = 0; i < sizeof(hash); i++)
+        list->turn_of.bytes[i] ^= (unsigned char)(hash >> (8 * i));
+    list->turn.fn = folder_files_on_turn;
+    if (turns_enter(call->api->file_turns, request_get_loop(call->req), &list->turn_of, &list->turn,
+                    &err)
+        < 0)
+        folder_call_fail(call, &err);
 }
 
 static void folder_on_files(struct request *req, void *data)
 {
     struct folder_call *call = folder_files_new(data, req, FOLDER_READ);
     struct folder_files_list *list;
-    struct aq_error err = { 0 };
 
     if (!call)
         return;
-    call->done = folder_files_done;
-    call->failed = folder_files_failed;
+    call->done = folder_files_found;
     call->result = list = arena_alloc(request_get_arena(req), sizeof(*list));
     list->call = call;
-    list->turn.fn = folder_files_on_turn;
-    if (turns_enter(call->api->file_turns, request_get_loop(req), &call->who.user_id, &list->turn,
-                    &err)
-        < 0)
-        folder_call_fail(call, &err);
+    folder_call_read(call);
 }
 
 /* ---- up and down ---- */
