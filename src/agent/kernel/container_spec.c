@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "accelhost/gpu_variables.h"
+#include "agent/kernel/cluster_environ.h"
 #include "agent/kernel/container_spec.h"
 #include "agent/kernel/dotfiles.h"
 #include "agent/kernel/kernel_program.h"
@@ -245,6 +247,17 @@ static int64_t container_count_cores(const struct local_kernel *k)
     return micro > AMOUNT_ONE ? micro / AMOUNT_ONE + (micro % AMOUNT_ONE != 0) : 1;
 }
 
+bool container_add_host_file(const struct local_kernel *k, struct strbuf *out)
+{
+    size_t devices = gpu_variables_count_devices(&k->attachment);
+
+    if (kernel_get_spec(k)->cluster_size <= 1 || !kernel_get_spec(k)->hosts)
+        return false;
+    cluster_environ_add_hosts(kernel_get_spec(k),
+                              devices ? (int64_t)devices : container_count_cores(k), out);
+    return true;
+}
+
 static int container_specify_program(const struct local_kernel *k, const struct image *image,
                                      struct arena *arena, struct runtime_spec *ret,
                                      struct aq_error *err)
@@ -266,6 +279,8 @@ static int container_specify_program(const struct local_kernel *k, const struct 
         .labels = image->config,
         .service_ports = image->config ? image_config_label(image->config, SERVICE_LABEL) : NULL,
         .preopen_ports = services_opened(k, arena),
+        .interface = k->is_connected ? NET_INTERFACE : NULL,
+        .host_file = CONTAINER_CONFIG "/" CONTAINER_HOST_FILE,
     };
     AQ_CLEANUP(aq_freep) char *cwd = aq_format("%s%s%s", CONTAINER_WORK, spec->cwd ? "/" : "",
                                                spec->cwd ? spec->cwd : "");

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "accelhost/gpu_variables.h"
+#include "agent/kernel/cluster_environ.h"
 #include "agent/kernel/bootstrap.h"
 #include "agent/kernel/kernel_program.h"
 #include "alloc/resource_txt.h"
@@ -278,6 +279,21 @@ static void kernel_environ_set_devices(struct environ *env,
         kernel_environ_set_variable(env, own[i].key, own[i].value);
 }
 
+static void kernel_environ_set_cluster(struct environ *env, const struct kernel_spec *spec,
+                                       const struct kernel_program_context *place)
+{
+    const struct cluster_place cluster = {
+        .interface = place->interface,
+        .host_file = place->host_file,
+        .devices = (int64_t)gpu_variables_count_devices(place->attachment),
+    };
+    struct text_pair variables[CLUSTER_VARIABLES_MAX];
+    size_t count = cluster_environ_make(spec, &cluster, env->arena, variables);
+
+    for (size_t i = 0; i < count; i++)
+        kernel_environ_set_variable(env, variables[i].key, variables[i].value);
+}
+
 /* The amount of a slot if it is a whole number; 0 = it is not, or there is none. */
 static int64_t kernel_environ_amount(const json_t *slots, const char *slot)
 {
@@ -364,6 +380,7 @@ const char *const *kernel_environ_make(const struct msg_kernel_create *create,
     kernel_environ_set_defaults(&env, session, place);
     kernel_environ_set_cores(&env, place);
     kernel_environ_set_interpreters(&env, place->labels);
+    kernel_environ_set_cluster(&env, &create->spec, place);
     for (size_t i = 0; i < session->environ.count; i++)
         kernel_environ_set_variable(&env, session->environ.items[i].key,
                                     session->environ.items[i].value);

@@ -49,6 +49,8 @@ struct kernel_program_context {
     const char *service_ports;                 /* label of the image; NULL = none */
     const char *preopen_ports;                 /* "8888,9000"; NULL = none */
     const struct accel_attachment *attachment; /* of its devices */
+    const char *interface; /* by which it reaches other kernels of its session; NULL = none */
+    const char *host_file; /* of MPI, as the program sees it; NULL = none */
 };
 
 /* The place of a process of the node. */

@@ -103,6 +103,17 @@ static int kernel_start_write_ssh(const struct local_kernel *k, const char *conf
     return ssh_write_files(&files, err);
 }
 
+static int kernel_start_write_hosts(const struct local_kernel *k, const char *config,
+                                    struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/" CONTAINER_HOST_FILE, config);
+
+    return container_add_host_file(k, &text)
+               ? fs_overwrite(AT_FDCWD, path, text.data, text.len, 0644, err)
+               : 0;
+}
+
 /* The image is here: write down what its program is told, and start it. */
 static int start_container(struct local_kernel *k, struct places *places, struct aq_error *err)
 {
@@ -118,6 +129,8 @@ static int start_container(struct local_kernel *k, struct places *places, struct
     kernel_start_specify_limits(k, places, &spec);
     text = kernel_environ_write(spec.envp);
     r = fs_overwrite(AT_FDCWD, places->environ, text, strlen(text), 0644, err);
+    if (r == 0)
+        r = kernel_start_write_hosts(k, places->config, err);
     if (r == 0 && container.ssh)
         r = kernel_start_write_ssh(k, places->config, err);
     if (r == 0 && container.dotfiles)

@@ -19,8 +19,6 @@
 #include "base/fs.h"
 #include "base/log.h"
 
-#define INSIDE "eth0" /* the kernel's end of the pair */
-
 void endpoint_plan_done(struct endpoint_plan *plan)
 {
     strbuf_done(&plan->record);
@@ -66,7 +64,7 @@ static int endpoint_setup_set_inside(const struct endpoint_plan *plan, int nl, s
     if (r == 0)
         r = rtnl_set_up(nl, index, err);
     if (r == 0)
-        r = rtnl_get_index(nl, INSIDE, &index, err);
+        r = rtnl_get_index(nl, NET_INTERFACE, &index, err);
     if (r == 0)
         r = rtnl_set_up(nl, index, err);
     if (r == 0)
@@ -80,7 +78,7 @@ static int net_work_join(const struct endpoint_plan *plan, int ns, int inside, s
     int r = rtnl_open(&nl, err);
 
     if (r == 0)
-        r = rtnl_add_veth(nl, plan->link, INSIDE, ns, plan->mtu, err);
+        r = rtnl_add_veth(nl, plan->link, NET_INTERFACE, ns, plan->mtu, err);
     AQ_FAULT("agent.net.veth");
     if (r == 0)
         r = endpoint_setup_set_inside(plan, inside, err);
@@ -92,9 +90,9 @@ static int endpoint_setup_add_loopback(const void *data, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf commands = STRBUF_INIT;
     const struct endpoint_plan *plan = data;
-    int r = net_work_write_setting("ipv4", INSIDE, "route_localnet", "1", err);
+    int r = net_work_write_setting("ipv4", NET_INTERFACE, "route_localnet", "1", err);
 
-    nft_rules_add_loopback(&commands, INSIDE, plan->ports, plan->port_count);
+    nft_rules_add_loopback(&commands, NET_INTERFACE, plan->ports, plan->port_count);
     return r < 0 ? r : nft_run(commands.data, err);
 }
 

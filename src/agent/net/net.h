@@ -37,7 +37,8 @@
 #include "base/error.h"
 #include "base/uuid.h"
 
-#define NET_PORTS_MAX 32 /* published by one kernel */
+#define NET_INTERFACE "eth0" /* of a kernel, in its namespace */
+#define NET_PORTS_MAX 32     /* published by one kernel */
 #define NET_HOSTNAME_MAX 63
 #define NET_PATH_MAX 256
 

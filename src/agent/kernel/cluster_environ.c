@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cluster_environ.c - variables by which programs that train together find each other
+ *
+ * Ports are the frameworks' usual ones: nothing else listens in a kernel's network, and every
+ * kernel has addresses of its own.
+ */
+#include "agent/kernel/cluster_environ.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/cleanup.h"
+#include "base/jsonw.h"
+#include "model/session.h"
+
+#define TORCH_PORT "29500"
+#define TORCHRUN_PORT "29400"
+#define TENSORFLOW_PORT 2222
+#define JAX_PORT "1234"
+
+struct cluster_variables {
+    struct arena *arena;
+    struct text_pair *items;
+    size_t count;
+};
+
+static void cluster_environ_set(struct cluster_variables *v, const char *name, const char *value)
+{
+    v->items[v->count++] = (struct text_pair){ name, value };
+}
+
+static void cluster_environ_set_number(struct cluster_variables *v, const char *name,
+                                       int64_t number)
+{
+    char text[24];
+
+    (void)snprintf(text, sizeof(text), "%" PRId64, number);
+    cluster_environ_set(v, name, arena_strdup(v->arena, text));
+}
+
+/* The first kernel's name, with ":PORT" unless 'port' is NULL. */
+static void cluster_environ_set_first(struct cluster_variables *v, const char *name,
+                                      const struct kernel_spec *spec, const char *port)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+
+    strbuf_add(&text, spec->hosts, strcspn(spec->hosts, ","));
+    if (port)
+        strbuf_addf(&text, ":%s", port);
+    cluster_environ_set(v, name, arena_strdup(v->arena, text.data));
+}
+
+/* ---- TensorFlow ---- */
+
+enum tf_task { TF_CHIEF, TF_WORKER, TF_PS, TF_EVALUATOR, TF_TASKS };
+static const char *const tf_tasks[] = { "chief", "worker", "ps", "evaluator" };
+
+/* The length of a host's role: "sub" of "sub12". */
+static size_t cluster_environ_role_len(const char *host, size_t len)
+{
+    while (len > 0 && host[len - 1] >= '0' && host[len - 1] <= '9')
+        len--;
+    return len;
+}
+
+/* -1 for a role that TensorFlow does not know. */
+static int cluster_environ_find_task(const char *host, size_t len)
+{
+    size_t role = cluster_environ_role_len(host, len);
+
+    for (int i = 0; i < TF_TASKS; i++)
+        if (strlen(tf_tasks[i]) == role && memcmp(tf_tasks[i], host, role) == 0)
+            return i;
+    return -1;
+}
+
+/* What a kernel does. 'has_roles': some role of the session is one of TensorFlow's. */
+static enum tf_task cluster_environ_task(const char *host, size_t len, bool has_roles)
+{
+    int task = cluster_environ_find_task(host, len);
+
+    if (task >= 0)
+        return (enum tf_task)task;
+    return has_roles && cluster_environ_role_len(host, len) == 4 && memcmp(host, "main", 4) == 0
+               ? TF_CHIEF
+               : TF_WORKER;
+}
+
+/* {"cluster": {"worker": ["main1:2222", ...]}, "task": {"type": "worker", "index": 0}}; an
+ * evaluator is not part of the cluster.
+ */
+static const char *cluster_environ_make_tf(const struct kernel_spec *spec, struct arena *arena)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&out);
+    bool has_roles = false;
+    enum tf_task own = TF_WORKER;
+    int64_t own_index = 0;
+
+    for (const char *at = spec->hosts; *at; at += strcspn(at, ","), at += *at == ',')
+        has_roles |= cluster_environ_find_task(at, strcspn(at, ",")) >= 0;
+    jsonw_object_begin(&w);
+    jsonw_key(&w, "cluster");
+    jsonw_object_begin(&w);
+    for (int task = 0; task < TF_TASKS; task++) {
+        int64_t index = 0, rank = 0;
+
+        for (const char *at = spec->hosts; *at; at += strcspn(at, ","), at += *at == ',', rank++) {
+            size_t len = strcspn(at, ",");
+            char address[KERNEL_HOSTNAME_MAX + 8];
+
+            if (cluster_environ_task(at, len, has_roles) != (enum tf_task)task)
+                continue;
+            if (rank == spec->rank) {
+                own = (enum tf_task)task;
+                own_index = index;
+            }
+            if (task != TF_EVALUATOR && index == 0) {
+                jsonw_key(&w, tf_tasks[task]);
+                jsonw_array_begin(&w);
+            }
+            index++;
+            (void)snprintf(address, sizeof(address), "%.*s:%d", (int)len, at, TENSORFLOW_PORT);
+            if (task != TF_EVALUATOR)
+                jsonw_str(&w, address);
+        }
+        if (task != TF_EVALUATOR && index > 0)
+            jsonw_array_end(&w);
+    }
+    jsonw_object_end(&w);
+    jsonw_key(&w, "task");
+    jsonw_object_begin(&w);
+    jsonw_member_str(&w, "type", tf_tasks[own]);
+    jsonw_member_int(&w, "index", own_index);
+    jsonw_object_end(&w);
+    jsonw_object_end(&w);
+    return arena_strdup(arena, out.data);
+}
+
+/* ---- all ---- */
+
+/* What depends on names of other kernels. */
+static void cluster_environ_set_network(struct cluster_variables *v, const struct kernel_spec *spec,
+                                        const struct cluster_place *place)
+{
+    cluster_environ_set_first(v, "MASTER_ADDR", spec, NULL);
+    cluster_environ_set(v, "MASTER_PORT", TORCH_PORT);
+    cluster_environ_set(v, "PET_RDZV_BACKEND", "c10d");
+    cluster_environ_set_first(v, "PET_RDZV_ENDPOINT", spec, TORCHRUN_PORT);
+    cluster_environ_set(v, "TF_CONFIG", cluster_environ_make_tf(spec, v->arena));
+    cluster_environ_set_first(v, "JAX_COORDINATOR_ADDRESS", spec, JAX_PORT);
+    cluster_environ_set(v, "NCCL_SOCKET_IFNAME", place->interface);
+    cluster_environ_set(v, "GLOO_SOCKET_IFNAME", place->interface);
+    cluster_environ_set(v, "OMPI_MCA_btl_tcp_if_include", place->interface);
+    cluster_environ_set(v, "OMPI_MCA_oob_tcp_if_include", place->interface);
+    if (place->host_file) {
+        cluster_environ_set(v, "OMPI_MCA_orte_default_hostfile", place->host_file);
+        cluster_environ_set(v, "PRTE_MCA_prte_default_hostfile", place->host_file);
+    }
+}
+
+size_t cluster_environ_make(const struct kernel_spec *spec, const struct cluster_place *place,
+                            struct arena *arena, struct text_pair ret[CLUSTER_VARIABLES_MAX])
+{
+    struct cluster_variables v = { .arena = arena, .items = ret };
+
+    if (spec->cluster_size <= 1 || !spec->hosts)
+        return 0;
+    cluster_environ_set_number(&v, "WORLD_SIZE", spec->cluster_size);
+    cluster_environ_set_number(&v, "RANK", spec->rank);
+    cluster_environ_set(&v, "LOCAL_RANK", "0");
+    cluster_environ_set_number(&v, "NODE_RANK", spec->rank);
+    cluster_environ_set_number(&v, "PET_NNODES", spec->cluster_size);
+    cluster_environ_set_number(&v, "PET_NODE_RANK", spec->rank);
+    cluster_environ_set_number(&v, "PET_NPROC_PER_NODE", place->devices > 0 ? place->devices : 1);
+    cluster_environ_set(&v, "PET_RDZV_ID", spec->session_name ? spec->session_name : "session");
+    cluster_environ_set_number(&v, "JAX_NUM_PROCESSES", spec->cluster_size);
+    cluster_environ_set_number(&v, "JAX_PROCESS_ID", spec->rank);
+    if (place->interface)
+        cluster_environ_set_network(&v, spec, place);
+    return v.count;
+}
+
+void cluster_environ_add_hosts(const struct kernel_spec *spec, int64_t slots, struct strbuf *out)
+{
+    for (const char *at = spec->hosts; *at; at += *at == ',') {
+        size_t len = strcspn(at, ",");
+
+        strbuf_addf(out, "%.*s slots=%" PRId64 "\n", (int)len, at, slots);
+        at += len;
+    }
+}
