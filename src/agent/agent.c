@@ -294,6 +294,9 @@ static void agent_on_message(void *data, uint64_t seq, const struct message *msg
     case MSG_KERNEL_FORGET:
         kernel_on_forget(agent, &msg->kernel_forget);
         break;
+    case MSG_KERNEL_RELEASE:
+        kernel_on_release(agent, &msg->kernel_release);
+        break;
     case MSG_KERNEL_DESCRIBE:
         kernel_on_describe(agent, &msg->kernel_describe);
         break;

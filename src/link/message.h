@@ -51,6 +51,7 @@ enum message_type {
     MSG_KERNEL_RESTART,  /* "kernel.restart"  manager -> agent */
     MSG_KERNEL_FORGET,   /* "kernel.forget"   manager -> agent */
     MSG_KERNEL_RESIZE,   /* "kernel.resize"   manager -> agent */
+    MSG_KERNEL_RELEASE,  /* "kernel.release"  manager -> agent */
     MSG_KERNEL_DESCRIBE, /* "kernel.describe" manager -> agent */
     MSG_KERNEL_ORDER,    /* "kernel.order"    agent -> manager, the answer */
     MSG_KERNEL_STATUS,   /* "kernel.status"   agent -> manager */
@@ -184,6 +185,11 @@ struct msg_kernel_forget { /* the end is recorded: the directory may go (logs ar
     int64_t attempt; /* an older one never removes a newer directory */
 };
 
+struct msg_kernel_release { /* all kernels of its session can start: so may the program */
+    struct uuid kernel_id;
+    int64_t attempt;
+};
+
 struct msg_kernel_resize { /* other amounts of the parts of devices that it has, as it runs */
     struct uuid kernel_id;
     int64_t attempt;
@@ -224,6 +230,7 @@ struct msg_kernel_status { /* also one element of the heartbeat's inventory */
      * as is known
      */
     const char *limit_violation;
+    bool is_ready;   /* CREATING, held, and it lacks nothing but kernel.release */
     bool bootstrap;  /* CREATING, and its bootstrap script runs */
     int64_t at_usec; /* when the state began */
 };
@@ -519,6 +526,7 @@ struct message {
         struct msg_kernel_destroy kernel_destroy;
         struct msg_kernel_restart kernel_restart;
         struct msg_kernel_forget kernel_forget;
+        struct msg_kernel_release kernel_release;
         struct msg_kernel_resize kernel_resize;
         struct msg_kernel_describe kernel_describe;
         struct msg_kernel_order kernel_order;

@@ -102,6 +102,7 @@ static const struct wire_field kernel_status_fields[] = {
     MEMBER(msg_kernel_status, error_kind, WIRE_TEXT),
     MEMBER(msg_kernel_status, error_field, WIRE_TEXT),
     MEMBER(msg_kernel_status, error_text, WIRE_TEXT),
+    MEMBER(msg_kernel_status, is_ready, WIRE_FLAG),
     MEMBER(msg_kernel_status, bootstrap, WIRE_FLAG),
     { "misuse", WIRE_TEXT, offsetof(struct msg_kernel_status, limit_violation) },
     MEMBER(msg_kernel_status, at_usec, WIRE_NUMBER),
@@ -150,6 +151,12 @@ static const struct wire_field kernel_restart_fields[] = {
 static const struct wire_field kernel_forget_fields[] = {
     NEEDED(msg_kernel_forget, kernel_id, WIRE_UUID),
     MEMBER(msg_kernel_forget, attempt, WIRE_NUMBER),
+    WIRE_FIELDS_END,
+};
+
+static const struct wire_field kernel_release_fields[] = {
+    NEEDED(msg_kernel_release, kernel_id, WIRE_UUID),
+    NEEDED(msg_kernel_release, attempt, WIRE_NUMBER),
     WIRE_FIELDS_END,
 };
 
@@ -432,6 +439,7 @@ const struct message_shape message_shapes[MSG_TYPE_COUNT] = {
     [MSG_KERNEL_RESTART] = { "kernel.restart", true, kernel_restart_fields },
     [MSG_KERNEL_FORGET] = { "kernel.forget", true, kernel_forget_fields },
     [MSG_KERNEL_RESIZE] = { "kernel.resize", true, kernel_resize_fields },
+    [MSG_KERNEL_RELEASE] = { "kernel.release", true, kernel_release_fields },
     [MSG_KERNEL_DESCRIBE] = { "kernel.describe", true, kernel_describe_fields },
     [MSG_KERNEL_ORDER] = { "kernel.order", true, kernel_order_fields },
     [MSG_KERNEL_STATUS] = { "kernel.status", true, kernel_status_fields },

@@ -126,6 +126,14 @@ class Story:
                     ("several-3", "echo 3", 3))
         self.submit(("fails", "echo; false", 7))
 
+    def together(self):
+        """Two kernels, the second of which waits for its end by the first one's."""
+        others = "[ $RANK = 0 ] || exec sleep 600"
+        body = self.body("together", "sleep 0.1")
+        body["startupCommand"] = f"{others}; {body['startupCommand']}"
+        [session] = self.create({**body, "clusterSize": 2})
+        self.expected[session] = "SUCCESS"
+
     def living(self):
         mark = f"echo $BACKENDAI_SESSION_ID >> {self.ran}"
         [session] = self.create(interactive("living", bootstrap_script=mark))

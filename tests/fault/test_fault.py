@@ -53,6 +53,7 @@ ACTS = (
     ("core.deprioritize.*", ("first", "passed")),
     ("agent.destroy.recorded", ("first", "hasty")),
     ("agent.log.pruned", ("first", "several")),
+    ("agent.ready.*|agent.release.*|core.kernel.release.*", ("first", "together")),
     ("agent.recover.*", ("first", "kill_agent")),
     ("agent.devices.*|agent.describe.*", ("accelerated",)),
     ("monitor.leftovers.*", ("first", "kill_monitor")),

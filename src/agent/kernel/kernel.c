@@ -82,6 +82,7 @@ void kernel_describe(const struct local_kernel *k, struct msg_kernel_status *ret
         .error_field = k->error_field,
         .error_text = k->error_text,
         .limit_violation = k->limit_violations,
+        .is_ready = k->is_ready,
         .bootstrap = k->is_bootstrapping,
         .at_usec = k->at_usec,
     };
@@ -99,7 +100,7 @@ void kernel_report(const struct local_kernel *k)
 void kernel_enter(struct local_kernel *k, enum msg_kernel_state state, int64_t at_usec)
 {
     k->state = state;
-    k->is_bootstrapping = false;
+    k->is_bootstrapping = k->is_ready = false;
     k->at_usec = at_usec ? at_usec : clock_realtime_usec();
     kernel_report(k);
 }
@@ -330,6 +331,19 @@ void kernel_fail(struct local_kernel *k, const struct aq_error *err)
     kernel_end_unstarted(k, MONITOR_NOT_STARTED, err->text);
 }
 
+/* A kernel of several waits until all of them can start: no program looks for one in vain. */
+static bool kernel_hold(struct local_kernel *k)
+{
+    if (!kernel_get_spec(k)->is_held || k->is_released)
+        return false;
+    if (!k->is_ready) {
+        k->is_ready = true;
+        kernel_report(k);
+        AQ_FAULT("agent.ready.reported");
+    }
+    return true;
+}
+
 /* Its devices first, then the program. */
 static void kernel_begin(struct local_kernel *k)
 {
@@ -344,8 +358,9 @@ static void kernel_begin(struct local_kernel *k)
         r = devices_prepare(k, &err);
     if (r == 0 && !k->is_described)
         r = prerequisites_prepare(k, &err);
-    if (r == -EINPROGRESS)
+    if (r == -EINPROGRESS || (r == 0 && kernel_hold(k)))
         return;
+    k->is_ready = false;
     if (r == 0)
         r = kernel_launch(k, &err);
     if (r < 0)

@@ -37,6 +37,8 @@ struct local_kernel {
     bool is_saved;       /* the command of 'attempt' is durable */
     bool is_described;   /* and so is what the runtime starts */
     bool is_unreadable;  /* spec.json is damaged: it can only end */
+    bool is_ready;       /* it waits for kernel.release alone */
+    bool is_released;    /* that came, for this attempt */
     bool wants_end;
     bool is_concluding; /* its end before the start is being recorded */
     int64_t grace_usec;
@@ -122,6 +124,7 @@ void kernel_on_destroy(struct agent_daemon *agent, const struct msg_kernel_destr
 void kernel_on_restart(struct agent_daemon *agent, uint64_t seq,
                        const struct msg_kernel_restart *restart);
 void kernel_on_resize(struct agent_daemon *agent, const struct msg_kernel_resize *resize);
+void kernel_on_release(struct agent_daemon *agent, const struct msg_kernel_release *release);
 void kernel_on_forget(struct agent_daemon *agent, const struct msg_kernel_forget *forget);
 void kernel_on_describe(struct agent_daemon *agent, const struct msg_kernel_describe *describe);
 

@@ -175,7 +175,7 @@ static void kernel_commands_begin_attempt(struct local_kernel *k, uint64_t seq, 
     message_done(&command);
     if (r < 0)
         return;
-    k->wants_end = k->has_exit = false;
+    k->wants_end = k->has_exit = k->is_released = false;
     k->exit_code = 0;
     k->error_kind = NULL;
     k->grace_usec = grace_usec;
@@ -254,6 +254,17 @@ static void kernel_commands_on_forgotten(void *data, const struct disk_job *job,
         log_warning("the folder of a forgotten kernel remains: %s", err->text);
     if (job->retained_bytes)
         log_retention_add(data, &job->id, job->retained_bytes);
+}
+
+void kernel_on_release(struct agent_daemon *agent, const struct msg_kernel_release *release)
+{
+    struct local_kernel *k = kernel_find(agent, &release->kernel_id);
+
+    AQ_FAULT("agent.release.received");
+    if (!k || k->attempt != release->attempt)
+        return;
+    k->is_released = true;
+    kernel_step(k);
 }
 
 void kernel_on_forget(struct agent_daemon *agent, const struct msg_kernel_forget *forget)

@@ -242,6 +242,51 @@ static void test_cluster(void **state)
     assert_clean();
 }
 
+static void is_ready(const struct sent *order)
+{
+    struct msg_kernel_status report = kernel_report(order, MSG_KERNEL_CREATING);
+
+    report.is_ready = true;
+    agent_says(order->agent_id, report);
+}
+
+/* Programs start when all kernels can: the others, then that of "main1". */
+static void test_release(void **state)
+{
+    struct session_request req = { .name = "together",
+                                   .type = SESSION_BATCH,
+                                   .spec.image = "sh",
+                                   .spec.command = "true",
+                                   .access_key = USER_KEY,
+                                   .priority = -1,
+                                   .cluster_size = 3 };
+    struct sent *main, *subs[2];
+    struct answer a;
+
+    (void)state;
+    agent_comes("i-001", FOUR_CPUS);
+    a = create(&req);
+    assert_int_equal(a.r, 0);
+    main = find_sent(MSG_KERNEL_CREATE, 0);
+    subs[0] = find_sent(MSG_KERNEL_CREATE, 1);
+    subs[1] = find_sent(MSG_KERNEL_CREATE, 2);
+    is_ready(main);
+    is_ready(subs[0]);
+    assert_int_equal(count_sent(MSG_KERNEL_RELEASE), 0);
+    assert_int_equal(status_of(&a.created.id), SESSION_SCHEDULED);
+    is_ready(subs[1]);
+    assert_int_equal(count_sent(MSG_KERNEL_RELEASE), 2);
+    agent_reports(subs[0], MSG_KERNEL_RUNNING);
+    pass(20 * USEC_PER_SEC); /* the others are told again */
+    assert_int_equal(count_sent(MSG_KERNEL_RELEASE), 3);
+    assert_true(uuid_equals(&find_sent(MSG_KERNEL_RELEASE, 2)->kernel_id, &subs[1]->kernel_id));
+    agent_reports(subs[1], MSG_KERNEL_RUNNING);
+    assert_int_equal(count_sent(MSG_KERNEL_RELEASE), 4);
+    assert_true(uuid_equals(&find_sent(MSG_KERNEL_RELEASE, 3)->kernel_id, &main->kernel_id));
+    agent_reports(main, MSG_KERNEL_RUNNING);
+    assert_int_equal(status_of(&a.created.id), SESSION_RUNNING);
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, world_begin, world_end)
@@ -249,6 +294,7 @@ int main(void)
         TEST(test_batch),     TEST(test_reports_out_of_order),
         TEST(test_terminate), TEST(test_rename_restart),
         TEST(test_cluster),   TEST(test_rename_of_the_ended),
+        TEST(test_release),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -56,6 +56,9 @@ int keep_sent(struct core *core, const char *agent_id, const struct message *msg
     } else if (msg->type == MSG_KERNEL_FORGET) {
         s->kernel_id = msg->kernel_forget.kernel_id;
         s->attempt = msg->kernel_forget.attempt;
+    } else if (msg->type == MSG_KERNEL_RELEASE) {
+        s->kernel_id = msg->kernel_release.kernel_id;
+        s->attempt = msg->kernel_release.attempt;
     }
     return 0;
 }

@@ -122,6 +122,10 @@ static void inventory_take_fact(struct core *core, struct agent_entry *a, struct
     struct kernel_entry *f = &l->kernels[rank];
     enum fact heard = fact_of(m);
 
+    if (heard == FACT_CREATING && m->is_ready && !f->is_ready) {
+        f->is_ready = true;
+        durable_touch(core, &l->durable);
+    }
     if (!inventory_is_news(f->fact, heard))
         return;
     f->fact = heard;
@@ -296,7 +300,7 @@ static void inventory_on_connected(void *data, const char *agent_id, const struc
         LIST_FOREACH(link, &a->kernels) {
             struct kernel_entry *f = LIST_ENTRY(link, struct kernel_entry, agent_link);
 
-            f->sent_usec = 0;
+            f->sent_usec = f->release_usec = 0;
             f->destroy_sent = f->kill_sent = false;
         }
     a->incarnation = *incarnation;

@@ -64,6 +64,7 @@ static void agent_command_fill_cluster(struct core *core, const struct session *
             strbuf_addf(&replicas, "%s%s:%u", replicas.len ? "," : "", k->role, (unsigned)k->index);
     }
     ret->cluster_size = (int64_t)s->kernel_count;
+    ret->is_held = s->kernel_count > 1;
     ret->hosts = arena_strdup(&core->scratch, hosts.data);
     ret->replicas = arena_strdup(&core->scratch, replicas.data);
 }
@@ -330,6 +331,17 @@ void agent_command_create(struct core *core, struct session_entry *l, size_t ran
 }
 
 /* ---- the others ---- */
+
+void agent_command_release(struct core *core, struct session_entry *l, size_t rank)
+{
+    const struct kernel *k = &l->s.kernels[rank];
+    struct message msg = { .type = MSG_KERNEL_RELEASE, .kernel_release = { k->id, k->attempt } };
+
+    if (agent_command_send(core, k->agent_id, &msg)) {
+        l->kernels[rank].release_usec = clock_monotonic_usec();
+        AQ_FAULT("core.kernel.release.sent");
+    }
+}
 
 void agent_command_restart(struct core *core, struct session_entry *l, size_t rank)
 {

@@ -20,6 +20,9 @@ struct uuid;
  */
 void agent_command_create(struct core *core, struct session_entry *l, size_t rank);
 
+/* Let the program of a kernel start that its agent holds. */
+void agent_command_release(struct core *core, struct session_entry *l, size_t rank);
+
 /* Restart a kernel's programs there. */
 void agent_command_restart(struct core *core, struct session_entry *l, size_t rank);
 

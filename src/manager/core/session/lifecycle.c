@@ -144,6 +144,38 @@ static bool lifecycle_kernel_has_begun(const struct session_entry *l, size_t ran
            || kernel_is_terminal(l->s.kernels[rank].status);
 }
 
+static bool lifecycle_may_release(const struct session_entry *l, size_t rank)
+{
+    return l->kernels[rank].is_ready || l->kernels[rank].fact == FACT_BOOTSTRAPPING
+           || lifecycle_kernel_has_begun(l, rank);
+}
+
+/* Once all kernels of several can start, let the others start, and "main1" when these run: what it
+ * connects to by name is there.
+ */
+static void lifecycle_release(struct core *core, struct session_entry *l, int64_t now)
+{
+    bool others_run = true;
+
+    for (size_t i = 0; i < l->s.kernel_count; i++)
+        if (!lifecycle_may_release(l, i))
+            return;
+    for (size_t i = l->s.kernel_count; i-- > 0;) {
+        const struct kernel_entry *f = &l->kernels[i];
+
+        if (i == 0 && !others_run)
+            return;
+        if (lifecycle_kernel_has_begun(l, i))
+            continue;
+        others_run = false;
+        if (f->fact == FACT_CREATING
+            && (f->release_usec == 0 || now - f->release_usec >= RESEND_USEC)) {
+            agent_command_release(core, l, i);
+            durable_wake_at(core, &l->durable, now + RESEND_USEC);
+        }
+    }
+}
+
 static void lifecycle_starting(struct core *core, struct session_entry *l, int64_t now)
 {
     bool all_begun = true, any_creating = false, any_bootstrapping = false;
@@ -173,6 +205,7 @@ static void lifecycle_starting(struct core *core, struct session_entry *l, int64
         return;
     for (size_t i = 0; i < l->s.kernel_count; i++)
         lifecycle_follow_start(core, l, i, now);
+    lifecycle_release(core, l, now);
     if (all_begun) {
         e = proposal_add_session_status(core, l, SESSION_RUNNING, NULL);
         e->session_status.has_retry = l->s.retry.attempts != 0; /* forgotten */
@@ -300,6 +333,7 @@ static void lifecycle_restarting(struct core *core, struct session_entry *l, int
         if (f->fact == FACT_NONE && (f->sent_usec == 0 || now - f->sent_usec >= RESEND_USEC))
             agent_command_restart(core, l, i);
     }
+    lifecycle_release(core, l, now);
     if (!all)
         return;
     for (size_t i = 0; i < l->s.kernel_count; i++)

@@ -95,16 +95,19 @@ static void retry_write_expired(const struct session_entry *l, const struct retr
     jsonw_object_end(&w);
 }
 
-/* The first that is neither running nor at its bootstrap script, whose time its agent limits;
- * kernel_count = there is none.
- */
+/* Does it run, or is it at its bootstrap script, whose time its agent limits, or held for others? */
+static bool retry_is_in_time(const struct kernel_entry *f)
+{
+    return f->fact == FACT_BOOTSTRAPPING || f->fact == FACT_RUNNING || f->fact == FACT_ENDED
+           || (f->is_ready && f->release_usec == 0);
+}
+
+/* The first that is late; kernel_count = there is none. */
 static size_t retry_find_late(const struct session_entry *l)
 {
     size_t rank = 0;
 
-    while (rank < l->s.kernel_count
-           && (l->kernels[rank].fact == FACT_BOOTSTRAPPING || l->kernels[rank].fact == FACT_RUNNING
-               || l->kernels[rank].fact == FACT_ENDED))
+    while (rank < l->s.kernel_count && retry_is_in_time(&l->kernels[rank]))
         rank++;
     return rank;
 }

@@ -61,6 +61,8 @@ struct kernel_entry {
         limit_violations; /* limit_violation.c: what its agent found, a line each; NULL = nothing */
     int64_t sent_usec;    /* monotonic: the order of this attempt was sent; 0 = not since the
                                 agent connected */
+    bool is_ready;        /* its agent holds it until it is released */
+    int64_t release_usec; /* monotonic: the release was sent; 0 = as sent_usec */
     bool destroy_sent, kill_sent;
     struct measured *measured; /* NULL = never */
 };
