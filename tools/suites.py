@@ -319,6 +319,7 @@ SUITES = {"unit": unit, "api": api, "system": python_suite("system", BOTH),
           "security": python_suite("security", BOTH),
           "compat": python_suite("compat", BOTH),
           "web": python_suite("web", SANITIZED),
+          "cluster": python_suite("cluster", SANITIZED),
           "kube": python_suite("kube", SANITIZED, workers=0),  # all on one Kubernetes
           "fuzz": fuzz, "bench": bench,
           "fresh": fresh, "packages": packages}
@@ -330,4 +331,5 @@ GROUPS = {"system": ["containers", "system", *NODE], "fault": ["containers", "sy
           "bench": ["containers", "bench", *NODE],
           "compat": ["containers", "demo", *NODE],
           "web": ["containers", "system", *NODE],
+          "cluster": ["containers", "system", "cluster"],
           "kube": ["containers", "system", "kube", *NODE]}  # of packages.txt, besides build and test
