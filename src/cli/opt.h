@@ -33,8 +33,8 @@ struct cli_list {
     size_t count, cap;
 };
 
-/* What it has that a struct field (model/field.h) has not: most options are no members of anything.
- * Those of entities' members are made from their rows (account_tables.h).
+/* Separate from struct field (model/field.h), because most options are not members of an entity.
+ * Options of members of entities are made from their fields (account_tables.h).
  */
 struct cli_opt {
     char letter; /* 0 = none */

@@ -69,8 +69,8 @@ struct conf_tables {
 
 struct conf_table;
 
-/* What it has that a struct field (model/field.h) has not: a section, a default that is written as
- * a setting is, and tables of structs that grow as they are read.
+/* Unlike a struct field (model/field.h) it has a section, a default in the form of a setting, and
+ * tables of structs that grow as they are read.
  */
 struct conf_item {
     const char *section; /* "" = top level; "a.b" = table b in table a */

@@ -37,8 +37,8 @@ enum filter_type {
     FILTER_UUID  /* text, dashed lower case; values may be undashed */
 };
 
-/* What it has that a struct field has not: an SQL expression, perhaps of other rows. Those of
- * members of entities are made from their rows (store/entity.h).
+/* Unlike a struct field it has an SQL expression, perhaps of other rows. Filters by members of
+ * entities are made from their fields (store/entity.h).
  */
 struct filter_field {
     const char *name;   /* as clients write it */

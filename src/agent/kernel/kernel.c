@@ -331,7 +331,7 @@ void kernel_fail(struct local_kernel *k, const struct aq_error *err)
     kernel_end_unstarted(k, MONITOR_NOT_STARTED, err->text);
 }
 
-/* A kernel of several waits until all of them can start: no program looks for one in vain. */
+/* One of several kernels waits until all of them can start, so that each can reach the others. */
 static bool kernel_hold(struct local_kernel *k)
 {
     if (!kernel_get_spec(k)->is_held || k->is_released)

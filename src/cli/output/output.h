@@ -57,8 +57,8 @@ enum {
 
 #define OUTPUT_COLUMNS_MAX 48 /* of a table */
 
-/* What it has that a struct field (model/field.h) has not: most are of answers that no struct of
- * ours describes. Those of entities' members are made from their rows (account_tables.h).
+/* Separate from struct field (model/field.h), because most columns show answers that no struct of
+ * ours describes. Columns of members of entities are made from their fields (account_tables.h).
  */
 struct column {
     const char *key;   /* member of the row */
