@@ -15,7 +15,7 @@
  * that has ended are dropped: the manager finds by the inventory of the first
  * heartbeat what has to be sent to the next. Transient messages (hello,
  * welcome, refused, heartbeat, fenced, bye, join, joined, image.*, service.*,
- * statistics, stream.*, app.*, storage.*, web.*) are neither kept nor resent.
+ * statistics, network.*, stream.*, app.*, storage.*, web.*) are neither kept nor resent.
  */
 #ifndef AQ_LINK_MESSAGE_H
 #define AQ_LINK_MESSAGE_H
@@ -26,6 +26,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/lists.h"
 #include "base/strbuf.h"
 #include "base/text_pair.h"
 #include "base/uuid.h"
@@ -55,6 +56,10 @@ enum message_type {
     MSG_KERNEL_DESCRIBE, /* "kernel.describe" manager -> agent */
     MSG_KERNEL_ORDER,    /* "kernel.order"    agent -> manager, the answer */
     MSG_KERNEL_STATUS,   /* "kernel.status"   agent -> manager */
+    MSG_SESSION_NETWORK, /* "session.network" manager -> agent */
+    MSG_NETWORK_PEERS,   /* "network.peers"   manager -> agent, after the first heartbeat and when
+                            they change */
+    MSG_NETWORK_REACH,   /* "network.reach"   agent -> manager */
     MSG_DRAIN,           /* "drain"           manager -> agent */
     MSG_IMAGE_COMMAND,   /* "image.order"     manager -> agent */
     MSG_IMAGE_STATUS,    /* "image.status"    agent -> manager */
@@ -119,6 +124,7 @@ struct msg_hello {
     const char *runtime_notes; /* what is weaker on this node than it could be, a line each */
     const char *plugins; /* JSON list of accelerator plugins: agent/resources/plugins_json.c */
     const char *volumes; /* JSON list of the hosts of folders that it mounts, ["local:volume1"] */
+    const char *network; /* JSON of struct cluster_network_offer; NULL = as mode "none" */
     bool has_sftp;       /* sessions of the type system can run there */
 };
 
@@ -188,6 +194,19 @@ struct msg_kernel_forget { /* the end is recorded: the directory may go (logs ar
 struct msg_kernel_release { /* all kernels of its session can start: so may the program */
     struct uuid kernel_id;
     int64_t attempt;
+};
+
+struct msg_session_network { /* who is in it has changed */
+    struct uuid session_id;
+    const char *network; /* as kernel_spec.network: all of it */
+};
+
+struct msg_network_peers { /* agents to which the way is checked all the time */
+    const char *network;   /* JSON of model/cluster_network.h; "agents" empty = none */
+};
+
+struct msg_network_reach {                  /* on each change, and every minute */
+    struct str_list reachable, unreachable; /* ids of agents that are checked */
 };
 
 struct msg_kernel_resize { /* other amounts of the parts of devices that it has, as it runs */
@@ -527,6 +546,9 @@ struct message {
         struct msg_kernel_restart kernel_restart;
         struct msg_kernel_forget kernel_forget;
         struct msg_kernel_release kernel_release;
+        struct msg_session_network session_network;
+        struct msg_network_peers network_peers;
+        struct msg_network_reach network_reach;
         struct msg_kernel_resize kernel_resize;
         struct msg_kernel_describe kernel_describe;
         struct msg_kernel_order kernel_order;

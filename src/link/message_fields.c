@@ -51,6 +51,7 @@ static const struct wire_field hello_fields[] = {
     MEMBER(msg_hello, runtime_notes, WIRE_TEXT),
     MEMBER(msg_hello, plugins, WIRE_JSON),
     MEMBER(msg_hello, volumes, WIRE_JSON),
+    MEMBER(msg_hello, network, WIRE_JSON),
     MEMBER(msg_hello, has_sftp, WIRE_FLAG),
     WIRE_FIELDS_END,
 };
@@ -176,6 +177,23 @@ static const struct wire_field kernel_describe_fields[] = {
 static const struct wire_field kernel_order_fields[] = {
     NEEDED(msg_kernel_order, kernel_id, WIRE_UUID),
     MEMBER(msg_kernel_order, order, WIRE_JSON),
+    WIRE_FIELDS_END,
+};
+
+static const struct wire_field session_network_fields[] = {
+    NEEDED(msg_session_network, session_id, WIRE_UUID),
+    NEEDED(msg_session_network, network, WIRE_JSON),
+    WIRE_FIELDS_END,
+};
+
+static const struct wire_field network_peers_fields[] = {
+    NEEDED(msg_network_peers, network, WIRE_JSON),
+    WIRE_FIELDS_END,
+};
+
+static const struct wire_field network_reach_fields[] = {
+    MEMBER(msg_network_reach, reachable, WIRE_TEXTS),
+    MEMBER(msg_network_reach, unreachable, WIRE_TEXTS),
     WIRE_FIELDS_END,
 };
 
@@ -443,6 +461,9 @@ const struct message_shape message_shapes[MSG_TYPE_COUNT] = {
     [MSG_KERNEL_DESCRIBE] = { "kernel.describe", true, kernel_describe_fields },
     [MSG_KERNEL_ORDER] = { "kernel.order", true, kernel_order_fields },
     [MSG_KERNEL_STATUS] = { "kernel.status", true, kernel_status_fields },
+    [MSG_SESSION_NETWORK] = { "session.network", true, session_network_fields },
+    [MSG_NETWORK_PEERS] = { "network.peers", false, network_peers_fields },
+    [MSG_NETWORK_REACH] = { "network.reach", false, network_reach_fields },
     [MSG_DRAIN] = { "drain", true, drain_fields },
     [MSG_IMAGE_COMMAND] = { "image.order", false, image_command_fields },
     [MSG_IMAGE_STATUS] = { "image.status", false, image_status_fields },

@@ -26,6 +26,7 @@ static const struct wire_field kernel_spec_fields[] = {
     FIELD(group_id, WIRE_TEXT),
     { "slots", WIRE_JSON, offsetof(struct kernel_spec, slots), WIRE_REQUIRED },
     FIELD(devices, WIRE_JSON),
+    FIELD(network, WIRE_JSON),
     FIELD(cwd, WIRE_TEXT),
     FIELD(ssh_seed, WIRE_TEXT),
     FIELD(ssh_public_key, WIRE_TEXT),

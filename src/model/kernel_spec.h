@@ -21,11 +21,14 @@ struct kernel_spec {
     const char *access_key, *user_id, *user_email, *user_name;
     const char *group_id; /* of its project */
     const char *resource_group;
-    bool is_held;         /* its program starts after kernel.release: when all of the session can */
-    const char *slots;    /* JSON {"cpu":"1","mem":"1073741824"} */
-    const char *devices;  /* JSON as kernel_status.alloc, of slots of which the scheduler chose the
+    bool is_held;        /* its program starts after kernel.release: when all of the session can */
+    const char *slots;   /* JSON {"cpu":"1","mem":"1073741824"} */
+    const char *devices; /* JSON as kernel_status.alloc, of slots of which the scheduler chose the
                              one device that gives all; NULL = which ones is up to the agent */
-    const char *cwd;      /* below the work directory; NULL = the work directory */
+    const char
+        *network;    /* JSON of model/cluster_network.h: between the agents of its session; NULL =
+                             there is none */
+    const char *cwd; /* below the work directory; NULL = the work directory */
     const char *ssh_seed; /* 64 hexadecimal digits: what the session's SSH keys are made from */
     const char *ssh_public_key;  /* its user's own, that lets in, too; NULL = none */
     const char *dotfiles;        /* JSON of model/dotfile.h; NULL = none */
