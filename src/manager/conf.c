@@ -9,6 +9,7 @@
 #include "base/fs.h"
 #include "base/memory.h"
 #include "base/strbuf.h"
+#include "model/cluster_network.h"
 
 #define AT(member) offsetof(struct manager_conf, member)
 
@@ -78,6 +79,8 @@ const struct conf_item manager_conf_items[] = {
     { "agents", "timeout", CONF_DURATION, AT(agent_timeout_usec), "10s", 2 * USEC_PER_SEC,
       86400 * USEC_PER_SEC, 0,
       "An agent that is silent for longer, and for two heartbeats at least, is lost." },
+    { "network", "cluster-pool", CONF_STR, AT(cluster_pool), CLUSTER_NETWORK_POOL, 0, 0, 0,
+      "Addresses of the networks of sessions between agents; none of them is used elsewhere." },
     { "sessions", "kill-grace", CONF_DURATION, AT(kill_grace_usec), "10s", USEC_PER_MSEC,
       3600 * USEC_PER_SEC, 0, "Time between SIGTERM and SIGKILL when a session is ended." },
     { "sessions", "attempts-age", CONF_DURATION, AT(attempts_age_usec), "30d", 60 * USEC_PER_SEC,

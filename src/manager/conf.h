@@ -29,6 +29,7 @@ struct manager_conf {
     struct transfer_limits transfer_limits;
     char *metrics_listen, *metrics_tls_cert, *metrics_tls_key;
     bool metrics_insecure;
+    char *cluster_pool; /* addresses of networks between agents */
     int64_t heartbeat_usec, agent_timeout_usec, kill_grace_usec;
     int64_t attempts_age_usec, attempts_sessions;
     int64_t session_bytes_max, user_session_bytes_max;

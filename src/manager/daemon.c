@@ -161,6 +161,7 @@ static int daemon_open_core(struct daemon *d, bool dev, struct aq_error *err)
         .link_port = d->conf->link.port,
         .heartbeat_usec = d->conf->heartbeat_usec,
         .agent_timeout_usec = d->conf->agent_timeout_usec,
+        .cluster_pool = d->conf->cluster_pool,
         .kill_grace_usec = d->conf->kill_grace_usec,
         .attempts_age_usec = d->conf->attempts_age_usec,
         .attempts_sessions = d->conf->attempts_sessions,

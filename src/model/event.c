@@ -15,6 +15,7 @@ static void event_done(struct event *e)
         break;
     case EVENT_SESSION_STATUS:
         free(e->session_status.status_data);
+        free(e->session_status.subnet);
         break;
     case EVENT_SESSION_RENAMED:
     case EVENT_SESSION_PRIORITY:

@@ -71,11 +71,12 @@ struct event_purge {
 struct event_session_status {
     struct uuid id;
     enum session_status from, to;
-    uint32_t version;           /* before; after = version + 1 */
-    const char *reason;         /* NULL keeps what is there, but none goes along to RUNNING;
+    uint32_t version;   /* before; after = version + 1 */
+    const char *reason; /* NULL keeps what is there, but none goes along to RUNNING;
                                    ignored if one of a terminating state is already set (first
                                    wins) */
-    char *status_data;          /* JSON or NULL to keep; owned by the event */
+    char *status_data;  /* JSON or NULL to keep; owned by the event */
+    char *subnet;       /* NULL keeps, see session_gives_subnet_back(); owned by the event */
     enum session_result result; /* RESULT_UNDEFINED keeps */
     bool has_retry;             /* false keeps */
     struct retry_record retry;

@@ -23,6 +23,7 @@ void session_done(struct session *s)
     free(s->tag);
     free(s->reason);
     free(s->status_data);
+    free(s->subnet);
     *s = (struct session){ 0 };
 }
 

@@ -102,6 +102,7 @@ struct session {
     char *image, *tag;         /* members of spec, to show and filter by; NULL = none */
     bool is_multi_node;        /* so is its cluster_mode */
     char *reason;              /* status_info; NULL = none */
+    char *subnet;              /* between its agents: model/cluster_network.h; NULL = none */
     char *status_data;         /* JSON; for PENDING the scheduler's explanation; NULL = none */
     bool forced;               /* termination without grace was asked for */
     int64_t created_usec, status_changed_usec;
@@ -113,6 +114,12 @@ struct session {
     struct kernel *kernels; /* by rank */
     size_t kernel_count;
 };
+
+/* In this status it holds no addresses between agents. */
+static inline bool session_gives_subnet_back(enum session_status status)
+{
+    return status == SESSION_PENDING || session_is_terminal(status);
+}
 
 /* "single-node" or "multi-node", as Backend.AI's clients call them. */
 const char *cluster_mode_name(bool is_multi_node);

@@ -33,6 +33,7 @@ void session_read_row(struct row *row, struct session *ret, size_t *ret_kernel_c
     ret->tag = row_text(row);
     ROW_PARSE(row, cluster_mode_parse, &ret->is_multi_node);
     ROW_PARSE(row, retry_parse, &ret->retry);
+    ret->subnet = row_text(row);
 }
 
 void kernel_read_row(struct row *row, struct kernel *ret)

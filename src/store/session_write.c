@@ -144,7 +144,8 @@ int session_set_status(struct store_tx *tx, const struct event *e, struct aq_err
         " reason = CASE WHEN status = 'TERMINATING' AND reason IS NOT NULL THEN reason"
         "  ELSE COALESCE(?, CASE WHEN ? THEN NULL ELSE reason END) END,"
         " status_data = COALESCE(?, status_data), result = COALESCE(?, result),"
-        " retry = COALESCE(?, retry), running_at = COALESCE(?, running_at), terminated_at = ?"
+        " retry = COALESCE(?, retry), running_at = COALESCE(?, running_at), terminated_at = ?,"
+        " subnet = CASE WHEN ? THEN NULL ELSE COALESCE(?, subnet) END"
         " WHERE id = ? AND status = ? AND version = ?",
         &q, err);
     if (r < 0)
@@ -158,6 +159,8 @@ int session_set_status(struct store_tx *tx, const struct event *e, struct aq_err
     sql_put_text(q, c->has_retry ? retry_format(&c->retry, retry) : NULL);
     sql_put_time(q, c->to == SESSION_RUNNING ? e->at_usec : 0);
     sql_put_time(q, session_is_terminal(c->to) ? e->at_usec : 0);
+    sql_put_int(q, session_gives_subnet_back(c->to));
+    sql_put_text(q, c->subnet);
     sql_put_uuid(q, &c->id, id);
     sql_put_text(q, session_status_name(c->from));
     sql_put_int(q, c->version);

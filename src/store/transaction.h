@@ -113,7 +113,8 @@ int row_check(const struct row *row, const char *what, struct aq_error *err);
     "s.seq, s.id, s.name, s.type, s.status, s.version, s.result, s.priority, s.user_id," \
     " s.project_id, s.access_key, s.domain, s.resource_group, s.kernel_count,"           \
     " " spec ", s.reason, " status_data ", s.forced, s.created_at, s.status_changed_at," \
-    " s.starts_at, s.running_at, s.image, s.tag, s.cluster_mode, s.retry"
+    " s.starts_at, s.running_at, s.image, s.tag, s.cluster_mode, s.retry,"               \
+    " s.subnet"
 #define SESSION_COLUMNS SESSION_COLUMNS_WITH("s.spec", "s.status_data")
 /* Without kernels and dependencies; 'ret_kernel_count' is the column. */
 void session_read_row(struct row *row, struct session *ret, size_t *ret_kernel_count);

@@ -51,6 +51,8 @@ struct core_conf {
     uint16_t link_port;            /* 0 = any free one, see core_link_port() */
     const char *const *link_names; /* host names and addresses for its certificate */
     size_t link_name_count;
+    const char *cluster_pool;       /* addresses of networks between agents; NULL =
+                                       CLUSTER_NETWORK_POOL */
     int64_t heartbeat_usec;         /* wanted from agents; 0 = 3 s */
     int64_t agent_timeout_usec;     /* silence after which an agent is LOST; 0 = 10 s,
                                        two heartbeats at least */

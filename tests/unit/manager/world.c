@@ -39,6 +39,8 @@ int keep_sent(struct core *core, const char *agent_id, const struct message *msg
         (void)snprintf(s->devices, sizeof(s->devices), "%s",
                        msg->kernel_create.spec.devices ? msg->kernel_create.spec.devices : "");
         (void)snprintf(s->hosts, sizeof(s->hosts), "%s", msg->kernel_create.spec.hosts);
+        (void)snprintf(s->network, sizeof(s->network), "%s",
+                       msg->kernel_create.spec.network ? msg->kernel_create.spec.network : "");
     } else if (msg->type == MSG_KERNEL_DESTROY) {
         s->kernel_id = msg->kernel_destroy.kernel_id;
         s->attempt = msg->kernel_destroy.attempt;

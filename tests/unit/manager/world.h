@@ -35,6 +35,7 @@ struct sent {
     struct uuid kernel_id, session_id;
     int64_t attempt, grace_usec, trial;
     char command[64], reason[40], slots[128], devices[64], hosts[64];
+    char network[1024];
     bool has_ssh_seed;
 };
 

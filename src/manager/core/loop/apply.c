@@ -51,6 +51,7 @@ static void apply_created(struct core *core, struct event *e)
     struct session_entry *l = session_entry_add(core, &e->session);
 
     reservation_load(l);
+    session_entry_follow_subnet(core, l);
     for (size_t i = 0; i < l->s.kernel_count; i++)
         if (kernel_is_holding(l->s.kernels[i].status))
             session_entry_hold(core, l, i, 0);
@@ -75,6 +76,8 @@ static void apply_change_status(struct session *s, struct event_session_status *
     s->status_changed_usec = at_usec;
     if (c->status_data)
         apply_replace(&s->status_data, AQ_TAKE(c->status_data));
+    if (c->subnet)
+        apply_replace(&s->subnet, AQ_TAKE(c->subnet));
     if (c->result != RESULT_UNDEFINED)
         s->result = c->result;
     if (c->has_retry)
@@ -93,6 +96,7 @@ static void apply_session_status(struct core *core, struct event *e)
     if (l->s.status == SESSION_PENDING)
         queue_remove(core, l);
     apply_change_status(&l->s, c, e->at_usec);
+    session_entry_follow_subnet(core, l);
     l->since_usec = clock_monotonic_usec();
     session_entry_forget_start(l);
     durable_cancel_wake(core, &l->durable);

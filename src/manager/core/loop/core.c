@@ -221,7 +221,8 @@ int core_new(const struct core_conf *conf, struct core **ret, struct aq_error *e
     list_init(&core->service_jobs);
     core_init_handles(core);
     core->types = slot_types_new();
-    if ((r = core_open_state(core, err)) < 0)
+    if ((r = subnets_init(&core->subnets, conf->cluster_pool, err)) < 0
+        || (r = core_open_state(core, err)) < 0)
         return r;
     *ret = AQ_TAKE(core);
     return 0;
@@ -389,6 +390,7 @@ void core_free(struct core *core)
     bus_free(core);
     clock_adjustment_done(core);
     slot_types_unref(core->types);
+    subnets_done(&core->subnets);
     pki_ca_free(core->ca);
     free(core->link_cert);
     free(core->link_key);

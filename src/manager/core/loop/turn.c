@@ -8,6 +8,7 @@
 #include "manager/core/commit/proposal.h"
 #include "manager/core/loop/loop_internal.h"
 #include "manager/core/nodes/liveness.h"
+#include "manager/core/nodes/reach.h"
 #include "manager/core/retention/retention_job.h"
 #include "manager/core/scheduling/attempts.h"
 #include "manager/core/scheduling/pass.h"
@@ -96,6 +97,7 @@ void turn_on_tick(uv_timer_t *timer)
     if (store_is_frozen(core->store) && !core->clock_text) /* the state folder can be written */
         turn_thaw_database(core);
     liveness_tick(core, clock_monotonic_usec());
+    reach_tick(core);
     series_tick(core);
     attempts_tick(core, clock_monotonic_usec());
     key_use_tick(core, clock_monotonic_usec());

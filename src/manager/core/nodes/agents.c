@@ -64,6 +64,7 @@ void agents_drop(struct core *core, struct agent_entry *a)
 {
     queue_agent_closed(core, a);
     sched_sync_remove_agent(a);
+    core->peers_are_stale = true;
     registration_finish_changes(core, &a->changes, -ENOENT);
     agent_measured_free(AQ_TAKE(a->measured));
     agent_entry_drop(core, a);

@@ -17,6 +17,7 @@
 #include "manager/core/nodes/join.h"
 #include "manager/core/nodes/liveness.h"
 #include "manager/core/nodes/orphans.h"
+#include "manager/core/nodes/reach.h"
 #include "manager/core/nodes/registration.h"
 #include "manager/core/nodes/fronts_internal.h"
 #include "manager/core/scheduling/queue.h"
@@ -256,6 +257,7 @@ static void inventory_handle_heartbeat(struct core *core, struct agent_entry *a,
         agent_entry_touch_sessions(core, a); /* commands may not have reached it */
         sched_sync_mark_agent(core, a);
         agent_command_logins(core, a->a.id);
+        reach_connected(core, a);
         agent_command_drain(core, a->a.id, a->is_known && !a->a.schedulable);
         queue_agent_changed(
             core, resource_group_entry_get(core, a->a.resource_group ? a->a.resource_group : ""));
@@ -337,6 +339,8 @@ static void inventory_on_message(void *data, const char *agent_id, const struct 
         agent_service_take_status(core, a, &msg->service_status);
     else if (msg->type == MSG_STATISTICS)
         statistics_take(core, a, &msg->statistics);
+    else if (msg->type == MSG_NETWORK_REACH)
+        reach_take_report(core, a, &msg->network_reach);
 }
 
 static void inventory_on_disconnected(void *data, const char *agent_id,

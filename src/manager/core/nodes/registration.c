@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "manager/core/commit/proposal.h"
 #include "manager/core/nodes/agent_change.h"
+#include "manager/core/nodes/reach.h"
 #include "manager/core/nodes/registration.h"
 #include "manager/core/scheduling/queue.h"
 #include "manager/core/scheduling/sched_sync.h"
@@ -419,6 +420,7 @@ int registration_take(struct core *core, struct agent_entry *a, const struct msg
     registration_set_text(&a->runtime_notes, hello->runtime_notes);
     registration_set_text(&a->plugins, hello->plugins);
     registration_set_volumes(a, hello->volumes);
+    reach_take_offer(core, a, hello->network);
     a->has_registration = true;
     return 0;
 }

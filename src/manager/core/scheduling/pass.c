@@ -43,6 +43,24 @@ static void pass_place_kernel(struct core *core, struct session_entry *l, size_t
     e->kernel_status.alloc = agent_devices_write_chosen(core, a, &chosen, l->kernels[k].requested);
 }
 
+/* Kernels on several agents need addresses there. Where the pool has none the start fails: see
+ * session/session_network.c.
+ */
+static char *pass_take_subnet(struct core *core, const struct resource_group_entry *g,
+                              struct session_entry *l, const struct sched_outcome *out)
+{
+    char text[INET_ADDRSTRLEN];
+    bool is_spread = false;
+
+    for (size_t k = 1; k < l->s.kernel_count; k++)
+        is_spread |= out->agents[k] != out->agents[0];
+    if (!is_spread || !session_entry_needs_network(l) || !g->nodes[out->agents[0]]->network
+        || !session_entry_take_subnet(core, l))
+        return NULL;
+    return aq_format("%s/%u", cluster_address_format(l->network.subnet.first, text),
+                     l->network.subnet.bits);
+}
+
 static void pass_place(struct core *core, const struct resource_group_entry *g,
                        struct session_entry *l, const struct sched_outcome *out)
 {
@@ -56,6 +74,7 @@ static void pass_place(struct core *core, const struct resource_group_entry *g,
                                                        .to = SESSION_SCHEDULED,
                                                        .version = l->s.version,
                                                        .reason = l->s.reason ? "scheduled" : NULL };
+    e->session_status.subnet = pass_take_subnet(core, g, l, out);
     if (l->s.status_data)
         e->session_status.status_data = aq_strdup("{}");
     attempts_placed(core, l, out->choices);

@@ -16,6 +16,7 @@
 #include "manager/core/scheduling/rejection.h"
 #include "manager/core/session/agent_command.h"
 #include "manager/core/session/mounts.h"
+#include "manager/core/session/session_network.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
@@ -109,7 +110,7 @@ static int agent_command_fill_session(struct core *core, const struct session_en
 
 static int agent_command_fill_spec(struct core *core, const struct session_entry *l,
                                    const struct session_spec *spec, const struct kernel *k,
-                                   struct kernel_spec *ret)
+                                   const char *network, struct kernel_spec *ret)
 {
     const struct user *owner = core_find_user(core, &l->s.user_id);
     const struct keypair *key = core_find_keypair(core, l->s.access_key);
@@ -133,6 +134,7 @@ static int agent_command_fill_spec(struct core *core, const struct session_entry
         .user_name = owner ? owner->username : NULL,
         .slots = arena_strdup(&core->scratch, slots.data),
         .devices = k->alloc,
+        .network = network,
         .ssh_public_key = key ? key->ssh_public_key : NULL,
         .dotfiles = l->start.dotfiles,
         .ssh_seed = agent_command_make_ssh_seed(core, &l->s),
@@ -181,10 +183,14 @@ static int agent_command_read_spec(struct store_tx *tx, struct agent_command_rea
     return mounts_check_again(tx, reading->owner, &reading->spec->mounts, err);
 }
 
-/* A folder that it mounts stands in the way: as if its agent had said so of a kernel. */
-static void agent_command_refuse_start(struct session_entry *l, const struct aq_error *err)
+/* A folder that it mounts stands in the way, or it finds no addresses: as if its agent had said so
+ * of a kernel.
+ */
+static void agent_command_refuse_start(struct session_entry *l, const char *kind,
+                                       const struct aq_error *err)
 {
-    const struct msg_kernel_status words = { .error_kind = "folder-unusable",
+    const struct msg_kernel_status words = { .error_kind = kind,
+                                             .error_field = err->field,
                                              .error_text = err->text };
     size_t rank = 0;
 
@@ -194,7 +200,8 @@ static void agent_command_refuse_start(struct session_entry *l, const struct aq_
         return; /* all of them have begun */
     free(l->kernels[rank].error);
     l->kernels[rank].error = rejection_json(NULL, &words);
-    l->kernels[rank].error_is_transient = l->kernels[rank].error_is_image = false;
+    l->kernels[rank].error_is_transient = err->code == ENOSPC;
+    l->kernels[rank].error_is_image = false;
     l->kernels[rank].fact = FACT_ERROR;
 }
 
@@ -259,7 +266,7 @@ static void agent_command_on_read(void *data, int r, const struct aq_error *err)
         l->start.is_reading = false;
         if (r == -ESTALE) {
             if (l->s.version == reading->version)
-                agent_command_refuse_start(l, err);
+                agent_command_refuse_start(l, "folder-unusable", err);
             durable_touch(reading->core, &l->durable);
         } else if (r < 0) {
             if (r != -EHOSTDOWN)
@@ -318,19 +325,30 @@ void agent_command_create(struct core *core, struct session_entry *l, size_t ran
     const struct session_spec *spec = agent_command_find_agent(core, k->agent_id)
                                           ? agent_command_get_spec(core, l)
                                           : NULL;
+    struct aq_error err = { 0 };
+    const char *network;
 
     if (!spec)
         return;
     AQ_FAULT("core.kernel.create.sending");
-    if (agent_command_fill_spec(core, l, spec, k, &msg.kernel_create.spec) == 0
-        && agent_command_send(core, k->agent_id, &msg)) {
+    if (session_network_make(core, l, &network, &err) < 0) {
+        agent_command_refuse_start(l, "no-address", &err);
+        durable_touch(core, &l->durable);
+    } else if (agent_command_fill_spec(core, l, spec, k, network, &msg.kernel_create.spec) == 0
+               && agent_command_send(core, k->agent_id, &msg)) {
         l->kernels[rank].sent_usec = clock_monotonic_usec();
+        l->kernels[rank].network_version = l->network.version;
         AQ_FAULT("core.kernel.create.sent");
     }
     arena_clear(&core->scratch, 1 << 16);
 }
 
 /* ---- the others ---- */
+
+bool agent_command_network(struct core *core, const char *agent_id, const struct message *msg)
+{
+    return agent_command_send(core, agent_id, msg);
+}
 
 void agent_command_release(struct core *core, struct session_entry *l, size_t rank)
 {

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 struct core;
+struct message;
 struct session_entry;
 struct uuid;
 
@@ -46,5 +47,10 @@ void agent_command_drain(struct core *core, const char *agent_id, bool on);
 
 /* What registries are logged in with, to an agent that is connected. */
 void agent_command_logins(struct core *core, const char *agent_id);
+
+/* A message on the network between agents. False if it is not connected, or its inventory not known
+ * yet: to be sent again.
+ */
+bool agent_command_network(struct core *core, const char *agent_id, const struct message *msg);
 
 #endif

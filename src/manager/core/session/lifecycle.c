@@ -20,6 +20,7 @@
 #include "manager/core/session/lifecycle.h"
 #include "manager/core/session/resize.h"
 #include "manager/core/session/retry.h"
+#include "manager/core/session/session_network.h"
 #include "manager/core/session/termination.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/clock_adjustment.h"
@@ -205,6 +206,7 @@ static void lifecycle_starting(struct core *core, struct session_entry *l, int64
         return;
     for (size_t i = 0; i < l->s.kernel_count; i++)
         lifecycle_follow_start(core, l, i, now);
+    session_network_follow(core, l);
     lifecycle_release(core, l, now);
     if (all_begun) {
         e = proposal_add_session_status(core, l, SESSION_RUNNING, NULL);
@@ -302,6 +304,7 @@ static void lifecycle_running(struct core *core, struct session_entry *l, int64_
         lifecycle_restart(core, l);
         return;
     }
+    session_network_follow(core, l);
     if (resize_step(core, l, now))
         return;
     for (size_t i = 1; i < l->s.kernel_count; i++)

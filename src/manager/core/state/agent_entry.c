@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/vec.h"
 #include "manager/core/state/agent_devices.h"
+#include "manager/core/state/agent_network.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_entry.h"
@@ -84,6 +85,7 @@ void agent_entry_drop(struct core *core, struct agent_entry *a)
     free(a->plugins);
     free(a->volumes_text);
     free(a->volumes.items);
+    agent_network_free(core, a->network);
     free(a);
 }
 

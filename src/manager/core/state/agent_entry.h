@@ -18,6 +18,7 @@
 
 struct agent_devices;
 struct agent_measured;
+struct agent_network;
 struct core;
 struct kernel_entry;
 struct resource_group_entry;
@@ -53,6 +54,7 @@ struct agent_entry {
     char *plugins;                             /* JSON, as it said; NULL = not yet */
     char *volumes_text;                        /* hosts of folders that it mounts, as it said */
     struct str_list volumes;                   /* the same and perhaps SCHED_SFTP, in one block */
+    struct agent_network *network;             /* agent_network.c; NULL = it offered none */
     bool has_sftp;                             /* sessions of the type system can run there */
     struct resource_group_entry *scheduled_by; /* whose scheduler knows it; NULL = none */
     struct list change_link;                   /* in changed_agents of its resource group */

@@ -2,6 +2,7 @@
 /* lookup.c - see lookup.h */
 #include "manager/core/lookup.h"
 #include "manager/core/state/agent_entry.h"
+#include "manager/core/state/agent_network.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
@@ -174,6 +175,16 @@ const char *core_agent_get_volumes(const struct core *core, const char *id)
     const struct agent_entry *a = agent_entry_find(core, id);
 
     return a ? a->volumes_text : NULL;
+}
+
+void core_agent_write_network(const struct core *core, const char *id, struct jsonw *w)
+{
+    const struct agent_entry *a = agent_entry_find(core, id);
+
+    if (a)
+        agent_network_write(a, w);
+    else
+        jsonw_null(w);
 }
 
 int core_get_occupied(const struct core *core, const char *agent_id, struct slots *ret)

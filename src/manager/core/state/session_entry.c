@@ -57,6 +57,7 @@ void session_entry_hold(struct core *core, struct session_entry *l, size_t rank,
 
     assert(list_is_empty(&l->kernels[rank].agent_link)); /* it holds once */
     list_add(&a->kernels, &l->kernels[rank].agent_link);
+    l->network.version++;
     l->kernels[rank].held_usec = at_usec;
     a->kernel_count++;
     a->is_stale = a->devices_stale = true;
@@ -71,6 +72,7 @@ void session_entry_release(struct core *core, struct session_entry *l, size_t ra
     if (list_is_empty(&l->kernels[rank].agent_link))
         return;
     list_remove(&l->kernels[rank].agent_link);
+    l->network.version++;
     assert(a->kernel_count > 0);
     a->kernel_count--;
     a->is_stale = a->devices_stale = true;
@@ -225,6 +227,7 @@ void session_entry_retire(struct core *core, struct session_entry *l)
     for (size_t i = 0; i < l->s.kernel_count; i++)
         session_entry_release(core, l, i, 0);
     core->hooks->on_retire(core, l);
+    session_entry_give_subnet(core, l);
     session_bytes_add(core, l->accounts[SCHED_USER], -l->bytes);
     l->accounts[SCHED_KEYPAIR]->systems -= l->s.type == SESSION_SYSTEM;
     map_remove(&core->sessions_by_id, l->s.id.bytes, sizeof(l->s.id.bytes));

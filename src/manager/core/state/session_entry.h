@@ -13,6 +13,7 @@
 #include "base/list.h"
 #include "manager/core/images.h"
 #include "manager/core/state/durable.h"
+#include "model/cluster_network.h"
 #include "model/resource_opts.h"
 #include "model/session.h"
 #include "sched/scheduler.h"
@@ -61,8 +62,9 @@ struct kernel_entry {
         limit_violations; /* limit_violation.c: what its agent found, a line each; NULL = nothing */
     int64_t sent_usec;    /* monotonic: the order of this attempt was sent; 0 = not since the
                                 agent connected */
-    bool is_ready;        /* its agent holds it until it is released */
-    int64_t release_usec; /* monotonic: the release was sent; 0 = as sent_usec */
+    uint32_t network_version; /* that its agent was told last of the network between agents */
+    bool is_ready;            /* its agent holds it until it is released */
+    int64_t release_usec;     /* monotonic: the release was sent; 0 = as sent_usec */
     bool destroy_sent, kill_sent;
     struct measured *measured; /* NULL = never */
 };
@@ -120,6 +122,10 @@ struct session_entry {
         int64_t next_pass_usec; /* monotonic, PENDING: who is too young to be preempted now may be
                                    old enough then */
     } preemption;               /* scheduling/preemption.c */
+    struct {
+        struct cluster_range subnet; /* bits 0 = none is taken */
+        uint32_t version;            /* counts changes of which kernels are where */
+    } network;                       /* subnets.c, session/session_network.c */
     struct {
         char **agents;   /* per kernel: where it will start; NULL = none is reserved */
         bool is_unsaved; /* PENDING: its row does not say so yet */

@@ -19,6 +19,7 @@
 #include "base/log_budget.h"
 #include "base/map.h"
 #include "manager/core/core.h"
+#include "manager/core/state/subnets.h"
 #include "sched/scheduler.h"
 
 /* ---- statistics ---- */
@@ -126,6 +127,8 @@ struct core {
     uint32_t fifo_retries; /* retries_to_skip of fifo resource groups that do not say it */
     struct agent_entry **agents_sorted;
     size_t agent_count, agent_cap;
+    struct subnets subnets;
+    bool peers_are_stale; /* nodes/reach.c: agents are to check other ways than they do */
     struct map users, users_by_email, users_by_name, keypairs, policies, domains, projects;
     struct map access; /* who -> resource groups allowed, see access.c */
     uint64_t access_version;

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* session_network.h - what agents are told of the network of a session whose kernels are on several */
+#ifndef AQ_MANAGER_CORE_SESSION_SESSION_NETWORK_H
+#define AQ_MANAGER_CORE_SESSION_SESSION_NETWORK_H
+
+#include "base/error.h"
+
+struct core;
+struct session_entry;
+
+/* kernel_spec.network in core->scratch; *ret NULL if it has none. -ENOSPC if it needs one, and the
+ * pool had no addresses when it was placed.
+ */
+int session_network_make(struct core *core, const struct session_entry *l, const char **ret,
+                         struct aq_error *err);
+
+/* Tell the agents that have not heard who is where now. To be called while it starts and runs. */
+void session_network_follow(struct core *core, struct session_entry *l);
+
+#endif

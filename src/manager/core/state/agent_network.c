@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* agent_network.c - an agent in the network between agents: what it offers, and whom it reaches */
+#include "manager/core/state/agent_network.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "manager/core/state/agent_entry.h"
+#include "manager/core/state/state.h"
+
+void agent_network_free(struct core *core, struct agent_network *network)
+{
+    if (!network)
+        return;
+    subnets_forget_agent(&core->subnets, network->address);
+    arena_done(&network->arena);
+    free(network->text);
+    free(network->peers);
+    free(network->unreachable.items);
+    free(network);
+}
+
+int agent_network_set(struct core *core, struct agent_entry *a, const char *text,
+                      struct aq_error *err)
+{
+    struct agent_network *n;
+    int r;
+
+    if (a->network && text && strcmp(a->network->text, text) == 0)
+        return 0;
+    agent_network_free(core, AQ_TAKE(a->network));
+    if (!text)
+        return 0;
+    n = aq_alloc(sizeof(*n));
+    n->text = aq_strdup(text);
+    if ((r = cluster_network_offer_parse(text, &n->arena, &n->offer, err)) < 0) {
+        agent_network_free(core, n);
+        return r;
+    }
+    if (strcmp(n->offer.mode, "none") != 0)
+        n->address = subnets_name_agent(&core->subnets, a->a.id);
+    a->network = n;
+    return 0;
+}
+
+const char *agent_network_class(const struct agent_entry *a)
+{
+    if (!a->network || !a->network->address)
+        return NULL;
+    return strcmp(a->network->offer.mode, "vxlan") == 0 ? "vxlan" : "wireguard";
+}
+
+bool agent_network_misses(const struct agent_network *network, const char *agent_id)
+{
+    for (size_t i = 0; network && i < network->unreachable.count; i++)
+        if (strcmp(network->unreachable.items[i], agent_id) == 0)
+            return true;
+    return false;
+}
+
+void agent_network_set_unreachable(struct agent_network *network, const struct str_list *ids)
+{
+    size_t size = ids->count * sizeof(char *);
+    const char **items;
+    char *at;
+
+    for (size_t i = 0; i < ids->count; i++)
+        size += strlen(ids->items[i]) + 1;
+    items = aq_alloc(size + 1);
+    at = (char *)(items + ids->count);
+    for (size_t i = 0; i < ids->count; i++) {
+        items[i] = strcpy(at, ids->items[i]);
+        at += strlen(at) + 1;
+    }
+    free(network->unreachable.items);
+    network->unreachable = (struct str_list){ items, ids->count };
+}
+
+struct cluster_network_agent agent_network_describe(const struct agent_entry *a,
+                                                    struct arena *arena)
+{
+    char text[INET_ADDRSTRLEN];
+
+    return (struct cluster_network_agent){
+        .id = a->a.id,
+        .endpoint = a->network->offer.endpoint,
+        .key = a->network->offer.key,
+        .address = arena_strdup(arena, cluster_address_format(a->network->address, text)),
+    };
+}
+
+void agent_network_write(const struct agent_entry *a, struct jsonw *w)
+{
+    const struct agent_network *n = a->network;
+    char text[INET_ADDRSTRLEN];
+
+    if (!n) {
+        jsonw_null(w);
+        return;
+    }
+    jsonw_object_begin(w);
+    jsonw_member_str(w, "mode", n->offer.mode);
+    jsonw_member_str(w, "endpoint", n->offer.endpoint);
+    jsonw_member_str(w, "address", n->address ? cluster_address_format(n->address, text) : NULL);
+    jsonw_member_int(w, "mtu", n->offer.mtu);
+    jsonw_member_str(w, "note", n->offer.note);
+    jsonw_key(w, "unreachable");
+    jsonw_array_begin(w);
+    for (size_t i = 0; i < n->unreachable.count; i++)
+        jsonw_str(w, n->unreachable.items[i]);
+    jsonw_array_end(w);
+    jsonw_object_end(w);
+}
