@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Commands on agents: ls, info, set, drain, undrain, rm, revoke, token, join. */
 #include <errno.h>
+#include <string.h>
 
 #include "base/host_port.h"
 #include "cli/admin/agent_picture.h"
@@ -33,6 +34,7 @@ static const struct column agent_columns[] = {
     { "lost_at", "LOST", COLUMN_TIME, COLUMN_IS_EXTRA },
     { "devices", "DEVICES", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
     { "statistics", "STATISTICS", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
+    { "network", "NETWORK", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
     { "plugins", "PLUGINS", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
     COLUMN_END,
 };
@@ -78,6 +80,30 @@ const struct cli_verb verb_agent_ls = {
     .run = agent_ls,
 };
 
+/* "network     wireguard-go, 192.0.2.7:51871/udp, MTU 1420" */
+static void agent_write_network(const json_t *network, struct strbuf *out)
+{
+    const char *mode = json_string_value(json_object_get(network, "mode"));
+    const char *endpoint = json_string_value(json_object_get(network, "endpoint"));
+    const char *note = json_string_value(json_object_get(network, "note"));
+    const json_t *unreachable = json_object_get(network, "unreachable"), *id;
+    size_t i;
+
+    if (!mode)
+        return;
+    strbuf_addf(out, "\nnetwork between nodes\n  %s", mode);
+    if (endpoint && strcmp(mode, "none") != 0)
+        strbuf_addf(out, ", %s/udp, MTU %lld", endpoint,
+                    (long long)json_integer_value(json_object_get(network, "mtu")));
+    strbuf_adds(out, "\n");
+    if (note)
+        strbuf_addf(out, "  %s\n", note);
+    json_array_foreach(unreachable, i, id)
+        strbuf_addf(out, "%s%s", i ? ", " : "  agents that do not answer: ", json_string_value(id));
+    if (json_array_size(unreachable))
+        strbuf_adds(out, "\n");
+}
+
 static int agent_draw(struct cli *cli, const json_t *agent, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT, usage = STRBUF_INIT;
@@ -86,6 +112,7 @@ static int agent_draw(struct cli *cli, const json_t *agent, struct aq_error *err
     usage_write_node(&cli->output, json_object_get(agent, "statistics"), &usage);
     if (usage.len) /* else nothing was measured yet */
         strbuf_addf(&out, "\nin use now\n%s", usage.data);
+    agent_write_network(json_object_get(agent, "network"), &out);
     return cli_print(&out, err);
 }
 

@@ -253,6 +253,87 @@ static void doctor_check_agents(void *data, struct finding *ret)
                       "systemctl restart aliquot-agent");
 }
 
+/* "a1 does not reach a2 (192.0.2.2:51871/udp)" for each pair; how many there are. */
+static size_t doctor_list_unreached(const json_t *items, struct strbuf *out)
+{
+    const json_t *item, *id, *other;
+    size_t i, k, n, count = 0;
+
+    json_array_foreach(items, i, item) {
+        const json_t *network = json_object_get(item, "network");
+
+        json_array_foreach(json_object_get(network, "unreachable"), k, id) {
+            const json_t *endpoint = NULL;
+
+            json_array_foreach(items, n, other)
+                if (json_equal(json_object_get(other, "id"), id))
+                    endpoint = json_object_get(json_object_get(other, "network"), "endpoint");
+            count++;
+            if (out->len < 200)
+                strbuf_addf(out, "%sagent '%s' does not reach '%s'%s%s%s", out->len ? ", " : "",
+                            json_string_value(json_object_get(item, "id")), json_string_value(id),
+                            endpoint ? " (" : "", endpoint ? json_string_value(endpoint) : "",
+                            endpoint ? "/udp)" : "");
+        }
+    }
+    return count;
+}
+
+/* "agent 'a3': no /dev/net/tun" for each that has no network between nodes. */
+static size_t doctor_list_without_network(const json_t *items, struct strbuf *out)
+{
+    const json_t *item;
+    size_t i, count = 0;
+
+    json_array_foreach(items, i, item) {
+        const json_t *network = json_object_get(item, "network");
+        const char *mode = json_string_value(json_object_get(network, "mode"));
+        const char *note = json_string_value(json_object_get(network, "note"));
+
+        if (!mode || strcmp(mode, "none") != 0)
+            continue;
+        count++;
+        if (out->len < 200)
+            strbuf_addf(out, "%sagent '%s'%s%s", out->len ? ", " : "",
+                        json_string_value(json_object_get(item, "id")), note ? ": " : "",
+                        note ? note : "");
+    }
+    return count;
+}
+
+static void doctor_check_network(void *data, struct finding *ret)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf list = STRBUF_INIT;
+    struct doctor_cluster *c = data;
+    json_auto_t *answer = NULL;
+    const json_t *items;
+    size_t count;
+
+    if (!c->is_reached
+        || cli_call(c->cli, METHOD_GET, "/aliquot/v1/agents?limit=1000", NULL, &answer, NULL) < 0)
+        return;
+    items = json_object_get(answer, "items");
+    if (json_array_size(items) < 2) {
+        finding_say(ret, CHECK_OK, "sessions need none: there are no two agents");
+        return;
+    }
+    if ((count = doctor_list_unreached(items, &list)) != 0) {
+        finding_say(ret, CHECK_WARNING, "%zu ways between agents are closed: %s", count, list.data);
+        finding_mean(ret, "no session with several kernels is placed on both");
+        finding_mend(ret, "open that UDP port between the nodes; it is cluster-port in agent.toml");
+        return;
+    }
+    if ((count = doctor_list_without_network(items, &list)) != 0) {
+        finding_say(ret, CHECK_WARNING, "%zu of %zu agents have none: %s", count,
+                    json_array_size(items), list.data);
+        finding_mean(ret, "kernels of one session are not on these and on other agents");
+        finding_mend(ret, "on the agents' machines: aliquot doctor containers; apt install "
+                          "wireguard-tools wireguard-go");
+        return;
+    }
+    finding_say(ret, CHECK_OK, "agents reach each other");
+}
+
 static void doctor_check_services(void *data, struct finding *ret)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf list = STRBUF_INIT;
@@ -332,6 +413,7 @@ static const struct check doctor_cluster_checks[] = {
     { "cluster.status", "cluster", "status", doctor_check_status },
     { "cluster.restore", "cluster", "restore", doctor_check_restore },
     { "cluster.agents", "cluster", "agents", doctor_check_agents },
+    { "cluster.network", "cluster", "network between agents", doctor_check_network },
     { "cluster.services", "cluster", "services", doctor_check_services },
     { "cluster.clock", "cluster", "clock", doctor_check_difference },
     { "cluster.login", "cluster", "login", doctor_check_login },

@@ -69,6 +69,8 @@ static void agent_write(const struct api_list *list, const struct store_page *pa
     if (list->one_of)
         api_write_raw(w, "plugins", core_agent_get_plugins(list->api->core, agent->id));
     api_write_raw(w, "volumes", core_agent_get_volumes(list->api->core, agent->id));
+    jsonw_key(w, "network");
+    core_agent_write_network(list->api->core, agent->id, w);
     jsonw_member_bool(w, "connected", core_agent_is_connected(list->api->core, agent->id));
     jsonw_object_end(w);
 }
