@@ -201,6 +201,24 @@ def test_pages_and_bodies(cluster, box):
     assert status == 501 and body == b""  # as the app says
 
 
+def test_apps_of_another_kernel(cluster, box):
+    """Each kernel has an address of its own; a cookie is for one of them."""
+    with running(cluster.client(), "two", image=cluster.image, clusterSize=2) as session:
+        reply = cluster.client().post("/session/two/start-service",
+                                      {"app": "web", "kernel": "sub1"}, timeout=60).json
+        assert reply["status"] == "started" and reply["target_id"] != session
+        _, headers, _ = cluster.ask("GET", f"/_aliquot/setup?token={reply['token']}")
+        path, cookie = headers["Location"], headers["Set-Cookie"].split(";")[0]
+        assert path == f"/app/{reply['target_id']}/web/"
+        status, _, body = cluster.ask("GET", path, cookie)
+        assert (status, json.loads(body)["word"]) == (200, "web")
+        assert cluster.ask("GET", place(session) + "/", cookie)[0] == 401
+        states = [{app["name"]: app["state"] for app in cluster.client().get(
+            f"/stream/session/two/apps?kernel={kernel}").json} for kernel in ("main1", "sub1")]
+        assert [state["web"] for state in states] == ["not-started", "running"]
+    assert cluster.ask("GET", path, cookie)[0] in (404, 410) and box
+
+
 @pytest.mark.gate
 def test_an_upgraded_connection_is_a_tunnel(cluster, box):
     cookie = cluster.cookie("apps", "web")

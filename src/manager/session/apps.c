@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a session's main kernel publishes, and how the apps of its container are. */
+/* What a kernel publishes, and how the apps of its container are. */
 #include "manager/session/session.h"
 
 #include <string.h>
@@ -9,11 +9,9 @@
 
 #define APPS_MAX 64
 
-const char *apps_raw(const struct session *session)
+const char *apps_raw(const struct kernel *kernel)
 {
-    const char *ports = session && session->kernel_count ? session->kernels[0].service_ports : NULL;
-
-    return ports ? ports : "[]";
+    return kernel && kernel->service_ports ? kernel->service_ports : "[]";
 }
 
 static bool apps_text_is(const json_t *object, const char *key, const char *text)
@@ -49,9 +47,9 @@ static void apps_write_known(const json_t *service, const char *ports, struct js
     apps_write_ports(json_object_get(service, ports), w);
 }
 
-void apps_write(const struct session *session, struct jsonw *w)
+void apps_write(const struct kernel *kernel, struct jsonw *w)
 {
-    json_auto_t *services = json_load_string(apps_raw(session), 0);
+    json_auto_t *services = json_load_string(apps_raw(kernel), 0);
     const json_t *service;
     size_t i;
 
@@ -64,9 +62,9 @@ void apps_write(const struct session *session, struct jsonw *w)
     jsonw_array_end(w);
 }
 
-uint16_t apps_find_port(const struct session *session, const char *app, int64_t port)
+uint16_t apps_find_port(const struct kernel *kernel, const char *app, int64_t port)
 {
-    json_auto_t *services = json_load_string(apps_raw(session), 0);
+    json_auto_t *services = json_load_string(apps_raw(kernel), 0);
     const json_t *service, *found;
     size_t i, at;
 

@@ -22,6 +22,17 @@ struct owner_params {
 /* clang-format on */
 extern const struct field owner_fields[];
 
+/* Parameters of requests about one kernel of a session. */
+struct kernel_params {
+    const char *owner_access_key, *kernel;
+};
+/* clang-format off */
+#define KERNEL_FIELD(type, member)                                                                 \
+    { "kernel", FIELD_STR, FIELD_NULLABLE, offsetof(type, member), 1, 64,                          \
+      .doc = "host name of the kernel, such as sub1; default: main1" }
+/* clang-format on */
+extern const struct field kernel_fields[];
+
 /* The live session, borrowed; NULL after the request was answered. */
 const struct session *session_find_live(const struct api *api, struct request *req,
                                         const char *owner_access_key);
@@ -39,6 +50,20 @@ const struct session *session_find_certain(const struct api *api, const struct r
 
 /* The same as session_find_live() for requests with owner_fields, decoding them first. */
 const struct session *session_find_live_by_owner(const struct api *api, struct request *req);
+
+/* The kernel of this host name (NULL: the main one), borrowed from 'session'. NULL, with an error
+ * that lists the names, if there is none.
+ */
+const struct kernel *session_find_kernel(const struct session *session, const char *hostname,
+                                         struct aq_error *err);
+
+/* -EINVAL, of kind "generic-bad-request", unless its program runs on an agent. */
+int session_check_kernel_runs(const struct kernel *kernel, struct aq_error *err);
+
+/* The kernel that a request with kernel_fields is about, which are decoded first; NULL after an
+ * answer.
+ */
+const struct kernel *session_find_live_kernel(const struct api *api, struct request *req);
 
 /* The same among all that ever were, live ones first. A session in ERROR counts
  * as seen if it is found for its owner. 'row' is borrowed for
@@ -58,20 +83,20 @@ void session_find_by_owner(struct api *api, struct request *req, session_found_f
  */
 void session_find_brief_by_owner(struct api *api, struct request *req, session_found_fn *fn);
 
-/* ---- apps: what the main kernel publishes ---- */
+/* ---- apps: what a kernel publishes ---- */
 
-/* [{"name","protocol","ports"}], the ports as the container counts; [] of a
- * session that has none (NULL), or publishes nothing.
+/* [{"name","protocol","ports"}], the ports as the container counts; [] if it publishes nothing, or
+ * is NULL.
  */
-void apps_write(const struct session *session, struct jsonw *w);
+void apps_write(const struct kernel *kernel, struct jsonw *w);
 
 /* The JSON list of model/service_port.h, with the ports of the node; "[]" if there is nothing. */
-const char *apps_raw(const struct session *session);
+const char *apps_raw(const struct kernel *kernel);
 
 /* The port within the container of an app that is only connected to: this one of its ports, or
  * with 0 its first; 0 if it has none such, or is started.
  */
-uint16_t apps_find_port(const struct session *session, const char *app, int64_t port);
+uint16_t apps_find_port(const struct kernel *kernel, const char *app, int64_t port);
 
 /* [{"name","protocol","ports","state","why",...}]: what is published (as apps_raw() has it), with
  * what the container's executor says of its apps; NULL = it could not be asked.

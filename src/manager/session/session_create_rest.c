@@ -66,15 +66,17 @@ static void session_create_write_created(const struct uuid *id, const char *name
                                          const char *status, bool is_new,
                                          const struct session *session, struct jsonw *w)
 {
+    const struct kernel *main = session ? session_find_kernel(session, NULL, NULL) : NULL;
+
     jsonw_object_begin(w);
     api_write_uuid(w, "sessionId", id);
     jsonw_member_str(w, "sessionName", name);
     jsonw_member_str(w, "status", status);
     if (is_new) {
         jsonw_key(w, "servicePorts");
-        apps_write(session, w);
+        apps_write(main, w);
     } else {
-        api_write_raw(w, "service_ports", apps_raw(session));
+        api_write_raw(w, "service_ports", apps_raw(main));
     }
     jsonw_member_bool(w, "created", is_new);
     jsonw_object_end(w);

@@ -17,6 +17,12 @@ const struct field owner_fields[] = {
     FIELD_END,
 };
 
+const struct field kernel_fields[] = {
+    OWNER_FIELD(struct kernel_params, owner_access_key),
+    KERNEL_FIELD(struct kernel_params, kernel),
+    FIELD_END,
+};
+
 static const char *session_find_shown_status(const struct request *req, enum session_status status)
 {
     return principal_is_old(api_principal(req)) ? session_status_name_2203(status)
@@ -272,6 +278,73 @@ const struct session *session_find_live_by_owner(const struct api *api, struct r
         return NULL;
     }
     return session_find_live(api, req, params.owner_access_key);
+}
+
+/* ---- kernels ---- */
+
+/* "main1, sub1 to sub7": kernels of a role come one after the other. */
+static void session_find_write_names(const struct session *session, struct strbuf *out)
+{
+    char first[KERNEL_HOSTNAME_MAX], last[KERNEL_HOSTNAME_MAX];
+
+    for (size_t i = 0, end; i < session->kernel_count; i = end) {
+        const struct kernel *kernels = session->kernels;
+
+        for (end = i + 1; end < session->kernel_count; end++)
+            if (strcmp(kernels[end].role, kernels[i].role) != 0
+                || kernels[end].index != kernels[end - 1].index + 1)
+                break;
+        strbuf_addf(out, "%s%s", i ? ", " : "", kernel_hostname(&kernels[i], first));
+        if (end > i + 1)
+            strbuf_addf(out, " to %s", kernel_hostname(&kernels[end - 1], last));
+    }
+}
+
+const struct kernel *session_find_kernel(const struct session *session, const char *hostname,
+                                         struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf names = STRBUF_INIT;
+    char name[KERNEL_HOSTNAME_MAX];
+
+    if (!hostname)
+        hostname = "main1";
+    for (size_t i = 0; i < session->kernel_count; i++)
+        if (strcmp(kernel_hostname(&session->kernels[i], name), hostname) == 0)
+            return &session->kernels[i];
+    session_find_write_names(session, &names);
+    (void)problem_no_such(err, "kernel", "session '%s' has no kernel '%.64s'; it has %s",
+                          session->name, hostname, names.data ? names.data : "none");
+    return NULL;
+}
+
+const struct kernel *session_find_live_kernel(const struct api *api, struct request *req)
+{
+    struct kernel_params params = { 0 };
+    const struct session *session;
+    const struct kernel *kernel = NULL;
+    struct aq_error err = { 0 };
+
+    if (api_decode(req, &params, NULL, &err) < 0)
+        request_fail(req, &err);
+    else if ((session = session_find_live(api, req, params.owner_access_key))
+             && !(kernel = session_find_kernel(session, params.kernel, &err)))
+        request_fail(req, &err);
+    return kernel;
+}
+
+int session_check_kernel_runs(const struct kernel *kernel, struct aq_error *err)
+{
+    char name[KERNEL_HOSTNAME_MAX];
+
+    if (kernel->status == KERNEL_RUNNING && kernel->agent_id)
+        return 0;
+    if (kernel->session->kernel_count == 1)
+        return aq_fail_kind(err, EINVAL, "generic-bad-request",
+                            "the session is not running (it is %s)",
+                            kernel_status_name(kernel->status));
+    return aq_fail_kind(err, EINVAL, "generic-bad-request",
+                        "kernel '%s' of the session is not running (it is %s)",
+                        kernel_hostname(kernel, name), kernel_status_name(kernel->status));
 }
 
 void session_find_by_owner(struct api *api, struct request *req, session_found_fn *fn)

@@ -135,10 +135,10 @@ static void session_report_on_abuse(struct request *req, void *data)
 /* ---- direct access ---- */
 
 /* The ports of the node that lead to one of the container, as numbers. */
-static void session_report_write_ports(const struct session *session, uint16_t inside,
+static void session_report_write_ports(const struct kernel *kernel, uint16_t inside,
                                        struct jsonw *w)
 {
-    json_auto_t *apps = json_load_string(apps_raw(session), 0);
+    json_auto_t *apps = json_load_string(apps_raw(kernel), 0);
     const json_t *app, *port;
     size_t i, k;
 
@@ -168,7 +168,7 @@ static void session_report_on_direct_access(struct request *req, void *data)
     if (session->type == SESSION_SYSTEM && session->status == SESSION_RUNNING && agent) {
         jsonw_member_str(&w, "public_host", agent->addr);
         jsonw_key(&w, "sshd_ports");
-        session_report_write_ports(session, SSH_PORT, &w);
+        session_report_write_ports(&session->kernels[0], SSH_PORT, &w);
     }
     jsonw_object_end(&w);
     request_reply_json(req, 200, &out);

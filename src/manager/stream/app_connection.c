@@ -195,7 +195,7 @@ static int app_connection_open_app(struct app_connection *c, const struct kernel
     return 0;
 }
 
-int app_connection_open(struct core *core, const struct session *session,
+int app_connection_open(struct core *core, const struct kernel *kernel,
                         const struct app_params *params, uint16_t port, struct pump *pump,
                         const struct app_connection_ops *ops, void *data,
                         struct app_connection **ret, struct aq_error *err)
@@ -204,15 +204,15 @@ int app_connection_open(struct core *core, const struct session *session,
     int r;
 
     c->core = core;
-    c->session_id = session->id;
+    c->session_id = kernel->session->id;
     c->pump = pump;
     c->ops = ops;
     c->data = data;
     if (params->app)
         (void)snprintf(c->app, sizeof(c->app), "%s", params->app);
     strbuf_init(&c->answer);
-    r = port ? app_connection_open_port(c, &session->kernels[0], params, port, err)
-             : app_connection_open_app(c, &session->kernels[0], params, err);
+    r = port ? app_connection_open_port(c, kernel, params, port, err)
+             : app_connection_open_app(c, kernel, params, err);
     if (r < 0)
         app_connection_free(c);
     else

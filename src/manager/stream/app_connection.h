@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* app_connection.h - a connection to an app, or a port, within a session's main container
+/* app_connection.h - a connection to an app, or a port, within a kernel's container
  *
  * A command in the container connects to 127.0.0.1 and passes bytes. So it reaches what is not
  * published, whichever way the agent itself can be reached. Of an app the command asks the
@@ -30,10 +30,10 @@ struct app_connection_ops {
 };
 
 /* 'port', or with 0 the app of 'params'. The connection is the pump's PUMP_KERNEL until it is freed
- * (command_stream.h), and its owner joins the client once it is ready. -EINVAL for a session that
+ * (command_stream.h), and its owner joins the client once it is ready. -EINVAL for a kernel that
  * does not run, -ENOTCONN if its agent is away.
  */
-int app_connection_open(struct core *core, const struct session *session,
+int app_connection_open(struct core *core, const struct kernel *kernel,
                         const struct app_params *params, uint16_t port, struct pump *pump,
                         const struct app_connection_ops *ops, void *data,
                         struct app_connection **ret, struct aq_error *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The apps of a session: the list that a proxy or a user chooses from, starting and ending one.
  *
- * The executor of the session's main container is asked (runner/apps.h).
+ * The executor of the kernel's container is asked (runner/apps.h).
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@
 struct app_control {
     struct request *req;
     struct api *api;
-    struct uuid session_id;
+    struct uuid target_id; /* for the proxy: app_proxy.h */
     struct executor_link *link;
     void (*on_answer)(struct app_control *ask, const json_t *answer);
     json_t *published; /* of a list */
@@ -92,7 +92,7 @@ static struct app_control *app_control_new(struct request *req,
 }
 
 static int app_control_ask(const struct api *api, struct app_control *ask,
-                           const struct session *session, const char *verb, const char *id,
+                           const struct kernel *kernel, const char *verb, const char *id,
                            int64_t wait_msec, const struct strbuf *body, struct aq_error *err)
 {
     const struct executor_question question = { .verb = verb,
@@ -101,11 +101,10 @@ static int app_control_ask(const struct api *api, struct app_control *ask,
                                                 .wait_msec = wait_msec,
                                                 .bytes = body ? body->data : NULL,
                                                 .len = body ? body->len : 0 };
-    int r = session_feature_check(session->type, SESSION_APPS, err);
+    int r = session_feature_check(kernel->session->type, SESSION_APPS, err);
 
     if (r == 0)
-        r = executor_link_open(api->core, &session->kernels[0], &app_control_link_ops, ask,
-                               &ask->link, err);
+        r = executor_link_open(api->core, kernel, &app_control_link_ops, ask, &ask->link, err);
     if (r == 0)
         r = executor_link_ask(ask->link, &question, err);
     if (r == 0)
@@ -127,8 +126,9 @@ static void app_control_on_found(struct request *req, const struct session_row *
  */
 static void app_control_on_list(struct request *req, void *data)
 {
-    struct owner_params params = { 0 };
+    struct kernel_params params = { 0 };
     const struct session *session = NULL;
+    const struct kernel *kernel;
     struct app_control *ask;
     struct aq_error err = { 0 };
 
@@ -140,9 +140,13 @@ static void app_control_on_list(struct request *req, void *data)
         session = session_find_live(data, req, params.owner_access_key);
     if (!session)
         return;
+    if (!(kernel = session_find_kernel(session, params.kernel, &err))) {
+        request_fail(req, &err);
+        return;
+    }
     ask = app_control_new(req, app_control_reply_list);
-    ask->published = json_load_string(apps_raw(session), 0);
-    if (app_control_ask(data, ask, session, "apps", "-", LIST_MSEC, NULL, &err) < 0)
+    ask->published = json_load_string(apps_raw(kernel), 0);
+    if (app_control_ask(data, ask, kernel, "apps", "-", LIST_MSEC, NULL, &err) < 0)
         app_control_on_failed(ask, &err);
 }
 
@@ -153,6 +157,7 @@ struct app_started {
     struct request *req;
     const struct api *api;
     const char *status;
+    struct uuid target_id;
     uint16_t port;
 };
 
@@ -167,6 +172,7 @@ static void app_control_write_started(const struct app_started *started, const c
     jsonw_member_str(&w, "wsproxy_addr", url);
     jsonw_member_str(&w, "status", started->status);
     jsonw_member_int(&w, "port", started->port);
+    api_write_uuid(&w, "target_id", &started->target_id);
     jsonw_object_end(&w);
     request_reply_json(started->req, 200, &out);
 }
@@ -183,17 +189,19 @@ static void app_control_on_token(void *data, int r, const struct aq_error *err, 
 
 /* With a proxy that is connected, a token for it and its address. */
 static void app_control_tell_started(struct request *req, struct api *api,
-                                     const struct uuid *session_id, const char *app,
-                                     const char *status, uint16_t port)
+                                     const struct uuid *target, const char *app, const char *status,
+                                     uint16_t port)
 {
     struct app_started *started = arena_alloc(request_get_arena(req), sizeof(*started));
 
-    *started = (struct app_started){ .req = req, .api = api, .status = status, .port = port };
+    *started = (struct app_started){
+        .req = req, .api = api, .status = status, .target_id = *target, .port = port
+    };
     if (!core_find_front_url(api->core, FRONT_PROXY, NULL))
         app_control_write_started(started, NULL);
     else
-        app_proxy_make_token(api, session_id, app, api_principal(req)->access_key,
-                             app_control_on_token, started);
+        app_proxy_make_token(api, target, app, api_principal(req)->access_key, app_control_on_token,
+                             started);
 }
 
 static void app_control_reply_start(struct app_control *ask, const json_t *answer)
@@ -206,7 +214,7 @@ static void app_control_reply_start(struct app_control *ask, const json_t *answe
     if (app_question_read(answer, ask->app, &port, &err) < 0)
         request_fail(ask->req, &err);
     else
-        app_control_tell_started(ask->req, ask->api, &ask->session_id, ask->app,
+        app_control_tell_started(ask->req, ask->api, &ask->target_id, ask->app,
                                  is_new ? "started" : "running", port);
 }
 
@@ -226,16 +234,23 @@ static void app_control_start(struct request *req, struct api *api, const struct
 {
     const struct session *session = session_find_live(api, req, params->owner_access_key);
     AQ_CLEANUP(strbuf_donep) struct strbuf body = STRBUF_INIT;
+    const struct kernel *kernel;
     struct app_control *ask;
     struct aq_error err = { 0 };
+    struct uuid target;
     uint16_t port;
     int r;
 
     if (!session)
         return;
-    port = is_end ? 0 : apps_find_port(session, params->app, params->port);
+    if (!(kernel = session_find_kernel(session, params->kernel, &err))) {
+        request_fail(req, &err);
+        return;
+    }
+    target = app_proxy_target(kernel);
+    port = is_end ? 0 : apps_find_port(kernel, params->app, params->port);
     if (port) { /* the platform itself serves it */
-        app_control_tell_started(req, api, &session->id, params->app, "running", port);
+        app_control_tell_started(req, api, &target, params->app, "running", port);
         return;
     }
     ask = app_control_new(req, is_end ? app_control_reply_end : app_control_reply_start);
@@ -243,8 +258,8 @@ static void app_control_start(struct request *req, struct api *api, const struct
     if (r == 0) {
         (void)snprintf(ask->app, sizeof(ask->app), "%s", params->app);
         ask->api = api;
-        ask->session_id = session->id;
-        r = app_control_ask(api, ask, session, is_end ? "end-app" : "app", params->app,
+        ask->target_id = target;
+        r = app_control_ask(api, ask, kernel, is_end ? "end-app" : "app", params->app,
                             APP_WAIT_MSEC, &body, &err);
     }
     if (r == 0)
@@ -278,12 +293,13 @@ static const struct field app_control_end_fields[] = {
     { "service_name|app", FIELD_STR, FIELD_REQUIRED, offsetof(struct app_params, app), 1,
       SERVICE_NAME_MAX },
     OWNER_FIELD(struct app_params, owner_access_key),
+    KERNEL_FIELD(struct app_params, kernel),
     FIELD_END,
 };
 
 static const struct route app_control_routes[] = {
-    { METHOD_GET, "/stream/session/{name}/apps", API_USER, app_control_on_list, owner_fields,
-      "The apps of a session's main container, and how they are" },
+    { METHOD_GET, "/stream/session/{name}/apps", API_USER, app_control_on_list, kernel_fields,
+      "The apps of a kernel's container, and how they are" },
     { METHOD_POST, "/session/{name}/start-service", API_USER, app_control_on_start, app_fields,
       "Start an app of a session if it does not run, and wait until it listens" },
     { METHOD_POST, "/session/{name}/shutdown-service", API_USER, app_control_on_end,

@@ -59,13 +59,22 @@ static int app_proxy_say_ended(struct aq_error *err)
     return aq_fail_kind(err, ENOENT, "session-ended", "the session has ended");
 }
 
-/* The session, if it lives and the user of this key may use this app of it. */
-static const struct session *app_proxy_find(const struct app_proxy *of, const struct uuid *id,
-                                            const char *app, const char *access_key,
-                                            struct aq_error *err)
+struct uuid app_proxy_target(const struct kernel *kernel)
+{
+    return kernel == session_find_kernel(kernel->session, NULL, NULL) ? kernel->session->id
+                                                                      : kernel->id;
+}
+
+/* The kernel, if its session lives and the user of this key may use this app of it. */
+static const struct kernel *app_proxy_find(const struct app_proxy *of, const struct uuid *id,
+                                           const char *app, const char *access_key,
+                                           struct aq_error *err)
 {
     const struct core *core = of->api->core;
-    const struct session *session = core_find_session(core, id);
+    const struct session *target = core_find_session(core, id);
+    const struct kernel *kernel = target ? session_find_kernel(target, NULL, NULL)
+                                         : core_find_kernel(core, id);
+    const struct session *session = kernel ? kernel->session : NULL;
     const char *why = api_stream_why_not(core, access_key);
     const struct keypair *key = core_find_keypair(core, access_key);
     const struct user *user = key ? core_find_user(core, &key->user_id) : NULL;
@@ -80,7 +89,7 @@ static const struct session *app_proxy_find(const struct app_proxy *of, const st
         (void)aq_fail_kind(err, EACCES, "generic-forbidden", "the session is somebody else's");
     else if (apps_check_name(app, err) == 0
              && session_feature_check(session->type, is_ssh ? SESSION_SSH : SESSION_APPS, err) == 0)
-        return session;
+        return kernel;
     return NULL;
 }
 
@@ -203,21 +212,18 @@ static const struct app_connection_ops app_stream_app_ops = {
     .on_closed = app_stream_on_closed,
 };
 
-static int app_stream_open(struct app_proxy *of, struct app_stream *st,
-                           const struct session *session, const struct msg_app_connect *want,
-                           struct aq_error *err)
+static int app_stream_open(struct app_proxy *of, struct app_stream *st, const struct kernel *kernel,
+                           const struct msg_app_connect *want, struct aq_error *err)
 {
     const struct app_params params = { .app = want->app };
-    uint16_t port = apps_find_port(session, want->app, 0);
+    uint16_t port = apps_find_port(kernel, want->app, 0);
     int r = 0;
 
-    if (session->status == SESSION_TERMINATING)
+    if (kernel->session->status == SESSION_TERMINATING)
         return app_proxy_say_ended(err);
-    if (session->kernel_count == 0)
-        return aq_fail_kind(err, EAGAIN, "generic-bad-request", "the session is not running");
-    st->kernel_id = session->kernels[0].id;
+    st->kernel_id = kernel->id;
     api_stream_open(of->api, want->access_key, &st->right, app_stream_refuse, st);
-    r = app_connection_open(of->api->core, session, &params, port, &st->pump, &app_stream_app_ops,
+    r = app_connection_open(of->api->core, kernel, &params, port, &st->pump, &app_stream_app_ops,
                             st, &st->app, err);
     return r == 0 && port ? app_stream_offer(st, err) : r;
 }
@@ -226,10 +232,10 @@ static void app_proxy_connect(struct app_proxy *of, const char *proxy,
                               const struct msg_app_connect *want)
 {
     struct aq_error err = { 0 };
-    const struct session *session = app_proxy_find(of, &want->session_id, want->app,
-                                                   want->access_key, &err);
+    const struct kernel *kernel = app_proxy_find(of, &want->session_id, want->app, want->access_key,
+                                                 &err);
 
-    if (session) {
+    if (kernel) {
         struct app_stream *st = aq_alloc(sizeof(*st));
 
         st->of = of;
@@ -237,7 +243,7 @@ static void app_proxy_connect(struct app_proxy *of, const char *proxy,
         (void)snprintf(st->proxy, sizeof(st->proxy), "%s", proxy);
         pump_init(&st->pump);
         list_add(&of->streams, &st->link);
-        if (app_stream_open(of, st, session, want, &err) == 0)
+        if (app_stream_open(of, st, kernel, want, &err) == 0)
             return;
         app_stream_free(st);
     }
@@ -290,7 +296,7 @@ static void app_token_on_written(void *data, int r, const struct aq_error *err)
     free(work);
 }
 
-void app_proxy_make_token(struct api *api, const struct uuid *session, const char *app,
+void app_proxy_make_token(struct api *api, const struct uuid *target, const char *app,
                           const char *access_key, app_token_fn *done, void *data)
 {
     struct app_token_work *work = aq_alloc(sizeof(*work));
@@ -302,7 +308,7 @@ void app_proxy_make_token(struct api *api, const struct uuid *session, const cha
             (void)snprintf(work->text + 32 * i + 2 * k, 3, "%02x", random.bytes[k]);
     }
     app_token_hash(work);
-    work->token.session_id = *session;
+    work->token.session_id = *target;
     work->token.expires_usec = work->now_usec + APP_TOKEN_USEC;
     (void)snprintf(work->token.app, sizeof(work->token.app), "%s", app);
     (void)snprintf(work->token.access_key, sizeof(work->token.access_key), "%s", access_key);

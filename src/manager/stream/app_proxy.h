@@ -20,13 +20,18 @@ void app_proxy_stop(struct app_proxy *proxy);
 /* NULL is fine. */
 void app_proxy_free(struct app_proxy *proxy);
 
+/* What proxies call the session for apps of this kernel: the session's id for the main one, else
+ * the kernel's. So each kernel has addresses and cookies of its own there.
+ */
+struct uuid app_proxy_target(const struct kernel *kernel);
+
 #define APP_TOKEN_USEC (60 * USEC_PER_SEC)
 #define APP_TOKEN_TEXT_MAX 65
 
 /* 'token' is borrowed, NULL unless r is 0. */
 typedef void app_token_fn(void *data, int r, const struct aq_error *err, const char *token);
-/* Durable when 'done' says it. */
-void app_proxy_make_token(struct api *api, const struct uuid *session, const char *app,
+/* 'target' is the session's id, or app_proxy_target(). Durable when 'done' says it. */
+void app_proxy_make_token(struct api *api, const struct uuid *target, const char *app,
                           const char *access_key, app_token_fn *done, void *data);
 
 #endif

@@ -22,6 +22,7 @@ const struct field app_fields[] = {
     APP_HALF_CLOSE_FIELD,
     { "login_session_token", FIELD_IGNORED },
     OWNER_FIELD(struct app_params, owner_access_key),
+    KERNEL_FIELD(struct app_params, kernel),
     FIELD_END,
 };
 

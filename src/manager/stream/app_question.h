@@ -13,7 +13,7 @@
 #define APP_WAIT_MSEC 600000 /* a definition may say so much */
 
 struct app_params {
-    const char *app, *arguments, *envs, *owner_access_key;
+    const char *app, *arguments, *envs, *owner_access_key, *kernel;
     int64_t port;    /* 0 = the first */
     bool half_close; /* of a connection: the client is told of the program's end */
 };

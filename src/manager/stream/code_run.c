@@ -23,6 +23,7 @@ const struct field code_run_fields[] = {
              "batch: \"clean\", \"build\", "
              "\"exec\", commands or \"*\"; of complete: \"row\", \"col\", \"line\", \"post\"" },
     OWNER_FIELD(struct code_run_params, owner_access_key),
+    KERNEL_FIELD(struct code_run_params, kernel),
     FIELD_END,
 };
 

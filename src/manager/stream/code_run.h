@@ -13,12 +13,12 @@
 #define CODE_RUN_LANGUAGE_MAX 16
 
 struct code_run_params {
-    const char *mode, *code, *run_id, *owner_access_key;
+    const char *mode, *code, *run_id, *owner_access_key, *kernel;
     const json_t *options;
 };
 extern const struct field code_run_fields[];
 
-/* What is asked of the executor of a session's main container. */
+/* What is asked of the executor of a kernel's container. */
 struct code_run {
     struct api *api;
     struct uuid session_id;

@@ -196,17 +196,17 @@ static int code_stream_accept(struct request *req, struct api *api, const struct
 
 static void code_stream_on_request(struct request *req, void *data)
 {
-    const struct session *session = session_find_live_by_owner(data, req);
+    const struct kernel *kernel = session_find_live_kernel(data, req);
     struct aq_error err = { 0 };
 
-    if (session
-        && (session_feature_check(session->type, SESSION_CODE, &err) < 0
-            || code_stream_accept(req, data, &session->kernels[0], &err) < 0))
+    if (kernel
+        && (session_feature_check(kernel->session->type, SESSION_CODE, &err) < 0
+            || code_stream_accept(req, data, kernel, &err) < 0))
         request_fail(req, &err);
 }
 
 static const struct route code_stream_routes[] = {
-    { METHOD_GET, "/stream/session/{name}/execute", API_USER, code_stream_on_request, owner_fields,
-      "Run code in a session's main container, over WebSocket", .answer = { 101 } },
+    { METHOD_GET, "/stream/session/{name}/execute", API_USER, code_stream_on_request, kernel_fields,
+      "Run code in a kernel of a session, over WebSocket", .answer = { 101 } },
 };
 API_ROUTES_END(code_stream);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "link/exec.h"
+#include "manager/session/session.h"
 
 struct command_stream {
     struct core *core;
@@ -217,10 +218,8 @@ int command_stream_open(struct core *core, const struct kernel *kernel,
     struct command_stream *cs;
     int r;
 
-    if (kernel->status != KERNEL_RUNNING || !kernel->agent_id)
-        return aq_fail_kind(err, EINVAL, "generic-bad-request",
-                            "the session is not running (it is %s)",
-                            kernel_status_name(kernel->status));
+    if ((r = session_check_kernel_runs(kernel, err)) < 0)
+        return r;
     cs = aq_alloc(sizeof(*cs));
     strbuf_init(&cs->held);
     cs->core = core;

@@ -405,10 +405,8 @@ static int api_exec_accept(struct request *req, struct api *api, const struct ke
     struct api_exec *exec;
     int r;
 
-    if (kernel->status != KERNEL_RUNNING || !kernel->agent_id)
-        return aq_fail_kind(err, EINVAL, "generic-bad-request",
-                            "the session is not running (it is %s)",
-                            kernel_status_name(kernel->status));
+    if ((r = session_check_kernel_runs(kernel, err)) < 0)
+        return r;
     exec = aq_alloc(sizeof(*exec));
     exec->api = api;
     exec->kernel_id = kernel->id;
@@ -425,18 +423,16 @@ static int api_exec_accept(struct request *req, struct api *api, const struct ke
 
 static void api_exec_on_request(struct request *req, void *data)
 {
-    const struct session *session = session_find_live_by_owner(data, req);
+    const struct kernel *kernel = session_find_live_kernel(data, req);
     struct aq_error err = { 0 };
 
-    if (!session)
-        return;
-    if (api_exec_accept(req, data, &session->kernels[0], &err) < 0)
+    if (kernel && api_exec_accept(req, data, kernel, &err) < 0)
         request_fail(req, &err);
 }
 
 static const struct route exec_routes[] = {
-    { METHOD_GET, "/aliquot/v1/sessions/{name}/exec", API_USER, api_exec_on_request, owner_fields,
-      "Run a command in a session's main container, or give its program input, over WebSocket",
+    { METHOD_GET, "/aliquot/v1/sessions/{name}/exec", API_USER, api_exec_on_request, kernel_fields,
+      "Run a command in a kernel of a session, or give its program input, over WebSocket",
       .answer = { 101 } },
 };
 API_ROUTES_END(exec);

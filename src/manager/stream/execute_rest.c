@@ -85,11 +85,12 @@ static struct execute *execute_new(struct api *api, struct request *req)
 }
 
 /* Takes 'ex'. */
-static void execute_start(struct execute *ex, const char *owner_access_key)
+static void execute_start(struct execute *ex, const char *owner_access_key, const char *hostname)
 {
     struct api *api = ex->run.api;
     struct request *req = ex->req;
     const struct session *session = session_find_live(api, req, owner_access_key);
+    const struct kernel *kernel;
     struct aq_error err = { 0 };
 
     if (!session) { /* which is answered */
@@ -98,9 +99,8 @@ static void execute_start(struct execute *ex, const char *owner_access_key)
     }
     ex->run.session_id = session->id;
     if (session_feature_check(session->type, SESSION_CODE, &err) < 0
-        || executor_link_open(api->core, &session->kernels[0], &execute_link_ops, ex, &ex->link,
-                              &err)
-               < 0
+        || !(kernel = session_find_kernel(session, hostname, &err))
+        || executor_link_open(api->core, kernel, &execute_link_ops, ex, &ex->link, &err) < 0
         || code_run_ask(ex->link, &ex->run, WAIT_MSEC, &err) < 0) {
         execute_free(ex);
         request_fail(req, &err);
@@ -119,7 +119,7 @@ static void execute_by_mode(struct request *req, struct api *api, const char *mo
         request_fail(req, &err);
         return;
     }
-    execute_start(ex, params.owner_access_key);
+    execute_start(ex, params.owner_access_key, params.kernel);
 }
 
 static void execute_on_execute(struct request *req, void *data)
@@ -132,6 +132,7 @@ static const struct field complete_fields[] = {
     { "options", FIELD_OBJECT, FIELD_NULLABLE, offsetof(struct code_run_params, options),
       .doc = "\"row\", \"col\", \"line\", \"post\"" },
     OWNER_FIELD(struct code_run_params, owner_access_key),
+    KERNEL_FIELD(struct code_run_params, kernel),
     FIELD_END,
 };
 
@@ -142,7 +143,7 @@ static void execute_on_complete(struct request *req, void *data)
 
 static void execute_on_interrupt(struct request *req, void *data)
 {
-    struct owner_params params = { NULL };
+    struct kernel_params params = { NULL };
     struct execute *ex = execute_new(data, req);
     struct aq_error err = { 0 };
 
@@ -154,15 +155,15 @@ static void execute_on_interrupt(struct request *req, void *data)
         request_fail(req, &err);
         return;
     }
-    execute_start(ex, params.owner_access_key);
+    execute_start(ex, params.owner_access_key, params.kernel);
 }
 
 static const struct route execute_routes[] = {
     { METHOD_POST, "/session/{name}", API_USER, execute_on_execute, code_run_fields,
-      "Run code in a session's main container, or read on what it has written" },
+      "Run code in a kernel of a session, or read on what it has written" },
     { METHOD_POST, "/session/{name}/complete", API_USER, execute_on_complete, complete_fields,
       "Say how a line of code could go on" },
-    { METHOD_POST, "/session/{name}/interrupt", API_USER, execute_on_interrupt, owner_fields,
+    { METHOD_POST, "/session/{name}/interrupt", API_USER, execute_on_interrupt, kernel_fields,
       "Interrupt the code that runs in a session", .answer = { 204 } },
 };
 API_ROUTES_END(execute);

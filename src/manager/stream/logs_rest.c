@@ -41,8 +41,7 @@ static const struct field text_fields[] = {
 
 static const struct field stream_fields[] = {
     OWNER_FIELD(struct log_params, owner_access_key),
-    { "kernel", FIELD_STR, FIELD_NULLABLE, offsetof(struct log_params, kernel), 1, 64,
-      .doc = "default: main1" },
+    KERNEL_FIELD(struct log_params, kernel),
     { "follow", FIELD_BOOL, 0, offsetof(struct log_params, follow),
       .doc = "go on until the program ends" },
     { "tail", FIELD_INT, 0, offsetof(struct log_params, tail), 0, 1000000,
@@ -269,14 +268,16 @@ static void logs_on_event(void *data, const struct core_event *event)
     logs_open_stream(reader, kernel->agent_id);
 }
 
-static bool logs_is_chosen(const struct log_params *params, const struct kernel *kernel)
+static const struct kernel *logs_choose(const struct session *session,
+                                        const struct log_params *params, struct aq_error *err)
 {
-    char hostname[KERNEL_HOSTNAME_MAX];
-
-    return !uuid_is_nil(&params->kernel_id) ? uuid_equals(&kernel->id, &params->kernel_id)
-                                            : strcmp(kernel_hostname(kernel, hostname),
-                                                     params->kernel ? params->kernel : "main1")
-                                                  == 0;
+    if (uuid_is_nil(&params->kernel_id))
+        return session_find_kernel(session, params->kernel, err);
+    for (size_t i = 0; i < session->kernel_count; i++)
+        if (uuid_equals(&session->kernels[i].id, &params->kernel_id))
+            return &session->kernels[i];
+    (void)problem_no_such(err, "kernel", "session '%s' has no kernel with this id", session->name);
+    return NULL;
 }
 
 static struct logs_reader *logs_reader_new(struct request *req, const struct log_params *params,
@@ -303,17 +304,15 @@ static struct logs_reader *logs_reader_new(struct request *req, const struct log
     return reader;
 }
 
-/* 'chosen' NULL: the session has none that is meant. */
-static void logs_serve(struct request *req, const struct log_params *params,
-                       const struct uuid *session, const struct kernel *chosen)
+static void logs_serve(struct request *req, const struct session *session,
+                       const struct log_params *params)
 {
-    const struct kernel *live;
+    const struct kernel *live, *chosen;
     struct logs_reader *reader;
     struct aq_error err = { 0 };
 
-    if (!chosen)
-        problem_no_such(&err, "kernel", "the session has no such kernel");
-    else if (request_is_gone(req))
+    chosen = logs_choose(session, params, &err);
+    if (chosen && request_is_gone(req))
         (void)aq_fail(&err, EPIPE, "the client has closed the connection");
     if (err.code) {
         request_fail(req, &err);
@@ -326,28 +325,19 @@ static void logs_serve(struct request *req, const struct log_params *params,
     else if (!reader->follow)
         logs_finish(reader, NULL); /* nothing was written yet */
     else
-        reader->subscriber = core_subscribe(reader->api->core, session, logs_on_event, reader);
+        reader->subscriber = core_subscribe(reader->api->core, &session->id, logs_on_event, reader);
 }
 
 static void logs_on_found(struct request *req, const struct session_row *row, void *data)
 {
-    const struct kernel *chosen = NULL;
+    struct session session = row->session; /* its kernels are in rows of their own */
 
-    for (size_t i = 0; !chosen && i < row->kernel_count; i++)
-        if (logs_is_chosen(data, &row->kernels[i].kernel))
-            chosen = &row->kernels[i].kernel;
-    logs_serve(req, data, &row->session.id, chosen);
-}
-
-static void logs_serve_live(struct request *req, const struct session *session,
-                            const struct log_params *params)
-{
-    const struct kernel *chosen = NULL;
-
-    for (size_t i = 0; !chosen && i < session->kernel_count; i++)
-        if (logs_is_chosen(params, &session->kernels[i]))
-            chosen = &session->kernels[i];
-    logs_serve(req, params, &session->id, chosen);
+    session.kernels = arena_array(request_get_arena(req), row->kernel_count + 1,
+                                  sizeof(*session.kernels));
+    session.kernel_count = row->kernel_count;
+    for (size_t i = 0; i < row->kernel_count; i++)
+        session.kernels[i] = row->kernels[i].kernel;
+    logs_serve(req, &session, data);
 }
 
 static int logs_decode(struct request *req, struct log_params *params, struct aq_error *err)
@@ -379,7 +369,7 @@ static void logs_start(struct request *req, struct api *api, bool as_text)
     params->as_text = as_text;
     live = session_find_certain(api, req, params->owner_access_key);
     if (live)
-        logs_serve_live(req, live, params);
+        logs_serve(req, live, params);
     else
         session_find(api, req, params->owner_access_key, logs_on_found, params);
 }

@@ -251,10 +251,8 @@ static int pty_open_stream(struct pty *pty, const struct kernel *kernel, struct 
     struct msg_stream_open open = { .kind = "pty", .kernel_id = kernel->id };
     int r;
 
-    if (kernel->status != KERNEL_RUNNING || !kernel->agent_id)
-        return aq_fail_kind(err, EINVAL, "generic-bad-request",
-                            "the session is not running (it is %s)",
-                            kernel_status_name(kernel->status));
+    if ((r = session_check_kernel_runs(kernel, err)) < 0)
+        return r;
     pty->session_id = kernel->session->id;
     memcpy(pty->agent_id, kernel->agent_id, strlen(kernel->agent_id) + 1);
     r = core_open_stream(pty->api->core, kernel->agent_id, &open, &stream_ops, pty, &pty->stream,
@@ -266,25 +264,25 @@ static int pty_open_stream(struct pty *pty, const struct kernel *kernel, struct 
 
 static void pty_on_request(struct request *req, void *data)
 {
-    const struct session *session = session_find_live_by_owner(data, req);
+    const struct kernel *kernel = session_find_live_kernel(data, req);
     struct aq_error err = { 0 };
     struct pty *pty;
 
-    if (!session)
+    if (!kernel)
         return;
     pty = aq_alloc(sizeof(*pty));
     pty->api = data;
     pty->req = req;
     pump_init(&pty->pump);
     api_stream_open(data, api_principal(req)->access_key, &pty->right, pty_on_forbidden, pty);
-    if (pty_open_stream(pty, &session->kernels[0], &err) < 0)
+    if (pty_open_stream(pty, kernel, &err) < 0)
         pty_fail(pty, &err);
     else
         request_set_gone(req, pty_on_gone, pty);
 }
 
 static const struct route pty_routes[] = {
-    { METHOD_GET, "/stream/session/{name}/pty", API_USER, pty_on_request, owner_fields,
-      "A terminal in a session's main kernel, over WebSocket", .answer = { 101 } },
+    { METHOD_GET, "/stream/session/{name}/pty", API_USER, pty_on_request, kernel_fields,
+      "A terminal in a kernel of a session, over WebSocket", .answer = { 101 } },
 };
 API_ROUTES_END(pty);

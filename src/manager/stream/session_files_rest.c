@@ -30,8 +30,7 @@ static const struct field file_fields[] = {
       .doc = "below /home/work, or beginning with it" },
     { "format", FIELD_STR, FIELD_NULLABLE, offsetof(struct files_params, format), 1, 8,
       .doc = "tar (the default), or raw: the bytes of one file" },
-    { "kernel", FIELD_STR, FIELD_NULLABLE, offsetof(struct files_params, kernel), 1, 64,
-      .doc = "default: main1" },
+    KERNEL_FIELD(struct files_params, kernel),
     FIELD_END,
 };
 
@@ -316,18 +315,6 @@ static int session_files_on_form_bytes(void *data, const char *bytes, size_t len
 
 /* ---- requests ---- */
 
-static const struct kernel *session_files_choose(const struct session *session, const char *name,
-                                                 struct aq_error *err)
-{
-    char hostname[KERNEL_HOSTNAME_MAX];
-
-    for (size_t i = 0; i < session->kernel_count; i++)
-        if (strcmp(kernel_hostname(&session->kernels[i], hostname), name ? name : "main1") == 0)
-            return &session->kernels[i];
-    (void)problem_no_such(err, "kernel", "the session has no such kernel");
-    return NULL;
-}
-
 static int session_files_read_params(struct request *req, struct files_params *params,
                                      bool *ret_raw, struct aq_error *err)
 {
@@ -357,7 +344,7 @@ static struct session_files *session_files_new(struct request *req, struct api *
     session = session_find_live(api, req, params.owner_access_key);
     if (!session)
         return NULL;
-    *ret_kernel = session_files_choose(session, params.kernel, &err);
+    *ret_kernel = session_find_kernel(session, params.kernel, &err);
     if (!*ret_kernel) {
         request_fail(req, &err);
         return NULL;

@@ -13,19 +13,18 @@ struct session_ssh_keys {
     struct ssh_ecdsa_key host_ecdsa;
 };
 
-static int session_ssh_derive(const struct api *api, const struct session *session,
+static int session_ssh_derive(const struct api *api, const struct kernel *kernel,
                               struct session_ssh_keys *ret, struct aq_error *err)
 {
     char seed_text[SSH_SEED_TEXT + 1], name[KERNEL_HOSTNAME_MAX];
     char label[sizeof(SSH_LABEL_HOST) + KERNEL_HOSTNAME_MAX];
     char label_ecdsa[sizeof(SSH_LABEL_HOST_ECDSA) + KERNEL_HOSTNAME_MAX];
     unsigned char seed[SSH_KEY_SIZE];
-    int r = core_derive_ssh_seed(api->core, session, seed_text, err);
+    int r = core_derive_ssh_seed(api->core, kernel->session, seed_text, err);
 
     if (r == 0)
         r = ssh_seed_parse(seed_text, seed);
-    (void)snprintf(label, sizeof(label), SSH_LABEL_HOST "%s",
-                   kernel_hostname(&session->kernels[0], name));
+    (void)snprintf(label, sizeof(label), SSH_LABEL_HOST "%s", kernel_hostname(kernel, name));
     (void)snprintf(label_ecdsa, sizeof(label_ecdsa), SSH_LABEL_HOST_ECDSA "%s", name);
     if (r == 0)
         r = ssh_key_derive(seed, SSH_LABEL_CONTAINER, &ret->user, err);
@@ -60,18 +59,18 @@ static void session_ssh_reply(struct request *req, const struct session_ssh_keys
 
 static void session_ssh_on_get(struct request *req, void *data)
 {
-    const struct session *session = session_find_live_by_owner(data, req);
+    const struct kernel *kernel = session_find_live_kernel(data, req);
     struct session_ssh_keys keys;
     struct aq_error err = { 0 };
 
-    if (!session)
+    if (!kernel)
         return;
-    if (!apps_find_port(session, "sshd", SSH_PORT))
+    if (!apps_find_port(kernel, "sshd", SSH_PORT))
         (void)problem_no_such(&err, "app service",
                               "session '%s' has no SSH server: it needs an interactive session, an "
                               "image with a shell, and a node with networks and dropbear",
-                              session->name);
-    if (err.code || session_ssh_derive(data, session, &keys, &err) < 0)
+                              kernel->session->name);
+    if (err.code || session_ssh_derive(data, kernel, &keys, &err) < 0)
         request_fail(req, &err);
     else
         session_ssh_reply(req, &keys);
@@ -79,7 +78,7 @@ static void session_ssh_on_get(struct request *req, void *data)
 }
 
 static const struct route session_ssh_routes[] = {
-    { METHOD_GET, "/aliquot/v1/sessions/{name}/ssh", API_USER, session_ssh_on_get, owner_fields,
-      "The keys with which to log in to a session by SSH" },
+    { METHOD_GET, "/aliquot/v1/sessions/{name}/ssh", API_USER, session_ssh_on_get, kernel_fields,
+      "The keys with which to log in to a kernel of a session by SSH" },
 };
 API_ROUTES_END(session_ssh);

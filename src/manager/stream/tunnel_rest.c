@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A TCP connection to a port within a session's main container: binary messages here, bytes there
+/* A TCP connection to a port within a kernel's container: binary messages here, bytes there
  * (app_connection.h). Until an app listens the request waits, so that a failure is an answer to it.
  *
  * The text {"type": "end"} ends what its sender sends; of the program's end the client is told
@@ -197,7 +197,7 @@ static int tunnel_accept(struct tunnel *tunnel, struct aq_error *err)
 }
 
 /* 'params' has the app, or a port alone. */
-static int tunnel_open(struct request *req, const struct api *api, const struct session *session,
+static int tunnel_open(struct request *req, const struct api *api, const struct kernel *kernel,
                        const struct app_params *params, uint16_t port, struct aq_error *err)
 {
     struct tunnel *tunnel = aq_alloc(sizeof(*tunnel));
@@ -208,8 +208,8 @@ static int tunnel_open(struct request *req, const struct api *api, const struct 
     tunnel->is_half_close = params->half_close;
     api_stream_open(api, api_principal(req)->access_key, &tunnel->right, tunnel_on_forbidden,
                     tunnel);
-    r = app_connection_open(api->core, session, params, port, &tunnel->pump, &tunnel_app_ops,
-                            tunnel, &tunnel->app, err);
+    r = app_connection_open(api->core, kernel, params, port, &tunnel->pump, &tunnel_app_ops, tunnel,
+                            &tunnel->app, err);
     if (r == 0 && port)
         r = tunnel_accept(tunnel, err);
     else if (r == 0)
@@ -223,6 +223,7 @@ static const struct field tunnel_port_fields[] = {
     { "port", FIELD_INT, FIELD_REQUIRED, offsetof(struct app_params, port), 1, 65535 },
     APP_HALF_CLOSE_FIELD,
     OWNER_FIELD(struct app_params, owner_access_key),
+    KERNEL_FIELD(struct app_params, kernel),
     FIELD_END,
 };
 
@@ -230,6 +231,7 @@ static void tunnel_on_request(struct request *req, void *data)
 {
     struct app_params params = { NULL };
     const struct session *session;
+    const struct kernel *kernel;
     struct aq_error err = { 0 };
     const struct api *api = data;
     bool is_ssh;
@@ -241,10 +243,14 @@ static void tunnel_on_request(struct request *req, void *data)
     }
     if (!(session = session_find_live(api, req, params.owner_access_key)))
         return;
-    port = params.app ? apps_find_port(session, params.app, params.port) : (uint16_t)params.port;
+    if (!(kernel = session_find_kernel(session, params.kernel, &err))) {
+        request_fail(req, &err);
+        return;
+    }
+    port = params.app ? apps_find_port(kernel, params.app, params.port) : (uint16_t)params.port;
     is_ssh = params.app ? strcmp(params.app, "sshd") == 0 : port == SSH_PORT;
     if (session_feature_check(session->type, is_ssh ? SESSION_SSH : SESSION_APPS, &err) < 0
-        || tunnel_open(req, api, session, &params, port, &err) < 0)
+        || tunnel_open(req, api, kernel, &params, port, &err) < 0)
         request_fail(req, &err);
 }
 
@@ -255,7 +261,6 @@ static const struct route tunnel_routes[] = {
     { METHOD_GET, "/stream/session/{name}/httpproxy", API_USER, tunnel_on_request, app_fields,
       "A connection to an app of a session that speaks HTTP, over WebSocket", .answer = { 101 } },
     { METHOD_GET, "/aliquot/v1/sessions/{name}/connect", API_USER, tunnel_on_request,
-      tunnel_port_fields, "A connection to any port of a session's main container",
-      .answer = { 101 } },
+      tunnel_port_fields, "A connection to any port of a kernel's container", .answer = { 101 } },
 };
 API_ROUTES_END(tunnel);
