@@ -39,7 +39,9 @@ static const struct {
 } client_error_options[] = {
     { "agent_list", "agent" },
     { "batch_timeout", "timeout" },
-    { "clusterSize", "cluster-size" },
+    { "clusterMode", "cluster-mode" },
+    { "clusterSize", "cluster" },
+    { "cluster_size_min", "cluster" },
     { "dependencies", "after" },
     { "environ", "env" },
     { "mounts", "mount" },
@@ -101,6 +103,8 @@ static void client_error_name_field(const struct cli_verb *verb, const char *fie
         strbuf_addf(out, "-r %s", slot);
     else if (way && verb && cli_opt_find(verb->opts, "resource-opts", 13))
         strbuf_addf(out, "--resource-opts %s", way);
+    else if (strncmp(name, "roles", 5) == 0 && verb && cli_opt_find(verb->opts, "role", 4))
+        strbuf_adds(out, "--role");
     else if (opt)
         strbuf_addf(out, "--%s", opt->name);
     else

@@ -12,6 +12,7 @@
 #include "model/session_spec.h"
 
 #define CLUSTER_ROLES_MAX 64
+#define CLUSTER_SIZE_MAX 1000 /* kernels of a session */
 
 /* Zeroed: nothing is said. */
 struct cluster_role {

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "cli/client.h"
+#include "cli/session/cluster_spec.h"
 #include "cli/session/create.h"
 #include "cli/session/follow.h"
 #include "cli/session/image_hint.h"
@@ -183,7 +184,7 @@ static int create_read(const struct cli *cli, const json_t *item, const struct s
         return aq_fail(err, EPROTO, "the manager's answer has no id");
     *ret = (struct follow_session){
         .is_new = true,
-        .is_single = spec->cluster_size.value <= 1,
+        .is_single = cluster_spec_count(spec) == 1,
         .has_input = spec->input && strcmp(spec->input, INPUT_STREAM) == 0,
         .timeout_usec = spec->timeout.value,
     };

@@ -12,6 +12,7 @@
 #include "base/uuid.h"
 #include "cli/amounts.h"
 #include "cli/local_date.h"
+#include "cli/session/cluster_spec.h"
 
 static int spec_set_resource_opts(const struct cli_list *list, json_t *config, struct aq_error *err)
 {
@@ -342,8 +343,7 @@ static int spec_set_plain(const struct cli *cli, const struct spec_opts *spec, j
            | (spec->is_preemptible ? json_object_set_new(body, "is_preemptible", json_true()) : 0)
            | (spec->waits_for_capacity ? json_object_set_new(body, "wait_for_capacity", json_true())
                                        : 0)
-           | spec_set_group(spec, body) | spec_set_int(body, "clusterSize", &spec->cluster_size)
-           | spec_set_duration(body, "batch_timeout", &spec->timeout)
+           | spec_set_group(spec, body) | spec_set_duration(body, "batch_timeout", &spec->timeout)
            | json_object_set_new(body, "dependencies", spec_list_to_json(&spec->after))
            | json_object_set_new(body, "enqueueOnly", json_true())
            | json_object_set_new(body, "reuseIfExists", json_false());
@@ -387,6 +387,8 @@ int spec_to_json(const struct cli *cli, const struct spec_opts *spec, bool is_ba
         r = spec_fail_utf8(err);
     else
         r = spec_make_config(cli, spec, index, body, err);
+    if (r == 0)
+        r = cluster_spec_to_json(spec, body, err);
     if (r < 0) {
         json_decref(body);
         return r;

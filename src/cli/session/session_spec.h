@@ -10,7 +10,9 @@ struct spec_opts {
     struct cli_list resources, resource_opts, environ, after;
     const char *template; /* NULL = none */
     const char *name, *image, *group, *resource_group, *starts_at, *tag, *callback_url;
-    struct cli_list agents, ports, mounts;
+    struct cli_list agents, ports, mounts, roles;
+    const char *cluster; /* "4" or "2-8" */
+    int cluster_mode;    /* CLI_CHOICE: single-node, multi-node */
     const char *spread, *pack;
     const char *input;    /* "stream" or "terminal"; NULL = none; no option says it */
     unsigned array_count; /* how many are created alike; 0 = it is alone; no option says it */
@@ -67,8 +69,14 @@ struct spec_opts {
       "only after this one has succeeded; repeatable" },                                           \
     { 0, "timeout", CLI_DURATION, offsetof(type, spec.timeout), "TIME",                            \
       "end the program after this long; default 0, no limit" },                                                         \
+    { 0, "cluster", CLI_STR, offsetof(type, spec.cluster), "[MIN-]N",                              \
+      "N kernels, on one node or several; MIN are enough to start" },                      \
     { 0, "cluster-size", CLI_INT, offsetof(type, spec.cluster_size), "N",                          \
-      "kernels of the session; default 1" },                                                  \
+      "N kernels, on one node unless --cluster-mode is multi-node" },                              \
+    { 0, "cluster-mode", CLI_CHOICE, offsetof(type, spec.cluster_mode), "single-node|multi-node",  \
+      "whether its kernels may be on several nodes" },                                             \
+    { 0, "role", CLI_LIST, offsetof(type, spec.roles), "NAME=COUNT[,...]", \
+      "kernels with image=, SLOT=, env.X=, command= of their own; repeatable" },  \
     { 0, "port", CLI_LIST, offsetof(type, spec.ports), "PORT",                                     \
       "a port of the container to be reached by one of its node; repeatable" },                    \
     { 0, "tag", CLI_STR, offsetof(type, spec.tag), "TEXT", "a note that lists show" },    \

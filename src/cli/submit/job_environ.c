@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/utf8.h"
+#include "cli/session/cluster_spec.h"
 #include "model/slot.h"
 
 /* What the session has, by names of its own. */
@@ -141,7 +142,7 @@ static void job_environ_amounts(const struct job_facts *facts, struct strbuf *ou
 {
     const struct slurm_options *slurm = facts->slurm;
     const struct slurm_amounts *a = &slurm->amounts;
-    int64_t nodes = facts->spec->cluster_size.is_set ? facts->spec->cluster_size.value : 1;
+    int64_t nodes = cluster_spec_count(facts->spec);
     int64_t cpus = job_environ_find_amount(facts->spec, "cpu", SLOT_COUNT);
     int64_t mem = job_environ_find_amount(facts->spec, "mem", SLOT_BYTES);
     bool is_per_cpu = !a->mem_bytes && a->mem_per_cpu_bytes && mem == slurm->mem;

@@ -164,7 +164,7 @@ static int slurm_add_amounts(struct slurm_reader *rd, struct aq_error *err)
                             "the #SBATCH lines ask for more memory "
                             "than there can be");
     if (a->tasks && a->tasks < a->nodes) {
-        rd->line = slurm_options_blame(rd->out, "--cluster-size", "")->line;
+        rd->line = slurm_options_blame(rd->out, "--cluster", "")->line;
         slurm_note(rd, "--nodes: there are %" PRId64 " tasks, and not more nodes", nodes);
     }
     rd->out->amounts = *a;
@@ -176,7 +176,7 @@ static int slurm_add_amounts(struct slurm_reader *rd, struct aq_error *err)
     if (r == 0 && mem)
         r = slurm_add_pair(rd, "--resource", err, "mem=%" PRId64, mem);
     if (r == 0 && nodes > 1)
-        r = slurm_add_pair(rd, "--cluster-size", err, "%" PRId64, nodes);
+        r = slurm_add_pair(rd, "--cluster", err, "%" PRId64, nodes);
     return r;
 }
 

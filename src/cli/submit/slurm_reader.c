@@ -322,7 +322,7 @@ static const char *slurm_amount_option(const struct slurm_option *option)
 {
     switch (option->meaning) {
     case SLURM_NODES:
-        return "--cluster-size";
+        return "--cluster";
     case SLURM_COUNT:
     case SLURM_TRES:
         return "-r cpu";

@@ -82,7 +82,7 @@ const struct field session_fields[] = {
     { "domain|domainName|domain_name", FIELD_STR, FIELD_NULLABLE, AT(domain), 1, 64,
       .doc = "default: the owner's" },
     { "config", FIELD_STRUCT, 0, .sub = config_fields },
-    { "clusterSize|cluster_size", FIELD_INT, 0, AT(cluster_size), 1, 1024 },
+    { "clusterSize|cluster_size", FIELD_INT, 0, AT(cluster_size), 1, CLUSTER_SIZE_MAX },
     { "clusterMode|cluster_mode", FIELD_WORD, 0, AT(request.multi_node),
       .words = "single-node|multi-node", .doc = "single-node or multi-node" },
     { "roles", FIELD_JSON, FIELD_NULLABLE, AT(roles),

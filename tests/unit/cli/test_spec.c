@@ -7,7 +7,7 @@
 #include "cli/client.h"
 #include "cli/admin/accounts.h"
 #include "cli/amounts.h"
-#include "cli/session/session_spec.h"
+#include "cli/session/cluster_spec.h"
 #include "cli/verbs.h"
 
 static void test_resources(void **state)
@@ -43,6 +43,101 @@ static void test_resources(void **state)
         free(text);
         json_decref(object);
     }
+}
+
+/* What --cluster and its like become in the request of a session that has an image, a command,
+ * cores and a variable.
+ */
+static void test_cluster(void **state)
+{
+    static const struct {
+        const char *cluster, *roles[3]; /* roles[2] is NULL */
+        int mode;
+        int64_t size;     /* 0 = not given */
+        const char *want; /* a part of the body, or of the error */
+        int64_t count;    /* kernels; 0 = refused */
+    } rows[] = {
+        { .want = "{\"image\":\"i\"", .count = 1 },
+        { "4", .want = "\"clusterSize\":4,\"clusterMode\":\"multi-node\"}", .count = 4 },
+        { "1", .want = "\"clusterSize\":1,", .count = 1 },
+        { "2-8", .want = "\"clusterSize\":8,\"cluster_size_min\":2,\"clusterMode\":\"multi-node\"}",
+          .count = 8 },
+        { "3-3", .want = "\"clusterSize\":3,\"clusterMode\"", .count = 3 },
+        { "4", .mode = 1, .want = "\"clusterMode\":\"single-node\"}", .count = 4 },
+        { .size = 2, .want = "\"clusterSize\":2}", .count = 2 },
+        { .size = 2, .mode = 2, .want = "\"clusterMode\":\"multi-node\"}", .count = 2 },
+        { "8-2", .want = "the minimum comes first: --cluster 2-8" },
+        { "10000", .want = "--cluster 10000: a session has 1 to 1000 kernels" },
+        { "2-10000", .want = "a session has 1 to 1000 kernels" },
+        { "0", .want = "a session has 1 to 1000 kernels" },
+        { "99999999999999999999", .want = "--cluster takes a number of kernels" },
+        { "2-", .want = "--cluster takes a number of kernels" },
+        { "four", .want = "not 'four'" },
+        { "-2", .want = "not '-2'" },
+        { .size = 2000, .want = "--cluster-size: not within 1..1000" },
+        { "2", .size = 2, .want = "--cluster and --cluster-size exclude each other" },
+        { NULL,
+          { "worker=2" },
+          .want = "\"clusterMode\":\"multi-node\",\"roles\":[{\"role\":\"worker\",\"count\":2,"
+                  "\"resources\":{\"cpu\":\"1\"},\"environ\":{\"A\":\"b\"},\"image\":\"i\","
+                  "\"startupCommand\":\"c\"}]}",
+          .count = 3 },
+        { NULL,
+          { "ps=1,image=x:1,cpu=2,mem=1g,env.A=2,env.B=3,command=a, b=c" },
+          .want = "{\"cpu\":\"2\",\"mem\":\"1g\"},\"environ\":{\"A\":\"2\",\"B\":\"3\"},"
+                  "\"image\":\"x:1\",\"startupCommand\":\"a, b=c\"}]}",
+          .count = 2 },
+        { "4", { "worker=2", "ps=1" }, .want = "\"clusterSize\":4,", .count = 4 },
+        { "4", { "worker=2" }, .want = "are 3 kernels, and --cluster says 4" },
+        { NULL, { "worker=2", "worker=1" }, .want = "--role worker is given twice" },
+        { NULL, { "main=2" }, .want = "main1 is the kernel that the session itself describes" },
+        { NULL, { "Worker=2" }, .want = "--role Worker: a name is" },
+        { NULL, { "worker=0" }, .want = "1 to 999 kernels, not 0" },
+        { NULL, { "a=900", "b=900" }, .want = "are 1801 kernels; a session has 1 to 1000" },
+        { NULL, { "worker" }, .want = "--role takes NAME=COUNT" },
+        { NULL, { "worker=2x" }, .want = "not 'worker=2x'" },
+        { NULL, { "worker=2,cuda.shares=0,5" }, .want = "not '5'" },
+        { NULL, { "worker=2,image=" }, .want = "not 'image='" },
+        { NULL, { "worker=2,cpu=1,cpu=2" }, .want = "--role worker: cpu is given twice" },
+        { NULL, { "worker=2,env.1=2" }, .want = "--role worker: --env takes" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        const char *roles[] = { rows[i].roles[0], rows[i].roles[1] };
+        const struct spec_opts spec = {
+            .cluster = rows[i].cluster,
+            .cluster_mode = rows[i].mode,
+            .cluster_size = { rows[i].size != 0, rows[i].size },
+            .roles = { roles, (size_t) !!roles[0] + !!roles[1], 2 },
+        };
+        json_t *body = json_pack("{s:s, s:s, s:{s:{s:s}, s:{s:s}}}", "image", "i", "startupCommand",
+                                 "c", "config", "resources", "cpu", "1", "environ", "A", "b");
+        struct aq_error err = { 0 };
+        int r = cluster_spec_to_json(&spec, body, &err);
+        char *text = json_dumps(body, JSON_COMPACT);
+
+        assert_row(r == (rows[i].count ? 0 : -EINVAL), "%zu: %s", i, r < 0 ? err.text : text);
+        assert_row(strstr(r < 0 ? err.text : text, rows[i].want), "%zu: %s", i,
+                   r < 0 ? err.text : text);
+        assert_row(r < 0 || cluster_spec_count(&spec) == rows[i].count, "%zu: count", i);
+        free(text);
+        json_decref(body);
+    }
+}
+
+/* A role has to have some image. */
+static void test_role_without_image(void **state)
+{
+    const char *role = "worker=1";
+    const struct spec_opts spec = { .roles = { &role, 1, 1 } };
+    json_auto_t *body = json_object();
+    struct aq_error err = { 0 };
+
+    (void)state;
+    assert_int_equal(cluster_spec_to_json(&spec, body, &err), -EINVAL);
+    assert_string_equal(err.text,
+                        "--role worker: there is no image that it could share; add image=IMAGE");
 }
 
 /* The shell gives the words back as they were. */
@@ -375,11 +470,18 @@ static void test_options(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_resources),   cmocka_unit_test(test_quoting),
-        cmocka_unit_test(test_names),       cmocka_unit_test(test_request),
-        cmocka_unit_test(test_mounts),      cmocka_unit_test(test_array),
-        cmocka_unit_test(test_people_body), cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_options),     cmocka_unit_test(test_environ),
+        cmocka_unit_test(test_resources),
+        cmocka_unit_test(test_cluster),
+        cmocka_unit_test(test_role_without_image),
+        cmocka_unit_test(test_quoting),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_request),
+        cmocka_unit_test(test_mounts),
+        cmocka_unit_test(test_array),
+        cmocka_unit_test(test_people_body),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_options),
+        cmocka_unit_test(test_environ),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,7 +12,6 @@
 #include "manager/core/state/state.h"
 #include "model/reference.h"
 
-#define CLUSTER_SIZE_MAX 1000
 #define SYSTEM_MEMORY (INT64_C(256) << 20)
 #define SYSTEM_CORES_MAX 4 /* no limit of the owner counts them */
 #define SYSTEM_GIB_MAX 4
