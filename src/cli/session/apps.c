@@ -44,13 +44,15 @@ static void session_apps_name_protocols(const struct output *o, const json_t *ap
     }
 }
 
-int session_apps_get(struct cli *cli, const char *name, json_t **ret, struct aq_error *err)
+int session_apps_get(struct cli *cli, const char *name, const char *kernel, json_t **ret,
+                     struct aq_error *err)
 {
     const struct cli_things streams = { "/stream/session/", NULL };
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
 
     cli_thing_path(&streams, name, "/apps", &path);
     cli_path_query(&path, "owner_access_key", cli->globals.owner);
+    cli_path_query(&path, "kernel", kernel);
     return cli_call(cli, METHOD_GET, path.data, NULL, ret, err);
 }
 
@@ -68,7 +70,7 @@ int session_apps_print(struct cli *cli, const json_t *session, struct aq_error *
         || strncmp(status, "RUNNING", strlen("RUNNING")) != 0)
         return 0;
     plain.sort = NULL;
-    if (session_apps_get(cli, id, &apps, &ignored) == 0 && json_array_size(apps)) {
+    if (session_apps_get(cli, id, NULL, &apps, &ignored) == 0 && json_array_size(apps)) {
         strbuf_addc(&out, '\n');
         session_apps_name_protocols(&plain, apps);
         r = output_list(&plain, session_apps_columns, apps, &out, err);
@@ -103,12 +105,21 @@ int session_apps_show(struct cli *cli, const json_t *apps, struct aq_error *err)
     return r;
 }
 
+struct apps_opts {
+    const char *kernel;
+};
+
+static const struct cli_opt apps_opts[] = {
+    SESSION_KERNEL_OPT_ROW(struct apps_opts, kernel),
+    CLI_OPT_END,
+};
+
 static int session_apps(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
+    const struct apps_opts *opts = data;
     json_t *apps = NULL;
-    int r = session_apps_get(cli, argv[0], &apps, err);
+    int r = session_apps_get(cli, argv[0], opts->kernel, &apps, err);
 
-    (void)data;
     (void)argc;
     r = r < 0 ? session_wrap_error(err, argv[0]) : session_apps_show(cli, apps, err);
     json_decref(apps);
@@ -125,6 +136,8 @@ const struct cli_verb verb_session_apps = {
                "'failed', and the next connection starts it again.",
     .examples = "aliquot session apps lab\n"
                 "aliquot session apps lab -o json",
+    .opts = apps_opts,
+    .opts_size = sizeof(struct apps_opts),
     .min_args = 1,
     .max_args = 1,
     .run = session_apps,

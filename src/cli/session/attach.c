@@ -242,7 +242,8 @@ static void attach_stop(struct attach_run *a)
     cli_signals_close(&a->signals);
 }
 
-static int attach_connect_to(struct attach_run *a, const char *id, struct aq_error *err)
+static int attach_connect_to(struct attach_run *a, const struct follow_session *session,
+                             struct aq_error *err)
 {
     static const struct websocket_ops ops = {
         .on_open = attach_on_open,
@@ -252,7 +253,8 @@ static int attach_connect_to(struct attach_run *a, const char *id, struct aq_err
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
     const struct websocket_options options = { .ping_msec = PING_MSEC };
 
-    strbuf_addf(&path, "/stream/session/%s/pty", id);
+    strbuf_addf(&path, "/stream/session/%s/pty", session->id);
+    cli_path_query(&path, "kernel", session->kernel);
     return cli_begin_websocket(a->cli, path.data, &options, &ops, a, &a->ws, err);
 }
 
@@ -267,7 +269,7 @@ int attach_session(struct cli *cli, const struct follow_session *session, struct
     if (r == 0)
         r = attach_start(&a, err);
     if (r == 0)
-        r = attach_connect_to(&a, session->id, err);
+        r = attach_connect_to(&a, session, err);
     while (r == 0 && !a.is_over)
         (void)uv_run(a.loop, UV_RUN_ONCE);
     attach_stop(&a);
@@ -283,16 +285,26 @@ int attach_session(struct cli *cli, const struct follow_session *session, struct
     return a.r;
 }
 
+struct attach_opts {
+    const char *kernel;
+};
+
+static const struct cli_opt attach_opts[] = {
+    SESSION_KERNEL_OPT_ROW(struct attach_opts, kernel),
+    CLI_OPT_END,
+};
+
 static int attach_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
+    const struct attach_opts *opts = data;
     struct attach_result result;
     struct follow_session session;
     int r = attach_check_terminal(err);
 
-    (void)data;
     (void)argc;
     if (r == 0)
         r = session_await(cli, argv[0], &session, err);
+    session.kernel = opts->kernel;
     return r < 0 ? r : attach_session(cli, &session, &result, err);
 }
 
@@ -302,7 +314,10 @@ const struct cli_verb verb_session_attach = {
     .summary = "Open a terminal in a session",
     .details = "Ctrl-P Ctrl-Q leaves it; what runs there goes on. A session that waits is\n"
                "waited for.",
-    .examples = "aliquot session attach notebook",
+    .examples = "aliquot session attach notebook\n"
+                "aliquot session attach --kernel sub1 train",
+    .opts = attach_opts,
+    .opts_size = sizeof(struct attach_opts),
     .min_args = 1,
     .max_args = 1,
     .run = attach_run,

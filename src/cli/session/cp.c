@@ -231,8 +231,7 @@ static int cp_run(struct cli *cli, void *data, int argc, char **argv, struct aq_
 }
 
 static const struct cli_opt cp_options[] = {
-    { 0, "kernel", CLI_STR, offsetof(struct cp_opts, kernel), "HOSTNAME",
-      "In this kernel, e.g. sub1; default main1" },
+    SESSION_KERNEL_OPT_ROW(struct cp_opts, kernel),
     CLI_OPT_END,
 };
 

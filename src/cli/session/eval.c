@@ -14,7 +14,7 @@
 #define CODE_MAX (480 << 10)
 
 struct eval_opts {
-    const char *language, *file;
+    const char *language, *file, *kernel;
 };
 
 static volatile sig_atomic_t eval_was_interrupted;
@@ -65,8 +65,8 @@ static void eval_show(const struct cli *cli, const json_t *result)
 
 /* ---- requests ---- */
 
-static int eval_call(struct cli *cli, const char *name, json_t *body, json_t **ret_result,
-                     struct aq_error *err)
+static int eval_call(struct cli *cli, const struct follow_session *session, json_t *body,
+                     json_t **ret_result, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
     json_auto_t *sent = body;
@@ -76,7 +76,9 @@ static int eval_call(struct cli *cli, const char *name, json_t *body, json_t **r
 
     if (!sent)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "--language is not UTF-8");
-    session_old_path(cli, &path, name, "");
+    session_old_path(cli, &path, session->name, "");
+    if (session->kernel)
+        (void)json_object_set_new(sent, "kernel", json_string(session->kernel));
     if ((r = cli_call(cli, METHOD_POST, path.data, sent, &answer, err)) < 0)
         return r;
     result = json_object_get(answer, "result");
@@ -87,17 +89,20 @@ static int eval_call(struct cli *cli, const char *name, json_t *body, json_t **r
     return 0;
 }
 
-static int eval_interrupt(struct cli *cli, const char *name, struct aq_error *err)
+static int eval_interrupt(struct cli *cli, const struct follow_session *session,
+                          struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
     json_auto_t *answer = NULL;
 
     eval_was_interrupted = 0;
-    session_old_path(cli, &path, name, "/interrupt");
+    session_old_path(cli, &path, session->name, "/interrupt");
+    cli_path_query(&path, "kernel", session->kernel);
     return cli_call(cli, METHOD_POST, path.data, NULL, &answer, err);
 }
 
-static int eval_answer(struct cli *cli, const char *name, json_t **result, struct aq_error *err)
+static int eval_answer(struct cli *cli, const struct follow_session *session, json_t **result,
+                       struct aq_error *err)
 {
     const json_t *options = json_object_get(*result, "options");
     bool is_password = json_is_true(json_object_get(options, "is_password"));
@@ -107,14 +112,15 @@ static int eval_answer(struct cli *cli, const char *name, json_t **result, struc
     if (r == 0 && !utf8_is_valid(line, strlen(line)))
         return aq_fail(err, EINVAL, "the line of input is not UTF-8 text; convert it");
     return r < 0 ? r
-                 : eval_call(cli, name,
+                 : eval_call(cli, session,
                              json_pack("{s:s, s:O, s:s}", "mode", "input", "runId",
                                        json_object_get(*result, "runId"), "code", line),
                              result, err);
 }
 
 /* The run to its end; its exit code. */
-static int eval_follow(struct cli *cli, const char *name, json_t **result, struct aq_error *err)
+static int eval_follow(struct cli *cli, const struct follow_session *session, json_t **result,
+                       struct aq_error *err)
 {
     const char *status;
     int r = 0;
@@ -129,11 +135,11 @@ static int eval_follow(struct cli *cli, const char *name, json_t **result, struc
                            "the code took longer than the cluster allows, and the "
                            "session is ended; 'aliquot run' has no such limit");
         if (eval_was_interrupted)
-            r = eval_interrupt(cli, name, err);
+            r = eval_interrupt(cli, session, err);
         if (r == 0 && strcmp(status, "waiting-input") == 0)
-            r = eval_answer(cli, name, result, err);
+            r = eval_answer(cli, session, result, err);
         else if (r == 0)
-            r = eval_call(cli, name,
+            r = eval_call(cli, session,
                           json_pack("{s:s, s:O}", "mode", "continue", "runId",
                                     json_object_get(*result, "runId")),
                           result, err);
@@ -171,12 +177,13 @@ static int eval_run(struct cli *cli, void *data, int argc, char **argv, struct a
         r = session_await(cli, argv[0], &session, err);
     if (r < 0)
         return r;
+    session.kernel = opts->kernel;
     (void)sigaction(SIGINT, &action, NULL);
-    r = eval_call(cli, session.name,
+    r = eval_call(cli, &session,
                   json_pack("{s:s, s:s#, s:{s:s?}}", "mode", "query", "code", code.data, code.len,
                             "options", "language", opts->language),
                   &result, err);
-    return r < 0 ? r : eval_follow(cli, session.name, &result, err);
+    return r < 0 ? r : eval_follow(cli, &session, &result, err);
 }
 
 static const struct cli_opt eval_options[] = {
@@ -184,6 +191,7 @@ static const struct cli_opt eval_options[] = {
       "python, shell, c or one that the image names; else the image's own" },
     { 'f', "file", CLI_STR, offsetof(struct eval_opts, file), "FILE",
       "the code is in this file; - is standard input" },
+    SESSION_KERNEL_OPT_ROW(struct eval_opts, kernel),
     CLI_OPT_END,
 };
 

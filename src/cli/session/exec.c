@@ -24,7 +24,7 @@ enum { CHANNEL_OUTPUT = 1, CHANNEL_ERRORS = 2 };
 
 struct exec_opts {
     bool interactive, tty, no_tty, no_input;
-    const char *cwd;
+    const char *cwd, *kernel;
     struct cli_list env;
 };
 
@@ -364,6 +364,7 @@ static int exec_connect_to(struct exec_run *e, const char *id, struct aq_error *
     const struct websocket_options options = { .message_max = 0 };
 
     session_path(e->cli, &path, id, "/exec");
+    cli_path_query(&path, "kernel", e->opts->kernel);
     return cli_begin_websocket(e->cli, path.data, &options, &ops, e, &e->ws, err);
 }
 
@@ -423,6 +424,7 @@ static const struct cli_opt exec_options[] = {
     { 'w', "workdir", CLI_STR, AT(cwd), "FOLDER", "Start it in this folder" },
     { 'e', "env", CLI_LIST, AT(env), "NAME[=VALUE]",
       "environment variable; without value: as it is here" },
+    SESSION_KERNEL_OPT_ROW(struct exec_opts, kernel),
     CLI_OPT_END,
 };
 
@@ -437,6 +439,7 @@ const struct cli_verb verb_exec = {
     .examples = "aliquot exec notebook\n"
                 "aliquot exec -it notebook bash\n"
                 "aliquot exec notebook nvidia-smi\n"
+                "aliquot exec --kernel sub1 train nvidia-smi\n"
                 "tar c data | aliquot exec notebook tar x",
     .opts = exec_options,
     .opts_size = sizeof(struct exec_opts),

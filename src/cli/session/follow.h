@@ -23,7 +23,8 @@ enum {
 struct follow_session {
     char id[40];
     char name[72];
-    char owner[24]; /* access key, if it is another's; else "" */
+    char owner[24];     /* access key, if it is another's; else "" */
+    const char *kernel; /* borrowed host name of the one that is reached; NULL = the main one */
     /* Of one that was just created; else false, and the manager is asked. */
     bool is_new;          /* it waits, as far as anybody knows */
     bool is_single;       /* it has one kernel: its exit status is the session's */

@@ -12,6 +12,13 @@
 
 extern const struct column session_columns[];
 
+/* The row of --kernel, for commands that reach into one kernel. */
+/* clang-format off */
+#define SESSION_KERNEL_OPT_ROW(type, member)                                                       \
+    { 0, "kernel", CLI_STR, offsetof(type, member), "HOSTNAME",                                    \
+      "in this kernel of the session, such as sub1; default main1", "kernel" }
+/* clang-format on */
+
 /* "/aliquot/v1/sessions/NAME<rest>" or "/session/NAME<rest>", the name escaped,
  * with --owner as a parameter.
  */
@@ -54,8 +61,11 @@ struct attach_result {
 int attach_session(struct cli *cli, const struct follow_session *session, struct attach_result *ret,
                    struct aq_error *err);
 
-/* Apps of a session that runs, as the manager lists them: [{"name", "protocol", "ports", ...}]. */
-int session_apps_get(struct cli *cli, const char *name, json_t **ret, struct aq_error *err);
+/* Apps of a kernel (NULL: the main one) of a session that runs, as the manager lists them:
+ * [{"name", "protocol", "ports", ...}].
+ */
+int session_apps_get(struct cli *cli, const char *name, const char *kernel, json_t **ret,
+                     struct aq_error *err);
 
 /* The list that the manager gives of apps, with a note if it is empty. */
 int session_apps_show(struct cli *cli, const json_t *apps, struct aq_error *err);

@@ -20,6 +20,7 @@
 struct stats_opts {
     bool history, watch;
     struct cli_int back, interval, timeout;
+    const char *kernel;
 };
 
 static const struct cli_opt stats_opts[] = {
@@ -33,6 +34,8 @@ static const struct cli_opt stats_opts[] = {
       "with --watch: after so long; default 2s" },
     { 0, "timeout", CLI_DURATION, offsetof(struct stats_opts, timeout), "TIME",
       "wait so long for the first sample; default 30s" },
+    { 0, "kernel", CLI_STR, offsetof(struct stats_opts, kernel), "HOSTNAME",
+      "of this kernel alone, such as sub1" },
     CLI_OPT_END,
 };
 
@@ -98,6 +101,7 @@ static void stats_series_path(const struct cli *cli, const struct stats_opts *op
                    (long long)AQ_MAX((opts->back.value + hour - 1) / hour, INT64_C(1)));
     session_path(cli, path, session, "/statistics/series");
     cli_path_query(path, "hours", opts->back.is_set ? hours : NULL);
+    cli_path_query(path, "kernel", opts->kernel);
 }
 
 static int stats_show_series(struct cli *cli, const struct stats_opts *opts, const char *session,
@@ -285,6 +289,7 @@ static int stats_show(struct cli *cli, const struct stats_opts *opts, const char
     int r;
 
     session_path(cli, &path, name, "/statistics");
+    cli_path_query(&path, "kernel", opts->kernel);
     r = stats_await(cli, opts, name, path.data, &answer, err);
     if (r < 0)
         return r;

@@ -177,7 +177,7 @@ static int folder_sftp_show(struct cli *cli, const struct follow_session *sessio
     uint16_t port;
     int r;
 
-    ssh_entry_init(&entry, cli, session->name);
+    ssh_entry_init(&entry, cli, session->name, NULL);
     session_old_path(cli, &path, session->id, "/direct-access-info");
     r = session_get(cli, session->id, &about, err);
     if (r == 0)

@@ -71,7 +71,7 @@ static int notebook_reach(struct cli *cli, const struct follow_session *session,
     const struct service_app_opts opts = { .open = true };
     const char *app = NULL;
     json_t *apps = NULL;
-    int r = session_apps_get(cli, session->id, &apps, err);
+    int r = session_apps_get(cli, session->id, NULL, &apps, err);
 
     if (r == 0 && !(app = notebook_choose(apps)))
         r = notebook_fail_missing(cli, session, err);

@@ -9,7 +9,7 @@
 #include "cli/verbs.h"
 
 struct port_forward_opts {
-    const char *address, *stdio;
+    const char *address, *stdio, *kernel;
 };
 
 /* "8080", "18080:8080", "0:8080" or ":8080". */
@@ -38,15 +38,16 @@ static int port_forward_on_ready(void *data, struct aq_error *err)
     return fflush(stdout) < 0 ? aq_fail_errno(err, "standard output") : 0;
 }
 
-static int port_forward_run_stdio(struct cli *cli, const char *name, const char *text,
-                                  struct aq_error *err)
+static int port_forward_run_stdio(struct cli *cli, const char *name,
+                                  const struct port_forward_opts *opts, struct aq_error *err)
 {
     struct follow_session session;
     uint16_t port;
-    int r = tunnel_parse_port(text, false, &port, err);
+    int r = tunnel_parse_port(opts->stdio, false, &port, err);
 
     if (r == 0)
         r = session_await(cli, name, &session, err);
+    session.kernel = opts->kernel;
     return r < 0 ? r : tunnel_run_stdio(cli, &session, port, err);
 }
 
@@ -63,13 +64,14 @@ static int port_forward_run(struct cli *cli, void *data, int argc, char **argv,
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
                             "either ports or --stdio PORT: aliquot port-forward SESSION PORT");
     if (opts->stdio)
-        return port_forward_run_stdio(cli, argv[0], opts->stdio, err);
+        return port_forward_run_stdio(cli, argv[0], opts, err);
     if (argc - 1 > FORWARD_PORTS_MAX)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "more than %d ports", FORWARD_PORTS_MAX);
     for (; r == 0 && job.count < (size_t)argc - 1; job.count++)
         r = port_forward_parse(argv[job.count + 1], &job.ports[job.count], err);
     if (r == 0)
         r = session_await(cli, argv[0], &job.session, err);
+    job.session.kernel = opts->kernel;
     job.data = &job;
     return r < 0 ? r : forward_run(&job, err);
 }
@@ -79,6 +81,7 @@ static const struct cli_opt port_forward_options[] = {
       "Listen on this address; default 127.0.0.1" },
     { 0, "stdio", CLI_STR, offsetof(struct port_forward_opts, stdio), "PORT",
       "Connect standard input and output to this port instead" },
+    SESSION_KERNEL_OPT_ROW(struct port_forward_opts, kernel),
     CLI_OPT_END,
 };
 
@@ -86,7 +89,7 @@ const struct cli_verb verb_port_forward = {
     .name = "port-forward",
     .args = "SESSION [[LOCAL:]PORT...]",
     .summary = "Reach ports in a session from this machine",
-    .details = "Whoever connects to LOCAL here is connected to PORT in the session's main\n"
+    .details = "Whoever connects to LOCAL here is connected to PORT in the session's\n"
                "container, where something may listen on 127.0.0.1 alone. Nothing has to be\n"
                "published, and the session's node need not be reachable: bytes go through the\n"
                "manager. LOCAL is PORT if it is not given; 0 is any free port, which is shown.\n"

@@ -151,8 +151,10 @@ static int service_app_find_url(struct cli *cli, const struct follow_session *se
                                 struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
-    json_t *body = json_pack("{s:s, s:s*}", "app", name, "port", opts->port), *answer = NULL;
-    const char *token, *address;
+    json_t *body = json_pack("{s:s, s:s*, s:s*}", "app", name, "port", opts->port, "kernel",
+                             session->kernel);
+    json_t *answer = NULL;
+    const char *token, *address, *target;
     int r;
 
     strbuf_addf(&path, "/session/%s/start-service", session->id);
@@ -161,6 +163,7 @@ static int service_app_find_url(struct cli *cli, const struct follow_session *se
     r = cli_call(cli, METHOD_POST, path.data, body, &answer, err);
     token = json_string_value(json_object_get(answer, "token"));
     address = json_string_value(json_object_get(answer, "wsproxy_addr"));
+    target = json_string_value(json_object_get(answer, "target_id"));
     if (r == 0 && token && address) {
         AQ_CLEANUP(strbuf_donep) struct strbuf url = STRBUF_INIT;
 
@@ -168,7 +171,7 @@ static int service_app_find_url(struct cli *cli, const struct follow_session *se
         strbuf_addf(&url, "%s/v2/proxy/auth?token=", address);
         url_encode(&url, token);
         strbuf_adds(&url, "&session_id=");
-        url_encode(&url, session->id);
+        url_encode(&url, target ? target : session->id);
         strbuf_adds(&url, "&app=");
         url_encode(&url, name);
         if (r == 0)
@@ -237,15 +240,17 @@ int service_app_reach(struct cli *cli, const struct follow_session *session, con
 
 static int service_app_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
+    const struct service_app_opts *opts = data;
     struct follow_session session;
     json_t *apps = NULL;
     int r = session_await(cli, argv[0], &session, err);
 
+    session.kernel = opts->kernel;
     if (r == 0)
-        r = session_apps_get(cli, session.id, &apps, err);
+        r = session_apps_get(cli, session.id, opts->kernel, &apps, err);
     if (r == 0)
         r = argc == 1 ? session_apps_show(cli, apps, err)
-                      : service_app_reach(cli, &session, apps, argv[1], data, err);
+                      : service_app_reach(cli, &session, apps, argv[1], opts, err);
     json_decref(apps);
     return r;
 }
@@ -259,6 +264,7 @@ static const struct cli_opt service_app_options[] = {
       "Open its address in a browser, by xdg-open" },
     { 0, "url", CLI_FLAG, offsetof(struct service_app_opts, url), NULL,
       "Show its address at the proxy, good once within a minute" },
+    SESSION_KERNEL_OPT_ROW(struct service_app_opts, kernel),
     CLI_OPT_END,
 };
 
@@ -266,7 +272,7 @@ const struct cli_verb verb_app = {
     .name = "app",
     .args = "SESSION [APP]",
     .summary = "Reach an app of a session from this machine",
-    .details = "Apps are the services of a session's main container, such as jupyter. Without\n"
+    .details = "Apps are the services of a session's container, such as jupyter. Without\n"
                "APP they are listed, as by 'session apps'. With it, the address here is shown at\n"
                "which the app answers, until Ctrl-C; see 'aliquot port-forward --help' for how.\n"
                "An app that does not run is started by the first connection. --open without\n"

@@ -6,7 +6,7 @@
 #include "cli/session/session.h"
 
 struct service_app_opts {
-    const char *bind, *port; /* NULL = any of this machine; the app's first */
+    const char *bind, *port, *kernel; /* NULL = any of this machine; the app's first; main1 */
     bool open, url;
 };
 

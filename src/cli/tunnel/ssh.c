@@ -11,6 +11,7 @@
 
 struct ssh_opts {
     bool stdio, keys;
+    const char *kernel;
 };
 
 /* ---- their programs ---- */
@@ -41,14 +42,16 @@ static int ssh_execute(struct cli *cli, char **argv, struct aq_error *err)
 }
 
 /* It runs, and has a server: else we can say why, and they could not. */
-static int ssh_prepare(struct cli *cli, const char *name, struct ssh_entry *entry,
-                       struct follow_session *session, uint16_t *ret_port, struct aq_error *err)
+static int ssh_prepare(struct cli *cli, const char *name, const char *kernel,
+                       struct ssh_entry *entry, struct follow_session *session, uint16_t *ret_port,
+                       struct aq_error *err)
 {
     int r = session_await(cli, name, session, err);
 
     if (r < 0)
         return r;
-    ssh_entry_init(entry, cli, name);
+    session->kernel = kernel;
+    ssh_entry_init(entry, cli, name, kernel);
     return ssh_entry_write_keys(entry, cli, session, ret_port, err);
 }
 
@@ -62,7 +65,7 @@ static int ssh_run(struct cli *cli, void *data, int argc, char **argv, struct aq
     char **words = NULL;
     uint16_t port;
     size_t at;
-    int r = ssh_prepare(cli, argv[0], &entry, &session, &port, err);
+    int r = ssh_prepare(cli, argv[0], opts->kernel, &entry, &session, &port, err);
 
     if (r == 0 && opts->stdio) {
         r = tunnel_run_stdio(cli, &session, port, err);
@@ -83,6 +86,7 @@ static const struct cli_opt ssh_options[] = {
       "Connect standard input and output to the server, for ProxyCommand" },
     { 0, "keys", CLI_FLAG, offsetof(struct ssh_opts, keys), NULL,
       "Fetch the session's keys, and do no more; for ssh-config" },
+    SESSION_KERNEL_OPT_ROW(struct ssh_opts, kernel),
     CLI_OPT_END,
 };
 
@@ -99,6 +103,7 @@ const struct cli_verb verb_ssh = {
     .examples = "aliquot ssh notebook\n"
                 "aliquot ssh notebook -- nvidia-smi -L\n"
                 "aliquot ssh notebook -t htop\n"
+                "aliquot ssh --kernel sub1 train\n"
                 "aliquot ssh notebook -N -L 6006:localhost:6006",
     .opts = ssh_options,
     .opts_size = sizeof(struct ssh_opts),
@@ -112,7 +117,7 @@ const struct cli_verb verb_ssh = {
 
 struct scp_opts {
     bool recursive, preserve, compress, legacy, verbose;
-    const char *limit;
+    const char *limit, *kernel;
 };
 
 /* The session of "SESSION:path", or "" of a path here. */
@@ -192,6 +197,7 @@ static int ssh_scp_execute(struct cli *cli, const struct scp_opts *opts,
 
 static int ssh_scp_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
+    const struct scp_opts *opts = data;
     struct ssh_entry entry = { .host = NULL };
     struct follow_session session;
     char name[80];
@@ -199,9 +205,9 @@ static int ssh_scp_run(struct cli *cli, void *data, int argc, char **argv, struc
     int r = ssh_scp_find_session(argc, argv, name, err);
 
     if (r == 0)
-        r = ssh_prepare(cli, name, &entry, &session, &port, err);
+        r = ssh_prepare(cli, name, opts->kernel, &entry, &session, &port, err);
     if (r == 0)
-        r = ssh_scp_execute(cli, data, &entry, argc, argv, err);
+        r = ssh_scp_execute(cli, opts, &entry, argc, argv, err);
     ssh_entry_done(&entry);
     return r;
 }
@@ -215,6 +221,7 @@ static const struct cli_opt scp_options[] = {
     { 'O', "legacy", CLI_FLAG, AT(legacy), NULL, "Without SFTP, by the scp in the session" },
     { 'v', "verbose", CLI_FLAG, AT(verbose), NULL, "Say what is done" },
     { 'l', "limit", CLI_STR, AT(limit), "KBIT", "Send no more than that in a second" },
+    SESSION_KERNEL_OPT_ROW(struct scp_opts, kernel),
     CLI_OPT_END,
 };
 

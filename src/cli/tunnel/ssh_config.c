@@ -19,27 +19,46 @@ struct ssh_config_opts {
     bool write;
 };
 
-static int ssh_config_add(const struct cli *cli, const char *name, struct strbuf *out,
-                          struct aq_error *err)
+static void ssh_config_add_host(const struct cli *cli, const char *name, const char *kernel,
+                                struct strbuf *out)
 {
     struct ssh_entry entry;
-    int r = session_name_check(name, err);
 
-    if (r < 0) /* what follows would be lines of a configuration that runs programs */
-        return aq_error_wrap(err, "the manager's answer");
-    ssh_entry_init(&entry, cli, name);
+    ssh_entry_init(&entry, cli, name, kernel);
     ssh_entry_write_section(&entry, out);
     ssh_entry_done(&entry);
+}
+
+/* The session and, if it has several kernels, each of them. What the manager says becomes lines of
+ * a configuration that runs programs.
+ */
+static int ssh_config_add(const struct cli *cli, const json_t *session, struct strbuf *out,
+                          struct aq_error *err)
+{
+    const char *name = json_string_value(json_object_get(session, "name"));
+    const json_t *kernels = json_object_get(session, "kernels"), *kernel;
+    int r = session_name_check(name ? name : "", err);
+    size_t i;
+
+    if (r < 0)
+        return aq_error_wrap(err, "the manager's answer");
+    ssh_config_add_host(cli, name, NULL, out);
+    json_array_foreach(kernels, i, kernel) {
+        const char *hostname = json_string_value(json_object_get(kernel, "hostname"));
+
+        if (json_array_size(kernels) > 1 && hostname && session_name_check(hostname, NULL) == 0)
+            ssh_config_add_host(cli, name, hostname, out);
+    }
     return 0;
 }
 
 static int ssh_config_add_named(struct cli *cli, const char *name, struct strbuf *out,
                                 struct aq_error *err)
 {
-    struct follow_session session;
-    int r = session_resolve(cli, name, &session, err);
+    json_auto_t *session = NULL;
+    int r = session_get(cli, name, &session, err);
 
-    return r < 0 ? r : ssh_config_add(cli, session.name, out, err);
+    return r < 0 ? r : ssh_config_add(cli, session, out, err);
 }
 
 /* Those that users log in to, whether they run already or not. */
@@ -56,12 +75,10 @@ static int ssh_config_add_live(struct cli *cli, struct strbuf *out, struct aq_er
     if (r < 0)
         return r;
     json_array_foreach(sessions, i, session) {
-        const char *name = json_string_value(json_object_get(session, "name"));
         const char *type = json_string_value(json_object_get(session, "type"));
 
-        if (r == 0 && name && type
-            && (strcmp(type, "interactive") == 0 || strcmp(type, "system") == 0))
-            r = ssh_config_add(cli, name, out, err);
+        if (r == 0 && type && (strcmp(type, "interactive") == 0 || strcmp(type, "system") == 0))
+            r = ssh_config_add(cli, session, out, err);
     }
     json_decref(sessions);
     return r;
@@ -158,7 +175,8 @@ const struct cli_verb verb_ssh_config = {
     .summary = "Make sessions hosts of ssh, sftp, rsync and editors",
     .details =
         "Shows what ~/.ssh/config needs so that SESSION.aliquot is a host: connections\n"
-        "go through 'aliquot ssh --stdio', which fetches the keys each time. Without\n"
+        "go through 'aliquot ssh --stdio', which fetches the keys each time. Each kernel of a\n"
+        "session of several is a host, too, such as sub1.SESSION.aliquot. Without\n"
         "SESSION it is all sessions that live and are logged in to. An entry is good for the next\n"
         "session of that name, too.",
     .examples = "aliquot ssh-config notebook --write\n"

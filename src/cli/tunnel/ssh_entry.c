@@ -41,7 +41,7 @@ static void ssh_entry_add_option(struct strbuf *out, const char *option, const c
 }
 
 static char *ssh_entry_make_command(const struct cli *cli, const char *program, const char *option,
-                                    const char *name)
+                                    const char *name, const char *kernel)
 {
     struct strbuf out = STRBUF_INIT;
 
@@ -50,17 +50,22 @@ static char *ssh_entry_make_command(const struct cli *cli, const char *program, 
     ssh_entry_add_option(&out, "--endpoint", cli->globals.endpoint);
     ssh_entry_add_option(&out, "--owner", cli->globals.owner);
     strbuf_addf(&out, " ssh %s", option);
+    ssh_entry_add_option(&out, "--kernel", kernel);
     ssh_entry_add_word(&out, name);
     return strbuf_steal(&out);
 }
 
 /* A name for files: the same session of another manager or user is another one. */
-static char *ssh_entry_make_label(const struct cli *cli, const char *name)
+static char *ssh_entry_make_label(const struct cli *cli, const char *name, const char *kernel)
 {
     const char *const parts[] = { cli->globals.profile, cli->globals.endpoint, cli->globals.owner };
     struct strbuf out = STRBUF_INIT;
 
     url_encode(&out, name);
+    if (kernel) {
+        strbuf_addc(&out, '+'); /* which no name has */
+        url_encode(&out, kernel);
+    }
     for (size_t i = 0; i < AQ_COUNT(parts); i++) {
         if (!parts[i])
             continue;
@@ -70,16 +75,19 @@ static char *ssh_entry_make_label(const struct cli *cli, const char *name)
     return strbuf_steal(&out);
 }
 
-void ssh_entry_init(struct ssh_entry *entry, const struct cli *cli, const char *name)
+void ssh_entry_init(struct ssh_entry *entry, const struct cli *cli, const char *name,
+                    const char *kernel)
 {
     AQ_CLEANUP(aq_freep) char *cache = fs_user_cache_dir();
     AQ_CLEANUP(aq_freep) char *folder = fs_program_dir();
     AQ_CLEANUP(aq_freep) char *program = aq_format("%s/aliquot", folder);
 
-    *entry = (struct ssh_entry){ .label = ssh_entry_make_label(cli, name),
-                                 .host = aq_format("%s" SSH_ENTRY_SUFFIX, name),
-                                 .command = ssh_entry_make_command(cli, program, "--stdio", name),
-                                 .fetch = ssh_entry_make_command(cli, program, "--keys", name) };
+    *entry = (struct ssh_entry){
+        .label = ssh_entry_make_label(cli, name, kernel),
+        .host = aq_format("%s%s%s" SSH_ENTRY_SUFFIX, kernel ? kernel : "", kernel ? "." : "", name),
+        .command = ssh_entry_make_command(cli, program, "--stdio", name, kernel),
+        .fetch = ssh_entry_make_command(cli, program, "--keys", name, kernel),
+    };
     entry->key = aq_format("%s/ssh/%s.key", cache, entry->label);
     entry->known = aq_format("%s/ssh/%s.known", cache, entry->label);
     for (char *c = entry->label; *c; c++)
@@ -132,6 +140,7 @@ int ssh_entry_write_keys(const struct ssh_entry *entry, struct cli *cli,
     int r;
 
     session_path(cli, &path, session->id, "/ssh");
+    cli_path_query(&path, "kernel", session->kernel);
     r = cli_call(cli, METHOD_GET, path.data, NULL, &answer, err);
     if (r < 0)
         return r;

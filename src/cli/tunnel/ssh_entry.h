@@ -14,7 +14,7 @@
 #define SSH_ENTRY_SUFFIX ".aliquot"
 
 struct ssh_entry {
-    char *host;    /* "NAME.aliquot" */
+    char *host;    /* "NAME.aliquot", "sub1.NAME.aliquot" */
     char *key;     /* path of the private key */
     char *known;   /* path of the file of known hosts */
     char *label;   /* by which that file calls the host */
@@ -22,8 +22,9 @@ struct ssh_entry {
     char *fetch;   /* that writes the keys alone */
 };
 
-/* 'name' as it is to be looked up each time. */
-void ssh_entry_init(struct ssh_entry *entry, const struct cli *cli, const char *name);
+/* 'name' as it is to be looked up each time, and the host name of a kernel; NULL = the main one. */
+void ssh_entry_init(struct ssh_entry *entry, const struct cli *cli, const char *name,
+                    const char *kernel);
 void ssh_entry_done(struct ssh_entry *entry);
 
 /* Ask the manager for both keys, and write them. */

@@ -94,7 +94,8 @@ static const struct websocket_ops tunnel_ws_ops = {
     .on_close = tunnel_on_close,
 };
 
-static int tunnel_connect(struct tunnel *tunnel, struct cli *cli, const char *id, const char *app,
+static int tunnel_connect(struct tunnel *tunnel, struct cli *cli,
+                          const struct follow_session *session, const char *app,
                           struct aq_error *err)
 {
     const struct websocket_options options = { .message_max = 4 << 20 };
@@ -103,11 +104,12 @@ static int tunnel_connect(struct tunnel *tunnel, struct cli *cli, const char *id
 
     (void)snprintf(port, sizeof(port), "%u", tunnel->port);
     if (app)
-        strbuf_addf(&path, "/stream/session/%s/tcpproxy", id);
+        strbuf_addf(&path, "/stream/session/%s/tcpproxy", session->id);
     else
-        session_path(cli, &path, id, "/connect");
+        session_path(cli, &path, session->id, "/connect");
     cli_path_query(&path, "app", app);
     cli_path_query(&path, "owner_access_key", app ? cli->globals.owner : NULL);
+    cli_path_query(&path, "kernel", session->kernel);
     cli_path_query(&path, "port", port);
     cli_path_query(&path, "half_close", "true");
     return cli_begin_websocket(cli, path.data, &options, &tunnel_ws_ops, tunnel, &tunnel->ws, err);
@@ -124,7 +126,7 @@ int tunnel_open(struct cli *cli, const struct follow_session *session, const cha
     tunnel->data = data;
     tunnel->port = port;
     memcpy(tunnel->name, session->name, sizeof(tunnel->name));
-    r = tunnel_connect(tunnel, cli, session->id, app, err);
+    r = tunnel_connect(tunnel, cli, session, app, err);
     if (r < 0)
         free(tunnel);
     else

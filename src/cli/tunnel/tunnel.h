@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tunnel.h - a TCP connection to a port in a session's main container, through the manager
+/* tunnel.h - a TCP connection to a port in a container of a session, through the manager
  *
  * The client's side of manager/stream/tunnel_rest.c. Either side ends what it sends on its own.
  * Loop's thread only; callbacks never come from within a call.
@@ -26,7 +26,8 @@ struct tunnel_ops {
     void (*on_close)(void *data, const struct aq_error *err);
 };
 
-/* 'app' is started if it does not run; NULL = the port alone. */
+/* In the session's kernel of that name. 'app' is started if it does not run; NULL = the port alone.
+ */
 int tunnel_open(struct cli *cli, const struct follow_session *session, const char *app,
                 uint16_t port, const struct tunnel_ops *ops, void *data, struct tunnel **ret,
                 struct aq_error *err);

@@ -51,6 +51,9 @@ const struct session *session_find_certain(const struct api *api, const struct r
 /* The same as session_find_live() for requests with owner_fields, decoding them first. */
 const struct session *session_find_live_by_owner(const struct api *api, struct request *req);
 
+/* The session of a row, with its kernels in the arena. */
+struct session session_of_row(const struct session_row *row, struct arena *arena);
+
 /* The kernel of this host name (NULL: the main one), borrowed from 'session'. NULL, with an error
  * that lists the names, if there is none.
  */

@@ -300,6 +300,17 @@ static void session_find_write_names(const struct session *session, struct strbu
     }
 }
 
+struct session session_of_row(const struct session_row *row, struct arena *arena)
+{
+    struct session session = row->session;
+
+    session.kernels = arena_array(arena, row->kernel_count + 1, sizeof(*session.kernels));
+    session.kernel_count = row->kernel_count;
+    for (size_t i = 0; i < row->kernel_count; i++)
+        session.kernels[i] = row->kernels[i].kernel;
+    return session;
+}
+
 const struct kernel *session_find_kernel(const struct session *session, const char *hostname,
                                          struct aq_error *err)
 {

@@ -330,13 +330,8 @@ static void logs_serve(struct request *req, const struct session *session,
 
 static void logs_on_found(struct request *req, const struct session_row *row, void *data)
 {
-    struct session session = row->session; /* its kernels are in rows of their own */
+    const struct session session = session_of_row(row, request_get_arena(req));
 
-    session.kernels = arena_array(request_get_arena(req), row->kernel_count + 1,
-                                  sizeof(*session.kernels));
-    session.kernel_count = row->kernel_count;
-    for (size_t i = 0; i < row->kernel_count; i++)
-        session.kernels[i] = row->kernels[i].kernel;
     logs_serve(req, &session, data);
 }
 

@@ -37,12 +37,56 @@ static void statistics_write_kernel(const struct api *api, const struct kernel_r
     jsonw_object_end(w);
 }
 
-static void statistics_on_session_found(struct request *req, const struct session_row *row,
+/* Which statistics a request asks for. */
+struct wanted_statistics {
+    const struct api *api;
+    const char *kernel; /* NULL = of all */
+    int64_t hours;
+};
+
+#define STATISTICS_KERNEL_FIELD(type, member)                                                 \
+    {                                                                                         \
+        "kernel", FIELD_STR, FIELD_NULLABLE, offsetof(type, member), 1, 64,                   \
+            .doc = "host name of the only kernel to show, such as sub1; default: all kernels" \
+    }
+
+static const struct field session_statistics_fields[] = {
+    OWNER_FIELD(struct kernel_params, owner_access_key),
+    STATISTICS_KERNEL_FIELD(struct kernel_params, kernel),
+    FIELD_END,
+};
+
+/* Move 'row' to the wanted kernel alone. False after an answer that there is none of its name. */
+static bool statistics_choose_kernel(struct request *req, const struct wanted_statistics *wanted,
+                                     struct session_row *row)
+{
+    const struct session session = session_of_row(row, request_get_arena(req));
+    const struct kernel *kernel;
+    struct aq_error err = { 0 };
+
+    if (!wanted->kernel || !row->kernels)
+        return true;
+    kernel = session_find_kernel(&session, wanted->kernel, &err);
+    if (!kernel) {
+        request_fail(req, &err);
+        return false;
+    }
+    row->kernels += kernel - session.kernels;
+    row->kernel_count = 1;
+    return true;
+}
+
+static void statistics_on_session_found(struct request *req, const struct session_row *found,
                                         void *data)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    const struct wanted_statistics *wanted = data;
     struct jsonw w = jsonw_make(&out);
+    struct session_row chosen = *found;
+    const struct session_row *row = &chosen;
 
+    if (!statistics_choose_kernel(req, wanted, &chosen))
+        return;
     jsonw_object_begin(&w);
     api_write_uuid(&w, "id", &row->session.id);
     jsonw_member_str(&w, "name", row->session.name);
@@ -50,7 +94,7 @@ static void statistics_on_session_found(struct request *req, const struct sessio
     jsonw_key(&w, "kernels");
     jsonw_array_begin(&w);
     for (size_t i = 0; row->kernels && i < row->kernel_count; i++)
-        statistics_write_kernel(data, &row->kernels[i], &w);
+        statistics_write_kernel(wanted->api, &row->kernels[i], &w);
     jsonw_array_end(&w);
     jsonw_object_end(&w);
     request_reply_json(req, 200, &out);
@@ -58,7 +102,16 @@ static void statistics_on_session_found(struct request *req, const struct sessio
 
 static void statistics_on_session(struct request *req, void *data)
 {
-    session_find_by_owner(data, req, statistics_on_session_found);
+    struct wanted_statistics *wanted = arena_alloc(request_get_arena(req), sizeof(*wanted));
+    struct kernel_params params = { NULL };
+    struct aq_error err = { 0 };
+
+    if (api_decode(req, &params, NULL, &err) < 0) {
+        request_fail(req, &err);
+        return;
+    }
+    *wanted = (struct wanted_statistics){ .api = data, .kernel = params.kernel };
+    session_find(data, req, params.owner_access_key, statistics_on_session_found, wanted);
 }
 
 /* False after an answer that there is no such agent. */
@@ -92,7 +145,7 @@ static void statistics_on_agent(struct request *req, void *data)
 #define SERIES_ROWS_MAX 3000 /* of an owner: a month has 2976 quarters of an hour */
 
 struct series_params {
-    const char *owner_access_key;
+    const char *owner_access_key, *kernel;
     int64_t hours;
 };
 
@@ -104,6 +157,7 @@ static const struct field agent_series_fields[] = {
 
 static const struct field session_series_fields[] = {
     OWNER_FIELD(struct series_params, owner_access_key),
+    STATISTICS_KERNEL_FIELD(struct series_params, kernel),
     { "hours", FIELD_INT, 0, offsetof(struct series_params, hours), 1, SERIES_HOURS_MAX,
       .doc = "of so many hours back; default 744" },
     FIELD_END,
@@ -203,20 +257,18 @@ static struct statistics_series *statistics_series_new(const struct api *api, st
     return series;
 }
 
-struct wanted_series {
-    const struct api *api;
-    int64_t hours;
-};
-
-static void statistics_on_series_session(struct request *req, const struct session_row *row,
+static void statistics_on_series_session(struct request *req, const struct session_row *found,
                                          void *data)
 {
-    const struct wanted_series *wanted = data;
-    struct statistics_series *series = statistics_series_new(wanted->api, req, row->kernel_count,
-                                                             wanted->hours);
+    const struct wanted_statistics *wanted = data;
+    struct statistics_series *series;
+    struct session_row row = *found;
 
-    for (size_t i = 0; row->kernels && i < row->kernel_count; i++)
-        (void)uuid_format(&row->kernels[i].kernel.id, series->owners[series->count++]);
+    if (!statistics_choose_kernel(req, wanted, &row))
+        return;
+    series = statistics_series_new(wanted->api, req, row.kernel_count, wanted->hours);
+    for (size_t i = 0; row.kernels && i < row.kernel_count; i++)
+        (void)uuid_format(&row.kernels[i].kernel.id, series->owners[series->count++]);
     store_read(core_store(series->api->core), statistics_read_series, statistics_on_series_read,
                series);
 }
@@ -224,11 +276,11 @@ static void statistics_on_series_session(struct request *req, const struct sessi
 static void statistics_on_session_series(struct request *req, void *data)
 {
     struct series_params params = { .hours = SERIES_HOURS_MAX };
-    struct wanted_series *wanted = arena_alloc(request_get_arena(req), sizeof(*wanted));
+    struct wanted_statistics *wanted = arena_alloc(request_get_arena(req), sizeof(*wanted));
     struct aq_error err = { 0 };
 
     if (api_decode(req, &params, NULL, &err) == 0)
-        *wanted = (struct wanted_series){ data, params.hours };
+        *wanted = (struct wanted_statistics){ data, params.kernel, params.hours };
     if (err.code)
         request_fail(req, &err);
     else
@@ -453,7 +505,7 @@ static void statistics_on_top(struct request *req, void *data)
 
 static const struct route statistics_routes[] = {
     { METHOD_GET, "/aliquot/v1/sessions/{name}/statistics", API_USER, statistics_on_session,
-      owner_fields, "What a session's kernels use, or used when they ended" },
+      session_statistics_fields, "What a session's kernels use, or used when they ended" },
     { METHOD_GET, "/aliquot/v1/sessions/{name}/statistics/series", API_USER,
       statistics_on_session_series, session_series_fields,
       "What a session's kernels used in the course of time" },
