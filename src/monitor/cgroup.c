@@ -14,12 +14,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fault.h"
 #include "base/fs.h"
 #include "base/strbuf.h"
 #include "monitor/device_filter.h"
 
-#define KILL_ROUNDS 5000 /* of a millisecond each */
+#define KILL_USEC (5 * USEC_PER_SEC)
+#define PAUSE_USEC_MAX 20000
 #define REMOVE_ROUNDS 1000
 #define DEPTH_MAX 32
 
@@ -214,10 +216,18 @@ static int cgroup_kill_all_once(const struct sandbox *sandbox)
     return count;
 }
 
+/* Pauses grow: of many containers that end together, those that wait leave the processors to
+ * those that die.
+ */
 void cgroups_kill(const struct sandbox *sandbox)
 {
-    for (int round = 0; round < KILL_ROUNDS && cgroup_kill_all_once(sandbox) > 0; round++)
-        (void)usleep(1000);
+    int64_t end = clock_monotonic_usec() + KILL_USEC;
+    unsigned pause_usec = 1000;
+
+    while (cgroup_kill_all_once(sandbox) > 0 && clock_monotonic_usec() < end) {
+        (void)usleep(pause_usec);
+        pause_usec = pause_usec * 3 / 2 < PAUSE_USEC_MAX ? pause_usec * 3 / 2 : PAUSE_USEC_MAX;
+    }
 }
 
 static int cgroup_remove_below(int directory)
