@@ -13,6 +13,7 @@ void agent_done(struct agent *a)
     free(a->version);
     free(a->addr);
     free(a->region);
+    free(a->topology);
     free(a->drain_reason);
     free(a->devices);
     slots_done(&a->available);
@@ -37,5 +38,27 @@ int agent_id_check(const char *id, struct aq_error *err)
                                  "an agent's id may have letters and digits, and after the first "
                                  "also '.', '_' and '-'; character %zu is none of them",
                                  i + 1);
+    return 0;
+}
+
+int topology_check(const char *label, struct aq_error *err)
+{
+    static const char characters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                     "0123456789-_./";
+    size_t length = strlen(label), parts = 1;
+
+    for (size_t i = 0; i < length; i++)
+        parts += label[i] == '/';
+    if (length == 0 || length > TOPOLOGY_MAX || parts > TOPOLOGY_PARTS_MAX)
+        return aq_fail_field(err, EINVAL, "topology",
+                             "topology label has %zu characters in %zu parts; it must have 1 to %d "
+                             "characters in 1 to %d parts separated by '/'",
+                             length, parts, TOPOLOGY_MAX, TOPOLOGY_PARTS_MAX);
+    if (strspn(label, characters) != length || label[0] == '/' || label[length - 1] == '/'
+        || strstr(label, "//"))
+        return aq_fail_field(err, EINVAL, "topology",
+                             "topology label '%s' is invalid; write parts of letters, digits, '-', "
+                             "'_' and '.', separated by '/', such as zone-a/rack-3/switch-1",
+                             label);
     return 0;
 }

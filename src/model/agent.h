@@ -8,6 +8,8 @@
 #include "model/status.h"
 
 #define AGENT_ID_MAX 64
+#define TOPOLOGY_PARTS_MAX 8
+#define TOPOLOGY_MAX 255 /* characters of a label */
 
 struct agent {
     char id[AGENT_ID_MAX + 1];
@@ -16,6 +18,7 @@ struct agent {
     char *resource_group;
     char *assigned_group; /* by an administrator, over what the agent says; NULL = none */
     char *architecture, *version, *addr, *region;
+    char *topology;         /* where it is, as "zone-a/rack-3/switch-1"; NULL = not known */
     bool schedulable;       /* false = drained */
     char *drain_reason;     /* NULL = none */
     struct slots available; /* what it offers: capacity less reservations */
@@ -28,5 +31,7 @@ void agent_done(struct agent *a);
 
 /* 1..64 of [A-Za-z0-9._-], first alphanumeric. */
 int agent_id_check(const char *id, struct aq_error *err) AQ_UNTRUSTED;
+/* A topology label: 1..TOPOLOGY_PARTS_MAX parts of [A-Za-z0-9._-], separated by '/'. 0 or -EINVAL. */
+int topology_check(const char *label, struct aq_error *err) AQ_UNTRUSTED;
 
 #endif

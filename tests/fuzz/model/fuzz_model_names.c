@@ -42,6 +42,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         require(len >= 1 && len <= AGENT_ID_MAX && strspn(text, word) == len && text[0] != '.');
     else
         require(strcmp(err.field, "agent_id") == 0 && err.text[0]);
+    if (topology_check(text, &err) == 0)
+        require(len >= 1 && len <= TOPOLOGY_MAX && !strstr(text, "//") && text[0] != '/');
+    else
+        require(strcmp(err.field, "topology") == 0 && err.text[0]);
     if (email_check_new(text, &err) == 0)
         require(strchr(text, '@') && !strpbrk(text, " $`&|;<>(){}[]*?!#~\"\\\n") && text[0] != '-');
     else

@@ -200,8 +200,30 @@ static void test_checks(void **state)
         { "a b", false },
         { "01234567890123456789012345678901234567890123456789012345678901234", false },
     };
+    static const struct {
+        const char *label;
+        bool ok;
+    } labels[] = {
+        { "zone-a/rack_3/switch.1", true },
+        { "a", true },
+        { "1/2/3/4/5/6/7/8", true },
+        { "1/2/3/4/5/6/7/8/9", false },
+        { "", false },
+        { "/a", false },
+        { "a/", false },
+        { "a//b", false },
+        { "a b", false },
+        { "a/\xc3\xa4", false },
+    };
 
     (void)state;
+    for (size_t i = 0; i < AQ_COUNT(labels); i++) {
+        struct aq_error err = { 0 };
+
+        assert_row(topology_check(labels[i].label, &err) == (labels[i].ok ? 0 : -EINVAL), "'%s'",
+                   labels[i].label);
+        assert_row(labels[i].ok || strcmp(err.field, "topology") == 0, "'%s'", labels[i].label);
+    }
     for (size_t i = 0; i < AQ_COUNT(names); i++) {
         struct aq_error err = { 0 };
         int r = session_name_check(names[i].name, &err);
