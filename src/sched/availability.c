@@ -145,6 +145,16 @@ void availability_init(struct forecast *p)
 
 /* ---- the earliest time on one agent ---- */
 
+/* The step that 'at' is in. */
+static uint32_t availability_find_step(const struct availability *l, int64_t at)
+{
+    uint32_t step = 0;
+
+    while (step + 1 < l->count && l->steps[step + 1].from_usec <= at)
+        step++;
+    return step;
+}
+
 static bool availability_amounts_fit(const struct cluster *c, const struct slot_request *req,
                                      const int64_t *free)
 {
@@ -214,6 +224,22 @@ int64_t availability_earliest(struct forecast *p, uint32_t node, const struct sl
     return INT64_MAX;
 }
 
+uint32_t availability_count(struct forecast *p, uint32_t node, const struct slot_request *req,
+                            int64_t at, int64_t to)
+{
+    const struct cluster *c = &p->s->cluster;
+    const struct availability *l = &p->timelines[node];
+    size_t size = availability_step_size(p, node);
+    uint32_t first = availability_find_step(l, at);
+
+    memcpy(p->least, l->steps[first].free, size * sizeof(*p->least));
+    for (uint32_t i = first + 1; i < l->count && l->steps[i].from_usec < to; i++)
+        for (size_t k = 0; k < size; k++)
+            p->least[k] = AQ_MIN(p->least[k], l->steps[i].free[k]);
+    availability_list_devices(p, node);
+    return fit_count_row(c, req, p->least, p->devices, c->nodes[node].device_count);
+}
+
 /* ---- taking ---- */
 
 /* Of p->devices the one that is as the state's 'device' now, -1 for none. */
@@ -233,13 +259,11 @@ void availability_take(struct forecast *p, uint32_t node, const struct slot_requ
                        int64_t lifetime, int64_t at, int32_t device, struct hold *ret)
 {
     int64_t end = forecast_time_add(at, lifetime);
-    uint32_t step = 0, last;
+    uint32_t last;
     int count;
 
-    while (step + 1 < p->timelines[node].count
-           && p->timelines[node].steps[step + 1].from_usec <= at)
-        step++;
-    (void)availability_fits(p, node, req, step, end, &last);
+    (void)availability_fits(p, node, req, availability_find_step(&p->timelines[node], at), end,
+                            &last);
     device = availability_find_device(p, node, device);
     if (device >= 0 && p->devices[device].free < req->amounts[p->devices[device].column])
         device = -1;

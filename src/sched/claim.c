@@ -19,6 +19,7 @@
 
 #include "base/memory.h"
 #include "sched/forecast_internal.h"
+#include "sched/gang.h"
 
 #define AGENTS_PER_CLAIM 10
 
@@ -57,7 +58,7 @@ static bool claim_is_valid(const struct sched *s, const struct sched_entry *e)
             if (h->parts[i].device >= n->device_count)
                 return false;
     }
-    return true;
+    return e->claim->count == 0 || gang_is_connected(s, e, e->claim->holds);
 }
 
 /* Take what is claimed out of the timelines. */

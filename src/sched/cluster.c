@@ -14,6 +14,7 @@
 static void cluster_node_done(struct cluster_node *n)
 {
     free(n->id);
+    free(n->topology);
     free(n->free);
     free(n->capacity);
     free(n->devices);
@@ -35,6 +36,11 @@ void cluster_done(struct cluster *c)
     for (size_t i = 0; i < c->architecture_count; i++)
         free(c->architectures[i]);
     free(c->architectures);
+    for (size_t i = 0; i < c->network_count; i++)
+        free(c->networks[i]);
+    free(c->networks);
+    topology_forget(c);
+    reach_done(c);
     free(c->scratch);
     free(c->names);
     free(c->device_capacity);
@@ -136,24 +142,31 @@ static int cluster_quantum(struct cluster *c, int64_t quantum, uint8_t *ret)
     return 0;
 }
 
-int cluster_architecture(struct cluster *c, const char *architecture, uint16_t *ret)
+/* The number of a word in a list, from 1, where it is added if it is new; 0 for NULL. 0 or -ENOSPC.
+ */
+static int cluster_list_word(char ***words, size_t *count, size_t *cap, const char *word,
+                             uint16_t *ret)
 {
-    if (!architecture) {
-        *ret = 0;
+    *ret = 0;
+    if (!word)
         return 0;
-    }
-    for (size_t i = 0; i < c->architecture_count; i++)
-        if (strcmp(c->architectures[i], architecture) == 0) {
+    for (size_t i = 0; i < *count; i++)
+        if (strcmp((*words)[i], word) == 0) {
             *ret = (uint16_t)(i + 1);
             return 0;
         }
-    if (c->architecture_count == UINT16_MAX - 1)
+    if (*count == UINT16_MAX - 1)
         return -ENOSPC;
-    vec_grow(&c->architectures, &c->architecture_cap, c->architecture_count + 1,
-             sizeof(*c->architectures));
-    c->architectures[c->architecture_count] = aq_strdup(architecture);
-    *ret = (uint16_t)++c->architecture_count;
+    vec_grow(words, cap, *count + 1, sizeof(**words));
+    (*words)[*count] = aq_strdup(word);
+    *ret = (uint16_t)++ * count;
     return 0;
+}
+
+int cluster_architecture(struct cluster *c, const char *architecture, uint16_t *ret)
+{
+    return cluster_list_word(&c->architectures, &c->architecture_count, &c->architecture_cap,
+                             architecture, ret);
 }
 
 /* ---- agents ---- */
@@ -195,6 +208,12 @@ static int cluster_read_agent(struct cluster *c, const struct sched_agent *agent
     if (cluster_architecture(c, agent->architecture, &ret->architecture) < 0)
         return aq_fail_field(err, EINVAL, "architecture", "more than %d architectures",
                              UINT16_MAX - 1);
+    if (cluster_list_word(&c->networks, &c->network_count, &c->network_cap, agent->network,
+                          &ret->network)
+        < 0)
+        return aq_fail_field(err, EINVAL, "network", "more than %d classes of networks",
+                             UINT16_MAX - 1);
+    ret->topology = aq_strdup(agent->topology);
     ret->volumes = cluster_volumes(c, agent->volumes, agent->volume_count)
                    & ~CLUSTER_VOLUME_UNKNOWN;
     cluster_fill_row(c, agent->free, SCHED_ABSENT, ret->free);
@@ -220,8 +239,15 @@ static uint32_t cluster_add_place(struct cluster *c)
     return (uint32_t)c->node_count++;
 }
 
+static bool cluster_is_elsewhere(const struct cluster_node *a, const struct cluster_node *b)
+{
+    return strcmp(a->topology ? a->topology : "", b->topology ? b->topology : "") != 0;
+}
+
 static void cluster_take_in(struct cluster *c, struct cluster_node *n, uint32_t place, bool is_new)
 {
+    if (is_new || cluster_is_elsewhere(n, &c->nodes[place]))
+        topology_forget(c);
     node_state_reserve_scratch(c, n->device_count);
     n->state = node_state_enter(c, n, place);
     if (is_new) {

@@ -59,6 +59,8 @@ struct cluster_node {
     uint16_t architecture;
     uint16_t device_count;
     uint64_t volumes;
+    uint16_t network;       /* class, as cluster.networks numbers them from 1; 0 = none */
+    char *topology;         /* NULL = not known */
     bool is_capacity_known; /* 'capacity' is what it offers */
     int64_t *free, *capacity;
     struct cluster_device *devices; /* as the agent listed them */
@@ -127,6 +129,11 @@ struct cluster {
     size_t quantum_count;
     char **architectures; /* [0] = "" */
     size_t architecture_count, architecture_cap;
+    char **networks; /* classes */
+    size_t network_count, network_cap;
+    struct cut_list *cuts; /* by node, see reach.h */
+    size_t cut_cap, cut_pairs;
+    struct topology *topology;      /* topology.h; NULL = to be made again */
     struct cluster_device *scratch; /* as many as any agent has */
     size_t scratch_cap;
     struct strbuf key; /* scratch */
@@ -203,6 +210,11 @@ struct device_part {
 int fit_choose_devices(const struct cluster *c, const struct slot_request *req,
                        const struct cluster_device *devices, size_t count, int device,
                        struct device_part *ret);
+/* How many of 'req' these amounts and devices, sorted as a state's, could hold at once: at least as
+ * many as they do, UINT16_MAX at most.
+ */
+uint32_t fit_count_row(const struct cluster *c, const struct slot_request *req, const int64_t *free,
+                       const struct cluster_device *devices, size_t device_count);
 /* Whether these amounts and devices, sorted as a state's, fit. */
 bool fit_check_row(const struct cluster *c, const struct slot_request *req, const int64_t *free,
                    const struct cluster_device *devices, size_t device_count);

@@ -24,6 +24,11 @@ bool fit_check_state(const struct cluster *c, const struct slot_request *req,
 
 void slot_requests_done(struct cluster *c);
 
+/* ---- topology.c, reach.c ---- */
+
+void topology_forget(struct cluster *c);
+void reach_done(struct cluster *c);
+
 /* ---- cluster.c: words to small numbers ---- */
 
 /* -ENOSPC if there are too many. */

@@ -374,12 +374,13 @@ static enum sched_verdict explain_room(struct explanation *e)
 {
     size_t mark = e->text.len, failed = 0;
     struct strbuf rest = STRBUF_INIT;
+    bool is_placed = place_entry(e->s, e->entry, e->arena) == SCHED_PLACED;
     enum sched_verdict verdict;
 
     e->constraints = entry_constraints(e->s, e->entry, e->arena);
     jsonw_key(e->json, "requirements");
     jsonw_array_begin(e->json);
-    for (uint32_t i = 0; i < e->entry->req_count; i++) {
+    for (uint32_t i = 0; !is_placed && i < e->entry->req_count; i++) {
         int32_t device;
         uint32_t node = select_node(&e->s->cluster, e->entry->reqs[i], &e->s->options.selector,
                                     e->constraints, &device);
@@ -387,25 +388,28 @@ static enum sched_verdict explain_room(struct explanation *e)
         if (node != CLUSTER_NONE) {
             entry_hold(e->s, e->entry, i, node, device);
         } else {
-
             explain_requirement(e, i);
             failed++;
         }
     }
     jsonw_array_end(e->json);
-    verdict = failed ? place_find_obstacle(e->s, e->entry, e->arena) : SCHED_PLACED;
+    verdict = is_placed ? SCHED_PLACED : place_find_obstacle(e->s, e->entry, e->arena);
+    strbuf_add(&rest, e->text.data + mark, e->text.len - mark);
+    strbuf_truncate(&e->text, mark);
+    if (verdict == SCHED_NO_CAPACITY)
+        strbuf_adds(&e->text, "It waits aside, without blocking others, for an agent that "
+                              "could hold it: the agents that take sessions now could not, "
+                              "even if they were empty. ");
     if (failed) {
-        strbuf_add(&rest, e->text.data + mark, e->text.len - mark);
-        strbuf_truncate(&e->text, mark);
-        if (verdict == SCHED_NO_CAPACITY)
-            strbuf_adds(&e->text, "It waits aside, without blocking others, for an agent that "
-                                  "could hold it: the agents that take sessions now could not, "
-                                  "even if they were empty. ");
         strbuf_addf(&e->text, "%zu requirement%s could not be placed:", failed,
                     failed == 1 ? "" : "s");
         strbuf_add(&e->text, rest.data, rest.len);
-    } else {
+    } else if (is_placed) {
         strbuf_adds(&e->text, "There is room; it starts with the next pass.");
+    } else {
+        for (uint32_t i = 0; i < e->entry->req_count; i++)
+            entry_release(e->s, e->entry, i);
+        explain_network(e->s, e->entry, &e->text);
     }
     strbuf_done(&rest);
     return verdict;

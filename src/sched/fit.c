@@ -275,6 +275,46 @@ bool fit_check_row(const struct cluster *c, const struct slot_request *req, cons
     return fit_check_devices(c, req, devices, device_count);
 }
 
+/* By the devices [from, to) of one slot: as the sum of what those have free that could be used. Where
+ * one device holds an amount, what is left on each is worth nothing.
+ */
+static int64_t fit_count_on_devices(const struct slot_request *req,
+                                    const struct cluster_device *devices, size_t from, size_t to,
+                                    int64_t amount)
+{
+    int64_t sum = 0, whole = 0;
+    bool is_on_one = !req->may_split;
+
+    for (size_t i = from; i < to; i++) {
+        if (!(req->models >> devices[i].model & 1))
+            continue;
+        is_on_one = is_on_one && devices[i].capacity >= amount;
+        sum += AQ_MAX(devices[i].free, 0);
+        whole += AQ_MAX(devices[i].free, 0) / amount;
+    }
+    return is_on_one ? whole : sum / amount;
+}
+
+uint32_t fit_count_row(const struct cluster *c, const struct slot_request *req, const int64_t *free,
+                       const struct cluster_device *devices, size_t device_count)
+{
+    int64_t count = UINT16_MAX;
+
+    if (req->unknown)
+        return 0;
+    for (size_t i = 0; i < c->width; i++)
+        if (req->amounts[i] > 0)
+            count = AQ_MIN(count, free[i] > 0 ? free[i] / req->amounts[i] : 0);
+    for (size_t from = 0, to; from < device_count; from = to) {
+        int64_t amount = req->amounts[devices[from].column];
+
+        to = fit_column_end(devices, device_count, from);
+        if (amount > 0)
+            count = AQ_MIN(count, fit_count_on_devices(req, devices, from, to, amount));
+    }
+    return (uint32_t)count;
+}
+
 /* The fitting device with the least free that is not taken yet. */
 static size_t fit_best_device(const struct slot_request *req, const struct cluster_device *devices,
                               size_t from, size_t to, int64_t amount, uint8_t quantum,

@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "sched/forecast_internal.h"
+#include "sched/gang.h"
 
 #define LEAVING_USEC USEC_PER_SEC /* a victim is expected to need this long to end */
 
@@ -202,6 +203,12 @@ static void forecast_unreserve(struct forecast *p, struct sched_entry *e, uint32
     }
 }
 
+static bool forecast_fits_at(struct forecast *p, const struct slot_request *req, uint32_t node,
+                             int64_t at, int64_t stay)
+{
+    return availability_earliest(p, node, req, stay, at, forecast_time_add(at, 1)) != INT64_MAX;
+}
+
 uint32_t forecast_select_node(struct forecast *p, const struct sched_entry *e, uint32_t q,
                               const struct placement_constraints *constraints, bool *ret_full)
 {
@@ -223,10 +230,7 @@ uint32_t forecast_select_node(struct forecast *p, const struct sched_entry *e, u
             continue;
         fit = cluster_fit(c, req, c->nodes[n].state, selector);
         *ret_full = *ret_full && !fit->has_room;
-        if (!fit->has_room
-            || availability_earliest(p, n, req, stay, p->now_usec,
-                                     forecast_time_add(p->now_usec, 1))
-                   == INT64_MAX)
+        if (!fit->has_room || !forecast_fits_at(p, req, n, p->now_usec, stay))
             continue;
         order = best == CLUSTER_NONE ? -1 : (rank > best_rank) - (rank < best_rank);
         if (order == 0)
@@ -271,23 +275,102 @@ static int64_t forecast_next_try(struct forecast *p, const struct sched_entry *e
     return found > at ? found : forecast_next_change(p, at);
 }
 
-/* All requirements at 'at', which is returned, or none: then when to try next. */
+/* All requirements of a session at a time. */
+struct forecast_gang {
+    struct forecast *p;
+    struct sched_entry *e;
+    int64_t at, stay;
+    int64_t found; /* when the requirement that did not fit does */
+    int64_t next;  /* when to try again */
+};
+
+static uint32_t forecast_hold_any(void *data, uint32_t q,
+                                  const struct placement_constraints *constraints)
+{
+    struct forecast_gang *g = data;
+    uint32_t node = forecast_earliest_node(g->p, g->e->reqs[q], constraints, g->stay, g->at,
+                                           g->e->req_count == 1, &g->found);
+
+    if (node == CLUSTER_NONE || g->found > g->at)
+        return CLUSTER_NONE;
+    availability_take(g->p, node, g->e->reqs[q], g->stay, g->at, -1, &g->e->holds[q]);
+    return node;
+}
+
+static void forecast_undo_any(void *data, uint32_t q,
+                              const struct placement_constraints *constraints)
+{
+    struct forecast_gang *g = data;
+    int64_t next;
+
+    forecast_unreserve(g->p, g->e, q, g->at);
+    next = forecast_next_try(g->p, g->e, q, constraints, g->at, g->found);
+    g->next = AQ_MIN(g->next, next);
+}
+
+static uint32_t forecast_count_room(void *data, struct slot_request *req, uint32_t node)
+{
+    const struct forecast_gang *g = data;
+
+    return availability_count(g->p, node, req, g->at, forecast_time_add(g->at, g->stay));
+}
+
+/* The agent that ranks first, of several the first by id. */
+static uint32_t forecast_hold_near(void *data, uint32_t q,
+                                   const struct placement_constraints *constraints)
+{
+    struct forecast_gang *g = data;
+    const struct cluster *c = &g->p->s->cluster;
+    const struct slot_request *req = g->e->reqs[q];
+    uint32_t best = CLUSTER_NONE;
+    int64_t best_rank = INT64_MAX;
+
+    for (uint32_t i = 0; i < g->p->node_count; i++) {
+        uint32_t n = constraints->is_single ? constraints->single : g->p->by_id[i];
+        int64_t rank;
+
+        if (cluster_matches(c, req, n) && placement_allows(constraints, n, &rank)
+            && rank < best_rank && forecast_fits_at(g->p, req, n, g->at, g->stay)) {
+            best = n;
+            best_rank = rank;
+        }
+        if (constraints->is_single)
+            break;
+    }
+    if (best != CLUSTER_NONE)
+        availability_take(g->p, best, req, g->stay, g->at, -1, &g->e->holds[q]);
+    return best;
+}
+
+static void forecast_undo_near(void *data, uint32_t q,
+                               const struct placement_constraints *constraints)
+{
+    struct forecast_gang *g = data;
+
+    (void)constraints;
+    forecast_unreserve(g->p, g->e, q, g->at);
+}
+
+/* All requirements at 'at', which is returned, or none: then when to try next. Whether they fit is
+ * found out first: most times that are tried are not the one where they go near to each other.
+ */
 static int64_t forecast_reserve_all(struct forecast *p, struct sched_entry *e,
                                     const struct placement_constraints *constraints, int64_t at)
 {
-    for (uint32_t q = 0; q < e->req_count; q++) {
-        int64_t found;
-        uint32_t node = forecast_earliest_node(p, e->reqs[q], constraints,
-                                               forecast_duration(e->lifetime_usec), at,
-                                               e->req_count == 1, &found);
+    static const struct gang_ops any = { NULL, forecast_hold_any, forecast_undo_any };
+    static const struct gang_ops near = { forecast_count_room, forecast_hold_near,
+                                          forecast_undo_near };
+    struct forecast_gang g = {
+        .p = p, .e = e, .at = at, .stay = forecast_duration(e->lifetime_usec), .next = INT64_MAX
+    };
 
-        if (node == CLUSTER_NONE || found > at) {
-            forecast_unreserve(p, e, q, at);
-            return forecast_next_try(p, e, q, constraints, at, found);
-        }
-        availability_take(p, node, e->reqs[q], forecast_duration(e->lifetime_usec), at, -1,
-                          &e->holds[q]);
-    }
+    if (!gang_place(p->s, e, constraints, &any, &g, p->arena))
+        return g.next;
+    if (e->req_count == 1)
+        return at;
+    forecast_unreserve(p, e, e->req_count, at);
+    if (!gang_place(p->s, e, constraints, &near, &g, p->arena))
+        (void)gang_place(p->s, e, constraints, &any, &g, p->arena);
     return at;
 }
 

@@ -72,6 +72,10 @@ bool availability_fits(struct forecast *p, uint32_t node, const struct slot_requ
 /* Not before 'from'; INT64_MAX if never, or not before 'until'. */
 int64_t availability_earliest(struct forecast *p, uint32_t node, const struct slot_request *req,
                               int64_t lifetime, int64_t from, int64_t until);
+/* How many of 'req' the agent could hold from 'at' until 'to', as fit_count_row() counts.
+ */
+uint32_t availability_count(struct forecast *p, uint32_t node, const struct slot_request *req,
+                            int64_t at, int64_t to);
 /* Take 'req' from 'at' on for 'lifetime'; where and which devices goes into *ret, which holds
  * nothing. 'device' is the state's that a single part would best be of, if it is free as long as
  * that; -1 = any.

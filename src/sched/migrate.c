@@ -18,6 +18,8 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "sched/gang.h"
+#include "sched/reach.h"
 #include "sched/victim_search.h"
 
 #define MIGRATIONS_MAX 3
@@ -79,9 +81,31 @@ static void migrate_unreserve_last(struct migrate_search *m, const uint32_t *mov
     s->cluster.free_version = free_version; /* nothing has become free */
 }
 
-/* Another place for a container than on 'but'; false if there is none. */
+/* The agents that reach those of the session's other containers, where these stay or have their new
+ * place; NULL = all will do.
+ */
+static const uint32_t *migrate_rank_reachable(struct migrate_search *m, const struct sched_entry *v,
+                                              uint32_t but, const struct hold *holds)
+{
+    const struct cluster *c = &m->search.s->cluster;
+    uint32_t *ranks;
+
+    if (!v->needs_network || v->req_count == 1)
+        return NULL;
+    ranks = arena_array(m->search.arena, c->node_count, sizeof(*ranks));
+    for (uint32_t q = 0; q < v->req_count; q++) {
+        uint32_t node = holds[q].node != CLUSTER_NONE ? holds[q].node : v->holds[q].node;
+
+        for (uint32_t n = 0; node != but && n < c->node_count; n++)
+            if (!reach_is_connected(c, node, n))
+                ranks[n] = PLACEMENT_EXCLUDED;
+    }
+    return ranks;
+}
+
+/* Another place for container 'q' than on 'but', into holds[q]; false if there is none. */
 static bool migrate_hold_elsewhere(struct migrate_search *m, const struct sched_entry *v,
-                                   uint32_t q, uint32_t but, struct hold *ret)
+                                   uint32_t q, uint32_t but, struct hold *holds)
 {
     static const struct placement_constraints none = { .failed = CLUSTER_NONE };
     struct cluster *c = &m->search.s->cluster;
@@ -94,15 +118,17 @@ static bool migrate_hold_elsewhere(struct migrate_search *m, const struct sched_
 
     elsewhere.is_excluding = true;
     elsewhere.excluded = but;
+    elsewhere.ranks = migrate_rank_reachable(m, v, but, holds);
     node = m->forecast ? forecast_select_node(m->forecast, v, q, &elsewhere, &is_full)
                        : select_node(c, v->reqs[q], &m->selector, &elsewhere, &device);
     if (node == CLUSTER_NONE)
         return false;
     if (m->forecast) {
-        forecast_hold(m->forecast, v, q, node, v->reqs[q]->fits[c->nodes[node].state].device, ret);
+        forecast_hold(m->forecast, v, q, node, v->reqs[q]->fits[c->nodes[node].state].device,
+                      &holds[q]);
     } else {
-        cluster_hold(c, node, v->reqs[q], device, &ret->parts, &ret->part_count);
-        ret->node = node;
+        cluster_hold(c, node, v->reqs[q], device, &holds[q].parts, &holds[q].part_count);
+        holds[q].node = node;
     }
     return true;
 }
@@ -168,7 +194,7 @@ static bool migrate_fill_targets(struct migrate_search *m, uint32_t node, const 
         const struct migrate_container *p = &m->containers[i];
 
         if (!migrate_hold_elsewhere(m, &s->entries[movers[p->mover]], p->q, node,
-                                    &to[p->mover].holds[p->q]))
+                                    to[p->mover].holds))
             return false;
     }
     for (uint32_t i = 0; i < count; i++) {
@@ -406,29 +432,48 @@ static const uint32_t *const *migrate_list_targets(const struct migrate_search *
     return all;
 }
 
+struct migrate_gang {
+    struct migrate_search *m;
+    struct sched_entry *e;
+};
+
+static uint32_t migrate_hold(void *data, uint32_t q,
+                             const struct placement_constraints *constraints)
+{
+    struct migrate_gang *g = data;
+
+    g->m->q = q;
+    g->m->req = g->e->reqs[q];
+    g->m->best.node = CLUSTER_NONE;
+    migrate_search_agents(g->m, constraints);
+    if (g->m->best.node != CLUSTER_NONE)
+        migrate_take(g->m, g->e);
+    return g->m->best.node;
+}
+
+static void migrate_undo(void *data, uint32_t q, const struct placement_constraints *constraints)
+{
+    struct migrate_gang *g = data;
+
+    (void)constraints;
+    migrate_give_up(g->m, g->e, q);
+}
+
 bool migrate_for(struct sched *s, struct sched_entry *e, int64_t now_usec,
                  struct forecast *forecast, struct arena *arena, struct sched_outcome *out)
 {
+    static const struct gang_ops ops = { NULL, migrate_hold, migrate_undo };
     struct migrate_search m = { .search = { .s = s,
                                             .e = e,
                                             .now_usec = now_usec,
                                             .arena = arena,
                                             .is_evictable = migrate_is_evictable },
                                 .forecast = forecast };
-    const struct placement_constraints *constraints;
+    struct migrate_gang g = { &m, e };
 
     migrate_search_init(&m);
-    constraints = entry_constraints(s, e, arena);
-    for (; m.q < e->req_count; m.q++) {
-        m.best.node = CLUSTER_NONE;
-        m.req = e->reqs[m.q];
-        migrate_search_agents(&m, constraints);
-        if (m.best.node == CLUSTER_NONE) {
-            migrate_give_up(&m, e, m.q);
-            return false;
-        }
-        migrate_take(&m, e);
-    }
+    if (!gang_place(s, e, entry_constraints(s, e, arena), &ops, &g, arena))
+        return false;
     for (uint32_t i = 0; forecast && i < m.search.victim_count; i++)
         forecast_mark_terminating(forecast, &s->entries[m.search.victims[i]]);
     out->victims = m.search.victims;

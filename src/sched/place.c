@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "sched/capacity.h"
-#include "sched/scheduler_internal.h"
+#include "sched/gang.h"
 
 /* ---- placement constraints ---- */
 
@@ -150,6 +150,51 @@ static int64_t place_count_capacity(struct sched *s, const struct sched_entry *e
     return sum;
 }
 
+static uint32_t place_count_alike(const struct sched_entry *e, uint32_t q)
+{
+    uint32_t alike = 0;
+
+    for (uint32_t k = 0; k < e->req_count; k++)
+        alike += e->reqs[k] == e->reqs[q];
+    return alike;
+}
+
+/* Could the agents of one class, or one agent, hold all if they were empty? */
+static bool place_could_connect(struct sched *s, const struct sched_entry *e, uint16_t network,
+                                uint32_t single, struct arena *arena)
+{
+    const struct cluster *c = &s->cluster;
+
+    for (uint32_t i = 0; i < e->req_count; i++) {
+        int64_t sum = 0;
+
+        if (i > 0 && e->reqs[i] == e->reqs[i - 1])
+            continue;
+        for (uint32_t n = 0; n < c->node_count; n++)
+            if ((n == single || (network && c->nodes[n].network == network))
+                && __builtin_add_overflow(sum, place_count_node(c, e->reqs[i], n, arena), &sum))
+                sum = AMOUNT_INFINITE;
+        if (sum < place_count_alike(e, i))
+            return false;
+    }
+    return true;
+}
+
+static bool place_has_network(struct sched *s, const struct sched_entry *e, struct arena *arena)
+{
+    const struct cluster *c = &s->cluster;
+
+    if (!e->needs_network || e->req_count == 1)
+        return true;
+    for (uint16_t network = 1; network <= c->network_count; network++)
+        if (place_could_connect(s, e, network, CLUSTER_NONE, arena))
+            return true;
+    for (uint32_t n = 0; n < c->node_count; n++)
+        if (c->nodes[n].network == 0 && place_could_connect(s, e, 0, n, arena))
+            return true;
+    return false;
+}
+
 enum sched_verdict place_find_obstacle(struct sched *s, const struct sched_entry *e,
                                        struct arena *arena)
 {
@@ -157,56 +202,73 @@ enum sched_verdict place_find_obstacle(struct sched *s, const struct sched_entry
         if (!entry_has_agent(s, e, i))
             return SCHED_NO_AGENT;
     for (uint32_t i = 0; i < e->req_count; i++) {
-        uint32_t alike = 0;
-
         if (i > 0 && e->reqs[i] == e->reqs[i - 1])
             continue;
-        for (uint32_t k = 0; k < e->req_count; k++)
-            alike += e->reqs[k] == e->reqs[i];
-        if (place_count_capacity(s, e, e->reqs[i], arena) < alike)
+        if (place_count_capacity(s, e, e->reqs[i], arena) < place_count_alike(e, i))
             return SCHED_NO_CAPACITY;
     }
-    return SCHED_NO_ROOM;
+    return place_has_network(s, e, arena) ? SCHED_NO_ROOM : SCHED_NO_CAPACITY;
 }
 
 /* ---- placing ---- */
 
-/* Give back what was held, as if it never had been: nothing became free. */
-static void place_undo(struct sched *s, struct sched_entry *e, size_t count)
-{
-    uint64_t free_version = s->cluster.free_version;
+struct place_now {
+    struct sched *s;
+    struct sched_entry *e;
+};
 
-    while (count-- > 0)
-        entry_release(s, e, count);
-    for (uint32_t i = 0; i < e->req_count; i++)
-        e->reqs[i]->no_room_version = 0; /* found beside what was held */
-    s->cluster.free_version = free_version;
+static uint32_t place_count_room(void *data, struct slot_request *req, uint32_t node)
+{
+    const struct place_now *p = data;
+    struct cluster *c = &p->s->cluster;
+    const struct node_state *state = &c->states[c->nodes[node].state];
+
+    return cluster_fit_bound(c, req, c->nodes[node].state, &p->s->options.selector)->has_room
+               ? fit_count_row(c, req, state->free, state->devices, state->device_count)
+               : 0;
+}
+
+static uint32_t place_hold(void *data, uint32_t q, const struct placement_constraints *constraints)
+{
+    struct place_now *p = data;
+    int32_t device;
+    uint32_t node = select_node(&p->s->cluster, p->e->reqs[q], &p->s->options.selector, constraints,
+                                &device);
+
+    if (node != CLUSTER_NONE) {
+        candidates_note(p->s, p->e, q, node);
+        entry_hold(p->s, p->e, q, node, device);
+    }
+    return node;
+}
+
+/* Give back what was held, as if it never had been: nothing became free. */
+static void place_undo(void *data, uint32_t q, const struct placement_constraints *constraints)
+{
+    struct place_now *p = data;
+    struct cluster *c = &p->s->cluster;
+    uint64_t free_version = c->free_version;
+    bool is_full = p->e->req_count == 1 && p->e->reqs[0]->no_room_version == free_version;
+
+    (void)constraints;
+    while (q-- > 0)
+        entry_release(p->s, p->e, q);
+    for (uint32_t i = 0; i < p->e->req_count; i++)
+        p->e->reqs[i]->no_room_version = 0; /* found beside what was held */
+    if (is_full)
+        p->e->reqs[0]->no_room_version = free_version;
+    c->free_version = free_version;
 }
 
 enum sched_verdict place_entry(struct sched *s, struct sched_entry *e, struct arena *arena)
 {
-    const struct placement_constraints *constraints;
+    static const struct gang_ops ops = { place_count_room, place_hold, place_undo };
+    struct place_now p = { s, e };
 
     for (uint32_t i = 0; i < e->req_count; i++)
         if (e->reqs[i]->no_room_version == s->cluster.free_version)
             return place_find_obstacle(s, e, arena);
-    constraints = entry_constraints(s, e, arena);
-    for (uint32_t i = 0; i < e->req_count; i++) {
-        int32_t device;
-        uint32_t node = select_node(&s->cluster, e->reqs[i], &s->options.selector, constraints,
-                                    &device);
-
-        if (node == CLUSTER_NONE) {
-            bool is_full = e->req_count == 1
-                           && e->reqs[0]->no_room_version == s->cluster.free_version;
-
-            place_undo(s, e, i);
-            if (is_full)
-                e->reqs[0]->no_room_version = s->cluster.free_version;
-            return place_find_obstacle(s, e, arena);
-        }
-        candidates_note(s, e, i, node);
-        entry_hold(s, e, i, node, device);
-    }
-    return SCHED_PLACED;
+    return gang_place(s, e, entry_constraints(s, e, arena), &ops, &p, arena)
+               ? SCHED_PLACED
+               : place_find_obstacle(s, e, arena);
 }

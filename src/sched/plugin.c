@@ -198,6 +198,7 @@ static struct sched_plugin *plugin_new(const char *path, const struct aq_schedul
                                            .next = plugin_next_ordered };
     p->selector = sched_concentrated;
     p->selector.name = theirs->name;
+    p->selector.spreads = true; /* it chooses among all agents of a subtree */
     p->selector.pick = plugin_pick;
     p->next = loaded;
     return loaded = p;

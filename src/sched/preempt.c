@@ -9,6 +9,7 @@
  */
 #include <string.h>
 
+#include "sched/gang.h"
 #include "sched/victim_search.h"
 
 /* ---- victims ---- */
@@ -183,27 +184,45 @@ static void preempt_take(struct victim_search *vs, struct sched_entry *e, uint32
     victim_search_hold(vs, e->reqs[q], node, &e->holds[q]);
 }
 
+struct preempt_gang {
+    struct victim_search *vs;
+    struct sched_entry *e;
+};
+
+static uint32_t preempt_hold(void *data, uint32_t q,
+                             const struct placement_constraints *constraints)
+{
+    struct preempt_gang *g = data;
+    struct preempt_cost best = { .node = CLUSTER_NONE };
+
+    if (preempt_find_node(g->vs, g->e->reqs[q], constraints, &best))
+        preempt_take(g->vs, g->e, q, best.node);
+    return best.node;
+}
+
+static void preempt_undo(void *data, uint32_t q, const struct placement_constraints *constraints)
+{
+    struct preempt_gang *g = data;
+
+    (void)constraints;
+    victim_search_cancel(g->vs, g->e, q);
+}
+
+/* Kernels of one session go where the fewest are preempted, not near to each other. */
 bool preempt_for(struct sched *s, struct sched_entry *e, int64_t now_usec, struct arena *arena,
                  const uint32_t **ret, size_t *ret_count)
 {
+    static const struct gang_ops ops = { NULL, preempt_hold, preempt_undo };
     struct victim_search vs = {
         .s = s, .e = e, .now_usec = now_usec, .arena = arena, .is_evictable = preempt_is_evictable
     };
-    const struct placement_constraints *constraints;
+    struct preempt_gang g = { &vs, e };
 
     if (e->type == SESSION_SYSTEM)
         return false;
     victim_search_init(&vs);
-    constraints = entry_constraints(s, e, arena);
-    for (uint32_t q = 0; q < e->req_count; q++) {
-        struct preempt_cost best = { .node = CLUSTER_NONE };
-
-        if (!preempt_find_node(&vs, e->reqs[q], constraints, &best)) {
-            victim_search_cancel(&vs, e, q);
-            return false;
-        }
-        preempt_take(&vs, e, q, best.node);
-    }
+    if (!gang_place(s, e, entry_constraints(s, e, arena), &ops, &g, arena))
+        return false;
     *ret = vs.victims;
     *ret_count = vs.victim_count;
     return true;

@@ -13,6 +13,7 @@
 
 #include "base/memory.h"
 #include "base/vec.h"
+#include "sched/gang.h"
 #include "sched/victim_search.h"
 
 struct reservation *reservation_find(struct sched *s, int64_t row)
@@ -138,7 +139,7 @@ static bool reservation_matches(const struct sched *s, const struct reservation 
         if (q >= e->req_count || e->reqs[q] != r->reqs[q]
             || c->nodes[r->holds[q].node].free[c->columns] == SCHED_ABSENT)
             return false;
-    return r->count == e->req_count;
+    return r->count == e->req_count && gang_is_connected(s, e, r->holds);
 }
 
 bool reservation_start(struct sched *s, struct sched_entry *e)

@@ -17,7 +17,8 @@
  * start time, and others may start before it only if they do not delay that. A session
  * without a lifetime has no known end; one whose start depends on such an end has no start time,
  * and delays nobody until it has waited for max_wait_usec (claim.c).
- * Gang scheduling: all kernels of a session are placed, or none.
+ * Gang scheduling: all kernels of a session are placed, or none, as near to each other as there is
+ * room (gang.h).
  */
 #ifndef AQ_SCHED_SCHED_H
 #define AQ_SCHED_SCHED_H
@@ -52,7 +53,15 @@ struct sched_agent {
     size_t device_count;
     const char *const *volumes; /* hosts of folders that it mounts, and SCHED_SFTP */
     size_t volume_count;
-    bool is_closed; /* takes nothing more: drained, or not heard of */
+    bool is_closed;       /* takes nothing more: drained, or not heard of */
+    const char *topology; /* where it is: "zone-a/rack-3/switch-1"; NULL = not known */
+    const char *network;  /* class of its network between nodes, within which agents reach each
+                             other; NULL = it has none */
+};
+
+/* Two agents of one class that cannot reach each other all the same, by id. */
+struct sched_pair {
+    const char *a, *b;
 };
 
 /* ---- accounts and owners ---- */
@@ -103,6 +112,7 @@ struct sched_session {
     const char *const *volumes; /* hosts of folders that its agents have to mount, and SCHED_SFTP */
     size_t volume_count;
     bool single_node;                   /* all kernels to one agent */
+    bool needs_network;                 /* several agents only if all reach each other */
     const struct slots *const *kernels; /* what each requests, by rank */
     size_t kernel_count;
     const struct session_dependency *dependencies;
@@ -193,6 +203,8 @@ struct sched_snapshot {
     struct sched_options options;
     const struct sched_agent *agents;
     size_t agent_count;
+    const struct sched_pair *unreachable; /* pairs of 'agents' */
+    size_t unreachable_count;
     const struct sched_account *accounts;
     size_t account_count;
     const struct sched_owner *owners;

@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "sched/fragmentation.h"
+#include "sched/reach.h"
 #include "sched/scheduler_internal.h"
 
 struct sched *sched_new(const struct slot_types *types, const struct sched_options *options)
@@ -93,6 +94,18 @@ int sched_set_agent(struct sched *s, const struct sched_agent *agent, struct aq_
     if (r == 0 && !is_new)
         scheduler_hold_again(s, node);
     return r;
+}
+
+int sched_set_unreachable(struct sched *s, const char *agent_a, const char *agent_b,
+                          bool is_unreachable)
+{
+    uint32_t a = cluster_find_agent(&s->cluster, agent_a);
+    uint32_t b = cluster_find_agent(&s->cluster, agent_b);
+
+    if (a == CLUSTER_NONE || b == CLUSTER_NONE)
+        return -ENOENT;
+    reach_set_cut(&s->cluster, a, b, is_unreachable);
+    return 0;
 }
 
 /* ---- sessions ---- */

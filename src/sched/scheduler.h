@@ -26,6 +26,11 @@ AQ_DEFINE_CLEANUP(struct sched, sched_free)
  * numbered from 0 in the order in which they came.
  */
 int sched_set_agent(struct sched *s, const struct sched_agent *agent, struct aq_error *err);
+/* Whether two agents of one class of network fail to reach each other. It stays so when either is
+ * replaced. 0, or -ENOENT if either was never set.
+ */
+int sched_set_unreachable(struct sched *s, const char *agent_a, const char *agent_b,
+                          bool is_unreachable);
 
 /* Accounts and owners are numbered by the caller; 'used' and 'sessions'
  * are without what this state's sessions hold. Copied.

@@ -45,7 +45,7 @@ struct sched_entry {
     enum entry_status status;
     enum session_type type;
     int priority, job_priority;
-    bool is_preemptible, is_movable, single_node, is_reported;
+    bool is_preemptible, is_movable, single_node, needs_network, is_reported;
     bool is_victim;                           /* a victim of this pass or an earlier one */
     enum sched_verdict verdict, dependencies; /* last told; PLACED = nothing speaks against it */
     uint32_t accounts[SCHED_ACCOUNT_KINDS];
@@ -178,6 +178,13 @@ bool entry_has_agent(const struct sched *s, const struct sched_entry *e, size_t 
 /* NULL if it has none. */
 const struct placement_constraints *entry_constraints(struct sched *s, const struct sched_entry *e,
                                                       struct arena *arena);
+
+/* ---- explain_network.c ---- */
+
+/* The kernels of 'e', which holds nothing, have room, but on agents that do not reach each other:
+ * say which, a line each.
+ */
+void explain_network(struct sched *s, const struct sched_entry *e, struct strbuf *text);
 
 /* ---- candidates.c ---- */
 

@@ -88,6 +88,7 @@ static void select_device_note_turn(void *data, const struct cluster *c, uint32_
 }
 
 const struct selector_ops sched_round_robin = { .name = "roundrobin",
+                                                .spreads = true,
                                                 .open = select_device_open_turns,
                                                 .close = free,
                                                 .pick = select_device_pick_turn,
@@ -146,4 +147,5 @@ static double select_device_score_performance(void *data, const struct cluster *
 const struct selector_ops sched_bin_packing = { .name = "bin-packing",
                                                 .score = select_device_score_packing };
 const struct selector_ops sched_high_performance = { .name = "high-performance",
+                                                     .spreads = true,
                                                      .score = select_device_score_performance };

@@ -48,9 +48,11 @@ static int select_node_compare_dispersed(const struct sched_candidate *a,
 const struct selector_ops sched_concentrated = { .name = "concentrated",
                                                  .compare = select_node_compare_concentrated };
 const struct selector_ops sched_dispersed = { .name = "dispersed",
+                                              .spreads = true,
                                               .compare = select_node_compare_dispersed };
 /* Backend.AI's first selector chose as the dispersed one does. */
 const struct selector_ops sched_legacy = { .name = "legacy",
+                                           .spreads = true,
                                            .compare = select_node_compare_dispersed };
 
 const struct selector_ops *sched_find_selector(const char *name)
@@ -123,17 +125,19 @@ static bool select_contains(const uint32_t *nodes, uint32_t count, uint32_t node
 bool placement_allows(const struct placement_constraints *constraints, uint32_t node,
                       int64_t *ret_rank)
 {
-    uint32_t at;
-    bool is_designated = select_contains(constraints->designated, constraints->designated_count,
-                                         node, &at);
-    uint32_t members = select_contains(constraints->group_nodes, constraints->group_node_count,
-                                       node, &at)
-                           ? constraints->group_counts[at]
-                           : 0;
+    uint32_t at, members;
+    bool is_designated;
     int64_t rank = 0;
 
-    if (constraints->is_excluding && node == constraints->excluded)
+    if ((constraints->ranks && constraints->ranks[node] == PLACEMENT_EXCLUDED)
+        || (constraints->is_single && node != constraints->single)
+        || (constraints->is_excluding && node == constraints->excluded))
         return false;
+    is_designated = select_contains(constraints->designated, constraints->designated_count, node,
+                                    &at);
+    members = select_contains(constraints->group_nodes, constraints->group_node_count, node, &at)
+                  ? constraints->group_counts[at]
+                  : 0;
     if (constraints->designated_count && !is_designated && constraints->designated_strict)
         return false;
     if (constraints->grouping_strict && constraints->grouping == SCHED_SPREAD && members)
@@ -146,8 +150,10 @@ bool placement_allows(const struct placement_constraints *constraints, uint32_t 
         rank = members;
     else if (constraints->grouping == SCHED_PACK)
         rank = -(int64_t)members;
-    *ret_rank = (constraints->designated_count && !is_designated ? INT64_C(1) << 40 : 0) + rank * 2
+    *ret_rank = (constraints->designated_count && !is_designated ? INT64_C(1) << 32 : 0) + rank * 2
                 + (node == constraints->failed && !is_designated);
+    if (constraints->ranks)
+        *ret_rank = *ret_rank * PLACEMENT_RANKS + constraints->ranks[node];
     return true;
 }
 
@@ -177,19 +183,21 @@ static uint32_t select_among_nodes(struct cluster *c, struct slot_request *req,
                                    int32_t *ret_device)
 {
     uint32_t best = CLUSTER_NONE;
+    uint32_t from = constraints->is_single ? constraints->single : 0;
+    uint32_t to = constraints->is_single ? from + 1 : (uint32_t)c->node_count;
     int64_t best_rank = 0;
 
-    for (uint32_t n = 0; n < c->node_count; n++) {
+    for (uint32_t n = from; n < to; n++) {
         const struct fit *fit;
         int64_t rank;
         int order;
 
-        if (!placement_allows(constraints, n, &rank))
+        if (!placement_allows(constraints, n, &rank) || (best != CLUSTER_NONE && rank > best_rank))
             continue;
         fit = cluster_fit(c, req, c->nodes[n].state, selector);
         if (!fit->has_room)
             continue;
-        order = best == CLUSTER_NONE ? -1 : (rank > best_rank) - (rank < best_rank);
+        order = best == CLUSTER_NONE || rank < best_rank ? -1 : 0;
         if (order == 0)
             order = select_compare(c, req, selector, c->nodes[n].state, c->nodes[best].state);
         if (order < 0 || (order == 0 && strcmp(c->nodes[n].id, c->nodes[best].id) < 0)) {

@@ -17,6 +17,8 @@ struct node_list {
 
 struct selector_ops {
     const char *name;
+    /* It puts kernels of one session on many agents rather than on few. */
+    bool spreads;
     /* For selectors that learn or count: their data. */
     void *(*open)(void);
     void (*close)(void *data);
@@ -56,7 +58,14 @@ struct placement_constraints {
     bool grouping_strict;
     bool is_excluding;
     uint32_t excluded; /* is_excluding: the one node that it may not be */
+    bool is_single;
+    uint32_t single;       /* is_single: the only node that it may be */
+    const uint32_t *ranks; /* per node: the least is preferred among those that are equal by all
+                              else, PLACEMENT_EXCLUDED does not count; NULL = all are equal */
 };
+
+#define PLACEMENT_EXCLUDED UINT32_MAX
+#define PLACEMENT_RANKS (INT64_C(1) << 28) /* other ranks are less */
 
 /* The agent for 'req', CLUSTER_NONE if it fits nowhere, and the device (see
  * struct fit). 'constraints' may be NULL.

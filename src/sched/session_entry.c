@@ -181,6 +181,7 @@ static void entry_read_session(struct sched *s, const struct sched_session *sess
                                .is_preemptible = session->is_preemptible,
                                .is_movable = session->is_movable,
                                .single_node = session->single_node,
+                               .needs_network = session->needs_network,
                                .dependencies = entry_dependency_verdict(session),
                                .owner = session->owner,
                                .retries = session->retries,

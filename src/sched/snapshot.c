@@ -14,6 +14,8 @@ static int snapshot_add_agents(struct sched *s, const struct sched_snapshot *sna
         if (r < 0)
             return r;
     }
+    for (size_t i = 0; i < snap->unreachable_count; i++)
+        (void)sched_set_unreachable(s, snap->unreachable[i].a, snap->unreachable[i].b, true);
     return 0;
 }
 

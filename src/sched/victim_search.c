@@ -178,6 +178,8 @@ void victim_search_cancel(struct victim_search *vs, struct sched_entry *e, uint3
 
     for (uint32_t i = 0; i < vs->victim_count; i++)
         vs->s->entries[vs->victims[i]].is_victim = false;
+    vs->claimed_count -= vs->victim_count;
+    vs->victim_count = 0;
     while (count-- > 0)
         entry_release(vs->s, e, count);
     vs->s->cluster.free_version = free_version;

@@ -54,7 +54,7 @@ void victim_search_claim(struct victim_search *vs, uint32_t handle);
  */
 void victim_search_hold(struct victim_search *vs, const struct slot_request *req, uint32_t node,
                         struct hold *ret);
-/* No victims after all; the first 'count' places are given back. */
+/* No victims after all; the first 'count' places are given back. The search can be repeated. */
 void victim_search_cancel(struct victim_search *vs, struct sched_entry *e, uint32_t count);
 
 #endif
