@@ -9,7 +9,9 @@
  * and a number of cores of its own). Measured are a pass over the snapshot
  * from nothing, the first pass of a kept state, one on the full cluster, one
  * event on it (a session ends, its successor starts; one comes and waits), and
- * a pass that gives all sessions a time. Medians of CPU time, which is the time
+ * a pass that gives all sessions a time. Then 64 kernels of a GPU each on agents that are partly in
+ * use, in 50 racks: as sessions of one kernel, as one session that may be on several agents, with
+ * and without a network between these, and as one for which there is no room. Medians of CPU time, which is the time
  * a quiet machine takes: one thread, no input or output. The last line is JSON.
  */
 #include <stdio.h>
@@ -269,6 +271,101 @@ static void run_row(const struct row *row, int rounds, struct arena *arena)
     free_world(w);
 }
 
+/* ---- 64 kernels ---- */
+
+#define KERNELS 64
+
+static const struct gang_row {
+    const char *name;
+    int sessions; /* with the kernels divided equally among them */
+    bool needs_network;
+    int used; /* GPUs of each agent, at least */
+} gang_rows[] = {
+    { "single_64", KERNELS, false, 0 },
+    { "gang_64", 1, false, 0 },
+    { "gang_64_network", 1, true, 0 },
+    { "gang_64_no_room", 1, true, GPUS },
+};
+
+static void set_agents(struct world *w, struct sched *s, const struct gang_row *row)
+{
+    struct sched_device devices[GPUS];
+    struct aq_error err;
+    char topology[64];
+
+    for (int i = 0; i < AGENTS; i++) {
+        int used = AQ_MIN(row->used + i * 7 % GPUS, GPUS);
+        struct slots left = { 0 };
+
+        used = AQ_MIN(used, i % 16 ? GPUS : GPUS - 1); /* some have one left */
+        set(&left, "cpu", (96 - i % 40) * AMOUNT_ONE);
+        set(&left, "mem", (INT64_C(512) << 30) - i);
+        set(&left, w->devices[0].slot_name, (GPUS - used) * AMOUNT_ONE);
+        for (int d = 0; d < GPUS; d++) {
+            devices[d] = w->devices[d];
+            devices[d].free = d < used ? 0 : AMOUNT_ONE;
+        }
+        (void)snprintf(topology, sizeof(topology), "zone-%d/rack-%d", i / 250, i / 20);
+        w->agents[i].free = &left;
+        w->agents[i].devices = devices;
+        w->agents[i].topology = topology;
+        w->agents[i].network = "wireguard:10.214.0.0/16";
+        if (sched_set_agent(s, &w->agents[i], &err) < 0)
+            die(err.text);
+        slots_done(&left);
+    }
+}
+
+static double measure_gang(struct world *w, const struct gang_row *row, struct arena *arena,
+                           size_t *ret_placed)
+{
+    const struct sched_options o = { .sequencer = &sched_fifo,
+                                     .selector = { .ops = &sched_concentrated },
+                                     .slot_priority = priority,
+                                     .slot_priority_count = AQ_COUNT(priority) };
+    struct sched *s = sched_new(w->types, &o);
+    const struct slots *kernels[KERNELS];
+    struct aq_error err;
+    double ms;
+
+    set_agents(w, s, row);
+    set(&w->requests[0], w->devices[0].slot_name, AMOUNT_ONE);
+    for (int k = 0; k < KERNELS; k++)
+        kernels[k] = &w->requests[0];
+    for (int i = 0; i < row->sessions; i++) {
+        struct sched_session session = w->sessions[i];
+
+        session.kernels = kernels;
+        session.kernel_count = (size_t)(KERNELS / row->sessions);
+        session.single_node = session.kernel_count == 1;
+        session.needs_network = row->needs_network;
+        if (sched_add(s, &session, &w->handles[i], &err) < 0)
+            die(err.text);
+    }
+    *ret_placed = pass(s, arena, &ms);
+    sched_free(s);
+    return ms;
+}
+
+static void run_gangs(int rounds, struct arena *arena)
+{
+    for (size_t i = 0; i < AQ_COUNT(gang_rows); i++) {
+        struct world *w = calloc(1, sizeof(*w));
+        struct figures all[64] = { 0 };
+
+        if (!w)
+            die("out of memory");
+        make_world(w, false);
+        for (int round = 0; round < rounds; round++)
+            all[round].first = measure_gang(w, &gang_rows[i], arena, &all[round].started);
+        fprintf(stderr, "%-20s started %zu; pass %.3f ms\n", gang_rows[i].name, all[0].started,
+                median(all, rounds, offsetof(struct figures, first)));
+        printf(", \"%s\": {\"started\": %zu, \"pass_ms\": %.3f}", gang_rows[i].name, all[0].started,
+               median(all, rounds, offsetof(struct figures, first)));
+        free_world(w);
+    }
+}
+
 int main(int argc, char **argv)
 {
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
@@ -280,6 +377,7 @@ int main(int argc, char **argv)
     }
     for (size_t i = 0; i < AQ_COUNT(rows); i++)
         run_row(&rows[i], rounds, &arena);
+    run_gangs(rounds, &arena);
     printf("}\n");
     return 0;
 }
