@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* net-driver RUN IDENTITY POOL [deny=A] [allow=A] [dns=A] [rest=USEC] [ports=MIN-MAX]
+ *            [cluster=MODE,AGENT,ADDRESS,PORT,STATE]
  *
  * Lines on standard input:  open KERNEL SESSION HOSTNAME [PORT...]
  *                           adopt KERNEL | sweep | close KERNEL | deny HOST | end
+ *                           join KERNEL SESSION HOSTNAME NETWORK | rejoin (the same) |
+ *                           leave KERNEL | session SESSION NETWORK | peers NETWORK
  * One JSON line on standard output for each, when it is done. At the end of
  * the input it ends without cleaning up, as if it was killed.
  */
@@ -12,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/net/net.h"
+#include "agent/net/cluster.h"
 #include "base/jsonw.h"
 #include "base/log.h"
 #include "base/strbuf.h"
@@ -22,15 +25,18 @@
 struct kernel {
     struct uuid id;
     struct net_endpoint *endpoint;
+    struct cluster_member *member;
 };
 
 static uv_loop_t loop;
 static struct net *net;
+static struct cluster *cluster;
 static struct kernel kernels[KERNELS_MAX];
 static uv_pipe_t input;
 static struct strbuf line = STRBUF_INIT;
 static unsigned waiting; /* answers to come */
 static bool is_at_end;
+static char *cluster_words;
 
 static void print(struct strbuf *out)
 {
@@ -126,8 +132,106 @@ static void open_kernel(char *words)
         waiting++;
 }
 
+/* ---- the network between nodes ---- */
+
+static void on_join(void *data, const struct aq_error *err)
+{
+    answer("join", data, err);
+    waiting--;
+    leave_at_end();
+}
+
+static void join(char *words, bool is_found)
+{
+    struct cluster_request request = { .is_found = is_found };
+    struct aq_error err = { 0 };
+    struct uuid id;
+    struct kernel *k;
+
+    (void)uuid_parse(strtok(words, " "), &id);
+    (void)uuid_parse(strtok(NULL, " "), &request.session_id);
+    request.hostname = strtok(NULL, " ");
+    request.network = strtok(NULL, "");
+    k = find(&id);
+    if (cluster_open(cluster, &request, &k->member, &err) < 0) {
+        answer("join", k, &err);
+    } else if (is_found) {
+        cluster_adopt(k->member, k->endpoint);
+        answer("join", k, NULL);
+    } else {
+        waiting++;
+        cluster_join(k->member, k->endpoint, on_join, k);
+    }
+}
+
+static void set_session(char *words)
+{
+    struct aq_error err = { 0 };
+    struct uuid id;
+
+    (void)uuid_parse(strtok(words, " "), &id);
+    (void)cluster_set_session(cluster, &id, strtok(NULL, ""), &err);
+    answer("session", NULL, &err);
+}
+
+static void on_reach(void *data)
+{
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    struct str_list lists[2];
+    struct strbuf out = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&out);
+
+    (void)data;
+    cluster_list_reach(cluster, &arena, &lists[0], &lists[1]);
+    jsonw_object_begin(&w);
+    jsonw_member_str(&w, "did", "reach");
+    for (int i = 0; i < 2; i++) {
+        jsonw_key(&w, i ? "unreachable" : "reachable");
+        jsonw_array_begin(&w);
+        for (size_t j = 0; j < lists[i].count; j++)
+            jsonw_str(&w, lists[i].items[j]);
+        jsonw_array_end(&w);
+    }
+    jsonw_object_end(&w);
+    print(&out);
+}
+
+static void start_cluster(char *words)
+{
+    struct cluster_settings settings = { .mode = strtok(words, ",") };
+    struct aq_error err = { 0 };
+
+    settings.id = strtok(NULL, ",");
+    settings.address = strtok(NULL, ",");
+    settings.port = (uint16_t)atoi(strtok(NULL, ","));
+    settings.state = strtok(NULL, ",");
+    if (cluster_new(net, &settings, on_reach, NULL, &cluster, &err) < 0)
+        answer("cluster", NULL, &err);
+    else
+        (void)printf("{\"did\":\"cluster\",\"offer\":%s}\n", cluster_get_offer(cluster));
+    (void)fflush(stdout);
+}
+
+static bool handle_cluster(const char *verb, char *rest)
+{
+    struct aq_error err = { 0 };
+
+    if (strcmp(verb, "join") == 0 || strcmp(verb, "rejoin") == 0) {
+        join(rest, verb[0] == 'r');
+    } else if (strcmp(verb, "session") == 0) {
+        set_session(rest);
+    } else if (strcmp(verb, "peers") == 0) {
+        (void)cluster_set_peers(cluster, rest, &err);
+        answer(verb, NULL, &err);
+    } else {
+        return false;
+    }
+    return true;
+}
+
 static void end(void)
 {
+    cluster_free(cluster);
     net_free(net);
     net = NULL;
     uv_close((uv_handle_t *)&input, NULL);
@@ -142,10 +246,14 @@ static void handle(char *text)
 
     if (space)
         *space = '\0';
+    if (handle_cluster(text, rest))
+        return;
     if (strcmp(text, "open") == 0) {
         open_kernel(rest);
     } else if (strcmp(text, "sweep") == 0) {
         net_sweep(net);
+        if (cluster)
+            cluster_sweep(cluster);
         answer(text, NULL, NULL);
     } else if (strcmp(text, "deny") == 0) {
         net_deny(net, rest);
@@ -163,6 +271,10 @@ static void handle(char *text)
         if (strcmp(text, "adopt") == 0) {
             (void)net_adopt(net, &id, &k->endpoint, &err);
             answer(text, k, &err);
+        } else if (strcmp(text, "leave") == 0) {
+            cluster_close(k->member);
+            k->member = NULL;
+            answer(text, k, NULL);
         } else if (strcmp(text, "close") == 0) {
             waiting++;
             net_close(k->endpoint, on_close, k);
@@ -173,7 +285,7 @@ static void handle(char *text)
 
 static void on_alloc(uv_handle_t *handle, size_t size, uv_buf_t *buf)
 {
-    static char bytes[4096];
+    static char bytes[65536];
 
     (void)handle;
     (void)size;
@@ -228,6 +340,8 @@ int main(int argc, char **argv)
             denied[0] = value;
         else if (argv[i][0] == 'd')
             dns[0] = value;
+        else if (argv[i][0] == 'c')
+            cluster_words = strchr(argv[i], '=') + 1;
         else if (argv[i][0] == 'a')
             allowed[0] = value;
         else if (argv[i][0] == 'm')
@@ -245,6 +359,8 @@ int main(int argc, char **argv)
     (void)printf("{\"did\":\"start\",\"note\":\"%s\",\"pull_group\":%" PRIu32 "}\n",
                  net_get_note(net), net_get_pull_group(net));
     (void)fflush(stdout);
+    if (cluster_words)
+        start_cluster(cluster_words);
     (void)uv_pipe_init(&loop, &input, 0);
     (void)uv_pipe_open(&input, STDIN_FILENO);
     (void)uv_read_start((uv_stream_t *)&input, on_alloc, on_read);

@@ -84,6 +84,7 @@ static void net_give_back(struct net_endpoint *e)
 static void net_endpoint_free(struct net_endpoint *e)
 {
     list_remove(&e->link);
+    free(e->cluster_hosts);
     free(e);
 }
 

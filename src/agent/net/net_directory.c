@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/net/cluster_setup.h"
 #include "base/fs.h"
 #include "base/uuid.h"
 
@@ -114,10 +115,13 @@ struct subnet_choice {
 static void net_directory_clear(struct subnet_choice *choice, const char *tag, int directory)
 {
     AQ_CLEANUP(aq_closep) int lock = net_directory_open_lock(directory, false, NULL);
+    AQ_CLEANUP(aq_freep) char *path = NULL;
 
     if (lock < 0 || net_directory_has_endpoints(directory))
         return;
     nft_rules_add_removal(choice->nft, tag);
+    path = aq_format("/proc/self/fd/%d", directory);
+    cluster_setup_remove(path, tag);
     (void)fs_remove_tree(choice->directory->all, tag, NULL);
 }
 

@@ -27,6 +27,8 @@ struct net_endpoint {
     struct uuid kernel_id;
     struct endpoint_record record;
     struct net_info info;
+    char *
+        cluster_hosts; /* lines of its hosts file in place of itself and its peers here; NULL = none */
     uint64_t listed; /* the table's version that shows its present state */
     bool is_closing; /* net_close() was called */
     net_fn *fn;      /* of net_open(), then of net_close() */

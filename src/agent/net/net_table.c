@@ -57,6 +57,10 @@ bool net_has_peers(const struct net_endpoint *endpoint)
 void net_hosts_add(const struct net_endpoint *endpoint, struct strbuf *out)
 {
     dns_files_add_localhost(out);
+    if (endpoint->cluster_hosts) {
+        strbuf_adds(out, endpoint->cluster_hosts);
+        return;
+    }
     dns_files_add_host(out, net_table_address_of(endpoint), endpoint->record.hostname);
     LIST_FOREACH(it, &endpoint->net->endpoints) {
         const struct net_endpoint *other = LIST_ENTRY(it, struct net_endpoint, link);

@@ -22,8 +22,8 @@ int rtnl_open(int *ret, struct aq_error *err)
     return 0;
 }
 
-static int rtnl_change(int nl, const struct netlink_request *request, const char *what,
-                       struct aq_error *err)
+int rtnl_change(int nl, const struct netlink_request *request, const char *what,
+                struct aq_error *err)
 {
     int r = netlink_talk(nl, request, NULL, NULL);
 
@@ -52,6 +52,71 @@ int rtnl_add_veth(int nl, const char *name, const char *peer, int peer_ns, uint3
     netlink_end_nest(&request, data);
     netlink_end_nest(&request, info);
     return rtnl_change(nl, &request, "make a veth pair", err);
+}
+
+int rtnl_add_wireguard(int nl, const char *name, struct aq_error *err)
+{
+    struct netlink_request request;
+    size_t info;
+
+    netlink_begin(&request, RTM_NEWLINK, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL);
+    (void)netlink_add_header(&request, sizeof(struct ifinfomsg));
+    netlink_add_text(&request, IFLA_IFNAME, name);
+    info = netlink_begin_nest(&request, IFLA_LINKINFO);
+    netlink_add(&request, IFLA_INFO_KIND, "wireguard", 9);
+    netlink_end_nest(&request, info);
+    return rtnl_change(nl, &request, "create a WireGuard interface", err);
+}
+
+int rtnl_add_vxlan(int nl, const struct rtnl_vxlan *vxlan, struct aq_error *err)
+{
+    const uint16_t port = htons(vxlan->port);
+    const uint8_t off = 0;
+    struct netlink_request request;
+    size_t info, data;
+
+    netlink_begin(&request, RTM_NEWLINK, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL);
+    (void)netlink_add_header(&request, sizeof(struct ifinfomsg));
+    netlink_add_text(&request, IFLA_IFNAME, vxlan->name);
+    netlink_add(&request, IFLA_ADDRESS, vxlan->mac, 6);
+    info = netlink_begin_nest(&request, IFLA_LINKINFO);
+    netlink_add(&request, IFLA_INFO_KIND, "vxlan", 5);
+    data = netlink_begin_nest(&request, IFLA_INFO_DATA);
+    netlink_add_u32(&request, IFLA_VXLAN_ID, vxlan->vni);
+    netlink_add_u32(&request, IFLA_VXLAN_LOCAL, htonl(vxlan->local));
+    netlink_add(&request, IFLA_VXLAN_PORT, &port, sizeof(port));
+    netlink_add(&request, IFLA_VXLAN_LEARNING, &off, sizeof(off));
+    netlink_end_nest(&request, data);
+    netlink_end_nest(&request, info);
+    return rtnl_change(nl, &request, "create a VXLAN interface", err);
+}
+
+static void rtnl_begin_link_change(struct netlink_request *request, uint32_t index)
+{
+    struct ifinfomsg *link;
+
+    netlink_begin(request, RTM_NEWLINK, NLM_F_ACK);
+    link = netlink_add_header(request, sizeof(*link));
+    link->ifi_index = (int)index;
+}
+
+int rtnl_move_link(int nl, uint32_t index, int ns, const char *name, struct aq_error *err)
+{
+    struct netlink_request request;
+
+    rtnl_begin_link_change(&request, index);
+    netlink_add_u32(&request, IFLA_NET_NS_FD, (uint32_t)ns);
+    netlink_add_text(&request, IFLA_IFNAME, name);
+    return rtnl_change(nl, &request, "move an interface to another namespace", err);
+}
+
+int rtnl_set_mtu(int nl, uint32_t index, uint32_t mtu, struct aq_error *err)
+{
+    struct netlink_request request;
+
+    rtnl_begin_link_change(&request, index);
+    netlink_add_u32(&request, IFLA_MTU, mtu);
+    return rtnl_change(nl, &request, "set the MTU of an interface", err);
 }
 
 int rtnl_delete_link(int nl, const char *name, struct aq_error *err)
@@ -119,7 +184,8 @@ struct link_walk {
 static void rtnl_on_link(const struct nlmsghdr *answer, void *data)
 {
     const struct ifinfomsg *info = NLMSG_DATA(answer);
-    struct rtnl_link link = { .index = (uint32_t)info->ifi_index };
+    struct rtnl_link link = { .index = (uint32_t)info->ifi_index,
+                              .is_up = (info->ifi_flags & IFF_UP) != 0 };
     struct link_walk *walk = data;
     const struct rtattr *attr = IFLA_RTA(info);
     size_t left = IFLA_PAYLOAD(answer);

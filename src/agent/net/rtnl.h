@@ -16,9 +16,31 @@
 /* A descriptor, which the caller closes. */
 int rtnl_open(int *ret, struct aq_error *err);
 
+struct netlink_request;
+
+/* Send a change; 'what' begins the error's text. */
+int rtnl_change(int nl, const struct netlink_request *request, const char *what,
+                struct aq_error *err);
+
 /* A pair of which the peer lies in namespace 'peer_ns'; both are down. */
 int rtnl_add_veth(int nl, const char *name, const char *peer, int peer_ns, uint32_t mtu,
                   struct aq_error *err);
+
+/* -EOPNOTSUPP if the Linux kernel has no WireGuard. It is down. */
+int rtnl_add_wireguard(int nl, const char *name, struct aq_error *err);
+
+/* Without learning: it reaches what rtnl_put_neighbour() names. IPv4; 'local' in host byte order. */
+struct rtnl_vxlan {
+    const char *name;
+    const uint8_t *mac; /* 6 bytes */
+    uint32_t vni, local;
+    uint16_t port;
+};
+int rtnl_add_vxlan(int nl, const struct rtnl_vxlan *vxlan, struct aq_error *err);
+
+/* To namespace 'ns', with another name. */
+int rtnl_move_link(int nl, uint32_t index, int ns, const char *name, struct aq_error *err);
+int rtnl_set_mtu(int nl, uint32_t index, uint32_t mtu, struct aq_error *err);
 
 /* -ENODEV if there is none. */
 int rtnl_delete_link(int nl, const char *name, struct aq_error *err);
@@ -31,9 +53,41 @@ int rtnl_set_up(int nl, uint32_t index, struct aq_error *err);
 int rtnl_add_address(int nl, uint32_t index, uint32_t local, uint32_t peer, struct aq_error *err);
 int rtnl_add_default_route(int nl, uint32_t index, uint32_t gateway, struct aq_error *err);
 
+/* ---- rtnl_route.c ---- */
+
+/* To 'first'/'bits', directly or by 'gateway' (0 = directly); replaces one that is there. 'mtu' of
+ * packets that go there, 0 = the interface's.
+ */
+struct rtnl_route {
+    uint32_t first, gateway, mtu;
+    unsigned bits;
+};
+int rtnl_put_route(int nl, uint32_t index, const struct rtnl_route *route, struct aq_error *err);
+int rtnl_delete_route(int nl, uint32_t index, const struct rtnl_route *route, struct aq_error *err);
+
+/* Call 'fn' for each static IPv4 route to interface 'index'; not for those of its addresses. */
+int rtnl_each_route(int nl, uint32_t index, void (*fn)(void *data, const struct rtnl_route *route),
+                    void *data, struct aq_error *err);
+
+/* Either an address and the MAC behind it, or ('address' 0) the node that frames to a MAC go to. */
+struct rtnl_neighbour {
+    uint32_t address, remote;
+    uint8_t mac[6];
+};
+int rtnl_put_neighbour(int nl, uint32_t index, const struct rtnl_neighbour *neighbour,
+                       struct aq_error *err);
+int rtnl_delete_neighbour(int nl, uint32_t index, const struct rtnl_neighbour *neighbour,
+                          struct aq_error *err);
+
+/* Call 'fn' for each permanent one of either kind. */
+int rtnl_each_neighbour(int nl, uint32_t index,
+                        void (*fn)(void *data, const struct rtnl_neighbour *neighbour), void *data,
+                        struct aq_error *err);
+
 struct rtnl_link {
     uint32_t index, mtu;
     char name[IF_NAMESIZE];
+    bool is_up;
 };
 
 /* Call 'fn' for each interface. */
