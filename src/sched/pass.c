@@ -2,8 +2,9 @@
 /* pass.c - one scheduling pass: try to start the sessions that wait, in order
  *
  * First those whose victims have ended, then those with a reservation, then the
- * queue. A session that does not fit may migrate or preempt others, or be
- * given a time (backfill).
+ * queue: kernels that running sessions lack, sessions, kernels beyond a minimum. A session that
+ * does not fit may take the place of such kernels, migrate or preempt others, or be given a time
+ * (backfill).
  */
 #include <assert.h>
 #include <string.h>
@@ -170,9 +171,14 @@ static void pass_tell_forecast(struct pass_run *p, const struct sched_entry *e,
 }
 
 static enum sched_verdict pass_preempt(struct pass_run *p, struct sched_entry *e,
-                                       struct sched_outcome *out)
+                                       bool only_optional, struct sched_outcome *out)
 {
-    if (!preempt_for(p->s, e, p->now_usec, p->arena, &out->victims, &out->victim_count))
+    bool is_found = only_optional ? preempt_optional_for(p->s, e, p->now_usec, p->arena,
+                                                         &out->victims, &out->victim_count)
+                                  : preempt_for(p->s, e, p->now_usec, p->arena, &out->victims,
+                                                &out->victim_count);
+
+    if (!is_found)
         return SCHED_NO_ROOM;
     pass_tell_forecast(p, e, out);
     return pass_hold_verdict(p, e, out);
@@ -268,25 +274,38 @@ static enum sched_verdict pass_plan(struct pass_run *p, struct sched_entry *e,
     return SCHED_NO_ROOM;
 }
 
+/* An optional kernel starts beside the times that others have. */
+static enum sched_verdict pass_grow(struct pass_run *p, struct sched_entry *e)
+{
+    return p->forecast ? pass_find_start(p, e, true, NULL) : place_entry(p->s, e, p->arena);
+}
+
 static enum sched_verdict pass_find_place(struct pass_run *p, struct sched_entry *e,
                                           struct sched_outcome *out)
 {
     const struct sched_options *o = &p->s->options;
     /* one that was told a time starts where it was planned: the times of others depend on it */
-    bool is_planned = p->forecast
-                      || (o->backfill && (e->reported_start_usec || entry_is_put_off(p->s, e)));
+    bool is_planned =
+        e->unit == SCHED_SESSION
+        && (p->forecast || (o->backfill && (e->reported_start_usec || entry_is_put_off(p->s, e))));
     enum sched_verdict verdict = SCHED_NO_ROOM;
 
+    if (e->unit == SCHED_OPTIONAL_KERNEL)
+        return pass_grow(p, e);
     if (!is_planned)
         verdict = place_entry(p->s, e, p->arena);
     else if ((verdict = place_find_obstacle(p->s, e, p->arena)) != SCHED_NO_ROOM)
         return verdict;
-    else if (o->preemption.moves || o->preemption.enabled)
+    else if (o->preemption.moves || o->preemption.enabled || p->s->optional)
         verdict = pass_find_start(p, e, true, NULL);
+    if (verdict == SCHED_NO_ROOM && p->s->optional)
+        verdict = pass_preempt(p, e, true, out);
+    if (e->unit != SCHED_SESSION)
+        return verdict;
     if (verdict == SCHED_NO_ROOM && o->preemption.moves)
         verdict = pass_migrate(p, e, out);
     if (verdict == SCHED_NO_ROOM && o->preemption.enabled)
-        verdict = pass_preempt(p, e, out);
+        verdict = pass_preempt(p, e, false, out);
     if (verdict == SCHED_NO_ROOM && o->backfill)
         verdict = pass_plan(p, e, out);
     return verdict;
@@ -316,7 +335,7 @@ static bool pass_is_blocking(const struct pass_run *p, const struct sched_entry 
 {
     const struct sched_options *o = &p->s->options;
 
-    if (out->verdict != SCHED_NO_ROOM)
+    if (out->verdict != SCHED_NO_ROOM || e->unit != SCHED_SESSION)
         return false;
     if (o->sequencer->may_pass && o->sequencer->may_pass(p->s, e))
         return false;
@@ -420,7 +439,7 @@ static void pass_start_reserved(struct pass_run *p)
         struct sched_outcome out = { .session = s->queue[i].handle, .account = SCHED_NO_ACCOUNT };
         struct sched_entry *e = &s->entries[s->queue[i].handle];
 
-        if (!reservation_find(s, e->row))
+        if (e->unit != SCHED_SESSION || !reservation_find(s, e->row))
             continue;
         out.verdict = validate_entry(s, e, p->now_usec, &out.account);
         if (out.verdict != SCHED_PLACED) {

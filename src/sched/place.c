@@ -19,7 +19,7 @@ static void place_constraints_count_group(struct sched *s, const struct sched_en
     for (size_t i = 0; i < s->entry_count; i++) {
         const struct sched_entry *other = &s->entries[i];
 
-        if (!other->more || !other->more->group || other == e
+        if (!other->more || !other->more->group || other->row == e->row
             || strcmp(other->more->group, e->more->group) != 0)
             continue;
         for (uint32_t q = 0; q < other->req_count; q++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* preempt.c - which running sessions are preempted for a more important one
+/* preempt.c - which running sessions are preempted for a more important one, and which optional
+ * kernels for any
  *
  * On each agent the evictable sessions are taken in the order of their job
  * priority, then as the resource group's victim order says, until there is room; then victims
@@ -14,8 +15,16 @@
 
 /* ---- victims ---- */
 
+static bool preempt_is_optional(const struct victim_search *vs, const struct sched_entry *v)
+{
+    return v->status == ENTRY_PLACED && v->unit == SCHED_OPTIONAL_KERNEL && !v->is_victim
+           && v->placed_in_pass != vs->s->pass_count;
+}
+
 static bool preempt_is_evictable(const struct victim_search *vs, const struct sched_entry *v)
 {
+    if (v->unit != SCHED_SESSION)
+        return preempt_is_optional(vs, v);
     return v->status == ENTRY_PLACED && v->is_preemptible && !v->is_victim
            && v->placed_in_pass != vs->s->pass_count && v->job_priority < vs->e->job_priority
            && v->started_usec <= vs->now_usec - vs->s->options.preemption.min_runtime_usec
@@ -31,6 +40,10 @@ static int preempt_compare_victims(const struct victim_search *vs, uint32_t node
            y = victim_search_contribution(vs, b, node, req);
     int order = 0;
 
+    if (a->unit != b->unit)
+        return a->unit == SCHED_OPTIONAL_KERNEL ? -1 : 1;
+    if (a->unit == SCHED_OPTIONAL_KERNEL && a->rank != b->rank)
+        return a->rank > b->rank ? -1 : 1;
     if (a->job_priority != b->job_priority)
         return a->job_priority < b->job_priority ? -1 : 1;
     switch (vs->s->options.preemption.order) {
@@ -108,21 +121,29 @@ static bool preempt_choose(struct victim_search *vs, uint32_t node, const struct
 
 struct preempt_cost {
     uint32_t node, count;
-    int job_priority; /* the highest among the victims */
+    int job_priority; /* the highest among the victims that are sessions */
+    uint32_t rank;    /* the highest among those that are optional kernels */
     uint32_t first;   /* the victim that is taken first, NO_HANDLE = none */
 };
 
 static struct preempt_cost preempt_cost_of(const struct victim_search *vs, uint32_t node,
                                            uint32_t count)
 {
-    struct preempt_cost p = { node, count, INT32_MIN, NO_HANDLE };
+    struct preempt_cost p = { node, count, INT32_MIN, 0, NO_HANDLE };
 
-    for (uint32_t i = 0; i < vs->candidate_count; i++)
-        if (vs->is_chosen[i]) {
-            if (p.first == NO_HANDLE)
-                p.first = vs->candidates[i];
-            p.job_priority = AQ_MAX(p.job_priority, vs->s->entries[vs->candidates[i]].job_priority);
+    for (uint32_t i = 0; i < vs->candidate_count; i++) {
+        const struct sched_entry *v = &vs->s->entries[vs->candidates[i]];
+
+        if (!vs->is_chosen[i])
+            continue;
+        if (v->unit == SCHED_OPTIONAL_KERNEL) {
+            p.rank = AQ_MAX(p.rank, v->rank);
+            continue;
         }
+        if (p.first == NO_HANDLE)
+            p.first = vs->candidates[i];
+        p.job_priority = AQ_MAX(p.job_priority, v->job_priority);
+    }
     return p;
 }
 
@@ -146,6 +167,8 @@ static bool preempt_is_cheaper(const struct victim_search *vs, const struct pree
         return by_age < 0;
     if (a->count != b->count)
         return a->count < b->count;
+    if (a->rank != b->rank)
+        return a->rank > b->rank;
     return strcmp(c->nodes[a->node].id, c->nodes[b->node].id) < 0;
 }
 
@@ -208,22 +231,41 @@ static void preempt_undo(void *data, uint32_t q, const struct placement_constrai
     victim_search_cancel(g->vs, g->e, q);
 }
 
-/* Kernels of one session go where the fewest are preempted, not near to each other. */
-bool preempt_for(struct sched *s, struct sched_entry *e, int64_t now_usec, struct arena *arena,
-                 const uint32_t **ret, size_t *ret_count)
+/* Hold all places of the session, as far as needed on top of victims. Kernels of one session go
+ * where the fewest are preempted, not near to each other.
+ */
+static bool preempt_search(struct victim_search *vs, struct sched_entry *e, const uint32_t **ret,
+                           size_t *ret_count)
 {
     static const struct gang_ops ops = { NULL, preempt_hold, preempt_undo };
-    struct victim_search vs = {
-        .s = s, .e = e, .now_usec = now_usec, .arena = arena, .is_evictable = preempt_is_evictable
-    };
-    struct preempt_gang g = { &vs, e };
+    struct preempt_gang g = { vs, e };
 
     if (e->type == SESSION_SYSTEM)
         return false;
-    victim_search_init(&vs);
-    if (!gang_place(s, e, entry_constraints(s, e, arena), &ops, &g, arena))
+    victim_search_init(vs);
+    if (!gang_place(vs->s, e, entry_constraints(vs->s, e, vs->arena), &ops, &g, vs->arena))
         return false;
-    *ret = vs.victims;
-    *ret_count = vs.victim_count;
+    *ret = vs->victims;
+    *ret_count = vs->victim_count;
     return true;
+}
+
+bool preempt_for(struct sched *s, struct sched_entry *e, int64_t now_usec, struct arena *arena,
+                 const uint32_t **ret, size_t *ret_count)
+{
+    struct victim_search vs = {
+        .s = s, .e = e, .now_usec = now_usec, .arena = arena, .is_evictable = preempt_is_evictable
+    };
+
+    return preempt_search(&vs, e, ret, ret_count);
+}
+
+bool preempt_optional_for(struct sched *s, struct sched_entry *e, int64_t now_usec,
+                          struct arena *arena, const uint32_t **ret, size_t *ret_count)
+{
+    struct victim_search vs = {
+        .s = s, .e = e, .now_usec = now_usec, .arena = arena, .is_evictable = preempt_is_optional
+    };
+
+    return preempt_search(&vs, e, ret, ret_count);
 }

@@ -15,14 +15,36 @@
 #include "base/vec.h"
 #include "sched/scheduler_internal.h"
 
-/* ---- the queue: by priority, then by row ---- */
+/* ---- the queue: by unit, priority, row and rank ---- */
 
 /* < 0: a comes before b. */
 int wait_queue_compare(const struct queue_item *a, const struct queue_item *b)
 {
+    if (a->unit != b->unit)
+        return a->unit < b->unit ? -1 : 1;
     if (a->priority != b->priority)
         return a->priority > b->priority ? -1 : 1;
-    return (a->row > b->row) - (a->row < b->row);
+    if (a->row != b->row)
+        return a->row < b->row ? -1 : 1;
+    return (a->rank > b->rank) - (a->rank < b->rank);
+}
+
+struct queue_item wait_queue_item(const struct sched_session *session)
+{
+    return (struct queue_item){ .row = session->row,
+                                .priority = session->priority,
+                                .unit = session->unit,
+                                .rank = session->rank };
+}
+
+static struct queue_item wait_queue_item_of(const struct sched *s, const struct sched_entry *e)
+{
+    return (struct queue_item){ .row = e->row,
+                                .priority = e->priority,
+                                .unit = e->unit,
+                                .rank = e->rank,
+                                .handle = (uint32_t)(e - s->entries),
+                                .owner = e->owner };
 }
 
 /* The first that does not come before 'q'. */
@@ -50,7 +72,8 @@ size_t wait_queue_band_end(const struct sched *s, size_t from)
     while (low < high) {
         size_t middle = (low + high) / 2;
 
-        if (s->queue[middle].priority == s->queue[from].priority)
+        if (s->queue[middle].priority == s->queue[from].priority
+            && s->queue[middle].unit == s->queue[from].unit)
             low = middle + 1;
         else
             high = middle;
@@ -69,7 +92,7 @@ void room_search_add(struct room_search *search, uint32_t handle)
 void wait_queue_insert(struct sched *s, uint32_t handle)
 {
     struct sched_entry *e = &s->entries[handle];
-    struct queue_item q = { e->row, e->priority, handle, e->owner };
+    struct queue_item q = wait_queue_item_of(s, e);
     size_t at = wait_queue_find(s, &q);
 
     assert(at == s->queue_count || wait_queue_compare(&q, &s->queue[at]) < 0); /* rows are unique */
@@ -83,10 +106,10 @@ void wait_queue_insert(struct sched *s, uint32_t handle)
 
 void wait_queue_remove(struct sched *s, const struct sched_entry *e)
 {
-    struct queue_item q = { .row = e->row, .priority = e->priority };
+    struct queue_item q = wait_queue_item_of(s, e);
     size_t at = wait_queue_find(s, &q);
 
-    assert(at < s->queue_count && s->queue[at].row == e->row);
+    assert(at < s->queue_count && s->queue[at].handle == q.handle);
     memmove(&s->queue[at], &s->queue[at + 1], (s->queue_count - at - 1) * sizeof(q));
     s->queue_count--;
 }

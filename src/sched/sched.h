@@ -19,6 +19,8 @@
  * and delays nobody until it has waited for max_wait_usec (claim.c).
  * Gang scheduling: all kernels of a session are placed, or none, as near to each other as there is
  * room (gang.h).
+ * A single kernel that a running session lacks comes as a sched_session of its own, see
+ * enum sched_unit. It is no session for limits of sessions, forecasts and estimates.
  */
 #ifndef AQ_SCHED_SCHED_H
 #define AQ_SCHED_SCHED_H
@@ -102,9 +104,22 @@ struct sched_owner {
 
 enum sched_grouping { SCHED_UNGROUPED, SCHED_SPREAD, SCHED_PACK };
 
+/* What is scheduled at once, in the order of the queue. Single kernels preempt no sessions, are given
+ * no time and hold up nobody.
+ */
+enum sched_unit {
+    SCHED_REQUIRED_KERNEL = -1, /* a running session cannot do without it */
+    SCHED_SESSION,
+    SCHED_OPTIONAL_KERNEL, /* beyond the minimum of a running session: starts if that delays no
+                              session; gives way to sessions and required kernels, the highest rank
+                              first */
+};
+
 struct sched_session {
     struct uuid id;
-    int64_t row; /* creation order, unique */
+    int64_t row; /* creation order, unique; of a kernel: that of its session */
+    enum sched_unit unit;
+    uint32_t rank; /* of a kernel; unique in its session */
     enum session_type type;
     int priority;
     int64_t starts_usec;        /* 0 = at once */

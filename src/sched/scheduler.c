@@ -113,7 +113,7 @@ int sched_set_unreachable(struct sched *s, const char *agent_a, const char *agen
 int sched_add_what_if(struct sched *s, const struct sched_session *session, uint32_t *ret_handle,
                       struct aq_error *err)
 {
-    struct queue_item q = { .row = session->row, .priority = session->priority };
+    struct queue_item q = wait_queue_item(session);
     size_t at = wait_queue_find(s, &q);
     int r;
 
@@ -190,7 +190,7 @@ int entry_add_running(struct sched *s, const struct sched_running *running, bool
     e->started_usec = running->started_usec;
     e->is_victim = running->is_terminating;
     if (is_counted)
-        s->grouped += e->more && e->more->group;
+        entry_count(s, e, 1);
     else
         entry_charge(s, e, 1);
     return 0;

@@ -43,6 +43,8 @@ struct sched_entry {
     int64_t eligible_usec;       /* since then only resources hold it back; 0 = not looked at */
     struct room_claim *claim;    /* WAITING; owned, NULL = none was needed yet */
     enum entry_status status;
+    enum sched_unit unit;
+    uint32_t rank; /* of a kernel */
     enum session_type type;
     int priority, job_priority;
     bool is_preemptible, is_movable, single_node, needs_network, is_reported;
@@ -57,11 +59,12 @@ struct sched_entry {
     struct sched_entry_more *more;
 };
 
-/* Pending sessions are sorted by priority, then by row. */
+/* Pending sessions are sorted by unit, priority, row and rank. */
 struct queue_item {
     int64_t row;
     int priority;
-    uint32_t handle, owner;
+    enum sched_unit unit;
+    uint32_t rank, handle, owner;
 };
 
 struct account_state {
@@ -117,7 +120,8 @@ struct sched {
     size_t preempting;
     struct reservation *reservations;
     size_t reservation_count, reservation_cap;
-    size_t grouped;             /* sessions with a group that hold something */
+    size_t grouped;             /* entries with a group that hold something */
+    size_t optional;            /* optional kernels that hold something */
     int64_t claim_refused_usec; /* when a session that was due last got no claim; 0 = never */
 };
 
@@ -195,7 +199,9 @@ void candidates_note(struct sched *s, const struct sched_entry *e, uint32_t q, u
 
 /* ---- validate.c ---- */
 
-/* Add the session to what its accounts and its owner use (1), or take it off (-1). */
+/* Count what holds something by group and unit (1), or take it off (-1). */
+void entry_count(struct sched *s, const struct sched_entry *e, int sign);
+/* Add the session to what its accounts and its owner use (1), or take it off (-1); and count it. */
 void entry_charge(struct sched *s, const struct sched_entry *e, int sign);
 
 enum sched_verdict validate_entry(const struct sched *s, const struct sched_entry *e,
@@ -213,7 +219,9 @@ void wait_queue_insert(struct sched *s, uint32_t handle);
 void wait_queue_remove(struct sched *s, const struct sched_entry *e);
 /* There is one more that the search has not looked at; too many undo it. */
 void room_search_add(struct room_search *search, uint32_t handle);
-/* The first place in the queue behind 'from' with a lower priority. */
+/* The place in the queue of one like 'session'. */
+struct queue_item wait_queue_item(const struct sched_session *session);
+/* The first place in the queue behind 'from' with a lower priority, or of another unit. */
 size_t wait_queue_band_end(const struct sched *s, size_t from);
 
 struct queue_order {
@@ -239,6 +247,9 @@ struct sequencer_ops {
  */
 bool preempt_for(struct sched *s, struct sched_entry *e, int64_t now_usec, struct arena *arena,
                  const uint32_t **ret, size_t *ret_count);
+/* The same with optional kernels alone as victims. */
+bool preempt_optional_for(struct sched *s, struct sched_entry *e, int64_t now_usec,
+                          struct arena *arena, const uint32_t **ret, size_t *ret_count);
 
 /* ---- migrate.c ---- */
 

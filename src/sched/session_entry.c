@@ -175,6 +175,8 @@ static void entry_read_session(struct sched *s, const struct sched_session *sess
                                .starts_usec = session->starts_usec,
                                .lifetime_usec = session->lifetime_usec,
                                .eligible_usec = session->eligible_usec,
+                               .unit = session->unit,
+                               .rank = session->rank,
                                .type = session->type,
                                .priority = session->priority,
                                .job_priority = session->job_priority,

@@ -97,7 +97,8 @@ size_t sched_estimate_starts(struct sched *s, int64_t now_usec, size_t max, stru
     p.forecast = forecast_new(s, now_usec, false, arena);
     for (size_t from = 0, to; from < s->queue_count; from = to) {
         to = wait_queue_band_end(s, from);
-        estimate_band(&p, from, to);
+        if (s->queue[from].unit == SCHED_SESSION)
+            estimate_band(&p, from, to);
     }
     *ret = p.planned;
     return p.count;

@@ -19,18 +19,26 @@ static void validate_add_usage(const struct sched *s, int64_t *sums, const struc
             sums[c] += sign * e->reqs[i]->amounts[c];
 }
 
+void entry_count(struct sched *s, const struct sched_entry *e, int sign)
+{
+    bool has_group = e->more && e->more->group, is_optional = e->unit == SCHED_OPTIONAL_KERNEL;
+
+    assert(sign > 0 || (s->grouped >= has_group && s->optional >= is_optional));
+    s->grouped += has_group ? (size_t)sign : 0;
+    s->optional += is_optional ? (size_t)sign : 0;
+}
+
 void entry_charge(struct sched *s, const struct sched_entry *e, int sign)
 {
     for (int kind = 0; kind < SCHED_ACCOUNT_KINDS; kind++)
         if (e->accounts[kind] < s->account_count) {
-            s->accounts[e->accounts[kind]].sessions += sign;
+            s->accounts[e->accounts[kind]].sessions += e->unit == SCHED_SESSION ? sign : 0;
             assert(s->accounts[e->accounts[kind]].sessions >= 0);
             validate_add_usage(s, s->accounts[e->accounts[kind]].used, e, sign);
         }
     if (e->owner < s->owner_count)
         validate_add_usage(s, s->owners[e->owner].used, e, sign);
-    assert(sign > 0 || s->grouped > 0 || !e->more || !e->more->group);
-    s->grouped += e->more && e->more->group ? (size_t)sign : 0;
+    entry_count(s, e, sign);
 }
 
 static void validate_fill_row(const struct cluster *c, const struct slots *slots, int64_t absent,
@@ -62,7 +70,7 @@ void sched_set_account(struct sched *s, uint32_t account, const struct sched_acc
         const struct sched_entry *e = &s->entries[i];
 
         if (entry_is_holding(e) && e->accounts[value->kind] == account) {
-            a->sessions++;
+            a->sessions += e->unit == SCHED_SESSION;
             validate_add_usage(s, a->used, e, 1);
         }
     }
@@ -125,6 +133,8 @@ static enum sched_verdict validate_check_concurrency(const struct sched *s,
                                                      uint32_t *ret_account)
 {
     (void)now_usec;
+    if (e->unit != SCHED_SESSION)
+        return SCHED_PLACED; /* its session is counted */
     for (int kind = 0; kind < SCHED_ACCOUNT_KINDS; kind++) {
         uint32_t account = e->accounts[kind];
 
