@@ -27,6 +27,27 @@ void session_done(struct session *s)
     *s = (struct session){ 0 };
 }
 
+bool session_is_elastic(const struct session *s)
+{
+    return s->spec && s->spec->cluster_size_min > 0;
+}
+
+size_t session_least_kernels(const struct session *s)
+{
+    return session_is_elastic(s) ? AQ_MIN((size_t)s->spec->cluster_size_min, s->kernel_count)
+                                 : s->kernel_count;
+}
+
+bool session_lacks_kernels(const struct session *s)
+{
+    if (s->status != SESSION_RUNNING && s->status != SESSION_RUNNING_DEGRADED)
+        return false;
+    for (size_t i = 0; i < s->kernel_count; i++)
+        if (s->kernels[i].status == KERNEL_PENDING)
+            return true;
+    return false;
+}
+
 bool session_reason_is_bootstrap(const char *reason)
 {
     return reason

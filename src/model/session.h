@@ -121,6 +121,14 @@ static inline bool session_gives_subnet_back(enum session_status status)
     return status == SESSION_PENDING || session_is_terminal(status);
 }
 
+/* It has a minimum of kernels; the others come and go while it runs. */
+bool session_is_elastic(const struct session *s);
+/* How many kernels it cannot do without: its minimum, or all. */
+size_t session_least_kernels(const struct session *s);
+
+/* It runs, and a kernel of it waits for a place. */
+bool session_lacks_kernels(const struct session *s);
+
 /* "single-node" or "multi-node", as Backend.AI's clients call them. */
 const char *cluster_mode_name(bool is_multi_node);
 /* 0 or -EINVAL. */

@@ -37,6 +37,8 @@ static const struct wire_field spec_fields[] = {
     { RESOURCE_OPTS_SPLITTING, WIRE_CHOICE, AT(splitting), WIRE_FOR_AGENT, OPTS },
     { "preopen_ports", WIRE_PORTS, AT(ports), WIRE_FOR_AGENT, NULL, "preopen_ports", 1000 },
     { "mounts", WIRE_MOUNTS, AT(mounts), WIRE_FOR_AGENT, NULL, "mounts", FOLDER_MOUNTS_MAX },
+    { "cluster_size_min", WIRE_NUMBER, AT(cluster_size_min), WIRE_FOR_AGENT, NULL,
+      "clusterSizeMin" },
     { "batch_timeout_usec", WIRE_NUMBER, AT(batch_timeout_usec), WIRE_FOR_AGENT, NULL,
       "batch_timeout" },
     { "agents", WIRE_TEXTS, AT(agents), 0, SCHEDULING, "agent_list", 1000 },

@@ -43,11 +43,12 @@ struct session_spec {
     const char *session_group;   /* of the owner's sessions that keep apart; NULL = none */
     bool packs;                  /* ... or together */
     bool group_is_strict;        /* ... or wait */
-    int64_t batch_timeout_usec;  /* how long a batch session may run; 0 = no limit */
-    int64_t job_priority;        /* it may preempt preemptible ones with a lower one */
-    bool is_preemptible;         /* it may be preempted */
-    bool is_movable;             /* it may be stopped to start again on another agent */
-    bool waits_for_capacity;     /* it may ask for more than any agent has */
+    int64_t cluster_size_min; /* it starts with as many kernels, the others come and go; 0 = all */
+    int64_t batch_timeout_usec; /* how long a batch session may run; 0 = no limit */
+    int64_t job_priority;       /* it may preempt preemptible ones with a lower one */
+    bool is_preemptible;        /* it may be preempted */
+    bool is_movable;            /* it may be stopped to start again on another agent */
+    bool waits_for_capacity;    /* it may ask for more than any agent has */
     const char *roles; /* of kernels that run something else: JSON of cluster_role.h; NULL = none */
 };
 

@@ -301,11 +301,12 @@ static int admit_check_pending_slots(struct findings *f)
 static int admit_check_policy(struct findings *f)
 {
     const struct admission *a = f->a;
+    size_t containers = AQ_MAX(a->containers, a->session->kernel_count);
 
-    if ((int64_t)a->session->kernel_count > a->containers_max)
+    if ((int64_t)containers > a->containers_max)
         admit_add(f, EDQUOT, "clusterSize",
                   "A session of yours may have at most %" PRId64 " containers, not %zu.",
-                  a->containers_max, a->session->kernel_count);
+                  a->containers_max, containers);
     if (a->session->priority > a->priority_max)
         admit_add(f, EDQUOT, "priority", "Your highest priority is %d, not %d.", a->priority_max,
                   a->session->priority);

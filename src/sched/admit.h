@@ -33,6 +33,7 @@ struct admit_kernel {
 
 struct admission {
     const struct sched_session *session;
+    size_t containers; /* of the session with those beyond its minimum; 0 = those of 'session' */
     const struct slot_types *types;
     const struct admit_kernel *kernels; /* by rank; NULL = no image wants anything */
     const char *resource_group;         /* asked for; NULL = any that will do */

@@ -83,6 +83,10 @@ const struct field session_fields[] = {
       .doc = "default: the owner's" },
     { "config", FIELD_STRUCT, 0, .sub = config_fields },
     { "clusterSize|cluster_size", FIELD_INT, 0, AT(cluster_size), 1, CLUSTER_SIZE_MAX },
+    { "clusterSizeMin|cluster_size_min", FIELD_INT, FIELD_NULLABLE,
+      AT(request.spec.cluster_size_min), 0, CLUSTER_SIZE_MAX,
+      .doc = "starts with as many kernels; the others start when there is room, and give way to "
+             "sessions that wait; 0 = all" },
     { "clusterMode|cluster_mode", FIELD_WORD, 0, AT(request.multi_node),
       .words = "single-node|multi-node", .doc = "single-node or multi-node" },
     { "roles", FIELD_JSON, FIELD_NULLABLE, AT(roles),

@@ -2,23 +2,6 @@
 /* Agents that come, go, lie low and come back; managers that start again. */
 #include "world.h"
 
-static void set_loss_policy(const char *policy, int64_t grace_usec)
-{
-    struct event_batch *batch = event_batch_new();
-    struct event *e = event_batch_add(batch, EVENT_RESOURCE_GROUP_SAVED, world_wall);
-    struct answer a = { 0 };
-
-    e->resource_group = (struct resource_group){ .name = strdup("default"),
-                                                 .is_active = true,
-                                                 .scheduler = strdup("fifo"),
-                                                 .selection = strdup("concentrated"),
-                                                 .agent_loss_policy = strdup(policy),
-                                                 .agent_loss_grace_usec = grace_usec };
-    core_save(world.core, batch, NULL, on_answer, &a);
-    settle();
-    assert_int_equal(a.r, 0);
-}
-
 /* A running session on i-001; *ret_order is its kernel.create. */
 static struct uuid run_one(const char *name, struct sent *ret_order)
 {

@@ -338,6 +338,23 @@ void use_options(const char *scheduler, const char *opts)
     assert_int_equal(a.r, 0);
 }
 
+void set_loss_policy(const char *policy, int64_t grace_usec)
+{
+    struct event_batch *batch = event_batch_new();
+    struct event *e = event_batch_add(batch, EVENT_RESOURCE_GROUP_SAVED, world_wall);
+    struct answer a = { 0 };
+
+    e->resource_group = (struct resource_group){ .name = strdup("default"),
+                                                 .is_active = true,
+                                                 .scheduler = strdup("fifo"),
+                                                 .selection = strdup("concentrated"),
+                                                 .agent_loss_policy = strdup(policy),
+                                                 .agent_loss_grace_usec = grace_usec };
+    core_save(world.core, batch, NULL, on_answer, &a);
+    settle();
+    assert_int_equal(a.r, 0);
+}
+
 const struct audit_who asker = { .user_name = "asker@lablup.com", .domain = "default" };
 
 struct audited {

@@ -125,6 +125,9 @@ enum session_status status_of(const struct uuid *id);
 /* How the resource group schedules from now on. */
 void use_options(const char *scheduler, const char *opts);
 
+/* What it does with the sessions of a lost agent, and after how long. */
+void set_loss_policy(const char *policy, int64_t grace_usec);
+
 /* The attempts of a session are "no-room:3 placed:1 "; "!" marks one with chosen candidates. */
 void check_attempts(const struct uuid *id, const char *want);
 

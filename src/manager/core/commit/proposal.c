@@ -60,6 +60,13 @@ struct event *proposal_add(struct core *core, struct durable *d, enum event_kind
     return event_batch_add(p->batch, kind, clock_realtime_usec());
 }
 
+bool proposal_is_of(const struct core *core, const struct durable *d)
+{
+    const struct proposal *p = core->open;
+
+    return p && p->member_count && p->members[p->member_count - 1] == d;
+}
+
 void proposal_audit(struct core *core, const struct audit_who *by,
                     const struct audit_change *change)
 {

@@ -32,6 +32,9 @@ struct proposal_hooks {
 /* An event of 'd' in the batch of this turn; d becomes busy. */
 struct event *proposal_add(struct core *core, struct durable *d, enum event_kind kind);
 
+/* The last member of the batch of this turn is 'd'. */
+bool proposal_is_of(const struct core *core, const struct durable *d);
+
 /* As proposal_add(), of a session's status. */
 struct event *proposal_add_session_status(struct core *core, struct session_entry *l,
                                           enum session_status to, const char *reason);

@@ -37,15 +37,17 @@
 
 static const char *inventory_known_reason(const char *text)
 {
-    static const char *const known[] = {
-        REASON_USER_REQUESTED,      REASON_FORCE_TERMINATED,  REASON_SELF_TERMINATED,
-        REASON_TASK_FINISHED,       REASON_TASK_FAILED,       REASON_TASK_TIMEOUT,
-        REASON_FAILED_TO_CREATE,    REASON_FAILED_TO_START,   REASON_HANG_TIMEOUT,
-        REASON_RESTARTING,          REASON_AGENT_LOST,        REASON_NOT_FOUND_IN_MANAGER,
-        REASON_CONTAINER_NOT_FOUND, REASON_MONITOR_LOST,      REASON_OUT_OF_MEMORY,
-        REASON_GPU_OUT_OF_MEMORY,   REASON_GPU_MISUSE,        REASON_AGENT_REMOVED,
-        REASON_BOOTSTRAP_FAILED,    REASON_BOOTSTRAP_TIMEOUT, REASON_EXEC_TIMEOUT
-    };
+    static const char *const known[] = { REASON_USER_REQUESTED,      REASON_FORCE_TERMINATED,
+                                         REASON_SELF_TERMINATED,     REASON_TASK_FINISHED,
+                                         REASON_TASK_FAILED,         REASON_TASK_TIMEOUT,
+                                         REASON_FAILED_TO_CREATE,    REASON_FAILED_TO_START,
+                                         REASON_HANG_TIMEOUT,        REASON_RESTARTING,
+                                         REASON_AGENT_LOST,          REASON_NOT_FOUND_IN_MANAGER,
+                                         REASON_CONTAINER_NOT_FOUND, REASON_MONITOR_LOST,
+                                         REASON_OUT_OF_MEMORY,       REASON_GPU_OUT_OF_MEMORY,
+                                         REASON_GPU_MISUSE,          REASON_AGENT_REMOVED,
+                                         REASON_BOOTSTRAP_FAILED,    REASON_BOOTSTRAP_TIMEOUT,
+                                         REASON_EXEC_TIMEOUT,        REASON_PREEMPTED };
 
     for (size_t i = 0; text && i < AQ_COUNT(known); i++)
         if (strcmp(known[i], text) == 0)

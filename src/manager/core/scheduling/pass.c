@@ -15,6 +15,7 @@
 #include "manager/core/commit/proposal.h"
 #include "manager/core/scheduling/attempts.h"
 #include "manager/core/scheduling/fair_share.h"
+#include "manager/core/scheduling/kernel_queue.h"
 #include "manager/core/scheduling/pass.h"
 #include "manager/core/scheduling/preemption.h"
 #include "manager/core/scheduling/queue.h"
@@ -31,9 +32,8 @@
 /* When as many starts in a row have failed its agent chooses: it may know its devices better. */
 #define CHOICES_MAX 2
 
-/* The agent of a kernel, and the devices that were chosen there. */
-static void pass_place_kernel(struct core *core, struct session_entry *l, size_t k,
-                              const struct agent_entry *a, struct sched_choice chosen)
+void pass_place_kernel(struct core *core, struct session_entry *l, size_t k,
+                       const struct agent_entry *a, struct sched_choice chosen)
 {
     struct event *e = proposal_add_kernel_status(core, l, k, KERNEL_SCHEDULED, NULL);
 
@@ -50,9 +50,9 @@ static char *pass_take_subnet(struct core *core, const struct resource_group_ent
                               struct session_entry *l, const struct sched_outcome *out)
 {
     char text[INET_ADDRSTRLEN];
-    bool is_spread = false;
+    bool is_spread = l->s.is_multi_node && session_is_elastic(&l->s); /* or will be */
 
-    for (size_t k = 1; k < l->s.kernel_count; k++)
+    for (size_t k = 1; k < session_least_kernels(&l->s); k++)
         is_spread |= out->agents[k] != out->agents[0];
     if (!is_spread || !session_entry_needs_network(l) || !g->nodes[out->agents[0]]->network
         || !session_entry_take_subnet(core, l))
@@ -66,7 +66,7 @@ static void pass_place(struct core *core, const struct resource_group_entry *g,
 {
     struct event *e;
 
-    for (size_t k = 0; k < l->s.kernel_count; k++)
+    for (size_t k = 0; k < session_least_kernels(&l->s); k++)
         pass_place_kernel(core, l, k, g->nodes[out->agents[k]], out->chosen[k]);
     e = proposal_add(core, &l->durable, EVENT_SESSION_STATUS);
     e->session_status = (struct event_session_status){ .id = l->s.id,
@@ -81,9 +81,7 @@ static void pass_place(struct core *core, const struct resource_group_entry *g,
     core->counts.scheduled++;
 }
 
-/* It has its place; another proposal of it, or its end, comes first. */
-static void pass_postpone(struct core *core, struct resource_group_entry *g,
-                          struct session_entry *l)
+void pass_postpone(struct core *core, struct resource_group_entry *g, struct session_entry *l)
 {
     l->queue.was_skipped = l->durable.is_busy;
     sched_sync_mark_session(l);
@@ -97,7 +95,12 @@ static void pass_handle(struct core *core, struct resource_group_entry *g,
                         const struct sched_outcome *out)
 {
     struct session_entry *l = g->members[out->session];
+    size_t rank = kernel_queue_find(l, out->session);
 
+    if (rank > 0) {
+        kernel_queue_take(core, g, l, rank, out);
+        return;
+    }
     if (l->queue.verdict != out->verdict) {
         l->queue.verdict_usec = clock_monotonic_usec();
         l->attempts.tries_base = sched_sync_tries(l) - AQ_MIN(sched_sync_tries(l), 1u);
@@ -161,7 +164,8 @@ void pass_run_all(struct core *core)
         struct resource_group_entry *g = core->resource_groups.entries[i].value;
         int r;
 
-        if (!g->needs_pass || g->pending == 0 || !fair_share_is_ready(core, g))
+        if (!g->needs_pass || (g->pending == 0 && list_is_empty(&g->lacking))
+            || !fair_share_is_ready(core, g))
             continue;
         g->needs_pass = false;
         g->blocker = NULL;

@@ -14,6 +14,7 @@
 #include "base/fault.h"
 #include "base/jsonw.h"
 #include "base/suggest.h"
+#include "manager/core/scheduling/kernel_queue.h"
 #include "manager/core/scheduling/preemption.h"
 #include "manager/core/scheduling/reservation.h"
 #include "manager/core/state/agent_entry.h"
@@ -244,9 +245,29 @@ static void preemption_set_places(const struct resource_group_entry *g, struct c
 {
     const char **agents = arena_array(&core->scratch, l->s.kernel_count, sizeof(*agents));
 
-    for (size_t k = 0; k < l->s.kernel_count; k++)
+    for (size_t k = 0; k < session_least_kernels(&l->s); k++)
         agents[k] = g->nodes[nodes[k]]->a.id;
     reservation_set(l, agents);
+}
+
+void preemption_call_victims(const struct resource_group_entry *g, struct core *core,
+                             const struct uuid *by, const struct sched_outcome *out)
+{
+    for (size_t i = 0; i < out->victim_count; i++) {
+        struct session_entry *victim = g->members[out->victims[i]];
+        size_t rank = kernel_queue_find(victim, out->victims[i]);
+
+        if (rank > 0) {
+            victim->kernels[rank].single.is_preempted = true;
+        } else {
+            victim->preemption.is_preempted = true;
+            victim->preemption.by = *by;
+        }
+        if (out->targets)
+            preemption_set_places(g, core, victim, out->targets[i]);
+        durable_touch(core, &victim->durable);
+    }
+    AQ_FAULT("core.preempt.decided");
 }
 
 void preemption_begin(struct resource_group_entry *g, struct core *core, struct session_entry *l,
@@ -256,14 +277,6 @@ void preemption_begin(struct resource_group_entry *g, struct core *core, struct 
     l->preemption.is_preempting = true;
     preemption_set_places(g, core, l, out->agents);
     l->reservation.is_unsaved = true;
-    for (size_t i = 0; i < out->victim_count && !l->commands.end_reason; i++) {
-        struct session_entry *victim = g->members[out->victims[i]];
-
-        victim->preemption.is_preempted = true;
-        victim->preemption.by = l->s.id;
-        if (out->targets)
-            preemption_set_places(g, core, victim, out->targets[i]);
-        durable_touch(core, &victim->durable);
-    }
-    AQ_FAULT("core.preempt.decided");
+    if (!l->commands.end_reason)
+        preemption_call_victims(g, core, &l->s.id, out);
 }

@@ -17,6 +17,7 @@ struct sched_preemption;
 struct sched_session;
 struct session;
 struct session_entry;
+struct uuid;
 
 /* Of the member "preemption" of scheduler_opts; NULL = none. -EINVAL names the key. */
 int preemption_read(struct json_t *from, struct core_scheduling *ret, struct aq_error *err);
@@ -36,6 +37,10 @@ char *preemption_data(const struct session_entry *l);
 
 /* It is about to give back what it holds. */
 bool preemption_is_leaving(const struct session *s);
+
+/* The victims of 'out' are to make room for the session 'by'. */
+void preemption_call_victims(const struct resource_group_entry *g, struct core *core,
+                             const struct uuid *by, const struct sched_outcome *out);
 
 /* A pass of 'g' found 'l' a place that others have to leave. */
 void preemption_begin(struct resource_group_entry *g, struct core *core, struct session_entry *l,

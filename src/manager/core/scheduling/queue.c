@@ -95,7 +95,7 @@ void queue_unpark(struct core *core, struct session_entry *l)
 void queue_capacity_freed(struct core *core, struct resource_group_entry *g)
 {
     g->blocker = NULL;
-    if (g->pending > 0) {
+    if (g->pending > 0 || !list_is_empty(&g->lacking)) {
         g->needs_pass = true;
         core_schedule_turn(core);
     }
@@ -128,6 +128,15 @@ void queue_account_changed(struct core *core, struct account *account)
     size_t count = SIZE_MAX;
 
     account->is_stale = true;
+    LIST_FOREACH(link, &account->resource_groups) {
+        struct resource_group_entry *g =
+            LIST_ENTRY(link, struct resource_group_account, account_link)->resource_group;
+
+        if (!list_is_empty(&g->lacking)) { /* kernels that wait are parked nowhere */
+            g->needs_pass = true;
+            core_schedule_turn(core);
+        }
+    }
     if (list_is_empty(&account->parked))
         return;
     /* As many as may start by number; how many fit by size, only a pass can tell. */
@@ -164,6 +173,7 @@ static void queue_on_release(struct core *core, struct session_entry *l, size_t 
 static void queue_on_retire(struct core *core, struct session_entry *l)
 {
     queue_remove(core, l);
+    list_remove(&l->queue.lacking_link);
     if (l->resource_group->blocker == l)
         l->resource_group->blocker = NULL;
     sched_sync_remove_session(l);

@@ -35,7 +35,7 @@ void reservation_set(struct session_entry *l, const char *const *agents)
         return;
     l->reservation.agents = aq_alloc_array(l->s.kernel_count, sizeof(char *));
     l->resource_group->reserved++;
-    for (size_t k = 0; k < l->s.kernel_count; k++)
+    for (size_t k = 0; k < session_least_kernels(&l->s); k++)
         l->reservation.agents[k] = aq_strdup(agents[k]);
 }
 
@@ -45,13 +45,13 @@ static void reservation_read_places(struct session_entry *l, const json_t *from)
     const char **agents = aq_alloc_array(l->s.kernel_count + 1, sizeof(*agents));
     size_t found = 0;
 
-    for (size_t k = 0; k < l->s.kernel_count; k++) {
+    for (size_t k = 0; k < session_least_kernels(&l->s); k++) {
         const json_t *one = json_is_array(from) ? json_array_get(from, k) : from;
 
         if ((agents[k] = json_string_value(one)))
             found++;
     }
-    if (found == l->s.kernel_count)
+    if (found == session_least_kernels(&l->s))
         reservation_set(l, agents);
     free(agents);
 }
@@ -78,7 +78,7 @@ void reservation_write(const struct session_entry *l, const char *key, struct js
         return;
     jsonw_key(w, key);
     jsonw_array_begin(w);
-    for (size_t k = 0; k < l->s.kernel_count; k++)
+    for (size_t k = 0; k < session_least_kernels(&l->s); k++)
         jsonw_str(w, l->reservation.agents[k]);
     jsonw_array_end(w);
 }
@@ -100,7 +100,8 @@ int64_t reservation_due(const struct core *core, const struct session_entry *l)
     int64_t due = 0;
 
     for (size_t k = 0;
-         l->reservation.agents && !l->preemption.is_preempting && k < l->s.kernel_count; k++)
+         l->reservation.agents && !l->preemption.is_preempting && k < session_least_kernels(&l->s);
+         k++)
         due = AQ_MAX(due, reservation_due_of(core, l, l->reservation.agents[k]));
     return due;
 }

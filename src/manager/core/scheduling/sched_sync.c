@@ -14,6 +14,7 @@
  */
 #include <assert.h>
 
+#include "manager/core/scheduling/kernel_queue.h"
 #include "manager/core/scheduling/preemption.h"
 #include "manager/core/scheduling/reservation.h"
 #include "manager/core/scheduling/sched_sync.h"
@@ -69,6 +70,7 @@ void sched_sync_remove_session(struct session_entry *l)
     if (l->sched.membership == MEMBERSHIP_NONE)
         return;
     assert(g->members[l->sched.handle] == l);
+    kernel_queue_drop(g, l);
     sched_drop(g->sched, l->sched.handle);
     g->members[l->sched.handle] = NULL;
     l->sched.membership = MEMBERSHIP_NONE;
@@ -145,9 +147,12 @@ void sched_sync_session_holds(struct core *core, struct session_entry *l, struct
 
 void sched_sync_session_leaves(struct session_entry *l)
 {
-    if (l->sched.membership == MEMBERSHIP_HOLDING
-        && preemption_is_on(&l->resource_group->options.preemption))
-        sched_mark_terminating(l->resource_group->sched, l->sched.handle);
+    if (l->sched.membership != MEMBERSHIP_HOLDING)
+        return;
+    sched_mark_terminating(l->resource_group->sched, l->sched.handle);
+    for (size_t k = 0; k < l->s.kernel_count; k++)
+        if (l->kernels[k].single.is_known && kernel_is_holding(l->s.kernels[k].status))
+            sched_mark_terminating(l->resource_group->sched, l->kernels[k].single.handle);
 }
 
 void sched_sync_session_releases(struct core *core, struct session_entry *l, struct agent_entry *a)
@@ -189,6 +194,8 @@ static void sched_sync_detach(struct core *core, struct resource_group_entry *g)
             continue;
         l->attempts.tries = sched_sync_tries(l);
         l->sched.membership = MEMBERSHIP_NONE;
+        for (size_t k = 0; k < l->s.kernel_count; k++)
+            l->kernels[k].single.is_known = false;
         l->preemption.is_preempting = false;
     }
     sched_free(AQ_TAKE(g->sched));

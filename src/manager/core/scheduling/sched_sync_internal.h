@@ -24,6 +24,24 @@ static inline bool sched_sync_is_held(const struct resource_group_entry *g,
 /* Make the group's scheduler again from memory; its sessions are marked. */
 int sched_sync_rebuild(struct core *core, struct resource_group_entry *g);
 
+/* Handle 'handle' is of that session, or of a kernel of it. */
+void sched_sync_set_member(struct resource_group_entry *g, uint32_t handle,
+                           struct session_entry *l);
+
+/* When it began to hold what it holds; wall clock. */
+static inline int64_t sched_sync_started_usec(const struct session_entry *l)
+{
+    return l->s.running_usec ? l->s.running_usec : l->s.status_changed_usec;
+}
+
+/* The agent of a kernel that holds something, and its devices there; parts live in core->scratch. */
+int sched_sync_find_place(struct core *core, struct session_entry *l, size_t rank,
+                          struct sched_place *ret);
+
+/* As sched_add_running(); without parts of devices where these are not what they were. */
+int sched_sync_add_running(struct resource_group_entry *g, struct sched_running *running,
+                           struct sched_place *places, size_t count, uint32_t *ret_handle);
+
 int sched_sync_push_agent(struct core *core, struct resource_group_entry *g, struct agent_entry *a,
                           bool is_new);
 

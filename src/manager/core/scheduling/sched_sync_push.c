@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/vec.h"
 #include "manager/core/scheduling/fair_share.h"
+#include "manager/core/scheduling/kernel_queue.h"
 #include "manager/core/scheduling/preemption.h"
 #include "manager/core/scheduling/reservation.h"
 #include "manager/core/scheduling/sched_sync.h"
@@ -243,24 +244,31 @@ static void sched_sync_join_place(struct core *core, struct sched_place *to,
     to->part_count += more->part_count;
 }
 
-/* Per kernel that holds something; one for a single-node session. */
+int sched_sync_find_place(struct core *core, struct session_entry *l, size_t rank,
+                          struct sched_place *ret)
+{
+    struct agent_entry *a = agent_entry_find(core, l->s.kernels[rank].agent_id);
+
+    ret->agent_id = a->a.id;
+    return agent_devices_find_parts(core, a, &l->kernels[rank], &core->scratch, &ret->parts,
+                                    &ret->part_count);
+}
+
+/* Per kernel of its entry that holds something; one for a single-node session. */
 static int sched_sync_find_places(struct core *core, struct session_entry *l,
                                   struct sched_place **ret)
 {
     struct sched_place *places = arena_array(&core->scratch, l->s.kernel_count, sizeof(*places));
-    size_t count = 0;
+    size_t count = 0, held = 0;
     int r;
 
-    for (size_t k = 0; k < l->s.kernel_count; k++) {
-        struct agent_entry *a = agent_entry_find(core, l->s.kernels[k].agent_id);
+    for (size_t k = 0; k < l->s.kernel_count && held < session_least_kernels(&l->s); k++) {
         struct sched_place *p = &places[count];
 
         if (list_is_empty(&l->kernels[k].agent_link))
             continue;
-        p->agent_id = a->a.id;
-        if ((r = agent_devices_find_parts(core, a, &l->kernels[k], &core->scratch, &p->parts,
-                                          &p->part_count))
-            < 0)
+        held++;
+        if ((r = sched_sync_find_place(core, l, k, p)) < 0)
             return r;
         if (l->s.is_multi_node || count == 0)
             count++;
@@ -271,16 +279,27 @@ static int sched_sync_find_places(struct core *core, struct session_entry *l,
     return 0;
 }
 
+int sched_sync_add_running(struct resource_group_entry *g, struct sched_running *running,
+                           struct sched_place *places, size_t count, uint32_t *ret_handle)
+{
+    struct aq_error err;
+    int r = sched_add_running(g->sched, running, ret_handle, &err);
+
+    if (r != -EINVAL)
+        return r;
+    for (size_t i = 0; i < count; i++)
+        places[i].part_count = 0;
+    return sched_add_running(g->sched, running, ret_handle, &err);
+}
+
 static int sched_sync_tell_holding(struct core *core, struct resource_group_entry *g,
                                    struct session_entry *l)
 {
     struct sched_session session;
     struct sched_running running = { .session = &session,
-                                     .started_usec = l->s.running_usec ? l->s.running_usec
-                                                                       : l->s.status_changed_usec,
+                                     .started_usec = sched_sync_started_usec(l),
                                      .is_terminating = preemption_is_leaving(&l->s) };
     struct sched_place *places;
-    struct aq_error err;
     int r;
 
     sched_sync_describe(core, g, l, true, &session);
@@ -288,12 +307,9 @@ static int sched_sync_tell_holding(struct core *core, struct resource_group_entr
         return r;
     running.places = places;
     session.is_movable &= session.kernel_count == l->s.kernel_count; /* all of it, or none */
-    r = sched_add_running(g->sched, &running, &l->sched.handle, &err);
-    if (r == -EINVAL) { /* devices that are not what they were */
-        for (size_t i = 0; i < session.kernel_count; i++)
-            places[i].part_count = 0;
-        r = sched_add_running(g->sched, &running, &l->sched.handle, &err);
-    }
+    r = sched_sync_add_running(g, &running, places, session.kernel_count, &l->sched.handle);
+    if (r == 0 && (r = kernel_queue_push(core, g, l, &session)) < 0)
+        sched_drop(g->sched, l->sched.handle);
     return r;
 }
 
@@ -309,17 +325,14 @@ static enum sched_membership sched_sync_find_membership(const struct core *core,
                : MEMBERSHIP_NONE;
 }
 
-static void sched_sync_take_membership(struct resource_group_entry *g, struct session_entry *l,
-                                       enum sched_membership membership)
+void sched_sync_set_member(struct resource_group_entry *g, uint32_t handle, struct session_entry *l)
 {
     size_t cap = g->member_cap;
 
-    vec_grow(&g->members, &g->member_cap, (size_t)l->sched.handle + 1,
-             sizeof(struct session_entry *));
+    vec_grow(&g->members, &g->member_cap, (size_t)handle + 1, sizeof(struct session_entry *));
     if (g->member_cap > cap)
         memset(&g->members[cap], 0, (g->member_cap - cap) * sizeof(struct session_entry *));
-    g->members[l->sched.handle] = l;
-    l->sched.membership = membership;
+    g->members[handle] = l;
 }
 
 static void sched_sync_leave_membership(struct resource_group_entry *g, struct session_entry *l)
@@ -327,6 +340,7 @@ static void sched_sync_leave_membership(struct resource_group_entry *g, struct s
     if (l->sched.membership == MEMBERSHIP_NONE)
         return;
     l->attempts.tries = sched_sync_tries(l);
+    kernel_queue_drop(g, l);
     sched_drop(g->sched, l->sched.handle);
     g->members[l->sched.handle] = NULL;
     l->sched.membership = MEMBERSHIP_NONE;
@@ -357,8 +371,10 @@ static int sched_sync_push_session(struct core *core, struct resource_group_entr
             sched_sync_mark_account(l->accounts[kind]);
         return 0;
     }
-    if (r == 0)
-        sched_sync_take_membership(g, l, membership);
+    if (r == 0) {
+        sched_sync_set_member(g, l->sched.handle, l);
+        l->sched.membership = membership;
+    }
     return r;
 }
 
@@ -381,7 +397,7 @@ static int sched_sync_push_sessions(struct core *core, struct resource_group_ent
 /* A place that is not there although all its agents are: what made it has come to nothing. */
 static bool sched_sync_is_void(const struct core *core, const struct session_entry *l)
 {
-    for (size_t k = 0; k < l->s.kernel_count; k++) {
+    for (size_t k = 0; k < session_least_kernels(&l->s); k++) {
         const struct agent_entry *a = agent_entry_find(core, l->reservation.agents[k]);
 
         if (!a || !agent_entry_is_ready(a))

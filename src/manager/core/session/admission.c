@@ -81,7 +81,7 @@ void admission_done(struct admission_queue *queue)
 static int admission_add_waiting(struct admission_queue *queue, const struct session *s,
                                  struct aq_error *err)
 {
-    for (size_t k = 0; k < s->kernel_count; k++)
+    for (size_t k = 0; k < session_least_kernels(s); k++)
         if (slots_add(&queue->slots, &s->kernels[k].requested) < 0)
             return aq_fail_field(err, EOVERFLOW, "resources",
                                  "the PENDING sessions of access key '%s' request more resources "
@@ -193,11 +193,12 @@ static void admission_set_kernels(struct core *core, const struct session *s,
                                        .architecture = architecture_of_machine(spec->architecture),
                                        .single_node = !s->is_multi_node,
                                        .kernels = requested,
-                                       .kernel_count = s->kernel_count,
+                                       .kernel_count = session_least_kernels(s),
                                        .designated = is_designated ? spec->agents.items : NULL,
                                        .designated_count = is_designated ? spec->agents.count : 0,
                                        .designated_strict = true };
     a->session = subject;
+    a->containers = s->kernel_count;
     a->kernels = any || shmem_bytes ? kernels : NULL;
     a->waits_for_capacity = spec->waits_for_capacity;
 }

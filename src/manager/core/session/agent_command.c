@@ -194,7 +194,8 @@ static void agent_command_refuse_start(struct session_entry *l, const char *kind
                                              .error_text = err->text };
     size_t rank = 0;
 
-    while (rank < l->s.kernel_count && l->kernels[rank].fact != FACT_NONE)
+    while (rank < l->s.kernel_count
+           && (l->kernels[rank].fact != FACT_NONE || !kernel_is_holding(l->s.kernels[rank].status)))
         rank++;
     if (rank == l->s.kernel_count)
         return; /* all of them have begun */

@@ -17,6 +17,7 @@
 #include "manager/core/scheduling/sched_sync.h"
 #include "manager/core/session/agent_command.h"
 #include "manager/core/session/control.h"
+#include "manager/core/session/elastic.h"
 #include "manager/core/session/lifecycle.h"
 #include "manager/core/session/resize.h"
 #include "manager/core/session/retry.h"
@@ -35,11 +36,9 @@
 #define LINGER_USEC (200 * USEC_PER_MSEC)
 /* The agent ends a batch program at its limit; we step in when it does not. */
 #define BATCH_MARGIN_USEC (60 * USEC_PER_SEC)
-/* An order that the agent does not show any sign of after this is sent again. */
-#define RESEND_USEC (15 * USEC_PER_SEC)
 
-static struct event *lifecycle_end_kernel(struct core *core, struct session_entry *l, size_t rank,
-                                          const char *reason)
+struct event *lifecycle_end_kernel(struct core *core, struct session_entry *l, size_t rank,
+                                   const char *reason)
 {
     struct kernel_entry *f = &l->kernels[rank];
     struct event *e = proposal_add_kernel_status(core, l, rank, KERNEL_TERMINATED,
@@ -54,9 +53,8 @@ static struct event *lifecycle_end_kernel(struct core *core, struct session_entr
     return e;
 }
 
-/* Does nothing of this kernel run any more, or is it given up? */
-static bool lifecycle_has_ended(const struct core *core, const struct session_entry *l, size_t rank,
-                                int64_t now)
+bool lifecycle_has_ended(const struct core *core, const struct session_entry *l, size_t rank,
+                         int64_t now)
 {
     const struct kernel *k = &l->s.kernels[rank];
     const struct kernel_entry *f = &l->kernels[rank];
@@ -114,9 +112,7 @@ static void lifecycle_begin_kernel(struct core *core, struct session_entry *l, s
         e->kernel_status.service_ports = aq_strdup(f->service_ports ? f->service_ports : "[]");
 }
 
-/* The kernel's status as its agent reports it. */
-static void lifecycle_follow_start(struct core *core, struct session_entry *l, size_t rank,
-                                   int64_t now)
+void lifecycle_follow_start(struct core *core, struct session_entry *l, size_t rank, int64_t now)
 {
     const struct kernel *k = &l->s.kernels[rank];
     const struct kernel_entry *f = &l->kernels[rank];
@@ -145,10 +141,19 @@ static bool lifecycle_kernel_has_begun(const struct session_entry *l, size_t ran
            || kernel_is_terminal(l->s.kernels[rank].status);
 }
 
+/* Do the others wait for it? Not those that wait for a place, or join a session that runs. */
+static bool lifecycle_is_awaited(const struct session_entry *l, size_t rank)
+{
+    enum kernel_status status = l->s.kernels[rank].status;
+
+    return l->s.status == SESSION_RESTARTING ? status == KERNEL_RESTARTING
+                                             : status != KERNEL_PENDING;
+}
+
 static bool lifecycle_may_release(const struct session_entry *l, size_t rank)
 {
-    return l->kernels[rank].is_ready || l->kernels[rank].fact == FACT_BOOTSTRAPPING
-           || lifecycle_kernel_has_begun(l, rank);
+    return !lifecycle_is_awaited(l, rank) || l->kernels[rank].is_ready
+           || l->kernels[rank].fact == FACT_BOOTSTRAPPING || lifecycle_kernel_has_begun(l, rank);
 }
 
 /* Once all kernels of several can start, let the others start, and "main1" when these run: what it
@@ -166,7 +171,7 @@ static void lifecycle_release(struct core *core, struct session_entry *l, int64_
 
         if (i == 0 && !others_run)
             return;
-        if (lifecycle_kernel_has_begun(l, i))
+        if (!lifecycle_is_awaited(l, i) || lifecycle_kernel_has_begun(l, i))
             continue;
         others_run = false;
         if (f->fact == FACT_CREATING
@@ -189,6 +194,8 @@ static void lifecycle_starting(struct core *core, struct session_entry *l, int64
     }
 
     for (size_t i = 0; i < l->s.kernel_count; i++) {
+        if (!lifecycle_is_awaited(l, i))
+            continue;
         if (l->kernels[i].fact == FACT_ERROR) {
             retry_failed(core, l, i);
             return;
@@ -205,7 +212,8 @@ static void lifecycle_starting(struct core *core, struct session_entry *l, int64
     if (!all_begun && retry_expired(core, l, now))
         return;
     for (size_t i = 0; i < l->s.kernel_count; i++)
-        lifecycle_follow_start(core, l, i, now);
+        if (lifecycle_is_awaited(l, i))
+            lifecycle_follow_start(core, l, i, now);
     session_network_follow(core, l);
     lifecycle_release(core, l, now);
     if (all_begun) {
@@ -256,6 +264,7 @@ static void lifecycle_finish(struct core *core, struct session_entry *l, int64_t
     const char *reason = lifecycle_finish_reason(l, &result);
     bool all = lifecycle_all_ended(core, l, now);
 
+    termination_cancel_waiting(core, l, reason);
     for (size_t i = 0; i < l->s.kernel_count; i++) {
         if (!kernel_is_holding(l->s.kernels[i].status))
             continue;
@@ -288,7 +297,7 @@ static void lifecycle_running(struct core *core, struct session_entry *l, int64_
 {
     int64_t timeout = l->s.spec->batch_timeout_usec;
     int64_t limit = timeout ? timeout + BATCH_MARGIN_USEC : 0;
-    bool degraded = false;
+    bool degraded;
 
     if (lifecycle_has_ended(core, l, 0, now)) {
         lifecycle_finish(core, l, now);
@@ -307,10 +316,12 @@ static void lifecycle_running(struct core *core, struct session_entry *l, int64_
     session_network_follow(core, l);
     if (resize_step(core, l, now))
         return;
+    degraded = elastic_step(core, l, now);
     for (size_t i = 1; i < l->s.kernel_count; i++)
-        if (kernel_is_holding(l->s.kernels[i].status) && lifecycle_has_ended(core, l, i, now)) {
+        if (l->s.kernels[i].status == KERNEL_RUNNING && lifecycle_has_ended(core, l, i, now)
+            && !elastic_take_end(core, l, i, now)) {
             (void)lifecycle_end_kernel(core, l, i, REASON_SELF_TERMINATED);
-            degraded = true;
+            degraded |= !elastic_has_finished(l, i);
         }
     if (degraded && l->s.status == SESSION_RUNNING)
         proposal_add_session_status(core, l, SESSION_RUNNING_DEGRADED, NULL);
@@ -416,16 +427,9 @@ static void lifecycle_rescheduling(struct core *core, struct session_entry *l, i
         }
     if (!all)
         return;
-    for (size_t i = 0; i < l->s.kernel_count; i++) {
-        struct event *e;
-
-        if (l->s.kernels[i].status == KERNEL_PENDING)
-            continue;
-        e = proposal_add_kernel_status(core, l, i, KERNEL_PENDING, NULL);
-        e->kernel_status.agent_id = aq_strdup("");
-        e->kernel_status.alloc = aq_strdup("");
-        e->kernel_status.attempt = l->s.kernels[i].attempt + 1;
-    }
+    for (size_t i = 0; i < l->s.kernel_count; i++)
+        if (l->s.kernels[i].status != KERNEL_PENDING)
+            termination_requeue_kernel(core, l, i, NULL);
     proposal_add_session_status(core, l, SESSION_PENDING, NULL);
     AQ_FAULT("core.requeue.proposed");
 }
@@ -466,6 +470,8 @@ static bool lifecycle_lose_agent(struct core *core, struct session_entry *l)
         if (!kernel_is_holding(l->s.kernels[i].status)
             || !agent_entry_is_given_up(core, l->s.kernels[i].agent_id, false))
             continue;
+        if (session_is_elastic(&l->s) && lifecycle_restart_lost_kernels(core, l))
+            return true;
         if (policy && strcmp(policy, "requeue") == 0 && termination_may_reschedule(l))
             proposal_add_session_status(core, l, SESSION_RESCHEDULING, REASON_AGENT_LOST);
         else
@@ -571,8 +577,8 @@ static void lifecycle_returned(struct core *core, struct durable *d, int result,
 {
     struct session_entry *l = lifecycle_session_of(d);
 
-    if (l->sched.is_placing && l->s.status == SESSION_PENDING)
-        sched_sync_mark_session(l); /* the placement came to nothing */
+    if (l->sched.is_placing && l->s.status != SESSION_SCHEDULED)
+        sched_sync_mark_session(l); /* the placement came to nothing, or was of single kernels */
     l->sched.is_placing = false;
     if (!session_is_terminal(l->s.status))
         lifecycle_pass_again(core, l);

@@ -413,6 +413,25 @@ static int request_check_roles(const struct session_request *req, struct aq_erro
     return r;
 }
 
+/* A minimum of all kernels is none. */
+static int request_read_minimum(const struct session_request *req, int64_t *inout,
+                                struct aq_error *err)
+{
+    int64_t size = AQ_MAX(req->cluster_size, 1u);
+
+    if (*inout > size)
+        return aq_fail_field(err, EINVAL, "clusterSizeMin",
+                             "clusterSizeMin is %lld, more than the %lld kernels of clusterSize; "
+                             "lower it, or raise clusterSize",
+                             (long long)*inout, (long long)size);
+    if (*inout && req->role_count)
+        return aq_fail_field(err, EINVAL, "clusterSizeMin",
+                             "clusterSizeMin cannot be combined with roles; leave one of them out");
+    if (*inout == size)
+        *inout = 0;
+    return 0;
+}
+
 /* The roles as the session keeps them; freed by the caller, NULL = none. */
 static char *request_write_roles(const struct session_request *req)
 {
@@ -438,7 +457,8 @@ static int request_build_spec(const struct session_request *req, struct session 
     int r;
 
     spec.roles = roles;
-    if ((r = session_spec_check(&spec, err)) < 0)
+    if ((r = session_spec_check(&spec, err)) < 0
+        || (r = request_read_minimum(req, &spec.cluster_size_min, err)) < 0)
         return r;
     ret->spec = session_spec_copy(&spec);
     ret->image = aq_strdup(spec.image);

@@ -26,6 +26,11 @@ static int resize_check_session(const struct core *core, const struct session_en
                              "ask again",
                              l->s.name);
     for (size_t i = 0; i < l->s.kernel_count; i++)
+        if (l->s.kernels[i].status != KERNEL_RUNNING && !kernel_is_terminal(l->s.kernels[i].status))
+            return aq_fail_field(err, EINVAL, "session",
+                                 "kernel %zu of '%s' is %s; ask again when all kernels run", i,
+                                 l->s.name, kernel_status_name(l->s.kernels[i].status));
+    for (size_t i = 0; i < l->s.kernel_count; i++)
         if (resize_takes_part(l, i) && !core_agent_is_connected(core, l->s.kernels[i].agent_id))
             return aq_fail_kind(err, ENOTCONN, "service-unavailable",
                                 "agent '%s' of '%s' is not "

@@ -102,12 +102,13 @@ static bool retry_is_in_time(const struct kernel_entry *f)
            || (f->is_ready && f->release_usec == 0);
 }
 
-/* The first that is late; kernel_count = there is none. */
+/* The first that is late; kernel_count = there is none. Those beyond its minimum wait. */
 static size_t retry_find_late(const struct session_entry *l)
 {
     size_t rank = 0;
 
-    while (rank < l->s.kernel_count && retry_is_in_time(&l->kernels[rank]))
+    while (rank < l->s.kernel_count
+           && (l->s.kernels[rank].status == KERNEL_PENDING || retry_is_in_time(&l->kernels[rank])))
         rank++;
     return rank;
 }

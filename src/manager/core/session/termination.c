@@ -43,9 +43,27 @@ enum session_result termination_result(const struct session_entry *l)
     return l->s.type == SESSION_BATCH ? RESULT_FAILURE : RESULT_UNDEFINED;
 }
 
+void termination_cancel_waiting(struct core *core, struct session_entry *l, const char *reason)
+{
+    for (size_t i = 0; i < l->s.kernel_count; i++)
+        if (l->s.kernels[i].status == KERNEL_PENDING)
+            (void)proposal_add_kernel_status(core, l, i, KERNEL_CANCELLED, reason);
+}
+
+void termination_requeue_kernel(struct core *core, struct session_entry *l, size_t rank,
+                                const char *reason)
+{
+    struct event *e = proposal_add_kernel_status(core, l, rank, KERNEL_PENDING, reason);
+
+    e->kernel_status.agent_id = aq_strdup("");
+    e->kernel_status.alloc = aq_strdup("");
+    e->kernel_status.attempt = l->s.kernels[rank].attempt + 1;
+}
+
 void termination_begin(struct core *core, struct session_entry *l, const char *reason,
                        enum session_result result, const char *data)
 {
+    termination_cancel_waiting(core, l, reason);
     for (size_t i = 0; i < l->s.kernel_count; i++)
         if (kernel_is_holding(l->s.kernels[i].status))
             (void)proposal_add_kernel_status(core, l, i, KERNEL_TERMINATING, reason);

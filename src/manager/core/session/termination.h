@@ -22,6 +22,13 @@ void termination_propose_forced(struct core *core, struct session_entry *l);
 /* A batch program that was not allowed to end by itself has failed. */
 enum session_result termination_result(const struct session_entry *l);
 
+/* The session ends: its kernels that wait for a place are not started. */
+void termination_cancel_waiting(struct core *core, struct session_entry *l, const char *reason);
+
+/* A kernel goes back to the queue, as its next attempt. */
+void termination_requeue_kernel(struct core *core, struct session_entry *l, size_t rank,
+                                const char *reason);
+
 /* From any state with kernels to TERMINATING. */
 void termination_begin(struct core *core, struct session_entry *l, const char *reason,
                        enum session_result result, const char *data);

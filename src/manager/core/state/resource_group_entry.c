@@ -28,6 +28,7 @@ struct resource_group_entry *resource_group_entry_get(struct core *core, const c
     g->g.name = aq_strdup(name);
     list_init(&g->waiting);
     list_init(&g->parked);
+    list_init(&g->lacking);
     list_init(&g->changes);
     list_init(&g->changed_agents);
     list_init(&g->changed_accounts);

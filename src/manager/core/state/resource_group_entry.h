@@ -29,6 +29,7 @@ struct resource_group_entry {
     struct list waiting;               /* PENDING sessions to look at */
     struct list parked;                /* PENDING: something else than room must change first */
     size_t pending;                    /* waiting and parked, here or at accounts */
+    struct list lacking;               /* running sessions that kernels wait for */
     bool needs_pass;
     struct session_entry *blocker; /* the last pass stopped at it; NULL = none */
     /* sched_sync.c: the scheduler, and what it has not been told yet */

@@ -93,7 +93,9 @@ void session_entry_forget_facts(struct kernel_entry *k)
                                 .requested = k->requested,
                                 .agent_link = k->agent_link,
                                 .held_usec = k->held_usec,
+                                .single = k->single,
                                 .measured = k->measured };
+    k->single.is_preempted = false;
 }
 
 /* ---- entering and leaving memory ---- */
@@ -184,6 +186,7 @@ struct session_entry *session_entry_new(struct core *core, struct session *s)
     durable_init(&l->durable, core->session_ops);
     list_init(&l->all_link);
     list_init(&l->queue.link);
+    list_init(&l->queue.lacking_link);
     list_init(&l->sched.change_link);
     list_init(&l->commands.waiters);
     for (int kind = 0; kind < SCHED_ACCOUNT_KINDS; kind++)
@@ -345,7 +348,8 @@ void session_entry_describe(struct core *core, struct session_entry *l, bool hol
         .eligible_usec = AQ_MAX(l->s.status_changed_usec,
                                 AQ_MAX(l->queue.eligible_usec, l->s.starts_usec)),
     };
-    for (size_t k = 0; k < l->s.kernel_count; k++)
+    for (size_t k = 0; k < l->s.kernel_count && ret->kernel_count < session_least_kernels(&l->s);
+         k++)
         if (!holding || !list_is_empty(&l->kernels[k].agent_link))
             kernels[ret->kernel_count++] = &l->s.kernels[k].requested;
     entry_describe_volumes(core, &l->s, ret);

@@ -66,6 +66,14 @@ struct kernel_entry {
     bool is_ready;            /* its agent holds it until it is released */
     int64_t release_usec;     /* monotonic: the release was sent; 0 = as sent_usec */
     bool destroy_sent, kill_sent;
+    struct {
+        bool is_known; /* the group's scheduler has it apart from its session, as 'handle' */
+        uint32_t handle;
+        bool is_preempted;  /* it is to make room for a session */
+        int64_t retry_usec; /* monotonic, PENDING: not to be placed before; 0 = at once */
+        uint32_t failures;  /* since failed_usec, monotonic */
+        int64_t failed_usec;
+    } single; /* of a running session: scheduling/kernel_queue.c, session/elastic.c */
     struct measured *measured; /* NULL = never */
 };
 
@@ -100,6 +108,7 @@ struct session_entry {
     } start;                       /* session/agent_command.c */
     struct {
         struct list link; /* PENDING: in waiting or parked of its group, or parked of an account */
+        struct list lacking_link; /* in lacking of its group: it runs, and kernels of it wait */
         bool is_parked;
         bool was_skipped;                      /* a pass could have started it, were it not busy */
         enum sched_verdict verdict, explained; /* PENDING: last pass's, and what the row says */
@@ -151,7 +160,7 @@ static inline struct session_entry *session_entry_of(const struct session *s)
 struct session_entry *session_entry_find(const struct core *core, const struct uuid *id);
 
 /* What it asks for as schedulers are told, without accounts and owner, in core->scratch; of its
- * kernels those that hold something ('holding'), or all.
+ * kernels those that hold something ('holding'), or all, up to its minimum.
  */
 void session_entry_describe(struct core *core, struct session_entry *l, bool holding,
                             struct sched_session *ret);
