@@ -134,6 +134,57 @@ class Story:
         [session] = self.create({**body, "clusterSize": 2})
         self.expected[session] = "SUCCESS"
 
+    def finish(self, session, go):
+        go.touch()
+        self.expected[session] = "SUCCESS"
+        self.wait(session)
+
+    def elastic_body(self, name, others, **more):
+        """A session whose first kernel ends when the file 'go' is there; others: their command."""
+        body = self.body(name, f"while ! [ -e {self.cluster.folder}/{name} ]; do sleep 0.05; done")
+        body["startupCommand"] = f"[ $RANK = 0 ] || {{ {others}; }}; {body['startupCommand']}"
+        return {**body, **more}
+
+    def wait_kernels(self, session, *statuses):
+        def look():
+            with contextlib.suppress(*GONE):
+                shown = self.client.get("/aliquot/v1/sessions/" + session).json
+                return [kernel["status"] for kernel in shown["kernels"]] == list(statuses)
+        wait_for(look, 60, f"kernels to be {statuses}")
+
+    def elastic(self):
+        """Of three kernels one is the minimum, one fails once and one gives way."""
+        others = (f"[ $RANK = 1 ] && mkdir {self.cluster.folder}/fails && exit 1; "
+                  "exec sleep 600")
+        body = self.elastic_body("elastic", others, clusterSize=3, clusterSizeMin=1)
+        [session] = self.create(body)
+        self.wait_kernels(session, "RUNNING", "RUNNING", "RUNNING")
+        urgent = self.body("urgent", "sleep 1")
+        urgent["config"]["resources"]["cpu"] = "2"
+        [other] = self.create(urgent)
+        self.expected[other] = "SUCCESS"
+        self.wait(other)
+        self.wait_kernels(session, "RUNNING", "RUNNING", "RUNNING")
+        self.finish(session, self.cluster.folder / "elastic")
+
+    def lost_kernel(self):
+        """The agent of its second kernel is silent for too long; another attempt runs there."""
+        self.ask("PATCH", "/aliquot/v1/resource-groups/default",
+                 {"agent_loss_policy": "terminate", "agent_loss_grace_sec": 0})
+        body = self.elastic_body("loses", "exec sleep 600", clusterSize=2, clusterSizeMin=1,
+                                 clusterMode="multi-node")
+        body["config"]["resources"]["cpu"] = "4"
+        [session] = self.create(body)
+        self.wait_kernels(session, "RUNNING", "PENDING")
+        self.cluster.start_agent("silent")
+        silent = self.cluster.programs["silent"]
+        self.wait_kernels(session, "RUNNING", "RUNNING")
+        silent.signal(signal.SIGSTOP)
+        self.wait_kernels(session, "RUNNING", "PENDING")
+        silent.signal(signal.SIGCONT)
+        self.wait_kernels(session, "RUNNING", "RUNNING")
+        self.finish(session, self.cluster.folder / "loses")
+
     def living(self):
         mark = f"echo $BACKENDAI_SESSION_ID >> {self.ran}"
         [session] = self.create(interactive("living", bootstrap_script=mark))
