@@ -233,6 +233,7 @@ static void agent_on_greet(void *data, struct msg_hello *hello)
     hello->hostname = host.nodename;
     hello->addr = agent->settings->address;
     hello->region = agent->settings->region;
+    hello->topology = agent->settings->topology;
     hello->resource_group = agent->settings->resource_group;
     hello->slots = agent_describe_slots(agent);
     /* a greeting must be short: the first heartbeat tells of thousands of devices */

@@ -117,6 +117,7 @@ struct msg_hello {
     int64_t started_usec;         /* when the agent process began */
     const char *version, *architecture, *hostname;
     const char *addr, *region, *resource_group; /* as configured; NULL = manager decides */
+    const char *topology;      /* where it is, see topology_check(); NULL = not known */
     const char *slots;         /* JSON {"cpu":["count","4"],"mem":["bytes","1073741824"]}: offered,
                                  that is capacity times overcommit less reserved */
     const char *devices;       /* JSON list [{"id","slot","amount",...}] */

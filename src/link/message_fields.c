@@ -44,6 +44,7 @@ static const struct wire_field hello_fields[] = {
     MEMBER(msg_hello, hostname, WIRE_TEXT),
     MEMBER(msg_hello, addr, WIRE_TEXT),
     MEMBER(msg_hello, region, WIRE_TEXT),
+    MEMBER(msg_hello, topology, WIRE_TEXT),
     MEMBER(msg_hello, resource_group, WIRE_TEXT),
     MEMBER(msg_hello, slots, WIRE_JSON),
     MEMBER(msg_hello, devices, WIRE_JSON),

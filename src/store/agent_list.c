@@ -9,6 +9,7 @@ static const struct filter_field agent_fields[] = {
     { "status", "a.status", FILTER_UPPER },
     { "status_changed", "a.status_changed_at", FILTER_TIME },
     { "region", "a.region", FILTER_STRING },
+    { "topology", "a.topology", FILTER_STRING },
     { "scaling_group", "a.resource_group", FILTER_STRING },
     { "schedulable", "a.schedulable", FILTER_BOOL },
     { "addr", "a.addr", FILTER_STRING },

@@ -45,12 +45,12 @@ int agent_save(struct store_tx *tx, const struct event *e, struct aq_error *err)
     r = sql_prepare(
         tx->db,
         "INSERT INTO agents (id, status, incarnation, resource_group, architecture, version, addr,"
-        " region, schedulable, drain_reason, available, devices, first_contact_at,"
-        " status_changed_at, lost_at) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+        " region, topology, schedulable, drain_reason, available, devices, first_contact_at,"
+        " status_changed_at, lost_at) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
         " ON CONFLICT (id) DO UPDATE SET status = excluded.status,"
         " incarnation = excluded.incarnation, resource_group = excluded.resource_group,"
         " architecture = excluded.architecture, version = excluded.version, addr = excluded.addr,"
-        " region = excluded.region, schedulable = excluded.schedulable,"
+        " region = excluded.region, topology = excluded.topology, schedulable = excluded.schedulable,"
         " drain_reason = excluded.drain_reason, available = excluded.available,"
         " devices = excluded.devices, first_contact_at = excluded.first_contact_at,"
         " status_changed_at = excluded.status_changed_at, lost_at = excluded.lost_at",
@@ -65,6 +65,7 @@ int agent_save(struct store_tx *tx, const struct event *e, struct aq_error *err)
     sql_put_text(q, a->version);
     sql_put_text(q, a->addr);
     sql_put_text(q, a->region);
+    sql_put_text(q, a->topology);
     sql_put_int(q, a->schedulable);
     sql_put_text(q, a->drain_reason);
     sql_put_text(q, available);
@@ -168,6 +169,7 @@ void agent_read_row(struct row *row, struct agent *ret)
     ret->version = row_text(row);
     ret->addr = row_text(row);
     ret->region = row_text(row);
+    ret->topology = row_text(row);
     ret->schedulable = sql_get_int(q) != 0;
     ret->drain_reason = row_text(row);
     row_slots(row, &ret->available);

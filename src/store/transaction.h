@@ -126,10 +126,10 @@ void session_read_row(struct row *row, struct session *ret, size_t *ret_kernel_c
 void kernel_read_row(struct row *row, struct kernel *ret);
 
 /* The assigned group is a setting, as most agents have none. */
-#define AGENT_COLUMNS                                                                       \
-    "a.id, a.status, a.incarnation, a.resource_group, a.architecture, a.version, a.addr,"   \
-    " a.region, a.schedulable, a.drain_reason, a.available, a.devices, a.first_contact_at," \
-    " a.status_changed_at, a.lost_at,"                                                      \
+#define AGENT_COLUMNS                                                                                   \
+    "a.id, a.status, a.incarnation, a.resource_group, a.architecture, a.version, a.addr,"               \
+    " a.region, a.topology, a.schedulable, a.drain_reason, a.available, a.devices, a.first_contact_at," \
+    " a.status_changed_at, a.lost_at,"                                                                  \
     " (SELECT g.value FROM settings g WHERE g.key = 'agent.group/' || a.id)"
 void agent_read_row(struct row *row, struct agent *ret);
 

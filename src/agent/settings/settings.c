@@ -29,6 +29,9 @@ const struct conf_item settings_items[] = {
       "Interval of reports; 0 leaves it to the manager" },
 
     { "node", "region", CONF_STR, AT(region), NULL, 0, 0, 0, "Shown to administrators" },
+    { "node", "topology", CONF_STR, AT(topology), NULL, 0, 0, 0,
+      "Where this node is, from the outside in, as zone-a/rack-3/switch-1: kernels of one session "
+      "are placed near to each other" },
     { "node", "resource-group", CONF_STR, AT(resource_group), NULL, 0, 0, 0,
       "Resource group that this node belongs to" },
     { "node", "address", CONF_STR, AT(address), NULL, 0, 0, 0, "Address to show for this node" },
@@ -275,6 +278,7 @@ static int settings_check(const struct settings *settings, struct aq_error *err)
     static const char *const drivers[] = { "auto", "process", "container" };
     static const char *const misuse_actions[] = { "report", "stop" };
     static const char *const affinities[] = { "interleaved", "single-node" };
+    struct aq_error wrong;
 
     if (!settings_is_one_of(settings->driver, drivers, AQ_COUNT(drivers)))
         return aq_fail_field(err, EINVAL, "runtime.driver",
@@ -300,6 +304,8 @@ static int settings_check(const struct settings *settings, struct aq_error *err)
     if (settings->stat_interval_usec && settings->stat_interval_usec < USEC_PER_SEC / 10)
         return aq_fail_field(err, EINVAL, "statistics.interval",
                              "statistics.interval is less than 0.1s; 0 takes none");
+    if (settings->topology && topology_check(settings->topology, &wrong) < 0)
+        return aq_fail_field(err, EINVAL, "node.topology", "%s", wrong.text);
     if (image_registries_check(settings, err) < 0)
         return -err->code;
     for (size_t i = 0; i < settings->volumes.count; i++)

@@ -11,7 +11,7 @@ struct settings {
     char *log_level;
     struct conf_listen manager; /* host NULL = as joined */
     int64_t heartbeat_usec;     /* 0 = as the manager wants */
-    char *region, *resource_group, *address;
+    char *region, *topology, *resource_group, *address;
     int64_t cpus;         /* 0 = those that the process may use */
     int64_t memory_bytes; /* 0 = what the machine or the cgroup has */
     int64_t reserved_cpu, reserved_memory_bytes;

@@ -27,6 +27,7 @@ static const struct column agent_columns[] = {
     { "version", "VERSION", COLUMN_TEXT, COLUMN_IS_WIDE },
     { "addr", "ADDRESS", COLUMN_TEXT, COLUMN_IS_WIDE },
     { "region", "REGION", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    { "topology", "TOPOLOGY", COLUMN_TEXT, COLUMN_IS_WIDE },
     { "drain_reason", "DRAINED", COLUMN_TEXT, COLUMN_MAY_SHRINK | COLUMN_IS_WIDE },
     { "last_contact", "HEARD", COLUMN_TIME, 0 },
     { "first_contact", "AGE", COLUMN_TIME, 0 },

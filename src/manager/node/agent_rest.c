@@ -41,6 +41,7 @@ static void agent_write(const struct api_list *list, const struct store_page *pa
     jsonw_member_str(w, "resource_group", agent->resource_group);
     jsonw_member_str(w, "assigned_group", agent->assigned_group);
     jsonw_member_str(w, "region", agent->region);
+    jsonw_member_str(w, "topology", agent->topology);
     jsonw_member_str(w, "architecture", agent->architecture);
     jsonw_member_str(w, "version", agent->version);
     jsonw_member_str(w, "addr", agent->addr);

@@ -139,7 +139,8 @@ bool registration_is_same(const struct agent *a, const struct agent *b)
            && registration_same_texts(a->architecture, b->architecture)
            && registration_same_texts(a->version, b->version)
            && registration_same_texts(a->addr, b->addr)
-           && registration_same_texts(a->region, b->region) && a->schedulable == b->schedulable
+           && registration_same_texts(a->region, b->region)
+           && registration_same_texts(a->topology, b->topology) && a->schedulable == b->schedulable
            && registration_same_texts(a->drain_reason, b->drain_reason)
            && slots_eq(&a->available, &b->available)
            && registration_same_texts(a->devices, b->devices)
@@ -164,6 +165,7 @@ static void registration_copy_offer(struct agent *to, const struct agent *from)
     registration_set_text(&to->version, from->version);
     registration_set_text(&to->addr, from->addr);
     registration_set_text(&to->region, from->region);
+    registration_set_text(&to->topology, from->topology);
     registration_set_text(&to->devices, from->devices);
 }
 
@@ -400,10 +402,13 @@ int registration_take(struct core *core, struct agent_entry *a, const struct msg
         .version = (char *)(uintptr_t)hello->version,
         .addr = (char *)(uintptr_t)hello->addr,
         .region = (char *)(uintptr_t)hello->region,
+        .topology = (char *)(uintptr_t)hello->topology,
         .devices = (char *)(uintptr_t)hello->devices,
     };
     int r;
 
+    if (hello->topology && (r = topology_check(hello->topology, err)) < 0)
+        return r;
     a->has_sftp = hello->has_sftp;
     if (!a->a.assigned_group && !core_find_resource_group(core, group))
         return aq_fail_field(err, ENOENT, "resource_group",
