@@ -35,7 +35,7 @@ void reach_take_offer(struct core *core, struct agent_entry *a, const char *offe
         log_limited(&a->log, LOG_LEVEL_WARNING,
                     "agent '%s' offers a network between agents that cannot be used: %s", a->a.id,
                     err.text);
-    core->peers_are_stale = true;
+    core->peers_are_stale = a->is_reach_changed = true;
     LIST_FOREACH(link, &a->kernels)
         LIST_ENTRY(link, struct kernel_entry, agent_link)->entry->network.version++;
     reach_agent_changed(core, a);
@@ -166,5 +166,6 @@ void reach_take_report(struct core *core, struct agent_entry *a,
     if (!is_news)
         return;
     agent_network_set_unreachable(a->network, &report->unreachable);
+    a->is_reach_changed = true;
     reach_agent_changed(core, a);
 }

@@ -17,6 +17,7 @@
 #include "manager/core/state/account.h"
 #include "manager/core/state/agent_devices.h"
 #include "manager/core/state/agent_entry.h"
+#include "manager/core/state/agent_network.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
@@ -33,6 +34,28 @@ struct snapshot {
 };
 
 /* ---- the snapshot ---- */
+
+/* Pairs of agents that cannot reach each other; those with others than the snapshot's are ignored. */
+static void pending_reason_add_pairs(struct core *core, struct snapshot *s)
+{
+    struct sched_pair *pairs;
+    size_t count = 0;
+
+    for (size_t i = 0; i < core->agent_count; i++)
+        if (core->agents_sorted[i]->network)
+            count += core->agents_sorted[i]->network->unreachable.count;
+    if (count == 0)
+        return;
+    s->snap.unreachable = pairs = arena_array(&core->scratch, count, sizeof(*pairs));
+    for (size_t i = 0; i < core->agent_count; i++) {
+        const struct agent_entry *a = core->agents_sorted[i];
+
+        for (size_t k = 0; a->network && k < a->network->unreachable.count; k++)
+            pairs[s->snap.unreachable_count++] = (struct sched_pair){
+                a->a.id, a->network->unreachable.items[k]
+            };
+    }
+}
 
 static int pending_reason_add_agents(struct core *core, const struct resource_group_entry *g,
                                      struct snapshot *s)
@@ -61,9 +84,12 @@ static int pending_reason_add_agents(struct core *core, const struct resource_gr
             .kernels = a->kernel_count,
             .devices = devices,
             .device_count = device_count,
+            .topology = a->a.topology,
+            .network = agent_network_class(a),
         };
     }
     s->snap.agents = s->agents;
+    pending_reason_add_pairs(core, s);
     return 0;
 }
 

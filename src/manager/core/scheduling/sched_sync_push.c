@@ -19,6 +19,7 @@
 #include "manager/core/state/account.h"
 #include "manager/core/state/agent_devices.h"
 #include "manager/core/state/agent_entry.h"
+#include "manager/core/state/agent_network.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
@@ -55,6 +56,15 @@ static int sched_sync_find_capacity(const struct core *core, struct agent_entry 
     return r;
 }
 
+static void sched_sync_push_reach(struct resource_group_entry *g, struct agent_entry *a)
+{
+    for (size_t i = 0; i < g->node_count; i++)
+        if (g->nodes[i] != a)
+            (void)sched_set_unreachable(g->sched, a->a.id, g->nodes[i]->a.id,
+                                        agent_network_is_cut(a, g->nodes[i]));
+    a->is_reach_changed = false;
+}
+
 int sched_sync_push_agent(struct core *core, struct resource_group_entry *g, struct agent_entry *a,
                           bool is_new)
 {
@@ -65,7 +75,9 @@ int sched_sync_push_agent(struct core *core, struct resource_group_entry *g, str
                               .capacity = &a->a.available,
                               .volumes = a->volumes.items,
                               .volume_count = a->volumes.count,
-                              .is_closed = !agent_entry_is_ready(a) };
+                              .is_closed = !agent_entry_is_ready(a),
+                              .topology = a->a.topology,
+                              .network = agent_network_class(a) };
     struct sched_device *devices;
     struct aq_error err = { 0 };
     int r;
@@ -86,6 +98,8 @@ int sched_sync_push_agent(struct core *core, struct resource_group_entry *g, str
         vec_grow(&g->nodes, &g->node_cap, g->node_count + 1, sizeof(struct agent_entry *));
         g->nodes[g->node_count++] = a;
     }
+    if (r == 0 && (is_new || a->is_reach_changed))
+        sched_sync_push_reach(g, a);
     return r;
 }
 

@@ -55,6 +55,7 @@ struct agent_entry {
     char *volumes_text;                        /* hosts of folders that it mounts, as it said */
     struct str_list volumes;                   /* the same and perhaps SCHED_SFTP, in one block */
     struct agent_network *network;             /* agent_network.c; NULL = it offered none */
+    bool is_reach_changed;                     /* schedulers were not told whom it reaches now */
     bool has_sftp;                             /* sessions of the type system can run there */
     struct resource_group_entry *scheduled_by; /* whose scheduler knows it; NULL = none */
     struct list change_link;                   /* in changed_agents of its resource group */

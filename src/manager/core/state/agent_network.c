@@ -59,6 +59,11 @@ bool agent_network_misses(const struct agent_network *network, const char *agent
     return false;
 }
 
+bool agent_network_is_cut(const struct agent_entry *a, const struct agent_entry *b)
+{
+    return agent_network_misses(a->network, b->a.id) || agent_network_misses(b->network, a->a.id);
+}
+
 void agent_network_set_unreachable(struct agent_network *network, const struct str_list *ids)
 {
     size_t size = ids->count * sizeof(char *);

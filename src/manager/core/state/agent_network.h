@@ -31,6 +31,8 @@ void agent_network_free(struct core *core, struct agent_network *network);
 const char *agent_network_class(const struct agent_entry *a);
 
 bool agent_network_misses(const struct agent_network *network, const char *agent_id);
+/* One of them does not reach the other. */
+bool agent_network_is_cut(const struct agent_entry *a, const struct agent_entry *b);
 void agent_network_set_unreachable(struct agent_network *network, const struct str_list *ids);
 
 /* As the manager tells other agents of it; borrows from it, and 'address' from the arena. */

@@ -339,6 +339,7 @@ void session_entry_describe(struct core *core, struct session_entry *l, bool hol
         .starts_usec = l->s.starts_usec,
         .architecture = architecture_of_machine(l->s.spec->architecture),
         .single_node = !l->s.is_multi_node,
+        .needs_network = session_entry_needs_network(l),
         .kernels = kernels,
         .dependencies = l->s.dependencies,
         .dependency_count = l->s.dependency_count,
