@@ -303,8 +303,7 @@ static int attach_run(struct cli *cli, void *data, int argc, char **argv, struct
 
     (void)argc;
     if (r == 0)
-        r = session_await(cli, argv[0], &session, err);
-    session.kernel = opts->kernel;
+        r = session_await_kernel(cli, argv[0], opts->kernel, &session, err);
     return r < 0 ? r : attach_session(cli, &session, &result, err);
 }
 

@@ -184,7 +184,7 @@ static int create_read(const struct cli *cli, const json_t *item, const struct s
         return aq_fail(err, EPROTO, "the manager's answer has no id");
     *ret = (struct follow_session){
         .is_new = true,
-        .is_single = cluster_spec_count(spec) == 1,
+        .is_single = cluster_spec_count(spec) == 1 && !spec->template,
         .has_input = spec->input && strcmp(spec->input, INPUT_STREAM) == 0,
         .timeout_usec = spec->timeout.value,
     };
@@ -283,7 +283,7 @@ static int create_dry_run(struct cli *cli, const struct create_request *request,
 struct run_opts {
     struct spec_opts spec;
     struct cli_int count;
-    bool detach, dry_run, remove, interactive, tty, no_input;
+    bool detach, dry_run, remove, interactive, tty, no_input, no_prefix;
 };
 
 static const struct cli_opt run_opts[] = {
@@ -294,6 +294,8 @@ static const struct cli_opt run_opts[] = {
       "on a terminal: this one, or with --detach one to attach to" },
     { 0, "no-input", CLI_FLAG, offsetof(struct run_opts, no_input), NULL,
       "with an empty standard input" },
+    { 0, "no-prefix", CLI_FLAG, offsetof(struct run_opts, no_prefix), NULL,
+      "lines of several sessions or kernels without the name before them" },
     { 'n', "count", CLI_INT, offsetof(struct run_opts, count), "N",
       "run it N times; ALIQUOT_ARRAY_INDEX is 0 to N-1 in them" },
     { 'd', "detach", CLI_FLAG, offsetof(struct run_opts, detach), NULL,
@@ -352,7 +354,10 @@ static int create_run_session(struct cli *cli, void *data, int argc, char **argv
 {
     struct run_opts *opts = data;
     struct create_request request = { &opts->spec, true, (size_t)opts->count.value, argc, argv };
-    unsigned flags = FOLLOW_LOGS | FOLLOW_CANCEL | (opts->count.is_set ? FOLLOW_PREFIX : 0);
+    unsigned flags = FOLLOW_LOGS | FOLLOW_CANCEL
+                     | (opts->no_prefix      ? FOLLOW_BARE
+                        : opts->count.is_set ? FOLLOW_PREFIX
+                                             : 0);
     json_t *created = NULL;
     int r = create_check_count(&opts->count, err);
 

@@ -352,7 +352,8 @@ static void exec_stop(struct exec_run *e)
 
 /* ---- the command ---- */
 
-static int exec_connect_to(struct exec_run *e, const char *id, struct aq_error *err)
+static int exec_connect_to(struct exec_run *e, const struct follow_session *session,
+                           struct aq_error *err)
 {
     static const struct websocket_ops ops = {
         .on_open = exec_on_open,
@@ -363,8 +364,8 @@ static int exec_connect_to(struct exec_run *e, const char *id, struct aq_error *
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
     const struct websocket_options options = { .message_max = 0 };
 
-    session_path(e->cli, &path, id, "/exec");
-    cli_path_query(&path, "kernel", e->opts->kernel);
+    session_path(e->cli, &path, session->id, "/exec");
+    cli_path_query(&path, "kernel", session->kernel);
     return cli_begin_websocket(e->cli, path.data, &options, &ops, e, &e->ws, err);
 }
 
@@ -386,7 +387,7 @@ static int exec_run(struct cli *cli, void *data, int argc, char **argv, struct a
     if (r == 0)
         r = exec_make_env(&e, err);
     if (r == 0)
-        r = session_await(cli, argv[0], &session, err);
+        r = session_await_kernel(cli, argv[0], e.opts->kernel, &session, err);
     if (r == 0)
         r = cli_client_open(cli, &e.loop, NULL, err);
     if (r < 0)
@@ -397,7 +398,7 @@ static int exec_run(struct cli *cli, void *data, int argc, char **argv, struct a
     if (r == 0 && !e.tty && !e.opts->interactive && !e.opts->no_input)
         (void)standard_input_hold(&e.input);
     if (r == 0)
-        r = exec_connect_to(&e, session.id, err);
+        r = exec_connect_to(&e, &session, err);
     if (r == 0) {
         cli_signals_open(&e.signals, e.loop, signums, exec_on_signal, &e);
         exec_make_raw(&e);

@@ -107,6 +107,7 @@ static void follow_update(struct followed *item, const json_t *session)
         item->log_seen = 0;
     }
     item->is_known = true;
+    follow_log_update(item, session);
     item->is_final = session_is_terminal(now);
     if (item->is_final)
         follow_read_exit_code(item, session);
@@ -342,15 +343,19 @@ int follow_sessions(struct cli *cli, const struct follow_session *sessions, size
         items[i] = (struct followed){ .all = &f,
                                       .session = &sessions[i],
                                       .status = SESSION_PENDING,
-                                      .is_known = sessions[i].is_new };
+                                      .is_known = sessions[i].is_new,
+                                      .log_is_known = sessions[i].is_single };
         strbuf_init(&items[i].line);
     }
     if (timeout_usec)
         f.deadline_usec = clock_monotonic_usec() + timeout_usec;
     progress_init(&f.progress, cli->globals.quiet, cli->output.ascii);
     follow_open_handles(&f);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         follow_log_need(&items[i]);
+        if ((flags & FOLLOW_LOGS) && !items[i].log_is_known)
+            follow_ask(&items[i]);
+    }
     while (!f.is_over)
         (void)uv_run(f.loop, UV_RUN_ONCE);
     follow_close_all(&f);

@@ -18,6 +18,7 @@ enum {
     FOLLOW_PREFIX = 1u << 2, /* each line of a log begins with the session's name */
     FOLLOW_END = 1u << 3,    /* that they have ended is all that matters */
     FOLLOW_START = 1u << 4,  /* only until they run */
+    FOLLOW_BARE = 1u << 5,   /* lines of several kernels do not begin with the kernel's name */
 };
 
 struct follow_session {

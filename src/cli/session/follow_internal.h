@@ -7,6 +7,7 @@
 
 #include "cli/client.h"
 #include "cli/session/follow.h"
+#include "cli/session/kernel_logs.h"
 #include "cli/output/progress.h"
 #include "http/sse.h"
 #include "model/status.h"
@@ -31,7 +32,9 @@ struct followed {
     struct follow_input *input; /* NULL until it runs, or it gets none */
     bool is_input_cut;          /* it did not get all */
 
+    struct kernel_logs *kernels; /* of a session that has several, in place of what follows */
     struct exchange *log;
+    bool log_is_known;  /* one log, or 'kernels': the session was read, or has one kernel */
     bool log_is_done;   /* ended in order, or there is none */
     unsigned log_tries; /* since the last byte */
     uint64_t log_seen;  /* bytes shown */
@@ -93,6 +96,8 @@ void follow_show(struct follow *f);
 
 /* Open the log if it is time to. */
 void follow_log_need(struct followed *item);
+/* The session as the manager shows it says which logs it has. */
+void follow_log_update(struct followed *item, const json_t *session);
 void follow_log_done(struct followed *item); /* release */
 
 /* Find out what the only session waits for; its 'reason' becomes that. */

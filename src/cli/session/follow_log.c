@@ -114,7 +114,8 @@ void follow_log_need(struct followed *item)
     const struct client_request request = { .method = METHOD_GET, .body_max = UINT64_MAX };
     struct follow *f = item->all;
 
-    if (!(f->flags & FOLLOW_LOGS) || item->log || item->log_is_done || !follow_log_may_exist(item))
+    if (!(f->flags & FOLLOW_LOGS) || item->kernels || !item->log_is_known || item->log
+        || item->log_is_done || !follow_log_may_exist(item))
         return;
     item->log_tries++;
     item->log_skip = item->log_seen;
@@ -125,12 +126,60 @@ void follow_log_need(struct followed *item)
 
 bool follow_log_is_over(const struct followed *item)
 {
+    if (item->kernels)
+        return kernel_logs_are_over(item->kernels);
     return !(item->all->flags & FOLLOW_LOGS) || item->log_is_done
            || (!item->log && item->log_tries >= TRIES_MAX);
 }
 
+/* ---- of several kernels ---- */
+
+static void follow_log_on_kernels_changed(void *data)
+{
+    struct followed *item = data;
+    struct follow *f = item->all;
+
+    if (kernel_logs_check(item->kernels, &f->err) < 0)
+        follow_fail(f);
+    else if (item->is_final)
+        follow_check(f);
+    else if (kernel_logs_are_over(item->kernels))
+        follow_ask(item);
+}
+
+static void follow_log_before_write(void *data)
+{
+    struct followed *item = data;
+
+    progress_clear(&item->all->progress);
+}
+
+void follow_log_update(struct followed *item, const json_t *session)
+{
+    struct follow *f = item->all;
+    const struct kernel_logs_options options = {
+        .label = f->flags & FOLLOW_PREFIX ? item->session->name : NULL,
+        .follow = true,
+        .no_prefix = f->flags & FOLLOW_BARE,
+        .on_change = follow_log_on_kernels_changed,
+        .before_write = follow_log_before_write,
+        .data = item,
+    };
+    bool has_several = json_integer_value(json_object_get(session, "cluster_size")) > 1;
+
+    if (!(f->flags & FOLLOW_LOGS))
+        return;
+    if (!item->log_is_known && has_several
+        && kernel_logs_new(f->cli, item->session, &options, &item->kernels, &f->err) < 0)
+        follow_fail(f);
+    item->log_is_known = true;
+    if (item->kernels && kernel_logs_update(item->kernels, session, &f->err) < 0)
+        follow_fail(f);
+}
+
 void follow_log_done(struct followed *item)
 {
+    kernel_logs_free(AQ_TAKE(item->kernels));
     exchange_cancel(item->log);
     item->log = NULL;
     if (item->line.len)

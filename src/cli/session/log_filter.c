@@ -53,25 +53,24 @@ void log_filter_free(struct log_filter *f)
     free(f);
 }
 
-/* Does its text match? Not the time before it, nor what else a terminal has at the end of a
- * line. A NUL is a byte like others.
- */
-static bool log_filter_matches(const struct log_filter *f)
+/* A NUL is a byte like others. */
+bool log_filter_matches(const struct log_filter *f, const char *text, size_t len)
 {
-    const char *text = f->line.data, *end = text + f->line.len;
-    const char *time_end = f->has_timestamps && !f->is_cut ? memchr(text, ' ', f->line.len) : NULL;
     regmatch_t span = { 0 };
 
-    text = time_end ? time_end + 1 : text;
-    while (end > text && end[-1] == '\r')
-        end--;
-    span.rm_eo = (regoff_t)(end - text);
+    while (len && text[len - 1] == '\r')
+        len--;
+    span.rm_eo = (regoff_t)len;
     return regexec(&f->pattern, text, 1, &span, REG_STARTEND) == 0;
 }
 
 static void log_filter_take_line(struct log_filter *f)
 {
-    if (log_filter_matches(f)) {
+    const char *text = f->line.data, *end = text + f->line.len;
+    const char *time_end = f->has_timestamps && !f->is_cut ? memchr(text, ' ', f->line.len) : NULL;
+
+    text = time_end ? time_end + 1 : text;
+    if (log_filter_matches(f, text, (size_t)(end - text))) {
         strbuf_add(&f->out, f->line.data, f->line.len);
         strbuf_addc(&f->out, '\n');
     }

@@ -20,6 +20,9 @@ int log_filter_new(const char *pattern, bool has_timestamps, struct log_filter *
                    struct aq_error *err);
 void log_filter_free(struct log_filter *f);
 
+/* Does a line match? Its end, with what terminals have there, does not belong to the text. */
+bool log_filter_matches(const struct log_filter *f, const char *text, size_t len);
+
 /* 0, or -errno if it cannot be written. */
 int log_filter_feed(struct log_filter *f, const char *bytes, size_t len);
 

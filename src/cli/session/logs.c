@@ -4,14 +4,20 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "cli/client.h"
 #include "cli/local_date.h"
 #include "cli/request.h"
+#include "cli/session/kernel_logs.h"
 #include "cli/session/log_filter.h"
 #include "cli/session/session.h"
 #include "cli/verbs.h"
+#include "model/status.h"
+
+#define POLL_MSEC 5000      /* for kernels that start later */
+#define POLL_OVER_MSEC 1000 /* and when all logs have ended, for the session's end */
 
 struct logs_opts {
-    bool follow, timestamps;
+    bool follow, timestamps, no_prefix;
     struct cli_int tail;
     const char *kernel, *grep, *since;
 };
@@ -22,7 +28,9 @@ static const struct cli_opt logs_opts[] = {
     { 0, "tail", CLI_INT, offsetof(struct logs_opts, tail), "N",
       "only the last N lines, up to 1000000; 0 = only new ones", "tail" },
     { 0, "kernel", CLI_STR, offsetof(struct logs_opts, kernel), "HOSTNAME",
-      "of this kernel, e.g. sub1; default main1", "kernel" },
+      "of this kernel alone, such as sub1; default all", "kernel" },
+    { 0, "no-prefix", CLI_FLAG, offsetof(struct logs_opts, no_prefix), NULL,
+      "lines of several kernels without the name before them" },
     { 0, "grep", CLI_STR, offsetof(struct logs_opts, grep), "PATTERN",
       "only lines that match this extended regular expression" },
     { 0, "since", CLI_STR, offsetof(struct logs_opts, since), "TIME",
@@ -51,6 +59,11 @@ static int logs_filter(struct cli *cli, const struct logs_opts *opts, const char
     return r;
 }
 
+static bool logs_as_json(const struct cli *cli)
+{
+    return cli->output.format == OUTPUT_JSON || cli->output.format == OUTPUT_JSONL;
+}
+
 /* Until it runs, with what it waits for; what one that has ended wrote is there. */
 static int logs_await(struct cli *cli, const char *name, struct aq_error *err)
 {
@@ -62,31 +75,178 @@ static int logs_await(struct cli *cli, const char *name, struct aq_error *err)
     return r == -ECHILD ? 0 : r;
 }
 
-static int logs_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+/* ---- of several kernels ---- */
+
+struct logs_merged {
+    struct cli *cli;
+    struct follow_session session;
+    struct kernel_logs *logs;
+    uv_timer_t poll;
+    bool has_poll, is_final;
+    struct exchange *asking;
+    int r;
+    struct aq_error err;
+};
+
+static void logs_take_session(struct logs_merged *m, const json_t *session)
+{
+    const char *text = json_string_value(json_object_get(session, "status"));
+    enum session_status status;
+
+    m->is_final = text && session_status_parse(text, &status) == 0 && session_is_terminal(status);
+    if (m->r == 0)
+        m->r = kernel_logs_update(m->logs, session, &m->err);
+}
+
+/* A manager that does not answer may be restarting: the logs wait for it, too. */
+static void logs_on_session(void *data, const struct client_response *response,
+                            const struct aq_error *err)
+{
+    struct logs_merged *m = data;
+    json_t *session;
+
+    (void)err;
+    m->asking = NULL;
+    if (!response || response->head->status != 200)
+        return;
+    session = json_loadb(response->body, response->body_len, 0, NULL);
+    if (session)
+        logs_take_session(m, session);
+    json_decref(session);
+}
+
+static void logs_ask(struct logs_merged *m)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    const struct client_request request = { .method = METHOD_GET, .answer_msec = POLL_MSEC };
+
+    session_path(m->cli, &path, m->session.id, "");
+    if (!m->asking && m->r == 0)
+        m->r = cli_begin_fetch(m->cli, path.data, request, logs_on_session, m, &m->asking, &m->err);
+}
+
+static void logs_on_poll(uv_timer_t *timer)
+{
+    struct logs_merged *m = timer->data;
+
+    logs_ask(m);
+    (void)uv_timer_start(timer, logs_on_poll,
+                         kernel_logs_are_over(m->logs) ? POLL_OVER_MSEC : POLL_MSEC, 0);
+}
+
+/* One has ended: maybe the session has, or it starts again. */
+static void logs_on_change(void *data)
+{
+    struct logs_merged *m = data;
+
+    if (m->has_poll && kernel_logs_are_over(m->logs))
+        (void)uv_timer_start(&m->poll, logs_on_poll, 0, 0);
+}
+
+static void logs_on_poll_closed(uv_handle_t *handle)
+{
+    struct logs_merged *m = handle->data;
+
+    m->has_poll = false;
+}
+
+static void logs_open_poll(struct logs_merged *m, uv_loop_t *loop)
+{
+    m->poll.data = m;
+    (void)uv_timer_init(loop, &m->poll);
+    (void)uv_timer_start(&m->poll, logs_on_poll, POLL_MSEC, 0);
+    m->has_poll = true;
+}
+
+/* The kernels' logs as one, which goes on with 'follow' until the session has ended. */
+static int logs_show_merged(struct cli *cli, const struct logs_opts *opts, const char *since,
+                            const json_t *session, struct aq_error *err)
+{
+    struct logs_merged m = { .cli = cli };
+    const struct kernel_logs_options options = {
+        .kernel = opts->kernel,
+        .since = since,
+        .grep = opts->grep,
+        .tail = opts->tail,
+        .follow = opts->follow,
+        .timestamps = opts->timestamps,
+        .no_prefix = opts->no_prefix || opts->kernel,
+        .as_json = logs_as_json(cli),
+        .on_change = logs_on_change,
+        .data = &m,
+    };
+    uv_loop_t *loop;
+    int r = session_read(cli, session, &m.session, err);
+
+    if (r == 0)
+        r = cli_client_open(cli, &loop, NULL, err);
+    if (r == 0)
+        r = kernel_logs_new(cli, &m.session, &options, &m.logs, err);
+    if (r < 0)
+        return r;
+    logs_take_session(&m, session);
+    if (opts->follow)
+        logs_open_poll(&m, loop);
+    while (m.r == 0 && !(kernel_logs_are_over(m.logs) && (m.is_final || !opts->follow)))
+        if ((m.r = kernel_logs_check(m.logs, &m.err)) == 0)
+            (void)uv_run(loop, UV_RUN_ONCE);
+    if (m.r == 0)
+        m.r = kernel_logs_check(m.logs, &m.err);
+    exchange_cancel(m.asking);
+    if (m.has_poll)
+        uv_close((uv_handle_t *)&m.poll, logs_on_poll_closed);
+    while (m.has_poll)
+        (void)uv_run(loop, UV_RUN_ONCE);
+    kernel_logs_free(m.logs);
+    if (m.r < 0)
+        *err = m.err;
+    return m.r;
+}
+
+/* ---- the command ---- */
+
+static int logs_show_one(struct cli *cli, const struct logs_opts *opts, const char *name,
+                         const char *since, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+
+    session_path(cli, &path, name, "/logs");
+    cli_path_query(&path, "since", since);
+    cli_path_options(&path, logs_opts, opts);
+    return opts->grep ? logs_filter(cli, opts, path.data, err) : cli_copy(cli, path.data, err);
+}
+
+static int logs_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
     const struct logs_opts *opts = data;
-    char since[CLOCK_ISO_MAX];
+    json_auto_t *session = NULL;
+    char text[CLOCK_ISO_MAX];
+    const char *since;
     bool is_only_new = opts->tail.is_set && opts->tail.value == 0;
     int r = local_date_check("--since", opts->since, err);
 
     (void)argc;
     if (r == 0 && opts->follow && !is_only_new) /* all is new of one that waits until then */
         r = logs_await(cli, argv[0], err);
+    if (r == 0 && (!opts->kernel || logs_as_json(cli)))
+        r = session_get(cli, argv[0], &session, err);
     if (r < 0)
         return r;
-    session_path(cli, &path, argv[0], "/logs");
-    cli_path_query(&path, "since", local_date_resolve(opts->since, since));
-    cli_path_options(&path, logs_opts, opts);
-    r = opts->grep ? logs_filter(cli, opts, path.data, err) : cli_copy(cli, path.data, err);
+    since = local_date_resolve(opts->since, text);
+    r = logs_as_json(cli) || json_integer_value(json_object_get(session, "cluster_size")) > 1
+            ? logs_show_merged(cli, opts, since, session, err)
+            : logs_show_one(cli, opts, argv[0], since, err);
     return r < 0 ? session_wrap_error(err, argv[0]) : 0;
 }
 
-#define LOGS_DETAILS                                                                     \
-    "When a line was printed is recorded by its node, to a few milliseconds: by\n"       \
-    "the time at which its first byte came. --since takes a date\n"                      \
-    "('2026-11-23 02:00', local time, or 2026-11-23T02:00:00Z), Unix time in seconds,\n" \
-    "or how long ago (10m, 1h30m)."
+#define LOGS_DETAILS                                                                      \
+    "When a line was printed is recorded by its node, to a few milliseconds: by\n"        \
+    "the time at which its first byte came. --since takes a date\n"                       \
+    "('2026-11-23 02:00', local time, or 2026-11-23T02:00:00Z), Unix time in seconds,\n"  \
+    "or how long ago (10m, 1h30m).\n\n"                                                   \
+    "Lines of several kernels come in the order of their times, each with the name of\n"  \
+    "its kernel before it; --tail is then of each. -o json prints an object with time,\n" \
+    "kernel and line for each line."
 
 const struct cli_verb verb_session_logs = {
     .name = "session logs",
@@ -95,7 +255,8 @@ const struct cli_verb verb_session_logs = {
     .details = LOGS_DETAILS,
     .examples = "aliquot session logs train-3fa2b1\n"
                 "aliquot session logs --grep 'loss|error' train-3fa2b1\n"
-                "aliquot session logs -f --tail 20 train-3fa2b1",
+                "aliquot session logs -f --tail 20 train-3fa2b1\n"
+                "aliquot session logs --kernel sub1 train-3fa2b1",
     .opts = logs_opts,
     .opts_size = sizeof(struct logs_opts),
     .min_args = 1,

@@ -32,7 +32,7 @@ const struct column session_columns[] = {
     { "image", "IMAGE", COLUMN_TEXT, COLUMN_IS_WIDE | COLUMN_MAY_SHRINK },
     { "tag", "TAG", COLUMN_TEXT, COLUMN_IS_EXTRA },
     { "cluster_mode", "CLUSTER-MODE", COLUMN_TEXT, COLUMN_IS_EXTRA },
-    { "cluster_size", "CLUSTER-SIZE", COLUMN_NUMBER, COLUMN_IS_EXTRA },
+    { "cluster_size", "CLUSTER-SIZE", COLUMN_NUMBER, COLUMN_IS_WIDE },
     { "wait_for_capacity", "WAIT-FOR-CAPACITY", COLUMN_BOOL, COLUMN_IS_EXTRA | COLUMN_IS_LONG },
     { "created_at", "AGE", COLUMN_TIME, 0 },
     { "status_changed", "CHANGED", COLUMN_TIME, COLUMN_IS_WIDE },
@@ -53,6 +53,7 @@ const struct column session_columns[] = {
 static const struct column kernel_columns[] = {
     { "id", "KERNEL", COLUMN_TEXT, 0 },
     { "hostname", "HOSTNAME", COLUMN_TEXT, COLUMN_IS_NAME },
+    { "role", "ROLE", COLUMN_TEXT, 0 },
     { "status", "STATUS", COLUMN_STATUS, 0 },
     { "agent", "AGENT", COLUMN_TEXT, 0 },
     { "exit_code", "EXIT", COLUMN_NUMBER, 0 },
@@ -109,9 +110,8 @@ int session_get(struct cli *cli, const char *name, json_t **ret, struct aq_error
     return r < 0 ? session_wrap_error(err, name) : 0;
 }
 
-/* What following it needs. */
-static int session_read(const struct cli *cli, const json_t *session, struct follow_session *ret,
-                        struct aq_error *err)
+int session_read(const struct cli *cli, const json_t *session, struct follow_session *ret,
+                 struct aq_error *err)
 {
     const char *id = json_string_value(json_object_get(session, "id"));
     const char *full = json_string_value(json_object_get(session, "name"));
@@ -176,6 +176,21 @@ int session_await(struct cli *cli, const char *name, struct follow_session *ret,
         r = session_check_runs(cli, session, ret, err);
     json_decref(session);
     return r == 1 ? follow_sessions(cli, ret, 1, FOLLOW_START, 0, &status, err) : r;
+}
+
+int session_await_kernel(struct cli *cli, const char *name, const char *kernel,
+                         struct follow_session *ret, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    int r = session_await(cli, name, ret, err);
+
+    ret->kernel = kernel;
+    if (r < 0 || !kernel)
+        return r;
+    /* refused, a WebSocket would not say which kernels there are; any other request does */
+    session_path(cli, &path, ret->id, "/statistics");
+    cli_path_query(&path, "kernel", kernel);
+    return cli_call(cli, METHOD_GET, path.data, NULL, NULL, err);
 }
 
 /* "web 30001->8080, 9000 30002->9000"; of what no port of the node leads to, nothing */

@@ -41,6 +41,10 @@ int session_get(struct cli *cli, const char *name, json_t **ret, struct aq_error
 /* The integer that its program ended with; NULL before, and where none is known. */
 const json_t *session_exit_code(const json_t *session);
 
+/* What following it needs, of a session as session_get() gives it. */
+int session_read(const struct cli *cli, const json_t *session, struct follow_session *ret,
+                 struct aq_error *err);
+
 /* Its id and name. */
 int session_resolve(struct cli *cli, const char *name, struct follow_session *ret,
                     struct aq_error *err);
@@ -50,6 +54,12 @@ int session_resolve(struct cli *cli, const char *name, struct follow_session *re
  */
 int session_await(struct cli *cli, const char *name, struct follow_session *ret,
                   struct aq_error *err);
+
+/* The same for one of its kernels, by host name; NULL = the main one. -ENOENT if it has none such,
+ * with those that it has in 'err'.
+ */
+int session_await_kernel(struct cli *cli, const char *name, const char *kernel,
+                         struct follow_session *ret, struct aq_error *err);
 
 struct attach_result {
     bool was_open;    /* the terminal was there */

@@ -76,7 +76,7 @@ struct spec_opts {
     { 0, "cluster-mode", CLI_CHOICE, offsetof(type, spec.cluster_mode), "single-node|multi-node",  \
       "whether its kernels may be on several nodes" },                                             \
     { 0, "role", CLI_LIST, offsetof(type, spec.roles), "NAME=COUNT[,...]", \
-      "kernels with image=, SLOT=, env.X=, command= of their own; repeatable" },  \
+      "kernels with own image=, SLOT=, env.X=, command=; repeatable" },  \
     { 0, "port", CLI_LIST, offsetof(type, spec.ports), "PORT",                                     \
       "a port of the container to be reached by one of its node; repeatable" },                    \
     { 0, "tag", CLI_STR, offsetof(type, spec.tag), "TEXT", "a note that lists show" },    \

@@ -46,8 +46,7 @@ static int port_forward_run_stdio(struct cli *cli, const char *name,
     int r = tunnel_parse_port(opts->stdio, false, &port, err);
 
     if (r == 0)
-        r = session_await(cli, name, &session, err);
-    session.kernel = opts->kernel;
+        r = session_await_kernel(cli, name, opts->kernel, &session, err);
     return r < 0 ? r : tunnel_run_stdio(cli, &session, port, err);
 }
 
@@ -70,8 +69,7 @@ static int port_forward_run(struct cli *cli, void *data, int argc, char **argv,
     for (; r == 0 && job.count < (size_t)argc - 1; job.count++)
         r = port_forward_parse(argv[job.count + 1], &job.ports[job.count], err);
     if (r == 0)
-        r = session_await(cli, argv[0], &job.session, err);
-    job.session.kernel = opts->kernel;
+        r = session_await_kernel(cli, argv[0], opts->kernel, &job.session, err);
     job.data = &job;
     return r < 0 ? r : forward_run(&job, err);
 }
