@@ -244,6 +244,7 @@ static void agent_on_greet(void *data, struct msg_hello *hello)
     hello->plugins = agent->has_new_devices ? NULL : agent->resources.plugins_json;
     hello->volumes = agent->volumes ? volumes_list(agent->volumes) : NULL;
     agent->has_new_volumes = false;
+    hello->network = agent->cluster ? cluster_get_offer(agent->cluster) : NULL;
     hello->has_sftp = services_offer_sftp(agent);
     hello->runtime = agent->containers ? runtime_oci_version(agent->containers)
                                        : agent->runtime->ops->name;
@@ -300,6 +301,12 @@ static void agent_on_message(void *data, uint64_t seq, const struct message *msg
         break;
     case MSG_KERNEL_DESCRIBE:
         kernel_on_describe(agent, &msg->kernel_describe);
+        break;
+    case MSG_SESSION_NETWORK:
+        cluster_commands_set_session(agent, &msg->session_network);
+        break;
+    case MSG_NETWORK_PEERS:
+        cluster_commands_set_peers(agent, &msg->network_peers);
         break;
     case MSG_DRAIN:
         AQ_FAULT("agent.drain.received");
@@ -606,6 +613,8 @@ int agent_new(uv_loop_t *loop, const struct settings *settings,
     if (r == 0)
         agent_find_network(agent);
     if (r == 0)
+        cluster_commands_start(agent);
+    if (r == 0)
         agent_find_ssh(agent);
     if (r == 0)
         image_commands_start(agent);
@@ -643,6 +652,7 @@ void agent_free(struct agent_daemon *agent)
     image_commands_free(agent);
     own_service_free(agent);
     images_free(agent->images);
+    cluster_free(AQ_TAKE(agent->cluster));
     net_free(agent->net);
     ssh_free(AQ_TAKE(agent->ssh));
     gpu_free(AQ_TAKE(agent->gpu));

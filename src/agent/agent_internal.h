@@ -4,7 +4,7 @@
  * agent.c owns the whole and speaks with the manager; kernel.c is the life of
  * one kernel, devices.c that of its devices; recover.c finds kernels again at
  * the start; streams.c serves logs and terminals; metrics/ takes samples;
- * image_commands.c pulls and removes images; own_service.c asks systemd about us; log_retention.c
+ * image_commands.c pulls and removes images; cluster_commands.c is the network between nodes; own_service.c asks systemd about us; log_retention.c
  * limits the logs of ended kernels.
  */
 #ifndef AQ_AGENT_AGENT_INTERNAL_H
@@ -16,7 +16,7 @@
 #include "agent/gpu/gpu.h"
 #include "agent/image/image.h"
 #include "agent/kernel/log_turns.h"
-#include "agent/net/net.h"
+#include "agent/net/cluster.h"
 #include "agent/resources/resources.h"
 #include "agent/volume/volumes.h"
 #include "base/list.h"
@@ -53,6 +53,7 @@ struct agent_daemon {
     char *notes; /* for administrators: what is weaker here than it could be */
     struct images *images;
     struct net *net;                     /* of containers; NULL = they have none */
+    struct cluster *cluster;             /* between nodes; NULL without 'net' */
     struct ssh *ssh;                     /* server of containers; NULL = they have none */
     struct gpu *gpu;                     /* slices of containers; NULL without containers */
     struct volumes *volumes;             /* of folders; NULL likewise */
@@ -130,6 +131,14 @@ void image_commands_progress(struct agent_daemon *agent, const struct uuid *sess
                              const struct image_progress *progress, struct image_told *told);
 void image_commands_start(struct agent_daemon *agent);
 void image_commands_free(struct agent_daemon *agent);
+
+/* ---- cluster_commands.c ---- */
+
+/* Find what this node offers to others; sessions on one node run without. After agent->net. */
+void cluster_commands_start(struct agent_daemon *agent);
+void cluster_commands_set_session(struct agent_daemon *agent,
+                                  const struct msg_session_network *msg);
+void cluster_commands_set_peers(struct agent_daemon *agent, const struct msg_network_peers *msg);
 
 /* ---- own_service.c ---- */
 

@@ -18,7 +18,7 @@ POINTS = subprocess.run([ROOT / "tools" / "fault-points"], capture_output=True, 
 # Those of images have stories of their own (test_image_fault.py).
 POINTS = [point for point in POINTS if not point.startswith("agent.image.")]
 # Those of networks have a node of their own in tests/system/test_network.py.
-POINTS = [point for point in POINTS if not point.startswith("agent.net.")]
+POINTS = [point for point in POINTS if not point.startswith(("agent.net.", "agent.cluster."))]
 # Those of slices of GPUs, too (test_gpu_fault.py).
 POINTS = [point for point in POINTS if not point.startswith(("gpuhost.", "agent.gpu.", "core.gpu."))]
 # Those of commands on a database have runs of their own (test_database_fault.py).

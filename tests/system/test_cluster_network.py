@@ -4,6 +4,7 @@ no manager."""
 
 import json
 import pathlib
+import signal
 import subprocess
 import sys
 
@@ -11,8 +12,12 @@ import pytest
 
 from clusterlab import ClusterLab, Joined
 from netlab import new_id, wait_for
+from world import ROOT
 
 MODES = ["wireguard-go", "vxlan"]
+POINTS = [point for point in subprocess.run([ROOT / "tools" / "fault-points"], text=True,
+                                            capture_output=True, check=True).stdout.split()
+          if point.startswith("agent.cluster.")]
 
 ECHO = """
 import socket
@@ -268,5 +273,46 @@ def test_wireguard_go_comes_back(tmp_path):
         assert wait_for(lambda: lab.nodes[0].tunnels()[0] not in ([], daemons), 30)
         assert wait_for(lambda: lab.nodes[1].connect(sub.inside, main.address, 80, 5)
                         == f"main {sub.address}")
+    finally:
+        lab.close()
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_killed(tmp_path, point):
+    """kill -9 at each point: the next agent joins the kernel again, and leaves nothing."""
+    lab = ClusterLab(tmp_path, "vxlan" if point == "agent.cluster.routes" else "wireguard-go")
+    mark = tmp_path / "died"
+    try:
+        node, peer = lab.nodes
+        before = leftovers(node)
+        peers = [node.driver(), peer.driver()]  # for their offers
+        peers[0].end()
+        peers[1].say("peers", json.dumps(lab.peers(peer)))
+        first = node.driver(env={"ALIQUOT_FAULT": point, "ALIQUOT_FAULT_ONCE": str(mark)})
+        session, network = new_id(), lab.session(1, lab.nodes)
+        sub = Joined(peer, peers[1], session, network, 1)
+        sub.say_join()
+        kernel = new_id()
+        info = first.open(kernel, session, "main1")
+        assert "error" not in info
+        first.say("peers", json.dumps(lab.peers(node)))
+        first.say("join", kernel, session, "main1", json.dumps(network))
+        if first.answer("join", kernel):
+            first.say("session", session, json.dumps(network))
+            first.say("leave", kernel)
+            first.shut(kernel)
+            first.say("end")
+        assert first.process.wait(60) == -signal.SIGKILL and mark.exists(), "not passed"
+        second = node.driver()
+        second.say("peers", json.dumps(lab.peers(node)))
+        if "error" not in second.adopt(kernel):
+            second.say("join", kernel, session, "main1", json.dumps(network))
+            assert "error" not in (answer := second.answer("join", kernel)), answer
+            second.say("leave", kernel)
+            second.answer("leave", kernel)
+            second.shut(kernel)
+        second.sweep()
+        second.end()
+        assert leftovers(node) == before
     finally:
         lab.close()

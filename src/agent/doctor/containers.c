@@ -33,7 +33,7 @@ static bool doctor_has_directory(struct doctor *d)
 }
 
 /* And has the node what all containers need? If not, another check says why. */
-static bool doctor_can_try(struct doctor *d)
+bool doctor_can_try(struct doctor *d)
 {
     return doctor_has_directory(d) && doctor_try(d) == 0;
 }

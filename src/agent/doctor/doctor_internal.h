@@ -25,6 +25,8 @@ struct doctor {
  * containers, found as by an agent that starts. 0, or -errno as before.
  */
 int doctor_try(struct doctor *doctor);
+/* True if containers could run here at all, and that was tried. */
+bool doctor_can_try(struct doctor *doctor);
 /* Remove all that was made for trials. */
 void doctor_end_trial(struct doctor *doctor);
 
@@ -57,6 +59,8 @@ void doctor_check_inside(void *data, struct finding *ret);
 void doctor_check_network(void *data, struct finding *ret);
 void doctor_check_images(void *data, struct finding *ret);
 void doctor_check_ssh(void *data, struct finding *ret);
+/* cluster.c */
+void doctor_check_cluster(void *data, struct finding *ret);
 /* volumes.c */
 void doctor_check_volumes(void *data, struct finding *ret);
 /* gpu.c */

@@ -124,11 +124,17 @@ static const char *container_list_cores(const struct alloc_grant *grant, struct 
     return list.len ? arena_strdup(arena, list.data) : NULL;
 }
 
-static int container_read_shm(const struct session_spec *spec, int64_t usual, int64_t *ret,
-                              struct aq_error *err)
+/* Frameworks that train on several nodes share what they received within a kernel: half of its
+ * memory, which is not taken before it is used.
+ */
+static int container_read_shm(const struct local_kernel *k, int64_t *ret, struct aq_error *err)
 {
+    const struct session_spec *spec = &kernel_get_spec(k)->session;
+    int64_t usual = k->agent->settings->shm_bytes;
     int r = session_spec_shmem(spec, ret, err);
 
+    if (k->cluster)
+        usual = AQ_MAX(usual, slots_get(&k->slots, slot_name_intern("mem", 3)) / 2);
     if (!spec->shmem)
         *ret = usual;
     return r;
@@ -279,7 +285,7 @@ static int container_specify_program(const struct local_kernel *k, const struct 
         .labels = image->config,
         .service_ports = image->config ? image_config_label(image->config, SERVICE_LABEL) : NULL,
         .preopen_ports = services_opened(k, arena),
-        .interface = k->is_connected ? NET_INTERFACE : NULL,
+        .interface = k->is_connected ? k->cluster ? CLUSTER_INTERFACE : NET_INTERFACE : NULL,
         .host_file = CONTAINER_CONFIG "/" CONTAINER_HOST_FILE,
     };
     AQ_CLEANUP(aq_freep) char *cwd = aq_format("%s%s%s", CONTAINER_WORK, spec->cwd ? "/" : "",
@@ -405,7 +411,7 @@ int container_specify(const struct local_kernel *k, const struct image *image, c
     };
     r = container_specify_program(k, image, arena, ret, err);
     if (r == 0)
-        r = container_read_shm(&spec->session, settings->shm_bytes, &c->shm_bytes, err);
+        r = container_read_shm(k, &c->shm_bytes, err);
     if (r < 0)
         return r;
     container_add_labels(k, image->config, arena, c);

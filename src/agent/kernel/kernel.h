@@ -30,6 +30,9 @@ struct local_kernel {
     struct image *image;                 /* of a container: held until its end */
     struct gpu_slice *slice;             /* what holds it to its parts of GPUs; NULL = none */
     struct net_endpoint *network;        /* as well */
+    struct cluster_member *cluster;      /* in the session's network between nodes; NULL = none */
+    bool is_joining;                     /* cluster_join() is under way */
+    bool is_reached;                     /* it is joined, and other agents have answered */
     bool has_scratch;                    /* room for what it writes; prerequisites.h */
     struct image_room room;              /* it waits for that */
     bool is_connected;                   /* the network is there */

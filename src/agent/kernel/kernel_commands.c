@@ -7,6 +7,7 @@
 #include "agent/kernel/devices.h"
 #include "agent/kernel/kernel_command.h"
 #include "agent/kernel/kernel_internal.h"
+#include "agent/kernel/prerequisites.h"
 #include "agent/kernel/services.h"
 #include "base/clock.h"
 #include "base/fault.h"
@@ -135,6 +136,8 @@ static void kernel_commands_create_new(struct agent_daemon *agent, uint64_t seq,
     if (r == 0)
         r = services_check(k, &err);
     if (r == 0)
+        r = prerequisites_announce(k, &err);
+    if (r == 0)
         r = devices_allocate(k, &err);
     /* plugins are asked once the command is safe */
     if (r == 0 && !accel_is_needed(&k->grant))
@@ -164,7 +167,9 @@ static void kernel_commands_begin_attempt(struct local_kernel *k, uint64_t seq, 
     devices_detach(k);
     if (r == 0) {
         AQ_SWAP(k->command, command);
-        r = kernel_commands_save(k, DISK_REPLACE, seq, &err);
+        r = prerequisites_announce(k, &err);
+        if (r == 0)
+            r = kernel_commands_save(k, DISK_REPLACE, seq, &err);
         if (r < 0)
             AQ_SWAP(k->command, command);
     }

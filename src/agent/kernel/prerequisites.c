@@ -185,7 +185,7 @@ static void prerequisites_adopt_scratch(struct local_kernel *k)
     k->has_scratch = prerequisites_scratch_used(k) >= 0;
 }
 
-/* ---- network and GPU slices ---- */
+/* ---- network ---- */
 
 static void prerequisites_on_connected(void *data, const struct aq_error *err)
 {
@@ -213,6 +213,73 @@ static int prerequisites_want_network(struct local_kernel *k, const struct servi
                ? 0
                : net_open(k->agent->net, &request, prerequisites_on_connected, k, &k->network, err);
 }
+
+/* ---- network between nodes ---- */
+
+static int prerequisites_open_cluster(struct local_kernel *k, bool is_found, struct aq_error *err)
+{
+    const struct cluster_request request = { .session_id = k->session_id,
+                                             .hostname = kernel_hostname_of(k),
+                                             .network = kernel_get_spec(k)->network,
+                                             .is_found = is_found };
+
+    if (!request.network || !k->is_container)
+        return 0;
+    if (!k->agent->cluster)
+        return aq_fail_as(err, ENOTSUP, "no-cluster-network", "network",
+                          "containers of this node have no network, so the session's kernels on "
+                          "other nodes cannot be reached; there, 'aliquot-agent doctor' says what "
+                          "to do");
+    return cluster_open(k->agent->cluster, &request, &k->cluster, err);
+}
+
+int prerequisites_announce(struct local_kernel *k, struct aq_error *err)
+{
+    const char *network = kernel_get_spec(k)->network;
+
+    return k->cluster && network
+               ? cluster_set_session(k->agent->cluster, &k->session_id, network, err)
+               : prerequisites_open_cluster(k, false, err);
+}
+
+static void prerequisites_on_reached(void *data, const struct aq_error *err)
+{
+    struct local_kernel *k = data;
+
+    k->is_joining = false;
+    if (err) {
+        kernel_fail(k, err);
+        return;
+    }
+    k->is_reached = true;
+    kernel_step(k);
+}
+
+/* 0 if it is joined, -EINPROGRESS until then. */
+static int prerequisites_want_cluster(struct local_kernel *k)
+{
+    if (!k->cluster || k->is_reached)
+        return 0;
+    if (!k->is_joining)
+        cluster_join(k->cluster, k->network, prerequisites_on_reached, k);
+    k->is_joining = true;
+    return -EINPROGRESS;
+}
+
+static void prerequisites_adopt_cluster(struct local_kernel *k)
+{
+    struct aq_error err = { 0 };
+
+    if (!k->is_connected)
+        return;
+    if (prerequisites_open_cluster(k, true, &err) < 0)
+        log_warning("a kernel does not reach other nodes kernel=%s: %s",
+                    uuid_format(&k->id, (char[UUID_TEXT_MAX]){ 0 }), err.text);
+    if (k->cluster)
+        cluster_adopt(k->cluster, k->network);
+}
+
+/* ---- GPU slices ---- */
 
 /* Repeated for every attempt: what the plugins said last counts. */
 static int prerequisites_want_slice(struct local_kernel *k, struct aq_error *err)
@@ -257,6 +324,8 @@ int prerequisites_prepare(struct local_kernel *k, struct aq_error *err)
         r = prerequisites_want_network(k, &services, err);
         return r < 0 ? r : -EINPROGRESS;
     }
+    if ((r = prerequisites_want_cluster(k)) < 0)
+        return r;
     services_note(k);
     return prerequisites_want_slice(k, err);
 }
@@ -290,6 +359,7 @@ void prerequisites_adopt(struct local_kernel *k)
         log_info("the image of a kernel is pulled again if the kernel restarts: %s", err.text);
     if (k->agent->net && net_adopt(k->agent->net, &k->id, &k->network, &err) == 0)
         k->is_connected = true;
+    prerequisites_adopt_cluster(k);
     services_note(k);
 }
 
@@ -304,6 +374,11 @@ void prerequisites_release(struct local_kernel *k)
         gpu_slice_leave(AQ_TAKE(k->slice));
     else
         gpu_slice_close(AQ_TAKE(k->slice));
+    if (k->agent->is_closing)
+        cluster_leave(AQ_TAKE(k->cluster));
+    else
+        cluster_close(AQ_TAKE(k->cluster));
+    k->is_reached = k->is_joining = false;
     if (k->network && !k->agent->is_closing)
         net_close(AQ_TAKE(k->network), NULL, NULL);
     k->is_connected = false;

@@ -13,6 +13,11 @@
  */
 int prerequisites_prepare(struct local_kernel *k, struct aq_error *err);
 
+/* Its session has a network between nodes: other agents get through from now on, not only when the
+ * kernel has all else. A later attempt may have a newer list. Nothing happens without one.
+ */
+int prerequisites_announce(struct local_kernel *k, struct aq_error *err);
+
 /* Hold again what a kernel that was found has already. */
 void prerequisites_adopt(struct local_kernel *k);
 

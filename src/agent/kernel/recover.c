@@ -168,6 +168,8 @@ int recover_all(struct agent_daemon *agent, struct aq_error *err)
         gpu_sweep(agent->gpu, recover_is_alive, agent);
     if (r == 0 && agent->net)
         net_sweep(agent->net);
+    if (r == 0 && agent->cluster)
+        cluster_sweep(agent->cluster);
     AQ_FAULT("agent.recover.done");
     return r;
 }

@@ -18,7 +18,7 @@
 #include "base/lists.h"
 #include "base/strbuf.h"
 
-#define CLUSTER_PORT 51871
+#define CLUSTER_INTERFACE "cluster0"              /* of a kernel, in its namespace */
 #define CLUSTER_UNREACHABLE "network-unreachable" /* kind of the error */
 
 struct cluster;

@@ -15,7 +15,6 @@
 #include "base/strbuf.h"
 
 #define CLUSTER_DEVICE "tunnel0"             /* in the cluster namespace, to the other agents */
-#define CLUSTER_INTERFACE "cluster0"         /* of a kernel, in its namespace */
 #define CLUSTER_GATEWAY UINT32_C(0xa9fe0101) /* 169.254.1.1: the other end of each of these */
 #define CLUSTER_LINK_PREFIX "k"              /* of that end's name */
 #define CLUSTER_VNI UINT32_C(0x0a1140)

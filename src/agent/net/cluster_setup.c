@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/net/cluster.h"
 #include "agent/net/cluster_routes.h"
 #include "agent/net/cluster_tunnel.h"
 #include "agent/net/endpoint_setup.h"

@@ -172,6 +172,13 @@ const struct conf_item settings_items[] = {
     { "network", "port-max", CONF_INT, AT(port_max), "31000", 1024, 65535, 0, "And the last" },
     { "network", "port-rest", CONF_DURATION, AT(port_rest_usec), "60s", 0, 3600 * USEC_PER_SEC, 0,
       "Before a published port is used again" },
+    { "network", "cluster", CONF_STR, AT(cluster), "auto", 0, 0, 0,
+      "Tunnel between nodes for sessions that have kernels on several: wireguard, wireguard-go, "
+      "vxlan (not encrypted) or none; auto: the best that the node has, but not vxlan" },
+    { "network", "cluster-port", CONF_INT, AT(cluster_port), "51871", 1024, 65520, 0,
+      "Its UDP port; further agents of the machine have the next ones" },
+    { "network", "cluster-address", CONF_STR, AT(cluster_address), NULL, 0, 0, 0,
+      "Address of this node for other nodes; that by which it reaches the manager by default" },
 
     { "container", "scratch-size", CONF_SIZE, AT(scratch_bytes), "10g", 16 << 20, INT64_C(1) << 44,
       0, "What a container may write, /home/work included" },

@@ -50,6 +50,8 @@ struct settings {
     struct conf_list network_dns, network_deny, network_allow;
     int64_t network_connections_max; /* of a container */
     int64_t port_min, port_max, port_rest_usec;
+    char *cluster, *cluster_address; /* of networks between nodes; address NULL = found */
+    int64_t cluster_port;
     char *driver;      /* "auto", "process" or "container" */
     char *oci_runtime; /* "auto", "crun", "runc" or a path */
     char *run;         /* directory of what does not outlive the machine's own run */
