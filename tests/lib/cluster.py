@@ -250,6 +250,8 @@ class Cluster(World):
         own = {program.pid for program in self.programs.values()}
         own.update(pid for pid in processes_of(self.folder) if parent_of(pid) in own
                    and command_of(pid) == "aliquot-accel")  # live as long as their agent
+        own.update(pid for pid in processes_of(self.folder)
+                   if command_of(pid) == "wireguard-go")  # outlive it only with kernels
         names = [os.path.join(top, name) for top, folders, files in os.walk(self.folder)
                  for name in folders + files]
         return [*(line for pid, line in processes_of(self.folder).items() if pid not in own),

@@ -36,7 +36,8 @@ exit 1
 
 
 def make_hosts(**more):
-    return Hosts(count=2, ALIQUOT_RESOURCE_CPUS="1", **settings_of("crun"), **more)
+    return Hosts(count=2, **{**settings_of("crun"), "ALIQUOT_RESOURCE_CPUS": "1",
+                             "ALIQUOT_NETWORK_ENABLED": "true", **more})
 
 
 def start_session(hosts, script):
