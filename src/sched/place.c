@@ -4,6 +4,8 @@
 
 #include "sched/capacity.h"
 #include "sched/gang.h"
+#include "sched/reach.h"
+#include "sched/topology.h"
 
 /* ---- placement constraints ---- */
 
@@ -40,23 +42,68 @@ static void place_constraints_count_group(struct sched *s, const struct sched_en
     constraints->group_counts = counts;
 }
 
+/* Rank agents for a kernel that joins a session: where that is already, unless the selector
+ * spreads, then near to there. Agents out of reach of the others are excluded.
+ */
+static const uint32_t *place_constraints_rank_beside(struct sched *s, const struct sched_entry *e,
+                                                     struct arena *arena)
+{
+    const struct cluster *c = &s->cluster;
+    const struct topology *t = topology_of(&s->cluster);
+    uint32_t *ranks = arena_array(arena, c->node_count + 1, sizeof(*ranks));
+    bool *has_kernel = arena_array(arena, c->node_count + 1, sizeof(*has_kernel));
+
+    for (size_t i = 0; i < s->entry_count; i++) {
+        const struct sched_entry *other = &s->entries[i];
+
+        for (uint32_t q = 0; other->row == e->row && q < other->req_count; q++)
+            if (other != e && entry_is_holding(other) && other->holds[q].node != CLUSTER_NONE)
+                has_kernel[other->holds[q].node] = true;
+    }
+    for (size_t i = t->subtree_count; i-- > 0;) { /* the deepest has the last word */
+        const struct subtree *subtree = &t->subtrees[i];
+        bool has_any = false;
+
+        for (uint32_t k = 0; k < subtree->count; k++)
+            has_any |= has_kernel[t->order[subtree->first + k]];
+        for (uint32_t k = 0; has_any && k < subtree->count; k++)
+            ranks[t->order[subtree->first + k]] = 1 + t->subtrees[0].depth - subtree->depth;
+    }
+    for (uint32_t node = 0; node < c->node_count; node++) {
+        if (!has_kernel[node])
+            continue;
+        if (!s->options.selector.ops->spreads)
+            ranks[node] = 0;
+        for (uint32_t n = 0; e->needs_network && n < c->node_count; n++)
+            if (!reach_is_connected(c, node, n))
+                ranks[n] = PLACEMENT_EXCLUDED;
+    }
+    return ranks;
+}
+
 const struct placement_constraints *entry_constraints(struct sched *s, const struct sched_entry *e,
                                                       struct arena *arena)
 {
     const struct sched_entry_more *more = e->more;
+    bool has_more = more
+                    && (more->designated_count || more->failed != CLUSTER_NONE
+                        || more->grouping != SCHED_UNGROUPED);
     struct placement_constraints *constraints;
 
-    if (!more
-        || (!more->designated_count && more->failed == CLUSTER_NONE
-            && more->grouping == SCHED_UNGROUPED))
+    if (!has_more && e->unit == SCHED_SESSION)
         return NULL;
     constraints = arena_alloc(arena, sizeof(*constraints));
-    *constraints = (struct placement_constraints){ .designated = more->designated,
-                                                   .designated_count = more->designated_count,
-                                                   .designated_strict = more->designated_strict,
-                                                   .failed = more->failed,
-                                                   .grouping = more->grouping,
-                                                   .grouping_strict = more->grouping_strict };
+    *constraints = (struct placement_constraints){ .failed = CLUSTER_NONE };
+    if (e->unit != SCHED_SESSION)
+        constraints->ranks = place_constraints_rank_beside(s, e, arena);
+    if (!has_more)
+        return constraints;
+    constraints->designated = more->designated;
+    constraints->designated_count = more->designated_count;
+    constraints->designated_strict = more->designated_strict;
+    constraints->failed = more->failed;
+    constraints->grouping = more->grouping;
+    constraints->grouping_strict = more->grouping_strict;
     if (more->grouping != SCHED_UNGROUPED && s->grouped)
         place_constraints_count_group(s, e, arena, constraints);
     return constraints;

@@ -16,6 +16,8 @@
 
 #define TORCH_PORT "29500"
 #define TORCHRUN_PORT "29400"
+/* Each kernel that leaves is a failure to torchrun in the others. */
+#define TORCHRUN_RESTARTS "100"
 #define TENSORFLOW_PORT 2222
 #define JAX_PORT "1234"
 
@@ -138,17 +140,41 @@ static const char *cluster_environ_make_tf(const struct kernel_spec *spec, struc
     return arena_strdup(arena, out.data);
 }
 
+/* ---- how many ---- */
+
+/* A size that changes has no variable but torchrun's, whose agents agree on size and ranks at each
+ * change: programs that read another would wait for kernels that may never come.
+ */
+static void cluster_environ_set_size(struct cluster_variables *v, const struct kernel_spec *spec)
+{
+    char range[48];
+
+    if (spec->session.cluster_size_min == 0) {
+        cluster_environ_set_number(v, "WORLD_SIZE", spec->cluster_size);
+        cluster_environ_set_number(v, "JAX_NUM_PROCESSES", spec->cluster_size);
+        cluster_environ_set_number(v, "PET_NNODES", spec->cluster_size);
+        return;
+    }
+    (void)snprintf(range, sizeof(range), "%" PRId64 ":%" PRId64, spec->session.cluster_size_min,
+                   spec->cluster_size);
+    cluster_environ_set(v, "PET_NNODES", arena_strdup(v->arena, range));
+    cluster_environ_set(v, "PET_MAX_RESTARTS", TORCHRUN_RESTARTS);
+}
+
 /* ---- all ---- */
 
 /* What depends on names of other kernels. */
 static void cluster_environ_set_network(struct cluster_variables *v, const struct kernel_spec *spec,
                                         const struct cluster_place *place)
 {
+    bool is_elastic = spec->session.cluster_size_min > 0;
+
     cluster_environ_set_first(v, "MASTER_ADDR", spec, NULL);
     cluster_environ_set(v, "MASTER_PORT", TORCH_PORT);
     cluster_environ_set(v, "PET_RDZV_BACKEND", "c10d");
     cluster_environ_set_first(v, "PET_RDZV_ENDPOINT", spec, TORCHRUN_PORT);
-    cluster_environ_set(v, "TF_CONFIG", cluster_environ_make_tf(spec, v->arena));
+    if (!is_elastic)
+        cluster_environ_set(v, "TF_CONFIG", cluster_environ_make_tf(spec, v->arena));
     cluster_environ_set_first(v, "JAX_COORDINATOR_ADDRESS", spec, JAX_PORT);
     cluster_environ_set(v, "NCCL_SOCKET_IFNAME", place->interface);
     cluster_environ_set(v, "GLOO_SOCKET_IFNAME", place->interface);
@@ -167,15 +193,13 @@ size_t cluster_environ_make(const struct kernel_spec *spec, const struct cluster
 
     if (spec->cluster_size <= 1 || !spec->hosts)
         return 0;
-    cluster_environ_set_number(&v, "WORLD_SIZE", spec->cluster_size);
+    cluster_environ_set_size(&v, spec);
     cluster_environ_set_number(&v, "RANK", spec->rank);
     cluster_environ_set(&v, "LOCAL_RANK", "0");
     cluster_environ_set_number(&v, "NODE_RANK", spec->rank);
-    cluster_environ_set_number(&v, "PET_NNODES", spec->cluster_size);
     cluster_environ_set_number(&v, "PET_NODE_RANK", spec->rank);
     cluster_environ_set_number(&v, "PET_NPROC_PER_NODE", place->devices > 0 ? place->devices : 1);
     cluster_environ_set(&v, "PET_RDZV_ID", spec->session_name ? spec->session_name : "session");
-    cluster_environ_set_number(&v, "JAX_NUM_PROCESSES", spec->cluster_size);
     cluster_environ_set_number(&v, "JAX_PROCESS_ID", spec->rank);
     if (place->interface)
         cluster_environ_set_network(&v, spec, place);
@@ -184,9 +208,12 @@ size_t cluster_environ_make(const struct kernel_spec *spec, const struct cluster
 
 void cluster_environ_add_hosts(const struct kernel_spec *spec, int64_t slots, struct strbuf *out)
 {
-    for (const char *at = spec->hosts; *at; at += *at == ',') {
+    int64_t least = spec->session.cluster_size_min, count = 0;
+
+    for (const char *at = spec->hosts; *at && (least == 0 || count < least); at += *at == ',') {
         size_t len = strcspn(at, ",");
 
+        count++;
         strbuf_addf(out, "%.*s slots=%" PRId64 "\n", (int)len, at, slots);
         at += len;
     }

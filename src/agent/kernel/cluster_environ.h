@@ -5,7 +5,8 @@
  * point; the user's own variables of the same name win. Pure.
  *
  *   MASTER_ADDR, MASTER_PORT, WORLD_SIZE, RANK, LOCAL_RANK, NODE_RANK
- *                       torch.distributed's env:// with one process in each kernel
+ *                       torch.distributed's env:// with one process in each kernel; WORLD_SIZE not
+ *                       where the number of kernels changes
  *   PET_...             options of torchrun: as many processes in each kernel as it has devices
  *   TF_CONFIG           TensorFlow. Roles called chief, worker, ps or evaluator are these; then
  *                       "main" is the chief, and "sub" are workers. Without such roles all kernels
@@ -34,7 +35,9 @@ struct cluster_place {
 size_t cluster_environ_make(const struct kernel_spec *spec, const struct cluster_place *place,
                             struct arena *arena, struct text_pair ret[CLUSTER_VARIABLES_MAX]);
 
-/* The host file of MPI: "main1 slots=2", a line for each kernel of the session. */
+/* The host file of MPI: "main1 slots=2", a line for each kernel of the session, or as many as it
+ * starts with.
+ */
 void cluster_environ_add_hosts(const struct kernel_spec *spec, int64_t slots, struct strbuf *out);
 
 #endif

@@ -46,6 +46,28 @@ static void test_torch_and_jax_meet_at_the_first_kernel(void **state)
     assert_null(find(all, count, "OMPI_MCA_orte_default_hostfile"));
 }
 
+static void test_a_size_that_changes_is_for_torchrun_alone(void **state)
+{
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf hosts = STRBUF_INIT;
+    struct kernel_spec spec = third_of_four();
+    const struct cluster_place place = { .interface = "eth0" };
+    struct text_pair all[CLUSTER_VARIABLES_MAX];
+    size_t count;
+
+    (void)state;
+    spec.session.cluster_size_min = 2;
+    count = cluster_environ_make(&spec, &place, &arena, all);
+    assert_string_equal(find(all, count, "PET_NNODES"), "2:4");
+    assert_string_equal(find(all, count, "PET_MAX_RESTARTS"), "100");
+    assert_string_equal(find(all, count, "RANK"), "2");
+    assert_null(find(all, count, "WORLD_SIZE"));
+    assert_null(find(all, count, "JAX_NUM_PROCESSES"));
+    assert_null(find(all, count, "TF_CONFIG"));
+    cluster_environ_add_hosts(&spec, 1, &hosts);
+    assert_string_equal(hosts.data, "main1 slots=1\nsub1 slots=1\n");
+}
+
 static void test_one_kernel_alone_has_none(void **state)
 {
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
@@ -122,6 +144,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_torch_and_jax_meet_at_the_first_kernel),
+        cmocka_unit_test(test_a_size_that_changes_is_for_torchrun_alone),
         cmocka_unit_test(test_one_kernel_alone_has_none),
         cmocka_unit_test(test_without_a_network_there_are_ranks_only),
         cmocka_unit_test(test_tensorflow),

@@ -85,6 +85,32 @@ static void test_kernels_count_for_amounts_and_not_as_sessions(void **state)
     end();
 }
 
+static void test_a_kernel_joins_near_the_others_and_within_reach(void **state)
+{
+    static const struct sched_pair cut = { "c", "b" };
+
+    (void)state;
+    begin(&sched_fifo, &sched_concentrated);
+    agent("a", "cpu=1 mem=9")->topology = "far";
+    agent("b", "cpu=1")->topology = "near/1";
+    agent("c", "cpu=1")->topology = "near/2";
+    agent("d", "cpu=1 mem=9")->topology = "near/2";
+    for (size_t i = 0; i < 4; i++)
+        world.agents[i].network = "net";
+    world.snap.unreachable = &cut;
+    world.snap.unreachable_count = 1;
+    runs("c", "cpu=1", 1, 0)->row = 9;
+    for (uint32_t rank = 2; rank < 6; rank++) {
+        struct sched_session *s = waits_kernel(SCHED_OPTIONAL_KERNEL, 9, rank, "cpu=1");
+
+        s->single_node = false;
+        s->needs_network = true;
+    }
+    run();
+    assert_string_equal(places(), "c d a -");
+    end();
+}
+
 /* ---- giving way ---- */
 
 /* An optional kernel that runs. */
@@ -216,6 +242,7 @@ int main(void)
         cmocka_unit_test(test_nothing_grows_behind_one_that_holds_up_the_queue),
         cmocka_unit_test(test_growth_delays_no_start_time),
         cmocka_unit_test(test_kernels_count_for_amounts_and_not_as_sessions),
+        cmocka_unit_test(test_a_kernel_joins_near_the_others_and_within_reach),
         cmocka_unit_test(test_optional_kernels_give_way_to_any_session),
         cmocka_unit_test(test_sessions_are_preempted_only_where_kernels_are_not_enough),
         cmocka_unit_test(test_optional_kernels_give_way_to_no_optional_one),
