@@ -153,6 +153,14 @@ static void session_own_write_cluster_size(const struct session_own *own, struct
     jsonw_int(w, (int64_t)own->row->kernel_count);
 }
 
+static void session_own_write_cluster_size_min(const struct session_own *own, struct jsonw *w)
+{
+    const struct session_spec *spec = own->row->session.spec;
+
+    jsonw_int(w, spec && spec->cluster_size_min ? spec->cluster_size_min
+                                                : (int64_t)own->row->kernel_count);
+}
+
 static void session_own_write_wait_for_capacity(const struct session_own *own, struct jsonw *w)
 {
     const struct session_spec *spec = own->row->session.spec;
@@ -295,6 +303,7 @@ static const struct session_own_member {
     { "resource_group", .text = ROW(session.resource_group), .needs = OWN_NEEDS_REST },
     { "cluster_mode", .text = ROW(cluster_mode), .needs = OWN_NEEDS_REST },
     { "cluster_size", .write = session_own_write_cluster_size },
+    { "cluster_size_min", .write = session_own_write_cluster_size_min, .needs = OWN_NEEDS_TEXTS },
     { "wait_for_capacity", .write = session_own_write_wait_for_capacity, .needs = OWN_NEEDS_TEXTS },
     { "mounts", .write = session_own_write_mounts, .needs = OWN_NEEDS_TEXTS },
     { "requested_slots", .write = session_own_write_requested, .needs = OWN_NEEDS_KERNELS },

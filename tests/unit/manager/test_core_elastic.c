@@ -304,6 +304,31 @@ static void a_lost_kernel_starts_elsewhere(void **state)
     assert_clean();
 }
 
+static void on_restarted(void *data, int r, const struct aq_error *err)
+{
+    (void)err;
+    *(int *)data = r;
+}
+
+static void a_restart_leaves_out_kernels_that_wait(void **state)
+{
+    struct uuid id = run_three();
+    int r = -1;
+
+    (void)state;
+    core_restart_session(world.core, &id, &asker, on_restarted, &r);
+    settle();
+    assert_int_equal(status_of(&id), SESSION_RESTARTING);
+    assert_int_equal(count_sent(MSG_KERNEL_RESTART), 3);
+    for (size_t rank = 0; rank < 3; rank++)
+        report(&id, rank, MSG_KERNEL_RUNNING);
+    assert_int_equal(r, 0);
+    assert_string_equal(kernels_of(&id), "R R R P");
+    agent_comes("b", CPUS("1"));
+    assert_string_equal(kernels_of(&id), "R R R S");
+    assert_clean();
+}
+
 static void minimums_that_cannot_be(void **state)
 {
     static const struct {
@@ -349,6 +374,7 @@ int main(void)
         TEST(a_kernel_that_fails_starts_again_three_times),
         TEST(a_kernel_that_succeeds_is_not_missed),
         TEST(a_lost_kernel_starts_elsewhere),
+        TEST(a_restart_leaves_out_kernels_that_wait),
         TEST(minimums_that_cannot_be),
     };
 

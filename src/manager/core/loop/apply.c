@@ -60,7 +60,7 @@ static void apply_created(struct core *core, struct event *e)
     dependency_watch(core, l);
     if (l->s.status == SESSION_PENDING)
         queue_add(core, l);
-    kernel_queue_update(core, l);
+    kernel_queue_update(core, l, false);
     durable_touch(core, &l->durable);
     announce(core, session_event_name(SESSION_PENDING), l, NULL, l->s.reason, apply_place(e, 0));
 }
@@ -112,7 +112,7 @@ static void apply_session_status(struct core *core, struct event *e)
         l->preemption.is_preempted = false;
     if (preemption_is_leaving(&l->s))
         sched_sync_session_leaves(l);
-    kernel_queue_update(core, l);
+    kernel_queue_update(core, l, false);
     if (c->to == SESSION_SCHEDULED)
         sched_sync_drop_reservation(l); /* it has come where it was to go */
     announce(core, result_event_name(c->result), l, NULL, l->s.reason, apply_place(e, 0));
@@ -199,7 +199,7 @@ static void apply_kernel_status(struct core *core, struct event *e)
         series_end_kernel(core, k, l->kernels[k->rank].measured);
     if (!held && kernel_is_holding(c->to))
         session_entry_hold(core, l, k->rank, e->at_usec);
-    kernel_queue_update(core, l);
+    kernel_queue_update(core, l, c->to == KERNEL_PENDING);
     if (c->alloc)
         apply_replace(&k->alloc, c->alloc[0] ? AQ_TAKE(c->alloc) : NULL);
     if (c->service_ports)

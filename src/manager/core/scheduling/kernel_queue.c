@@ -22,14 +22,15 @@ void kernel_queue_wake(struct core *core, struct session_entry *l)
     core_schedule_turn(core);
 }
 
-void kernel_queue_update(struct core *core, struct session_entry *l)
+void kernel_queue_update(struct core *core, struct session_entry *l, bool is_more)
 {
     bool lacks = l->s.kernel_count > 1 && session_lacks_kernels(&l->s);
 
     if (lacks) {
+        if (is_more || list_is_empty(&l->queue.lacking_link))
+            kernel_queue_wake(core, l);
         if (list_is_empty(&l->queue.lacking_link))
             list_add(&l->resource_group->lacking, &l->queue.lacking_link);
-        kernel_queue_wake(core, l);
     } else if (!list_is_empty(&l->queue.lacking_link)) {
         list_remove(&l->queue.lacking_link);
         sched_sync_mark_session(l); /* the scheduler may have entries of kernels that wait */
@@ -96,8 +97,8 @@ static int kernel_queue_add_running(struct core *core, struct resource_group_ent
 /* May kernels of it that wait be placed now? */
 static bool kernel_queue_is_open(const struct session_entry *l)
 {
-    return !list_is_empty(&l->queue.lacking_link) && !l->commands.end_reason
-           && !l->commands.wants_restart && !l->preemption.is_preempted;
+    return !list_is_empty(&l->queue.lacking_link) && l->durable.retry_usec == 0
+           && !l->commands.end_reason && !l->commands.wants_restart && !l->preemption.is_preempted;
 }
 
 int kernel_queue_push(struct core *core, struct resource_group_entry *g, struct session_entry *l,

@@ -22,9 +22,9 @@ struct sched_session;
 struct session_entry;
 
 /* The status of a session or of a kernel has changed: its kernels wait for a place, or do so no
- * longer. Cheap for a session of one kernel.
+ * longer. is_more: one more waits. Cheap for a session of one kernel.
  */
-void kernel_queue_update(struct core *core, struct session_entry *l);
+void kernel_queue_update(struct core *core, struct session_entry *l, bool is_more);
 
 /* A kernel may be placed again from now on. */
 void kernel_queue_wake(struct core *core, struct session_entry *l);

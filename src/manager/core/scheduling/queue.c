@@ -67,8 +67,8 @@ void queue_remove(struct core *core, struct session_entry *l)
     l->accounts[SCHED_KEYPAIR]->pending--;
     if (l->sched.membership == MEMBERSHIP_WAITING)
         sched_sync_mark_session(l);
-    if (l->resource_group->blocker == l)
-        queue_capacity_freed(core, l->resource_group);
+    if (l->resource_group->blocker == l || !list_is_empty(&l->resource_group->lacking))
+        queue_capacity_freed(core, l->resource_group); /* to kernels: what was kept for it */
 }
 
 void queue_park(struct session_entry *l, enum sched_verdict verdict, struct account *account)

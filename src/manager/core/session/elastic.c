@@ -115,6 +115,10 @@ bool elastic_step(struct core *core, struct session_entry *l, int64_t now)
 {
     bool has_failed = false, any_starts = false;
 
+    if (l->durable.retry_usec && !list_is_empty(&l->queue.lacking_link)) {
+        l->durable.retry_usec = 0; /* what could not be written is tried again */
+        kernel_queue_wake(core, l);
+    }
     for (size_t i = 1; i < l->s.kernel_count; i++) {
         enum kernel_status status = l->s.kernels[i].status;
 
