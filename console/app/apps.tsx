@@ -37,7 +37,7 @@ function isSilent({ protocol, state }: App): boolean {
 
 /** Those that a browser can open, the terminal first; they are asked for again while they are shown.
  * Only a session's own user may open them. */
-export function useApps(session: Session): App[] {
+export function useApps(session: Session, kernel: string): App[] {
   const [apps, setApps] = useState<App[]>([]);
   useEffect(() => {
     const canOpen = session.status === "RUNNING" && session.user === who.value?.user;
@@ -48,7 +48,7 @@ export function useApps(session: Session): App[] {
     const look = async () => {
       if (!document.hidden)
         await manager
-          .get<App[]>(`/stream/session/${session.id}/apps`, gone.signal)
+          .get<App[]>(`/stream/session/${session.id}/apps?kernel=${encodeURIComponent(kernel)}`, gone.signal)
           .then(setApps, () => undefined);
       if (!gone.signal.aborted) timer = window.setTimeout(() => void look(), AGAIN);
     };
@@ -57,23 +57,23 @@ export function useApps(session: Session): App[] {
       gone.abort();
       window.clearTimeout(timer);
     };
-  }, [session.id, session.status]);
+  }, [session.id, session.status, kernel]);
   return apps
     .filter((app) => IN_BROWSER.includes(app.protocol))
     .sort((a, b) => Number(b.name === "ttyd") - Number(a.name === "ttyd"));
 }
 
 /** A tab has to be opened before the answer is there: a browser allows it by a click alone. */
-async function openApp(session: Session, app: string): Promise<void> {
+async function openApp(session: Session, kernel: string, app: string): Promise<void> {
   const tab = window.open("about:blank", "_blank");
   if (tab) tab.opener = null;
   try {
-    const started = await manager.post<{ token: string | null; wsproxy_addr: string | null }>(
+    const started = await manager.post<{ token: string | null; wsproxy_addr: string | null; target_id: string }>(
       `/session/${session.id}/start-service`,
-      { app },
+      { app, kernel },
     );
     if (!started.token || !started.wsproxy_addr) throw new Error("No proxy is connected that leads to apps.");
-    const query = new URLSearchParams({ token: started.token, session_id: session.id, app });
+    const query = new URLSearchParams({ token: started.token, session_id: started.target_id, app });
     const address = `${started.wsproxy_addr}/v2/proxy/auth?${query}`;
     if (tab) tab.location.replace(address);
     else location.assign(address);
@@ -83,7 +83,15 @@ async function openApp(session: Session, app: string): Promise<void> {
   }
 }
 
-export function Apps({ session, apps }: { session: Session; apps: readonly App[] }) {
+export function Apps({
+  session,
+  kernel,
+  apps,
+}: {
+  session: Session;
+  kernel: string;
+  apps: readonly App[];
+}) {
   return (
     <ul class="apps" aria-label="Apps">
       {apps.map((app) => {
@@ -96,7 +104,7 @@ export function Apps({ session, apps }: { session: Session; apps: readonly App[]
               title={why || undefined}
               aria-disabled={silent}
               data-key={app.name === "ttyd" ? "t" : undefined}
-              onClick={() => (silent ? say(why) : void openApp(session, app.name))}
+              onClick={() => (silent ? say(why) : void openApp(session, kernel, app.name))}
             >
               {appTitle(app)}
             </button>

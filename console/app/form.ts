@@ -6,6 +6,7 @@ import { manager, Refusal } from "./server";
 
 const GIB = 2 ** 30;
 export const COUNT_MAX = 100;
+export const SIZE_MAX = 1000;
 
 export interface Form {
   image: string;
@@ -16,6 +17,8 @@ export interface Form {
   mounts: string[]; // each as "aliquot session create --mount" has it
   amounts: Record<string, string>; // as they are typed
   count: number;
+  size: number; // kernels of a session
+  mode: "multi-node" | "single-node"; // of several
 }
 
 export interface Choices {
@@ -99,6 +102,8 @@ export function readForm(query: URLSearchParams): Form {
     mounts: query.getAll("mount"),
     amounts,
     count: Math.max(1, Math.min(COUNT_MAX, Number(query.get("count")) || 1)),
+    size: Math.max(1, Math.min(SIZE_MAX, Number(query.get("cluster")) || 1)),
+    mode: query.get("mode") === "single-node" ? "single-node" : "multi-node",
   };
 }
 
@@ -108,6 +113,8 @@ export function writeForm(form: Form): URLSearchParams {
   if (form.type === "batch") query.set("type", "batch");
   for (const mount of form.mounts) query.append("mount", mount);
   if (form.count > 1) query.set("count", String(form.count));
+  if (form.size > 1) query.set("cluster", String(form.size));
+  if (form.mode !== "multi-node") query.set("mode", form.mode);
   for (const [slot, amount] of Object.entries(form.amounts)) if (amount) query.set(`r.${slot}`, amount);
   return query;
 }
@@ -162,6 +169,7 @@ function body(form: Form, name: string): object {
     type: form.type,
     enqueueOnly: true,
     ...(form.type === "batch" ? { startupCommand: form.command } : {}),
+    ...(form.size > 1 ? { clusterSize: form.size, clusterMode: form.mode } : {}),
     config: {
       resources: resources(form),
       ...mountsOf(form),
@@ -178,6 +186,8 @@ export function command(form: Form): string {
   for (const mount of form.mounts) if (mount) words.push("--mount", mount);
   if (form.group) words.push("--resource-group", form.group);
   if (form.count > 1) words.push("-n", String(form.count));
+  if (form.size > 1) words.push("--cluster", String(form.size));
+  if (form.size > 1 && form.mode !== "multi-node") words.push("--cluster-mode", form.mode);
   if (form.type === "batch") words.push("--", "sh", "-c", form.command);
   return words.map(quote).join(" ");
 }

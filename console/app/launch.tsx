@@ -11,6 +11,7 @@ import {
   launch,
   readChoices,
   readForm,
+  SIZE_MAX,
   slotsOf,
   tryOut,
   writeForm,
@@ -307,6 +308,37 @@ export function LaunchScreen() {
           onInput={(event) => change({ name: event.currentTarget.value.trim() })}
         />
       </div>
+      <div class="field">
+        <label for="size">Kernels</label>
+        <input
+          id="size"
+          type="number"
+          min={1}
+          max={SIZE_MAX}
+          value={form.size}
+          onInput={(event) => change({ size: Number(event.currentTarget.value) || 1 })}
+        />
+      </div>
+      {form.size > 1 && (
+        <div class="field">
+          <span>Nodes</span>
+          <div class="choice" role="group" aria-label="Nodes">
+            {(["multi-node", "single-node"] as const).map((mode) => (
+              <button
+                key={mode}
+                type="button"
+                aria-pressed={form.mode === mode}
+                onClick={() => change({ mode })}
+              >
+                {mode === "multi-node" ? "any" : "one"}
+              </button>
+            ))}
+            <span class="dim">
+              {form.mode === "multi-node" ? "each kernel where it fits" : "all kernels on one node"}
+            </span>
+          </div>
+        </div>
+      )}
       <div class="field">
         <label for="count">Count</label>
         <input

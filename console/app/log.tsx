@@ -10,10 +10,15 @@ const TAIL = 1000;
 const CHARACTERS_MAX = 1 << 19;
 const END = "End of the log.";
 
-async function follow(id: string, signal: AbortSignal, take: (text: string) => void): Promise<void> {
+async function follow(
+  id: string,
+  kernel: string,
+  signal: AbortSignal,
+  take: (text: string) => void,
+): Promise<void> {
   const reply = await ask(
     "GET",
-    `/func/aliquot/v1/sessions/${id}/logs?follow=true&tail=${TAIL}`,
+    `/func/aliquot/v1/sessions/${id}/logs?follow=true&tail=${TAIL}&kernel=${encodeURIComponent(kernel)}`,
     undefined,
     signal,
   );
@@ -26,7 +31,7 @@ async function follow(id: string, signal: AbortSignal, take: (text: string) => v
   }
 }
 
-export function LogView({ session }: { session: Session }) {
+export function LogView({ session, kernel }: { session: Session; kernel: string }) {
   const [text, setText] = useState("");
   const [note, setNote] = useState("Waiting for output…");
   const box = useRef<HTMLPreElement>(null);
@@ -41,7 +46,7 @@ export function LogView({ session }: { session: Session }) {
     };
     setText("");
     setNote("Waiting for output…");
-    follow(session.id, gone.signal, (more) => {
+    follow(session.id, kernel, gone.signal, (more) => {
       raw = (raw + more).slice(-CHARACTERS_MAX);
       frame ||= requestAnimationFrame(draw);
     }).then(
@@ -52,7 +57,7 @@ export function LogView({ session }: { session: Session }) {
       gone.abort();
       cancelAnimationFrame(frame);
     };
-  }, [session.id]);
+  }, [session.id, kernel]);
   useEffect(() => {
     if (box.current && isAtEnd.current) box.current.scrollTop = box.current.scrollHeight;
   }, [text]);

@@ -5,6 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { type App, Apps, appTitle, useApps } from "./apps";
 import { age, bytes, number, plain, quote, reason, slots, time } from "./format";
 import { ended, sessions, waiting, who } from "./live";
+import { KernelChoice, KernelTable, MAIN, useKernels } from "./kernels";
 import { LogView } from "./log";
 import type { Session } from "./model";
 import { exitText, hasEnded, isEndedByUser, isStarting, pullText, stateOf } from "./model";
@@ -209,8 +210,8 @@ function called(session: Session): string {
 }
 
 /** What can be done with it here, as commands. */
-function commandsOf(session: Session, apps: readonly App[]): [string, string][] {
-  const it = called(session);
+function commandsOf(session: Session, kernel: string, apps: readonly App[]): [string, string][] {
+  const it = kernel === MAIN ? called(session) : `--kernel ${quote(kernel)} ${called(session)}`;
   const all: [string, string][] = [
     ["Show", `aliquot session info ${quote(session.id)}`],
     ["Log", `aliquot logs --follow ${it}`],
@@ -220,8 +221,9 @@ function commandsOf(session: Session, apps: readonly App[]): [string, string][] 
       appTitle(app),
       app.name === "ttyd" ? `aliquot session attach ${it}` : `aliquot app ${it} ${quote(app.name)}`,
     ]);
-  if (!hasEnded(session)) all.push(["End", `aliquot session rm ${it}`]);
-  if (!hasEnded(session) && who.value?.is_admin) all.push(["Kill", `aliquot session rm --force ${it}`]);
+  if (!hasEnded(session)) all.push(["End", `aliquot session rm ${called(session)}`]);
+  if (!hasEnded(session) && who.value?.is_admin) 
+    all.push(["Kill", `aliquot session rm --force ${called(session)}`]);
   return all;
 }
 
@@ -229,12 +231,16 @@ const TABS = ["summary", "log"] as const;
 
 function Found({ session }: { session: Session }) {
   const [tab, setTab] = useState<(typeof TABS)[number]>("summary");
-  const apps = useApps(session);
+  const [kernel, setKernel] = useState(MAIN);
+  const kernels = useKernels(session);
+  const apps = useApps(session, kernel);
+  useEffect(() => setKernel(MAIN), [session.id]);
   return (
     <>
       <Reason session={session} />
       {isStarting(session) && <Start session={session} />}
-      {apps.length > 0 && <Apps session={session} apps={apps} />}
+      {kernels.length > 1 && <KernelChoice kernels={kernels} chosen={kernel} choose={setKernel} />}
+      {apps.length > 0 && <Apps session={session} kernel={kernel} apps={apps} />}
       {session.status === "RUNNING" && <Uses session={session} />}
       <div class="choice tabs" role="group" aria-label="What is shown">
         {TABS.map((each) => (
@@ -249,10 +255,17 @@ function Found({ session }: { session: Session }) {
           </button>
         ))}
       </div>
-      {tab === "summary" ? <Summary session={session} /> : <LogView session={session} />}
+      {tab === "summary" ? (
+        <>
+          <Summary session={session} />
+          {kernels.length > 1 && <KernelTable kernels={kernels} />}
+        </>
+      ) : (
+        <LogView session={session} kernel={kernel} />
+      )}
       <footer>
         {!hasEnded(session) && <End session={session} />}
-        <Commands commands={commandsOf(session, apps)} />
+        <Commands commands={commandsOf(session, kernel, apps)} />
       </footer>
     </>
   );

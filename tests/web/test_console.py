@@ -328,6 +328,37 @@ def test_log_and_words_that_steer(browser, cluster):
     assert not page.problems()
 
 
+def test_kernels(browser, cluster):
+    """A session of two: how it is made, and whose log, apps and commands are shown."""
+    page = logged_in(browser, cluster)
+    launch(page, "shell", size="2", command="echo I am rank $RANK; sleep 1000",
+           more={"#amount-mem": "64m"})
+    page.click("[aria-label=Nodes] button:last-of-type")
+    wait_text(page, "starts at once", ".answer")
+    assert "--cluster 2 --cluster-mode single-node" in next(iter(commands(page, ".launch").values()))
+    page.click(".launch button.main")
+    wait_text(page, "running", ".peek header")
+    wait_text(page, "sub1", ".kernels")
+    rows = page.evaluate("[...document.querySelectorAll('.kernels tbody tr')].map((row) => "
+                         "[...row.cells].map((cell) => cell.textContent).join(' ').trim())")
+    assert rows == ["main1 main running node1", "sub1 sub running node1"], rows
+    page.keyboard.press("l")
+    wait_text(page, "I am rank 0", ".log")
+    page.evaluate("(it => { it.value = 'sub1'; it.dispatchEvent(new Event('change', "
+                  "{ bubbles: true })) })(document.querySelector('.kernel select'))")
+    wait_text(page, "I am rank 1", ".log")
+    name = text(page, ".peek h2")
+    assert commands(page)["Log"] == f"aliquot logs --follow --kernel sub1 {name}"
+    assert commands(page)["End"] == f"aliquot session rm {name}"
+    assert page.violations() == []
+    KEPT.mkdir(parents=True, exist_ok=True)
+    page.keyboard.press("s")
+    page.screenshot({"path": str(KEPT / "kernels.png")})
+    tab = terminal(page, "echo this is $BACKENDAI_CLUSTER_HOST")
+    tab.wait_for("document.querySelector('.xterm-rows').textContent.includes('this is sub1')")
+    assert not page.problems() and not tab.problems()
+
+
 def test_what_would_not_start(browser, cluster):
     """Refused, or to wait: said before it is made, and as a command."""
     page = logged_in(browser, cluster, permissions=["clipboard-read", "clipboard-write"])

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Questions to the executor of a session's main container. */
+/* Questions to the executor of a kernel's container. */
 #include "base/memory.h"
 #include "manager/stream/executor_link.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* executor_link.h - questions to the executor of a session's main container
+/* executor_link.h - questions to the executor of a kernel's container
  *
  * A link stream with a command, which passes bytes between it and the executor
  * (runner/execution.h). What comes back is a stranger's. Loop's thread only.
