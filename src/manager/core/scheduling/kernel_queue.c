@@ -54,7 +54,7 @@ static void kernel_queue_describe(struct core *core, const struct session_entry 
     ret->starts_usec = 0;
     ret->dependency_count = 0;
     ret->is_preemptible = ret->is_movable = false;
-    if (l->s.is_multi_node)
+    if (l->s.is_multi_node && (l->s.subnet || !session_entry_needs_network(l)))
         return;
     *agents = l->s.kernels[0].agent_id; /* where the others are */
     ret->designated = agents;

@@ -24,6 +24,7 @@
 #include "manager/core/state/account.h"
 #include "manager/core/state/agent_devices.h"
 #include "manager/core/state/agent_entry.h"
+#include "manager/core/state/agent_network.h"
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_entry.h"
@@ -54,8 +55,8 @@ static char *pass_take_subnet(struct core *core, const struct resource_group_ent
 
     for (size_t k = 1; k < session_least_kernels(&l->s); k++)
         is_spread |= out->agents[k] != out->agents[0];
-    if (!is_spread || !session_entry_needs_network(l) || !g->nodes[out->agents[0]]->network
-        || !session_entry_take_subnet(core, l))
+    if (!is_spread || !session_entry_needs_network(l)
+        || !agent_network_class(g->nodes[out->agents[0]]) || !session_entry_take_subnet(core, l))
         return NULL;
     return aq_format("%s/%u", cluster_address_format(l->network.subnet.first, text),
                      l->network.subnet.bits);
