@@ -68,12 +68,12 @@ async function openApp(session: Session, kernel: string, app: string): Promise<v
   const tab = window.open("about:blank", "_blank");
   if (tab) tab.opener = null;
   try {
-    const started = await manager.post<{ token: string | null; wsproxy_addr: string | null; target_id: string }>(
+    const started = await manager.post<{ token: string | null; wsproxy_addr: string | null; target_id?: string }>(
       `/session/${session.id}/start-service`,
       { app, kernel },
     );
     if (!started.token || !started.wsproxy_addr) throw new Error("No proxy is connected that leads to apps.");
-    const query = new URLSearchParams({ token: started.token, session_id: started.target_id, app });
+    const query = new URLSearchParams({ token: started.token, session_id: started.target_id ?? session.id, app });
     const address = `${started.wsproxy_addr}/v2/proxy/auth?${query}`;
     if (tab) tab.location.replace(address);
     else location.assign(address);

@@ -172,7 +172,8 @@ static void app_control_write_started(const struct app_started *started, const c
     jsonw_member_str(&w, "wsproxy_addr", url);
     jsonw_member_str(&w, "status", started->status);
     jsonw_member_int(&w, "port", started->port);
-    api_write_uuid(&w, "target_id", &started->target_id);
+    if (!core_find_session(started->api->core, &started->target_id)) /* a kernel's id */
+        api_write_uuid(&w, "target_id", &started->target_id);
     jsonw_object_end(&w);
     request_reply_json(started->req, 200, &out);
 }
