@@ -152,6 +152,25 @@ def test_reach_is_reported(lab):
     assert drivers[1].answer("reach") == {"did": "reach", "reachable": ["a1"], "unreachable": []}
 
 
+def test_large_packets_that_are_dropped(tmp_path):
+    """Something between the nodes drops them, and nobody hears of it."""
+    lab = ClusterLab(tmp_path, "wireguard-go")
+    try:
+        drivers = start(lab)
+        main, sub = join(lab, drivers, 1)
+        for number in (1, 2):
+            lab.switch.space.run("ip", "link", "set", f"port{number}", "mtu", 1440)
+        assert wait_for(lambda: "mtu 1280" in lab.nodes[0].node.run(
+            "nsenter", "--net=" + str(next(lab.nodes[0].folder.glob("net/*/cluster/ns"))), "ip",
+            "link", "show", "tunnel0"), 60)
+        # the kernel's own interface is larger: it hears of it
+        lab.nodes[1].servers.append(subprocess.Popen(sub.inside.words(sys.executable, "-c", ECHO)))
+        split = WHOLE.replace("10, 2)", "10, 1)")
+        assert main.inside.run(sys.executable, "-c", split, sub.address, 1392) == "1392\n"
+    finally:
+        lab.close()
+
+
 def test_lists_that_are_wrong(lab):
     drivers = start(lab)
     main, _ = join(lab, drivers, 1)

@@ -136,7 +136,7 @@ static void kernel_commands_create_new(struct agent_daemon *agent, uint64_t seq,
     if (r == 0)
         r = services_check(k, &err);
     if (r == 0)
-        r = prerequisites_announce(k, &err);
+        r = prerequisites_announce(k, NULL, &err);
     if (r == 0)
         r = devices_allocate(k, &err);
     /* plugins are asked once the command is safe */
@@ -167,7 +167,7 @@ static void kernel_commands_begin_attempt(struct local_kernel *k, uint64_t seq, 
     devices_detach(k);
     if (r == 0) {
         AQ_SWAP(k->command, command);
-        r = prerequisites_announce(k, &err);
+        r = prerequisites_announce(k, command.kernel_create.spec.network, &err);
         if (r == 0)
             r = kernel_commands_save(k, DISK_REPLACE, seq, &err);
         if (r < 0)

@@ -233,10 +233,12 @@ static int prerequisites_open_cluster(struct local_kernel *k, bool is_found, str
     return cluster_open(k->agent->cluster, &request, &k->cluster, err);
 }
 
-int prerequisites_announce(struct local_kernel *k, struct aq_error *err)
+int prerequisites_announce(struct local_kernel *k, const char *former, struct aq_error *err)
 {
     const char *network = kernel_get_spec(k)->network;
 
+    if (k->cluster && former && network && strcmp(former, network) == 0)
+        return 0;
     return k->cluster && network
                ? cluster_set_session(k->agent->cluster, &k->session_id, network, err)
                : prerequisites_open_cluster(k, false, err);

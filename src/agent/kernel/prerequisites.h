@@ -14,9 +14,10 @@
 int prerequisites_prepare(struct local_kernel *k, struct aq_error *err);
 
 /* Its session has a network between nodes: other agents get through from now on, not only when the
- * kernel has all else. A later attempt may have a newer list. Nothing happens without one.
+ * kernel has all else. A later attempt may have a newer list: 'former' is that of the command
+ * before, which a newer message may have replaced; NULL = none. Nothing happens without a list.
  */
-int prerequisites_announce(struct local_kernel *k, struct aq_error *err);
+int prerequisites_announce(struct local_kernel *k, const char *former, struct aq_error *err);
 
 /* Hold again what a kernel that was found has already. */
 void prerequisites_adopt(struct local_kernel *k);

@@ -194,7 +194,6 @@ static int cluster_take_peers(struct cluster *cluster, const char *text, struct 
         return r;
     AQ_SWAP(cluster->peers_arena, arena);
     cluster->peers = peers;
-    cluster->told_usec = clock_monotonic_usec(); /* there is nothing to tell yet */
     return 0;
 }
 
@@ -206,6 +205,7 @@ int cluster_set_peers(struct cluster *cluster, const char *text, struct aq_error
         return r;
     cluster_keep(cluster, PEERS, text);
     cluster_change(cluster);
+    cluster_reach_tell_soon(cluster);
     return 0;
 }
 

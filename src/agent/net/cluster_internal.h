@@ -53,7 +53,8 @@ struct cluster_reach {
     bool is_wanted;    /* by a session or by peers, during an update */
     int64_t sent_usec; /* of the check before, monotonic; 0 = none */
     int64_t answered_usec;
-    unsigned lost; /* checks in a row without an answer */
+    int64_t whole_usec; /* of the latest answer to a packet of full size */
+    unsigned lost, cut; /* checks in a row without an answer; where only small ones had one */
     enum reach_state state;
 };
 
@@ -88,6 +89,11 @@ struct cluster {
 
 /* ---- cluster_offer.c ---- */
 
+#define CLUSTER_MTU_MIN 1280
+
+/* Only packets of this size get to an agent: 'why' is noted for administrators. */
+void cluster_offer_lower_mtu(struct cluster *cluster, uint32_t mtu, const char *why);
+
 /* Find mode, key, port and address. -errno if the state directory cannot be used. */
 int cluster_offer_find(struct cluster *cluster, const struct cluster_settings *settings,
                        struct aq_error *err);
@@ -103,6 +109,8 @@ void cluster_write_update(struct cluster *cluster);
 
 /* Ask, and wait for answers, as members and peers are now. */
 void cluster_reach_update(struct cluster *cluster);
+/* A manager that has just connected does not have what is known, if something is. */
+void cluster_reach_tell_soon(struct cluster *cluster);
 /* A socket in the cluster namespace, for worker threads: data points to a pointer to it. */
 int cluster_reach_open_socket(const void *data, struct aq_error *err);
 void cluster_reach_take_socket(struct cluster *cluster, int fd);

@@ -19,8 +19,7 @@
 #define KEY_SIZE 32
 #define KEY_FILE "wireguard.key"
 #define PORTS_TRIED 16
-#define CLAIM "udp." /* file RUN/net/udp.PORT: the tag of the agent that has the port */
-#define MTU_MIN 1280
+#define CLAIM "udp."          /* file RUN/net/udp.PORT: the tag of the agent that has the port */
 #define WIREGUARD_OVERHEAD 80 /* over IPv6 */
 #define VXLAN_OVERHEAD 50
 
@@ -189,6 +188,15 @@ static void cluster_offer_write(struct cluster *cluster)
     cluster->offer = strbuf_steal(&text);
 }
 
+void cluster_offer_lower_mtu(struct cluster *cluster, uint32_t mtu, const char *why)
+{
+    size_t len = strlen(cluster->note);
+
+    cluster->mtu = mtu;
+    (void)snprintf(cluster->note + len, sizeof(cluster->note) - len, "%s%s", len ? "; " : "", why);
+    cluster_offer_write(cluster);
+}
+
 int cluster_offer_find(struct cluster *cluster, const struct cluster_settings *settings,
                        struct aq_error *err)
 {
@@ -208,8 +216,8 @@ int cluster_offer_find(struct cluster *cluster, const struct cluster_settings *s
     (void)snprintf(cluster->note, sizeof(cluster->note), "%s", why.text);
     cluster->mtu = cluster->net->mtu
                    - (cluster->mode == CLUSTER_VXLAN ? VXLAN_OVERHEAD : WIREGUARD_OVERHEAD);
-    if (cluster->mtu < MTU_MIN || cluster->mtu > cluster->net->mtu)
-        cluster->mtu = MTU_MIN;
+    if (cluster->mtu < CLUSTER_MTU_MIN || cluster->mtu > cluster->net->mtu)
+        cluster->mtu = CLUSTER_MTU_MIN;
     cluster_offer_write(cluster);
     return 0;
 }

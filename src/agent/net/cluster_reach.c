@@ -23,29 +23,39 @@
 #define WAIT_STEP_MSEC 200
 #define STEP_MSEC 1000
 #define LOST_MAX 3
+#define PACKET_MAX 9000
+#define PACKET_SMALL 64
+#define IP_HEADER 20
 
 /* ---- echos ---- */
 
 int cluster_reach_open_socket(const void *data, struct aq_error *err)
 {
     int *const *place = (int *const *)data;
+    AQ_CLEANUP(aq_closep)
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_ICMP);
+    const int whole = IP_PMTUDISC_DO;
 
-    if (fd < 0)
+    if (fd < 0 || setsockopt(fd, IPPROTO_IP, IP_MTU_DISCOVER, &whole, sizeof(whole)) < 0)
         return aq_fail_errno(err, "open a socket for ICMP");
-    **place = fd;
+    **place = AQ_TAKE_FD(fd);
     return 0;
 }
 
-static void cluster_reach_ask(struct cluster *cluster, const struct cluster_reach *reach)
+/* A packet of 'size' bytes, which is not split. */
+static void cluster_reach_ask(struct cluster *cluster, const struct cluster_reach *reach,
+                              size_t size)
 {
     const struct sockaddr_in to = { .sin_family = AF_INET,
                                     .sin_addr.s_addr = htonl(reach->address) };
-    struct icmphdr echo = { .type = ICMP_ECHO, .un.echo.sequence = htons(++cluster->sequence) };
+    union {
+        struct icmphdr header;
+        char bytes[PACKET_MAX];
+    } echo = { .header = { .type = ICMP_ECHO, .un.echo.sequence = htons(++cluster->sequence) } };
 
     if (cluster->socket >= 0 && reach->address)
-        (void)sendto(cluster->socket, &echo, sizeof(echo), 0, (const struct sockaddr *)&to,
-                     sizeof(to)); /* a failure is one answer less */
+        (void)sendto(cluster->socket, echo.bytes, AQ_MIN(size, sizeof(echo)) - IP_HEADER, 0,
+                     (const struct sockaddr *)&to, sizeof(to)); /* a failure is one answer less */
 }
 
 static void cluster_reach_tell(struct cluster *cluster)
@@ -53,6 +63,14 @@ static void cluster_reach_tell(struct cluster *cluster)
     cluster->told_usec = clock_monotonic_usec();
     if (!cluster->is_freed)
         cluster->on_reach(cluster->data);
+}
+
+void cluster_reach_tell_soon(struct cluster *cluster)
+{
+    cluster->told_usec = clock_monotonic_usec();
+    for (size_t i = 0; i < cluster->reach_count; i++)
+        if (cluster->reach[i].is_checked && cluster->reach[i].state != REACH_UNKNOWN)
+            cluster->told_usec = INT64_MIN / 2;
 }
 
 static void cluster_reach_set(struct cluster *cluster, struct cluster_reach *reach,
@@ -157,7 +175,7 @@ static bool cluster_reach_is_awaited(const struct cluster *cluster, const char *
 
 /* ---- answers ---- */
 
-static void cluster_reach_take_answer(struct cluster *cluster, uint32_t from)
+static void cluster_reach_take_answer(struct cluster *cluster, uint32_t from, size_t size)
 {
     for (size_t i = 0; i < cluster->reach_count; i++) {
         struct cluster_reach *reach = &cluster->reach[i];
@@ -165,6 +183,8 @@ static void cluster_reach_take_answer(struct cluster *cluster, uint32_t from)
         if (reach->address != from)
             continue;
         reach->answered_usec = clock_monotonic_usec();
+        if (size > PACKET_SMALL)
+            reach->whole_usec = reach->answered_usec;
         reach->lost = 0;
         cluster_reach_set(cluster, reach, REACH_YES);
     }
@@ -175,14 +195,20 @@ static void cluster_reach_on_readable(uv_poll_t *poll, int status, int events)
     struct cluster *cluster = poll->data;
     struct sockaddr_in from;
     socklen_t len = sizeof(from);
-    struct icmphdr answer;
+    union {
+        struct icmphdr header;
+        char bytes[PACKET_MAX];
+    } answer;
+    ssize_t got;
 
     (void)status;
     (void)events;
-    while (recvfrom(cluster->socket, &answer, sizeof(answer), 0, (struct sockaddr *)&from, &len)
-           >= (ssize_t)sizeof(answer))
-        if (answer.type == ICMP_ECHOREPLY)
-            cluster_reach_take_answer(cluster, ntohl(from.sin_addr.s_addr));
+    while ((got = recvfrom(cluster->socket, &answer, sizeof(answer), 0, (struct sockaddr *)&from,
+                           &len))
+           >= (ssize_t)sizeof(answer.header))
+        if (answer.header.type == ICMP_ECHOREPLY)
+            cluster_reach_take_answer(cluster, ntohl(from.sin_addr.s_addr),
+                                      (size_t)got + IP_HEADER);
     (void)cluster_reach_settle(cluster);
 }
 
@@ -191,6 +217,34 @@ void cluster_reach_take_socket(struct cluster *cluster, int fd)
     cluster->socket = fd;
     (void)uv_poll_init(cluster->net->loop, &cluster->poll, fd);
     (void)uv_poll_start(&cluster->poll, UV_READABLE, cluster_reach_on_readable);
+}
+
+/* ---- packets of full size ---- */
+
+/* Something between the nodes drops large packets and does not say so: smaller ones for all. */
+static void cluster_reach_lower_mtu(struct cluster *cluster, const struct cluster_reach *reach)
+{
+    AQ_CLEANUP(aq_freep) char *why = aq_format("packets of %u bytes do not get to agent %s: the "
+                                               "MTU is %d",
+                                               cluster->mtu, reach->id, CLUSTER_MTU_MIN);
+
+    log_warning("%s; check the MTU of the network between the nodes", why);
+    cluster_offer_lower_mtu(cluster, CLUSTER_MTU_MIN, why);
+    cluster->wanted++;
+    cluster_write_update(cluster);
+}
+
+/* After a check; small and large were asked for at once. */
+static void cluster_reach_check_size(struct cluster *cluster, struct cluster_reach *reach)
+{
+    bool has_answer = reach->answered_usec >= reach->sent_usec;
+
+    if (!reach->sent_usec || !has_answer || cluster->mtu <= CLUSTER_MTU_MIN)
+        return;
+    if (reach->whole_usec >= reach->sent_usec)
+        reach->cut = 0;
+    else if (++reach->cut >= LOST_MAX)
+        cluster_reach_lower_mtu(cluster, reach);
 }
 
 /* ---- time ---- */
@@ -203,8 +257,10 @@ static void cluster_reach_check(struct cluster *cluster, struct cluster_reach *r
         return;
     if (is_lost && ++reach->lost >= LOST_MAX)
         cluster_reach_set(cluster, reach, REACH_NO);
+    cluster_reach_check_size(cluster, reach);
     reach->sent_usec = now;
-    cluster_reach_ask(cluster, reach);
+    cluster_reach_ask(cluster, reach, PACKET_SMALL);
+    cluster_reach_ask(cluster, reach, cluster->mtu);
 }
 
 static void cluster_reach_start_timer(struct cluster *cluster, bool is_waiting);
@@ -221,7 +277,7 @@ static void cluster_reach_on_tick(uv_timer_t *timer)
             cluster_reach_check(cluster, reach, now);
         if (reach->answered_usec < now - WAIT_STEP_MSEC * USEC_PER_MSEC
             && cluster_reach_is_awaited(cluster, reach->id))
-            cluster_reach_ask(cluster, reach);
+            cluster_reach_ask(cluster, reach, PACKET_SMALL);
     }
     /* a tunnel that has ended comes back */
     if (now - cluster->checked_usec >= CHECK_USEC) {

@@ -120,12 +120,18 @@ static int cluster_tunnel_bring(const struct cluster_plan *plan, int ns, struct 
     return r;
 }
 
+/* A former process of the agent may have had another mode. */
 static bool cluster_tunnel_is_alive(const struct cluster_plan *plan, int nl, uint32_t *ret_index)
 {
+    const char *kind = plan->mode == CLUSTER_WIREGUARD_GO ? "tun" : cluster_mode_name(plan->mode);
+    struct rtnl_link link;
     char name[IF_NAMESIZE];
 
     cluster_tunnel_name(plan->tag, name);
-    return rtnl_get_index(nl, CLUSTER_DEVICE, ret_index, NULL) == 0
+    if (rtnl_get_link(nl, CLUSTER_DEVICE, &link, NULL) < 0)
+        return false;
+    *ret_index = link.index;
+    return strcmp(link.kind, kind) == 0
            && (plan->mode != CLUSTER_WIREGUARD_GO || wireguard_go_is_alive(name));
 }
 

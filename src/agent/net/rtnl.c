@@ -181,6 +181,16 @@ struct link_walk {
     void *data;
 };
 
+static void rtnl_take_kind(const struct rtattr *info, struct rtnl_link *link)
+{
+    const struct rtattr *attr = RTA_DATA(info);
+    size_t left = RTA_PAYLOAD(info);
+
+    for (; RTA_OK(attr, left); attr = RTA_NEXT(attr, left))
+        if (attr->rta_type == IFLA_INFO_KIND)
+            (void)strncpy(link->kind, netlink_get_text(attr), sizeof(link->kind) - 1);
+}
+
 static void rtnl_on_link(const struct nlmsghdr *answer, void *data)
 {
     const struct ifinfomsg *info = NLMSG_DATA(answer);
@@ -195,6 +205,8 @@ static void rtnl_on_link(const struct nlmsghdr *answer, void *data)
             (void)strncpy(link.name, netlink_get_text(attr), sizeof(link.name) - 1);
         if (attr->rta_type == IFLA_MTU)
             link.mtu = netlink_get_u32(attr);
+        if (attr->rta_type == IFLA_LINKINFO)
+            rtnl_take_kind(attr, &link);
     }
     walk->fn(walk->data, &link);
 }
@@ -212,15 +224,15 @@ int rtnl_each_link(int nl, void (*fn)(void *data, const struct rtnl_link *link),
     return r < 0 ? aq_fail(err, -r, "list the interfaces: %s", strerror(-r)) : 0;
 }
 
-static void rtnl_take_index(void *data, const struct rtnl_link *link)
+static void rtnl_take_link(void *data, const struct rtnl_link *link)
 {
-    *(uint32_t *)data = link->index;
+    *(struct rtnl_link *)data = *link;
 }
 
-int rtnl_get_index(int nl, const char *name, uint32_t *ret, struct aq_error *err)
+int rtnl_get_link(int nl, const char *name, struct rtnl_link *ret, struct aq_error *err)
 {
     struct netlink_request request;
-    struct link_walk walk = { .fn = rtnl_take_index, .data = ret };
+    struct link_walk walk = { .fn = rtnl_take_link, .data = ret };
     int r;
 
     netlink_begin(&request, RTM_GETLINK, NLM_F_ACK);
@@ -228,6 +240,16 @@ int rtnl_get_index(int nl, const char *name, uint32_t *ret, struct aq_error *err
     netlink_add_text(&request, IFLA_IFNAME, name);
     r = netlink_talk(nl, &request, rtnl_on_link, &walk);
     return r < 0 ? aq_fail(err, -r, "interface '%s': %s", name, strerror(-r)) : 0;
+}
+
+int rtnl_get_index(int nl, const char *name, uint32_t *ret, struct aq_error *err)
+{
+    struct rtnl_link link;
+    int r = rtnl_get_link(nl, name, &link, err);
+
+    if (r == 0)
+        *ret = link.index;
+    return r;
 }
 
 struct rtnl_uplinks {

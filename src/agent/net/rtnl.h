@@ -42,8 +42,16 @@ int rtnl_add_vxlan(int nl, const struct rtnl_vxlan *vxlan, struct aq_error *err)
 int rtnl_move_link(int nl, uint32_t index, int ns, const char *name, struct aq_error *err);
 int rtnl_set_mtu(int nl, uint32_t index, uint32_t mtu, struct aq_error *err);
 
+struct rtnl_link {
+    uint32_t index, mtu;
+    char name[IF_NAMESIZE];
+    char kind[16]; /* "veth", "tun"; "" = hardware */
+    bool is_up;
+};
+
 /* -ENODEV if there is none. */
 int rtnl_delete_link(int nl, const char *name, struct aq_error *err);
+int rtnl_get_link(int nl, const char *name, struct rtnl_link *ret, struct aq_error *err);
 int rtnl_get_index(int nl, const char *name, uint32_t *ret, struct aq_error *err);
 int rtnl_set_up(int nl, uint32_t index, struct aq_error *err);
 
@@ -83,12 +91,6 @@ int rtnl_delete_neighbour(int nl, uint32_t index, const struct rtnl_neighbour *n
 int rtnl_each_neighbour(int nl, uint32_t index,
                         void (*fn)(void *data, const struct rtnl_neighbour *neighbour), void *data,
                         struct aq_error *err);
-
-struct rtnl_link {
-    uint32_t index, mtu;
-    char name[IF_NAMESIZE];
-    bool is_up;
-};
 
 /* Call 'fn' for each interface. */
 int rtnl_each_link(int nl, void (*fn)(void *data, const struct rtnl_link *link), void *data,

@@ -65,6 +65,12 @@ static char *net_settings_find_source(const struct conf_listen *manager, struct 
     return ret;
 }
 
+/* The manager is on this machine, and others do not reach this address. */
+static bool net_settings_is_loopback(const char *address)
+{
+    return strncmp(address, "127.", 4) == 0 || strcmp(address, "::1") == 0;
+}
+
 void net_settings_fill_cluster(struct cluster_settings *ret, const struct settings *settings,
                                const struct conf_listen *manager, struct arena *arena)
 {
@@ -75,6 +81,6 @@ void net_settings_fill_cluster(struct cluster_settings *ret, const struct settin
                                       .port = (uint16_t)settings->cluster_port };
     if (!ret->address && manager && strcmp(settings->cluster, "none") != 0)
         ret->address = net_settings_find_source(manager, arena);
-    if (!ret->address)
+    if (settings->address && (!ret->address || net_settings_is_loopback(ret->address)))
         ret->address = settings->address;
 }
