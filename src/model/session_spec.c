@@ -51,6 +51,8 @@ static const struct wire_field spec_fields[] = {
     { "movable", WIRE_FLAG, AT(is_movable), 0, SCHEDULING },
     { "wait_for_capacity", WIRE_FLAG, AT(waits_for_capacity), 0, SCHEDULING },
     { "roles", WIRE_JSON, AT(roles), 0, NULL, "roles", SESSION_ROLES_MAX },
+    { "on_failure", WIRE_TEXT, AT(on_failure), 0, NULL, "on_failure", 16 },
+    { "on_node_loss", WIRE_TEXT, AT(on_node_loss), 0, NULL, "on_node_loss", 16 },
     WIRE_FIELDS_END,
 };
 
@@ -151,6 +153,29 @@ static int spec_check_input(const char *input, struct aq_error *err)
                          input);
 }
 
+static int spec_check_on_failure(const char *word, struct aq_error *err)
+{
+    if (!word || strcmp(word, SESSION_ON_FAILURE_END) == 0
+        || strcmp(word, SESSION_ON_FAILURE_CONTINUE) == 0)
+        return 0;
+    return aq_fail_field(
+        err, EINVAL, "on_failure",
+        "must be " SESSION_ON_FAILURE_END " or " SESSION_ON_FAILURE_CONTINUE ", not '%s'", word);
+}
+
+static int spec_check_on_node_loss(const char *word, struct aq_error *err)
+{
+    if (!word || strcmp(word, SESSION_ON_NODE_LOSS_END) == 0
+        || strcmp(word, SESSION_ON_NODE_LOSS_RESTART_KERNEL) == 0
+        || strcmp(word, SESSION_ON_NODE_LOSS_RESTART_ALL) == 0)
+        return 0;
+    return aq_fail_field(err, EINVAL, "on_node_loss",
+                         "must be " SESSION_ON_NODE_LOSS_END
+                         ", " SESSION_ON_NODE_LOSS_RESTART_KERNEL
+                         " or " SESSION_ON_NODE_LOSS_RESTART_ALL ", not '%s'",
+                         word);
+}
+
 int session_spec_check(const struct session_spec *spec, struct aq_error *err)
 {
     int64_t shmem;
@@ -160,6 +185,10 @@ int session_spec_check(const struct session_spec *spec, struct aq_error *err)
         r = spec_check_field(spec, field, err);
     if (r == 0)
         r = spec_check_input(spec->input, err);
+    if (r == 0)
+        r = spec_check_on_failure(spec->on_failure, err);
+    if (r == 0)
+        r = spec_check_on_node_loss(spec->on_node_loss, err);
     return r < 0 ? r : session_spec_shmem(spec, &shmem, err);
 }
 

@@ -50,12 +50,23 @@ struct session_spec {
     bool is_movable;            /* it may be stopped to start again on another agent */
     bool waits_for_capacity;    /* it may ask for more than any agent has */
     const char *roles; /* of kernels that run something else: JSON of cluster_role.h; NULL = none */
+    const char *on_failure;   /* of a kernel of several: SESSION_ON_FAILURE_*; NULL = unsaid */
+    const char *on_node_loss; /* SESSION_ON_NODE_LOSS_*; NULL = as its resource group says */
 };
 
 #define SESSION_COMMAND_MAX (64 << 10) /* bytes */
 #define SESSION_BOOTSTRAP_MAX (64 << 10)
 #define SESSION_ROLES_MAX (256 << 10)
 #define SESSION_VARIABLES_MAX 4096
+
+/* Values of 'on_failure'. */
+#define SESSION_ON_FAILURE_END "end"           /* the first failure ends the session */
+#define SESSION_ON_FAILURE_CONTINUE "continue" /* the others run on; main1's end is the session's */
+
+/* Values of 'on_node_loss'. */
+#define SESSION_ON_NODE_LOSS_END "end"
+#define SESSION_ON_NODE_LOSS_RESTART_KERNEL "restart-kernel" /* the lost kernels elsewhere */
+#define SESSION_ON_NODE_LOSS_RESTART_ALL "restart-all"       /* back to the queue */
 
 /* Values of 'input'. */
 #define KERNEL_INPUT_STREAM "stream"     /* comes over a stream of kind "input" */

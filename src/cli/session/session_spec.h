@@ -14,6 +14,7 @@ struct spec_opts {
     const char *cluster; /* "4" or "2-8" */
     int cluster_mode;    /* CLI_CHOICE: single-node, multi-node */
     const char *spread, *pack;
+    const char *on_failure, *on_node_loss;
     const char *input;    /* "stream" or "terminal"; NULL = none; no option says it */
     unsigned array_count; /* how many are created alike; 0 = it is alone; no option says it */
     bool is_interactive;  /* and is said to be so; no option says it */
@@ -77,6 +78,11 @@ struct spec_opts {
       "whether its kernels may be on several nodes" },                                             \
     { 0, "role", CLI_LIST, offsetof(type, spec.roles), "NAME=COUNT[,...]", \
       "kernels with own image=, SLOT=, env.X=, command=; repeatable" },  \
+    { 0, "on-failure", CLI_STR, offsetof(type, spec.on_failure), "end|continue",                   \
+      "when one of several kernels fails; end is the default for batch" },                         \
+    { 0, "on-node-loss", CLI_STR, offsetof(type, spec.on_node_loss),                               \
+      "end|restart-kernel|restart-all",                                                            \
+      "when a kernel's node is lost; default: as the resource group says" },                       \
     { 0, "port", CLI_LIST, offsetof(type, spec.ports), "PORT",                                     \
       "a port of the container to be reached by one of its node; repeatable" },                    \
     { 0, "tag", CLI_STR, offsetof(type, spec.tag), "TEXT", "a note that lists show" },    \

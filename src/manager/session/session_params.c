@@ -93,6 +93,13 @@ const struct field session_fields[] = {
       .doc = "kernels beside main1 that run something else: a list of {\"role\", \"count\", "
              "\"image\", \"startupCommand\", \"bootstrap_script\", \"environ\", "
              "\"resources\"}" },
+    { "on_failure|onFailure", FIELD_STR, FIELD_NULLABLE, AT(request.spec.on_failure), 1, 16,
+      .doc = "what the failure of one of several kernels means: end (of the session; default for "
+             "batch) or continue" },
+    { "on_node_loss|onNodeLoss", FIELD_STR, FIELD_NULLABLE, AT(request.spec.on_node_loss), 1, 16,
+      .doc =
+          "what the loss of a kernel's node means: end, restart-kernel or restart-all; default: as "
+          "the resource group says" },
     { "enqueueOnly|enqueue_only", FIELD_BOOL, 0, AT(enqueue_only) },
     { "maxWaitSeconds|max_wait_seconds", FIELD_INT, 0, AT(max_wait_sec), 0, 86400 },
     { "reuseIfExists|reuse", FIELD_BOOL, 0, AT(request.reuse) },

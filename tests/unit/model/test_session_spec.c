@@ -36,7 +36,9 @@ static const struct session_spec whole = { .image = "python:3.9",
                                            .job_priority = 7,
                                            .is_preemptible = true,
                                            .is_movable = true,
-                                           .waits_for_capacity = true };
+                                           .waits_for_capacity = true,
+                                           .on_failure = "continue",
+                                           .on_node_loss = "restart-all" };
 
 static char *written(const struct session_spec *spec, enum session_spec_part part)
 {
@@ -74,7 +76,8 @@ static void test_written_form(void **state)
              "\"batch_timeout_usec\":90000000,\"scheduling\":{\"agents\":[\"i-1\",\"i-2\"],"
              "\"agents_preferred\":true,\"group\":\"replicas\",\"packs\":true,"
              "\"group_strict\":true,\"job_priority\":7,\"preemptible\":true,\"movable\":true,"
-             "\"wait_for_capacity\":true}}");
+             "\"wait_for_capacity\":true},"
+             "\"on_failure\":\"continue\",\"on_node_loss\":\"restart-all\"}");
     assert_string_equal(
         agent, "{\"image\":\"python:3.9\",\"command\":\"echo 'x' && exit 3\",\"input\":\"stream\","
                "\"bootstrap\":\"pip install x\\n\","
