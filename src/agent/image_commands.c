@@ -127,6 +127,7 @@ void image_commands_progress(struct agent_daemon *agent, const struct uuid *sess
         .state = progress ? image_phase_name(progress->phase) : "ready",
         .done_bytes = progress ? progress->done_bytes : 0,
         .total_bytes = progress ? progress->total_bytes : 0,
+        .error_text = progress && progress->failure ? progress->failure->text : NULL,
     };
 
     if (progress ? image_commands_is_due(told, progress) : told->usec)
@@ -153,6 +154,7 @@ static void image_commands_on_progress(void *data, const struct image_progress *
         .state = image_phase_name(progress->phase),
         .done_bytes = progress->done_bytes,
         .total_bytes = progress->total_bytes,
+        .error_text = progress->failure ? progress->failure->text : NULL,
     };
 
     if (image_commands_is_due(&job->told, progress))

@@ -295,9 +295,9 @@ struct msg_image_status {
     const char *state; /* "resolving", "retrying", "fetching", "unpacking", "ready", "failed"; the
                                  last two end the job */
     int64_t done_bytes, total_bytes;
-    int64_t freed_bytes; /* remove, collect */
-    const char *digest;  /* pull: once ready */
-    const char *error_kind, *error_text;
+    int64_t freed_bytes;                 /* remove, collect */
+    const char *digest;                  /* pull: once ready */
+    const char *error_kind, *error_text; /* failed; retrying: the last try, by the text alone */
 };
 
 struct msg_image_list { /* all images of the node: after connecting and when they change */

@@ -59,6 +59,7 @@ const char *image_phase_name(enum image_phase phase); /* "resolving" … */
 struct image_progress {
     enum image_phase phase;
     int64_t done_bytes, total_bytes; /* of compressed layers; 0 of 0 while resolving */
+    const struct aq_error *failure;  /* IMAGE_RETRYING: of the last try; else NULL */
 };
 
 /* on_ready() or on_failed(), exactly once, unless the request is cancelled. */

@@ -170,8 +170,10 @@ static void pull_tell_all(struct pull *pull, const struct image_progress *progre
     while ((it = list_cursor_next(&pulls))) {
         struct pull *other = LIST_ENTRY(it, struct pull, link);
 
-        if (pull_follows(other, pull))
-            pull_tell(other, progress->phase, progress->done_bytes);
+        if (!pull_follows(other, pull))
+            continue;
+        other->failure = pull->failure;
+        pull_tell(other, progress->phase, progress->done_bytes);
     }
 }
 
@@ -181,6 +183,7 @@ void pull_tell(struct pull *pull, enum image_phase phase, int64_t done)
         .phase = phase,
         .done_bytes = done,
         .total_bytes = pull->manifest.size_bytes,
+        .failure = phase == IMAGE_RETRYING ? &pull->failure : NULL,
     };
 
     if (pull->phase == phase && pull->told_bytes == done)

@@ -38,6 +38,7 @@ struct pull {
     struct aq_error err;         /* of a layer */
     int tries;
     unsigned failures;                /* of the registry, in a row */
+    struct aq_error failure;          /* the last of these */
     bool was_cut;                     /* a try to fetch layers failed */
     bool is_copied;                   /* skopeo has ended successfully */
     bool is_declined;                 /* aliquot-fetch cannot be used for this registry */

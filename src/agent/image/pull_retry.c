@@ -72,6 +72,7 @@ bool pull_retry(struct pull *pull, void (*again)(struct pull *pull), struct aq_e
     log_warning("%s; try %u of %u in %u seconds", err->text, pull->failures + 1, most,
                 (unsigned)(pause_msec / 1000));
     pull->again = again;
+    pull->failure = *err;
     (void)uv_timer_start(&pull->timer, pull_retry_on_timer, pause_msec, 0);
     pull_tell(pull, IMAGE_RETRYING, pull->measured_bytes); /* last: it may end the pull */
     return true;

@@ -74,8 +74,15 @@ static void prerequisites_on_image_progress(void *data, const struct image_progr
 {
     struct local_kernel *k = data;
 
-    image_commands_progress(k->agent, &k->session_id, &k->id, kernel_get_spec(k)->session.image,
-                            progress, &k->image_told);
+    const char *image = kernel_get_spec(k)->session.image;
+    struct image_progress shown = *progress;
+    struct aq_error hidden;
+
+    if (shown.failure) {
+        image_hide_failure(k->agent->images, image, shown.failure, &hidden);
+        shown.failure = &hidden;
+    }
+    image_commands_progress(k->agent, &k->session_id, &k->id, image, &shown, &k->image_told);
 }
 
 static const struct image_events image_events = { .on_progress = prerequisites_on_image_progress,

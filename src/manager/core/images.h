@@ -13,6 +13,7 @@ struct core;
 struct slots;
 struct core_image_job;
 struct session;
+struct strbuf;
 
 /* How far a job has come; "ready" and "failed" are its last states. */
 struct core_image_status {
@@ -22,7 +23,7 @@ struct core_image_status {
     bool is_final;
     int64_t done_bytes, total_bytes, freed_bytes;
     const char *digest;                  /* NULL unless ready */
-    const char *error_kind, *error_text; /* NULL unless failed */
+    const char *error_kind, *error_text; /* NULL unless failed; retrying: text of the last try */
 };
 
 struct core_image_progress {
@@ -45,6 +46,9 @@ void core_cancel_image(struct core *core, struct core_image_job *job);
 
 /* The first image of the session that an agent is fetching, how far it has come. False: none is. */
 bool core_get_pull(const struct session *s, struct core_image_progress *ret);
+
+/* A line for each kernel of the session whose agent fetches its image again, with the last error. */
+void core_add_pull_failures(const struct session *s, struct strbuf *text);
 
 /* What an administrator says that containers of the image get, at least and at most; it counts
  * over what the image's labels say, from now on. With nothing in both, only these count.

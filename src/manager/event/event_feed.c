@@ -190,6 +190,8 @@ static void event_feed_write_image(struct jsonw *w, const struct core_image_stat
     jsonw_member_str(w, "state", image->state);
     jsonw_member_int(w, "doneBytes", image->done_bytes);
     jsonw_member_int(w, "totalBytes", image->total_bytes);
+    if (image->error_text)
+        jsonw_member_str(w, "error", image->error_text);
     jsonw_object_end(w);
 }
 

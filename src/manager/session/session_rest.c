@@ -113,6 +113,7 @@ static void session_on_why_pending_found(struct request *req, const struct sessi
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT, json = STRBUF_INIT;
     const struct session *s = &row->session;
     const struct api *api = data;
+    const struct session *live;
 
     if (s->status == SESSION_PENDING && core_explain(api->core, &s->id, &text, &json, NULL) == 0) {
         session_reply_why_pending(req, s, text.data, json.data);
@@ -120,6 +121,8 @@ static void session_on_why_pending_found(struct request *req, const struct sessi
     }
     strbuf_truncate(&text, 0);
     core_status_text(s->status_data, &text);
+    if ((live = core_find_session(api->core, &s->id)) && live->status == s->status)
+        core_add_pull_failures(live, &text);
     if (s->status == SESSION_CREATING && !text.len)
         strbuf_adds(&text, "Its bootstrap script runs; 'aliquot logs' shows what it has written.");
     session_reply_why_pending(req, s, text.len ? text.data : NULL, s->status_data);

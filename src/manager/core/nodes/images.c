@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/utf8.h"
 #include "manager/core/events/bus_internal.h"
 #include "manager/core/nodes/images_internal.h"
 #include "manager/core/session/agent_command.h"
@@ -12,6 +13,8 @@
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
+
+#define FAILURE_MAX 1024 /* bytes of an agent's text */
 
 struct core_image_job {
     struct list link; /* core.image_jobs */
@@ -120,6 +123,12 @@ static void images_tell_session(struct core *core, const struct agent_entry *a,
         return;
     f->pull = (struct core_image_progress){ images_find_state(status->state), status->done_bytes,
                                             status->total_bytes };
+    if (status->error_text || status->is_final) {
+        free(f->pull_failure);
+        f->pull_failure = status->is_final ? NULL : aq_strndup(status->error_text, FAILURE_MAX);
+        if (f->pull_failure)
+            utf8_drop_partial(f->pull_failure);
+    }
     retry_take_pull(core, l, &msg->kernel_id, status->is_final);
     if (!status->is_final) /* the session's next status says that */
         bus_publish(core, &event);
@@ -167,6 +176,18 @@ bool core_get_pull(const struct session *s, struct core_image_progress *ret)
             return true;
         }
     return false;
+}
+
+void core_add_pull_failures(const struct session *s, struct strbuf *text)
+{
+    const struct session_entry *l = session_entry_of(s);
+    char hostname[KERNEL_HOSTNAME_MAX];
+
+    for (size_t i = 0; i < s->kernel_count; i++)
+        if (l->kernels[i].is_pulling && l->kernels[i].pull_failure)
+            strbuf_addf(text, "%s%s on agent '%s': %s; it is tried again", text->len ? "\n" : "",
+                        kernel_hostname(&s->kernels[i], hostname), s->kernels[i].agent_id,
+                        l->kernels[i].pull_failure);
 }
 
 void images_take_list(struct core *core, struct agent_entry *a, const struct msg_image_list *msg)

@@ -88,6 +88,7 @@ void session_entry_forget_facts(struct kernel_entry *k)
     free(k->alloc);
     free(k->service_ports);
     free(k->error);
+    free(k->pull_failure);
     free(k->limit_violations);
     *k = (struct kernel_entry){ .entry = k->entry,
                                 .requested = k->requested,

@@ -51,12 +51,14 @@ struct kernel_entry {
     enum fact fact;
     bool has_exit;
     int exit_code;
+    int64_t ended_usec;                  /* monotonic: when its end was reported; 0 = not */
     const char *reason;                  /* static */
     char *alloc, *service_ports, *error; /* JSON; error: {"kind","field","text"} */
     bool error_is_transient;             /* another try may work */
     bool error_is_image;                 /* what failed is the image, not the start */
     bool is_pulling;                     /* its agent fetches the image */
     struct core_image_progress pull;     /* how far, while it does */
+    char *pull_failure;                  /* error of its last try, while it does; NULL = none */
     int64_t pulled_usec;                 /* monotonic, when that was over; 0 = it was not seen */
     char *
         limit_violations; /* limit_violation.c: what its agent found, a line each; NULL = nothing */
