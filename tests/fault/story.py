@@ -185,6 +185,14 @@ class Story:
         self.wait_kernels(session, "RUNNING", "RUNNING")
         self.finish(session, self.cluster.folder / "loses")
 
+    def vain(self):
+        """One of two kernels fails before its program."""
+        [session] = self.create({**self.body("vain"), "clusterSize": 2,
+                                 "bootstrap_script": "[ $RANK = 0 ]"})
+        self.expected[session] = "FAILURE"
+        self.repeating.add(session)  # its program never runs
+        assert self.wait(session)["failure"]["kernel"] == "sub1"
+
     def living(self):
         mark = f"echo $BACKENDAI_SESSION_ID >> {self.ran}"
         [session] = self.create(interactive("living", bootstrap_script=mark))

@@ -52,6 +52,7 @@ ACTS = (
     ("core.deadline.*", ("first", "overdue")),
     ("core.start.failed", ("first", "broken")),
     ("core.start.expired", ("first", "deaf")),
+    ("core.start.vain", ("first", "vain")),
     ("core.deprioritize.*", ("first", "passed")),
     ("agent.destroy.recorded", ("first", "hasty")),
     ("agent.log.pruned", ("first", "several")),

@@ -168,6 +168,34 @@ static void session_own_write_wait_for_capacity(const struct session_own *own, s
     jsonw_bool(w, spec && spec->waits_for_capacity);
 }
 
+static void session_own_write_on_failure(const struct session_own *own, struct jsonw *w)
+{
+    jsonw_str(w, session_on_failure(&own->row->session, own->row->kernel_count));
+}
+
+/* {"kernel", "agent", "exit_code"} of the kernel whose failure ended the session; else null. */
+static void session_own_write_failure(const struct session_own *own, struct jsonw *w)
+{
+    const struct session *s = &own->row->session;
+    json_auto_t *data = session_is_terminal(s->status) ? json_load_string(s->status_data, 0) : NULL;
+    const json_t *code = json_object_get(data, "exit_code");
+    const char *kernel = json_string_value(json_object_get(data, "kernel"));
+
+    if (!kernel) {
+        jsonw_null(w);
+        return;
+    }
+    jsonw_object_begin(w);
+    jsonw_member_str(w, "kernel", kernel);
+    jsonw_member_str(w, "agent", json_string_value(json_object_get(data, "agent")));
+    jsonw_key(w, "exit_code");
+    if (json_is_integer(code))
+        jsonw_int(w, json_integer_value(code));
+    else
+        jsonw_null(w);
+    jsonw_object_end(w);
+}
+
 void session_view_write_timeout(const struct session *session, struct jsonw *w)
 {
     int64_t usec = session->spec ? session->spec->batch_timeout_usec : 0;
@@ -305,6 +333,8 @@ static const struct session_own_member {
     { "cluster_size", .write = session_own_write_cluster_size },
     { "cluster_size_min", .write = session_own_write_cluster_size_min, .needs = OWN_NEEDS_TEXTS },
     { "wait_for_capacity", .write = session_own_write_wait_for_capacity, .needs = OWN_NEEDS_TEXTS },
+    { "on_failure", .write = session_own_write_on_failure, .needs = OWN_NEEDS_TEXTS },
+    { "failure", .write = session_own_write_failure, .needs = OWN_NEEDS_TEXTS },
     { "mounts", .write = session_own_write_mounts, .needs = OWN_NEEDS_TEXTS },
     { "requested_slots", .write = session_own_write_requested, .needs = OWN_NEEDS_KERNELS },
     { "occupied_slots", .write = session_own_write_occupied, .needs = OWN_NEEDS_KERNELS },

@@ -15,6 +15,9 @@ static int ended_session_find(struct store_tx *tx, void *data, struct aq_error *
     g->result = page->sessions[0].session.result;
     (void)snprintf(g->reason, sizeof(g->reason), "%s",
                    page->sessions[0].session.reason ? page->sessions[0].session.reason : "");
+    (void)snprintf(g->data, sizeof(g->data), "%s",
+                   page->sessions[0].session.status_data ? page->sessions[0].session.status_data
+                                                         : "");
     g->has_exit = page->sessions[0].kernels[0].kernel.has_exit;
     g->exit_code = page->sessions[0].kernels[0].kernel.exit_code;
     return 0;

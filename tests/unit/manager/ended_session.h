@@ -13,6 +13,7 @@ struct ended_session {
     char reason[40];
     bool has_exit;
     int exit_code;
+    char data[1024]; /* status_data */
 };
 
 struct ended_session ended_session_read(const struct uuid *id);

@@ -210,6 +210,7 @@ static void test_cluster(void **state)
                                    .priority = -1,
                                    .cluster_size = 3,
                                    .multi_node = true,
+                                   .spec.on_failure = "continue",
                                    .spec.waits_for_capacity = true };
     struct sent *main, *sub;
     struct answer a;

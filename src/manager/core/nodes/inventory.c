@@ -149,6 +149,7 @@ static void inventory_take_fact(struct core *core, struct agent_entry *a, struct
         f->reason = inventory_known_reason(m->reason);
     }
     if (heard == FACT_ERROR || heard == FACT_ENDED) {
+        f->ended_usec = clock_monotonic_usec();
         free(f->error);
         f->error = inventory_remark_json(a, f, m);
     }
@@ -233,6 +234,7 @@ static void inventory_find_absent(struct core *core, struct agent_entry *a)
         if (f->heartbeat == a->heartbeat || f->fact == FACT_ENDED || f->fact == FACT_ERROR)
             continue;
         f->fact = FACT_ABSENT;
+        f->ended_usec = clock_monotonic_usec();
         durable_touch(core, &f->entry->durable);
     }
 }

@@ -19,6 +19,7 @@
 #include "manager/core/scheduling/pass.h"
 #include "manager/core/scheduling/preemption.h"
 #include "manager/core/scheduling/queue.h"
+#include "manager/core/scheduling/rejection.h"
 #include "manager/core/scheduling/retry_options.h"
 #include "manager/core/scheduling/sched_sync.h"
 #include "manager/core/state/account.h"
@@ -77,7 +78,7 @@ static void pass_place(struct core *core, const struct resource_group_entry *g,
                                                        .reason = l->s.reason ? "scheduled" : NULL };
     e->session_status.subnet = pass_take_subnet(core, g, l, out);
     if (l->s.status_data)
-        e->session_status.status_data = aq_strdup("{}");
+        e->session_status.status_data = rejection_keep(l->s.status_data, l->s.retry.attempts);
     attempts_placed(core, l, out->choices);
     core->counts.scheduled++;
 }

@@ -49,9 +49,13 @@ static void rejection_begin_line(struct strbuf *text)
         strbuf_addc(text, '\n');
 }
 
-/* "Agent 'i-001' could not start it: slot 'cuda.shares' is not supported here" */
-static void rejection_add_sentence(const json_t *error, struct strbuf *text)
+/* "Agent 'i-001' could not start it: slot 'cuda.shares' is not supported here", or "... start sub1" of
+ * one of several kernels
+ */
+static void rejection_add_sentence(const json_t *data, struct strbuf *text)
 {
+    const json_t *error = json_object_get(data, "error");
+    const char *kernel = json_string_value(json_object_get(data, "kernel"));
     const char *agent = json_string_value(json_object_get(error, "agent_id"));
     const char *name = json_string_value(json_object_get(error, "name"));
     const char *field = json_string_value(json_object_get(error, "field"));
@@ -59,12 +63,14 @@ static void rejection_add_sentence(const json_t *error, struct strbuf *text)
     const char *what = repr ? repr : name ? name : "no reason was given";
 
     rejection_begin_line(text);
-    if (session_reason_is_bootstrap(name))
+    if (session_reason_is_bootstrap(name) && kernel)
+        strbuf_addf(text, "In %s on agent '%s' %s", kernel, agent ? agent : "", what);
+    else if (session_reason_is_bootstrap(name))
         strbuf_addf(text, "On agent '%s' %s", agent ? agent : "", what);
     else if (agent)
-        strbuf_addf(text, "Agent '%s' could not start it: %s", agent, what);
+        strbuf_addf(text, "Agent '%s' could not start %s: %s", agent, kernel ? kernel : "it", what);
     else
-        strbuf_addf(text, "It could not be started: %s", what);
+        strbuf_addf(text, "%s could not be started: %s", kernel ? kernel : "It", what);
     if (field && !strstr(what, field))
         strbuf_addf(text, " (%s)", field);
 }
@@ -80,7 +86,7 @@ void core_status_text(const char *status_data, struct strbuf *text)
         strbuf_adds(text, explanation);
     }
     if (json_is_object(error))
-        rejection_add_sentence(error, text);
+        rejection_add_sentence(data, text);
 }
 
 void rejection_append(const char *status_data, struct strbuf *text, struct strbuf *json)
@@ -92,13 +98,31 @@ void rejection_append(const char *status_data, struct strbuf *text, struct strbu
     if (!json_is_object(error))
         return;
     if (text)
-        rejection_add_sentence(error, text);
+        rejection_add_sentence(data, text);
     if (!json)
         return;
     explanation = json_load_string(json->data, 0);
     json_object_set(explanation, "error", error);
+    if (json_object_get(data, "kernel"))
+        json_object_set(explanation, "kernel", json_object_get(data, "kernel"));
     both = json_dump_text(explanation, JSON_COMPACT);
     strbuf_truncate(json, 0);
     strbuf_adds(json, both);
     free(both);
+}
+
+char *rejection_keep(const char *status_data, uint32_t failed)
+{
+    json_auto_t *data = json_load_string(status_data, 0), *kept = json_object();
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+
+    if (failed && json_object_get(data, "error")) {
+        strbuf_addf(&text, "Its start has failed %u time%s, most recently:", (unsigned)failed,
+                    failed == 1 ? "" : "s");
+        (void)json_object_set_new(kept, "text", json_string(text.data));
+        (void)json_object_set(kept, "error", json_object_get(data, "error"));
+        if (json_object_get(data, "kernel"))
+            (void)json_object_set(kept, "kernel", json_object_get(data, "kernel"));
+    }
+    return json_dump_text(kept, JSON_COMPACT);
 }

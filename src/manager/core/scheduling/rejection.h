@@ -3,6 +3,8 @@
 #ifndef AQ_MANAGER_CORE_SCHEDULING_REJECTION_H
 #define AQ_MANAGER_CORE_SCHEDULING_REJECTION_H
 
+#include <stdint.h>
+
 #include "base/cleanup.h"
 
 struct msg_kernel_status;
@@ -19,5 +21,10 @@ char *rejection_remark_json(const char *text);
  * explanation. 'text', 'json' may be NULL.
  */
 void rejection_append(const char *status_data, struct strbuf *text, struct strbuf *json);
+
+/* 'status_data' of a session that is tried again after 'failed' failures: the last of these; the
+ * caller frees it.
+ */
+char *rejection_keep(const char *status_data, uint32_t failed);
 
 #endif

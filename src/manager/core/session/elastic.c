@@ -10,6 +10,7 @@
 #include "manager/core/commit/proposal.h"
 #include "manager/core/scheduling/kernel_queue.h"
 #include "manager/core/session/agent_command.h"
+#include "manager/core/session/kernel_failure.h"
 #include "manager/core/session/lifecycle.h"
 #include "manager/core/session/termination.h"
 #include "manager/core/state/agent_entry.h"
@@ -171,12 +172,12 @@ bool lifecycle_restart_lost_kernels(struct core *core, struct session_entry *l)
     bool any = false;
 
     if ((l->s.status != SESSION_RUNNING && l->s.status != SESSION_RUNNING_DEGRADED)
-        || agent_entry_is_given_up(core, l->s.kernels[0].agent_id, false))
+        || kernel_failure_is_given_up(core, l, 0, false))
         return false;
     for (size_t i = 1; i < l->s.kernel_count; i++) {
         const struct kernel *k = &l->s.kernels[i];
 
-        if (!kernel_is_holding(k->status) || !agent_entry_is_given_up(core, k->agent_id, false))
+        if (!kernel_is_holding(k->status) || !kernel_failure_is_given_up(core, l, i, false))
             continue;
         termination_requeue_kernel(core, l, i, REASON_AGENT_LOST);
         any = true;

@@ -18,6 +18,7 @@
 #include "manager/core/session/agent_command.h"
 #include "manager/core/session/control.h"
 #include "manager/core/session/elastic.h"
+#include "manager/core/session/kernel_failure.h"
 #include "manager/core/session/lifecycle.h"
 #include "manager/core/session/resize.h"
 #include "manager/core/session/retry.h"
@@ -66,7 +67,7 @@ bool lifecycle_has_ended(const struct core *core, const struct session_entry *l,
     /* Absent from an inventory that an order may have crossed: wait and see. */
     if (f->fact == FACT_ABSENT && (f->sent_usec == 0 || now - f->sent_usec >= RESEND_USEC))
         return true;
-    return agent_entry_is_given_up(core, k->agent_id, l->s.forced);
+    return kernel_failure_is_given_up(core, l, rank, l->s.forced);
 }
 
 static bool lifecycle_all_ended(const struct core *core, const struct session_entry *l, int64_t now)
@@ -182,16 +183,36 @@ static void lifecycle_release(struct core *core, struct session_entry *l, int64_
     }
 }
 
+/* What happened to one kernel ends the session. */
+static void lifecycle_end_by(struct core *core, struct session_entry *l, size_t rank,
+                             const char *reason, enum session_result result)
+{
+    AQ_CLEANUP(aq_freep) char *data = kernel_failure_json(l, rank);
+
+    termination_begin(core, l, reason, result, data);
+}
+
+/* A kernel has failed before all programs ran: "main1" is not started in vain. True if the end was
+ * proposed.
+ */
+static bool lifecycle_fail_start(struct core *core, struct session_entry *l, bool all_begun)
+{
+    size_t rank = kernel_failure_find_at_start(l, all_begun);
+    enum session_result result;
+    const char *reason;
+
+    if (rank == l->s.kernel_count)
+        return false;
+    reason = kernel_failure_reason(l, rank, &result);
+    lifecycle_end_by(core, l, rank, reason, result);
+    AQ_FAULT("core.start.vain");
+    return true;
+}
+
 static void lifecycle_starting(struct core *core, struct session_entry *l, int64_t now)
 {
     bool all_begun = true, any_creating = false, any_bootstrapping = false;
-    const struct kernel_entry *main = &l->kernels[0];
     struct event *e;
-
-    if (main->fact == FACT_ENDED && session_reason_is_bootstrap(main->reason)) {
-        termination_begin(core, l, main->reason, RESULT_FAILURE, main->error);
-        return;
-    }
 
     for (size_t i = 0; i < l->s.kernel_count; i++) {
         if (!lifecycle_is_awaited(l, i))
@@ -202,14 +223,14 @@ static void lifecycle_starting(struct core *core, struct session_entry *l, int64
         }
         if (l->s.kernels[i].status == KERNEL_RUNNING && lifecycle_has_ended(core, l, i, now)
             && l->kernels[i].fact != FACT_ENDED) {
-            termination_begin(core, l, REASON_CONTAINER_NOT_FOUND, termination_result(l), NULL);
+            lifecycle_end_by(core, l, i, REASON_CONTAINER_NOT_FOUND, termination_result(l));
             return;
         }
         any_creating |= l->kernels[i].fact == FACT_CREATING;
         any_bootstrapping |= l->kernels[i].fact == FACT_BOOTSTRAPPING;
         all_begun &= lifecycle_kernel_has_begun(l, i);
     }
-    if (!all_begun && retry_expired(core, l, now))
+    if (lifecycle_fail_start(core, l, all_begun) || (!all_begun && retry_expired(core, l, now)))
         return;
     for (size_t i = 0; i < l->s.kernel_count; i++)
         if (lifecycle_is_awaited(l, i))
@@ -219,6 +240,7 @@ static void lifecycle_starting(struct core *core, struct session_entry *l, int64
     if (all_begun) {
         e = proposal_add_session_status(core, l, SESSION_RUNNING, NULL);
         e->session_status.has_retry = l->s.retry.attempts != 0; /* forgotten */
+        e->session_status.status_data = l->s.retry.attempts ? aq_strdup("{}") : NULL;
     } else if (now - l->since_usec >= LINGER_USEC) {
         if (any_bootstrapping && l->s.status != SESSION_CREATING)
             proposal_add_session_status(core, l, SESSION_CREATING, NULL);
@@ -229,39 +251,12 @@ static void lifecycle_starting(struct core *core, struct session_entry *l, int64
 
 /* ---- RUNNING ---- */
 
-/* Did its program end by itself? One that was ended may answer the signal with any exit status. */
-static bool lifecycle_ended_itself(const struct kernel_entry *main)
+/* A kernel has ended: so does the session. */
+static void lifecycle_finish(struct core *core, struct session_entry *l, size_t rank, int64_t now)
 {
-    return !main->reason || strcmp(main->reason, REASON_SELF_TERMINATED) == 0
-           || strcmp(main->reason, REASON_TASK_FINISHED) == 0;
-}
-
-static const char *lifecycle_finish_reason(const struct session_entry *l,
-                                           enum session_result *ret_result)
-{
-    const struct kernel_entry *main = &l->kernels[0];
-    bool ok = main->fact == FACT_ENDED && main->has_exit && main->exit_code == 0
-              && lifecycle_ended_itself(main);
-
-    *ret_result = RESULT_UNDEFINED;
-    if (l->s.type == SESSION_BATCH)
-        *ret_result = ok ? RESULT_SUCCESS : RESULT_FAILURE;
-    if (main->fact == FACT_ABSENT)
-        return REASON_CONTAINER_NOT_FOUND;
-    if (session_reason_is_bootstrap(main->reason))
-        *ret_result = RESULT_FAILURE; /* whatever its type: its program never ran */
-    if (main->reason && strcmp(main->reason, REASON_SELF_TERMINATED) != 0)
-        return main->reason;
-    if (l->s.type != SESSION_BATCH)
-        return REASON_SELF_TERMINATED;
-    return ok ? REASON_TASK_FINISHED : REASON_TASK_FAILED;
-}
-
-/* The main kernel has ended: so does the session. */
-static void lifecycle_finish(struct core *core, struct session_entry *l, int64_t now)
-{
+    AQ_CLEANUP(aq_freep) char *data = kernel_failure_json(l, rank);
     enum session_result result;
-    const char *reason = lifecycle_finish_reason(l, &result);
+    const char *reason = kernel_failure_reason(l, rank, &result);
     bool all = lifecycle_all_ended(core, l, now);
 
     termination_cancel_waiting(core, l, reason);
@@ -274,7 +269,7 @@ static void lifecycle_finish(struct core *core, struct session_entry *l, int64_t
             (void)proposal_add_kernel_status(core, l, i, KERNEL_TERMINATING, reason);
     }
     termination_propose(core, l, all ? SESSION_TERMINATED : SESSION_TERMINATING, reason, result,
-                        l->kernels[0].error);
+                        data);
     AQ_FAULT("core.finish.proposed");
 }
 
@@ -297,10 +292,11 @@ static void lifecycle_running(struct core *core, struct session_entry *l, int64_
 {
     int64_t timeout = l->s.spec->batch_timeout_usec;
     int64_t limit = timeout ? timeout + BATCH_MARGIN_USEC : 0;
+    size_t ending = kernel_failure_find(core, l, now);
     bool degraded;
 
-    if (lifecycle_has_ended(core, l, 0, now)) {
-        lifecycle_finish(core, l, now);
+    if (ending < l->s.kernel_count) {
+        lifecycle_finish(core, l, ending, now);
         return;
     }
     if (limit && now >= clock_adjustment_due(core, l, limit)) {
@@ -340,7 +336,7 @@ static void lifecycle_restarting(struct core *core, struct session_entry *l, int
             continue;
         if (f->fact == FACT_ERROR
             || (f->fact == FACT_ABSENT && lifecycle_has_ended(core, l, i, now))) {
-            termination_begin(core, l, REASON_FAILED_TO_START, termination_result(l), f->error);
+            lifecycle_end_by(core, l, i, REASON_FAILED_TO_START, termination_result(l));
             return;
         }
         all &= f->fact == FACT_RUNNING || f->fact == FACT_ENDED;
@@ -395,7 +391,9 @@ static void lifecycle_terminating(struct core *core, struct session_entry *l, in
 
         termination_propose(core, l, never_ran ? SESSION_ERROR : SESSION_TERMINATED,
                             give_up ? REASON_HANG_TIMEOUT : NULL, termination_result(l),
-                            l->kernels[0].fact == FACT_ENDED ? l->kernels[0].error : NULL);
+                            kernel_failure_is_noted(l)         ? l->s.status_data
+                            : l->kernels[0].fact == FACT_ENDED ? l->kernels[0].error
+                                                               : NULL);
         AQ_FAULT("core.terminate.finished");
     }
 }
@@ -459,27 +457,30 @@ static bool lifecycle_has_started(enum session_status s)
            && s != SESSION_DEPRIORITIZING && s != SESSION_RESERVED;
 }
 
-/* The agent of a kernel is given up: its resource group has the session started once more elsewhere,
+/* The agent of a kernel is given up: the session is started once more elsewhere, wholly or in part,
  * or ended. True if that was proposed.
  */
 static bool lifecycle_lose_agent(struct core *core, struct session_entry *l)
 {
-    const char *policy = l->resource_group->g.agent_loss_policy;
+    AQ_CLEANUP(aq_freep) char *data = NULL;
+    size_t rank = 0;
 
-    for (size_t i = 0; i < l->s.kernel_count; i++) {
-        if (!kernel_is_holding(l->s.kernels[i].status)
-            || !agent_entry_is_given_up(core, l->s.kernels[i].agent_id, false))
-            continue;
-        if (session_is_elastic(&l->s) && lifecycle_restart_lost_kernels(core, l))
-            return true;
-        if (policy && strcmp(policy, "requeue") == 0 && termination_may_reschedule(l))
-            proposal_add_session_status(core, l, SESSION_RESCHEDULING, REASON_AGENT_LOST);
-        else
-            termination_begin(core, l, REASON_AGENT_LOST, termination_result(l), NULL);
-        AQ_FAULT("core.loss.proposed");
+    while (rank < l->s.kernel_count
+           && (!kernel_is_holding(l->s.kernels[rank].status)
+               || !kernel_failure_is_given_up(core, l, rank, false)))
+        rank++;
+    if (rank == l->s.kernel_count)
+        return false;
+    if (kernel_failure_restarts_lost(l) && lifecycle_restart_lost_kernels(core, l))
         return true;
-    }
-    return false;
+    data = kernel_failure_loss_json(l, rank);
+    if (kernel_failure_restarts_all(l) && termination_may_reschedule(l))
+        termination_propose(core, l, SESSION_RESCHEDULING, REASON_AGENT_LOST, RESULT_UNDEFINED,
+                            data);
+    else
+        termination_begin(core, l, REASON_AGENT_LOST, termination_result(l), data);
+    AQ_FAULT("core.loss.proposed");
+    return true;
 }
 
 /* What is done in any state, before what its own function does. True if nothing else is to be

@@ -17,6 +17,7 @@
 #include "manager/core/commit/proposal.h"
 #include "manager/core/scheduling/attempts.h"
 #include "manager/core/scheduling/sched_sync.h"
+#include "manager/core/session/kernel_failure.h"
 #include "manager/core/session/retry.h"
 #include "manager/core/session/termination.h"
 #include "manager/core/state/clock_adjustment.h"
@@ -59,8 +60,9 @@ static void retry_conclude(struct core *core, struct session_entry *l,
 void retry_failed(struct core *core, struct session_entry *l, size_t rank)
 {
     const struct kernel_entry *k = &l->kernels[rank];
+    AQ_CLEANUP(aq_freep) char *data = kernel_failure_json(l, rank);
     struct retry_failure f = { k->error_is_image ? RETRY_PRECONDITION : RETRY_START, rank,
-                               REASON_FAILED_TO_CREATE, k->error };
+                               REASON_FAILED_TO_CREATE, data };
     bool may_retry = k->error_is_transient && termination_may_reschedule(l);
 
     retry_conclude(core, l, &f,
@@ -75,13 +77,17 @@ static void retry_write_expired(const struct session_entry *l, const struct retr
                                 int64_t timeout_usec, struct strbuf *json)
 {
     struct jsonw w = jsonw_make(json);
-    char text[80];
+    char text[80], hostname[KERNEL_HOSTNAME_MAX];
 
     (void)snprintf(text, sizeof(text), "%s %.3g s",
                    f->step == RETRY_PRECONDITION ? "its image was not there after"
                                                  : "it did not run after",
                    (double)timeout_usec / USEC_PER_SEC);
     jsonw_object_begin(&w);
+    if (l->s.kernel_count > 1) {
+        jsonw_member_str(&w, "kernel", kernel_hostname(&l->s.kernels[f->rank], hostname));
+        jsonw_member_str(&w, "agent", l->s.kernels[f->rank].agent_id);
+    }
     jsonw_key(&w, "error");
     jsonw_object_begin(&w);
     jsonw_member_str(&w, "src", "manager");

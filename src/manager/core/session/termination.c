@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "manager/core/commit/proposal.h"
 #include "manager/core/session/control.h"
+#include "manager/core/session/kernel_failure.h"
 #include "manager/core/session/limit_violation.h"
 #include "manager/core/session/termination.h"
 #include "manager/core/state/agent_entry.h"
@@ -18,6 +19,8 @@ struct event *termination_propose(struct core *core, struct session_entry *l,
     struct event *e = proposal_add_session_status(core, l, to, reason);
     AQ_CLEANUP(aq_freep) char *violations = data ? NULL : limit_violation_json(l);
 
+    if (data && l->s.status != SESSION_TERMINATING)
+        kernel_failure_log(l, data);
     data = data ? data : violations;
     e->session_status.result = l->s.result == RESULT_UNDEFINED ? result : RESULT_UNDEFINED;
     e->session_status.status_data = aq_strdup(data);
