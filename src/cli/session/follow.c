@@ -62,33 +62,53 @@ static int follow_failure_status(const char *reason)
                                                               : CLI_EXIT_FAILURE;
 }
 
-static void follow_read_exit_code(struct followed *item, const json_t *session)
+static void follow_read_exit_code(struct followed *item, const json_t *session,
+                                  enum session_status status)
 {
     const json_t *code = session_exit_code(session);
     const char *result = json_string_value(json_object_get(session, "result"));
 
+    item->names_kernel = json_is_object(json_object_get(session, "failure"));
     item->has_exit = code != NULL;
     if (code)
         item->exit_code = (int)json_integer_value(code) & 255;
     /* A result without exit status: the manager alone knows why. */
-    if (!item->has_exit && result && strcmp(result, "SUCCESS") == 0)
+    if (!item->has_exit && result
+        && (strcmp(result, "SUCCESS") == 0 || (item->names_kernel && status == SESSION_TERMINATED)))
         item->has_exit = true;
     if (item->has_exit && item->exit_code == 0 && result && strcmp(result, "FAILURE") == 0)
         item->exit_code = follow_failure_status(
             json_string_value(json_object_get(session, "reason")));
 }
 
+bool follow_is_same_stage(enum session_status a, enum session_status b)
+{
+    return a == b
+           || (a >= SESSION_SCHEDULED && a <= SESSION_CREATING && b >= SESSION_SCHEDULED
+               && b <= SESSION_CREATING);
+}
+
+/* Has the manager more to say than the reason? Why it waits, why its last start failed, and which of
+ * several kernels did.
+ */
+static bool follow_has_words(const struct followed *item, const char *reason)
+{
+    return item->status == SESSION_PENDING
+           || (reason && follow_is_same_stage(item->status, SESSION_SCHEDULED))
+           || (item->status == SESSION_TERMINATING && !item->session->is_single);
+}
+
 void follow_set_stage(struct followed *item, enum session_status status, const char *reason)
 {
-    bool waits = status == SESSION_PENDING && item->status == status;
+    bool is_same = follow_is_same_stage(item->status, status);
 
     item->status = status;
     if (status < SESSION_SCHEDULED || status > SESSION_PULLING)
         item->pull[0] = '\0';
-    if (!waits) /* else follow_ask_why() has more to say */
+    if (!is_same || !follow_has_words(item, reason)) /* else follow_ask_why() has more to say */
         (void)snprintf(item->reason, sizeof(item->reason), "%s",
                        reason && status != SESSION_PENDING ? reason : "");
-    if (status == SESSION_PENDING)
+    if (status == SESSION_PENDING || (!is_same && follow_has_words(item, reason)))
         follow_ask_why(item);
     follow_log_need(item);
     follow_input_need(item);
@@ -110,7 +130,7 @@ static void follow_update(struct followed *item, const json_t *session)
     follow_log_update(item, session);
     item->is_final = session_is_terminal(now);
     if (item->is_final)
-        follow_read_exit_code(item, session);
+        follow_read_exit_code(item, session, now);
     follow_set_stage(item, now, reason);
 }
 
@@ -314,7 +334,7 @@ static int follow_conclude(struct follow *f, int *ret_exit)
             continue; /* FOLLOW_START */
         if (!item->has_exit || (f->flags & FOLLOW_START))
             return follow_fail_ended(f->cli, item->session, &end, &f->err);
-        follow_note_end(f->cli, item->session, item->reason);
+        follow_note_end(f->cli, item->session, item->reason, item->names_kernel);
         if (item->is_input_cut && item->exit_code == 0)
             return aq_fail(&f->err, ECONNABORTED, "session '%s' did not get all of its input",
                            item->session->name);

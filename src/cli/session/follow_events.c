@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/utf8.h"
 #include "cli/session/follow_internal.h"
 #include "model/session.h"
 
@@ -16,16 +17,21 @@ static void follow_show_pull(struct follow *f, const json_t *image)
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     const char *name = json_string_value(json_object_get(image, "name"));
     const char *state = json_string_value(json_object_get(image, "state"));
+    const char *error = json_string_value(json_object_get(image, "error"));
+    const char *agent = json_string_value(json_object_get(image, "agent"));
 
     if (f->count != 1 || !name || !state)
         return;
     strbuf_addf(&text, "%s: %s %s", f->items[0].session->name, state, name);
-    if (f->progress.is_terminal) {
+    if (error)
+        strbuf_addf(&text, " on %s: %s", agent ? agent : "", error);
+    else if (f->progress.is_terminal) {
         strbuf_adds(&text, "  ");
         progress_write_bytes(&f->progress, json_integer_value(json_object_get(image, "doneBytes")),
                              json_integer_value(json_object_get(image, "totalBytes")), &text);
     }
     (void)snprintf(f->items[0].pull, sizeof(f->items[0].pull), "%s", text.data);
+    utf8_drop_partial(f->items[0].pull);
     follow_show(f);
 }
 

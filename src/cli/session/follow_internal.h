@@ -23,10 +23,11 @@ struct followed {
     bool is_known; /* 'status' has been read */
     bool is_final;
     bool has_exit;
-    bool ask_again; /* something happened while we were asking */
+    bool names_kernel; /* the failure of one of several ended it */
+    bool ask_again;    /* something happened while we were asking */
     int exit_code;
     char reason[240]; /* of the session; of one that waits: what for, in words */
-    char pull[200];   /* how far its image is, or "" */
+    char pull[400];   /* how far its image is, or "" */
     struct exchange *asking, *asking_why;
 
     struct follow_input *input; /* NULL until it runs, or it gets none */
@@ -103,8 +104,12 @@ void follow_log_done(struct followed *item); /* release */
 /* Find out what the only session waits for; its 'reason' becomes that. */
 void follow_ask_why(struct followed *item);
 
-/* Say why it ended, if it was not its program that did. */
-void follow_note_end(struct cli *cli, const struct follow_session *session, const char *reason);
+/* The same, or both on the way from a place to the run. */
+bool follow_is_same_stage(enum session_status a, enum session_status b);
+
+/* Say why it ended, if it was not its program that did, or if one of several kernels failed. */
+void follow_note_end(struct cli *cli, const struct follow_session *session, const char *reason,
+                     bool names_kernel);
 
 /* Give it our input, if it is to have that and runs. */
 void follow_input_need(struct followed *item);

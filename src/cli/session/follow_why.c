@@ -76,13 +76,17 @@ static void follow_write_why(const struct followed *item, const json_t *answer, 
     const json_t *explanation = json_object_get(answer, "explanation");
     const json_t *position = json_object_get(explanation, "position");
     const char *text = json_string_value(json_object_get(explanation, "text"));
-    const char *words = json_string_value(
-        json_object_get(json_object_get(explanation, "error"), "repr"));
+    const json_t *error = json_object_get(explanation, "error");
+    const char *words = json_string_value(json_object_get(error, "repr"));
+    const char *agent = json_string_value(json_object_get(error, "agent_id"));
+    const char *kernel = json_string_value(json_object_get(explanation, "kernel"));
 
     follow_write_missing(explanation, out);
     if (!out->len && text)
         follow_write_sentence(item->all, text, out);
-    if (words) /* of the agent that could not start it */
+    if (words && kernel) /* of the agent that could not start it */
+        strbuf_addf(out, "%s%s on %s: %s", out->len ? " " : "", kernel, agent ? agent : "", words);
+    else if (words)
         strbuf_addf(out, "%s%s", out->len ? " " : "", words);
     /* elsewhere than on a terminal each change is a line of its own */
     if (out->len && json_is_integer(position) && item->all->progress.is_terminal)
@@ -91,21 +95,42 @@ static void follow_write_why(const struct followed *item, const json_t *answer, 
                     (long long)json_integer_value(json_object_get(explanation, "queue_length")));
 }
 
+static void follow_take_why(struct followed *item, const json_t *answer)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    const char *status = json_string_value(json_object_get(answer, "status"));
+    const char *text = json_string_value(json_object_get(answer, "text"));
+    enum session_status asked;
+
+    if (!status || session_status_parse(status, &asked) < 0)
+        return;
+    if (!follow_is_same_stage(asked, item->status)) {
+        if (asked == SESSION_PENDING) /* it has a place meanwhile */
+            follow_ask_why(item);
+        return;
+    }
+    if (asked != SESSION_TERMINATING)
+        follow_write_why(item, answer, &out);
+    else if (text)
+        strbuf_add(&out, text, strcspn(text, "\n"));
+    if (asked != SESSION_PENDING && !out.len)
+        return; /* the reason says all */
+    (void)snprintf(item->reason, sizeof(item->reason), "%s", out.data);
+    utf8_drop_partial(item->reason);
+}
+
 static void follow_on_why(void *data, const struct client_response *response,
                           const struct aq_error *err)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     struct followed *item = data;
     json_t *answer;
 
     (void)err;
     item->asking_why = NULL;
-    if (!response || response->head->status != 200 || item->status != SESSION_PENDING)
+    if (!response || response->head->status != 200 || item->is_final)
         return;
     answer = json_loadb(response->body, response->body_len, 0, NULL);
-    follow_write_why(item, answer, &text);
-    (void)snprintf(item->reason, sizeof(item->reason), "%s", text.data);
-    utf8_drop_partial(item->reason);
+    follow_take_why(item, answer);
     json_decref(answer);
 }
 
@@ -195,12 +220,13 @@ int follow_fail_ended(struct cli *cli, const struct follow_session *session,
     return -ECHILD;
 }
 
-void follow_note_end(struct cli *cli, const struct follow_session *session, const char *reason)
+void follow_note_end(struct cli *cli, const struct follow_session *session, const char *reason,
+                     bool names_kernel)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf words = STRBUF_INIT;
     const char *text = follow_end_text(reason);
 
-    if (!text)
+    if (!text && !names_kernel)
         return;
     if (strcmp(reason, REASON_TASK_TIMEOUT) == 0 && session->timeout_usec) {
         strbuf_adds(&words, "its --timeout of ");
@@ -213,5 +239,7 @@ void follow_note_end(struct cli *cli, const struct follow_session *session, cons
         follow_write_words(cli, session, &words);
     }
     cli_note(cli, "aliquot: session '%s' was ended: %s", session->name,
-             words.len ? words.data : text);
+             words.len ? words.data
+             : text    ? text
+                       : reason);
 }

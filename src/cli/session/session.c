@@ -35,6 +35,7 @@ const struct column session_columns[] = {
     { "cluster_size", "CLUSTER-SIZE", COLUMN_NUMBER, COLUMN_IS_WIDE },
     { "cluster_size_min", "CLUSTER-SIZE-MIN", COLUMN_NUMBER, COLUMN_IS_EXTRA | COLUMN_IS_LONG },
     { "wait_for_capacity", "WAIT-FOR-CAPACITY", COLUMN_BOOL, COLUMN_IS_EXTRA | COLUMN_IS_LONG },
+    { "on_failure", "ON-FAILURE", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_LONG },
     { "created_at", "AGE", COLUMN_TIME, 0 },
     { "status_changed", "CHANGED", COLUMN_TIME, COLUMN_IS_WIDE },
     { "starts_at", "STARTS", COLUMN_TIME, COLUMN_IS_EXTRA },
@@ -143,7 +144,8 @@ int session_resolve(struct cli *cli, const char *name, struct follow_session *re
 
 const json_t *session_exit_code(const json_t *session)
 {
-    const json_t *code = json_object_get(session, "exit_code");
+    const json_t *failure = json_object_get(session, "failure");
+    const json_t *code = json_object_get(json_is_object(failure) ? failure : session, "exit_code");
 
     return json_is_integer(code) ? code : NULL;
 }
