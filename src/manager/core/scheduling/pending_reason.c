@@ -85,7 +85,7 @@ static int pending_reason_add_agents(struct core *core, const struct resource_gr
             .devices = devices,
             .device_count = device_count,
             .topology = a->a.topology,
-            .network = agent_network_class(a),
+            .network = agent_network_sched_class(a),
         };
     }
     s->snap.agents = s->agents;

@@ -77,7 +77,7 @@ int sched_sync_push_agent(struct core *core, struct resource_group_entry *g, str
                               .volume_count = a->volumes.count,
                               .is_closed = !agent_entry_is_ready(a),
                               .topology = a->a.topology,
-                              .network = agent_network_class(a) };
+                              .network = agent_network_sched_class(a) };
     struct sched_device *devices;
     struct aq_error err = { 0 };
     int r;

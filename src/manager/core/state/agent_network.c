@@ -51,6 +51,11 @@ const char *agent_network_class(const struct agent_entry *a)
     return strcmp(a->network->offer.mode, "vxlan") == 0 ? "vxlan" : "wireguard";
 }
 
+const char *agent_network_sched_class(const struct agent_entry *a)
+{
+    return a->runtime && strcmp(a->runtime, "process") == 0 ? "process" : agent_network_class(a);
+}
+
 bool agent_network_misses(const struct agent_network *network, const char *agent_id)
 {
     for (size_t i = 0; network && i < network->unreachable.count; i++)

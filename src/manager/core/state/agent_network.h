@@ -30,6 +30,11 @@ void agent_network_free(struct core *core, struct agent_network *network);
 /* Agents of one class can be in one network; NULL = this one can be in none. Static. */
 const char *agent_network_class(const struct agent_entry *a);
 
+/* The same for the scheduler: agents whose kernels are processes use the nodes' own network, and are
+ * one class without an offer. Static.
+ */
+const char *agent_network_sched_class(const struct agent_entry *a);
+
 bool agent_network_misses(const struct agent_network *network, const char *agent_id);
 /* One of them does not reach the other. */
 bool agent_network_is_cut(const struct agent_entry *a, const struct agent_entry *b);
