@@ -82,17 +82,14 @@ static void migrate_unreserve_last(struct migrate_search *m, const uint32_t *mov
 }
 
 /* The agents that reach those of the session's other containers, where these stay or have their new
- * place; NULL = all will do.
+ * place.
  */
 static const uint32_t *migrate_rank_reachable(struct migrate_search *m, const struct sched_entry *v,
                                               uint32_t but, const struct hold *holds)
 {
     const struct cluster *c = &m->search.s->cluster;
-    uint32_t *ranks;
+    uint32_t *ranks = arena_array(m->search.arena, c->node_count, sizeof(*ranks));
 
-    if (!v->needs_network || v->req_count == 1)
-        return NULL;
-    ranks = arena_array(m->search.arena, c->node_count, sizeof(*ranks));
     for (uint32_t q = 0; q < v->req_count; q++) {
         uint32_t node = holds[q].node != CLUSTER_NONE ? holds[q].node : v->holds[q].node;
 
@@ -118,7 +115,8 @@ static bool migrate_hold_elsewhere(struct migrate_search *m, const struct sched_
 
     elsewhere.is_excluding = true;
     elsewhere.excluded = but;
-    elsewhere.ranks = migrate_rank_reachable(m, v, but, holds);
+    if (v->needs_network && v->req_count > 1)
+        elsewhere.ranks = migrate_rank_reachable(m, v, but, holds);
     node = m->forecast ? forecast_select_node(m->forecast, v, q, &elsewhere, &is_full)
                        : select_node(c, v->reqs[q], &m->selector, &elsewhere, &device);
     if (node == CLUSTER_NONE)
