@@ -172,7 +172,7 @@ class Story:
         self.ask("PATCH", "/aliquot/v1/resource-groups/default",
                  {"agent_loss_policy": "terminate", "agent_loss_grace_sec": 0})
         body = self.elastic_body("loses", "exec sleep 600", clusterSize=2, clusterSizeMin=1,
-                                 clusterMode="multi-node")
+                                 clusterMode="multi-node", image="process")
         body["config"]["resources"]["cpu"] = "4"
         [session] = self.create(body)
         self.wait_kernels(session, "RUNNING", "PENDING")

@@ -104,7 +104,8 @@ def test_a_lost_kernel_starts_again(cluster):
     reply = cluster.client().send("PATCH", GROUP, {"agent_loss_policy": "terminate",
                                                    "agent_loss_grace_sec": 0})
     assert reply.status == 200, reply
-    session = submit(cluster, "loses", clusterSize=2, clusterSizeMin=1, clusterMode="multi-node", cpu=3)
+    session = submit(cluster, "loses", clusterSize=2, clusterSizeMin=1, clusterMode="multi-node",
+                     cpu=3, image="process")
     wait_kernels(cluster, session, "RUNNING", "PENDING")
     cluster.start_agent("silent")
     wait_kernels(cluster, session, "RUNNING", "RUNNING")
