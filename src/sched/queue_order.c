@@ -37,7 +37,7 @@ struct queue_item wait_queue_item(const struct sched_session *session)
                                 .rank = session->rank };
 }
 
-static struct queue_item wait_queue_item_of(const struct sched *s, const struct sched_entry *e)
+static struct queue_item queue_order_item_of(const struct sched *s, const struct sched_entry *e)
 {
     return (struct queue_item){ .row = e->row,
                                 .priority = e->priority,
@@ -92,7 +92,7 @@ void room_search_add(struct room_search *search, uint32_t handle)
 void wait_queue_insert(struct sched *s, uint32_t handle)
 {
     struct sched_entry *e = &s->entries[handle];
-    struct queue_item q = wait_queue_item_of(s, e);
+    struct queue_item q = queue_order_item_of(s, e);
     size_t at = wait_queue_find(s, &q);
 
     assert(at == s->queue_count || wait_queue_compare(&q, &s->queue[at]) < 0); /* rows are unique */
@@ -106,7 +106,7 @@ void wait_queue_insert(struct sched *s, uint32_t handle)
 
 void wait_queue_remove(struct sched *s, const struct sched_entry *e)
 {
-    struct queue_item q = wait_queue_item_of(s, e);
+    struct queue_item q = queue_order_item_of(s, e);
     size_t at = wait_queue_find(s, &q);
 
     assert(at < s->queue_count && s->queue[at].handle == q.handle);
