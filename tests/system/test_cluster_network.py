@@ -7,11 +7,12 @@ import pathlib
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
 from clusterlab import ClusterLab, Joined
-from netlab import new_id, wait_for
+from netlab import Inside, new_id, wait_for
 from world import ROOT
 
 MODES = ["wireguard-go", "vxlan"]
@@ -206,6 +207,34 @@ def test_a_session_grows(lab):
     assert wait_for(lambda: lab.nodes[0].connect(main.inside, late.address, 80, 5)
                     == f"late {main.address}")
     assert lab.nodes[1].connect(sub.inside, late.address, 80) == f"late {sub.address}"
+
+
+def test_many_kernels_at_once(tmp_path):
+    lab = ClusterLab(tmp_path, "wireguard-go")
+    try:
+        drivers = start(lab)
+        network = {"subnet": "10.214.8.0/22", "agents": lab.agents(), "kernels": [
+            {"hostname": f"sub{i}", "address": f"10.214.{8 + i // 200}.{i % 200 + 1}",
+             "agent": "a2" if i == 299 else "a1"} for i in range(300)]}
+        session, text = new_id(), json.dumps(network)
+        far = Joined(lab.nodes[1], drivers[1], session, network, 299)
+        far.say_join()
+        kernels = [new_id() for _ in range(299)]
+        for index, kernel in enumerate(kernels):
+            drivers[0].say("open", kernel, session, f"sub{index}")
+        infos = [drivers[0].answer("open", kernel) for kernel in kernels]
+        begin = time.monotonic()
+        for index, kernel in enumerate(kernels):
+            drivers[0].say("join", kernel, session, f"sub{index}", text)
+        for kernel in kernels:
+            assert "error" not in (answer := drivers[0].answer("join", kernel)), answer
+        assert time.monotonic() - begin < 60
+        lab.nodes[1].listen(far.inside, "0.0.0.0", 80, "far")
+        for index in (0, 298):
+            assert lab.nodes[0].connect(Inside(lab.nodes[0].node, infos[index]["ns"]), far.address,
+                                        80) == f"far {network['kernels'][index]['address']}"
+    finally:
+        lab.close()
 
 
 def leftovers(node):

@@ -42,13 +42,22 @@ static struct cluster_session *cluster_find_session(const struct cluster *cluste
 
 bool cluster_session_needs(const struct cluster_session *session, const char *agent_id)
 {
-    for (size_t i = 0; i < session->network.kernel_count; i++) {
-        const char *agent = session->network.kernels[i].agent;
-
-        if (agent && strcmp(agent, agent_id) == 0)
+    for (size_t i = 0; i < session->needed_count; i++)
+        if (strcmp(session->needed[i], agent_id) == 0)
             return true;
-    }
     return false;
+}
+
+static void cluster_session_find_needed(const struct cluster *cluster, struct cluster_session *s)
+{
+    s->needed = NULL;
+    s->needed_count = 0;
+    for (size_t i = 0; i < s->network.kernel_count; i++) {
+        const char *id = s->network.kernels[i].agent;
+
+        if (id && strcmp(id, cluster->id) != 0 && !cluster_session_needs(s, id))
+            (void)arena_append(&s->arena, &s->needed, &s->needed_count, &id, sizeof(id));
+    }
 }
 
 static int cluster_check_subnet(const struct cluster *cluster, const struct uuid *id,
@@ -91,8 +100,10 @@ static int cluster_session_take(struct cluster *cluster, struct cluster_session 
     if (r < 0)
         return r;
     AQ_SWAP(s->arena, arena);
+    s->text = arena_strdup(&s->arena, text);
     s->network = network;
     s->subnet = subnet;
+    cluster_session_find_needed(cluster, s);
     list_remove(&s->link);
     list_add(&cluster->sessions, &s->link);
     return 0;
@@ -156,8 +167,11 @@ static int cluster_session_replace(struct cluster *cluster, struct cluster_sessi
                                    const char *text, struct aq_error *err)
 {
     char id[UUID_TEXT_MAX];
-    int r = cluster_session_take(cluster, s, text, err);
+    int r;
 
+    if (s->text && strcmp(s->text, text) == 0)
+        return 0;
+    r = cluster_session_take(cluster, s, text, err);
     if (r < 0)
         return r;
     cluster_keep(cluster, uuid_format(&s->id, id), text);

@@ -16,7 +16,10 @@ struct cluster_session {
     struct list link; /* what was updated last is last */
     struct uuid id;
     struct arena arena;
-    struct cluster_network network; /* in the arena */
+    const char *text;               /* the list, which all its kernels bring; in the arena */
+    struct cluster_network network; /* in the arena, as is what follows */
+    const char **needed;            /* other agents that have kernels of it */
+    size_t needed_count;
     struct range subnet;
     size_t member_count;
 };

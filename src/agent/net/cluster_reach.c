@@ -102,15 +102,10 @@ struct cluster_reach *cluster_reach_find(const struct cluster *cluster, const ch
 /* An agent of the kernel's session that has not answered since it waits; NULL = all have. */
 static const char *cluster_reach_find_silent(const struct cluster_member *m)
 {
-    const struct cluster_network *network = &m->session->network;
+    for (size_t i = 0; i < m->session->needed_count; i++) {
+        const char *id = m->session->needed[i];
+        const struct cluster_reach *reach = cluster_reach_find(m->cluster, id);
 
-    for (size_t i = 0; i < network->kernel_count; i++) {
-        const char *id = network->kernels[i].agent;
-        const struct cluster_reach *reach;
-
-        if (!id || strcmp(id, m->cluster->id) == 0)
-            continue;
-        reach = cluster_reach_find(m->cluster, id);
         if (!reach || reach->answered_usec < m->since_usec)
             return id;
     }

@@ -141,6 +141,7 @@ int cluster_tunnel_ensure(const struct cluster_plan *plan, int ns, int nl, bool 
     uint32_t index;
     int r = 0;
 
+    wireguard_go_trim_log(plan->path);
     *ret_new = !cluster_tunnel_is_alive(plan, nl, &index);
     if (*ret_new) {
         (void)rtnl_delete_link(nl, CLUSTER_DEVICE, NULL);

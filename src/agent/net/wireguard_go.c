@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/pidfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,6 +26,7 @@ extern char **environ;
 #define START_USEC (10 * USEC_PER_SEC)
 #define STEP_USEC (5 * USEC_PER_MSEC)
 #define STOP_MSEC 3000
+#define LOG_MAX (1 << 20)
 
 /* The one that this process has started, to be reaped. */
 static pid_t wireguard_go_child;
@@ -67,6 +69,15 @@ bool wireguard_go_is_alive(const char *name)
     return wireguard_go_find(name) != 0;
 }
 
+void wireguard_go_trim_log(const char *directory)
+{
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/log", directory);
+    struct stat st;
+
+    if (stat(path, &st) == 0 && st.st_size > LOG_MAX && truncate(path, 0) < 0)
+        log_warning("cannot empty '%s': %s", path, strerror(errno));
+}
+
 static int wireguard_go_spawn(const char *name, const char *log, pid_t *ret, struct aq_error *err)
 {
     char *argv[] = { (char *)PROGRAM, (char *)"-f", (char *)name, NULL };
@@ -85,7 +96,7 @@ static int wireguard_go_spawn(const char *name, const char *log, pid_t *ret, str
     (void)posix_spawn_file_actions_init(&actions);
     (void)posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     (void)posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, log,
-                                           O_WRONLY | O_CREAT | O_TRUNC, 0600);
+                                           O_WRONLY | O_CREAT | O_TRUNC | O_APPEND, 0600);
     (void)posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
     r = posix_spawn(ret, PROGRAM, &actions, &attr, argv, environ);
     (void)posix_spawn_file_actions_destroy(&actions);

@@ -21,6 +21,9 @@ int wireguard_go_start(const char *name, const char *directory, struct aq_error 
 
 bool wireguard_go_is_alive(const char *name);
 
+/* Empty its log if that has become large: it may write a line for each packet that is not sent. */
+void wireguard_go_trim_log(const char *directory);
+
 /* End it, and wait for that. Nothing happens if it does not run. */
 void wireguard_go_stop(const char *name);
 
