@@ -285,6 +285,7 @@ static int settings_check(const struct settings *settings, struct aq_error *err)
     static const char *const drivers[] = { "auto", "process", "container" };
     static const char *const misuse_actions[] = { "report", "stop" };
     static const char *const affinities[] = { "interleaved", "single-node" };
+    static const char *const tunnels[] = { "auto", "wireguard", "wireguard-go", "vxlan", "none" };
     struct aq_error wrong;
 
     if (!settings_is_one_of(settings->driver, drivers, AQ_COUNT(drivers)))
@@ -302,6 +303,11 @@ static int settings_check(const struct settings *settings, struct aq_error *err)
     if (!settings_is_one_of(settings->gpu_misuse, misuse_actions, AQ_COUNT(misuse_actions)))
         return aq_fail_field(err, EINVAL, "gpu.misuse",
                              "gpu.misuse '%s' is neither report nor stop", settings->gpu_misuse);
+    if (!settings_is_one_of(settings->cluster, tunnels, AQ_COUNT(tunnels)))
+        return aq_fail_field(err, EINVAL, "network.cluster",
+                             "network.cluster '%s' is none of auto, wireguard, wireguard-go, "
+                             "vxlan, none",
+                             settings->cluster);
     if (strpbrk(settings->cgroup_parent, "=:\\ \n") || strlen(settings->cgroup_parent) < 2)
         return aq_fail_field(err, EINVAL, "runtime.cgroup-parent", "'%s' cannot be a cgroup's path",
                              settings->cgroup_parent);
