@@ -86,6 +86,23 @@ def story_of_a_restart(cluster):
     wait_status(client, session, *ENDED)
 
 
+def story_of_a_kernel_that_joins(cluster):
+    """It is reached by name by the others, which know the sizes that are possible."""
+    free = int(cluster.agent()["available_slots"]["cpu"])
+    filler = Session(cluster, "sleep 600",
+                     config={"resources": {"cpu": str(free - 2), "mem": "64m"}})
+    filler.wait("RUNNING")
+    session = Session(cluster, "if [ $RANK != 0 ]; then echo $PET_NNODES; exec sleep 600; fi\n"
+                      "until getent hosts sub2; do sleep 0.1; done\n"
+                      "bash -c 'echo > /dev/tcp/sub2/2200' && echo reached sub2",
+                      **THREE, clusterSizeMin=2)
+    session.wait("RUNNING")
+    wait_for(lambda: log_of(session, "sub1") == "2:3\n", 30, "sub1")
+    filler.end(forced=True)
+    assert exit_code(session.wait()) == 0, session.log
+    assert "reached sub2" in session.log, session.log
+
+
 STORIES = {name: story for name, story in globals().items() if name.startswith("story_")}
 
 
