@@ -104,8 +104,8 @@ struct sched_owner {
 
 enum sched_grouping { SCHED_UNGROUPED, SCHED_SPREAD, SCHED_PACK };
 
-/* What is scheduled at once, in the order of the queue. Single kernels preempt no sessions, are given
- * no time and hold up nobody.
+/* What is scheduled at once, in the order of the queue. Single kernels preempt no sessions, have no
+ * start time and hold up nobody.
  */
 enum sched_unit {
     SCHED_REQUIRED_KERNEL = -1, /* a running session cannot do without it */

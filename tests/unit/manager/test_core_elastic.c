@@ -6,6 +6,9 @@
 
 #define CPUS(n) "{\"cpu\":[\"count\",\"" n "\"],\"mem\":[\"bytes\",\"8589934592\"]}"
 
+/* Of sessions that are submitted now. */
+static const char *on_failure, *on_node_loss;
+
 static struct uuid submit_elastic(const char *name, uint32_t size, int64_t least)
 {
     struct slots one = { .items = NULL };
@@ -14,6 +17,8 @@ static struct uuid submit_elastic(const char *name, uint32_t size, int64_t least
                                    .spec.image = IMAGE_OF_PROCESSES,
                                    .spec.command = "true",
                                    .spec.cluster_size_min = least,
+                                   .spec.on_failure = on_failure,
+                                   .spec.on_node_loss = on_node_loss,
                                    .cluster_size = size,
                                    .multi_node = true,
                                    .access_key = USER_KEY,
@@ -304,6 +309,60 @@ static void a_lost_kernel_starts_elsewhere(void **state)
     assert_clean();
 }
 
+/* Of a session without a minimum: it cannot do without. */
+static void a_lost_kernel_takes_the_place_of_an_optional_one(void **state)
+{
+    struct uuid plain, elastic;
+
+    (void)state;
+    set_loss_policy("terminate", 0);
+    agent_comes("a", CPUS("1"));
+    agent_comes("b", CPUS("1"));
+    on_node_loss = "restart-kernel";
+    plain = submit_elastic("plain", 2, 0);
+    on_node_loss = NULL;
+    report(&plain, 0, MSG_KERNEL_RUNNING);
+    report(&plain, 1, MSG_KERNEL_RUNNING);
+    agent_comes("c", CPUS("2"));
+    elastic = submit_elastic("elastic", 2, 1);
+    report(&elastic, 0, MSG_KERNEL_RUNNING);
+    report(&elastic, 1, MSG_KERNEL_RUNNING);
+    agent_goes(kernel_of(&plain, 1)->agent_id);
+    for (int i = 0; i < 3; i++) {
+        pass(20 * USEC_PER_SEC);
+        beat_with(kernel_of(&plain, 0)->agent_id, &plain);
+        beat_with("c", &elastic);
+    }
+    assert_string_equal(kernels_of(&plain), "R P");
+    assert_int_equal(status_of(&plain), SESSION_RUNNING);
+    assert_int_equal(count_sent(MSG_KERNEL_DESTROY), 1);
+    assert_clean();
+    report_exit(&elastic, 1, 143);
+    assert_string_equal(kernels_of(&elastic), "R P");
+    assert_string_equal(kernels_of(&plain), "R S");
+    assert_string_equal(kernel_of(&plain, 1)->agent_id, "c");
+    report(&plain, 1, MSG_KERNEL_RUNNING);
+    assert_string_equal(kernels_of(&plain), "R R");
+    assert_clean();
+}
+
+static void a_session_may_not_want_its_kernels_back(void **state)
+{
+    struct uuid id;
+
+    (void)state;
+    agent_comes("a", CPUS("2"));
+    on_failure = "continue";
+    id = submit_elastic("goes-on", 2, 1);
+    on_failure = NULL;
+    report(&id, 0, MSG_KERNEL_RUNNING);
+    report(&id, 1, MSG_KERNEL_RUNNING);
+    report_exit(&id, 1, 1);
+    assert_string_equal(kernels_of(&id), "R T");
+    assert_int_equal(status_of(&id), SESSION_RUNNING_DEGRADED);
+    assert_clean();
+}
+
 static void on_restarted(void *data, int r, const struct aq_error *err)
 {
     (void)err;
@@ -374,6 +433,8 @@ int main(void)
         TEST(a_kernel_that_fails_starts_again_three_times),
         TEST(a_kernel_that_succeeds_is_not_missed),
         TEST(a_lost_kernel_starts_elsewhere),
+        TEST(a_lost_kernel_takes_the_place_of_an_optional_one),
+        TEST(a_session_may_not_want_its_kernels_back),
         TEST(a_restart_leaves_out_kernels_that_wait),
         TEST(minimums_that_cannot_be),
     };

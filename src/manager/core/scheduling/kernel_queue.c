@@ -10,6 +10,7 @@
 #include "manager/core/scheduling/preemption.h"
 #include "manager/core/scheduling/sched_sync.h"
 #include "manager/core/scheduling/sched_sync_internal.h"
+#include "manager/core/state/agent_network.h"
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/state.h"
 
@@ -39,6 +40,16 @@ void kernel_queue_update(struct core *core, struct session_entry *l, bool is_mor
 
 /* ---- entries ---- */
 
+/* Without addresses between agents a kernel stays where the others are. Agents that have no such
+ * network of their own are combined as the scheduler's classes say.
+ */
+static bool kernel_queue_may_spread(const struct core *core, const struct session_entry *l)
+{
+    return l->s.is_multi_node
+           && (l->s.subnet || !session_entry_needs_network(l)
+               || !agent_network_class(agent_entry_find(core, l->s.kernels[0].agent_id)));
+}
+
 static void kernel_queue_describe(struct core *core, const struct session_entry *l, size_t rank,
                                   const struct sched_session *whole, struct sched_session *ret)
 {
@@ -54,7 +65,7 @@ static void kernel_queue_describe(struct core *core, const struct session_entry 
     ret->starts_usec = 0;
     ret->dependency_count = 0;
     ret->is_preemptible = ret->is_movable = false;
-    if (l->s.is_multi_node && (l->s.subnet || !session_entry_needs_network(l)))
+    if (kernel_queue_may_spread(core, l))
         return;
     *agents = l->s.kernels[0].agent_id; /* where the others are */
     ret->designated = agents;

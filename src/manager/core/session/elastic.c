@@ -142,11 +142,7 @@ bool elastic_step(struct core *core, struct session_entry *l, int64_t now)
 
 bool elastic_has_finished(const struct session_entry *l, size_t rank)
 {
-    const struct kernel_entry *f = &l->kernels[rank];
-
-    return session_is_elastic(&l->s) && f->fact == FACT_ENDED && f->has_exit && f->exit_code == 0
-           && (!f->reason || strcmp(f->reason, REASON_SELF_TERMINATED) == 0
-               || strcmp(f->reason, REASON_TASK_FINISHED) == 0);
+    return session_is_elastic(&l->s) && kernel_failure_has_succeeded(&l->kernels[rank]);
 }
 
 bool elastic_take_end(struct core *core, struct session_entry *l, size_t rank, int64_t now)
@@ -157,7 +153,7 @@ bool elastic_take_end(struct core *core, struct session_entry *l, size_t rank, i
         elastic_give_way(core, l, rank, now);
         return true;
     }
-    if (!session_is_elastic(&l->s) || elastic_has_finished(l, rank)
+    if (!session_is_elastic(&l->s) || l->s.spec->on_failure || elastic_has_finished(l, rank)
         || !elastic_count_failure(l, rank, now))
         return false;
     termination_requeue_kernel(core, l, rank, elastic_reason(f));

@@ -4,7 +4,7 @@
  * A kernel that is PENDING in a RUNNING session waits for a place (scheduling/kernel_queue.h). When
  * it has one its agent is ordered to create it, and it is released as soon as it is ready. Kernels
  * go back to PENDING when they give way to another session, when their agent is lost, and in a
- * session with a minimum when their program fails.
+ * session with a minimum that does not say otherwise (on_failure) when their program fails.
  */
 #ifndef AQ_MANAGER_CORE_SESSION_ELASTIC_H
 #define AQ_MANAGER_CORE_SESSION_ELASTIC_H
@@ -26,7 +26,7 @@ bool elastic_step(struct core *core, struct session_entry *l, int64_t now);
  */
 bool elastic_take_end(struct core *core, struct session_entry *l, size_t rank, int64_t now);
 
-/* Did the program of a kernel of a session with a minimum end with success? Then it is not missed. */
+/* The program of a kernel of a session with a minimum has ended with success: it is not missed. */
 bool elastic_has_finished(const struct session_entry *l, size_t rank);
 
 #endif

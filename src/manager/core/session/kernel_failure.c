@@ -17,8 +17,7 @@
 
 /* ---- which kernel ---- */
 
-/* False also for a program that was ended: it may answer the signal with status 0. */
-static bool kernel_failure_has_succeeded(const struct kernel_entry *f)
+bool kernel_failure_has_succeeded(const struct kernel_entry *f)
 {
     return f->fact == FACT_ENDED && f->has_exit && f->exit_code == 0
            && (!f->reason || strcmp(f->reason, REASON_SELF_TERMINATED) == 0

@@ -14,7 +14,13 @@
 #include "model/status.h"
 
 struct core;
+struct kernel_entry;
 struct session_entry;
+
+/* The kernel's program exited with 0. False also for one that was ended: it may answer the signal
+ * with status 0.
+ */
+bool kernel_failure_has_succeeded(const struct kernel_entry *f);
 
 /* The first kernel whose end ends the session: "main1", or with on_failure "end" any that failed.
  * kernel_count = none.
