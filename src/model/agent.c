@@ -14,6 +14,7 @@ void agent_done(struct agent *a)
     free(a->addr);
     free(a->region);
     free(a->topology);
+    free(a->assigned_topology);
     free(a->drain_reason);
     free(a->devices);
     slots_done(&a->available);

@@ -18,11 +18,12 @@ struct agent {
     char *resource_group;
     char *assigned_group; /* by an administrator, over what the agent says; NULL = none */
     char *architecture, *version, *addr, *region;
-    char *topology;         /* where it is, as "zone-a/rack-3/switch-1"; NULL = not known */
-    bool schedulable;       /* false = drained */
-    char *drain_reason;     /* NULL = none */
-    struct slots available; /* what it offers: capacity less reservations */
-    char *devices;          /* JSON description of devices, from the agent */
+    char *topology;          /* where it is, as "zone-a/rack-3/switch-1"; NULL = not known */
+    char *assigned_topology; /* by an administrator, over what the agent says; NULL = none */
+    bool schedulable;        /* false = drained */
+    char *drain_reason;      /* NULL = none */
+    struct slots available;  /* what it offers: capacity less reservations */
+    char *devices;           /* JSON description of devices, from the agent */
     int64_t first_contact_usec, status_changed_usec;
     int64_t lost_usec; /* 0 = not lost */
 };

@@ -24,14 +24,14 @@ static int agent_add_history(struct store_tx *tx, const char *agent_id, int64_t 
     return sql_run(q, err);
 }
 
-/* 'group' NULL = none. */
-static int agent_save_group(struct store_tx *tx, const char *id, const char *group,
-                            struct aq_error *err)
+/* 'what': see AGENT_COLUMNS; 'value' NULL = none. */
+static int agent_save_assigned(struct store_tx *tx, const char *what, const char *id,
+                               const char *value, struct aq_error *err)
 {
-    char key[sizeof("agent.group/") + AGENT_ID_MAX];
+    char key[sizeof("agent.topology/") + AGENT_ID_MAX];
 
-    (void)snprintf(key, sizeof(key), "agent.group/%s", id); /* see AGENT_COLUMNS */
-    return group ? setting_set(tx, key, group, err) : setting_remove(tx, key, err);
+    (void)snprintf(key, sizeof(key), "agent.%s/%s", what, id);
+    return value ? setting_set(tx, key, value, err) : setting_remove(tx, key, err);
 }
 
 int agent_save(struct store_tx *tx, const struct event *e, struct aq_error *err)
@@ -74,7 +74,9 @@ int agent_save(struct store_tx *tx, const struct event *e, struct aq_error *err)
     sql_put_time(q, a->status_changed_usec);
     sql_put_time(q, a->lost_usec);
     r = sql_run(q, err);
-    return r < 0 ? r : agent_save_group(tx, a->id, a->assigned_group, err);
+    if (r == 0)
+        r = agent_save_assigned(tx, "group", a->id, a->assigned_group, err);
+    return r < 0 ? r : agent_save_assigned(tx, "topology", a->id, a->assigned_topology, err);
 }
 
 /* sql_refuse_fn */
@@ -134,7 +136,9 @@ int agent_remove(struct store_tx *tx, const struct event *e, struct aq_error *er
     sql_put_text(q, e->agent_status.id);
     r = sql_change_one(q, agent_refuse_remove, e, err);
     if (r == 0)
-        r = agent_save_group(tx, e->agent_status.id, NULL, err);
+        r = agent_save_assigned(tx, "group", e->agent_status.id, NULL, err);
+    if (r == 0)
+        r = agent_save_assigned(tx, "topology", e->agent_status.id, NULL, err);
     if (r < 0)
         return r;
     return agent_add_history(tx, e->agent_status.id, e->at_usec, "REMOVED", e->agent_status.reason,
@@ -178,4 +182,5 @@ void agent_read_row(struct row *row, struct agent *ret)
     ret->status_changed_usec = sql_get_int(q);
     ret->lost_usec = sql_get_int(q);
     ret->assigned_group = row_text(row);
+    ret->assigned_topology = row_text(row);
 }

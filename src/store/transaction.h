@@ -125,12 +125,13 @@ void session_read_row(struct row *row, struct session *ret, size_t *ret_kernel_c
 #define KERNEL_COLUMNS KERNEL_COLUMNS_WITH("k.alloc", "k.service_ports")
 void kernel_read_row(struct row *row, struct kernel *ret);
 
-/* The assigned group is a setting, as most agents have none. */
+/* What administrators assigned is a setting, as most agents have none. */
 #define AGENT_COLUMNS                                                                                   \
     "a.id, a.status, a.incarnation, a.resource_group, a.architecture, a.version, a.addr,"               \
     " a.region, a.topology, a.schedulable, a.drain_reason, a.available, a.devices, a.first_contact_at," \
     " a.status_changed_at, a.lost_at,"                                                                  \
-    " (SELECT g.value FROM settings g WHERE g.key = 'agent.group/' || a.id)"
+    " (SELECT g.value FROM settings g WHERE g.key = 'agent.group/' || a.id),"                           \
+    " (SELECT g.value FROM settings g WHERE g.key = 'agent.topology/' || a.id)"
 void agent_read_row(struct row *row, struct agent *ret);
 
 /* All memberships of 'user', into its arena or the heap. */

@@ -57,6 +57,20 @@ def test_labels_are_shown(cluster):
     assert json.loads(shown.stdout)["topology"] == "hall/rack-2"
 
 
+def test_an_administrator_labels_over_the_settings(cluster):
+    def label(*words):
+        done = cluster.run("aliquot", "agent", "set", "d1", *words, **cluster.cli_env())
+        assert done.returncode == 0, done
+        shown = cluster.client().get("/aliquot/v1/agents/d1").json
+        return shown["topology"], shown["assigned_topology"]
+
+    assert label("--topology", "hall/rack-2") == ("hall/rack-2",) * 2
+    assert set(agents_of(cluster, "in-the-rack", 6)) == {"b1", "b2", "d1"}
+    assert label("--own-topology") == (None, None)
+    reply = cluster.client().send("PATCH", "/aliquot/v1/agents/d1", {"topology": "a//b"})
+    assert reply.status == 400 and "'a//b'" in reply.body.decode(), reply
+
+
 def test_kernels_go_near_to_each_other(cluster):
     one = agents_of(cluster, "two-kernels", 2)
     assert len(set(one)) == 1

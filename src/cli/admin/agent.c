@@ -28,6 +28,7 @@ static const struct column agent_columns[] = {
     { "addr", "ADDRESS", COLUMN_TEXT, COLUMN_IS_WIDE },
     { "region", "REGION", COLUMN_TEXT, COLUMN_IS_EXTRA },
     { "topology", "TOPOLOGY", COLUMN_TEXT, COLUMN_IS_WIDE },
+    { "assigned_topology", "ASSIGNED TOPOLOGY", COLUMN_TEXT, COLUMN_IS_EXTRA },
     { "drain_reason", "DRAINED", COLUMN_TEXT, COLUMN_MAY_SHRINK | COLUMN_IS_WIDE },
     { "last_contact", "HEARD", COLUMN_TIME, 0 },
     { "first_contact", "AGE", COLUMN_TIME, 0 },
@@ -150,38 +151,55 @@ const struct cli_verb verb_agent_info = {
 /* ---- set, drain, undrain, rm, revoke ---- */
 
 struct agent_set_opts {
-    const char *resource_group;
-    bool own;
+    const char *resource_group, *topology;
+    bool own_group, own_topology;
 };
 
 static const struct cli_opt set_opts[] = {
     { 0, "resource-group", CLI_STR, offsetof(struct agent_set_opts, resource_group),
       "RESOURCE-GROUP", "to which it belongs from now on", "resource_group" },
-    { 0, "own-resource-group", CLI_FLAG, offsetof(struct agent_set_opts, own), NULL,
+    { 0, "own-resource-group", CLI_FLAG, offsetof(struct agent_set_opts, own_group), NULL,
       "belong to the group of its own settings again" },
+    { 0, "topology", CLI_STR, offsetof(struct agent_set_opts, topology), "LABEL",
+      "where it is, as zone-a/rack-3/switch-1: kernels of one session are placed near to each other",
+      "topology" },
+    { 0, "own-topology", CLI_FLAG, offsetof(struct agent_set_opts, own_topology), NULL,
+      "be where its own settings say again" },
     CLI_OPT_END,
 };
 
 static int agent_set(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
     const struct agent_set_opts *opts = data;
-    json_auto_t *body = json_pack("{s:s}", "resource_group", "");
+    json_auto_t *body = json_object();
     int r;
 
-    if (!opts->resource_group == !opts->own)
+    if (opts->resource_group && opts->own_group)
         return aq_fail(err, EINVAL, "give either --resource-group or --own-resource-group");
+    if (opts->topology && opts->own_topology)
+        return aq_fail(err, EINVAL, "give either --topology or --own-topology");
+    if (opts->own_group)
+        json_object_set_new(body, "resource_group", json_string(""));
+    if (opts->own_topology)
+        json_object_set_new(body, "topology", json_string(""));
     r = cli_options_add(set_opts, opts, body, err);
+    if (r == 0 && json_object_size(body) == 0)
+        return aq_fail(err, EINVAL,
+                       "nothing to change: give either --resource-group or --topology");
     return r < 0 ? r : cli_things_call(cli, METHOD_PATCH, &agents, "", body, argc, argv, err);
 }
 
 const struct cli_verb verb_agent_set = {
     .name = "agent set",
     .args = "AGENT...",
-    .summary = "Move an agent to another resource group",
-    .details = "This holds over resource_group of the agent's own settings, also when it joins\n"
-               "again. Its sessions stay where they are; only others of the new group follow.",
+    .summary = "Move an agent to another resource group, or say where it is",
+    .details =
+        "This holds over resource_group and topology of the agent's own settings, also when\n"
+        "it joins again. Its sessions stay where they are; only others of the new group\n"
+        "follow.",
     .examples = "aliquot agent set --resource-group night node1\n"
-                "aliquot agent set --own-resource-group node1",
+                "aliquot agent set --own-resource-group node1\n"
+                "aliquot agent set --topology zone-a/rack-3/switch-1 node1 node2",
     .opts = set_opts,
     .opts_size = sizeof(struct agent_set_opts),
     .min_args = 1,

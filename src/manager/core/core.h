@@ -346,9 +346,10 @@ struct core_agent_change {
     enum core_agent_drain drain; /* take no more sessions, or take them again */
     const char *drain_reason;    /* with ON; NULL = none */
     const char *resource_group;  /* NULL = as it is, "" = as the agent's settings say */
+    const char *topology;        /* the same */
 };
 /* All or nothing. The agent's sessions stay where they are, also when it changes its group.
- * -ENOENT for an unknown agent or resource group.
+ * -ENOENT for an unknown agent or resource group, -EINVAL for a label that cannot be.
  */
 void core_change_agent(struct core *core, const char *id, const struct core_agent_change *what,
                        const struct audit_who *by, core_done_fn done, void *data);

@@ -42,6 +42,7 @@ static void agent_write(const struct api_list *list, const struct store_page *pa
     jsonw_member_str(w, "assigned_group", agent->assigned_group);
     jsonw_member_str(w, "region", agent->region);
     jsonw_member_str(w, "topology", agent->topology);
+    jsonw_member_str(w, "assigned_topology", agent->assigned_topology);
     jsonw_member_str(w, "architecture", agent->architecture);
     jsonw_member_str(w, "version", agent->version);
     jsonw_member_str(w, "addr", agent->addr);
@@ -166,13 +167,14 @@ static void agent_on_undrain(struct request *req, void *data)
 }
 
 struct change_params {
-    const char *resource_group;
+    const char *resource_group, *topology;
 };
 
 static const struct field change_fields[] = {
-    { "resource_group|scaling_group", FIELD_STR, FIELD_REQUIRED,
-      offsetof(struct change_params, resource_group), 0, 64,
-      .doc = "over what the agent's settings say; empty = as they say" },
+    { "resource_group|scaling_group", FIELD_STR, 0, offsetof(struct change_params, resource_group),
+      0, 64, .doc = "over what the agent's settings say; empty = as they say" },
+    { "topology", FIELD_STR, 0, offsetof(struct change_params, topology), 0, TOPOLOGY_MAX,
+      .doc = "the same; where the agent is, as zone-a/rack-3/switch-1" },
     FIELD_END,
 };
 
@@ -181,11 +183,18 @@ static void agent_on_change(struct request *req, void *data)
     struct core_agent_change change = { 0 };
     struct change_params params = { 0 };
     struct api *api = data;
+    struct aq_error err;
 
     AQ_FAULT("api.agent.change");
     if (!agent_prepare(api, req, &params))
         return;
+    if (!params.resource_group && !params.topology) {
+        api_fail_param(&err, "body", "nothing to change: give resource_group or topology");
+        request_fail(req, &err);
+        return;
+    }
     change.resource_group = params.resource_group;
+    change.topology = params.topology;
     core_change_agent(api->core, request_get_param(req, "id"), &change, api_who(api, req),
                       api_reply_done, req);
 }

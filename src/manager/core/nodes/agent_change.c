@@ -11,6 +11,7 @@ void agent_change_free(struct agent_change *change)
 {
     free(change->reason);
     free(change->resource_group);
+    free(change->topology);
     free(change);
 }
 
@@ -25,12 +26,13 @@ static void agent_change_write_drain(bool schedulable, const char *reason, struc
     jsonw_object_end(&w);
 }
 
-static void agent_change_write_group(const char *assigned, struct strbuf *out)
+static void agent_change_write_assigned(const char *member, const char *assigned,
+                                        struct strbuf *out)
 {
     struct jsonw w = jsonw_make(out);
 
     jsonw_object_begin(&w);
-    jsonw_member_str(&w, "assigned_group", assigned);
+    jsonw_member_str(&w, member, assigned);
     jsonw_object_end(&w);
 }
 
@@ -66,24 +68,27 @@ static void agent_change_audit_drain(const struct agent_change *change, const st
                            batch);
 }
 
-/* Who moves it to another resource group. */
-static void agent_change_audit_group(const struct agent_change *change, const struct agent *row,
-                                     struct event_batch *batch)
+/* Who assigns another value than 'was'; "" = none, NULL = nobody does. */
+static void agent_change_audit_assigned(const struct agent_change *change, const struct agent *row,
+                                        const char *action, const char *member, const char *was,
+                                        const char *value, struct event_batch *batch)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf before = STRBUF_INIT;
     AQ_CLEANUP(strbuf_donep) struct strbuf after = STRBUF_INIT;
-    const char *group = change->resource_group;
 
-    if (!group)
+    if (!value)
         return;
-    agent_change_write_group(row->assigned_group, &before);
-    agent_change_write_group(group[0] ? group : NULL, &after);
-    agent_change_add_entry(change, row, "move-agent", &before, &after, batch);
+    agent_change_write_assigned(member, was, &before);
+    agent_change_write_assigned(member, value[0] ? value : NULL, &after);
+    agent_change_add_entry(change, row, action, &before, &after, batch);
 }
 
 void agent_change_audit(const struct agent_change *change, const struct agent *row,
                         struct event_batch *batch)
 {
     agent_change_audit_drain(change, row, batch);
-    agent_change_audit_group(change, row, batch);
+    agent_change_audit_assigned(change, row, "move-agent", "assigned_group", row->assigned_group,
+                                change->resource_group, batch);
+    agent_change_audit_assigned(change, row, "label-agent", "assigned_topology",
+                                row->assigned_topology, change->topology, batch);
 }

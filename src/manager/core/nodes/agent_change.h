@@ -11,7 +11,7 @@
 struct agent_change {
     struct list link; /* agent_entry.changes, .changing while it is saved */
     enum core_agent_drain drain;
-    char *reason, *resource_group;
+    char *reason, *resource_group, *topology;
     struct audit_by by;
     core_done_fn done;
     void *data;

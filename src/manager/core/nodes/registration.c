@@ -136,6 +136,7 @@ bool registration_is_same(const struct agent *a, const struct agent *b)
            && uuid_equals(&a->incarnation, &b->incarnation)
            && registration_same_texts(a->resource_group, b->resource_group)
            && registration_same_texts(a->assigned_group, b->assigned_group)
+           && registration_same_texts(a->assigned_topology, b->assigned_topology)
            && registration_same_texts(a->architecture, b->architecture)
            && registration_same_texts(a->version, b->version)
            && registration_same_texts(a->addr, b->addr)
@@ -181,6 +182,7 @@ static void registration_begin_row(const struct agent_entry *a, int64_t now, str
     ret->lost_usec = a->a.lost_usec;
     registration_set_text(&ret->drain_reason, a->a.drain_reason);
     registration_set_text(&ret->assigned_group, a->a.assigned_group);
+    registration_set_text(&ret->assigned_topology, a->a.assigned_topology);
     slots_copy(&ret->available, &a->a.available);
     registration_copy_offer(ret, &a->a);
 }
@@ -208,10 +210,12 @@ static int registration_add_offer(struct core *core, struct agent_entry *a, int6
 
 static void registration_add_change(const struct agent_change *change, struct agent *ret)
 {
-    const char *group = change->resource_group;
+    const char *group = change->resource_group, *topology = change->topology;
 
     if (group)
         registration_set_text(&ret->assigned_group, group[0] ? group : NULL);
+    if (topology)
+        registration_set_text(&ret->assigned_topology, topology[0] ? topology : NULL);
     if (change->drain == CORE_AGENT_DRAIN_KEEP)
         return;
     ret->schedulable = change->drain == CORE_AGENT_DRAIN_OFF;
@@ -230,6 +234,8 @@ static void registration_add_changes(const struct agent_entry *a, struct event_b
     }
     if (ret->assigned_group)
         registration_set_text(&ret->resource_group, ret->assigned_group);
+    if (ret->assigned_topology)
+        registration_set_text(&ret->topology, ret->assigned_topology);
 }
 
 static int registration_make_row(struct core *core, struct agent_entry *a,
@@ -457,7 +463,7 @@ void registration_update(struct core *core, struct agent_entry *a, const struct 
     registration_save(core, a);
 }
 
-/* -ENOENT */
+/* -ENOENT, -EINVAL */
 static int registration_check_change(const struct core *core, const char *id,
                                      const struct core_agent_change *change, struct aq_error *err)
 {
@@ -469,7 +475,7 @@ static int registration_check_change(const struct core *core, const char *id,
     if (group && group[0] && !core_find_resource_group(core, group))
         return aq_fail_field(err, ENOENT, "scaling group", "there is no resource group '%.64s'",
                              group);
-    return 0;
+    return change->topology && change->topology[0] ? topology_check(change->topology, err) : 0;
 }
 
 void core_change_agent(struct core *core, const char *id, const struct core_agent_change *what,
@@ -487,6 +493,7 @@ void core_change_agent(struct core *core, const char *id, const struct core_agen
     change = aq_alloc(sizeof(*change));
     change->reason = aq_strdup(what->drain_reason);
     change->resource_group = aq_strdup(what->resource_group);
+    change->topology = aq_strdup(what->topology);
     change->drain = what->drain;
     change->by = audit_by_copy(by);
     change->done = done;
