@@ -41,7 +41,7 @@ static const struct {
     { "batch_timeout", "timeout" },
     { "clusterMode", "cluster-mode" },
     { "clusterSize", "cluster" },
-    { "cluster_size_min", "cluster" },
+    { "clusterSizeMin", "cluster" },
     { "dependencies", "after" },
     { "environ", "env" },
     { "mounts", "mount" },

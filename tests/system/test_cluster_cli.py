@@ -34,7 +34,7 @@ def cli(cluster, *words, status=0):
 
 
 def start(cluster, *words):
-    return subprocess.Popen([BUILD / "aliquot", *words], env={**cluster.env, **cluster.cli_env()},
+    return subprocess.Popen(["timeout", "120", BUILD / "aliquot", *words], env={**cluster.env, **cluster.cli_env()},
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
@@ -194,3 +194,22 @@ def test_logs_go_on_when_the_manager_was_away(cluster):
             cli(cluster, "exec", "--kernel", kernel, "away", "touch", "go")
         assert set(run.stdout.read().splitlines()) == {"main1 | two 0", "sub1  | two 1"}
         assert run.wait(60) == 0, run.stderr.read()
+
+
+def test_logs_of_kernels_that_start_later_or_never(cluster):
+    cli(cluster, "session", "create", "-t", "holds", "-r", "cpu=5", "-r", "mem=64m", "--image", "host")
+    wait_status(cluster.client(), "holds", "RUNNING")
+    with start(cluster, "run", "--name", "grows", "--cluster", "1-3", "-r", "cpu=6", "-r", "mem=64m",
+               "--image", "host", "--", "sh", "-c",
+               "echo here is $RANK; until [ -e go ]; do sleep 0.1; done") as run:
+        assert run.stdout.readline() == "main1 | here is 0\n"
+        with start(cluster, "logs", "-f", "grows") as logs:
+            assert logs.stdout.readline() == "main1 | here is 0\n"
+            cli(cluster, "rm", "--wait", "holds")
+            for shown in (run, logs):
+                assert shown.stdout.readline() == "sub1  | here is 1\n"
+            cli(cluster, "exec", "grows", "touch", "go")
+            for shown in (run, logs):
+                assert shown.stdout.read() == "" and shown.wait(60) == 0, shown.stderr.read()
+    shown = json.loads(cli(cluster, "session", "info", "grows", "-o", "json"))
+    assert shown["cluster_size_min"] == 1 and len(shown["kernels"]) == 3

@@ -219,6 +219,11 @@ static int cluster_add_roles(const struct spec_opts *spec, const struct cluster_
     for (size_t i = 0; r == 0 && i < spec->roles.count; i++)
         r = cluster_add_role(spec->roles.items[i], body, list, &kernels, err);
     (void)json_object_set_new(body, "roles", list);
+    if (r == 0 && range->min < range->max)
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                            "--cluster %s and --role exclude each other: a session with roles has "
+                            "a fixed number of kernels",
+                            spec->cluster);
     if (r == 0 && range->max && range->max != kernels)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
                             "--role: the roles and main1 are %" PRId64 " kernels, and --cluster%s "

@@ -88,6 +88,7 @@ static void test_cluster(void **state)
                   "\"image\":\"x:1\",\"startupCommand\":\"a, b=c\"}]}",
           .count = 2 },
         { "4", { "worker=2", "ps=1" }, .want = "\"clusterSize\":4,", .count = 4 },
+        { "2-3", { "worker=2" }, .want = "--cluster 2-3 and --role exclude each other" },
         { "4", { "worker=2" }, .want = "are 3 kernels, and --cluster says 4" },
         { NULL, { "worker=2", "worker=1" }, .want = "--role worker is given twice" },
         { NULL, { "main=2" }, .want = "main1 is the kernel that the session itself describes" },
