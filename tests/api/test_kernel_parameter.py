@@ -40,6 +40,8 @@ def test_a_command_runs_in_this_kernel(user, session, rank, query):
     ("GET", "/aliquot/v1/sessions/two-kernels/logs?"),
     ("GET", "/aliquot/v1/sessions/two-kernels/files?path=.&"),
     ("GET", "/aliquot/v1/sessions/two-kernels/exec?"),
+    ("GET", "/aliquot/v1/sessions/two-kernels/statistics?"),
+    ("GET", "/aliquot/v1/sessions/two-kernels/statistics/series?"),
     ("GET", "/aliquot/v1/sessions/two-kernels/connect?port=80&"),
     ("GET", "/aliquot/v1/sessions/two-kernels/ssh?"),
     ("GET", "/stream/session/two-kernels/pty?"),

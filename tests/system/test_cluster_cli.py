@@ -213,3 +213,24 @@ def test_logs_of_kernels_that_start_later_or_never(cluster):
                 assert shown.stdout.read() == "" and shown.wait(60) == 0, shown.stderr.read()
     shown = json.loads(cli(cluster, "session", "info", "grows", "-o", "json"))
     assert shown["cluster_size_min"] == 1 and len(shown["kernels"]) == 3
+
+
+def test_logs_of_a_node_that_is_away(cluster):
+    """What cannot be read is named, and the command fails; followed, it comes when the node does."""
+    cli(cluster, "session", "create", "--name", "lost", "--cluster", "2", *SMALL, "--", "sh", "-c",
+        "echo one $RANK; until [ -e go ]; do sleep 0.1; done; echo two $RANK")
+    wait_status(cluster.client(), "lost", "RUNNING")
+    wait_for(lambda: len(cli(cluster, "logs", "lost").splitlines()) == 2, 30, "both lines")
+    cluster.programs["agent"].kill()
+    wait_for(lambda: not cluster.agent()["connected"], 30, "the agent to be missed")
+    said = cli(cluster, "logs", "lost", status=1)
+    for kernel in ("main1", "sub1"):
+        assert f"aliquot: the log of kernel '{kernel}' cannot be read: " in said, said
+    with start(cluster, "logs", "-f", "lost") as logs:
+        cluster.programs["agent"].start()
+        wait_for(lambda: cluster.agent().get("connected"), 60, "the agent")
+        for kernel in ("sub1", "main1"):
+            cli(cluster, "exec", "--kernel", kernel, "lost", "touch", "go")
+        assert sorted(logs.stdout.read().splitlines()) == [
+            "main1 | one 0", "main1 | two 0", "sub1  | one 1", "sub1  | two 1"]
+        assert logs.wait(60) == 0

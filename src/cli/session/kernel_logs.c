@@ -20,7 +20,8 @@
 
 #define TICK_MSEC 150 /* a line of a kernel whose others are silent waits one or two of these */
 #define RETRY_TICKS 4 /* between tries of a log that broke off */
-#define TRIES_MAX 200 /* without a byte: two minutes */
+#define TRIES_ENDED_MAX 20     /* of a session that has ended */
+#define TRIES_MAX 200          /* without a byte: two minutes */
 #define HELD_MAX (256u << 10)  /* bytes of a log that wait for others, before it is held back */
 #define ANSWER_MAX (16u << 10) /* of an error */
 
@@ -48,6 +49,8 @@ struct kernel_logs {
     int width; /* of the longest name */
     uv_timer_t timer;
     bool has_timer, is_over;
+    bool is_final;   /* the session has ended */
+    bool is_partial; /* a log could not be read, which was said */
     struct strbuf out;
     struct aq_error err;
 };
@@ -163,20 +166,32 @@ static void kernel_log_end(struct kernel_log *log)
         logs->options.on_change(logs->options.data);
 }
 
-/* Try it again in a while, unless that would not help. */
+/* Try it again in a while, unless that would not help: then the others are shown without it, as its
+ * node may be lost.
+ */
 static void kernel_log_fail(struct kernel_log *log, const struct aq_error *err)
 {
     struct kernel_logs *logs = log->of;
+    unsigned tries_max = logs->is_final ? TRIES_ENDED_MAX : TRIES_MAX;
     bool may_pass = logs->options.follow && !logs->options.tail.is_set
                     && (log->status == 0 || log->status == 200 || log->status == 429
                         || log->status >= 500);
 
-    if (may_pass && log->tries < TRIES_MAX) {
+    if (may_pass && log->tries < tries_max) {
         log->wait_ticks = RETRY_TICKS;
         return;
     }
-    logs->err = *err;
-    kernel_logs_fail(logs);
+    if (log->status == 0 && !logs->options.follow) { /* the manager's connection, not the kernel */
+        logs->err = *err;
+        kernel_logs_fail(logs);
+        return;
+    }
+    logs->is_partial = true;
+    if (logs->options.before_write)
+        logs->options.before_write(logs->options.data);
+    cli_note(logs->cli, "aliquot: the log of kernel '%s' cannot be read: %s", log->hostname,
+             err->text);
+    kernel_log_end(log);
 }
 
 static void kernel_log_on_head(struct exchange *ex, const struct message_head *head, void *data)
@@ -220,7 +235,6 @@ static void kernel_log_on_end(struct exchange *ex, const struct aq_error *err, v
     if (!err->code)
         (void)cli_fail_status(log->of->cli, log->status, log->answer.len ? log->answer.data : "",
                               log->answer.len, &why);
-    (void)aq_error_wrap(&why, "kernel '%s'", log->hostname);
     kernel_log_fail(log, &why);
 }
 
@@ -370,10 +384,14 @@ static void kernel_log_note_start(struct kernel_log *log, const json_t *kernel)
 int kernel_logs_update(struct kernel_logs *logs, const json_t *session, struct aq_error *err)
 {
     const json_t *kernels = json_object_get(session, "kernels"), *kernel;
+    const char *text = json_string_value(json_object_get(session, "status"));
     size_t before = logs->count, i;
+    enum session_status status;
 
     if (logs->is_over)
         return 0;
+    logs->is_final = text && session_status_parse(text, &status) == 0
+                     && session_is_terminal(status);
     if (!logs->options.kernel && json_array_size(kernels) > KERNEL_LOGS_MAX)
         return aq_fail_kind(err, E2BIG, CLI_KIND_USAGE,
                             "session '%s' has %zu kernels, and up to %d logs are shown at a time; "
@@ -409,6 +427,11 @@ bool kernel_logs_are_over(const struct kernel_logs *logs)
         if (!logs->logs[i]->is_done && !logs->is_over)
             return false;
     return logs->is_over || logs->count > 0 || !logs->options.follow;
+}
+
+bool kernel_logs_are_partial(const struct kernel_logs *logs)
+{
+    return logs->is_partial;
 }
 
 int kernel_logs_check(const struct kernel_logs *logs, struct aq_error *err)

@@ -47,6 +47,9 @@ int kernel_logs_update(struct kernel_logs *logs, const json_t *session, struct a
 /* Has all been written that the kernels have printed, until they ended if they are followed? */
 bool kernel_logs_are_over(const struct kernel_logs *logs);
 
+/* Is one missing in part or as a whole, which a note has said? Its node may be lost. */
+bool kernel_logs_are_partial(const struct kernel_logs *logs);
+
 /* 0, or the error that ended them. */
 int kernel_logs_check(const struct kernel_logs *logs, struct aq_error *err);
 

@@ -197,6 +197,8 @@ static int logs_show_merged(struct cli *cli, const struct logs_opts *opts, const
         uv_close((uv_handle_t *)&m.poll, logs_on_poll_closed);
     while (m.has_poll)
         (void)uv_run(loop, UV_RUN_ONCE);
+    if (m.r == 0 && kernel_logs_are_partial(m.logs))
+        m.r = CLI_EXIT_FAILURE;
     kernel_logs_free(m.logs);
     if (m.r < 0)
         *err = m.err;
@@ -236,7 +238,7 @@ static int logs_run(struct cli *cli, void *data, int argc, char **argv, struct a
     r = logs_as_json(cli) || json_integer_value(json_object_get(session, "cluster_size")) > 1
             ? logs_show_merged(cli, opts, since, session, err)
             : logs_show_one(cli, opts, argv[0], since, err);
-    return r < 0 ? session_wrap_error(err, argv[0]) : 0;
+    return r < 0 ? session_wrap_error(err, argv[0]) : r;
 }
 
 #define LOGS_DETAILS                                                                      \
