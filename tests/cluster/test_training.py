@@ -1,21 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of others that run on several kernels of one session: Debian's Open MPI and PyTorch.
+"""Programs of others that run on several kernels of one session: Debian's Open MPI and PyTorch,
+PyPI's Dask."""
 
-Each story is told in a network namespace of its own, as those of test_container_network.py.
-"""
-
-import pathlib
+import contextlib
 import re
-import sys
+import subprocess
 
+import fetched
 import pytest
 
-sys.path.append(str(pathlib.Path(__file__).parents[1] / "system"))
+from hosts import MANAGER, four
+from python_image import PYTHON
+from runtimes import Session, exit_code
 
-from runtimes import Session, exit_code  # noqa: E402
-from test_container_network import check_all_gone, start, tell_apart  # noqa: E402
-
-FOUR = {"clusterSize": 4, "config": {"resources": {"cpu": "1", "mem": "512m"}}}
+ONE = {"resources": {"cpu": "1", "mem": "1g"}}
 
 # One step of gradient descent a line; every rank has another part of the data.
 TRAIN = """
@@ -53,52 +51,123 @@ main()
 """
 
 
-def story_of_mpi(cluster):
+# As TRAIN, but goes on after a failure where the furthest of those left stands; sub1's first
+# program kills all that is in its kernel.
+ELASTIC = """
+import os, signal, socket, time, torch, torch.distributed as dist
+torch.set_num_threads(1)
+dist.init_process_group("gloo")
+rank, world = dist.get_rank(), dist.get_world_size()
+step, weights = torch.zeros(1, dtype=torch.long), torch.zeros(4)
+if os.path.exists("saved.pt"):
+    step, weights = torch.load("saved.pt")
+steps = [torch.zeros_like(step) for _ in range(world)]
+dist.all_gather(steps, step)
+furthest = max(range(world), key=lambda i: steps[i].item())
+step = steps[furthest]
+dist.broadcast(weights, furthest)
+begun = step.item()
+print(f"rank {rank} of {world} begins at step {begun}", flush=True)
+while step < 60:
+    gradient = 1 - weights
+    dist.all_reduce(gradient)
+    weights += gradient / world / 10
+    step += 1
+    torch.save((step, weights), "new.pt")
+    os.rename("new.pt", "saved.pt")
+    if step == 20 and socket.gethostname() == "sub1":
+        time.sleep(1)  # the others save this step
+        os.kill(-1, signal.SIGKILL)
+    time.sleep(0.1)
+print(f"rank {rank} of {world} ends with {weights.mean().item():.6f}", flush=True)
+"""
+
+
+def write(**files):
+    """Lines of a shell that make files of Python."""
+    return "".join(f"cat > {name}.py <<'END'\n{text}\nEND\n" for name, text in files.items())
+
+
+def test_mpi(hosts):
     """mpirun finds the host file, and starts ranks on the other kernels with the session's key."""
-    session = Session(cluster, "if [ $RANK != 0 ]; then exec sleep 600; fi\n"
+    session = Session(hosts, "if [ $RANK != 0 ]; then exec sleep 600; fi\n"
                       "mpirun --allow-run-as-root sh -c 'echo rank $OMPI_COMM_WORLD_RANK of "
-                      "$OMPI_COMM_WORLD_SIZE on $(hostname)'", **FOUR)
-    shown = session.wait(seconds=120)
-    assert exit_code(shown) == 0, session.log
+                      "$OMPI_COMM_WORLD_SIZE on $(hostname)'", **four(hosts))
+    assert exit_code(session.wait(seconds=120)) == 0, session.log
     assert sorted(re.findall(r"^rank \d of 4 on \w+", session.log, re.M)) == [
         "rank 0 of 4 on main1", "rank 1 of 4 on sub1", "rank 2 of 4 on sub2",
         "rank 3 of 4 on sub3"], session.log
 
 
-def story_of_training(cluster):
+def test_training(hosts):
     """Four kernels that share the data come to what one program comes to alone."""
-    script = f"cat > train.py <<'END'\n{TRAIN}\nEND\n"
-    alone = Session(cluster, script + "exec /usr/bin/python3 train.py", config=FOUR["config"])
+    script = write(train=TRAIN) + "exec /usr/bin/python3 train.py"
+    alone = Session(hosts, script, config=ONE)
     assert exit_code(alone.wait(seconds=120)) == 0, alone.log
-    session = Session(cluster, script + "exec /usr/bin/python3 train.py", **FOUR)
+    session = Session(hosts, script, **four(hosts))
     assert exit_code(session.wait(seconds=180)) == 0, session.log
     one = float(re.search(r"rank 0 of 1: loss (\S+)", alone.log).group(1))
-    four = float(re.search(r"rank 0 of 4: loss (\S+)", session.log).group(1))
-    assert one == pytest.approx(four, rel=1e-5)
+    together = float(re.search(r"rank 0 of 4: loss (\S+)", session.log).group(1))
+    assert one == pytest.approx(together, rel=1e-5)
 
 
-def story_of_torchrun(cluster):
+def test_torchrun(hosts):
     """torchrun takes its options from the environment: the same command in each kernel."""
-    script = (f"cat > train.py <<'END'\n{TRAIN}\nEND\n"
-              f"cat > torchrun.py <<'END'\n{TORCHRUN}\nEND\n")
-    session = Session(cluster, script + "exec /usr/bin/python3 torchrun.py train.py", **FOUR)
+    session = Session(hosts, write(train=TRAIN, torchrun=TORCHRUN)
+                      + "exec /usr/bin/python3 torchrun.py train.py", **four(hosts))
     assert exit_code(session.wait(seconds=180)) == 0, session.log
     assert re.search(r"rank 0 of 4: loss", session.log), session.log
 
 
-STORIES = {name: story for name, story in globals().items() if name.startswith("story_")}
+def test_training_goes_on_without_a_kernel(hosts):
+    """torchrun with a minimum: those that are left meet again, and train on from where they were."""
+    session = Session(hosts, write(train=ELASTIC, torchrun=TORCHRUN)
+                      + "exec /usr/bin/python3 torchrun.py train.py",
+                      **four(hosts), cluster_size_min=2)
+    assert exit_code(session.wait(seconds=300)) == 0, session.log
+    begun = [int(step) for step in re.findall(r"begins at step (\d+)", session.log)]
+    assert begun[0] == 0 and begun[-1] >= 20, session.log
+    assert f"ends with {1 - 0.9 ** 60:.6f}" in session.log, session.log
 
 
-def tell(runtime, name):
-    with start(runtime) as cluster:
-        STORIES[name](cluster)
-        check_all_gone(cluster)
+# ---- programs that pip installs ----
+
+DASK = """
+import socket
+from distributed import Client
+with Client("main1:8786") as client:
+    client.wait_for_workers(3, timeout=60)
+    print("workers", *sorted(set(client.run(socket.gethostname).values())))
+    print("sum", sum(client.gather(client.map(lambda x: x * x, range(100)))))
+"""
+
+@contextlib.contextmanager
+def packages(hosts, *names):
+    """An image: the node's own root, where Debian's Python finds what pip installs."""
+    root, layer = hosts.folder / "root", hosts.folder / "layer"
+    site = layer / f"usr/local/lib/{PYTHON}/dist-packages"
+    nodes = [host for number, host in hosts.hosts.items() if number != MANAGER]
+    for node in nodes:
+        node.run("mkdir", "-p", root, layer)
+        node.run("mount", "-t", "tmpfs", "-o", "mode=755", "packages", layer)  # not below the root
+        node.run("mkdir", "-p", site.parent)
+        node.run("cp", "-r", fetched.python_packages(*names), site)
+        node.run("mount", "-t", "overlay", "packages", root, "-o", f"ro,lowerdir={layer}:/")
+    try:
+        yield f"rootfs:{root}"
+    finally:
+        for node in nodes:
+            node.run("umount", "--lazy", root, layer)
 
 
-@pytest.mark.parametrize("name", STORIES)
-def test_story(name):
-    tell_apart(__file__, "crun", name)
-
-
-if __name__ == "__main__":
-    tell(*sys.argv[1:])
+def test_dask(hosts):
+    """Workers find the scheduler by its name."""
+    with packages(hosts, "distributed") as image:
+        session = Session(
+            hosts, write(work=DASK) +
+            "if [ $RANK != 0 ]; then exec /usr/bin/python3 -m distributed.cli.dask_worker "
+            "main1:8786 --nthreads 1 --no-dashboard; fi\n"
+            "/usr/bin/python3 -m distributed.cli.dask_scheduler --port 8786 --no-dashboard &\n"
+            "exec /usr/bin/python3 work.py", **four(hosts), image=image)
+        assert exit_code(session.wait(seconds=180)) == 0, session.log
+    assert "workers sub1 sub2 sub3\nsum 328350\n" in session.log, session.log

@@ -48,6 +48,7 @@ class Host(Space):
         self.run("ip", "link", "set", "eth0", "up")
         if number != MANAGER:
             self.run("ip", "route", "add", "default", "via", "198.51.100.1")  # leads nowhere
+            self.run("sh", "-c", "mkdir -p /run/wireguard; mount -t tmpfs none /run/wireguard")
 
     def send_whole_frames(self):
         """Of the wire's size and with checksums, for who reads them outside of the kernel."""
@@ -75,6 +76,12 @@ class Host(Space):
             self.relay.kill()
             self.relay.wait()
         super().close()
+
+
+def four(hosts, **resources):
+    """Of the request of a session with four kernels on all nodes together."""
+    return {"clusterSize": 4, "clusterMode": "multi-node" if len(hosts.hosts) > 2 else "single-node",
+            "config": {"resources": {"cpu": "1", "mem": "1g", **resources}}}
 
 
 class Capture:
