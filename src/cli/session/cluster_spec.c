@@ -183,7 +183,7 @@ static int cluster_role_write(const struct cluster_role_text *role, const json_t
     (void)json_array_append_new(list, object);
     if (!image)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
-                            "--role %s: there is no image that it could share; add image=IMAGE",
+                            "--role %s needs image=IMAGE, as the session names no image",
                             role->name);
     (void)json_object_set_new(object, "role", json_string(role->name));
     (void)json_object_set_new(object, "count", json_integer(role->count));

@@ -3,8 +3,8 @@
  *
  * Each line comes with its time before it, as the manager writes it: RFC 3339 in UTC, of one
  * width, so that times compare as text. A line is given when every other log that goes on has a
- * later one; while they are followed, which may take for ever, also when it has waited for one or
- * two ticks. Pure.
+ * later one. Logs that are followed may be silent for hours, so log_merge_tick() gives a line after
+ * one or two ticks. Pure.
  */
 #ifndef AQ_CLI_SESSION_LOG_MERGE_H
 #define AQ_CLI_SESSION_LOG_MERGE_H
@@ -32,7 +32,7 @@ size_t log_merge_add(struct log_merge *m);
 /* What came of a log, in pieces of any size. */
 void log_merge_feed(struct log_merge *m, size_t log, const char *bytes, size_t len);
 
-/* Nothing more comes of it: a last line without an end counts, too, and no other line waits for it.
+/* The log has ended: a last line without an end counts, too, and no other line waits for it.
  * It may be fed again after log_merge_go_on().
  */
 void log_merge_end(struct log_merge *m, size_t log);

@@ -98,16 +98,20 @@ static void logs_take_session(struct logs_merged *m, const json_t *session)
         m->r = kernel_logs_update(m->logs, session, &m->err);
 }
 
-/* A manager that does not answer may be restarting: the logs wait for it, too. */
+/* A manager that does not answer may be restarting: the logs wait for it, too. One that refuses has
+ * removed the session, or the right to it.
+ */
 static void logs_on_session(void *data, const struct client_response *response,
                             const struct aq_error *err)
 {
     struct logs_merged *m = data;
+    int status = response ? response->head->status : 0;
     json_t *session;
 
     (void)err;
     m->asking = NULL;
-    if (!response || response->head->status != 200)
+    m->is_final |= status >= 400 && status < 500 && status != 429;
+    if (status != 200)
         return;
     session = json_loadb(response->body, response->body_len, 0, NULL);
     if (session)

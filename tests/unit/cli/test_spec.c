@@ -137,8 +137,7 @@ static void test_role_without_image(void **state)
 
     (void)state;
     assert_int_equal(cluster_spec_to_json(&spec, body, &err), -EINVAL);
-    assert_string_equal(err.text,
-                        "--role worker: there is no image that it could share; add image=IMAGE");
+    assert_string_equal(err.text, "--role worker needs image=IMAGE, as the session names no image");
 }
 
 /* The shell gives the words back as they were. */
