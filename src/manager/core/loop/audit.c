@@ -280,6 +280,9 @@ static void audit_check_kernels(struct audit *a)
             if (core_find_kernel(core, &s->kernels[i].id) != &s->kernels[i])
                 audit_find(a, "session %s: its kernel %zu is not found by its id", s->name, i);
         kernels += s->kernel_count;
+        if ((s->kernel_count > 1 && session_lacks_kernels(s))
+            == list_is_empty(&session_entry_of(s)->queue.lacking_link))
+            audit_find(a, "session %s: its kernels that wait are not those looked at", s->name);
     }
     if (kernels != core->kernels_by_id.count)
         audit_find(a, "kernels: %zu of sessions, %zu by their ids", kernels,
