@@ -104,11 +104,11 @@ class GpuCluster(Cluster):
                                         for number in devices or self.devices))
         fresh.rename(mock or self.mock)
 
-    def start_gpu_agent(self, name, device):
+    def start_gpu_agent(self, name, device, **settings):
         """An agent with this one of the devices alone."""
         mock = self.folder / (name + ".toml")
         self.write_cards("4G", mock, [device])
-        self.start_agent(name, ALIQUOT_ACCELERATORS_MOCK=str(mock))
+        self.start_agent(name, ALIQUOT_ACCELERATORS_MOCK=str(mock), **settings)
 
     def end(self):
         super().end()

@@ -213,11 +213,13 @@ def test_two_nodes():
     """All kernels or none, wherever they are."""
     if why := containers.why_not("crun"):
         pytest.skip(why)
-    with GpuCluster(devices=2, ALIQUOT_RESOURCE_CPUS="2") as cluster:
+    with GpuCluster(devices=2, ALIQUOT_NETWORK_ENABLED="true") as cluster:
         cluster.start_manager()
-        for number, name in enumerate(("agent", "other")):
-            cluster.start_gpu_agent(name, number)
-        filler = Session(cluster, "exec sleep 600", **body_of("1.2", ""))
+        for number, (name, cores) in enumerate((("agent", "3"), ("other", "1"))):
+            cluster.start_gpu_agent(name, number, ALIQUOT_RESOURCE_CPUS=cores)
+        body = body_of("1.2", "")
+        body["config"]["resources"]["cpu"] = "2"  # so that each agent has a core for one kernel
+        filler = Session(cluster, "exec sleep 600", **body)
         filler.wait("RUNNING")
         session = begin(cluster, "0.5", WATCH, clusterSize=2, clusterMode="multi-node")
         session.wait("RUNNING")
