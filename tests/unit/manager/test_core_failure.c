@@ -18,7 +18,7 @@ static struct session_request gang_request(void)
 {
     return (struct session_request){ .name = "gang",
                                      .type = SESSION_BATCH,
-                                     .spec.image = "sh",
+                                     .spec.image = IMAGE_OF_PROCESSES, /* needs no network */
                                      .spec.command = "true",
                                      .access_key = USER_KEY,
                                      .priority = -1,
