@@ -66,11 +66,11 @@ int cluster_mode_parse(const char *text, bool *ret_is_multi_node)
     return *ret_is_multi_node || strcmp(text, cluster_mode_name(false)) == 0 ? 0 : -EINVAL;
 }
 
-const char *session_on_failure(const struct session *s, size_t kernel_count)
+const char *session_on_failure(const struct session *s)
 {
     if (s->spec && s->spec->on_failure)
         return s->spec->on_failure;
-    return s->type == SESSION_BATCH && kernel_count > 1 && !session_is_elastic(s)
+    return s->type == SESSION_BATCH && s->kernel_count > 1 && !session_is_elastic(s)
                ? SESSION_ON_FAILURE_END
                : SESSION_ON_FAILURE_CONTINUE;
 }

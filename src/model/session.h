@@ -141,9 +141,9 @@ bool session_reason_is_bootstrap(const char *reason);
 void session_done(struct session *s);
 
 /* SESSION_ON_FAILURE_*: what the session says, else "end" for a batch session of several kernels
- * without a minimum and "continue" for others. 'kernel_count' is that of the session, whose kernels may not be read.
+ * without a minimum and "continue" for others.
  */
-const char *session_on_failure(const struct session *s, size_t kernel_count);
+const char *session_on_failure(const struct session *s);
 
 /* "main1", "sub2" into 'buf'. */
 #define KERNEL_HOSTNAME_MAX 32

@@ -168,11 +168,6 @@ static void session_own_write_wait_for_capacity(const struct session_own *own, s
     jsonw_bool(w, spec && spec->waits_for_capacity);
 }
 
-static void session_own_write_on_failure(const struct session_own *own, struct jsonw *w)
-{
-    jsonw_str(w, session_on_failure(&own->row->session, own->row->kernel_count));
-}
-
 /* {"kernel", "agent", "exit_code"} of the kernel whose failure ended the session; else null. */
 static void session_own_write_failure(const struct session_own *own, struct jsonw *w)
 {
@@ -333,7 +328,6 @@ static const struct session_own_member {
     { "cluster_size", .write = session_own_write_cluster_size },
     { "cluster_size_min", .write = session_own_write_cluster_size_min, .needs = OWN_NEEDS_TEXTS },
     { "wait_for_capacity", .write = session_own_write_wait_for_capacity, .needs = OWN_NEEDS_TEXTS },
-    { "on_failure", .write = session_own_write_on_failure, .needs = OWN_NEEDS_TEXTS },
     { "failure", .write = session_own_write_failure, .needs = OWN_NEEDS_TEXTS },
     { "mounts", .write = session_own_write_mounts, .needs = OWN_NEEDS_TEXTS },
     { "requested_slots", .write = session_own_write_requested, .needs = OWN_NEEDS_KERNELS },

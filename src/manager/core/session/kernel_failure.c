@@ -26,8 +26,7 @@ bool kernel_failure_has_succeeded(const struct kernel_entry *f)
 
 static bool kernel_failure_ends_session(const struct session_entry *l)
 {
-    return l->s.kernel_count > 1
-           && strcmp(session_on_failure(&l->s, l->s.kernel_count), SESSION_ON_FAILURE_END) == 0;
+    return l->s.kernel_count > 1 && strcmp(session_on_failure(&l->s), SESSION_ON_FAILURE_END) == 0;
 }
 
 /* Does what ended this kernel end the session? Not if it gives way to another session. */
