@@ -10,7 +10,7 @@ import os
 import pathlib
 import subprocess
 
-from netlab import Driver, Inside, Lab, new_id
+from netlab import POOL, Driver, Inside, Lab, new_id
 from world import Space
 
 PORT = 51871
@@ -40,12 +40,13 @@ class ClusterNode(Lab):
         self.name, self.address = f"a{number}", f"192.0.2.{number}"
         self.own = f"10.214.0.{number}"  # in the network between nodes
         self.node = Space(mounts=True)
+        self.node.run("sh", "-c", "mkdir -p /run/wireguard && mount -t tmpfs none /run/wireguard")
         self.servers, self.drivers = [], []
         (folder / "state").mkdir(parents=True)
         switch.join(self.node, number)
         self.offer = None
 
-    def driver(self, identity=None, pool=f"10.213.0.0/16", env=None, **options):
+    def driver(self, identity=None, pool=POOL, env=None, **options):
         options["cluster"] = (f"{self.mode},{self.name},{self.address},{PORT},"
                               f"{self.folder / 'state'}")
         driver = Driver(self, identity or f"agent {self.folder}", pool, env or {}, options)

@@ -47,16 +47,21 @@ int wireguard_go_check(struct aq_error *err)
     return 0;
 }
 
+static void wireguard_go_socket(const char *name, struct sockaddr_un *ret)
+{
+    *ret = (struct sockaddr_un){ .sun_family = AF_UNIX };
+    (void)snprintf(ret->sun_path, sizeof(ret->sun_path), "/var/run/wireguard/%.15s.sock", name);
+}
+
 /* Who listens on its socket; 0 = nobody. */
 static pid_t wireguard_go_find(const char *name)
 {
-    struct sockaddr_un address = { .sun_family = AF_UNIX };
+    struct sockaddr_un address;
     AQ_CLEANUP(aq_closep) int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct ucred peer = { .pid = 0 };
     socklen_t len = sizeof(peer);
 
-    (void)snprintf(address.sun_path, sizeof(address.sun_path), "/var/run/wireguard/%.15s.sock",
-                   name);
+    wireguard_go_socket(name, &address);
     if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0
         || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
         return 0;
@@ -137,6 +142,7 @@ void wireguard_go_stop(const char *name)
     pid_t pid = wireguard_go_find(name);
     AQ_CLEANUP(aq_closep) int fd = pid ? pidfd_open(pid, 0) : -1;
     struct pollfd end = { .fd = fd, .events = POLLIN };
+    struct sockaddr_un address;
 
     /* asked again: the number may be another process's by now */
     if (fd >= 0 && wireguard_go_find(name) == pid) {
@@ -146,5 +152,8 @@ void wireguard_go_stop(const char *name)
             (void)poll(&end, 1, STOP_MSEC);
         }
     }
+    wireguard_go_socket(name, &address);
+    if (!wireguard_go_find(name)) /* one that was killed leaves it */
+        (void)unlink(address.sun_path);
     wireguard_go_reap();
 }
