@@ -150,8 +150,8 @@ def test_an_image_is_not_there(cluster):
     cluster.programs.pop("agent").stop()
     cluster.start_agent(ALIQUOT_RUNTIME_DRIVER="auto", ALIQUOT_IMAGE_INSECURE=registry)
     session = submit(client, "sleep 100", image=f"{registry}/no/image:1", clusterMode="single-node")
-    wait_for(lambda: re.search(r"^sub1 on agent 'agent': image .* could not be fetched .*; it is "
-                               "tried again$", why(client, session)["text"] or "", re.M),
+    wait_for(lambda: re.search(r"^sub1 on agent 'agent': image .* could not be fetched .*; "
+                               "retrying$", why(client, session)["text"] or "", re.M),
              SOON, lambda: f"the first error, not {why(client, session)}")
     shown = wait_status(client, session, *ENDED)
     said = re.match("Agent 'agent' could not start (main1|sub1|sub2): image "

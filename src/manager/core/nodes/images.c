@@ -185,7 +185,7 @@ void core_add_pull_failures(const struct session *s, struct strbuf *text)
 
     for (size_t i = 0; i < s->kernel_count; i++)
         if (l->kernels[i].is_pulling && l->kernels[i].pull_failure)
-            strbuf_addf(text, "%s%s on agent '%s': %s; it is tried again", text->len ? "\n" : "",
+            strbuf_addf(text, "%s%s on agent '%s': %s; retrying", text->len ? "\n" : "",
                         kernel_hostname(&s->kernels[i], hostname), s->kernels[i].agent_id,
                         l->kernels[i].pull_failure);
 }

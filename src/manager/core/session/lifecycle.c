@@ -183,7 +183,7 @@ static void lifecycle_release(struct core *core, struct session_entry *l, int64_
     }
 }
 
-/* What happened to one kernel ends the session. */
+/* End the session because of one kernel, which status_data names. */
 static void lifecycle_end_by(struct core *core, struct session_entry *l, size_t rank,
                              const char *reason, enum session_result result)
 {
@@ -192,8 +192,8 @@ static void lifecycle_end_by(struct core *core, struct session_entry *l, size_t 
     termination_begin(core, l, reason, result, data);
 }
 
-/* A kernel has failed before all programs ran: "main1" is not started in vain. True if the end was
- * proposed.
+/* End a session of which a kernel failed before all programs ran: "main1" would wait for it in vain.
+ * True if that was proposed.
  */
 static bool lifecycle_fail_start(struct core *core, struct session_entry *l, bool all_begun)
 {
@@ -251,7 +251,7 @@ static void lifecycle_starting(struct core *core, struct session_entry *l, int64
 
 /* ---- RUNNING ---- */
 
-/* A kernel has ended: so does the session. */
+/* End the session because this kernel ended. */
 static void lifecycle_finish(struct core *core, struct session_entry *l, size_t rank, int64_t now)
 {
     AQ_CLEANUP(aq_freep) char *data = kernel_failure_json(l, rank);
