@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs of others that run on several kernels of one session: Debian's Open MPI and PyTorch,
-PyPI's Dask."""
+PyPI's Dask and Ray."""
 
 import contextlib
 import re
@@ -141,6 +141,22 @@ with Client("main1:8786") as client:
     print("sum", sum(client.gather(client.map(lambda x: x * x, range(100)))))
 """
 
+RAY = """
+import socket, time, ray
+ray.init(address="auto", log_to_driver=False)
+end = time.monotonic() + 60
+while len(ray.nodes()) < 2 and time.monotonic() < end:
+    time.sleep(0.2)
+
+@ray.remote(num_cpus=1)
+def where():
+    time.sleep(1)
+    return socket.gethostname()
+
+print("workers", *sorted(set(ray.get([where.remote() for _ in range(2)]))))
+"""
+
+
 @contextlib.contextmanager
 def packages(hosts, *names):
     """An image: the node's own root, where Debian's Python finds what pip installs."""
@@ -171,3 +187,22 @@ def test_dask(hosts):
             "exec /usr/bin/python3 work.py", **four(hosts), image=image)
         assert exit_code(session.wait(seconds=180)) == 0, session.log
     assert "workers sub1 sub2 sub3\nsum 328350\n" in session.log, session.log
+
+
+def test_ray(hosts):
+    """A node joins the head by its name, and each is known by the address of its own."""
+    ray = "/usr/bin/python3 -m ray.scripts.scripts"
+    start = (f"{ray} start --num-cpus 1 --disable-usage-stats --object-store-memory 80000000 "
+             "--node-ip-address $(getent hosts $(hostname) | cut -d' ' -f1)")
+    with packages(hosts, "ray") as image:
+        session = Session(
+            hosts, write(work=RAY) +  # gRPC's own resolver asks the DNS for all names
+            "export GRPC_DNS_RESOLVER=native\nif [ $RANK != 0 ]; then\n"
+            "until bash -c ': > /dev/tcp/main1/6379' 2> /dev/null; do sleep 0.2; done\n"
+            f"exec {start} --address main1:6379 --block; fi\n"
+            # a start that takes it more than 30 s is given up
+            f"for i in 1 2 3; do {start} --head --port 6379 --include-dashboard=false && break; "
+            f"{ray} stop --force; done\nexec /usr/bin/python3 work.py",
+            **four(hosts, cpu="2", mem="2g") | {"clusterSize": 2}, image=image)
+        assert exit_code(session.wait(seconds=300)) == 0, session.log
+    assert "workers main1 sub1\n" in session.log, session.log
