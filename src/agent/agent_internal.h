@@ -4,8 +4,8 @@
  * agent.c owns the whole and speaks with the manager; kernel.c is the life of
  * one kernel, devices.c that of its devices; recover.c finds kernels again at
  * the start; streams.c serves logs and terminals; metrics/ takes samples;
- * image_commands.c pulls and removes images; cluster_commands.c is the network between nodes; own_service.c asks systemd about us; log_retention.c
- * limits the logs of ended kernels.
+ * image_commands.c pulls and removes images; cluster_commands.c is the network between nodes;
+ * own_service.c asks systemd about us; log_retention.c limits the logs of ended kernels.
  */
 #ifndef AQ_AGENT_AGENT_INTERNAL_H
 #define AQ_AGENT_AGENT_INTERNAL_H

@@ -28,7 +28,7 @@ ls -ln {WORK}/out/run1/model; id -u
 
 @pytest.fixture(params=("crun", "runc"), scope="module", name="cluster")
 def cluster_fixture(request):
-    with Mounted(**settings_of(request.param)) as made:
+    with Mounted(**settings_of(request.param), ALIQUOT_NETWORK_ENABLED="true") as made:
         made.start("agent", "second")
         yield made
         made.check_nothing_left()

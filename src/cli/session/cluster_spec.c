@@ -47,9 +47,8 @@ static int cluster_parse_range(const char *text, struct cluster_range *ret, stru
                             "'%.60s'",
                             text);
     if (ret->min < 1 || ret->max < 1 || AQ_MAX(ret->min, ret->max) > CLUSTER_SIZE_MAX)
-        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
-                            "--cluster %.60s: a session has 1 to %d kernels", text,
-                            CLUSTER_SIZE_MAX);
+        return aq_fail_as(err, EINVAL, CLI_KIND_USAGE, "--cluster", "--cluster: not within 1..%d",
+                          CLUSTER_SIZE_MAX);
     if (ret->min > ret->max)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
                             "--cluster %.60s: the minimum comes first: --cluster %" PRId64
