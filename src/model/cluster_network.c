@@ -135,12 +135,15 @@ static bool cluster_network_is_endpoint(const char *text)
     return inet_pton(is_six ? AF_INET6 : AF_INET, address, bytes) == 1;
 }
 
+/* The last digit has four bits of the 32 bytes: wg refuses a whole configuration in which the other
+ * two are set.
+ */
 static bool cluster_network_is_key(const char *text)
 {
     return strlen(text) == KEY_LEN
            && strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
                   == KEY_LEN - 1
-           && text[KEY_LEN - 1] == '=';
+           && strchr("AEIMQUYcgkosw048", text[KEY_LEN - 2]) && text[KEY_LEN - 1] == '=';
 }
 
 static int cluster_network_refuse(const char *key, const char *value, struct aq_error *err)

@@ -91,6 +91,9 @@ static void test_refused(void **state)
         { "endpoint", NETWORK("", AGENT("a1", "192.0.2.7:65536", KEY, "10.214.0.9")) },
         { "endpoint", NETWORK("", AGENT("a1", "host:51871", KEY, "10.214.0.9")) },
         { "key", NETWORK("", AGENT("a1", "192.0.2.7:51871", "short=", "10.214.0.9")) },
+        { "key", /* 258 bits, which wg refuses */
+          NETWORK("", AGENT("a1", "192.0.2.7:51871",
+                            "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop1=", "10.214.0.9")) },
         { "address", NETWORK("", AGENT("a1", "192.0.2.7:51871", KEY, "10.214.0")) },
     };
 
