@@ -58,9 +58,10 @@ static void test_agents(void **state)
 
 /* ---- agents that offer a network ---- */
 
-#define KEY "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop0="
-#define OFFER(address)                                                             \
-    "{\"mode\":\"wireguard-go\",\"endpoint\":\"" address ":51871\",\"key\":\"" KEY \
+/* 'n': a digit, by which keys differ */
+#define OFFER(n)                                                                   \
+    "{\"mode\":\"wireguard-go\",\"endpoint\":\"192.0.2." n ":51871\",\"key\":\"" n \
+    "BCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop0="                                  \
     "\",\"mtu\":1420}"
 
 static void agent_offers(const char *id, const char *offer)
@@ -97,8 +98,8 @@ static void test_spread(void **state)
     AQ_CLEANUP(aq_freep) char *subnet = NULL;
 
     (void)state;
-    agent_offers("a1", OFFER("192.0.2.1"));
-    agent_offers("a2", OFFER("192.0.2.2"));
+    agent_offers("a1", OFFER("1"));
+    agent_offers("a2", OFFER("2"));
     made = create_spread("net", "image");
     assert_int_equal(made.r, 0);
     settle();
@@ -121,8 +122,8 @@ static void test_processes_need_none(void **state)
     struct answer made;
 
     (void)state;
-    agent_offers("a1", OFFER("192.0.2.1"));
-    agent_offers("a2", OFFER("192.0.2.2"));
+    agent_offers("a1", OFFER("1"));
+    agent_offers("a2", OFFER("2"));
     made = create_spread("net", IMAGE_OF_PROCESSES);
     assert_int_equal(made.r, 0);
     settle();
@@ -137,8 +138,8 @@ static void test_the_subnet_comes_back(void **state)
     struct sent *first;
 
     (void)state;
-    agent_offers("a1", OFFER("192.0.2.1"));
-    agent_offers("a2", OFFER("192.0.2.2"));
+    agent_offers("a1", OFFER("1"));
+    agent_offers("a2", OFFER("2"));
     made = create_spread("net", "image");
     settle();
     first = find_sent(MSG_KERNEL_CREATE, 0);
@@ -164,8 +165,8 @@ static void test_peers(void **state)
     struct agent_entry *a1;
 
     (void)state;
-    agent_offers("a1", OFFER("192.0.2.1"));
-    agent_offers("a2", OFFER("192.0.2.2"));
+    agent_offers("a1", OFFER("1"));
+    agent_offers("a2", OFFER("2"));
     agent_offers("a3", "{\"mode\":\"none\",\"note\":\"no /dev/net/tun\"}");
     agent_offers("a4", "{\"mode\":\"vxlan\",\"endpoint\":\"192.0.2.4:51871\"}");
     reach_tick(world.core);
@@ -194,6 +195,39 @@ static void test_a_false_offer_is_none(void **state)
     assert_null(agent_entry_find(world.core, "a1")->network);
 }
 
+/* wg would take the two for one, and the other agents would lose the way to the first. */
+static void test_a_key_has_one_agent(void **state)
+{
+    (void)state;
+    agent_offers("a1", OFFER("1"));
+    agent_offers("a2", OFFER("1"));
+    assert_non_null(agent_entry_find(world.core, "a1")->network);
+    assert_null(agent_entry_find(world.core, "a2")->network);
+    agent_offers("a1", OFFER("3"));
+    agent_offers("a2", OFFER("1"));
+    assert_non_null(agent_entry_find(world.core, "a2")->network);
+}
+
+/* Two of the ids are false, and one is twice there. */
+static void test_a_false_report(void **state)
+{
+    AQ_CLEANUP(aq_freep) char *large = aq_alloc(100000);
+    const char *ids[] = { "a2", large, "a2", "../a4" };
+    struct msg_network_reach report = { .unreachable = { ids, AQ_COUNT(ids) } };
+    struct agent_entry *a1;
+
+    (void)state;
+    memset(large, 'a', 99999);
+    agent_offers("a1", OFFER("1"));
+    agent_offers("a2", OFFER("2"));
+    a1 = agent_entry_find(world.core, "a1");
+    reach_take_report(world.core, a1, &report);
+    assert_int_equal(a1->network->unreachable.count, 0);
+    report.unreachable.count = 1;
+    reach_take_report(world.core, a1, &report);
+    assert_true(agent_network_misses(a1->network, "a2"));
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -204,6 +238,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_the_subnet_comes_back, world_begin, world_end),
         cmocka_unit_test_setup_teardown(test_peers, world_begin, world_end),
         cmocka_unit_test_setup_teardown(test_a_false_offer_is_none, world_begin, world_end),
+        cmocka_unit_test_setup_teardown(test_a_key_has_one_agent, world_begin, world_end),
+        cmocka_unit_test_setup_teardown(test_a_false_report, world_begin, world_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -143,12 +143,27 @@ void reach_tick(struct core *core)
 
 /* ---- what they find ---- */
 
+/* What is kept of a report is small: it names agents, each once. */
+static bool reach_is_report(const struct str_list *ids)
+{
+    if (ids->count > REACH_PEERS_MAX)
+        return false;
+    for (size_t i = 0; i < ids->count; i++) {
+        if (agent_id_check(ids->items[i], NULL) < 0)
+            return false;
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(ids->items[i], ids->items[k]) == 0)
+                return false;
+    }
+    return true;
+}
+
 void reach_take_report(struct core *core, struct agent_entry *a,
                        const struct msg_network_reach *report)
 {
     bool is_news = false;
 
-    if (!a->network || report->unreachable.count > REACH_PEERS_MAX)
+    if (!a->network || !reach_is_report(&report->unreachable))
         return;
     for (size_t i = 0; i < report->unreachable.count; i++) {
         const struct agent_entry *other = agent_entry_find(core, report->unreachable.items[i]);

@@ -2,6 +2,7 @@
 /* agent_network.c - an agent in the network between agents: what it offers, and whom it reaches */
 #include "manager/core/state/agent_network.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,6 +22,24 @@ void agent_network_free(struct core *core, struct agent_network *network)
     free(network);
 }
 
+/* wg takes two peers of one key for one: the others would lose the way to the agent that has it. */
+static int agent_network_check_key(const struct core *core, const struct agent_entry *a,
+                                   const char *key, struct aq_error *err)
+{
+    for (size_t i = 0; key && i < core->agent_count; i++) {
+        const struct agent_entry *other = core->agents_sorted[i];
+
+        if (other != a && other->network && other->network->offer.key
+            && strcmp(other->network->offer.key, key) == 0)
+            return aq_fail_field(err, EEXIST, "key",
+                                 "agent '%s' has the same key; if one was copied from the other, "
+                                 "delete wireguard.key in the state directory of '%s' and restart "
+                                 "it",
+                                 other->a.id, a->a.id);
+    }
+    return 0;
+}
+
 int agent_network_set(struct core *core, struct agent_entry *a, const char *text,
                       struct aq_error *err)
 {
@@ -34,7 +53,10 @@ int agent_network_set(struct core *core, struct agent_entry *a, const char *text
         return 0;
     n = aq_alloc(sizeof(*n));
     n->text = aq_strdup(text);
-    if ((r = cluster_network_offer_parse(text, &n->arena, &n->offer, err)) < 0) {
+    r = cluster_network_offer_parse(text, &n->arena, &n->offer, err);
+    if (r == 0)
+        r = agent_network_check_key(core, a, n->offer.key, err);
+    if (r < 0) {
         agent_network_free(core, n);
         return r;
     }

@@ -22,7 +22,9 @@ struct agent_network {
     struct str_list unreachable; /* ids of agents that do not answer it; in one block */
 };
 
-/* It has greeted with this offer (NULL = none). A false one counts as none, and -EINVAL says why. */
+/* It has greeted with this offer (NULL = none). One that is false (-EINVAL), or has the key of
+ * another agent (-EEXIST), counts as none.
+ */
 int agent_network_set(struct core *core, struct agent_entry *a, const char *text,
                       struct aq_error *err);
 void agent_network_free(struct core *core, struct agent_network *network);
