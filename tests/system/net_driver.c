@@ -324,6 +324,7 @@ int main(int argc, char **argv)
         .port_min = NET_PORT_MIN,
         .port_max = NET_PORT_MAX,
         .port_rest_usec = NET_PORT_REST_USEC,
+        .tunnel_port = NET_TUNNEL_PORT,
     };
     struct aq_error err = { 0 };
 

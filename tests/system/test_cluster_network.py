@@ -3,6 +3,7 @@
 no manager."""
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -129,6 +130,53 @@ def test_nothing_but_the_session(lab):
         if spoofed != sub.address:
             assert node.connect(main.inside, sub.address, 80, 2) == "no answer", spoofed
         main.inside.run("ip", "address", "del", f"{spoofed}/32", "dev", "lo")
+
+
+# a datagram of main1 for sub1 in a packet of the tunnel of VXLAN, as the agent a1 sends it to a2
+FORGE = """
+import socket, struct, sys
+def mac(agent):
+    value = 14695981039346656037
+    for byte in agent: value = ((value ^ byte) * 1099511628211) % 2**64
+    return b"\\2" + struct.pack("<Q", value)[:5]
+udp = struct.pack("!HHHH", 9, 7, 12, 0) + b"evil"
+head = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(udp), 1, 0, 64, 17, 0)
+head += socket.inet_aton(sys.argv[2]) + socket.inet_aton(sys.argv[3])
+total = sum(struct.unpack("!10H", head)); total = (total & 0xffff) + (total >> 16)
+head = head[:10] + struct.pack("!H", ~total & 0xffff) + head[12:]
+frame = mac(b"a2") + mac(b"a1") + struct.pack("!H", 0x800) + head + udp
+packet = struct.pack("!II", 0x08000000, int(sys.argv[4]) << 8) + frame
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for _ in range(3):
+    try: print(s.sendto(packet, (sys.argv[1], 51871)))
+    except PermissionError as error: print(error)
+"""
+
+
+def test_no_kernel_writes_packets_of_the_tunnel(tmp_path):
+    """A container of another session, which reaches the other node as containers may."""
+    lab = ClusterLab(tmp_path, "vxlan")
+    try:
+        drivers = start(lab)
+        main, sub = join(lab, drivers, 1)
+        device = lab.nodes[1].node.run(
+            "nsenter", "--net=" + str(next(lab.nodes[1].folder.glob("net/*/cluster/ns"))), "ip",
+            "-d", "link", "show", "tunnel0")
+        words = (sys.executable, "-c", FORGE, lab.nodes[1].address, main.address, sub.address,
+                 re.search(r"vxlan id (\d+)", device)[1])
+        other = drivers[0].open(new_id(), new_id(), "main1")
+        listen = ["timeout", "3", sys.executable, "-c", "import socket\n"
+                  "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.bind(('0.0.0.0', 7))\n"
+                  "print('listens', flush=True); print(s.recv(9), flush=True)"]
+        for run, heard in ((Inside(lab.nodes[0].node, other["ns"]).run, ""),
+                           (lab.nodes[0].node.run, "b'evil'\n")):  # the node itself: the packet is
+            with subprocess.Popen(sub.inside.words(*listen), text=True,     # as it has to be
+                                  stdout=subprocess.PIPE) as listener:
+                assert listener.stdout.readline() == "listens\n"
+                run(*words)
+                assert listener.stdout.read() == heard
+    finally:
+        lab.close()
 
 
 def test_an_agent_that_does_not_answer(tmp_path):

@@ -18,7 +18,6 @@
 
 #define KEY_SIZE 32
 #define KEY_FILE "wireguard.key"
-#define PORTS_TRIED 16
 #define CLAIM "udp."          /* file RUN/net/udp.PORT: the tag of the agent that has the port */
 #define WIREGUARD_OVERHEAD 80 /* over IPv6 */
 #define VXLAN_OVERHEAD 50
@@ -107,13 +106,13 @@ static bool cluster_offer_claim(struct cluster *cluster, uint16_t port)
 
 static int cluster_offer_find_port(struct cluster *cluster, unsigned first, struct aq_error *err)
 {
-    for (unsigned port = first; port < first + PORTS_TRIED && port <= UINT16_MAX; port++)
+    for (unsigned port = first; port < first + NET_TUNNEL_PORTS && port <= UINT16_MAX; port++)
         if (cluster_offer_claim(cluster, (uint16_t)port)) {
             cluster->port = (uint16_t)port;
             return 0;
         }
     return aq_fail(err, EADDRINUSE, "UDP ports %u to %u are in use; set [network] cluster-port",
-                   first, first + PORTS_TRIED - 1);
+                   first, first + NET_TUNNEL_PORTS - 1);
 }
 
 void cluster_offer_release(struct cluster *cluster)

@@ -55,6 +55,8 @@ struct net_settings {
     uint16_t port_min, port_max; /* of the node, to publish ports of kernels on */
     int64_t connections_max;     /* of a kernel at a time; 0 = no limit */
     int64_t port_rest_usec;      /* before a published port is used again */
+    uint16_t tunnel_port;        /* UDP: kernels send nothing to this one and those that follow it,
+                                    which tunnels between nodes have; 0 = none */
 };
 
 /* What the file agent.toml has by default. */
@@ -63,6 +65,9 @@ struct net_settings {
 #define NET_PORT_MAX 31000
 #define NET_CONNECTIONS_MAX 16384
 #define NET_PORT_REST_USEC INT64_C(60000000)
+#define NET_TUNNEL_PORT 51871
+
+#define NET_TUNNEL_PORTS 16 /* agents of one machine that have a tunnel */
 
 struct net_port {
     uint16_t inside, outside; /* of the kernel, of the node; TCP */

@@ -51,6 +51,7 @@ struct net {
     struct nft_rules_target *registries;
     size_t registries_count, registries_cap;
     int64_t connections_max;
+    uint16_t tunnel_port;
     uint32_t mtu;
     uint64_t wanted, current; /* versions of the table: to be made, made */
     bool is_writing;          /* the table */

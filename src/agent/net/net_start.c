@@ -88,6 +88,7 @@ static int net_start_read_settings(struct net *net, const struct net_settings *s
     int r = range_parse(s->pool, &net->whole, err);
 
     net->connections_max = s->connections_max;
+    net->tunnel_port = s->tunnel_port;
     if (r == 0)
         r = net_start_read_denied(net, s->denied, err);
     if (r == 0)
@@ -262,7 +263,10 @@ static int net_start_set_up_machine(struct net *net, const struct net_start_upli
 {
     struct nft_rules_table table = { .subnet = net->directory.subnet,
                                      .connections_max = net->connections_max,
-                                     .pull_group = net_get_pull_group(net) };
+                                     .pull_group = net_get_pull_group(net),
+                                     .tunnel_min = net->tunnel_port,
+                                     .tunnel_max = (uint16_t)AQ_MIN(
+                                         net->tunnel_port + NET_TUNNEL_PORTS - 1, UINT16_MAX) };
     int r = 0;
 
     memcpy(table.tag, net->directory.tag, sizeof(table.tag));

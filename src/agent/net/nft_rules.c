@@ -95,6 +95,17 @@ static void nft_rules_add_pulls(struct strbuf *out, const struct nft_rules_table
                 table->pull_group);
 }
 
+/* Other nodes take what comes from this one's address as the agent's, and VXLAN has no other proof
+ * of who sent a packet: a kernel that wrote one itself would be in the network of any session.
+ */
+static void nft_rules_add_tunnel(struct strbuf *out, const struct nft_rules_table *table)
+{
+    if (table->tunnel_min)
+        strbuf_addf(
+            out, "    oifname != \"aq*\" udp dport %u-%u reject with icmpx type admin-prohibited\n",
+            table->tunnel_min, table->tunnel_max);
+}
+
 static void nft_rules_add_filters(struct strbuf *out, const struct nft_rules_table *table)
 {
     const char *tag = table->tag;
@@ -127,8 +138,9 @@ static void nft_rules_add_filters(struct strbuf *out, const struct nft_rules_tab
                 tag, tag);
     nft_rules_add_guard(out, table);
     strbuf_addf(out, "  }\n"
-                     "  chain out_of_kernels {\n"
-                     "    ct state established,related accept\n");
+                     "  chain out_of_kernels {\n");
+    nft_rules_add_tunnel(out, table);
+    strbuf_adds(out, "    ct state established,related accept\n");
     nft_rules_add_count(out, table, "saddr", "reject with icmpx type admin-prohibited");
     strbuf_addf(out,
                 "    oifname \"aq%s-*\" ip saddr . ip daddr @mates accept\n"

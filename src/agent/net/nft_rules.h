@@ -23,8 +23,9 @@ struct nft_rules_table {
      */
     char guarded[NFT_RULES_GUARDED_MAX][IF_NAMESIZE];
     size_t guarded_count;
-    int64_t connections_max; /* of one kernel at a time; 0 = no limit */
-    uint32_t pull_group;     /* processes of this group fetch images */
+    int64_t connections_max;         /* of one kernel at a time; 0 = no limit */
+    uint32_t pull_group;             /* processes of this group fetch images */
+    uint16_t tunnel_min, tunnel_max; /* UDP: no kernel sends to these ports; 0 = none */
 };
 
 /* "ADDRESS[/BITS][:PORT]"; port 0 = all. */

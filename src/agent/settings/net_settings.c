@@ -35,6 +35,7 @@ void net_settings_fill(struct net_settings *ret, const struct settings *settings
         .port_max = (uint16_t)s->port_max,
         .connections_max = s->network_connections_max,
         .port_rest_usec = s->port_rest_usec,
+        .tunnel_port = (uint16_t)s->cluster_port,
     };
 }
 
