@@ -157,6 +157,29 @@ static void test_the_subnet_comes_back(void **state)
         subnets_take_range(&world.core->subnets, &(struct cluster_range){ 0x0ad64000, 29 }));
 }
 
+/* What a user has until it ends is half of the pool at most; other users have the rest. */
+static void test_a_share(void **state)
+{
+    struct session_entry *l;
+    struct answer made;
+
+    (void)state;
+    agent_offers("a1", OFFER("1"));
+    agent_offers("a2", OFFER("2"));
+    made = create_spread("net", "image");
+    settle();
+    l = session_entry_find(world.core, &made.created.id);
+    assert_true(session_entry_has_subnet_share(world.core, l));
+    assert_int_equal(l->accounts[SCHED_USER]->subnet_blocks, 1);
+    l->accounts[SCHED_USER]->subnet_blocks = 3072; /* of 6144 in 48 K addresses */
+    assert_false(session_entry_has_subnet_share(world.core, l));
+    session_entry_give_subnet(world.core, l);
+    assert_true(session_entry_take_subnet(world.core, l));
+    assert_int_equal(l->accounts[SCHED_USER]->subnet_blocks, 3072);
+    l->network.subnet.bits = 0;
+    assert_false(session_entry_take_subnet(world.core, l));
+}
+
 /* ---- the ways between agents ---- */
 
 static void test_peers(void **state)
@@ -236,6 +259,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_spread, world_begin, world_end),
         cmocka_unit_test_setup_teardown(test_processes_need_none, world_begin, world_end),
         cmocka_unit_test_setup_teardown(test_the_subnet_comes_back, world_begin, world_end),
+        cmocka_unit_test_setup_teardown(test_a_share, world_begin, world_end),
         cmocka_unit_test_setup_teardown(test_peers, world_begin, world_end),
         cmocka_unit_test_setup_teardown(test_a_false_offer_is_none, world_begin, world_end),
         cmocka_unit_test_setup_teardown(test_a_key_has_one_agent, world_begin, world_end),

@@ -102,6 +102,11 @@ int session_network_make(struct core *core, const struct session_entry *l, const
     if (!session_entry_needs_network(l) || !session_network_is_spread(l)
         || !session_network_has_agents(core, l))
         return 0;
+    if (!session_entry_has_subnet_share(core, l))
+        return aq_fail_field(err, ENOSPC, "cluster-pool",
+                             "the sessions of one user have at most half of the addresses for "
+                             "networks between agents: end some of yours, ask for fewer kernels, "
+                             "or have [network] cluster-pool in manager.toml enlarged");
     return aq_fail_field(err, ENOSPC, "cluster-pool",
                          "no range of %zu addresses is free for the network between its agents: "
                          "end sessions, or enlarge [network] cluster-pool in manager.toml",

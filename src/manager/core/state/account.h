@@ -21,8 +21,9 @@ struct account {
     struct list parked; /* PENDING sessions that this account's limits hold up */
     size_t pending;     /* of a keypair: its PENDING sessions, those under way to the store, too */
     size_t systems;     /* of a keypair: its sessions of type system that live; the same */
-    int64_t session_bytes; /* of a user: session_entry.h, those under way, too */
-    struct slots used;     /* what members hold, unless is_stale */
+    uint32_t subnet_blocks; /* of a user: subnets.h */
+    int64_t session_bytes;  /* of a user: session_entry.h, those under way, too */
+    struct slots used;      /* what members hold, unless is_stale */
     bool is_stale;
     uint32_t index;              /* in the snapshot under construction */
     struct list resource_groups; /* resource_group_account.account_link */

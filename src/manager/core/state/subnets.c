@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "manager/core/state/account.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
 
@@ -55,6 +56,21 @@ void subnets_done(struct subnets *subnets)
 
 /* ---- ranges ---- */
 
+/* Of the smallest range with room for 'count' addresses beside its first and last. */
+static uint32_t subnets_blocks_for(uint32_t count)
+{
+    uint32_t blocks = 1;
+
+    while (blocks * SUBNET_BLOCK < count + 2)
+        blocks *= 2;
+    return blocks;
+}
+
+static uint32_t subnets_blocks_of(const struct cluster_range *range)
+{
+    return (UINT32_C(1) << (32 - range->bits)) / SUBNET_BLOCK;
+}
+
 static bool subnets_is_free(const struct subnets *subnets, uint32_t block, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++)
@@ -67,20 +83,18 @@ static void subnets_mark(struct subnets *subnets, const struct cluster_range *ra
 {
     uint32_t block = (range->first - subnets->pool.first) / SUBNET_BLOCK;
 
-    for (uint32_t i = 0; i < (UINT32_C(1) << (32 - range->bits)) / SUBNET_BLOCK; i++)
+    for (uint32_t i = 0; i < subnets_blocks_of(range); i++)
         subnets_set(subnets->used, block + i, on);
 }
 
 bool subnets_take(struct subnets *subnets, uint32_t count, struct cluster_range *ret)
 {
     uint32_t first = subnets_agent_count(subnets) / SUBNET_BLOCK;
-    uint32_t blocks = 1, steps, at;
-    unsigned bits = 29;
+    uint32_t blocks = subnets_blocks_for(count);
+    uint32_t steps = (subnets->block_count - first) / blocks;
+    uint32_t at = (subnets->next + blocks - 1) / blocks * blocks;
+    unsigned bits = 29 - (unsigned)__builtin_ctz(blocks);
 
-    for (; blocks * SUBNET_BLOCK < count + 2; blocks *= 2)
-        bits--;
-    steps = (subnets->block_count - first) / blocks;
-    at = (subnets->next + blocks - 1) / blocks * blocks;
     for (uint32_t i = 0; i < steps; i++, at += blocks) {
         if (at + blocks > subnets->block_count)
             at = (first + blocks - 1) / blocks * blocks;
@@ -100,7 +114,7 @@ bool subnets_take_range(struct subnets *subnets, const struct cluster_range *ran
 
     if (range->bits > 29 || range->bits < subnets->pool.bits
         || !cluster_range_has(&subnets->pool, range->first)
-        || !subnets_is_free(subnets, block, (UINT32_C(1) << (32 - range->bits)) / SUBNET_BLOCK))
+        || !subnets_is_free(subnets, block, subnets_blocks_of(range)))
         return false;
     subnets_mark(subnets, range, true);
     return true;
@@ -153,17 +167,37 @@ bool session_entry_needs_network(const struct session_entry *l)
            && strcmp(l->s.image, IMAGE_OF_PROCESSES) != 0;
 }
 
+bool session_entry_has_subnet_share(const struct core *core, const struct session_entry *l)
+{
+    const struct subnets *subnets = &core->subnets;
+    uint32_t all = subnets->block_count - subnets_agent_count(subnets) / SUBNET_BLOCK;
+    uint32_t held = l->accounts[SCHED_USER]->subnet_blocks;
+
+    return held == 0 || held + subnets_blocks_for((uint32_t)l->s.kernel_count) <= all / 2;
+}
+
 bool session_entry_take_subnet(struct core *core, struct session_entry *l)
 {
-    return l->network.subnet.bits
-           || subnets_take(&core->subnets, (uint32_t)l->s.kernel_count, &l->network.subnet);
+    struct cluster_range *range = &l->network.subnet;
+
+    if (range->bits)
+        return true;
+    if (!session_entry_has_subnet_share(core, l)
+        || !subnets_take(&core->subnets, (uint32_t)l->s.kernel_count, range))
+        return false;
+    l->accounts[SCHED_USER]->subnet_blocks += subnets_blocks_of(range);
+    return true;
 }
 
 void session_entry_give_subnet(struct core *core, struct session_entry *l)
 {
-    if (l->network.subnet.bits)
-        subnets_give(&core->subnets, &l->network.subnet);
-    l->network.subnet = (struct cluster_range){ 0 };
+    struct cluster_range *range = &l->network.subnet;
+
+    if (!range->bits)
+        return;
+    subnets_give(&core->subnets, range);
+    l->accounts[SCHED_USER]->subnet_blocks -= subnets_blocks_of(range);
+    *range = (struct cluster_range){ 0 };
 }
 
 void session_entry_follow_subnet(struct core *core, struct session_entry *l)
@@ -177,11 +211,14 @@ void session_entry_follow_subnet(struct core *core, struct session_entry *l)
     }
     if (!l->s.subnet || l->network.subnet.bits)
         return;
-    if (cluster_range_parse(l->s.subnet, &range) == 0 && subnets_take_range(&core->subnets, &range))
+    if (cluster_range_parse(l->s.subnet, &range) == 0
+        && subnets_take_range(&core->subnets, &range)) {
         l->network.subnet = range;
-    else
+        l->accounts[SCHED_USER]->subnet_blocks += subnets_blocks_of(&range);
+    } else {
         log_warning("session '%s' uses addresses %s, which [network] cluster-pool does not have or "
                     "another session has; its kernels keep them",
                     l->s.name, l->s.subnet);
+    }
     l->network.version++; /* its agents may not know the latest */
 }

@@ -51,7 +51,15 @@ void subnets_forget_agent(struct subnets *subnets, uint32_t address);
  */
 bool session_entry_needs_network(const struct session_entry *l);
 
-/* Take its subnet if it has none. False if the pool has no room. */
+/* With it, its user's sessions have at most half of the pool, or it is the first: a session of a few
+ * kernels takes the addresses of all that it may grow to, and some of these would keep those of all
+ * other users from starting.
+ */
+bool session_entry_has_subnet_share(const struct core *core, const struct session_entry *l);
+
+/* Take its subnet if it has none. False if its user has no share of that size left, or the pool no
+ * room.
+ */
 bool session_entry_take_subnet(struct core *core, struct session_entry *l);
 void session_entry_give_subnet(struct core *core, struct session_entry *l);
 
