@@ -109,6 +109,9 @@ static void test_spread(void **state)
                             find_sent(MSG_KERNEL_CREATE, 1)->agent_id);
     assert_non_null(strstr(find_sent(MSG_KERNEL_CREATE, 0)->network, "\"10.214.64.2\""));
     assert_non_null(strstr(find_sent(MSG_KERNEL_CREATE, 0)->network, "\"192.0.2.2:51871\""));
+    assert_string_equal(find_sent(MSG_KERNEL_CREATE, 0)->network,
+                        find_sent(MSG_KERNEL_CREATE, 1)->network);
+    assert_non_null(entry_of(&made)->start.network);
     assert_int_equal(count_sent(MSG_SESSION_NETWORK), 0); /* they have it */
     subnet = aq_strdup(entry_of(&made)->s.subnet);
 

@@ -133,7 +133,7 @@ bool elastic_step(struct core *core, struct session_entry *l, int64_t now)
             has_failed |= elastic_start(core, l, i, now);
         }
     }
-    if (!any_starts && l->start.is_read)
+    if (!any_starts)
         session_entry_forget_start(l);
     return has_failed;
 }

@@ -8,9 +8,11 @@
 #include "manager/core/session/session_network.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/fault.h"
+#include "base/memory.h"
 #include "manager/core/session/agent_command.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/agent_network.h"
@@ -72,6 +74,17 @@ static const char *session_network_write(struct core *core, const struct session
     return arena_strdup(&core->scratch, text.data);
 }
 
+/* For kernel.create, which all kernels of a start get with the same list. */
+static const char *session_network_keep(struct core *core, struct session_entry *l)
+{
+    if (!l->start.network || l->start.network_version != l->network.version) {
+        free(l->start.network);
+        l->start.network = aq_strdup(session_network_write(core, l));
+        l->start.network_version = l->network.version;
+    }
+    return l->start.network;
+}
+
 static bool session_network_is_spread(const struct session_entry *l)
 {
     for (size_t i = 1; i < l->s.kernel_count; i++) {
@@ -91,12 +104,12 @@ static bool session_network_has_agents(const struct core *core, const struct ses
     return a && agent_network_class(a);
 }
 
-int session_network_make(struct core *core, const struct session_entry *l, const char **ret,
+int session_network_make(struct core *core, struct session_entry *l, const char **ret,
                          struct aq_error *err)
 {
     *ret = NULL;
     if (l->s.subnet && l->network.subnet.bits) {
-        *ret = session_network_write(core, l);
+        *ret = session_network_keep(core, l);
         return 0;
     }
     if (!session_entry_needs_network(l) || !session_network_is_spread(l)

@@ -8,10 +8,11 @@
 struct core;
 struct session_entry;
 
-/* kernel_spec.network in core->scratch; *ret NULL if it has none. -ENOSPC if it needs one, and the
- * pool had no addresses when it was placed.
+/* kernel_spec.network, until the list changes; *ret NULL if it has none. -ENOSPC if it needs one, and
+ * the pool had no addresses when it was placed. It is written once for all kernels of a
+ * start: for each of a thousand would keep the manager for seconds.
  */
-int session_network_make(struct core *core, const struct session_entry *l, const char **ret,
+int session_network_make(struct core *core, struct session_entry *l, const char **ret,
                          struct aq_error *err);
 
 /* Tell the agents that have not heard who is where now. To be called while it starts and runs. */

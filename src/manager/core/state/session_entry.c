@@ -256,6 +256,7 @@ void session_entry_forget_start(struct session_entry *l)
     free(AQ_TAKE(l->start.spec));
     free(AQ_TAKE(l->start.dotfiles));
     free(AQ_TAKE(l->start.bootstrap));
+    free(AQ_TAKE(l->start.network));
     l->start.is_read = false;
 }
 

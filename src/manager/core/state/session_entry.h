@@ -107,7 +107,9 @@ struct session_entry {
         struct session_spec *spec; /* all of it; NULL = s.spec is */
         char *dotfiles;            /* of its owners: kernel_spec.dotfiles; NULL = none */
         char *bootstrap;           /* of its keypair, where it has none itself; NULL = none */
-    } start;                       /* session/agent_command.c */
+        char *network; /* session/session_network.c: the list of 'network_version', NULL = none */
+        uint32_t network_version;
+    } start; /* session/agent_command.c */
     struct {
         struct list link; /* PENDING: in waiting or parked of its group, or parked of an account */
         struct list lacking_link; /* in lacking of its group: it runs, and kernels of it wait */
