@@ -86,15 +86,9 @@ int cluster_roles_parse(const char *roles, struct arena *arena, struct cluster_r
     return r;
 }
 
-int cluster_role_apply(const char *role, struct arena *arena, struct session_spec *spec,
-                       struct aq_error *err)
+void cluster_role_apply(const struct cluster_role *roles, size_t count, const char *role,
+                        struct session_spec *spec)
 {
-    struct cluster_role *roles;
-    size_t count;
-    int r = spec->roles ? cluster_roles_parse(spec->roles, arena, &roles, &count, err) : 0;
-
-    if (r < 0 || !spec->roles)
-        return r;
     for (size_t i = 0; i < count; i++)
         if (strcmp(roles[i].name, role) == 0) {
             spec->image = roles[i].image;
@@ -102,5 +96,4 @@ int cluster_role_apply(const char *role, struct arena *arena, struct session_spe
             spec->bootstrap = roles[i].bootstrap;
             spec->environ = roles[i].environ;
         }
-    return 0;
 }

@@ -31,12 +31,14 @@ int cluster_role_check(const struct cluster_role *role, struct aq_error *err);
 /* The list as JSON. */
 void cluster_roles_write(const struct cluster_role *roles, size_t count, struct jsonw *w);
 
-/* The roles of a session (NULL = none); in the arena. -EINVAL. */
+/* The roles of a session (NULL = none); in the arena. -EINVAL. Of the largest list this takes
+ * milliseconds and a MiB: not to be done for each kernel.
+ */
 int cluster_roles_parse(const char *roles, struct arena *arena, struct cluster_role **ret,
                         size_t *ret_count, struct aq_error *err) AQ_UNTRUSTED;
 
-/* Make 'spec', a session's, what a kernel of this role runs. */
-int cluster_role_apply(const char *role, struct arena *arena, struct session_spec *spec,
-                       struct aq_error *err);
+/* Make 'spec', a session's, what a kernel of this role runs; it borrows from 'roles'. */
+void cluster_role_apply(const struct cluster_role *roles, size_t count, const char *role,
+                        struct session_spec *spec);
 
 #endif

@@ -288,3 +288,19 @@ def test_old_clients_see_old_states(user, name):
                    {"id": session})
         assert data["compute_session"]["status"] == "RUNNING"
     user.delete("/session/" + session)
+
+
+def test_images_of_kernels_with_large_roles(user, name):
+    """The roles of a session are read once for its kernels, and their variables are left out."""
+    def role(letter):
+        return {"role": f"r{letter}", "count": 7, "image": "process",
+                "environ": {f"A{i}": "" for i in range(2000)}}
+
+    made = user.post("/session", batch(name, "true", waitForCapacity=True,
+                                       roles=[role(letter) for letter in "abcdefgh"]))
+    assert made.status == 201, made
+    data = ask(user, "query($id: UUID!) { compute_session(id: $id) { containers { image } } }",
+               {"id": made.json["sessionId"]})
+    images = [kernel["image"] for kernel in data["compute_session"]["containers"]]
+    assert images == ["sh"] + 56 * ["process"]
+    assert user.delete("/session/" + made.json["sessionId"]).status == 200

@@ -245,21 +245,47 @@ static struct gql_value gql_kernel_get_hostname(struct gql_get *get, const void 
     return gql_text(kernel_hostname(gql_kernel_of(parent), get->scratch));
 }
 
+/* Names and images of the session's roles, parsed once for its kernels, which come together: all of
+ * a role may be large.
+ */
+static void gql_kernel_find_roles(struct gql_context *context, const char *text,
+                                  struct arena *arena)
+{
+    AQ_CLEANUP(arena_donep) struct arena whole = ARENA_INIT;
+    struct cluster_role *roles = NULL, *kept;
+    size_t count = 0;
+
+    if (context->roles.text == text)
+        return;
+    if (cluster_roles_parse(text, &whole, &roles, &count, NULL) < 0)
+        count = 0;
+    kept = arena_array(arena, count + 1, sizeof(*kept));
+    for (size_t i = 0; i < count; i++)
+        kept[i] = (struct cluster_role){ .name = arena_strdup(arena, roles[i].name),
+                                         .image = arena_strdup(arena, roles[i].image) };
+    context->roles.text = text;
+    context->roles.items = kept;
+    context->roles.count = count;
+}
+
 /* That of its role; NULL = not known. */
-static const char *gql_kernel_image(const struct gql_container *container, struct arena *arena)
+static const char *gql_kernel_image(struct gql_context *context,
+                                    const struct gql_container *container, struct arena *arena)
 {
     const struct session *session = container->session ? &container->session->session : NULL;
     struct session_spec spec = { .image = session ? session->image : NULL };
 
-    if (session && session->spec)
-        spec.roles = session->spec->roles;
-    (void)cluster_role_apply(gql_kernel_of(container)->role, arena, &spec, NULL);
+    if (session && session->spec && session->spec->roles) {
+        gql_kernel_find_roles(context, session->spec->roles, arena);
+        cluster_role_apply(context->roles.items, context->roles.count,
+                           gql_kernel_of(container)->role, &spec);
+    }
     return spec.image;
 }
 
 static struct gql_value gql_kernel_get_image(struct gql_get *get, const void *parent)
 {
-    return gql_text(gql_kernel_image(parent, get->arena));
+    return gql_text(gql_kernel_image(get->context, parent, get->arena));
 }
 
 /* The images are looked up once a request: of each list of kernels there would be as many. */
@@ -274,7 +300,7 @@ static int gql_kernel_images(struct gql_call *call)
         context->images = images;
     }
     for (uint32_t i = 0; i < call->count && !arena_is_over(call->arena); i++) {
-        const char *name = gql_kernel_image(call->parents[i], call->arena);
+        const char *name = gql_kernel_image(context, call->parents[i], call->arena);
 
         call->results[i] = gql_object(gql_images_find(call, context->images, name));
     }

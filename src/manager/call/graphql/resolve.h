@@ -8,6 +8,7 @@
 #include "schema.h"
 #include "store/query.h"
 
+struct cluster_role;
 struct entity;
 struct folder_list;
 struct gql_feed;
@@ -26,8 +27,13 @@ struct gql_context {
     struct gql_read *reads, *last_read; /* what is read when the read under way is done */
     bool is_reading, is_full;
     const struct gql_images *images; /* of kernels; NULL until one is asked for */
-    bool has_listed_live;            /* once a request: it looks at all that live, in this turn */
-    struct aq_error read_err;        /* why nothing more is read */
+    struct {
+        const char *text; /* of the session whose kernels were looked at last; NULL = of none */
+        const struct cluster_role *items; /* names and images */
+        size_t count;
+    } roles;
+    bool has_listed_live;     /* once a request: it looks at all that live, in this turn */
+    struct aq_error read_err; /* why nothing more is read */
 };
 
 struct gql_read;

@@ -155,15 +155,21 @@ static void admission_set_policy(const struct core *core, const struct session *
         a->priority_max = AQ_MIN(p->max_priority, a->priority_max);
 }
 
+struct admission_roles {
+    struct cluster_role *items;
+    size_t count;
+};
+
 /* What the image of a kernel wants; kernels of one role are neighbours. */
 static void admission_find_needs(struct core *core, const struct session *s, size_t k,
+                                 const struct admission_roles *roles,
                                  const struct image_requirements **inout)
 {
-    struct session_spec spec = { .image = s->image, .roles = s->spec->roles };
+    struct session_spec spec = { .image = s->image };
 
     if (k > 0 && strcmp(s->kernels[k].role, s->kernels[k - 1].role) == 0)
         return;
-    (void)cluster_role_apply(s->kernels[k].role, &core->scratch, &spec, NULL); /* it was checked */
+    cluster_role_apply(roles->items, roles->count, s->kernels[k].role, &spec);
     *inout = image_requirements_find(core, spec.image);
 }
 
@@ -174,14 +180,17 @@ static void admission_set_kernels(struct core *core, const struct session *s,
     bool is_designated = spec->agents.count && !spec->agents_preferred;
     int64_t shmem_bytes;
     bool any = false;
+    struct admission_roles roles;
     const struct image_requirements *needs = NULL;
     const struct slots **requested = arena_array(&core->scratch, s->kernel_count,
                                                  sizeof(*requested));
     struct admit_kernel *kernels = arena_array(&core->scratch, s->kernel_count, sizeof(*kernels));
 
-    (void)session_spec_shmem(spec, &shmem_bytes, NULL); /* it was checked */
+    /* both were checked */
+    (void)session_spec_shmem(spec, &shmem_bytes, NULL);
+    (void)cluster_roles_parse(spec->roles, &core->scratch, &roles.items, &roles.count, NULL);
     for (size_t k = 0; k < s->kernel_count; k++) {
-        admission_find_needs(core, s, k, &needs);
+        admission_find_needs(core, s, k, &roles, &needs);
         any = any || needs;
         requested[k] = &s->kernels[k].requested;
         kernels[k] = (struct admit_kernel){ .min = needs ? &needs->min : NULL,

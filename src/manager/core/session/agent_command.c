@@ -93,22 +93,35 @@ static const char *agent_command_make_ssh_seed(struct core *core, const struct s
     return r < 0 ? NULL : arena_strdup(&core->scratch, seed);
 }
 
+/* The roles are parsed once for all kernels of a start. */
+static int agent_command_apply_role(struct session_entry *l, const struct kernel *k,
+                                    struct session_spec *ret)
+{
+    int r = 0;
+
+    if (ret->roles && !l->start.roles)
+        r = cluster_roles_parse(ret->roles, &l->start.arena, &l->start.roles, &l->start.role_count,
+                                NULL);
+    if (r == 0)
+        cluster_role_apply(l->start.roles, l->start.role_count, k->role, ret);
+    return r;
+}
+
 /* As the session says; what it does not, as its resource group, its keypair and the kernel's role
  * say. Of several kernels the first one has the input.
  */
-static int agent_command_fill_session(struct core *core, const struct session_entry *l,
-                                      const struct session_spec *whole, const struct kernel *k,
-                                      struct session_spec *ret)
+static int agent_command_fill_session(struct session_entry *l, const struct session_spec *whole,
+                                      const struct kernel *k, struct session_spec *ret)
 {
     *ret = *whole;
     ret->splitting = session_entry_splitting(l);
     ret->input = k->rank == 0 ? ret->input : NULL;
     if (!ret->bootstrap && l->s.type == SESSION_INTERACTIVE)
         ret->bootstrap = l->start.bootstrap;
-    return cluster_role_apply(k->role, &core->scratch, ret, NULL);
+    return agent_command_apply_role(l, k, ret);
 }
 
-static int agent_command_fill_spec(struct core *core, const struct session_entry *l,
+static int agent_command_fill_spec(struct core *core, struct session_entry *l,
                                    const struct session_spec *spec, const struct kernel *k,
                                    const char *network, struct kernel_spec *ret)
 {
@@ -140,7 +153,7 @@ static int agent_command_fill_spec(struct core *core, const struct session_entry
         .ssh_seed = agent_command_make_ssh_seed(core, &l->s),
     };
     agent_command_fill_cluster(core, &l->s, ret);
-    return agent_command_fill_session(core, l, spec, k, &ret->session);
+    return agent_command_fill_session(l, spec, k, &ret->session);
 }
 
 /* What memory has not of a session that starts, on its way from the store; and whether the folders

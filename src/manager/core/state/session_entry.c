@@ -257,6 +257,9 @@ void session_entry_forget_start(struct session_entry *l)
     free(AQ_TAKE(l->start.dotfiles));
     free(AQ_TAKE(l->start.bootstrap));
     free(AQ_TAKE(l->start.network));
+    arena_done(&l->start.arena);
+    l->start.roles = NULL;
+    l->start.role_count = 0;
     l->start.is_read = false;
 }
 

@@ -109,6 +109,9 @@ struct session_entry {
         char *bootstrap;           /* of its keypair, where it has none itself; NULL = none */
         char *network; /* session/session_network.c: the list of 'network_version', NULL = none */
         uint32_t network_version;
+        struct arena arena;         /* of 'roles' */
+        struct cluster_role *roles; /* of 'spec'; NULL = none, or not parsed */
+        size_t role_count;
     } start; /* session/agent_command.c */
     struct {
         struct list link; /* PENDING: in waiting or parked of its group, or parked of an account */
