@@ -179,6 +179,45 @@ def test_no_kernel_writes_packets_of_the_tunnel(tmp_path):
         lab.close()
 
 
+SEARCH = """
+import socket, sys
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for i in range(4, 1020): s.sendto(b"?", (f"10.214.{8 + i // 256}.{i % 256}", 9))
+"""
+
+
+def test_addresses_without_a_kernel(lab):
+    """Packets to them leave nothing that waits in the node's one table of neighbours."""
+    drivers = start(lab)
+    session = new_id()
+    network = lab.session(8, [lab.nodes[0], lab.nodes[1], lab.nodes[1]])
+    network["subnet"] = "10.214.8.0/22"
+    later = dict(network["kernels"][2], address="10.214.9.44")
+    network["kernels"][2] = {"hostname": "sub2", "address": "10.214.9.44"}
+    main, sub = (Joined(lab.nodes[place], drivers[place], session, network, place)
+                 for place in (0, 1))
+    for kernel in (main, sub):
+        kernel.say_join()
+    for kernel in (main, sub):
+        assert "error" not in kernel.joined()
+    main.inside.run(sys.executable, "-c", SEARCH)
+    waiting = lab.nodes[0].node.run(
+        "nsenter", "--net=" + str(next(lab.nodes[0].folder.glob("net/*/cluster/ns"))), "ip",
+        "neigh", "show", "nud", "incomplete", "nud", "failed", "dev", "tunnel0")
+    assert waiting == ""
+    # one of them gets a kernel
+    network["kernels"][2] = later
+    late = Joined(lab.nodes[1], drivers[1], session, network, 2)
+    for driver in drivers:
+        driver.say("session", session, json.dumps(network))
+        assert "error" not in driver.answer("session")
+    late.say_join()
+    assert "error" not in late.joined()
+    lab.nodes[1].listen(late.inside, "0.0.0.0", 80, "late")
+    assert wait_for(lambda: lab.nodes[0].connect(main.inside, late.address, 80, 5)
+                    == f"late {main.address}")
+
+
 def test_an_agent_that_does_not_answer(tmp_path):
     lab = ClusterLab(tmp_path, "wireguard-go")
     try:

@@ -68,15 +68,20 @@ int rtnl_add_wireguard(int nl, const char *name, struct aq_error *err)
     return rtnl_change(nl, &request, "create a WireGuard interface", err);
 }
 
+/* All who are there are permanent neighbours. Without ARP, packets to other addresses leave no
+ * entries that wait for an answer: the table is one for all namespaces, and full with 1024.
+ */
 int rtnl_add_vxlan(int nl, const struct rtnl_vxlan *vxlan, struct aq_error *err)
 {
     const uint16_t port = htons(vxlan->port);
     const uint8_t off = 0;
     struct netlink_request request;
+    struct ifinfomsg *link;
     size_t info, data;
 
     netlink_begin(&request, RTM_NEWLINK, NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL);
-    (void)netlink_add_header(&request, sizeof(struct ifinfomsg));
+    link = netlink_add_header(&request, sizeof(*link));
+    link->ifi_change = link->ifi_flags = IFF_NOARP;
     netlink_add_text(&request, IFLA_IFNAME, vxlan->name);
     netlink_add(&request, IFLA_ADDRESS, vxlan->mac, 6);
     info = netlink_begin_nest(&request, IFLA_LINKINFO);
