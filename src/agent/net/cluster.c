@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 
-#define LIST_MAX (256u << 10) /* bytes of one list of kernels and agents */
+#define LIST_MAX (512u << 10) /* bytes of one list of kernels and agents, of 1024 each */
 #define PEERS "peers"
 
 static void cluster_change(struct cluster *cluster)

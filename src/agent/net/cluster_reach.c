@@ -26,6 +26,7 @@
 #define PACKET_MAX 9000
 #define PACKET_SMALL 64
 #define IP_HEADER 20
+#define ANSWERS_MAX 256 /* that are read before something else has its turn */
 
 /* ---- echos ---- */
 
@@ -194,16 +195,19 @@ static void cluster_reach_on_readable(uv_poll_t *poll, int status, int events)
         struct icmphdr header;
         char bytes[PACKET_MAX];
     } answer;
-    ssize_t got;
 
     (void)status;
     (void)events;
-    while ((got = recvfrom(cluster->socket, &answer, sizeof(answer), 0, (struct sockaddr *)&from,
-                           &len))
-           >= (ssize_t)sizeof(answer.header))
+    for (int i = 0; i < ANSWERS_MAX; i++) {
+        ssize_t got = recvfrom(cluster->socket, &answer, sizeof(answer), 0,
+                               (struct sockaddr *)&from, &len);
+
+        if (got < (ssize_t)sizeof(answer.header))
+            break;
         if (answer.header.type == ICMP_ECHOREPLY)
             cluster_reach_take_answer(cluster, ntohl(from.sin_addr.s_addr),
                                       (size_t)got + IP_HEADER);
+    }
     (void)cluster_reach_settle(cluster);
 }
 
