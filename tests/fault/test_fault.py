@@ -19,6 +19,10 @@ POINTS = subprocess.run([ROOT / "tools" / "fault-points"], capture_output=True, 
 POINTS = [point for point in POINTS if not point.startswith("agent.image.")]
 # Those of networks have a node of their own in tests/system/test_network.py.
 POINTS = [point for point in POINTS if not point.startswith(("agent.net.", "agent.cluster."))]
+# Those of what such nodes are told need two of them (test_cluster_fault.py).
+POINTS = [point for point in POINTS if not point.startswith(("agent.session-network.",
+                                                             "core.network.",
+                                                             "core.session.network."))]
 # Those of slices of GPUs, too (test_gpu_fault.py).
 POINTS = [point for point in POINTS if not point.startswith(("gpuhost.", "agent.gpu.", "core.gpu."))]
 # Those of commands on a database have runs of their own (test_database_fault.py).

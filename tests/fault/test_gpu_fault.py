@@ -158,7 +158,8 @@ def test_resize_point_of_two_nodes(point):
     """All kernels come to have the same, and it is what it was or what was asked for."""
     if why := containers.why_not("crun"):
         pytest.skip(why)
-    with GpuCluster(devices=2, ALIQUOT_RESOURCE_CPUS="1") as cluster:
+    with GpuCluster(devices=2, ALIQUOT_RESOURCE_CPUS="1",
+                    ALIQUOT_NETWORK_ENABLED="true") as cluster:
         mark = cluster.folder / "died"
         cluster.env.update(ALIQUOT_FAULT=point, ALIQUOT_FAULT_ONCE=str(mark))
         cluster.supervise()

@@ -13,7 +13,7 @@ import time
 
 import containers
 from client import ADMIN, Client
-from ports import free_port
+from ports import free_port, free_ports
 from world import BUILD, World, processes_of
 
 ENDED = ("TERMINATED", "ERROR", "CANCELLED")
@@ -124,6 +124,8 @@ class Cluster(World):
                             "ALIQUOT_NETWORK_ENABLED": "false",
                             "ALIQUOT_PROCESS_USER": "root", "ALIQUOT_IMAGE_ALLOW": "* host",
                             **settings})
+        if self.env["ALIQUOT_NETWORK_ENABLED"] == "true":  # each agent takes one of them
+            self.env.setdefault("ALIQUOT_NETWORK_CLUSTER_PORT", str(free_ports(16)))
         self.env["ALIQUOT_CLOCK_FILE"] = str(self.folder / "clock")
         self.address = ("127.0.0.1", free_port())
         self.link = "127.0.0.1:%d" % free_port()

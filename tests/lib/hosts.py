@@ -121,7 +121,8 @@ class Hosts(Cluster):
     """'settings' as of a Cluster. Agents are node0, node1 and so on."""
 
     def __init__(self, count=2, mtu=1500, **settings):
-        super().__init__(**{"ALIQUOT_MANAGER_INSECURE": "true", **settings})  # HTTP on the wire
+        super().__init__(**{"ALIQUOT_MANAGER_INSECURE": "true",
+                            "ALIQUOT_NETWORK_CLUSTER_PORT": "51871", **settings})  # HTTP on the wire
         self.address, self.link = ("198.51.100.1", 8081), "198.51.100.1:8082"
         self.hub = Space()
         self.hub.run("ip", "link", "add", "wire", "type", "bridge")

@@ -52,9 +52,10 @@ enum reach_state { REACH_UNKNOWN, REACH_YES, REACH_NO };
 struct cluster_reach {
     char id[AGENT_ID_MAX + 1], endpoint[HOST_PORT_MAX];
     uint32_t address;
-    bool is_checked;   /* all the time */
-    bool is_wanted;    /* by a session or by peers, during an update */
-    int64_t sent_usec; /* of the check before, monotonic; 0 = none */
+    bool is_checked;    /* all the time */
+    bool is_wanted;     /* by a session or by peers, during an update */
+    int64_t begin_usec; /* monotonic: it is not asked before */
+    int64_t sent_usec;  /* of the check before, monotonic; 0 = none */
     int64_t answered_usec;
     int64_t whole_usec; /* of the latest answer to a packet of full size */
     unsigned lost, cut; /* checks in a row without an answer; where only small ones had one */

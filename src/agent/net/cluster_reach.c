@@ -272,6 +272,8 @@ static void cluster_reach_on_tick(uv_timer_t *timer)
     for (size_t i = 0; i < cluster->reach_count; i++) {
         struct cluster_reach *reach = &cluster->reach[i];
 
+        if (now < reach->begin_usec)
+            continue;
         if (reach->is_checked)
             cluster_reach_check(cluster, reach, now);
         if (reach->answered_usec < now - WAIT_STEP_MSEC * USEC_PER_MSEC
@@ -298,6 +300,14 @@ static void cluster_reach_start_timer(struct cluster *cluster, bool is_waiting)
 
 /* ---- who is asked ---- */
 
+/* Of two agents the one with the smaller id asks first: two that begin at once begin two handshakes
+ * of WireGuard, of which both can come to nothing for 15 s.
+ */
+static int64_t cluster_reach_begin(const struct cluster *cluster, const char *id)
+{
+    return clock_monotonic_usec() + (strcmp(cluster->id, id) < 0 ? 0 : USEC_PER_SEC);
+}
+
 static void cluster_reach_add(struct cluster *cluster, const struct cluster_network_agent *agent,
                               bool is_checked)
 {
@@ -310,7 +320,7 @@ static void cluster_reach_add(struct cluster *cluster, const struct cluster_netw
         vec_grow(&cluster->reach, &cluster->reach_cap, cluster->reach_count + 1,
                  sizeof(*cluster->reach));
         reach = &cluster->reach[cluster->reach_count++];
-        *reach = (struct cluster_reach){ .address = 0 };
+        *reach = (struct cluster_reach){ .begin_usec = cluster_reach_begin(cluster, agent->id) };
         (void)snprintf(reach->id, sizeof(reach->id), "%s", agent->id);
     }
     (void)range_parse(agent->address, &range, NULL);

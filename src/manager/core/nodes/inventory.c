@@ -307,6 +307,7 @@ static void inventory_on_connected(void *data, const char *agent_id, const struc
             struct kernel_entry *f = LIST_ENTRY(link, struct kernel_entry, agent_link);
 
             f->sent_usec = f->release_usec = 0;
+            f->network_version = 0;
             f->destroy_sent = f->kill_sent = false;
         }
     a->incarnation = *incarnation;
