@@ -20,7 +20,7 @@
  * Gang scheduling: all kernels of a session are placed, or none, as near to each other as there is
  * room (gang.h).
  * A single kernel that a running session lacks comes as a sched_session of its own, see
- * enum sched_unit. It is no session for limits of sessions, forecasts and estimates.
+ * enum sched_unit. Limits of sessions, forecasts and estimates do not count it.
  */
 #ifndef AQ_SCHED_SCHED_H
 #define AQ_SCHED_SCHED_H

@@ -33,7 +33,7 @@ struct cluster_settings {
 };
 
 /* Once at start, blocking for some milliseconds. What this node has is found and nothing of it is
- * used yet. A mode that the node lacks is no error: the offer is "none", and says why. 'settings'
+ * used yet. An unsupported mode does not fail: the offer is "none" with the reason. 'settings'
  * is borrowed for the call. 'on_reach': cluster_list_reach() has changed, or a minute has passed.
  */
 int cluster_new(struct net *net, const struct cluster_settings *settings,

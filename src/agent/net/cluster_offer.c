@@ -81,8 +81,8 @@ static bool cluster_offer_is_free(uint16_t port)
     return fd >= 0 && bind(fd, (const struct sockaddr *)&address, sizeof(address)) == 0;
 }
 
-/* Agents of this machine start at once; whoever makes the file has the port. One of an agent whose
- * directory is gone counts for nothing.
+/* Several agents of this machine may start at the same time; creating the file claims the port. A
+ * claim is stale if the directory of its agent is gone.
  */
 static bool cluster_offer_claim(struct cluster *cluster, uint16_t port)
 {

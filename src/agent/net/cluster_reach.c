@@ -120,8 +120,8 @@ static void cluster_reach_fail(struct cluster_member *m, const char *id)
 
     if (!reach || !reach->address)
         (void)aq_fail_kind(&err, EHOSTUNREACH, CLUSTER_UNREACHABLE,
-                           "agent %s was not told where agent %s is; check that both have the same "
-                           "release and [network] cluster",
+                           "agent %s has no address of agent %s; check that both run the same "
+                           "release, with the same [network] cluster",
                            m->cluster->id, id);
     else
         (void)aq_fail_kind(&err, EHOSTUNREACH, CLUSTER_UNREACHABLE,

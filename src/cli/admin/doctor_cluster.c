@@ -314,7 +314,7 @@ static void doctor_check_network(void *data, struct finding *ret)
         return;
     items = json_object_get(answer, "items");
     if (json_array_size(items) < 2) {
-        finding_say(ret, CHECK_OK, "sessions need none: there are no two agents");
+        finding_say(ret, CHECK_OK, "not needed: the cluster has fewer than two agents");
         return;
     }
     if ((count = doctor_list_unreached(items, &list)) != 0) {

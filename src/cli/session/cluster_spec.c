@@ -12,7 +12,7 @@
 #include "model/cluster_role.h"
 #include "model/session.h"
 
-struct cluster_range {
+struct size_range {
     int64_t min, max;
 };
 
@@ -31,7 +31,7 @@ static bool cluster_take_count(const char **at, int64_t *ret)
     return errno == 0;
 }
 
-static int cluster_parse_range(const char *text, struct cluster_range *ret, struct aq_error *err)
+static int cluster_parse_range(const char *text, struct size_range *ret, struct aq_error *err)
 {
     const char *at = text;
     bool is_read = cluster_take_count(&at, &ret->min);
@@ -57,12 +57,12 @@ static int cluster_parse_range(const char *text, struct cluster_range *ret, stru
     return 0;
 }
 
-static int cluster_read_size(const struct spec_opts *spec, struct cluster_range *ret,
+static int cluster_read_size(const struct spec_opts *spec, struct size_range *ret,
                              struct aq_error *err)
 {
     int64_t size = spec->cluster_size.value;
 
-    *ret = (struct cluster_range){ 0, 0 };
+    *ret = (struct size_range){ 0, 0 };
     if (spec->cluster && spec->cluster_size.is_set)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
                             "--cluster and --cluster-size exclude each other");
@@ -73,7 +73,7 @@ static int cluster_read_size(const struct spec_opts *spec, struct cluster_range 
     if (size < 1 || size > CLUSTER_SIZE_MAX)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "--cluster-size: not within 1..%d",
                             CLUSTER_SIZE_MAX);
-    *ret = (struct cluster_range){ size, size };
+    *ret = (struct size_range){ size, size };
     return 0;
 }
 
@@ -208,7 +208,7 @@ static int cluster_add_role(const char *given, const json_t *body, json_t *list,
     return r < 0 ? r : cluster_role_write(&role, body, list, err);
 }
 
-static int cluster_add_roles(const struct spec_opts *spec, const struct cluster_range *range,
+static int cluster_add_roles(const struct spec_opts *spec, const struct size_range *range,
                              json_t *body, struct aq_error *err)
 {
     json_t *list = json_array();
@@ -240,7 +240,7 @@ static int cluster_add_roles(const struct spec_opts *spec, const struct cluster_
 
 int64_t cluster_spec_count(const struct spec_opts *spec)
 {
-    struct cluster_range range;
+    struct size_range range;
     int64_t kernels = 1;
 
     for (size_t i = 0; i < spec->roles.count; i++) {
@@ -258,7 +258,7 @@ int cluster_spec_to_json(const struct spec_opts *spec, json_t *body, struct aq_e
     /* --cluster-size is the older option, whose kernels are on one node */
     bool is_multi_node = spec->cluster_mode ? spec->cluster_mode == 2
                                             : spec->cluster || spec->roles.count;
-    struct cluster_range range;
+    struct size_range range;
     int r = cluster_read_size(spec, &range, err);
 
     if (r < 0)

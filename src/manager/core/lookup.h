@@ -50,7 +50,7 @@ const char *core_agent_get_refusal(const struct core *core, const char *id);
 const char *core_agent_get_plugins(const struct core *core, const char *id);
 /* JSON list of the hosts of folders that it mounts, likewise. */
 const char *core_agent_get_volumes(const struct core *core, const char *id);
-/* What it offers of the network between agents, and whom it does not reach: {"mode", "endpoint",
+/* The agent's offer of a network between agents, and unreachable agents: {"mode", "endpoint",
  * "address", "mtu", "note", "unreachable"}; null if it said nothing.
  */
 void core_agent_write_network(const struct core *core, const char *id, struct jsonw *w);

@@ -49,7 +49,7 @@ void reach_connected(struct core *core, struct agent_entry *a)
     core->peers_are_stale = true;
 }
 
-/* ---- whom each checks ---- */
+/* ---- network.peers ---- */
 
 struct reach_ring {
     struct agent_entry **agents; /* of one resource group and class, by id */

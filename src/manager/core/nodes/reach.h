@@ -23,7 +23,7 @@ void reach_connected(struct core *core, struct agent_entry *a);
 void reach_take_report(struct core *core, struct agent_entry *a,
                        const struct msg_network_reach *report);
 
-/* Each second: tell agents whom to check, if that has changed. */
+/* Each second: send network.peers to agents whose list has changed. */
 void reach_tick(struct core *core);
 
 #endif

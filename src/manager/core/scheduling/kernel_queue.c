@@ -130,7 +130,7 @@ int kernel_queue_push(struct core *core, struct resource_group_entry *g, struct 
         kernel_queue_describe(core, l, k, whole, &single);
         if (held++ < least)
             single.unit = SCHED_REQUIRED_KERNEL;
-        r = sched_add_what_if(g->sched, &single, &handle, NULL); /* comes again with each change */
+        r = sched_add_what_if(g->sched, &single, &handle, NULL); /* added on each change */
         if (r == 0)
             kernel_queue_know(g, l, k, handle);
     }

@@ -45,18 +45,18 @@ struct agent_entry {
     unsigned new_slots, new_metrics; /* names of both that it was the first to say */
     struct slots free;               /* available less held, unless is_stale */
     bool is_stale;
-    struct agent_devices *devices;             /* agent_devices.c; NULL = not looked at yet */
-    bool devices_changed, devices_stale;       /* other devices; other holders */
-    char *images;                              /* JSON, as it said; NULL = not yet */
-    char *refusal;                             /* why it takes no kernels now; NULL = it does */
-    char *runtime, *runtime_notes;             /* as it greeted; NULL = it said none */
-    struct agent_measured *measured;           /* NULL = it said nothing yet */
-    char *plugins;                             /* JSON, as it said; NULL = not yet */
-    char *volumes_text;                        /* hosts of folders that it mounts, as it said */
-    struct str_list volumes;                   /* the same and perhaps SCHED_SFTP, in one block */
-    struct agent_network *network;             /* agent_network.c; NULL = it offered none */
-    bool is_reach_changed;                     /* schedulers were not told whom it reaches now */
-    bool has_sftp;                             /* sessions of the type system can run there */
+    struct agent_devices *devices;       /* agent_devices.c; NULL = not looked at yet */
+    bool devices_changed, devices_stale; /* other devices; other holders */
+    char *images;                        /* JSON, as it said; NULL = not yet */
+    char *refusal;                       /* why it takes no kernels now; NULL = it does */
+    char *runtime, *runtime_notes;       /* as it greeted; NULL = it said none */
+    struct agent_measured *measured;     /* NULL = it said nothing yet */
+    char *plugins;                       /* JSON, as it said; NULL = not yet */
+    char *volumes_text;                  /* hosts of folders that it mounts, as it said */
+    struct str_list volumes;             /* the same and perhaps SCHED_SFTP, in one block */
+    struct agent_network *network;       /* agent_network.c; NULL = it offered none */
+    bool is_reach_changed; /* the scheduler has the former list of unreachable agents */
+    bool has_sftp;         /* sessions of the type system can run there */
     struct resource_group_entry *scheduled_by; /* whose scheduler knows it; NULL = none */
     struct list change_link;                   /* in changed_agents of its resource group */
     struct log_budget log;                     /* for what it causes */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* agent_network.c - an agent in the network between agents: what it offers, and whom it reaches */
+/* agent_network.c - the offer of an agent for the network between agents, and unreachable agents */
 #include "manager/core/state/agent_network.h"
 
 #include <errno.h>

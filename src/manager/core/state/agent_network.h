@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* agent_network.h - an agent in the network between agents: what it offers, and whom it reaches
+/* agent_network.h - the offer of an agent for the network between agents, and unreachable agents
  *
  * Loop's thread only.
  */
