@@ -10,6 +10,7 @@
 
 #include "base/list.h"
 #include "base/uuid.h"
+#include "model/dependency.h"
 #include "model/keypair.h"
 #include "model/retry.h"
 #include "model/session_spec.h"
@@ -76,13 +77,6 @@ struct kernel {
 
 /* The image of sessions that want no container. */
 #define IMAGE_OF_PROCESSES "process"
-
-/* Another session whose success this one waits for. */
-struct session_dependency {
-    struct uuid id;
-    bool ended;                 /* derived from the other's row, not stored here */
-    enum session_result result; /* of the other, once it has ended */
-};
 
 struct session {
     struct uuid id;

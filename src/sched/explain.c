@@ -415,22 +415,31 @@ static enum sched_verdict explain_room(struct explanation *e)
     return verdict;
 }
 
+/* Clients of Backend.AI look for their manager's sentence about dependencies on success. */
 static void explain_dependencies(struct explanation *e, enum sched_verdict verdict)
 {
     const char *separator = "";
+    bool all_success = true;
 
-    strbuf_adds(&e->text, verdict == SCHED_DOOMED
-                              ? "A session that this one depends on did not succeed. ("
-                              : "Waiting dependency sessions to finish as success. (");
+    for (size_t i = 0; i < e->session->dependency_count; i++)
+        all_success &= e->session->dependencies[i].condition == DEPENDENCY_SUCCESS;
+    strbuf_adds(&e->text, verdict == SCHED_DOOMED ? (
+                              all_success ? "A session that this one depends on did not succeed. ("
+                                          : "A dependency of this session cannot be met. (")
+                          : all_success ? "Waiting dependency sessions to finish as success. ("
+                                        : "Waiting for other sessions. (");
     jsonw_key(e->json, "dependencies");
     jsonw_array_begin(e->json);
     for (size_t i = 0; i < e->session->dependency_count; i++) {
         const struct session_dependency *d = &e->session->dependencies[i];
         char id[UUID_TEXT_MAX];
 
-        if (d->ended && d->result == RESULT_SUCCESS)
+        if (dependency_state(d) == DEPENDENCY_MET)
             continue;
-        strbuf_addf(&e->text, "%s%s", separator, uuid_format(&d->id, id));
+        strbuf_adds(&e->text, separator);
+        if (!all_success)
+            strbuf_addf(&e->text, "%s of ", dependency_condition_name(d->condition));
+        strbuf_adds(&e->text, uuid_format(&d->id, id));
         jsonw_str(e->json, id);
         separator = ", ";
     }

@@ -236,8 +236,8 @@ enum sched_verdict {
     SCHED_NO_AGENT,    /* there is no agent (of its architecture, with its folders) */
     SCHED_NO_CAPACITY, /* fits on no agent that takes sessions, even if it were empty */
     SCHED_TOO_EARLY,   /* before starts_usec */
-    SCHED_DEPENDENCY,  /* waits for another session's success */
-    SCHED_DOOMED,      /* a dependency failed: it will never run */
+    SCHED_DEPENDENCY,  /* a dependency is not met yet */
+    SCHED_DOOMED,      /* a dependency can never be met: it will never run */
     SCHED_CONCURRENCY, /* too many sessions of the account */
     SCHED_QUOTA,       /* the account's slots are used up */
     SCHED_PREEMPTING,  /* has its place; starts when the victims have ended */

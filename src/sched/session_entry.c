@@ -118,10 +118,12 @@ static enum sched_verdict entry_dependency_verdict(const struct sched_session *s
     enum sched_verdict verdict = SCHED_PLACED;
 
     for (size_t i = 0; i < session->dependency_count; i++) {
-        if (!session->dependencies[i].ended)
-            verdict = SCHED_DEPENDENCY;
-        else if (session->dependencies[i].result != RESULT_SUCCESS)
+        enum dependency_state state = dependency_state(&session->dependencies[i]);
+
+        if (state == DEPENDENCY_UNMET)
             return SCHED_DOOMED;
+        if (state == DEPENDENCY_WAITING)
+            verdict = SCHED_DEPENDENCY;
     }
     return verdict;
 }

@@ -141,7 +141,8 @@ static int load_begin_sessions(struct loader *l, struct aq_error *err)
 
     if (r == 0)
         r = load_scan_begin(l, &l->dependencies,
-                            "SELECT d.session_seq, d.depends_on, o.terminated_at, o.result"
+                            "SELECT d.session_seq, d.depends_on, d.condition, o.running_at,"
+                            " o.terminated_at, o.result"
                             " FROM sessions s CROSS JOIN session_dependencies d"
                             " JOIN sessions o ON o.id = d.depends_on"
                             " WHERE s.terminated_at IS NULL AND d.session_seq = s.seq"
@@ -164,6 +165,8 @@ static int load_read_dependencies(struct loader *l, struct session *s, struct aq
         (void)vec_grow(&s->dependencies, &cap, s->dependency_count + 1, sizeof(*d));
         d = &s->dependencies[s->dependency_count++];
         d->id = sql_get_uuid(scan->q);
+        ROW_PARSE(&scan->row, dependency_condition_parse, &d->condition);
+        d->has_run = sql_get_int(scan->q) != 0;
         d->ended = sql_get_int(scan->q) != 0;
         ROW_PARSE(&scan->row, session_result_parse, &d->result);
         scan->row.is_damaged |= scan->seq != s->row;

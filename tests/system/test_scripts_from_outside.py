@@ -466,7 +466,7 @@ srun ./app
     "shards": Refused("#!/bin/sh\n#SBATCH --gres=gpu:a100:1,shard:4\n",
                       "line 2: --gres takes GPUs such as gpu:2 (for parts of one, #ALIQUOT -r cuda"),
     "a dependency of another kind": Refused("#!/bin/sh\n#SBATCH -d singleton\n",
-                                            "line 2: --dependency takes afterok:SESSION"),
+                                            "line 2: --dependency takes afterok, "),
 }
 
 

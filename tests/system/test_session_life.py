@@ -198,6 +198,42 @@ def test_nothing_comes_after_a_failure(person):
         assert done.returncode != 0 and says in done.stderr, done
 
 
+def test_what_comes_after_a_start_an_end_or_a_failure(person, tmp_path):
+    go, ran = tmp_path / "go", tmp_path / "ran"
+    person.create("first", "--", "sh", "-c", f"until test -e {go}; do sleep 0.05; done; exit 4")
+    for condition in ("start", "end", "failure", "success"):
+        person.create(f"on-{condition}", "--after", f"{condition}:first", "--",
+                      "sh", "-c", f"echo {condition} >> {ran}")
+    person("session", "wait", "on-start")
+    first = person.info("first")["id"]
+    assert f"(end of {first})" in person("session", "why", "on-end")
+    assert ran.read_text().split() == ["start"]
+    # A manager that restarts knows which conditions were met.
+    person.create("later", "--after", "start:first", "--after", "on-start", "--starts-at", "1s",
+                  "--", "sh", "-c", f"echo later >> {ran}")
+    manager = person.cluster.programs["manager"]
+    manager.kill()
+    manager.start()
+    wait_for(person.cluster.is_serving, 60, "the manager")
+    person("session", "wait", "later")
+    go.touch()
+    person("session", "wait", "on-end", "on-failure")
+    shown = person.wait_status("on-success", "CANCELLED")
+    assert shown["reason"] == "dependency-failed", shown
+    assert sorted(ran.read_text().split()) == ["end", "failure", "later", "start"]
+    for after, says in (("success:first", "what waits for its success would never start"),
+                        ("failure:on-end", "what waits for its failure would never start"),
+                        ("ok:first", "must be success, failure, end or start"),
+                        ("start:nobody", "no session of yours is called 'nobody'")):
+        done = person.cluster.cli("session", "create", *SMALL, "--after", after, "--", "true")
+        assert done.returncode != 0 and says in done.stderr, done
+    for after in ("first", "failure:first"):
+        done = person.cluster.cli("session", "create", *SMALL, "--after", "end:first", "--after",
+                                  after, "--", "true")
+        assert done.returncode != 0, done
+    assert person.cluster.cli("admin", "audit").returncode == 0
+
+
 # ---- results ----
 
 @pytest.mark.gate

@@ -66,8 +66,8 @@ struct spec_opts {
       "may ask for more than any agent has, and waits for one" },                                  \
     { 0, "starts-at", CLI_STR, offsetof(type, spec.starts_at), "TIME",                             \
       "not before this date (local time), or this long from now" },                                             \
-    { 0, "after", CLI_LIST, offsetof(type, spec.after), "SESSION",                                 \
-      "only after this one has succeeded; repeatable" },                                           \
+    { 0, "after", CLI_LIST, offsetof(type, spec.after), "[CONDITION:]SESSION",                     \
+      "only after this one's success (or failure, end, start); repeatable" },                      \
     { 0, "timeout", CLI_DURATION, offsetof(type, spec.timeout), "TIME",                            \
       "end the program after this long; default 0, no limit" },                                                         \
     { 0, "cluster", CLI_STR, offsetof(type, spec.cluster), "[MIN-]N",                              \

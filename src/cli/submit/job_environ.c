@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "cli/session/cluster_spec.h"
+#include "model/dependency.h"
 #include "model/slot.h"
 
 /* What the session has, by names of its own. */
@@ -226,15 +227,23 @@ static void job_environ_times(const struct job_facts *facts, struct strbuf *out)
         job_environ_optional_one(facts, "SLURM_JOB_END_TIME", expression, out);
 }
 
-/* "afterok:ID:ID" */
+/* "afterok:ID,afterany:ID" */
 static void job_environ_dependency(const struct job_facts *facts, struct strbuf *out)
 {
     const struct cli_list *after = &facts->spec->after;
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
 
-    strbuf_adds(&text, "afterok");
-    for (size_t i = 0; i < after->count; i++)
-        strbuf_addf(&text, ":%s", after->items[i]);
+    for (size_t i = 0; i < after->count; i++) {
+        static const char *const types[] = { [DEPENDENCY_SUCCESS] = "afterok",
+                                             [DEPENDENCY_FAILURE] = "afternotok",
+                                             [DEPENDENCY_END] = "afterany",
+                                             [DEPENDENCY_START] = "after" };
+        enum dependency_condition condition = DEPENDENCY_SUCCESS;
+        const char *session = after->items[i];
+
+        if (dependency_parse(after->items[i], &condition, &session, NULL) == 0)
+            strbuf_addf(&text, "%s%s:%s", text.len ? "," : "", types[condition], session);
+    }
     job_environ_text(facts, "SLURM_JOB_DEPENDENCY", after->count ? text.data : NULL, out);
 }
 

@@ -223,40 +223,58 @@ static int slurm_read_partition(struct slurm_reader *rd, const char *value, stru
     return r;
 }
 
-/* Is it waited for already? */
-static bool slurm_is_after(const struct slurm_options *out, const char *name, size_t len)
+/* Types of --dependency, and the conditions of --after that mean the same. */
+static const char *slurm_find_condition(const char *type, size_t len)
 {
-    for (size_t i = 0; i < out->origin_count; i++) {
-        const struct slurm_origin *origin = &out->origins[i];
+    static const struct {
+        const char *type, *condition;
+    } types[] = { { "afterok", "" },
+                  { "afternotok", "failure:" },
+                  { "afterany", "end:" },
+                  { "after", "start:" } };
 
-        if (strcmp(origin->option, "--after") == 0 && strncmp(origin->value, name, len) == 0
-            && !origin->value[len])
+    for (size_t i = 0; i < AQ_COUNT(types); i++)
+        if (strlen(types[i].type) == len && strncasecmp(type, types[i].type, len) == 0)
+            return types[i].condition;
+    return NULL;
+}
+
+/* Is it waited for already? */
+static bool slurm_is_after(const struct slurm_options *out, const char *after)
+{
+    for (size_t i = 0; i < out->origin_count; i++)
+        if (strcmp(out->origins[i].option, "--after") == 0
+            && strcmp(out->origins[i].value, after) == 0)
             return true;
-    }
     return false;
 }
 
-/* "afterok:ID[:ID...][,afterok:ID...]" */
+/* "TYPE:ID[:ID...][,TYPE:ID...]"; with '?' any of them would do, and "after:ID+5" waits longer. */
 static int slurm_read_after(struct slurm_reader *rd, const struct slurm_option *option,
                             const char *value, struct aq_error *err)
 {
+    const char *usage = "afterok, afternotok, afterany or after with sessions, such as "
+                        "afterok:ID:ID,after:ID";
     const char *at = value;
     int r = 0;
 
     while (r == 0 && *at) {
-        if (strncasecmp(at, "afterok:", 8) != 0 || strchr(at, '?'))
-            return slurm_refuse(rd, option, value,
-                                "afterok:SESSION[:SESSION...]; for another end, aliquot session "
-                                "wait, then submit",
-                                err);
-        at += 7;
-        while (r == 0 && *at == ':') {
-            size_t len = strcspn(++at, ":,");
+        size_t len = strcspn(at, ":,");
+        const char *condition = slurm_find_condition(at, len);
 
+        at += len;
+        if (!condition || *at != ':' || strpbrk(value, "?+"))
+            return slurm_refuse(rd, option, value, usage, err);
+        while (r == 0 && *at == ':') {
+            char after[300];
+
+            len = strcspn(++at, ":,");
             if (len == 0)
-                return slurm_refuse(rd, option, value, "afterok:SESSION[:SESSION...]", err);
-            if (!slurm_is_after(rd->out, at, len))
-                r = slurm_add_pair(rd, "--after", err, "%.*s", (int)AQ_MIN(len, (size_t)256), at);
+                return slurm_refuse(rd, option, value, usage, err);
+            (void)snprintf(after, sizeof(after), "%s%.*s", condition, (int)AQ_MIN(len, (size_t)256),
+                           at);
+            if (!slurm_is_after(rd->out, after))
+                r = slurm_add_pair(rd, "--after", err, "%s", after);
             at += len;
         }
         at += *at == ',';

@@ -22,6 +22,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char word[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";
     struct aq_error err = { 0 };
+    enum dependency_condition condition;
+    const char *session;
     struct uuid id;
     char *text = malloc(size + 1);
     size_t len;
@@ -46,6 +48,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         require(len >= 1 && len <= TOPOLOGY_MAX && !strstr(text, "//") && text[0] != '/');
     else
         require(strcmp(err.field, "topology") == 0 && err.text[0]);
+    if (dependency_parse(text, &condition, &session, &err) == 0)
+        require(session >= text && session <= text + len
+                && (session == text || session[-1] == ':'));
+    else
+        require(strcmp(err.field, "dependencies") == 0 && strchr(text, ':'));
     if (email_check_new(text, &err) == 0)
         require(strchr(text, '@') && !strpbrk(text, " $`&|;<>(){}[]*?!#~\"\\\n") && text[0] != '-');
     else

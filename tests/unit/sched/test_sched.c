@@ -140,6 +140,19 @@ static void test_dependencies(void **state)
         { { .ended = true, .result = RESULT_SUCCESS }, { .ended = false }, SCHED_DEPENDENCY },
         { { .ended = false }, { .ended = true, .result = RESULT_FAILURE }, SCHED_DOOMED },
         { { .ended = true, .result = RESULT_UNDEFINED }, { .ended = false }, SCHED_DOOMED },
+        { { .condition = DEPENDENCY_FAILURE, .ended = true, .result = RESULT_UNDEFINED },
+          { .condition = DEPENDENCY_END, .ended = true, .result = RESULT_FAILURE },
+          SCHED_PLACED },
+        { { .condition = DEPENDENCY_FAILURE, .ended = true, .result = RESULT_SUCCESS },
+          { .condition = DEPENDENCY_END },
+          SCHED_DOOMED },
+        { { .condition = DEPENDENCY_START, .has_run = true },
+          { .condition = DEPENDENCY_START, .ended = true },
+          SCHED_PLACED },
+        { { .condition = DEPENDENCY_START }, { .condition = DEPENDENCY_END }, SCHED_DEPENDENCY },
+        { { .condition = DEPENDENCY_FAILURE, .has_run = true },
+          { .condition = DEPENDENCY_END, .has_run = true },
+          SCHED_DEPENDENCY },
     };
 
     (void)state;

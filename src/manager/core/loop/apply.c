@@ -119,6 +119,8 @@ static void apply_session_status(struct core *core, struct event *e)
     announce(core, session_event_name(c->to), l, NULL, l->s.reason,
              apply_place(e, c->result != RESULT_UNDEFINED));
     waiters_check(core, l);
+    if (c->to == SESSION_RUNNING)
+        dependency_started(core, l);
     if (session_is_terminal(c->to)) {
         dependency_ended(core, l);
         dependency_forget(core, l);

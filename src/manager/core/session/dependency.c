@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dependency.c - sessions that wait for the success of others */
+/* dependency.c - sessions that wait for a status or an end of others */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,6 +50,20 @@ static void dependency_depend_resolve(struct core *core, const struct uuid *id,
 void dependency_ended(struct core *core, struct session_entry *l)
 {
     dependency_depend_resolve(core, &l->s.id, l->s.result);
+}
+
+void dependency_started(struct core *core, struct session_entry *l)
+{
+    struct dependents *d = map_get(&core->dependents, l->s.id.bytes, sizeof(l->s.id.bytes));
+
+    for (size_t i = 0; d && i < d->count; i++) {
+        struct session *s = &d->items[i]->s;
+
+        for (size_t k = 0; k < s->dependency_count; k++)
+            if (uuid_equals(&s->dependencies[k].id, &l->s.id))
+                s->dependencies[k].has_run = true;
+        queue_unpark(core, d->items[i]);
+    }
 }
 
 /* ---- one that ended while the session that waits for it was being stored ---- */
@@ -103,6 +117,7 @@ void dependency_watch(struct core *core, struct session_entry *l)
     for (size_t i = 0; i < l->s.dependency_count; i++) {
         const struct uuid *id = &l->s.dependencies[i].id;
         struct dependents *d = map_get(&core->dependents, id->bytes, sizeof(id->bytes));
+        const struct session_entry *other;
 
         if (l->s.dependencies[i].ended)
             continue;
@@ -112,7 +127,9 @@ void dependency_watch(struct core *core, struct session_entry *l)
         }
         vec_grow(&d->items, &d->cap, d->count + 1, sizeof(struct session_entry *));
         d->items[d->count++] = l;
-        if (core->is_started && !session_entry_find(core, id))
+        if ((other = session_entry_find(core, id)))
+            l->s.dependencies[i].has_run = other->s.running_usec != 0;
+        else if (core->is_started)
             dependency_depend_ask(core, id);
     }
 }
@@ -140,21 +157,32 @@ void dependency_free(struct core *core)
 
 /* ---- the sessions that a request names: found in memory, else in the store, or unknown ---- */
 
-/* Add one, once; it must still be able to succeed. */
-static int dependency_add(struct session *s, const struct uuid *id, bool ended,
-                          enum session_result result, struct aq_error *err)
+/* Add one, unless it is there already; it must still be possible to meet it. */
+static int dependency_add(struct session *s, const struct session_dependency *add,
+                          struct aq_error *err)
 {
     char text[UUID_TEXT_MAX];
 
-    for (size_t i = 0; i < s->dependency_count; i++)
-        if (uuid_equals(&s->dependencies[i].id, id))
+    for (size_t i = 0; i < s->dependency_count; i++) {
+        const struct session_dependency *d = &s->dependencies[i];
+
+        if (!uuid_equals(&d->id, &add->id))
+            continue;
+        if (d->condition == add->condition)
             return 0;
-    if (ended && result != RESULT_SUCCESS)
         return aq_fail_field(err, EINVAL, "dependencies",
-                             "session %s has ended without success; "
-                             "what depends on it would never start",
-                             uuid_format(id, text));
-    s->dependencies[s->dependency_count++] = (struct session_dependency){ *id, ended, result };
+                             "session %s is named with the conditions %s and %s; name it once",
+                             uuid_format(&add->id, text), dependency_condition_name(d->condition),
+                             dependency_condition_name(add->condition));
+    }
+    if (dependency_state(add) == DEPENDENCY_UNMET)
+        return aq_fail_field(err, EINVAL, "dependencies",
+                             "session %s has ended %s success; what waits for its %s would never "
+                             "start",
+                             uuid_format(&add->id, text),
+                             add->result == RESULT_SUCCESS ? "with" : "without",
+                             dependency_condition_name(add->condition));
+    s->dependencies[s->dependency_count++] = *add;
     return 0;
 }
 
@@ -182,12 +210,18 @@ int dependency_resolve(const struct core *core, const struct session_request *re
     s->dependencies = aq_alloc_array(req->dependency_count, sizeof(*s->dependencies));
     ret->names = aq_alloc_array(req->dependency_count, sizeof(*ret->names));
     for (size_t i = 0; i < req->dependency_count && r == 0; i++) {
-        const struct session *live = dependency_find_live(core, s, req->dependencies[i]);
+        struct session_dependency add = { .condition = DEPENDENCY_SUCCESS };
+        const struct session *live;
+        const char *name;
 
-        if (live)
-            r = dependency_add(s, &live->id, false, RESULT_UNDEFINED, err);
-        else
+        if ((r = dependency_parse(req->dependencies[i], &add.condition, &name, err)) < 0)
+            break;
+        if ((live = dependency_find_live(core, s, name))) {
+            add.id = live->id;
+            r = dependency_add(s, &add, err);
+        } else {
             ret->names[ret->count++] = aq_strdup(req->dependencies[i]);
+        }
     }
     return r;
 }
@@ -198,23 +232,31 @@ static int dependency_resolve_ended(struct store_tx *tx, struct session *s, cons
 {
     AQ_CLEANUP(store_page_freep) struct store_page *page = NULL;
     struct store_query q = { .user_id = &s->user_id, .limit = 1 };
+    struct session_dependency add = { .ended = false };
+    const struct session *found;
+    const char *name;
     struct uuid id;
-    int r;
+    int r = dependency_parse(text, &add.condition, &name, err);
 
-    if (uuid_parse(text, &id) == 0) {
+    if (r < 0)
+        return r;
+    if (uuid_parse(name, &id) == 0) {
         q.ids = &id;
         q.id_count = 1;
     } else {
-        q.name = text;
+        q.name = name;
     }
     if ((r = store_list_sessions(tx, &q, &page, err)) < 0)
         return r;
     if (page->count == 0)
         return aq_fail_field(err, ENOENT, "dependencies", "no session of yours is called '%s'",
-                             text);
-    return dependency_add(s, &page->sessions[0].session.id,
-                          session_is_terminal(page->sessions[0].session.status),
-                          page->sessions[0].session.result, err);
+                             name);
+    found = &page->sessions[0].session;
+    add.id = found->id;
+    add.has_run = found->running_usec != 0;
+    add.ended = session_is_terminal(found->status);
+    add.result = found->result;
+    return dependency_add(s, &add, err);
 }
 
 int dependency_read_missing(struct store_tx *tx, struct session *s,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dependency.h - sessions that wait for the success of others */
+/* dependency.h - sessions that wait for a status or an end of others: model/dependency.h */
 #ifndef AQ_MANAGER_CORE_SESSION_DEPENDENCY_H
 #define AQ_MANAGER_CORE_SESSION_DEPENDENCY_H
 
@@ -17,7 +17,8 @@ struct store_tx;
 /* Note whom a new session waits for. */
 void dependency_watch(struct core *core, struct session_entry *l);
 
-/* Look again at those that wait for it: it has ended. */
+/* Look again at those that wait for it: it runs, or has ended. */
+void dependency_started(struct core *core, struct session_entry *l);
 void dependency_ended(struct core *core, struct session_entry *l);
 
 /* It leaves memory. */
@@ -39,7 +40,7 @@ int dependency_resolve(const struct core *core, const struct session_request *re
                        struct session *s, struct dependency_missing *ret,
                        struct aq_error *err) AQ_MUST_CHECK;
 
-/* On a thread of the store: add the others. -ENOENT, -EINVAL if one has ended without success. */
+/* On a thread of the store: add the others. -ENOENT; -EINVAL if one can never be met. */
 int dependency_read_missing(struct store_tx *tx, struct session *s,
                             const struct dependency_missing *missing,
                             struct aq_error *err) AQ_MUST_CHECK;
