@@ -72,6 +72,9 @@ static int request_check_system(const struct core *core, const struct session_re
     if (req->cluster_size > 1)
         return aq_fail_field(err, EINVAL, "clusterSize",
                              "a session of the type system has one container");
+    if (req->dependency_count > 0)
+        return aq_fail_field(err, EINVAL, "dependencies",
+                             "a session of the type system does not wait for other sessions");
     for (size_t i = 0; i < req->resources.count; i++)
         if (request_is_too_much(&req->resources.items[i]))
             return aq_fail_field(err, EINVAL, "config.resources",
