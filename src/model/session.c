@@ -75,6 +75,13 @@ const char *session_on_failure(const struct session *s)
                : SESSION_ON_FAILURE_CONTINUE;
 }
 
+const char *session_on_node_loss(const struct session *s)
+{
+    if (s->spec && s->spec->on_node_loss)
+        return s->spec->on_node_loss;
+    return session_is_elastic(s) ? SESSION_ON_NODE_LOSS_RESTART_KERNEL : NULL;
+}
+
 char *kernel_hostname(const struct kernel *k, char buf[KERNEL_HOSTNAME_MAX])
 {
     (void)snprintf(buf, KERNEL_HOSTNAME_MAX, "%s%u", k->role, (unsigned)k->index);

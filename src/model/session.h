@@ -139,6 +139,11 @@ void session_done(struct session *s);
  */
 const char *session_on_failure(const struct session *s);
 
+/* SESSION_ON_NODE_LOSS_*: what the session says, else "restart-kernel" for a session with a minimum;
+ * NULL = as its resource group says.
+ */
+const char *session_on_node_loss(const struct session *s);
+
 /* "main1", "sub2" into 'buf'. */
 #define KERNEL_HOSTNAME_MAX 32
 char *kernel_hostname(const struct kernel *k, char buf[KERNEL_HOSTNAME_MAX]);

@@ -2,6 +2,7 @@
 """Nodes and connections of Relay: the rows of the other lists, page by page."""
 
 import base64
+import json
 
 import pytest
 
@@ -250,6 +251,34 @@ def test_a_session_of_the_web_ui(user, name):
     assert seen["node"] == {"row_id": kernel["row_id"], "status": "PENDING"}
     for session in (second["sessionId"], first):
         user.delete("/session/" + session)
+
+
+@pytest.mark.parametrize("more, shown", [
+    ({}, [1, 1, None, None, None]),
+    ({"cluster_size": 3}, [3, 3, "end", None, None]),
+    ({"cluster_size": 4, "cluster_size_min": 2}, [4, 2, "continue", "restart-kernel", None]),
+    ({"on_failure": "continue", "on_node_loss": "end",
+      "roles": [{"role": "ps", "image": "sh", "resources": {"cpu": "2", "mem": "64m"}},
+                {"role": "worker", "count": 2, "image": "sh", "resources": {"cpu": "1", "mem": "32m"},
+                 "startupCommand": "sleep 9", "environ": {"SECRET": "x"}}]},
+     [4, 4, "continue", "end",
+      [{"role": "ps", "count": 1, "image": "sh", "resources": {"cpu": "2", "mem": "67108864"}},
+       {"role": "worker", "count": 2, "image": "sh", "resources": {"cpu": "1", "mem": "33554432"}}]])])
+def test_a_session_of_several_kernels(user, name, more, shown):
+    """The same in its row, and in both of its types."""
+    session = user.post("/session", batch(name, "true", **WAITS, **more)).json["sessionId"]
+    members = ("cluster_size", "cluster_size_min", "on_failure", "on_node_loss", "roles")
+    row = user.get("/aliquot/v1/sessions/" + session).json
+    assert [row[member] for member in members] == shown
+    listed = user.get(f"/aliquot/v1/sessions?status=PENDING&fields=name,{','.join(members)}").json
+    assert [[one[member] for member in members] for one in listed["items"]
+            if one["name"] == name] == [shown]
+    for root in (f'compute_session(id: "{session}")',
+                 f'compute_session_node(id: "{encode("compute_session_node", session)}")'):
+        seen, = ask(user, f"{{ {root} {{ {' '.join(members)} }} }}").values()
+        seen["roles"] = seen["roles"] and json.loads(seen["roles"])
+        assert [seen[member] for member in members] == shown
+    user.delete("/session/" + session)
 
 
 def test_a_session_in_the_words_of_the_newest_sdk(user, name):

@@ -180,6 +180,34 @@ static struct gql_value gql_session_get_cluster_size(struct gql_get *get, const 
     return gql_int((int64_t)((const struct session_row *)parent)->kernel_count);
 }
 
+static struct gql_value gql_session_get_least(struct gql_get *get, const void *parent)
+{
+    (void)get;
+    return gql_int(session_view_cluster(parent).least);
+}
+
+static struct gql_value gql_session_get_on_failure(struct gql_get *get, const void *parent)
+{
+    (void)get;
+    return gql_text(session_view_cluster(parent).on_failure);
+}
+
+static struct gql_value gql_session_get_on_node_loss(struct gql_get *get, const void *parent)
+{
+    (void)get;
+    return gql_text(session_view_cluster(parent).on_node_loss);
+}
+
+static struct gql_value gql_session_get_roles(struct gql_get *get, const void *parent)
+{
+    const struct gql_context *context = get->context;
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&out);
+
+    session_view_write_roles(context->types, parent, &w);
+    return strcmp(out.data, "null") == 0 ? gql_null() : gql_copy(get, out.data);
+}
+
 static struct gql_value gql_session_get_architecture(struct gql_get *get, const void *parent)
 {
     const struct session_spec *spec = ((const struct session_row *)parent)->session.spec;
@@ -357,6 +385,10 @@ static const struct gql_entry session_entries[] = {
     { FIELD(cluster_template), GQL_ALWAYS_NULL },
     { FIELD(cluster_mode), AT(TEXT, cluster_mode) },
     { FIELD(cluster_size), GQL_GET(gql_session_get_cluster_size) },
+    { FIELD(cluster_size_min), GQL_GET(gql_session_get_least) },
+    { FIELD(on_failure), GQL_GET(gql_session_get_on_failure) },
+    { FIELD(on_node_loss), GQL_GET(gql_session_get_on_node_loss) },
+    { FIELD(roles), GQL_GET_COST(gql_session_get_roles, GQL_COST_TEXT) },
     { FIELD(priority), AT(INT32, session.priority) },
     { FIELD(domain_name), AT(TEXT, session.domain) },
     { FIELD(group_name), AT(TEXT, project_name) },

@@ -155,10 +155,22 @@ static void session_own_write_cluster_size(const struct session_own *own, struct
 
 static void session_own_write_cluster_size_min(const struct session_own *own, struct jsonw *w)
 {
-    const struct session_spec *spec = own->row->session.spec;
+    jsonw_int(w, session_view_cluster(own->row).least);
+}
 
-    jsonw_int(w, spec && spec->cluster_size_min ? spec->cluster_size_min
-                                                : (int64_t)own->row->kernel_count);
+static void session_own_write_on_failure(const struct session_own *own, struct jsonw *w)
+{
+    jsonw_str(w, session_view_cluster(own->row).on_failure);
+}
+
+static void session_own_write_on_node_loss(const struct session_own *own, struct jsonw *w)
+{
+    jsonw_str(w, session_view_cluster(own->row).on_node_loss);
+}
+
+static void session_own_write_roles(const struct session_own *own, struct jsonw *w)
+{
+    session_view_write_roles(core_slot_types(own->core), own->row, w);
 }
 
 static void session_own_write_wait_for_capacity(const struct session_own *own, struct jsonw *w)
@@ -327,6 +339,9 @@ static const struct session_own_member {
     { "cluster_mode", .text = ROW(cluster_mode), .needs = OWN_NEEDS_REST },
     { "cluster_size", .write = session_own_write_cluster_size },
     { "cluster_size_min", .write = session_own_write_cluster_size_min, .needs = OWN_NEEDS_TEXTS },
+    { "on_failure", .write = session_own_write_on_failure, .needs = OWN_NEEDS_TEXTS },
+    { "on_node_loss", .write = session_own_write_on_node_loss, .needs = OWN_NEEDS_TEXTS },
+    { "roles", .write = session_own_write_roles, .needs = OWN_NEEDS_TEXTS | OWN_NEEDS_KERNELS },
     { "wait_for_capacity", .write = session_own_write_wait_for_capacity, .needs = OWN_NEEDS_TEXTS },
     { "failure", .write = session_own_write_failure, .needs = OWN_NEEDS_TEXTS },
     { "mounts", .write = session_own_write_mounts, .needs = OWN_NEEDS_TEXTS },

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "model/cluster_role.h"
 
 /* No status has this bit: a list of states that never occur selects nothing. */
 #define STATUS_NONE (1u << 31)
@@ -105,6 +106,61 @@ void session_view_slots(const struct session_row *row, struct slots *ret_occupie
             && (kernel_is_holding(kernel->status) || kernel_is_terminal(kernel->status)))
             r = slots_add(ret_occupied, &kernel->requested);
     }
+}
+
+/* ---- sessions of several kernels ---- */
+
+struct session_view_cluster session_view_cluster(const struct session_row *row)
+{
+    struct session s = row->session;
+
+    s.kernel_count = row->kernel_count; /* kernels are not read for every row */
+    return (struct session_view_cluster){
+        .least = (int64_t)session_least_kernels(&s),
+        .on_failure = s.kernel_count > 1 ? session_on_failure(&s) : NULL,
+        .on_node_loss = session_on_node_loss(&s),
+    };
+}
+
+/* Resources of the role are those of its first kernel: all of a role ask for the same. */
+static const struct kernel *session_view_find_of_role(const struct session_row *row,
+                                                      const char *role)
+{
+    for (size_t i = 0; row->kernels && i < row->kernel_count; i++)
+        if (strcmp(row->kernels[i].kernel.role, role) == 0)
+            return &row->kernels[i].kernel;
+    return NULL;
+}
+
+void session_view_write_roles(const struct slot_types *types, const struct session_row *row,
+                              struct jsonw *w)
+{
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    const struct session_spec *spec = row->session.spec;
+    struct cluster_role *roles;
+    size_t count = 0;
+
+    if (!spec || !spec->roles
+        || cluster_roles_parse(spec->roles, &arena, &roles, &count, NULL) < 0) {
+        jsonw_null(w);
+        return;
+    }
+    jsonw_array_begin(w);
+    for (size_t i = 0; i < count; i++) {
+        const struct kernel *kernel = session_view_find_of_role(row, roles[i].name);
+
+        jsonw_object_begin(w);
+        jsonw_member_str(w, "role", roles[i].name);
+        jsonw_member_int(w, "count", roles[i].count);
+        jsonw_member_str(w, "image", roles[i].image);
+        jsonw_key(w, "resources");
+        if (kernel)
+            slots_write_json(&kernel->requested, types, w);
+        else
+            jsonw_null(w);
+        jsonw_object_end(w);
+    }
+    jsonw_array_end(w);
 }
 
 /* ---- Backend.AI's form ---- */

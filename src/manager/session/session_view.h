@@ -45,4 +45,18 @@ int session_view_read_statuses(const struct principal *who, const char *text, ui
 void session_view_slots(const struct session_row *row, struct slots *ret_occupied,
                         struct slots *ret_requested);
 
+/* Rules for sessions of several kernels. 'row' was read with its spec. */
+struct session_view_cluster {
+    int64_t least;            /* kernels that it cannot do without */
+    const char *on_failure;   /* SESSION_ON_FAILURE_*; NULL = it has one kernel */
+    const char *on_node_loss; /* SESSION_ON_NODE_LOSS_*; NULL = as its resource group says */
+};
+struct session_view_cluster session_view_cluster(const struct session_row *row);
+
+/* [{"role", "count", "image", "resources"}]; null without roles, and while the store that has them
+ * cannot be read. 'row' was read with its spec and its kernels.
+ */
+void session_view_write_roles(const struct slot_types *types, const struct session_row *row,
+                              struct jsonw *w);
+
 #endif

@@ -168,10 +168,9 @@ bool kernel_failure_is_given_up(const struct core *core, const struct session_en
 
 bool kernel_failure_restarts_lost(const struct session_entry *l)
 {
-    const char *said = l->s.spec->on_node_loss;
+    const char *word = session_on_node_loss(&l->s);
 
-    return said ? strcmp(said, SESSION_ON_NODE_LOSS_RESTART_KERNEL) == 0
-                : session_is_elastic(&l->s);
+    return word && strcmp(word, SESSION_ON_NODE_LOSS_RESTART_KERNEL) == 0;
 }
 
 bool kernel_failure_restarts_all(const struct session_entry *l)
