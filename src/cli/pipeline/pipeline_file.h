@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pipeline_file.h - pipelines of this machine's files */
+#ifndef AQ_CLI_PIPELINE_PIPELINE_FILE_H
+#define AQ_CLI_PIPELINE_PIPELINE_FILE_H
+
+#include "cli/cli.h"
+#include "pipeline/pipeline.h"
+
+/* Read and check a file ("-": standard input). 'text' gets its text. Errors begin with the name of
+ * the file.
+ */
+int pipeline_file_read(const char *path, struct strbuf *text, struct pipeline **ret,
+                       struct aq_error *err);
+
+#endif

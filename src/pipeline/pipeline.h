@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pipeline.h - pipelines: a file of tasks, checked, and the graph of their runs
+ *
+ * aliquot-pipeline(1) describes the file. A task with a matrix is run several times: each run of a
+ * task is a node of the graph, and becomes a batch session. Pure; both the manager and the command
+ * line read files by this.
+ */
+#ifndef AQ_PIPELINE_PIPELINE_H
+#define AQ_PIPELINE_PIPELINE_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/strbuf.h"
+
+#define PIPELINE_BYTES_MAX (256 << 10) /* of a file */
+#define PIPELINE_VALUE_MAX (64 << 10)  /* bytes of a text in it */
+#define PIPELINE_NAME_MAX 40
+#define PIPELINE_TASK_NAME_MAX 32
+#define PIPELINE_NODE_NAME_MAX (PIPELINE_TASK_NAME_MAX + 6) /* "train.123" */
+#define PIPELINE_TASKS_MAX 1000
+#define PIPELINE_NODES_MAX 10000
+#define PIPELINE_NEEDS_MAX 100000 /* in all tasks */
+#define PIPELINE_RETRY_MAX 10
+
+/* What a task is like; texts may hold ${{ ... }}. All of the pipeline's arena. */
+struct pipeline_task {
+    const char *name;
+    const char *when;         /* an expression; NULL = success */
+    const json_t *definition; /* its members in the file, with the defaults; borrowed */
+    const size_t *needs;      /* places of tasks */
+    size_t need_count;
+    const json_t *matrix;    /* {name: [value, ...]}; NULL = none */
+    size_t node, node_count; /* its nodes are next to each other */
+    size_t layer;            /* 0 = needs nothing; the longest way from there */
+    int64_t timeout_usec;    /* 0 = none */
+    int retry;               /* further attempts after a failure */
+    bool waits;              /* 'when' asks how others ended: decided once all have */
+};
+
+struct pipeline_node {
+    const char *name;     /* of the task, or "train.3" */
+    const json_t *matrix; /* {name: text}; NULL = none */
+    size_t task;
+};
+
+struct pipeline {
+    struct arena arena;
+    json_t *root; /* the file */
+    const char *name;
+    const char *folder;          /* which all tasks see at /pipeline; NULL = none */
+    int64_t max_parallel;        /* sessions at a time; 0 = no limit */
+    const json_t *parameters;    /* {name: definition}; NULL = none */
+    struct pipeline_task *tasks; /* each one after those that it needs */
+    size_t task_count;
+    struct pipeline_node *nodes; /* in the order of tasks */
+    size_t node_count;
+};
+
+/* Check a file, whole. -EINVAL, such as "line 7, column 5: unknown key 'imge'; did you mean
+ * 'image'?", with the member as field.
+ */
+int pipeline_parse(const char *text, size_t len, struct pipeline **ret,
+                   struct aq_error *err) AQ_UNTRUSTED;
+void pipeline_free(struct pipeline *p);
+AQ_DEFINE_CLEANUP(struct pipeline, pipeline_free)
+
+/* All parameters as texts, of 'given' (an object of scalars, or NULL) and the defaults. NULL with
+ * 'err' for one that is not declared, of another type, or missing; the field is its name.
+ */
+json_t *pipeline_bind(const struct pipeline *p, const json_t *given, struct aq_error *err);
+
+/* ---- expressions in a run ---- */
+
+enum pipeline_outcome { PIPELINE_SUCCESS, PIPELINE_FAILURE }; /* of what a node needs */
+
+struct pipeline_context {
+    const struct pipeline *pipeline;
+    size_t node;
+    const json_t *parameters; /* as of pipeline_bind() */
+    const char *run;          /* "digits.7" */
+    enum pipeline_outcome outcome;
+    /* "state" or "values.NAME" of a task that the node needs; NULL = "". */
+    const char *(*find)(void *data, size_t task, const char *member);
+    void *data;
+};
+
+/* Append a text of the node's definition with all values. -EINVAL, -E2BIG. */
+int pipeline_fill(const struct pipeline_context *context, const char *text, struct strbuf *out,
+                  struct aq_error *err);
+
+/* Is the node to run? Without a status function, only after success. */
+int pipeline_decide(const struct pipeline_context *context, bool *ret, struct aq_error *err);
+
+/* Append a text that is the same for two nodes if and only if they do the same: definition, and
+ * the values of parameters and the matrix in it. What is needed is left out, as are the number of
+ * attempts and the time limit.
+ */
+void pipeline_identify(const struct pipeline *p, size_t node, const json_t *parameters,
+                       struct strbuf *out);
+
+#endif

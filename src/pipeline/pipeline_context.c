@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pipeline_context.c - what references in ${{ ... }} mean: when a file is checked, and in a run */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "pipeline/expression.h"
+#include "pipeline/pipeline_internal.h"
+
+/* ---- references ---- */
+
+/* What follows "PREFIX." in a reference; NULL = it begins otherwise. */
+static const char *context_behind(const char *reference, const char *prefix)
+{
+    size_t len = strlen(prefix);
+
+    return strncmp(reference, prefix, len) == 0 && reference[len] == '.' ? reference + len + 1
+                                                                         : NULL;
+}
+
+static bool context_has_output(const struct pipeline_task *task, const char *name)
+{
+    const json_t *item;
+    size_t i;
+
+    json_array_foreach(json_object_get(json_object_get(task->definition, "outputs"), "values"), i,
+                       item)
+        if (strcmp(json_string_value(item), name) == 0)
+            return true;
+    return false;
+}
+
+/* "prepare.values.rows" of a task that 'task' needs: its place and "values.rows". */
+static int context_find_task(const struct pipeline *p, const struct pipeline_task *task,
+                             const char *rest, size_t *ret, const char **ret_member,
+                             struct aq_error *err)
+{
+    const char *dot = strchr(rest, '.'), *value;
+    size_t len = dot ? (size_t)(dot - rest) : strlen(rest);
+
+    for (size_t i = 0; i < task->need_count; i++) {
+        const struct pipeline_task *needed = &p->tasks[task->needs[i]];
+
+        if (strlen(needed->name) != len || memcmp(needed->name, rest, len) != 0)
+            continue;
+        *ret = task->needs[i];
+        *ret_member = dot ? dot + 1 : "";
+        if (strcmp(*ret_member, "state") == 0)
+            return 0;
+        if (!(value = context_behind(*ret_member, "values")))
+            return aq_fail(err, EINVAL, "'tasks.%.60s' must end in .state or .values.NAME", rest);
+        if (!context_has_output(needed, value))
+            return aq_fail(err, EINVAL, "task '%s' does not list '%.40s' under outputs.values",
+                           needed->name, value);
+        return needed->matrix ? aq_fail(err, EINVAL,
+                                        "task '%s' has a matrix: its values cannot be referred to",
+                                        needed->name)
+                              : 0;
+    }
+    return aq_fail(err, EINVAL, "'tasks.%.60s' refers to a task that '%s' does not list in 'needs'",
+                   rest, task->name);
+}
+
+/* struct expression_names.find of a run. */
+static const char *context_find(void *data, const char *reference, struct aq_error *err)
+{
+    const struct pipeline_context *c = data;
+    const struct pipeline_node *node = &c->pipeline->nodes[c->node];
+    const struct pipeline_task *task = &c->pipeline->tasks[node->task];
+    const char *rest, *value = NULL, *member;
+    size_t needed;
+
+    if (strcmp(reference, "always") == 0)
+        return "true";
+    if (strcmp(reference, "success") == 0)
+        return c->outcome == PIPELINE_SUCCESS ? "true" : "false";
+    if (strcmp(reference, "failure") == 0)
+        return c->outcome == PIPELINE_FAILURE ? "true" : "false";
+    if (strcmp(reference, "run.name") == 0)
+        return c->run;
+    if (strcmp(reference, "task.name") == 0)
+        return node->name;
+    if ((rest = context_behind(reference, "parameters"))
+        && (value = json_string_value(json_object_get(c->parameters, rest))))
+        return value;
+    if ((rest = context_behind(reference, "matrix"))
+        && (value = json_string_value(json_object_get(node->matrix, rest))))
+        return value;
+    if ((rest = context_behind(reference, "tasks"))) {
+        if (context_find_task(c->pipeline, task, rest, &needed, &member, err) < 0)
+            return NULL;
+        value = c->find ? c->find(c->data, needed, member) : NULL;
+        return value ? value : "";
+    }
+    (void)aq_fail(err, EINVAL,
+                  "'%.60s' does not exist; there are parameters.NAME, matrix.NAME, "
+                  "tasks.NAME.state, tasks.NAME.values.NAME, run.name, task.name, always, success "
+                  "and failure",
+                  reference);
+    return NULL;
+}
+
+int pipeline_fill(const struct pipeline_context *context, const char *text, struct strbuf *out,
+                  struct aq_error *err)
+{
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    struct expression_names names = { context_find, (void *)(uintptr_t)context };
+
+    return expression_substitute(text, &names, &arena, out, err);
+}
+
+int pipeline_decide(const struct pipeline_context *context, bool *ret, struct aq_error *err)
+{
+    const struct pipeline *p = context->pipeline;
+    const struct pipeline_task *task = &p->tasks[p->nodes[context->node].task];
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    struct expression_names names = { context_find, (void *)(uintptr_t)context };
+    const char *value, *text = task->when;
+    size_t len = text ? strlen(text) : 0;
+    int r;
+
+    *ret = context->outcome == PIPELINE_SUCCESS;
+    if (!text || (!task->waits && !*ret))
+        return 0;
+    expression_strip(&text, &len);
+    r = expression_evaluate(text, len, &names, &arena, &value, err);
+    *ret = r == 0 && expression_is_true(value);
+    return r;
+}
+
+/* ---- checking a file ---- */
+
+struct context_check {
+    struct pipeline_context context;
+    struct pipeline_task *task;
+    bool is_when;
+};
+
+/* struct expression_names.find of a file: of a run whose parameters are missing. */
+static const char *context_check(void *data, const char *reference, struct aq_error *err)
+{
+    struct context_check *check = data;
+    const char *rest;
+
+    if ((rest = context_behind(reference, "parameters"))
+        && json_object_get(check->context.pipeline->parameters, rest))
+        return "";
+    if (strcmp(reference, "always") == 0 || strcmp(reference, "failure") == 0
+        || strcmp(reference, "success") == 0)
+        check->task->waits |= check->is_when;
+    return context_find(&check->context, reference, err);
+}
+
+static int context_check_text(const struct pipeline_reader *in, struct context_check *check,
+                              const char *text, const char *path)
+{
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf filled = STRBUF_INIT;
+    struct expression_names names = { context_check, check };
+    struct aq_error why = { 0 };
+    const char *value;
+    size_t len = strlen(text);
+    int r;
+
+    if (check->is_when) {
+        expression_strip(&text, &len);
+        r = expression_evaluate(text, len, &names, &arena, &value, &why);
+    } else {
+        r = expression_substitute(text, &names, &arena, &filled, &why);
+    }
+    return r < 0 ? pipeline_refuse(in, path, "%s", why.text) : 0;
+}
+
+/* Texts below a member, wherever they are. */
+static int context_check_value(const struct pipeline_reader *in, struct context_check *check,
+                               const json_t *value, const char *path)
+{
+    const json_t *member;
+    const char *name;
+    char number[24];
+    size_t i;
+    int r = 0;
+
+    if (json_is_string(value))
+        return strstr(json_string_value(value), "${{") || check->is_when
+                   ? context_check_text(in, check, json_string_value(value), path)
+                   : 0;
+    json_object_foreach((json_t *)(uintptr_t)value, name, member)
+        if (r == 0)
+            r = context_check_value(in, check, member, pipeline_path(in, path, name));
+    json_array_foreach(value, i, member) {
+        (void)snprintf(number, sizeof(number), "%zu", i);
+        if (r == 0)
+            r = context_check_value(in, check, member, pipeline_path(in, path, number));
+    }
+    return r;
+}
+
+/* Members in which ${{ ... }} is replaced. */
+static bool context_is_filled(const char *key)
+{
+    static const char *const keys[] = { "command", "image",          "resources", "env",
+                                        "mounts",  "resource_group", "shmem",     "when" };
+
+    for (size_t i = 0; i < AQ_COUNT(keys); i++)
+        if (strcmp(keys[i], key) == 0)
+            return true;
+    return false;
+}
+
+int pipeline_check_expressions(const struct pipeline_reader *in, struct pipeline_task *task)
+{
+    struct context_check check = {
+        .context = { .pipeline = in->p, .node = task->node, .run = "" },
+        .task = task,
+    };
+    const char *path = pipeline_path(in, "tasks", task->name), *key;
+    const json_t *value;
+    int r;
+
+    json_object_foreach((json_t *)(uintptr_t)task->definition, key, value) {
+        check.is_when = strcmp(key, "when") == 0;
+        if (context_is_filled(key)
+            && (r = context_check_value(in, &check, value, pipeline_path(in, path, key))) < 0)
+            return r;
+    }
+    return 0;
+}
+
+/* ---- what a node does ---- */
+
+struct context_identity {
+    struct pipeline_context context;
+    struct strbuf *out;
+};
+
+/* struct expression_names.find that writes the values which are known before the run. */
+static const char *context_identify(void *data, const char *reference, struct aq_error *err)
+{
+    const struct context_identity *identity = data;
+    const char *value = context_find((void *)(uintptr_t)&identity->context, reference, err);
+
+    if (value && !context_behind(reference, "tasks") && strncmp(reference, "run.", 4) != 0)
+        strbuf_addf(identity->out, "%s=%zu:%s\n", reference, strlen(value), value);
+    return value;
+}
+
+static void context_identify_value(struct context_identity *identity, const json_t *value)
+{
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf filled = STRBUF_INIT;
+    struct expression_names names = { context_identify, identity };
+    const json_t *member;
+    const char *name;
+    size_t i;
+
+    if (json_is_string(value))
+        (void)expression_substitute(json_string_value(value), &names, &arena, &filled, NULL);
+    json_object_foreach((json_t *)(uintptr_t)value, name, member)
+        context_identify_value(identity, member);
+    json_array_foreach(value, i, member)
+        context_identify_value(identity, member);
+}
+
+void pipeline_identify(const struct pipeline *p, size_t node, const json_t *parameters,
+                       struct strbuf *out)
+{
+    static const char *const left_out[] = { "needs", "matrix",  "when",
+                                            "retry", "timeout", "priority" };
+    const struct pipeline_task *task = &p->tasks[p->nodes[node].task];
+    json_auto_t *definition = json_copy((json_t *)(uintptr_t)task->definition);
+    struct context_identity identity = {
+        .context = { .pipeline = p, .node = node, .parameters = parameters, .run = "" },
+        .out = out,
+    };
+    char *text;
+
+    for (size_t i = 0; i < AQ_COUNT(left_out); i++)
+        (void)json_object_del(definition, left_out[i]);
+    text = json_dumps(definition, JSON_COMPACT | JSON_SORT_KEYS);
+    strbuf_addf(out, "%s %s\n", task->name, text);
+    free(text);
+    context_identify_value(&identity, definition);
+    text = p->nodes[node].matrix ? json_dumps(p->nodes[node].matrix, JSON_COMPACT | JSON_SORT_KEYS)
+                                 : NULL;
+    if (text)
+        strbuf_addf(out, "%s\n", text);
+    free(text);
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "testing.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "pipeline/pipeline.h"
+
+static const char digits[] =
+    "name: digits\n"
+    "parameters: {epochs: {default: 3, type: integer}, data: {type: string}}\n"
+    "defaults: {image: python, resources: {cpu: 1, mem: 1g}, env: {A: 1}}\n"
+    "tasks:\n"
+    "  report: {needs: [train], when: always, command: report}\n"
+    "  prepare: {command: python prep.py, outputs: {values: [rows]}, retry: 2}\n"
+    "  train:\n"
+    "    needs: [prepare]\n"
+    "    matrix: {lr: [0.1, 0.01], seed: [1, 2]}\n"
+    "    command: train ${{ matrix.lr }} ${{ matrix.seed }} ${{ parameters.epochs }}\n"
+    "    resources: {cuda.shares: 0.5}\n"
+    "    timeout: 1h\n"
+    "  evaluate: {needs: [prepare], when: \"${{ tasks.prepare.values.rows > 0 }}\", command: e}\n";
+
+static struct pipeline *parse(const char *text)
+{
+    struct pipeline *p = NULL;
+    struct aq_error err = { 0 };
+    int r = pipeline_parse(text, strlen(text), &p, &err);
+
+    assert_string_equal(err.text, "");
+    assert_int_equal(r, 0);
+    return p;
+}
+
+static void assert_refused(const char *text, const char *expected)
+{
+    struct pipeline *p = NULL;
+    struct aq_error err = { 0 };
+
+    assert_int_equal(pipeline_parse(text, strlen(text), &p, &err), -EINVAL);
+    if (!strstr(err.text, expected))
+        fail_msg("expected '%s' in: %s", expected, err.text);
+}
+
+static void tasks_come_after_what_they_need(void **state)
+{
+    AQ_CLEANUP(pipeline_freep) struct pipeline *p = parse(digits);
+
+    (void)state;
+    assert_int_equal(p->task_count, 4);
+    assert_int_equal(p->node_count, 7);
+    assert_string_equal(p->tasks[0].name, "prepare");
+    assert_string_equal(p->tasks[1].name, "train");
+    assert_int_equal(p->tasks[1].node_count, 4);
+    assert_int_equal(p->tasks[1].timeout_usec, INT64_C(3600000000));
+    assert_string_equal(p->nodes[2].name, "train.2");
+    assert_string_equal(json_string_value(json_object_get(p->nodes[2].matrix, "seed")), "2");
+    assert_string_equal(p->tasks[2].name, "report");
+    assert_true(p->tasks[2].waits);
+    assert_int_equal(p->tasks[2].layer, 2);
+    assert_false(p->tasks[3].waits);
+    assert_int_equal(p->tasks[0].retry, 2);
+}
+
+static void tasks_inherit_defaults_member_by_member(void **state)
+{
+    AQ_CLEANUP(pipeline_freep) struct pipeline *p = parse(digits);
+    const json_t *resources = json_object_get(p->tasks[1].definition, "resources");
+
+    (void)state;
+    assert_string_equal(json_string_value(json_object_get(resources, "cuda.shares")), "0.5");
+    assert_int_equal(json_integer_value(json_object_get(resources, "cpu")), 1);
+    assert_null(
+        json_object_get(json_object_get(p->tasks[0].definition, "resources"), "cuda.shares"));
+}
+
+static void mistakes_have_line_and_column(void **state)
+{
+    (void)state;
+    assert_refused("name: a\ntasks:\n  b: {comand: x}\n",
+                   "line 3, column 7: unknown key 'comand'; did you mean 'command'?");
+    assert_refused("name: a\ntasks:\n  b: {image: i, command: x, needs: [c]}\n",
+                   "line 3, column 37: task 'b' needs 'c', which does not exist");
+    assert_refused("name: a\ntasks:\n  b: {image: i, command: x}\n  b: {image: i, command: x}\n",
+                   "line 4, column 3: a key is there twice");
+    assert_refused("name: a\ntasks:\n  b: {image: i, command: \"${{ matrix.x }}\"}\n",
+                   "line 3, column 17: 'matrix.x' does not exist");
+    assert_refused("name: a\ntasks:\n  b: {command: x}\n", "task 'b' has no image");
+    assert_refused("name: a\ntasks:\n  b: {image: i, command: x, timeout: 0}\n", "duration");
+    assert_refused("name: a\ntasks: {}\n", "one task or more");
+    assert_refused("name: a b\ntasks: {}\n", "name 'a b'");
+    assert_refused("name: [x]\n", "'name' is missing");
+    assert_refused("name: a\ntasks:\n  b: {image: i, command: x, retry: 11}\n", "0 to 10");
+    assert_refused("name: a\ntasks:\n  b: {image: i, command: x, env: {1a: x}}\n", "variable");
+}
+
+static void circles_are_refused_with_their_path(void **state)
+{
+    (void)state;
+    assert_refused("name: a\n"
+                   "defaults: {image: i}\n"
+                   "tasks:\n"
+                   "  a: {needs: [b], command: x}\n"
+                   "  b: {needs: [c], command: x}\n"
+                   "  c: {needs: [a], command: x}\n",
+                   "circle: a -> b -> c -> a");
+    assert_refused("name: a\ntasks:\n  a: {needs: a, image: i, command: x}\n", "circle: a -> a");
+}
+
+static void a_large_matrix_is_refused_before_it_is_made(void **state)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+
+    (void)state;
+    strbuf_adds(&text, "name: a\ntasks:\n  b:\n    image: i\n    command: x\n    matrix:\n");
+    for (int i = 0; i < 10; i++)
+        strbuf_addf(&text, "      m%d: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]\n", i);
+    assert_refused(text.data, "more than 10000 tasks");
+}
+
+static void a_value_of_a_megabyte_is_refused(void **state)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+
+    (void)state;
+    strbuf_adds(&text, "name: a\ntasks:\n  b: {image: i, command: x, env: {A: ");
+    for (int i = 0; i < PIPELINE_VALUE_MAX + 1; i++)
+        strbuf_addc(&text, 'v');
+    strbuf_adds(&text, "}}\n");
+    assert_refused(text.data, "line 3, column 35: 'tasks.b.env.A' has 65537 bytes");
+    while (text.len < 1 << 20)
+        strbuf_addc(&text, ' ');
+    assert_refused(text.data, "at most 262144 are allowed");
+}
+
+static void parameters_have_types_and_defaults(void **state)
+{
+    AQ_CLEANUP(pipeline_freep) struct pipeline *p = parse(digits);
+    struct aq_error err = { 0 };
+    json_t *given = json_pack("{s:s, s:s}", "data", "x", "epochs", "5");
+    json_t *bound = pipeline_bind(p, given, &err);
+
+    (void)state;
+    assert_string_equal(json_string_value(json_object_get(bound, "epochs")), "5");
+    json_decref(bound);
+    assert_null(pipeline_bind(p, NULL, &err));
+    assert_string_equal(err.field, "data");
+    (void)json_object_set_new(given, "epochs", json_string("many"));
+    assert_null(pipeline_bind(p, given, &err));
+    assert_non_null(strstr(err.text, "not of type integer"));
+    (void)json_object_set_new(given, "epoch", json_string("1"));
+    assert_null(pipeline_bind(p, given, &err));
+    assert_non_null(strstr(err.text, "did you mean 'epochs'?"));
+    json_decref(given);
+}
+
+static const char *find_rows(void *data, size_t task, const char *member)
+{
+    (void)task;
+    return strcmp(member, "values.rows") == 0 ? data : NULL;
+}
+
+static bool decide(const struct pipeline *p, size_t node, enum pipeline_outcome outcome,
+                   const char *rows)
+{
+    struct pipeline_context c = { .pipeline = p,
+                                  .node = node,
+                                  .outcome = outcome,
+                                  .find = find_rows,
+                                  .data = (void *)(uintptr_t)rows };
+    struct aq_error err = { 0 };
+    bool runs;
+
+    assert_int_equal(pipeline_decide(&c, &runs, &err), 0);
+    return runs;
+}
+
+static void when_is_decided_by_outcome_and_values(void **state)
+{
+    AQ_CLEANUP(pipeline_freep) struct pipeline *p = parse(digits);
+    size_t report = p->tasks[2].node, evaluate = p->tasks[3].node;
+
+    (void)state;
+    assert_true(decide(p, report, PIPELINE_FAILURE, "1"));
+    assert_true(decide(p, evaluate, PIPELINE_SUCCESS, "1"));
+    assert_false(decide(p, evaluate, PIPELINE_SUCCESS, "0"));
+    assert_false(decide(p, evaluate, PIPELINE_SUCCESS, NULL));
+    assert_false(decide(p, evaluate, PIPELINE_FAILURE, "1")); /* success is implied */
+    assert_false(decide(p, 0, PIPELINE_FAILURE, "1"));
+}
+
+static char *identify(const char *text, size_t node, const char *epochs)
+{
+    AQ_CLEANUP(pipeline_freep) struct pipeline *p = parse(text);
+    struct strbuf out = STRBUF_INIT;
+    json_auto_t *parameters = json_pack("{s:s, s:s}", "epochs", epochs, "data", "x");
+
+    pipeline_identify(p, node, parameters, &out);
+    return strbuf_steal(&out);
+}
+
+static void identity_changes_with_what_a_task_does(void **state)
+{
+    AQ_CLEANUP(aq_freep) char *first = identify(digits, 1, "3"), *same = identify(digits, 1, "3");
+    AQ_CLEANUP(aq_freep) char *other = identify(digits, 1, "4"), *second = identify(digits, 2, "3");
+    AQ_CLEANUP(aq_freep) char *prepare = identify(digits, 0, "3");
+    AQ_CLEANUP(aq_freep) char *unaffected = identify(digits, 0, "4");
+
+    (void)state;
+    assert_string_equal(first, same);
+    assert_string_not_equal(first, other);
+    assert_string_not_equal(first, second);
+    assert_string_equal(prepare, unaffected);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tasks_come_after_what_they_need),
+        cmocka_unit_test(tasks_inherit_defaults_member_by_member),
+        cmocka_unit_test(mistakes_have_line_and_column),
+        cmocka_unit_test(circles_are_refused_with_their_path),
+        cmocka_unit_test(circles_are_refused_with_their_path),
+        cmocka_unit_test(a_large_matrix_is_refused_before_it_is_made),
+        cmocka_unit_test(a_value_of_a_megabyte_is_refused),
+        cmocka_unit_test(parameters_have_types_and_defaults),
+        cmocka_unit_test(when_is_decided_by_outcome_and_values),
+        cmocka_unit_test(identity_changes_with_what_a_task_does),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
