@@ -35,16 +35,32 @@ static int request_add_setting(const char *text, json_t *object, struct aq_error
                : 0;
 }
 
+/* "private,host" as two; those whose argument is shown as "WORD,...". */
+static int request_add_words(const char *text, json_t *array)
+{
+    int r = 0;
+
+    for (; r == 0 && *text; text += *text == ',') {
+        size_t len = strcspn(text, ",");
+
+        r = json_array_append_new(array, json_stringn(text, len));
+        text += len;
+    }
+    return r;
+}
+
 static json_t *request_list_value(const struct cli_opt *opt, const struct cli_list *list,
                                   struct aq_error *err)
 {
     bool is_slots = strcmp(opt->arg, "SLOT=AMOUNT") == 0;
     bool is_settings = strcmp(opt->arg, "KEY=VALUE") == 0;
+    bool is_words = strstr(opt->arg, ",...") != NULL;
     json_t *value = is_slots || is_settings ? json_object() : json_array();
 
     for (size_t i = 0; i < list->count; i++) {
         if (is_slots      ? cli_amounts_add(list->items[i], NULL, value, err)
             : is_settings ? request_add_setting(list->items[i], value, err)
+            : is_words    ? request_add_words(list->items[i], value)
                           : json_array_append_new(value, json_string(list->items[i]))) {
             json_decref(value);
             return NULL;

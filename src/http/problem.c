@@ -24,6 +24,8 @@ static const struct problem_type types[] = {
     { "generic-forbidden", 403, "Forbidden operation.", "backendai_generic_forbidden" },
     { "graphql-error", 400, "GraphQL-generated error.", "api_parsing_invalid-parameters" },
     { "head-too-large", 431, "Request header fields too large.", "api_parsing_too-large" },
+    { "host-network-forbidden", 403, "The host network is not allowed.",
+      "session_create_forbidden" },
     { "http-version-not-supported", 505, "Unsupported HTTP version.", "api_parsing_not-supported" },
     { "idempotency-key-reused", 422, "The Idempotency-Key was used for another request.",
       "api_parsing_mismatch" },

@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@ static const struct wire_field kernel_fields[] = {
     { "hostname", WIRE_TEXT, AT(hostname), WIRE_REQUIRED },
     { "address", WIRE_TEXT, AT(address), WIRE_REQUIRED },
     { "agent", WIRE_TEXT, AT(agent) },
+    { "port", WIRE_NUMBER, AT(port) },
     WIRE_FIELDS_END,
 };
 #undef AT
@@ -45,6 +47,7 @@ static const struct wire_shape agent_shape = { .fields = agent_fields,
 
 #define AT(member) offsetof(struct cluster_network, member)
 static const struct wire_field network_fields[] = {
+    { "mode", WIRE_TEXT, AT(mode) },
     { "subnet", WIRE_TEXT, AT(subnet) },
     { "address", WIRE_TEXT, AT(address) },
     { "kernels", WIRE_LIST, AT(kernels), .of = &kernel_shape },
@@ -58,6 +61,7 @@ static const struct wire_field offer_fields[] = {
     { "mode", WIRE_TEXT, AT(mode), WIRE_REQUIRED },
     { "endpoint", WIRE_TEXT, AT(endpoint) },
     { "key", WIRE_TEXT, AT(key) },
+    { "host", WIRE_TEXT, AT(host) },
     { "mtu", WIRE_NUMBER, AT(mtu) },
     { "note", WIRE_TEXT, AT(note) },
     WIRE_FIELDS_END,
@@ -191,6 +195,48 @@ static int cluster_network_check_kernels(const struct cluster_network *network,
     return 0;
 }
 
+static bool cluster_network_is_address(const char *text)
+{
+    unsigned char bytes[sizeof(struct in6_addr)];
+
+    return inet_pton(AF_INET, text, bytes) == 1 || inet_pton(AF_INET6, text, bytes) == 1;
+}
+
+/* Kernels on one node share its address; their ports differ. */
+static int cluster_network_check_host(const struct cluster_network *network, struct aq_error *err)
+{
+    for (size_t i = 0; i < network->kernel_count; i++) {
+        const struct cluster_network_kernel *k = &network->kernels[i];
+        char port[24];
+
+        (void)snprintf(port, sizeof(port), "%" PRId64, k->port);
+        if (!cluster_network_is_hostname(k->hostname))
+            return cluster_network_refuse("hostname", k->hostname, err);
+        if (k->agent && agent_id_check(k->agent, NULL) < 0)
+            return cluster_network_refuse("agent", k->agent, err);
+        if (!cluster_network_is_address(k->address))
+            return cluster_network_refuse("address", k->address, err);
+        if (k->port < CLUSTER_HOST_PORT_FIRST
+            || k->port + CLUSTER_HOST_PORTS - 1 > CLUSTER_HOST_PORT_LAST)
+            return cluster_network_refuse("port", port, err);
+    }
+    return 0;
+}
+
+bool cluster_network_is_host(const struct cluster_network *network)
+{
+    return network->mode && strcmp(network->mode, CLUSTER_NETWORK_HOST) == 0;
+}
+
+const struct cluster_network_kernel *cluster_network_find(const struct cluster_network *network,
+                                                          const char *hostname)
+{
+    for (size_t i = 0; i < network->kernel_count; i++)
+        if (strcmp(network->kernels[i].hostname, hostname) == 0)
+            return &network->kernels[i];
+    return NULL;
+}
+
 int cluster_network_parse(const char *text, struct arena *arena, struct cluster_network *ret,
                           struct aq_error *err)
 {
@@ -207,8 +253,11 @@ int cluster_network_parse(const char *text, struct arena *arena, struct cluster_
         r = cluster_network_refuse("subnet", ret->subnet, err);
     if (r == 0 && ret->address && cluster_address_parse(ret->address, &address) < 0)
         r = cluster_network_refuse("address", ret->address, err);
+    if (r == 0 && ret->mode && !cluster_network_is_host(ret))
+        r = cluster_network_refuse("mode", ret->mode, err);
     if (r == 0)
-        r = cluster_network_check_kernels(ret, &subnet, arena, err);
+        r = ret->mode ? cluster_network_check_host(ret, err)
+                      : cluster_network_check_kernels(ret, &subnet, arena, err);
     for (size_t i = 0; r == 0 && i < ret->agent_count; i++)
         r = cluster_network_check_agent(&ret->agents[i], err);
     return r;
@@ -234,6 +283,8 @@ int cluster_network_offer_parse(const char *text, struct arena *arena,
         return aq_fail_field(err, EINVAL, "network", "an agent's network is not a JSON object");
     if ((r = wire_fields_read(offer_fields, object, 0, arena, ret, err)) < 0)
         return r;
+    if (ret->host && !cluster_network_is_address(ret->host))
+        return cluster_network_refuse("host", ret->host, err);
     while (i < AQ_COUNT(modes) && strcmp(modes[i], ret->mode) != 0)
         i++;
     if (i == AQ_COUNT(modes))

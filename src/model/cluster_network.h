@@ -9,6 +9,12 @@
  *    "agents": [{"id": "a2", "endpoint": "192.0.2.7:51871", "key": "BASE64",
  *                "address": "10.214.0.9"}]}
  *
+ * Of a session with the host network it has the addresses of the nodes and the first of
+ * CLUSTER_HOST_PORTS ports that each kernel has there, and neither "subnet" nor "agents":
+ *
+ *   {"mode": "host", "kernels": [{"hostname": "sub1", "address": "192.0.2.7", "agent": "a2",
+ *                                 "port": 20480}]}
+ *
  * In network.peers "subnet" and "kernels" are left out, and "address" is the receiver's own. Pure.
  */
 #ifndef AQ_MODEL_CLUSTER_NETWORK_H
@@ -22,10 +28,25 @@
 
 #define CLUSTER_NETWORK_KERNELS_MAX 1024
 #define CLUSTER_NETWORK_POOL "10.214.0.0/16"
+#define CLUSTER_NETWORK_HOST "host" /* value of 'mode' */
+
+/* Ports of kernels with the host network, on their nodes: each has a few neighbours. */
+#define CLUSTER_HOST_PORT_FIRST 20000
+#define CLUSTER_HOST_PORT_LAST 29999
+enum cluster_host_port {
+    CLUSTER_HOST_SSH,
+    CLUSTER_HOST_TENSORFLOW,
+    CLUSTER_HOST_TORCH, /* of the session's first kernel, as the next two */
+    CLUSTER_HOST_TORCHRUN,
+    CLUSTER_HOST_JAX,
+    CLUSTER_HOST_FREE, /* from here on the program's own */
+    CLUSTER_HOST_PORTS = 8
+};
 
 struct cluster_network_kernel {
     const char *hostname, *address;
     const char *agent; /* where it runs; NULL = it is not placed */
+    int64_t port;      /* with the host network: its first; 0 else */
 };
 
 struct cluster_network_agent {
@@ -36,7 +57,8 @@ struct cluster_network_agent {
 };
 
 struct cluster_network {
-    const char *subnet;  /* NULL in network.peers */
+    const char *mode;    /* CLUSTER_NETWORK_HOST; NULL = a private network */
+    const char *subnet;  /* NULL in network.peers, and with the host network */
     const char *address; /* network.peers: the receiver's own; NULL else */
     struct cluster_network_kernel *kernels;
     size_t kernel_count;
@@ -48,6 +70,7 @@ struct cluster_network {
 struct cluster_network_offer {
     const char *mode; /* "wireguard", "wireguard-go", "vxlan", "none" */
     const char *endpoint, *key;
+    const char *host; /* address of the node, where containers may use its network; NULL = not */
     int64_t mtu;      /* inside */
     const char *note; /* why it is not better, or none; NULL = nothing to say */
 };
@@ -69,6 +92,10 @@ char *cluster_address_format(uint32_t address, char text[INET_ADDRSTRLEN]);
 int cluster_network_parse(const char *text, struct arena *arena, struct cluster_network *ret,
                           struct aq_error *err) AQ_UNTRUSTED;
 void cluster_network_write(const struct cluster_network *network, struct jsonw *w);
+bool cluster_network_is_host(const struct cluster_network *network);
+/* The kernel of that name; NULL = it has none. */
+const struct cluster_network_kernel *cluster_network_find(const struct cluster_network *network,
+                                                          const char *hostname);
 
 /* An unknown mode is "none". -EINVAL. */
 int cluster_network_offer_parse(const char *text, struct arena *arena,

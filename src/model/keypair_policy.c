@@ -50,7 +50,12 @@
       .doc = "all that sessions which wait may ask for together", .title = "PENDING-LIMITS",       \
       .place = 8, .help = "all that its sessions which wait may ask for together" },               \
     { MEMBER(FIELD_INT32, max_priority), .max = 100, .initial = 100, .title = "PRIORITY",          \
-      .place = 10, .help = "0 to 100" }
+      .place = 10, .help = "0 to 100" },                                                           \
+    { MEMBER(FIELD_BOOL, host_network), .flags = FIELD_OURS | FIELD_WIDE,                          \
+      .doc = "sessions may use the network and the RDMA devices of their nodes, where the "        \
+             "resource group allows it",                                                           \
+      .title = "HOST-NETWORK", .place = 13,                                                        \
+      .help = "may use network and RDMA devices of nodes, if the group allows it" }
 /* clang-format on */
 
 const struct field keypair_policy_create[] = { NAME, CHANGES, FIELD_END };

@@ -17,6 +17,7 @@ struct keypair_policy {
     int max_pending_sessions;       /* <= 0 = no limit */
     struct slots max_pending_slots; /* that these may ask for together; missing = unlimited */
     int max_priority;               /* default 100 */
+    bool host_network; /* sessions may use the network and the RDMA devices of their nodes */
 };
 
 extern const struct field keypair_policy_create[], keypair_policy_change[];

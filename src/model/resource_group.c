@@ -83,6 +83,10 @@
     { OPTION(FIELD_STR_LIST, allowed_session_types), .flags = FIELD_WIDE, .max = 8,                \
       .doc = "what may be made in it; interactive and batch unless set", .title = "TYPES",         \
       .arg = "TYPE", .help = "interactive, batch or system: what may be made in it; repeatable" }, \
+    { OPTION(FIELD_STR_LIST, networks), .flags = FIELD_WIDE, .max = 2,                             \
+      .doc = "private, host: networks that its sessions may ask for; private unless set",          \
+      .title = "NETWORKS", .arg = "NETWORK,...",                                                   \
+      .help = "private, host: networks that its sessions may ask for" },                           \
     { OPTION(FIELD_OBJECT, fair_share),                                                            \
       .doc = "half_life_days, lookback_days, default_weight, and weights: slot:NAME, "             \
              "domain:NAME, project:ID, user:ID or E-MAIL, user:ID/PROJECT-ID; what is not named "  \

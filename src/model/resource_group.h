@@ -22,7 +22,7 @@ struct resource_group {
 struct resource_group_request {
     struct resource_group group;
     const json_t *preemption, *fair_share, *handler_options; /* borrowed; NULL = not given */
-    struct str_list allowed_session_types;
+    struct str_list allowed_session_types, networks;
     enum maybe backfill, splitting;
     int64_t retries, backfill_reservations, backfill_max_wait_sec; /* RESOURCE_GROUP_UNSET */
 };

@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "base/utf8.h"
 #include "model/service_port.h"
+#include "model/session.h"
 #include "model/slot.h"
 #include "model/wire_fields.h"
 
@@ -53,6 +54,7 @@ static const struct wire_field spec_fields[] = {
     { "roles", WIRE_JSON, AT(roles), 0, NULL, "roles", SESSION_ROLES_MAX },
     { "on_failure", WIRE_TEXT, AT(on_failure), 0, NULL, "on_failure", 16 },
     { "on_node_loss", WIRE_TEXT, AT(on_node_loss), 0, NULL, "on_node_loss", 16 },
+    { "network_mode", WIRE_TEXT, AT(network_mode), WIRE_FOR_AGENT, NULL, "network", 16 },
     WIRE_FIELDS_END,
 };
 
@@ -176,6 +178,37 @@ static int spec_check_on_node_loss(const char *word, struct aq_error *err)
                          word);
 }
 
+bool session_spec_uses_host_network(const struct session_spec *spec)
+{
+    return spec->network_mode && strcmp(spec->network_mode, SESSION_NETWORK_HOST) == 0;
+}
+
+/* Ports and addresses of the nodes are fixed when the session starts, on all of them at once. */
+static int spec_check_network(const struct session_spec *spec, struct aq_error *err)
+{
+    if (!spec->network_mode || strcmp(spec->network_mode, SESSION_NETWORK_PRIVATE) == 0)
+        return 0;
+    if (!session_spec_uses_host_network(spec))
+        return aq_fail_field(err, EINVAL, "network",
+                             "must be " SESSION_NETWORK_PRIVATE " or " SESSION_NETWORK_HOST
+                             ", not '%s'",
+                             spec->network_mode);
+    if (spec->image && strcmp(spec->image, IMAGE_OF_PROCESSES) == 0)
+        return aq_fail_field(err, EINVAL, "network",
+                             "processes of the node use its network anyway; leave the network out, "
+                             "or name another image");
+    if (spec->cluster_size_min)
+        return aq_fail_field(err, EINVAL, "network",
+                             "a session with the host network starts with all kernels; give "
+                             "clusterSize without a minimum");
+    if (spec->on_node_loss && strcmp(spec->on_node_loss, SESSION_ON_NODE_LOSS_RESTART_KERNEL) == 0)
+        return aq_fail_field(err, EINVAL, "on_node_loss",
+                             "a kernel with the host network is not restarted elsewhere alone; "
+                             "choose " SESSION_ON_NODE_LOSS_RESTART_ALL
+                             " or " SESSION_ON_NODE_LOSS_END);
+    return 0;
+}
+
 int session_spec_check(const struct session_spec *spec, struct aq_error *err)
 {
     int64_t shmem;
@@ -189,6 +222,8 @@ int session_spec_check(const struct session_spec *spec, struct aq_error *err)
         r = spec_check_on_failure(spec->on_failure, err);
     if (r == 0)
         r = spec_check_on_node_loss(spec->on_node_loss, err);
+    if (r == 0)
+        r = spec_check_network(spec, err);
     return r < 0 ? r : session_spec_shmem(spec, &shmem, err);
 }
 

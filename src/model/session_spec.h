@@ -52,6 +52,7 @@ struct session_spec {
     const char *roles; /* of kernels that run something else: JSON of cluster_role.h; NULL = none */
     const char *on_failure;   /* of a kernel of several: SESSION_ON_FAILURE_*; NULL = unsaid */
     const char *on_node_loss; /* SESSION_ON_NODE_LOSS_*; NULL = as its resource group says */
+    const char *network_mode; /* SESSION_NETWORK_*; NULL = private */
 };
 
 #define SESSION_COMMAND_MAX (64 << 10) /* bytes */
@@ -68,6 +69,10 @@ struct session_spec {
 #define SESSION_ON_NODE_LOSS_RESTART_KERNEL "restart-kernel" /* the lost kernels elsewhere */
 #define SESSION_ON_NODE_LOSS_RESTART_ALL "restart-all"       /* back to the queue */
 
+/* Values of 'network_mode'. */
+#define SESSION_NETWORK_PRIVATE "private" /* each container has a network of its own */
+#define SESSION_NETWORK_HOST "host"       /* containers use the network of their node */
+
 /* Values of 'input'. */
 #define KERNEL_INPUT_STREAM "stream"     /* comes over a stream of kind "input" */
 #define KERNEL_INPUT_TERMINAL "terminal" /* of a terminal, as output and errors */
@@ -80,6 +85,9 @@ int session_spec_check(const struct session_spec *spec, struct aq_error *err);
 
 /* Which members are meant: all, or those that an agent is told. */
 enum session_spec_part { SESSION_SPEC_ALL, SESSION_SPEC_OF_AGENT };
+
+/* Its containers use the network of their nodes. */
+bool session_spec_uses_host_network(const struct session_spec *spec);
 
 /* The members of an object that is open. What is unsaid is left out. */
 void session_spec_write(const struct session_spec *spec, enum session_spec_part part,

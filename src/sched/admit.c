@@ -42,6 +42,7 @@ struct admit_search {
     struct capacity_report report; /* on all groups that accept its type */
     /* The first of each; NULL = none. */
     const struct admit_resource_group *found, *accepting, *without_agents;
+    const struct admit_resource_group *isolating; /* it accepts the type, and not the network */
     bool is_known; /* the group that is asked for is one of the owner's */
 };
 
@@ -64,6 +65,8 @@ static struct admit_search admit_begin_search(const struct admission *a)
 static void admit_search_groups(const struct admission *a, struct arena *arena,
                                 struct admit_search *search)
 {
+    unsigned wanted = a->networks ? a->networks : ADMIT_NETWORK_PRIVATE;
+
     search->report = capacity_report_begin(&search->request, arena);
     for (size_t i = 0; i < a->group_count && !search->found; i++) {
         const struct admit_resource_group *g = &a->groups[i];
@@ -74,6 +77,10 @@ static void admit_search_groups(const struct admission *a, struct arena *arena,
         search->is_known = true;
         if (!(g->types >> a->session->type & 1))
             continue;
+        if (wanted & ~(g->networks ? g->networks : ADMIT_NETWORK_PRIVATE)) {
+            search->isolating = search->isolating ? search->isolating : g;
+            continue;
+        }
         search->accepting = search->accepting ? search->accepting : g;
         search->report.containers = 0; /* those of one group count together */
         search->request.may_split = g->may_split;
@@ -181,6 +188,19 @@ static void admit_add_capacity(struct findings *f, const struct admit_search *se
         admit_add_together(f, search);
 }
 
+/* Which of both refuses the host network, and who may change that. */
+static void admit_refuse_network(struct findings *f, const struct admit_resource_group *g)
+{
+    bool is_host = f->a->networks & ADMIT_NETWORK_HOST;
+
+    admit_add(f, EPERM, "network",
+              "The resource group '%s' does not allow the %s network; a superadmin may allow it: "
+              "aliquot admin resource-group set %s --networks private,host",
+              g->name, is_host ? "host" : "private", g->name);
+    if (f->err && f->first == -EPERM)
+        f->err->kind = ADMIT_NETWORK_FORBIDDEN;
+}
+
 /* The first group that would do; why not, if there is none. */
 static const struct admit_resource_group *admit_find_group(struct findings *f,
                                                            const struct admit_search *search)
@@ -195,6 +215,8 @@ static const struct admit_resource_group *admit_find_group(struct findings *f,
     else if (!search->is_known)
         admit_add(f, ENOENT, "scalingGroup", "You do not have access to the scaling group '%s'.",
                   a->resource_group);
+    else if (!search->accepting && search->isolating)
+        admit_refuse_network(f, search->isolating);
     else if (!search->accepting && a->resource_group)
         admit_add(f, EINVAL, "scalingGroup",
                   "The scaling group '%s' does not accept the session type '%s'. ",
@@ -298,11 +320,26 @@ static int admit_check_pending_slots(struct findings *f)
     return 0;
 }
 
+static void admit_check_host_network(struct findings *f)
+{
+    const char *policy = f->a->policy ? f->a->policy : "default";
+
+    if (!(f->a->networks & ADMIT_NETWORK_HOST) || f->a->may_use_host)
+        return;
+    admit_add(f, EPERM, "network",
+              "Your keypair policy '%s' does not allow the host network; a superadmin may allow "
+              "it: aliquot admin policy set %s --host-network yes",
+              policy, policy);
+    if (f->err && f->first == -EPERM)
+        f->err->kind = ADMIT_NETWORK_FORBIDDEN;
+}
+
 static int admit_check_policy(struct findings *f)
 {
     const struct admission *a = f->a;
     size_t containers = AQ_MAX(a->containers, a->session->kernel_count);
 
+    admit_check_host_network(f);
     if ((int64_t)containers > a->containers_max)
         admit_add(f, EDQUOT, "clusterSize",
                   "A session of yours may have at most %" PRId64 " containers, not %zu.",

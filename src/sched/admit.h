@@ -11,6 +11,11 @@
 
 #include "sched/capacity.h"
 
+/* Networks that a session may ask for, as bits. */
+#define ADMIT_NETWORK_PRIVATE 1u
+#define ADMIT_NETWORK_HOST 2u
+#define ADMIT_NETWORK_FORBIDDEN "host-network-forbidden" /* kind of the error */
+
 /* A resource group that the owner may use. */
 struct admit_resource_group {
     const char *name;
@@ -19,8 +24,9 @@ struct admit_resource_group {
      * them could hold is refused; without any nothing is, if it is asked for by name or no group
      * has agents. */
     capacity_next_fn next_agent;
-    const void *data; /* for next_agent() */
-    bool may_split;   /* as sched_session has it, there */
+    const void *data;  /* for next_agent() */
+    bool may_split;    /* as sched_session has it, there */
+    unsigned networks; /* it allows: ADMIT_NETWORK_*; 0 = private */
 };
 
 /* What an image wants of a kernel that runs it. */
@@ -40,6 +46,9 @@ struct admission {
     const struct admit_resource_group *groups;
     size_t group_count;
     bool waits_for_capacity; /* it may ask for more than any agent has */
+    unsigned networks;       /* ADMIT_NETWORK_*: all of them are asked for; 0 = private */
+    const char *policy;      /* name of the owner's keypair policy; NULL = none */
+    bool may_use_host;       /* it allows the host network */
     /* Of the policy; ADMIT_UNLIMITED = no limit. */
     int64_t containers_max, pending_max, systems_max;
     const struct slots *pending_slots_max; /* a missing slot is unlimited; NULL = none */
@@ -51,7 +60,8 @@ struct admission {
 };
 
 /* 0: it may wait; *ret_group is the first of the groups that take it. -EINVAL,
- * -ENOENT (no such group for them) or -EDQUOT (a limit of the policy) with the first
+ * -ENOENT (no such group for them), -EPERM of the kind ADMIT_NETWORK_FORBIDDEN, or -EDQUOT (a limit
+ * of the policy) with the first
  * thing that is wrong in 'err' (its field named) and all of them in 'text',
  * which may be NULL. 'arena' is for what is needed meanwhile.
  */

@@ -88,6 +88,7 @@ static void agent_write_network(const json_t *network, struct strbuf *out)
     const char *mode = json_string_value(json_object_get(network, "mode"));
     const char *endpoint = json_string_value(json_object_get(network, "endpoint"));
     const char *note = json_string_value(json_object_get(network, "note"));
+    const char *host = json_string_value(json_object_get(network, "host"));
     const json_t *unreachable = json_object_get(network, "unreachable"), *id;
     size_t i;
 
@@ -97,6 +98,8 @@ static void agent_write_network(const json_t *network, struct strbuf *out)
     if (endpoint && strcmp(mode, "none") != 0)
         strbuf_addf(out, ", %s/udp, MTU %lld", endpoint,
                     (long long)json_integer_value(json_object_get(network, "mtu")));
+    if (host)
+        strbuf_addf(out, "\n  host network, %s", host);
     strbuf_adds(out, "\n");
     if (note)
         strbuf_addf(out, "  %s\n", note);

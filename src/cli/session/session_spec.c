@@ -338,6 +338,7 @@ static int spec_set_plain(const struct cli *cli, const struct spec_opts *spec, j
            | spec_set_str(body, "tag", spec->tag)
            | spec_set_str(body, "on_failure", spec->on_failure)
            | spec_set_str(body, "on_node_loss", spec->on_node_loss)
+           | spec_set_str(body, "network", spec->network)
            | spec_set_str(body, "callback_url", spec->callback_url)
            | spec_set_int(body, "priority", &spec->priority)
            | spec_set_int(body, "job_priority", &spec->job_priority)

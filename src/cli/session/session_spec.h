@@ -14,7 +14,7 @@ struct spec_opts {
     const char *cluster; /* "4" or "2-8" */
     int cluster_mode;    /* CLI_CHOICE: single-node, multi-node */
     const char *spread, *pack;
-    const char *on_failure, *on_node_loss;
+    const char *on_failure, *on_node_loss, *network;
     const char *input;    /* "stream" or "terminal"; NULL = none; no option says it */
     unsigned array_count; /* how many are created alike; 0 = it is alone; no option says it */
     bool is_interactive;  /* and is said to be so; no option says it */
@@ -83,6 +83,8 @@ struct spec_opts {
     { 0, "on-node-loss", CLI_STR, offsetof(type, spec.on_node_loss),                               \
       "end|restart-kernel|restart-all",                                                            \
       "when a kernel's node is lost; default: as the resource group says" },                       \
+    { 0, "network", CLI_STR, offsetof(type, spec.network), "private|host",                         \
+      "host: the network of its nodes, if that is allowed; default private" },                     \
     { 0, "port", CLI_LIST, offsetof(type, spec.ports), "PORT",                                     \
       "a port of the container to be reached by one of its node; repeatable" },                    \
     { 0, "tag", CLI_STR, offsetof(type, spec.tag), "TEXT", "a note that lists show" },    \

@@ -23,6 +23,7 @@ static const void *resource_group_find_same(const struct core *core, const void 
 /* What scheduler_opts and its member "config" may have that means something. */
 static const char *const resource_group_options[] = { "agent_selection_strategy",
                                                       RESOURCE_OPTS_SPLITTING,
+                                                      "allowed_networks",
                                                       "allowed_session_types",
                                                       "backfill",
                                                       "backfill_max_wait",
@@ -99,15 +100,16 @@ static bool resource_group_sets_options(const struct resource_group_request *par
            || params->backfill_reservations != RESOURCE_GROUP_UNSET
            || params->backfill_max_wait_sec != RESOURCE_GROUP_UNSET
            || params->splitting != MAYBE_UNSET || params->allowed_session_types.count
-           || params->preemption || params->fair_share || params->handler_options;
+           || params->networks.count || params->preemption || params->fair_share
+           || params->handler_options;
 }
 
-static json_t *resource_group_list_types(const struct str_list *types)
+static json_t *resource_group_list_words(const struct str_list *words)
 {
     json_t *list = json_array();
 
-    for (size_t i = 0; i < types->count; i++)
-        json_array_append_new(list, json_string(types->items[i]));
+    for (size_t i = 0; i < words->count; i++)
+        json_array_append_new(list, json_string(words->items[i]));
     return list;
 }
 
@@ -197,7 +199,9 @@ static char *resource_group_merge_options(struct account_row *row, const char *w
                             json_boolean(params->splitting == MAYBE_TRUE));
     if (params->allowed_session_types.count)
         json_object_set_new(opts, "allowed_session_types",
-                            resource_group_list_types(&params->allowed_session_types));
+                            resource_group_list_words(&params->allowed_session_types));
+    if (params->networks.count)
+        json_object_set_new(opts, "allowed_networks", resource_group_list_words(&params->networks));
     if (params->group.pending_timeout_usec != RESOURCE_GROUP_UNSET)
         json_object_set_new(opts, "pending_timeout",
                             json_integer(params->group.pending_timeout_usec / USEC_PER_SEC));

@@ -142,6 +142,7 @@ struct core_scheduling {
     struct sched_options options;
     bool has_retries;             /* its options say retries_to_skip */
     uint32_t session_types;       /* bits of enum session_type: what may be made in it */
+    unsigned networks;            /* ADMIT_NETWORK_*: those that its sessions may ask for */
     int64_t pending_timeout_usec; /* as its options say, else as its column does; 0 = none */
     enum splitting splitting;     /* of sessions that do not say it themselves */
     enum core_fate preempted_batch, preempted_interactive;

@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "manager/account/account.h"
 #include "manager/scheduling/scheduling_feature.h"
+#include "sched/admit.h"
 
 static void resource_group_write_scheduling(const struct core *core,
                                             const struct resource_group *group, struct jsonw *w)
@@ -21,6 +22,13 @@ static void resource_group_write_scheduling(const struct core *core,
     for (int type = SESSION_INTERACTIVE; type <= SESSION_SYSTEM; type++)
         if (scheduling.session_types >> type & 1)
             jsonw_str(w, session_type_name(type));
+    jsonw_array_end(w);
+    jsonw_key(w, "networks");
+    jsonw_array_begin(w);
+    if (scheduling.networks & ADMIT_NETWORK_PRIVATE)
+        jsonw_str(w, SESSION_NETWORK_PRIVATE);
+    if (scheduling.networks & ADMIT_NETWORK_HOST)
+        jsonw_str(w, SESSION_NETWORK_HOST);
     jsonw_array_end(w);
     jsonw_member_int(w, "pending_timeout_sec", scheduling.pending_timeout_usec / USEC_PER_SEC);
     jsonw_key(w, "preemption");

@@ -100,6 +100,9 @@ const struct field session_fields[] = {
       .doc =
           "what the loss of a kernel's node means: end, restart-kernel or restart-all; default: as "
           "the resource group says" },
+    { "network", FIELD_STR, FIELD_NULLABLE, AT(request.spec.network_mode), 1, 16,
+      .doc = "private (default), or host: that of its nodes, where resource group and keypair "
+             "policy allow it" },
     { "enqueueOnly|enqueue_only", FIELD_BOOL, 0, AT(enqueue_only) },
     { "maxWaitSeconds|max_wait_seconds", FIELD_INT, 0, AT(max_wait_sec), 0, 86400 },
     { "reuseIfExists|reuse", FIELD_BOOL, 0, AT(request.reuse) },

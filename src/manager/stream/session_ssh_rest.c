@@ -33,7 +33,8 @@ static int session_ssh_derive(const struct api *api, const struct kernel *kernel
     return r < 0 ? r : ssh_ecdsa_derive(seed, label_ecdsa, &ret->host_ecdsa, err);
 }
 
-static void session_ssh_reply(struct request *req, const struct session_ssh_keys *keys)
+static void session_ssh_reply(struct request *req, const struct session_ssh_keys *keys,
+                              uint16_t port)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf private_key = STRBUF_INIT;
     AQ_CLEANUP(strbuf_donep) struct strbuf host_key = STRBUF_INIT;
@@ -46,7 +47,7 @@ static void session_ssh_reply(struct request *req, const struct session_ssh_keys
     ssh_ecdsa_add_public(&keys->host_ecdsa, &host_key_ecdsa);
     jsonw_object_begin(&w);
     jsonw_member_str(&w, "user", SSH_USER);
-    jsonw_member_int(&w, "port", SSH_PORT);
+    jsonw_member_int(&w, "port", port);
     jsonw_member_str(&w, "host_key", host_key.data);
     jsonw_member_str(&w, "host_key_ecdsa", host_key_ecdsa.data);
     jsonw_member_str(&w, "private_key", private_key.data);
@@ -62,10 +63,12 @@ static void session_ssh_on_get(struct request *req, void *data)
     const struct kernel *kernel = session_find_live_kernel(data, req);
     struct session_ssh_keys keys;
     struct aq_error err = { 0 };
+    uint16_t port;
 
     if (!kernel)
         return;
-    if (!apps_find_port(kernel, "sshd", SSH_PORT))
+    port = apps_find_port(kernel, "sshd", 0);
+    if (!port)
         (void)problem_no_such(&err, "app service",
                               "session '%s' has no SSH server: it needs an interactive session, an "
                               "image with a shell, and a node with networks and dropbear",
@@ -73,7 +76,7 @@ static void session_ssh_on_get(struct request *req, void *data)
     if (err.code || session_ssh_derive(data, kernel, &keys, &err) < 0)
         request_fail(req, &err);
     else
-        session_ssh_reply(req, &keys);
+        session_ssh_reply(req, &keys, port);
     explicit_bzero(&keys, sizeof(keys));
 }
 

@@ -248,7 +248,8 @@ static void tunnel_on_request(struct request *req, void *data)
         return;
     }
     port = params.app ? apps_find_port(kernel, params.app, params.port) : (uint16_t)params.port;
-    is_ssh = params.app ? strcmp(params.app, "sshd") == 0 : port == SSH_PORT;
+    is_ssh = params.app ? strcmp(params.app, "sshd") == 0
+                        : port == SSH_PORT || port == apps_find_port(kernel, "sshd", 0);
     if (session_feature_check(session->type, is_ssh ? SESSION_SSH : SESSION_APPS, &err) < 0
         || tunnel_open(req, api, kernel, &params, port, &err) < 0)
         request_fail(req, &err);

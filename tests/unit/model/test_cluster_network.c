@@ -70,6 +70,28 @@ static void test_round(void **state)
     assert_string_equal(out.data, text);
 }
 
+#define HOST(address, port)                                                          \
+    "{\"mode\":\"host\",\"kernels\":[{\"hostname\":\"main1\",\"address\":\"" address \
+    "\",\"agent\":\"a1\",\"port\":" port "}]}"
+
+/* Addresses of nodes, which kernels may share. */
+static void test_host_network(void **state)
+{
+    static const char text[] = HOST("2001:db8::7", "29992");
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&out);
+    struct cluster_network network;
+
+    (void)state;
+    assert_int_equal(cluster_network_parse(text, &arena, &network, NULL), 0);
+    assert_true(cluster_network_is_host(&network));
+    assert_int_equal(cluster_network_find(&network, "main1")->port, 29992);
+    assert_null(cluster_network_find(&network, "sub1"));
+    cluster_network_write(&network, &w);
+    assert_string_equal(out.data, text);
+}
+
 static void test_refused(void **state)
 {
     static const struct {
@@ -95,6 +117,10 @@ static void test_refused(void **state)
           NETWORK("", AGENT("a1", "192.0.2.7:51871",
                             "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop1=", "10.214.0.9")) },
         { "address", NETWORK("", AGENT("a1", "192.0.2.7:51871", KEY, "10.214.0")) },
+        { "mode", "{\"mode\":\"pigeon\"}" },
+        { "address", HOST("node-7", "20000") },
+        { "port", HOST("192.0.2.7", "19999") },
+        { "port", HOST("192.0.2.7", "29993") },
     };
 
     (void)state;
@@ -120,6 +146,8 @@ static void test_offers(void **state)
         { 0, "{\"mode\":\"vxlan\",\"endpoint\":\"192.0.2.7:51871\"}", "vxlan" },
         { 0, "{\"mode\":\"none\",\"note\":\"no /dev/net/tun\"}", "none" },
         { 0, "{\"mode\":\"carrier pigeon\"}", "none" },
+        { 0, "{\"mode\":\"none\",\"host\":\"192.0.2.7\"}", "none" },
+        { -EINVAL, "{\"mode\":\"none\",\"host\":\"node-7\"}", NULL },
         { -EINVAL, "{\"mode\":\"wireguard\",\"endpoint\":\"192.0.2.7:51871\"}", NULL },
         { -EINVAL, "{\"mode\":\"vxlan\"}", NULL },
         { -EINVAL, "{}", NULL },
@@ -139,9 +167,8 @@ static void test_offers(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ranges),
-        cmocka_unit_test(test_round),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_ranges),       cmocka_unit_test(test_round),
+        cmocka_unit_test(test_host_network), cmocka_unit_test(test_refused),
         cmocka_unit_test(test_offers),
     };
 

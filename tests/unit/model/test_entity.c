@@ -74,7 +74,8 @@ static void test_rows_are_written_as_json(void **state)
                 "\"total_slots\":{\"cpu\":\"2.5\"},\"max_session_lifetime_sec\":0,"
                 "\"idle_timeout_sec\":1099511627776,\"max_concurrent_sessions\":3,"
                 "\"max_concurrent_sftp_sessions\":1,\"max_containers_per_session\":0,"
-                "\"max_pending_sessions\":100000,\"max_pending_slots\":{},\"max_priority\":100}");
+                "\"max_pending_sessions\":100000,\"max_pending_slots\":{},\"max_priority\":100,"
+                "\"host_network\":false}");
     assert_json(&project_entity, &project, 0,
                 "{\"id\":\"2de2b969-1d04-48a6-af16-0bc8adb3c831\",\"name\":\"lasers\","
                 "\"domain\":\"physics\",\"description\":null,\"is_active\":true,"

@@ -38,7 +38,8 @@ static const struct session_spec whole = { .image = "python:3.9",
                                            .is_movable = true,
                                            .waits_for_capacity = true,
                                            .on_failure = "continue",
-                                           .on_node_loss = "restart-all" };
+                                           .on_node_loss = "restart-all",
+                                           .network_mode = "host" };
 
 static char *written(const struct session_spec *spec, enum session_spec_part part)
 {
@@ -77,7 +78,8 @@ static void test_written_form(void **state)
              "\"agents_preferred\":true,\"group\":\"replicas\",\"packs\":true,"
              "\"group_strict\":true,\"job_priority\":7,\"preemptible\":true,\"movable\":true,"
              "\"wait_for_capacity\":true},"
-             "\"on_failure\":\"continue\",\"on_node_loss\":\"restart-all\"}");
+             "\"on_failure\":\"continue\",\"on_node_loss\":\"restart-all\","
+             "\"network_mode\":\"host\"}");
     assert_string_equal(
         agent, "{\"image\":\"python:3.9\",\"command\":\"echo 'x' && exit 3\",\"input\":\"stream\","
                "\"bootstrap\":\"pip install x\\n\","
@@ -89,7 +91,7 @@ static void test_written_form(void **state)
                "{\"folder\":\"00000000-0000-0000-0000-000000000000\",\"name\":\"out\","
                "\"host\":\"local:volume1\",\"path\":\"a/b\",\"target\":\"/home/work/data/out\","
                "\"mode\":\"rw\"}],"
-               "\"batch_timeout_usec\":90000000}");
+               "\"batch_timeout_usec\":90000000,\"network_mode\":\"host\"}");
     assert_string_equal(least, "{\"image\":\"sh\"}");
 }
 

@@ -92,6 +92,59 @@ static void test_groups(void **state)
     }
 }
 
+/* Resource group and keypair policy both have to allow the host network; the error names the one
+ * that does not.
+ */
+static void test_networks(void **state)
+{
+    static const struct admit_resource_group open = { .name = "open",
+                                                      .types = INTERACTIVE,
+                                                      .networks = ADMIT_NETWORK_PRIVATE
+                                                                  | ADMIT_NETWORK_HOST,
+                                                      .next_agent = next_agent };
+    const struct admit_resource_group both[] = { groups[1], open };
+    static const struct {
+        unsigned networks;
+        size_t from, count;
+        bool may_use_host;
+        const char *found, *says;
+    } rows[] = {
+        { ADMIT_NETWORK_HOST, 0, 2, true, "open", NULL },
+        { ADMIT_NETWORK_PRIVATE, 0, 2, false, "b", NULL },
+        { 0, 1, 1, false, "open", NULL },
+        { ADMIT_NETWORK_HOST, 0, 1, true, NULL,
+          "The resource group 'b' does not allow the host network; a superadmin may allow it: "
+          "aliquot admin resource-group set b --networks private,host" },
+        { ADMIT_NETWORK_HOST, 0, 2, false, NULL,
+          "Your keypair policy 'students' does not allow the host network; a superadmin may allow "
+          "it: aliquot admin policy set students --host-network yes" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        const struct admit_resource_group *found = NULL;
+        struct aq_error err = { 0 };
+        struct admission a;
+        int r;
+
+        begin(&sched_fifo, &sched_concentrated);
+        (void)agent("i-1", "cpu=64 mem=65536");
+        a = admission("cpu=1 mem=1024");
+        world.sessions[0].type = SESSION_INTERACTIVE;
+        a.groups = both + rows[i].from;
+        a.group_count = rows[i].count;
+        a.networks = rows[i].networks;
+        a.policy = "students";
+        a.may_use_host = rows[i].may_use_host;
+        r = sched_admit(&a, &found, &world.arena, NULL, &err);
+        assert_row(r == (rows[i].says ? -EPERM : 0), "%zu: %s", i, err.text);
+        assert_row(rows[i].says || strcmp(found->name, rows[i].found) == 0, "%zu", i);
+        assert_row(!rows[i].says || strcmp(err.text, rows[i].says) == 0, "%zu: %s", i, err.text);
+        assert_row(!rows[i].says || strcmp(err.kind, ADMIT_NETWORK_FORBIDDEN) == 0, "%zu", i);
+        end();
+    }
+}
+
 static void test_rules(void **state)
 {
     static const struct {
@@ -310,11 +363,9 @@ static void test_capacity_of_new_group(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_groups),
-        cmocka_unit_test(test_rules),
-        cmocka_unit_test(test_all_are_said),
-        cmocka_unit_test(test_capacity),
-        cmocka_unit_test(test_capacity_of_new_group),
+        cmocka_unit_test(test_groups),   cmocka_unit_test(test_networks),
+        cmocka_unit_test(test_rules),    cmocka_unit_test(test_all_are_said),
+        cmocka_unit_test(test_capacity), cmocka_unit_test(test_capacity_of_new_group),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -84,7 +84,9 @@ static void test_many_volumes(void **state)
 /* Sessions that move files go where that is offered. */
 static void test_sftp(void **state)
 {
-    static const char *const sftp[] = { SCHED_SFTP, "nas:a" };
+    static const char *const sftp[] = { SCHED_SFTP, "nas:a" }, *const host[] = {
+        SCHED_HOST_NETWORK
+    };
 
     (void)state;
     begin(&sched_fifo, &sched_concentrated);
@@ -101,6 +103,12 @@ static void test_sftp(void **state)
     mounted(agent("x", "cpu=8"), sftp + 1, 1);
     mounts(session("cpu=1"), sftp, 2);
     EXPLAINED("no-agent", "no agents passed the 'volume' filter", "- no agent offers SFTP");
+    end();
+
+    begin(&sched_fifo, &sched_concentrated);
+    mounted(agent("x", "cpu=8"), sftp, 1);
+    mounts(session("cpu=1"), host, 1);
+    EXPLAINED("no-agent", "- no agent offers the host network", "[network] host in agent.toml");
     end();
 
     begin(&sched_fifo, &sched_concentrated); /* each is offered, but not both */

@@ -58,9 +58,12 @@ static const char *inventory_known_reason(const char *text)
 /* Another agent, or this one later, may well start it. */
 static bool inventory_is_transient_error(const char *kind)
 {
-    static const char *const passing[] = { "draining", "insufficient-resource",
-                                           "fractional-resource-fragmented", "unsupported-resource",
-                                           "busy" };
+    static const char *const passing[] = { "draining",
+                                           "insufficient-resource",
+                                           "fractional-resource-fragmented",
+                                           "unsupported-resource",
+                                           "busy",
+                                           "port-in-use" };
 
     for (size_t i = 0; kind && i < AQ_COUNT(passing); i++)
         if (strcmp(passing[i], kind) == 0)

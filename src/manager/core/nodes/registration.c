@@ -21,6 +21,7 @@
 #include "manager/core/scheduling/sched_sync.h"
 #include "manager/core/session/agent_command.h"
 #include "manager/core/state/agent_entry.h"
+#include "manager/core/state/agent_network.h"
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/state.h"
@@ -341,12 +342,12 @@ void registration_save(struct core *core, struct agent_entry *a)
 /* ---- what the agent says ---- */
 
 /* The hosts of folders that it mounts, a JSON list; NULL = none. What is no such list is none, too.
- * To the scheduler SFTP is one of them.
+ * To the scheduler SFTP and the host network are among them.
  */
 static void registration_set_volumes(struct agent_entry *a, const char *text)
 {
     json_auto_t *list = text ? json_load_string(text, 0) : NULL;
-    size_t count = json_array_size(list), size = (count + 1) * sizeof(char *), n = 0;
+    size_t count = json_array_size(list), size = (count + 2) * sizeof(char *), n = 0;
     const char **items;
     const json_t *item;
     size_t i;
@@ -355,7 +356,7 @@ static void registration_set_volumes(struct agent_entry *a, const char *text)
     json_array_foreach(list, i, item)
         size += json_string_length(item) + 1;
     items = aq_alloc(size);
-    at = (char *)(items + count + 1);
+    at = (char *)(items + count + 2);
     json_array_foreach(list, i, item) {
         if (!json_is_string(item) || n == VOLUMES_MAX)
             continue;
@@ -364,6 +365,8 @@ static void registration_set_volumes(struct agent_entry *a, const char *text)
     }
     if (a->has_sftp)
         items[n++] = SCHED_SFTP;
+    if (a->network && a->network->offer.host)
+        items[n++] = SCHED_HOST_NETWORK;
     registration_set_text(&a->volumes_text, text ? text : "[]");
     free(a->volumes.items);
     a->volumes = (struct str_list){ items, n };
@@ -430,8 +433,8 @@ int registration_take(struct core *core, struct agent_entry *a, const struct msg
     registration_set_text(&a->runtime, hello->runtime);
     registration_set_text(&a->runtime_notes, hello->runtime_notes);
     registration_set_text(&a->plugins, hello->plugins);
-    registration_set_volumes(a, hello->volumes);
     reach_take_offer(core, a, hello->network);
+    registration_set_volumes(a, hello->volumes);
     a->has_registration = true;
     return 0;
 }

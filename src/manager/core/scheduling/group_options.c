@@ -15,6 +15,7 @@
  *       so long and has no known start; 0 = never
  *   "allowed_session_types": ["batch"]    what may be made in it; interactive
  *       and batch by default
+ *   "allowed_networks": ["private", "host"]  networks that sessions may ask for; private by default
  *   "fair_share": {...}                   what counts how much, see fair_share_settings.h
  *   "preemption": {...}                   who is preempted by whom, see preemption.c
  *   "handler_options": {...}              how often a start is tried, and for how long,
@@ -34,6 +35,7 @@
 #include "manager/core/scheduling/fair_share_settings.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
+#include "sched/admit.h"
 #include "sched/plugin.h"
 #include "manager/core/scheduling/preemption.h"
 #include "manager/core/scheduling/retry_options.h"
@@ -162,6 +164,31 @@ static int options_read_types(const json_t *opts, uint32_t *ret, struct aq_error
     return 0;
 }
 
+static int options_read_networks(const json_t *opts, unsigned *ret, struct aq_error *err)
+{
+    static const char key[] = "allowed_networks";
+    const json_t *list = json_object_get(opts, key), *item;
+    unsigned networks = 0;
+    size_t i;
+
+    if (!list)
+        return 0;
+    json_array_foreach(list, i, item) {
+        const char *word = json_is_string(item) ? json_string_value(item) : "";
+
+        if (strcmp(word, SESSION_NETWORK_PRIVATE) == 0)
+            networks |= ADMIT_NETWORK_PRIVATE;
+        else if (strcmp(word, SESSION_NETWORK_HOST) == 0)
+            networks |= ADMIT_NETWORK_HOST;
+        else
+            return aq_fail_field(err, EINVAL, key, "must be a list of private and host");
+    }
+    if (!networks)
+        return aq_fail_field(err, EINVAL, key, "must be a list of networks that is not empty");
+    *ret = networks;
+    return 0;
+}
+
 static int options_read_seconds(const json_t *opts, const char *key, int64_t *ret_usec,
                                 struct aq_error *err)
 {
@@ -209,6 +236,8 @@ static int options_read_opts(const char *text, struct core_scheduling *ret, stru
     if (r == 0)
         r = options_read_types(opts, &ret->session_types, err);
     if (r == 0)
+        r = options_read_networks(opts, &ret->networks, err);
+    if (r == 0)
         r = options_read_seconds(opts, "pending_timeout", &ret->pending_timeout_usec, err);
     if (r == 0)
         r = options_read_seconds(opts, "backfill_max_wait", &ret->options.max_wait_usec, err);
@@ -235,6 +264,7 @@ static struct core_scheduling options_defaults(const struct resource_group *g)
             .choices_max = CHOICES_MAX,
         },
         .session_types = 1u << SESSION_INTERACTIVE | 1u << SESSION_BATCH | 1u << SESSION_SYSTEM,
+        .networks = ADMIT_NETWORK_PRIVATE,
         .pending_timeout_usec = g->pending_timeout_usec,
         .preempted_interactive = CORE_SKIPPED,
         .preemptible_priority = PRIORITY_COUNT - 1,

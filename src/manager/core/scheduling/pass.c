@@ -45,7 +45,7 @@ void pass_place_kernel(struct core *core, struct session_entry *l, size_t k,
     e->kernel_status.alloc = agent_devices_write_chosen(core, a, &chosen, l->kernels[k].requested);
 }
 
-/* Kernels on several agents need addresses there. Where the pool has none the start fails: see
+/* Kernels on several agents need addresses there, and those with the host network ports. Where the pool has none the start fails: see
  * session/session_network.c.
  */
 static char *pass_take_subnet(struct core *core, const struct resource_group_entry *g,
@@ -53,11 +53,14 @@ static char *pass_take_subnet(struct core *core, const struct resource_group_ent
 {
     char text[INET_ADDRSTRLEN];
     bool is_spread = l->s.is_multi_node && session_is_elastic(&l->s); /* or will be */
+    bool is_wanted;
 
     for (size_t k = 1; k < session_least_kernels(&l->s); k++)
         is_spread |= out->agents[k] != out->agents[0];
-    if (!is_spread || !session_entry_needs_network(l)
-        || !agent_network_class(g->nodes[out->agents[0]]) || !session_entry_take_subnet(core, l))
+    is_wanted = session_entry_uses_host_network(l)
+                || (is_spread && session_entry_needs_network(l)
+                    && agent_network_class(g->nodes[out->agents[0]]));
+    if (!is_wanted || !session_entry_take_subnet(core, l))
         return NULL;
     return aq_format("%s/%u", cluster_address_format(l->network.subnet.first, text),
                      l->network.subnet.bits);

@@ -61,6 +61,7 @@ static void admission_list_groups(struct core *core, const struct session *s,
         groups[ret->group_count] = (struct admit_resource_group){
             .name = g->g.name,
             .types = g->scheduling.session_types,
+            .networks = g->scheduling.networks,
             .may_split = (splitting ? splitting : g->scheduling.splitting) == SPLITTING_ALLOWED,
             .next_agent = admission_next_agent,
             .data = &places[ret->group_count]
@@ -150,6 +151,8 @@ static void admission_set_policy(const struct core *core, const struct session *
     a->containers_max = admission_limit_of(p->max_containers_per_session);
     a->pending_max = admission_limit_of(p->max_pending_sessions);
     a->systems_max = admission_limit_of(p->max_concurrent_sftp_sessions);
+    a->policy = p->name;
+    a->may_use_host = p->host_network;
     a->pending_slots_max = p->max_pending_slots.count ? &p->max_pending_slots : NULL;
     if (p->max_priority > 0)
         a->priority_max = AQ_MIN(p->max_priority, a->priority_max);
@@ -210,6 +213,7 @@ static void admission_set_kernels(struct core *core, const struct session *s,
     a->containers = s->kernel_count;
     a->kernels = any || shmem_bytes ? kernels : NULL;
     a->waits_for_capacity = spec->waits_for_capacity;
+    a->networks = session_spec_uses_host_network(spec) ? ADMIT_NETWORK_HOST : ADMIT_NETWORK_PRIVATE;
 }
 
 /* All that is wrong, as far as it has room. */

@@ -75,6 +75,10 @@ static int request_check_system(const struct core *core, const struct session_re
     if (req->dependency_count > 0)
         return aq_fail_field(err, EINVAL, "dependencies",
                              "a session of the type system does not wait for other sessions");
+    if (session_spec_uses_host_network(&req->spec))
+        return aq_fail_field(err, EINVAL, "network",
+                             "a session of the type system has a private network; leave the "
+                             "network out");
     for (size_t i = 0; i < req->resources.count; i++)
         if (request_is_too_much(&req->resources.items[i]))
             return aq_fail_field(err, EINVAL, "config.resources",

@@ -74,12 +74,42 @@ static const char *session_network_write(struct core *core, const struct session
     return arena_strdup(&core->scratch, text.data);
 }
 
+/* The same with the host network: by the addresses of the nodes. */
+static const char *session_network_write_host(struct core *core, const struct session_entry *l)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&text);
+    struct cluster_network network = {
+        .mode = CLUSTER_NETWORK_HOST,
+        .kernels = arena_array(&core->scratch, l->s.kernel_count, sizeof(*network.kernels)),
+    };
+
+    for (size_t i = 0; i < l->s.kernel_count; i++) {
+        const char *agent_id = session_network_agent_of(l, i);
+        const struct agent_entry *a = agent_id ? agent_entry_find(core, agent_id) : NULL;
+        char hostname[KERNEL_HOSTNAME_MAX];
+
+        if (!a || !a->network || !a->network->offer.host)
+            continue;
+        network.kernels[network.kernel_count++] = (struct cluster_network_kernel){
+            .hostname = arena_strdup(&core->scratch, kernel_hostname(&l->s.kernels[i], hostname)),
+            .address = a->network->offer.host,
+            .agent = agent_id,
+            .port = session_entry_host_port(core, l, i),
+        };
+    }
+    cluster_network_write(&network, &w);
+    return arena_strdup(&core->scratch, text.data);
+}
+
 /* For kernel.create, which all kernels of a start get with the same list. */
 static const char *session_network_keep(struct core *core, struct session_entry *l)
 {
     if (!l->start.network || l->start.network_version != l->network.version) {
         free(l->start.network);
-        l->start.network = aq_strdup(session_network_write(core, l));
+        l->start.network = aq_strdup(session_entry_uses_host_network(l)
+                                         ? session_network_write_host(core, l)
+                                         : session_network_write(core, l));
         l->start.network_version = l->network.version;
     }
     return l->start.network;
@@ -112,8 +142,9 @@ int session_network_make(struct core *core, struct session_entry *l, const char 
         *ret = session_network_keep(core, l);
         return 0;
     }
-    if (!session_entry_needs_network(l) || !session_network_is_spread(l)
-        || !session_network_has_agents(core, l))
+    if (!session_entry_uses_host_network(l)
+        && (!session_entry_needs_network(l) || !session_network_is_spread(l)
+            || !session_network_has_agents(core, l)))
         return 0;
     if (!session_entry_has_subnet_share(core, l))
         return aq_fail_field(err, ENOSPC, "cluster-pool",
@@ -142,7 +173,7 @@ void session_network_follow(struct core *core, struct session_entry *l)
     struct message msg = { .type = MSG_SESSION_NETWORK,
                            .session_network = { .session_id = l->s.id } };
 
-    if (!l->s.subnet || !l->network.subnet.bits)
+    if (!l->s.subnet || !l->network.subnet.bits || session_entry_uses_host_network(l))
         return;
     for (size_t i = 0; i < l->s.kernel_count; i++) {
         const char *agent_id = session_network_agent_of(l, i);

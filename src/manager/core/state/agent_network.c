@@ -135,6 +135,7 @@ void agent_network_write(const struct agent_entry *a, struct jsonw *w)
     jsonw_member_str(w, "mode", n->offer.mode);
     jsonw_member_str(w, "endpoint", n->offer.endpoint);
     jsonw_member_str(w, "address", n->address ? cluster_address_format(n->address, text) : NULL);
+    jsonw_member_str(w, "host", n->offer.host);
     jsonw_member_int(w, "mtu", n->offer.mtu);
     jsonw_member_str(w, "note", n->offer.note);
     jsonw_key(w, "unreachable");

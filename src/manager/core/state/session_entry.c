@@ -284,17 +284,18 @@ enum splitting session_entry_splitting(const struct session_entry *l)
     return l->s.spec->splitting ? l->s.spec->splitting : l->resource_group->scheduling.splitting;
 }
 
-/* The hosts of its folders, each once, and SFTP. */
+/* The hosts of its folders, each once, SFTP and the host network. */
 static void entry_describe_volumes(struct core *core, const struct session *s,
                                    struct sched_session *ret)
 {
     const struct folder_mounts *mounts = &s->spec->mounts;
     bool needs_sftp = s->type == SESSION_SYSTEM;
+    bool needs_host = session_spec_uses_host_network(s->spec);
     const char **volumes;
 
-    if (!mounts->count && !needs_sftp)
+    if (!mounts->count && !needs_sftp && !needs_host)
         return;
-    volumes = arena_array(&core->scratch, mounts->count + 1, sizeof(*volumes));
+    volumes = arena_array(&core->scratch, mounts->count + 2, sizeof(*volumes));
     for (size_t i = 0; i < mounts->count; i++) {
         size_t k = 0;
 
@@ -305,6 +306,8 @@ static void entry_describe_volumes(struct core *core, const struct session *s,
     }
     if (needs_sftp)
         volumes[ret->volume_count++] = SCHED_SFTP;
+    if (needs_host)
+        volumes[ret->volume_count++] = SCHED_HOST_NETWORK;
     ret->volumes = volumes;
 }
 

@@ -161,10 +161,25 @@ void subnets_forget_agent(struct subnets *subnets, uint32_t address)
 
 /* ---- of a session ---- */
 
+bool session_entry_uses_host_network(const struct session_entry *l)
+{
+    return l->s.spec && session_spec_uses_host_network(l->s.spec);
+}
+
+uint32_t session_entry_host_port(const struct core *core, const struct session_entry *l,
+                                 size_t rank)
+{
+    const uint32_t blocks = (CLUSTER_HOST_PORT_LAST - CLUSTER_HOST_PORT_FIRST + 1)
+                            / CLUSTER_HOST_PORTS;
+    uint32_t number = l->network.subnet.first - core->subnets.pool.first + (uint32_t)rank;
+
+    return CLUSTER_HOST_PORT_FIRST + number % blocks * CLUSTER_HOST_PORTS;
+}
+
 bool session_entry_needs_network(const struct session_entry *l)
 {
-    return l->s.is_multi_node && l->s.kernel_count > 1 && l->s.image
-           && strcmp(l->s.image, IMAGE_OF_PROCESSES) != 0;
+    return !session_entry_uses_host_network(l) && l->s.is_multi_node && l->s.kernel_count > 1
+           && l->s.image && strcmp(l->s.image, IMAGE_OF_PROCESSES) != 0;
 }
 
 bool session_entry_has_subnet_share(const struct core *core, const struct session_entry *l)

@@ -51,6 +51,16 @@ void subnets_forget_agent(struct subnets *subnets, uint32_t address);
  */
 bool session_entry_needs_network(const struct session_entry *l);
 
+/* Its containers use the network of their nodes, on ports that follow from its subnet. */
+bool session_entry_uses_host_network(const struct session_entry *l);
+
+/* With the host network and a subnet: the first of the CLUSTER_HOST_PORTS ports of that kernel. Two
+ * sessions have the same ones only if more addresses lie between theirs than there are ports: the
+ * agent finds that out, and the session starts again with another subnet.
+ */
+uint32_t session_entry_host_port(const struct core *core, const struct session_entry *l,
+                                 size_t rank);
+
 /* With it, its user's sessions have at most half of the pool, or it is the first: a session of a few
  * kernels takes the addresses of all that it may grow to, and some of these would keep those of all
  * other users from starting.
