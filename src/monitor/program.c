@@ -183,6 +183,8 @@ static int monitor_program_set_number(struct program *p, const char *key, uint64
         p->sandbox.has_runner = n != 0;
     } else if (strcmp(key, "relays") == 0) {
         p->sandbox.relays = n != 0;
+    } else if (strcmp(key, "host_network") == 0) {
+        p->sandbox.uses_host_network = n != 0;
     } else if (strcmp(key, "outside") == 0) {
         p->sandbox.is_outside = n != 0;
     } else if (strcmp(key, "home_uid") == 0) {

@@ -238,6 +238,20 @@ static int rootfs_add_account(const struct sandbox *sandbox, struct aq_error *er
     return passwd_add_user("rootfs", &user, err);
 }
 
+/* A user namespace cannot mount one for a network that is not its own. */
+static int rootfs_mount_sys(const struct sandbox *sandbox, struct aq_error *err)
+{
+    int r;
+
+    if (!sandbox->uses_host_network)
+        return 0;
+    r = rootfs_make_directory("sys", 0555, err);
+    if (r == 0
+        && mount("sysfs", "sys", "sysfs", MS_RDONLY | MS_NOSUID | MS_NOEXEC | MS_NODEV, NULL) < 0)
+        r = aq_fail_errno(err, "mount a sysfs that shows the node's network");
+    return r;
+}
+
 int rootfs_enter(const struct sandbox *sandbox, struct aq_error *err)
 {
     int r = rootfs_enter_namespace(err);
@@ -252,6 +266,8 @@ int rootfs_enter(const struct sandbox *sandbox, struct aq_error *err)
     if (r == 0)
         r = rootfs_mount_overlay(sandbox, err);
     AQ_FAULT("monitor.rootfs.mounted");
+    if (r == 0)
+        r = rootfs_mount_sys(sandbox, err);
     if (r == 0)
         r = mount_points_prepare("rootfs", "scratch/home", sandbox, err);
     if (r == 0)

@@ -42,11 +42,12 @@ struct sandbox {
     const char *scratch; /* directory, or image of a file system, for what is written */
     const char *scratch_template; /* image to begin with; NULL = 'scratch' is a directory */
     const char *runner;           /* file of it on the node; NULL = not known */
-    const char *home;   /* path inside of the home directory's user; NULL = no user is added */
-    const char *unused; /* paths that agents of earlier versions gave */
-    bool has_runner;    /* process 1 is aliquot-runner */
-    bool relays;        /* the runtime passes the container's output on */
-    bool is_outside;    /* the program itself stays out of the cgroups, it makes inner ones */
+    const char *home;       /* path inside of the home directory's user; NULL = no user is added */
+    const char *unused;     /* paths that agents of earlier versions gave */
+    bool has_runner;        /* process 1 is aliquot-runner */
+    bool relays;            /* the runtime passes the container's output on */
+    bool uses_host_network; /* of the node: the stage has a sysfs that shows it, "sys" */
+    bool is_outside;        /* the program itself stays out of the cgroups, it makes inner ones */
     uint32_t home_uid, home_gid; /* who gets the home directory, as the container counts */
     uint32_t id_base, id_count;  /* users of the container on the host; count 0 = the same */
 };

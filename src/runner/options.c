@@ -96,6 +96,9 @@ static int options_set_option(struct options *o, const char *name, const char *v
         o->home_to = value;
     } else if (strcmp(name, "--ssh") == 0 && value[0] == '/') {
         o->ssh = value;
+    } else if (strcmp(name, "--ssh-port") == 0) {
+        r = options_set_number(value, 1, UINT16_MAX, &n);
+        o->ssh_port = (uint16_t)n;
     } else if (strcmp(name, "--ssh-for") == 0 && strcmp(value, "files") == 0) {
         o->is_for_files = true;
     } else if (strcmp(name, "--ssh-idle") == 0) {

@@ -25,6 +25,7 @@ struct options {
     const char *dotfiles;  /* the same, in folders by permission, instead of what he has */
     const char *home_to;   /* his directory */
     const char *ssh;       /* directory of the SSH server; NULL = none */
+    uint16_t ssh_port;     /* that it listens on; 0 = 2200 */
     bool is_for_files;     /* it moves files and does nothing else */
     long ssh_idle_sec;     /* without a connection to it, after which to end; 0 = never */
     uint16_t rows, cols;

@@ -9,7 +9,7 @@
  *                  [--groups N,N...] [--cwd DIR] [--tty ROWSxCOLS]
  *                  [--oom-score N] [--check FILE] [--bootstrap FD]
  *                  [--home FOLDER [--home-from FOLDER] [--dotfiles FOLDER]]
- *                  [--ssh FOLDER [--ssh-for files] [--ssh-idle SECONDS]]
+ *                  [--ssh FOLDER [--ssh-port PORT] [--ssh-for files] [--ssh-idle SECONDS]]
  *                  [--] [PROGRAM ARGUMENT...]
  *
  * Beside a program that is in no container the monitor starts it without PROGRAM and --report.

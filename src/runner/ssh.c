@@ -108,7 +108,8 @@ int ssh_idle_msec(const struct runner *r)
 void ssh_open(struct runner *r)
 {
     const struct sockaddr_in address = { .sin_family = AF_INET,
-                                         .sin_port = htons(2200),
+                                         .sin_port = htons(r->options.ssh_port ? r->options.ssh_port
+                                                                               : 2200),
                                          .sin_addr.s_addr = htonl(INADDR_ANY) };
     const int yes = 1;
     int fd;

@@ -2,7 +2,7 @@
 /* cluster_environ.c - variables by which programs that train together find each other
  *
  * Ports are the frameworks' usual ones: nothing else listens in a kernel's network, and every
- * kernel has addresses of its own.
+ * kernel has addresses of its own. With the host network they are those that the manager chose.
  */
 #include "agent/kernel/cluster_environ.h"
 
@@ -14,12 +14,12 @@
 #include "base/jsonw.h"
 #include "model/session.h"
 
-#define TORCH_PORT "29500"
-#define TORCHRUN_PORT "29400"
+#define TORCH_PORT 29500
+#define TORCHRUN_PORT 29400
 /* Each kernel that leaves is a failure to torchrun in the others. */
 #define TORCHRUN_RESTARTS "100"
 #define TENSORFLOW_PORT 2222
-#define JAX_PORT "1234"
+#define JAX_PORT 1234
 
 struct cluster_variables {
     struct arena *arena;
@@ -41,15 +41,29 @@ static void cluster_environ_set_number(struct cluster_variables *v, const char *
     cluster_environ_set(v, name, arena_strdup(v->arena, text));
 }
 
-/* The first kernel's name, with ":PORT" unless 'port' is NULL. */
+/* The port of the kernel with that name and for that purpose. */
+static int64_t cluster_environ_port(const struct cluster_place *place, const char *host, size_t len,
+                                    enum cluster_host_port which, int64_t usual)
+{
+    char hostname[KERNEL_HOSTNAME_MAX];
+    const struct cluster_network_kernel *kernel;
+
+    if (!place->host)
+        return usual;
+    (void)snprintf(hostname, sizeof(hostname), "%.*s", (int)len, host);
+    kernel = cluster_network_find(place->host, hostname);
+    return kernel ? kernel->port + which : usual;
+}
+
+/* The first kernel's name, with ":PORT" unless 'port' is 0. */
 static void cluster_environ_set_first(struct cluster_variables *v, const char *name,
-                                      const struct kernel_spec *spec, const char *port)
+                                      const struct kernel_spec *spec, int64_t port)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
 
     strbuf_add(&text, spec->hosts, strcspn(spec->hosts, ","));
     if (port)
-        strbuf_addf(&text, ":%s", port);
+        strbuf_addf(&text, ":%" PRId64, port);
     cluster_environ_set(v, name, arena_strdup(v->arena, text.data));
 }
 
@@ -92,7 +106,8 @@ static enum tf_task cluster_environ_task(const char *host, size_t len, bool has_
 /* {"cluster": {"worker": ["main1:2222", ...]}, "task": {"type": "worker", "index": 0}}; an
  * evaluator is not part of the cluster.
  */
-static const char *cluster_environ_make_tf(const struct kernel_spec *spec, struct arena *arena)
+static const char *cluster_environ_make_tf(const struct kernel_spec *spec,
+                                           const struct cluster_place *place, struct arena *arena)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
@@ -123,7 +138,9 @@ static const char *cluster_environ_make_tf(const struct kernel_spec *spec, struc
                 jsonw_array_begin(&w);
             }
             index++;
-            (void)snprintf(address, sizeof(address), "%.*s:%d", (int)len, at, TENSORFLOW_PORT);
+            (void)snprintf(
+                address, sizeof(address), "%.*s:%" PRId64, (int)len, at,
+                cluster_environ_port(place, at, len, CLUSTER_HOST_TENSORFLOW, TENSORFLOW_PORT));
             if (task != TF_EVALUATOR)
                 jsonw_str(&w, address);
         }
@@ -163,23 +180,31 @@ static void cluster_environ_set_size(struct cluster_variables *v, const struct k
 
 /* ---- all ---- */
 
+static const char *const interfaces[] = { "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME",
+                                          "OMPI_MCA_btl_tcp_if_include",
+                                          "OMPI_MCA_oob_tcp_if_include" };
+
 /* What depends on names of other kernels. */
 static void cluster_environ_set_network(struct cluster_variables *v, const struct kernel_spec *spec,
                                         const struct cluster_place *place)
 {
     bool is_elastic = spec->session.cluster_size_min > 0;
+    const char *first = spec->hosts;
+    size_t len = strcspn(first, ",");
 
-    cluster_environ_set_first(v, "MASTER_ADDR", spec, NULL);
-    cluster_environ_set(v, "MASTER_PORT", TORCH_PORT);
+    cluster_environ_set_first(v, "MASTER_ADDR", spec, 0);
+    cluster_environ_set_number(
+        v, "MASTER_PORT", cluster_environ_port(place, first, len, CLUSTER_HOST_TORCH, TORCH_PORT));
     cluster_environ_set(v, "PET_RDZV_BACKEND", "c10d");
-    cluster_environ_set_first(v, "PET_RDZV_ENDPOINT", spec, TORCHRUN_PORT);
+    cluster_environ_set_first(
+        v, "PET_RDZV_ENDPOINT", spec,
+        cluster_environ_port(place, first, len, CLUSTER_HOST_TORCHRUN, TORCHRUN_PORT));
     if (!is_elastic)
-        cluster_environ_set(v, "TF_CONFIG", cluster_environ_make_tf(spec, v->arena));
-    cluster_environ_set_first(v, "JAX_COORDINATOR_ADDRESS", spec, JAX_PORT);
-    cluster_environ_set(v, "NCCL_SOCKET_IFNAME", place->interface);
-    cluster_environ_set(v, "GLOO_SOCKET_IFNAME", place->interface);
-    cluster_environ_set(v, "OMPI_MCA_btl_tcp_if_include", place->interface);
-    cluster_environ_set(v, "OMPI_MCA_oob_tcp_if_include", place->interface);
+        cluster_environ_set(v, "TF_CONFIG", cluster_environ_make_tf(spec, place, v->arena));
+    cluster_environ_set_first(v, "JAX_COORDINATOR_ADDRESS", spec,
+                              cluster_environ_port(place, first, len, CLUSTER_HOST_JAX, JAX_PORT));
+    for (size_t i = 0; place->interface[0] && i < AQ_COUNT(interfaces); i++)
+        cluster_environ_set(v, interfaces[i], place->interface);
     if (place->host_file) {
         cluster_environ_set(v, "OMPI_MCA_orte_default_hostfile", place->host_file);
         cluster_environ_set(v, "PRTE_MCA_prte_default_hostfile", place->host_file);
@@ -206,7 +231,23 @@ size_t cluster_environ_make(const struct kernel_spec *spec, const struct cluster
     return v.count;
 }
 
-void cluster_environ_add_hosts(const struct kernel_spec *spec, int64_t slots, struct strbuf *out)
+/* Is this the first kernel that has its node's address? */
+static bool cluster_environ_leads_node(const struct cluster_network *host, const char *name,
+                                       size_t len)
+{
+    char hostname[KERNEL_HOSTNAME_MAX];
+    const struct cluster_network_kernel *kernel;
+
+    (void)snprintf(hostname, sizeof(hostname), "%.*s", (int)len, name);
+    kernel = cluster_network_find(host, hostname);
+    for (size_t i = 0; kernel && &host->kernels[i] != kernel; i++)
+        if (strcmp(host->kernels[i].address, kernel->address) == 0)
+            return false;
+    return kernel != NULL;
+}
+
+void cluster_environ_add_hosts(const struct kernel_spec *spec, const struct cluster_network *host,
+                               int64_t slots, struct strbuf *out)
 {
     int64_t least = spec->session.cluster_size_min, count = 0;
 
@@ -214,7 +255,8 @@ void cluster_environ_add_hosts(const struct kernel_spec *spec, int64_t slots, st
         size_t len = strcspn(at, ",");
 
         count++;
-        strbuf_addf(out, "%.*s slots=%" PRId64 "\n", (int)len, at, slots);
+        if (!host || cluster_environ_leads_node(host, at, len))
+            strbuf_addf(out, "%.*s slots=%" PRId64 "\n", (int)len, at, slots);
         at += len;
     }
 }

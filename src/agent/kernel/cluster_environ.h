@@ -21,14 +21,17 @@
 #include "base/arena.h"
 #include "base/strbuf.h"
 #include "base/text_pair.h"
+#include "model/cluster_network.h"
 #include "model/kernel_spec.h"
 
 #define CLUSTER_VARIABLES_MAX 24
 
 struct cluster_place {
-    const char *interface; /* by which other kernels are reached by name; NULL = they are not */
+    const char *interface; /* by which other kernels are reached by name; NULL = they are not, "" =
+                              that is not known */
     const char *host_file; /* as the program sees it; NULL = none */
     int64_t devices;       /* accelerators that the program sees */
+    const struct cluster_network *host; /* with the host network: ports; NULL = the usual ports */
 };
 
 /* Texts are in the arena or constant. Returns how many; 0 for a session of one kernel. */
@@ -36,8 +39,10 @@ size_t cluster_environ_make(const struct kernel_spec *spec, const struct cluster
                             struct arena *arena, struct text_pair ret[CLUSTER_VARIABLES_MAX]);
 
 /* The host file of MPI: "main1 slots=2", a line for each kernel of the session, or as many as it
- * starts with.
+ * starts with. With the host network ('host', else NULL) one for each node: MPI takes names with
+ * one address for one host.
  */
-void cluster_environ_add_hosts(const struct kernel_spec *spec, int64_t slots, struct strbuf *out);
+void cluster_environ_add_hosts(const struct kernel_spec *spec, const struct cluster_network *host,
+                               int64_t slots, struct strbuf *out);
 
 #endif

@@ -5,6 +5,7 @@
 #include <limits.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include "agent/kernel/cluster_environ.h"
 #include "agent/kernel/container_spec.h"
 #include "agent/kernel/dotfiles.h"
+#include "agent/kernel/host_network.h"
 #include "agent/kernel/kernel_program.h"
 #include "agent/kernel/services.h"
 #include "agent/ssh/ssh.h"
@@ -133,7 +135,7 @@ static int container_read_shm(const struct local_kernel *k, int64_t *ret, struct
     int64_t usual = k->agent->settings->shm_bytes;
     int r = session_spec_shmem(spec, ret, err);
 
-    if (k->cluster)
+    if (k->cluster || k->host)
         usual = AQ_MAX(usual, slots_get(&k->slots, slot_name_intern("mem", 3)) / 2);
     if (!spec->shmem)
         *ret = usual;
@@ -222,6 +224,22 @@ static size_t container_add_ssh(const struct local_kernel *k, const char *config
     return n;
 }
 
+/* With the node's network: names of the session's kernels, and the node's servers of names. */
+static size_t container_add_host_files(const char *config, struct arena *arena,
+                                       struct container_mount *mounts)
+{
+    AQ_CLEANUP(aq_freep) char *hosts = aq_format("%s/" HOST_NETWORK_HOSTS, config);
+    AQ_CLEANUP(aq_freep) char *resolv = realpath("/etc/resolv.conf", NULL);
+    size_t n = 0;
+
+    mounts[n++] = (struct container_mount){ .source = arena_strdup(arena, hosts),
+                                            .target = "/etc/hosts" };
+    if (resolv)
+        mounts[n++] = (struct container_mount){ .source = arena_strdup(arena, resolv),
+                                                .target = "/etc/resolv.conf" };
+    return n;
+}
+
 static void container_add_mounts(const struct local_kernel *k, const struct net_info *network,
                                  const char *config, struct arena *arena, struct container_spec *c)
 {
@@ -235,6 +253,8 @@ static void container_add_mounts(const struct local_kernel *k, const struct net_
         mounts[n++] = (struct container_mount){ .source = network->resolv_path,
                                                 .target = "/etc/resolv.conf" };
     }
+    if (k->host)
+        n += container_add_host_files(config, arena, mounts + n);
     if (k->slice)
         n += gpu_slice_mounts(k->slice, mounts + n);
     if (services_have_ssh(k))
@@ -259,7 +279,7 @@ bool container_add_host_file(const struct local_kernel *k, struct strbuf *out)
 
     if (kernel_get_spec(k)->cluster_size <= 1 || !kernel_get_spec(k)->hosts)
         return false;
-    cluster_environ_add_hosts(kernel_get_spec(k),
+    cluster_environ_add_hosts(kernel_get_spec(k), k->host ? &k->host->network : NULL,
                               devices ? (int64_t)devices : container_count_cores(k), out);
     return true;
 }
@@ -285,7 +305,11 @@ static int container_specify_program(const struct local_kernel *k, const struct 
         .labels = image->config,
         .service_ports = image->config ? image_config_label(image->config, SERVICE_LABEL) : NULL,
         .preopen_ports = services_opened(k, arena),
-        .interface = k->is_connected ? k->cluster ? CLUSTER_INTERFACE : NET_INTERFACE : NULL,
+        .interface = k->host           ? k->host->interface
+                     : !k->is_connected ? NULL
+                     : k->cluster      ? CLUSTER_INTERFACE
+                                       : NET_INTERFACE,
+        .host = k->host,
         .host_file = CONTAINER_CONFIG "/" CONTAINER_HOST_FILE,
     };
     AQ_CLEANUP(aq_freep) char *cwd = aq_format("%s%s%s", CONTAINER_WORK, spec->cwd ? "/" : "",
@@ -388,6 +412,7 @@ int container_specify(const struct local_kernel *k, const struct image *image, c
         .hidden = image->hidden,
         .is_node = image->hidden[0] != NULL,
         .scratch = scratch,
+        .uses_host_network = k->host != NULL,
         .network = network ? network->namespace_path : NULL,
         .sysfs = network ? network->sys_path : NULL,
         .cpus = container_list_cores(&k->grant, arena),
@@ -396,6 +421,7 @@ int container_specify(const struct local_kernel *k, const struct image *image, c
         .home_from = services_have_ssh(k) ? CONTAINER_CONFIG "/home" : NULL,
         .dotfiles = spec->dotfiles ? CONTAINER_CONFIG "/" DOTFILES_FOLDER : NULL,
         .ssh = services_have_ssh(k) ? SSH_INSIDE : NULL,
+        .ssh_port = services_ssh_port(k),
         .is_for_files = image_is_for_files(image),
         .ssh_idle_sec = kernel_is_of_type(k, SESSION_SYSTEM)
                             ? settings->sftp_idle_usec / USEC_PER_SEC

@@ -16,6 +16,8 @@
 #include "link/message.h"
 #include "model/session.h"
 
+struct host_network;
+
 struct local_kernel {
     struct agent_daemon *agent;
     struct uuid id, session_id;
@@ -54,9 +56,10 @@ struct local_kernel {
     struct accel_call *attaching;       /* the plugins are being asked */
     bool is_describing;                 /* and what they said is being written */
     bool is_attached;
-    bool is_bootstrapping; /* CREATING, and the bootstrap script runs */
-    char *alloc;           /* JSON of the latest grant, for reports */
-    char *slots_text;      /* JSON of what it holds, if that has parts of GPUs; NULL = not told */
+    struct host_network *host; /* the node's network is its own; NULL = it is not */
+    bool is_bootstrapping;     /* CREATING, and the bootstrap script runs */
+    char *alloc;               /* JSON of the latest grant, for reports */
+    char *slots_text; /* JSON of what it holds, if that has parts of GPUs; NULL = not told */
     struct resizing *resizing; /* other amounts that it is to hold, or may; resize.c */
     struct runtime_kernel *run;
     bool has_exit;

@@ -11,6 +11,7 @@
 #include "accelhost/gpu_variables.h"
 #include "agent/kernel/cluster_environ.h"
 #include "agent/kernel/bootstrap.h"
+#include "agent/kernel/host_network.h"
 #include "agent/kernel/kernel_program.h"
 #include "alloc/resource_txt.h"
 #include "base/json_load.h"
@@ -286,6 +287,7 @@ static void kernel_environ_set_cluster(struct environ *env, const struct kernel_
         .interface = place->interface,
         .host_file = place->host_file,
         .devices = (int64_t)gpu_variables_count_devices(place->attachment),
+        .host = place->host ? &place->host->network : NULL,
     };
     struct text_pair variables[CLUSTER_VARIABLES_MAX];
     size_t count = cluster_environ_make(spec, &cluster, env->arena, variables);
@@ -320,6 +322,17 @@ static void kernel_environ_set_job(struct environ *env, const struct msg_kernel_
         kernel_environ_set_number(env, "ALIQUOT_RESTARTS", place->attempt - 1);
 }
 
+/* Beside what frameworks are given, a few ports are the program's own. */
+static void kernel_environ_set_host(struct environ *env, const struct host_network *host)
+{
+    char ports[16];
+
+    (void)snprintf(ports, sizeof(ports), "%u-%u", host_network_port(host, CLUSTER_HOST_FREE),
+                   host_network_port(host, CLUSTER_HOST_PORTS) - 1u);
+    kernel_environ_set_variable(env, "ALIQUOT_NETWORK", SESSION_NETWORK_HOST);
+    kernel_environ_set_variable(env, "ALIQUOT_PORTS", ports);
+}
+
 static void kernel_environ_set_identity(struct environ *env, const struct msg_kernel_create *create,
                                         const struct kernel_program_context *place)
 {
@@ -351,6 +364,8 @@ static void kernel_environ_set_identity(struct environ *env, const struct msg_ke
     if (spec->session_type && strcmp(spec->session_type, "batch") == 0)
         kernel_environ_set_variable(env, "_BACKEND_BATCH_MODE", "1");
     kernel_environ_set_variable(env, "ALIQUOT_KERNEL_ID", kernel);
+    if (place->host)
+        kernel_environ_set_host(env, place->host);
     kernel_environ_set_optional(env, "ALIQUOT_RUNTIME_TYPE", place->runtime_type);
     kernel_environ_set_optional(env, "ALIQUOT_RUNTIME_PATH", place->runtime_path);
 }

@@ -34,6 +34,8 @@ struct kernel_program_resources {
 int kernel_program_write_resource(const struct kernel_program_resources *held,
                                   const struct slot_types *types, char **ret, struct aq_error *err);
 
+struct host_network;
+
 /* Where a program runs: what argv and environment depend on beside the command. */
 struct kernel_program_context {
     const struct settings *settings;
@@ -49,6 +51,7 @@ struct kernel_program_context {
     const char *service_ports;                 /* label of the image; NULL = none */
     const char *preopen_ports;                 /* "8888,9000"; NULL = none */
     const struct accel_attachment *attachment; /* of its devices */
+    const struct host_network *host; /* the node's network, which it uses; NULL = it does not */
     const char *interface; /* by which it reaches other kernels of its session; NULL = none */
     const char *host_file; /* of MPI, as the program sees it; NULL = none */
 };

@@ -7,6 +7,7 @@
 
 #include "agent/kernel/container_spec.h"
 #include "agent/kernel/dotfiles.h"
+#include "agent/kernel/host_network.h"
 #include "agent/kernel/kernel_command.h"
 #include "agent/kernel/kernel_internal.h"
 #include "agent/kernel/kernel_program.h"
@@ -98,6 +99,7 @@ static int kernel_start_write_ssh(const struct local_kernel *k, const char *conf
                                      .hostname = kernel_hostname_of(k),
                                      .hosts = spec->hosts,
                                      .own = spec->ssh_public_key,
+                                     .network = k->host ? &k->host->network : NULL,
                                      .for_files = image_is_for_files(k->image) };
 
     return ssh_write_files(&files, err);
@@ -106,12 +108,17 @@ static int kernel_start_write_ssh(const struct local_kernel *k, const char *conf
 static int kernel_start_write_hosts(const struct local_kernel *k, const char *config,
                                     struct aq_error *err)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT, hosts = STRBUF_INIT;
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s/" CONTAINER_HOST_FILE, config);
+    AQ_CLEANUP(aq_freep) char *hosts_path = aq_format("%s/" HOST_NETWORK_HOSTS, config);
+    int r = container_add_host_file(k, &text)
+                ? fs_overwrite(AT_FDCWD, path, text.data, text.len, 0644, err)
+                : 0;
 
-    return container_add_host_file(k, &text)
-               ? fs_overwrite(AT_FDCWD, path, text.data, text.len, 0644, err)
-               : 0;
+    if (r < 0 || !k->host)
+        return r;
+    host_network_add_hosts(k->host, &hosts);
+    return fs_overwrite(AT_FDCWD, hosts_path, hosts.data, hosts.len, 0644, err);
 }
 
 /* The image is here: write down what its program is told, and start it. */

@@ -10,6 +10,7 @@
 
 #include "agent/kernel/container_spec.h"
 #include "agent/kernel/devices.h"
+#include "agent/kernel/host_network.h"
 #include "agent/kernel/prerequisites.h"
 #include "agent/kernel/services.h"
 #include "agent/runtime/oci.h"
@@ -230,7 +231,7 @@ static int prerequisites_open_cluster(struct local_kernel *k, bool is_found, str
                                              .network = kernel_get_spec(k)->network,
                                              .is_found = is_found };
 
-    if (!request.network || !k->is_container)
+    if (!request.network || !k->is_container || host_network_is_wanted(k))
         return 0;
     if (!k->agent->cluster)
         return aq_fail_as(err, ENOTSUP, "no-cluster-network", "network",
@@ -310,6 +311,23 @@ static int prerequisites_want_slice(struct local_kernel *k, struct aq_error *err
     return r;
 }
 
+/* With the network of the node: it is there, if its ports are free. */
+static int prerequisites_use_host(struct local_kernel *k, struct aq_error *err)
+{
+    struct services services;
+    bool is_open = k->host != NULL;
+    int r = host_network_open(k, err);
+
+    if (r == 0)
+        r = services_find(k, &services, err);
+    if (r == 0 && !is_open)
+        r = host_network_claim(k, &services, err);
+    if (r < 0)
+        return r;
+    services_note(k);
+    return prerequisites_want_slice(k, err);
+}
+
 /* ---- all of it ---- */
 
 int prerequisites_prepare(struct local_kernel *k, struct aq_error *err)
@@ -326,6 +344,8 @@ int prerequisites_prepare(struct local_kernel *k, struct aq_error *err)
         return r;
     if (!k->image)
         return prerequisites_want_image(k, IMAGE_PULL_MISSING, err);
+    if (host_network_is_wanted(k))
+        return prerequisites_use_host(k, err);
     r = services_find(k, &services, err);
     if (r < 0)
         return r;
@@ -369,6 +389,8 @@ void prerequisites_adopt(struct local_kernel *k)
     if (k->agent->net && net_adopt(k->agent->net, &k->id, &k->network, &err) == 0)
         k->is_connected = true;
     prerequisites_adopt_cluster(k);
+    if (host_network_is_wanted(k) && host_network_open(k, &err) < 0)
+        log_warning("a kernel's ports on the node are not known: %s", err.text);
     services_note(k);
 }
 
@@ -391,4 +413,5 @@ void prerequisites_release(struct local_kernel *k)
     if (k->network && !k->agent->is_closing)
         net_close(AQ_TAKE(k->network), NULL, NULL);
     k->is_connected = false;
+    host_network_close(k);
 }

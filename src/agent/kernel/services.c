@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "agent/kernel/container_spec.h"
+#include "agent/kernel/host_network.h"
 #include "agent/ssh/ssh.h"
 #include "base/log.h"
 #include "runner/app_own.h"
@@ -60,6 +61,11 @@ static int services_check_files(const struct local_kernel *k, struct aq_error *e
                       "dropbear-bin and openssh-sftp-server; there, 'aliquot doctor' says more");
 }
 
+uint16_t services_ssh_port(const struct local_kernel *k)
+{
+    return k->host ? host_network_port(k->host, CLUSTER_HOST_SSH) : SSH_PORT;
+}
+
 static int services_find_all(const struct local_kernel *k, bool with_ssh, struct services *ret,
                              struct aq_error *err)
 {
@@ -75,18 +81,22 @@ static int services_find_all(const struct local_kernel *k, bool with_ssh, struct
     if (r < 0)
         return r;
     if (with_ssh)
-        (void)services_add_own(&found, "sshd", "tcp", SSH_PORT);
+        (void)services_add_own(&found, "sshd", "tcp", services_ssh_port(k));
     *ret = found;
     return 0;
 }
 
+static bool services_are_logged_in_to(const struct local_kernel *k)
+{
+    return (kernel_is_of_type(k, SESSION_INTERACTIVE) || kernel_is_of_type(k, SESSION_SYSTEM))
+           && services_have_ssh(k);
+}
+
 int services_find(const struct local_kernel *k, struct services *ret, struct aq_error *err)
 {
-    bool is_logged_in_to = kernel_is_of_type(k, SESSION_INTERACTIVE)
-                           || kernel_is_of_type(k, SESSION_SYSTEM);
     int r = image_is_for_files(k->image) ? services_check_files(k, err) : 0;
 
-    return r < 0 ? r : services_find_all(k, is_logged_in_to && services_have_ssh(k), ret, err);
+    return r < 0 ? r : services_find_all(k, services_are_logged_in_to(k), ret, err);
 }
 
 /* Of a network that may be an earlier agent's. */
@@ -112,10 +122,12 @@ static bool services_find_outside(const struct services *services, const struct 
     return true;
 }
 
-/* Apps of the runner whose programs the image has, to which no port of the node leads. */
+/* Apps of the runner whose programs the image has, to which no port of the node leads. They ask
+ * nobody for a password, so there is none on the loopback of a node.
+ */
 static void services_add_apps(const struct local_kernel *k, struct services *services)
 {
-    if (!kernel_is_main(k) || kernel_is_of_type(k, SESSION_SYSTEM))
+    if (!kernel_is_main(k) || kernel_is_of_type(k, SESSION_SYSTEM) || k->host)
         return;
     for (size_t i = 0; i < app_own_count; i++) {
         const struct app_own *own = &app_own_table[i];
@@ -137,12 +149,17 @@ void services_note(struct local_kernel *k)
 
     if (!k->image)
         return;
-    if (services_find_all(k, info && services_publishes_ssh(info), &services, &err) < 0
+    if (services_find_all(
+            k, k->host ? services_are_logged_in_to(k) : info && services_publishes_ssh(info),
+            &services, &err)
+            < 0
         || (info && !services_find_outside(&services, info, outside))) {
         log_warning("the ports of a kernel are not told: %s",
                     err.code ? err.text : "its image has changed");
         return;
     }
+    if (k->host)
+        memcpy(outside, services.ports, services.port_count * sizeof(*outside));
     services_add_apps(k, &services);
     if (!services.count)
         return;

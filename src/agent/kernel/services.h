@@ -25,6 +25,9 @@ int services_find(const struct local_kernel *k, struct services *ret, struct aq_
  */
 bool services_have_ssh(const struct local_kernel *k);
 
+/* That it listens on, in the container. */
+uint16_t services_ssh_port(const struct local_kernel *k);
+
 /* Can sessions of the type system run here? */
 bool services_offer_sftp(const struct agent_daemon *agent);
 

@@ -25,11 +25,12 @@ struct cluster;
 struct cluster_member;
 
 struct cluster_settings {
-    const char *mode;    /* "auto", "wireguard", "wireguard-go", "vxlan" or "none" */
-    const char *id;      /* of this agent */
-    const char *state;   /* directory of its key */
-    const char *address; /* by which other nodes reach this one */
-    uint16_t port;       /* UDP: the first that is tried; agents of one machine need one each */
+    const char *mode;     /* "auto", "wireguard", "wireguard-go", "vxlan" or "none" */
+    const char *id;       /* of this agent */
+    const char *state;    /* directory of its key */
+    const char *address;  /* by which other nodes reach this one */
+    uint16_t port;        /* UDP: the first that is tried; agents of one machine need one each */
+    bool is_host_offered; /* containers may use the node's own network */
 };
 
 /* Once at start, blocking for some milliseconds. What this node has is found and nothing of it is

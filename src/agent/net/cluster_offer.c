@@ -168,6 +168,25 @@ static int cluster_offer_find_address(struct cluster *cluster, const char *addre
     return 0;
 }
 
+/* Other nodes reach containers with the node's network by its address. */
+static void cluster_offer_find_host(struct cluster *cluster,
+                                    const struct cluster_settings *settings)
+{
+    unsigned char bytes[sizeof(struct in6_addr)];
+    const char *address = settings->address ? settings->address : "";
+    size_t len = strlen(cluster->note);
+
+    if (!settings->is_host_offered)
+        return;
+    if (inet_pton(AF_INET, address, bytes) == 1 || inet_pton(AF_INET6, address, bytes) == 1)
+        (void)snprintf(cluster->host, sizeof(cluster->host), "%s", address);
+    else
+        (void)snprintf(cluster->note + len, sizeof(cluster->note) - len,
+                       "%sno host network: '%.64s' is not an address of this node; set [network] "
+                       "cluster-address",
+                       len ? "; " : "", address);
+}
+
 /* ---- all of it ---- */
 
 static void cluster_offer_write(struct cluster *cluster)
@@ -177,6 +196,7 @@ static void cluster_offer_write(struct cluster *cluster)
     const struct cluster_network_offer offer = { .mode = cluster_mode_name(cluster->mode),
                                                  .endpoint = is_none ? NULL : cluster->endpoint,
                                                  .key = has_key ? cluster->public_key : NULL,
+                                                 .host = cluster->host[0] ? cluster->host : NULL,
                                                  .mtu = cluster->mtu,
                                                  .note = cluster->note[0] ? cluster->note : NULL };
     struct strbuf text = STRBUF_INIT;
@@ -213,6 +233,7 @@ int cluster_offer_find(struct cluster *cluster, const struct cluster_settings *s
     if (r < 0 && cluster->mode != CLUSTER_NONE)
         return r;
     (void)snprintf(cluster->note, sizeof(cluster->note), "%s", why.text);
+    cluster_offer_find_host(cluster, settings);
     cluster->mtu = cluster->net->mtu
                    - (cluster->mode == CLUSTER_VXLAN ? VXLAN_OVERHEAD : WIREGUARD_OVERHEAD);
     if (cluster->mtu < CLUSTER_MTU_MIN || cluster->mtu > cluster->net->mtu)

@@ -80,8 +80,19 @@ static void bundle_write_rlimit(struct jsonw *w, const char *type, uint64_t valu
     jsonw_object_end(w);
 }
 
+/* The container's root must not have the ports of the node that are for its root alone. */
+static void bundle_write_capabilities(struct jsonw *w, const char *set, bool uses_host_network)
+{
+    jsonw_key(w, set);
+    jsonw_array_begin(w);
+    for (const char *const *name = bundle_capabilities; *name; name++)
+        if (!uses_host_network || strcmp(*name, "CAP_NET_BIND_SERVICE") != 0)
+            jsonw_str(w, *name);
+    jsonw_array_end(w);
+}
+
 static void bundle_write_process(struct jsonw *w, const struct runtime_spec *spec,
-                                 const struct bundle_host *host)
+                                 const struct container_spec *c, const struct bundle_host *host)
 {
     static const char *const sets[] = { "bounding", "effective", "permitted" };
 
@@ -98,7 +109,7 @@ static void bundle_write_process(struct jsonw *w, const struct runtime_spec *spe
     jsonw_key(w, "capabilities");
     jsonw_object_begin(w);
     for (size_t i = 0; i < AQ_COUNT(sets); i++)
-        bundle_write_list(w, sets[i], bundle_capabilities);
+        bundle_write_capabilities(w, sets[i], c->uses_host_network);
     jsonw_object_end(w);
     jsonw_key(w, "rlimits");
     jsonw_array_begin(w);
@@ -163,6 +174,9 @@ static void bundle_write_mounts(struct jsonw *w, const struct container_spec *c,
                                 const struct bundle_host *host)
 {
     AQ_CLEANUP(aq_freep) char *home = aq_format("%s/scratch/home", host->stage);
+    AQ_CLEANUP(aq_freep) char *own_sys = c->uses_host_network ? aq_format("%s/sys", host->stage)
+                                                              : NULL;
+    const char *sys = own_sys ? own_sys : c->sysfs;
 
     jsonw_array_begin(w);
     bundle_write_mount(w, "/proc", "proc", "proc", "nosuid noexec nodev");
@@ -171,8 +185,8 @@ static void bundle_write_mounts(struct jsonw *w, const struct container_spec *c,
                        "nosuid noexec newinstance ptmxmode=0666 mode=0620 gid=5");
     bundle_write_shm(w, c->shm_bytes);
     bundle_write_mount(w, "/dev/mqueue", "mqueue", "mqueue", "nosuid noexec nodev");
-    if (c->sysfs) /* no user namespace may mount one for a network that is not its own */
-        bundle_write_mount(w, "/sys", "bind", c->sysfs, "bind nosuid noexec nodev ro");
+    if (sys) /* no user namespace may mount one for a network that is not its own */
+        bundle_write_mount(w, "/sys", "bind", sys, "bind nosuid noexec nodev ro");
     else
         bundle_write_mount(w, "/sys", "sysfs", "sysfs", "nosuid noexec nodev ro");
     bundle_write_mount(w, "/sys/fs/cgroup", "cgroup", "cgroup", "nosuid noexec nodev relatime ro");
@@ -205,7 +219,8 @@ static void bundle_write_namespaces(struct jsonw *w, const struct container_spec
     jsonw_array_begin(w);
     for (size_t i = 0; i < AQ_COUNT(own); i++)
         bundle_write_namespace(w, own[i], NULL);
-    bundle_write_namespace(w, "network", c->network);
+    if (!c->uses_host_network)
+        bundle_write_namespace(w, "network", c->network);
     if (host->id_count)
         bundle_write_namespace(w, "user", NULL);
     jsonw_array_end(w);
@@ -355,7 +370,7 @@ void bundle_write(const struct runtime_spec *spec, const struct container_spec *
     jsonw_object_end(&w);
     jsonw_member_str(&w, "hostname", container->hostname);
     jsonw_key(&w, "process");
-    bundle_write_process(&w, spec, host);
+    bundle_write_process(&w, spec, container, host);
     jsonw_key(&w, "mounts");
     bundle_write_mounts(&w, container, host);
     if (container->hook_count)

@@ -25,6 +25,7 @@ struct container_spec {
                                   inside, so what is for others alone cannot be read */
     const char *const *hidden; /* NULL-terminated paths inside that nobody may see; NULL = none */
     const char *scratch;       /* what is written goes to this file or directory, made if missing */
+    bool uses_host_network;    /* it is in the network namespace of the node */
     const char *network;       /* path of a network namespace; NULL = one without any network */
     const char *sysfs;         /* with a network: a sysfs that shows it, mounted on the node */
     const char *cpus;          /* cores "0,2"; NULL = all */
@@ -36,6 +37,7 @@ struct container_spec {
     const char *home_from; /* directory inside whose files the user is given; NULL = none */
     const char *dotfiles;  /* the same, in folders by permission, instead of what he has */
     const char *ssh;       /* directory inside of an SSH server to start; NULL = none */
+    uint16_t ssh_port;     /* that it listens on; 0 = the usual one */
     bool is_for_files;     /* which moves files and does nothing else */
     int64_t ssh_idle_sec;  /* without a connection, after which the container ends; 0 = never */
     const gid_t *groups;

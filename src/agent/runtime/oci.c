@@ -141,7 +141,7 @@ static const char *const *oci_runner_argv(struct oci_draft *d)
 
     while (d->spec->argv[count])
         count++;
-    argv = arena_array(&d->arena, count + 34, sizeof(*argv));
+    argv = arena_array(&d->arena, count + 36, sizeof(*argv));
     argv[n++] = RUNNER_INSIDE;
     argv[n++] = "--socket";
     argv[n++] = "3";
@@ -165,6 +165,8 @@ static const char *const *oci_runner_argv(struct oci_draft *d)
     n += oci_put_option(argv + n, "--dotfiles", c->dotfiles);
     n += oci_put_option(argv + n, "--home", c->home_from || c->dotfiles ? "/home/work" : NULL);
     n += oci_put_option(argv + n, "--ssh", c->ssh);
+    n += oci_put_option(argv + n, "--ssh-port",
+                        c->ssh_port ? oci_print(&d->arena, "%u", (unsigned)c->ssh_port) : NULL);
     n += oci_put_option(argv + n, "--ssh-for", c->is_for_files ? "files" : NULL);
     n += oci_put_option(argv + n, "--ssh-idle",
                         c->ssh_idle_sec ? oci_print(&d->arena, "%lld", (long long)c->ssh_idle_sec)
@@ -348,6 +350,8 @@ static void oci_put_rootfs(struct oci_draft *d, struct strbuf *out)
     oci_put_number(out, "runner", 1);
     oci_put(out, "runner_file", d->rt->runner_path);
     oci_put_number(out, "relays", d->rt->is_runc);
+    if (c->uses_host_network)
+        oci_put_number(out, "host_network", 1);
     oci_put(out, "remove", d->files);
 }
 

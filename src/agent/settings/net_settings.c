@@ -79,8 +79,10 @@ void net_settings_fill_cluster(struct cluster_settings *ret, const struct settin
                                       .id = settings->id,
                                       .state = settings->state,
                                       .address = settings->cluster_address,
-                                      .port = (uint16_t)settings->cluster_port };
-    if (!ret->address && manager && strcmp(settings->cluster, "none") != 0)
+                                      .port = (uint16_t)settings->cluster_port,
+                                      .is_host_offered = settings->network_host };
+    if (!ret->address && manager
+        && (settings->network_host || strcmp(settings->cluster, "none") != 0))
         ret->address = net_settings_find_source(manager, arena);
     if (settings->address && (!ret->address || net_settings_is_loopback(ret->address)))
         ret->address = settings->address;

@@ -44,6 +44,7 @@ struct settings {
     bool gpu_unenforced; /* images without a loader get parts that nothing holds them to */
     bool network;        /* containers have one */
     bool network_ssh;    /* and an SSH server */
+    bool network_host;   /* or that of the node, if their session asks for it */
     int64_t
         sftp_idle_usec; /* without a connection, after which a session for files ends; 0 = never */
     char *network_pool;

@@ -202,6 +202,15 @@ static void ssh_texts_done(struct ssh_texts *t)
     strbuf_done(&t->shell_config);
 }
 
+static unsigned ssh_port_of(const struct ssh_files *files, const char *hostname)
+{
+    const struct cluster_network_kernel *kernel = files->network ? cluster_network_find(
+                                                      files->network, hostname)
+                                                                 : NULL;
+
+    return kernel ? (unsigned)kernel->port + CLUSTER_HOST_SSH : SSH_PORT;
+}
+
 /* The keys of all hosts of the session, as ~/.ssh/known_hosts has them. */
 static int ssh_add_known(const struct ssh_files *files, const unsigned char *seed,
                          struct strbuf *out, struct aq_error *err)
@@ -217,7 +226,7 @@ static int ssh_add_known(const struct ssh_files *files, const unsigned char *see
         at += strcspn(at, ",");
         at += *at == ',';
         r = ssh_make_host_key(seed, name, &key, err);
-        strbuf_addf(out, "[%s]:%d ", name, SSH_PORT);
+        strbuf_addf(out, "[%s]:%u ", name, ssh_port_of(files, name));
         if (r == 0)
             ssh_key_add_public(&key, out);
         strbuf_addc(out, '\n');
@@ -244,12 +253,18 @@ static int ssh_add_ecdsa(const struct ssh_files *files, const unsigned char *see
     return r;
 }
 
-/* By which its kernels reach each other: "main1,sub1,sub2" are main* and sub*. */
-static void ssh_make_shell_config(const char *hosts, struct strbuf *out)
+/* By which its kernels reach each other: "main1,sub1,sub2" are main* and sub*. The first port
+ * that is given for a host counts.
+ */
+static void ssh_make_shell_config(const struct ssh_files *files, struct strbuf *out)
 {
+    const char *hosts = files->hosts ? files->hosts : files->hostname;
     const char *last = "";
     size_t last_len = 0;
 
+    for (size_t i = 0; files->network && i < files->network->kernel_count; i++)
+        strbuf_addf(out, "Host %s\n  Port %u\n", files->network->kernels[i].hostname,
+                    ssh_port_of(files, files->network->kernels[i].hostname));
     strbuf_adds(out, "Host");
     for (const char *at = hosts; *at; at += *at == ',') {
         size_t len = strcspn(at, ","), role = len;
@@ -302,7 +317,7 @@ static int ssh_make_texts(const struct ssh_files *files, struct ssh_texts *t, st
         ssh_add_authorized(&t->authorized, &cluster, "work@cluster");
     if (files->own)
         strbuf_addf(&t->authorized, "%s%s own\n", options, files->own);
-    ssh_make_shell_config(files->hosts ? files->hosts : files->hostname, &t->shell_config);
+    ssh_make_shell_config(files, &t->shell_config);
     return 0;
 }
 

@@ -14,6 +14,7 @@
 
 #include "agent/runtime/container.h"
 #include "base/error.h"
+#include "model/cluster_network.h"
 #include "model/ssh_key.h"
 
 #define SSH_SERVER "/usr/sbin/dropbear"
@@ -39,11 +40,12 @@ AQ_DEFINE_CLEANUP(struct ssh, ssh_free)
 size_t ssh_mounts(const struct ssh *ssh, bool for_files, struct container_mount *ret);
 
 struct ssh_files {
-    const char *config;   /* the kernel's directory of that name */
-    const char *seed;     /* SSH_SEED_TEXT digits: the session's */
-    const char *hostname; /* "main1" */
-    const char *hosts;    /* "main1,sub1"; NULL = itself */
-    const char *own;      /* a public key of the user's, who logs in with it, too; NULL = none */
+    const char *config;                    /* the kernel's directory of that name */
+    const char *seed;                      /* SSH_SEED_TEXT digits: the session's */
+    const char *hostname;                  /* "main1" */
+    const char *hosts;                     /* "main1,sub1"; NULL = itself */
+    const struct cluster_network *network; /* with the host network: ports; NULL = SSH_PORT */
+    const char *own; /* a public key of the user's, who logs in with it, too; NULL = none */
     bool for_files;
 };
 

@@ -46,6 +46,36 @@ static void test_torch_and_jax_meet_at_the_first_kernel(void **state)
     assert_null(find(all, count, "OMPI_MCA_orte_default_hostfile"));
 }
 
+/* With the host network kernels share the addresses of their nodes. */
+static void test_ports_of_the_nodes(void **state)
+{
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf hosts = STRBUF_INIT;
+    struct kernel_spec spec = third_of_four();
+    struct cluster_network_kernel kernels[] = {
+        { .hostname = "main1", .address = "192.0.2.7", .port = 20480 },
+        { .hostname = "sub1", .address = "192.0.2.7", .port = 20488 },
+        { .hostname = "sub2", .address = "192.0.2.8", .port = 20496 },
+    };
+    const struct cluster_network host = { .kernels = kernels, .kernel_count = AQ_COUNT(kernels) };
+    const struct cluster_place place = { .interface = "ib0", .host = &host };
+    struct text_pair all[CLUSTER_VARIABLES_MAX];
+    size_t count;
+
+    (void)state;
+    spec.hosts = "main1,sub1,sub2";
+    count = cluster_environ_make(&spec, &place, &arena, all);
+    assert_string_equal(find(all, count, "MASTER_PORT"), "20482");
+    assert_string_equal(find(all, count, "PET_RDZV_ENDPOINT"), "main1:20483");
+    assert_string_equal(find(all, count, "JAX_COORDINATOR_ADDRESS"), "main1:20484");
+    assert_string_equal(find(all, count, "GLOO_SOCKET_IFNAME"), "ib0");
+    cluster_environ_add_hosts(&spec, &host, 2, &hosts);
+    assert_string_equal(hosts.data, "main1 slots=2\nsub2 slots=2\n");
+    assert_string_equal(find(all, count, "TF_CONFIG"),
+                        "{\"cluster\":{\"worker\":[\"main1:20481\",\"sub1:20489\",\"sub2:20497\"]},"
+                        "\"task\":{\"type\":\"worker\",\"index\":2}}");
+}
+
 static void test_a_size_that_changes_is_for_torchrun_alone(void **state)
 {
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
@@ -64,7 +94,7 @@ static void test_a_size_that_changes_is_for_torchrun_alone(void **state)
     assert_null(find(all, count, "WORLD_SIZE"));
     assert_null(find(all, count, "JAX_NUM_PROCESSES"));
     assert_null(find(all, count, "TF_CONFIG"));
-    cluster_environ_add_hosts(&spec, 1, &hosts);
+    cluster_environ_add_hosts(&spec, NULL, 1, &hosts);
     assert_string_equal(hosts.data, "main1 slots=1\nsub1 slots=1\n");
 }
 
@@ -136,7 +166,7 @@ static void test_host_file(void **state)
     assert_true(count <= CLUSTER_VARIABLES_MAX);
     assert_string_equal(find(all, count, "OMPI_MCA_orte_default_hostfile"),
                         "/home/config/hostfile");
-    cluster_environ_add_hosts(&spec, 2, &text);
+    cluster_environ_add_hosts(&spec, NULL, 2, &text);
     assert_string_equal(text.data, "main1 slots=2\nsub1 slots=2\nsub2 slots=2\nsub3 slots=2\n");
 }
 
@@ -144,6 +174,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_torch_and_jax_meet_at_the_first_kernel),
+        cmocka_unit_test(test_ports_of_the_nodes),
         cmocka_unit_test(test_a_size_that_changes_is_for_torchrun_alone),
         cmocka_unit_test(test_one_kernel_alone_has_none),
         cmocka_unit_test(test_without_a_network_there_are_ranks_only),
