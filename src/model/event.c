@@ -72,6 +72,7 @@ static void event_done(struct event *e)
     case EVENT_SESSION_ATTEMPT:
         free(e->attempt.detail);
         break;
+    case EVENT_SESSION_IDLE:
     case EVENT_ATTEMPTS_PRUNED:
     case EVENT_AGENT_STATUS:
     case EVENT_AGENT_REMOVED:

@@ -15,6 +15,7 @@
 #include "model/agent.h"
 #include "model/accounts.h"
 #include "model/audit.h"
+#include "model/idle.h"
 #include "model/session.h"
 
 enum event_kind {
@@ -27,6 +28,8 @@ enum event_kind {
     EVENT_SESSION_DISMISSED, /* session_change.id, in ERROR: default lists leave it out; of the row
                                 alone, and the first time counts */
     EVENT_SESSION_ACCESSED,  /* session_change.id, at 'at_usec'; of the row alone */
+    EVENT_SESSION_IDLE,      /* session_idle: how long it is kept while nobody uses it, or a
+                                warning that it will end */
     EVENT_SESSION_ATTEMPT,   /* attempt; of the rows alone */
     EVENT_ATTEMPTS_PRUNED,   /* prune; of the rows alone */
     EVENT_KERNEL_STATUS,     /* kernel_status */
@@ -115,6 +118,12 @@ struct event {
             int priority;
             char *reason, *status_data;
         } session_change; /* RENAMED, PRIORITY, FORCED, EXPLAINED, DISMISSED, ACCESSED */
+        struct {
+            struct uuid id;
+            unsigned what; /* bits of enum session_idle_part: the others are kept */
+            struct session_idle to;
+            const char *warning; /* static: the reason for which it will end; NULL = none */
+        } session_idle;
         struct {
             int64_t row;        /* of the session */
             const char *kind;   /* static: what the scheduler answered */

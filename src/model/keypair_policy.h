@@ -10,7 +10,9 @@ struct keypair_policy {
     bool is_active;             /* else no keypair may get it */
     bool unlimited_unspecified; /* default_for_unspecified = UNLIMITED */
     struct slots total_slots;
-    int64_t max_session_lifetime_sec, idle_timeout_sec;
+    int64_t max_session_lifetime_sec; /* 0 = no limit */
+    int64_t idle_timeout_sec;         /* 0 = no limit, -1 = as the configuration tree says */
+    int64_t max_idle_extension_sec;   /* all extensions of a session together; 0 = no limit */
     int max_concurrent_sessions;      /* <= 0 = no limit */
     int max_concurrent_sftp_sessions; /* those of type system; the same */
     int max_containers_per_session;

@@ -24,6 +24,8 @@ static int event_write_rows(struct store_tx *tx, struct event *e, struct aq_erro
         return session_dismiss(tx, e, err);
     case EVENT_SESSION_ACCESSED:
         return session_set_access(tx, e, err);
+    case EVENT_SESSION_IDLE:
+        return session_idle_save(tx, e, err);
     case EVENT_SESSION_ATTEMPT:
         return attempt_add(tx, e, err);
     case EVENT_ATTEMPTS_PRUNED:

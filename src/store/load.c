@@ -202,6 +202,14 @@ static int load_read_session(struct loader *l, struct row *row, struct event *e,
     return r < 0 ? r : load_read_dependencies(l, &e->session, err);
 }
 
+static int load_read_idle(struct loader *l, struct row *row, struct event *e, struct aq_error *err)
+{
+    (void)l;
+    (void)err;
+    session_idle_read_row(row, e);
+    return 0;
+}
+
 static const struct load_table tables[] = {
     { "slot types", "SELECT name, type FROM slot_types ORDER BY name", EVENT_SLOT_TYPE_KNOWN,
       load_read_slot_type },
@@ -224,6 +232,7 @@ static const struct load_table tables[] = {
       "SELECT " SESSION_COLUMNS " FROM sessions s WHERE s.terminated_at IS NULL"
       " ORDER BY s.seq + 0",
       EVENT_SESSION_CREATED, load_read_session, load_begin_sessions },
+    { "idle sessions", SESSION_IDLE_QUERY, EVENT_SESSION_IDLE, load_read_idle },
 };
 
 static int load_row(struct loader *l, const struct load_table *table, struct row *row,

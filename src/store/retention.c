@@ -239,6 +239,7 @@ static const struct retention_many {
 /* What goes at once. */
 static const struct retention_statement retention_whole[] = {
     { "DELETE FROM session_history WHERE session_seq IN (", ");" },
+    { "DELETE FROM session_idle WHERE session_seq IN (", ");" },
     { "DELETE FROM statistics_series WHERE owner IN (SELECT id FROM kernels WHERE session_seq IN (",
       "));" },
     { "DELETE FROM session_attempts WHERE session_seq IN (", ");" },

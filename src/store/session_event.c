@@ -14,6 +14,10 @@
     " SELECT ?, ?, ?, s.seq, -1, s.reason, (SELECT k.exit_code FROM kernels k"            \
     " WHERE k.session_seq = s.seq AND k.rank = 0) FROM sessions s WHERE s.id = ?"
 
+#define SESSION_EVENT_INSERT_WARNING                                           \
+    "INSERT INTO session_events (number, at, name, reason, session_seq, rank)" \
+    " SELECT ?, ?, ?, ?, s.seq, -1 FROM sessions s WHERE s.id = ?"
+
 #define KERNEL_EVENT_INSERT                                                               \
     "INSERT INTO session_events (number, at, name, reason, session_seq, rank, exit_code)" \
     " SELECT ?, ?, ?, ?, session_seq, rank, exit_code FROM kernels WHERE id = ?"
@@ -48,9 +52,10 @@ static int session_event_add(struct store_tx *tx, const char *text, const struct
     return sql_run(q, err);
 }
 
-/* The same of a kernel, with the change's own reason. */
-static int session_event_add_kernel(struct store_tx *tx, const struct event *e, const char *name,
-                                    const char *reason, const struct uuid *id, struct aq_error *err)
+/* The same with the change's own reason. */
+static int session_event_add_reason(struct store_tx *tx, const char *text, const struct event *e,
+                                    const char *name, const char *reason, const struct uuid *id,
+                                    struct aq_error *err)
 {
     char buf[UUID_TEXT_MAX];
     struct sql_stmt *q;
@@ -58,7 +63,7 @@ static int session_event_add_kernel(struct store_tx *tx, const struct event *e, 
 
     if (!name)
         return 0;
-    if ((r = session_event_begin(tx, KERNEL_EVENT_INSERT, e, name, &q, err)) < 0)
+    if ((r = session_event_begin(tx, text, e, name, &q, err)) < 0)
         return r;
     sql_put_text(q, reason);
     sql_put_uuid(q, id, buf);
@@ -90,11 +95,16 @@ int session_events_write(struct store_tx *tx, struct event *e, struct aq_error *
         return session_event_add(tx, SESSION_EVENT_INSERT " AND s.status = 'PENDING'", e,
                                  SESSION_EVENT_WAITING, &e->session_change.id, err);
     case EVENT_KERNEL_STATUS:
-        return session_event_add_kernel(tx, e, kernel_event_name(e->kernel_status.to),
+        return session_event_add_reason(tx, KERNEL_EVENT_INSERT, e,
+                                        kernel_event_name(e->kernel_status.to),
                                         e->kernel_status.reason, &e->kernel_status.id, err);
     case EVENT_KERNEL_RESIZED:
-        return session_event_add_kernel(tx, e, KERNEL_EVENT_RESIZED, NULL, &e->kernel_resized.id,
-                                        err);
+        return session_event_add_reason(tx, KERNEL_EVENT_INSERT, e, KERNEL_EVENT_RESIZED, NULL,
+                                        &e->kernel_resized.id, err);
+    case EVENT_SESSION_IDLE:
+        return session_event_add_reason(tx, SESSION_EVENT_INSERT_WARNING, e,
+                                        e->session_idle.warning ? SESSION_EVENT_IDLE_WARNING : NULL,
+                                        e->session_idle.warning, &e->session_idle.id, err);
     default:
         return 0;
     }

@@ -10,6 +10,7 @@
 #include "store/store.h"
 
 struct lease;
+struct row;
 
 struct store_tx {
     struct sql *db;
@@ -37,6 +38,15 @@ int session_explain(struct store_tx *tx, const struct event *e, struct aq_error 
 /* 0 also if it was dismissed before, or is not in ERROR. */
 int session_dismiss(struct store_tx *tx, const struct event *e, struct aq_error *err);
 int session_set_access(struct store_tx *tx, const struct event *e, struct aq_error *err);
+
+/* session_idle.c; 0 also if the session has ended. */
+int session_idle_save(struct store_tx *tx, const struct event *e, struct aq_error *err);
+/* A row of SESSION_IDLE_QUERY. */
+#define SESSION_IDLE_QUERY                                                                     \
+    "SELECT s.id, i.busy, i.active_at, i.began_at, i.extended_at, i.extension, i.extensions,"  \
+    " i.exempted_at, i.exemption FROM sessions s JOIN session_idle i ON i.session_seq = s.seq" \
+    " WHERE s.terminated_at IS NULL ORDER BY s.seq + 0"
+void session_idle_read_row(struct row *row, struct event *e);
 
 int kernel_insert(struct store_tx *tx, int64_t session_seq, const struct kernel *k,
                   struct aq_error *err);

@@ -40,6 +40,7 @@ static const struct transfer_table {
     { "allocations", "session_seq, rank, version, slot" },
     { "session_history", "session_seq, rank, version" },
     { "session_events", "number" },
+    { "session_idle", "session_seq" },
     { "statistics_series", "owner, at" },
     { "session_attempts", "session_seq, number" },
     { "audit_log", "seq" },

@@ -208,6 +208,7 @@ static void config_apply(struct api *api, struct config_settings *settings)
     api->is_frozen = api->cluster->settings.is_frozen;
     config_apply_origins(api);
     core_set_logins(api->core, AQ_TAKE(api->cluster->settings.logins));
+    core_set_idle(api->core, &api->cluster->settings.idle);
     core_set_fifo_retries(api->core, api->cluster->settings.fifo_retries);
 }
 

@@ -18,6 +18,8 @@
 #define ANNOUNCEMENT_MAX 4096
 #define ORIGINS_MAX 100
 #define RETRIES_MAX 1000000
+#define IDLE_ROOT "config/idle"
+#define IDLE_KEYS IDLE_ROOT "/"
 
 /* ---- values ---- */
 
@@ -130,8 +132,20 @@ static int config_known_try(const struct config_known *known, const char *value,
     return r;
 }
 
+/* Of the keys below config/idle, whose names are not all known before. */
+static int config_known_check_idle(const char *key, const char *value, struct aq_error *err)
+{
+    struct idle_settings scratch = { .threshold_count = 0 };
+    struct aq_error why = { 0 };
+    int r = idle_settings_put(&scratch, key + strlen(IDLE_KEYS), value, &why);
+
+    return r < 0 ? aq_fail_field(err, EINVAL, key, "%s", why.text) : r;
+}
+
 int config_known_check(const char *key, const char *value, struct aq_error *err)
 {
+    if (strncmp(key, IDLE_KEYS, strlen(IDLE_KEYS)) == 0)
+        return config_known_check_idle(key, value, err);
     for (size_t i = 0; i < AQ_COUNT(config_knowns); i++) {
         const struct config_known *known = &config_knowns[i];
         struct aq_error why = { 0 };
@@ -159,6 +173,26 @@ static int config_known_read_one(const struct config_known *known, const char *v
     return 0;
 }
 
+static int config_known_read_idle(struct store_tx *tx, struct idle_settings *into,
+                                  struct aq_error *err)
+{
+    struct config_entries found = { 0 };
+    int r = config_entries_read(tx, IDLE_ROOT, true, &found, err);
+
+    idle_settings_defaults(into);
+    for (size_t i = 0; r == 0 && i < found.count; i++) {
+        const char *key = found.items[i].key;
+        struct aq_error why = { 0 };
+
+        if (strlen(key) > strlen(IDLE_KEYS)
+            && idle_settings_put(into, key + strlen(IDLE_KEYS), found.items[i].value, &why) < 0)
+            log_warning("the key %s of the configuration tree is not looked at: it %s", key,
+                        why.text);
+    }
+    config_entries_done(&found);
+    return r;
+}
+
 int config_known_read(struct store_tx *tx, struct config_settings *ret, struct aq_error *err)
 {
     struct config_settings settings = { 0 };
@@ -173,6 +207,8 @@ int config_known_read(struct store_tx *tx, struct config_settings *ret, struct a
             r = config_known_read_one(&config_knowns[i], found.items[0].value, &settings, err);
         config_entries_done(&found);
     }
+    if (r == 0)
+        r = config_known_read_idle(tx, &settings.idle, err);
     if (r == 0)
         r = registry_tree_read(tx, &settings.registries, err);
     if (r == 0)

@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "model/idle.h"
 
 struct store_tx;
 
@@ -22,9 +23,10 @@ struct config_settings {
     bool has_origins;   /* config/api/allow-origins: in place of those of manager.toml */
     char **origins;
     size_t origin_count, origin_cap;
-    json_t *registries;    /* by name, as registry_tree_read() gives them */
-    char *logins;          /* of container registries: registry_logins.h; NULL = none */
-    uint32_t fifo_retries; /* config/plugins/scheduler/fifo/num_retries_to_skip: of resource
+    json_t *registries;        /* by name, as registry_tree_read() gives them */
+    char *logins;              /* of container registries: registry_logins.h; NULL = none */
+    struct idle_settings idle; /* config/idle/... */
+    uint32_t fifo_retries;     /* config/plugins/scheduler/fifo/num_retries_to_skip: of resource
                               groups that do not say it */
 };
 

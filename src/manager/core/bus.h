@@ -10,6 +10,7 @@
  *   session_restarting
  *   session_preempted     it leaves its agents for another session
  *   session_rescheduling  it goes back to the queue
+ *   session_idle_warning  it will end soon: the reason is that of its end (model/idle.h)
  *   session_terminating
  *   session_success, session_failure   a batch session has a result; just before its end
  *   session_terminated    the end, also of one that ends as ERROR

@@ -29,6 +29,7 @@
 #include "manager/core/images.h"
 #include "manager/core/lookup.h"
 #include "manager/core/fronts.h"
+#include "manager/core/idle.h"
 #include "manager/core/retention.h"
 #include "manager/core/session_use.h"
 #include "manager/core/statistics.h"

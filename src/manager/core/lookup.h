@@ -149,6 +149,7 @@ struct core_scheduling {
     enum core_scope victim_scope; /* whose sessions preempt each other */
     int preemptible_priority;     /* sessions with a higher job priority stay */
     struct retry_limits retry[RETRY_STEP_COUNT];
+    int64_t idle_timeout_usec, idle_lifetime_usec; /* of "idle"; 0 = policies alone count */
 };
 void core_read_scheduling(const struct resource_group *g, struct core_scheduling *ret);
 /* Then, with what all groups have that do not say it themselves. */

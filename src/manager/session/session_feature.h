@@ -11,6 +11,7 @@ API_ROUTES(session);
 API_ROUTES(session_change);
 API_ROUTES(session_end);
 API_ROUTES(session_history);
+API_ROUTES(session_idle);
 API_ROUTES(session_list);
 API_ROUTES(session_report);
 

@@ -262,6 +262,17 @@ static struct gql_value gql_session_get_slots(struct gql_get *get, const void *p
     return gql_slots(get, occupied ? &held : &requested);
 }
 
+static struct gql_value gql_session_get_idle_checks(struct gql_get *get, const void *parent)
+{
+    const struct gql_context *context = get->context;
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&out);
+
+    session_view_write_idle_checks(context->api->core,
+                                   &((const struct session_row *)parent)->session.id, &w);
+    return gql_copy(get, out.data);
+}
+
 static struct gql_value gql_session_get_occupied(struct gql_get *get, const void *parent)
 {
     return gql_session_get_slots(get, parent, true);
@@ -415,7 +426,7 @@ static const struct gql_entry session_entries[] = {
     { FIELD(occupied_slots), GQL_GET_COST(gql_session_get_occupied, GQL_COST_MADE) },
     { FIELD(occupying_slots), GQL_GET_COST(gql_session_get_occupied, GQL_COST_MADE) },
     { FIELD(requested_slots), GQL_GET_COST(gql_session_get_requested, GQL_COST_MADE) },
-    { FIELD(idle_checks), GQL_FIXED_TEXT("{}") },
+    { FIELD(idle_checks), GQL_GET_COST(gql_session_get_idle_checks, GQL_COST_MADE) },
     { FIELD(num_queries), GQL_FIXED_INT(0) },
     { FIELD(containers), GQL_CALL_COST(gql_session_containers, 1, 4) },
 };

@@ -276,6 +276,11 @@ static void session_own_write_traffic(const struct session_own *own, struct json
     jsonw_array_end(w);
 }
 
+static void session_own_write_idle(const struct session_own *own, struct jsonw *w)
+{
+    session_view_write_idle(own->core, &own->row->session.id, w);
+}
+
 /* Those of the only kernel as they are, else the sum. */
 static void session_own_write_slots(const struct session_own *own, bool is_requested,
                                     struct jsonw *w)
@@ -357,6 +362,7 @@ static const struct session_own_member {
     { "terminated_at", .time = ROW(terminated_usec), .needs = OWN_NEEDS_REST },
     { "last_access", .write = session_own_write_last_access, .needs = OWN_NEEDS_REST },
     { "app_traffic", .write = session_own_write_traffic, .needs = OWN_NEEDS_REST },
+    { "idle", .write = session_own_write_idle },
     { "kernels", .write = session_own_write_kernels, .needs = OWN_NEEDS_TEXTS | OWN_NEEDS_KERNELS },
 #undef ROW
 };

@@ -15,6 +15,12 @@ const char *kernel_view_status(const struct principal *who, enum kernel_status s
 void session_view_write_timeout(const struct session *session, struct jsonw *w);
 void session_view_write_ends_by(const struct session *session, struct jsonw *w);
 
+/* "idle": when idle checks end it; null if none looks at it. */
+void session_view_write_idle(const struct core *core, const struct uuid *id, struct jsonw *w);
+/* The same as Backend.AI has it: "idle_checks". */
+void session_view_write_idle_checks(const struct core *core, const struct uuid *id,
+                                    struct jsonw *w);
+
 /* GET /session/{name} of Backend.AI. */
 void session_view_info(const struct principal *who, const struct slot_types *types,
                        const struct session_row *row, struct jsonw *w);

@@ -9,6 +9,7 @@
 
 #include "base/json_load.h"
 #include "base/memory.h"
+#include "manager/stream/app_activity.h"
 #include "manager/stream/command_stream.h"
 #include "model/service_port.h"
 
@@ -16,6 +17,12 @@
 #define COMMAND(options) \
     "{\"argv\":[\"/opt/kernel/aliquot-runner\"," options "],\"in_container\":true}"
 #define ANSWER_MAX (64 * 1024)
+/* Of what an app sends so many bytes count as one of what it gets: a page that polls gets little,
+ * and a download gives nothing.
+ */
+#define OUTPUT_PER_BYTE 2048
+/* Of the app of terminals each key is work, though they are few bytes. */
+#define APP_OF_KEYS "ttyd"
 
 struct app_connection {
     struct core *core;
@@ -24,6 +31,8 @@ struct app_connection {
     struct strbuf answer;           /* about an app, as far as it has come */
     struct pump *pump;
     struct command_stream *stream;
+    struct app_activity activity;
+    size_t output; /* that has not been counted as work yet */
     bool is_ready;
     const struct app_connection_ops *ops;
     void *data;
@@ -34,6 +43,27 @@ static void app_connection_count(const struct app_connection *c, struct app_use 
 {
     (void)snprintf(more.name, sizeof(more.name), "%s", c->app[0] ? c->app : "port");
     core_note_app_use(c->core, &c->session_id, &more);
+}
+
+static bool app_connection_is_repeated(void *data, uint64_t hash)
+{
+    const struct app_connection *c = data;
+
+    return core_note_request(c->core, &c->session_id, hash);
+}
+
+/* What of it is somebody's work. */
+static void app_connection_note_work(struct app_connection *c, const char *bytes, size_t len)
+{
+    struct app_activity_found found = { .is_repeated = app_connection_is_repeated, .data = c };
+
+    app_activity_take(&c->activity, bytes, len, &found);
+    if (found.is_work
+        || (found.bytes && c->activity.state >= APP_ACTIVITY_FRAME
+            && strcmp(c->app, APP_OF_KEYS) == 0))
+        core_note_work(c->core, &c->session_id);
+    else
+        core_note_traffic(c->core, &c->session_id, found.bytes);
 }
 
 static void app_connection_be_ready(struct app_connection *c)
@@ -102,6 +132,9 @@ static void app_connection_on_output(void *data, const char *bytes, size_t len)
         len -= taken;
     }
     app_connection_count(c, (struct app_use){ .bytes_out = (int64_t)len });
+    c->output += len;
+    core_note_traffic(c->core, &c->session_id, (int64_t)(c->output / OUTPUT_PER_BYTE));
+    c->output %= OUTPUT_PER_BYTE;
     c->ops->on_bytes(c->data, bytes, len);
 }
 
@@ -145,6 +178,7 @@ static void app_connection_on_failed(void *data, const char *kind, const char *t
 }
 
 static const struct command_stream_ops app_connection_stream_ops = {
+    .work = COMMAND_WORK_OWN,
     .on_output = app_connection_on_output,
     .on_output_end = app_connection_on_output_end,
     .on_ended = app_connection_on_ended,
@@ -211,6 +245,7 @@ int app_connection_open(struct core *core, const struct kernel *kernel,
     if (params->app)
         (void)snprintf(c->app, sizeof(c->app), "%s", params->app);
     strbuf_init(&c->answer);
+    app_activity_begin(&c->activity);
     r = port ? app_connection_open_port(c, kernel, params, port, err)
              : app_connection_open_app(c, kernel, params, err);
     if (r < 0)
@@ -226,8 +261,10 @@ int app_connection_give(struct app_connection *c, const char *bytes, size_t len)
 {
     int r = pump_give(c->pump, PUMP_CLIENT, bytes, len);
 
-    if (r == 0)
+    if (r == 0) {
         app_connection_count(c, (struct app_use){ .bytes_in = (int64_t)len });
+        app_connection_note_work(c, bytes, len);
+    }
     return r;
 }
 
@@ -239,5 +276,6 @@ void app_connection_free(struct app_connection *c)
         app_connection_count(c, (struct app_use){ .connections = -1 });
     command_stream_free(c->stream);
     strbuf_done(&c->answer);
+    app_activity_done(&c->activity);
     free(c);
 }

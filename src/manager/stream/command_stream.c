@@ -21,7 +21,9 @@ struct command_stream {
     struct strbuf held; /* of a frame that is not whole */
     bool is_open;       /* the agent has connected */
     bool is_told;       /* that it has ended or failed */
-    bool *freed;        /* to be set by command_stream_free(), while frames are read */
+    enum command_work work;
+    bool is_counted; /* among the session's commands */
+    bool *freed;     /* to be set by command_stream_free(), while frames are read */
 };
 
 /* ---- from the agent ---- */
@@ -112,6 +114,8 @@ static void command_stream_on_data(void *data, struct link_stream *stream, const
     (void)stream;
     cs->freed = &freed;
     core_note_access(cs->core, &cs->session_id);
+    if (cs->work == COMMAND_WORK_BYTES)
+        core_note_work(cs->core, &cs->session_id);
     r = exec_frames_read(&cs->held, bytes, len, command_stream_on_frame, cs);
     if (freed)
         return;
@@ -172,6 +176,8 @@ static int command_stream_put(void *end, const char *bytes, size_t len)
     for (size_t at = 0; at < len; at += EXEC_PAYLOAD_MAX)
         exec_frame_add(&frames, EXEC_INPUT, bytes + at, AQ_MIN(len - at, (size_t)EXEC_PAYLOAD_MAX));
     core_note_access(cs->core, &cs->session_id);
+    if (cs->work == COMMAND_WORK_BYTES || cs->work == COMMAND_WORK_INPUT)
+        core_note_work(cs->core, &cs->session_id);
     return link_stream_write(cs->stream, frames.data, frames.len);
 }
 
@@ -239,6 +245,12 @@ int command_stream_open(struct core *core, const struct kernel *kernel,
     }
     pump_join(pump, PUMP_KERNEL, &command_stream_pump, cs);
     core_note_access(core, &cs->session_id);
+    cs->work = open->tty || strcmp(open->kind, "input") == 0 ? COMMAND_WORK_INPUT : ops->work;
+    if (cs->work == COMMAND_WORK_RUNNING)
+        core_note_command(core, &cs->session_id, 1);
+    else if (cs->work != COMMAND_WORK_OWN)
+        core_note_work(core, &cs->session_id);
+    cs->is_counted = cs->work == COMMAND_WORK_RUNNING;
     *ret = cs;
     return 0;
 }
@@ -249,6 +261,8 @@ void command_stream_free(struct command_stream *cs)
         return;
     if (cs->freed)
         *cs->freed = true;
+    if (cs->is_counted)
+        core_note_command(cs->core, &cs->session_id, -1);
     pump_part(cs->pump, PUMP_KERNEL);
     link_stream_close(cs->stream);
     strbuf_done(&cs->held);

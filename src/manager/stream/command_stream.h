@@ -15,7 +15,16 @@
 
 struct command_stream;
 
+/* What of a stream counts as work in the session (core/idle.h). */
+enum command_work {
+    COMMAND_WORK_BYTES,   /* each byte, in both directions */
+    COMMAND_WORK_INPUT,   /* what goes in, as of a terminal: programs print by themselves */
+    COMMAND_WORK_RUNNING, /* that it is open: somebody waits for the command */
+    COMMAND_WORK_OWN      /* its owner counts */
+};
+
 struct command_stream_ops {
+    enum command_work work;         /* of a command on a terminal COMMAND_WORK_INPUT in any case */
     void (*on_open)(void *data);    /* the agent has connected; may be NULL */
     void (*on_started)(void *data); /* the command runs; may be NULL */
     /* If the command's text has "report_input": so much of its first input was read, and it may

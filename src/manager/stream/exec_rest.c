@@ -180,6 +180,7 @@ static void api_exec_on_failed(void *data, const char *kind, const char *text)
 }
 
 static const struct command_stream_ops stream_ops = {
+    .work = COMMAND_WORK_RUNNING,
     .on_started = api_exec_on_started,
     .on_taken = api_exec_on_taken,
     .on_output = api_exec_on_output,

@@ -67,8 +67,10 @@ static int pty_send_stdin(struct pty *pty, const char *chars, struct arena *aren
                           sodium_base64_VARIANT_ORIGINAL)
         < 0)
         return api_fail_param(err, "chars", "not base64");
-    if (pump_give(&pty->pump, PUMP_CLIENT, (const char *)bytes, size) == 0)
+    if (pump_give(&pty->pump, PUMP_CLIENT, (const char *)bytes, size) == 0) {
         core_note_access(pty->api->core, &pty->session_id);
+        core_note_work(pty->api->core, &pty->session_id);
+    }
     return 0;
 }
 

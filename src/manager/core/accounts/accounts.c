@@ -98,6 +98,7 @@ static void accounts_save_rgroup(struct core *core, struct resource_group *fresh
                     err.field, err.text);
     if (g->scheduling.pending_timeout_usec != timeout)
         accounts_touch_pending(core, g);
+    core->idle_is_stale = true;
     access_forget(core);
     sched_sync_invalidate(g);
     queue_capacity_freed(core, g);
@@ -277,6 +278,7 @@ static void accounts_recheck(struct core *core)
 void accounts_apply(struct core *core, struct event *e)
 {
     login_end_tell(core, e);
+    core->idle_is_stale |= e->kind == EVENT_KEYPAIR_SAVED || e->kind == EVENT_KEYPAIR_POLICY_SAVED;
     switch (e->kind) {
     case EVENT_DOMAIN_SAVED:
         accounts_swap_in(&core->domains, e->domain.name, strlen(e->domain.name), &e->domain,

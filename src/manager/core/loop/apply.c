@@ -28,6 +28,7 @@
 #include "manager/core/session/resize.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/deferred.h"
+#include "manager/core/state/idle_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
 #include "manager/core/statistics/series.h"
@@ -103,6 +104,7 @@ static void apply_session_status(struct core *core, struct event *e)
     session_entry_forget_start(l);
     durable_cancel_wake(core, &l->durable);
     if (c->to == SESSION_PENDING) {
+        idle_entry_begin_again(l);
         l->queue.explained = SCHED_BEHIND;
         queue_add(core, l);
     }
@@ -158,6 +160,18 @@ static void apply_change(struct core *core, struct event *e)
         announce(core, SESSION_EVENT_WAITING, l, NULL, l->s.reason, apply_place(e, 0));
         break;
     }
+}
+
+static void apply_idle(struct core *core, const struct event *e)
+{
+    struct session_entry *l = session_entry_find(core, &e->session_idle.id);
+
+    if (!l)
+        return;
+    idle_entry_apply(core, l, &e->session_idle.to, e->session_idle.what);
+    if (e->session_idle.warning)
+        announce(core, SESSION_EVENT_IDLE_WARNING, l, NULL, e->session_idle.warning,
+                 apply_place(e, 0));
 }
 
 /* ---- kernels ---- */
@@ -271,6 +285,9 @@ void apply_event(struct core *core, struct event *e)
     case EVENT_SESSION_FORCED:
     case EVENT_SESSION_EXPLAINED:
         apply_change(core, e);
+        break;
+    case EVENT_SESSION_IDLE:
+        apply_idle(core, e);
         break;
     case EVENT_SESSION_ATTEMPT:
     case EVENT_ATTEMPTS_PRUNED:

@@ -16,6 +16,7 @@
 #include "manager/core/state/clock_adjustment.h"
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/durable.h"
+#include "manager/core/state/idle_entry.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/state.h"
 #include "manager/core/statistics/series.h"
@@ -103,6 +104,7 @@ void turn_on_tick(uv_timer_t *timer)
     key_use_tick(core, clock_monotonic_usec());
     session_use_tick(core, clock_monotonic_usec());
     retention_tick(core, clock_monotonic_usec());
+    idle_entry_tick(core);
     core_schedule_turn(core);
 }
 

@@ -20,6 +20,9 @@
  *   "preemption": {...}                   who is preempted by whom, see preemption.c
  *   "handler_options": {...}              how often a start is tried, and for how long,
  *       see retry_options.c
+ *   "idle": {"timeout": SECONDS, "lifetime": SECONDS}
+ *       its sessions end after no more than this: unused, or since they began to run; 0 = as
+ *       policies of keypairs say (session/idle.c)
  *   "allow_fractional_resource_fragmentation": true
  *       may amounts of devices be split, of sessions that do not say it themselves
  *   "pending_timeout": SECONDS            Backend.AI's place for the column of
@@ -203,6 +206,19 @@ static int options_read_seconds(const json_t *opts, const char *key, int64_t *re
     return 0;
 }
 
+static int options_read_idle(const json_t *opts, struct core_scheduling *ret, struct aq_error *err)
+{
+    const json_t *idle = json_object_get(opts, "idle");
+    int r;
+
+    if (!idle)
+        return 0;
+    if (!json_is_object(idle))
+        return aq_fail_field(err, EINVAL, "idle", "must be an object of timeout and lifetime");
+    r = options_read_seconds(idle, "timeout", &ret->idle_timeout_usec, err);
+    return r < 0 ? r : options_read_seconds(idle, "lifetime", &ret->idle_lifetime_usec, err);
+}
+
 static int options_read_splitting(const json_t *opts, enum splitting *ret, struct aq_error *err)
 {
     bool is_allowed;
@@ -241,6 +257,8 @@ static int options_read_opts(const char *text, struct core_scheduling *ret, stru
         r = options_read_seconds(opts, "pending_timeout", &ret->pending_timeout_usec, err);
     if (r == 0)
         r = options_read_seconds(opts, "backfill_max_wait", &ret->options.max_wait_usec, err);
+    if (r == 0)
+        r = options_read_idle(opts, ret, err);
     if (r == 0)
         r = preemption_read(json_object_get(opts, "preemption"), ret, err);
     if (r == 0)

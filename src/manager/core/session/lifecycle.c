@@ -18,6 +18,7 @@
 #include "manager/core/session/agent_command.h"
 #include "manager/core/session/control.h"
 #include "manager/core/session/elastic.h"
+#include "manager/core/session/idle.h"
 #include "manager/core/session/kernel_failure.h"
 #include "manager/core/session/lifecycle.h"
 #include "manager/core/session/resize.h"
@@ -305,6 +306,8 @@ static void lifecycle_running(struct core *core, struct session_entry *l, int64_
     }
     if (limit)
         durable_wake_at(core, &l->durable, clock_adjustment_due(core, l, limit));
+    if (idle_step(core, l, now))
+        return;
     if (l->commands.wants_restart) {
         lifecycle_restart(core, l);
         return;

@@ -10,6 +10,7 @@
 #include "manager/core/state/account.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/clock_adjustment.h"
+#include "manager/core/state/idle_entry.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/session_use.h"
@@ -95,7 +96,8 @@ void session_entry_forget_facts(struct kernel_entry *k)
                                 .agent_link = k->agent_link,
                                 .held_usec = k->held_usec,
                                 .single = k->single,
-                                .measured = k->measured };
+                                .measured = k->measured,
+                                .use = k->use };
     k->single.is_preempted = false;
 }
 
@@ -275,6 +277,7 @@ void session_entry_free(struct session_entry *l)
         free(l->reservation.agents[k]);
     free(l->reservation.agents);
     session_use_release(l->use);
+    idle_entry_free(l->idle);
     session_done(&l->s);
     free(l);
 }

@@ -22,6 +22,7 @@ struct account;
 struct agent_entry;
 struct aq_error;
 struct core;
+struct idle_entry;
 struct measured;
 struct resize;
 struct resource_group_entry;
@@ -77,6 +78,12 @@ struct kernel_entry {
         int64_t failed_usec;
     } single; /* of a running session: scheduling/kernel_queue.c, session/elastic.c */
     struct measured *measured; /* NULL = never */
+    struct {
+        double cpu, accelerator, network; /* sums of 'count' samples */
+        uint32_t count;
+        int64_t since_usec;  /* monotonic: of the first */
+        int64_t judged_usec; /* monotonic: when such a sum was looked at last; 0 = never */
+    } use;                   /* idle_entry.c */
 };
 
 /* What the group's scheduler knows of a session. */
@@ -155,6 +162,7 @@ struct session_entry {
     } attempts;                    /* scheduling/attempts.c */
     struct resize *resize;         /* session/resize.c; NULL = none is wanted */
     struct session_use_entry *use; /* session_use.c; NULL = nobody has worked in it */
+    struct idle_entry *idle;       /* idle_entry.c; NULL = nothing is known yet */
     struct kernel_entry kernels[]; /* as s.kernels */
 };
 

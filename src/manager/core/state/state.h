@@ -20,6 +20,7 @@
 #include "base/map.h"
 #include "manager/core/core.h"
 #include "manager/core/state/subnets.h"
+#include "model/idle.h"
 #include "sched/scheduler.h"
 
 /* ---- statistics ---- */
@@ -140,6 +141,9 @@ struct core {
         struct app_uses totals; /* of all apps since this manager began */
         int64_t due_usec;       /* monotonic: not to be written before */
     } session_uses;             /* session_use.c */
+
+    struct idle_settings idle; /* of the configuration tree */
+    bool idle_is_stale;        /* settings or policies have changed: look at all sessions again */
 
     struct proposal *open; /* of this turn, under construction */
     struct list deferred;  /* callbacks for the next turn */

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/vec.h"
 #include "manager/core/state/agent_entry.h"
+#include "manager/core/state/idle_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
 #include "manager/core/statistics/statistics_internal.h"
@@ -72,8 +73,10 @@ static void statistics_take_kernel(struct core *core, const struct agent_entry *
 
     if (f && !f->measured)
         f->measured = aq_alloc(sizeof(*f->measured));
-    if (f && f->measured)
-        statistics_take_values(f->measured, m, kinds, values->values, values->value_count);
+    if (!f)
+        return;
+    statistics_take_values(f->measured, m, kinds, values->values, values->value_count);
+    idle_entry_measure(core, f->entry, f);
 }
 
 static struct measured *statistics_get_device(struct agent_measured *to, const char *id)
