@@ -64,6 +64,11 @@ int64_t clock_monotonic_usec(void)
     return clock_read(CLOCK_MONOTONIC) + clock_offset_from_file(1);
 }
 
+int64_t clock_boottime_usec(void)
+{
+    return clock_read(CLOCK_BOOTTIME);
+}
+
 static char *clock_put_digits(char *at, int value, int digits)
 {
     for (int i = digits - 1; i >= 0; i--, value /= 10)

@@ -32,6 +32,11 @@ void clock_set(const struct clock *clock);
 int64_t clock_realtime_usec(void);
 int64_t clock_monotonic_usec(void);
 
+/* Since the boot of this machine, with the time in which it was suspended. It is comparable between
+ * processes of one machine and never injected: timers of Linux run by it.
+ */
+int64_t clock_boottime_usec(void);
+
 #define CLOCK_ISO_MAX 40
 
 /* "2026-11-21T01:02:03.456789+00:00"; the microseconds are left out when they

@@ -184,6 +184,7 @@ static void commands_pass_signal(const struct monitor *m, int number)
 static void commands_on_packet(struct monitor *m, int slot, const char *packet, size_t len)
 {
     struct monitor_terminate end;
+    struct monitor_lease lease;
     struct monitor_signal sig;
     struct monitor_resize size;
 
@@ -191,6 +192,10 @@ static void commands_on_packet(struct monitor *m, int slot, const char *packet, 
     case MONITOR_TERMINATE:
         if (UNPACK(end, packet, len))
             monitor_end_program(m, MONITOR_TERMINATED, end.grace_usec);
+        break;
+    case MONITOR_LEASE:
+        if (UNPACK(lease, packet, len))
+            lease_set(m, lease.until_usec, lease.grace_usec);
         break;
     case MONITOR_SIGNAL:
         if (UNPACK(sig, packet, len))

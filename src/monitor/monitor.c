@@ -264,6 +264,9 @@ static void monitor_loop(struct monitor *m)
             case SOURCE_INPUT_TIMER:
                 input_close(&m->input);
                 break;
+            case SOURCE_LEASE:
+                lease_on_timer(m);
+                break;
             case SOURCE_BOOTSTRAP:
                 monitor_on_bootstrap(m);
                 break;
@@ -348,7 +351,8 @@ static int monitor_open_sources(struct monitor *m, struct aq_error *err)
     m->signals = signalfd(-1, &mask, SFD_CLOEXEC | SFD_NONBLOCK);
     m->epoll = epoll_create1(EPOLL_CLOEXEC);
     m->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-    if (m->signals < 0 || m->epoll < 0 || m->timer < 0
+    m->lease.timer = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (m->signals < 0 || m->epoll < 0 || m->timer < 0 || m->lease.timer < 0
         || prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
         return aq_fail_errno(err, "open event sources");
     return 0;
@@ -407,6 +411,7 @@ static int monitor_run_program(struct monitor *m, struct aq_error *err)
     monitor_watch(m, m->signals, SOURCE_SIGNAL);
     monitor_watch(m, m->child.output, SOURCE_OUTPUT);
     monitor_watch(m, m->timer, SOURCE_TIMER);
+    monitor_watch(m, m->lease.timer, SOURCE_LEASE);
     if (!m->program.has_bootstrap)
         monitor_begin_program(m);
     else if (m->program.bootstrap_usec)
@@ -479,6 +484,7 @@ int monitor_run(const char *directory, int client, int program, struct aq_error 
                          .epoll = -1,
                          .signals = -1,
                          .timer = -1,
+                         .lease = { .timer = -1 },
                          .memory = -1,
                          .mounts = -1,
                          .child = { .output = -1, .input = -1, .feed = -1, .bootstrap = -1 },
@@ -520,6 +526,7 @@ int monitor_run(const char *directory, int client, int program, struct aq_error 
     aq_closep(&m.mounts);
     aq_closep(&m.executable);
     aq_closep(&m.timer);
+    aq_closep(&m.lease.timer);
     aq_closep(&m.epoll);
     aq_closep(&m.signals);
     program_done(&m.program);

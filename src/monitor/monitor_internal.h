@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* monitor_internal.h - what monitor.c, commands.c and exit_reason.c share */
+/* monitor_internal.h - what monitor.c, commands.c, lease.c and exit_reason.c share */
 #ifndef AQ_MONITOR_MONITOR_INTERNAL_H
 #define AQ_MONITOR_MONITOR_INTERNAL_H
 
@@ -27,6 +27,7 @@ enum {
     SOURCE_INPUT,       /* its pipe has room */
     SOURCE_INPUT_TIMER, /* nobody came to give any */
     SOURCE_BOOTSTRAP,   /* the bootstrap script has ended */
+    SOURCE_LEASE,       /* the lease is over, or its grace */
     SOURCE_CLIENT
 };
 
@@ -51,6 +52,10 @@ struct monitor {
     bool has_warned;     /* that it cannot listen */
     bool is_ended;       /* the program itself; 'status' is of waitpid() */
     int status;
+    struct {
+        int timer;                      /* CLOCK_BOOTTIME */
+        int64_t until_usec, grace_usec; /* as in struct monitor_lease */
+    } lease;
     const char *reason; /* why it was ended, NULL = it was not */
     bool kill_next;     /* what the timer is for: SIGKILL, else the run time */
     bool has_grace;     /* SIGTERM was sent and SIGKILL is to come */
@@ -63,6 +68,14 @@ void monitor_watch(struct monitor *m, int fd, uint32_t source);
 
 void monitor_kill_program(const struct monitor *m);
 void monitor_end_program(struct monitor *m, const char *reason, int64_t grace_usec);
+
+/* ---- lease.c ---- */
+
+/* Replace the lease; arguments as in struct monitor_lease. */
+void lease_set(struct monitor *m, int64_t until_usec, int64_t grace_usec);
+
+/* End the program, or kill it if the grace is over, too. */
+void lease_on_timer(struct monitor *m);
 
 /* ---- commands.c ---- */
 

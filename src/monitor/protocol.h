@@ -107,6 +107,7 @@
 #define MONITOR_BOOTSTRAP_TIMEOUT "bootstrap-timeout"
 #define MONITOR_NOT_STARTED "failed-to-start" /* "text" says why */
 #define MONITOR_LOST "monitor-lost"
+#define MONITOR_LEASE_OVER "lease-over" /* nobody set a later lease in time */
 
 enum monitor_message {
     /* from the monitor */
@@ -119,6 +120,7 @@ enum monitor_message {
     MONITOR_GONE = 'x', /* type byte: exit.json is there; then the connection ends */
     /* to the monitor */
     MONITOR_TERMINATE = 'T', /* struct monitor_terminate */
+    MONITOR_LEASE = 'L',     /* struct monitor_lease; holds until the next, also without clients */
     MONITOR_SIGNAL = 'K',    /* struct monitor_signal, to the process group */
     MONITOR_ATTACH = 'A',    /* type byte: earlier output, then live */
     MONITOR_INPUT = 'I',     /* type byte, then input for the terminal; or, after FEED, for the
@@ -147,6 +149,12 @@ struct monitor_hello {
 struct monitor_terminate {
     uint8_t type, reserved[7];
     int64_t grace_usec; /* 0 = SIGKILL at once */
+};
+
+struct monitor_lease {
+    uint8_t type, reserved[7];
+    int64_t until_usec; /* CLOCK_BOOTTIME: SIGTERM then; 0 = never */
+    int64_t grace_usec; /* and SIGKILL so much later, whatever else ends it */
 };
 
 struct monitor_signal {

@@ -46,6 +46,7 @@ struct monitored_kernel {
     bool has_begun; /* on_running() was called */
     pid_t pid;      /* of the program, once it runs */
     int64_t grace_usec;
+    struct monitor_lease lease; /* its type is 0 until one is set */
 };
 
 static void monitored_launch(struct monitored_kernel *k);
@@ -111,6 +112,13 @@ static void monitored_send_wish(struct monitored_kernel *k)
         (void)packets_send(k->packets, &command, sizeof(command));
 }
 
+/* After every connection: a lease that a monitor did not take at once was lost. */
+static void monitored_send_lease(const struct monitored_kernel *k)
+{
+    if (k->packets && k->lease.type)
+        (void)packets_send(k->packets, &k->lease, sizeof(k->lease));
+}
+
 static void monitored_on_hello(struct monitored_kernel *k, const struct monitor_hello *hello)
 {
     bool is_bootstrapping = hello->flags & MONITOR_HELLO_BOOTSTRAP, is_first = !k->is_running;
@@ -122,6 +130,7 @@ static void monitored_on_hello(struct monitored_kernel *k, const struct monitor_
     k->tries = 0;
     if (k->wants_end)
         monitored_send_wish(k);
+    monitored_send_lease(k);
     if (is_bootstrapping) {
         if (is_first && k->events->on_bootstrap)
             k->events->on_bootstrap(k->data);
@@ -190,6 +199,10 @@ static void monitored_launch(struct monitored_kernel *k)
         r = packets_send_kept(pair[0], k->kept) < 0
                 ? aq_fail_errno(&err, "pass descriptors to the monitor")
                 : 0;
+    if (r == 0 && k->lease.type) /* likewise */
+        r = send(pair[0], &k->lease, sizeof(k->lease), MSG_NOSIGNAL) < 0
+                ? aq_fail_errno(&err, "pass a lease to the monitor")
+                : 0;
     if (r == 0)
         r = spawn(k->rt->loop, args, (const int[SPAWN_FDS]){ pair[1], k->rt->program },
                   monitored_on_monitor_exit, k, &k->monitor, &err);
@@ -245,6 +258,16 @@ void monitored_terminate(struct runtime_kernel *kernel, int64_t grace_usec)
     k->grace_usec = grace_usec;
     if (k->is_running)
         monitored_send_wish(k);
+}
+
+void monitored_set_lease(struct runtime_kernel *kernel, int64_t until_usec, int64_t grace_usec)
+{
+    struct monitored_kernel *k = AQ_CONTAINER_OF(kernel, struct monitored_kernel, super);
+
+    k->lease = (struct monitor_lease){ .type = MONITOR_LEASE,
+                                       .until_usec = until_usec,
+                                       .grace_usec = grace_usec };
+    monitored_send_lease(k);
 }
 
 pid_t monitored_pid(const struct runtime_kernel *kernel)

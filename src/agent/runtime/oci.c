@@ -464,6 +464,7 @@ static const struct runtime_ops oci_ops = {
     .start = oci_start,
     .adopt = monitored_adopt,
     .terminate = monitored_terminate,
+    .set_lease = monitored_set_lease,
     .signal = monitored_signal,
     .release = monitored_release,
     .attach = monitored_attach,

@@ -54,6 +54,7 @@ static const struct runtime_ops process_ops = {
     .start = process_start,
     .adopt = monitored_adopt,
     .terminate = monitored_terminate,
+    .set_lease = monitored_set_lease,
     .signal = monitored_signal,
     .release = monitored_release,
     .attach = monitored_attach,

@@ -88,6 +88,7 @@ struct runtime_ops {
     int (*adopt)(struct runtime *rt, const char *directory, const struct runtime_events *events,
                  void *data, struct runtime_kernel **ret, struct aq_error *err);
     void (*terminate)(struct runtime_kernel *kernel, int64_t grace_usec);
+    void (*set_lease)(struct runtime_kernel *kernel, int64_t until_usec, int64_t grace_usec);
     void (*signal)(struct runtime_kernel *kernel, int signum);
     void (*release)(struct runtime_kernel *kernel);
     int (*attach)(struct runtime_kernel *kernel, const struct runtime_terminal_ops *ops, void *data,
@@ -145,6 +146,15 @@ static inline int runtime_adopt(struct runtime *rt, const char *directory,
 static inline void runtime_terminate(struct runtime_kernel *kernel, int64_t grace_usec)
 {
     kernel->ops->terminate(kernel, grace_usec);
+}
+
+/* SIGTERM at a time of CLOCK_BOOTTIME (0 = never), after the grace SIGKILL, whether this process lives
+ * then or not. Replaces what was set before; before the program runs, too.
+ */
+static inline void runtime_set_lease(struct runtime_kernel *kernel, int64_t until_usec,
+                                     int64_t grace_usec)
+{
+    kernel->ops->set_lease(kernel, until_usec, grace_usec);
 }
 
 /* To the program's process group; lost unless it runs. */

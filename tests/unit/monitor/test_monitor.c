@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fs.h"
 #include "base/strbuf.h"
 #include "base/uuid.h"
@@ -391,6 +392,99 @@ static void test_timeout(void **state)
     assert_string_equal(reason, MONITOR_TIMEOUT);
 }
 
+/* From now on; both in ms. */
+static void send_lease(int fd, int64_t left, int64_t grace)
+{
+    const struct monitor_lease lease = { .type = MONITOR_LEASE,
+                                         .until_usec = clock_boottime_usec() + left * USEC_PER_MSEC,
+                                         .grace_usec = grace * USEC_PER_MSEC };
+
+    assert_int_equal(send(fd, &lease, sizeof(lease), 0), sizeof(lease));
+}
+
+/* The agent is killed after the first lease, or never renews it: the monitor ends the program. */
+static void test_a_lease_ends_the_program(void **state)
+{
+    static const struct {
+        const char *command;
+        int64_t left, grace, least, most; /* ms */
+        int code;
+    } rows[] = {
+        { "sleep 1000", 300, 10000, 300, 5000, 143 },
+        { "trap '' TERM; while :; do sleep 0.01; done", 300, 400, 700, 5000, 137 },
+        { "sleep 1000", -500, 10000, 0, 5000, 143 },   /* a machine that was suspended */
+        { "sleep 1000", -20000, 10000, 0, 5000, 137 }, /* for longer than the grace */
+    };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        void *folder = NULL;
+        int64_t begin = clock_boottime_usec(), took;
+        char reason[40];
+        int pair[2];
+        pid_t monitor;
+
+        assert_int_equal(folder_new(&folder), 0);
+        put_shell(folder, rows[i].command);
+        assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+        send_lease(pair[0], rows[i].left, rows[i].grace);
+        monitor = start_monitor_for(folder, pair[1]);
+        aq_closep(&pair[0]);
+        aq_closep(&pair[1]);
+        assert_int_equal(wait_monitor(monitor), 0);
+        took = (clock_boottime_usec() - begin) / USEC_PER_MSEC;
+        assert_int_equal(read_exit(folder, reason), rows[i].code);
+        assert_string_equal(reason, MONITOR_LEASE_OVER);
+        assert_true(took >= rows[i].least && took < rows[i].most);
+        assert_int_equal(folder_end(&folder), 0);
+    }
+}
+
+/* A longer grace of another end does not outlast the lease's. */
+static void test_a_lease_limits_other_graces(void **state)
+{
+    struct folder *f = *state;
+    int64_t begin = clock_boottime_usec();
+    char reason[40];
+    pid_t monitor;
+    int fd;
+
+    put_shell(f, "trap '' TERM; touch ready; while :; do sleep 0.01; done");
+    monitor = start_monitor(f);
+    wait_for(f, "ready");
+    fd = connect_monitor(f);
+    send_lease(fd, 300, 200);
+    send_terminate(fd, 60 * USEC_PER_SEC);
+    assert_int_equal(wait_monitor(monitor), 0);
+    assert_true(clock_boottime_usec() - begin < 30 * USEC_PER_SEC);
+    assert_int_equal(read_exit(f, reason), 137);
+    assert_string_equal(reason, MONITOR_TERMINATED);
+    aq_closep(&fd);
+}
+
+static void test_a_lease_is_renewed_or_dropped(void **state)
+{
+    const struct monitor_lease none = { .type = MONITOR_LEASE };
+    struct folder *f = *state;
+    char reason[40];
+    pid_t monitor;
+    int fd;
+
+    put_shell(f, "touch ready; sleep 1.5");
+    monitor = start_monitor(f);
+    wait_for(f, "ready");
+    fd = connect_monitor(f);
+    for (int i = 0; i < 5; i++) {
+        send_lease(fd, 500, 0);
+        (void)usleep(100 * 1000);
+    }
+    assert_int_equal(send(fd, &none, sizeof(none), 0), sizeof(none));
+    assert_int_equal(wait_monitor(monitor), 0);
+    assert_int_equal(read_exit(f, reason), 0);
+    assert_string_equal(reason, MONITOR_EXITED);
+    aq_closep(&fd);
+}
+
 static void test_log_is_bounded(void **state)
 {
     struct folder *f = *state;
@@ -720,6 +814,9 @@ int main(void)
         TEST(test_descendants_end),
         TEST(test_terminate),
         TEST(test_timeout),
+        TEST(test_a_lease_ends_the_program),
+        TEST(test_a_lease_limits_other_graces),
+        TEST(test_a_lease_is_renewed_or_dropped),
         TEST(test_grace_of_descendants),
         TEST(test_grace_ends),
         TEST(test_log_is_bounded),
