@@ -15,6 +15,7 @@
 #include "agent/kernel/devices.h"
 #include "agent/identity.h"
 #include "agent/kernel/kernel.h"
+#include "agent/kernel/lease.h"
 #include "agent/kernel/limit_violation.h"
 #include "agent/kernel/prerequisites.h"
 #include "agent/kernel/services.h"
@@ -82,6 +83,7 @@ static void agent_send_heartbeat(struct agent_daemon *agent)
                        .seq = ++agent->heartbeat_seq,
                        .received_seq = (int64_t)agent->last_seq,
                        .at_usec = clock_realtime_usec(),
+                       .uptime_usec = clock_boottime_usec(),
                        .is_draining = agent->is_draining,
                        .refusal = agent_find_refusal(agent),
                        .slots = agent_describe_slots(agent),
@@ -265,6 +267,8 @@ static void agent_on_connected(void *data, const struct msg_welcome *welcome)
     if (skew > 5 * USEC_PER_SEC || skew < -5 * USEC_PER_SEC)
         log_warning("this machine's clock and the manager's differ by %lld seconds",
                     (long long)(skew / USEC_PER_SEC));
+    if (!welcome->has_leases)
+        lease_drop_all(agent);
     agent_send_heartbeat(agent);
     image_commands_list(agent);
     (void)uv_timer_start(&agent->heartbeat, agent_on_heartbeat,
@@ -281,6 +285,9 @@ static void agent_on_message(void *data, uint64_t seq, const struct message *msg
     struct agent_daemon *agent = data;
 
     switch (msg->type) {
+    case MSG_HEARTBEAT_REPLY:
+        lease_take_reply(agent, &msg->heartbeat_reply);
+        break;
     case MSG_KERNEL_CREATE:
         kernel_on_create(agent, seq, &msg->kernel_create);
         break;

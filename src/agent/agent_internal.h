@@ -85,6 +85,8 @@ struct agent_daemon {
     uv_timer_t shutdown_poll;
     struct agent_shutdown shutdown;
     int64_t heartbeat_usec, heartbeat_seq;
+    int64_t contact_usec; /* CLOCK_BOOTTIME: when the last heartbeat was sent that the manager has
+                             answered; 0 = none of this process yet. kernel/lease.h */
     bool is_draining, is_rejected, was_ready;
     bool is_closing;      /* kernels run on, with what they hold */
     bool has_new_devices; /* that the manager has not been told of */

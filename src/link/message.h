@@ -14,8 +14,8 @@
  * sends again what no manager has acknowledged; messages to an agent process
  * that has ended are dropped: the manager finds by the inventory of the first
  * heartbeat what has to be sent to the next. Transient messages (hello,
- * welcome, refused, heartbeat, fenced, bye, join, joined, image.*, service.*,
- * statistics, network.*, stream.*, app.*, storage.*, web.*) are neither kept nor resent.
+ * welcome, refused, heartbeat, heartbeat.reply, fenced, bye, join, joined, image.*,
+ * service.*, statistics, network.*, stream.*, app.*, storage.*, web.*) are neither kept nor resent.
  */
 #ifndef AQ_LINK_MESSAGE_H
 #define AQ_LINK_MESSAGE_H
@@ -47,6 +47,7 @@ enum message_type {
     MSG_FENCED,          /* "fenced"          manager -> agent: another process has this identity */
     MSG_BYE,             /* "bye"             either: an orderly end of the connection */
     MSG_HEARTBEAT,       /* "heartbeat"       agent -> manager */
+    MSG_HEARTBEAT_REPLY, /* "heartbeat.reply" manager -> agent, if it said its uptime */
     MSG_KERNEL_CREATE,   /* "kernel.create"   manager -> agent */
     MSG_KERNEL_DESTROY,  /* "kernel.destroy"  manager -> agent */
     MSG_KERNEL_RESTART,  /* "kernel.restart"  manager -> agent */
@@ -137,6 +138,8 @@ struct msg_welcome {
     int64_t heartbeat_usec;  /* wanted interval; 0 = the agent's own */
     const char *version;
     int64_t at_usec; /* the manager's clock, to report skew */
+    bool has_leases; /* heartbeats are answered; false: a manager that starts kernels elsewhere
+                        without leases */
 };
 
 struct msg_refused {
@@ -250,9 +253,10 @@ struct msg_kernel_status { /* also one element of the heartbeat's inventory */
      * as is known
      */
     const char *limit_violation;
-    bool is_ready;   /* CREATING, held, and it lacks nothing but kernel.release */
-    bool bootstrap;  /* CREATING, and its bootstrap script runs */
-    int64_t at_usec; /* when the state began */
+    bool is_ready;  /* CREATING, held, and it lacks nothing but kernel.release */
+    bool bootstrap; /* CREATING, and its bootstrap script runs */
+    int64_t lease_usec, lease_grace_usec; /* as in kernel_spec: those that apply now */
+    int64_t at_usec;                      /* when the state began */
 };
 
 struct msg_heartbeat {
@@ -260,6 +264,8 @@ struct msg_heartbeat {
     int64_t seq;          /* grows with each heartbeat of the incarnation */
     int64_t received_seq; /* messages up to here are in the inventory below */
     int64_t at_usec;
+    int64_t uptime_usec; /* CLOCK_BOOTTIME of the node when it was sent; 0 = an agent without
+                            leases */
     bool is_draining;
     const char *refusal;               /* why no new kernel should be sent; NULL = it takes them */
     const char *slots;                 /* as in hello */
@@ -268,6 +274,19 @@ struct msg_heartbeat {
     const char *plugins;               /* the same */
     struct msg_kernel_status *kernels; /* all that have a directory */
     size_t kernel_count;
+};
+
+struct msg_kernel_lease {
+    struct uuid kernel_id;
+    int64_t attempt;
+    int64_t lease_usec, lease_grace_usec; /* as in kernel_spec */
+};
+
+struct msg_heartbeat_reply { /* the manager was in contact when that heartbeat was sent, or later */
+    int64_t uptime_usec;     /* of the heartbeat */
+    struct msg_kernel_lease
+        *leases; /* in place of those that the heartbeat had, where they differ */
+    size_t lease_count;
 };
 
 struct msg_image_logins {
@@ -542,6 +561,7 @@ struct message {
         struct msg_fenced fenced;
         struct msg_bye bye;
         struct msg_heartbeat heartbeat;
+        struct msg_heartbeat_reply heartbeat_reply;
         struct msg_kernel_create kernel_create;
         struct msg_kernel_destroy kernel_destroy;
         struct msg_kernel_restart kernel_restart;

@@ -65,6 +65,7 @@ static const struct wire_field welcome_fields[] = {
     MEMBER(msg_welcome, heartbeat_usec, WIRE_NUMBER),
     MEMBER(msg_welcome, version, WIRE_TEXT),
     MEMBER(msg_welcome, at_usec, WIRE_NUMBER),
+    MEMBER(msg_welcome, has_leases, WIRE_FLAG),
     WIRE_FIELDS_END,
 };
 
@@ -106,6 +107,8 @@ static const struct wire_field kernel_status_fields[] = {
     MEMBER(msg_kernel_status, error_text, WIRE_TEXT),
     MEMBER(msg_kernel_status, is_ready, WIRE_FLAG),
     MEMBER(msg_kernel_status, bootstrap, WIRE_FLAG),
+    MEMBER(msg_kernel_status, lease_usec, WIRE_NUMBER),
+    MEMBER(msg_kernel_status, lease_grace_usec, WIRE_NUMBER),
     { "misuse", WIRE_TEXT, offsetof(struct msg_kernel_status, limit_violation) },
     MEMBER(msg_kernel_status, at_usec, WIRE_NUMBER),
     WIRE_FIELDS_END,
@@ -119,12 +122,39 @@ static const struct wire_shape kernel_statuses = {
 };
 
 static const struct wire_field heartbeat_fields[] = {
-    NEEDED(msg_heartbeat, incarnation, WIRE_UUID),    NEEDED(msg_heartbeat, seq, WIRE_NUMBER),
-    MEMBER(msg_heartbeat, received_seq, WIRE_NUMBER), MEMBER(msg_heartbeat, at_usec, WIRE_NUMBER),
-    MEMBER(msg_heartbeat, is_draining, WIRE_FLAG),    MEMBER(msg_heartbeat, refusal, WIRE_TEXT),
-    MEMBER(msg_heartbeat, slots, WIRE_JSON),          MEMBER(msg_heartbeat, devices, WIRE_JSON),
-    MEMBER(msg_heartbeat, volumes, WIRE_JSON),        MEMBER(msg_heartbeat, plugins, WIRE_JSON),
-    LIST(msg_heartbeat, kernels, kernel_statuses),    WIRE_FIELDS_END,
+    NEEDED(msg_heartbeat, incarnation, WIRE_UUID),
+    NEEDED(msg_heartbeat, seq, WIRE_NUMBER),
+    MEMBER(msg_heartbeat, received_seq, WIRE_NUMBER),
+    MEMBER(msg_heartbeat, at_usec, WIRE_NUMBER),
+    MEMBER(msg_heartbeat, uptime_usec, WIRE_NUMBER),
+    MEMBER(msg_heartbeat, is_draining, WIRE_FLAG),
+    MEMBER(msg_heartbeat, refusal, WIRE_TEXT),
+    MEMBER(msg_heartbeat, slots, WIRE_JSON),
+    MEMBER(msg_heartbeat, devices, WIRE_JSON),
+    MEMBER(msg_heartbeat, volumes, WIRE_JSON),
+    MEMBER(msg_heartbeat, plugins, WIRE_JSON),
+    LIST(msg_heartbeat, kernels, kernel_statuses),
+    WIRE_FIELDS_END,
+};
+
+static const struct wire_field kernel_lease_fields[] = {
+    NEEDED(msg_kernel_lease, kernel_id, WIRE_UUID),
+    NEEDED(msg_kernel_lease, attempt, WIRE_NUMBER),
+    MEMBER(msg_kernel_lease, lease_usec, WIRE_NUMBER),
+    MEMBER(msg_kernel_lease, lease_grace_usec, WIRE_NUMBER),
+    WIRE_FIELDS_END,
+};
+
+static const struct wire_shape kernel_leases = {
+    .fields = kernel_lease_fields,
+    .size = sizeof(struct msg_kernel_lease),
+    .max = MSG_KERNELS_MAX,
+};
+
+static const struct wire_field heartbeat_reply_fields[] = {
+    NEEDED(msg_heartbeat_reply, uptime_usec, WIRE_NUMBER),
+    LIST(msg_heartbeat_reply, leases, kernel_leases),
+    WIRE_FIELDS_END,
 };
 
 static const struct wire_field kernel_create_fields[] = {
@@ -453,6 +483,7 @@ const struct message_shape message_shapes[MSG_TYPE_COUNT] = {
     [MSG_FENCED] = { "fenced", false, fenced_fields },
     [MSG_BYE] = { "bye", false, bye_fields },
     [MSG_HEARTBEAT] = { "heartbeat", false, heartbeat_fields },
+    [MSG_HEARTBEAT_REPLY] = { "heartbeat.reply", false, heartbeat_reply_fields },
     [MSG_KERNEL_CREATE] = { "kernel.create", true, kernel_create_fields },
     [MSG_KERNEL_DESTROY] = { "kernel.destroy", true, kernel_destroy_fields },
     [MSG_KERNEL_RESTART] = { "kernel.restart", true, kernel_restart_fields },

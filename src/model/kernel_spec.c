@@ -32,6 +32,8 @@ static const struct wire_field kernel_spec_fields[] = {
     FIELD(ssh_public_key, WIRE_TEXT),
     FIELD(dotfiles, WIRE_JSON),
     FIELD(resource_group, WIRE_TEXT),
+    FIELD(lease_usec, WIRE_NUMBER),
+    FIELD(lease_grace_usec, WIRE_NUMBER),
     { NULL, WIRE_BESIDE, offsetof(struct kernel_spec, session), WIRE_FOR_AGENT,
       .of = &session_spec_shape },
     WIRE_FIELDS_END,

@@ -58,6 +58,7 @@ ACTS = (
     ("core.start.expired", ("first", "deaf")),
     ("core.start.vain", ("first", "vain")),
     ("core.deprioritize.*", ("first", "passed")),
+    ("monitor.lease.*", ("first", "lost_agent")),
     ("agent.destroy.recorded", ("first", "hasty")),
     ("agent.log.pruned", ("first", "several")),
     ("agent.ready.*|agent.release.*|core.kernel.release.*", ("first", "together")),

@@ -8,6 +8,7 @@
 #include "agent/kernel/bootstrap.h"
 #include "agent/kernel/devices.h"
 #include "agent/kernel/kernel_command.h"
+#include "agent/kernel/lease.h"
 #include "agent/kernel/prerequisites.h"
 #include "agent/stat/kernel_stat.h"
 #include "base/clock.h"
@@ -33,6 +34,7 @@ struct local_kernel *kernel_add(struct agent_daemon *agent, const struct uuid *i
     list_init(&k->room.link);
     k->id = *id;
     k->state = MSG_KERNEL_CREATING;
+    k->lease_until_usec = LEASE_UNKNOWN;
     k->at_usec = clock_realtime_usec();
     return k;
 }
@@ -84,6 +86,8 @@ void kernel_describe(const struct local_kernel *k, struct msg_kernel_status *ret
         .limit_violation = k->limit_violations,
         .is_ready = k->is_ready,
         .bootstrap = k->is_bootstrapping,
+        .lease_usec = kernel_get_spec(k)->lease_usec,
+        .lease_grace_usec = kernel_get_spec(k)->lease_grace_usec,
         .at_usec = k->at_usec,
     };
     kernel_describe_resizing(k, ret);
@@ -207,6 +211,8 @@ static const char *kernel_reason_of(const struct local_kernel *k, const struct r
         return REASON_BOOTSTRAP_TIMEOUT;
     if (strcmp(exit->reason, MONITOR_OUT_OF_MEMORY) == 0)
         return REASON_OUT_OF_MEMORY;
+    if (strcmp(exit->reason, MONITOR_LEASE_OVER) == 0)
+        return REASON_AGENT_LOST;
     if (strcmp(exit->reason, MONITOR_LOST) == 0)
         return REASON_MONITOR_LOST;
     if (strcmp(exit->reason, MONITOR_NOT_STARTED) == 0)
@@ -358,7 +364,7 @@ static void kernel_begin(struct local_kernel *k)
         r = devices_prepare(k, &err);
     if (r == 0 && !k->is_described)
         r = prerequisites_prepare(k, &err);
-    if (r == -EINPROGRESS || (r == 0 && kernel_hold(k)))
+    if (r == -EINPROGRESS || (r == 0 && (kernel_hold(k) || lease_holds_back(k))))
         return;
     k->is_ready = false;
     if (r == 0)

@@ -17,6 +17,8 @@
 #include "model/session.h"
 
 struct host_network;
+/* local_kernel.lease_until_usec: its monitor has what a former process of the agent gave it */
+#define LEASE_UNKNOWN INT64_C(-1)
 
 struct local_kernel {
     struct agent_daemon *agent;
@@ -38,12 +40,14 @@ struct local_kernel {
     bool has_scratch;                    /* room for what it writes; prerequisites.h */
     struct image_room room;              /* it waits for that */
     bool is_connected;                   /* the network is there */
-    char *service_ports; /* JSON of what is published, for reports; NULL = nothing */
-    bool is_saved;       /* the command of 'attempt' is durable */
-    bool is_described;   /* and so is what the runtime starts */
-    bool is_unreadable;  /* spec.json is damaged: it can only end */
-    bool is_ready;       /* it waits for kernel.release alone */
-    bool is_released;    /* that came, for this attempt */
+    char *service_ports;      /* JSON of what is published, for reports; NULL = nothing */
+    bool is_saved;            /* the command of 'attempt' is durable */
+    bool is_described;        /* and so is what the runtime starts */
+    bool is_unreadable;       /* spec.json is damaged: it can only end */
+    bool is_ready;            /* it waits for kernel.release alone */
+    bool is_released;         /* that came, for this attempt */
+    int64_t lease_until_usec; /* that its monitor has: CLOCK_BOOTTIME, 0 = none; LEASE_UNKNOWN */
+    bool waits_for_contact;   /* it could start, but its lease is over; lease.h */
     bool wants_end;
     bool is_concluding; /* its end before the start is being recorded */
     int64_t grace_usec;

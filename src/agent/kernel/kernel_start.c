@@ -11,6 +11,7 @@
 #include "agent/kernel/kernel_command.h"
 #include "agent/kernel/kernel_internal.h"
 #include "agent/kernel/kernel_program.h"
+#include "agent/kernel/lease.h"
 #include "agent/kernel/prerequisites.h"
 #include "agent/runtime/oci.h"
 #include "agent/ssh/ssh.h"
@@ -187,8 +188,11 @@ int kernel_launch(struct local_kernel *k, struct aq_error *err)
     else
         r = k->is_container ? start_container(k, &places, err)
                             : kernel_start_process(k, &places, err);
-    if (r == 0)
+    if (r == 0) {
         k->run_attempt = k->attempt;
+        k->lease_until_usec = 0;
+        lease_pass_on(k);
+    }
     AQ_FAULT("agent.start.done");
     return r;
 }

@@ -370,7 +370,7 @@ static size_t lose_agent(const struct gang *g)
     if (lost == 0 && strcmp(g->orders[0].agent_id, g->orders[2].agent_id) == 0)
         lost = 1;
     agent_goes(g->orders[lost].agent_id);
-    for (int i = 0; i < 45; i++) {
+    for (int i = 0; i < 55; i++) { /* 40 s, then until the lease is over */
         for (size_t a = 0; a < AQ_COUNT(agents); a++) {
             struct msg_kernel_status kept[2];
             size_t count = 0;

@@ -32,6 +32,8 @@ int keep_sent(struct core *core, const char *agent_id, const struct message *msg
         s->session_id = msg->kernel_create.session_id;
         s->attempt = msg->kernel_create.attempt;
         s->has_ssh_seed = msg->kernel_create.spec.ssh_seed;
+        s->lease_usec = msg->kernel_create.spec.lease_usec;
+        s->lease_grace_usec = msg->kernel_create.spec.lease_grace_usec;
         (void)snprintf(
             s->command, sizeof(s->command), "%s",
             msg->kernel_create.spec.session.command ? msg->kernel_create.spec.session.command : "");
@@ -58,6 +60,15 @@ int keep_sent(struct core *core, const char *agent_id, const struct message *msg
     } else if (msg->type == MSG_KERNEL_FORGET) {
         s->kernel_id = msg->kernel_forget.kernel_id;
         s->attempt = msg->kernel_forget.attempt;
+    } else if (msg->type == MSG_HEARTBEAT_REPLY) {
+        s->uptime_usec = msg->heartbeat_reply.uptime_usec;
+        s->lease_count = msg->heartbeat_reply.lease_count;
+        for (size_t i = 0; i < s->lease_count; i++) {
+            s->kernel_id = msg->heartbeat_reply.leases[i].kernel_id;
+            s->attempt = msg->heartbeat_reply.leases[i].attempt;
+            s->lease_usec = msg->heartbeat_reply.leases[i].lease_usec;
+            s->lease_grace_usec = msg->heartbeat_reply.leases[i].lease_grace_usec;
+        }
     } else if (msg->type == MSG_KERNEL_RELEASE) {
         s->kernel_id = msg->kernel_release.kernel_id;
         s->attempt = msg->kernel_release.attempt;

@@ -33,7 +33,10 @@ struct sent {
     char agent_id[AGENT_ID_MAX + 1];
     enum message_type type;
     struct uuid kernel_id, session_id;
-    int64_t attempt, grace_usec, trial;
+    int64_t attempt, grace_usec, trial, lease_usec, lease_grace_usec;
+    int64_t
+        uptime_usec; /* heartbeat.reply: of the heartbeat; kernel_id and lease of its last one */
+    size_t lease_count;
     char command[64], reason[40], slots[128], devices[64], hosts[64];
     char network[1024];
     bool has_ssh_seed;

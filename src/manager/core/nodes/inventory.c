@@ -24,6 +24,7 @@
 #include "manager/core/scheduling/rejection.h"
 #include "manager/core/scheduling/sched_sync.h"
 #include "manager/core/session/agent_command.h"
+#include "manager/core/session/kernel_lease.h"
 #include "manager/core/session/limit_violation.h"
 #include "manager/core/session/resize.h"
 #include "manager/core/state/agent_devices.h"
@@ -255,6 +256,7 @@ static void inventory_handle_heartbeat(struct core *core, struct agent_entry *a,
         inventory_handle_kernel(core, a, &m->kernels[i]);
     inventory_find_absent(core, a);
     orphans_drop_absent(core, a);
+    kernel_lease_reply(core, a, m);
     registration_update(core, a, m);
     if (a->a.status == AGENT_LOST)
         registration_save(core, a); /* it was silent, but its connection has lasted */
@@ -293,6 +295,7 @@ static int inventory_on_hello(void *data, const struct msg_hello *hello,
         return r;
     }
     welcome->heartbeat_usec = core->conf.heartbeat_usec;
+    welcome->has_leases = true;
     return 0;
 }
 

@@ -10,6 +10,7 @@
 #include "manager/core/nodes/liveness.h"
 #include "manager/core/scheduling/queue.h"
 #include "manager/core/scheduling/sched_sync.h"
+#include "manager/core/session/kernel_lease.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/state.h"
@@ -73,17 +74,13 @@ static void liveness_lose(struct core *core, struct agent_entry *a)
 
 static void liveness_check(struct core *core, struct agent_entry *a, int64_t now)
 {
-    const struct resource_group_entry *g = a->a.resource_group ? resource_group_entry_find(
-                                               core, a->a.resource_group)
-                                                               : NULL;
-    int64_t grace = g ? g->g.agent_loss_grace_usec : 0;
-
     if (!a->is_known)
         return;
     liveness_check_late(core, a, now);
     if (a->a.status == AGENT_ALIVE && now - a->heard_usec >= core->conf.agent_timeout_usec)
         liveness_lose(core, a);
-    if (a->a.status == AGENT_LOST && !a->loss_handled && now - a->lost_usec >= grace) {
+    if (a->a.status == AGENT_LOST && !a->loss_handled
+        && now - a->lost_usec >= kernel_lease_loss_usec(core, a)) {
         a->loss_handled = true;
         agent_entry_touch_sessions(core, a);
     }

@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "manager/core/scheduling/rejection.h"
 #include "manager/core/session/agent_command.h"
+#include "manager/core/session/kernel_lease.h"
 #include "manager/core/session/mounts.h"
 #include "manager/core/session/session_network.h"
 #include "manager/core/state/agent_entry.h"
@@ -129,6 +130,7 @@ static int agent_command_fill_spec(struct core *core, struct session_entry *l,
     const struct keypair *key = core_find_keypair(core, l->s.access_key);
     AQ_CLEANUP(strbuf_donep) struct strbuf slots = STRBUF_INIT;
     struct jsonw w = jsonw_make(&slots);
+    struct kernel_lease lease = kernel_lease_give(core, agent_entry_find(core, k->agent_id), l);
     char text[UUID_TEXT_MAX], hostname[KERNEL_HOSTNAME_MAX];
 
     slots_write_json(&k->requested, core->types, &w);
@@ -143,6 +145,8 @@ static int agent_command_fill_spec(struct core *core, struct session_entry *l,
         .user_id = arena_strdup(&core->scratch, uuid_format(&l->s.user_id, text)),
         .group_id = arena_strdup(&core->scratch, uuid_format(&l->s.project_id, text)),
         .resource_group = l->s.resource_group,
+        .lease_usec = lease.usec,
+        .lease_grace_usec = lease.grace_usec,
         .user_email = owner ? owner->email : NULL,
         .user_name = owner ? owner->username : NULL,
         .slots = arena_strdup(&core->scratch, slots.data),

@@ -155,13 +155,20 @@ bool kernel_failure_is_noted(const struct session_entry *l)
 
 /* ---- lost agents ---- */
 
+/* Its node ended the kernel while it was cut off, and was back before it was given up. */
+static bool kernel_failure_is_lease_over(const struct kernel_entry *f)
+{
+    return f->fact == FACT_ENDED && f->reason && strcmp(f->reason, REASON_AGENT_LOST) == 0;
+}
+
 bool kernel_failure_is_given_up(const struct core *core, const struct session_entry *l, size_t rank,
                                 bool forced)
 {
     const char *id = l->s.kernels[rank].agent_id;
     const struct agent_entry *a = agent_entry_find(core, id);
 
-    return agent_entry_is_given_up(core, id, forced)
+    return kernel_failure_is_lease_over(&l->kernels[rank])
+           || agent_entry_is_given_up(core, id, forced)
            || (l->s.spec->on_node_loss && a && a->is_known && a->a.status == AGENT_LOST
                && a->loss_handled);
 }

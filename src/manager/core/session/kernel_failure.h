@@ -48,7 +48,8 @@ void kernel_failure_log(const struct session_entry *l, const char *data);
 bool kernel_failure_is_noted(const struct session_entry *l);
 
 /* True if the agent of the kernel is lost and neither the session nor, if that does not say, its
- * resource group waits for it. 'forced': nobody waits.
+ * resource group waits for it; also if its node ended it, as its lease was over. 'forced': nobody
+ * waits.
  */
 bool kernel_failure_is_given_up(const struct core *core, const struct session_entry *l, size_t rank,
                                 bool forced);

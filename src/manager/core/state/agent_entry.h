@@ -35,6 +35,8 @@ struct agent_entry {
     bool is_late;            /* a heartbeat is missing: nothing is placed on it */
     int64_t lost_usec;       /* monotonic, when it was found LOST; 0 = it is not */
     bool loss_handled;       /* the policy for lost agents was applied */
+    int64_t leases_end_usec; /* since the last contact: the longest that it was given or reports
+                                with its last heartbeat; session/kernel_lease.h */
     bool has_registration;
     struct agent registration;     /* as it greeted; without slots */
     char *slots_text;              /* what it offers now, as it said */
