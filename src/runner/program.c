@@ -217,6 +217,7 @@ void program_reaped(struct runner *r, int status, const struct rusage *usage)
         return;
     p->status = status;
     p->usage = *usage;
+    p->ended_usec = clock_realtime_usec();
     p->is_ended = true;
 }
 
@@ -233,7 +234,7 @@ static void program_write_report(const struct runner *r)
         .status = p->status,
         .code = p->failure,
         .started_usec = p->failure ? 0 : p->started_usec,
-        .ended_usec = clock_realtime_usec(),
+        .ended_usec = p->ended_usec ? p->ended_usec : clock_realtime_usec(),
         .user_usec = program_usec_of(&p->usage.ru_utime),
         .system_usec = program_usec_of(&p->usage.ru_stime),
         .max_rss_bytes = (uint64_t)p->usage.ru_maxrss * 1024,

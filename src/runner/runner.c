@@ -11,6 +11,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "runner/unsent.h"
+
+#define UNSENT_USEC (2 * USEC_PER_SEC)
 #define TYPE_AGAIN_MSEC 50 /* a terminal that discards a line too long has room, and wakes nobody */
 
 /* Everything at once: a thousand orphans may end behind one SIGCHLD. */
@@ -152,10 +156,11 @@ int runner_run(const struct options *options, struct aq_error *err)
         ssh_open(&r);
         program_start(&r);
         runner_loop(&r);
+        watch_close(&r.ssh.listener);
+        unsent_wait(UNSENT_USEC);
         result = program_finish(&r);
         connections_close(&r, r.program.status);
     }
-    watch_close(&r.ssh.listener);
     watch_close(&r.signals);
     aq_closep(&r.epoll);
     return result;

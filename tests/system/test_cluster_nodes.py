@@ -34,6 +34,26 @@ done
 exit 1
 """
 
+# 'sub1' sends a megabyte and is gone; 'main1' counts what comes
+SEND = """
+if [ $RANK != 0 ]; then
+  exec python3 -c '
+import socket, time
+while True:
+  try: s = socket.create_connection(("main1", 2222), 5); break
+  except OSError: time.sleep(0.1)
+s.sendall(bytes(1000000))'
+fi
+exec python3 -c '
+import socket
+s = socket.create_server(("", 2222))
+c, _ = s.accept()
+c.settimeout(20)
+count = 0
+while got := c.recv(65536): count += len(got)
+print("received", count)'
+"""
+
 
 def make_hosts(**more):
     return Hosts(count=2, **{**settings_of("crun"), "ALIQUOT_RESOURCE_CPUS": "1",
@@ -83,6 +103,18 @@ def test_a_port_that_is_closed_between_nodes():
         session = start_session(hosts, "sleep 600")
         shown = session.wait()
         assert "network-unreachable" in str(shown) or "got no answer from agent" in str(shown), shown
+
+
+def test_the_last_bytes_of_a_program_arrive():
+    """Over a slow way that loses frames: it ends while most of them are still to be sent."""
+    with make_hosts() as hosts:
+        hosts.begin()
+        hosts.set_delay(0, 1, 25)
+        hosts.set_loss(0, 1, 1)
+        session = start_session(hosts, SEND)
+        shown = session.wait()
+        assert exit_code(shown) == 0 and "received 1000000\n" in session.log, session.log
+        hosts.check_all_gone()
 
 
 def test_an_agent_that_is_killed_while_kernels_talk():
