@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "runner/execute.h"
 #include "runner/files_shell.h"
+#include "runner/remote_shell.h"
 #include "runner/runner.h"
 #include "runner/web_terminal.h"
 
@@ -79,6 +80,8 @@ int main(int argc, char **argv)
     }
     if (argc > 0 && main_is_called(argv[0], "sftp-server"))
         r = main_serve_sftp(&err);
+    else if (argc > 0 && main_is_called(argv[0], "aliquot-rsh"))
+        r = remote_shell_run(argc, argv, &err);
     else if (argc > 0 && main_is_called(argv[0], "sh"))
         r = files_shell_run(argc, argv, &err);
     else if (argc == 2 && strcmp(argv[1], "--execute") == 0)

@@ -99,6 +99,51 @@ def test_mpi(hosts):
         "rank 3 of 4 on sub3"], session.log
 
 
+@contextlib.contextmanager
+def without_ssh(hosts):
+    """An image: the node's own root without any client of SSH."""
+    root, layer = hosts.folder / "bare", hosts.folder / "bare-layer"
+    nodes = [host for number, host in hosts.hosts.items() if number != MANAGER]
+    for node in nodes:
+        node.run("mkdir", "-p", root, layer)
+        node.run("mount", "-t", "tmpfs", "-o", "mode=755", "bare", layer)
+        node.run("mkdir", "-p", layer / "usr/bin")
+        for name in ("ssh", "slogin", "rsh", "dbclient"):
+            node.run("mknod", layer / "usr/bin" / name, "c", 0, 0)  # overlayfs hides it
+        node.run("mount", "-t", "overlay", "bare", root, "-o", f"ro,lowerdir={layer}:/")
+    try:
+        yield f"rootfs:{root}"
+    finally:
+        for node in nodes:
+            node.run("umount", "--lazy", root, layer)
+
+
+@pytest.mark.parametrize("launcher, rank, rest", [
+    ("mpirun.openmpi --allow-run-as-root", "$OMPI_COMM_WORLD_RANK of $OMPI_COMM_WORLD_SIZE",
+     "exec sleep 600"),  # the failure of one ends the others; with MPICH only of MPI programs
+    ("mpiexec.hydra", "$PMI_RANK of $PMI_SIZE", "true")], ids=["openmpi", "mpich"])
+def test_launchers_without_ssh(hosts, launcher, rank, rest):
+    """In an image without ssh they start ranks on the other kernels all the same, and have their
+    output and exit status."""
+    say = f"echo rank {rank} on $(hostname)"
+    with without_ssh(hosts) as image:
+        script = ("if [ $RANK != 0 ]; then exec sleep 600; fi\n"
+                  "ls /usr/bin/ssh /usr/bin/rsh 2> /dev/null\n"
+                  f"{launcher} sh -c '{say}' || exit\n"
+                  "rsh=$OMPI_MCA_plm_rsh_agent\n"
+                  "echo in | $rsh sub1 'cat; hostname; echo err >&2; exit 7' 2> err\n"
+                  "echo $? $(cat err)\n$rsh nobody true\n"
+                  f"{launcher} sh -c 'if [ $(hostname) = sub1 ]; then exit 3; fi; {rest}'")
+        session = Session(hosts, script, **four(hosts), image=image)
+        assert exit_code(session.wait(seconds=120)) == 3, session.log
+    assert "/usr/bin" not in session.log
+    assert sorted(re.findall(r"^rank \d of 4 on \w+", session.log, re.M)) == [
+        "rank 0 of 4 on main1", "rank 1 of 4 on sub1", "rank 2 of 4 on sub2",
+        "rank 3 of 4 on sub3"], session.log
+    assert "in\nsub1\n7 err\n" in session.log, session.log
+    assert "'nobody' is not a kernel of this session" in session.log, session.log
+
+
 def test_training(hosts):
     """Four kernels that share the data come to what one program comes to alone."""
     script = write(train=TRAIN) + "exec /usr/bin/python3 train.py"

@@ -184,6 +184,9 @@ static const char *const interfaces[] = { "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFN
                                           "OMPI_MCA_btl_tcp_if_include",
                                           "OMPI_MCA_oob_tcp_if_include" };
 
+static const char *const shells[] = { "OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent",
+                                      "HYDRA_LAUNCHER_EXEC", "I_MPI_HYDRA_BOOTSTRAP_EXEC" };
+
 /* What depends on names of other kernels. */
 static void cluster_environ_set_network(struct cluster_variables *v, const struct kernel_spec *spec,
                                         const struct cluster_place *place)
@@ -209,6 +212,12 @@ static void cluster_environ_set_network(struct cluster_variables *v, const struc
         cluster_environ_set(v, "OMPI_MCA_orte_default_hostfile", place->host_file);
         cluster_environ_set(v, "PRTE_MCA_prte_default_hostfile", place->host_file);
     }
+    if (place->machine_file) {
+        cluster_environ_set(v, "HYDRA_HOST_FILE", place->machine_file);
+        cluster_environ_set(v, "I_MPI_HYDRA_HOST_FILE", place->machine_file);
+    }
+    for (size_t i = 0; place->remote_shell && i < AQ_COUNT(shells); i++)
+        cluster_environ_set(v, shells[i], place->remote_shell);
 }
 
 size_t cluster_environ_make(const struct kernel_spec *spec, const struct cluster_place *place,
@@ -246,8 +255,10 @@ static bool cluster_environ_leads_node(const struct cluster_network *host, const
     return kernel != NULL;
 }
 
-void cluster_environ_add_hosts(const struct kernel_spec *spec, const struct cluster_network *host,
-                               int64_t slots, struct strbuf *out)
+/* A line for each kernel of 'spec', in the form of a file. */
+static void cluster_environ_add_lines(const struct kernel_spec *spec,
+                                      const struct cluster_network *host, const char *between,
+                                      int64_t slots, struct strbuf *out)
 {
     int64_t least = spec->session.cluster_size_min, count = 0;
 
@@ -256,7 +267,20 @@ void cluster_environ_add_hosts(const struct kernel_spec *spec, const struct clus
 
         count++;
         if (!host || cluster_environ_leads_node(host, at, len))
-            strbuf_addf(out, "%.*s slots=%" PRId64 "\n", (int)len, at, slots);
+            strbuf_addf(out, "%.*s%s%" PRId64 "\n", (int)len, at, between, slots);
         at += len;
     }
+}
+
+void cluster_environ_add_hosts(const struct kernel_spec *spec, const struct cluster_network *host,
+                               int64_t slots, struct strbuf *out)
+{
+    cluster_environ_add_lines(spec, host, " slots=", slots, out);
+}
+
+void cluster_environ_add_machines(const struct kernel_spec *spec,
+                                  const struct cluster_network *host, int64_t slots,
+                                  struct strbuf *out)
+{
+    cluster_environ_add_lines(spec, host, ":", slots, out);
 }

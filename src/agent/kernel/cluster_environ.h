@@ -12,7 +12,8 @@
  *                       "main" is the chief, and "sub" are workers. Without such roles all kernels
  *                       are workers, of which the first leads
  *   JAX_...             jax.distributed.initialize()
- *   OMPI_..., PRTE_...  Open MPI 4 and 5: the host file, and the interface
+ *   OMPI_..., PRTE_...  Open MPI 4 and 5: the host file, the interface, what takes ssh's place
+ *   HYDRA_..., I_MPI_HYDRA_...  MPICH and Intel MPI: the same
  *   NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME
  */
 #ifndef AQ_AGENT_KERNEL_CLUSTER_ENVIRON_H
@@ -24,13 +25,15 @@
 #include "model/cluster_network.h"
 #include "model/kernel_spec.h"
 
-#define CLUSTER_VARIABLES_MAX 24
+#define CLUSTER_VARIABLES_MAX 40
 
 struct cluster_place {
     const char *interface; /* by which other kernels are reached by name; NULL = they are not, "" =
                               that is not known */
     const char *host_file; /* as the program sees it; NULL = none */
-    int64_t devices;       /* accelerators that the program sees */
+    const char *machine_file; /* the same for MPICH and Intel MPI */
+    const char *remote_shell; /* what launchers start in place of ssh; NULL = ssh, which is there */
+    int64_t devices;          /* accelerators that the program sees */
     const struct cluster_network *host; /* with the host network: ports; NULL = the usual ports */
 };
 
@@ -44,5 +47,10 @@ size_t cluster_environ_make(const struct kernel_spec *spec, const struct cluster
  */
 void cluster_environ_add_hosts(const struct kernel_spec *spec, const struct cluster_network *host,
                                int64_t slots, struct strbuf *out);
+
+/* The same as MPICH and Intel MPI have it: "main1:2". */
+void cluster_environ_add_machines(const struct kernel_spec *spec,
+                                  const struct cluster_network *host, int64_t slots,
+                                  struct strbuf *out);
 
 #endif

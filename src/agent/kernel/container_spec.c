@@ -225,8 +225,8 @@ static size_t container_add_ssh(const struct local_kernel *k, const char *config
 }
 
 /* With the node's network: names of the session's kernels, and the node's servers of names. */
-static size_t container_add_host_files(const char *config, struct arena *arena,
-                                       struct container_mount *mounts)
+static size_t container_add_names(const char *config, struct arena *arena,
+                                  struct container_mount *mounts)
 {
     AQ_CLEANUP(aq_freep) char *hosts = aq_format("%s/" HOST_NETWORK_HOSTS, config);
     AQ_CLEANUP(aq_freep) char *resolv = realpath("/etc/resolv.conf", NULL);
@@ -254,7 +254,7 @@ static void container_add_mounts(const struct local_kernel *k, const struct net_
                                                 .target = "/etc/resolv.conf" };
     }
     if (k->host)
-        n += container_add_host_files(config, arena, mounts + n);
+        n += container_add_names(config, arena, mounts + n);
     if (k->slice)
         n += gpu_slice_mounts(k->slice, mounts + n);
     if (services_have_ssh(k))
@@ -273,15 +273,25 @@ static int64_t container_count_cores(const struct local_kernel *k)
     return micro > AMOUNT_ONE ? micro / AMOUNT_ONE + (micro % AMOUNT_ONE != 0) : 1;
 }
 
-bool container_add_host_file(const struct local_kernel *k, struct strbuf *out)
+bool container_add_host_files(const struct local_kernel *k, struct strbuf *hosts,
+                              struct strbuf *machines)
 {
     size_t devices = gpu_variables_count_devices(&k->attachment);
+    int64_t slots = devices ? (int64_t)devices : container_count_cores(k);
+    const struct cluster_network *host = k->host ? &k->host->network : NULL;
 
     if (kernel_get_spec(k)->cluster_size <= 1 || !kernel_get_spec(k)->hosts)
         return false;
-    cluster_environ_add_hosts(kernel_get_spec(k), k->host ? &k->host->network : NULL,
-                              devices ? (int64_t)devices : container_count_cores(k), out);
+    cluster_environ_add_hosts(kernel_get_spec(k), host, slots, hosts);
+    cluster_environ_add_machines(kernel_get_spec(k), host, slots, machines);
     return true;
+}
+
+/* Where the image has no ssh, and the node a client. */
+static bool container_needs_remote_shell(const struct local_kernel *k, const struct image *image)
+{
+    return services_have_ssh(k) && ssh_has_client(k->agent->ssh)
+           && !container_has_program(image, "ssh");
 }
 
 static int container_specify_program(const struct local_kernel *k, const struct image *image,
@@ -311,6 +321,8 @@ static int container_specify_program(const struct local_kernel *k, const struct 
                                        : NET_INTERFACE,
         .host = k->host,
         .host_file = CONTAINER_CONFIG "/" CONTAINER_HOST_FILE,
+        .machine_file = CONTAINER_CONFIG "/" CONTAINER_MACHINE_FILE,
+        .remote_shell = container_needs_remote_shell(k, image) ? SSH_REMOTE_SHELL : NULL,
     };
     AQ_CLEANUP(aq_freep) char *cwd = aq_format("%s%s%s", CONTAINER_WORK, spec->cwd ? "/" : "",
                                                spec->cwd ? spec->cwd : "");

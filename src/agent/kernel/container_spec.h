@@ -7,9 +7,10 @@
 #include "agent/kernel/kernel.h"
 #include "agent/runtime/container.h"
 
-#define CONTAINER_WORK "/home/work"     /* the program's directory, inside */
-#define CONTAINER_CONFIG "/home/config" /* resource.txt and environ.txt, inside */
-#define CONTAINER_HOST_FILE "hostfile"  /* of MPI, in config */
+#define CONTAINER_WORK "/home/work"          /* the program's directory, inside */
+#define CONTAINER_CONFIG "/home/config"      /* resource.txt and environ.txt, inside */
+#define CONTAINER_HOST_FILE "hostfile"       /* of Open MPI, in config */
+#define CONTAINER_MACHINE_FILE "machinefile" /* of MPICH and Intel MPI, in config */
 
 /* Whether the command wants a container, by the settings and the image it
  * names. -ENOTSUP (field "image") if this node does not run what it wants.
@@ -29,8 +30,9 @@ bool container_has_program(const struct image *image, const char *name);
 struct container_mount *container_mounts(const struct local_kernel *k, const char *config,
                                          size_t more, struct arena *arena, size_t *ret_count);
 
-/* The text of the host file, for a kernel that is one of several of its session; else false. */
-bool container_add_host_file(const struct local_kernel *k, struct strbuf *out);
+/* The texts of both, for a kernel that is one of several of its session; else false. */
+bool container_add_host_files(const struct local_kernel *k, struct strbuf *hosts,
+                              struct strbuf *machines);
 
 /* Fill in both, as its command says; they borrow from all arguments and the arena. 'scratch' and
  * 'config' are paths on the node. -ENOTSUP for a command that the image cannot run, -EINVAL

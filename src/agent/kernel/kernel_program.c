@@ -286,6 +286,8 @@ static void kernel_environ_set_cluster(struct environ *env, const struct kernel_
     const struct cluster_place cluster = {
         .interface = place->interface,
         .host_file = place->host_file,
+        .machine_file = place->machine_file,
+        .remote_shell = place->remote_shell,
         .devices = (int64_t)gpu_variables_count_devices(place->attachment),
         .host = place->host ? &place->host->network : NULL,
     };

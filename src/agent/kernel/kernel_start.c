@@ -109,13 +109,18 @@ static int kernel_start_write_ssh(const struct local_kernel *k, const char *conf
 static int kernel_start_write_hosts(const struct local_kernel *k, const char *config,
                                     struct aq_error *err)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT, hosts = STRBUF_INIT;
-    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/" CONTAINER_HOST_FILE, config);
+    AQ_CLEANUP(strbuf_donep) struct strbuf slots = STRBUF_INIT, machines = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf hosts = STRBUF_INIT;
+    AQ_CLEANUP(aq_freep) char *slots_path = aq_format("%s/" CONTAINER_HOST_FILE, config);
+    AQ_CLEANUP(aq_freep) char *machines_path = aq_format("%s/" CONTAINER_MACHINE_FILE, config);
     AQ_CLEANUP(aq_freep) char *hosts_path = aq_format("%s/" HOST_NETWORK_HOSTS, config);
-    int r = container_add_host_file(k, &text)
-                ? fs_overwrite(AT_FDCWD, path, text.data, text.len, 0644, err)
-                : 0;
+    int r = 0;
 
+    if (container_add_host_files(k, &slots, &machines)) {
+        r = fs_overwrite(AT_FDCWD, slots_path, slots.data, slots.len, 0644, err);
+        if (r == 0)
+            r = fs_overwrite(AT_FDCWD, machines_path, machines.data, machines.len, 0644, err);
+    }
     if (r < 0 || !k->host)
         return r;
     host_network_add_hosts(k->host, &hosts);

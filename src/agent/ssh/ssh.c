@@ -19,12 +19,13 @@
 #define LOADER_NAME "ld.so"
 #define PROGRAM_NAME "dropbear"
 #define SFTP_NAME "sftp-server"
+#define CLIENT_NAME "dbclient"
 #define SFTP_WANTED "/usr/lib/sftp-server" /* where dropbear looks for one */
 #define SHELL_OF_FILES "/bin/sh"
 #define KEY_OF_FILES "no-pty,no-port-forwarding,no-agent-forwarding,no-X11-forwarding "
 
 struct ssh {
-    bool has_sftp;
+    bool has_sftp, has_client;
     struct container_mount mounts[SSH_MOUNTS_MAX]; /* those for files only come last */
     size_t count, count_of_all;
     struct arena arena; /* owns their paths */
@@ -118,6 +119,23 @@ static void ssh_add_sftp(struct ssh *ssh, const char *runner)
     ssh->has_sftp = r == 0;
 }
 
+/* For launchers in images that have no client. */
+static void ssh_add_client(struct ssh *ssh, const char *runner)
+{
+    struct aq_error err = { 0 };
+    int r;
+
+    if (access(SSH_CLIENT, X_OK) < 0)
+        return;
+    r = ssh_add_program(ssh, SSH_CLIENT, CLIENT_NAME, &err);
+    if (r == 0)
+        r = ssh_add_mount(ssh, runner, SSH_REMOTE_SHELL, &err);
+    if (r < 0)
+        log_warning("kernels of a session reach each other by the ssh of their images only: %s",
+                    err.text);
+    ssh->has_client = r == 0;
+}
+
 /* What sessions for files have besides, each if the node has it. */
 static void ssh_add_files(struct ssh *ssh, const char *runner)
 {
@@ -148,6 +166,7 @@ int ssh_new(const char *program, const char *runner, struct ssh **ret, struct aq
         r = aq_fail(err, ENOEXEC, "the loader of '%s' was not found", program);
     if (r < 0)
         return r;
+    ssh_add_client(ssh, runner);
     ssh_add_sftp(ssh, runner);
     ssh_add_files(ssh, runner);
     *ret = AQ_TAKE(ssh);
@@ -159,6 +178,11 @@ void ssh_free(struct ssh *ssh)
     if (ssh)
         arena_done(&ssh->arena);
     free(ssh);
+}
+
+bool ssh_has_client(const struct ssh *ssh)
+{
+    return ssh->has_client;
 }
 
 bool ssh_has_sftp(const struct ssh *ssh)
@@ -188,6 +212,7 @@ static int ssh_make_host_key(const unsigned char *seed, const char *hostname, st
 struct ssh_texts {
     struct strbuf host, host_ecdsa, known, cluster, cluster_public, container, authorized,
         shell_config;
+    struct strbuf ports, client_key, client_known; /* of SSH_REMOTE_SHELL, as dropbear wants it */
 };
 
 static void ssh_texts_done(struct ssh_texts *t)
@@ -200,6 +225,9 @@ static void ssh_texts_done(struct ssh_texts *t)
     strbuf_done(&t->container);
     strbuf_done(&t->authorized);
     strbuf_done(&t->shell_config);
+    strbuf_done(&t->ports);
+    strbuf_done(&t->client_key);
+    strbuf_done(&t->client_known);
 }
 
 static unsigned ssh_port_of(const struct ssh_files *files, const char *hostname)
@@ -211,9 +239,9 @@ static unsigned ssh_port_of(const struct ssh_files *files, const char *hostname)
     return kernel ? (unsigned)kernel->port + CLUSTER_HOST_SSH : SSH_PORT;
 }
 
-/* The keys of all hosts of the session, as ~/.ssh/known_hosts has them. */
+/* The keys of all hosts of the session, as ~/.ssh/known_hosts has them, and their ports. */
 static int ssh_add_known(const struct ssh_files *files, const unsigned char *seed,
-                         struct strbuf *out, struct aq_error *err)
+                         struct ssh_texts *t, struct aq_error *err)
 {
     const char *at = files->hosts ? files->hosts : files->hostname;
     int r = 0;
@@ -226,10 +254,15 @@ static int ssh_add_known(const struct ssh_files *files, const unsigned char *see
         at += strcspn(at, ",");
         at += *at == ',';
         r = ssh_make_host_key(seed, name, &key, err);
-        strbuf_addf(out, "[%s]:%u ", name, ssh_port_of(files, name));
-        if (r == 0)
-            ssh_key_add_public(&key, out);
-        strbuf_addc(out, '\n');
+        strbuf_addf(&t->ports, "%s %u\n", name, ssh_port_of(files, name));
+        strbuf_addf(&t->known, "[%s]:%u ", name, ssh_port_of(files, name));
+        strbuf_addf(&t->client_known, "%s ", name);
+        if (r == 0) {
+            ssh_key_add_public(&key, &t->known);
+            ssh_key_add_public(&key, &t->client_known);
+        }
+        strbuf_addc(&t->known, '\n');
+        strbuf_addc(&t->client_known, '\n');
     }
     return r;
 }
@@ -304,11 +337,12 @@ static int ssh_make_texts(const struct ssh_files *files, struct ssh_texts *t, st
     if (r == 0)
         r = ssh_add_ecdsa(files, seed, &t->host_ecdsa, err);
     if (r == 0)
-        r = ssh_add_known(files, seed, &t->known, err);
+        r = ssh_add_known(files, seed, t, err);
     if (r < 0)
         return r;
     ssh_key_add_dropbear(&host, &t->host);
     ssh_key_add_openssh(&cluster, "work@cluster", &t->cluster);
+    ssh_key_add_dropbear(&cluster, &t->client_key);
     ssh_key_add_openssh(&container, "work@session", &t->container);
     ssh_add_authorized(&t->cluster_public, &cluster, "work@cluster");
     strbuf_adds(&t->authorized, options);
@@ -323,7 +357,8 @@ static int ssh_make_texts(const struct ssh_files *files, struct ssh_texts *t, st
 
 static int ssh_make_directories(int config, struct aq_error *err)
 {
-    static const char *const names[] = { "ssh", "home", "home/.ssh" };
+    static const char *const names[] = { "ssh", "ssh/client", "ssh/client/.ssh", "home",
+                                         "home/.ssh" };
 
     for (size_t i = 0; i < AQ_COUNT(names); i++)
         if (mkdirat(config, names[i], 0755) < 0 && errno != EEXIST)
@@ -349,8 +384,11 @@ static int ssh_write_texts(int config, const struct ssh_texts *t, bool for_files
         { "home/.ssh/authorized_keys", t->authorized.data, t->authorized.len },
         { "home/id_container", t->container.data, t->container.len },
         { "home/.ssh/config", t->shell_config.data, t->shell_config.len },
+        { "ssh/ports", t->ports.data, t->ports.len },
+        { "ssh/id_cluster.dropbear", t->client_key.data, t->client_key.len },
+        { "ssh/client/.ssh/known_hosts", t->client_known.data, t->client_known.len },
     };
-    size_t count = AQ_COUNT(all) - (for_files ? 2 : 0);
+    size_t count = AQ_COUNT(all) - (for_files ? 5 : 0);
     int r = ssh_make_directories(config, err);
 
     for (size_t i = 0; r == 0 && i < count; i++)
@@ -360,9 +398,7 @@ static int ssh_write_texts(int config, const struct ssh_texts *t, bool for_files
 
 int ssh_write_files(const struct ssh_files *files, struct aq_error *err)
 {
-    AQ_CLEANUP(ssh_texts_done) struct ssh_texts texts = { STRBUF_INIT, STRBUF_INIT, STRBUF_INIT,
-                                                          STRBUF_INIT, STRBUF_INIT, STRBUF_INIT,
-                                                          STRBUF_INIT };
+    AQ_CLEANUP(ssh_texts_done) struct ssh_texts texts = { .host = STRBUF_INIT };
     AQ_CLEANUP(aq_closep) int config = open(files->config,
                                             O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     int r;

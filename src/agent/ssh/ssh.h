@@ -18,9 +18,11 @@
 #include "model/ssh_key.h"
 
 #define SSH_SERVER "/usr/sbin/dropbear"
+#define SSH_CLIENT "/usr/bin/dbclient"
 #define SSH_SFTP_SERVER "/usr/lib/openssh/sftp-server"
-#define SSH_INSIDE "/opt/kernel/ssh" /* directory of the program */
-#define SSH_MOUNTS_MAX 32
+#define SSH_INSIDE "/opt/kernel/ssh"               /* directory of the program */
+#define SSH_REMOTE_SHELL SSH_INSIDE "/aliquot-rsh" /* the runner, as launchers start it */
+#define SSH_MOUNTS_MAX 36
 #define SSH_SHELLS "ssh/shells"                  /* in config; for images without /etc/shells */
 #define SSH_HOST_KEY "dropbear_ed25519_host_key" /* in config/ssh */
 #define SSH_HOST_KEY_ECDSA "dropbear_ecdsa_host_key"
@@ -32,6 +34,8 @@ struct ssh;
  */
 int ssh_new(const char *program, const char *runner, struct ssh **ret, struct aq_error *err);
 void ssh_free(struct ssh *ssh);
+/* Kernels of a session reach each other without a client of their images (SSH_REMOTE_SHELL). */
+bool ssh_has_client(const struct ssh *ssh);
 /* Files can be moved by SFTP. */
 bool ssh_has_sftp(const struct ssh *ssh);
 AQ_DEFINE_CLEANUP(struct ssh, ssh_free)
@@ -51,7 +55,7 @@ struct ssh_files {
 
 /* Write config/ssh, and below config/home what belongs into the work directory:
  * id_container, by which users log in, .ssh/authorized_keys, and .ssh/config,
- * by which the session's kernels reach each other. For files only .ssh/authorized_keys, which
+ * by which the session's kernels reach each other, as those of SSH_REMOTE_SHELL. For files only .ssh/authorized_keys, which
  * allows no terminal and forwards nothing.
  */
 int ssh_write_files(const struct ssh_files *files, struct aq_error *err);

@@ -50,7 +50,7 @@ static void test_torch_and_jax_meet_at_the_first_kernel(void **state)
 static void test_ports_of_the_nodes(void **state)
 {
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
-    AQ_CLEANUP(strbuf_donep) struct strbuf hosts = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf hosts = STRBUF_INIT, machines = STRBUF_INIT;
     struct kernel_spec spec = third_of_four();
     struct cluster_network_kernel kernels[] = {
         { .hostname = "main1", .address = "192.0.2.7", .port = 20480 },
@@ -71,9 +71,31 @@ static void test_ports_of_the_nodes(void **state)
     assert_string_equal(find(all, count, "GLOO_SOCKET_IFNAME"), "ib0");
     cluster_environ_add_hosts(&spec, &host, 2, &hosts);
     assert_string_equal(hosts.data, "main1 slots=2\nsub2 slots=2\n");
+    cluster_environ_add_machines(&spec, &host, 2, &machines);
+    assert_string_equal(machines.data, "main1:2\nsub2:2\n");
     assert_string_equal(find(all, count, "TF_CONFIG"),
                         "{\"cluster\":{\"worker\":[\"main1:20481\",\"sub1:20489\",\"sub2:20497\"]},"
                         "\"task\":{\"type\":\"worker\",\"index\":2}}");
+}
+
+static void test_launchers_without_ssh(void **state)
+{
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    struct kernel_spec spec = third_of_four();
+    struct cluster_place place = { .interface = "eth0", .machine_file = "/m" };
+    struct text_pair all[CLUSTER_VARIABLES_MAX];
+    size_t count = cluster_environ_make(&spec, &place, &arena, all);
+
+    (void)state;
+    assert_string_equal(find(all, count, "HYDRA_HOST_FILE"), "/m");
+    assert_string_equal(find(all, count, "I_MPI_HYDRA_HOST_FILE"), "/m");
+    assert_null(find(all, count, "OMPI_MCA_plm_rsh_agent"));
+    place.remote_shell = "/rsh";
+    count = cluster_environ_make(&spec, &place, &arena, all);
+    assert_string_equal(find(all, count, "OMPI_MCA_plm_rsh_agent"), "/rsh");
+    assert_string_equal(find(all, count, "PRTE_MCA_plm_ssh_agent"), "/rsh");
+    assert_string_equal(find(all, count, "HYDRA_LAUNCHER_EXEC"), "/rsh");
+    assert_string_equal(find(all, count, "I_MPI_HYDRA_BOOTSTRAP_EXEC"), "/rsh");
 }
 
 static void test_a_size_that_changes_is_for_torchrun_alone(void **state)
@@ -175,6 +197,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_torch_and_jax_meet_at_the_first_kernel),
         cmocka_unit_test(test_ports_of_the_nodes),
+        cmocka_unit_test(test_launchers_without_ssh),
         cmocka_unit_test(test_a_size_that_changes_is_for_torchrun_alone),
         cmocka_unit_test(test_one_kernel_alone_has_none),
         cmocka_unit_test(test_without_a_network_there_are_ranks_only),
