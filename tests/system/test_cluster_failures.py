@@ -66,6 +66,7 @@ def kernels_of(shown):
 @pytest.mark.parametrize("act, code, words", [
     ("exit 3", 3, "its program ended with exit status 3."),
     ("kill -9 $$", 137, "its program was killed by signal 9 (Killed)."),
+    ("exit 255", 255, "its program ended with exit status 255."),
 ])
 @pytest.mark.parametrize("rank, kernel", [(0, "main1"), (2, "sub2")])
 def test_the_first_failure_ends_a_batch_session(cluster, act, code, words, rank, kernel):

@@ -3,6 +3,7 @@
 #include "manager/core/session/kernel_failure.h"
 
 #include <jansson.h>
+#include <signal.h>
 #include <string.h>
 
 #include "base/json_load.h"
@@ -91,7 +92,7 @@ static void kernel_failure_describe(const struct kernel_entry *f, struct strbuf 
         strbuf_adds(text, "its container has disappeared");
     else if (f->reason && strcmp(f->reason, REASON_OUT_OF_MEMORY) == 0)
         strbuf_adds(text, "its memory was used up");
-    else if (f->has_exit && f->exit_code > 128)
+    else if (f->has_exit && f->exit_code > 128 && f->exit_code <= 128 + SIGRTMAX)
         strbuf_addf(text, "its program was killed by signal %d (%s)", f->exit_code - 128,
                     strsignal(f->exit_code - 128));
     else if (f->has_exit)
