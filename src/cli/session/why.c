@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* "session why": why a session waits, where it runs, or why it ended. */
+#include <signal.h>
 #include <string.h>
 
 #include "cli/client.h"
@@ -68,19 +69,16 @@ static int why_print_limit(struct cli *cli, const json_t *of, struct aq_error *e
 
 /* ---- what the manager says nothing of, as the session shows it ---- */
 
-static void why_write_agents(const json_t *kernels, struct strbuf *out)
+static void why_write_agents(const json_t *agents, struct strbuf *out)
 {
-    const json_t *kernel;
+    const json_t *agent;
     size_t i;
 
     strbuf_adds(out, "It runs");
-    json_array_foreach(kernels, i, kernel) {
-        const char *agent = json_string_value(json_object_get(kernel, "agent"));
-
-        if (agent && i < WHY_AGENTS_MAX)
-            strbuf_addf(out, "%s %s", i ? "," : " on", agent);
-    }
-    strbuf_adds(out, json_array_size(kernels) > WHY_AGENTS_MAX ? ", ...\n" : ".\n");
+    json_array_foreach(agents, i, agent)
+        if (i < WHY_AGENTS_MAX)
+            strbuf_addf(out, "%s %s", i ? "," : " on", json_string_value(agent));
+    strbuf_adds(out, json_array_size(agents) > WHY_AGENTS_MAX ? ", ...\n" : ".\n");
 }
 
 static void why_write_memory(const json_t *session, struct strbuf *out)
@@ -110,7 +108,7 @@ static void why_write_end(const json_t *session, struct strbuf *out)
         strbuf_addf(out, "It was ended: %s.\n", text);
     else if (status >= 0)
         strbuf_addf(out, "Its program ended with exit status %d", status);
-    if (!text && status > 128)
+    if (!text && status > 128 && status <= 128 + SIGRTMAX)
         strbuf_addf(out, ", that of signal %d (%s)", status - 128, strsignal(status - 128));
     if (!text && status >= 0)
         strbuf_adds(out, ".\n");
@@ -135,7 +133,7 @@ static int why_print_rest(struct cli *cli, const char *name, const json_t *answe
     if (json_is_string(shown) && json_equal(shown, json_object_get(session, "status")))
         (void)session_status_parse(json_string_value(shown), &status);
     if (status == SESSION_RUNNING || status == SESSION_RUNNING_DEGRADED)
-        why_write_agents(json_object_get(session, "kernels"), &out);
+        why_write_agents(json_object_get(session, "agents"), &out);
     else if (session_is_terminal(status))
         why_write_end(session, &out);
     text = json_pack("{s:s}", "text", out.data);
