@@ -70,8 +70,8 @@ static const struct cli_opt *client_error_find_option(const struct cli_verb *ver
     return opt ? opt : cli_opt_find(cli_global_opts, name, len);
 }
 
-/* "cpu" of "config.resources.cpu" with "config.resources.", also of "[0].config.resources.cpu";
- * NULL = it is of another.
+/* "cpu" of "config.resources.cpu" with "resources.", also of "[0].config.resources.cpu" and
+ * "roles.worker.resources.cpu"; NULL = it is of another.
  */
 static const char *client_error_find_member(const char *field, const char *of)
 {
@@ -82,12 +82,23 @@ static const char *client_error_find_member(const char *field, const char *of)
 
 static const char *client_error_find_slot(const char *field)
 {
-    return client_error_find_member(field, "config.resources.");
+    return client_error_find_member(field, "resources.");
 }
 
 static const char *client_error_find_way(const char *field)
 {
     return client_error_find_member(field, "config.resource_opts.");
+}
+
+/* "--role worker: cpu" of "roles.worker.resources.cpu", "--role" of all else on roles. */
+static void client_error_name_role(const char *field, const char *slot, struct strbuf *out)
+{
+    const char *role = field + strlen("roles.");
+
+    if (slot)
+        strbuf_addf(out, "--role %.*s: %s", (int)strcspn(role, "."), role, slot);
+    else
+        strbuf_adds(out, "--role");
 }
 
 /* "-r cpu" of "config.resources.cpu": as it was typed, also of the first of several. */
@@ -99,12 +110,12 @@ static void client_error_name_field(const struct cli_verb *verb, const char *fie
     const char *slot = client_error_find_slot(field), *way = client_error_find_way(field);
     const struct cli_opt *opt = verb ? client_error_find_option(verb, name) : NULL;
 
-    if (slot && verb && cli_opt_find(verb->opts, "resource", 8))
+    if (strncmp(name, "roles", 5) == 0 && verb && cli_opt_find(verb->opts, "role", 4))
+        client_error_name_role(name, slot, out);
+    else if (slot && verb && cli_opt_find(verb->opts, "resource", 8))
         strbuf_addf(out, "-r %s", slot);
     else if (way && verb && cli_opt_find(verb->opts, "resource-opts", 13))
         strbuf_addf(out, "--resource-opts %s", way);
-    else if (strncmp(name, "roles", 5) == 0 && verb && cli_opt_find(verb->opts, "role", 4))
-        strbuf_adds(out, "--role");
     else if (opt)
         strbuf_addf(out, "--%s", opt->name);
     else

@@ -55,6 +55,17 @@ int cluster_role_check(const struct cluster_role *role, struct aq_error *err)
     return r;
 }
 
+void cluster_role_set_field(const char *role, struct aq_error *err)
+{
+    static const char of_session[] = "config.resources.";
+    char slot[sizeof(err->field)];
+
+    if (!err || strncmp(err->field, of_session, strlen(of_session)) != 0)
+        return;
+    (void)snprintf(slot, sizeof(slot), "%s", err->field + strlen(of_session));
+    (void)snprintf(err->field, sizeof(err->field), "roles.%.15s.resources.%.40s", role, slot);
+}
+
 void cluster_roles_write(const struct cluster_role *roles, size_t count, struct jsonw *w)
 {
     jsonw_array_begin(w);

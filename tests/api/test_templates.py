@@ -300,7 +300,8 @@ def test_clusters(user, name, tmp_path):
     ([{"role": "a1", "image": "process"}], "roles.role"),
     ([{"role": "a", "image": "process", "count": 1001}], "roles.count"),
     ([{"role": "a", "image": "b c"}], "roles.image"),
-    ([{"role": "a", "image": "process", "resources": {"cpu": "x"}}], "config.resources.cpu")])
+    ([{"role": "a", "image": "process", "resources": {"cpu": "x"}}], "roles.a.resources.cpu"),
+    ([{"role": "a", "image": "process", "resources": {"cpu": "1.5"}}], "roles.a.resources.cpu")])
 def test_bad_roles(user, name, roles, field):
     reply = user.post("/session", {"name": name, "image": "process", "roles": roles})
     assert (reply.status, list(reply.json["data"])) == (400, [field]), reply

@@ -50,7 +50,7 @@ def ended(cluster):
     (["--timeout", "00:30:00"], "--timeout takes a duration"),
     (["--timeout", "99999999999999999999"], "--timeout takes a duration"),
     (["--port", "99999"], "--port: not within 1024..65535"),
-    (["--cluster-size", "0"], "--cluster-size: not within 1..1000"),
+    (["--cluster-size", "0"], "--cluster-size: a session has 1 to 1000 kernels, not 0"),
     (["--starts-at", "soon"], "--starts-at: 'soon' is neither a date nor a duration"),
     (["--name", "a b"], "--name: the name may have letters"),
     (["--after", "nobody"], "no session of yours is called 'nobody'\n"),

@@ -185,7 +185,7 @@ def test_other_commands_read_it_so_too(cluster, words, text, says):
                   "default"),
     ("-d afterok:nosuch", "--dependency: no session of yours is called 'nosuch'"),
     ("-d " + ",".join(["afterok:nosuch"] * 300), "--dependency: no session of yours is called"),
-    ("-N 100000", "--nodes: not within 1..1000"),
+    ("-N 100000", "--nodes: a session has 1 to 1000 kernels, not 100000"),
     ("-c 100000", "--cpus-per-task: No agent has cpu=100000"),
     ("--mem=100T", "--mem: No agent has mem=100t"),
     ("-G 1", "--gpus: unknown slot type"),

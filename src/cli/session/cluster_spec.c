@@ -47,8 +47,9 @@ static int cluster_parse_range(const char *text, struct size_range *ret, struct 
                             "'%.60s'",
                             text);
     if (ret->min < 1 || ret->max < 1 || AQ_MAX(ret->min, ret->max) > CLUSTER_SIZE_MAX)
-        return aq_fail_as(err, EINVAL, CLI_KIND_USAGE, "--cluster", "--cluster: not within 1..%d",
-                          CLUSTER_SIZE_MAX);
+        return aq_fail_as(err, EINVAL, CLI_KIND_USAGE, "--cluster",
+                          "--cluster: a session has 1 to %d kernels, not %.60s", CLUSTER_SIZE_MAX,
+                          text);
     if (ret->min > ret->max)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
                             "--cluster %.60s: the minimum comes first: --cluster %" PRId64
@@ -71,8 +72,9 @@ static int cluster_read_size(const struct spec_opts *spec, struct size_range *re
     if (!spec->cluster_size.is_set)
         return 0;
     if (size < 1 || size > CLUSTER_SIZE_MAX)
-        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "--cluster-size: not within 1..%d",
-                            CLUSTER_SIZE_MAX);
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                            "--cluster-size: a session has 1 to %d kernels, not %" PRId64,
+                            CLUSTER_SIZE_MAX, size);
     *ret = (struct size_range){ size, size };
     return 0;
 }

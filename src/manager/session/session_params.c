@@ -287,7 +287,10 @@ static int session_params_read_role(const struct api *api, struct request *req,
     }
     role.role.image = image_aliases_resolve(api, role.role.image);
     ret->role = role.role;
-    return session_params_read_slots(api, role.resources, &ret->resources, err);
+    r = session_params_read_slots(api, role.resources, &ret->resources, err);
+    if (r < 0)
+        cluster_role_set_field(role.role.name, err);
+    return r;
 }
 
 static int session_params_read_roles(const struct api *api, struct request *req,

@@ -382,6 +382,8 @@ static int request_build_kernels(const struct core *core, const struct session_r
 
         r = request_add_kernels(core, role->role.name, (size_t)role->role.count, role->role.image,
                                 &role->resources, s, err);
+        if (r < 0)
+            cluster_role_set_field(role->role.name, err);
     }
     if (r == 0 && s->kernel_count < count)
         r = request_add_kernels(core, "sub", count - s->kernel_count, req->spec.image,
