@@ -17,6 +17,7 @@ struct complete {
     struct strbuf prefix; /* of the same word, and no part of a name */
     const char *names_of; /* word of a usage: names of the manager belong here; NULL = none */
     size_t names_len;
+    const char *session; /* that the command line names; NULL = none */
 };
 
 static void complete_offer(struct strbuf *out, const char *typed, const char *prefix,
@@ -123,6 +124,26 @@ static int complete_count_arguments(const struct cli_verb *verb, int argc, char 
     return count;
 }
 
+/* The session of "logs SESSION" in argv[0 .. argc), which may hold options. */
+static const char *complete_find_session(const struct cli_verb *verb, int argc, char *const argv[])
+{
+    int count = 0;
+
+    for (int i = 0; i < argc; i++) {
+        size_t len = 0;
+        const char *word;
+
+        if (argv[i][0] == '-' && argv[i][1] != '\0') {
+            i += complete_find_option(verb, argv[i]) != NULL;
+            continue;
+        }
+        word = complete_usage_word(verb->args, count++, &len);
+        if (word && len == strlen("SESSION") && strncmp(word, "SESSION", len) == 0)
+            return argv[i];
+    }
+    return NULL;
+}
+
 /* The values of an option: choices, or names of the manager. In a list like
  * "cpu=1,mem=2g" what is before the last comma stays.
  */
@@ -191,6 +212,7 @@ static void complete_words(struct complete *c, int argc, char *const argv[])
 
     c->typed = argv[argc - 1];
     verb = verb_find(argc - 1, argv, &words);
+    c->session = verb ? complete_find_session(verb, argc - 1 - words, argv + words) : NULL;
     opt = argc > 1 ? complete_find_option(verb, argv[argc - 2]) : NULL;
     if (opt) {
         complete_offer_values(c, opt, c->typed);
@@ -224,7 +246,7 @@ static int complete_print_words(struct cli *cli, int argc, char **argv, struct a
     if (c.names_of) {
         AQ_CLEANUP(aq_freep) char *word = aq_strndup(c.names_of, c.names_len);
 
-        complete_names(cli, word, c.prefix.data, c.typed, &out);
+        complete_names(cli, word, c.session, c.prefix.data, c.typed, &out);
     }
     strbuf_done(&c.prefix);
     return cli_print(&out, err);

@@ -6,9 +6,11 @@
 
 #include "base/utf8.h"
 #include "cli/client.h"
+#include "cli/session/session.h"
 #include "model/status.h"
 
 #define COMPLETE_PROFILE "PROFILE" /* in usages: a profile of this user */
+#define COMPLETE_KERNEL "HOSTNAME" /* of a kernel of a session */
 
 /* The statuses of those that live follow. */
 #define COMPLETE_LIVE_PATH "/aliquot/v1/sessions?limit=100&status="
@@ -51,7 +53,8 @@ bool complete_names_has(const char *word, size_t len)
     for (size_t i = 0; i < AQ_COUNT(complete_sources); i++)
         if (complete_names_is(&complete_sources[i], word, len))
             return true;
-    return len == strlen(COMPLETE_PROFILE) && memcmp(word, COMPLETE_PROFILE, len) == 0;
+    return (len == strlen(COMPLETE_PROFILE) && memcmp(word, COMPLETE_PROFILE, len) == 0)
+           || (len == strlen(COMPLETE_KERNEL) && memcmp(word, COMPLETE_KERNEL, len) == 0);
 }
 
 /* A name with control characters would be taken for several, or steer the terminal; one that begins
@@ -135,8 +138,47 @@ static void complete_names_of_profiles(struct cli *cli, const char *prefix, cons
     json_decref(profiles);
 }
 
-void complete_names(struct cli *cli, const char *word, const char *prefix, const char *typed,
-                    struct strbuf *out)
+/* Kernels of several sessions have the same names: each is offered once. */
+static void complete_names_offer_kernels(const json_t *session, json_t *offered, const char *prefix,
+                                         const char *typed, struct strbuf *out)
+{
+    const json_t *kernel;
+    size_t i;
+
+    json_array_foreach(json_object_get(session, "kernels"), i, kernel) {
+        const char *name = json_string_value(json_object_get(kernel, "hostname"));
+
+        if (!name || json_object_get(offered, name))
+            continue;
+        (void)json_object_set_new(offered, name, json_true());
+        complete_names_offer(prefix, typed, name, "",
+                             json_string_value(json_object_get(session, "name")), out);
+    }
+}
+
+static void complete_names_of_kernels(struct cli *cli, const char *session, const char *prefix,
+                                      const char *typed, struct strbuf *out)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    json_auto_t *offered = json_object();
+    json_t *answer = NULL, *row;
+    size_t i;
+
+    if (session)
+        session_path(cli, &path, session, "");
+    else
+        complete_names_path(cli, &complete_sources[0], &path);
+    if (cli_call(cli, METHOD_GET, path.data, NULL, &answer, NULL) < 0)
+        return;
+    if (session)
+        complete_names_offer_kernels(answer, offered, prefix, typed, out);
+    json_array_foreach(json_object_get(answer, "items"), i, row)
+        complete_names_offer_kernels(row, offered, prefix, typed, out);
+    json_decref(answer);
+}
+
+void complete_names(struct cli *cli, const char *word, const char *session, const char *prefix,
+                    const char *typed, struct strbuf *out)
 {
     size_t before = out->len, len = strlen(word);
 
@@ -144,6 +186,8 @@ void complete_names(struct cli *cli, const char *word, const char *prefix, const
         return;
     if (strcmp(word, COMPLETE_PROFILE) == 0)
         complete_names_of_profiles(cli, prefix, typed, out);
+    if (strcmp(word, COMPLETE_KERNEL) == 0)
+        complete_names_of_kernels(cli, session, prefix, typed, out);
     for (size_t i = 0; i < AQ_COUNT(complete_sources); i++)
         if (complete_names_is(&complete_sources[i], word, len)
             && (out->len == before || strcmp(word, "IMAGE") == 0))

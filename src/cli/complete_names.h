@@ -12,9 +12,10 @@
 bool complete_names_has(const char *word, size_t len);
 
 /* A line "PREFIX NAME tab MEANING" for each name for 'word' that begins with
- * 'typed'. Without a manager or a login there are none.
+ * 'typed'. Without a manager or a login there are none. 'session' is the session that the command
+ * line names, whose kernels HOSTNAME stands for; NULL = none so far, any that lives.
  */
-void complete_names(struct cli *cli, const char *word, const char *prefix, const char *typed,
-                    struct strbuf *out);
+void complete_names(struct cli *cli, const char *word, const char *session, const char *prefix,
+                    const char *typed, struct strbuf *out);
 
 #endif

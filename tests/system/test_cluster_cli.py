@@ -72,12 +72,13 @@ def test_roles(cluster):
 
 @pytest.mark.parametrize("words, says", [
     (["--cluster", "8-2"], "the minimum comes first: --cluster 2-8"),
-    (["--cluster", "10000"], "--cluster: not within 1..1000"),
+    (["--cluster", "10000"], "--cluster: a session has 1 to 1000 kernels, not 10000"),
     (["--cluster", "2", "--cluster-size", "2"], "--cluster and --cluster-size exclude each other"),
     (["--role", "main=2"], "main1 is the kernel that the session itself describes"),
     (["--role", "a=1", "--role", "a=2"], "--role a is given twice"),
     (["--cluster", "2", "--role", "a=2"], "are 3 kernels, and --cluster says 2"),
-    (["--role", "a=1,cpu=x"], "cpu: 'x' is not a number"),
+    (["--role", "a=1,cpu=x"], "--role a: cpu: 'x' is not a number"),
+    (["--role", "a=1,cpu=1.5"], "--role a: cpu: cores are given whole"),
     (["--role", "a=1,image=b c"], "--role: "),
 ])
 def test_what_is_refused(cluster, words, says):
@@ -117,6 +118,18 @@ def test_statistics(cluster, three):
 def test_no_such_kernel(cluster, three, words):
     done = cluster.cli(*words)
     assert done.returncode and "has no kernel 'sub3'; it has main1, sub1 to sub2" in done.stderr, done
+
+
+@pytest.mark.parametrize("words, offered", [
+    (["logs", "three", "--kernel", ""], ["main1", "sub1", "sub2"]),
+    (["session", "stats", "three", "--kernel=s"], ["--kernel=sub1", "--kernel=sub2"]),
+    (["exec", "--kernel", "sub"], ["sub1", "sub2"]),
+    (["logs", "nobody", "--kernel", ""], []),
+])
+def test_names_of_kernels_are_completed(cluster, three, words, offered):
+    assert three
+    lines = cli(cluster, "completion", "words", "--", *words).splitlines()
+    assert [line.split("\t")[0] for line in lines] == offered
 
 
 def test_hosts_of_ssh(cluster, three):
