@@ -11,7 +11,7 @@ const ENDED_KEPT = 200;
 const SILENT_MSEC = 12000;
 const ENDED_FIELDS =
   "id,name,type,status,result,exit_code,reason,priority,image,user,group,resource_group,cluster_size," +
-  "requested_slots,agents,created_at,status_changed,starts_at";
+  "resources,agents,created_at,status_changed,starts_at";
 
 interface Message {
   type: "hello" | "snapshot" | "change" | "alive" | "error";

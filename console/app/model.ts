@@ -20,7 +20,7 @@ export interface Session {
   group: string | null;
   resource_group: string | null;
   cluster_size: number;
-  requested_slots: Slots;
+  resources: Slots;
   agents: string[];
   created_at: string;
   status_changed: string | null;

@@ -143,10 +143,10 @@ function Uses({ session }: { session: Session }) {
   return (
     <div class="uses">
       <Meter label="CPU" value={cpuShare(session)}>
-        CPU {percent(cpuShare(session))} of {session.requested_slots.cpu ?? "–"}
+        CPU {percent(cpuShare(session))} of {session.resources.cpu ?? "–"}
       </Meter>
       <Meter label="Memory" value={share(session.use, "mem")}>
-        memory {mem ? bytes(mem[0]) : "–"} of {bytes(Number(session.requested_slots.mem ?? 0))}
+        memory {mem ? bytes(mem[0]) : "–"} of {bytes(Number(session.resources.mem ?? 0))}
       </Meter>
       {util !== null && (
         <Meter label="GPU" value={util}>
@@ -174,7 +174,7 @@ function Summary({ session }: { session: Session }) {
   const how = hasEnded(session) ? (isEndedByUser(session) ? " ago, on request" : " ago") : "";
   const rows: [string, string][] = [
     ["Image", plain(session.image)],
-    ["Resources", slots(session.requested_slots)],
+    ["Resources", slots(session.resources)],
     ["Kernels", session.cluster_size > 1 ? number(session.cluster_size) : ""],
     ["Node", session.agents.map(plain).join(", ")],
     ["Type", session.type],

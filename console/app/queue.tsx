@@ -36,7 +36,7 @@ function starts(row: Waiting): string {
 const COLUMNS: Column<Both>[] = [
   { title: "Place", kind: "short", cell: ({ row }) => (row.position ? `${row.position}/${row.queue_length}` : "–") },
   { title: "Name", cell: ({ session }) => session.name },
-  { title: "Resources", kind: "amounts", cell: ({ session }) => slots(session.requested_slots) },
+  { title: "Resources", kind: "amounts", cell: ({ session }) => slots(session.resources) },
   { title: "Resource group", kind: "wide", cell: ({ session }) => plain(session.resource_group) },
   { title: "Starts", kind: "wide start", cell: ({ row }) => starts(row) },
   { title: "User", kind: "wide", cell: ({ session }) => plain(session.user) },

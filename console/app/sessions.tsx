@@ -28,7 +28,7 @@ function matches(session: Session, words: string[]): boolean {
 /** CPU is measured in thousandths of a core. */
 export function cpuShare(session: Session): number | null {
   const used = session.use?.cpu_util?.[0];
-  const cores = Number(session.requested_slots.cpu ?? 0);
+  const cores = Number(session.resources.cpu ?? 0);
   return used === undefined || !cores ? null : Math.min(1, used / 1000 / cores);
 }
 
@@ -51,7 +51,7 @@ const COLUMNS: Column<Listed>[] = [
   { title: "State", kind: "status", cell: ({ session }) => <State {...stateOf(session)} /> },
   { title: "Name", cell: ({ session }) => session.name },
   { title: "Image", kind: "wider", cell: ({ session }) => image(session.image) },
-  { title: "Resources", kind: "amounts", cell: ({ session }) => slots(session.requested_slots) },
+  { title: "Resources", kind: "amounts", cell: ({ session }) => slots(session.resources) },
   { title: "Usage", kind: "wide use", cell: ({ session }) => <Uses session={session} /> },
   { title: "User", kind: "widest", cell: ({ session }) => plain(session.user) },
   { title: "Node", kind: "widest node", cell: ({ session }) => session.agents.map(plain).join(", ") },

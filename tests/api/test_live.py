@@ -90,7 +90,8 @@ def test_a_session_from_begin_to_end(user, name):
         tab.until(lambda tab: tab.status(session) == "RUNNING")
         row = tab.rows["sessions"][session]
         assert row["name"] == name and row["user"] == "user@lablup.com"
-        assert row["agents"] == ["agent"] and row["requested_slots"]["cpu"] == "1"
+        assert row["agents"] == ["agent"]
+        assert row["requested_slots"]["cpu"] == row["resources"]["cpu"] == "1"
         tab.until(lambda tab: tab.status(session) == "TERMINATED")
         assert tab.rows["sessions"][session]["exit_code"] == 3
         tab.until(lambda tab: session not in tab.rows["sessions"])

@@ -209,6 +209,16 @@ def test_logs_go_on_when_the_manager_was_away(cluster):
         assert run.wait(60) == 0, run.stderr.read()
 
 
+def check_amounts(cluster):
+    """Of the session 'grows', one of whose three kernels runs: lists show what it holds."""
+    listed = cli(cluster, "ps", "--filter", "name=grows", "--columns", "resources,requested", "--no-header")
+    assert listed.split() == ["cpu=6", "mem=64", "MiB", "cpu=18", "mem=192", "MiB"]
+    assert cli(cluster, "ps", "--filter", "resources.cpu>6", "--columns", "name", "--no-header") == ""
+    info = cli(cluster, "session", "info", "grows")
+    assert re.search(r"^REQUESTED +cpu=18 mem=192 MiB\nOCCUPIED +cpu=6 mem=64 MiB$", info, re.M), info
+    assert not re.search("^RESOURCES ", info, re.M), info
+
+
 def test_logs_of_kernels_that_start_later_or_never(cluster):
     cli(cluster, "session", "create", "-t", "holds", "-r", "cpu=5", "-r", "mem=64m", "--image", "host")
     wait_status(cluster.client(), "holds", "RUNNING")
@@ -216,6 +226,7 @@ def test_logs_of_kernels_that_start_later_or_never(cluster):
                "--image", "host", "--", "sh", "-c",
                "echo here is $RANK; until [ -e go ]; do sleep 0.1; done") as run:
         assert run.stdout.readline() == "main1 | here is 0\n"
+        check_amounts(cluster)
         with start(cluster, "logs", "-f", "grows") as logs:
             assert logs.stdout.readline() == "main1 | here is 0\n"
             cli(cluster, "rm", "--wait", "holds")

@@ -20,7 +20,8 @@ const struct column session_columns[] = {
     { "status", "STATUS", COLUMN_STATUS, 0 },
     { "result", "RESULT", COLUMN_STATUS, COLUMN_IS_WIDE },
     { "exit_code", "EXIT", COLUMN_NUMBER, 0 },
-    { "requested_slots", "RESOURCES", COLUMN_SLOTS, 0 },
+    { "resources", "RESOURCES", COLUMN_SLOTS, 0 },
+    { "requested_slots", "REQUESTED", COLUMN_SLOTS, COLUMN_IS_EXTRA },
     { "occupied_slots", "OCCUPIED", COLUMN_SLOTS, COLUMN_IS_EXTRA },
     { "agents", "AGENTS", COLUMN_NAMES, COLUMN_IS_WIDE },
     { "priority", "PRIORITY", COLUMN_NUMBER, COLUMN_IS_WIDE },
@@ -416,6 +417,8 @@ static int session_info(struct cli *cli, void *data, int argc, char **argv, stru
 
         r = session_get(cli, argv[i], &session, err);
         session_adapt(session);
+        if (r == 0 && output_is_human(&cli->output) && !cli->output.columns)
+            (void)json_object_del(session, "resources"); /* one of the two that follow */
         if (r == 0)
             r = record_print(cli, session_columns, session, err);
         if (r == 0)

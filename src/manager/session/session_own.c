@@ -296,6 +296,15 @@ static void session_own_write_slots(const struct session_own *own, bool is_reque
     slots_write_json(is_requested ? &requested : &occupied, core_slot_types(own->core), w);
 }
 
+/* Kernels of a session with a minimum that wait hold nothing. */
+static void session_own_write_resources(const struct session_own *own, struct jsonw *w)
+{
+    AQ_CLEANUP(slots_donep) struct slots occupied = { 0 }, requested = { 0 };
+
+    session_view_slots(own->row, &occupied, &requested);
+    slots_write_json(occupied.count ? &occupied : &requested, core_slot_types(own->core), w);
+}
+
 static void session_own_write_requested(const struct session_own *own, struct jsonw *w)
 {
     session_own_write_slots(own, true, w);
@@ -350,6 +359,7 @@ static const struct session_own_member {
     { "wait_for_capacity", .write = session_own_write_wait_for_capacity, .needs = OWN_NEEDS_TEXTS },
     { "failure", .write = session_own_write_failure, .needs = OWN_NEEDS_TEXTS },
     { "mounts", .write = session_own_write_mounts, .needs = OWN_NEEDS_TEXTS },
+    { "resources", .write = session_own_write_resources, .needs = OWN_NEEDS_KERNELS },
     { "requested_slots", .write = session_own_write_requested, .needs = OWN_NEEDS_KERNELS },
     { "occupied_slots", .write = session_own_write_occupied, .needs = OWN_NEEDS_KERNELS },
     { "agents", .write = session_own_write_agents, .needs = OWN_NEEDS_KERNELS },
