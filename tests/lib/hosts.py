@@ -130,6 +130,7 @@ class Hosts(Cluster):
         self.hosts = {number: Host(self.hub, number, mtu) for number in (MANAGER, *range(count))}
         self.losses, self.blocked = {}, set()  # (host, other): percent; ports of UDP
         self.entered, self.admin = contextlib.ExitStack(), None
+        self.login = None  # the administrator in a browser: e-mail and password
 
     def __enter__(self):
         self.entered.enter_context(self.hosts[MANAGER].entered())
@@ -149,7 +150,8 @@ class Hosts(Cluster):
         done = self.run("aliquot-manager", "--state", self.folder / "manager", "--json", "init")
         assert done.returncode == 0, done.stderr
         keys = json.loads(done.stdout)
-        self.admin = keys["access_key"], keys["secret_key"]
+        self.admin, self.login = ((keys["access_key"], keys["secret_key"]),
+                                  (keys["email"], keys["password"]))
         self.start_manager(dev=False)
         for number in range(len(self.hosts) - 1):
             self.start_agent(f"node{number}", wait=False, **settings)
