@@ -396,15 +396,17 @@ struct msg_stream_open {
     bool follow;            /* logs: go on until the kernel ends */
     int64_t tail_lines;     /* logs: only the last n lines; 0 = all that is kept */
     bool only_new;          /* logs: nothing of what is kept */
-    int64_t since_usec;     /* timed-logs: only lines printed then or later; 0 = all. Older agents
+    int64_t attempt;     /* logs, timed-logs: of the kernel; 0 = the newest. Older agents send the
+                               newest */
+    int64_t since_usec;  /* timed-logs: only lines printed then or later; 0 = all. Older agents
                             do not know the kind */
-    int64_t ago_usec;       /* timed-logs: the same, so long ago by the agent's clock */
-    bool timestamps;        /* timed-logs: before each line when it was printed, RFC 3339 in UTC */
-    int64_t rows, cols;     /* pty, exec: size at the start; 0 = leave */
-    const char *command;    /* exec: JSON {"argv":["ls"],"env":{"A":"b"},"cwd":"/tmp"}; without
+    int64_t ago_usec;    /* timed-logs: the same, so long ago by the agent's clock */
+    bool timestamps;     /* timed-logs: before each line when it was printed, RFC 3339 in UTC */
+    int64_t rows, cols;  /* pty, exec: size at the start; 0 = leave */
+    const char *command; /* exec: JSON {"argv":["ls"],"env":{"A":"b"},"cwd":"/tmp"}; without
                                  argv a shell */
-    bool tty, input;        /* exec: on a terminal; with standard input */
-    bool reuse;             /* the manager can read a framed stream (link_stream.h) */
+    bool tty, input;     /* exec: on a terminal; with standard input */
+    bool reuse;          /* the manager can read a framed stream (link_stream.h) */
 };
 
 struct msg_stream_hello {

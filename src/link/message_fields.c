@@ -335,6 +335,7 @@ static const struct wire_field stream_open_fields[] = {
     MEMBER(msg_stream_open, follow, WIRE_FLAG),
     MEMBER(msg_stream_open, tail_lines, WIRE_NUMBER),
     MEMBER(msg_stream_open, only_new, WIRE_FLAG),
+    MEMBER(msg_stream_open, attempt, WIRE_NUMBER),
     MEMBER(msg_stream_open, since_usec, WIRE_NUMBER),
     MEMBER(msg_stream_open, ago_usec, WIRE_NUMBER),
     MEMBER(msg_stream_open, timestamps, WIRE_FLAG),

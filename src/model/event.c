@@ -69,6 +69,11 @@ static void event_done(struct event *e)
     case EVENT_ACCOUNT_PURGED:
         free(e->purge_account.name);
         break;
+    case EVENT_RUN_ENDED:
+        free(e->run_ended.agent_id);
+        free(e->run_ended.text);
+        free(e->run_ended.usage);
+        break;
     case EVENT_SESSION_ATTEMPT:
         free(e->attempt.detail);
         break;

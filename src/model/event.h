@@ -31,6 +31,7 @@ enum event_kind {
     EVENT_SESSION_IDLE,      /* session_idle: how long it is kept while nobody uses it, or a
                                 warning that it will end */
     EVENT_SESSION_ATTEMPT,   /* attempt; of the rows alone */
+    EVENT_RUN_ENDED,         /* run_ended; of the rows alone */
     EVENT_ATTEMPTS_PRUNED,   /* prune; of the rows alone */
     EVENT_KERNEL_STATUS,     /* kernel_status */
     EVENT_KERNEL_RESIZED,    /* kernel_resized */
@@ -83,6 +84,8 @@ struct event_session_status {
     enum session_result result; /* RESULT_UNDEFINED keeps */
     bool has_retry;             /* false keeps */
     struct retry_record retry;
+    bool has_rerun; /* false keeps */
+    struct rerun_record rerun;
 };
 
 struct event_kernel_status {
@@ -132,6 +135,19 @@ struct event {
             bool is_first;      /* the session has no others yet; false = not known */
             char *detail;       /* JSON; NULL keeps what is there */
         } attempt;
+        struct {
+            int64_t row;          /* of the session, which goes back to the queue */
+            uint32_t number;      /* 1 = its first attempt */
+            int64_t started_usec; /* 0 = its program did not start */
+            const char *reason;   /* static; the attempt ended at at_usec */
+            bool has_exit;
+            int exit_code;
+            uint32_t rank; /* of the kernel whose end it was */
+            uint32_t kernel_attempt;
+            char *agent_id; /* of that kernel; NULL = none */
+            char *text;     /* what else is to be said; NULL = nothing */
+            char *usage;    /* JSON of what it used; NULL = not measured */
+        } run_ended;
         struct {
             int64_t before_usec; /* attempts of sessions that ended before */
             int64_t keep;        /* and of all but so many latest sessions, of those that ended */

@@ -18,6 +18,8 @@ static const struct wire_field kernel_spec_fields[] = {
     FIELD(cluster_size, WIRE_NUMBER),
     FIELD(replicas, WIRE_TEXT),
     FIELD(hosts, WIRE_TEXT),
+    FIELD(job_number, WIRE_NUMBER),
+    FIELD(attempts, WIRE_NUMBER),
     FIELD(is_held, WIRE_FLAG),
     FIELD(access_key, WIRE_TEXT),
     FIELD(user_id, WIRE_TEXT),

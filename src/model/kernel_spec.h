@@ -23,6 +23,8 @@ struct kernel_spec {
     const char *resource_group;
     int64_t lease_usec, lease_grace_usec; /* it gets SIGTERM when no manager has been heard of for
                                              so long, and SIGKILL after the grace; 0 = never */
+    int64_t job_number;  /* of its session, as batch systems number jobs: session.row */
+    int64_t attempts;    /* of its session that have ended before this one */
     bool is_held;        /* its program starts after kernel.release: when all of the session can */
     const char *slots;   /* JSON {"cpu":"1","mem":"1073741824"} */
     const char *devices; /* JSON as kernel_status.alloc, of slots of which the scheduler chose the

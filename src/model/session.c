@@ -24,6 +24,7 @@ void session_done(struct session *s)
     free(s->reason);
     free(s->status_data);
     free(s->subnet);
+    free(s->rerun);
     *s = (struct session){ 0 };
 }
 

@@ -12,6 +12,7 @@
 #include "base/uuid.h"
 #include "model/dependency.h"
 #include "model/keypair.h"
+#include "model/rerun.h"
 #include "model/retry.h"
 #include "model/session_spec.h"
 #include "model/slot.h"
@@ -91,7 +92,8 @@ struct session {
     char access_key[ACCESS_KEY_MAX];
     char *domain, *resource_group;
     struct session_spec *spec; /* what it asks for; NULL where it was not read */
-    bool is_spec_short;        /* in memory only: it lacks command, environ, bootstrap and roles,
+    bool is_spec_short;        /* in memory only: it lacks command, environ, bootstrap, roles and
+                                  resume_command,
                                   which the store has */
     char *image, *tag;         /* members of spec, to show and filter by; NULL = none */
     bool is_multi_node;        /* so is its cluster_mode */
@@ -100,9 +102,10 @@ struct session {
     char *status_data;         /* JSON; for PENDING the scheduler's explanation; NULL = none */
     bool forced;               /* termination without grace was asked for */
     int64_t created_usec, status_changed_usec;
-    int64_t starts_usec;       /* reservation for batch sessions; 0 = none */
-    int64_t running_usec;      /* when RUNNING began; 0 = not yet */
-    struct retry_record retry; /* failures on the way to RUNNING since it ran last */
+    int64_t starts_usec;        /* reservation for batch sessions; 0 = none */
+    int64_t running_usec;       /* when RUNNING began; 0 = not yet */
+    struct retry_record retry;  /* failures on the way to RUNNING since it ran last */
+    struct rerun_record *rerun; /* of its attempts that have ended; NULL = none has */
     struct session_dependency *dependencies;
     size_t dependency_count;
     struct kernel *kernels; /* by rank */

@@ -12,6 +12,7 @@
 #include "base/json_load.h"
 #include "base/memory.h"
 #include "base/utf8.h"
+#include "model/rerun.h"
 #include "model/service_port.h"
 #include "model/session.h"
 #include "model/slot.h"
@@ -22,6 +23,7 @@
 #define AT(member) offsetof(struct session_spec, member)
 #define OPTS "resource_opts"
 #define SCHEDULING "scheduling"
+#define RETRY "retry"
 
 static const struct wire_field spec_fields[] = {
     { "image", WIRE_TEXT, AT(image), WIRE_FOR_AGENT, NULL, "image", 512 },
@@ -51,6 +53,12 @@ static const struct wire_field spec_fields[] = {
     { "preemptible", WIRE_FLAG, AT(is_preemptible), 0, SCHEDULING },
     { "movable", WIRE_FLAG, AT(is_movable), 0, SCHEDULING },
     { "wait_for_capacity", WIRE_FLAG, AT(waits_for_capacity), 0, SCHEDULING },
+    { "limit", WIRE_NUMBER, AT(retry), 0, RETRY, "retry" },
+    { "on", WIRE_TEXT, AT(retry_on), 0, RETRY, "retry_on", RERUN_ON_MAX },
+    { "delay_usec", WIRE_NUMBER, AT(retry_delay_usec), 0, RETRY, "retry_delay" },
+    { "factor", WIRE_NUMBER, AT(retry_factor), 0, RETRY, "retry_factor" },
+    { "resume_command", WIRE_TEXT, AT(resume_command), 0, NULL, "resume_command",
+      SESSION_COMMAND_MAX },
     { "roles", WIRE_JSON, AT(roles), 0, NULL, "roles", SESSION_ROLES_MAX },
     { "on_failure", WIRE_TEXT, AT(on_failure), 0, NULL, "on_failure", 16 },
     { "on_node_loss", WIRE_TEXT, AT(on_node_loss), 0, NULL, "on_node_loss", 16 },
@@ -224,6 +232,8 @@ int session_spec_check(const struct session_spec *spec, struct aq_error *err)
         r = spec_check_on_node_loss(spec->on_node_loss, err);
     if (r == 0)
         r = spec_check_network(spec, err);
+    if (r == 0)
+        r = rerun_check(spec, err);
     return r < 0 ? r : session_spec_shmem(spec, &shmem, err);
 }
 
@@ -350,7 +360,7 @@ struct session_spec *session_spec_copy_short(const struct session_spec *spec)
 {
     struct session_spec rest = *spec;
 
-    rest.command = rest.bootstrap = rest.roles = NULL;
+    rest.command = rest.bootstrap = rest.roles = rest.resume_command = NULL;
     rest.environ = (struct pair_list){ .count = 0 };
     return session_spec_copy(&rest);
 }

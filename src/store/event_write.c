@@ -28,6 +28,8 @@ static int event_write_rows(struct store_tx *tx, struct event *e, struct aq_erro
         return session_idle_save(tx, e, err);
     case EVENT_SESSION_ATTEMPT:
         return attempt_add(tx, e, err);
+    case EVENT_RUN_ENDED:
+        return session_run_add(tx, e, err);
     case EVENT_ATTEMPTS_PRUNED:
         return attempts_prune(tx, e, err);
     case EVENT_KERNEL_STATUS:

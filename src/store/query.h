@@ -75,6 +75,7 @@ struct store_query {
     enum store_session_detail detail; /* sessions */
     bool with_kernels;                /* sessions: fill their kernels (one further query) */
     bool with_scheduled;              /* sessions: fill scheduled_usec (likewise) */
+    bool with_runs;                   /* sessions: fill their runs (likewise) */
 };
 #define STORE_IDS_MAX 1000
 
@@ -86,6 +87,20 @@ struct kernel_row {
     const char *last_stat;   /* JSON of what it used; NULL = not known, or not yet */
 };
 
+/* An attempt of a session after which it went back to the queue. */
+struct run_row {
+    uint32_t number;                  /* 1 = the first */
+    int64_t started_usec, ended_usec; /* started 0 = its program did not start */
+    const char *reason;               /* NULL = none, as the other texts */
+    bool has_exit;
+    int exit_code;
+    uint32_t rank; /* of the kernel whose end it was */
+    const char *agent_id;
+    uint32_t kernel_attempt;
+    const char *text;
+    const char *usage; /* JSON of what it used */
+};
+
 struct session_row {
     struct session session; /* .kernels is NULL: see below */
     const char *user_email, *project_name, *cluster_mode;
@@ -95,6 +110,8 @@ struct session_row {
     int64_t scheduled_usec;     /* last time; 0 = never, or not asked for */
     struct kernel_row *kernels; /* by rank; NULL unless asked for */
     size_t kernel_count;        /* always set */
+    struct run_row *runs;       /* by number; NULL = none, or not asked for */
+    size_t run_count;
 };
 
 struct agent_row {

@@ -243,6 +243,7 @@ static const struct retention_statement retention_whole[] = {
     { "DELETE FROM statistics_series WHERE owner IN (SELECT id FROM kernels WHERE session_seq IN (",
       "));" },
     { "DELETE FROM session_attempts WHERE session_seq IN (", ");" },
+    { "DELETE FROM session_runs WHERE session_seq IN (", ");" },
     { "INSERT INTO removed_usage (session_seq, rank, version, slot, resource_group, domain,"
       " project_id, user_id, amount, taken_at, free_at) SELECT a.session_seq, a.rank, a.version,"
       " a.slot, s.resource_group, s.domain, s.project_id, s.user_id, a.amount, a.taken_at,"

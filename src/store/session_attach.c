@@ -201,16 +201,52 @@ static int session_attach_all_scheduled(struct store_tx *tx, struct session_atta
     return session_attach_join(tx, &cursor, sql, session_attach_take_scheduled, NULL, err);
 }
 
+static int session_attach_take_run(void *data, struct session_row *s, struct sql_stmt *q,
+                                   struct aq_error *err)
+{
+    struct row *row = data;
+    struct run_row run = { .number = (uint32_t)sql_get_int(q) };
+
+    (void)err;
+    row->q = q;
+    run.started_usec = sql_get_int(q);
+    run.ended_usec = sql_get_int(q);
+    run.reason = row_text(row);
+    run.has_exit = !sql_get_is_null(q);
+    run.exit_code = (int)sql_get_int(q);
+    run.rank = (uint32_t)sql_get_int(q);
+    run.agent_id = row_text(row);
+    run.kernel_attempt = (uint32_t)sql_get_int(q);
+    run.text = row_text(row);
+    run.usage = row_text(row);
+    arena_append(row->arena, &s->runs, &s->run_count, &run, sizeof(run));
+    return 0;
+}
+
+static int session_attach_all_runs(struct store_tx *tx, struct session_attach_cursor cursor,
+                                   struct store_page *page, struct aq_error *err)
+{
+    static const char sql[] = "SELECT session_seq, number, started_at, ended_at, reason,"
+                              " exit_code, rank, agent_id, kernel_attempt, text, used"
+                              " FROM session_runs WHERE session_seq BETWEEN ? AND ?"
+                              " ORDER BY session_seq, number";
+    struct row row = { .arena = &page->arena };
+
+    return session_attach_join(tx, &cursor, sql, session_attach_take_run, &row, err);
+}
+
 int session_attach(struct store_tx *tx, const struct store_query *q, struct store_page *page,
                    struct aq_error *err)
 {
     struct session_attach_cursor cursor;
     int r = 0;
 
-    if (!q->with_kernels && !q->with_scheduled)
+    if (!q->with_kernels && !q->with_scheduled && !q->with_runs)
         return 0;
     session_attach_sort(page, &cursor);
     if (q->with_kernels)
         r = session_attach_all_kernels(tx, q, cursor, page, err);
-    return r == 0 && q->with_scheduled ? session_attach_all_scheduled(tx, cursor, err) : r;
+    if (r == 0 && q->with_scheduled)
+        r = session_attach_all_scheduled(tx, cursor, err);
+    return r == 0 && q->with_runs ? session_attach_all_runs(tx, cursor, page, err) : r;
 }

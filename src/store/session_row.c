@@ -1,6 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* session_row.c - sessions and kernels from their columns */
+#include <string.h>
+
+#include "base/memory.h"
 #include "store/transaction.h"
+
+/* NULL of a session of which no attempt has ended. */
+static struct rerun_record *session_read_rerun(struct row *row)
+{
+    const char *text = sql_get_text(row->q);
+    struct rerun_record record, *ret;
+
+    if (!text || !text[0])
+        return NULL;
+    if (rerun_parse(text, &record) < 0) {
+        row->is_damaged = true;
+        return NULL;
+    }
+    ret = row->arena ? arena_alloc(row->arena, sizeof(*ret)) : aq_alloc(sizeof(*ret));
+    *ret = record;
+    return ret;
+}
 
 void session_read_row(struct row *row, struct session *ret, size_t *ret_kernel_count)
 {
@@ -34,6 +54,7 @@ void session_read_row(struct row *row, struct session *ret, size_t *ret_kernel_c
     ROW_PARSE(row, cluster_mode_parse, &ret->is_multi_node);
     ROW_PARSE(row, retry_parse, &ret->retry);
     ret->subnet = row_text(row);
+    ret->rerun = session_read_rerun(row);
 }
 
 void kernel_read_row(struct row *row, struct kernel *ret)

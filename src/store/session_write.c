@@ -131,7 +131,7 @@ static int session_refuse_status(const void *of, int r, struct aq_error *err)
 int session_set_status(struct store_tx *tx, const struct event *e, struct aq_error *err)
 {
     const struct event_session_status *c = &e->session_status;
-    char id[UUID_TEXT_MAX], retry[RETRY_TEXT_MAX];
+    char id[UUID_TEXT_MAX], retry[RETRY_TEXT_MAX], rerun[RERUN_TEXT_MAX];
     struct sql_stmt *q;
     int r;
 
@@ -145,7 +145,7 @@ int session_set_status(struct store_tx *tx, const struct event *e, struct aq_err
         " reason = CASE WHEN status = 'TERMINATING' AND reason IS NOT NULL THEN reason"
         "  ELSE COALESCE(?, CASE WHEN ? THEN NULL ELSE reason END) END,"
         " status_data = COALESCE(?, status_data), result = COALESCE(?, result),"
-        " retry = COALESCE(?, retry), running_at = COALESCE(?, running_at), terminated_at = ?,"
+        " retry = COALESCE(?, retry), rerun = COALESCE(?, rerun), running_at = COALESCE(?, running_at), terminated_at = ?,"
         " subnet = CASE WHEN ? THEN NULL ELSE COALESCE(?, subnet) END"
         " WHERE id = ? AND status = ? AND version = ?",
         &q, err);
@@ -158,6 +158,7 @@ int session_set_status(struct store_tx *tx, const struct event *e, struct aq_err
     sql_put_text(q, c->status_data);
     sql_put_text(q, c->result == RESULT_UNDEFINED ? NULL : session_result_name(c->result));
     sql_put_text(q, c->has_retry ? retry_format(&c->retry, retry) : NULL);
+    sql_put_text(q, c->has_rerun ? rerun_format(&c->rerun, rerun) : NULL);
     sql_put_time(q, c->to == SESSION_RUNNING ? e->at_usec : 0);
     sql_put_time(q, session_is_terminal(c->to) ? e->at_usec : 0);
     sql_put_int(q, session_gives_subnet_back(c->to));

@@ -47,6 +47,7 @@ int session_idle_save(struct store_tx *tx, const struct event *e, struct aq_erro
     " i.exempted_at, i.exemption FROM sessions s JOIN session_idle i ON i.session_seq = s.seq" \
     " WHERE s.terminated_at IS NULL ORDER BY s.seq + 0"
 void session_idle_read_row(struct row *row, struct event *e);
+int session_run_add(struct store_tx *tx, const struct event *e, struct aq_error *err);
 
 int kernel_insert(struct store_tx *tx, int64_t session_seq, const struct kernel *k,
                   struct aq_error *err);
@@ -124,7 +125,7 @@ int row_check(const struct row *row, const char *what, struct aq_error *err);
     " s.project_id, s.access_key, s.domain, s.resource_group, s.kernel_count,"           \
     " " spec ", s.reason, " status_data ", s.forced, s.created_at, s.status_changed_at," \
     " s.starts_at, s.running_at, s.image, s.tag, s.cluster_mode, s.retry,"               \
-    " s.subnet"
+    " s.subnet, s.rerun"
 #define SESSION_COLUMNS SESSION_COLUMNS_WITH("s.spec", "s.status_data")
 /* Without kernels and dependencies; 'ret_kernel_count' is the column. */
 void session_read_row(struct row *row, struct session *ret, size_t *ret_kernel_count);

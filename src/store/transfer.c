@@ -43,6 +43,7 @@ static const struct transfer_table {
     { "session_idle", "session_seq" },
     { "statistics_series", "owner, at" },
     { "session_attempts", "session_seq, number" },
+    { "session_runs", "session_seq, number" },
     { "audit_log", "seq" },
     { "removed_usage", "session_seq, rank, version, slot" },
     { "retention_runs", "entity" },

@@ -231,7 +231,8 @@ def test_a_script_finds_the_variables_of_slurm(cluster, submit, tmp_path):
                   "#SBATCH -n 2 -c 1 --mem-per-cpu=32M -t 60\n" + SHOW)
     found = slurm_of(cluster, done)
     assert found.pop("SLURM_TASK_PID").isdecimal()
-    session = session_of(done)
+    number = found.pop("SLURM_JOB_ID")
+    assert number.isdecimal() and found.pop("SLURM_JOBID") == number
     start, end = int(found.pop("SLURM_JOB_START_TIME")), int(found.pop("SLURM_JOB_END_TIME"))
     assert abs(start - time.time()) < 600 and end - start == 3600, (start, end)
     assert found.pop("SLURM_JOB_UID").isdecimal() and found.pop("SLURM_JOB_GID").isdecimal()
@@ -239,7 +240,7 @@ def test_a_script_finds_the_variables_of_slurm(cluster, submit, tmp_path):
     assert found == {
         "SLURM_CLUSTER_NAME": "aliquot", "SLURM_GTIDS": "0",
         "SLURM_PRIO_PROCESS": str(os.nice(0)),
-        "SLURM_JOB_ID": session, "SLURM_JOBID": session, "SLURM_JOB_NAME": "my job",
+        "SLURM_JOB_NAME": "my job",
         "SLURM_JOB_ACCOUNT": "default", "SLURM_JOB_PARTITION": "default",
         "SLURM_JOB_USER": "admin", "SLURM_SUBMIT_DIR": str(tmp_path),
         "SLURM_SUBMIT_HOST": socket.gethostname(),

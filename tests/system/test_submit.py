@@ -52,7 +52,7 @@ def test_a_script_of_slurm_runs(cluster, script):
 #SBATCH --output=train-%j.out --mail-type=END
 
 echo "$1|$2|$SLURM_CPUS_PER_TASK|$SLURM_JOB_NAME"
-[[ $SLURM_JOB_ID = "$BACKENDAI_SESSION_ID" ]] && echo "it's \\"bash\\""
+[[ $SLURM_JOB_ID = "$ALIQUOT_JOB_NUMBER" ]] && echo "it's \\"bash\\""
 pwd | grep -q kernels && basename "$0"
 """), "a b", "it's")
     assert done.returncode == 0, done

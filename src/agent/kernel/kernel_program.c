@@ -19,6 +19,7 @@
 #include "base/shell_word.h"
 #include "base/strbuf.h"
 #include "model/device_variable.h"
+#include "model/session.h"
 
 #define LABEL_INTERPRETER "aliquot.interpreter."
 
@@ -320,6 +321,11 @@ static void kernel_environ_set_job(struct environ *env, const struct msg_kernel_
         kernel_environ_set_number(env, "ALIQUOT_CPUS", cpus);
     if (mem)
         kernel_environ_set_number(env, "ALIQUOT_MEMORY", mem);
+    if (create->spec.job_number)
+        kernel_environ_set_number(env, "ALIQUOT_JOB_NUMBER", create->spec.job_number);
+    if (create->spec.session_type
+        && strcmp(create->spec.session_type, session_type_name(SESSION_BATCH)) == 0)
+        kernel_environ_set_number(env, "ALIQUOT_ATTEMPT", create->spec.attempts);
     if (place->attempt > 1)
         kernel_environ_set_number(env, "ALIQUOT_RESTARTS", place->attempt - 1);
 }

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/kernel/exec.h"
 #include "agent/kernel/kernel.h"
@@ -28,6 +29,7 @@ struct served {
     /* logs */
     struct log_reader *reader;
     struct log_reader_options log;
+    int64_t attempt; /* of the kernel; 0 = the newest */
     /* terminals */
     bool is_terminal;
     struct runtime_terminal *terminal;
@@ -135,7 +137,8 @@ static char *streams_newest_below(const char *directory)
 /* Where the newest output is: the run directory, or what is kept of it. A kernel
  * that is just being forgotten has its directory still, or the kept one already.
  */
-static char *streams_find_log(struct agent_daemon *agent, const struct uuid *id, bool *ret_is_live)
+static char *streams_find_newest_log(struct agent_daemon *agent, const struct uuid *id,
+                                     bool *ret_is_live)
 {
     const struct local_kernel *k = kernel_find(agent, id);
     AQ_CLEANUP(aq_freep) char *runs = NULL;
@@ -153,13 +156,33 @@ static char *streams_find_log(struct agent_daemon *agent, const struct uuid *id,
     return streams_newest_below(kept);
 }
 
+/* The same of one attempt, which ended unless it is the newest. */
+static char *streams_find_log(struct agent_daemon *agent, const struct uuid *id, int64_t attempt,
+                              bool *ret_is_live)
+{
+    const struct local_kernel *k = kernel_find(agent, id);
+    AQ_CLEANUP(aq_freep) char *kept = NULL;
+    char *run;
+
+    if (!attempt || (k && k->attempt == attempt))
+        return streams_find_newest_log(agent, id, ret_is_live);
+    *ret_is_live = false;
+    run = disk_worker_run_path(agent->disk, id, attempt);
+    if (run && access(run, F_OK) == 0)
+        return run;
+    free(run);
+    kept = disk_worker_log_path(agent->disk, id);
+    return aq_format("%s/%" PRId64, kept, attempt);
+}
+
 static void streams_on_timer(uv_timer_t *timer);
 
 static int streams_open_log(struct served *s, bool *ret_is_live)
 {
     static const struct log_reader_ops ops = { .on_bytes = streams_on_bytes,
                                                .on_end = streams_on_end };
-    AQ_CLEANUP(aq_freep) char *directory = streams_find_log(s->agent, &s->kernel_id, ret_is_live);
+    AQ_CLEANUP(aq_freep) char *directory = streams_find_log(s->agent, &s->kernel_id, s->attempt,
+                                                            ret_is_live);
     struct log_reader_options options = s->log;
     int r;
 
@@ -335,7 +358,8 @@ static const char *streams_reason_against_log(struct agent_daemon *agent,
                                               const char **ret_kind)
 {
     bool is_live;
-    AQ_CLEANUP(aq_freep) char *log = streams_find_log(agent, &open->kernel_id, &is_live);
+    AQ_CLEANUP(aq_freep) char *log = streams_find_log(agent, &open->kernel_id, open->attempt,
+                                                      &is_live);
 
     *ret_kind = "not-found";
     if (!log)
@@ -391,6 +415,7 @@ void streams_open(struct agent_daemon *agent, const struct msg_stream_open *open
     s->tty = open->tty;
     s->input = open->input;
     s->log = streams_make_log_options(open);
+    s->attempt = open->attempt;
     s->rows = (uint16_t)AQ_MIN(open->rows, UINT16_MAX);
     s->cols = (uint16_t)AQ_MIN(open->cols, UINT16_MAX);
     pump_init(&s->pump);

@@ -18,7 +18,7 @@
 
 struct logs_opts {
     bool follow, timestamps, no_prefix;
-    struct cli_int tail;
+    struct cli_int tail, attempt;
     const char *kernel, *grep, *since;
 };
 
@@ -29,6 +29,8 @@ static const struct cli_opt logs_opts[] = {
       "only the last N lines, up to 1000000; 0 = only new ones", "tail" },
     { 0, "kernel", CLI_STR, offsetof(struct logs_opts, kernel), "HOSTNAME",
       "of this kernel alone, such as sub1; default all", "kernel" },
+    { 0, "attempt", CLI_INT, offsetof(struct logs_opts, attempt), "N",
+      "of this attempt of a session that was run again, from 1; default the last", "attempt" },
     { 0, "no-prefix", CLI_FLAG, offsetof(struct logs_opts, no_prefix), NULL,
       "lines of several kernels without the name before them" },
     { 0, "grep", CLI_STR, offsetof(struct logs_opts, grep), "PATTERN",
@@ -232,6 +234,9 @@ static int logs_run(struct cli *cli, void *data, int argc, char **argv, struct a
     int r = local_date_check("--since", opts->since, err);
 
     (void)argc;
+    if (r == 0 && opts->attempt.is_set && logs_as_json(cli))
+        r = aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                         "--attempt prints lines as they are, without -o json");
     if (r == 0 && opts->follow && !is_only_new) /* all is new of one that waits until then */
         r = logs_await(cli, argv[0], err);
     if (r == 0 && (!opts->kernel || logs_as_json(cli)))
@@ -239,7 +244,9 @@ static int logs_run(struct cli *cli, void *data, int argc, char **argv, struct a
     if (r < 0)
         return r;
     since = local_date_resolve(opts->since, text);
-    r = logs_as_json(cli) || json_integer_value(json_object_get(session, "cluster_size")) > 1
+    r = logs_as_json(cli)
+                || (!opts->attempt.is_set
+                    && json_integer_value(json_object_get(session, "cluster_size")) > 1)
             ? logs_show_merged(cli, opts, since, session, err)
             : logs_show_one(cli, opts, argv[0], since, err);
     return r < 0 ? session_wrap_error(err, argv[0]) : r;

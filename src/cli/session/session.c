@@ -48,6 +48,8 @@ const struct column session_columns[] = {
     { "last_access", "LAST-ACCESS", COLUMN_TIME, COLUMN_IS_EXTRA },
     { "reason", "REASON", COLUMN_REASON, COLUMN_MAY_SHRINK },
     { "text", "TEXT", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED | COLUMN_IS_LONG },
+    { "retry", "RETRY", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED | COLUMN_IS_LONG },
+    { "attempts", "ATTEMPTS", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED | COLUMN_IS_LONG },
     { "mounts", "MOUNTS", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED | COLUMN_IS_LONG },
     { "app_traffic", "APP-TRAFFIC", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
     { "kernels", "KERNELS", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED | COLUMN_IS_LONG },
@@ -63,6 +65,16 @@ static const struct column kernel_columns[] = {
     { "exit_code", "EXIT", COLUMN_NUMBER, 0 },
     { "requested_slots", "RESOURCES", COLUMN_SLOTS, 0 },
     { "ports", "PORTS", COLUMN_TEXT, COLUMN_MAY_SHRINK },
+    { "reason", "REASON", COLUMN_REASON, COLUMN_MAY_SHRINK },
+    COLUMN_END,
+};
+
+static const struct column attempt_columns[] = {
+    { "attempt", "ATTEMPT", COLUMN_NUMBER, COLUMN_IS_NAME },
+    { "started_at", "STARTED", COLUMN_CLOCK, 0 },
+    { "ended_at", "ENDED", COLUMN_CLOCK, 0 },
+    { "agent", "AGENT", COLUMN_TEXT, 0 },
+    { "exit_code", "EXIT", COLUMN_NUMBER, 0 },
     { "reason", "REASON", COLUMN_REASON, COLUMN_MAY_SHRINK },
     COLUMN_END,
 };
@@ -390,6 +402,7 @@ static int session_print_parts(struct cli *cli, const json_t *session, struct aq
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     const json_t *mounts = json_object_get(session, "mounts");
+    const json_t *attempts = json_object_get(session, "attempts");
     struct output plain = cli->output;
     int r;
 
@@ -398,6 +411,10 @@ static int session_print_parts(struct cli *cli, const json_t *session, struct aq
     strbuf_addc(&out, '\n');
     plain.sort = NULL;
     r = output_list(&plain, kernel_columns, json_object_get(session, "kernels"), &out, err);
+    if (r == 0 && json_array_size(attempts) > 1) {
+        strbuf_addc(&out, '\n');
+        r = output_list(&plain, attempt_columns, attempts, &out, err);
+    }
     if (r == 0 && json_array_size(mounts)) {
         strbuf_addc(&out, '\n');
         r = output_list(&plain, mount_columns, mounts, &out, err);

@@ -322,6 +322,15 @@ static int spec_set_group(const struct spec_opts *spec, json_t *body)
            | json_object_set_new(body, "session_group", group);
 }
 
+static int spec_set_retry(const struct spec_opts *spec, json_t *body)
+{
+    return spec_set_int(body, "retry", &spec->retry)
+           | spec_set_str(body, "retry_on", spec->retry_on)
+           | spec_set_duration(body, "retry_delay", &spec->retry_delay)
+           | spec_set_int(body, "retry_factor", &spec->retry_factor)
+           | spec_set_str(body, "resume_command", spec->resume_command);
+}
+
 /* Everything that needs no thought. */
 static int spec_set_plain(const struct cli *cli, const struct spec_opts *spec, json_t *body)
 {
@@ -339,7 +348,7 @@ static int spec_set_plain(const struct cli *cli, const struct spec_opts *spec, j
            | spec_set_str(body, "on_failure", spec->on_failure)
            | spec_set_str(body, "on_node_loss", spec->on_node_loss)
            | spec_set_str(body, "network", spec->network)
-           | spec_set_str(body, "callback_url", spec->callback_url)
+           | spec_set_str(body, "callback_url", spec->callback_url) | spec_set_retry(spec, body)
            | spec_set_int(body, "priority", &spec->priority)
            | spec_set_int(body, "job_priority", &spec->job_priority)
            | (spec->is_movable ? json_object_set_new(body, "is_movable", json_true()) : 0)

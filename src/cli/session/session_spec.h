@@ -15,6 +15,8 @@ struct spec_opts {
     int cluster_mode;    /* CLI_CHOICE: single-node, multi-node */
     const char *spread, *pack;
     const char *on_failure, *on_node_loss, *network;
+    const char *retry_on, *resume_command;
+    struct cli_int retry, retry_delay, retry_factor;
     const char *input;    /* "stream" or "terminal"; NULL = none; no option says it */
     unsigned array_count; /* how many are created alike; 0 = it is alone; no option says it */
     bool is_interactive;  /* and is said to be so; no option says it */
@@ -85,6 +87,16 @@ struct spec_opts {
       "when a kernel's node is lost; default: as the resource group says" },                       \
     { 0, "network", CLI_STR, offsetof(type, spec.network), "private|host",                         \
       "host: the network of its nodes, if that is allowed; default private" },                     \
+    { 0, "retry", CLI_INT, offsetof(type, spec.retry), "N",                                        \
+      "run it again up to N times if it does not succeed; batch only" },                           \
+    { 0, "retry-on", CLI_STR, offsetof(type, spec.retry_on), "END[:N],...",                        \
+      "failure, exit=CODE[-CODE], oom, gpu-oom, node-lost, timeout, preempted, start" },           \
+    { 0, "retry-delay", CLI_DURATION, offsetof(type, spec.retry_delay), "TIME",                    \
+      "before the first retry, twice as long before each further one; default 10s" },              \
+    { 0, "retry-factor", CLI_INT, offsetof(type, spec.retry_factor), "N",                          \
+      "how much longer each further delay is, up to 10 minutes; 1 = not" },                        \
+    { 0, "resume-command", CLI_STR, offsetof(type, spec.resume_command), "COMMAND",                \
+      "what it runs instead from the second attempt on" },                                         \
     { 0, "port", CLI_LIST, offsetof(type, spec.ports), "PORT",                                     \
       "a port of the container to be reached by one of its node; repeatable" },                    \
     { 0, "tag", CLI_STR, offsetof(type, spec.tag), "TEXT", "a note that lists show" },    \

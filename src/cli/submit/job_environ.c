@@ -18,8 +18,8 @@
 static const struct {
     const char *name, *expression;
 } job_environ_derived[] = {
-    { "SLURM_JOB_ID", "$BACKENDAI_SESSION_ID" },
-    { "SLURM_JOBID", "$BACKENDAI_SESSION_ID" },
+    { "SLURM_JOB_ID", "${ALIQUOT_JOB_NUMBER:-$BACKENDAI_SESSION_ID}" },
+    { "SLURM_JOBID", "${ALIQUOT_JOB_NUMBER:-$BACKENDAI_SESSION_ID}" },
     { "SLURM_JOB_USER", "${BACKENDAI_USER_NAME:-$BACKENDAI_USER_EMAIL}" },
     { "SLURM_JOB_NODELIST", "$BACKENDAI_CLUSTER_HOSTS" },
     { "SLURM_NODELIST", "$BACKENDAI_CLUSTER_HOSTS" },

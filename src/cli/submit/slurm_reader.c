@@ -16,6 +16,7 @@
 #include "cli/submit/job_name.h"
 #include "cli/submit/slurm_begin.h"
 #include "cli/submit/slurm_value.h"
+#include "model/rerun.h"
 
 /* Who is to blame if the manager refuses it. */
 static void slurm_blame(struct slurm_reader *rd, const char *option, const char *value)
@@ -358,6 +359,7 @@ int slurm_read_option(struct slurm_reader *rd, const struct slurm_option *option
                       struct aq_error *err)
 {
     const char *amount = slurm_amount_option(option);
+    int r;
 
     rd->option = option;
     if (amount)
@@ -394,6 +396,11 @@ int slurm_read_option(struct slurm_reader *rd, const struct slurm_option *option
         return slurm_read_export(rd, option, value, err);
     case SLURM_ARRAY:
         return slurm_read_array(rd, value, err);
+    case SLURM_REQUEUE:
+        r = slurm_add_pair(rd, "--retry", err, "%d", RERUN_RETRIES_MAX);
+        return r < 0 ? r : slurm_add(rd, "--retry-on", option->text, err);
+    case SLURM_NO_REQUEUE:
+        return slurm_add(rd, "--on-node-loss", option->text, err);
     case SLURM_NOTE:
         slurm_note(rd, "--%s: %s", option->name, option->text);
         return 0;

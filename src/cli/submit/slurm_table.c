@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "model/session_spec.h"
+
 #define AMOUNT(member) NULL, offsetof(struct slurm_amounts, member)
 #define CLUSTER "--profile chooses the cluster"
 #define MAIL "no mail is sent; aliquot session wait SESSION, then mail"
@@ -62,9 +64,8 @@ const struct slurm_option slurm_table[] = {
     { "deadline",           0,  SLURM_ONE,   SLURM_NOTE, "--time ends the program", 0 },
     { "priority",           0,  SLURM_ONE,   SLURM_NOTE, "here it is 0 to 100: #ALIQUOT --priority", 0 },
     { "nice",               0,  SLURM_MAYBE, SLURM_NOTE, "use #ALIQUOT --priority 0 to 9", 0 },
-    { "requeue",            0,  SLURM_NONE,  SLURM_NOTE,
-      "use #ALIQUOT --preemptible or --movable for sessions that may start over", 0 },
-    { "no-requeue",         0,  SLURM_NONE,  SLURM_NOTHING, NULL, 0 },
+    { "requeue",            0,  SLURM_NONE,  SLURM_REQUEUE, "node-lost,preempted", 0 },
+    { "no-requeue",         0,  SLURM_NONE,  SLURM_NO_REQUEUE, SESSION_ON_NODE_LOSS_END, 0 },
     { "kill-on-invalid-dep", 0, SLURM_ONE,   SLURM_NOTE,
       "a session whose dependency fails is cancelled", 0 },
     { "wait",              'W', SLURM_NONE,  SLURM_FLAG, "--wait", 0 },

@@ -17,25 +17,27 @@ struct slurm_amounts {
 };
 
 enum slurm_meaning {
-    SLURM_SAME,      /* our option 'text' takes the value as it is */
-    SLURM_FLAG,      /* our option 'text' */
-    SLURM_NAME,      /* --name, as a session can have it */
-    SLURM_COMMENT,   /* --tag, the same */
-    SLURM_COUNT,     /* a number, to 'offset' of struct slurm_amounts */
-    SLURM_NODES,     /* the least of a range, there */
-    SLURM_SIZE,      /* memory, there */
-    SLURM_GPUS,      /* GPUs, there */
-    SLURM_GRES,      /* the same as gpu[:TYPE][:N] */
-    SLURM_TRES,      /* cores and GPUs of a task */
-    SLURM_TIME,      /* --timeout */
-    SLURM_BEGIN,     /* --starts-at */
-    SLURM_PARTITION, /* --resource-group */
-    SLURM_AFTER,     /* --after */
-    SLURM_EXPORT,    /* --env */
-    SLURM_ARRAY,     /* --count has to be given */
-    SLURM_NOTHING,   /* so it is in any case */
-    SLURM_NOTE,      /* not here; 'text' says what instead */
-    SLURM_REFUSE,    /* the same, and without it the session would not be what was meant */
+    SLURM_SAME,       /* our option 'text' takes the value as it is */
+    SLURM_FLAG,       /* our option 'text' */
+    SLURM_NAME,       /* --name, as a session can have it */
+    SLURM_COMMENT,    /* --tag, the same */
+    SLURM_COUNT,      /* a number, to 'offset' of struct slurm_amounts */
+    SLURM_NODES,      /* the least of a range, there */
+    SLURM_SIZE,       /* memory, there */
+    SLURM_GPUS,       /* GPUs, there */
+    SLURM_GRES,       /* the same as gpu[:TYPE][:N] */
+    SLURM_TRES,       /* cores and GPUs of a task */
+    SLURM_TIME,       /* --timeout */
+    SLURM_BEGIN,      /* --starts-at */
+    SLURM_PARTITION,  /* --resource-group */
+    SLURM_AFTER,      /* --after */
+    SLURM_EXPORT,     /* --env */
+    SLURM_ARRAY,      /* --count has to be given */
+    SLURM_REQUEUE,    /* --retry, with --retry-on 'text' */
+    SLURM_NO_REQUEUE, /* --on-node-loss 'text' */
+    SLURM_NOTHING,    /* so it is in any case */
+    SLURM_NOTE,       /* not here; 'text' says what instead */
+    SLURM_REFUSE,     /* the same, and without it the session would not be what was meant */
 };
 
 enum slurm_value {

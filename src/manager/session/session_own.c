@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/json_load.h"
+#include "manager/session/session_attempts.h"
 #include "manager/session/session_view.h"
 
 /* One session on its way out. */
@@ -237,6 +238,16 @@ static void session_own_write_ends_by(const struct session_own *own, struct json
     session_view_write_ends_by(&own->row->session, w);
 }
 
+static void session_own_write_retry(const struct session_own *own, struct jsonw *w)
+{
+    session_attempts_write_retry(&own->row->session, w);
+}
+
+static void session_own_write_attempts(const struct session_own *own, struct jsonw *w)
+{
+    session_attempts_write(own->row, w);
+}
+
 static void session_own_write_mounts(const struct session_own *own, struct jsonw *w)
 {
     static const struct folder_mounts none;
@@ -323,6 +334,7 @@ enum {
     OWN_NEEDS_TEXTS = 1u << 1, /* of no bounded size */
     OWN_NEEDS_KERNELS = 1u << 2,
     OWN_NEEDS_SCHEDULED = 1u << 3,
+    OWN_NEEDS_RUNS = 1u << 5,
     OWN_NEEDS_REST = 1u << 4, /* what STORE_SESSION_BRIEF leaves out */
 };
 
@@ -358,6 +370,9 @@ static const struct session_own_member {
     { "roles", .write = session_own_write_roles, .needs = OWN_NEEDS_TEXTS | OWN_NEEDS_KERNELS },
     { "wait_for_capacity", .write = session_own_write_wait_for_capacity, .needs = OWN_NEEDS_TEXTS },
     { "failure", .write = session_own_write_failure, .needs = OWN_NEEDS_TEXTS },
+    { "retry", .write = session_own_write_retry, .needs = OWN_NEEDS_TEXTS },
+    { "attempts", .write = session_own_write_attempts,
+      .needs = OWN_NEEDS_TEXTS | OWN_NEEDS_KERNELS | OWN_NEEDS_RUNS },
     { "mounts", .write = session_own_write_mounts, .needs = OWN_NEEDS_TEXTS },
     { "resources", .write = session_own_write_resources, .needs = OWN_NEEDS_KERNELS },
     { "requested_slots", .write = session_own_write_requested, .needs = OWN_NEEDS_KERNELS },
@@ -458,6 +473,7 @@ void session_view_apply_fields(uint64_t fields, struct store_query *query)
 
     query->with_kernels = needs & OWN_NEEDS_KERNELS;
     query->with_scheduled = needs & OWN_NEEDS_SCHEDULED;
+    query->with_runs = needs & OWN_NEEDS_RUNS;
     query->detail = needs & OWN_NEEDS_TEXTS   ? STORE_SESSION_WHOLE
                     : needs & OWN_NEEDS_NAMES ? STORE_SESSION_SHORT
                     : needs & OWN_NEEDS_REST  ? STORE_SESSION_BARE

@@ -11,6 +11,7 @@
 #include "manager/notification/notification.h"
 #include "manager/rules/folder_mount.h"
 #include "manager/session/session_params.h"
+#include "model/rerun.h"
 #include "model/resource_opts.h"
 
 #define AT(member) offsetof(struct session_params, member)
@@ -103,6 +104,20 @@ const struct field session_fields[] = {
     { "network", FIELD_STR, FIELD_NULLABLE, AT(request.spec.network_mode), 1, 16,
       .doc = "private (default), or host: that of its nodes, where resource group and keypair "
              "policy allow it" },
+    { "retry", FIELD_INT, FIELD_NULLABLE, AT(request.spec.retry), 0, RERUN_RETRIES_MAX,
+      .doc = "how often it is run again if it does not succeed; batch only; default 0" },
+    { "retry_on|retryOn", FIELD_STR, FIELD_NULLABLE, AT(request.spec.retry_on), 1, RERUN_ON_MAX,
+      .doc = "after which ends, each perhaps with a limit of its own (oom:1): failure, "
+             "exit=CODE[-CODE], oom, gpu-oom, node-lost, timeout, preempted, start; "
+             "default: " RERUN_ON_DEFAULT },
+    { "retry_delay|retryDelay", FIELD_DURATION, FIELD_NULLABLE, AT(request.spec.retry_delay_usec),
+      0, 86400, .doc = "before the first retry; default 10 seconds" },
+    { "retry_factor|retryFactor", FIELD_INT, FIELD_NULLABLE, AT(request.spec.retry_factor), 1,
+      RERUN_FACTOR_MAX,
+      .doc = "by which each further delay is longer, up to 10 minutes; default 2" },
+    { "resume_command|resumeCommand", FIELD_STR, FIELD_NULLABLE, AT(request.spec.resume_command), 0,
+      SESSION_COMMAND_MAX,
+      .doc = "what it runs in place of startupCommand from the second attempt on; batch only" },
     { "enqueueOnly|enqueue_only", FIELD_BOOL, 0, AT(enqueue_only) },
     { "maxWaitSeconds|max_wait_seconds", FIELD_INT, 0, AT(max_wait_sec), 0, 86400 },
     { "reuseIfExists|reuse", FIELD_BOOL, 0, AT(request.reuse) },
@@ -174,6 +189,14 @@ static int session_params_read_batch(struct session_params *params, struct aq_er
         return api_fail_param(err, "starts_at", "is for batch sessions only");
     if (!is_batch && request->spec.batch_timeout_usec)
         return api_fail_param(err, "batch_timeout", "is for batch sessions only");
+    if (!is_batch && request->spec.retry)
+        return api_fail_param(err, "retry",
+                              "is for batch sessions only: an interactive session has no end by "
+                              "which it fails; leave it out, or create a batch session");
+    if (request->spec.resume_command && !*request->spec.resume_command)
+        request->spec.resume_command = NULL;
+    if (!is_batch && request->spec.resume_command)
+        return api_fail_param(err, "resume_command", "is for batch sessions only");
     if (!params->starts_at || clock_parse_date(params->starts_at, &request->starts_usec) == 0)
         return 0;
     if (clock_parse_duration(params->starts_at, &delay) < 0

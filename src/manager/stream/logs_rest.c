@@ -28,7 +28,7 @@ struct log_params {
     struct uuid kernel_id;
     bool as_text; /* one JSON text at the end, else bytes as they come */
     bool follow, timestamps;
-    int64_t tail;
+    int64_t tail, attempt;
     const char *since;
     int64_t since_usec, ago_usec; /* as in msg_stream_open */
 };
@@ -48,6 +48,8 @@ static const struct field stream_fields[] = {
       .doc = "only the last lines; 0 = only what is written from now on" },
     { "since", FIELD_STR, FIELD_NULLABLE, offsetof(struct log_params, since), 1, 64,
       .doc = "only lines printed then or later: a date, Unix time, or how long ago, e.g. 10m" },
+    { "attempt", FIELD_INT, 0, offsetof(struct log_params, attempt), 1, INT32_MAX,
+      .doc = "of a session that was run again: only this attempt, from 1; default: the last" },
     { "timestamps", FIELD_BOOL, 0, offsetof(struct log_params, timestamps),
       .doc = "before each line when it was printed" },
     FIELD_END,
@@ -60,6 +62,7 @@ struct logs_reader {
     bool as_text, follow, timestamps;
     int64_t tail; /* TAIL_ALL, or so many lines */
     int64_t since_usec, ago_usec;
+    int64_t kernel_attempt; /* 0 = the newest */
     bool has_begun;
     struct strbuf text;
     struct uuid kernel_id;
@@ -219,6 +222,7 @@ static void logs_open_stream(struct logs_reader *reader, const char *agent_id)
                                     .follow = reader->follow,
                                     .tail_lines = AQ_MAX(reader->tail, INT64_C(0)),
                                     .only_new = reader->tail == 0,
+                                    .attempt = reader->kernel_attempt,
                                     .since_usec = reader->since_usec,
                                     .ago_usec = reader->ago_usec,
                                     .timestamps = reader->timestamps };
@@ -328,11 +332,57 @@ static void logs_serve(struct request *req, const struct session *session,
         reader->subscriber = core_subscribe(reader->api->core, &session->id, logs_on_event, reader);
 }
 
+/* The attempt that was asked for, if it has ended; NULL = it is the last one, or with 'err' none. */
+static const struct run_row *logs_find_run(const struct session_row *row,
+                                           const struct log_params *params, struct aq_error *err)
+{
+    int64_t last = row->session.rerun ? row->session.rerun->attempts + 1 : 1;
+
+    for (size_t i = 0; i < row->run_count; i++)
+        if (row->runs[i].number == params->attempt)
+            return &row->runs[i];
+    if (params->attempt && params->attempt != last)
+        (void)api_fail_param(err, "attempt", "session '%s' has no attempt %lld; its last is %lld",
+                             row->session.name, (long long)params->attempt, (long long)last);
+    return NULL;
+}
+
+/* The log of an attempt that has ended, from the agent where it ran. */
+static void logs_serve_run(struct request *req, const struct session *session,
+                           const struct run_row *run, const struct log_params *params)
+{
+    struct aq_error err = { 0 };
+    const struct kernel *ended = &session->kernels[AQ_MIN(run->rank, session->kernel_count - 1)];
+    const struct kernel *chosen = params->kernel ? logs_choose(session, params, &err) : ended;
+    struct logs_reader *reader;
+    char hostname[KERNEL_HOSTNAME_MAX];
+
+    if (chosen && chosen != ended)
+        (void)api_fail_param(&err, "kernel",
+                             "only the log of kernel '%s' is known of attempt %u; leave out the "
+                             "kernel, or name that one",
+                             kernel_hostname(ended, hostname), (unsigned)run->number);
+    if (err.code) {
+        request_fail(req, &err);
+        return;
+    }
+    reader = logs_reader_new(req, params, chosen);
+    reader->kernel_attempt = run->kernel_attempt;
+    logs_open_stream(reader, run->agent_id);
+}
+
 static void logs_on_found(struct request *req, const struct session_row *row, void *data)
 {
     const struct session session = session_of_row(row, request_get_arena(req));
+    struct aq_error err = { 0 };
+    const struct run_row *run = logs_find_run(row, data, &err);
 
-    logs_serve(req, &session, data);
+    if (err.code)
+        request_fail(req, &err);
+    else if (run)
+        logs_serve_run(req, &session, run, data);
+    else
+        logs_serve(req, &session, data);
 }
 
 static int logs_decode(struct request *req, struct log_params *params, struct aq_error *err)
@@ -362,7 +412,7 @@ static void logs_start(struct request *req, struct api *api, bool as_text)
     }
     params->api = api;
     params->as_text = as_text;
-    live = session_find_certain(api, req, params->owner_access_key);
+    live = params->attempt ? NULL : session_find_certain(api, req, params->owner_access_key);
     if (live)
         logs_serve(req, live, params);
     else

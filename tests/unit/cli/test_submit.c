@@ -379,7 +379,8 @@ static void test_options(void **state)
         { "-d afterok:a:a,AfterOK:b:a", "--after a --after b" },
         { "-d after:a,afterany:b:c,afternotok:d",
           "--after start:a --after end:b --after end:c --after failure:d" },
-        { "--wait --parsable --no-requeue -Q", "--wait --parsable" },
+        { "--wait --parsable --no-requeue -Q", "--wait --parsable --on-node-loss end" },
+        { "--requeue", "--retry 100 --retry-on node-lost,preempted" },
         { "--exclusive --nice --nice=5 --output=x -e y",
           "/--exclusive/--nice/--nice/--output/--error" },
     };

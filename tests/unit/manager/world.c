@@ -31,6 +31,7 @@ int keep_sent(struct core *core, const char *agent_id, const struct message *msg
         s->kernel_id = msg->kernel_create.kernel_id;
         s->session_id = msg->kernel_create.session_id;
         s->attempt = msg->kernel_create.attempt;
+        s->attempts = msg->kernel_create.spec.attempts;
         s->has_ssh_seed = msg->kernel_create.spec.ssh_seed;
         s->lease_usec = msg->kernel_create.spec.lease_usec;
         s->lease_grace_usec = msg->kernel_create.spec.lease_grace_usec;

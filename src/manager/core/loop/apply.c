@@ -25,6 +25,7 @@
 #include "manager/core/session/agent_command.h"
 #include "manager/core/session/control.h"
 #include "manager/core/session/dependency.h"
+#include "manager/core/session/rerun.h"
 #include "manager/core/session/resize.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/deferred.h"
@@ -53,6 +54,7 @@ static void apply_created(struct core *core, struct event *e)
     struct session_entry *l = session_entry_add(core, &e->session);
 
     reservation_load(l);
+    rerun_follow(l);
     session_entry_follow_subnet(core, l);
     for (size_t i = 0; i < l->s.kernel_count; i++)
         if (kernel_is_holding(l->s.kernels[i].status))
@@ -85,6 +87,10 @@ static void apply_change_status(struct session *s, struct event_session_status *
         s->result = c->result;
     if (c->has_retry)
         s->retry = c->retry;
+    if (c->has_rerun) {
+        s->rerun = s->rerun ? s->rerun : aq_alloc(sizeof(*s->rerun));
+        *s->rerun = c->rerun;
+    }
     if (c->to == SESSION_RUNNING)
         s->running_usec = at_usec;
 }
@@ -101,6 +107,8 @@ static void apply_session_status(struct core *core, struct event *e)
     apply_change_status(&l->s, c, e->at_usec);
     session_entry_follow_subnet(core, l);
     l->since_usec = clock_monotonic_usec();
+    if (c->has_rerun)
+        rerun_follow(l);
     session_entry_forget_start(l);
     durable_cancel_wake(core, &l->durable);
     if (c->to == SESSION_PENDING) {
@@ -290,6 +298,7 @@ void apply_event(struct core *core, struct event *e)
         apply_idle(core, e);
         break;
     case EVENT_SESSION_ATTEMPT:
+    case EVENT_RUN_ENDED:
     case EVENT_ATTEMPTS_PRUNED:
     case EVENT_KEYPAIR_USED:
     case EVENT_SESSION_DISMISSED:

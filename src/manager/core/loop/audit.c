@@ -94,6 +94,13 @@ static void audit_compare_kernel(struct audit *a, const struct kernel *m, const 
         audit_find(a, "kernel %s: devices, ports, exit code or time of change differ", id);
 }
 
+static bool audit_same_rerun(const struct rerun_record *m, const struct rerun_record *s)
+{
+    char memory[RERUN_TEXT_MAX], stored[RERUN_TEXT_MAX];
+
+    return m && s ? strcmp(rerun_format(m, memory), rerun_format(s, stored)) == 0 : m == s;
+}
+
 static void audit_compare_session(struct audit *a, const struct session *s)
 {
     const struct session_entry *l = session_entry_find(a->core, &s->id);
@@ -126,6 +133,8 @@ static void audit_compare_session(struct audit *a, const struct session *s)
     if (m->retry.step != s->retry.step || m->retry.attempts != s->retry.attempts)
         audit_find(a, "session %s: %u failures in memory, %u stored", id,
                    (unsigned)m->retry.attempts, (unsigned)s->retry.attempts);
+    if (!audit_same_rerun(m->rerun, s->rerun))
+        audit_find(a, "session %s: attempts that have ended differ", id);
     if (m->created_usec != s->created_usec || m->status_changed_usec != s->status_changed_usec
         || m->starts_usec != s->starts_usec || m->running_usec != s->running_usec)
         audit_find(a, "session %s: times differ", id);

@@ -234,8 +234,8 @@ static void pending_reason_preempting(const struct session_entry *l, struct strb
 }
 
 /* It could not be started, and is tried again before long. */
-static void pending_reason_backoff(const struct session_entry *l, struct strbuf *text,
-                                   struct strbuf *json)
+static void pending_reason_start_failed(const struct session_entry *l, struct strbuf *text,
+                                        struct strbuf *json)
 {
     uint32_t max = l->resource_group->scheduling.retry[l->s.retry.step].max_retry_count;
     AQ_CLEANUP(strbuf_donep) struct strbuf sentence = STRBUF_INIT;
@@ -258,6 +258,39 @@ static void pending_reason_backoff(const struct session_entry *l, struct strbuf 
         jsonw_object_end(&w);
     }
     rejection_append(l->s.status_data, text, json);
+}
+
+/* An attempt has ended, and the next one is delayed. */
+static void pending_reason_rerun(const struct session_entry *l, struct strbuf *text,
+                                 struct strbuf *json)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf sentence = STRBUF_INIT;
+    char iso[CLOCK_ISO_MAX];
+
+    rerun_describe(l->s.spec, l->s.rerun, &sentence);
+    if (text)
+        strbuf_add(text, sentence.data, sentence.len);
+    if (json) {
+        struct jsonw w = jsonw_make(json);
+
+        jsonw_object_begin(&w);
+        jsonw_member_str(&w, "kind", sched_verdict_name(SCHED_TOO_EARLY));
+        jsonw_member_str(&w, "text", sentence.data);
+        jsonw_member_int(&w, "attempt", l->s.rerun->attempts);
+        jsonw_member_int(&w, "attempts_max", rerun_attempts_max(l->s.spec, l->s.rerun));
+        jsonw_member_str(&w, "cause", rerun_cause_name(l->s.rerun->cause));
+        jsonw_member_str(&w, "next_at", clock_format_iso(l->s.rerun->next_usec, iso));
+        jsonw_object_end(&w);
+    }
+}
+
+static void pending_reason_backoff(const struct session_entry *l, struct strbuf *text,
+                                   struct strbuf *json)
+{
+    if (l->s.rerun && l->s.rerun->next_usec > clock_realtime_usec())
+        pending_reason_rerun(l, text, json);
+    else
+        pending_reason_start_failed(l, text, json);
 }
 
 /* No session is started until an administrator has finished that. */

@@ -117,6 +117,8 @@ static int agent_command_fill_session(struct session_entry *l, const struct sess
     *ret = *whole;
     ret->splitting = session_entry_splitting(l);
     ret->input = k->rank == 0 ? ret->input : NULL;
+    if (l->s.rerun && ret->resume_command) /* a role with a command of its own keeps that */
+        ret->command = ret->resume_command;
     if (!ret->bootstrap && l->s.type == SESSION_INTERACTIVE)
         ret->bootstrap = l->start.bootstrap;
     return agent_command_apply_role(l, k, ret);
@@ -147,6 +149,8 @@ static int agent_command_fill_spec(struct core *core, struct session_entry *l,
         .resource_group = l->s.resource_group,
         .lease_usec = lease.usec,
         .lease_grace_usec = lease.grace_usec,
+        .job_number = l->s.row,
+        .attempts = l->s.rerun ? l->s.rerun->attempts : 0,
         .user_email = owner ? owner->email : NULL,
         .user_name = owner ? owner->username : NULL,
         .slots = arena_strdup(&core->scratch, slots.data),

@@ -12,6 +12,7 @@
 #include "base/strbuf.h"
 #include "manager/core/lookup.h"
 #include "manager/core/session/lifecycle.h"
+#include "manager/core/session/rerun.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_entry.h"
@@ -170,8 +171,8 @@ bool kernel_failure_is_given_up(const struct core *core, const struct session_en
 
     return kernel_failure_is_lease_over(&l->kernels[rank])
            || agent_entry_is_given_up(core, id, forced)
-           || (l->s.spec->on_node_loss && a && a->is_known && a->a.status == AGENT_LOST
-               && a->loss_handled);
+           || (a && a->is_known && a->a.status == AGENT_LOST && a->loss_handled
+               && (l->s.spec->on_node_loss || rerun_leaves_lost_agent(l)));
 }
 
 bool kernel_failure_restarts_lost(const struct session_entry *l)

@@ -21,6 +21,7 @@
 #include "manager/core/session/idle.h"
 #include "manager/core/session/kernel_failure.h"
 #include "manager/core/session/lifecycle.h"
+#include "manager/core/session/rerun.h"
 #include "manager/core/session/resize.h"
 #include "manager/core/session/retry.h"
 #include "manager/core/session/session_network.h"
@@ -89,14 +90,15 @@ static bool lifecycle_preempt(struct core *core, struct session_entry *l, int64_
 
     if (lifecycle_has_ended(core, l, 0, now))
         return false; /* it has ended by itself */
-    if (preemption_fate(l) == CORE_TERMINATED || !termination_may_reschedule(l))
+    if (preemption_fate(l) != CORE_TERMINATED && termination_may_reschedule(l)) {
+        rerun_requeue(core, l, 0,
+                      session_status_may_follow(l->s.status, SESSION_PREEMPTED)
+                          ? SESSION_PREEMPTED
+                          : SESSION_RESCHEDULING,
+                      reason, data);
+    } else if (!rerun_begin(core, l, 0, reason, data)) {
         termination_begin(core, l, reason, termination_result(l), data);
-    else
-        termination_propose(core, l,
-                            session_status_may_follow(l->s.status, SESSION_PREEMPTED)
-                                ? SESSION_PREEMPTED
-                                : SESSION_RESCHEDULING,
-                            reason, RESULT_UNDEFINED, data);
+    }
     AQ_FAULT("core.preempt.proposed");
     return true;
 }
@@ -184,13 +186,14 @@ static void lifecycle_release(struct core *core, struct session_entry *l, int64_
     }
 }
 
-/* End the session because of one kernel, which status_data names. */
+/* End the session, or its attempt, because of one kernel, which status_data names. */
 static void lifecycle_end_by(struct core *core, struct session_entry *l, size_t rank,
                              const char *reason, enum session_result result)
 {
     AQ_CLEANUP(aq_freep) char *data = kernel_failure_json(l, rank);
 
-    termination_begin(core, l, reason, result, data);
+    if (!rerun_begin(core, l, rank, reason, data))
+        termination_begin(core, l, reason, result, data);
 }
 
 /* End a session of which a kernel failed before all programs ran: "main1" would wait for it in vain.
@@ -241,7 +244,7 @@ static void lifecycle_starting(struct core *core, struct session_entry *l, int64
     if (all_begun) {
         e = proposal_add_session_status(core, l, SESSION_RUNNING, NULL);
         e->session_status.has_retry = l->s.retry.attempts != 0; /* forgotten */
-        e->session_status.status_data = l->s.retry.attempts ? aq_strdup("{}") : NULL;
+        e->session_status.status_data = l->s.retry.attempts || l->s.rerun ? aq_strdup("{}") : NULL;
     } else if (now - l->since_usec >= LINGER_USEC) {
         if (any_bootstrapping && l->s.status != SESSION_CREATING)
             proposal_add_session_status(core, l, SESSION_CREATING, NULL);
@@ -252,7 +255,7 @@ static void lifecycle_starting(struct core *core, struct session_entry *l, int64
 
 /* ---- RUNNING ---- */
 
-/* End the session because this kernel ended. */
+/* End the session, or its attempt, because this kernel ended. */
 static void lifecycle_finish(struct core *core, struct session_entry *l, size_t rank, int64_t now)
 {
     AQ_CLEANUP(aq_freep) char *data = kernel_failure_json(l, rank);
@@ -260,6 +263,8 @@ static void lifecycle_finish(struct core *core, struct session_entry *l, size_t 
     const char *reason = kernel_failure_reason(l, rank, &result);
     bool all = lifecycle_all_ended(core, l, now);
 
+    if (rerun_begin(core, l, rank, reason, data))
+        return;
     termination_cancel_waiting(core, l, reason);
     for (size_t i = 0; i < l->s.kernel_count; i++) {
         if (!kernel_is_holding(l->s.kernels[i].status))
@@ -301,7 +306,8 @@ static void lifecycle_running(struct core *core, struct session_entry *l, int64_
         return;
     }
     if (limit && now >= clock_adjustment_due(core, l, limit)) {
-        termination_begin(core, l, REASON_TASK_TIMEOUT, RESULT_FAILURE, NULL);
+        if (!rerun_begin(core, l, 0, REASON_TASK_TIMEOUT, NULL))
+            termination_begin(core, l, REASON_TASK_TIMEOUT, RESULT_FAILURE, NULL);
         return;
     }
     if (limit)
@@ -447,7 +453,8 @@ static void lifecycle_expire(struct core *core, struct session_entry *l, struct 
         durable_wake_at(core, &l->durable,
                         now + d.after_usec); /* how long to wait for an agent is a policy */
     } else if (d.next == SESSION_TERMINATING) {
-        termination_begin(core, l, d.reason, termination_result(l), NULL);
+        if (!rerun_begin(core, l, 0, d.reason, NULL))
+            termination_begin(core, l, d.reason, termination_result(l), NULL);
     } else {
         proposal_add_session_status(core, l, d.next, d.reason);
     }
@@ -477,11 +484,11 @@ static bool lifecycle_lose_agent(struct core *core, struct session_entry *l)
     if (kernel_failure_restarts_lost(l) && lifecycle_restart_lost_kernels(core, l))
         return true;
     data = kernel_failure_loss_json(l, rank);
-    if (kernel_failure_restarts_all(l) && termination_may_reschedule(l))
-        termination_propose(core, l, SESSION_RESCHEDULING, REASON_AGENT_LOST, RESULT_UNDEFINED,
-                            data);
-    else
+    if (kernel_failure_restarts_all(l) && termination_may_reschedule(l)) {
+        rerun_requeue(core, l, rank, SESSION_RESCHEDULING, REASON_AGENT_LOST, data);
+    } else if (l->s.spec->on_node_loss || !rerun_begin(core, l, rank, REASON_AGENT_LOST, data)) {
         termination_begin(core, l, REASON_AGENT_LOST, termination_result(l), data);
+    }
     AQ_FAULT("core.loss.proposed");
     return true;
 }

@@ -135,9 +135,11 @@ static int64_t pending_timeout(const struct session_entry *l)
 
 void pending_step(struct core *core, struct session_entry *l, int64_t now)
 {
-    int64_t timeout = pending_timeout(l);
+    int64_t timeout = pending_timeout(l), due = 0;
 
-    if (timeout > 0 && now >= clock_adjustment_due(core, l, timeout) && !l->commands.end_reason) {
+    if (timeout > 0) /* a delay between attempts is no wait in the queue */
+        due = AQ_MAX(clock_adjustment_due(core, l, timeout), l->retry.backoff_usec);
+    if (timeout > 0 && now >= due && !l->commands.end_reason) {
         l->commands.end_reason = REASON_PENDING_TIMEOUT;
         retry_note_timeout(core, l);
     }
@@ -151,7 +153,7 @@ void pending_step(struct core *core, struct session_entry *l, int64_t now)
         return;
     }
     if (timeout > 0)
-        durable_wake_at(core, &l->durable, clock_adjustment_due(core, l, timeout));
+        durable_wake_at(core, &l->durable, due);
     if (l->durable.retry_usec) {
         l->durable.retry_usec = 0;
         queue_unpark(core, l);

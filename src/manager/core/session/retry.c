@@ -18,6 +18,7 @@
 #include "manager/core/scheduling/attempts.h"
 #include "manager/core/scheduling/sched_sync.h"
 #include "manager/core/session/kernel_failure.h"
+#include "manager/core/session/rerun.h"
 #include "manager/core/session/retry.h"
 #include "manager/core/session/termination.h"
 #include "manager/core/state/clock_adjustment.h"
@@ -44,7 +45,8 @@ static void retry_conclude(struct core *core, struct session_entry *l,
 
     attempts_failed(core, l, &next, result, f->data);
     if (retry_status(f->step, result) == SESSION_TERMINATING) {
-        termination_begin(core, l, f->reason, termination_result(l), f->data);
+        if (!rerun_begin(core, l, f->rank, f->reason, f->data))
+            termination_begin(core, l, f->reason, termination_result(l), f->data);
     } else {
         free(l->retry.failed_agent);
         l->retry.failed_agent = aq_strdup(l->s.kernels[f->rank].agent_id);

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How often a batch session was run, and how often it may be. */
+#include "manager/session/session_attempts.h"
+
+#include "base/clock.h"
+#include "manager/call/api.h"
+#include "model/rerun.h"
+
+static void session_attempts_write_seconds(const char *key, int64_t usec, struct jsonw *w)
+{
+    if (usec % USEC_PER_SEC) {
+        jsonw_key(w, key);
+        jsonw_double(w, (double)usec / (double)USEC_PER_SEC);
+    } else {
+        jsonw_member_int(w, key, usec / USEC_PER_SEC);
+    }
+}
+
+void session_attempts_write_retry(const struct session *session, struct jsonw *w)
+{
+    const struct session_spec *spec = session->spec;
+    const struct rerun_record *record = session->rerun;
+
+    if (!spec || !spec->retry) {
+        jsonw_null(w);
+        return;
+    }
+    jsonw_object_begin(w);
+    jsonw_member_int(w, "limit", spec->retry);
+    jsonw_member_str(w, "on", spec->retry_on ? spec->retry_on : RERUN_ON_DEFAULT);
+    session_attempts_write_seconds("delay_sec", rerun_delay_usec(spec, 1), w);
+    jsonw_member_int(w, "factor", spec->retry_factor ? spec->retry_factor : RERUN_FACTOR_DEFAULT);
+    jsonw_member_int(w, "used", record ? record->retries : 0);
+    api_write_time(w, "next_at",
+                   record && session->status == SESSION_PENDING ? record->next_usec : 0);
+    jsonw_object_end(w);
+}
+
+static void session_attempts_write_one(const struct run_row *run, struct jsonw *w)
+{
+    jsonw_object_begin(w);
+    jsonw_member_int(w, "attempt", run->number);
+    api_write_time(w, "started_at", run->started_usec);
+    api_write_time(w, "ended_at", run->ended_usec);
+    jsonw_member_str(w, "reason", run->reason);
+    if (run->has_exit)
+        jsonw_member_int(w, "exit_code", run->exit_code);
+    else
+        jsonw_member_null(w, "exit_code");
+    jsonw_member_str(w, "agent", run->agent_id);
+    jsonw_member_str(w, "text", run->text);
+    jsonw_object_end(w);
+}
+
+/* The one that is in the rows of the session and its kernels. False if there is none: it waits. */
+static bool session_attempts_find_last(const struct session_row *row, struct run_row *ret)
+{
+    const struct session *s = &row->session;
+    const struct kernel *main = row->kernel_count && row->kernels ? &row->kernels[0].kernel : NULL;
+    uint32_t before = s->rerun ? s->rerun->attempts : 0;
+    bool is_of_it = row->run_count == 0
+                    || s->running_usec > row->runs[row->run_count - 1].ended_usec;
+
+    if (!main || s->status == SESSION_PENDING || s->status == SESSION_PREEMPTED
+        || s->status == SESSION_RESCHEDULING || (!is_of_it && s->status == SESSION_CANCELLED))
+        return false;
+    *ret = (struct run_row){ .number = before + 1,
+                             .started_usec = is_of_it ? s->running_usec : 0,
+                             .ended_usec = row->terminated_usec,
+                             .reason = session_is_terminal(s->status) ? s->reason : NULL,
+                             .has_exit = main->has_exit,
+                             .exit_code = main->exit_code,
+                             .agent_id = main->agent_id };
+    return true;
+}
+
+void session_attempts_write(const struct session_row *row, struct jsonw *w)
+{
+    struct run_row last;
+
+    jsonw_array_begin(w);
+    for (size_t i = 0; row->session.type == SESSION_BATCH && i < row->run_count; i++)
+        session_attempts_write_one(&row->runs[i], w);
+    if (row->session.type == SESSION_BATCH && session_attempts_find_last(row, &last))
+        session_attempts_write_one(&last, w);
+    jsonw_array_end(w);
+}
