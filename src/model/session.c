@@ -116,6 +116,21 @@ int session_name_check(const char *name, struct aq_error *err)
     return 0;
 }
 
+int session_name_check_any(const char *name)
+{
+    size_t len = strcspn(name, "["), digits;
+    char stem[SESSION_NAME_MAX + 1];
+
+    if (!name[len])
+        return session_name_check(name, NULL);
+    digits = strspn(name + len + 1, "0123456789");
+    if (len > SESSION_NAME_MAX || digits == 0 || strcmp(name + len + 1 + digits, "]") != 0)
+        return -EINVAL;
+    memcpy(stem, name, len);
+    stem[len] = '\0';
+    return session_name_check(stem, NULL);
+}
+
 int session_name_check_new(const char *name, struct aq_error *err)
 {
     struct uuid id;

@@ -108,6 +108,8 @@ struct session {
     struct rerun_record *rerun; /* of its attempts that have ended; NULL = none has */
     struct session_dependency *dependencies;
     size_t dependency_count;
+    struct uuid array_id; /* that it is an element of; nil = none */
+    int64_t array_index;
     struct kernel *kernels; /* by rank */
     size_t kernel_count;
 };
@@ -154,11 +156,15 @@ char *kernel_hostname(const struct kernel *k, char buf[KERNEL_HOSTNAME_MAX]);
 /* What its agent gave it, as 'alloc'; NULL before it runs. */
 const char *kernel_granted(const struct kernel *k);
 
-/* 2..64 characters, ASCII, \w[\w.-]*\w. Clients of Backend.AI make no name of
+/* Elements of arrays have "[INDEX]" behind such a name, and no other session has.
+ * 2..64 characters, ASCII, \w[\w.-]*\w. Clients of Backend.AI make no name of
  * fewer than four, but show and use those that there are. -EINVAL with field
  * "name".
  */
 int session_name_check(const char *name, struct aq_error *err) AQ_UNTRUSTED;
+
+/* The same, perhaps with "[INDEX]" behind it. */
+int session_name_check_any(const char *name) AQ_UNTRUSTED;
 
 /* The same for a name that is given now: no UUID, as routes take an id or a name. */
 int session_name_check_new(const char *name, struct aq_error *err) AQ_UNTRUSTED;

@@ -38,6 +38,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         require(len >= SESSION_NAME_MIN && len <= SESSION_NAME_MAX && strspn(text, word) == len);
     else
         require(strcmp(err.field, "name") == 0 && err.text[0]);
+    if (session_name_check_any(text) == 0 && session_name_check(text, NULL) < 0)
+        require(len > 0 && text[len - 1] == ']' && strchr(text, '['));
     if (session_name_check_new(text, &err) == 0)
         require(session_name_check(text, NULL) == 0 && uuid_parse(text, &id) < 0);
     if (agent_id_check(text, &err) == 0)
