@@ -9,6 +9,7 @@
 #include "base/fs.h"
 #include "base/memory.h"
 #include "base/strbuf.h"
+#include "model/array_range.h"
 #include "model/cluster_network.h"
 
 #define AT(member) offsetof(struct manager_conf, member)
@@ -92,6 +93,8 @@ const struct conf_item manager_conf_items[] = {
       0, "Memory of the manager that sessions may take until they end; more are refused." },
     { "sessions", "max-memory-per-user", CONF_SIZE, AT(user_session_bytes_max), "256m", 1 << 20,
       INT64_C(1) << 50, 0, "That the sessions of one user may take." },
+    { "sessions", "max-array-size", CONF_INT, AT(array_size_max), "100000", 1, ARRAY_INDEX_MAX + 1,
+      0, "Elements that one array may have." },
     { "sessions", "execution-timeout", CONF_DURATION, AT(execution_timeout_usec), "forever",
       USEC_PER_SEC, INT64_C(365) * 86400 * USEC_PER_SEC, CONF_OR_FOREVER,
       "How long code that is run in a session may take; then the session is ended." },

@@ -32,7 +32,7 @@ struct manager_conf {
     char *cluster_pool; /* addresses of networks between agents */
     int64_t heartbeat_usec, agent_timeout_usec, kill_grace_usec;
     int64_t attempts_age_usec, attempts_sessions;
-    int64_t session_bytes_max, user_session_bytes_max;
+    int64_t session_bytes_max, user_session_bytes_max, array_size_max;
     int64_t execution_timeout_usec;                 /* 0 = none */
     int64_t retention_usec[RETENTION_ENTITY_COUNT]; /* 0 = forever */
 };

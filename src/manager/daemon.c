@@ -167,6 +167,7 @@ static int daemon_open_core(struct daemon *d, bool dev, struct aq_error *err)
         .attempts_sessions = d->conf->attempts_sessions,
         .session_bytes_max = d->conf->session_bytes_max,
         .user_session_bytes_max = d->conf->user_session_bytes_max,
+        .array_size_max = d->conf->array_size_max,
         .dev = dev,
     };
     int r;

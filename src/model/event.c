@@ -26,6 +26,14 @@ static void event_done(struct event *e)
         free(e->session_change.reason);
         free(e->session_change.status_data);
         break;
+    case EVENT_ARRAY_CREATED:
+        if (e->array)
+            session_array_done(e->array);
+        free(e->array);
+        break;
+    case EVENT_ARRAY_CHANGED:
+        array_set_done(&e->array_change.removed);
+        break;
     case EVENT_KERNEL_STATUS:
         free(e->kernel_status.agent_id);
         free(e->kernel_status.alloc);

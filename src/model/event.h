@@ -17,6 +17,7 @@
 #include "model/audit.h"
 #include "model/idle.h"
 #include "model/session.h"
+#include "model/session_array.h"
 
 enum event_kind {
     EVENT_SESSION_CREATED,   /* session: whole, with kernels; becomes the batch's */
@@ -33,6 +34,8 @@ enum event_kind {
     EVENT_SESSION_ATTEMPT,   /* attempt; of the rows alone */
     EVENT_RUN_ENDED,         /* run_ended; of the rows alone */
     EVENT_ATTEMPTS_PRUNED,   /* prune; of the rows alone */
+    EVENT_ARRAY_CREATED,     /* array: becomes the batch's */
+    EVENT_ARRAY_CHANGED,     /* array_change */
     EVENT_KERNEL_STATUS,     /* kernel_status */
     EVENT_KERNEL_RESIZED,    /* kernel_resized */
     EVENT_AGENT_SAVED,       /* agent: insert or update of the whole row */
@@ -86,6 +89,7 @@ struct event_session_status {
     struct retry_record retry;
     bool has_rerun; /* false keeps */
     struct rerun_record rerun;
+    struct uuid array_id; /* that the session is an element of; nil = none */
 };
 
 struct event_kernel_status {
@@ -103,6 +107,17 @@ struct event_kernel_status {
     char *last_stat;  /* JSON of what it used, at its end; NULL keeps */
 };
 
+/* How far an array is. Members that are 0 keep what is there, but for next, made and skipped. */
+struct event_array_change {
+    struct uuid id;
+    uint32_t version; /* before; after = version + 1 */
+    int64_t next, made, skipped;
+    bool has_removed;
+    struct array_set removed; /* owned by the event */
+    bool drops_dependencies;  /* they are met */
+    int64_t cancelled_usec, ended_usec;
+};
+
 struct store_tx;
 
 struct event {
@@ -115,6 +130,8 @@ struct event {
         struct session session;
         struct event_session_status session_status;
         struct event_kernel_status kernel_status;
+        struct session_array *array; /* owned by the event */
+        struct event_array_change array_change;
         struct {
             struct uuid id;
             char name[SESSION_NAME_MAX + 1];

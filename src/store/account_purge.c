@@ -11,12 +11,14 @@
 #include "store/transaction.h"
 
 #define PURGE_STATEMENTS_MAX 12
-#define PURGE_CHECKS_MAX 3
+#define PURGE_CHECKS_MAX 4
 
 /* Of live sessions there is one index for all. */
 #define PURGE_LIVE_SESSIONS(column)                                             \
     "SELECT COUNT(*) FROM sessions INDEXED BY sessions_live_name WHERE " column \
     " = ?1 AND terminated_at IS NULL"
+#define PURGE_LIVE_ARRAYS(column) \
+    "SELECT COUNT(*) FROM arrays WHERE " column " = ?1 AND ended_at IS NULL"
 #define PURGE_ENDED_SESSIONS(column) \
     "(SELECT COUNT(*) FROM sessions WHERE " column " = ?1 AND terminated_at IS NOT NULL)"
 #define PURGE_DOMAIN_PROJECTS "(SELECT id FROM present_projects WHERE domain = ?1)"
@@ -36,6 +38,7 @@ static const struct purge_rule purge_rules[] = {
     [PURGE_USER] = { "user",
                      "SELECT 1 FROM present_users WHERE id = ?1 AND status = 'deleted'",
                      { { PURGE_LIVE_SESSIONS("user_id"), "live sessions" },
+                       { PURGE_LIVE_ARRAYS("user_id"), "live arrays" },
                        { "SELECT COUNT(*) FROM folders WHERE user_id = ?1", "folders" } },
                      { "DELETE FROM resource_group_access WHERE kind = 'keypair' AND whom IN"
                        " (SELECT access_key FROM keypairs WHERE user_id = ?1)",
@@ -63,6 +66,7 @@ static const struct purge_rule purge_rules[] = {
     [PURGE_PROJECT] = { "project",
                         "SELECT 1 FROM present_projects WHERE id = ?1 AND is_active = 0",
                         { { PURGE_LIVE_SESSIONS("project_id"), "live sessions" },
+                          { PURGE_LIVE_ARRAYS("project_id"), "live arrays" },
                           { "SELECT COUNT(*) FROM folders WHERE project_id = ?1", "folders" } },
                         { "DELETE FROM memberships WHERE project_id = ?1",
                           "DELETE FROM resource_group_access WHERE kind = 'project' AND whom = ?1",
@@ -75,6 +79,7 @@ static const struct purge_rule purge_rules[] = {
     [PURGE_DOMAIN] = { "domain",
                        "SELECT 1 FROM present_domains WHERE name = ?1 AND is_active = 0",
                        { { PURGE_LIVE_SESSIONS("domain"), "live sessions" },
+                         { PURGE_LIVE_ARRAYS("domain"), "live arrays" },
                          { "SELECT COUNT(*) FROM present_users WHERE domain = ?1", "users" },
                          { "SELECT COUNT(*) FROM folders WHERE project_id IN " PURGE_DOMAIN_PROJECTS,
                            "folders" } },
@@ -99,7 +104,8 @@ static const struct purge_rule purge_rules[] = {
                        "SELECT 0, 0, 0, 0, 0 WHERE CAST(?1 AS TEXT) IS NOT NULL" },
     [PURGE_RESOURCE_GROUP] = { "resource group",
                                "SELECT 1 FROM resource_groups WHERE name = ?1 AND is_active = 0",
-                               { { PURGE_LIVE_SESSIONS("resource_group"), "live sessions" } },
+                               { { PURGE_LIVE_SESSIONS("resource_group"), "live sessions" },
+                                 { PURGE_LIVE_ARRAYS("resource_group"), "live arrays" } },
                                { "DELETE FROM resource_group_access WHERE resource_group = ?1",
                                  "DELETE FROM resource_groups WHERE name = ?1" },
                                "SELECT 0, 0, 0, (SELECT COUNT(*) FROM resource_group_access WHERE resource_group = ?1), " PURGE_ENDED_SESSIONS(

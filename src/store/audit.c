@@ -134,7 +134,7 @@ static int audit_agents(struct store_tx *tx, struct strbuf *out, struct aq_error
 
 int store_audit_ledger(struct store_tx *tx, struct strbuf *out, struct aq_error *err)
 {
-    int kernels = audit_kernels(tx, out, err), agents, totals;
+    int kernels = audit_kernels(tx, out, err), agents, totals, arrays;
 
     if (kernels < 0)
         return kernels;
@@ -142,7 +142,9 @@ int store_audit_ledger(struct store_tx *tx, struct strbuf *out, struct aq_error 
         return agents;
     if ((totals = session_total_audit(tx, out, err)) < 0)
         return totals;
-    return kernels + agents + totals;
+    if ((arrays = array_audit(tx, out, err)) < 0)
+        return arrays;
+    return kernels + agents + totals + arrays;
 }
 
 int store_audit_file(struct store_tx *tx, struct strbuf *out, struct aq_error *err)

@@ -13,6 +13,7 @@ static const char *const rename_statements[] = {
     "UPDATE projects SET domain = ?1 WHERE domain = ?2",
     "UPDATE users SET domain = ?1 WHERE domain = ?2",
     "UPDATE sessions SET domain = ?1 WHERE domain = ?2",
+    "UPDATE arrays SET domain = ?1 WHERE domain = ?2",
     "UPDATE session_totals SET domain = ?1 WHERE domain = ?2",
     "UPDATE removed_usage SET domain = ?1 WHERE domain = ?2",
     "UPDATE session_templates SET domain = ?1 WHERE domain = ?2",

@@ -32,6 +32,10 @@ static int event_write_rows(struct store_tx *tx, struct event *e, struct aq_erro
         return session_run_add(tx, e, err);
     case EVENT_ATTEMPTS_PRUNED:
         return attempts_prune(tx, e, err);
+    case EVENT_ARRAY_CREATED:
+        return array_insert(tx, e->array, err);
+    case EVENT_ARRAY_CHANGED:
+        return array_change(tx, &e->array_change, err);
     case EVENT_KERNEL_STATUS:
         return kernel_set_status(tx, e, err);
     case EVENT_KERNEL_RESIZED:

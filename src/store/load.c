@@ -210,6 +210,17 @@ static int load_read_idle(struct loader *l, struct row *row, struct event *e, st
     return 0;
 }
 
+static int load_read_array(struct loader *l, struct row *row, struct event *e, struct aq_error *err)
+{
+    (void)l;
+    (void)err;
+    row->cuts_specs = false; /* elements are made of it */
+    e->array = aq_alloc(sizeof(*e->array));
+    array_read_row(row, e->array);
+    row->is_damaged |= !e->array->element.spec;
+    return 0;
+}
+
 static const struct load_table tables[] = {
     { "slot types", "SELECT name, type FROM slot_types ORDER BY name", EVENT_SLOT_TYPE_KNOWN,
       load_read_slot_type },
@@ -228,6 +239,8 @@ static const struct load_table tables[] = {
       .offset = offsetof(struct event, keypair) },
     { "agents", "SELECT " AGENT_COLUMNS " FROM agents a ORDER BY a.id", EVENT_AGENT_SAVED,
       load_read_agent },
+    { "arrays", "SELECT " ARRAY_COLUMNS " FROM arrays a WHERE a.ended_at IS NULL ORDER BY a.seq",
+      EVENT_ARRAY_CREATED, load_read_array },
     { "sessions",
       "SELECT " SESSION_COLUMNS " FROM sessions s WHERE s.terminated_at IS NULL"
       " ORDER BY s.seq + 0",

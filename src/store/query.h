@@ -60,6 +60,8 @@ struct store_query {
     const char *access_key; /* of the owner */
     const char *resource_group;
     const char *agent;                /* sessions: with a kernel on it, or that had one */
+    const struct uuid *array_id;      /* sessions: elements of this array */
+    bool no_elements;                 /* sessions: of no array */
     const char *name;                 /* exact name, e-mail of a user, id of an agent */
     const struct uuid *ids;           /* sessions, users, groups: these */
     size_t id_count;                  /* 0 = any; at most STORE_IDS_MAX */

@@ -299,6 +299,17 @@ static int retention_remove_whole(struct store_tx *tx, const char *rows, struct 
     return sql_run_script(tx->db, script.data, err);
 }
 
+/* Arrays that have ended go with their last element. */
+static int retention_remove_arrays(struct store_tx *tx, int64_t before_usec, struct aq_error *err)
+{
+    int r = retention_change(tx,
+                             "DELETE FROM arrays WHERE ended_at < ? AND NOT EXISTS"
+                             " (SELECT 1 FROM sessions s WHERE s.array_id = arrays.id)",
+                             &before_usec, 1, err);
+
+    return AQ_MIN(r, 0);
+}
+
 /* 1 if they are gone; 0 if they have more rows than go at a time: some of these are. */
 static int retention_remove_sessions(struct store_tx *tx, const char *rows, struct aq_error *err)
 {
@@ -333,6 +344,8 @@ static int retention_remove_chosen(struct store_tx *tx, struct retention_piece *
         r = retention_remove_sessions(tx, chosen->rows.data, err);
         piece->removed += r > 0 ? chosen->count : 0;
     }
+    if (r > 0 && piece->entity == RETENTION_SESSIONS)
+        r = retention_remove_arrays(tx, piece->before_usec, err) < 0 ? -err->code : r;
     if (r > 0) {
         piece->place = chosen->last;
         piece->is_last = chosen->is_end;

@@ -36,7 +36,7 @@ int store_find_sessions(struct store_tx *tx, const struct store_query *q, const 
         { "s.id = ?", true, true },
         { "s.name = ?", false, true },
         { "s.id >= ? AND s.id < ?", true, false },
-        { "s.name >= ? AND s.name < ?", false, false },
+        { "s.name >= ? AND s.name < ? AND s.array_id IS NULL", false, false },
         { "s.seq IN (SELECT k.session_seq FROM kernels k WHERE k.id >= ? AND k.id < ?)", true,
           false },
     };

@@ -48,6 +48,7 @@ static const struct filter_field session_fields[] = {
     { "status_changed", "s.status_changed_at", FILTER_TIME, .is_never_null = true },
     { "terminated_at", "s.terminated_at", FILTER_TIME },
     { "last_access", "s.last_access", FILTER_TIME },
+    { "array_index", "s.array_index", FILTER_INT },
 };
 
 static const char *session_list_status(int status)
@@ -263,6 +264,8 @@ static void session_list_build(struct strbuf *sql, const struct list_table *tabl
                                const struct store_query *q, const char *where,
                                struct list_extra *extra)
 {
+    char id[UUID_TEXT_MAX];
+
     strbuf_adds(sql, where);
     if (q->access_key) {
         strbuf_addf(sql, "%s%s = (SELECT k.user_id FROM keypairs k WHERE k.access_key = ?)",
@@ -276,9 +279,15 @@ static void session_list_build(struct strbuf *sql, const struct list_table *tabl
                     sql->len ? " AND " : "");
         extra->params[extra->param_count++] = q->agent;
     }
+    if (q->array_id) {
+        strbuf_addf(sql, "%ss.array_id = '%s'", sql->len ? " AND " : "",
+                    uuid_format(q->array_id, id));
+    } else if (q->no_elements) {
+        strbuf_addf(sql, "%ss.array_id IS NULL", sql->len ? " AND " : "");
+    }
     extra->where = sql->len ? sql->data : NULL;
-    extra->is_of_kinds = !where[0] && !q->agent;
-    extra->is_found = q->agent;
+    extra->is_of_kinds = !where[0] && !q->agent && !q->array_id && !q->no_elements;
+    extra->is_found = q->agent || q->array_id;
 }
 
 static int session_list_count(struct store_tx *tx, const struct list_table *table,
@@ -333,10 +342,13 @@ static int session_list_run_live(struct store_tx *tx, const struct store_query *
                                             .most = "SELECT COUNT(*) FROM sessions"
                                                     " WHERE terminated_at IS NULL" };
     struct store_query any = *q;
+    struct list_extra extra = live;
 
+    if (q->no_elements)
+        extra.where = "s.terminated_at IS NULL AND s.array_id IS NULL";
     if (session_list_any_live(q->statuses))
         any.statuses = 0;
-    return session_list_run(tx, &session_list_by_other, &any, &live, ret, err);
+    return session_list_run(tx, &session_list_by_other, &any, &extra, ret, err);
 }
 
 /* The order that is left where all sessions are one user's, and it is of the user; else none. */
@@ -357,7 +369,7 @@ int store_list_sessions(struct store_tx *tx, const struct store_query *q, struct
 {
     uint32_t all = (1u << SESSION_STATUS_COUNT) - 1;
     bool is_default = session_list_is_default(q->statuses);
-    const struct list_table *table = is_default || session_list_names_one(q->filter)
+    const struct list_table *table = is_default || q->array_id || session_list_names_one(q->filter)
                                          ? &session_list_by_other
                                          : &by_user;
     AQ_CLEANUP(strbuf_donep) struct strbuf where = STRBUF_INIT, sql = STRBUF_INIT;
@@ -365,7 +377,7 @@ int store_list_sessions(struct store_tx *tx, const struct store_query *q, struct
     struct store_query any = *q;
     int64_t total = 0;
 
-    if (session_list_all_live(q->statuses) && !q->id_count && !q->agent)
+    if (session_list_all_live(q->statuses) && !q->id_count && !q->agent && !q->array_id)
         return session_list_run_live(tx, q, ret, err);
     if ((q->statuses & all) == all)
         any.statuses = 0;

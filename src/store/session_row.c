@@ -55,6 +55,8 @@ void session_read_row(struct row *row, struct session *ret, size_t *ret_kernel_c
     ROW_PARSE(row, retry_parse, &ret->retry);
     ret->subnet = row_text(row);
     ret->rerun = session_read_rerun(row);
+    ret->array_id = sql_get_uuid(q);
+    ret->array_index = sql_get_int(q);
 }
 
 void kernel_read_row(struct row *row, struct kernel *ret)

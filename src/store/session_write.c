@@ -26,7 +26,7 @@ static int session_refuse_insert(const void *of, int r, struct aq_error *err)
 
 static int session_insert_row(struct store_tx *tx, const struct session *s, struct aq_error *err)
 {
-    char id[UUID_TEXT_MAX], user[UUID_TEXT_MAX], project[UUID_TEXT_MAX];
+    char id[UUID_TEXT_MAX], user[UUID_TEXT_MAX], project[UUID_TEXT_MAX], array[UUID_TEXT_MAX];
     AQ_CLEANUP(strbuf_donep) struct strbuf spec = STRBUF_INIT;
     struct jsonw w = jsonw_make(&spec);
     struct sql_stmt *q;
@@ -40,8 +40,8 @@ static int session_insert_row(struct store_tx *tx, const struct session *s, stru
         "INSERT INTO sessions (seq, id, name, type, status, version, result, priority, user_id,"
         " project_id, access_key, domain, resource_group, kernel_count, image, tag,"
         " cluster_mode, spec, reason, status_data, forced, created_at, status_changed_at,"
-        " starts_at, running_at)"
-        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        " starts_at, running_at, array_id, array_index)"
+        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         &q, err);
 
     if (r < 0)
@@ -71,6 +71,13 @@ static int session_insert_row(struct store_tx *tx, const struct session *s, stru
     sql_put_int(q, s->status_changed_usec);
     sql_put_time(q, s->starts_usec);
     sql_put_time(q, s->running_usec);
+    if (uuid_is_nil(&s->array_id)) {
+        sql_put_null(q);
+        sql_put_null(q);
+    } else {
+        sql_put_uuid(q, &s->array_id, array);
+        sql_put_int(q, s->array_index);
+    }
     return sql_change_one(q, session_refuse_insert, s, err);
 }
 
@@ -169,6 +176,8 @@ int session_set_status(struct store_tx *tx, const struct event *e, struct aq_err
     r = sql_change_one(q, session_refuse_status, e, err);
     if (r == 0 && session_is_terminal(c->to))
         r = session_total_add(tx, &c->id, err);
+    if (r == 0 && session_is_terminal(c->to) && !uuid_is_nil(&c->array_id))
+        r = array_count_end(tx, &c->array_id, &c->id, err);
     if (r < 0)
         return r;
     return history_add_session(tx, &c->id, c->version + 1, e->at_usec, session_status_name(c->to),

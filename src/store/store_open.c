@@ -175,10 +175,12 @@ static int store_open_check_key(struct store_tx *tx, void *data, struct aq_error
 static int store_open_read_next(struct store *st, struct aq_error *err)
 {
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
-    int r = sql_prepare_once(st->tx.db,
-                             "SELECT (SELECT MAX(seq) FROM sessions),"
-                             " (SELECT MAX(number) FROM session_events)",
-                             &q, err);
+    int r = sql_prepare_once(
+        st->tx.db,
+        "SELECT (SELECT MAX(seq) FROM (SELECT MAX(seq) AS seq FROM sessions UNION ALL"
+        " SELECT MAX(seq) FROM arrays) n),"
+        " (SELECT MAX(number) FROM session_events)",
+        &q, err);
 
     if (r == 0)
         r = sql_step(q, err);

@@ -48,6 +48,15 @@ int session_idle_save(struct store_tx *tx, const struct event *e, struct aq_erro
     " WHERE s.terminated_at IS NULL ORDER BY s.seq + 0"
 void session_idle_read_row(struct row *row, struct event *e);
 int session_run_add(struct store_tx *tx, const struct event *e, struct aq_error *err);
+int array_insert(struct store_tx *tx, struct session_array *a, struct aq_error *err);
+/* -ESTALE if its version is another. */
+int array_change(struct store_tx *tx, const struct event_array_change *change,
+                 struct aq_error *err);
+/* The session, an element of the array, has ended. */
+int array_count_end(struct store_tx *tx, const struct uuid *array_id, const struct uuid *session_id,
+                    struct aq_error *err);
+/* Whether the counts of arrays are those of their elements: how many are not, with a line each. */
+int array_audit(struct store_tx *tx, struct strbuf *out, struct aq_error *err);
 
 int kernel_insert(struct store_tx *tx, int64_t session_seq, const struct kernel *k,
                   struct aq_error *err);
@@ -125,10 +134,18 @@ int row_check(const struct row *row, const char *what, struct aq_error *err);
     " s.project_id, s.access_key, s.domain, s.resource_group, s.kernel_count,"           \
     " " spec ", s.reason, " status_data ", s.forced, s.created_at, s.status_changed_at," \
     " s.starts_at, s.running_at, s.image, s.tag, s.cluster_mode, s.retry,"               \
-    " s.subnet, s.rerun"
+    " s.subnet, s.rerun, s.array_id, s.array_index"
 #define SESSION_COLUMNS SESSION_COLUMNS_WITH("s.spec", "s.status_data")
 /* Without kernels and dependencies; 'ret_kernel_count' is the column. */
 void session_read_row(struct row *row, struct session *ret, size_t *ret_kernel_count);
+
+#define ARRAY_COLUMNS                                                                                                     \
+    "a.seq, a.id, a.name, a.version, a.user_id, a.project_id, a.access_key, a.domain,"                                    \
+    " a.resource_group, a.type, a.priority, a.image, a.tag, a.spec, a.element, a.depends_on,"                             \
+    " a.indices, a.removed, a.size, a.run_limit, a.next_position, a.made, a.skipped, a.succeeded, a.failed, a.cancelled," \
+    " a.created_at, a.cancelled_at, a.ended_at"
+/* All of it is from the heap. */
+void array_read_row(struct row *row, struct session_array *ret);
 
 #define KERNEL_COLUMNS_WITH(alloc, service_ports)                                                  \
     "k.id, k.rank, k.role, k.role_index, k.status, k.version, k.attempt, k.agent_id, k.requested," \

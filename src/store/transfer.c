@@ -33,6 +33,7 @@ static const struct transfer_table {
     { "agent_history", NULL },
     { "join_tokens", "hash" },
     { "agent_certs", "serial" },
+    { "arrays", "seq" },
     { "sessions", "seq" },
     { "session_totals", NULL },
     { "session_dependencies", "session_seq, depends_on" },

@@ -63,6 +63,7 @@ struct core_conf {
     int64_t attempts_sessions;      /* and of that many latest sessions; 0 = 100,000 */
     int64_t session_bytes_max;      /* of memory, for sessions that have not ended; 0 = 1 GiB */
     int64_t user_session_bytes_max; /* for those of one user; 0 = 256 MiB */
+    int64_t array_size_max;         /* elements of an array; 0 = 100,000 */
     bool dev;                       /* add the well-known development users */
     int64_t retention_usec[RETENTION_ENTITY_COUNT]; /* how long rows are kept; 0 = forever */
 };
@@ -201,6 +202,18 @@ void core_create_sessions(struct core *core, const struct session_request *const
                           size_t count, const struct core_answered *answered,
                           const struct audit_who *by, core_create_fn done, void *data);
 
+struct array_set;
+struct session_array;
+
+/* An array whose elements are as the request says, but for their index and name. 'created' has its
+ * id. Errors as of core_create_sessions(), those of its elements at once. 'indices' are borrowed
+ * for the call; limit: elements that live at once, 0 = any number.
+ */
+void core_create_array(struct core *core, const struct session_request *request,
+                       const struct array_set *indices, int64_t limit,
+                       const struct core_answered *answered, const struct audit_who *by,
+                       core_create_fn done, void *data);
+
 /* What would become of sessions that are alike if they were made now. */
 struct core_dry_run {
     const char *resource_group;
@@ -226,6 +239,16 @@ typedef void (*core_done_fn)(void *data, int r, const struct aq_error *err);
 void core_terminate_session(struct core *core, const struct uuid *id, bool forced,
                             const char *reason, const struct audit_who *by, core_done_fn done,
                             void *data);
+/* How many elements an array may have. */
+int64_t core_array_size_max(const struct core *core);
+
+/* Make no further elements of an array and end those that live; with 'elements' (indices, borrowed
+ * for the call) these alone, also such as are not made yet. -ENOENT: it does not live, or has none
+ * of them.
+ */
+void core_cancel_array(struct core *core, const struct uuid *id, const struct array_set *elements,
+                       bool forced, const struct audit_who *by, core_done_fn done, void *data);
+
 /* Those of them that are in ERROR: their owner has seen why or does not want them any more, and
  * default lists leave them out. They stay in the history. 'done' may be NULL.
  */

@@ -13,6 +13,7 @@
 #include "sched/scheduler.h"
 
 struct core;
+struct session_array;
 
 const struct session *core_find_session(const struct core *core, const struct uuid *id);
 /* How many are in memory: all that live. */
@@ -21,6 +22,19 @@ const struct kernel *core_find_kernel(const struct core *core, const struct uuid
 /* The live session of this user with exactly this name. */
 const struct session *core_find_session_named(const struct core *core, const struct uuid *user_id,
                                               const char *name);
+
+/* An array that lives. */
+struct core_array {
+    const struct session_array *array;
+    int64_t waiting, running;    /* elements that were made and are PENDING, or have begun */
+    const struct session *first; /* of those that wait; NULL = none */
+    const char *stop_text;       /* why no others are made; NULL = nothing is in the way */
+};
+/* False if none lives that has this id. */
+bool core_get_array(const struct core *core, const struct uuid *id, struct core_array *ret);
+/* The live array of this user with exactly this name; NULL = there is none. */
+const struct session_array *core_find_array_named(const struct core *core,
+                                                  const struct uuid *user_id, const char *name);
 
 #define CORE_MATCH_MAX 11
 /* Live sessions that 'text' may mean: the first of these that has any: id,

@@ -26,6 +26,7 @@
 #include "manager/session/session_params.h"
 #include "manager/session/session_template.h"
 #include "manager/call/repeat.h"
+#include "model/array_range.h"
 
 #define WAIT_MAX_SEC 86400
 
@@ -168,6 +169,35 @@ static struct session_create_creation *session_create_read(struct api *api, stru
     return creation;
 }
 
+/* What arrays are made of. */
+static int session_create_read_array(const struct api *api, const struct session_params *params,
+                                     struct array_set *ret, int64_t *ret_limit,
+                                     struct aq_error *err)
+{
+    if (params->request.type != SESSION_BATCH)
+        return api_fail_param(err, "array",
+                              "elements of an array are batch sessions; set type to "
+                              "batch");
+    if (params->request.spec.input)
+        return api_fail_param(err, "array", "elements of an array have no input; leave input out");
+    return array_set_parse(params->array, core_array_size_max(api->core), ret, ret_limit, err);
+}
+
+static void session_create_array(struct session_create_creation *creation,
+                                 const struct session_params *params)
+{
+    AQ_CLEANUP(array_set_done) struct array_set indices = { 0 };
+    const struct api *api = creation->api;
+    struct aq_error err = { 0 };
+    int64_t limit;
+
+    if (session_create_read_array(api, params, &indices, &limit, &err) < 0)
+        repeat_fail(creation->api, creation->req, &err, NULL);
+    else
+        core_create_array(api->core, &params->request, &indices, limit, &creation->answered,
+                          api_who(api, creation->req), session_create_on_created, creation);
+}
+
 static void session_create_on_params(struct request *req, void *data, json_t *tree,
                                      const struct aq_error *err)
 {
@@ -182,8 +212,11 @@ static void session_create_on_params(struct request *req, void *data, json_t *tr
     AQ_FAULT("api.create.decoded");
     repeat_fill(req, &creation->answered);
     creation->answered.write = session_create_write_answer;
-    core_create_sessions(api->core, &request, 1, &creation->answered, api_who(api, req),
-                         session_create_on_created, creation);
+    if (params.array)
+        session_create_array(creation, &params);
+    else
+        core_create_sessions(api->core, &request, 1, &creation->answered, api_who(api, req),
+                             session_create_on_created, creation);
     session_params_done(&params);
 }
 
@@ -411,8 +444,13 @@ static int session_create_read_batch(const struct api *api, struct request *req,
     int r = 0;
 
     for (size_t i = 0; i < json_array_size(list); i++) {
-        if ((r = session_params_read(api, req, json_array_get(list, i), &params[i], err)) == 0)
+        if ((r = session_params_read(api, req, json_array_get(list, i), &params[i], err)) == 0
+            && !params[i].array)
             continue;
+        if (r == 0) {
+            session_params_done(&params[i]);
+            r = api_fail_param(err, "array", "an array is made by POST /session, alone");
+        }
         if (json_array_size(list) > 1)
             session_create_name_element(err, i);
         while (i > 0)
@@ -512,6 +550,19 @@ static int session_create_take_count(json_t *tree, size_t *ret, struct aq_error 
     return 0;
 }
 
+/* Elements, as many as are tried at most; 0 with an error. */
+static size_t session_create_count_array(const struct api *api, const struct session_params *params,
+                                         struct aq_error *err)
+{
+    AQ_CLEANUP(array_set_done) struct array_set indices = { 0 };
+    int64_t limit, count;
+
+    if (session_create_read_array(api, params, &indices, &limit, err) < 0)
+        return 0;
+    count = AQ_MIN(array_set_size(&indices), SEVERAL_MAX);
+    return (size_t)(limit ? AQ_MIN(count, limit) : count);
+}
+
 static void session_create_on_dry_run_params(struct request *req, void *data, json_t *tree,
                                              const struct aq_error *failed)
 {
@@ -529,6 +580,13 @@ static void session_create_on_dry_run_params(struct request *req, void *data, js
         return;
     }
     params.request.reuse = false;
+    if (params.array)
+        count = session_create_count_array(api, &params, &err);
+    if (!count) {
+        request_fail(req, &err);
+        session_params_done(&params);
+        return;
+    }
     core_dry_run_session(api->core, &params.request, count, session_create_on_dry_run_done, req);
     session_params_done(&params);
 }

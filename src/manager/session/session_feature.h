@@ -6,6 +6,7 @@
 #include "manager/call/feature.h"
 #include "manager/call/graphql/node.h"
 
+API_ROUTES(array);
 API_ROUTES(session_create);
 API_ROUTES(session);
 API_ROUTES(session_change);

@@ -2,6 +2,7 @@
 /* GET /aliquot/v1/sessions: lists, also of what has ended. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "manager/session/session_feature.h"
@@ -19,7 +20,7 @@
 
 struct session_list_params {
     struct api_page page;
-    const char *status, *owner_access_key, *fields;
+    const char *status, *owner_access_key, *fields, *array;
     bool all;
 };
 
@@ -31,6 +32,8 @@ static const struct field list_fields[] = {
     OWNER_FIELD(struct session_list_params, owner_access_key),
     { "fields", FIELD_STR, FIELD_NULLABLE, offsetof(struct session_list_params, fields), 0, 512,
       .doc = "names with commas between: rows have only these members" },
+    { "array", FIELD_STR, FIELD_NULLABLE, offsetof(struct session_list_params, array), 1, 64,
+      .doc = "id of an array: its elements alone; none: no elements of arrays" },
     API_PAGE_FIELDS_UP_TO(struct session_list_params, SHORT_ROWS_MAX),
     FIELD_END,
 };
@@ -102,25 +105,43 @@ static int session_list_read_fields(const struct session_list_params *params, st
     return 0;
 }
 
-/* Whose sessions: the owner's; with 'all' everyone's or those of the domain. */
-static int session_list_choose_owner(const struct api *api, struct request *req,
-                                     const struct session_list_params *params,
-                                     struct store_query *query, struct aq_error *err)
+int session_list_choose_owner(const struct api *api, struct request *req, bool all,
+                              const char *owner_access_key, struct store_query *query,
+                              struct aq_error *err)
 {
     const struct principal *who = api_principal(req);
     const struct keypair *owner;
     int r;
 
-    if (params->all && !principal_may(who->role, API_ADMIN))
+    if (all && !principal_may(who->role, API_ADMIN))
         return aq_fail_kind(err, EPERM, "generic-forbidden",
                             "only administrators may list everybody's sessions");
-    if (params->all && !params->owner_access_key) {
+    if (all && !owner_access_key) {
         query->domain = principal_is_superadmin(who) ? NULL : who->domain;
         return 0;
     }
-    if ((r = api_owner(api, req, params->owner_access_key, &owner, err)) < 0)
+    if ((r = api_owner(api, req, owner_access_key, &owner, err)) < 0)
         return r;
     query->access_key = arena_strdup(request_get_arena(req), owner->access_key);
+    return 0;
+}
+
+/* Those of one array, or of none. */
+static int session_list_choose_elements(struct request *req,
+                                        const struct session_list_params *params,
+                                        struct store_query *query, struct aq_error *err)
+{
+    struct uuid *id;
+
+    if (!params->array)
+        return 0;
+    query->no_elements = strcmp(params->array, "none") == 0;
+    if (query->no_elements)
+        return 0;
+    id = arena_alloc(request_get_arena(req), sizeof(*id));
+    if (uuid_parse(params->array, id) < 0)
+        return api_fail_param(err, "array", "must be the id of an array, or none");
+    query->array_id = id;
     return 0;
 }
 
@@ -132,7 +153,10 @@ static void session_list_on_list(struct request *req, void *data)
 
     if (api_decode(req, &params, NULL, &err) < 0
         || session_list_read_fields(&params, list, &err) < 0
-        || session_list_choose_owner(data, req, &params, &list->query, &err) < 0
+        || session_list_choose_owner(data, req, params.all, params.owner_access_key, &list->query,
+                                     &err)
+               < 0
+        || session_list_choose_elements(req, &params, &list->query, &err) < 0
         || (params.status
             && session_view_read_statuses(api_principal(req), params.status, &list->query.statuses,
                                           &err)

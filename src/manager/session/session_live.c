@@ -18,13 +18,14 @@ bool session_live_is_known(const struct core *core, const struct store_query *q)
         if ((q->statuses & 1u << i) && session_is_terminal((enum session_status)i))
             return false;
     return q->statuses && !q->filter && !q->order && !q->id_count && !q->name && !q->user_id
-           && !q->resource_group && core_count_sessions(core) <= SESSION_LIVE_MAX;
+           && !q->array_id && !q->resource_group && core_count_sessions(core) <= SESSION_LIVE_MAX;
 }
 
 static bool session_live_matches(const struct store_query *q, const struct session *s)
 {
     return (q->statuses & 1u << s->status) && (!q->domain || strcmp(q->domain, s->domain) == 0)
            && (!q->access_key || strcmp(q->access_key, s->access_key) == 0)
+           && (!q->no_elements || uuid_is_nil(&s->array_id))
            && (!q->project_id || uuid_equals(q->project_id, &s->project_id));
 }
 

@@ -326,6 +326,20 @@ static void session_own_write_occupied(const struct session_own *own, struct jso
     session_own_write_slots(own, false, w);
 }
 
+static void session_own_write_array(const struct session_own *own, struct jsonw *w)
+{
+    const struct session *s = &own->row->session;
+
+    if (uuid_is_nil(&s->array_id)) {
+        jsonw_null(w);
+        return;
+    }
+    jsonw_object_begin(w);
+    api_write_uuid(w, "id", &s->array_id);
+    jsonw_member_int(w, "index", s->array_index);
+    jsonw_object_end(w);
+}
+
 /* ---- the table ---- */
 
 /* What the store has to read for a member. */
@@ -388,6 +402,7 @@ static const struct session_own_member {
     { "last_access", .write = session_own_write_last_access, .needs = OWN_NEEDS_REST },
     { "app_traffic", .write = session_own_write_traffic, .needs = OWN_NEEDS_REST },
     { "idle", .write = session_own_write_idle },
+    { "array", .write = session_own_write_array, .needs = OWN_NEEDS_REST },
     { "kernels", .write = session_own_write_kernels, .needs = OWN_NEEDS_TEXTS | OWN_NEEDS_KERNELS },
 #undef ROW
 };

@@ -11,6 +11,7 @@
 #include "manager/notification/notification.h"
 #include "manager/rules/folder_mount.h"
 #include "manager/session/session_params.h"
+#include "model/array_range.h"
 #include "model/rerun.h"
 #include "model/resource_opts.h"
 
@@ -75,6 +76,9 @@ const struct field session_fields[] = {
     { "template|template_id|templateId", FIELD_IGNORED, 0,
       .doc = "name or id of a template, whose members count where the request says nothing" },
     { "name|clientSessionToken", FIELD_STR, FIELD_REQUIRED, AT(request.name), 1, 64 },
+    { "array", FIELD_STR, FIELD_NULLABLE, AT(array), 1, ARRAY_TEXT_MAX,
+      .doc = "indices of an array of batch sessions, as in 0-15:4,20, and perhaps how many run at "
+             "once: 0-99%8" },
     { "image|lang", FIELD_STR, FIELD_REQUIRED | FIELD_FILLED, AT(request.spec.image), 1, 512 },
     { "architecture|arch", FIELD_STR, FIELD_NULLABLE, AT(request.spec.architecture), 1, 32 },
     { "type|sessionType", FIELD_STR, 0, AT(type), 1, 16, .doc = "interactive or batch" },
@@ -530,6 +534,7 @@ int session_params_read(const struct api *api, struct request *req, const json_t
         return r;
     }
     params.request.spec.image = image_aliases_resolve(api, params.request.spec.image);
+    params.request.reuse = params.request.reuse && !params.array;
     *ret = params;
     return 0;
 }

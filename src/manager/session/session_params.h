@@ -18,6 +18,7 @@ struct session_params {
     struct session_request request; /* texts in the request's arena; resources are ours */
     const char *type, *starts_at, *group, *domain;
     const char *owner_access_key;
+    const char *array; /* indices and limit of an array; NULL = one session */
     int64_t cluster_size, priority;
     struct str_list dependencies;
     const json_t *resources, *roles;

@@ -11,6 +11,7 @@
 #include "manager/core/scheduling/fair_share.h"
 #include "manager/core/scheduling/queue.h"
 #include "manager/core/scheduling/sched_sync.h"
+#include "manager/core/state/array_entry.h"
 #include "manager/core/state/account.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_entry.h"
@@ -145,6 +146,12 @@ static void accounts_rename_domain(struct core *core, const char *from, const ch
 
         if (strcmp(l->s.domain, from) == 0)
             session_entry_rename_domain(core, l, to);
+    }
+    LIST_FOREACH(link, &core->arrays) {
+        struct array_entry *entry = LIST_ENTRY(link, struct array_entry, all_link);
+
+        accounts_replace_domain(&entry->a.element.domain, from, to);
+        array_entry_measure(core, entry);
     }
     for (size_t i = 0; i < core->resource_groups.count; i++) {
         struct resource_group_entry *g = core->resource_groups.entries[i].value;

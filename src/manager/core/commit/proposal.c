@@ -236,6 +236,7 @@ struct event *proposal_add_session_status(struct core *core, struct session_entr
         .to = to,
         .version = l->s.version,
         .reason = reason,
+        .array_id = l->s.array_id,
     };
     return e;
 }

@@ -23,6 +23,7 @@
 #include "manager/core/scheduling/reservation.h"
 #include "manager/core/scheduling/sched_sync.h"
 #include "manager/core/session/agent_command.h"
+#include "manager/core/session/array.h"
 #include "manager/core/session/control.h"
 #include "manager/core/session/dependency.h"
 #include "manager/core/session/rerun.h"
@@ -131,6 +132,7 @@ static void apply_session_status(struct core *core, struct event *e)
     waiters_check(core, l);
     if (c->to == SESSION_RUNNING)
         dependency_started(core, l);
+    array_note_status(core, l);
     if (session_is_terminal(c->to)) {
         dependency_ended(core, l);
         dependency_forget(core, l);
@@ -308,6 +310,10 @@ void apply_event(struct core *core, struct event *e)
         break;             /* nothing of it is in memory */
     case EVENT_ROWS_ADDED: /* perhaps of who may use which resource groups */
         access_forget(core);
+        break;
+    case EVENT_ARRAY_CREATED:
+    case EVENT_ARRAY_CHANGED:
+        array_apply(core, e);
         break;
     case EVENT_KERNEL_STATUS:
         apply_kernel_status(core, e);

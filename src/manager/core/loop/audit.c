@@ -13,6 +13,7 @@
 #include "manager/core/nodes/registration.h"
 #include "manager/core/scheduling/fair_share.h"
 #include "manager/core/state/agent_entry.h"
+#include "manager/core/state/array_entry.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
@@ -140,11 +141,34 @@ static void audit_compare_session(struct audit *a, const struct session *s)
         audit_find(a, "session %s: times differ", id);
     if (!audit_same_dependencies(m, s))
         audit_find(a, "session %s: dependencies differ", id);
+    if (!uuid_equals(&m->array_id, &s->array_id) || m->array_index != s->array_index
+        || uuid_is_nil(&m->array_id) != !session_entry_of(m)->array)
+        audit_find(a, "session %s: its array differs", id);
     if (m->kernel_count != s->kernel_count)
         audit_find(a, "session %s: %zu kernels in memory, %zu stored", id, m->kernel_count,
                    s->kernel_count);
     for (size_t i = 0; i < AQ_MIN(m->kernel_count, s->kernel_count); i++)
         audit_compare_kernel(a, &m->kernels[i], &s->kernels[i]);
+}
+
+static void audit_compare_array(struct audit *a, const struct session_array *s)
+{
+    const struct array_entry *entry = array_entry_find(a->core, &s->id);
+    const struct session_array *m = entry ? &entry->a : NULL;
+
+    if (!m)
+        audit_find(a, "array %s: stored, not in memory", s->name);
+    else if (m->row != s->row || m->version != s->version || strcmp(m->name, s->name) != 0
+             || m->next != s->next || m->made != s->made || m->skipped != s->skipped
+             || m->size != array_set_size(&s->indices)
+             || array_set_size(&m->removed) != array_set_size(&s->removed)
+             || memcmp(m->outcomes, s->outcomes, sizeof(m->outcomes)) != 0
+             || m->cancelled_usec != s->cancelled_usec
+             || !session_spec_equals(m->element.spec, s->element.spec)
+             || m->element.kernel_count != s->element.kernel_count
+             || m->element.dependency_count != s->element.dependency_count
+             || !audit_same_text(m->element.domain, s->element.domain))
+        audit_find(a, "array %s: memory and row differ", s->name);
 }
 
 /* ---- agents and accounts ---- */
@@ -215,6 +239,9 @@ static void audit_compare(struct audit *a, const struct event *e)
     case EVENT_SESSION_CREATED:
         audit_compare_session(a, &e->session);
         break;
+    case EVENT_ARRAY_CREATED:
+        audit_compare_array(a, e->array);
+        break;
     case EVENT_AGENT_SAVED:
         audit_compare_agent(a, &e->agent);
         break;
@@ -255,7 +282,7 @@ static void audit_compare_counts(struct audit *a)
     struct {
         const char *what;
         size_t in_memory, stored;
-    } rows[8];
+    } rows[9];
     size_t agents = 0, resource_groups = 0, count = 0;
 
     for (size_t i = 0; i < a->loaded->count; i++)
@@ -267,6 +294,7 @@ static void audit_compare_counts(struct audit *a)
 #define ROW(name, memory, kind) \
     rows[count].what = name, rows[count].in_memory = memory, rows[count++].stored = stored[kind]
     ROW("sessions", core->sessions_by_id.count, EVENT_SESSION_CREATED);
+    ROW("arrays", core->arrays_by_id.count, EVENT_ARRAY_CREATED);
     ROW("agents", agents, EVENT_AGENT_SAVED);
     ROW("users", core->users.count, EVENT_USER_SAVED);
     ROW("keypairs", core->keypairs.count, EVENT_KEYPAIR_SAVED);

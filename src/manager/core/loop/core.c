@@ -26,12 +26,14 @@
 #include "manager/core/scheduling/queue.h"
 #include "manager/core/scheduling/sched_sync.h"
 #include "manager/core/scheduling/start_estimate.h"
+#include "manager/core/session/array.h"
 #include "manager/core/session/control.h"
 #include "manager/core/session/dependency.h"
 #include "manager/core/session/image_requirements.h"
 #include "manager/core/session/lifecycle.h"
 #include "manager/core/state/account.h"
 #include "manager/core/state/agent_entry.h"
+#include "manager/core/state/array_entry.h"
 #include "manager/core/state/clock_adjustment.h"
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/durable.h"
@@ -189,6 +191,8 @@ static void core_apply_defaults(struct core_conf *conf)
         conf->attempts_age_usec = INT64_C(30) * 86400 * USEC_PER_SEC;
     if (!conf->attempts_sessions)
         conf->attempts_sessions = 100000;
+    if (!conf->array_size_max)
+        conf->array_size_max = ARRAY_SIZE_DEFAULT;
     if (!conf->session_bytes_max)
         conf->session_bytes_max = INT64_C(1) << 30;
     if (!conf->user_session_bytes_max)
@@ -207,11 +211,13 @@ int core_new(const struct core_conf *conf, struct core **ret, struct aq_error *e
     core->hooks = &queue_hooks;
     core->proposal_hooks = &turn_proposal_hooks;
     core->session_ops = &session_durable_ops;
+    core->array_ops = &array_durable_ops;
     core->on_turn = turn_on_idle;
     core->incarnation = uuid_random();
     core->send = core_send_by_link;
     idle_settings_defaults(&core->idle);
     list_init(&core->sessions);
+    list_init(&core->arrays);
     list_init(&core->durables.touched);
     list_init(&core->durables.retired);
     list_init(&core->session_uses.unsaved);
@@ -278,6 +284,7 @@ void core_stop(struct core *core)
     LIST_FOREACH(link, &core->sessions)
         waiters_fail(core, LIST_ENTRY(link, struct session_entry, all_link), -ECANCELED,
                      &(struct aq_error){ .code = ECANCELED, .text = "the manager is stopping" });
+    array_fail_waiters(core);
     if (core->store)
         store_flush(core->store);
     deferred_run(core);
@@ -339,12 +346,15 @@ static void core_free_memory(struct core *core)
 {
     while (!list_is_empty(&core->sessions))
         session_entry_retire(core, LIST_ENTRY(core->sessions.next, struct session_entry, all_link));
+    while (!list_is_empty(&core->arrays))
+        array_entry_retire(core, LIST_ENTRY(core->arrays.next, struct array_entry, all_link));
     durable_free_retired(core);
     while (core->agent_count > 0)
         agents_drop(core, core->agents_sorted[core->agent_count - 1]);
     free(core->agents_sorted);
     free(core->durables.heap);
     map_done(&core->sessions_by_id);
+    map_done(&core->arrays_by_id);
     map_done(&core->kernels_by_id);
     map_done(&core->sessions_by_name);
     map_done(&core->agents);

@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "manager/core/scheduling/rejection.h"
 #include "manager/core/session/agent_command.h"
+#include "manager/core/session/array.h"
 #include "manager/core/session/kernel_lease.h"
 #include "manager/core/session/mounts.h"
 #include "manager/core/session/session_network.h"
@@ -111,9 +112,12 @@ static int agent_command_apply_role(struct session_entry *l, const struct kernel
 /* As the session says; what it does not, as its resource group, its keypair and the kernel's role
  * say. Of several kernels the first one has the input.
  */
-static int agent_command_fill_session(struct session_entry *l, const struct session_spec *whole,
-                                      const struct kernel *k, struct session_spec *ret)
+static int agent_command_fill_session(struct core *core, struct session_entry *l,
+                                      const struct session_spec *whole, const struct kernel *k,
+                                      struct session_spec *ret)
 {
+    int r;
+
     *ret = *whole;
     ret->splitting = session_entry_splitting(l);
     ret->input = k->rank == 0 ? ret->input : NULL;
@@ -121,7 +125,9 @@ static int agent_command_fill_session(struct session_entry *l, const struct sess
         ret->command = ret->resume_command;
     if (!ret->bootstrap && l->s.type == SESSION_INTERACTIVE)
         ret->bootstrap = l->start.bootstrap;
-    return agent_command_apply_role(l, k, ret);
+    r = agent_command_apply_role(l, k, ret);
+    array_add_environ(core, l, &ret->environ);
+    return r;
 }
 
 static int agent_command_fill_spec(struct core *core, struct session_entry *l,
@@ -161,7 +167,7 @@ static int agent_command_fill_spec(struct core *core, struct session_entry *l,
         .ssh_seed = agent_command_make_ssh_seed(core, &l->s),
     };
     agent_command_fill_cluster(core, &l->s, ret);
-    return agent_command_fill_session(l, spec, k, &ret->session);
+    return agent_command_fill_session(core, l, spec, k, &ret->session);
 }
 
 /* What memory has not of a session that starts, on its way from the store; and whether the folders

@@ -169,6 +169,14 @@ static bool control_end_is_news(const struct session_entry *l, bool forced)
     return !l->commands.end_reason && l->s.status != SESSION_TERMINATING;
 }
 
+void control_end(struct core *core, struct session_entry *l, bool forced, const char *reason)
+{
+    if (!l->commands.end_reason)
+        l->commands.end_reason = control_command_known_reason(reason, forced);
+    l->commands.end_is_forced |= forced;
+    durable_touch(core, &l->durable);
+}
+
 void core_terminate_session(struct core *core, const struct uuid *id, bool forced,
                             const char *reason, const struct audit_who *by, core_done_fn done,
                             void *data)
@@ -179,9 +187,7 @@ void core_terminate_session(struct core *core, const struct uuid *id, bool force
         return;
     by = control_end_is_news(l, forced) ? by : NULL;
     AQ_FAULT("core.terminate.asked");
-    if (!l->commands.end_reason)
-        l->commands.end_reason = control_command_known_reason(reason, forced);
-    l->commands.end_is_forced |= forced;
+    control_end(core, l, forced, reason);
     control_command_wait(core, l, forced ? FOR_FORCED_END : FOR_END, by, done, data);
 }
 

@@ -12,6 +12,8 @@
  * 5. create_on_committed(): the batch is durable and changes memory, or it was refused and is
  *    made again without those sessions that another request has made meanwhile.
  * 6. create_answer().
+ *
+ * Arrays and their elements go the same way: create_array.c.
  */
 
 #include <errno.h>
@@ -24,52 +26,24 @@
 #include "manager/core/commit/proposal.h"
 #include "manager/core/scheduling/pending_reason.h"
 #include "manager/core/session/admission.h"
+#include "manager/core/session/creation.h"
 #include "manager/core/session/dependency.h"
 #include "manager/core/session/mounts.h"
 #include "manager/core/session/request.h"
 #include "manager/core/session/session_audit.h"
+#include "manager/core/state/array_entry.h"
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
 
-/* One of the sessions, until it is an event of the batch. */
-struct create_draft {
-    struct session s;
-    bool is_met; /* a live session will do: nothing to make */
-    bool reuse;
-    char *resource_group;       /* asked for, NULL = any */
-    struct admission_hold hold; /* from its admission until the answer */
-    struct dependency_missing missing;
-    struct mounts_draft *mounts; /* NULL = it mounts none */
-    struct allowed *allowed;     /* as read, until it is kept */
-    bool wants_allowed;
-};
-
-struct creation {
-    struct core *core;
-    struct event_batch *batch;
-    struct core_created *created; /* one per draft */
-    struct aq_error err;
-    size_t at; /* the draft that 'err' is about */
-    core_create_fn done;
-    core_dry_run_fn dry_run_done;         /* instead: nothing is to be made */
-    struct strbuf text, json;             /* of the trial */
-    size_t started;                       /* likewise */
-    const struct core_answered *answered; /* NULL = the answer is not kept */
-    struct audit_by by;
-    void *data;
-    size_t count;
-    struct create_draft drafts[];
-};
-
 static void create_decide(struct creation *c);
 static void create_on_committed(void *data, int r, const struct aq_error *err,
                                 struct event_batch *batch);
 
-static void creation_free(struct creation *c)
+void create_drop_drafts(struct creation *c, size_t from)
 {
-    for (size_t i = 0; i < c->count; i++) {
+    for (size_t i = from; i < c->count; i++) {
         struct create_draft *d = &c->drafts[i];
 
         admission_release(c->core, &d->hold);
@@ -78,6 +52,13 @@ static void creation_free(struct creation *c)
         free(d->resource_group);
         session_done(&d->s);
     }
+    c->count = from;
+}
+
+static void creation_free(struct creation *c)
+{
+    create_drop_drafts(c, 0);
+    array_set_done(&c->indices);
     free(c->created);
     event_batch_free(c->batch);
     strbuf_done(&c->text);
@@ -85,7 +66,7 @@ static void creation_free(struct creation *c)
     free(c);
 }
 
-static void create_set_created(struct core_created *created, const struct session *s, bool is_new)
+void create_set_created(struct core_created *created, const struct session *s, bool is_new)
 {
     *created = (struct core_created){ .id = s->id, .status = s->status, .is_new = is_new };
     memcpy(created->name, s->name, sizeof(created->name));
@@ -104,6 +85,19 @@ static int create_meet_existing(struct creation *c, struct create_draft *d,
                                   existing->name);
 }
 
+static int create_meet_array(struct creation *c, const struct create_draft *d,
+                             const struct session_array *array)
+{
+    struct core_created *created = &c->created[d - c->drafts];
+
+    *created = (struct core_created){ .id = array->id, .status = SESSION_PENDING };
+    memcpy(created->name, array->name, sizeof(created->name));
+    return aq_fail_as(&c->err, EEXIST, "session-already-exists", "name",
+                      "a live array of yours is already called '%s'; choose another name or end "
+                      "that one",
+                      array->name);
+}
+
 /* ---- the end: the answer ---- */
 
 static void create_answer(struct creation *c, int r)
@@ -113,7 +107,8 @@ static void create_answer(struct creation *c, int r)
                                                                             : NULL;
 
     c->err.code = r < 0 ? -r : 0;
-    if (r < 0 && c->count > 1 && c->at < c->count) { /* "[3].name" for the fourth one's name */
+    if (r < 0 && !c->entry && c->count > 1
+        && c->at < c->count) { /* "[3].name" for the fourth one's name */
         char field[sizeof(c->err.field)];
 
         memcpy(field, c->err.field, sizeof(field));
@@ -146,6 +141,7 @@ static void create_answer_later(struct creation *c, int r)
 static int create_draft(struct creation *c, struct create_draft *d,
                         const struct session_request *req)
 {
+    const struct array_entry *array;
     const struct session *existing;
     int r = request_build(c->core, req, &d->s, &c->err);
 
@@ -158,6 +154,8 @@ static int create_draft(struct creation *c, struct create_draft *d,
     existing = core_find_session_named(c->core, &d->s.user_id, req->name);
     if (existing)
         return create_meet_existing(c, d, existing);
+    if ((array = array_entry_find_named(c->core, &d->s.user_id, req->name)))
+        return create_meet_array(c, d, &array->a);
     return mounts_draft_new(c->core, &d->s, &req->mounts, &d->mounts, &c->err);
 }
 
@@ -246,6 +244,10 @@ static int create_admit(struct creation *c)
             r = admission_check(c->core, &d->s, d->resource_group, &queue, &d->hold, &c->err);
     }
     admission_done(&queue);
+    if (r < 0 && c->entry && c->at > 0) { /* an array waits for room for the others */
+        create_drop_drafts(c, c->at);
+        r = 0;
+    }
     return r;
 }
 
@@ -269,9 +271,12 @@ static int create_propose(struct creation *c)
 {
     const struct core_answered *of = c->answered;
     size_t count;
+    int r;
 
     c->batch = event_batch_new();
-    for (size_t i = 0; i < c->count; i++) {
+    if (c->indices.count && (r = create_add_array(c)) < 0)
+        return r;
+    for (size_t i = 0; i < c->count && !c->indices.count; i++) {
         struct create_draft *d = &c->drafts[i];
 
         if (d->is_met)
@@ -281,11 +286,13 @@ static int create_propose(struct creation *c)
         d->s = (struct session){ .name = "" };
     }
     count = c->batch->count;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count && c->by.is_some && !c->indices.count; i++) {
         const struct session s = c->batch->events[i].session; /* the events may move */
 
         session_audit_created(c->core, c->batch, &s, "create-session", audit_by_get(&c->by));
     }
+    if (c->entry)
+        create_add_progress(c);
     if (of && (count || of->always)) { /* what the request will be answered */
         AQ_CLEANUP(strbuf_donep) struct strbuf body = STRBUF_INIT;
         struct event *e = event_batch_add(c->batch, EVENT_REQUEST_ANSWERED, clock_realtime_usec());
@@ -352,7 +359,12 @@ static void create_on_committed(void *data, int r, const struct aq_error *err,
     }
     c->err = *err;
     c->at = c->count;
-    create_take_back(c);
+    if (c->entry) { /* it makes them again */
+        create_answer(c, r);
+        return;
+    }
+    if (!c->indices.count) /* else nothing is made again */
+        create_take_back(c);
     if (r == -ENOENT) /* of what was found when the request came */
         r = aq_fail_kind(&c->err, EBUSY, "conflict",
                          "the domain, the project or the user was renamed or removed while the "
@@ -380,7 +392,7 @@ static void create_decide(struct creation *c)
 
 /* ---- the commands ---- */
 
-static struct creation *creation_new(struct core *core, size_t count, void *data)
+struct creation *creation_new(struct core *core, size_t count, void *data)
 {
     struct creation *c = aq_alloc(sizeof(*c) + count * sizeof(c->drafts[0]));
 
@@ -392,9 +404,15 @@ static struct creation *creation_new(struct core *core, size_t count, void *data
     return c;
 }
 
-/* From step 1 on; requests[i * stride] is the request of draft i. */
-static void create_start(struct creation *c, const struct session_request *const *requests,
-                         size_t stride)
+void create_go_on(struct creation *c)
+{
+    if (create_wants_reading(c))
+        store_read(c->core->store, create_read, create_on_read, c);
+    else
+        create_decide(c);
+}
+
+void create_start(struct creation *c, const struct session_request *const *requests, size_t stride)
 {
     int r = 0;
 
@@ -402,10 +420,8 @@ static void create_start(struct creation *c, const struct session_request *const
         r = create_draft(c, &c->drafts[c->at], requests[c->at * stride]);
     if (r < 0)
         create_answer_later(c, r);
-    else if (create_wants_reading(c))
-        store_read(c->core->store, create_read, create_on_read, c);
     else
-        create_decide(c);
+        create_go_on(c);
 }
 
 void core_dry_run_session(struct core *core, const struct session_request *request, size_t count,

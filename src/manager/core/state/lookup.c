@@ -3,6 +3,7 @@
 #include "manager/core/lookup.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/agent_network.h"
+#include "manager/core/state/array_entry.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
@@ -39,6 +40,36 @@ const struct session *core_next_session(const struct core *core, const struct se
     return next == &core->sessions ? NULL : &LIST_ENTRY(next, struct session_entry, all_link)->s;
 }
 
+/* ---- arrays ---- */
+
+bool core_get_array(const struct core *core, const struct uuid *id, struct core_array *ret)
+{
+    const struct array_entry *entry = array_entry_find(core, id);
+
+    *ret = (struct core_array){ .array = NULL };
+    if (!entry)
+        return false;
+    ret->array = &entry->a;
+    ret->stop_text = entry->stop_text;
+    LIST_FOREACH(link, &entry->living) {
+        const struct session *s = &LIST_ENTRY(link, struct session_entry, array_link)->s;
+
+        if (s->status != SESSION_PENDING)
+            ret->running++;
+        else if (!ret->waiting++)
+            ret->first = s;
+    }
+    return true;
+}
+
+const struct session_array *core_find_array_named(const struct core *core,
+                                                  const struct uuid *user_id, const char *name)
+{
+    const struct array_entry *entry = array_entry_find_named(core, user_id, name);
+
+    return entry ? &entry->a : NULL;
+}
+
 /* ---- matching ---- */
 
 typedef bool (*match_fn)(const struct session *s, const char *text, size_t len);
@@ -67,9 +98,10 @@ static bool lookup_match_name(const struct session *s, const char *text, size_t 
     return strcmp(s->name, text) == 0;
 }
 
+/* The elements of an array all begin alike, and its name means the array. */
 static bool lookup_match_name_prefix(const struct session *s, const char *text, size_t len)
 {
-    return strncmp(s->name, text, len) == 0;
+    return uuid_is_nil(&s->array_id) && strncmp(s->name, text, len) == 0;
 }
 
 static bool lookup_match_kernel(const struct session *s, const char *text, size_t len)

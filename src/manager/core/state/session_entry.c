@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "manager/core/state/account.h"
 #include "manager/core/state/agent_entry.h"
+#include "manager/core/state/array_entry.h"
 #include "manager/core/state/clock_adjustment.h"
 #include "manager/core/state/idle_entry.h"
 #include "manager/core/state/resource_group_entry.h"
@@ -188,6 +189,7 @@ struct session_entry *session_entry_new(struct core *core, struct session *s)
     *s = (struct session){ 0 };
     durable_init(&l->durable, core->session_ops);
     list_init(&l->all_link);
+    list_init(&l->array_link);
     list_init(&l->queue.link);
     list_init(&l->queue.lacking_link);
     list_init(&l->sched.change_link);
@@ -222,6 +224,7 @@ struct session_entry *session_entry_add(struct core *core, struct session *s)
     session_bytes_add(core, l->accounts[SCHED_USER], l->bytes);
     l->accounts[SCHED_KEYPAIR]->systems += l->s.type == SESSION_SYSTEM;
     entry_list_by_row(core, l);
+    array_entry_join(core, l);
     return l;
 }
 
@@ -232,6 +235,7 @@ void session_entry_retire(struct core *core, struct session_entry *l)
 
     for (size_t i = 0; i < l->s.kernel_count; i++)
         session_entry_release(core, l, i, 0);
+    array_entry_leave(core, l);
     core->hooks->on_retire(core, l);
     session_entry_give_subnet(core, l);
     session_bytes_add(core, l->accounts[SCHED_USER], -l->bytes);

@@ -20,6 +20,7 @@
 
 struct account;
 struct agent_entry;
+struct array_entry;
 struct aq_error;
 struct core;
 struct idle_entry;
@@ -92,7 +93,9 @@ enum sched_membership { MEMBERSHIP_NONE, MEMBERSHIP_WAITING, MEMBERSHIP_HOLDING 
 struct session_entry {
     struct session s; /* first: a struct session * of memory is a struct session_entry * */
     struct durable durable;
-    struct list all_link; /* core.sessions, by row */
+    struct list all_link;      /* core.sessions, by row */
+    struct array_entry *array; /* that it is an element of; NULL = none */
+    struct list array_link;    /* in its living */
     struct resource_group_entry *resource_group;
     struct account *accounts[SCHED_ACCOUNT_KINDS];
     struct list account_links[SCHED_ACCOUNT_KINDS]; /* account.members while it holds */

@@ -112,7 +112,10 @@ struct core {
     const struct state_hooks *hooks;             /* of scheduling/queue.c */
     const struct proposal_hooks *proposal_hooks; /* of loop/turn.c */
     const struct durable_ops *session_ops;       /* of session/lifecycle.c */
+    const struct durable_ops *array_ops;         /* of session/array.c */
     struct map sessions_by_id, sessions_by_name;
+    struct map arrays_by_id; /* struct array_entry * */
+    struct list arrays;
     struct map kernels_by_id; /* struct session_entry * */
     struct list sessions;
     int64_t session_bytes; /* that these take, and those under way to the store */

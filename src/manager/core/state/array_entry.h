@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* array_entry.h - an array that lives, in memory, with its elements that live
+ *
+ * Loop's thread only.
+ */
+#ifndef AQ_MANAGER_CORE_STATE_ARRAY_ENTRY_H
+#define AQ_MANAGER_CORE_STATE_ARRAY_ENTRY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "manager/core/state/durable.h"
+#include "model/session_array.h"
+
+struct account;
+struct core;
+struct session_entry;
+
+struct array_entry {
+    struct session_array a; /* first: as of struct session_entry */
+    struct durable durable;
+    struct list all_link; /* core.arrays, by row */
+    struct list living;   /* session_entry.array_link */
+    int64_t living_count;
+    struct account *user;
+    int64_t bytes;       /* its part of the user's session_bytes */
+    bool is_making;      /* elements are on their way to the store */
+    bool is_failing;     /* it cannot go on: what it depends on has failed, or its owner is gone */
+    bool is_answering;   /* the proposal under way is of the first of 'waiters' */
+    char *stop_text;     /* why the last ones were not made; NULL = they were */
+    int64_t again_usec;  /* monotonic: then the next ones are tried */
+    struct list waiters; /* struct array_waiter: commands that cancel; session/array.c */
+};
+
+struct array_entry *array_entry_find(const struct core *core, const struct uuid *id);
+
+/* That of this user with exactly this name. */
+struct array_entry *array_entry_find_named(const struct core *core, const struct uuid *user_id,
+                                           const char *name);
+
+/* Take the contents of 'a' into memory; another one has no contents then. */
+struct array_entry *array_entry_add(struct core *core, struct session_array *a);
+
+/* Count its bytes again. */
+void array_entry_measure(struct core *core, struct array_entry *entry);
+
+/* What an array takes beside what session_bytes_of() says of its element. */
+int64_t array_bytes_of(const struct array_set *indices);
+
+/* Out of every index; freed as a durable object that is retired. It has no elements. */
+void array_entry_retire(struct core *core, struct array_entry *entry);
+void array_entry_free(struct array_entry *entry);
+
+/* 'l' lives from now on, or does not. Does nothing if it is no element. */
+void array_entry_join(struct core *core, struct session_entry *l);
+void array_entry_leave(struct core *core, struct session_entry *l);
+
+#endif

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Arrays of sessions: list, show, say why, cancel. They are made by POST /session. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/fault.h"
+#include "manager/call/list.h"
+#include "manager/session/session.h"
+#include "manager/session/session_feature.h"
+#include "manager/session/session_view.h"
+#include "store/array_list.h"
+
+/* ---- as JSON ---- */
+
+static const char *array_find_status(const struct session_array *a, const struct core_array *live)
+{
+    if (a->ended_usec)
+        return a->cancelled_usec ? "CANCELLED" : "TERMINATED";
+    if (a->cancelled_usec)
+        return "TERMINATING";
+    return live->running || a->outcomes[ARRAY_SUCCEEDED] || a->outcomes[ARRAY_FAILED] ? "RUNNING"
+                                                                                      : "PENDING";
+}
+
+static const char *array_find_result(const struct session_array *a)
+{
+    enum session_result result = !a->ended_usec                            ? RESULT_UNDEFINED
+                                 : a->outcomes[ARRAY_FAILED]               ? RESULT_FAILURE
+                                 : a->outcomes[ARRAY_SUCCEEDED] == a->size ? RESULT_SUCCESS
+                                                                           : RESULT_UNDEFINED;
+
+    return session_result_name(result);
+}
+
+/* "NAME[0-99%8]": the texts of long sets are cut. */
+static void array_write_label(const struct array_row *row, struct jsonw *w)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf label = STRBUF_INIT;
+
+    session_array_label(row->array.name, row->indices, row->array.limit, &label);
+    jsonw_member_str(w, "label", label.data);
+}
+
+/* Where they are: of those not made, and of those made. */
+static void array_write_counts(const struct session_array *a, const struct core_array *live,
+                               struct jsonw *w)
+{
+    int64_t ended = a->skipped;
+
+    for (int i = 0; i < ARRAY_OUTCOME_COUNT; i++)
+        ended += a->outcomes[i];
+    jsonw_member_int(w, "size", a->size);
+    jsonw_member_int(w, "waiting", AQ_MAX(a->size - ended - live->running, 0));
+    jsonw_member_int(w, "running", live->running);
+    jsonw_member_int(w, "succeeded", a->outcomes[ARRAY_SUCCEEDED]);
+    jsonw_member_int(w, "failed", a->outcomes[ARRAY_FAILED]);
+    jsonw_member_int(w, "cancelled", a->outcomes[ARRAY_CANCELLED] + a->skipped);
+    jsonw_member_int(w, "made", a->made);
+}
+
+/* The row, or memory where that is newer. */
+static void array_write(const struct core *core, const struct array_row *row, struct jsonw *w)
+{
+    struct core_array live;
+    const struct session_array *a = core_get_array(core, &row->array.id, &live) ? live.array
+                                                                                : &row->array;
+
+    jsonw_object_begin(w);
+    api_write_uuid(w, "id", &row->array.id);
+    jsonw_member_str(w, "name", row->array.name);
+    jsonw_member_int(w, "number", row->array.row);
+    array_write_label(row, w);
+    jsonw_member_str(w, "indices", row->indices);
+    if (row->array.limit)
+        jsonw_member_int(w, "limit", row->array.limit);
+    else
+        jsonw_member_null(w, "limit");
+    jsonw_member_str(w, "type", session_type_name(row->type));
+    jsonw_member_str(w, "status", array_find_status(a, &live));
+    jsonw_member_str(w, "result", array_find_result(a));
+    array_write_counts(a, &live, w);
+    jsonw_member_int(w, "priority", row->priority);
+    jsonw_member_str(w, "image", row->image);
+    jsonw_member_str(w, "tag", row->tag);
+    jsonw_member_str(w, "user", row->user_email);
+    jsonw_member_str(w, "group", row->project_name);
+    jsonw_member_str(w, "domain", row->domain);
+    jsonw_member_str(w, "access_key", row->access_key);
+    jsonw_member_str(w, "resource_group", row->resource_group);
+    api_write_time(w, "created_at", row->array.created_usec);
+    api_write_time(w, "terminated_at", a->ended_usec);
+    jsonw_object_end(w);
+}
+
+/* ---- list ---- */
+
+struct array_list_params {
+    struct api_page page;
+    const char *status, *owner_access_key;
+    bool all;
+};
+
+static const struct field array_list_fields[] = {
+    { "status", FIELD_STR, FIELD_NULLABLE, offsetof(struct array_list_params, status), 0, 512,
+      .doc = "of sessions, with commas between: live arrays for those that live, ended ones for "
+             "those that have ended" },
+    { "all", FIELD_BOOL, 0, offsetof(struct array_list_params, all),
+      .doc = "everybody's; administrators" },
+    OWNER_FIELD(struct array_list_params, owner_access_key),
+    API_PAGE_FIELDS(struct array_list_params),
+    FIELD_END,
+};
+
+static void array_write_row(const struct api_list *list, const struct store_page *page, size_t i,
+                            struct jsonw *w)
+{
+    array_write(list->api->core, &((const struct array_row *)page->rows)[i], w);
+}
+
+static void array_on_list(struct request *req, void *data)
+{
+    struct array_list_params params = { .page.limit = API_LIST_DEFAULT };
+    struct api_list *list = api_list_new(data, req);
+    struct aq_error err = { 0 };
+
+    if (api_decode(req, &params, NULL, &err) < 0
+        || session_list_choose_owner(data, req, params.all, params.owner_access_key, &list->query,
+                                     &err)
+               < 0
+        || (params.status
+            && session_view_read_statuses(api_principal(req), params.status, &list->query.statuses,
+                                          &err)
+                   < 0)) {
+        request_fail(req, &err);
+        return;
+    }
+    api_page_apply(&params.page, &list->query);
+    list->list = store_list_arrays;
+    list->write = array_write_row;
+    api_list_start(list);
+}
+
+/* ---- one ---- */
+
+/* By id, or the last one of this name. */
+static void array_find(struct api *api, struct request *req,
+                       void (*write)(const struct api_list *list, const struct store_page *page,
+                                     size_t i, struct jsonw *w))
+{
+    const char *name = request_get_param(req, "name");
+    struct api_list *list = api_list_new(api, req);
+    struct owner_params params = { 0 };
+    const struct keypair *owner;
+    struct aq_error err = { 0 };
+    struct uuid *ids = arena_alloc(request_get_arena(req), 2 * sizeof(*ids));
+
+    if (api_decode(req, &params, NULL, &err) < 0
+        || api_owner(api, req, params.owner_access_key, &owner, &err) < 0) {
+        request_fail(req, &err);
+        return;
+    }
+    ids[1] = owner->user_id;
+    list->query.user_id = &ids[1];
+    list->query.limit = 1;
+    if (uuid_parse(name, &ids[0]) == 0) {
+        list->query.ids = &ids[0];
+        list->query.id_count = 1;
+    } else {
+        list->query.name = name;
+    }
+    list->list = store_list_arrays;
+    list->one_of = "array";
+    list->write = write;
+    api_list_start(list);
+}
+
+static void array_on_show(struct request *req, void *data)
+{
+    array_find(data, req, array_write_row);
+}
+
+/* ---- why ---- */
+
+/* What its first element waits for, and how many are left. */
+static void array_explain(struct core *core, const struct core_array *live, struct strbuf *text,
+                          struct strbuf *json)
+{
+    const struct session_array *a = live->array;
+    int64_t left = a->size - a->made - a->skipped;
+
+    strbuf_addf(text, "%" PRId64 " of %" PRId64 " elements run, %" PRId64 " wait", live->running,
+                a->size, live->waiting + left);
+    if (a->limit)
+        strbuf_addf(text, "; %" PRId64 " may run at once", a->limit);
+    strbuf_adds(text, ".\n");
+    if (live->stop_text)
+        strbuf_addf(text, "No further ones are queued now: %s\n", live->stop_text);
+    if (live->first) {
+        strbuf_addf(text, "%s: ", live->first->name);
+        (void)core_explain(core, &live->first->id, text, json, NULL);
+    }
+}
+
+static void array_write_why(const struct api_list *list, const struct store_page *page, size_t i,
+                            struct jsonw *w)
+{
+    const struct session_array *a = &((const struct array_row *)page->rows)[i].array;
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT, json = STRBUF_INIT;
+    struct core_array live;
+
+    if (core_get_array(list->api->core, &a->id, &live)) {
+        a = live.array;
+        array_explain(list->api->core, &live, &text, &json);
+    } else {
+        strbuf_addf(&text,
+                    "It has ended: %" PRId64 " elements succeeded, %" PRId64 " failed, %" PRId64
+                    " were cancelled.",
+                    a->outcomes[ARRAY_SUCCEEDED], a->outcomes[ARRAY_FAILED],
+                    a->outcomes[ARRAY_CANCELLED] + a->skipped);
+    }
+    jsonw_object_begin(w);
+    jsonw_member_str(w, "status", array_find_status(a, &live));
+    jsonw_member_str(w, "text", text.data);
+    if (live.first)
+        jsonw_member_str(w, "session", live.first->name);
+    else
+        jsonw_member_null(w, "session");
+    api_write_raw(w, "explanation", json.len ? json.data : "null");
+    jsonw_object_end(w);
+}
+
+static void array_on_why(struct request *req, void *data)
+{
+    array_find(data, req, array_write_why);
+}
+
+/* ---- cancel ---- */
+
+struct array_cancel_params {
+    const char *owner_access_key, *elements;
+    bool forced;
+};
+
+static const struct field array_cancel_fields[] = {
+    OWNER_FIELD(struct array_cancel_params, owner_access_key),
+    { "elements", FIELD_STR, FIELD_NULLABLE, offsetof(struct array_cancel_params, elements), 1,
+      ARRAY_TEXT_MAX, .doc = "indices, as in 0-9,12; default: all, and no others are made" },
+    { "forced", FIELD_BOOL, 0, offsetof(struct array_cancel_params, forced),
+      .doc = "without grace; administrators" },
+    FIELD_END,
+};
+
+/* Of the owner, by id or name. */
+static const struct session_array *array_find_live(const struct core *core,
+                                                   const struct keypair *owner, const char *name)
+{
+    struct core_array live;
+    struct uuid id;
+
+    if (uuid_parse(name, &id) < 0)
+        return core_find_array_named(core, &owner->user_id, name);
+    return core_get_array(core, &id, &live)
+                   && uuid_equals(&live.array->element.user_id, &owner->user_id)
+               ? live.array
+               : NULL;
+}
+
+static void array_on_cancelled(void *data, int r, const struct aq_error *err)
+{
+    AQ_FAULT("api.array.cancelled");
+    if (r < 0)
+        request_fail(data, err);
+    else
+        request_reply_empty(data, 204);
+}
+
+static int array_read_cancel(const struct api *api, const struct request *req,
+                             const struct array_cancel_params *params,
+                             const struct session_array **ret, struct array_set *ret_elements,
+                             struct aq_error *err)
+{
+    const char *name = request_get_param(req, "name");
+    const struct keypair *owner;
+    int r = api_owner(api, req, params->owner_access_key, &owner, err);
+
+    if (r == 0 && params->forced && !principal_may(api_principal(req)->role, API_ADMIN))
+        r = aq_fail_kind(err, EPERM, "insufficient-privilege",
+                         "only administrators may end an array by force");
+    if (r == 0 && params->elements)
+        r = array_set_parse(params->elements, core_array_size_max(api->core), ret_elements, NULL,
+                            err);
+    if (r == 0 && !(*ret = array_find_live(api->core, owner, name)))
+        r = problem_no_such(err, "array", "no live array is called '%.100s'", name);
+    return r;
+}
+
+static void array_on_cancel(struct request *req, void *data)
+{
+    AQ_CLEANUP(array_set_done) struct array_set elements = { 0 };
+    struct array_cancel_params params = { .forced = false };
+    const struct session_array *a;
+    struct aq_error err = { 0 };
+    const struct api *api = data;
+
+    if (api_decode(req, &params, NULL, &err) < 0
+        || array_read_cancel(api, req, &params, &a, &elements, &err) < 0) {
+        request_fail(req, &err);
+        return;
+    }
+    core_cancel_array(api->core, &a->id, params.elements ? &elements : NULL, params.forced,
+                      api_who(api, req), array_on_cancelled, req);
+}
+
+static const struct route array_routes[] = {
+    { METHOD_GET, "/aliquot/v1/arrays", API_USER, array_on_list, array_list_fields,
+      "List arrays of sessions" },
+    { METHOD_GET, "/aliquot/v1/arrays/{name}", API_USER, array_on_show, owner_fields,
+      "Show an array" },
+    { METHOD_GET, "/aliquot/v1/arrays/{name}/why", API_USER, array_on_why, owner_fields,
+      "Why elements of an array wait" },
+    { METHOD_DELETE, "/aliquot/v1/arrays/{name}", API_USER | API_FREEZABLE, array_on_cancel,
+      array_cancel_fields, "Cancel an array, or elements of it", .answer = { 204 } },
+};
+API_ROUTES_END(array);
