@@ -64,6 +64,8 @@ struct list_source {
     struct strbuf path;
     size_t page;
     list_row_fn *adapt;
+    list_more_fn *more;
+    const void *data; /* of 'more' */
 };
 
 static void list_source_done(struct list_source *source)
@@ -165,8 +167,8 @@ static int list_write_stream(struct cli *cli, const struct list_source *source, 
 
 static int list_write_rows(struct cli *cli, const struct list_source *source,
                            const struct list_opts *opts, size_t limit, const struct column *columns,
-                           struct strbuf *out, size_t *ret_shown, size_t *ret_total,
-                           struct aq_error *err)
+                           const json_t *first, struct strbuf *out, size_t *ret_shown,
+                           size_t *ret_total, struct aq_error *err)
 {
     bool filters = list_has_own_filter(opts);
     json_t *rows = NULL, *row;
@@ -180,6 +182,8 @@ static int list_write_rows(struct cli *cli, const struct list_source *source,
     json_array_foreach(rows, i, row)
         if (source->adapt)
             source->adapt(row);
+    for (i = json_array_size(first); i-- > 0; ++*ret_total)
+        (void)json_array_insert(rows, 0, json_array_get(first, i));
     if (filters)
         r = list_filter_rows(cli, opts, columns, limit, rows, ret_total, err);
     if (r == 0)
@@ -196,12 +200,15 @@ static int list_show_once(struct cli *cli, const struct list_source *source,
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     size_t limit = opts->limit.is_set ? (size_t)opts->limit.value : LIMIT_DEFAULT;
     size_t shown = 0, total = 0;
-    int r;
+    json_t *first = NULL;
+    int r = source->more ? source->more(cli, source->data, &first, err) : 0;
 
-    if (output_is_stream(&cli->output) && !source->adapt && !list_has_own_filter(opts))
+    if (r == 0 && output_is_stream(&cli->output) && !source->adapt && !json_array_size(first)
+        && !list_has_own_filter(opts))
         r = list_write_stream(cli, source, limit, columns, &out, &shown, &total, err);
-    else
-        r = list_write_rows(cli, source, opts, limit, columns, &out, &shown, &total, err);
+    else if (r == 0)
+        r = list_write_rows(cli, source, opts, limit, columns, first, &out, &shown, &total, err);
+    json_decref(first);
     if (r == 0 && opts->watch.is_set && isatty(STDOUT_FILENO))
         (void)fs_write_all(STDOUT_FILENO, "\033[H\033[2J", 7); /* before: the rows are cleaned */
     if (r == 0)
@@ -288,13 +295,16 @@ int list_show(struct cli *cli, const char *path, const struct list_opts *opts,
 }
 
 int list_show_fields(struct cli *cli, const char *path, const struct list_opts *opts,
-                     const struct column *columns, list_row_fn *adapt, struct aq_error *err)
+                     const struct column *columns, list_row_fn *adapt, list_more_fn *more,
+                     const void *data, struct aq_error *err)
 {
     AQ_CLEANUP(list_source_done) struct list_source source;
     int r;
 
     list_source_init(&source, path, opts);
     source.adapt = adapt;
+    source.more = more;
+    source.data = data;
     list_choose_ids(cli, columns);
     r = list_source_add_fields(cli, opts, columns, &source, err);
     return r < 0 ? r : list_run(cli, &source, opts, columns, err);

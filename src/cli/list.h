@@ -39,11 +39,15 @@ void list_choose_ids(struct cli *cli, const struct column *columns);
 int list_show(struct cli *cli, const char *path, const struct list_opts *opts,
               const struct column *columns, struct aq_error *err);
 
+/* Rows that are shown before those of the path: a list, or NULL, in '*ret'. */
+typedef int list_more_fn(struct cli *cli, const void *data, json_t **ret, struct aq_error *err);
+
 /* The same of a path that takes 'fields': only those members are asked for that
- * are shown or that rows are filtered or sorted by.
+ * are shown or that rows are filtered or sorted by. 'more' may be NULL.
  */
 int list_show_fields(struct cli *cli, const char *path, const struct list_opts *opts,
-                     const struct column *columns, list_row_fn *adapt, struct aq_error *err);
+                     const struct column *columns, list_row_fn *adapt, list_more_fn *more,
+                     const void *data, struct aq_error *err);
 
 /* Show rows (an array of objects) that are at hand. */
 int list_print(struct cli *cli, const struct column *columns, const json_t *rows,

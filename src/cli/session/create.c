@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "cli/client.h"
+#include "cli/session/array.h"
 #include "cli/session/cluster_spec.h"
 #include "cli/session/create.h"
 #include "cli/session/follow.h"
@@ -132,8 +133,12 @@ int create_all(struct cli *cli, struct create_request *request, json_t **ret, st
     return 0;
 }
 
-int create_check_count(const struct cli_int *count, struct aq_error *err)
+int create_check_count(const struct spec_opts *spec, const struct cli_int *count,
+                       struct aq_error *err)
 {
+    if (count->is_set && spec->array)
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                            "--count and --array exclude each other; --array 0-99 makes 100");
     if (count->is_set && (count->value < 1 || count->value > CREATE_COUNT_MAX))
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "--count is 1 to %d", CREATE_COUNT_MAX);
     return 0;
@@ -199,11 +204,16 @@ int create_follow(struct cli *cli, const json_t *created, const struct spec_opts
                   unsigned flags, struct aq_error *err)
 {
     size_t count = json_array_size(created), i;
+    const char *id = json_string_value(json_object_get(json_array_get(created, 0), "sessionId"));
     AQ_CLEANUP(aq_freep) struct follow_session *sessions = aq_alloc_array(count + 1,
                                                                           sizeof(*sessions));
     int status = 0, r = 0;
     json_t *item;
 
+    if (spec->array && id) {
+        r = array_follow(cli, id, flags, 0, &status, err);
+        return r < 0 ? r : status;
+    }
     json_array_foreach(created, i, item)
         if (r == 0)
             r = create_read(cli, item, spec, &sessions[i], err);
@@ -296,6 +306,7 @@ static const struct cli_opt run_opts[] = {
       "with an empty standard input" },
     { 0, "no-prefix", CLI_FLAG, offsetof(struct run_opts, no_prefix), NULL,
       "lines of several sessions or kernels without the name before them" },
+    ARRAY_OPT_ROW(struct run_opts),
     { 'n', "count", CLI_INT, offsetof(struct run_opts, count), "N",
       "run it N times; ALIQUOT_ARRAY_INDEX is 0 to N-1 in them" },
     { 'd', "detach", CLI_FLAG, offsetof(struct run_opts, detach), NULL,
@@ -318,6 +329,7 @@ static int create_run_check_input(const struct run_opts *opts, const char *comma
 {
     const char *other = opts->no_input       ? "--no-input"
                         : opts->count.is_set ? "--count"
+                        : opts->spec.array   ? "--array"
                         : opts->detach       ? "--detach"
                                              : NULL;
 
@@ -330,7 +342,7 @@ static int create_run_check_input(const struct run_opts *opts, const char *comma
                             command);
     if (!opts->tty || opts->detach)
         return 0;
-    if (opts->no_input || opts->count.is_set)
+    if (opts->no_input || opts->count.is_set || opts->spec.array)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "-t and %s exclude each other", other);
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
@@ -344,7 +356,7 @@ static const char *create_run_choose_input(const struct run_opts *opts)
 {
     if (opts->tty)
         return INPUT_TERMINAL;
-    if (opts->detach || opts->no_input || opts->count.is_set)
+    if (opts->detach || opts->no_input || opts->count.is_set || opts->spec.array)
         return NULL;
     return opts->interactive || standard_input_is_given() ? INPUT_STREAM : NULL;
 }
@@ -355,11 +367,11 @@ static int create_run_session(struct cli *cli, void *data, int argc, char **argv
     struct run_opts *opts = data;
     struct create_request request = { &opts->spec, true, (size_t)opts->count.value, argc, argv };
     unsigned flags = FOLLOW_LOGS | FOLLOW_CANCEL
-                     | (opts->no_prefix      ? FOLLOW_BARE
-                        : opts->count.is_set ? FOLLOW_PREFIX
-                                             : 0);
+                     | (opts->no_prefix                          ? FOLLOW_BARE
+                        : opts->count.is_set || opts->spec.array ? FOLLOW_PREFIX
+                                                                 : 0);
     json_t *created = NULL;
-    int r = create_check_count(&opts->count, err);
+    int r = create_check_count(&opts->spec, &opts->count, err);
 
     if (r == 0 && argc == 0 && !opts->spec.template)
         r = aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
@@ -426,6 +438,7 @@ static const struct cli_opt create_opts[] = {
     SPEC_OPT_ROWS(struct create_opts, 't'),
     { 0, "type", CLI_CHOICE, offsetof(struct create_opts, type), "interactive|batch",
       "default: batch if there is a COMMAND, else interactive" },
+    ARRAY_OPT_ROW(struct create_opts),
     { 'n', "count", CLI_INT, offsetof(struct create_opts, count), "N",
       "create N of them; ALIQUOT_ARRAY_INDEX is 0 to N-1 in them" },
     { 0, "dry-run", CLI_FLAG, offsetof(struct create_opts, dry_run), NULL,
@@ -440,7 +453,7 @@ static int create_run(struct cli *cli, void *data, int argc, char **argv, struct
     struct create_request request = { &opts->spec, is_batch, (size_t)opts->count.value, argc,
                                       argv };
     json_t *created = NULL;
-    int r = create_check_count(&opts->count, err);
+    int r = create_check_count(&opts->spec, &opts->count, err);
 
     opts->spec.is_interactive = opts->type == 1;
     if (r == 0 && opts->dry_run)

@@ -23,8 +23,9 @@ struct create_request {
 /* *ret is the list of what was created: [{"sessionId", "sessionName", "status"}]. */
 int create_all(struct cli *cli, struct create_request *request, json_t **ret, struct aq_error *err);
 
-/* An error of kind usage if --count is out of range. */
-int create_check_count(const struct cli_int *count, struct aq_error *err);
+/* An error of kind usage if --count is out of range, or there is an array, too. */
+int create_check_count(const struct spec_opts *spec, const struct cli_int *count,
+                       struct aq_error *err);
 
 /* Say by the local clock when a session starts that --starts-at delays, and in how long. */
 void create_note_start(struct cli *cli, const struct spec_opts *spec);

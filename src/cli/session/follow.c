@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "cli/session/array.h"
 #include "cli/session/follow_internal.h"
 #include "cli/session/session.h"
 #include "model/session.h"
@@ -251,7 +252,10 @@ static void follow_cancel(struct followed *item)
     const struct client_request request = { .method = METHOD_DELETE };
     struct exchange *ex;
 
-    follow_path(item, "/session/", "", &path);
+    if (item->session->array)
+        array_path(item->all->cli, &path, item->session->array, "");
+    else
+        follow_path(item, "/session/", "", &path);
     (void)cli_begin_fetch(item->all->cli, path.data, request, follow_on_cancelled, NULL, &ex, NULL);
 }
 
@@ -332,14 +336,18 @@ static int follow_conclude(struct follow *f, int *ret_exit)
             return aq_fail(&f->err, ECANCELED, "cancelled");
         if (!item->is_final)
             continue; /* FOLLOW_START */
+        if (!item->has_exit && (f->flags & FOLLOW_HIGHEST)) {
+            *ret_exit = AQ_MAX(*ret_exit, CLI_EXIT_FAILURE);
+            continue;
+        }
         if (!item->has_exit || (f->flags & FOLLOW_START))
             return follow_fail_ended(f->cli, item->session, &end, &f->err);
         follow_note_end(f->cli, item->session, item->reason, item->names_kernel);
         if (item->is_input_cut && item->exit_code == 0)
             return aq_fail(&f->err, ECONNABORTED, "session '%s' did not get all of its input",
                            item->session->name);
-        if (*ret_exit == 0)
-            *ret_exit = item->exit_code;
+        if (*ret_exit == 0 || (f->flags & FOLLOW_HIGHEST))
+            *ret_exit = AQ_MAX(*ret_exit, item->exit_code);
     }
     return 0;
 }

@@ -13,18 +13,20 @@
 #include "model/status.h"
 
 enum {
-    FOLLOW_LOGS = 1u << 0,   /* copy what the programs write to standard output */
-    FOLLOW_CANCEL = 1u << 1, /* Ctrl-C twice ends the sessions */
-    FOLLOW_PREFIX = 1u << 2, /* each line of a log begins with the session's name */
-    FOLLOW_END = 1u << 3,    /* that they have ended is all that matters */
-    FOLLOW_START = 1u << 4,  /* only until they run */
-    FOLLOW_BARE = 1u << 5,   /* lines of several kernels do not begin with the kernel's name */
+    FOLLOW_LOGS = 1u << 0,    /* copy what the programs write to standard output */
+    FOLLOW_CANCEL = 1u << 1,  /* Ctrl-C twice ends the sessions */
+    FOLLOW_PREFIX = 1u << 2,  /* each line of a log begins with the session's name */
+    FOLLOW_END = 1u << 3,     /* that they have ended is all that matters */
+    FOLLOW_START = 1u << 4,   /* only until they run */
+    FOLLOW_BARE = 1u << 5,    /* lines of several kernels do not begin with the kernel's name */
+    FOLLOW_HIGHEST = 1u << 6, /* the highest exit status counts; one that never ran has failed */
 };
 
 struct follow_session {
     char id[40];
     char name[72];
     char owner[24];     /* access key, if it is another's; else "" */
+    const char *array;  /* borrowed id of the array that Ctrl-C cancels; NULL = the session */
     const char *kernel; /* borrowed host name of the one that is reached; NULL = the main one */
     /* Of one that was just created; else false, and the manager is asked. */
     bool is_new;          /* it waits, as far as anybody knows */

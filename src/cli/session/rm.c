@@ -6,6 +6,7 @@
 
 #include "base/vec.h"
 #include "cli/client.h"
+#include "cli/session/array.h"
 #include "cli/session/session.h"
 #include "cli/verbs.h"
 
@@ -32,6 +33,8 @@ static const struct cli_opt rm_opts[] = {
 struct victims {
     struct follow_session *items;
     size_t count, cap;
+    struct cli_list arrays; /* names, perhaps with indices; borrowed */
+    json_t *rows;           /* of arrays, that their ids are borrowed of; NULL = none */
 };
 
 static int rm_add(struct victims *v, const json_t *session, struct aq_error *err)
@@ -58,15 +61,48 @@ static int rm_find_all(struct cli *cli, const struct session_rm_rm_opts *opts, s
     size_t i;
     int r;
 
+    r = array_list_rows(cli, NULL, false, opts->everyone, &v->rows, err);
+    json_array_foreach(v->rows, i, row)
+        cli_list_add(&v->arrays, json_string_value(json_object_get(row, "id")));
     session_list_path(cli, &path, NULL, false, opts->everyone);
+    cli_path_query(&path, "array", "none");
     cli_path_query(&path, "fields", "id,name");
-    r = cli_call_list(cli, path.data, CLI_PAGE_OF_SHORT_ROWS, 0, &rows, NULL, err);
+    if (r == 0)
+        r = cli_call_list(cli, path.data, CLI_PAGE_OF_SHORT_ROWS, 0, &rows, NULL, err);
     if (r < 0)
         return r;
     json_array_foreach(rows, i, row)
         if (r == 0)
             r = rm_add(v, row, err);
     json_decref(rows);
+    return r;
+}
+
+/* An array, or elements of one. Of an array that has ended, one element may be meant. */
+static int rm_find_array(struct cli *cli, char *name, struct victims *v, struct aq_error *err)
+{
+    char *bracket = strchr(name, '[');
+    struct aq_error none = { 0 };
+    json_t *found = NULL;
+    int r;
+
+    if (bracket)
+        *bracket = '\0';
+    r = array_get(cli, name, &found, &none);
+    if (bracket)
+        *bracket = '[';
+    if (r == 0 && !json_is_string(json_object_get(found, "terminated_at"))) {
+        cli_list_add(&v->arrays, name);
+    } else if (r == 0 && !bracket) {
+        cli_note(cli, "array '%s' has ended already", name);
+    } else {
+        json_decref(found);
+        found = NULL;
+        r = session_get(cli, name, &found, err);
+        if (r == 0)
+            r = rm_add(v, found, err);
+    }
+    json_decref(found);
     return r;
 }
 
@@ -78,9 +114,11 @@ static int rm_find_named(struct cli *cli, int argc, char **argv, struct victims 
     for (int i = 0; r == 0 && i < argc; i++) {
         json_t *session = NULL;
 
-        r = session_get(cli, argv[i], &session, err);
+        r = strchr(argv[i], '[') ? -ENOENT : session_get(cli, argv[i], &session, err);
         if (r == 0)
             r = rm_add(v, session, err);
+        else if (r == -ENOENT)
+            r = rm_find_array(cli, argv[i], v, err);
         json_decref(session);
     }
     return r;
@@ -175,14 +213,23 @@ static int rm_run(struct cli *cli, void *data, int argc, char **argv, struct aq_
     if (opts->all == (argc > 0))
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "name sessions, or say --all");
     r = opts->all ? rm_find_all(cli, opts, &v, err) : rm_find_named(cli, argc, argv, &v, err);
-    if (r == 0 && v.count > 1)
-        r = cli_confirm(opts->yes, err, "End %zu sessions?", v.count);
+    if (r == 0 && v.count + v.arrays.count > 1)
+        r = v.arrays.count ? cli_confirm(opts->yes, err, "End %zu sessions and arrays?",
+                                         v.count + v.arrays.count)
+                           : cli_confirm(opts->yes, err, "End %zu sessions?", v.count);
+    for (size_t i = 0; r == 0 && i < v.arrays.count; i++)
+        r = array_cancel(cli, v.arrays.items[i], opts->force, err);
     for (size_t i = 0; r == 0 && i < v.count; i += AT_ONCE_MAX)
         r = rm_end_some(cli, opts, &v.items[i], AQ_MIN(v.count - i, (size_t)AT_ONCE_MAX), err);
+    for (size_t i = 0; r == 0 && opts->wait && i < v.arrays.count; i++)
+        if (!strchr(v.arrays.items[i], '['))
+            r = array_wait(cli, v.arrays.items[i], 0, &status, err);
     if (r == 0 && opts->wait && opts->all)
         r = rm_wait(cli, opts, &v, err);
-    else if (r == 0 && opts->wait)
+    else if (r == 0 && opts->wait && v.count)
         r = follow_sessions(cli, v.items, v.count, FOLLOW_END, 0, &status, err);
+    json_decref(v.rows);
+    free(v.arrays.items);
     free(v.items);
     return r;
 }

@@ -9,6 +9,7 @@
 #include "cli/list.h"
 #include "cli/output/row_filter.h"
 #include "cli/request.h"
+#include "cli/session/array.h"
 #include "cli/verbs.h"
 #include "model/session.h"
 #include "model/status.h"
@@ -134,7 +135,7 @@ int session_read(const struct cli *cli, const json_t *session, struct follow_ses
     struct uuid uuid;
 
     /* these go into paths, file names, and commands that users are shown to copy */
-    if (!id || !full || uuid_parse(id, &uuid) < 0 || session_name_check(full, NULL) < 0)
+    if (!id || !full || uuid_parse(id, &uuid) < 0 || session_name_check_any(full) < 0)
         return aq_fail(err, EPROTO, "the manager's answer has no valid id and name of the session");
     *ret = (struct follow_session){ .id = "" };
     (void)snprintf(ret->id, sizeof(ret->id), "%s", id);
@@ -244,7 +245,7 @@ static void session_adapt(json_t *session)
 
 struct session_ls_opts {
     struct list_opts list;
-    bool all, everyone;
+    bool all, everyone, elements;
     const char *status;
 };
 
@@ -255,6 +256,8 @@ static const struct cli_opt ls_opts[] = {
       "only these, e.g. PENDING,RUNNING" },
     { 'A', "everyone", CLI_FLAG, offsetof(struct session_ls_opts, everyone), NULL,
       "sessions of all users (administrators)" },
+    { 0, "elements", CLI_FLAG, offsetof(struct session_ls_opts, elements), NULL,
+      "elements of arrays each, in place of one line for an array" },
     LIST_OPT_ROWS(struct session_ls_opts),
     CLI_OPT_END,
 };
@@ -295,27 +298,66 @@ static void session_filtered_statuses(const struct list_opts *list, struct strbu
     }
 }
 
+/* A filter or order in the manager's words for sessions. */
+static bool session_ls_is_narrowed(const struct list_opts *list)
+{
+    for (size_t i = 0; i < list->filters.count; i++)
+        if (!row_filter_is_ours(list->filters.items[i]))
+            return true;
+    return list->order != NULL;
+}
+
+struct session_ls_arrays {
+    const struct session_ls_opts *opts;
+    const char *status; /* NULL = unsaid */
+};
+
+/* list_more_fn */
+static int session_ls_list_arrays(struct cli *cli, const void *data, json_t **ret,
+                                  struct aq_error *err)
+{
+    const struct session_ls_arrays *arrays = data;
+
+    return array_list_rows(cli, arrays->status, arrays->opts->all, arrays->opts->everyone, ret,
+                           err);
+}
+
 static int session_ls(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
     AQ_CLEANUP(strbuf_donep) struct strbuf statuses = STRBUF_INIT;
     const struct session_ls_opts *opts = data;
+    struct session_ls_arrays arrays = { opts, NULL };
+    json_auto_t *array = NULL;
+    int r = argc ? array_get(cli, argv[0], &array, err) : 0;
 
-    (void)argc;
-    (void)argv;
+    if (r < 0)
+        return r;
     strbuf_adds(&statuses, opts->status ? opts->status : "");
     if (!opts->status)
         session_filtered_statuses(&opts->list, &statuses);
-    session_list_path(cli, &path, statuses.len ? statuses.data : NULL, opts->all, opts->everyone);
-    return list_show_fields(cli, path.data, &opts->list, session_columns, session_adapt, err);
+    arrays.status = statuses.len ? statuses.data : NULL;
+    session_list_path(cli, &path, arrays.status, opts->all || argc, opts->everyone);
+    cli_path_query(&path, "array",
+                   argc             ? json_string_value(json_object_get(array, "id"))
+                   : opts->elements ? NULL
+                                    : "none");
+    if (argc && !opts->list.order)
+        cli_path_query(&path, "order", "array_index");
+    return list_show_fields(cli, path.data, &opts->list, session_columns, session_adapt,
+                            argc || opts->elements || session_ls_is_narrowed(&opts->list)
+                                ? NULL
+                                : session_ls_list_arrays,
+                            &arrays, err);
 }
 
-#define LS_DETAILS                                                                   \
-    "The newest come first. REASON says why a session waits or why it ended;\n"      \
-    "'aliquot session why NAME' says it in full. --filter takes any column by the\n" \
-    "name that it has here or with -o json: name=train-*, exit!=0, 'age>2h',\n"      \
-    "'resources.cpu>=4', reason~memory; or a line of the manager's own language,\n"  \
-    "such as 'name ilike \"%train%\"'."
+#define LS_DETAILS                                                                    \
+    "The newest come first. REASON says why a session waits or why it ended;\n"       \
+    "'aliquot session why NAME' says it in full. --filter takes any column by the\n"  \
+    "name that it has here or with -o json: name=train-*, exit!=0, 'age>2h',\n"       \
+    "'resources.cpu>=4', reason~memory; or a line of the manager's own language,\n"   \
+    "such as 'name ilike \"%train%\"'. An array has one line; its name as argument\n" \
+    "lists its elements."
 
 #define LS_IF_EMPTY                                                              \
     "no session waits or runs; start one: aliquot run 'echo hello'; those that " \
@@ -323,7 +365,8 @@ static int session_ls(struct cli *cli, void *data, int argc, char **argv, struct
 
 const struct cli_verb verb_session_ls = {
     .name = "session ls",
-    .args = "",
+    .args = "[ARRAY]",
+    .max_args = 1,
     .summary = "List sessions",
     .details = LS_DETAILS,
     .examples = "aliquot session ls\n"
@@ -338,7 +381,8 @@ const struct cli_verb verb_session_ls = {
 
 const struct cli_verb verb_ps = {
     .name = "ps",
-    .args = "",
+    .args = "[ARRAY]",
+    .max_args = 1,
     .summary = "List sessions (the same as 'session ls')",
     .details = LS_DETAILS,
     .examples = "aliquot ps\n"
@@ -433,6 +477,10 @@ static int session_info(struct cli *cli, void *data, int argc, char **argv, stru
         json_t *session = NULL;
 
         r = session_get(cli, argv[i], &session, err);
+        if (r == -ENOENT && array_show(cli, argv[i], NULL) == 0) {
+            r = 0;
+            continue;
+        }
         session_adapt(session);
         if (r == 0 && output_is_human(&cli->output) && !cli->output.columns)
             (void)json_object_del(session, "resources"); /* one of the two that follow */

@@ -357,6 +357,7 @@ static int spec_set_plain(const struct cli *cli, const struct spec_opts *spec, j
                                        : 0)
            | spec_set_group(spec, body) | spec_set_duration(body, "batch_timeout", &spec->timeout)
            | json_object_set_new(body, "dependencies", spec_list_to_json(&spec->after))
+           | spec_set_str(body, "array", spec->array)
            | json_object_set_new(body, "enqueueOnly", json_true())
            | json_object_set_new(body, "reuseIfExists", json_false());
 }

@@ -18,6 +18,7 @@ struct spec_opts {
     const char *retry_on, *resume_command;
     struct cli_int retry, retry_delay, retry_factor;
     const char *input;    /* "stream" or "terminal"; NULL = none; no option says it */
+    const char *array;    /* indices and limit; no row of SPEC_OPT_ROWS */
     unsigned array_count; /* how many are created alike; 0 = it is alone; no option says it */
     bool is_interactive;  /* and is said to be so; no option says it */
     bool prefer_agents, group_strict, is_preemptible, is_movable, waits_for_capacity, no_auto_mount;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* "session why": why a session waits, where it runs, or why it ended. */
+#include <errno.h>
 #include <signal.h>
 #include <string.h>
 
 #include "cli/client.h"
 #include "cli/list.h"
 #include "cli/output/prose.h"
+#include "cli/session/array.h"
 #include "cli/session/session.h"
 #include "cli/verbs.h"
 #include "model/session.h"
@@ -15,6 +17,14 @@
 static const struct column why_columns[] = {
     { "status", "STATUS", COLUMN_STATUS, COLUMN_IS_NAME },
     { "reason", "REASON", COLUMN_REASON, 0 },
+    { "text", "TEXT", COLUMN_TEXT, COLUMN_IS_NESTED },
+    { "explanation", "EXPLANATION", COLUMN_TEXT, COLUMN_IS_NESTED },
+    COLUMN_END,
+};
+
+static const struct column array_why_columns[] = {
+    { "status", "STATUS", COLUMN_STATUS, COLUMN_IS_NAME },
+    { "session", "ELEMENT", COLUMN_TEXT, 0 },
     { "text", "TEXT", COLUMN_TEXT, COLUMN_IS_NESTED },
     { "explanation", "EXPLANATION", COLUMN_TEXT, COLUMN_IS_NESTED },
     COLUMN_END,
@@ -179,6 +189,12 @@ static int why_run(struct cli *cli, void *data, int argc, char **argv, struct aq
         return choices_show(cli, argv[0], err);
     session_path(cli, &path, argv[0], "/why");
     r = record_show(cli, path.data, why_columns, NULL, &answer, err);
+    if (r == -ENOENT) {
+        strbuf_truncate(&path, 0);
+        array_path(cli, &path, argv[0], "/why");
+        if (record_show(cli, path.data, array_why_columns, NULL, &answer, NULL) == 0)
+            r = 0;
+    }
     if (r == 0 && json_is_string(json_object_get(answer, "text")))
         r = why_print_text(cli, answer, err);
     else if (r == 0 && output_is_human(&cli->output) && !cli->output.columns)

@@ -330,10 +330,7 @@ static int slurm_read_array(struct slurm_reader *rd, const char *value, struct a
         slurm_note(rd, "--array=%.60s: it is --count that counts", value);
         return 0;
     }
-    return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
-                        "line %u: --array=%.60s is not known yet; aliquot submit --count N gives "
-                        "SLURM_ARRAY_TASK_ID 0 to N-1",
-                        rd->line, value);
+    return slurm_add(rd, "--array", value, err);
 }
 
 /* Whom to blame for an amount, which becomes one with others: NULL = it is none. */

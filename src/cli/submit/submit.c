@@ -10,6 +10,7 @@
 #include "base/vec.h"
 #include "cli/client.h"
 #include "cli/project.h"
+#include "cli/session/array.h"
 #include "cli/session/create.h"
 #include "cli/submit/batch_script.h"
 #include "cli/submit/job_command.h"
@@ -28,6 +29,7 @@ struct submit_opts {
 
 static const struct cli_opt submit_opts[] = {
     SPEC_OPT_ROWS(struct submit_opts, 0),
+    ARRAY_OPT_ROW(struct submit_opts),
     { 'n', "count", CLI_INT, offsetof(struct submit_opts, count), "N",
       "run it N times; ALIQUOT_ARRAY_INDEX is 0 to N-1 in them" },
     { 0, "wait", CLI_FLAG, offsetof(struct submit_opts, wait), NULL,
@@ -446,7 +448,7 @@ static int submit_prepare(struct submit *s, int argc, char **argv, struct aq_err
     if (r == 0)
         submit_merge(s, s->merged, &s->lines[0]);
     if (r == 0)
-        r = create_check_count(&s->merged->count, err);
+        r = create_check_count(&s->merged->spec, &s->merged->count, err);
     if (r == 0 && s->slurm.is_found && !s->merged->spec.group && !s->merged->spec.template)
         r = project_find(s->cli, &s->project, err); /* SLURM_JOB_ACCOUNT has it */
     return r == 0 ? submit_write_command(s, argc, argv, err) : r;
