@@ -37,6 +37,8 @@ POINTS = [point for point in POINTS if not point.startswith("monitor.volumes.")]
 # Those of removing old sessions need old sessions (test_retention_fault.py).
 POINTS = [point for point in POINTS if not point.startswith(("core.retention.",
                                                              "store.retention."))]
+# Those of arrays have runs of their own (test_array_fault.py).
+POINTS = [point for point in POINTS if not point.startswith(("core.array.", "api.array."))]
 SETTINGS = {
     "ALIQUOT_AGENTS_HEARTBEAT": "1s", "ALIQUOT_AGENTS_TIMEOUT": "3s",
     "ALIQUOT_SESSIONS_KILL_GRACE": "0.3s", "ALIQUOT_MANAGER_HEARTBEAT": "0.2s",

@@ -114,6 +114,17 @@ def test_each_of_several_knows_its_index(cluster, script):
         f"{i} of 3\n" for i in range(3)]
 
 
+def test_an_array_of_slurm(cluster, script):
+    done = submit(cluster, "--wait", script("#!/bin/sh\n#SBATCH -J sweep --array=1-7:3%2\n" + SMALL
+                                            + "echo $SLURM_ARRAY_TASK_ID of $SLURM_ARRAY_TASK_MAX "
+                                            "$SLURM_ARRAY_JOB_ID $SLURM_JOB_ID\n"))
+    assert done.returncode == 0 and done.stdout.startswith("Submitted session sweep "), done
+    seen = [cluster.cli("logs", f"sweep[{i}]").stdout.split() for i in (1, 4, 7)]
+    assert [line[:3] for line in seen] == [[str(i), "of", "7"] for i in (1, 4, 7)]
+    numbers = [int(line[4]) for line in seen]
+    assert {int(line[3]) for line in seen} == {int(seen[0][3])} and len(set(numbers)) == 3
+
+
 def test_several_are_more_than_one_request_holds(cluster, script):
     done = submit(cluster, "--count", "20", "-q", "--wait", "--name", "long",
                   script("#!/bin/sh\n" + SMALL + "true\n#" + "x" * 30_000 + "\n"))
@@ -139,8 +150,8 @@ def test_formats(cluster, script):
 
 
 @pytest.mark.parametrize("text, says", [
-    ("#!/bin/sh\n#SBATCH --array=1-9\n", "job.sh: line 2: --array=1-9 is not known yet; aliquot "
-                                         "submit --count"),
+    ("#!/bin/sh\n#SBATCH --array=9-1\n", "job.sh: line 2: --array: the range 9-1 ends before it "
+                                         "begins"),
     ("#!/bin/sh\n#SBATCH --mem=lots\n", "line 2: --mem takes a size such as 4G"),
     ("#!/bin/sh\n\n#SBATCH --job-nane=x\n", "line 3: sbatch has no option '--job-nane=x'; did you "
                                            "mean '--job-name'?"),

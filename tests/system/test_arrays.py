@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays of sessions: what is accepted, how elements are made, cancelled, listed and counted."""
+
+import time
+
+import pytest
+
+from client import Client
+from cluster import Cluster, batch, wait_for, wait_status
+
+pytestmark = [pytest.mark.engines, pytest.mark.gate]
+
+ARRAYS = "/aliquot/v1/arrays"
+SESSIONS = "/aliquot/v1/sessions"
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with Cluster(ALIQUOT_RESOURCE_CPUS="4", ALIQUOT_SESSIONS_KILL_GRACE="0.3s") as cluster:
+        cluster.start_manager()
+        cluster.start_agent()
+        yield cluster
+        cluster.check_nothing_left()
+        cluster.check_audits()
+        cluster.stop()
+
+
+@pytest.fixture
+def client(cluster):
+    client = cluster.client()
+    yield client
+    cluster.cli("rm", "--all", "--yes", "--wait")
+
+
+def array(name, indices, command="true", **more):
+    return {**batch(name, command, **more), "array": indices}
+
+
+def make(client, name, indices, command="true", **more):
+    reply = client.post("/session", array(name, indices, command, **more))
+    assert reply.status == 201, reply
+    assert reply.json["sessionName"] == name and reply.json["created"], reply
+    return reply.json["sessionId"]
+
+
+def show(client, name):
+    reply = client.get(f"{ARRAYS}/{name}")
+    assert reply.status == 200, reply
+    return reply.json
+
+
+def wait_end(client, name, seconds=60):
+    return wait_for(lambda: (a := show(client, name))["terminated_at"] and a, seconds, f"{name} to end")
+
+
+def elements(client, array_id, fields="name,status,result"):
+    return client.get(f"{SESSIONS}?array={array_id}&order=array_index&limit=1000"
+                      f"&fields={fields}").json["items"]
+
+
+def test_elements_run_and_are_counted(client):
+    found = make(client, "mixed", "0,6,16-18", "test $ALIQUOT_ARRAY_INDEX != 6")
+    ended = wait_end(client, "mixed")
+    assert ended["id"] == found and ended["label"] == "mixed[0,6,16-18]"
+    assert (ended["status"], ended["result"], ended["size"]) == ("TERMINATED", "FAILURE", 5)
+    assert (ended["succeeded"], ended["failed"], ended["cancelled"]) == (4, 1, 0)
+    assert [e["name"] for e in elements(client, found)] == [
+        f"mixed[{i}]" for i in (0, 6, 16, 17, 18)]
+    assert [e["result"] for e in elements(client, found)].index("FAILURE") == 1
+    one = client.get(f"{SESSIONS}/mixed[16]").json
+    assert one["array"] == {"id": found, "index": 16}
+
+
+def test_what_an_element_sees(client, cluster):
+    make(client, "sees", "4-10:3%1", "env | sort")
+    number = wait_end(client, "sees")["number"]
+    log = cluster.cli("logs", "sees[7]").stdout
+    seen = dict(line.split("=", 1) for line in log.splitlines() if "=" in line)
+    for ours, slurm, value in (("INDEX", "TASK_ID", 7), ("COUNT", "TASK_COUNT", 3),
+                               ("MIN", "TASK_MIN", 4), ("MAX", "TASK_MAX", 10),
+                               ("STEP", "TASK_STEP", 3), ("ID", "JOB_ID", number)):
+        assert seen[f"ALIQUOT_ARRAY_{ours}"] == seen[f"SLURM_ARRAY_{slurm}"] == str(value)
+    assert int(seen["SLURM_JOB_ID"]) > number
+
+
+def test_no_more_run_at_once_than_the_limit(client, cluster):
+    found = make(client, "narrow", "0-11%2", "sleep 0.2")
+    most = 0
+    while not show(client, found)["terminated_at"]:
+        live = [e for e in elements(client, found, "status") if e["status"] not in
+                ("TERMINATED", "CANCELLED", "ERROR")]
+        most = max(most, len(live))
+    assert 1 <= most <= 2
+    assert show(client, found)["result"] == "SUCCESS"
+
+
+@pytest.mark.parametrize("indices, says", [
+    ("9-0", "ends before it begins"), ("0-2147483647", "above 4000000"), ("", "must not be empty"),
+    ("0-9:0", "step"), ("0-100000", "more than 100000"), ("0-9%0", "%0"), ("x", "number is missing"),
+])
+def test_what_is_refused(client, indices, says):
+    reply = client.post("/session", array("refused", indices))
+    assert reply.status == 400 and says in reply.json["data"]["array"], reply
+
+
+def test_what_else_is_refused(client):
+    interactive = {**array("refused", "0-9"), "type": "interactive"}
+    del interactive["startupCommand"]
+    for body in (interactive, {**array("refused", "0-9"), "input": "stream"}):
+        reply = client.post("/session", body)
+        assert reply.status == 400 and "array" in str(reply.body), reply
+    reply = client.post("/session", array("n" * 60, "0-100"))
+    assert reply.status == 400 and "59 characters" in str(reply.body), reply
+    reply = client.post(SESSIONS, [array("refused", "0-9")])
+    assert reply.status == 400 and "array" in str(reply.body), reply
+    reply = client.post("/session", batch("refused[3]", "true"))
+    assert reply.status == 400, reply
+
+
+def test_names_are_one_of_a_kind(client):
+    found = make(client, "taken", "0-9", "sleep 100")
+    for body in (array("taken", "0-1"), batch("taken", "true")):
+        reply = client.post("/session", body)
+        assert reply.slug == "session-already-exists", reply
+        assert reply.json["data"]["existingSessionId"] == found
+    session = client.post("/session", batch("alone", "sleep 100"))
+    assert client.post("/session", array("alone", "0-1")).slug == "session-already-exists"
+    assert client.delete(f"{ARRAYS}/{found}").status == 204
+    client.delete("/session/alone")
+    wait_end(client, found)
+    wait_status(client, session.json["sessionId"], "TERMINATED", "CANCELLED")
+
+
+def test_a_hundred_thousand_are_accepted_at_once(client, cluster):
+    before = time.monotonic()
+    found = make(client, "large", "0-99999", "sleep 1000")
+    assert time.monotonic() - before < 1
+    shown = wait_for(lambda: (a := show(client, "large"))["made"] >= 256 and a, 30, "the window")
+    assert shown["made"] < 1000 and shown["size"] == 100000, shown
+    why = client.get(f"{ARRAYS}/large/why").json
+    assert "100000 elements" in why["text"] and why["session"].startswith("large["), why
+    cluster.check_audits()
+    assert client.delete(f"{ARRAYS}/large", {"elements": "50000-99999"}).status == 204
+    assert show(client, "large")["cancelled"] == 50000
+    assert client.delete(f"{ARRAYS}/large").status == 204
+    ended = wait_end(client, found)
+    assert (ended["status"], ended["cancelled"]) == ("CANCELLED", 100000), ended
+    assert len(elements(client, found)) == ended["made"]
+
+
+def test_elements_are_cancelled_before_and_after_they_are_made(client, cluster):
+    found = make(client, "some", "0-999%2", "sleep 1000")
+    wait_for(lambda: show(client, found)["running"] == 2, 60, "two to run")
+    assert client.delete(f"{ARRAYS}/some", {"elements": "0,2-900,995"}).status == 204
+    wait_for(lambda: {e["name"] for e in elements(client, found, "name,status")
+                      if e["status"] == "RUNNING"} == {"some[1]", "some[901]"}, 60, "the next")
+    assert client.delete(f"{ARRAYS}/some", {"elements": "2000"}).status == 404
+    assert client.delete(f"{ARRAYS}/some", {"elements": "9-2"}).status == 400
+    assert client.delete(f"{ARRAYS}/some").status == 204
+    assert client.delete(f"{ARRAYS}/none").status == 404
+    wait_end(client, found)
+
+
+def test_dependencies(client):
+    first = client.post("/session", batch("first", "sleep 1")).json["sessionId"]
+    found = make(client, "later", "0-9%3", dependencies=["first"])
+    assert show(client, found)["status"] == "PENDING"
+    assert wait_end(client, found)["succeeded"] == 10
+    wait_status(client, first, "TERMINATED")
+    client.post("/session", batch("bad", "sleep 1; false"))
+    found = make(client, "never", "0-9%3", dependencies=["bad"])
+    ended = wait_end(client, found)
+    assert (ended["status"], ended["cancelled"]) == ("CANCELLED", 10), ended
+
+
+def test_lists(client):
+    found = make(client, "listed", "0-3", "sleep 100")
+    wait_for(lambda: show(client, found)["made"] == 4, 30, "elements")
+    alone = [s["name"] for s in client.get(f"{SESSIONS}?status=PENDING,RUNNING&array=none").json["items"]]
+    assert not [name for name in alone if name.startswith("listed")]
+    names = [s["name"] for s in client.get(f"{SESSIONS}?limit=1000").json["items"]]
+    assert "listed[3]" in names
+    live = client.get(f"{ARRAYS}?status=RUNNING").json["items"]
+    assert [a["name"] for a in live] == ["listed"]
+    ended = client.get(f"{ARRAYS}?status=TERMINATED").json["items"]
+    assert "listed" not in [a["name"] for a in ended] and len(ended) > 1
+    assert client.delete(f"{ARRAYS}/listed").status == 204
+    wait_end(client, found)
+
+
+def test_a_restart_of_the_manager(client, cluster):
+    found = make(client, "resumed", "0-39%4", "sleep 0.2")
+    wait_for(lambda: show(client, found)["succeeded"] > 4, 60, "some to end")
+    cluster.programs["manager"].kill()
+    cluster.start_manager()
+    ended = wait_end(client, found, 120)
+    assert (ended["succeeded"], ended["made"]) == (40, 40), ended
+    assert len(elements(client, found)) == 40
+
+
+def test_commands(client, cluster):
+    done = cluster.cli("run", "--array", "0-2%2", "--name", "mine", "-r", "mem=32m",
+                       "echo of $ALIQUOT_ARRAY_INDEX; exit $ALIQUOT_ARRAY_INDEX")
+    assert done.returncode == 2, done
+    assert sorted(done.stdout.splitlines()) == [f"mine[{i}] | of {i}" for i in range(3)], done
+    assert cluster.cli("session", "wait", "mine").returncode == 2
+    assert cluster.cli("session", "info", "mine").returncode == 0
+    found = make(client, "shown", "0-99%2", "sleep 100")
+    wait_for(lambda: show(client, found)["running"] == 2, 60, "two to run")
+    lines = cluster.cli("ps").stdout.splitlines()
+    line, = [line for line in lines if "shown" in line]
+    assert "shown[0-99%2]" in line and "2 running, 98 waiting" in line, lines
+    assert "shown[1]" in cluster.cli("ps", "--elements").stdout
+    assert len(cluster.cli("ps", "shown").stdout.splitlines()) == 3
+    assert "100 elements" in cluster.cli("session", "why", "shown").stdout
+    assert cluster.cli("rm", "shown[0]").returncode == 0
+    assert cluster.cli("rm", "--wait", "shown[1-50]", "--yes").returncode == 0
+    assert cluster.cli("rm", "--wait", "shown").returncode == 0
+    assert show(client, found)["status"] == "CANCELLED"
+    assert "shown" not in cluster.cli("ps").stdout
+    assert "shown[0-99%2]" in cluster.cli("ps", "--all").stdout
