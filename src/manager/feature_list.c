@@ -13,6 +13,7 @@
 #include "manager/login/login_feature.h"
 #include "manager/template/template_feature.h"
 #include "manager/session/session_feature.h"
+#include "manager/pipeline/pipeline_feature.h"
 #include "manager/stream/stream_feature.h"
 #include "manager/event/event_feature.h"
 #include "manager/live/live_feature.h"
@@ -22,10 +23,23 @@
 
 /* The configuration tree is read first: what it says counts for the others. */
 const struct feature *const manager_features[] = {
-    &cluster_feature, &account_feature,    &folder_feature,
-    &image_feature,   &scheduling_feature, &notification_feature,
-    &login_feature,   &template_feature,   &session_feature,
-    &stream_feature,  &event_feature,      &live_feature,
-    &node_feature,    &usage_feature,      &backendai_feature,
-    &tasks_feature,   &gql_feature,        NULL,
+    &cluster_feature,
+    &account_feature,
+    &folder_feature,
+    &image_feature,
+    &scheduling_feature,
+    &notification_feature,
+    &login_feature,
+    &template_feature,
+    &session_feature,
+    &stream_feature,
+    &event_feature,
+    &live_feature,
+    &node_feature,
+    &usage_feature,
+    &backendai_feature,
+    &pipeline_feature,
+    &tasks_feature,
+    &gql_feature,
+    NULL,
 };

@@ -209,7 +209,8 @@ struct event {
              * events before it; on a thread of the store, perhaps more than once.
              */
             int (*write)(struct store_tx *tx, void *data, struct aq_error *err);
-            void *data; /* borrowed */
+            void *data;        /* borrowed */
+            bool keeps_access; /* nothing of who may use which resource groups */
         } rows_added;
     };
 };

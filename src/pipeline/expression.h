@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* expression.h - the small language of ${{ ... }} in pipelines
  *
- *   parameters.epochs > 3 and not (tasks.prepare.values.rows == 0)
+ *   parameters.epochs > 3 and not (tasks.prepare.state == "skipped")
  *
  * Values are texts. Two texts that are both numbers are compared as numbers, others byte by byte.
  * "", "0" and "false" are false. Operators by rising precedence: or (||), and (&&), not (!),

@@ -68,15 +68,18 @@ int pipeline_check_keys(const struct pipeline_reader *in, const json_t *object, 
 
 const char *pipeline_scalar(struct arena *arena, const json_t *value)
 {
-    char number[24];
+    char number[32];
 
     if (json_is_string(value))
         return json_string_value(value);
     if (json_is_boolean(value))
         return json_is_true(value) ? "true" : "false";
-    if (!json_is_integer(value))
+    if (!json_is_number(value))
         return NULL;
-    (void)snprintf(number, sizeof(number), "%lld", (long long)json_integer_value(value));
+    if (json_is_real(value))
+        (void)snprintf(number, sizeof(number), "%.15g", json_real_value(value));
+    else
+        (void)snprintf(number, sizeof(number), "%lld", (long long)json_integer_value(value));
     return arena_strdup(arena, number);
 }
 

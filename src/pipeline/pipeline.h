@@ -83,8 +83,7 @@ struct pipeline_context {
     const json_t *parameters; /* as of pipeline_bind() */
     const char *run;          /* "digits.7" */
     enum pipeline_outcome outcome;
-    /* "state" or "values.NAME" of a task that the node needs; NULL = "". */
-    const char *(*find)(void *data, size_t task, const char *member);
+    const char *(*find_state)(void *data, size_t task); /* of one that the node needs */
     void *data;
 };
 

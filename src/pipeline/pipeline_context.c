@@ -18,44 +18,22 @@ static const char *context_behind(const char *reference, const char *prefix)
                                                                          : NULL;
 }
 
-static bool context_has_output(const struct pipeline_task *task, const char *name)
-{
-    const json_t *item;
-    size_t i;
-
-    json_array_foreach(json_object_get(json_object_get(task->definition, "outputs"), "values"), i,
-                       item)
-        if (strcmp(json_string_value(item), name) == 0)
-            return true;
-    return false;
-}
-
-/* "prepare.values.rows" of a task that 'task' needs: its place and "values.rows". */
+/* The task of "prepare.state", which 'task' needs. */
 static int context_find_task(const struct pipeline *p, const struct pipeline_task *task,
-                             const char *rest, size_t *ret, const char **ret_member,
-                             struct aq_error *err)
+                             const char *rest, size_t *ret, struct aq_error *err)
 {
-    const char *dot = strchr(rest, '.'), *value;
+    const char *dot = strchr(rest, '.');
     size_t len = dot ? (size_t)(dot - rest) : strlen(rest);
 
+    if (!dot || strcmp(dot, ".state") != 0)
+        return aq_fail(err, EINVAL, "'tasks.%.60s' must end in .state", rest);
     for (size_t i = 0; i < task->need_count; i++) {
-        const struct pipeline_task *needed = &p->tasks[task->needs[i]];
+        const char *name = p->tasks[task->needs[i]].name;
 
-        if (strlen(needed->name) != len || memcmp(needed->name, rest, len) != 0)
+        if (strlen(name) != len || memcmp(name, rest, len) != 0)
             continue;
         *ret = task->needs[i];
-        *ret_member = dot ? dot + 1 : "";
-        if (strcmp(*ret_member, "state") == 0)
-            return 0;
-        if (!(value = context_behind(*ret_member, "values")))
-            return aq_fail(err, EINVAL, "'tasks.%.60s' must end in .state or .values.NAME", rest);
-        if (!context_has_output(needed, value))
-            return aq_fail(err, EINVAL, "task '%s' does not list '%.40s' under outputs.values",
-                           needed->name, value);
-        return needed->matrix ? aq_fail(err, EINVAL,
-                                        "task '%s' has a matrix: its values cannot be referred to",
-                                        needed->name)
-                              : 0;
+        return 0;
     }
     return aq_fail(err, EINVAL, "'tasks.%.60s' refers to a task that '%s' does not list in 'needs'",
                    rest, task->name);
@@ -67,7 +45,7 @@ static const char *context_find(void *data, const char *reference, struct aq_err
     const struct pipeline_context *c = data;
     const struct pipeline_node *node = &c->pipeline->nodes[c->node];
     const struct pipeline_task *task = &c->pipeline->tasks[node->task];
-    const char *rest, *value = NULL, *member;
+    const char *rest, *value = NULL;
     size_t needed;
 
     if (strcmp(reference, "always") == 0)
@@ -87,15 +65,13 @@ static const char *context_find(void *data, const char *reference, struct aq_err
         && (value = json_string_value(json_object_get(node->matrix, rest))))
         return value;
     if ((rest = context_behind(reference, "tasks"))) {
-        if (context_find_task(c->pipeline, task, rest, &needed, &member, err) < 0)
+        if (context_find_task(c->pipeline, task, rest, &needed, err) < 0)
             return NULL;
-        value = c->find ? c->find(c->data, needed, member) : NULL;
-        return value ? value : "";
+        return c->find_state ? c->find_state(c->data, needed) : "";
     }
     (void)aq_fail(err, EINVAL,
                   "'%.60s' does not exist; there are parameters.NAME, matrix.NAME, "
-                  "tasks.NAME.state, tasks.NAME.values.NAME, run.name, task.name, always, success "
-                  "and failure",
+                  "tasks.NAME.state, run.name, task.name, always, success and failure",
                   reference);
     return NULL;
 }

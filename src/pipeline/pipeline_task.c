@@ -15,8 +15,9 @@
                        "resource_group", "shmem", "timeout", "retry"
 /* clang-format on */
 
-static const char *const task_keys[] = { "needs",   "matrix",       "when", "command",
-                                         "outputs", TASK_INHERITED, NULL };
+static const char *const task_keys[] = {
+    "needs", "matrix", "when", "command", TASK_INHERITED, NULL
+};
 static const char *const task_default_keys[] = { TASK_INHERITED, NULL };
 
 /* ---- members of one kind ---- */
@@ -186,27 +187,6 @@ static int task_check_matrix(const struct pipeline_reader *in, const json_t *mat
     return 0;
 }
 
-static int task_check_outputs(const struct pipeline_reader *in, const json_t *object,
-                              const char *path)
-{
-    static const char *const known[] = { "values", NULL };
-    const json_t *outputs = json_object_get(object, "outputs"), *item;
-    size_t i;
-    int r;
-
-    path = pipeline_path(in, path, "outputs");
-    if ((r = pipeline_check_keys(in, outputs, path, known)) < 0)
-        return r;
-    path = pipeline_path(in, path, "values");
-    if ((r = task_check_list(in, json_object_get(outputs, "values"), path)) < 0)
-        return r;
-    json_array_foreach(json_object_get(outputs, "values"), i, item)
-        if ((r = pipeline_check_name(in, path, json_string_value(item), PIPELINE_TASK_NAME_MAX))
-            < 0)
-            return r;
-    return 0;
-}
-
 int pipeline_read_task(const struct pipeline_reader *in, const json_t *object, const char *path,
                        struct pipeline_task *ret)
 {
@@ -217,8 +197,7 @@ int pipeline_read_task(const struct pipeline_reader *in, const json_t *object, c
     ret->matrix = json_object_get(object, "matrix");
     if ((r = pipeline_check_keys(in, object, path, task_keys)) < 0
         || (r = task_read_inherited(in, object, path, &ret->timeout_usec)) < 0
-        || (r = task_check_text(in, object, path, "command")) < 0
-        || (r = task_check_outputs(in, object, path)) < 0)
+        || (r = task_check_text(in, object, path, "command")) < 0)
         return r;
     if (ret->matrix
         && (r = task_check_matrix(in, ret->matrix, pipeline_path(in, path, "matrix"))) < 0)

@@ -10,7 +10,7 @@
 #include "store/query.h"
 #include "store/transaction.h"
 
-#define PURGE_STATEMENTS_MAX 12
+#define PURGE_STATEMENTS_MAX 16
 #define PURGE_CHECKS_MAX 4
 
 /* Of live sessions there is one index for all. */
@@ -52,6 +52,10 @@ static const struct purge_rule purge_rules[] = {
                        "DELETE FROM folder_shares WHERE user_id = ?1",
                        "DELETE FROM folder_invitations WHERE user_id = ?1 OR inviter_id = ?1",
                        "DELETE FROM session_templates WHERE user_id = ?1",
+                       "DELETE FROM pipeline_tasks WHERE run_id IN"
+                       " (SELECT id FROM pipeline_runs WHERE user_id = ?1)",
+                       "DELETE FROM pipeline_runs WHERE user_id = ?1",
+                       "DELETE FROM pipelines WHERE user_id = ?1",
                        "DELETE FROM error_logs WHERE user_id = ?1",
                        "UPDATE users SET purged_email = email, email = id, username = id, full_name = NULL,"
                        " description = NULL, password_hash = NULL WHERE id = ?1",

@@ -57,6 +57,9 @@ static const struct transfer_table {
     { "folder_invitations", "id" },
     { "logins", "hash" },
     { "session_templates", "id" },
+    { "pipelines", "id" },
+    { "pipeline_runs", "id" },
+    { "pipeline_tasks", "run_id, place" },
 };
 
 const char *transfer_table_name(size_t i)

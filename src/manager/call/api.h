@@ -61,6 +61,7 @@ struct api {
     struct live_feed *live;
     struct login_state *login;
     struct notification_state *notification;
+    struct pipeline_runs *pipeline;
     struct scheduling_state *scheduling;
     struct stream_state *stream;
 };

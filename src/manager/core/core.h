@@ -146,6 +146,15 @@ struct session_request_role {
     struct slots resources; /* per kernel */
 };
 
+/* Rows of the caller's that are written in the transaction which makes the session. If 'write'
+ * fails nothing is made, and the error is the answer.
+ */
+struct session_rows {
+    int (*write)(struct store_tx *tx, void *data, const struct uuid *session_id,
+                 struct aq_error *err); /* on a thread of the store; NULL = none */
+    void *data;                         /* lives until the callback */
+};
+
 struct session_request {
     const char *name;
     enum session_type type;
@@ -164,6 +173,7 @@ struct session_request {
     const char *const *dependencies; /* ids or names of the owner's sessions */
     size_t dependency_count;
     bool reuse; /* a live one with this name and image will do */
+    struct session_rows rows;
 };
 
 struct core_created {

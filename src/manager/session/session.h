@@ -86,6 +86,9 @@ void session_find_by_owner(struct api *api, struct request *req, session_found_f
  */
 void session_find_brief_by_owner(struct api *api, struct request *req, session_found_fn *fn);
 
+/* struct session_mounts.may_mount, by the rules of the session's owner; 'data' is the struct api. */
+bool session_may_mount(void *data, const struct session *session, const struct folder *folder);
+
 /* ---- apps: what a kernel publishes ---- */
 
 /* [{"name","protocol","ports"}], the ports as the container counts; [] if it publishes nothing, or

@@ -10,6 +10,7 @@
 #include "manager/image/image.h"
 #include "manager/notification/notification.h"
 #include "manager/rules/folder_mount.h"
+#include "manager/session/session.h"
 #include "manager/session/session_params.h"
 #include "model/array_range.h"
 #include "model/rerun.h"
@@ -466,9 +467,7 @@ static int session_mounts_check_ids(const struct str_list *ids, struct aq_error 
     return 0;
 }
 
-/* By the rules of the session's owner. */
-static bool session_mounts_may(void *data, const struct session *session,
-                               const struct folder *folder)
+bool session_may_mount(void *data, const struct session *session, const struct folder *folder)
 {
     const struct api *api = data;
     struct principal owner = { .user_id = session->user_id, .domain = session->domain };
@@ -504,7 +503,7 @@ static int session_mounts_read(const struct api *api, struct request *req,
                                     .count = count,
                                     .is_automatic = ret->is_automatic
                                                     && folder_mounts_automatic(api),
-                                    .may_mount = session_mounts_may,
+                                    .may_mount = session_may_mount,
                                     .data = (void *)(uintptr_t)api };
     return 0;
 }

@@ -12,14 +12,14 @@ static const char digits[] =
     "defaults: {image: python, resources: {cpu: 1, mem: 1g}, env: {A: 1}}\n"
     "tasks:\n"
     "  report: {needs: [train], when: always, command: report}\n"
-    "  prepare: {command: python prep.py, outputs: {values: [rows]}, retry: 2}\n"
+    "  prepare: {command: python prep.py, retry: 2}\n"
     "  train:\n"
     "    needs: [prepare]\n"
     "    matrix: {lr: [0.1, 0.01], seed: [1, 2]}\n"
     "    command: train ${{ matrix.lr }} ${{ matrix.seed }} ${{ parameters.epochs }}\n"
     "    resources: {cuda.shares: 0.5}\n"
     "    timeout: 1h\n"
-    "  evaluate: {needs: [prepare], when: \"${{ tasks.prepare.values.rows > 0 }}\", command: e}\n";
+    "  evaluate: {needs: [prepare], when: \"${{ parameters.epochs > 2 }}\", command: e}\n";
 
 static struct pipeline *parse(const char *text)
 {
@@ -154,20 +154,22 @@ static void parameters_have_types_and_defaults(void **state)
     json_decref(given);
 }
 
-static const char *find_rows(void *data, size_t task, const char *member)
+static const char *find_failed(void *data, size_t task)
 {
+    (void)data;
     (void)task;
-    return strcmp(member, "values.rows") == 0 ? data : NULL;
+    return "failed";
 }
 
 static bool decide(const struct pipeline *p, size_t node, enum pipeline_outcome outcome,
-                   const char *rows)
+                   const char *epochs)
 {
+    json_auto_t *parameters = json_pack("{s:s}", "epochs", epochs);
     struct pipeline_context c = { .pipeline = p,
                                   .node = node,
+                                  .parameters = parameters,
                                   .outcome = outcome,
-                                  .find = find_rows,
-                                  .data = (void *)(uintptr_t)rows };
+                                  .find_state = find_failed };
     struct aq_error err = { 0 };
     bool runs;
 
@@ -182,11 +184,26 @@ static void when_is_decided_by_outcome_and_values(void **state)
 
     (void)state;
     assert_true(decide(p, report, PIPELINE_FAILURE, "1"));
-    assert_true(decide(p, evaluate, PIPELINE_SUCCESS, "1"));
-    assert_false(decide(p, evaluate, PIPELINE_SUCCESS, "0"));
-    assert_false(decide(p, evaluate, PIPELINE_SUCCESS, NULL));
-    assert_false(decide(p, evaluate, PIPELINE_FAILURE, "1")); /* success is implied */
+    assert_true(decide(p, evaluate, PIPELINE_SUCCESS, "3"));
+    assert_false(decide(p, evaluate, PIPELINE_SUCCESS, "2"));
+    assert_false(decide(p, evaluate, PIPELINE_FAILURE, "3")); /* success is implied */
     assert_false(decide(p, 0, PIPELINE_FAILURE, "1"));
+}
+
+static void states_of_needs_are_filled_in(void **state)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    AQ_CLEANUP(pipeline_freep) struct pipeline *p = parse(digits);
+    struct pipeline_context c = {
+        .pipeline = p, .node = p->tasks[2].node, .run = "digits.7", .find_state = find_failed
+    };
+    struct aq_error err = { 0 };
+
+    (void)state;
+    assert_int_equal(pipeline_fill(&c, "${{run.name}} ${{ tasks.train.state }}", &out, &err), 0);
+    assert_string_equal(out.data, "digits.7 failed");
+    assert_int_equal(pipeline_fill(&c, "${{ tasks.prepare.state }}", &out, &err), -EINVAL);
+    assert_non_null(strstr(err.text, "does not list in 'needs'"));
 }
 
 static char *identify(const char *text, size_t node, const char *epochs)
@@ -225,6 +242,7 @@ int main(void)
         cmocka_unit_test(a_value_of_a_megabyte_is_refused),
         cmocka_unit_test(parameters_have_types_and_defaults),
         cmocka_unit_test(when_is_decided_by_outcome_and_values),
+        cmocka_unit_test(states_of_needs_are_filled_in),
         cmocka_unit_test(identity_changes_with_what_a_task_does),
     };
 

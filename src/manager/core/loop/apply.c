@@ -309,7 +309,8 @@ void apply_event(struct core *core, struct event *e)
     case EVENT_AUDITED:
         break;             /* nothing of it is in memory */
     case EVENT_ROWS_ADDED: /* perhaps of who may use which resource groups */
-        access_forget(core);
+        if (!e->rows_added.keeps_access)
+            access_forget(core);
         break;
     case EVENT_ARRAY_CREATED:
     case EVENT_ARRAY_CHANGED:

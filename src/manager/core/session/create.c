@@ -148,6 +148,7 @@ static int create_draft(struct creation *c, struct create_draft *d,
     if (r < 0)
         return r;
     d->reuse = req->reuse;
+    d->rows = req->rows;
     d->resource_group = aq_strdup(request_resource_group(c->core, req));
     if ((r = dependency_resolve(c->core, req, &d->s, &d->missing, &c->err)) < 0)
         return r;
@@ -266,6 +267,34 @@ static int create_try_out(struct creation *c)
     return r;
 }
 
+struct create_rows {
+    struct session_rows rows;
+    struct uuid session_id;
+};
+
+/* event.rows_added.write */
+static int create_write_rows(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    const struct create_rows *of = data;
+
+    return of->rows.write(tx, of->rows.data, &of->session_id, err);
+}
+
+static void create_add_rows(struct creation *c, size_t i)
+{
+    struct create_rows *of;
+    struct event *e;
+
+    if (!c->drafts[i].rows.write || c->drafts[i].is_met)
+        return;
+    of = arena_alloc(&c->batch->arena, sizeof(*of));
+    *of = (struct create_rows){ c->drafts[i].rows, c->created[i].id };
+    e = event_batch_add(c->batch, EVENT_ROWS_ADDED, clock_realtime_usec());
+    e->rows_added.write = create_write_rows;
+    e->rows_added.data = of;
+    e->rows_added.keeps_access = true;
+}
+
 /* Whole or not at all. The sessions come first: create_take_back() counts on it. */
 static int create_propose(struct creation *c)
 {
@@ -293,6 +322,8 @@ static int create_propose(struct creation *c)
     }
     if (c->entry)
         create_add_progress(c);
+    for (size_t i = 0; i < c->count; i++)
+        create_add_rows(c, i);
     if (of && (count || of->always)) { /* what the request will be answered */
         AQ_CLEANUP(strbuf_donep) struct strbuf body = STRBUF_INIT;
         struct event *e = event_batch_add(c->batch, EVENT_REQUEST_ANSWERED, clock_realtime_usec());

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pipeline_call.c - transactions of requests on pipelines */
+#include "manager/pipeline/pipeline_call.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json_load.h"
+#include "manager/pipeline/pipeline_identity.h"
+#include "store/audit_log.h"
+
+/* ---- what several do ---- */
+
+static int pipeline_call_parse(const char *text, struct pipeline **ret, struct aq_error *err)
+{
+    int r = pipeline_parse(text, strlen(text), ret, err);
+
+    if (r < 0) {
+        err->kind = "invalid-api-params";
+        (void)snprintf(err->field, sizeof(err->field), "payload");
+    }
+    return r;
+}
+
+/* Parameters as texts; NULL with the member as field. */
+static json_t *pipeline_call_bind(const struct pipeline *p, const json_t *given,
+                                  struct aq_error *err)
+{
+    json_t *bound = pipeline_bind(p, given, err);
+    char name[sizeof(err->field)];
+
+    if (bound)
+        return bound;
+    memcpy(name, err->field, sizeof(name));
+    (void)snprintf(err->field, sizeof(err->field), "parameters.%.60s", name);
+    err->kind = "invalid-api-params";
+    return NULL;
+}
+
+static int pipeline_call_audit(struct store_tx *tx, const struct pipeline_call *call,
+                               const char *action, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *name = aq_format("%s.%lld", call->run.name,
+                                                (long long)call->run.number);
+    char id[UUID_TEXT_MAX];
+
+    return audit_log_add_change(tx, call->by,
+                                &(struct audit_change){
+                                    .action = action,
+                                    .object_kind = "pipeline-run",
+                                    .object_id = uuid_format(&call->run.id, id),
+                                    .object_name = name,
+                                    .object_domain = call->run.domain,
+                                },
+                                err);
+}
+
+static int pipeline_call_find(struct store_tx *tx, struct pipeline_call *call, struct aq_error *err)
+{
+    return pipeline_run_find(tx, &call->who, request_get_param(call->req, "run"),
+                             request_get_arena(call->req), &call->run, err);
+}
+
+/* The run as it is now, for the answer. */
+static int pipeline_call_read(struct store_tx *tx, struct pipeline_call *call, struct aq_error *err)
+{
+    const struct folder_viewer any = { .is_superadmin = true };
+    struct arena *arena = request_get_arena(call->req);
+    char id[UUID_TEXT_MAX];
+    int r = pipeline_run_find(tx, &any, uuid_format(&call->run.id, id), arena, &call->run, err);
+
+    return r < 0 ? r
+                 : pipeline_tasks_read(tx, &call->run.id, arena, &call->tasks, &call->task_count,
+                                       err);
+}
+
+int pipeline_call_show(struct store_tx *tx, struct pipeline_call *call, struct aq_error *err)
+{
+    int r = pipeline_call_find(tx, call, err);
+
+    return r < 0 ? r : pipeline_call_read(tx, call, err);
+}
+
+/* ---- save ---- */
+
+static int pipeline_call_keep(struct store_tx *tx, struct pipeline_call *call,
+                              const struct uuid *owner, struct pipeline **ret, struct aq_error *err)
+{
+    struct arena *arena = request_get_arena(call->req);
+    const char *text = call->params.payload;
+    char *hash = arena_alloc(arena, PIPELINE_HASH_MAX);
+    int r = pipeline_call_parse(text, ret, err);
+
+    if (r < 0)
+        return r;
+    pipeline_hash(text, strlen(text), hash);
+    call->pipeline = (struct pipeline_row){ .id = uuid_random(),
+                                            .user_id = *owner,
+                                            .name = arena_strdup(arena, (*ret)->name),
+                                            .hash = hash,
+                                            .text = text,
+                                            .saved_usec = clock_realtime_usec() };
+    return pipeline_save(tx, &call->pipeline, err);
+}
+
+int pipeline_call_save(struct store_tx *tx, struct pipeline_call *call, struct aq_error *err)
+{
+    AQ_CLEANUP(pipeline_freep) struct pipeline *p = NULL;
+
+    return pipeline_call_keep(tx, call, &call->who.user_id, &p, err);
+}
+
+/* ---- run ---- */
+
+static const char *pipeline_call_options(const struct pipeline_call *call)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&out);
+
+    jsonw_object_begin(&w);
+    if (call->params.group)
+        jsonw_member_str(&w, "group", call->params.group);
+    if (call->params.resource_group)
+        jsonw_member_str(&w, "resource_group", call->params.resource_group);
+    jsonw_object_end(&w);
+    return arena_strdup(request_get_arena(call->req), out.data);
+}
+
+static int pipeline_call_open(struct store_tx *tx, struct pipeline_call *call,
+                              struct pipeline **ret, struct aq_error *err)
+{
+    int r;
+
+    if (call->params.payload)
+        return pipeline_call_keep(tx, call, &call->who.user_id, ret, err);
+    if (!call->params.pipeline)
+        return api_fail_param(err, "pipeline", "is missing; name a pipeline, or send a payload");
+    r = pipeline_find(tx, &call->who.user_id, call->params.pipeline, request_get_arena(call->req),
+                      &call->pipeline, err);
+    return r < 0 ? r : pipeline_call_parse(call->pipeline.text, ret, err);
+}
+
+int pipeline_call_run(struct store_tx *tx, struct pipeline_call *call, struct aq_error *err)
+{
+    struct arena *arena = request_get_arena(call->req);
+    AQ_CLEANUP(pipeline_freep) struct pipeline *p = NULL;
+    AQ_CLEANUP(aq_freep) char *bound_text = NULL;
+    json_auto_t *bound = NULL;
+    const char **identities;
+    int r = pipeline_call_open(tx, call, &p, err);
+
+    if (r < 0)
+        return r;
+    if (!(bound = pipeline_call_bind(p, call->params.parameters, err)))
+        return -EINVAL;
+    bound_text = json_dump_text(bound, JSON_COMPACT);
+    identities = pipeline_identify_nodes(p, bound, arena);
+    call->run = (struct pipeline_run_row){
+        .id = uuid_random(),
+        .pipeline_id = call->pipeline.id,
+        .user_id = call->who.user_id,
+        .access_key = call->access_key,
+        .name = call->pipeline.name,
+        .parameters = bound_text,
+        .options = pipeline_call_options(call),
+        .created_usec = clock_realtime_usec(),
+    };
+    r = pipeline_run_insert(tx, &call->run, err);
+    for (size_t i = 0; i < p->node_count && r == 0; i++) {
+        const struct pipeline_task_row task = { .place = (int64_t)i,
+                                                .name = p->nodes[i].name,
+                                                .attempt = 1,
+                                                .attempt_max = 1 + p->tasks[p->nodes[i].task].retry,
+                                                .identity = identities[i] };
+
+        r = pipeline_task_write(tx, &call->run.id, &task, err);
+    }
+    if (r < 0 || (r = pipeline_call_read(tx, call, err)) < 0)
+        return r;
+    return pipeline_call_audit(tx, call, "create-pipeline-run", err);
+}
+
+/* ---- cancel ---- */
+
+int pipeline_call_cancel(struct store_tx *tx, struct pipeline_call *call, struct aq_error *err)
+{
+    int r = pipeline_call_find(tx, call, err);
+
+    if (r < 0)
+        return r;
+    if (call->run.ended_usec)
+        return aq_fail_kind(err, EBUSY, "conflict", "pipeline run %s.%lld has already ended: %s",
+                            call->run.name, (long long)call->run.number, call->run.state);
+    call->run.is_cancelled = true;
+    if ((r = pipeline_run_update(tx, &call->run, err)) < 0
+        || (r = pipeline_call_audit(tx, call, "cancel-pipeline-run", err)) < 0)
+        return r;
+    return pipeline_call_read(tx, call, err);
+}
+
+/* ---- resume ---- */
+
+/* The task of then, if it succeeded and does the same; NULL = it is run again. */
+static const struct pipeline_task_row *pipeline_call_find_kept(const struct map *before,
+                                                               const char *name,
+                                                               const char *identity)
+{
+    const struct pipeline_task_row *task = map_gets(before, name);
+
+    return task && task->state == PIPELINE_SUCCEEDED && strcmp(task->identity, identity) == 0
+               ? task
+               : NULL;
+}
+
+/* Tasks of the file from what there was before; is_kept has one of each task of the file. */
+static int pipeline_call_write_again(struct store_tx *tx, struct pipeline_call *call,
+                                     const struct pipeline *p, const char *const *identities,
+                                     const struct map *before, struct aq_error *err)
+{
+    bool *is_kept = arena_array(request_get_arena(call->req), p->task_count, sizeof(*is_kept));
+    int r = 0;
+
+    for (size_t i = 0; i < p->node_count && r == 0; i++) {
+        const struct pipeline_task *task = &p->tasks[p->nodes[i].task];
+        const char *name = p->nodes[i].name;
+        const struct pipeline_task_row *old = map_gets(before, name), *kept;
+        struct pipeline_task_row row = { .place = (int64_t)i,
+                                         .name = name,
+                                         .attempt = old ? old->attempt + 1 : 1,
+                                         .identity = identities[i] };
+
+        kept = pipeline_call_find_kept(before, name, identities[i]);
+        for (size_t k = 0; k < task->need_count; k++)
+            if (!is_kept[task->needs[k]])
+                kept = NULL;
+        if (i == task->node)
+            is_kept[p->nodes[i].task] = true;
+        is_kept[p->nodes[i].task] &= kept != NULL;
+        row.attempt_max = row.attempt + task->retry;
+        if (kept) {
+            row = *kept;
+            row.place = (int64_t)i;
+        } else if (old && old->attempt == 1 && uuid_is_nil(&old->session_id)) {
+            row.attempt = 1; /* it has had no session */
+            row.attempt_max = 1 + task->retry;
+        }
+        r = pipeline_task_write(tx, &call->run.id, &row, err);
+    }
+    return r;
+}
+
+static int pipeline_call_check_resume(const struct pipeline_call *call, struct aq_error *err)
+{
+    const struct pipeline_run_row *run = &call->run;
+
+    if (!run->ended_usec)
+        return aq_fail_kind(err, EBUSY, "conflict",
+                            "pipeline run %s.%lld has not ended; cancel it first", run->name,
+                            (long long)run->number);
+    if (strcmp(run->state, "succeeded") == 0 && !call->params.payload)
+        return aq_fail_kind(err, EBUSY, "conflict",
+                            "pipeline run %s.%lld has succeeded; nothing is left to run", run->name,
+                            (long long)run->number);
+    return 0;
+}
+
+/* The file that it goes on with, of the same name. */
+static int pipeline_call_reopen(struct store_tx *tx, struct pipeline_call *call,
+                                struct pipeline **ret, struct aq_error *err)
+{
+    int r;
+
+    if (!call->params.payload)
+        return pipeline_call_parse(call->run.text, ret, err);
+    if ((r = pipeline_call_keep(tx, call, &call->run.user_id, ret, err)) < 0)
+        return r;
+    if (strcmp((*ret)->name, call->run.name) != 0)
+        return api_fail_param(err, "payload", "is of pipeline '%s', the run of '%s'", (*ret)->name,
+                              call->run.name);
+    call->run.pipeline_id = call->pipeline.id;
+    return 0;
+}
+
+/* Parameters of then that the file still has, and defaults of new ones. */
+static json_t *pipeline_call_rebind(const struct pipeline_call *call, const struct pipeline *p,
+                                    struct aq_error *err)
+{
+    json_auto_t *given = json_load_string(call->run.parameters, 0);
+    const json_t *value;
+    const char *name;
+    void *next;
+
+    json_object_foreach_safe(given, next, name, value)
+    {
+        if (!json_object_get(p->parameters, name))
+            (void)json_object_del(given, name);
+    }
+    return pipeline_call_bind(p, given, err);
+}
+
+int pipeline_call_resume(struct store_tx *tx, struct pipeline_call *call, struct aq_error *err)
+{
+    struct arena *arena = request_get_arena(call->req);
+    AQ_CLEANUP(pipeline_freep) struct pipeline *p = NULL;
+    AQ_CLEANUP(aq_freep) char *bound_text = NULL;
+    json_auto_t *bound = NULL;
+    struct map before = MAP_INIT;
+    int r;
+
+    if ((r = pipeline_call_show(tx, call, err)) < 0
+        || (r = pipeline_call_check_resume(call, err)) < 0
+        || (r = pipeline_call_reopen(tx, call, &p, err)) < 0)
+        return r;
+    if (!(bound = pipeline_call_rebind(call, p, err)))
+        return -EINVAL;
+    call->run.parameters = bound_text = json_dump_text(bound, JSON_COMPACT);
+    call->run.state = "running";
+    call->run.is_cancelled = false;
+    call->run.ended_usec = 0;
+    for (size_t i = 0; i < call->task_count; i++)
+        (void)map_sets(&before, call->tasks[i].name, &call->tasks[i]);
+    if ((r = pipeline_tasks_remove(tx, &call->run.id, err)) == 0)
+        r = pipeline_call_write_again(tx, call, p, pipeline_identify_nodes(p, bound, arena),
+                                      &before, err);
+    map_done(&before);
+    if (r < 0 || (r = pipeline_run_update(tx, &call->run, err)) < 0
+        || (r = pipeline_call_audit(tx, call, "resume-pipeline-run", err)) < 0)
+        return r;
+    return pipeline_call_read(tx, call, err);
+}

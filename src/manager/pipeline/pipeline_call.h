@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pipeline_call.h - requests on pipelines and their runs: the transactions that change them */
+#ifndef AQ_MANAGER_PIPELINE_PIPELINE_CALL_H
+#define AQ_MANAGER_PIPELINE_PIPELINE_CALL_H
+
+#include "manager/call/list.h"
+#include "pipeline/pipeline.h"
+#include "store/pipeline.h"
+
+struct pipeline_params {
+    const char *payload, *pipeline, *group, *resource_group, *owner_access_key;
+    const json_t *parameters;
+    bool all;
+    struct api_page page;
+};
+
+/* A request, while the store works. */
+struct pipeline_call {
+    struct api *api;
+    struct request *req;
+    struct pipeline_params params;
+    json_t *tree; /* owns params.parameters */
+    struct folder_viewer who;
+    const char *access_key, *domain; /* of the owner of what is made */
+    const struct audit_who *by;
+    struct pipeline_row pipeline;
+    struct pipeline_run_row run;
+    struct pipeline_task_row *tasks;
+    size_t task_count;
+    struct store_page *page; /* of a list */
+    int (*change)(struct store_tx *tx, struct pipeline_call *call, struct aq_error *err);
+    void (*reply)(struct pipeline_call *call);
+};
+
+/* Keep the payload under its name: 'pipeline'. */
+int pipeline_call_save(struct store_tx *tx, struct pipeline_call *call, struct aq_error *err);
+
+/* Begin a run, of the payload or of what the name means: 'run' and 'tasks'. */
+int pipeline_call_run(struct store_tx *tx, struct pipeline_call *call, struct aq_error *err);
+
+/* The run and its tasks. */
+int pipeline_call_show(struct store_tx *tx, struct pipeline_call *call, struct aq_error *err);
+
+/* The run is to end. */
+int pipeline_call_cancel(struct store_tx *tx, struct pipeline_call *call, struct aq_error *err);
+
+/* A run that has ended without success goes on, perhaps with another file. */
+int pipeline_call_resume(struct store_tx *tx, struct pipeline_call *call, struct aq_error *err);
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pipeline_identity.h - hashes by which a task is known to be the same as before */
+#ifndef AQ_MANAGER_PIPELINE_PIPELINE_IDENTITY_H
+#define AQ_MANAGER_PIPELINE_PIPELINE_IDENTITY_H
+
+#include "pipeline/pipeline.h"
+#include "store/pipeline.h"
+
+/* Of a text. */
+void pipeline_hash(const char *text, size_t len, char ret[PIPELINE_HASH_MAX]);
+
+/* Of each node: of what it does, and of the nodes that it needs. Of the arena. */
+const char **pipeline_identify_nodes(const struct pipeline *p, const json_t *parameters,
+                                     struct arena *arena);
+
+#endif

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Routes of pipelines and their runs. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "manager/pipeline/pipeline_call.h"
+#include "manager/pipeline/pipeline_feature.h"
+#include "manager/pipeline/pipeline_runs.h"
+
+#define PIPELINE_BODY_MAX (4 << 20) /* JSON escapes make a file longer */
+
+#define AT(member) offsetof(struct pipeline_params, member)
+/* clang-format off */
+#define PIPELINE_OWNER { "owner_access_key", FIELD_STR, FIELD_NULLABLE, AT(owner_access_key), 1, 64, \
+                         .doc = "act for this key; administrators" }
+#define PIPELINE_PAYLOAD(flags) { "payload", FIELD_STR, flags, AT(payload), 1, PIPELINE_BYTES_MAX, \
+                                  .doc = "the file: aliquot-pipeline(1)" }
+/* clang-format on */
+static const struct field pipeline_list_fields[] = {
+    { "all", FIELD_BOOL, 0, AT(all), .doc = "of all users that an administrator may see" },
+    PIPELINE_OWNER,
+    API_PAGE_FIELDS(struct pipeline_params),
+    FIELD_END,
+};
+static const struct field pipeline_save_fields[] = { PIPELINE_PAYLOAD(FIELD_REQUIRED),
+                                                     PIPELINE_OWNER, FIELD_END };
+static const struct field pipeline_show_fields[] = { PIPELINE_OWNER, FIELD_END };
+static const struct field pipeline_run_fields[] = {
+    PIPELINE_PAYLOAD(FIELD_NULLABLE),
+    { "pipeline", FIELD_STR, FIELD_NULLABLE, AT(pipeline), 1, PIPELINE_NAME_MAX,
+      .doc = "instead: the name of one that is kept" },
+    { "parameters", FIELD_OBJECT, FIELD_NULLABLE, AT(parameters) },
+    { "group", FIELD_STR, FIELD_NULLABLE, AT(group), 1, 64, .doc = "project of the sessions" },
+    { "resource_group", FIELD_STR, FIELD_NULLABLE, AT(resource_group), 1, 64,
+      .doc = "of sessions whose task names none" },
+    PIPELINE_OWNER,
+    FIELD_END,
+};
+static const struct field pipeline_resume_fields[] = { PIPELINE_PAYLOAD(FIELD_NULLABLE),
+                                                       PIPELINE_OWNER, FIELD_END };
+#undef AT
+
+/* ---- answers ---- */
+
+static void pipeline_write_version(const struct pipeline_row *row, struct jsonw *w)
+{
+    jsonw_object_begin(w);
+    api_write_uuid(w, "id", &row->id);
+    jsonw_member_str(w, "name", row->name);
+    jsonw_member_int(w, "version", row->version);
+    jsonw_member_str(w, "hash", row->hash);
+    if (row->saved_usec)
+        api_write_time(w, "saved_at", row->saved_usec);
+    if (row->user_email)
+        jsonw_member_str(w, "user_email", row->user_email);
+    if (row->text)
+        jsonw_member_str(w, "text", row->text);
+    jsonw_object_end(w);
+}
+
+static void pipeline_write_task(const struct pipeline_task_row *task, struct jsonw *w)
+{
+    jsonw_object_begin(w);
+    jsonw_member_str(w, "name", task->name);
+    jsonw_member_str(w, "state", pipeline_state_name(task->state));
+    jsonw_member_int(w, "attempt", task->attempt);
+    jsonw_member_int(w, "attempt_max", task->attempt_max);
+    if (uuid_is_nil(&task->session_id))
+        jsonw_member_null(w, "session_id");
+    else
+        api_write_uuid(w, "session_id", &task->session_id);
+    jsonw_member_str(w, "session_status",
+                     task->has_session ? session_status_name(task->session_status) : NULL);
+    jsonw_member_str(w, "reason", task->reason);
+    api_write_time(w, "started_at", task->started_usec);
+    api_write_time(w, "ended_at", task->ended_usec);
+    jsonw_object_end(w);
+}
+
+/* Without its end: an object that is open. */
+static void pipeline_begin_run(const struct pipeline_run_row *run, struct jsonw *w)
+{
+    AQ_CLEANUP(aq_freep) char *name = aq_format("%s.%lld", run->name, (long long)run->number);
+
+    jsonw_object_begin(w);
+    api_write_uuid(w, "id", &run->id);
+    jsonw_member_str(w, "name", name);
+    jsonw_member_str(w, "pipeline", run->name);
+    jsonw_member_int(w, "number", run->number);
+    jsonw_member_int(w, "version", run->version);
+    jsonw_member_str(w, "state", run->state);
+    jsonw_member_bool(w, "is_cancelled", run->is_cancelled);
+    api_write_raw(w, "parameters", run->parameters);
+    jsonw_member_int(w, "task_count", run->task_count);
+    jsonw_member_int(w, "succeeded", run->succeeded);
+    jsonw_member_int(w, "failed", run->failed);
+    jsonw_member_int(w, "running", run->running);
+    jsonw_member_str(w, "user_email", run->user_email);
+    api_write_time(w, "created_at", run->created_usec);
+    api_write_time(w, "ended_at", run->ended_usec);
+}
+
+static void pipeline_reply_pipeline(struct pipeline_call *call)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&out);
+    bool is_saved = request_get_method(call->req) == METHOD_POST;
+
+    if (is_saved)
+        call->pipeline.text = NULL;
+    pipeline_write_version(&call->pipeline, &w);
+    request_reply_json(call->req, is_saved ? 201 : 200, &out);
+}
+
+static void pipeline_reply_run_with(struct pipeline_call *call, int status)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&out);
+
+    pipeline_begin_run(&call->run, &w);
+    jsonw_member_str(&w, "text", call->run.text);
+    jsonw_key(&w, "tasks");
+    jsonw_array_begin(&w);
+    for (size_t i = 0; i < call->task_count; i++)
+        pipeline_write_task(&call->tasks[i], &w);
+    jsonw_array_end(&w);
+    jsonw_object_end(&w);
+    request_reply_json(call->req, status, &out);
+}
+
+static void pipeline_reply_shown(struct pipeline_call *call)
+{
+    pipeline_reply_run_with(call, 200);
+}
+
+/* It was changed: it is examined now. */
+static void pipeline_reply_changed(struct pipeline_call *call)
+{
+    pipeline_runs_add(call->api->pipeline, &call->run);
+    pipeline_reply_run_with(call, 200);
+}
+
+static void pipeline_reply_made(struct pipeline_call *call)
+{
+    pipeline_runs_add(call->api->pipeline, &call->run);
+    pipeline_reply_run_with(call, 201);
+}
+
+static void pipeline_reply_list(struct pipeline_call *call, bool is_of_runs)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    AQ_CLEANUP(store_page_freep) struct store_page *page = AQ_TAKE(call->page);
+    struct jsonw w = jsonw_make(&out);
+
+    jsonw_object_begin(&w);
+    jsonw_key(&w, "items");
+    jsonw_array_begin(&w);
+    for (size_t i = 0; i < page->count; i++)
+        if (is_of_runs) {
+            pipeline_begin_run((const struct pipeline_run_row *)page->rows + i, &w);
+            jsonw_object_end(&w);
+        } else {
+            pipeline_write_version((const struct pipeline_row *)page->rows + i, &w);
+        }
+    jsonw_array_end(&w);
+    jsonw_member_int(&w, "total", page->total);
+    jsonw_object_end(&w);
+    request_reply_json(call->req, 200, &out);
+}
+
+static void pipeline_reply_pipelines(struct pipeline_call *call)
+{
+    pipeline_reply_list(call, false);
+}
+
+static void pipeline_reply_runs(struct pipeline_call *call)
+{
+    pipeline_reply_list(call, true);
+}
+
+/* ---- what is read ---- */
+
+static int pipeline_read_list(struct store_tx *tx, struct pipeline_call *call, struct aq_error *err)
+{
+    struct store_query query = { .limit = API_LIST_DEFAULT };
+
+    api_page_apply(&call->params.page, &query);
+    return store_list_pipelines(tx, &call->who, call->params.all, &query, &call->page, err);
+}
+
+static int pipeline_read_run_list(struct store_tx *tx, struct pipeline_call *call,
+                                  struct aq_error *err)
+{
+    struct store_query query = { .limit = API_LIST_DEFAULT };
+
+    api_page_apply(&call->params.page, &query);
+    return store_list_pipeline_runs(tx, &call->who, call->params.all, &query, &call->page, err);
+}
+
+static int pipeline_read_one(struct store_tx *tx, struct pipeline_call *call, struct aq_error *err)
+{
+    return pipeline_find(tx, &call->who.user_id, request_get_param(call->req, "pipeline"),
+                         request_get_arena(call->req), &call->pipeline, err);
+}
+
+/* ---- requests ---- */
+
+/* store_tx_fn */
+static int pipeline_run_call(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    struct pipeline_call *call = data;
+
+    return call->change(tx, call, err);
+}
+
+static void pipeline_on_done(void *data, int r, const struct aq_error *err)
+{
+    struct pipeline_call *call = data;
+    struct aq_error own = *err;
+
+    json_decref(AQ_TAKE(call->tree));
+    if (r == -ENOENT)
+        problem_no_such(&own, "pipeline", "%s", err->text);
+    if (r < 0)
+        request_fail(call->req, &own);
+    else
+        call->reply(call);
+}
+
+static int pipeline_read_who(struct pipeline_call *call, struct aq_error *err)
+{
+    const struct principal *who = api_principal(call->req);
+    struct arena *arena = request_get_arena(call->req);
+    const struct keypair *key;
+    const struct user *owner;
+    int r = api_owner(call->api, call->req, call->params.owner_access_key, &key, err);
+
+    if (r < 0)
+        return r;
+    call->by = api_who(call->api, call->req);
+    call->who.user_id = key->user_id;
+    call->who.is_superadmin = principal_is_superadmin(who);
+    call->access_key = arena_strdup(arena, key->access_key);
+    owner = core_find_user(call->api->core, &key->user_id);
+    call->domain = arena_strdup(arena, owner && owner->domain ? owner->domain : "default");
+    if (who->role == ROLE_ADMIN && who->domain)
+        call->who.admin_of = arena_strdup(arena, who->domain);
+    return 0;
+}
+
+static void pipeline_start_call(struct request *req, struct api *api,
+                                const struct pipeline_call *of)
+{
+    struct pipeline_call *call = arena_alloc(request_get_arena(req), sizeof(*call));
+    struct aq_error err = { 0 };
+
+    *call = *of;
+    call->api = api;
+    call->req = req;
+    if (api_decode(req, &call->params, &call->tree, &err) < 0
+        || pipeline_read_who(call, &err) < 0) {
+        json_decref(AQ_TAKE(call->tree));
+        request_fail(req, &err);
+    } else if (request_get_method(req) == METHOD_GET) {
+        store_read(core_store(api->core), pipeline_run_call, pipeline_on_done, call);
+    } else {
+        store_write(core_store(api->core), pipeline_run_call, pipeline_on_done, call);
+    }
+}
+
+#define PIPELINE_HANDLER(name, change_, reply_)                                                 \
+    static void pipeline_on_##name(struct request *req, void *data)                             \
+    {                                                                                           \
+        pipeline_start_call(req, data,                                                          \
+                            &(struct pipeline_call){ .change = (change_), .reply = (reply_) }); \
+    }
+
+PIPELINE_HANDLER(list, pipeline_read_list, pipeline_reply_pipelines)
+PIPELINE_HANDLER(save, pipeline_call_save, pipeline_reply_pipeline)
+PIPELINE_HANDLER(show, pipeline_read_one, pipeline_reply_pipeline)
+PIPELINE_HANDLER(list_runs, pipeline_read_run_list, pipeline_reply_runs)
+PIPELINE_HANDLER(run, pipeline_call_run, pipeline_reply_made)
+PIPELINE_HANDLER(show_run, pipeline_call_show, pipeline_reply_shown)
+PIPELINE_HANDLER(cancel_run, pipeline_call_cancel, pipeline_reply_changed)
+PIPELINE_HANDLER(resume_run, pipeline_call_resume, pipeline_reply_changed)
+
+static const struct route pipeline_routes[] = {
+    { METHOD_GET, "/aliquot/v1/pipelines", API_USER, pipeline_on_list, pipeline_list_fields,
+      "Pipelines that are kept, the latest version of each" },
+    { METHOD_POST, "/aliquot/v1/pipelines", API_USER, pipeline_on_save, pipeline_save_fields,
+      "Check a pipeline and keep it under its name", .answer = { 201 },
+      .body_max = PIPELINE_BODY_MAX },
+    { METHOD_GET, "/aliquot/v1/pipelines/{pipeline}", API_USER, pipeline_on_show,
+      pipeline_show_fields, "A pipeline with its text" },
+    { METHOD_GET, "/aliquot/v1/pipeline-runs", API_USER, pipeline_on_list_runs,
+      pipeline_list_fields, "Runs of pipelines, the newest first" },
+    { METHOD_POST, "/aliquot/v1/pipeline-runs", API_USER | API_FREEZABLE, pipeline_on_run,
+      pipeline_run_fields, "Run a pipeline", .answer = { 201 }, .body_max = PIPELINE_BODY_MAX },
+    { METHOD_GET, "/aliquot/v1/pipeline-runs/{run}", API_USER, pipeline_on_show_run,
+      pipeline_show_fields, "A run, by id or as digits.7, with its tasks" },
+    { METHOD_POST, "/aliquot/v1/pipeline-runs/{run}/cancel", API_USER, pipeline_on_cancel_run,
+      pipeline_show_fields, "End a run and its sessions" },
+    { METHOD_POST, "/aliquot/v1/pipeline-runs/{run}/resume", API_USER | API_FREEZABLE,
+      pipeline_on_resume_run, pipeline_resume_fields,
+      "Run again what has not succeeded, perhaps of another file", .body_max = PIPELINE_BODY_MAX },
+};
+API_ROUTES_END(pipeline);

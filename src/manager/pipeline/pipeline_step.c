@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pipeline_step.c - one examination of a run
+ *
+ * 1. step_write(), a transaction: tasks whose sessions have ended get their states, those that
+ *    need them are decided on, and if all have ended so has the run.
+ * 2. step_on_written(): tasks that are ready get their sessions, those of a cancelled run are
+ *    ended.
+ * 3. step_write_failed(), if a session could not be made: why.
+ */
+#include "manager/pipeline/pipeline_step.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+
+#define STEP_AGAIN_USEC (10 * USEC_PER_SEC) /* after a refusal that may pass */
+#define STEP_REASON_MAX 240
+
+static void step_on_written(void *data, int r, const struct aq_error *err);
+
+/* ---- step 1: states ---- */
+
+static void step_set(struct pipeline_step *step, struct pipeline_task_row *task,
+                     enum pipeline_state state, const char *reason)
+{
+    task->state = state;
+    task->reason = reason ? arena_strdup(&step->arena, reason) : NULL;
+    if (state != PIPELINE_WAITING)
+        task->ended_usec = clock_realtime_usec();
+    task->is_changed = true;
+}
+
+/* The session has ended: the task has, or has another attempt. */
+static void step_settle(struct pipeline_step *step, struct pipeline_task_row *task)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf reason = STRBUF_INIT;
+    bool is_by_user = task->session_status == SESSION_CANCELLED
+                      || (task->session_reason
+                          && (strcmp(task->session_reason, REASON_USER_REQUESTED) == 0
+                              || strcmp(task->session_reason, REASON_FORCE_TERMINATED) == 0));
+
+    if (task->has_session && task->session_result == RESULT_SUCCESS) {
+        step_set(step, task, PIPELINE_SUCCEEDED, NULL);
+        return;
+    }
+    strbuf_adds(&reason, !task->has_session     ? "its session was removed"
+                         : task->session_reason ? task->session_reason
+                                                : "failed");
+    if (task->has_session && task->exit_code > 0)
+        strbuf_addf(&reason, ", exit code %lld", (long long)task->exit_code);
+    if (step->is_cancelled || (task->has_session && is_by_user)) {
+        step_set(step, task, PIPELINE_CANCELLED, reason.data);
+    } else if (task->attempt < task->attempt_max) {
+        step_set(step, task, PIPELINE_WAITING, reason.data);
+        task->attempt++;
+    } else {
+        step_set(step, task, PIPELINE_FAILED, reason.data);
+    }
+}
+
+/* How the nodes of a task have ended. */
+struct step_needs {
+    bool all_ended, all_succeeded;
+    const struct pipeline_task *bad; /* the first that has not succeeded */
+    const char *bad_state;
+};
+
+static struct step_needs step_look_at_needs(const struct pipeline_step *step,
+                                            const struct pipeline_task *task)
+{
+    const struct pipeline *p = step->run->file;
+    struct step_needs needs = { true, true, NULL, NULL };
+
+    for (size_t i = 0; i < task->need_count; i++) {
+        const struct pipeline_task *needed = &p->tasks[task->needs[i]];
+
+        for (size_t k = needed->node; k < needed->node + needed->node_count; k++) {
+            enum pipeline_state state = step->tasks[k].state;
+
+            needs.all_ended &= state != PIPELINE_WAITING && state != PIPELINE_RUNNING;
+            needs.all_succeeded &= state == PIPELINE_SUCCEEDED;
+            if (state >= PIPELINE_FAILED && !needs.bad) {
+                needs.bad = needed;
+                needs.bad_state = pipeline_state_name(state);
+            }
+        }
+    }
+    return needs;
+}
+
+const char *pipeline_step_find_state(void *data, size_t task)
+{
+    const struct pipeline_step *step = data;
+    const struct pipeline_task *of = &step->run->file->tasks[task];
+    enum pipeline_state state = PIPELINE_SUCCEEDED;
+
+    for (size_t i = of->node; i < of->node + of->node_count; i++)
+        state = AQ_MAX(state, step->tasks[i].state);
+    return pipeline_state_name(state);
+}
+
+/* True if the node is ready for a session; else it may be skipped, or have failed. */
+static bool step_decide(struct pipeline_step *step, size_t node, const struct step_needs *needs)
+{
+    const struct pipeline *p = step->run->file;
+    const struct pipeline_task *task = &p->tasks[p->nodes[node].task];
+    struct pipeline_context context = {
+        .pipeline = p,
+        .node = node,
+        .parameters = step->run->parameters,
+        .run = step->run->name,
+        .outcome = needs->all_succeeded ? PIPELINE_SUCCESS : PIPELINE_FAILURE,
+        .find_state = pipeline_step_find_state,
+        .data = step,
+    };
+    char why[STEP_REASON_MAX];
+    struct aq_error err = { 0 };
+    bool runs;
+
+    if (needs->bad && !task->waits) {
+        (void)snprintf(why, sizeof(why), "task '%s', which it needs, %s %s", needs->bad->name,
+                       strcmp(needs->bad_state, "failed") == 0 ? "has" : "was", needs->bad_state);
+        step_set(step, &step->tasks[node], PIPELINE_SKIPPED, why);
+        return false;
+    }
+    if (!needs->all_ended)
+        return false;
+    if (pipeline_decide(&context, &runs, &err) < 0) {
+        step_set(step, &step->tasks[node], PIPELINE_FAILED, err.text);
+        return false;
+    }
+    if (!runs) {
+        (void)snprintf(why, sizeof(why), "'when' is false: %.180s", task->when ? task->when : "");
+        step_set(step, &step->tasks[node], PIPELINE_SKIPPED, why);
+    }
+    return runs;
+}
+
+/* Tasks in their order, each after those that it needs. */
+static void step_decide_all(struct pipeline_step *step)
+{
+    const struct pipeline *p = step->run->file;
+    size_t running = 0, room = PIPELINE_STEP_SESSIONS_MAX;
+
+    for (size_t i = 0; i < step->count; i++)
+        running += step->tasks[i].state == PIPELINE_RUNNING;
+    if (p->max_parallel)
+        room = AQ_MIN(room, (size_t)p->max_parallel - AQ_MIN(running, (size_t)p->max_parallel));
+    step->starts = arena_array(&step->arena, PIPELINE_STEP_SESSIONS_MAX, sizeof(*step->starts));
+    for (size_t i = 0; i < p->task_count; i++) {
+        struct step_needs needs = step_look_at_needs(step, &p->tasks[i]);
+
+        for (size_t k = p->tasks[i].node; k < p->tasks[i].node + p->tasks[i].node_count; k++) {
+            struct pipeline_task_row *task = &step->tasks[k];
+
+            if (task->state == PIPELINE_WAITING && step->is_cancelled)
+                step_set(step, task, PIPELINE_CANCELLED, "the run was cancelled");
+            if (task->state != PIPELINE_WAITING || !step_decide(step, k, &needs))
+                continue;
+            if (step->start_count < room)
+                step->starts[step->start_count++] = (struct pipeline_start){
+                    .step = step, .task = task, .attempt = task->attempt
+                };
+            else
+                step->has_more = step->start_count == PIPELINE_STEP_SESSIONS_MAX;
+        }
+    }
+}
+
+/* The run has ended if all tasks have. */
+static void step_conclude(struct pipeline_step *step, struct pipeline_run_row *row)
+{
+    bool has_failed = false;
+
+    for (size_t i = 0; i < step->count; i++) {
+        if (step->tasks[i].state == PIPELINE_WAITING || step->tasks[i].state == PIPELINE_RUNNING)
+            return;
+        has_failed |= step->tasks[i].state == PIPELINE_FAILED
+                      || step->tasks[i].state == PIPELINE_CANCELLED;
+    }
+    step->is_over = true;
+    row->state = step->is_cancelled ? "cancelled" : has_failed ? "failed" : "succeeded";
+    row->ended_usec = clock_realtime_usec();
+}
+
+/* store_tx_fn */
+static int step_write(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    const struct folder_viewer who = { .is_superadmin = true };
+    struct pipeline_step *step = data;
+    struct pipeline_run_row row;
+    char id[UUID_TEXT_MAX];
+    int r = pipeline_run_find(tx, &who, uuid_format(&step->run->row.id, id), &step->arena, &row,
+                              err);
+
+    if (r == -ENOENT || (r == 0 && row.ended_usec)) {
+        step->is_over = true;
+        return 0;
+    }
+    if (r < 0
+        || (r = pipeline_tasks_read(tx, &row.id, &step->arena, &step->tasks, &step->count, err))
+               < 0)
+        return r;
+    step->is_cancelled = row.is_cancelled;
+    if (!uuid_equals(&row.pipeline_id, &step->run->row.pipeline_id)) {
+        struct pipeline_run_row *changed = arena_alloc(&step->arena, sizeof(*changed));
+
+        *changed = row;
+        step->changed = changed;
+        return 0;
+    }
+    if (!step->run->file || step->count != step->run->file->node_count)
+        return aq_fail(err, EUCLEAN, "run %s does not match its pipeline", step->run->name);
+    for (size_t i = 0; i < step->count; i++)
+        if (step->tasks[i].state == PIPELINE_RUNNING
+            && (!step->tasks[i].has_session || step->tasks[i].session_ended))
+            step_settle(step, &step->tasks[i]);
+    step_decide_all(step);
+    step_conclude(step, &row);
+    for (size_t i = 0; i < step->count && r == 0; i++)
+        if (step->tasks[i].is_changed)
+            r = pipeline_task_write(tx, &row.id, &step->tasks[i], err);
+    return r == 0 && step->is_over ? pipeline_run_update(tx, &row, err) : r;
+}
+
+void pipeline_step_start(struct pipeline_run *run)
+{
+    struct pipeline_step *step = run->step = aq_alloc(sizeof(*step));
+
+    step->run = run;
+    store_write(core_store(pipeline_runs_api(run->runs)->core), step_write, step_on_written, step);
+}
+
+/* ---- the end ---- */
+
+static void step_finish(struct pipeline_step *step)
+{
+    struct pipeline_run *run = step->run;
+    bool is_over = step->is_over;
+
+    run->is_touched |= step->has_more;
+    for (size_t i = 0; i < step->start_count; i++)
+        slots_done(&step->starts[i].resources);
+    arena_done(&step->arena);
+    free(step);
+    pipeline_runs_step_done(run, is_over);
+}
+
+/* ---- step 3: sessions that could not be made ---- */
+
+/* Is it worth trying again? A quota that is used up, or the database. */
+static bool step_may_pass(int r)
+{
+    return r == -EDQUOT || r == -EBUSY || r == -ENOSPC || r == -EIO || r == -EHOSTDOWN
+           || r == -EROFS || r == -ECANCELED;
+}
+
+/* store_tx_fn */
+static int step_write_failed(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    struct pipeline_step *step = data;
+    int r = 0;
+
+    for (size_t i = 0; i < step->start_count && r == 0; i++) {
+        const struct pipeline_start *start = &step->starts[i];
+
+        if (start->result == 0 || start->result == -ESTALE)
+            continue;
+        if (step_may_pass(start->result))
+            start->task->reason = arena_strdup(&step->arena, start->why.text);
+        else
+            step_set(step, start->task, PIPELINE_FAILED, start->why.text);
+        r = pipeline_task_write(tx, &step->run->row.id, start->task, err);
+    }
+    return r;
+}
+
+static void step_on_failed_written(void *data, int r, const struct aq_error *err)
+{
+    struct pipeline_step *step = data;
+    bool may_pass = r < 0;
+
+    if (r < 0)
+        log_warning("failed to save tasks of pipeline run %s, trying again: %s", step->run->name,
+                    err->text);
+    for (size_t i = 0; i < step->start_count; i++)
+        may_pass |= step_may_pass(step->starts[i].result);
+    if (may_pass)
+        step->run->wake_usec = clock_monotonic_usec() + STEP_AGAIN_USEC;
+    else
+        step->run->is_touched = true; /* those that need it are skipped */
+    step->has_more = false;
+    step_finish(step);
+}
+
+/* ---- step 2: sessions ---- */
+
+/* After the last answer. */
+static void step_count_answer(struct pipeline_step *step)
+{
+    bool has_failed = false;
+
+    if (--step->answers > 0)
+        return;
+    for (size_t i = 0; i < step->start_count; i++)
+        has_failed |= step->starts[i].result < 0 && step->starts[i].result != -ESTALE;
+    if (has_failed && !pipeline_runs_are_stopped(step->run->runs))
+        store_write(core_store(pipeline_runs_api(step->run->runs)->core), step_write_failed,
+                    step_on_failed_written, step);
+    else
+        step_finish(step);
+}
+
+void pipeline_step_answer(struct pipeline_start *start)
+{
+    if (start->result == 0)
+        pipeline_runs_watch(start->step->run, &start->session_id);
+    step_count_answer(start->step);
+}
+
+/* core_done_fn: the session's end is seen by its event. */
+static void step_on_terminated(void *data, int r, const struct aq_error *err)
+{
+    (void)data;
+    (void)r;
+    (void)err;
+}
+
+/* Sessions that go on are watched; those of a cancelled run are to end. */
+static void step_look_at_running(struct pipeline_step *step)
+{
+    struct api *api = pipeline_runs_api(step->run->runs);
+
+    for (size_t i = 0; i < step->count; i++) {
+        const struct pipeline_task_row *task = &step->tasks[i];
+
+        if (task->state != PIPELINE_RUNNING)
+            continue;
+        pipeline_runs_watch(step->run, &task->session_id);
+        if (step->is_cancelled)
+            core_terminate_session(api->core, &task->session_id, false, REASON_USER_REQUESTED, NULL,
+                                   step_on_terminated, NULL);
+        if (!core_find_session(api->core, &task->session_id))
+            step->run->is_touched = true; /* it has ended since the transaction */
+    }
+}
+
+static void step_on_written(void *data, int r, const struct aq_error *err)
+{
+    struct pipeline_step *step = data;
+    struct pipeline_runs *runs = step->run->runs;
+
+    if (r < 0) {
+        log_warning("failed to examine pipeline run %s, trying again: %s", step->run->name,
+                    err->text);
+        step->run->wake_usec = clock_monotonic_usec() + STEP_AGAIN_USEC;
+        step->start_count = 0;
+        step->is_over = step->has_more = false;
+    }
+    if (r == 0 && step->changed) {
+        pipeline_runs_replace(step->run, step->changed);
+        step->run->is_touched = true;
+    }
+    if (r < 0 || step->is_over || step->changed || pipeline_runs_are_stopped(runs)) {
+        step->start_count = 0;
+        step_finish(step);
+        return;
+    }
+    step_look_at_running(step);
+    if (pipeline_runs_api(runs)->is_frozen) { /* no sessions are made */
+        step->run->wake_usec = clock_monotonic_usec() + STEP_AGAIN_USEC;
+        step->start_count = 0;
+        step->has_more = false;
+    }
+    step->answers = step->start_count + 1;
+    for (size_t i = 0; i < step->start_count; i++)
+        pipeline_session_make(&step->starts[i]);
+    step_count_answer(step);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pipeline_step.h - one examination of a run: pipeline_runs.h */
+#ifndef AQ_MANAGER_PIPELINE_PIPELINE_STEP_H
+#define AQ_MANAGER_PIPELINE_PIPELINE_STEP_H
+
+#include "manager/pipeline/pipeline_runs.h"
+
+#define PIPELINE_STEP_SESSIONS_MAX 100 /* that a step makes; the next one makes more */
+
+struct pipeline_step;
+
+/* A task that gets a session. */
+struct pipeline_start {
+    struct pipeline_step *step;
+    struct pipeline_task_row *task; /* of the step */
+    int64_t attempt;                /* which has it */
+    struct uuid session_id;
+    struct slots resources;
+    int result; /* < 0 = it has none, with 'why' */
+    struct aq_error why;
+};
+
+struct pipeline_step {
+    struct pipeline_run *run;
+    struct arena arena;
+    struct pipeline_task_row *tasks; /* by place, as they are after the transaction */
+    size_t count;
+    bool is_over, is_cancelled;
+    const struct pipeline_run_row *changed; /* it goes on with another file; NULL = it does not */
+    bool has_more;                          /* tasks that are ready, but not among 'starts' */
+    struct pipeline_start *starts;
+    size_t start_count, answers; /* of starts whose answer has not come */
+};
+
+/* Begin; pipeline_runs_step_done() ends it, later. */
+void pipeline_step_start(struct pipeline_run *run);
+
+/* struct pipeline_context.find_state, of a step: how a task ended, all of its nodes together. */
+const char *pipeline_step_find_state(void *data, size_t task);
+
+/* Make the session; pipeline_step_answer() gets the result, later. */
+void pipeline_session_make(struct pipeline_start *start);
+
+/* The session is made, or 'result' and 'why' say why not. */
+void pipeline_step_answer(struct pipeline_start *start);
+
+#endif

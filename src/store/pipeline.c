@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pipeline.c - rows of pipelines and of their runs */
+#include "store/pipeline.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/strbuf.h"
+#include "store/list_query.h"
+
+/* ---- one number ---- */
+
+/* The first column of the first row of a constant query about a user and a name. */
+static int pipeline_ask(struct store_tx *tx, const char *text, const struct uuid *user_id,
+                        const char *name, int64_t *ret, struct aq_error *err)
+{
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    char user[UUID_TEXT_MAX];
+    int r = sql_prepare(tx->db, text, &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_uuid(q, user_id, user);
+    if (name)
+        sql_put_text(q, name);
+    *ret = 0;
+    if ((r = sql_step(q, err)) > 0)
+        *ret = sql_get_int(q);
+    return AQ_MIN(r, 0);
+}
+
+/* Run a constant statement about a row. */
+static int pipeline_run_about(struct store_tx *tx, const char *text, const struct uuid *id,
+                              struct aq_error *err)
+{
+    char buf[UUID_TEXT_MAX];
+    struct sql_stmt *q;
+    int r = sql_prepare(tx->db, text, &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_uuid(q, id, buf);
+    return sql_run(q, err);
+}
+
+/* ---- versions ---- */
+
+/* The version that has this content already; true if there is one, and it is the latest then. */
+static int pipeline_find_same(struct store_tx *tx, struct pipeline_row *inout, struct aq_error *err)
+{
+    char user[UUID_TEXT_MAX];
+    struct sql_stmt *q;
+    int r = sql_prepare(tx->db,
+                        "UPDATE pipelines SET saved_at = ? WHERE user_id = ? AND name = ?"
+                        " AND hash = ? RETURNING id, version",
+                        &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_int(q, inout->saved_usec);
+    sql_put_uuid(q, &inout->user_id, user);
+    sql_put_text(q, inout->name);
+    sql_put_text(q, inout->hash);
+    if ((r = sql_step(q, err)) > 0) {
+        inout->id = sql_get_uuid(q);
+        inout->version = sql_get_int(q);
+    }
+    sql_end(q);
+    return r;
+}
+
+static int pipeline_make_room(struct store_tx *tx, const struct uuid *user_id, struct aq_error *err)
+{
+    static const char count[] = "SELECT COUNT(*) FROM pipelines WHERE user_id = ?";
+    int64_t versions;
+    int r = pipeline_ask(tx, count, user_id, NULL, &versions, err);
+
+    if (r < 0 || versions < PIPELINE_VERSIONS_MAX)
+        return r;
+    r = pipeline_run_about(tx,
+                           "DELETE FROM pipelines WHERE user_id = ? AND saved_at < (SELECT"
+                           " MAX(o.saved_at) FROM pipelines o WHERE o.user_id = pipelines.user_id"
+                           " AND o.name = pipelines.name) AND NOT EXISTS (SELECT 1 FROM"
+                           " pipeline_runs r WHERE r.pipeline_id = pipelines.id)",
+                           user_id, err);
+    if (r < 0 || (r = pipeline_ask(tx, count, user_id, NULL, &versions, err)) < 0)
+        return r;
+    return versions < PIPELINE_VERSIONS_MAX
+               ? 0
+               : aq_fail(err, E2BIG, "you have %d versions of pipelines already",
+                         PIPELINE_VERSIONS_MAX);
+}
+
+int pipeline_save(struct store_tx *tx, struct pipeline_row *inout, struct aq_error *err)
+{
+    char id[UUID_TEXT_MAX], user[UUID_TEXT_MAX];
+    struct sql_stmt *q;
+    int r = pipeline_find_same(tx, inout, err);
+
+    if (r != 0)
+        return AQ_MIN(r, 0);
+    if ((r = pipeline_make_room(tx, &inout->user_id, err)) < 0
+        || (r = pipeline_ask(tx,
+                             "SELECT MAX(version) FROM pipelines WHERE user_id = ? AND name = ?",
+                             &inout->user_id, inout->name, &inout->version, err))
+               < 0
+        || (r = sql_prepare(tx->db,
+                            "INSERT INTO pipelines (id, user_id, name, version, hash, text,"
+                            " saved_at) VALUES (?,?,?,?,?,?,?)",
+                            &q, err))
+               < 0)
+        return r;
+    inout->version++;
+    sql_put_uuid(q, &inout->id, id);
+    sql_put_uuid(q, &inout->user_id, user);
+    sql_put_text(q, inout->name);
+    sql_put_int(q, inout->version);
+    sql_put_text(q, inout->hash);
+    sql_put_text(q, inout->text);
+    sql_put_int(q, inout->saved_usec);
+    return sql_run(q, err);
+}
+
+int pipeline_find(struct store_tx *tx, const struct uuid *user_id, const char *name,
+                  struct arena *arena, struct pipeline_row *ret, struct aq_error *err)
+{
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    char user[UUID_TEXT_MAX];
+    int r = sql_prepare(tx->db,
+                        "SELECT id, version, hash, text FROM pipelines WHERE user_id = ?"
+                        " AND name = ? ORDER BY saved_at DESC, version DESC LIMIT 1",
+                        &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_uuid(q, user_id, user);
+    sql_put_text(q, name);
+    if ((r = sql_step(q, err)) < 0)
+        return r;
+    if (r == 0)
+        return aq_fail(err, ENOENT, "no pipeline of yours is called '%.64s'", name);
+    *ret = (struct pipeline_row){ .id = sql_get_uuid(q), .user_id = *user_id, .name = name };
+    ret->version = sql_get_int(q);
+    ret->hash = arena_strdup(arena, sql_get_text(q));
+    ret->text = arena_strdup(arena, sql_get_text(q));
+    return 0;
+}
+
+static const struct filter_field pipeline_fields[] = {
+    { "id", "p.id", FILTER_UUID },
+    { "name", "p.name", FILTER_STRING },
+    { "version", "p.version", FILTER_INT },
+    { "user_email", "u.email", FILTER_STRING },
+    { "saved_at", "p.saved_at", FILTER_TIME },
+};
+
+static int pipeline_read_row(struct store_tx *tx, struct row *row, void *ret, struct aq_error *err)
+{
+    struct pipeline_row *p = ret;
+
+    (void)tx;
+    (void)err;
+    p->id = sql_get_uuid(row->q);
+    p->user_id = sql_get_uuid(row->q);
+    p->name = row_text(row);
+    p->version = sql_get_int(row->q);
+    p->hash = row_text(row);
+    p->saved_usec = sql_get_int(row->q);
+    p->user_email = row_text(row);
+    return 0;
+}
+
+static const struct list_table pipeline_table = {
+    .what = "pipelines",
+    .columns = "p.id, p.user_id, p.name, p.version, p.hash, p.saved_at, u.email",
+    .from = "pipelines p JOIN users u ON u.id = p.user_id",
+    .order = "p.name, p.id",
+    .tie = "p.id",
+    .fields = pipeline_fields,
+    .field_count = AQ_COUNT(pipeline_fields),
+    .domain = "u.domain",
+    .user = "p.user_id",
+    .name = "p.name",
+    .id = "p.id",
+    .row_size = sizeof(struct pipeline_row),
+    .read = pipeline_read_row,
+};
+
+#define PIPELINE_IS_LATEST                                                                  \
+    "NOT EXISTS (SELECT 1 FROM pipelines o WHERE o.user_id = p.user_id AND o.name = p.name" \
+    " AND (o.saved_at > p.saved_at OR (o.saved_at = p.saved_at AND o.version > p.version)))"
+
+/* Whose rows a viewer sees: the condition for 'extra', with 'column' as the owner. */
+#define PIPELINE_EXTRA(who, all, user, also, column)                                          \
+    {                                                                                         \
+        .where = (all) && (who)->is_superadmin ? also                                         \
+                 : (all) && (who)->admin_of    ? also " AND (" column " = ? OR u.domain = ?)" \
+                                               : also " AND " column " = ?",                     \
+        .params = { uuid_format(&(who)->user_id, user), (who)->admin_of },                    \
+        .param_count = (all) && (who)->is_superadmin ? 0                                      \
+                       : (all) && (who)->admin_of    ? 2                                      \
+                                                     : 1,                                        \
+    }
+
+int store_list_pipelines(struct store_tx *tx, const struct folder_viewer *who, bool all,
+                         const struct store_query *query, struct store_page **ret,
+                         struct aq_error *err)
+{
+    char user[UUID_TEXT_MAX];
+    struct list_extra extra = PIPELINE_EXTRA(who, all, user, PIPELINE_IS_LATEST, "p.user_id");
+
+    return list_run(tx, &pipeline_table, query, &extra, ret, err);
+}
+
+/* ---- runs ---- */
+
+static int pipeline_run_make_room(struct store_tx *tx, const struct uuid *user_id,
+                                  struct aq_error *err)
+{
+    int64_t runs;
+    int r = pipeline_ask(tx, "SELECT COUNT(*) FROM pipeline_runs WHERE user_id = ?", user_id, NULL,
+                         &runs, err);
+
+#define PIPELINE_OLDEST                                                                 \
+    "(SELECT id FROM pipeline_runs WHERE user_id = ? AND ended_at IS NOT NULL ORDER BY" \
+    " ended_at, id LIMIT 1)"
+    if (r < 0 || runs < PIPELINE_RUNS_MAX)
+        return r;
+    if ((r = pipeline_run_about(tx, "DELETE FROM pipeline_tasks WHERE run_id = " PIPELINE_OLDEST,
+                                user_id, err))
+            < 0
+        || (r = pipeline_run_about(tx, "DELETE FROM pipeline_runs WHERE id = " PIPELINE_OLDEST,
+                                   user_id, err))
+               < 0
+        || (r = pipeline_ask(tx, "SELECT COUNT(*) FROM pipeline_runs WHERE user_id = ?", user_id,
+                             NULL, &runs, err))
+               < 0)
+        return r;
+#undef PIPELINE_OLDEST
+    return runs < PIPELINE_RUNS_MAX
+               ? 0
+               : aq_fail(err, E2BIG, "you have %d runs of pipelines that have not ended",
+                         PIPELINE_RUNS_MAX);
+}
+
+int pipeline_run_insert(struct store_tx *tx, struct pipeline_run_row *inout, struct aq_error *err)
+{
+    char id[UUID_TEXT_MAX], pipeline[UUID_TEXT_MAX], user[UUID_TEXT_MAX];
+    struct sql_stmt *q;
+    int r = pipeline_run_make_room(tx, &inout->user_id, err);
+
+    if (r < 0
+        || (r = pipeline_ask(tx,
+                             "SELECT MAX(number) FROM pipeline_runs WHERE user_id = ? AND name = ?",
+                             &inout->user_id, inout->name, &inout->number, err))
+               < 0
+        || (r = sql_prepare(tx->db,
+                            "INSERT INTO pipeline_runs (id, pipeline_id, user_id, access_key, name,"
+                            " number, state, is_cancelled, parameters, options, created_at)"
+                            " VALUES (?,?,?,?,?,?,'running',0,?,?,?)",
+                            &q, err))
+               < 0)
+        return r;
+    inout->number++;
+    sql_put_uuid(q, &inout->id, id);
+    sql_put_uuid(q, &inout->pipeline_id, pipeline);
+    sql_put_uuid(q, &inout->user_id, user);
+    sql_put_text(q, inout->access_key);
+    sql_put_text(q, inout->name);
+    sql_put_int(q, inout->number);
+    sql_put_text(q, inout->parameters);
+    sql_put_text(q, inout->options);
+    sql_put_int(q, inout->created_usec);
+    return sql_run(q, err);
+}
+
+static const struct filter_field pipeline_run_fields[] = {
+    { "id", "r.id", FILTER_UUID },
+    { "name", "r.name", FILTER_STRING },
+    { "number", "r.number", FILTER_INT },
+    { "state", "r.state", FILTER_LOWER },
+    { "user_email", "u.email", FILTER_STRING },
+    { "created_at", "r.created_at", FILTER_TIME },
+    { "ended_at", "r.ended_at", FILTER_TIME },
+};
+
+static int pipeline_run_read_row(struct store_tx *tx, struct row *row, void *ret,
+                                 struct aq_error *err)
+{
+    struct pipeline_run_row *run = ret;
+
+    (void)tx;
+    (void)err;
+    run->id = sql_get_uuid(row->q);
+    run->pipeline_id = sql_get_uuid(row->q);
+    run->user_id = sql_get_uuid(row->q);
+    run->access_key = row_text(row);
+    run->name = row_text(row);
+    run->number = sql_get_int(row->q);
+    run->state = row_text(row);
+    run->is_cancelled = sql_get_int(row->q) != 0;
+    run->parameters = row_text(row);
+    run->options = row_text(row);
+    run->created_usec = sql_get_int(row->q);
+    run->ended_usec = sql_get_int(row->q);
+    run->version = sql_get_int(row->q);
+    run->user_email = row_text(row);
+    run->domain = row_text(row);
+    run->task_count = sql_get_int(row->q);
+    run->succeeded = sql_get_int(row->q);
+    run->failed = sql_get_int(row->q);
+    run->running = sql_get_int(row->q);
+    return 0;
+}
+
+#define PIPELINE_RUN_COUNT(condition) \
+    "(SELECT COUNT(*) FROM pipeline_tasks t WHERE t.run_id = r.id" condition ")"
+#define PIPELINE_RUN_COLUMNS                                                                   \
+    "r.id, r.pipeline_id, r.user_id, r.access_key, r.name, r.number, r.state, r.is_cancelled," \
+    " r.parameters, r.options, r.created_at, r.ended_at, p.version, u.email, u.domain,"        \
+    " " PIPELINE_RUN_COUNT("") ", " PIPELINE_RUN_COUNT(                                        \
+        " AND t.state = 'succeeded'") ","                                                      \
+                                      " " PIPELINE_RUN_COUNT(                                  \
+                                          " AND t.state = 'failed'") ","                       \
+                                                                     " " PIPELINE_RUN_COUNT(   \
+                                                                         " AND t.state = 'running'")
+#define PIPELINE_RUN_FROM                                      \
+    "pipeline_runs r JOIN pipelines p ON p.id = r.pipeline_id" \
+    " JOIN users u ON u.id = r.user_id"
+
+static const struct list_table pipeline_run_table = {
+    .what = "runs of pipelines",
+    .columns = PIPELINE_RUN_COLUMNS,
+    .from = PIPELINE_RUN_FROM,
+    .order = "r.created_at DESC, r.id",
+    .tie = "r.id",
+    .fields = pipeline_run_fields,
+    .field_count = AQ_COUNT(pipeline_run_fields),
+    .domain = "u.domain",
+    .user = "r.user_id",
+    .name = "r.name",
+    .id = "r.id",
+    .row_size = sizeof(struct pipeline_run_row),
+    .read = pipeline_run_read_row,
+};
+
+int store_list_pipeline_runs(struct store_tx *tx, const struct folder_viewer *who, bool all,
+                             const struct store_query *query, struct store_page **ret,
+                             struct aq_error *err)
+{
+    char user[UUID_TEXT_MAX];
+    struct list_extra extra = PIPELINE_EXTRA(who, all, user, "r.number > 0", "r.user_id");
+
+    return list_run(tx, &pipeline_run_table, query, &extra, ret, err);
+}
+
+/* "digits.7" in its parts; false if it is not of this form. */
+static bool pipeline_run_split(const char *text, struct arena *arena, const char **ret_name,
+                               int64_t *ret_number)
+{
+    const char *dot = strrchr(text, '.');
+    char *end;
+
+    if (!dot || dot == text)
+        return false;
+    *ret_name = arena_strndup(arena, text, (size_t)(dot - text));
+    *ret_number = strtoll(dot + 1, &end, 10);
+    return dot[1] && !*end;
+}
+
+int pipeline_run_find(struct store_tx *tx, const struct folder_viewer *who, const char *text,
+                      struct arena *arena, struct pipeline_run_row *ret, struct aq_error *err)
+{
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    struct row row = { .arena = arena };
+    char buf[UUID_TEXT_MAX];
+    const char *name = "";
+    int64_t number = 0;
+    struct uuid id = { 0 };
+    int r;
+
+    if (uuid_parse(text, &id) < 0)
+        (void)pipeline_run_split(text, arena, &name, &number);
+    r = sql_prepare(tx->db,
+                    "SELECT " PIPELINE_RUN_COLUMNS ", p.text FROM " PIPELINE_RUN_FROM
+                    " WHERE r.id = ? OR (r.user_id = ? AND r.name = ? AND r.number = ?)",
+                    &q, err);
+    if (r < 0)
+        return r;
+    {
+        char user[UUID_TEXT_MAX];
+
+        sql_put_uuid(q, &id, buf);
+        sql_put_uuid(q, &who->user_id, user);
+        sql_put_text(q, name);
+        sql_put_int(q, number);
+        r = sql_step(q, err);
+    }
+    if (r < 0)
+        return r;
+    row.q = q;
+    if (r > 0 && (r = pipeline_run_read_row(tx, &row, ret, err)) == 0)
+        ret->text = row_text(&row);
+    else if (r < 0)
+        return r;
+    if (!ret->text
+        || (!uuid_equals(&ret->user_id, &who->user_id) && !who->is_superadmin
+            && !(who->admin_of && ret->domain && strcmp(who->admin_of, ret->domain) == 0)))
+        return aq_fail(err, ENOENT, "there is no pipeline run '%.64s'", text);
+    return 0;
+}
+
+int pipeline_run_list_live(struct store_tx *tx, struct arena *arena, struct uuid_list *ret,
+                           struct aq_error *err)
+{
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    int r = sql_prepare(tx->db, "SELECT id FROM pipeline_runs WHERE ended_at IS NULL", &q, err);
+
+    if (r < 0)
+        return r;
+    *ret = (struct uuid_list){ .items = NULL };
+    while ((r = sql_step(q, err)) > 0) {
+        struct uuid id = sql_get_uuid(q);
+
+        (void)arena_append(arena, &ret->items, &ret->count, &id, sizeof(id));
+    }
+    return r;
+}
+
+int pipeline_run_update(struct store_tx *tx, const struct pipeline_run_row *row,
+                        struct aq_error *err)
+{
+    char id[UUID_TEXT_MAX], pipeline[UUID_TEXT_MAX];
+    struct sql_stmt *q;
+    int r = sql_prepare(tx->db,
+                        "UPDATE pipeline_runs SET pipeline_id = ?, state = ?, is_cancelled = ?,"
+                        " parameters = ?, ended_at = ? WHERE id = ?",
+                        &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_uuid(q, &row->pipeline_id, pipeline);
+    sql_put_text(q, row->state);
+    sql_put_int(q, row->is_cancelled);
+    sql_put_text(q, row->parameters);
+    sql_put_time(q, row->ended_usec);
+    sql_put_uuid(q, &row->id, id);
+    return sql_run(q, err);
+}

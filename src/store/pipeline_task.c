@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pipeline_task.c - rows of the tasks of pipelines' runs */
+#include <errno.h>
+#include <string.h>
+
+#include "store/pipeline.h"
+#include "store/transaction.h"
+
+static const char *const pipeline_states[] = {
+    [PIPELINE_WAITING] = "waiting",     [PIPELINE_RUNNING] = "running",
+    [PIPELINE_SUCCEEDED] = "succeeded", [PIPELINE_FAILED] = "failed",
+    [PIPELINE_SKIPPED] = "skipped",     [PIPELINE_CANCELLED] = "cancelled",
+};
+
+const char *pipeline_state_name(enum pipeline_state state)
+{
+    return pipeline_states[state];
+}
+
+static int pipeline_state_parse(const char *text, enum pipeline_state *ret)
+{
+    for (size_t i = 0; i < AQ_COUNT(pipeline_states); i++)
+        if (strcmp(text, pipeline_states[i]) == 0) {
+            *ret = (enum pipeline_state)i;
+            return 0;
+        }
+    return -EINVAL;
+}
+
+static void pipeline_task_read_row(struct row *row, struct pipeline_task_row *ret)
+{
+    *ret = (struct pipeline_task_row){ .place = sql_get_int(row->q), .name = row_text(row) };
+    ROW_PARSE(row, pipeline_state_parse, &ret->state);
+    ret->attempt = sql_get_int(row->q);
+    ret->attempt_max = sql_get_int(row->q);
+    ret->session_id = sql_get_uuid(row->q);
+    ret->reason = row_text(row);
+    ret->identity = row_text(row);
+    ret->started_usec = sql_get_int(row->q);
+    ret->ended_usec = sql_get_int(row->q);
+    ret->has_session = !sql_get_is_null(row->q);
+    if (!ret->has_session)
+        return;
+    ROW_PARSE(row, session_status_parse, &ret->session_status);
+    ROW_PARSE(row, session_result_parse, &ret->session_result);
+    ret->session_reason = row_text(row);
+    ret->session_ended = !sql_get_is_null(row->q);
+    (void)sql_get_int(row->q);
+    ret->exit_code = sql_get_is_null(row->q) ? -1 : sql_get_int(row->q);
+}
+
+int pipeline_tasks_read(struct store_tx *tx, const struct uuid *run_id, struct arena *arena,
+                        struct pipeline_task_row **ret, size_t *ret_count, struct aq_error *err)
+{
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    struct row row = { .arena = arena };
+    char run[UUID_TEXT_MAX];
+    int r = sql_prepare(tx->db,
+                        "SELECT t.place, t.name, t.state, t.attempt, t.attempt_max, t.session_id,"
+                        " t.reason, t.identity, t.started_at, t.ended_at, s.status,"
+                        " s.result, s.reason, s.terminated_at, k.exit_code FROM pipeline_tasks t"
+                        " LEFT JOIN sessions s ON s.id = t.session_id LEFT JOIN kernels k ON"
+                        " k.session_seq = s.seq AND k.rank = 0 WHERE t.run_id = ? ORDER BY t.place",
+                        &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_uuid(q, run_id, run);
+    row.q = q;
+    *ret = NULL;
+    *ret_count = 0;
+    while ((r = sql_step(q, err)) > 0) {
+        struct pipeline_task_row task;
+
+        pipeline_task_read_row(&row, &task);
+        (void)arena_append(arena, ret, ret_count, &task, sizeof(task));
+    }
+    return r < 0 ? r : row_check(&row, "a task of a pipeline", err);
+}
+
+int pipeline_task_write(struct store_tx *tx, const struct uuid *run_id,
+                        const struct pipeline_task_row *row, struct aq_error *err)
+{
+    char run[UUID_TEXT_MAX], session[UUID_TEXT_MAX];
+    struct sql_stmt *q;
+    int r = sql_prepare(
+        tx->db,
+        "INSERT INTO pipeline_tasks (run_id, place, name, state, attempt, attempt_max, session_id,"
+        " reason, identity, started_at, ended_at) VALUES (?,?,?,?,?,?,?,?,?,?,?)"
+        " ON CONFLICT (run_id, place) DO UPDATE SET state = excluded.state,"
+        " attempt = excluded.attempt, attempt_max = excluded.attempt_max,"
+        " session_id = excluded.session_id, reason = excluded.reason,"
+        " started_at = excluded.started_at, ended_at = excluded.ended_at",
+        &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_uuid(q, run_id, run);
+    sql_put_int(q, row->place);
+    sql_put_text(q, row->name);
+    sql_put_text(q, pipeline_states[row->state]);
+    sql_put_int(q, row->attempt);
+    sql_put_int(q, row->attempt_max);
+    if (uuid_is_nil(&row->session_id))
+        sql_put_null(q);
+    else
+        sql_put_uuid(q, &row->session_id, session);
+    sql_put_text(q, row->reason);
+    sql_put_text(q, row->identity);
+    sql_put_time(q, row->started_usec);
+    sql_put_time(q, row->ended_usec);
+    return sql_run(q, err);
+}
+
+int pipeline_tasks_remove(struct store_tx *tx, const struct uuid *run_id, struct aq_error *err)
+{
+    char run[UUID_TEXT_MAX];
+    struct sql_stmt *q;
+    int r = sql_prepare(tx->db, "DELETE FROM pipeline_tasks WHERE run_id = ?", &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_uuid(q, run_id, run);
+    return sql_run(q, err);
+}
+
+int pipeline_task_start(struct store_tx *tx, const struct uuid *run_id, int64_t place,
+                        int64_t attempt, const struct uuid *session_id, int64_t at_usec,
+                        struct aq_error *err)
+{
+    char run[UUID_TEXT_MAX], session[UUID_TEXT_MAX];
+    struct sql_stmt *q;
+    int r = sql_prepare(tx->db,
+                        "UPDATE pipeline_tasks SET state = 'running', session_id = ?,"
+                        " started_at = ?, reason = NULL WHERE run_id = ? AND place = ?"
+                        " AND attempt = ? AND state = 'waiting' AND EXISTS (SELECT 1 FROM"
+                        " pipeline_runs r WHERE r.id = run_id AND r.is_cancelled = 0"
+                        " AND r.ended_at IS NULL)",
+                        &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_uuid(q, session_id, session);
+    sql_put_int(q, at_usec);
+    sql_put_uuid(q, run_id, run);
+    sql_put_int(q, place);
+    sql_put_int(q, attempt);
+    if ((r = sql_change(q, err)) < 0)
+        return r;
+    return r > 0 ? 0 : aq_fail(err, ESTALE, "the task was started or cancelled meanwhile");
+}

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pipelines: graphs of sessions that are run, fail, are resumed, and survive the manager's death."""
+
+import collections
+import contextlib
+import json
+import random
+import time
+
+import pytest
+
+from client import USER
+from cluster import GONE, Cluster, wait_for
+
+RUNS = "/aliquot/v1/pipeline-runs"
+ENDED = ("succeeded", "failed", "cancelled")
+
+FILE = """\
+name: digits
+parameters: {{word: {{default: hello}}, code: {{default: 1, type: integer}}}}
+defaults: {{image: process, resources: {{cpu: 1, mem: 64m}}}}
+tasks:
+  prepare: {{command: "{note} prepare ${{{{ parameters.word }}}}"}}
+  left: {{needs: [prepare], command: "{note} left"}}
+  right: {{needs: [prepare], command: "{note} right"}}
+  join: {{needs: [left, right], command: "{note} join"}}
+  train:
+    needs: [join]
+    matrix: {{lr: [0.1, 0.01], seed: [1, 2]}}
+    command: "{note} train ${{{{ matrix.lr }}}} ${{{{ matrix.seed }}}}"
+  bad: {{needs: [join], retry: 1, command: "{note} bad; exit {code}"}}
+  after: {{needs: [bad, train], command: "{note} after"}}
+  report: {{needs: [train, bad], when: always, command: "{note} report ${{{{ tasks.bad.state }}}}"}}
+  onfail: {{needs: [bad], when: "${{{{ failure() }}}}", command: "{note} onfail"}}
+"""
+# how often each is run when 'bad' fails
+COUNTS = {"prepare hello": 1, "left": 1, "right": 1, "join": 1, "train 0.1 1": 1, "train 0.1 2": 1,
+          "train 0.01 1": 1, "train 0.01 2": 1, "bad": 2, "report failed": 1, "onfail": 1}
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with Cluster(ALIQUOT_RESOURCE_CPUS="8", ALIQUOT_MANAGER_HEARTBEAT="0.2s") as cluster:
+        cluster.start_manager()
+        cluster.start_agent()
+        yield cluster
+        cluster.stop()
+
+
+@pytest.fixture(name="note")
+def note_fixture(tmp_path):
+    """A command that appends its words to a file, and what is there."""
+    tmp_path.chmod(0o777)
+    return Note(tmp_path / "notes")
+
+
+class Note:
+    def __init__(self, path):
+        self.path = path
+        path.write_text("")
+        path.chmod(0o666)
+        self.command = path.with_name("note")
+        self.command.write_text(f'#!/bin/sh\necho "$*" >>{path}\n')
+        self.command.chmod(0o755)
+
+    def __str__(self):
+        return str(self.command)
+
+    def counts(self):
+        return dict(collections.Counter(self.path.read_text().splitlines()))
+
+
+def write(tmp_path, text):
+    path = tmp_path / "pipeline.yaml"
+    path.write_text(text)
+    return str(path)
+
+
+def digits(note, code=1):
+    return FILE.format(note=note, code=code)
+
+
+def run_cli(cluster, *words):
+    done = cluster.cli("pipeline", *words)
+    assert done.returncode == 0, (done.stdout, done.stderr)
+    return done.stdout.strip()
+
+
+def show(client, run):
+    return client.get(f"{RUNS}/{run}").json
+
+
+def states(shown):
+    return {task["name"]: task["state"] for task in shown["tasks"]}
+
+
+def wait_end(client, run, seconds=60):
+    shown = {}
+
+    def look():
+        with contextlib.suppress(*GONE):
+            shown.update(show(client, run))
+        return shown if shown.get("state") in ENDED else None
+    return wait_for(look, seconds, lambda: f"the end of {shown}")
+
+
+@pytest.mark.gate
+def test_a_graph_runs_fails_and_is_resumed(cluster, note, tmp_path):
+    client = cluster.client()
+    run = run_cli(cluster, "run", write(tmp_path, digits(note)))
+    assert run == "digits.1"
+    ended = wait_end(client, run)
+    assert ended["state"] == "failed"
+    assert note.counts() == COUNTS
+    assert states(ended) == {
+        "prepare": "succeeded", "left": "succeeded", "right": "succeeded", "join": "succeeded",
+        **{f"train.{i}": "succeeded" for i in range(1, 5)}, "bad": "failed", "after": "skipped",
+        "report": "succeeded", "onfail": "succeeded"}
+    tasks = {task["name"]: task for task in ended["tasks"]}
+    assert tasks["after"]["reason"] == "task 'bad', which it needs, has failed"
+    assert "exit code 1" in tasks["bad"]["reason"] and tasks["bad"]["attempt"] == 2
+    shown = run_cli(cluster, "show", run)
+    assert "digits.1  failed  10 of 12 tasks succeeded" in shown
+    assert "4 tasks: 4 succeeded" in shown
+
+    run_cli(cluster, "resume", run, "--file", write(tmp_path, digits(note, code=0)))
+    ended = wait_end(client, run)
+    assert ended["state"] == "succeeded" and ended["version"] == 2
+    # what needs 'bad' is run again; 'onfail' has nothing to do
+    assert note.counts() == {**COUNTS, "bad": 3, "report succeeded": 1, "after": 1}
+    assert states(ended)["onfail"] == "skipped"
+    done = cluster.cli("pipeline", "resume", run)
+    assert done.returncode == 7 and "nothing is left to run" in done.stderr
+    assert run in run_cli(cluster, "ls")
+
+
+def test_watching_without_a_terminal_prints_changes(cluster, note, tmp_path):
+    path = write(tmp_path, f"""\
+name: short
+defaults: {{image: process, resources: {{cpu: 1, mem: 64m}}}}
+tasks:
+  one: {{command: "{note} one"}}
+  two: {{needs: one, command: "{note} two; exit 3"}}
+""")
+    done = cluster.cli("pipeline", "run", path, "--watch")
+    lines = done.stdout.splitlines()
+    assert done.returncode == 1, done
+    assert lines[0] == "short.1" and lines[-1] == "short.1 failed"
+    assert "one succeeded" in lines and any(line.startswith("two failed: ") for line in lines)
+    again = cluster.cli("pipeline", "watch", "short.1")
+    assert again.returncode == 1 and "two failed" in again.stdout
+    assert "#f8d0cc" in run_cli(cluster, "graph", "short.1", "--format", "svg")
+    shown = json.loads(run_cli(cluster, "show", "short.1", "-o", "json"))
+    session = cluster.client().get("/aliquot/v1/sessions/" + shown["tasks"][0]["session_id"]).json
+    assert session["name"] == "short.1.one"
+
+
+def test_a_cancelled_run_ends_its_sessions(cluster, note, tmp_path):
+    client = cluster.client()
+    run = run_cli(cluster, "run", write(tmp_path, f"""\
+name: long
+defaults: {{image: process, resources: {{cpu: 1, mem: 64m}}}}
+tasks:
+  one: {{command: "{note} one; sleep 1000"}}
+  two: {{needs: one, command: "{note} two"}}
+"""))
+    wait_for(note.counts, 30, "the first task")
+    done = cluster.cli("pipeline", "resume", run)
+    assert done.returncode == 7 and "has not ended; cancel it first" in done.stderr
+    run_cli(cluster, "cancel", run)
+    ended = wait_end(client, run)
+    assert ended["state"] == "cancelled"
+    assert states(ended) == {"one": "cancelled", "two": "cancelled"}
+    wait_for(lambda: not cluster.live_sessions(), 30, "the session to end")
+    assert note.counts() == {"one": 1}
+
+
+def test_so_many_tasks_at_a_time(cluster, note, tmp_path):
+    client = cluster.client()
+    run = run_cli(cluster, "run", write(tmp_path, f"""\
+name: narrow
+max_parallel: 1
+defaults: {{image: process, resources: {{cpu: 1, mem: 64m}}}}
+tasks:
+  all: {{matrix: {{i: [1, 2, 3]}}, command: "{note} begin; sleep 0.3; {note} end"}}
+"""))
+    assert wait_end(client, run)["state"] == "succeeded"
+    assert note.path.read_text().split() == ["begin", "end"] * 3
+
+
+def test_what_cannot_be_a_session_fails_with_why(cluster, tmp_path):
+    client = cluster.client()
+    run = run_cli(cluster, "run", write(tmp_path, """\
+name: wrong
+defaults: {image: process}
+tasks:
+  one: {command: "true", resources: {unknown.slot: 1}}
+  two: {needs: one, command: "true"}
+"""))
+    ended = wait_end(client, run)
+    assert states(ended) == {"one": "failed", "two": "skipped"}
+    assert "unknown.slot" in ended["tasks"][0]["reason"]
+
+
+def test_mistakes_are_refused_before_anything_runs(cluster, tmp_path):
+    done = cluster.cli("pipeline", "run", write(tmp_path, "name: a\ntasks: {b: {comand: x}}\n"))
+    assert done.returncode == 4 and "line 2, column 13: unknown key 'comand'" in done.stderr
+    reply = cluster.client().post(RUNS, {"payload": "name: a\ntasks: {b: {comand: x}}\n"})
+    assert reply.status == 400 and "did you mean 'command'" in reply.json["title"] + str(reply.json)
+    path = write(tmp_path, digits("true"))
+    done = cluster.cli("pipeline", "run", path, "-p", "code=many")
+    assert done.returncode == 4 and "not of type integer" in done.stderr
+    done = cluster.cli("pipeline", "run", path, "-p", "wrod=x")
+    assert done.returncode == 4 and "did you mean 'word'" in done.stderr
+    assert cluster.cli("pipeline", "run", "unknown").returncode == 5
+
+
+def test_runs_are_seen_by_their_owner_and_administrators(cluster, tmp_path):
+    client, user = cluster.client(), cluster.client(USER)
+    path = write(tmp_path, 'name: own\ntasks: {a: {image: process, command: "true"}}\n')
+    run = json.loads(run_cli(cluster, "run", path, "-o", "json"))["id"]
+    assert user.get(f"{RUNS}/{run}").status == 404
+    assert user.post(f"{RUNS}/{run}/cancel", {}).status == 404
+    assert user.post(f"{RUNS}/{run}/resume", {}).status == 404
+    assert not user.get(RUNS).json["items"]
+    theirs = user.post(RUNS, {"payload": 'name: x\ntasks: {a: {image: process, command: "true"}}'})
+    assert theirs.status == 201, theirs
+    assert client.get(f"{RUNS}/{theirs.json['id']}").json["user_email"] == "user@lablup.com"
+    assert theirs.json["id"] not in [one["id"] for one in client.get(RUNS).json["items"]]
+    assert theirs.json["id"] in [one["id"] for one in client.get(RUNS + "?all=true").json["items"]]
+    wait_end(client, run)
+    wait_end(user, theirs.json["id"])
+
+
+def test_nothing_runs_twice_when_the_manager_is_killed(note):
+    """Killed at random times, also while it makes sessions; each task runs as often as without."""
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}")
+    chance = random.Random(seed)
+    with Cluster(ALIQUOT_RESOURCE_CPUS="8", ALIQUOT_MANAGER_HEARTBEAT="0.2s") as cluster:
+        cluster.start_manager()
+        cluster.start_agent()
+        client = cluster.client()
+        run = client.post(RUNS, {"payload": digits(note)}).json["id"]
+        cluster.supervise()
+        for _ in range(12):
+            time.sleep(chance.uniform(0.05, 1.2))
+            cluster.programs["manager"].process.kill()
+        ended = wait_end(client, run, 120)
+        assert ended["state"] == "failed"
+        assert note.counts() == COUNTS
+        cluster.check_audits()
+        cluster.stop()
