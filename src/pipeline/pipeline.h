@@ -95,8 +95,8 @@ int pipeline_fill(const struct pipeline_context *context, const char *text, stru
 int pipeline_decide(const struct pipeline_context *context, bool *ret, struct aq_error *err);
 
 /* Append a text that is the same for two nodes if and only if they do the same: definition, and
- * the values of parameters and the matrix in it. What is needed is left out, as are the number of
- * attempts and the time limit.
+ * the values of parameters and the matrix in it, and the run's folder. What is needed is left out,
+ * as are the number of attempts and the time limit.
  */
 void pipeline_identify(const struct pipeline *p, size_t node, const json_t *parameters,
                        struct strbuf *out);

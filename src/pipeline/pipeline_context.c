@@ -254,7 +254,7 @@ void pipeline_identify(const struct pipeline *p, size_t node, const json_t *para
     for (size_t i = 0; i < AQ_COUNT(left_out); i++)
         (void)json_object_del(definition, left_out[i]);
     text = json_dumps(definition, JSON_COMPACT | JSON_SORT_KEYS);
-    strbuf_addf(out, "%s %s\n", task->name, text);
+    strbuf_addf(out, "%s %s %s\n", task->name, p->folder ? p->folder : "", text);
     free(text);
     context_identify_value(&identity, definition);
     text = p->nodes[node].matrix ? json_dumps(p->nodes[node].matrix, JSON_COMPACT | JSON_SORT_KEYS)

@@ -116,6 +116,25 @@ def test_one_node_writes_what_the_other_reads(cluster, folder):
     assert ended(cluster, read).split() == ["3000", ".aliquot-uploads"] and not model.exists()
 
 
+def test_tasks_of_a_pipeline_hand_files_on(cluster, folder):
+    """By the folder of the run: each task finds it, and a directory of its own in it."""
+    folder("handed")
+    run = cluster.client().post("/aliquot/v1/pipeline-runs", {"payload": """\
+name: files
+folder: handed
+defaults: {image: host, resources: {cpu: 1, mem: 64m}}
+tasks:
+  make: {command: "seq 10 >$ALIQUOT_PIPELINE_FOLDER/rows"}
+  count: {needs: make, command: "test $(wc -l </pipeline/make/rows) = 10 && touch /pipeline/count/ok"}
+"""}).json
+
+    def ended():
+        shown = cluster.client().get(f"/aliquot/v1/pipeline-runs/{run['id']}").json
+        return shown["ended_at"] and shown
+    shown = wait_for(ended, 120, "the run to end")
+    assert shown["state"] == "succeeded", shown
+
+
 def test_what_a_session_wrote_is_measured(cluster, folder):
     """The storage host does not see it come; the manager has the folder measured."""
     folder("data")

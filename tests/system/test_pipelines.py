@@ -12,6 +12,8 @@ import pytest
 from client import USER
 from cluster import GONE, Cluster, wait_for
 
+pytestmark = pytest.mark.engines
+
 RUNS = "/aliquot/v1/pipeline-runs"
 ENDED = ("succeeded", "failed", "cancelled")
 

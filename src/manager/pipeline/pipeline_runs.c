@@ -14,6 +14,8 @@
 #include "manager/pipeline/pipeline_step.h"
 
 #define RUNS_TICK_MSEC 1000
+#define RUNS_SMALL 500     /* nodes: a run of so many is examined at once */
+#define RUNS_REST_USEC 100 /* per node between two steps of a larger one, which read all nodes */
 #define RUNS_LOOK_USEC (60 * USEC_PER_SEC) /* a run is examined at least so often */
 
 struct pipeline_runs {
@@ -66,12 +68,13 @@ void pipeline_runs_replace(struct pipeline_run *run, const struct pipeline_run_r
     run->parameters = json_load_string(row->parameters, 0);
     run->options = json_load_string(row->options, 0);
     if (pipeline_parse(row->text, strlen(row->text), &run->file, &err) < 0)
-        log_error("failed to read pipeline '%s' of run %s: %s; cancel the run", row->name,
-                  run->name, err.text);
+        log_error("failed to read pipeline '%s' of run %s: %s", row->name, run->name, err.text);
 }
 
 static void pipeline_run_examine(struct pipeline_run *run)
 {
+    int64_t now = clock_monotonic_usec();
+
     if (run->step) {
         run->is_touched = true;
         return;
@@ -79,7 +82,13 @@ static void pipeline_run_examine(struct pipeline_run *run)
     if (run->runs->is_stopped)
         return;
     run->is_touched = false;
-    run->wake_usec = clock_monotonic_usec() + RUNS_LOOK_USEC;
+    if (run->rest_usec > now) {
+        run->wake_usec = run->rest_usec;
+        return;
+    }
+    if (run->file && run->file->node_count > RUNS_SMALL)
+        run->rest_usec = now + (int64_t)run->file->node_count * RUNS_REST_USEC;
+    run->wake_usec = now + RUNS_LOOK_USEC;
     pipeline_step_start(run);
 }
 

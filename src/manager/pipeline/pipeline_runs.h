@@ -27,6 +27,7 @@ struct pipeline_run {
     struct pipeline_step *step; /* under way; NULL = none */
     bool is_touched;            /* examine it when the step is over */
     int64_t wake_usec;          /* examine it then; monotonic */
+    int64_t rest_usec;          /* not before */
 };
 
 /* Load those that have not ended. */

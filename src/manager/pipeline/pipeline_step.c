@@ -39,10 +39,9 @@ static void step_set(struct pipeline_step *step, struct pipeline_task_row *task,
 static void step_settle(struct pipeline_step *step, struct pipeline_task_row *task)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf reason = STRBUF_INIT;
-    bool is_by_user = task->session_status == SESSION_CANCELLED
-                      || (task->session_reason
-                          && (strcmp(task->session_reason, REASON_USER_REQUESTED) == 0
-                              || strcmp(task->session_reason, REASON_FORCE_TERMINATED) == 0));
+    bool is_by_user = task->session_reason
+                      && (strcmp(task->session_reason, REASON_USER_REQUESTED) == 0
+                          || strcmp(task->session_reason, REASON_FORCE_TERMINATED) == 0);
 
     if (task->has_session && task->session_result == RESULT_SUCCESS) {
         step_set(step, task, PIPELINE_SUCCEEDED, NULL);
@@ -172,6 +171,16 @@ static void step_decide_all(struct pipeline_step *step)
     }
 }
 
+/* The file was accepted by another version of the manager. */
+static void step_fail_all(struct pipeline_step *step)
+{
+    for (size_t i = 0; i < step->count; i++)
+        if (step->tasks[i].state == PIPELINE_WAITING)
+            step_set(step, &step->tasks[i], PIPELINE_FAILED,
+                     "this version of the manager cannot read the pipeline's file; resume the run "
+                     "with another one");
+}
+
 /* The run has ended if all tasks have. */
 static void step_conclude(struct pipeline_step *step, struct pipeline_run_row *row)
 {
@@ -214,13 +223,14 @@ static int step_write(struct store_tx *tx, void *data, struct aq_error *err)
         step->changed = changed;
         return 0;
     }
-    if (!step->run->file || step->count != step->run->file->node_count)
-        return aq_fail(err, EUCLEAN, "run %s does not match its pipeline", step->run->name);
     for (size_t i = 0; i < step->count; i++)
         if (step->tasks[i].state == PIPELINE_RUNNING
             && (!step->tasks[i].has_session || step->tasks[i].session_ended))
             step_settle(step, &step->tasks[i]);
-    step_decide_all(step);
+    if (step->run->file && step->count == step->run->file->node_count)
+        step_decide_all(step);
+    else
+        step_fail_all(step);
     step_conclude(step, &row);
     for (size_t i = 0; i < step->count && r == 0; i++)
         if (step->tasks[i].is_changed)
