@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "link/message.h"
 #include "manager/core/session/kernel_failure.h"
+#include "manager/core/session/rerun.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_entry.h"
@@ -31,7 +32,8 @@ static bool kernel_lease_is_needed(const struct core *core, const struct agent_e
     const char *policy = g ? g->g.agent_loss_policy : NULL;
     bool waits = !l->s.spec->on_node_loss && (!policy || strcmp(policy, "wait") == 0);
 
-    return !waits && (kernel_failure_restarts_lost(l) || kernel_failure_restarts_all(l));
+    return rerun_leaves_lost_agent(l)
+           || (!waits && (kernel_failure_restarts_lost(l) || kernel_failure_restarts_all(l)));
 }
 
 /* From the last contact until nothing of a kernel with this lease is left. */
