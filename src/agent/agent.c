@@ -660,6 +660,7 @@ void agent_free(struct agent_daemon *agent)
     own_service_free(agent);
     images_free(agent->images);
     cluster_free(AQ_TAKE(agent->cluster));
+    rdma_devices_done(&agent->rdma);
     net_free(agent->net);
     ssh_free(AQ_TAKE(agent->ssh));
     gpu_free(AQ_TAKE(agent->gpu));

@@ -17,6 +17,7 @@
 #include "agent/image/image.h"
 #include "agent/kernel/log_turns.h"
 #include "agent/net/cluster.h"
+#include "agent/net/rdma.h"
 #include "agent/resources/resources.h"
 #include "agent/volume/volumes.h"
 #include "base/list.h"
@@ -54,6 +55,7 @@ struct agent_daemon {
     struct images *images;
     struct net *net;                     /* of containers; NULL = they have none */
     struct cluster *cluster;             /* between nodes; NULL without 'net' */
+    struct rdma_devices rdma;            /* that sessions may use */
     struct ssh *ssh;                     /* server of containers; NULL = they have none */
     struct gpu *gpu;                     /* slices of containers; NULL without containers */
     struct volumes *volumes;             /* of folders; NULL likewise */

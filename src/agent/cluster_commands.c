@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cluster_commands.c - the network between nodes: what the manager says of it, and is told */
+#include <stdlib.h>
+
+#include "accel/protocol.h"
 #include "agent/agent_internal.h"
 #include "agent/identity.h"
 #include "agent/settings/net_settings.h"
@@ -37,6 +40,19 @@ static void cluster_commands_on_reach(void *data)
         agent_send(agent, &msg);
 }
 
+/* A device that is missing does not stop the agent: no session is placed here that wants one. */
+static void cluster_commands_find_rdma(struct agent_daemon *agent)
+{
+    const struct conf_list *wanted = &agent->settings->network_rdma;
+    const char *root = getenv(ACCEL_ROOT_VARIABLE);
+    struct aq_error err = { 0 };
+
+    if (rdma_find(root ? root : "", (const char *const *)wanted->items, wanted->count, &agent->rdma,
+                  &err)
+        < 0)
+        log_warning("sessions have no RDMA devices here: %s", err.text);
+}
+
 void cluster_commands_start(struct agent_daemon *agent)
 {
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
@@ -47,9 +63,11 @@ void cluster_commands_start(struct agent_daemon *agent)
 
     if (!agent->net)
         return;
+    cluster_commands_find_rdma(agent);
     has_manager = identity_load(agent->settings, &identity, NULL) == 0;
     net_settings_fill_cluster(&settings, agent->settings, has_manager ? &identity.manager : NULL,
                               &arena);
+    settings.rdma = agent->rdma.names;
     if (cluster_new(agent->net, &settings, cluster_commands_on_reach, agent, &agent->cluster, &err)
         < 0)
         log_warning("no network to other nodes: %s", err.text);

@@ -62,6 +62,7 @@ static const struct wire_field offer_fields[] = {
     { "endpoint", WIRE_TEXT, AT(endpoint) },
     { "key", WIRE_TEXT, AT(key) },
     { "host", WIRE_TEXT, AT(host) },
+    { "rdma", WIRE_TEXTS, AT(rdma) },
     { "mtu", WIRE_NUMBER, AT(mtu) },
     { "note", WIRE_TEXT, AT(note) },
     WIRE_FIELDS_END,
@@ -223,6 +224,16 @@ static int cluster_network_check_host(const struct cluster_network *network, str
     return 0;
 }
 
+/* The name of a device in /sys. */
+static bool cluster_network_is_device(const char *text)
+{
+    size_t len = strlen(text);
+
+    return len > 0 && len <= HOSTNAME_MAX
+           && strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.")
+                  == len;
+}
+
 bool cluster_network_is_host(const struct cluster_network *network)
 {
     return network->mode && strcmp(network->mode, CLUSTER_NETWORK_HOST) == 0;
@@ -285,6 +296,10 @@ int cluster_network_offer_parse(const char *text, struct arena *arena,
         return r;
     if (ret->host && !cluster_network_is_address(ret->host))
         return cluster_network_refuse("host", ret->host, err);
+    for (i = 0; i < ret->rdma.count; i++)
+        if (!cluster_network_is_device(ret->rdma.items[i]))
+            return cluster_network_refuse("rdma", ret->rdma.items[i], err);
+    i = 0;
     while (i < AQ_COUNT(modes) && strcmp(modes[i], ret->mode) != 0)
         i++;
     if (i == AQ_COUNT(modes))

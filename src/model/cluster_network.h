@@ -25,6 +25,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/jsonw.h"
+#include "base/lists.h"
 
 #define CLUSTER_NETWORK_KERNELS_MAX 1024
 #define CLUSTER_NETWORK_POOL "10.214.0.0/16"
@@ -71,8 +72,9 @@ struct cluster_network_offer {
     const char *mode; /* "wireguard", "wireguard-go", "vxlan", "none" */
     const char *endpoint, *key;
     const char *host; /* address of the node, where containers may use its network; NULL = not */
-    int64_t mtu;      /* inside */
-    const char *note; /* why it is not better, or none; NULL = nothing to say */
+    struct str_list rdma; /* devices that they may use: "mlx5_0" */
+    int64_t mtu;          /* inside */
+    const char *note;     /* why it is not better, or none; NULL = nothing to say */
 };
 
 /* An IPv4 range, or one address, in host byte order. */

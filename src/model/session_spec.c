@@ -63,6 +63,7 @@ static const struct wire_field spec_fields[] = {
     { "on_failure", WIRE_TEXT, AT(on_failure), 0, NULL, "on_failure", 16 },
     { "on_node_loss", WIRE_TEXT, AT(on_node_loss), 0, NULL, "on_node_loss", 16 },
     { "network_mode", WIRE_TEXT, AT(network_mode), WIRE_FOR_AGENT, NULL, "network", 16 },
+    { "rdma", WIRE_FLAG, AT(needs_rdma), WIRE_FOR_AGENT, NULL, "rdma" },
     WIRE_FIELDS_END,
 };
 
@@ -194,6 +195,10 @@ bool session_spec_uses_host_network(const struct session_spec *spec)
 /* Ports and addresses of the nodes are fixed when the session starts, on all of them at once. */
 static int spec_check_network(const struct session_spec *spec, struct aq_error *err)
 {
+    if (spec->needs_rdma && spec->image && strcmp(spec->image, IMAGE_OF_PROCESSES) == 0)
+        return aq_fail_field(err, EINVAL, "rdma",
+                             "processes of the node have its devices anyway; leave rdma out, or "
+                             "name another image");
     if (!spec->network_mode || strcmp(spec->network_mode, SESSION_NETWORK_PRIVATE) == 0)
         return 0;
     if (!session_spec_uses_host_network(spec))

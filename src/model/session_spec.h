@@ -53,6 +53,7 @@ struct session_spec {
     const char *on_failure;   /* of a kernel of several: SESSION_ON_FAILURE_*; NULL = unsaid */
     const char *on_node_loss; /* SESSION_ON_NODE_LOSS_*; NULL = as its resource group says */
     const char *network_mode; /* SESSION_NETWORK_*; NULL = private */
+    bool needs_rdma;          /* InfiniBand and RoCE devices of its nodes */
     int64_t retry;            /* how often a batch session is run again: model/rerun.h; 0 = never */
     const char *retry_on;     /* after which ends; NULL = RERUN_ON_DEFAULT */
     int64_t retry_delay_usec; /* before the first retry; 0 = RERUN_DELAY_DEFAULT_USEC */

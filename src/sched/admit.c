@@ -194,9 +194,9 @@ static void admit_refuse_network(struct findings *f, const struct admit_resource
     bool is_host = f->a->networks & ADMIT_NETWORK_HOST;
 
     admit_add(f, EPERM, "network",
-              "The resource group '%s' does not allow the %s network; a superadmin may allow it: "
-              "aliquot admin resource-group set %s --networks private,host",
-              g->name, is_host ? "host" : "private", g->name);
+              "The resource group '%s' does not allow %s; a superadmin may allow it: aliquot "
+              "admin resource-group set %s --networks private,host",
+              g->name, is_host ? "the host network and RDMA" : "the private network", g->name);
     if (f->err && f->first == -EPERM)
         f->err->kind = ADMIT_NETWORK_FORBIDDEN;
 }
@@ -327,8 +327,8 @@ static void admit_check_host_network(struct findings *f)
     if (!(f->a->networks & ADMIT_NETWORK_HOST) || f->a->may_use_host)
         return;
     admit_add(f, EPERM, "network",
-              "Your keypair policy '%s' does not allow the host network; a superadmin may allow "
-              "it: aliquot admin policy set %s --host-network yes",
+              "Your keypair policy '%s' does not allow the host network and RDMA; a superadmin may "
+              "allow it: aliquot admin policy set %s --host-network yes",
               policy, policy);
     if (f->err && f->first == -EPERM)
         f->err->kind = ADMIT_NETWORK_FORBIDDEN;

@@ -311,6 +311,9 @@ static void explain_add_volume(struct explanation *e, const char *volume)
     if (strcmp(volume, SCHED_SFTP) == 0)
         strbuf_adds(&e->text, "offers SFTP: its node needs networks for containers and the "
                               "packages dropbear-bin and openssh-sftp-server");
+    else if (strcmp(volume, SCHED_RDMA) == 0)
+        strbuf_adds(&e->text, "offers RDMA devices: its administrator may set [network] rdma in "
+                              "agent.toml");
     else if (strcmp(volume, SCHED_HOST_NETWORK) == 0)
         strbuf_adds(&e->text, "offers the host network: its administrator may set [network] host "
                               "in agent.toml");

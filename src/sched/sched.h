@@ -43,6 +43,7 @@ struct sched_device {
 
 /* Among volumes: files are moved there by SFTP. No host of folders is called so. */
 #define SCHED_SFTP "sftp"
+#define SCHED_RDMA "rdma"                 /* the same: containers may use RDMA devices */
 #define SCHED_HOST_NETWORK "host-network" /* the same: containers may use the node's network */
 
 struct sched_agent {

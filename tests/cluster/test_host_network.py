@@ -2,7 +2,10 @@
 """Sessions that use the network of their nodes: who may, what their programs find, and that two of
 them on the same nodes do not get in each other's way."""
 
+import os
 import re
+import stat
+import subprocess
 
 import pytest
 
@@ -174,3 +177,45 @@ def test_a_port_that_is_taken(hosts):
             for session in sessions[:2]} == {"node0", "node1"}
     wait_for(lambda: "port 8124 of the node belongs to kernel" in hosts.cli("why", "taken-2").stdout,
              60, lambda: hosts.cli("why", "taken-2").stdout)
+
+
+def make_rdma_root(folder):
+    """What stands for "/" where RDMA devices are looked for: two devices, whose files are others that
+    this machine has."""
+    for number, name in enumerate(("mlx5_0", "mlx5_1")):
+        (folder / "sys/class/infiniband" / name).mkdir(parents=True)
+        verbs = folder / f"sys/class/infiniband_verbs/uverbs{number}"
+        verbs.mkdir(parents=True)
+        (verbs / "ibdev").write_text(f"{name}\n")
+    (folder / "dev/infiniband").mkdir(parents=True)
+    for name in ("uverbs0", "uverbs1", "rdma_cm", "umad0"):
+        path = folder / "dev/infiniband" / name
+        os.mknod(path, 0o666 | stat.S_IFCHR, os.makedev(10, 229))  # fuse, which no container has
+        path.chmod(0o666)
+
+
+def test_rdma_devices(tmp_path):
+    """A session that asks for them has the devices of agent.toml, may open them, and no others."""
+    make_rdma_root(tmp_path)
+    locked = subprocess.run(["sh", "-c", "ulimit -l unlimited 2> /dev/null; ulimit -l"],
+                            stdout=subprocess.PIPE, text=True, check=True).stdout
+    look = ("ls /dev/infiniband; echo $NCCL_IB_HCA; ulimit -l; "
+            "exec 3<> /dev/infiniband/uverbs1 && echo opened\n")
+    with Hosts(count=1, **{**settings_of("crun"), "ALIQUOT_NETWORK_ENABLED": "true",
+                           "ALIQUOT_NETWORK_RDMA": "mlx5_1",
+                           "ALIQUOT_ACCEL_ROOT": str(tmp_path)}) as hosts:
+        hosts.begin()
+        client = hosts.client()
+        reply = client.post("/session", {"name": "refused", "type": "batch", "image": "host",
+                                         "startupCommand": "true", "rdma": True, "config": {
+                                             "resources": {"cpu": "1", "mem": "256m"}}})
+        assert (reply.status, reply.slug) == (403, "host-network-forbidden"), reply
+        allow(hosts)
+        assert client.get("/aliquot/v1/agents").json["items"][0]["network"]["rdma"] == ["mlx5_1"]
+        assert "RDMA devices mlx5_1" in hosts.cli("agent", "info", "node0").stdout
+        session = Session(hosts, look, rdma=True)
+        assert exit_code(session.wait()) == 0, session.log
+        assert session.log == f"rdma_cm\nuverbs1\n=mlx5_1\n{locked}opened\n", session.log
+        without = Session(hosts, look)
+        assert exit_code(without.wait()) != 0 and "opened" not in without.log, without.log
+        hosts.stop()

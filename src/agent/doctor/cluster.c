@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cluster.c - has this node a network to other nodes, for sessions that have kernels on several? */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "accel/protocol.h"
 #include "agent/doctor/doctor_internal.h"
 #include "agent/net/cluster_tunnel.h"
+#include "agent/net/rdma.h"
 
 #define CLUSTER_MSEC 20000
 #define TRIAL_TAG "doctor"
@@ -48,4 +51,30 @@ void doctor_check_cluster(void *data, struct finding *ret)
     } else {
         doctor_say_no_tunnel(&daemon, ret);
     }
+}
+
+/* Only where agent.toml offers some. */
+void doctor_check_rdma(void *data, struct finding *ret)
+{
+    struct doctor *d = data;
+    const struct conf_list *wanted = &d->settings->network_rdma;
+    const char *root = getenv(ACCEL_ROOT_VARIABLE);
+    struct rdma_devices devices = { .arena = ARENA_INIT };
+    AQ_CLEANUP(strbuf_donep) struct strbuf names = STRBUF_INIT;
+    struct aq_error err = { 0 };
+
+    if (!wanted->count)
+        return;
+    if (rdma_find(root ? root : "", (const char *const *)wanted->items, wanted->count, &devices,
+                  &err)
+        < 0) {
+        finding_say(ret, CHECK_WARNING, "%s", err.text);
+        finding_mean(ret, "no session that asks for RDMA runs here");
+        finding_mend(ret, "ls " RDMA_CLASS "; modprobe -a ib_uverbs rdma_ucm");
+        return;
+    }
+    for (size_t i = 0; i < devices.names.count; i++)
+        strbuf_addf(&names, "%s%s", i ? ", " : "", devices.names.items[i]);
+    finding_say(ret, CHECK_OK, "%s", names.data);
+    rdma_devices_done(&devices);
 }

@@ -26,6 +26,7 @@ static const struct check doctor_checks[] = {
     { "containers.inside", "containers", "machine", doctor_check_inside },
     { "containers.network", "containers", "network", doctor_check_network },
     { "containers.cluster", "containers", "network to other nodes", doctor_check_cluster },
+    { "containers.rdma", "containers", "RDMA devices", doctor_check_rdma },
     { "containers.images", "containers", "images", doctor_check_images },
     { "containers.ssh", "containers", "SSH", doctor_check_ssh },
     { "containers.volumes", "containers", "volumes", doctor_check_volumes },

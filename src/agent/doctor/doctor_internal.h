@@ -61,6 +61,7 @@ void doctor_check_images(void *data, struct finding *ret);
 void doctor_check_ssh(void *data, struct finding *ret);
 /* cluster.c */
 void doctor_check_cluster(void *data, struct finding *ret);
+void doctor_check_rdma(void *data, struct finding *ret);
 /* volumes.c */
 void doctor_check_volumes(void *data, struct finding *ret);
 /* gpu.c */

@@ -287,6 +287,27 @@ bool container_add_host_files(const struct local_kernel *k, struct strbuf *hosts
     return true;
 }
 
+/* RDMA devices beside those of accelerators: verbs and connections, not the fabric's management. */
+static void container_add_devices(const struct local_kernel *k, struct arena *arena,
+                                  struct container_spec *c)
+{
+    const struct accel_attachment *attachment = &k->attachment;
+    const struct rdma_devices *rdma = &k->agent->rdma;
+    size_t more = kernel_get_spec(k)->session.needs_rdma ? rdma->nodes.count : 0;
+    struct container_device *devices = arena_array(arena, attachment->device_count + more + 1,
+                                                   sizeof(*devices));
+
+    if (attachment->device_count)
+        memcpy(devices, attachment->devices, attachment->device_count * sizeof(*devices));
+    c->devices = devices;
+    c->device_count = attachment->device_count;
+    for (size_t i = 0; i < more; i++)
+        devices[c->device_count++] = (struct container_device){ .source = rdma->nodes.items[i],
+                                                                .target = rdma->inside.items[i],
+                                                                .may_read = true,
+                                                                .may_write = true };
+}
+
 /* Where the image has no ssh, and the node a client. */
 static bool container_needs_remote_shell(const struct local_kernel *k, const struct image *image)
 {
@@ -320,6 +341,7 @@ static int container_specify_program(const struct local_kernel *k, const struct 
                      : k->cluster      ? CLUSTER_INTERFACE
                                        : NET_INTERFACE,
         .host = k->host,
+        .rdma = spec->session.needs_rdma ? &k->agent->rdma : NULL,
         .host_file = CONTAINER_CONFIG "/" CONTAINER_HOST_FILE,
         .machine_file = CONTAINER_CONFIG "/" CONTAINER_MACHINE_FILE,
         .remote_shell = container_needs_remote_shell(k, image) ? SSH_REMOTE_SHELL : NULL,
@@ -442,8 +464,6 @@ int container_specify(const struct local_kernel *k, const struct image *image, c
         .gid = (gid_t)settings->container_gid,
         .groups = k->attachment.groups,
         .group_count = k->attachment.group_count,
-        .devices = k->attachment.devices,
-        .device_count = k->attachment.device_count,
         .hooks = k->attachment.hooks,
         .hook_count = k->attachment.hook_count,
     };
@@ -453,6 +473,7 @@ int container_specify(const struct local_kernel *k, const struct image *image, c
     if (r < 0)
         return r;
     container_add_labels(k, image->config, arena, c);
+    container_add_devices(k, arena, c);
     container_add_mounts(k, network, config, arena, c);
     r = container_add_folders(k, arena, c, err);
     if (r < 0)

@@ -330,6 +330,16 @@ static void kernel_environ_set_job(struct environ *env, const struct msg_kernel_
         kernel_environ_set_number(env, "ALIQUOT_RESTARTS", place->attempt - 1);
 }
 
+/* "=mlx5_0,mlx5_1": by their whole names, and no others that /sys shows. */
+static void kernel_environ_set_rdma(struct environ *env, const struct rdma_devices *rdma)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+
+    for (size_t i = 0; i < rdma->names.count; i++)
+        strbuf_addf(&text, "%s%s", i ? "," : "=", rdma->names.items[i]);
+    kernel_environ_set_variable(env, "NCCL_IB_HCA", text.data);
+}
+
 /* Beside what frameworks are given, a few ports are the program's own. */
 static void kernel_environ_set_host(struct environ *env, const struct host_network *host)
 {
@@ -404,6 +414,8 @@ const char *const *kernel_environ_make(const struct msg_kernel_create *create,
     kernel_environ_set_cores(&env, place);
     kernel_environ_set_interpreters(&env, place->labels);
     kernel_environ_set_cluster(&env, &create->spec, place);
+    if (place->rdma)
+        kernel_environ_set_rdma(&env, place->rdma);
     for (size_t i = 0; i < session->environ.count; i++)
         kernel_environ_set_variable(&env, session->environ.items[i].key,
                                     session->environ.items[i].value);

@@ -68,6 +68,7 @@ struct cluster {
     char id[AGENT_ID_MAX + 1], note[400];
     char private_key[CLUSTER_KEY_MAX], public_key[CLUSTER_KEY_MAX];
     char endpoint[HOST_PORT_MAX];
+    struct str_list rdma;
     char host[INET6_ADDRSTRLEN]; /* of the node, where its network is offered; "" = it is not */
     char path[NET_DIRECTORY_PATH_MAX + 16];
     char *offer;

@@ -197,6 +197,7 @@ static void cluster_offer_write(struct cluster *cluster)
                                                  .endpoint = is_none ? NULL : cluster->endpoint,
                                                  .key = has_key ? cluster->public_key : NULL,
                                                  .host = cluster->host[0] ? cluster->host : NULL,
+                                                 .rdma = cluster->rdma,
                                                  .mtu = cluster->mtu,
                                                  .note = cluster->note[0] ? cluster->note : NULL };
     struct strbuf text = STRBUF_INIT;
@@ -234,6 +235,7 @@ int cluster_offer_find(struct cluster *cluster, const struct cluster_settings *s
         return r;
     (void)snprintf(cluster->note, sizeof(cluster->note), "%s", why.text);
     cluster_offer_find_host(cluster, settings);
+    cluster->rdma = settings->rdma;
     cluster->mtu = cluster->net->mtu
                    - (cluster->mode == CLUSTER_VXLAN ? VXLAN_OVERHEAD : WIREGUARD_OVERHEAD);
     if (cluster->mtu < CLUSTER_MTU_MIN || cluster->mtu > cluster->net->mtu)

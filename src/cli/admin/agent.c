@@ -90,6 +90,7 @@ static void agent_write_network(const json_t *network, struct strbuf *out)
     const char *note = json_string_value(json_object_get(network, "note"));
     const char *host = json_string_value(json_object_get(network, "host"));
     const json_t *unreachable = json_object_get(network, "unreachable"), *id;
+    const json_t *rdma = json_object_get(network, "rdma");
     size_t i;
 
     if (!mode)
@@ -100,6 +101,8 @@ static void agent_write_network(const json_t *network, struct strbuf *out)
                     (long long)json_integer_value(json_object_get(network, "mtu")));
     if (host)
         strbuf_addf(out, "\n  host network, %s", host);
+    json_array_foreach(rdma, i, id)
+        strbuf_addf(out, "%s%s", i ? ", " : "\n  RDMA devices ", json_string_value(id));
     strbuf_adds(out, "\n");
     if (note)
         strbuf_addf(out, "  %s\n", note);

@@ -348,6 +348,7 @@ static int spec_set_plain(const struct cli *cli, const struct spec_opts *spec, j
            | spec_set_str(body, "on_failure", spec->on_failure)
            | spec_set_str(body, "on_node_loss", spec->on_node_loss)
            | spec_set_str(body, "network", spec->network)
+           | (spec->needs_rdma ? json_object_set_new(body, "rdma", json_true()) : 0)
            | spec_set_str(body, "callback_url", spec->callback_url) | spec_set_retry(spec, body)
            | spec_set_int(body, "priority", &spec->priority)
            | spec_set_int(body, "job_priority", &spec->job_priority)

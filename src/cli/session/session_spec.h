@@ -21,7 +21,8 @@ struct spec_opts {
     const char *array;    /* indices and limit; no row of SPEC_OPT_ROWS */
     unsigned array_count; /* how many are created alike; 0 = it is alone; no option says it */
     bool is_interactive;  /* and is said to be so; no option says it */
-    bool prefer_agents, group_strict, is_preemptible, is_movable, waits_for_capacity, no_auto_mount;
+    bool needs_rdma, prefer_agents, group_strict, is_preemptible, is_movable, waits_for_capacity,
+        no_auto_mount;
     struct cli_int priority, job_priority, timeout, cluster_size;
 };
 
@@ -88,6 +89,8 @@ struct spec_opts {
       "when a kernel's node is lost; default: as the resource group says" },                       \
     { 0, "network", CLI_STR, offsetof(type, spec.network), "private|host",                         \
       "host: the network of its nodes, if that is allowed; default private" },                     \
+    { 0, "rdma", CLI_FLAG, offsetof(type, spec.needs_rdma), NULL,                                  \
+      "with InfiniBand and RoCE devices of its nodes, if that is allowed" },                       \
     { 0, "retry", CLI_INT, offsetof(type, spec.retry), "N",                                        \
       "run it again up to N times if it does not succeed; batch only" },                           \
     { 0, "retry-on", CLI_STR, offsetof(type, spec.retry_on), "END[:N],...",                        \

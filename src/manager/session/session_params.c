@@ -109,6 +109,8 @@ const struct field session_fields[] = {
     { "network", FIELD_STR, FIELD_NULLABLE, AT(request.spec.network_mode), 1, 16,
       .doc = "private (default), or host: that of its nodes, where resource group and keypair "
              "policy allow it" },
+    { "rdma", FIELD_BOOL, 0, AT(request.spec.needs_rdma),
+      .doc = "with the InfiniBand and RoCE devices of its nodes; allowed as the host network" },
     { "retry", FIELD_INT, FIELD_NULLABLE, AT(request.spec.retry), 0, RERUN_RETRIES_MAX,
       .doc = "how often it is run again if it does not succeed; batch only; default 0" },
     { "retry_on|retryOn", FIELD_STR, FIELD_NULLABLE, AT(request.spec.retry_on), 1, RERUN_ON_MAX,

@@ -113,10 +113,10 @@ static void test_networks(void **state)
         { ADMIT_NETWORK_PRIVATE, 0, 2, false, "b", NULL },
         { 0, 1, 1, false, "open", NULL },
         { ADMIT_NETWORK_HOST, 0, 1, true, NULL,
-          "The resource group 'b' does not allow the host network; a superadmin may allow it: "
+          "The resource group 'b' does not allow the host network and RDMA; a superadmin may allow it: "
           "aliquot admin resource-group set b --networks private,host" },
         { ADMIT_NETWORK_HOST, 0, 2, false, NULL,
-          "Your keypair policy 'students' does not allow the host network; a superadmin may allow "
+          "Your keypair policy 'students' does not allow the host network and RDMA; a superadmin may allow "
           "it: aliquot admin policy set students --host-network yes" },
     };
 

@@ -84,6 +84,7 @@ static void test_many_volumes(void **state)
 /* Sessions that move files go where that is offered. */
 static void test_sftp(void **state)
 {
+    static const char *const rdma[] = { SCHED_RDMA };
     static const char *const sftp[] = { SCHED_SFTP, "nas:a" }, *const host[] = {
         SCHED_HOST_NETWORK
     };
@@ -109,6 +110,12 @@ static void test_sftp(void **state)
     mounted(agent("x", "cpu=8"), sftp, 1);
     mounts(session("cpu=1"), host, 1);
     EXPLAINED("no-agent", "- no agent offers the host network", "[network] host in agent.toml");
+    end();
+
+    begin(&sched_fifo, &sched_concentrated);
+    mounted(agent("x", "cpu=8"), host, 1);
+    mounts(session("cpu=1"), rdma, 1);
+    EXPLAINED("no-agent", "- no agent offers RDMA devices", "[network] rdma in agent.toml");
     end();
 
     begin(&sched_fifo, &sched_concentrated); /* each is offered, but not both */

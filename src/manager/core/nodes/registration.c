@@ -342,12 +342,12 @@ void registration_save(struct core *core, struct agent_entry *a)
 /* ---- what the agent says ---- */
 
 /* The hosts of folders that it mounts, a JSON list; NULL = none. What is no such list is none, too.
- * To the scheduler SFTP and the host network are among them.
+ * To the scheduler SFTP, the host network and RDMA are among them.
  */
 static void registration_set_volumes(struct agent_entry *a, const char *text)
 {
     json_auto_t *list = text ? json_load_string(text, 0) : NULL;
-    size_t count = json_array_size(list), size = (count + 2) * sizeof(char *), n = 0;
+    size_t count = json_array_size(list), size = (count + 3) * sizeof(char *), n = 0;
     const char **items;
     const json_t *item;
     size_t i;
@@ -356,7 +356,7 @@ static void registration_set_volumes(struct agent_entry *a, const char *text)
     json_array_foreach(list, i, item)
         size += json_string_length(item) + 1;
     items = aq_alloc(size);
-    at = (char *)(items + count + 2);
+    at = (char *)(items + count + 3);
     json_array_foreach(list, i, item) {
         if (!json_is_string(item) || n == VOLUMES_MAX)
             continue;
@@ -367,6 +367,8 @@ static void registration_set_volumes(struct agent_entry *a, const char *text)
         items[n++] = SCHED_SFTP;
     if (a->network && a->network->offer.host)
         items[n++] = SCHED_HOST_NETWORK;
+    if (a->network && a->network->offer.rdma.count)
+        items[n++] = SCHED_RDMA;
     registration_set_text(&a->volumes_text, text ? text : "[]");
     free(a->volumes.items);
     a->volumes = (struct str_list){ items, n };

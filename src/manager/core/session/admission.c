@@ -214,6 +214,7 @@ static void admission_set_kernels(struct core *core, const struct session *s,
     a->kernels = any || shmem_bytes ? kernels : NULL;
     a->waits_for_capacity = spec->waits_for_capacity;
     a->networks = session_spec_uses_host_network(spec) ? ADMIT_NETWORK_HOST : ADMIT_NETWORK_PRIVATE;
+    a->networks |= spec->needs_rdma ? ADMIT_NETWORK_HOST : 0;
 }
 
 /* All that is wrong, as far as it has room. */

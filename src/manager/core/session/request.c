@@ -75,7 +75,7 @@ static int request_check_system(const struct core *core, const struct session_re
     if (req->dependency_count > 0)
         return aq_fail_field(err, EINVAL, "dependencies",
                              "a session of the type system does not wait for other sessions");
-    if (session_spec_uses_host_network(&req->spec))
+    if (session_spec_uses_host_network(&req->spec) || req->spec.needs_rdma)
         return aq_fail_field(err, EINVAL, "network",
                              "a session of the type system has a private network; leave the "
                              "network out");

@@ -136,6 +136,11 @@ void agent_network_write(const struct agent_entry *a, struct jsonw *w)
     jsonw_member_str(w, "endpoint", n->offer.endpoint);
     jsonw_member_str(w, "address", n->address ? cluster_address_format(n->address, text) : NULL);
     jsonw_member_str(w, "host", n->offer.host);
+    jsonw_key(w, "rdma");
+    jsonw_array_begin(w);
+    for (size_t i = 0; i < n->offer.rdma.count; i++)
+        jsonw_str(w, n->offer.rdma.items[i]);
+    jsonw_array_end(w);
     jsonw_member_int(w, "mtu", n->offer.mtu);
     jsonw_member_str(w, "note", n->offer.note);
     jsonw_key(w, "unreachable");

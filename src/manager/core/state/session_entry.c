@@ -291,7 +291,7 @@ enum splitting session_entry_splitting(const struct session_entry *l)
     return l->s.spec->splitting ? l->s.spec->splitting : l->resource_group->scheduling.splitting;
 }
 
-/* The hosts of its folders, each once, SFTP and the host network. */
+/* The hosts of its folders, each once, SFTP, the host network and RDMA. */
 static void entry_describe_volumes(struct core *core, const struct session *s,
                                    struct sched_session *ret)
 {
@@ -300,9 +300,9 @@ static void entry_describe_volumes(struct core *core, const struct session *s,
     bool needs_host = session_spec_uses_host_network(s->spec);
     const char **volumes;
 
-    if (!mounts->count && !needs_sftp && !needs_host)
+    if (!mounts->count && !needs_sftp && !needs_host && !s->spec->needs_rdma)
         return;
-    volumes = arena_array(&core->scratch, mounts->count + 2, sizeof(*volumes));
+    volumes = arena_array(&core->scratch, mounts->count + 3, sizeof(*volumes));
     for (size_t i = 0; i < mounts->count; i++) {
         size_t k = 0;
 
@@ -315,6 +315,8 @@ static void entry_describe_volumes(struct core *core, const struct session *s,
         volumes[ret->volume_count++] = SCHED_SFTP;
     if (needs_host)
         volumes[ret->volume_count++] = SCHED_HOST_NETWORK;
+    if (s->spec->needs_rdma)
+        volumes[ret->volume_count++] = SCHED_RDMA;
     ret->volumes = volumes;
 }
 
