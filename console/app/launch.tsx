@@ -124,7 +124,8 @@ export function LaunchScreen() {
   const [choices, setChoices] = useState<Choices>({ images: [], groups: [], folders: [], presets: [] });
   const [isBusy, setBusy] = useState(false);
   const isReady = isComplete(form);
-  const trial = useTrial(form, isReady);
+  // An answer to an earlier question would come under a session that is being made.
+  const trial = useTrial(form, isReady && !isBusy);
   const change = (part: Partial<Form>) => amend(writeForm({ ...readForm(place.value.query), ...part }));
   const slots = slotsOf(
     use(nodes).values(),

@@ -141,6 +141,30 @@ def test_a_name_that_is_refused(browser, cluster):
     wait_text(page, "starts at once", ".answer")
 
 
+def test_an_answer_that_comes_after_launch_was_pressed(browser, cluster):
+    """The scheduler's answer to what was typed before is not shown while the session is made."""
+    page = logged_in(browser, cluster)
+    launch(page, "shell", more={"#amount-mem": "64m"})
+    wait_text(page, "starts at once", ".answer")
+    page.evaluate("""(() => { const real = fetch; window.fetch = async (path, options) => {
+        const held = (name) => new Promise((go, stop) => { window[name] = go;
+          options.signal?.addEventListener('abort', () => stop(options.signal.reason)); });
+        if (path.endsWith('/dry-run')) { await held('answer'); return new Response(
+          '{"data": {"name": "came late"}}', { status: 400 }); }
+        if (path.endsWith('/v1/sessions') && options.method === 'POST') await held('create');
+        return real(path, options); }; })()""")
+    page.fill("#name", "pressed")
+    page.wait_for("window.answer !== undefined")
+    page.click(".launch button.main")
+    page.wait_for("window.create !== undefined")
+    page.evaluate("window.answer()")
+    page.evaluate("new Promise((go) => setTimeout(go, 300))")
+    assert "came late" not in text(page, ".answer")
+    page.evaluate("window.create()")
+    wait_text(page, "pressed", ".peek header")
+    assert not page.problems()
+
+
 def test_keys_and_the_history(browser, cluster):
     """Steps from session to session are one step in the history, and keys take the focus along."""
     for i in range(4):
