@@ -6,7 +6,7 @@
 
 #include "base/utf8.h"
 #include "cli/client.h"
-#include "cli/session/session.h"
+#include "http/url.h"
 #include "model/status.h"
 
 #define COMPLETE_PROFILE "PROFILE" /* in usages: a profile of this user */
@@ -164,10 +164,13 @@ static void complete_names_of_kernels(struct cli *cli, const char *session, cons
     json_t *answer = NULL, *row;
     size_t i;
 
-    if (session)
-        session_path(cli, &path, session, "");
-    else
+    if (session) {
+        strbuf_adds(&path, "/aliquot/v1/sessions/");
+        url_encode(&path, session);
+        cli_path_query(&path, "owner_access_key", cli->globals.owner);
+    } else {
         complete_names_path(cli, &complete_sources[0], &path);
+    }
     if (cli_call(cli, METHOD_GET, path.data, NULL, &answer, NULL) < 0)
         return;
     if (session)
