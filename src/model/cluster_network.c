@@ -93,7 +93,7 @@ int cluster_range_parse(const char *text, struct cluster_range *ret)
         return -EINVAL;
     (void)snprintf(address, sizeof(address), "%.*s", (int)len, text);
     range.bits = (unsigned)strtoul(bits, NULL, 10);
-    if (range.bits < 8 || range.bits > 32 || cluster_address_parse(address, &range.first) < 0
+    if (range.bits > 32 || cluster_address_parse(address, &range.first) < 0
         || range.first & (uint32_t)((UINT64_C(1) << (32 - range.bits)) - 1))
         return -EINVAL;
     *ret = range;
@@ -260,7 +260,7 @@ int cluster_network_parse(const char *text, struct arena *arena, struct cluster_
     if (!json_is_object(object))
         return aq_fail_field(err, EINVAL, "network", "a session's network is not a JSON object");
     r = wire_fields_read(network_fields, object, 0, arena, ret, err);
-    if (r == 0 && ret->subnet && cluster_range_parse(ret->subnet, &subnet) < 0)
+    if (r == 0 && ret->subnet && (cluster_range_parse(ret->subnet, &subnet) < 0 || subnet.bits < 8))
         r = cluster_network_refuse("subnet", ret->subnet, err);
     if (r == 0 && ret->address && cluster_address_parse(ret->address, &address) < 0)
         r = cluster_network_refuse("address", ret->address, err);

@@ -83,7 +83,7 @@ struct cluster_range {
     unsigned bits;
 };
 
-/* "10.214.64.0/28". -EINVAL, too if bits behind the prefix are set. */
+/* "10.214.64.0/28"; without a prefix one address. -EINVAL, too if bits behind the prefix are set. */
 int cluster_range_parse(const char *text, struct cluster_range *ret) AQ_UNTRUSTED;
 bool cluster_range_has(const struct cluster_range *range, uint32_t address);
 char *cluster_address_format(uint32_t address, char text[INET_ADDRSTRLEN]);

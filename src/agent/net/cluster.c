@@ -81,21 +81,19 @@ static int cluster_check_subnet(const struct cluster *cluster, const struct uuid
     return 0;
 }
 
-/* Parse and check a list; it replaces the session's, and is the newest. */
+/* Parses and checks a list, which replaces the session's and becomes the newest. */
 static int cluster_session_take(struct cluster *cluster, struct cluster_session *s,
                                 const char *text, struct aq_error *err)
 {
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
     struct cluster_network network;
-    struct cluster_range range;
     struct range subnet;
     int r = cluster_network_parse(text, &arena, &network, err);
 
-    if (r == 0 && (!network.subnet || cluster_range_parse(network.subnet, &range) < 0))
+    if (r == 0 && (!network.subnet || range_parse(network.subnet, &subnet, NULL) < 0))
         r = aq_fail_field(err, EINVAL, "network", "a session's network has no valid subnet");
     if (r < 0)
         return r;
-    subnet = (struct range){ .first = range.first, .bits = range.bits };
     r = cluster_check_subnet(cluster, &s->id, &subnet, err);
     if (r < 0)
         return r;
@@ -109,7 +107,7 @@ static int cluster_session_take(struct cluster *cluster, struct cluster_session 
     return 0;
 }
 
-/* For the next process of this agent. */
+/* Keeps the list for the agent's next process. */
 static void cluster_keep(const struct cluster *cluster, const char *name, const char *text)
 {
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s", cluster->path, name);
@@ -162,7 +160,7 @@ static void cluster_member_write_hosts(struct cluster_member *m)
         log_warning("a kernel does not see that its session has changed: %s", err.text);
 }
 
-/* A new list for a session: kept, and known to its kernels here. */
+/* Takes a new list for a session: keeps it and passes it to its kernels here. */
 static int cluster_session_replace(struct cluster *cluster, struct cluster_session *s,
                                    const char *text, struct aq_error *err)
 {
@@ -253,7 +251,7 @@ static int cluster_member_find_address(struct cluster_member *m, struct aq_error
                          m->hostname);
 }
 
-/* The list in the command, or the newer one that a former process was sent. */
+/* The list in the command, or the newer one that the agent's previous process received. */
 static int cluster_session_load(struct cluster *cluster, struct cluster_session *s,
                                 const struct cluster_request *request, struct aq_error *err)
 {
@@ -376,7 +374,8 @@ const char *cluster_get_note(const struct cluster *cluster)
     return cluster->note[0] ? cluster->note : NULL;
 }
 
-/* What a former process was told; a manager that cannot be reached tells nothing. */
+/* Loads the peers that the agent's previous process received: the manager may be unreachable now.
+ */
 static void cluster_load_peers(struct cluster *cluster)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;

@@ -27,7 +27,7 @@ void cluster_plan_add_rules(const struct cluster_plan *plan, struct strbuf *out)
                      "delete table inet aliquot_cluster\n"
                      "table inet aliquot_cluster {\n");
     cluster_plan_add_sessions(plan, out);
-    /* a kernel, and the tunnel, send only from addresses to which we would route them */
+    /* a packet is dropped if its source address would not be routed back to where it came from */
     strbuf_adds(out,
                 "  chain source {\n"
                 "    type filter hook prerouting priority raw; policy accept;\n"
@@ -59,11 +59,11 @@ static void cluster_plan_add_peer(const struct cluster_peer *peer, struct strbuf
     strbuf_addf(out, "\n[Peer]\nPublicKey = %s\nEndpoint = %s\nAllowedIPs = ", peer->key,
                 peer->endpoint);
     if (peer->address) {
-        strbuf_addf(out, "%s/32", address_format(peer->address, text));
+        strbuf_addf(out, "%s/32", cluster_address_format(peer->address, text));
         before = ", ";
     }
     for (size_t i = 0; i < peer->kernel_count; i++, before = ", ")
-        strbuf_addf(out, "%s%s/32", before, address_format(peer->kernels[i], text));
+        strbuf_addf(out, "%s%s/32", before, cluster_address_format(peer->kernels[i], text));
     strbuf_addc(out, '\n');
 }
 

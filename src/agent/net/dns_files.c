@@ -76,7 +76,7 @@ void dns_files_add_resolv(struct strbuf *out, const struct dns_servers *servers)
     char address[INET_ADDRSTRLEN];
 
     for (size_t i = 0; i < servers->count; i++)
-        strbuf_addf(out, "nameserver %s\n", address_format(servers->addresses[i], address));
+        strbuf_addf(out, "nameserver %s\n", cluster_address_format(servers->addresses[i], address));
     strbuf_adds(out, servers->rest);
 }
 
@@ -95,5 +95,5 @@ void dns_files_add_host(struct strbuf *out, uint32_t address, const char *name)
 {
     char text[INET_ADDRSTRLEN];
 
-    strbuf_addf(out, "%s\t%s\n", address_format(address, text), name);
+    strbuf_addf(out, "%s\t%s\n", cluster_address_format(address, text), name);
 }

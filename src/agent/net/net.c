@@ -53,7 +53,7 @@ void net_endpoint_fill_info(struct net_endpoint *e)
     (void)snprintf(info->hosts_path, sizeof(info->hosts_path), "%s/hosts", directory);
     (void)snprintf(info->resolv_path, sizeof(info->resolv_path), "%s/resolv.conf", directory);
     (void)snprintf(info->sys_path, sizeof(info->sys_path), "%s/sys", directory);
-    (void)address_format(pool_address(&e->net->pool, e->record.number), info->address);
+    (void)cluster_address_format(pool_address(&e->net->pool, e->record.number), info->address);
     memcpy(info->ports, e->record.ports, sizeof(info->ports));
     info->port_count = e->record.port_count;
 }

@@ -247,7 +247,7 @@ static void nft_rules_add_dns(struct strbuf *out, const char *tag,
 
     nft_rules_begin(out, tag, "set", "dns");
     for (size_t i = 0; i < sets->dns_count; i++)
-        nft_rules_add_element(out, tag, "dns", address_format(sets->dns[i], address));
+        nft_rules_add_element(out, tag, "dns", cluster_address_format(sets->dns[i], address));
 }
 
 static void nft_rules_add_targets(struct strbuf *out, const char *tag,
@@ -280,7 +280,7 @@ static void nft_rules_add_registries(struct strbuf *out, const char *tag,
     nft_rules_begin(out, tag, "set", "registries");
     for (size_t i = 0; i < sets->registries_count; i++)
         strbuf_addf(out, "add element inet aliquot_%s registries { %s . %u }\n", tag,
-                    address_format(sets->registries[i].range.first, address),
+                    cluster_address_format(sets->registries[i].range.first, address),
                     sets->registries[i].port);
 }
 
@@ -291,8 +291,8 @@ static void nft_rules_add_peers(struct strbuf *out, const char *tag,
 
     nft_rules_begin(out, tag, "set", "mates");
     for (size_t i = 0; i < sets->peers_count; i++) {
-        (void)address_format(sets->peers[i].a, a);
-        (void)address_format(sets->peers[i].b, b);
+        (void)cluster_address_format(sets->peers[i].a, a);
+        (void)cluster_address_format(sets->peers[i].b, b);
         strbuf_addf(out, "add element inet aliquot_%s mates { %s . %s, %s . %s }\n", tag, a, b, b,
                     a);
     }
@@ -308,7 +308,7 @@ static void nft_rules_add_published(struct strbuf *out, const char *tag,
         const struct nft_rules_published *p = &sets->published[i];
 
         strbuf_addf(out, "add element inet aliquot_%s published { %u : %s . %u }\n", tag,
-                    p->outside, address_format(p->address, address), p->inside);
+                    p->outside, cluster_address_format(p->address, address), p->inside);
     }
 }
 

@@ -2,53 +2,30 @@
 /* pool.c - IPv4 ranges, and the allocator of addresses in one */
 #include "agent/net/pool.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
 
-static int pool_parse_bits(const char *text, unsigned *ret)
-{
-    if (!text[0] || strlen(text) > 2 || text[strspn(text, "0123456789")] != '\0')
-        return -EINVAL;
-    *ret = (unsigned)atoi(text);
-    return *ret <= 32 ? 0 : -EINVAL;
-}
-
 int range_parse(const char *text, struct range *ret, struct aq_error *err)
 {
-    const char *slash = strchr(text, '/');
-    char address[INET_ADDRSTRLEN] = "";
-    struct range range = { .bits = 32 };
-    struct in_addr in;
+    struct cluster_range range;
 
-    (void)snprintf(address, sizeof(address), "%.*s",
-                   (int)(slash ? (size_t)(slash - text) : strlen(text)), text);
-    if (inet_pton(AF_INET, address, &in) != 1
-        || (slash && pool_parse_bits(slash + 1, &range.bits) < 0))
-        return aq_fail(err, EINVAL, "'%s' is no IPv4 address or range such as 10.213.0.0/16", text);
-    range.first = ntohl(in.s_addr);
-    if (range.first & (uint32_t)(range_size(&range) - 1))
-        return aq_fail(err, EINVAL, "'%s': bits behind the first %u are set", text, range.bits);
-    *ret = range;
+    if (cluster_range_parse(text, &range) < 0)
+        return aq_fail(err, EINVAL,
+                       "'%s' is not an IPv4 address or a range such as 10.213.0.0/16, in which all "
+                       "bits behind the prefix are 0",
+                       text);
+    *ret = (struct range){ .first = range.first, .bits = range.bits };
     return 0;
-}
-
-char *address_format(uint32_t address, char text[INET_ADDRSTRLEN])
-{
-    const struct in_addr in = { .s_addr = htonl(address) };
-
-    (void)inet_ntop(AF_INET, &in, text, INET_ADDRSTRLEN);
-    return text;
 }
 
 char *range_format(const struct range *range, char text[RANGE_TEXT_MAX])
 {
     char address[INET_ADDRSTRLEN];
 
-    (void)snprintf(text, RANGE_TEXT_MAX, "%s/%u", address_format(range->first, address),
+    (void)snprintf(text, RANGE_TEXT_MAX, "%s/%u", cluster_address_format(range->first, address),
                    range->bits);
     return text;
 }

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "model/cluster_network.h"
 
 struct range {
     uint32_t first; /* host byte order */
@@ -21,7 +22,6 @@ struct range {
  */
 int range_parse(const char *text, struct range *ret, struct aq_error *err);
 char *range_format(const struct range *range, char text[RANGE_TEXT_MAX]);
-char *address_format(uint32_t address, char text[INET_ADDRSTRLEN]);
 bool range_overlaps(const struct range *a, const struct range *b);
 
 static inline uint64_t range_size(const struct range *range)

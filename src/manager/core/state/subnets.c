@@ -35,7 +35,8 @@ int subnets_init(struct subnets *subnets, const char *pool, struct aq_error *err
     uint32_t agents;
 
     *subnets = (struct subnets){ .used = NULL };
-    if (cluster_range_parse(text, &subnets->pool) < 0 || subnets->pool.bits > 22)
+    if (cluster_range_parse(text, &subnets->pool) < 0 || subnets->pool.bits < 8
+        || subnets->pool.bits > 22)
         return aq_fail_field(err, EINVAL, "cluster-pool",
                              "'%s' is not an IPv4 range of at least 1024 addresses, such as "
                              "%s",
@@ -127,7 +128,8 @@ void subnets_give(struct subnets *subnets, const struct cluster_range *range)
 
 /* ---- agents ---- */
 
-/* FNV-1a: the same in each process, as the next one's agents are to keep their addresses. */
+/* FNV-1a, which is the same in each process: agents keep their addresses when the manager restarts.
+ */
 static uint32_t subnets_hash(const char *text)
 {
     uint32_t hash = 2166136261u;
@@ -235,5 +237,5 @@ void session_entry_follow_subnet(struct core *core, struct session_entry *l)
                     "another session has; its kernels keep them",
                     l->s.name, l->s.subnet);
     }
-    l->network.version++; /* its agents may not know the latest */
+    l->network.version++; /* its agents may have an older list */
 }
