@@ -16,7 +16,7 @@
 
 #define TORCH_PORT 29500
 #define TORCHRUN_PORT 29400
-/* Each kernel that leaves is a failure to torchrun in the others. */
+/* torchrun counts each kernel that leaves as a failure. */
 #define TORCHRUN_RESTARTS "100"
 #define TENSORFLOW_PORT 2222
 #define JAX_PORT 1234
@@ -91,7 +91,7 @@ static int cluster_environ_find_task(const char *host, size_t len)
     return -1;
 }
 
-/* What a kernel does. 'has_roles': some role of the session is one of TensorFlow's. */
+/* The TensorFlow task of a kernel. 'has_roles': some role of the session is one of TensorFlow's. */
 static enum tf_task cluster_environ_task(const char *host, size_t len, bool has_roles)
 {
     int task = cluster_environ_find_task(host, len);
@@ -103,64 +103,78 @@ static enum tf_task cluster_environ_task(const char *host, size_t len, bool has_
                : TF_WORKER;
 }
 
-/* {"cluster": {"worker": ["main1:2222", ...]}, "task": {"type": "worker", "index": 0}}; an
- * evaluator is not part of the cluster.
+/* One TF_CONFIG that is being written. */
+struct cluster_environ_tf {
+    const struct kernel_spec *spec;
+    const struct cluster_place *place;
+    bool has_roles;    /* some role of the session is one of TensorFlow's */
+    enum tf_task task; /* of the kernel itself */
+    int64_t index;     /* of the kernel among those with its task */
+    struct jsonw w;
+};
+
+/* "worker": ["main1:2222", ...] of the kernels with this task; nothing without any, nor for
+ * evaluators, which are not part of the cluster.
  */
+static void cluster_environ_write_task(struct cluster_environ_tf *tf, enum tf_task task)
+{
+    const struct kernel_spec *spec = tf->spec;
+    int64_t index = 0, rank = 0;
+
+    for (const char *at = spec->hosts; *at; at += strcspn(at, ","), at += *at == ',', rank++) {
+        size_t len = strcspn(at, ",");
+        char address[KERNEL_HOSTNAME_MAX + 8];
+
+        if (cluster_environ_task(at, len, tf->has_roles) != task)
+            continue;
+        if (rank == spec->rank) {
+            tf->task = task;
+            tf->index = index;
+        }
+        if (index++ == 0 && task != TF_EVALUATOR) {
+            jsonw_key(&tf->w, tf_tasks[task]);
+            jsonw_array_begin(&tf->w);
+        }
+        (void)snprintf(
+            address, sizeof(address), "%.*s:%" PRId64, (int)len, at,
+            cluster_environ_port(tf->place, at, len, CLUSTER_HOST_TENSORFLOW, TENSORFLOW_PORT));
+        if (task != TF_EVALUATOR)
+            jsonw_str(&tf->w, address);
+    }
+    if (index > 0 && task != TF_EVALUATOR)
+        jsonw_array_end(&tf->w);
+}
+
+/* {"cluster": {"worker": ["main1:2222", ...]}, "task": {"type": "worker", "index": 0}} */
 static const char *cluster_environ_make_tf(const struct kernel_spec *spec,
                                            const struct cluster_place *place, struct arena *arena)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    struct jsonw w = jsonw_make(&out);
-    bool has_roles = false;
-    enum tf_task own = TF_WORKER;
-    int64_t own_index = 0;
+    struct cluster_environ_tf tf = {
+        .spec = spec, .place = place, .task = TF_WORKER, .w = jsonw_make(&out)
+    };
 
     for (const char *at = spec->hosts; *at; at += strcspn(at, ","), at += *at == ',')
-        has_roles |= cluster_environ_find_task(at, strcspn(at, ",")) >= 0;
-    jsonw_object_begin(&w);
-    jsonw_key(&w, "cluster");
-    jsonw_object_begin(&w);
-    for (int task = 0; task < TF_TASKS; task++) {
-        int64_t index = 0, rank = 0;
-
-        for (const char *at = spec->hosts; *at; at += strcspn(at, ","), at += *at == ',', rank++) {
-            size_t len = strcspn(at, ",");
-            char address[KERNEL_HOSTNAME_MAX + 8];
-
-            if (cluster_environ_task(at, len, has_roles) != (enum tf_task)task)
-                continue;
-            if (rank == spec->rank) {
-                own = (enum tf_task)task;
-                own_index = index;
-            }
-            if (task != TF_EVALUATOR && index == 0) {
-                jsonw_key(&w, tf_tasks[task]);
-                jsonw_array_begin(&w);
-            }
-            index++;
-            (void)snprintf(
-                address, sizeof(address), "%.*s:%" PRId64, (int)len, at,
-                cluster_environ_port(place, at, len, CLUSTER_HOST_TENSORFLOW, TENSORFLOW_PORT));
-            if (task != TF_EVALUATOR)
-                jsonw_str(&w, address);
-        }
-        if (task != TF_EVALUATOR && index > 0)
-            jsonw_array_end(&w);
-    }
-    jsonw_object_end(&w);
-    jsonw_key(&w, "task");
-    jsonw_object_begin(&w);
-    jsonw_member_str(&w, "type", tf_tasks[own]);
-    jsonw_member_int(&w, "index", own_index);
-    jsonw_object_end(&w);
-    jsonw_object_end(&w);
+        tf.has_roles |= cluster_environ_find_task(at, strcspn(at, ",")) >= 0;
+    jsonw_object_begin(&tf.w);
+    jsonw_key(&tf.w, "cluster");
+    jsonw_object_begin(&tf.w);
+    for (int task = 0; task < TF_TASKS; task++)
+        cluster_environ_write_task(&tf, (enum tf_task)task);
+    jsonw_object_end(&tf.w);
+    jsonw_key(&tf.w, "task");
+    jsonw_object_begin(&tf.w);
+    jsonw_member_str(&tf.w, "type", tf_tasks[tf.task]);
+    jsonw_member_int(&tf.w, "index", tf.index);
+    jsonw_object_end(&tf.w);
+    jsonw_object_end(&tf.w);
     return arena_strdup(arena, out.data);
 }
 
 /* ---- how many ---- */
 
-/* A size that changes has no variable but torchrun's, whose agents agree on size and ranks at each
- * change: programs that read another would wait for kernels that may never come.
+/* With a size that changes only torchrun's variables are set, as its agents agree on size and ranks
+ * at each change. Programs that read others would wait for kernels that may never come.
  */
 static void cluster_environ_set_size(struct cluster_variables *v, const struct kernel_spec *spec)
 {
@@ -187,7 +201,7 @@ static const char *const interfaces[] = { "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFN
 static const char *const shells[] = { "OMPI_MCA_plm_rsh_agent", "PRTE_MCA_plm_ssh_agent",
                                       "HYDRA_LAUNCHER_EXEC", "I_MPI_HYDRA_BOOTSTRAP_EXEC" };
 
-/* What depends on names of other kernels. */
+/* Variables that contain names of other kernels. */
 static void cluster_environ_set_network(struct cluster_variables *v, const struct kernel_spec *spec,
                                         const struct cluster_place *place)
 {
