@@ -30,7 +30,7 @@ static const char *elastic_reason(const struct kernel_entry *f)
     return f->reason ? f->reason : REASON_SELF_TERMINATED;
 }
 
-/* Count a failure, in memory alone. True if the kernel may start once more. */
+/* Count a failure, in memory only. True if the kernel may be started again. */
 static bool elastic_count_failure(struct session_entry *l, size_t rank, int64_t now)
 {
     struct kernel_entry *f = &l->kernels[rank];
@@ -50,7 +50,7 @@ static bool elastic_count_failure(struct session_entry *l, size_t rank, int64_t 
 
 /* ---- a kernel that starts ---- */
 
-/* True if it cannot be started and ends for good. */
+/* True if the kernel cannot be started and stays ended. */
 static bool elastic_start(struct core *core, struct session_entry *l, size_t rank, int64_t now)
 {
     struct kernel_entry *f = &l->kernels[rank];
@@ -65,7 +65,7 @@ static bool elastic_start(struct core *core, struct session_entry *l, size_t ran
         (void)lifecycle_end_kernel(core, l, rank, REASON_FAILED_TO_CREATE);
         return true;
     }
-    lifecycle_follow_start(core, l, rank, now);
+    start_follow_kernel(core, l, rank, now);
     if (f->is_ready && f->fact == FACT_CREATING
         && (f->release_usec == 0 || now - f->release_usec >= RESEND_USEC)) {
         agent_command_release(core, l, rank);
@@ -76,7 +76,7 @@ static bool elastic_start(struct core *core, struct session_entry *l, size_t ran
 
 /* ---- a kernel that gives way ---- */
 
-/* Was nothing of it sent to its agent? */
+/* True if nothing about the kernel was sent to its agent. */
 static bool elastic_is_unsent(const struct session_entry *l, size_t rank)
 {
     return l->s.kernels[rank].status == KERNEL_SCHEDULED && l->kernels[rank].sent_usec == 0
@@ -99,7 +99,7 @@ static void elastic_give_way(struct core *core, struct session_entry *l, size_t 
 
 /* ---- all of them ---- */
 
-/* Its backoff is over, or will be. */
+/* Offers the kernel to the scheduler when its backoff has expired. */
 static void elastic_wait(struct core *core, struct session_entry *l, size_t rank, int64_t now)
 {
     struct kernel_entry *f = &l->kernels[rank];
@@ -117,7 +117,7 @@ bool elastic_step(struct core *core, struct session_entry *l, int64_t now)
     bool has_failed = false, any_starts = false;
 
     if (l->durable.retry_usec && !list_is_empty(&l->queue.lacking_link)) {
-        l->durable.retry_usec = 0; /* what could not be written is tried again */
+        l->durable.retry_usec = 0; /* retries a placement that the store refused */
         kernel_queue_wake(core, l);
     }
     for (size_t i = 1; i < l->s.kernel_count; i++) {

@@ -33,10 +33,6 @@
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
 
-/* A state that lasts less than this leaves no row: programs that start at
- * once go from SCHEDULED to RUNNING with one commit.
- */
-#define LINGER_USEC (200 * USEC_PER_MSEC)
 /* The agent ends a batch program at its limit; we step in when it does not. */
 #define BATCH_MARGIN_USEC (60 * USEC_PER_SEC)
 
@@ -80,6 +76,15 @@ static bool lifecycle_all_ended(const struct core *core, const struct session_en
     return true;
 }
 
+void lifecycle_end_by(struct core *core, struct session_entry *l, size_t rank, const char *reason,
+                      enum session_result result)
+{
+    AQ_CLEANUP(aq_freep) char *data = kernel_failure_json(l, rank);
+
+    if (!rerun_begin(core, l, rank, reason, data))
+        termination_begin(core, l, reason, result, data);
+}
+
 /* ---- preemption ---- */
 
 /* It is to be preempted. True if that was proposed. */
@@ -101,156 +106,6 @@ static bool lifecycle_preempt(struct core *core, struct session_entry *l, int64_
     }
     AQ_FAULT("core.preempt.proposed");
     return true;
-}
-
-/* ---- SCHEDULED .. CREATING ---- */
-
-/* It runs, with what its agent gave it. What a former attempt published elsewhere is over. */
-static void lifecycle_begin_kernel(struct core *core, struct session_entry *l, size_t rank)
-{
-    const struct kernel_entry *f = &l->kernels[rank];
-    struct event *e = proposal_add_kernel_status(core, l, rank, KERNEL_RUNNING, NULL);
-
-    e->kernel_status.alloc = aq_strdup(f->alloc);
-    if (f->service_ports || l->s.kernels[rank].service_ports)
-        e->kernel_status.service_ports = aq_strdup(f->service_ports ? f->service_ports : "[]");
-}
-
-void lifecycle_follow_start(struct core *core, struct session_entry *l, size_t rank, int64_t now)
-{
-    const struct kernel *k = &l->s.kernels[rank];
-    const struct kernel_entry *f = &l->kernels[rank];
-
-    if (f->fact == FACT_RUNNING || f->fact == FACT_ENDED) {
-        if (k->status != KERNEL_RUNNING)
-            lifecycle_begin_kernel(core, l, rank);
-    } else if ((f->fact == FACT_CREATING && k->status == KERNEL_SCHEDULED)
-               || (f->fact == FACT_BOOTSTRAPPING && k->status != KERNEL_CREATING)) {
-        if (now - l->since_usec >= LINGER_USEC)
-            (void)proposal_add_kernel_status(
-                core, l, rank, f->fact == FACT_CREATING ? KERNEL_PREPARING : KERNEL_CREATING, NULL);
-        else
-            durable_wake_at(core, &l->durable, l->since_usec + LINGER_USEC);
-    } else if (k->status != KERNEL_RUNNING
-               && (f->sent_usec == 0 || now - f->sent_usec >= RESEND_USEC)
-               && f->fact != FACT_CREATING && f->fact != FACT_BOOTSTRAPPING) {
-        agent_command_create(core, l, rank);
-    }
-}
-
-static bool lifecycle_kernel_has_begun(const struct session_entry *l, size_t rank)
-{
-    return l->kernels[rank].fact == FACT_RUNNING || l->kernels[rank].fact == FACT_ENDED
-           || l->s.kernels[rank].status == KERNEL_RUNNING
-           || kernel_is_terminal(l->s.kernels[rank].status);
-}
-
-/* Do the others wait for it? Not those that wait for a place, or join a session that runs. */
-static bool lifecycle_is_awaited(const struct session_entry *l, size_t rank)
-{
-    enum kernel_status status = l->s.kernels[rank].status;
-
-    return l->s.status == SESSION_RESTARTING ? status == KERNEL_RESTARTING
-                                             : status != KERNEL_PENDING;
-}
-
-static bool lifecycle_may_release(const struct session_entry *l, size_t rank)
-{
-    return !lifecycle_is_awaited(l, rank) || l->kernels[rank].is_ready
-           || l->kernels[rank].fact == FACT_BOOTSTRAPPING || lifecycle_kernel_has_begun(l, rank);
-}
-
-/* Once all kernels of several can start, let the others start, and "main1" when these run: what it
- * connects to by name is there.
- */
-static void lifecycle_release(struct core *core, struct session_entry *l, int64_t now)
-{
-    bool others_run = true;
-
-    for (size_t i = 0; i < l->s.kernel_count; i++)
-        if (!lifecycle_may_release(l, i))
-            return;
-    for (size_t i = l->s.kernel_count; i-- > 0;) {
-        const struct kernel_entry *f = &l->kernels[i];
-
-        if (i == 0 && !others_run)
-            return;
-        if (!lifecycle_is_awaited(l, i) || lifecycle_kernel_has_begun(l, i))
-            continue;
-        others_run = false;
-        if (f->fact == FACT_CREATING
-            && (f->release_usec == 0 || now - f->release_usec >= RESEND_USEC)) {
-            agent_command_release(core, l, i);
-            durable_wake_at(core, &l->durable, now + RESEND_USEC);
-        }
-    }
-}
-
-/* End the session, or its attempt, because of one kernel, which status_data names. */
-static void lifecycle_end_by(struct core *core, struct session_entry *l, size_t rank,
-                             const char *reason, enum session_result result)
-{
-    AQ_CLEANUP(aq_freep) char *data = kernel_failure_json(l, rank);
-
-    if (!rerun_begin(core, l, rank, reason, data))
-        termination_begin(core, l, reason, result, data);
-}
-
-/* End a session of which a kernel failed before all programs ran: "main1" would wait for it in vain.
- * True if that was proposed.
- */
-static bool lifecycle_fail_start(struct core *core, struct session_entry *l, bool all_begun)
-{
-    size_t rank = kernel_failure_find_at_start(l, all_begun);
-    enum session_result result;
-    const char *reason;
-
-    if (rank == l->s.kernel_count)
-        return false;
-    reason = kernel_failure_reason(l, rank, &result);
-    lifecycle_end_by(core, l, rank, reason, result);
-    AQ_FAULT("core.start.vain");
-    return true;
-}
-
-static void lifecycle_starting(struct core *core, struct session_entry *l, int64_t now)
-{
-    bool all_begun = true, any_creating = false, any_bootstrapping = false;
-    struct event *e;
-
-    for (size_t i = 0; i < l->s.kernel_count; i++) {
-        if (!lifecycle_is_awaited(l, i))
-            continue;
-        if (l->kernels[i].fact == FACT_ERROR) {
-            retry_failed(core, l, i);
-            return;
-        }
-        if (l->s.kernels[i].status == KERNEL_RUNNING && lifecycle_has_ended(core, l, i, now)
-            && l->kernels[i].fact != FACT_ENDED) {
-            lifecycle_end_by(core, l, i, REASON_CONTAINER_NOT_FOUND, termination_result(l));
-            return;
-        }
-        any_creating |= l->kernels[i].fact == FACT_CREATING;
-        any_bootstrapping |= l->kernels[i].fact == FACT_BOOTSTRAPPING;
-        all_begun &= lifecycle_kernel_has_begun(l, i);
-    }
-    if (lifecycle_fail_start(core, l, all_begun) || (!all_begun && retry_expired(core, l, now)))
-        return;
-    for (size_t i = 0; i < l->s.kernel_count; i++)
-        if (lifecycle_is_awaited(l, i))
-            lifecycle_follow_start(core, l, i, now);
-    session_network_follow(core, l);
-    lifecycle_release(core, l, now);
-    if (all_begun) {
-        e = proposal_add_session_status(core, l, SESSION_RUNNING, NULL);
-        e->session_status.has_retry = l->s.retry.attempts != 0; /* forgotten */
-        e->session_status.status_data = l->s.retry.attempts || l->s.rerun ? aq_strdup("{}") : NULL;
-    } else if (now - l->since_usec >= LINGER_USEC) {
-        if (any_bootstrapping && l->s.status != SESSION_CREATING)
-            proposal_add_session_status(core, l, SESSION_CREATING, NULL);
-        else if (any_creating && l->s.status == SESSION_SCHEDULED)
-            proposal_add_session_status(core, l, SESSION_PREPARING, NULL);
-    }
 }
 
 /* ---- RUNNING ---- */
@@ -352,7 +207,7 @@ static void lifecycle_restarting(struct core *core, struct session_entry *l, int
         if (f->fact == FACT_NONE && (f->sent_usec == 0 || now - f->sent_usec >= RESEND_USEC))
             agent_command_restart(core, l, i);
     }
-    lifecycle_release(core, l, now);
+    start_release(core, l, now);
     if (!all)
         return;
     for (size_t i = 0; i < l->s.kernel_count; i++)
@@ -545,7 +400,7 @@ static void lifecycle_step(struct core *core, struct durable *d)
     case SESSION_PULLING:
     case SESSION_PREPARED:
     case SESSION_CREATING:
-        lifecycle_starting(core, l, now);
+        start_step(core, l, now);
         break;
     case SESSION_RUNNING:
     case SESSION_RUNNING_DEGRADED:

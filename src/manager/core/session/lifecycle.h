@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
+#include "model/status.h"
 
 struct core;
 struct durable_ops;
@@ -28,8 +29,20 @@ struct event *lifecycle_end_kernel(struct core *core, struct session_entry *l, s
 bool lifecycle_has_ended(const struct core *core, const struct session_entry *l, size_t rank,
                          int64_t now);
 
-/* The status of a kernel that starts follows what its agent reports. */
-void lifecycle_follow_start(struct core *core, struct session_entry *l, size_t rank, int64_t now);
+/* End the session, or its attempt, because of one kernel, which status_data names. */
+void lifecycle_end_by(struct core *core, struct session_entry *l, size_t rank, const char *reason,
+                      enum session_result result);
+
+/* start.c: the step of a session from SCHEDULED to CREATING; 'now' is monotonic. */
+void start_step(struct core *core, struct session_entry *l, int64_t now);
+
+/* start.c: the status of a kernel that starts follows what its agent reports. */
+void start_follow_kernel(struct core *core, struct session_entry *l, size_t rank, int64_t now);
+
+/* start.c: once all kernels of several can start, let the others start, and "main1" when these run:
+ * what it connects to by name is there.
+ */
+void start_release(struct core *core, struct session_entry *l, int64_t now);
 
 /* elastic.c: an agent of the session is given up. Its kernels go back to the queue while the others
  * run on. False if that is not possible: the session does not run, or its first kernel is lost.
