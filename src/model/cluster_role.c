@@ -60,6 +60,8 @@ void cluster_role_set_field(const char *role, struct aq_error *err)
     static const char of_session[] = "config.resources.";
     char slot[sizeof(err->field)];
 
+    if (err && strcmp(err->field, "clusterSize") == 0)
+        (void)snprintf(err->field, sizeof(err->field), "roles.%.15s.count", role);
     if (!err || strncmp(err->field, of_session, strlen(of_session)) != 0)
         return;
     (void)snprintf(slot, sizeof(slot), "%s", err->field + strlen(of_session));

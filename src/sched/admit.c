@@ -8,11 +8,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "model/cluster_role.h"
+
 struct findings {
     const struct admission *a;
     struct strbuf *text;
     struct aq_error *err;
-    int first; /* -errno of the first, 0 = none */
+    int first;   /* -errno of the first, 0 = none */
+    size_t rank; /* of the first kernel that is meant */
 };
 
 /* Note one; the first is the error. */
@@ -27,8 +30,11 @@ static void admit_add(struct findings *f, int code, const char *field, const cha
     va_start(args, fmt);
     strbuf_vaddf(&line, fmt, args);
     va_end(args);
-    if (f->first == 0)
+    if (f->first == 0) {
         f->first = aq_fail_field(f->err, code, field, "%s", line.data);
+        if (f->rank > 0 && f->a->roles)
+            cluster_role_set_field(f->a->roles[f->rank], f->err);
+    }
     if (f->text)
         strbuf_addf(f->text, "%s%s", f->text->len ? "\n" : "", line.data);
 }
@@ -46,19 +52,19 @@ struct admit_search {
     bool is_known; /* the group that is asked for is one of the owner's */
 };
 
-static struct admit_search admit_begin_search(const struct admission *a)
+/* For 'count' kernels from 'first' on. */
+static struct admit_search admit_begin_search(const struct admission *a, size_t first, size_t count)
 {
     const struct sched_session *s = a->session;
-    bool is_together = s->single_node || s->kernel_count == 1;
 
     return (struct admit_search){
-        .request = { .each = s->kernels[0],
-                     .together = is_together ? (int64_t)s->kernel_count : 1,
+        .request = { .each = s->kernels[first],
+                     .together = s->single_node ? (int64_t)count : 1,
                      .types = a->types,
                      .architecture = s->architecture,
                      .designated = s->designated,
                      .designated_count = s->designated_strict ? s->designated_count : 0 },
-        .containers = (int64_t)s->kernel_count,
+        .containers = (int64_t)count,
     };
 }
 
@@ -229,6 +235,66 @@ static const struct admit_resource_group *admit_find_group(struct findings *f,
     return NULL;
 }
 
+/* Number of kernels from 'first' on with equal requests, as those of a role. */
+static size_t admit_count_alike(const struct sched_session *s, size_t first)
+{
+    size_t end = first + 1;
+
+    while (end < s->kernel_count && slots_eq(s->kernels[first], s->kernels[end]))
+        end++;
+    return end - first;
+}
+
+/* True if the agents of the group can hold the kernels of each role. */
+static bool admit_holds_all(const struct admission *a, const struct admit_resource_group *group,
+                            struct arena *arena)
+{
+    struct admission one = *a;
+
+    one.groups = group;
+    one.group_count = 1;
+    for (size_t first = 0, count; first < a->session->kernel_count; first += count) {
+        struct admit_search search;
+
+        count = admit_count_alike(a->session, first);
+        search = admit_begin_search(a, first, count);
+        admit_search_groups(&one, arena, &search);
+        if (!search.found || search.report.agents == 0)
+            return false;
+    }
+    return true;
+}
+
+/* The first group that holds the kernels of each role; why not, if there is none. */
+static const struct admit_resource_group *admit_choose_group(struct findings *f,
+                                                             struct arena *arena)
+{
+    const struct admission *a = f->a;
+    const struct admit_resource_group *chosen = NULL;
+    bool is_common = true;
+
+    for (size_t count; f->rank < a->session->kernel_count; f->rank += count) {
+        const struct admit_resource_group *found;
+        struct admit_search search;
+
+        count = admit_count_alike(a->session, f->rank);
+        search = admit_begin_search(a, f->rank, count);
+        admit_search_groups(a, arena, &search);
+        if (!(found = admit_find_group(f, &search)))
+            return NULL;
+        is_common = is_common && (!chosen || chosen == found);
+        chosen = chosen ? chosen : found;
+    }
+    for (size_t i = 0; !is_common && i < a->group_count; i++)
+        if (admit_holds_all(a, &a->groups[i], arena))
+            return &a->groups[i];
+    f->rank = 0; /* all kernels are meant again */
+    if (!is_common)
+        admit_add(f, EINVAL, "roles",
+                  "No scaling group has room for all roles: ask for less in some of them.");
+    return is_common ? chosen : NULL;
+}
+
 /* ---- images ---- */
 
 static const char *admit_humanize(const struct admission *a, const char *slot, int64_t amount,
@@ -363,7 +429,6 @@ static int admit_check_policy(struct findings *f)
 int sched_admit(const struct admission *a, const struct admit_resource_group **ret_group,
                 struct arena *arena, struct strbuf *text, struct aq_error *err)
 {
-    struct admit_search search = admit_begin_search(a);
     struct findings f = { .a = a, .text = text, .err = err };
     const struct admit_resource_group *group;
     int r;
@@ -376,8 +441,7 @@ int sched_admit(const struct admission *a, const struct admit_resource_group **r
     /* Before capacity: a limit of the owner is the first reason, however small the cluster is. */
     if ((r = admit_check_policy(&f)) < 0)
         return r;
-    admit_search_groups(a, arena, &search);
-    group = admit_find_group(&f, &search);
+    group = admit_choose_group(&f, arena);
     if (f.first == 0)
         *ret_group = group;
     return f.first;

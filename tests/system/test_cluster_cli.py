@@ -79,6 +79,7 @@ def test_roles(cluster):
     (["--cluster", "2", "--role", "a=2"], "are 3 kernels, and --cluster says 2"),
     (["--role", "a=1,cpu=x"], "--role a: cpu: 'x' is not a number"),
     (["--role", "a=1,cpu=1.5"], "--role a: cpu: cores are given whole"),
+    (["--role", "a=1,cpu=99"], "--role a: cpu: No agent has cpu=99"),
     (["--role", "a=1,image=b c"], "--role: "),
 ])
 def test_what_is_refused(cluster, words, says):

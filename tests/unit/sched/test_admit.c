@@ -260,6 +260,49 @@ static void make_agents(void)
     (void)agent("cores", "cpu=16 mem=4096");
 }
 
+/* Kernels of a role are looked at by themselves: main1 does not count for them. */
+static void test_capacity_of_roles(void **state)
+{
+    static const char *const names[] = { "main", "worker", "worker", "worker" };
+    static const struct {
+        const char *main, *worker;
+        bool single;
+        const char *field, *says; /* NULL: nothing is wrong */
+    } rows[] = {
+        { "cpu=16 mem=16", "cpu=1 mem=16" },
+        { "cpu=1 mem=16", "cpu=8 mem=16" },
+        { "cpu=1 mem=16", "cpu=17 mem=16", .field = "roles.worker.resources.cpu",
+          .says = "No agent has cpu=17: ask for 16 at most" },
+        { "cpu=1 mem=16", "cpu=9 mem=16", .field = "roles.worker.count",
+          .says = "All agents together hold 1 such containers, not 3" },
+        { "cpu=17 mem=16", "cpu=1 mem=16", .field = "config.resources.cpu", .says = "cpu=17" },
+        { "cpu=1 mem=16", "cpu=6 mem=16", .single = true, .field = "roles.worker.resources.cpu",
+          .says = "cpu=6 for each container: ask for 5 at most" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        const struct admit_resource_group *found = NULL;
+        struct aq_error err = { 0 };
+        struct admission a;
+        int r;
+
+        make_agents();
+        a = admission(rows[i].main);
+        for (size_t k = 1; k < AQ_COUNT(names); k++)
+            kernel(rows[i].worker);
+        a.roles = names;
+        world.sessions[0].single_node = rows[i].single;
+        r = sched_admit(&a, &found, &world.arena, NULL, &err);
+        assert_row(r == (rows[i].says ? -EINVAL : 0), "%zu: %s", i, err.text);
+        if (rows[i].says) {
+            assert_row(strstr(err.text, rows[i].says), "%zu: %s", i, err.text);
+            assert_row(strcmp(err.field, rows[i].field) == 0, "%zu: %s", i, err.field);
+        }
+        end();
+    }
+}
+
 static void test_capacity(void **state)
 {
     static const char *const only_gpus[] = { "gpus" };
@@ -363,9 +406,13 @@ static void test_capacity_of_new_group(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_groups),   cmocka_unit_test(test_networks),
-        cmocka_unit_test(test_rules),    cmocka_unit_test(test_all_are_said),
-        cmocka_unit_test(test_capacity), cmocka_unit_test(test_capacity_of_new_group),
+        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_networks),
+        cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_all_are_said),
+        cmocka_unit_test(test_capacity_of_roles),
+        cmocka_unit_test(test_capacity),
+        cmocka_unit_test(test_capacity_of_new_group),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

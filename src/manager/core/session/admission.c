@@ -188,6 +188,7 @@ static void admission_set_kernels(struct core *core, const struct session *s,
     const struct slots **requested = arena_array(&core->scratch, s->kernel_count,
                                                  sizeof(*requested));
     struct admit_kernel *kernels = arena_array(&core->scratch, s->kernel_count, sizeof(*kernels));
+    const char **names = arena_array(&core->scratch, s->kernel_count, sizeof(*names));
 
     /* both were checked */
     (void)session_spec_shmem(spec, &shmem_bytes, NULL);
@@ -196,6 +197,7 @@ static void admission_set_kernels(struct core *core, const struct session *s,
         admission_find_needs(core, s, k, &roles, &needs);
         any = any || needs;
         requested[k] = &s->kernels[k].requested;
+        names[k] = s->kernels[k].role;
         kernels[k] = (struct admit_kernel){ .min = needs ? &needs->min : NULL,
                                             .max = needs ? &needs->max : NULL,
                                             .shmem_bytes = shmem_bytes };
@@ -211,6 +213,7 @@ static void admission_set_kernels(struct core *core, const struct session *s,
                                        .designated_strict = true };
     a->session = subject;
     a->containers = s->kernel_count;
+    a->roles = spec->roles ? names : NULL;
     a->kernels = any || shmem_bytes ? kernels : NULL;
     a->waits_for_capacity = spec->waits_for_capacity;
     a->networks = session_spec_uses_host_network(spec) ? ADMIT_NETWORK_HOST : ADMIT_NETWORK_PRIVATE;
