@@ -13,12 +13,12 @@
 #include "sched/reach.h"
 #include "sched/topology.h"
 
-#define ROUNDS_MAX 4       /* of agents that a session would rather avoid */
+#define ROUNDS_MAX 4       /* by how much a session avoids the agents */
 #define AGENT_TRIES_MAX 8  /* agents that could hold all */
 #define LEVEL_TRIES_MAX 16 /* subtrees of one depth */
 #define CUT_TRIES_MAX 64   /* sets of agents that reach each other, within one domain */
 
-/* Kernels that ask for the same. */
+/* Kernels with equal requests. */
 struct gang_need {
     struct slot_request *req;
     uint32_t count, held;
@@ -76,7 +76,7 @@ static uint16_t gang_room(const struct gang *g, uint32_t need, uint32_t node)
     return g->room[need * g->s->cluster.node_count + node];
 }
 
-/* Slots that are free there and not wanted, for selectors that go by that. */
+/* Free slots of the agent that the session does not request, for selectors that compare by them. */
 static int64_t gang_count_unutilized(const struct gang *g, uint32_t node)
 {
     const struct selector *selector = &g->s->options.selector;
@@ -124,7 +124,7 @@ static bool gang_could_hold_all(const struct gang *g, uint32_t node)
     return true;
 }
 
-/* The room in a domain, over all needs; 0 if it is not enough for one of them. */
+/* Sum of the room for all needs in a domain; 0 if one of them does not fit. */
 static uint64_t gang_sum_room(const struct gang *g, const bool *domain)
 {
     uint64_t all = 0;
@@ -143,8 +143,8 @@ static uint64_t gang_sum_room(const struct gang *g, const bool *domain)
 
 /* ---- a try ---- */
 
-/* For the kernels of one need that are left: rather an agent with a kernel of the session, then
- * one that can hold all that are left, then that with the most room.
+/* Ranks of the agents for the remaining kernels of a need: agents that have a kernel of the session
+ * come first, then agents that can hold all remaining kernels, then those with the most room.
  */
 static void gang_rank(struct gang *g, uint32_t need)
 {
@@ -160,8 +160,8 @@ static void gang_rank(struct gang *g, uint32_t need)
     }
 }
 
-/* Where requirement 'q' is held. Equal kernels fill one agent after the other, so that the agent
- * that was taken last is tried before all are ranked.
+/* The node that holds requirement 'q'. Equal kernels fill one agent after the other, so the last
+ * agent is tried before all are ranked.
  */
 static uint32_t gang_hold(struct gang *g, uint32_t q, bool is_on_one)
 {
@@ -243,9 +243,9 @@ static bool gang_has_same_cuts(const struct cluster *c, uint32_t a, uint32_t b)
     return x->count == y->count && memcmp(x->nodes, y->nodes, x->count * sizeof(*x->nodes)) == 0;
 }
 
-/* Either the session uses an agent with broken pairs, and none of those that this one does not
- * reach, or it uses neither that agent nor any with the same broken pairs. So all sets of agents
- * that reach each other are looked at, as far as CUT_TRIES_MAX goes.
+/* A branch on the agent with the most broken pairs: the session uses it and no agent that it does
+ * not reach, or neither it nor agents with the same broken pairs. The branches cover all sets of
+ * agents that reach each other, up to CUT_TRIES_MAX.
  */
 static bool gang_try_connected(struct gang *g, const bool *domain)
 {
@@ -272,7 +272,7 @@ static bool gang_try_connected(struct gang *g, const bool *domain)
 
 /* ---- domains, from small to large ---- */
 
-/* All on one agent. */
+/* Tries to place all kernels on one agent. */
 static bool gang_try_agents(struct gang *g, const bool *domain)
 {
     size_t nodes = g->s->cluster.node_count;
@@ -377,7 +377,7 @@ static bool gang_try_level(struct gang *g, const struct topology *t, uint32_t fr
     return false;
 }
 
-/* Among agents that the session likes well enough. */
+/* Tries one agent, then subtrees from deep to shallow, within the agents of this round. */
 static bool gang_try_round(struct gang *g, const bool *domain)
 {
     const struct topology *t = topology_of(&g->s->cluster);
@@ -396,8 +396,8 @@ static bool gang_try_round(struct gang *g, const bool *domain)
     return !g->is_packing && g->e->needs_network && gang_try_agents(g, domain);
 }
 
-/* Filling agents one after the other can leave kernels of different sizes without room: as the
- * selector would place them one by one.
+/* Filling agents one after the other may leave no room for kernels of different sizes. The last
+ * resort is to place them one by one, as the selector chooses.
  */
 static bool gang_place_by_selector(struct gang *g, bool *domain)
 {
@@ -425,7 +425,7 @@ static bool gang_place_near(struct gang *g, const struct placement_constraints *
             if (g->likings[n] > worst && gang_has_any_room(g, n))
                 next = AQ_MIN(next, g->likings[n]);
         if (next == INT64_MAX)
-            break; /* all that have room were looked at */
+            break; /* every agent with room was tried */
         worst = round < ROUNDS_MAX ? next : INT64_MAX;
         for (uint32_t n = 0; n < nodes; n++)
             domain[n] = g->likings[n] <= worst && gang_has_any_room(g, n);
@@ -435,7 +435,7 @@ static bool gang_place_near(struct gang *g, const struct placement_constraints *
     return gang_place_by_selector(g, domain);
 }
 
-/* Any agents that reach each other. */
+/* Places the session without counts of room, on any agents that reach each other. */
 static bool gang_place_anywhere(struct gang *g)
 {
     const struct cluster *c = &g->s->cluster;
@@ -458,7 +458,7 @@ static bool gang_place_anywhere(struct gang *g)
     return false;
 }
 
-/* One after the other, whatever the agents. */
+/* Places the kernels one by one, without regard to topology and network. */
 static bool gang_place_plain(struct gang *g, const struct placement_constraints *base)
 {
     for (uint32_t q = 0; q < g->e->req_count; q++)

@@ -21,8 +21,8 @@
 
 /* How requirements are held: now, at a later time, or where others leave. */
 struct gang_ops {
-    /* How many of 'req' the agent could hold at once, seen alone; at least as many as it does.
-     * NULL: not known; then any agents will do that reach each other, near or not.
+    /* An upper bound of how many of 'req' the agent can hold at once. NULL: unknown; the kernels
+     * then go to any agents that reach each other, near or not.
      */
     uint32_t (*count_room)(void *data, struct slot_request *req, uint32_t node);
     /* Hold requirement 'q' on one of the agents that 'constraints' (may be NULL) allows. The node,

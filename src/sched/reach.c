@@ -85,6 +85,6 @@ void reach_set_cut(struct cluster *c, uint32_t a, uint32_t b, bool is_cut)
         c->cut_pairs++;
     } else {
         c->cut_pairs--;
-        c->free_version++; /* a session that found no room may find some now */
+        c->free_version++; /* a session without room may fit now */
     }
 }

@@ -34,16 +34,17 @@ struct cluster_settings {
     struct str_list rdma; /* devices that they may use; outlives the cluster */
 };
 
-/* Once at start, blocking for some milliseconds. What this node has is found and nothing of it is
- * used yet. An unsupported mode does not fail: the offer is "none" with the reason. 'settings'
- * is borrowed for the call. 'on_reach': cluster_list_reach() has changed, or a minute has passed.
+/* Detects what this node supports, without using it yet. Called once at start, it blocks for some
+ * milliseconds. An unsupported mode is not an error: the offer is "none" with the reason.
+ * 'settings' is borrowed for the call. 'on_reach' is called when cluster_list_reach() has changed,
+ * and each minute.
  */
 int cluster_new(struct net *net, const struct cluster_settings *settings,
                 void (*on_reach)(void *data), void *data, struct cluster **ret,
                 struct aq_error *err);
 
-/* Kernels that are joined stay so; without any the namespace and the tunnel go. Before net_free(),
- * which waits for it. NULL is fine.
+/* Joined kernels stay joined; without any, namespace and tunnel are removed. To be called before
+ * net_free(), which waits for it. Accepts NULL.
  */
 void cluster_free(struct cluster *cluster);
 
@@ -54,7 +55,9 @@ const char *cluster_get_note(const struct cluster *cluster);
 
 /* Text of network.peers: agents that are checked all the time. -EINVAL. */
 int cluster_set_peers(struct cluster *cluster, const char *text, struct aq_error *err);
-/* Ids of those that answer and that do not; not yet known ones are in neither. In the arena. */
+/* Ids of the agents that answer and of those that do not, in the arena. Agents that were not
+ * checked yet are in neither list.
+ */
 void cluster_list_reach(const struct cluster *cluster, struct arena *arena,
                         struct str_list *ret_reachable, struct str_list *ret_unreachable);
 
@@ -71,7 +74,7 @@ struct cluster_request {
     bool is_found;       /* of a former process: a list that this one left goes before */
 };
 
-/* A kernel of such a session will run here: other agents get through to us from now on. -EINVAL,
+/* Announces a kernel of such a session: from now on its other agents can reach this one. -EINVAL,
  * -EEXIST if its subnet is in use, -ENOTSUP without a tunnel.
  */
 int cluster_open(struct cluster *cluster, const struct cluster_request *request,
@@ -84,16 +87,16 @@ int cluster_open(struct cluster *cluster, const struct cluster_request *request,
 void cluster_join(struct cluster_member *member, struct net_endpoint *endpoint, net_fn *fn,
                   void *data);
 
-/* It was joined by a former process. */
+/* Takes over a kernel that the agent's previous process joined. */
 void cluster_adopt(struct cluster_member *member, struct net_endpoint *endpoint);
 
-/* It leaves; cluster_join()'s callback does not come any more. NULL is fine. */
+/* The kernel leaves; cluster_join()'s callback is not called any longer. Accepts NULL. */
 void cluster_close(struct cluster_member *member);
 
-/* The agent ends and the kernel runs on: the handle is gone alone. NULL is fine. */
+/* Frees the handle only: the agent ends while the kernel runs on. Accepts NULL. */
 void cluster_leave(struct cluster_member *member);
 
-/* After all kernels were found: remove what nobody claimed. */
+/* Removes what no kernel has claimed, after all kernels were found. */
 void cluster_sweep(struct cluster *cluster);
 
 #endif

@@ -48,7 +48,7 @@ struct cluster_member {
 
 enum reach_state { REACH_UNKNOWN, REACH_YES, REACH_NO };
 
-/* Another agent that is asked for echos. */
+/* Another agent to which echo requests are sent. */
 struct cluster_reach {
     char id[AGENT_ID_MAX + 1], endpoint[HOST_PORT_MAX];
     uint32_t address;
@@ -97,13 +97,13 @@ struct cluster {
 
 #define CLUSTER_MTU_MIN 1280
 
-/* Only packets of this size get to an agent: 'why' is noted for administrators. */
+/* Records for administrators that only packets up to this size reach an agent; 'why' says why. */
 void cluster_offer_lower_mtu(struct cluster *cluster, uint32_t mtu, const char *why);
 
 /* Find mode, key, port and address. -errno if the state directory cannot be used. */
 int cluster_offer_find(struct cluster *cluster, const struct cluster_settings *settings,
                        struct aq_error *err);
-/* The port is free for other agents of this machine. */
+/* Releases the port for other agents of this machine. */
 void cluster_offer_release(struct cluster *cluster);
 
 /* ---- cluster_write.c ---- */
@@ -115,7 +115,7 @@ void cluster_write_update(struct cluster *cluster);
 
 /* Ask, and wait for answers, as members and peers are now. */
 void cluster_reach_update(struct cluster *cluster);
-/* A manager that has just connected does not have what is known, if something is. */
+/* Has the reachability sent again to a manager that has just connected. */
 void cluster_reach_tell_soon(struct cluster *cluster);
 /* A socket in the cluster namespace, for worker threads: data points to a pointer to it. */
 int cluster_reach_open_socket(const void *data, struct aq_error *err);
@@ -125,7 +125,7 @@ struct cluster_reach *cluster_reach_find(const struct cluster *cluster, const ch
 
 /* ---- cluster.c ---- */
 
-/* It is joined and all have answered (err NULL), or it cannot start. */
+/* The member is joined and all agents have answered (err NULL), or it cannot start. */
 void cluster_member_end(struct cluster_member *member, const struct aq_error *err);
 /* Has the agent kernels of the session? */
 bool cluster_session_needs(const struct cluster_session *session, const char *agent_id);

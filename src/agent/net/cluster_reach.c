@@ -26,7 +26,7 @@
 #define PACKET_MAX 9000
 #define PACKET_SMALL 64
 #define IP_HEADER 20
-#define ANSWERS_MAX 256 /* that are read before something else has its turn */
+#define ANSWERS_MAX 256 /* packets that are read before other events are served */
 
 /* ---- echos ---- */
 
@@ -56,7 +56,8 @@ static void cluster_reach_ask(struct cluster *cluster, const struct cluster_reac
 
     if (cluster->socket >= 0 && reach->address)
         (void)sendto(cluster->socket, echo.bytes, AQ_MIN(size, sizeof(echo)) - IP_HEADER, 0,
-                     (const struct sockaddr *)&to, sizeof(to)); /* a failure is one answer less */
+                     (const struct sockaddr *)&to, sizeof(to)); /* a failed send counts as a
+                                                                   missing answer */
 }
 
 static void cluster_reach_tell(struct cluster *cluster)
@@ -220,7 +221,9 @@ void cluster_reach_take_socket(struct cluster *cluster, int fd)
 
 /* ---- packets of full size ---- */
 
-/* Something between the nodes drops large packets and does not say so: smaller ones for all. */
+/* Lowers the size of packets for all agents: a router or switch between the nodes drops large ones
+ * silently.
+ */
 static void cluster_reach_lower_mtu(struct cluster *cluster, const struct cluster_reach *reach)
 {
     AQ_CLEANUP(aq_freep) char *why = aq_format("packets of %u bytes do not get to agent %s: the "
@@ -280,7 +283,7 @@ static void cluster_reach_on_tick(uv_timer_t *timer)
             && cluster_reach_is_awaited(cluster, reach->id))
             cluster_reach_ask(cluster, reach, PACKET_SMALL);
     }
-    /* a tunnel that has ended comes back */
+    /* a tunnel that has ended is created again */
     if (now - cluster->checked_usec >= CHECK_USEC) {
         cluster->checked_usec = now;
         cluster->wanted++;
@@ -300,8 +303,8 @@ static void cluster_reach_start_timer(struct cluster *cluster, bool is_waiting)
 
 /* ---- who is asked ---- */
 
-/* Of two agents the one with the smaller id asks first: two that begin at once begin two handshakes
- * of WireGuard, of which both can come to nothing for 15 s.
+/* The agent with the smaller id of two asks first: simultaneous WireGuard handshakes can both fail
+ * for 15 s.
  */
 static int64_t cluster_reach_begin(const struct cluster *cluster, const char *id)
 {

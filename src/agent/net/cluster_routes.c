@@ -131,7 +131,7 @@ static void cluster_neighbours_collect(const struct cluster_plan *plan,
     }
 }
 
-/* What is not wanted goes first: a MAC has one remote node. */
+/* Unwanted neighbours are removed first: a MAC has one remote node. */
 static int cluster_routes_write_neighbours(const struct cluster_plan *plan, int nl, uint32_t index,
                                            struct aq_error *err)
 {

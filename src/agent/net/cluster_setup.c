@@ -44,7 +44,7 @@ static int cluster_setup_create(const char *directory, int *ret, struct aq_error
     AQ_CLEANUP(aq_closep) int ns = -1, nl = -1;
     int r = fs_mkdirs(directory, 0700, err);
 
-    if (r == 0) /* half of one, of an agent that was killed */
+    if (r == 0) /* a pair that a killed agent left half set up */
         r = netns_remove(path, sys, err);
     if (r == 0)
         r = netns_create(path, sys, &ns, &nl, err);
@@ -143,7 +143,7 @@ static bool cluster_setup_is_joined(struct cluster_links *links, const char *nam
 {
     for (size_t i = 0; i < links->count; i++)
         if (strcmp(links->items[i].name, name) == 0) {
-            links->items[i].name[0] = '\0'; /* what is left over is removed */
+            links->items[i].name[0] = '\0'; /* leftovers are removed */
             return links->items[i].is_up;
         }
     return false;
@@ -220,7 +220,7 @@ int cluster_setup_apply(struct cluster_plan *plan, struct cluster_written *writt
     if (!endpoint_setup_has_namespace(plan->path))
         strbuf_clear(&written->rules);
     r = cluster_setup_open(plan->path, &ns, &nl, err);
-    if (r == 0) /* nothing passes before there are rules */
+    if (r == 0) /* packets are dropped until the rules are loaded */
         r = cluster_setup_write_rules(plan, ns, &written->rules, err);
     if (r == 0)
         r = cluster_tunnel_ensure(plan, ns, nl, &is_new, err);

@@ -108,7 +108,7 @@ static int cluster_tunnel_bring(const struct cluster_plan *plan, int ns, struct 
     cluster_tunnel_name(plan->tag, name);
     if (r < 0)
         return r;
-    /* one that was not moved is of an agent that was killed, maybe of another mode */
+    /* a device that was not moved is a killed agent's, perhaps of another mode */
     cluster_tunnel_remove(plan->tag);
     r = cluster_tunnel_create(plan, node, name, err);
     AQ_FAULT("agent.cluster.device");
@@ -120,7 +120,7 @@ static int cluster_tunnel_bring(const struct cluster_plan *plan, int ns, struct 
     return r;
 }
 
-/* A former process of the agent may have had another mode. */
+/* The agent's previous process may have used another mode. */
 static bool cluster_tunnel_is_alive(const struct cluster_plan *plan, int nl, uint32_t *ret_index)
 {
     const char *kind = plan->mode == CLUSTER_WIREGUARD_GO ? "tun" : cluster_mode_name(plan->mode);
@@ -179,7 +179,8 @@ int cluster_tunnel_configure(const struct cluster_plan *plan, int ns, const char
     if (r < 0)
         return r;
     cluster_tunnel_name(plan->tag, name);
-    if (plan->mode == CLUSTER_WIREGUARD_GO) { /* wg finds it by its socket, wherever that is run */
+    if (plan->mode == CLUSTER_WIREGUARD_GO) { /* wg finds the daemon by its socket, in any
+                                                 namespace */
         c.device = name;
         r = cluster_tunnel_run_wg(&c, err);
     } else {

@@ -53,7 +53,7 @@ static struct cluster_peer *cluster_write_put_peer(struct cluster_write *w, stru
     return peer;
 }
 
-/* Of several lists the newest says where an agent is. */
+/* The newest of several lists says where an agent is. */
 static void cluster_write_add_agents(struct cluster_write *w, struct map *peers,
                                      const struct cluster_network *network)
 {

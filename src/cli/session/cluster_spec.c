@@ -18,7 +18,7 @@ struct size_range {
 
 /* ---- --cluster ---- */
 
-/* A number within the limits of a session; moves behind it. */
+/* Parses a number; '*at' moves behind it. */
 static bool cluster_take_count(const char **at, int64_t *ret)
 {
     char *end;
@@ -81,7 +81,7 @@ static int cluster_read_size(const struct spec_opts *spec, struct size_range *re
 
 /* ---- --role ---- */
 
-/* What a role of a request is made from. */
+/* The text of one --role, parsed. */
 struct cluster_role_text {
     const char *name;
     int64_t count;
@@ -152,7 +152,7 @@ static int cluster_role_read(char *text, struct cluster_role_text *role, struct 
     return r;
 }
 
-/* A copy of the session's, with what the role has of its own. */
+/* A copy of the session's object, in which the role's own members replace those of the session. */
 static json_t *cluster_role_merge(const json_t *config, const char *key, json_t *own)
 {
     json_t *all = json_copy(json_object_get(config, key));

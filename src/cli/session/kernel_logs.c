@@ -18,21 +18,21 @@
 #include "model/session.h"
 #include "model/status.h"
 
-#define TICK_MSEC 150 /* a line of a kernel whose others are silent waits one or two of these */
-#define RETRY_TICKS 4 /* between tries of a log that broke off */
-#define TRIES_ENDED_MAX 20     /* of a session that has ended */
-#define TRIES_MAX 200          /* without a byte: two minutes */
-#define HELD_MAX (256u << 10)  /* bytes of a log that wait for others, before it is held back */
+#define TICK_MSEC 150         /* delay of a line while other kernels are silent, one or two ticks */
+#define RETRY_TICKS 4         /* between tries of a log that broke off */
+#define TRIES_ENDED_MAX 20    /* of a session that has ended */
+#define TRIES_MAX 200         /* without a byte: two minutes */
+#define HELD_MAX (256u << 10) /* bytes of a log that wait for other logs before reading stops */
 #define ANSWER_MAX (16u << 10) /* of an error */
 
 struct kernel_log {
     struct kernel_logs *of;
     char hostname[KERNEL_HOSTNAME_MAX];
-    char started[40]; /* when its program started last, as the manager says it; "" = not known */
+    char started[40]; /* last start of its program, as the manager formats it; "" = unknown */
     struct exchange *ex;
     int status;           /* of the answer */
     struct strbuf answer; /* that is an error */
-    bool is_new;          /* it appeared while others were followed: all of it is new */
+    bool is_new;          /* it joined while others were followed: all of it is new */
     bool is_paused, is_done;
     unsigned tries, wait_ticks; /* since the last byte; before the next try */
     uint64_t seen, skip;        /* bytes taken; bytes to pass over after opening again */
@@ -50,7 +50,7 @@ struct kernel_logs {
     uv_timer_t timer;
     bool has_timer, is_over;
     bool is_final;   /* the session has ended */
-    bool is_partial; /* a log could not be read, which was said */
+    bool is_partial; /* a log could not be read, and a note was printed */
     struct strbuf out;
     struct aq_error err;
 };
@@ -115,7 +115,7 @@ static void kernel_logs_on_line(void *data, const struct log_merge_line *line)
     strbuf_addc(&logs->out, '\n');
 }
 
-/* Write what was merged, and hold back the logs that are far ahead of others. */
+/* Writes the merged lines, and stops reading logs that are far ahead of others. */
 static void kernel_logs_flush(struct kernel_logs *logs)
 {
     int r;
@@ -166,8 +166,8 @@ static void kernel_log_end(struct kernel_log *log)
         logs->options.on_change(logs->options.data);
 }
 
-/* Try it again in a while, unless that would not help: then the others are shown without it, as its
- * node may be lost.
+/* Retries later if that may help; otherwise the other logs are shown without this one, as its node
+ * may be lost.
  */
 static void kernel_log_fail(struct kernel_log *log, const struct aq_error *err)
 {
@@ -181,7 +181,8 @@ static void kernel_log_fail(struct kernel_log *log, const struct aq_error *err)
         log->wait_ticks = RETRY_TICKS;
         return;
     }
-    if (log->status == 0 && !logs->options.follow) { /* the manager's connection, not the kernel */
+    if (log->status == 0 && !logs->options.follow) { /* the connection to the manager failed, not
+                                                        the kernel's log */
         logs->err = *err;
         kernel_logs_fail(logs);
         return;

@@ -26,7 +26,7 @@ struct kernel_logs_options {
     struct cli_int tail;
     bool follow, timestamps, no_prefix;
     bool as_json; /* {"time", "kernel", "line"} a line */
-    /* One of them has ended, or they have failed. Must not free them. */
+    /* Called when a log has ended or all have failed. It must not free the logs. */
     void (*on_change)(void *data);
     void (*before_write)(void *data); /* or NULL */
     void *data;
@@ -36,18 +36,19 @@ struct kernel_logs_options {
 int kernel_logs_new(struct cli *cli, const struct follow_session *session,
                     const struct kernel_logs_options *options, struct kernel_logs **ret,
                     struct aq_error *err);
-/* NULL is fine. Runs the loop until its handle is gone. */
+/* Accepts NULL. Runs the loop until its handle is closed. */
 void kernel_logs_free(struct kernel_logs *logs);
 
-/* Take the kernels of a session as the manager shows it: new ones are read, and those that have
- * started again are read from the beginning. -E2BIG if they are too many.
+/* Updates the kernels from a session as the manager shows it: new kernels are read, and those that
+ * have started again are read from the beginning. -E2BIG if there are too many.
  */
 int kernel_logs_update(struct kernel_logs *logs, const json_t *session, struct aq_error *err);
 
-/* Has all been written that the kernels have printed, until they ended if they are followed? */
+/* True when everything that the kernels printed is written; of followed kernels, up to their ends.
+ */
 bool kernel_logs_are_over(const struct kernel_logs *logs);
 
-/* Is one missing in part or as a whole, which a note has said? Its node may be lost. */
+/* True if a log is incomplete, for which a note was printed. Its node may be lost. */
 bool kernel_logs_are_partial(const struct kernel_logs *logs);
 
 /* 0, or the error that ended them. */

@@ -16,11 +16,11 @@
 struct log_merge_log {
     struct strbuf bytes;
     size_t at;       /* bytes that were given */
-    size_t scanned;  /* up to here no line ends behind 'at' */
+    size_t scanned;  /* no line that begins at 'at' ends before this offset */
     size_t line_len; /* of the line at 'at' with its end; 0 = it is not complete */
     size_t old;      /* bytes that were there at the last tick */
     bool is_ended;
-    bool is_rest; /* what comes next belongs to a line whose beginning was given */
+    bool is_rest; /* the next bytes continue a line whose beginning was given */
     char time[TIME_MAX];
     size_t time_len; /* of the last line that was given */
 };

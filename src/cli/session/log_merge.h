@@ -29,16 +29,16 @@ void log_merge_free(struct log_merge *m); /* NULL is fine */
 /* One more log; the first has the number 0. */
 size_t log_merge_add(struct log_merge *m);
 
-/* What came of a log, in pieces of any size. */
+/* Adds bytes of a log, in pieces of any size. */
 void log_merge_feed(struct log_merge *m, size_t log, const char *bytes, size_t len);
 
-/* The log has ended: a last line without an end counts, too, and no other line waits for it.
- * It may be fed again after log_merge_go_on().
+/* Marks the end of a log: a last line without a newline is complete, and no other log waits for
+ * this one. log_merge_go_on() reopens it.
  */
 void log_merge_end(struct log_merge *m, size_t log);
 void log_merge_go_on(struct log_merge *m, size_t log);
 
-/* Give the lines that were there at the last tick, whatever the other logs may still have. */
+/* Gives the lines that were there at the last tick, without waiting for other logs. */
 void log_merge_tick(struct log_merge *m);
 
 /* Bytes of a log that wait. */

@@ -34,7 +34,7 @@ void kernel_queue_update(struct core *core, struct session_entry *l, bool is_mor
             list_add(&l->resource_group->lacking, &l->queue.lacking_link);
     } else if (!list_is_empty(&l->queue.lacking_link)) {
         list_remove(&l->queue.lacking_link);
-        sched_sync_mark_session(l); /* the scheduler may have entries of kernels that wait */
+        sched_sync_mark_session(l); /* the scheduler may have entries of waiting kernels */
     }
 }
 
@@ -105,7 +105,7 @@ static int kernel_queue_add_running(struct core *core, struct resource_group_ent
     return r;
 }
 
-/* May kernels of it that wait be placed now? */
+/* True if waiting kernels of the session may be placed now. */
 static bool kernel_queue_is_open(const struct session_entry *l)
 {
     return !list_is_empty(&l->queue.lacking_link) && l->durable.retry_usec == 0
@@ -168,8 +168,8 @@ void kernel_queue_take(struct core *core, struct resource_group_entry *g, struct
         return;
     }
     if (out->verdict != SCHED_PLACED)
-        return; /* the next pass looks at it again */
-    /* Several kernels of one session are placed by one batch. */
+        return; /* the next pass tries the session again */
+    /* One batch may place several kernels of a session. */
     if ((l->durable.is_busy && !proposal_is_of(core, &l->durable)) || l->commands.end_reason) {
         pass_postpone(core, g, l);
         return;

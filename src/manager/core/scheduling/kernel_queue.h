@@ -38,10 +38,10 @@ int kernel_queue_push(struct core *core, struct resource_group_entry *g, struct 
 /* Drop these entries. */
 void kernel_queue_drop(struct resource_group_entry *g, struct session_entry *l);
 
-/* The rank of the kernel whose entry that is; 0 for the entry of the session. */
+/* The rank of the kernel that the entry stands for; 0 for the entry of the session. */
 size_t kernel_queue_find(const struct session_entry *l, uint32_t handle);
 
-/* What a pass says of a kernel. */
+/* The result of a pass for one kernel. */
 void kernel_queue_take(struct core *core, struct resource_group_entry *g, struct session_entry *l,
                        size_t rank, const struct sched_outcome *out);
 

@@ -17,7 +17,7 @@ struct core;
 struct session_entry;
 
 /* The step of the kernels of a RUNNING session that wait, start or give way. True if one of them
- * cannot be started and ends for good.
+ * cannot be started and stays ended.
  */
 bool elastic_step(struct core *core, struct session_entry *l, int64_t now);
 
@@ -26,7 +26,9 @@ bool elastic_step(struct core *core, struct session_entry *l, int64_t now);
  */
 bool elastic_take_end(struct core *core, struct session_entry *l, size_t rank, int64_t now);
 
-/* The program of a kernel of a session with a minimum has ended with success: it is not missed. */
+/* True if the program of a kernel of a session with a minimum has exited with 0: the session is not
+ * degraded by that.
+ */
 bool elastic_has_finished(const struct session_entry *l, size_t rank);
 
 #endif

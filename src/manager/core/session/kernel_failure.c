@@ -31,7 +31,9 @@ static bool kernel_failure_ends_session(const struct session_entry *l)
     return l->s.kernel_count > 1 && strcmp(session_on_failure(&l->s), SESSION_ON_FAILURE_END) == 0;
 }
 
-/* Does what ended this kernel end the session? Not if it gives way to another session. */
+/* True if the failure of this kernel ends the session. Kernels that give way to another session
+ * have not failed.
+ */
 static bool kernel_failure_is_fatal(const struct session_entry *l, const struct kernel_entry *f)
 {
     return kernel_failure_ends_session(l) && !kernel_failure_has_succeeded(f)

@@ -29,7 +29,8 @@ static const char *session_network_agent_of(const struct session_entry *l, size_
 
 static bool session_network_is_listed(const struct cluster_network *network, const char *agent_id)
 {
-    for (size_t i = network->agent_count; i-- > 0;) /* neighbours are on one agent, mostly */
+    for (size_t i = network->agent_count; i-- > 0;) /* kernels of consecutive ranks are mostly on
+                                                       one agent */
         if (strcmp(network->agents[i].id, agent_id) == 0)
             return true;
     return false;
@@ -44,7 +45,7 @@ static void session_network_add_agent(struct core *core, struct cluster_network 
         network->agents[network->agent_count++] = agent_network_describe(a, &core->scratch);
 }
 
-/* All of it, as JSON in core->scratch. */
+/* The whole list as JSON, in core->scratch. */
 static const char *session_network_write(struct core *core, const struct session_entry *l)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
@@ -126,7 +127,7 @@ static bool session_network_is_spread(const struct session_entry *l)
     return false;
 }
 
-/* Agents of former versions offer no network. */
+/* Agents of older versions offer no network. */
 static bool session_network_has_agents(const struct core *core, const struct session_entry *l)
 {
     const struct agent_entry *a = agent_entry_find(core, l->s.kernels[0].agent_id);
@@ -157,7 +158,7 @@ int session_network_make(struct core *core, struct session_entry *l, const char 
                          l->s.kernel_count + 2);
 }
 
-/* All its kernels there know the newest list. */
+/* Notes that the agent has the newest list for all kernels of the session on it. */
 static void session_network_mark(struct session_entry *l, const char *agent_id)
 {
     for (size_t i = 0; i < l->s.kernel_count; i++) {
@@ -178,7 +179,7 @@ void session_network_follow(struct core *core, struct session_entry *l)
     for (size_t i = 0; i < l->s.kernel_count; i++) {
         const char *agent_id = session_network_agent_of(l, i);
 
-        /* its agent knows nothing of a kernel that it was not sent yet */
+        /* the agent has not received this kernel yet */
         if (!agent_id || l->kernels[i].network_version == l->network.version
             || (l->kernels[i].sent_usec == 0 && l->kernels[i].fact == FACT_NONE))
             continue;

@@ -15,7 +15,9 @@ struct session_entry;
 int session_network_make(struct core *core, struct session_entry *l, const char **ret,
                          struct aq_error *err);
 
-/* Tell the agents that have not heard who is where now. To be called while it starts and runs. */
+/* Send the newest list to the agents that have an older one. To be called while the session starts
+ * and runs.
+ */
 void session_network_follow(struct core *core, struct session_entry *l);
 
 #endif

@@ -36,11 +36,14 @@ void subnets_done(struct subnets *subnets);
  * none.
  */
 bool subnets_take(struct subnets *subnets, uint32_t count, struct cluster_range *ret);
-/* This one, of a session that the store has; false if a part of it is in use, or not of the pool. */
+/* Takes the subnet of a session that the store has; false if a part of it is in use, or outside the
+ * pool.
+ */
 bool subnets_take_range(struct subnets *subnets, const struct cluster_range *range);
 void subnets_give(struct subnets *subnets, const struct cluster_range *range);
 
-/* An address for the agent: always the same one, if no other agent has it. 0 = all are in use. */
+/* An address for the agent, the same one each time unless another agent has it. 0 = all are in use.
+ */
 uint32_t subnets_name_agent(struct subnets *subnets, const char *agent_id);
 void subnets_forget_agent(struct subnets *subnets, uint32_t address);
 
