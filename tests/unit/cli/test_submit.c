@@ -429,7 +429,6 @@ static void test_refused_options(void **state)
         { "-d afterok:a?afterok:b", "line 2: --dependency takes afterok, " },
         { "-d afterok:a:", "line 2: --dependency takes afterok, " },
         { "--hold", "line 2: --hold: sessions are not held" },
-        { "-a 0-9", "line 2: --array=0-9 is not known yet; aliquot submit --count" },
         { "--mem-per-cpu=900T -c 1000000 -n 1000000", "more memory than there can be" },
     };
 
@@ -449,6 +448,9 @@ static void test_array_with_a_count(void **state)
     (void)state;
     say_options("--array=0-9", true, &said);
     assert_string_equal(said.data, "/--array");
+    strbuf_clear(&said);
+    say_options("-a 0-9:3%2", false, &said);
+    assert_string_equal(said.data, "--array 0-9:3%2");
 }
 
 /* No option is there twice, and those that are only named say what to do. */
