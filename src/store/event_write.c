@@ -2,6 +2,7 @@
 /* event_write.c - an event becomes rows */
 #include <errno.h>
 
+#include "store/request_answer.h"
 #include "store/audit_log.h"
 #include "store/entity.h"
 

@@ -218,30 +218,34 @@ int store_list_pipelines(struct store_tx *tx, const struct folder_viewer *who, b
 static int pipeline_run_make_room(struct store_tx *tx, const struct uuid *user_id,
                                   struct aq_error *err)
 {
-    int64_t runs;
-    int r = pipeline_ask(tx, "SELECT COUNT(*) FROM pipeline_runs WHERE user_id = ?", user_id, NULL,
-                         &runs, err);
+    int64_t runs, live;
+    int r;
 
+    if ((r = pipeline_ask(tx, "SELECT COUNT(*) FROM pipeline_runs WHERE user_id = ?", user_id, NULL,
+                          &runs, err))
+            < 0
+        || (r = pipeline_ask(tx,
+                             "SELECT COUNT(*) FROM pipeline_runs WHERE user_id = ?"
+                             " AND ended_at IS NULL",
+                             user_id, NULL, &live, err))
+               < 0)
+        return r;
+    if (live >= PIPELINE_RUNS_LIVE_MAX)
+        return aq_fail(err, E2BIG,
+                       "you have %d runs of pipelines that have not ended; wait for one, or cancel "
+                       "it",
+                       PIPELINE_RUNS_LIVE_MAX);
+    if (runs < PIPELINE_RUNS_MAX)
+        return 0;
 #define PIPELINE_OLDEST                                                                 \
     "(SELECT id FROM pipeline_runs WHERE user_id = ? AND ended_at IS NOT NULL ORDER BY" \
     " ended_at, id LIMIT 1)"
-    if (r < 0 || runs < PIPELINE_RUNS_MAX)
-        return r;
-    if ((r = pipeline_run_about(tx, "DELETE FROM pipeline_tasks WHERE run_id = " PIPELINE_OLDEST,
-                                user_id, err))
-            < 0
-        || (r = pipeline_run_about(tx, "DELETE FROM pipeline_runs WHERE id = " PIPELINE_OLDEST,
-                                   user_id, err))
-               < 0
-        || (r = pipeline_ask(tx, "SELECT COUNT(*) FROM pipeline_runs WHERE user_id = ?", user_id,
-                             NULL, &runs, err))
-               < 0)
-        return r;
+    r = pipeline_run_about(tx, "DELETE FROM pipeline_tasks WHERE run_id = " PIPELINE_OLDEST,
+                           user_id, err);
+    return r < 0 ? r
+                 : pipeline_run_about(tx, "DELETE FROM pipeline_runs WHERE id = " PIPELINE_OLDEST,
+                                      user_id, err);
 #undef PIPELINE_OLDEST
-    return runs < PIPELINE_RUNS_MAX
-               ? 0
-               : aq_fail(err, E2BIG, "you have %d runs of pipelines that have not ended",
-                         PIPELINE_RUNS_MAX);
 }
 
 int pipeline_run_insert(struct store_tx *tx, struct pipeline_run_row *inout, struct aq_error *err)

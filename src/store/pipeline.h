@@ -12,6 +12,7 @@
 
 #define PIPELINE_VERSIONS_MAX 1000 /* of a user */
 #define PIPELINE_RUNS_MAX 1000     /* of a user; older ones that have ended go */
+#define PIPELINE_RUNS_LIVE_MAX 100 /* of a user, that have not ended */
 #define PIPELINE_HASH_MAX 65       /* hex digits of a SHA-256, NUL */
 
 /* A version. */

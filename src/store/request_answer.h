@@ -9,6 +9,7 @@
 #ifndef AQ_STORE_REQUEST_ANSWER_H
 #define AQ_STORE_REQUEST_ANSWER_H
 
+#include "model/event.h"
 #include "store/store.h"
 
 struct request_answer {
@@ -21,6 +22,11 @@ void request_answer_done(struct request_answer *answer);
 /* What the request that a keypair made under this key was answered: 1, or 0 if it made none. */
 int request_answer_find(struct store_tx *tx, const char *access_key, const char *request_key,
                         struct request_answer *ret, struct aq_error *err);
+
+/* Write EVENT_REQUEST_ANSWERED, beside the change that it belongs to; 'e' has to live as long as the
+ * transaction. -EALREADY (request-repeated) if the keypair made a request under this key before.
+ */
+int request_answer_add(struct store_tx *tx, const struct event *e, struct aq_error *err);
 
 /* Remove what is older than that, 'max' rows at most. How many. */
 int request_answers_prune(struct store_tx *tx, int64_t before_usec, int max, struct aq_error *err);

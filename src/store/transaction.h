@@ -91,9 +91,6 @@ int account_purge(struct store_tx *tx, const struct event_purge *purge, struct a
 /* Find out whether there are dotfiles. On the writer's connection. */
 int dotfile_look(struct store_tx *tx, struct aq_error *err);
 
-/* -EALREADY (request-repeated) if the keypair made a request under this key before. */
-int request_answer_add(struct store_tx *tx, const struct event *e, struct aq_error *err);
-
 /* ---- columns ---- */
 
 /* {"cpu":1000000,"mem":1073741824} as integers, whatever the type. free() it. */

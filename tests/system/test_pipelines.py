@@ -217,6 +217,18 @@ def test_mistakes_are_refused_before_anything_runs(cluster, tmp_path):
     assert cluster.cli("pipeline", "run", "unknown").returncode == 5
 
 
+def test_a_request_that_is_sent_again_begins_one_run(cluster):
+    client = cluster.client()
+    body = json.dumps({"payload": 'name: once\ntasks: {a: {image: process, command: "true"}}\n'})
+    headers = client.headers("POST", RUNS, "application/json")
+    first = client.raw("POST", RUNS, body.encode(), headers)
+    again = client.raw("POST", RUNS, body.encode(), headers)
+    assert first.status == again.status == 201 and first.json == again.json
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert client.get(RUNS + '?filter=name=="once"').json["total"] == 1
+    wait_end(client, first.json["id"])
+
+
 def test_runs_are_seen_by_their_owner_and_administrators(cluster, tmp_path):
     client, user = cluster.client(), cluster.client(USER)
     path = write(tmp_path, 'name: own\ntasks: {a: {image: process, command: "true"}}\n')
@@ -235,7 +247,9 @@ def test_runs_are_seen_by_their_owner_and_administrators(cluster, tmp_path):
 
 
 def test_nothing_runs_twice_when_the_manager_is_killed(note):
-    """Killed at random times, also while it makes sessions; each task runs as often as without."""
+    """Manager and agent at random times, also while sessions are made; each task runs as often as
+    without.
+    """
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")
     chance = random.Random(seed)
@@ -243,11 +257,12 @@ def test_nothing_runs_twice_when_the_manager_is_killed(note):
         cluster.start_manager()
         cluster.start_agent()
         client = cluster.client()
-        run = client.post(RUNS, {"payload": digits(note)}).json["id"]
         cluster.supervise()
+        run = json.loads(run_cli(cluster, "run", write(note.path.parent, digits(note)), "-o",
+                                 "json"))["id"]
         for _ in range(12):
             time.sleep(chance.uniform(0.05, 1.2))
-            cluster.programs["manager"].process.kill()
+            cluster.programs[chance.choice(["manager", "manager", "agent"])].process.kill()
         ended = wait_end(client, run, 120)
         assert ended["state"] == "failed"
         assert note.counts() == COUNTS

@@ -108,7 +108,7 @@ static int pipeline_run(struct cli *cli, void *data, int argc, char **argv, stru
         return r;
     if (cli->globals.owner)
         (void)json_object_set_new(body, "owner_access_key", json_string(cli->globals.owner));
-    if ((r = cli_call(cli, METHOD_POST, PIPELINE_RUNS, body, &run, err)) < 0
+    if ((r = cli_call_once(cli, PIPELINE_RUNS, body, &run, err)) < 0
         || (r = pipeline_run_print_name(cli, run, err)) < 0)
         return r;
     return opts->watch ? pipeline_watch_run(cli, output_text(run, "id"), err) : 0;

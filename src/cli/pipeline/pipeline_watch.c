@@ -66,10 +66,13 @@ static int pipeline_watch_lines(struct cli *cli, const char *name, struct aq_err
 
         if (r < 0)
             return r;
-        pipeline_watch_compare(before, run, &out);
+        if (output_is_human(&cli->output))
+            pipeline_watch_compare(before, run, &out);
         json_decref(before);
         before = run;
-        if (pipeline_watch_is_over(run))
+        if (pipeline_watch_is_over(run) && !output_is_human(&cli->output))
+            output_document(&cli->output, run, &out);
+        else if (pipeline_watch_is_over(run))
             strbuf_addf(&out, "%s %s\n", output_text(run, "name"), output_text(run, "state"));
         if ((r = cli_print(&out, err)) < 0)
             return r;
@@ -151,7 +154,7 @@ const struct cli_verb verb_pipeline_watch = {
     .details =
         "On a terminal its graph, drawn again as it changes; q leaves, and the run goes on.\n"
         "Elsewhere a line for each task whose state changes. Exits with 0 if the run\n"
-        "succeeded, else with 1.",
+        "succeeded, else with 1. As JSON the run is printed once, when it has ended.",
     .examples = "aliquot pipeline watch digits.7",
     .min_args = 1,
     .max_args = 1,

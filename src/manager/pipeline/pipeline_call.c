@@ -10,6 +10,7 @@
 #include "base/json_load.h"
 #include "manager/pipeline/pipeline_identity.h"
 #include "store/audit_log.h"
+#include "store/request_answer.h"
 
 /* ---- what several do ---- */
 
@@ -76,6 +77,28 @@ static int pipeline_call_read(struct store_tx *tx, struct pipeline_call *call, s
                                        err);
 }
 
+void pipeline_call_write_run(const struct pipeline_run_row *run, struct jsonw *w)
+{
+    AQ_CLEANUP(aq_freep) char *name = aq_format("%s.%lld", run->name, (long long)run->number);
+
+    jsonw_object_begin(w);
+    api_write_uuid(w, "id", &run->id);
+    jsonw_member_str(w, "name", name);
+    jsonw_member_str(w, "pipeline", run->name);
+    jsonw_member_int(w, "number", run->number);
+    jsonw_member_int(w, "version", run->version);
+    jsonw_member_str(w, "state", run->state);
+    jsonw_member_bool(w, "is_cancelled", run->is_cancelled);
+    api_write_raw(w, "parameters", run->parameters);
+    jsonw_member_int(w, "task_count", run->task_count);
+    jsonw_member_int(w, "succeeded", run->succeeded);
+    jsonw_member_int(w, "failed", run->failed);
+    jsonw_member_int(w, "running", run->running);
+    jsonw_member_str(w, "user_email", run->user_email);
+    api_write_time(w, "created_at", run->created_usec);
+    api_write_time(w, "ended_at", run->ended_usec);
+}
+
 int pipeline_call_show(struct store_tx *tx, struct pipeline_call *call, struct aq_error *err)
 {
     int r = pipeline_call_find(tx, call, err);
@@ -113,6 +136,20 @@ int pipeline_call_save(struct store_tx *tx, struct pipeline_call *call, struct a
 }
 
 /* ---- run ---- */
+
+/* The answer, in the transaction that begins the run. */
+static int pipeline_call_answer(struct store_tx *tx, struct pipeline_call *call,
+                                struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&out);
+
+    pipeline_call_write_run(&call->run, &w);
+    jsonw_object_end(&w);
+    call->answered.at_usec = clock_realtime_usec();
+    call->answered.answered.body = arena_strdup(request_get_arena(call->req), out.data);
+    return request_answer_add(tx, &call->answered, err);
+}
 
 static const char *pipeline_call_options(const struct pipeline_call *call)
 {
@@ -177,9 +214,10 @@ int pipeline_call_run(struct store_tx *tx, struct pipeline_call *call, struct aq
 
         r = pipeline_task_write(tx, &call->run.id, &task, err);
     }
-    if (r < 0 || (r = pipeline_call_read(tx, call, err)) < 0)
+    if (r < 0 || (r = pipeline_call_read(tx, call, err)) < 0
+        || (r = pipeline_call_audit(tx, call, "create-pipeline-run", err)) < 0)
         return r;
-    return pipeline_call_audit(tx, call, "create-pipeline-run", err);
+    return pipeline_call_answer(tx, call, err);
 }
 
 /* ---- cancel ---- */

@@ -28,6 +28,7 @@ struct pipeline_call {
     struct pipeline_task_row *tasks;
     size_t task_count;
     struct store_page *page; /* of a list */
+    struct event answered;   /* of a run that begins: the answer that is kept */
     int (*change)(struct store_tx *tx, struct pipeline_call *call, struct aq_error *err);
     void (*reply)(struct pipeline_call *call);
 };
@@ -35,8 +36,11 @@ struct pipeline_call {
 /* Keep the payload under its name: 'pipeline'. */
 int pipeline_call_save(struct store_tx *tx, struct pipeline_call *call, struct aq_error *err);
 
-/* Begin a run, of the payload or of what the name means: 'run' and 'tasks'. */
+/* Begin a run, of the payload or of what the name means: 'run' and 'answered'. */
 int pipeline_call_run(struct store_tx *tx, struct pipeline_call *call, struct aq_error *err);
+
+/* A run, without its text and tasks: an object that stays open. */
+void pipeline_call_write_run(const struct pipeline_run_row *run, struct jsonw *w);
 
 /* The run and its tasks. */
 int pipeline_call_show(struct store_tx *tx, struct pipeline_call *call, struct aq_error *err);

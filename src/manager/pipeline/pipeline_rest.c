@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "manager/call/repeat.h"
 #include "manager/pipeline/pipeline_call.h"
 #include "manager/pipeline/pipeline_feature.h"
 #include "manager/pipeline/pipeline_runs.h"
@@ -78,29 +79,6 @@ static void pipeline_write_task(const struct pipeline_task_row *task, struct jso
     jsonw_object_end(w);
 }
 
-/* Without its end: an object that is open. */
-static void pipeline_begin_run(const struct pipeline_run_row *run, struct jsonw *w)
-{
-    AQ_CLEANUP(aq_freep) char *name = aq_format("%s.%lld", run->name, (long long)run->number);
-
-    jsonw_object_begin(w);
-    api_write_uuid(w, "id", &run->id);
-    jsonw_member_str(w, "name", name);
-    jsonw_member_str(w, "pipeline", run->name);
-    jsonw_member_int(w, "number", run->number);
-    jsonw_member_int(w, "version", run->version);
-    jsonw_member_str(w, "state", run->state);
-    jsonw_member_bool(w, "is_cancelled", run->is_cancelled);
-    api_write_raw(w, "parameters", run->parameters);
-    jsonw_member_int(w, "task_count", run->task_count);
-    jsonw_member_int(w, "succeeded", run->succeeded);
-    jsonw_member_int(w, "failed", run->failed);
-    jsonw_member_int(w, "running", run->running);
-    jsonw_member_str(w, "user_email", run->user_email);
-    api_write_time(w, "created_at", run->created_usec);
-    api_write_time(w, "ended_at", run->ended_usec);
-}
-
 static void pipeline_reply_pipeline(struct pipeline_call *call)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
@@ -113,12 +91,12 @@ static void pipeline_reply_pipeline(struct pipeline_call *call)
     request_reply_json(call->req, is_saved ? 201 : 200, &out);
 }
 
-static void pipeline_reply_run_with(struct pipeline_call *call, int status)
+static void pipeline_reply_run(struct pipeline_call *call)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
 
-    pipeline_begin_run(&call->run, &w);
+    pipeline_call_write_run(&call->run, &w);
     jsonw_member_str(&w, "text", call->run.text);
     jsonw_key(&w, "tasks");
     jsonw_array_begin(&w);
@@ -126,25 +104,23 @@ static void pipeline_reply_run_with(struct pipeline_call *call, int status)
         pipeline_write_task(&call->tasks[i], &w);
     jsonw_array_end(&w);
     jsonw_object_end(&w);
-    request_reply_json(call->req, status, &out);
-}
-
-static void pipeline_reply_shown(struct pipeline_call *call)
-{
-    pipeline_reply_run_with(call, 200);
+    request_reply_json(call->req, 200, &out);
 }
 
 /* It was changed: it is examined now. */
 static void pipeline_reply_changed(struct pipeline_call *call)
 {
     pipeline_runs_add(call->api->pipeline, &call->run);
-    pipeline_reply_run_with(call, 200);
+    pipeline_reply_run(call);
 }
 
 static void pipeline_reply_made(struct pipeline_call *call)
 {
+    const char *body = call->answered.answered.body;
+
+    repeat_note_answered(call->api, call->req);
     pipeline_runs_add(call->api->pipeline, &call->run);
-    pipeline_reply_run_with(call, 201);
+    request_reply(call->req, 201, "application/json", body, strlen(body));
 }
 
 static void pipeline_reply_list(struct pipeline_call *call, bool is_of_runs)
@@ -158,7 +134,7 @@ static void pipeline_reply_list(struct pipeline_call *call, bool is_of_runs)
     jsonw_array_begin(&w);
     for (size_t i = 0; i < page->count; i++)
         if (is_of_runs) {
-            pipeline_begin_run((const struct pipeline_run_row *)page->rows + i, &w);
+            pipeline_call_write_run((const struct pipeline_run_row *)page->rows + i, &w);
             jsonw_object_end(&w);
         } else {
             pipeline_write_version((const struct pipeline_row *)page->rows + i, &w);
@@ -214,6 +190,15 @@ static int pipeline_run_call(struct store_tx *tx, void *data, struct aq_error *e
     return call->change(tx, call, err);
 }
 
+/* A run may have begun before, by the same request. */
+static void pipeline_fail(struct pipeline_call *call, const struct aq_error *err)
+{
+    if (call->answered.kind == EVENT_REQUEST_ANSWERED)
+        repeat_fail(call->api, call->req, err, NULL);
+    else
+        request_fail(call->req, err);
+}
+
 static void pipeline_on_done(void *data, int r, const struct aq_error *err)
 {
     struct pipeline_call *call = data;
@@ -222,10 +207,10 @@ static void pipeline_on_done(void *data, int r, const struct aq_error *err)
     json_decref(AQ_TAKE(call->tree));
     if (r == -ENOENT)
         problem_no_such(&own, "pipeline", "%s", err->text);
-    if (r < 0)
-        request_fail(call->req, &own);
-    else
+    if (r == 0)
         call->reply(call);
+    else
+        pipeline_fail(call, &own);
 }
 
 static int pipeline_read_who(struct pipeline_call *call, struct aq_error *err)
@@ -249,6 +234,19 @@ static int pipeline_read_who(struct pipeline_call *call, struct aq_error *err)
     return 0;
 }
 
+/* By what the request is known again. */
+static void pipeline_fill_answered(struct pipeline_call *call)
+{
+    struct core_answered of = { .access_key = NULL };
+
+    repeat_fill(call->req, &of);
+    call->answered.kind = EVENT_REQUEST_ANSWERED;
+    call->answered.answered.access_key = of.access_key;
+    call->answered.answered.request_key = of.request_key;
+    call->answered.answered.digest = of.digest;
+    call->answered.answered.status = 201;
+}
+
 static void pipeline_start_call(struct request *req, struct api *api,
                                 const struct pipeline_call *of)
 {
@@ -258,10 +256,12 @@ static void pipeline_start_call(struct request *req, struct api *api,
     *call = *of;
     call->api = api;
     call->req = req;
+    if (call->change == pipeline_call_run)
+        pipeline_fill_answered(call);
     if (api_decode(req, &call->params, &call->tree, &err) < 0
         || pipeline_read_who(call, &err) < 0) {
         json_decref(AQ_TAKE(call->tree));
-        request_fail(req, &err);
+        pipeline_fail(call, &err);
     } else if (request_get_method(req) == METHOD_GET) {
         store_read(core_store(api->core), pipeline_run_call, pipeline_on_done, call);
     } else {
@@ -280,10 +280,17 @@ PIPELINE_HANDLER(list, pipeline_read_list, pipeline_reply_pipelines)
 PIPELINE_HANDLER(save, pipeline_call_save, pipeline_reply_pipeline)
 PIPELINE_HANDLER(show, pipeline_read_one, pipeline_reply_pipeline)
 PIPELINE_HANDLER(list_runs, pipeline_read_run_list, pipeline_reply_runs)
-PIPELINE_HANDLER(run, pipeline_call_run, pipeline_reply_made)
-PIPELINE_HANDLER(show_run, pipeline_call_show, pipeline_reply_shown)
+PIPELINE_HANDLER(make_run, pipeline_call_run, pipeline_reply_made)
+PIPELINE_HANDLER(show_run, pipeline_call_show, pipeline_reply_run)
 PIPELINE_HANDLER(cancel_run, pipeline_call_cancel, pipeline_reply_changed)
 PIPELINE_HANDLER(resume_run, pipeline_call_resume, pipeline_reply_changed)
+
+static void pipeline_on_run(struct request *req, void *data)
+{
+    static const struct repeat_handler handler = { pipeline_on_make_run, NULL };
+
+    repeat_start(data, req, &handler);
+}
 
 static const struct route pipeline_routes[] = {
     { METHOD_GET, "/aliquot/v1/pipelines", API_USER, pipeline_on_list, pipeline_list_fields,
@@ -295,8 +302,9 @@ static const struct route pipeline_routes[] = {
       pipeline_show_fields, "A pipeline with its text" },
     { METHOD_GET, "/aliquot/v1/pipeline-runs", API_USER, pipeline_on_list_runs,
       pipeline_list_fields, "Runs of pipelines, the newest first" },
-    { METHOD_POST, "/aliquot/v1/pipeline-runs", API_USER | API_FREEZABLE, pipeline_on_run,
-      pipeline_run_fields, "Run a pipeline", .answer = { 201 }, .body_max = PIPELINE_BODY_MAX },
+    { METHOD_POST, "/aliquot/v1/pipeline-runs", API_USER | API_FREEZABLE | API_ANSWERED_ONCE,
+      pipeline_on_run, pipeline_run_fields, "Run a pipeline", .answer = { 201 },
+      .body_max = PIPELINE_BODY_MAX },
     { METHOD_GET, "/aliquot/v1/pipeline-runs/{run}", API_USER, pipeline_on_show_run,
       pipeline_show_fields, "A run, by id or as digits.7, with its tasks" },
     { METHOD_POST, "/aliquot/v1/pipeline-runs/{run}/cancel", API_USER, pipeline_on_cancel_run,
