@@ -311,6 +311,7 @@ static int pipeline_run_read_row(struct store_tx *tx, struct row *row, void *ret
     run->version = sql_get_int(row->q);
     run->user_email = row_text(row);
     run->domain = row_text(row);
+    ROW_PARSE(row, user_role_parse, &run->role);
     run->task_count = sql_get_int(row->q);
     run->succeeded = sql_get_int(row->q);
     run->failed = sql_get_int(row->q);
@@ -320,14 +321,14 @@ static int pipeline_run_read_row(struct store_tx *tx, struct row *row, void *ret
 
 #define PIPELINE_RUN_COUNT(condition) \
     "(SELECT COUNT(*) FROM pipeline_tasks t WHERE t.run_id = r.id" condition ")"
-#define PIPELINE_RUN_COLUMNS                                                                   \
-    "r.id, r.pipeline_id, r.user_id, r.access_key, r.name, r.number, r.state, r.is_cancelled," \
-    " r.parameters, r.options, r.created_at, r.ended_at, p.version, u.email, u.domain,"        \
-    " " PIPELINE_RUN_COUNT("") ", " PIPELINE_RUN_COUNT(                                        \
-        " AND t.state = 'succeeded'") ","                                                      \
-                                      " " PIPELINE_RUN_COUNT(                                  \
-                                          " AND t.state = 'failed'") ","                       \
-                                                                     " " PIPELINE_RUN_COUNT(   \
+#define PIPELINE_RUN_COLUMNS                                                                    \
+    "r.id, r.pipeline_id, r.user_id, r.access_key, r.name, r.number, r.state, r.is_cancelled,"  \
+    " r.parameters, r.options, r.created_at, r.ended_at, p.version, u.email, u.domain, u.role," \
+    " " PIPELINE_RUN_COUNT("") ", " PIPELINE_RUN_COUNT(                                         \
+        " AND t.state = 'succeeded'") ","                                                       \
+                                      " " PIPELINE_RUN_COUNT(                                   \
+                                          " AND t.state = 'failed'") ","                        \
+                                                                     " " PIPELINE_RUN_COUNT(    \
                                                                          " AND t.state = 'running'")
 #define PIPELINE_RUN_FROM                                      \
     "pipeline_runs r JOIN pipelines p ON p.id = r.pipeline_id" \
@@ -373,6 +374,17 @@ static bool pipeline_run_split(const char *text, struct arena *arena, const char
     return dot[1] && !*end;
 }
 
+/* Its owner and administrators, as for requests on behalf of the owner: those of a domain do not
+ * act for superadmins.
+ */
+static bool pipeline_run_may(const struct pipeline_run_row *run, const struct folder_viewer *who)
+{
+    if (who->is_superadmin || uuid_equals(&run->user_id, &who->user_id))
+        return true;
+    return who->admin_of && run->domain && strcmp(who->admin_of, run->domain) == 0
+           && run->role != ROLE_SUPERADMIN;
+}
+
 int pipeline_run_find(struct store_tx *tx, const struct folder_viewer *who, const char *text,
                       struct arena *arena, struct pipeline_run_row *ret, struct aq_error *err)
 {
@@ -408,9 +420,7 @@ int pipeline_run_find(struct store_tx *tx, const struct folder_viewer *who, cons
         ret->text = row_text(&row);
     else if (r < 0)
         return r;
-    if (!ret->text
-        || (!uuid_equals(&ret->user_id, &who->user_id) && !who->is_superadmin
-            && !(who->admin_of && ret->domain && strcmp(who->admin_of, ret->domain) == 0)))
+    if (!ret->text || !pipeline_run_may(ret, who))
         return aq_fail(err, ENOENT, "there is no pipeline run '%.64s'", text);
     return 0;
 }

@@ -46,6 +46,7 @@ struct pipeline_run_row {
     int64_t created_usec, ended_usec; /* the latter 0 = it runs */
     const char *text;                 /* of the version, as read; not in lists */
     const char *user_email, *domain;  /* of the user, as read */
+    enum user_role role;              /* likewise */
     int64_t version, task_count, succeeded, failed, running; /* as read */
 };
 
@@ -100,6 +101,11 @@ struct pipeline_task_row {
 /* All of a run, by place. */
 int pipeline_tasks_read(struct store_tx *tx, const struct uuid *run_id, struct arena *arena,
                         struct pipeline_task_row **ret, size_t *ret_count, struct aq_error *err);
+
+/* The latest task of the user's runs that succeeded with this identity: 1, or 0. */
+int pipeline_task_find_same(struct store_tx *tx, const struct uuid *user_id, const char *identity,
+                            struct arena *arena, struct pipeline_task_row *ret,
+                            struct aq_error *err);
 
 /* Insert, or replace all that is not read from its session. */
 int pipeline_task_write(struct store_tx *tx, const struct uuid *run_id,

@@ -78,6 +78,39 @@ int pipeline_tasks_read(struct store_tx *tx, const struct uuid *run_id, struct a
     return r < 0 ? r : row_check(&row, "a task of a pipeline", err);
 }
 
+int pipeline_task_find_same(struct store_tx *tx, const struct uuid *user_id, const char *identity,
+                            struct arena *arena, struct pipeline_task_row *ret,
+                            struct aq_error *err)
+{
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    char user[UUID_TEXT_MAX];
+    int r = sql_prepare(tx->db,
+                        "SELECT t.session_id, t.started_at, t.ended_at, r.name, r.number FROM"
+                        " pipeline_tasks t JOIN pipeline_runs r ON r.id = t.run_id"
+                        " WHERE t.identity = ? AND t.state = 'succeeded' AND r.user_id = ?"
+                        " ORDER BY t.ended_at DESC, r.id LIMIT 1",
+                        &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_text(q, identity);
+    sql_put_uuid(q, user_id, user);
+    if ((r = sql_step(q, err)) <= 0)
+        return r;
+    *ret = (struct pipeline_task_row){ .state = PIPELINE_SUCCEEDED, .attempt = 1 };
+    ret->session_id = sql_get_uuid(q);
+    ret->started_usec = sql_get_int(q);
+    ret->ended_usec = sql_get_int(q);
+    {
+        AQ_CLEANUP(strbuf_donep) struct strbuf reason = STRBUF_INIT;
+
+        strbuf_addf(&reason, "as in %s.", sql_get_text(q));
+        strbuf_addi(&reason, sql_get_int(q));
+        ret->reason = arena_strdup(arena, reason.data);
+    }
+    return 1;
+}
+
 int pipeline_task_write(struct store_tx *tx, const struct uuid *run_id,
                         const struct pipeline_task_row *row, struct aq_error *err)
 {

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from client import USER
+from client import DOMAIN_ADMIN, USER
 from cluster import GONE, Cluster, wait_for
 
 pytestmark = pytest.mark.engines
@@ -177,6 +177,28 @@ tasks:
     assert note.counts() == {"one": 1}
 
 
+def test_tasks_of_an_earlier_run_are_taken_over_when_asked(cluster, note, tmp_path):
+    client = cluster.client()
+    text = f"""\
+name: cached
+parameters: {{word: a}}
+defaults: {{image: process, resources: {{cpu: 1, mem: 64m}}}}
+tasks:
+  one: {{command: "{note} one"}}
+  two: {{needs: one, command: "{note} two ${{{{ parameters.word }}}}"}}
+  three: {{needs: two, command: "{note} three"}}
+"""
+    run_cli(cluster, "run", write(tmp_path, text))
+    wait_end(client, "cached.1")
+    run_cli(cluster, "run", "cached", "--cache", "-p", "word=b")
+    ended = wait_end(client, "cached.2")
+    assert ended["state"] == "succeeded" and ended["tasks"][0]["reason"] == "as in cached.1"
+    assert note.counts() == {"one": 1, "two a": 1, "two b": 1, "three": 2}
+    run_cli(cluster, "run", "cached")
+    assert wait_end(client, "cached.3")["state"] == "succeeded"
+    assert note.counts() == {"one": 2, "two a": 2, "two b": 1, "three": 3}
+
+
 def test_so_many_tasks_at_a_time(cluster, note, tmp_path):
     client = cluster.client()
     run = run_cli(cluster, "run", write(tmp_path, f"""\
@@ -242,6 +264,9 @@ def test_runs_are_seen_by_their_owner_and_administrators(cluster, tmp_path):
     assert client.get(f"{RUNS}/{theirs.json['id']}").json["user_email"] == "user@lablup.com"
     assert theirs.json["id"] not in [one["id"] for one in client.get(RUNS).json["items"]]
     assert theirs.json["id"] in [one["id"] for one in client.get(RUNS + "?all=true").json["items"]]
+    other = cluster.client(DOMAIN_ADMIN)  # acts for users of the domain, not for superadmins
+    assert other.get(f"{RUNS}/{theirs.json['id']}").status == 200
+    assert other.post(f"{RUNS}/{run}/resume", {}).status == 404
     wait_end(client, run)
     wait_end(user, theirs.json["id"])
 

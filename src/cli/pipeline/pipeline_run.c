@@ -33,7 +33,7 @@ static const struct cli_things pipeline_runs = { PIPELINE_RUNS "/", NULL };
 struct pipeline_run_opts {
     struct cli_list parameters;
     const char *group, *resource_group;
-    bool watch;
+    bool cache, watch;
 };
 
 static const struct cli_opt run_opts[] = {
@@ -43,6 +43,8 @@ static const struct cli_opt run_opts[] = {
       "project that the sessions belong to", "group" },
     { 0, "resource-group", CLI_STR, offsetof(struct pipeline_run_opts, resource_group),
       "RESOURCE-GROUP", "of tasks that name none", "resource_group" },
+    { 0, "cache", CLI_FLAG, offsetof(struct pipeline_run_opts, cache), NULL,
+      "take over tasks that succeeded in an earlier run and are the same", "cache" },
     { 'w', "watch", CLI_FLAG, offsetof(struct pipeline_run_opts, watch), NULL,
       "follow it until it has ended, as 'pipeline watch'" },
     CLI_OPT_END,
@@ -123,7 +125,7 @@ const struct cli_verb verb_pipeline_run = {
         "from those before; NAME means the latest version that was kept. Something with a\n"
         "dot or slash is a file, and so is '-', standard input.",
     .examples = "aliquot pipeline run digits.yaml -p epochs=5 --watch\n"
-                "aliquot pipeline run digits",
+                "aliquot pipeline run digits --cache",
     .opts = run_opts,
     .opts_size = sizeof(struct pipeline_run_opts),
     .min_args = 1,

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/json_load.h"
+#include "base/map.h"
 #include "manager/pipeline/pipeline_identity.h"
 #include "store/audit_log.h"
 #include "store/request_answer.h"
@@ -135,6 +136,65 @@ int pipeline_call_save(struct store_tx *tx, struct pipeline_call *call, struct a
     return pipeline_call_keep(tx, call, &call->who.user_id, &p, err);
 }
 
+/* ---- tasks of a run that begins or goes on ---- */
+
+/* A task that has succeeded and does the same: 1, or 0 if it is to run. */
+static int pipeline_call_find_kept(struct store_tx *tx, const struct pipeline_call *call,
+                                   const struct pipeline_task_row *old, const char *identity,
+                                   struct pipeline_task_row *ret, struct aq_error *err)
+{
+    if (old && old->state == PIPELINE_SUCCEEDED && strcmp(old->identity, identity) == 0) {
+        *ret = *old;
+        return 1;
+    }
+    if (!call->params.cache)
+        return 0;
+    return pipeline_task_find_same(tx, &call->run.user_id, identity, request_get_arena(call->req),
+                                   ret, err);
+}
+
+/* The row of a task that is to run. */
+static struct pipeline_task_row pipeline_call_begin_task(const struct pipeline_task_row *old,
+                                                         int retry)
+{
+    bool has_run = old && (old->attempt > 1 || !uuid_is_nil(&old->session_id));
+    int64_t attempt = has_run ? old->attempt + 1 : 1;
+
+    return (struct pipeline_task_row){ .attempt = attempt, .attempt_max = attempt + retry };
+}
+
+/* The tasks of the file; 'before' has those of then by their names. A task is kept only if all that
+ * it needs is.
+ */
+static int pipeline_call_write_tasks(struct store_tx *tx, struct pipeline_call *call,
+                                     const struct pipeline *p, const char *const *identities,
+                                     const struct map *before, struct aq_error *err)
+{
+    bool *is_kept = arena_array(request_get_arena(call->req), p->task_count, sizeof(*is_kept));
+    int r = 0;
+
+    for (size_t i = 0; i < p->node_count && r >= 0; i++) {
+        const struct pipeline_task *task = &p->tasks[p->nodes[i].task];
+        const struct pipeline_task_row *old = map_gets(before, p->nodes[i].name);
+        struct pipeline_task_row row;
+        bool may_keep = true;
+
+        for (size_t k = 0; k < task->need_count; k++)
+            may_keep &= is_kept[task->needs[k]];
+        r = may_keep ? pipeline_call_find_kept(tx, call, old, identities[i], &row, err) : 0;
+        if (r < 0)
+            return r;
+        is_kept[p->nodes[i].task] = r > 0 && (i == task->node || is_kept[p->nodes[i].task]);
+        if (r == 0)
+            row = pipeline_call_begin_task(old, task->retry);
+        row.place = (int64_t)i;
+        row.name = p->nodes[i].name;
+        row.identity = identities[i];
+        r = pipeline_task_write(tx, &call->run.id, &row, err);
+    }
+    return r;
+}
+
 /* ---- run ---- */
 
 /* The answer, in the transaction that begins the run. */
@@ -185,7 +245,7 @@ int pipeline_call_run(struct store_tx *tx, struct pipeline_call *call, struct aq
     AQ_CLEANUP(pipeline_freep) struct pipeline *p = NULL;
     AQ_CLEANUP(aq_freep) char *bound_text = NULL;
     json_auto_t *bound = NULL;
-    const char **identities;
+    const struct map none = MAP_INIT;
     int r = pipeline_call_open(tx, call, &p, err);
 
     if (r < 0)
@@ -193,7 +253,6 @@ int pipeline_call_run(struct store_tx *tx, struct pipeline_call *call, struct aq
     if (!(bound = pipeline_call_bind(p, call->params.parameters, err)))
         return -EINVAL;
     bound_text = json_dump_text(bound, JSON_COMPACT);
-    identities = pipeline_identify_nodes(p, bound, arena);
     call->run = (struct pipeline_run_row){
         .id = uuid_random(),
         .pipeline_id = call->pipeline.id,
@@ -205,15 +264,9 @@ int pipeline_call_run(struct store_tx *tx, struct pipeline_call *call, struct aq
         .created_usec = clock_realtime_usec(),
     };
     r = pipeline_run_insert(tx, &call->run, err);
-    for (size_t i = 0; i < p->node_count && r == 0; i++) {
-        const struct pipeline_task_row task = { .place = (int64_t)i,
-                                                .name = p->nodes[i].name,
-                                                .attempt = 1,
-                                                .attempt_max = 1 + p->tasks[p->nodes[i].task].retry,
-                                                .identity = identities[i] };
-
-        r = pipeline_task_write(tx, &call->run.id, &task, err);
-    }
+    if (r == 0)
+        r = pipeline_call_write_tasks(tx, call, p, pipeline_identify_nodes(p, bound, arena), &none,
+                                      err);
     if (r < 0 || (r = pipeline_call_read(tx, call, err)) < 0
         || (r = pipeline_call_audit(tx, call, "create-pipeline-run", err)) < 0)
         return r;
@@ -239,55 +292,6 @@ int pipeline_call_cancel(struct store_tx *tx, struct pipeline_call *call, struct
 }
 
 /* ---- resume ---- */
-
-/* The task of then, if it succeeded and does the same; NULL = it is run again. */
-static const struct pipeline_task_row *pipeline_call_find_kept(const struct map *before,
-                                                               const char *name,
-                                                               const char *identity)
-{
-    const struct pipeline_task_row *task = map_gets(before, name);
-
-    return task && task->state == PIPELINE_SUCCEEDED && strcmp(task->identity, identity) == 0
-               ? task
-               : NULL;
-}
-
-/* Tasks of the file from what there was before; is_kept has one of each task of the file. */
-static int pipeline_call_write_again(struct store_tx *tx, struct pipeline_call *call,
-                                     const struct pipeline *p, const char *const *identities,
-                                     const struct map *before, struct aq_error *err)
-{
-    bool *is_kept = arena_array(request_get_arena(call->req), p->task_count, sizeof(*is_kept));
-    int r = 0;
-
-    for (size_t i = 0; i < p->node_count && r == 0; i++) {
-        const struct pipeline_task *task = &p->tasks[p->nodes[i].task];
-        const char *name = p->nodes[i].name;
-        const struct pipeline_task_row *old = map_gets(before, name), *kept;
-        struct pipeline_task_row row = { .place = (int64_t)i,
-                                         .name = name,
-                                         .attempt = old ? old->attempt + 1 : 1,
-                                         .identity = identities[i] };
-
-        kept = pipeline_call_find_kept(before, name, identities[i]);
-        for (size_t k = 0; k < task->need_count; k++)
-            if (!is_kept[task->needs[k]])
-                kept = NULL;
-        if (i == task->node)
-            is_kept[p->nodes[i].task] = true;
-        is_kept[p->nodes[i].task] &= kept != NULL;
-        row.attempt_max = row.attempt + task->retry;
-        if (kept) {
-            row = *kept;
-            row.place = (int64_t)i;
-        } else if (old && old->attempt == 1 && uuid_is_nil(&old->session_id)) {
-            row.attempt = 1; /* it has had no session */
-            row.attempt_max = 1 + task->retry;
-        }
-        r = pipeline_task_write(tx, &call->run.id, &row, err);
-    }
-    return r;
-}
 
 static int pipeline_call_check_resume(const struct pipeline_call *call, struct aq_error *err)
 {
@@ -360,7 +364,7 @@ int pipeline_call_resume(struct store_tx *tx, struct pipeline_call *call, struct
     for (size_t i = 0; i < call->task_count; i++)
         (void)map_sets(&before, call->tasks[i].name, &call->tasks[i]);
     if ((r = pipeline_tasks_remove(tx, &call->run.id, err)) == 0)
-        r = pipeline_call_write_again(tx, call, p, pipeline_identify_nodes(p, bound, arena),
+        r = pipeline_call_write_tasks(tx, call, p, pipeline_identify_nodes(p, bound, arena),
                                       &before, err);
     map_done(&before);
     if (r < 0 || (r = pipeline_run_update(tx, &call->run, err)) < 0

@@ -10,7 +10,7 @@
 struct pipeline_params {
     const char *payload, *pipeline, *group, *resource_group, *owner_access_key;
     const json_t *parameters;
-    bool all;
+    bool all, cache;
     struct api_page page;
 };
 

@@ -35,6 +35,8 @@ static const struct field pipeline_run_fields[] = {
     { "group", FIELD_STR, FIELD_NULLABLE, AT(group), 1, 64, .doc = "project of the sessions" },
     { "resource_group", FIELD_STR, FIELD_NULLABLE, AT(resource_group), 1, 64,
       .doc = "of sessions whose task names none" },
+    { "cache", FIELD_BOOL, 0, AT(cache),
+      .doc = "take over tasks that succeeded in an earlier run and are the same" },
     PIPELINE_OWNER,
     FIELD_END,
 };

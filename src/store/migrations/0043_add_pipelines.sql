@@ -44,3 +44,4 @@ CREATE TABLE pipeline_tasks (
     ended_at    INTEGER,
     PRIMARY KEY (run_id, place)
 ) WITHOUT ROWID;
+CREATE INDEX pipeline_tasks_same ON pipeline_tasks (identity) WHERE state = 'succeeded';
