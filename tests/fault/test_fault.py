@@ -32,6 +32,8 @@ POINTS = [point for point in POINTS if not point.startswith(("store.move.", "sto
 # Those of storage hosts are passed by uploads (test_storage_fault.py), and the unit test storage/folder;
 # those of folders need such a host (test_folder_fault.py), that of logins a web server (web/test_life.py).
 POINTS = [point for point in POINTS if not point.startswith(("storage.", "folder.", "api.web-login."))]
+# Those of pipelines have a story of their own (test_pipeline_fault.py).
+POINTS = [point for point in POINTS if not point.startswith("pipeline.")]
 # That of mounted folders needs a storage host (tests/system/test_container_folders.py).
 POINTS = [point for point in POINTS if not point.startswith("monitor.volumes.")]
 # Those of removing old sessions need old sessions (test_retention_fault.py).

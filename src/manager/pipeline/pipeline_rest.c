@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "manager/call/repeat.h"
 #include "manager/pipeline/pipeline_call.h"
 #include "manager/pipeline/pipeline_feature.h"
@@ -112,6 +113,7 @@ static void pipeline_reply_run(struct pipeline_call *call)
 /* It was changed: it is examined now. */
 static void pipeline_reply_changed(struct pipeline_call *call)
 {
+    AQ_FAULT("pipeline.run.changed");
     pipeline_runs_add(call->api->pipeline, &call->run);
     pipeline_reply_run(call);
 }
@@ -120,6 +122,7 @@ static void pipeline_reply_made(struct pipeline_call *call)
 {
     const char *body = call->answered.answered.body;
 
+    AQ_FAULT("pipeline.run.begun");
     repeat_note_answered(call->api, call->req);
     pipeline_runs_add(call->api->pipeline, &call->run);
     request_reply(call->req, 201, "application/json", body, strlen(body));

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "base/memory.h"
 
@@ -328,6 +329,7 @@ static void step_count_answer(struct pipeline_step *step)
 
 void pipeline_step_answer(struct pipeline_start *start)
 {
+    AQ_FAULT("pipeline.session.answered");
     if (start->result == 0)
         pipeline_runs_watch(start->step->run, &start->session_id);
     step_count_answer(start->step);
@@ -365,6 +367,7 @@ static void step_on_written(void *data, int r, const struct aq_error *err)
     struct pipeline_step *step = data;
     struct pipeline_runs *runs = step->run->runs;
 
+    AQ_FAULT("pipeline.step.written");
     if (r < 0) {
         log_warning("failed to examine pipeline run %s, trying again: %s", step->run->name,
                     err->text);

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The manager is killed at each step of a pipeline's run, at the first passage or each one in turn:
+every task is run as often as it says, also when the run is resumed."""
+
+import collections
+import contextlib
+import json
+import subprocess
+
+import pytest
+
+from cluster import GONE, Cluster, wait_for
+from world import ROOT
+
+RUNS = "/aliquot/v1/pipeline-runs"
+OWN = [point for point in subprocess.run([ROOT / "tools" / "fault-points"], capture_output=True,
+                                         text=True, check=True).stdout.split()
+       if point.startswith("pipeline.")]
+SHARED = ["core.create.proposed", "core.create.committed", "core.create.applied",
+          "core.proposal.committed", "core.proposal.applied"]
+FILE = """\
+name: story
+defaults: {{image: process, resources: {{cpu: 1, mem: 64m}}}}
+tasks:
+  first: {{command: "echo first >>{notes}"}}
+  each: {{needs: first, matrix: {{i: [1, 2]}}, command: "echo each ${{{{ matrix.i }}}} >>{notes}"}}
+  bad: {{needs: first, retry: 1, command: "echo bad >>{notes}; exit {code}"}}
+  last: {{needs: [each, bad], command: "echo last >>{notes}"}}
+"""
+
+
+def ask(client, path, body):
+    """The same request, by the same signature, until it is answered."""
+    headers = client.headers("POST", path, "application/json")
+
+    def attempt():
+        with contextlib.suppress(*GONE):
+            reply = client.raw("POST", path, json.dumps(body).encode(), headers, timeout=60)
+            return reply if reply.status not in (401, 503) else None
+    return wait_for(attempt, 60, "an answer")
+
+
+def wait_end(client, run):
+    def look():
+        with contextlib.suppress(*GONE):
+            shown = client.get(f"{RUNS}/{run}").json
+            return shown if shown.get("ended_at") else None
+    return wait_for(look, 60, "the run to end")
+
+
+def resume(client, run, text):
+    """Not kept as an answer: asked for until the run goes on, or has gone on."""
+    def attempt():
+        with contextlib.suppress(*GONE):
+            client.post(f"{RUNS}/{run}/resume", {"payload": text}, timeout=60)
+            return client.get(f"{RUNS}/{run}").json["version"] == 2
+    wait_for(attempt, 60, "the run to be resumed")
+
+
+@pytest.mark.parametrize("point", OWN + SHARED)
+def test_every_task_is_run_as_often_as_it_says(point, tmp_path):
+    notes = tmp_path / "notes"
+    with Cluster(ALIQUOT_MANAGER_HEARTBEAT="0.2s", ALIQUOT_RESOURCE_CPUS="4") as cluster:
+        mark = cluster.folder / "died"
+        mark.touch()  # not yet
+        cluster.env.update(ALIQUOT_FAULT=f"{point}:any", ALIQUOT_FAULT_ONCE=str(mark))
+        cluster.start_manager()
+        cluster.start_agent()
+        cluster.supervise()
+        client = cluster.client()
+        mark.unlink()
+        reply = ask(client, RUNS, {"payload": FILE.format(notes=notes, code=1)})
+        assert reply.status == 201, reply
+        run = reply.json["id"]
+        assert wait_end(client, run)["state"] == "failed"
+        counts = {"first": 1, "each 1": 1, "each 2": 1, "bad": 2}
+        assert collections.Counter(notes.read_text().splitlines()) == counts
+        assert mark.exists() or point == "pipeline.run.changed", "it has not died"
+        with contextlib.suppress(FileNotFoundError):
+            mark.unlink()  # once more
+        resume(client, run, FILE.format(notes=notes, code=0))
+        assert wait_end(client, run)["state"] == "succeeded"
+        assert collections.Counter(notes.read_text().splitlines()) == {
+            **counts, "bad": 3, "last": 1}
+        assert mark.exists() or point == "pipeline.run.begun", "it has not died again"
+        assert client.get(RUNS).json["total"] == 1
+        mark.touch()
+        wait_for(cluster.is_serving, 60, "the manager")
+        cluster.check_audits()
+        cluster.stop()
