@@ -97,6 +97,19 @@ def test_templates(cluster):
     assert "trainer main1 of main1,sub1,sub2, 5 epochs" in done.stdout, done
 
 
+def test_pipeline(cluster, tmp_path):
+    """Sessions here are processes: the image is another one."""
+    path = tmp_path / "pipeline.yaml"
+    path.write_text((EXAMPLES / "pipeline.yaml").read_text().replace("python:3.11", "process"))
+    done = cluster.cli("pipeline", "run", str(path), "-p", "epochs=5", "--watch")
+    assert done.returncode == 0, done
+    assert done.stdout.splitlines()[-1] == "digits.1 succeeded"
+    logs = [cluster.cli("logs", f"digits.1.{task}").stdout for task in ("train.2", "report")]
+    assert logs == ["training 5 epochs at 0.01\n", "training has succeeded\n"]
+    shown = cluster.cli("pipeline", "graph", str(EXAMPLES / "pipeline.yaml"))
+    assert "train.2 rate=0.01" in shown.stdout
+
+
 def test_rest(cluster):
     assert run_example(cluster, "rest.sh").endswith("hello from curl\n")
 
