@@ -99,6 +99,8 @@ static int options_set_option(struct options *o, const char *name, const char *v
     } else if (strcmp(name, "--ssh-port") == 0) {
         r = options_set_number(value, 1, UINT16_MAX, &n);
         o->ssh_port = (uint16_t)n;
+    } else if (strcmp(name, "--linger") == 0) {
+        r = options_set_number(value, 0, 60, &o->linger_sec);
     } else if (strcmp(name, "--ssh-for") == 0 && strcmp(value, "files") == 0) {
         o->is_for_files = true;
     } else if (strcmp(name, "--ssh-idle") == 0) {

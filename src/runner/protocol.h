@@ -10,6 +10,7 @@
  *                  [--oom-score N] [--check FILE] [--bootstrap FD]
  *                  [--home FOLDER [--home-from FOLDER] [--dotfiles FOLDER]]
  *                  [--ssh FOLDER [--ssh-port PORT] [--ssh-for files] [--ssh-idle SECONDS]]
+ *                  [--linger SECONDS]
  *                  [--] [PROGRAM ARGUMENT...]
  *
  * Beside a program that is in no container the monitor starts it without PROGRAM and --report.

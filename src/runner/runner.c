@@ -14,7 +14,6 @@
 #include "base/clock.h"
 #include "runner/unsent.h"
 
-#define UNSENT_USEC (2 * USEC_PER_SEC)
 #define TYPE_AGAIN_MSEC 50 /* a terminal that discards a line too long has room, and wakes nobody */
 
 /* Everything at once: a thousand orphans may end behind one SIGCHLD. */
@@ -157,7 +156,8 @@ int runner_run(const struct options *options, struct aq_error *err)
         program_start(&r);
         runner_loop(&r);
         watch_close(&r.ssh.listener);
-        unsent_wait(UNSENT_USEC);
+        if (r.options.linger_sec)
+            unsent_wait(r.options.linger_sec * USEC_PER_SEC);
         result = program_finish(&r);
         connections_close(&r, r.program.status);
     }

@@ -141,7 +141,7 @@ static const char *const *oci_runner_argv(struct oci_draft *d)
 
     while (d->spec->argv[count])
         count++;
-    argv = arena_array(&d->arena, count + 36, sizeof(*argv));
+    argv = arena_array(&d->arena, count + 38, sizeof(*argv));
     argv[n++] = RUNNER_INSIDE;
     argv[n++] = "--socket";
     argv[n++] = "3";
@@ -167,6 +167,7 @@ static const char *const *oci_runner_argv(struct oci_draft *d)
     n += oci_put_option(argv + n, "--ssh", c->ssh);
     n += oci_put_option(argv + n, "--ssh-port",
                         c->ssh_port ? oci_print(&d->arena, "%u", (unsigned)c->ssh_port) : NULL);
+    n += oci_put_option(argv + n, "--linger", c->network ? "2" : NULL);
     n += oci_put_option(argv + n, "--ssh-for", c->is_for_files ? "files" : NULL);
     n += oci_put_option(argv + n, "--ssh-idle",
                         c->ssh_idle_sec ? oci_print(&d->arena, "%lld", (long long)c->ssh_idle_sec)
