@@ -17,6 +17,7 @@
 #include "model/session.h"
 
 struct host_network;
+
 /* local_kernel.lease_until_usec: its monitor has what a former process of the agent gave it */
 #define LEASE_UNKNOWN INT64_C(-1)
 
