@@ -46,12 +46,24 @@ static void take(struct scene *s, const struct msg_kernel_status *status)
     seen->was_running = seen->was_running || status->state == MSG_KERNEL_RUNNING;
     seen->has_exit = status->has_exit;
     seen->exit_code = status->exit_code;
+    seen->lease_usec = status->lease_usec;
     copy(seen->reason, sizeof(seen->reason), status->reason);
     copy(seen->kind, sizeof(seen->kind), status->error_kind);
     copy(seen->field, sizeof(seen->field), status->error_field);
     copy(seen->text, sizeof(seen->text), status->error_text);
     if (status->alloc)
         copy(seen->alloc, sizeof(seen->alloc), status->alloc);
+}
+
+static void answer(struct scene *s, const struct msg_heartbeat *heartbeat)
+{
+    struct msg_kernel_lease lease = s->lease;
+    struct message msg = { .type = MSG_HEARTBEAT_REPLY,
+                           .heartbeat_reply = { heartbeat->uptime_usec, &lease,
+                                                lease.attempt != 0 } };
+
+    s->lease.attempt = 0;
+    scene_send(s, &msg);
 }
 
 static void on_message(void *data, const char *agent_id, const struct message *msg)
@@ -69,6 +81,8 @@ static void on_message(void *data, const char *agent_id, const struct message *m
         take(s, &msg->heartbeat.kernels[i]);
         scene_find(s, &msg->heartbeat.kernels[i].kernel_id)->heartbeat = s->heartbeats;
     }
+    if (s->answers)
+        answer(s, &msg->heartbeat);
 }
 
 static int on_hello(void *data, const struct msg_hello *hello, struct msg_welcome *welcome,
@@ -80,6 +94,7 @@ static int on_hello(void *data, const struct msg_hello *hello, struct msg_welcom
     (void)err;
     copy(s->slots, sizeof(s->slots), hello->slots);
     welcome->heartbeat_usec = 20000;
+    welcome->has_leases = s->has_leases;
     return 0;
 }
 

@@ -18,6 +18,7 @@ struct seen {
     bool has_exit, was_running;
     int64_t exit_code;
     char reason[40], kind[40], field[40], text[200], alloc[200];
+    int64_t lease_usec;
     int heartbeat; /* number of the latest heartbeat with it */
 };
 
@@ -32,7 +33,9 @@ struct scene {
     struct seen seen[SEEN_MAX];
     size_t seen_count;
     int heartbeats, connects;
-    size_t inventory; /* kernels in the latest heartbeat */
+    bool has_leases, answers;      /* it says that it answers heartbeats; it does */
+    struct msg_kernel_lease lease; /* that the next answer changes */
+    size_t inventory;              /* kernels in the latest heartbeat */
     char slots[200];
     char rejected[32];
     struct strbuf bytes; /* of the stream */
