@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs of others that run on several kernels of one session: Debian's Open MPI and PyTorch,
-PyPI's Dask and Ray."""
+PyPI's Dask, JAX and Ray."""
 
 import contextlib
 import re
@@ -186,6 +186,17 @@ with Client("main1:8786") as client:
     print("sum", sum(client.gather(client.map(lambda x: x * x, range(100)))))
 """
 
+# JAX reads the coordinator's address itself, and no number of processes; each has another summand.
+JAX = """
+import os, jax, jax.numpy as jnp
+from jax.experimental import multihost_utils
+jax.distributed.initialize(num_processes=int(os.environ["JAX_NUM_PROCESSES"]),
+                           process_id=int(os.environ["JAX_PROCESS_ID"]))
+all_of_them = multihost_utils.process_allgather(jnp.array([jax.process_index() + 1]))
+print(f"process {jax.process_index()} of {jax.process_count()}: sum {all_of_them.sum()}", flush=True)
+jax.distributed.shutdown()
+"""
+
 RAY = """
 import socket, time, ray
 ray.init(address="auto", log_to_driver=False)
@@ -232,6 +243,15 @@ def test_dask(hosts):
             "exec /usr/bin/python3 work.py", **four(hosts), image=image)
         assert exit_code(session.wait(seconds=180)) == 0, session.log
     assert "workers sub1 sub2 sub3\nsum 328350\n" in session.log, session.log
+
+
+def test_jax(hosts):
+    """The processes meet at the coordinator that the environment names."""
+    with packages(hosts, "jax") as image:
+        session = Session(hosts, write(work=JAX) + "exec /usr/bin/python3 work.py",
+                          **four(hosts), image=image)
+        assert exit_code(session.wait(seconds=240)) == 0, session.log
+    assert "process 0 of 4: sum 10\n" in session.log, session.log
 
 
 def test_ray(hosts):
