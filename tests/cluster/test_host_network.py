@@ -162,10 +162,21 @@ def test_why_names_the_setting(running):
     assert running.client().get("/aliquot/v1/agents").json["items"][0]["network"]["host"]
 
 
+def restart_agents(hosts):
+    for name in ("node0", "node1"):
+        hosts.programs[name].kill()
+        wait_for(lambda: not hosts.agent(name).get("connected"), 30, f"{name} to be away")
+        hosts.programs[name].start()
+        wait_for(lambda: hosts.agent(name).get("connected"), 60, f"{name} to be back")
+
+
 def test_a_port_that_is_taken(hosts):
-    """The second session goes to the other node; the third is told whose the port is."""
+    """The second session goes to the other node; the third is told whose the port is, by agents that
+    were started again meanwhile."""
     client, sessions = hosts.client(), []
     for number in range(3):
+        if number == 2:
+            restart_agents(hosts)
         body = interactive(f"taken-{number}", image="host", network="host")
         body["config"] |= {"preopen_ports": [8124], "resources": {"cpu": "1", "mem": "256m"}}
         reply = client.post("/session", body)

@@ -101,21 +101,22 @@ static int host_network_check_port(const struct local_kernel *k, uint16_t port,
                : 0;
 }
 
-int host_network_claim(struct local_kernel *k, const struct services *services,
-                       struct aq_error *err)
+void host_network_keep_ports(struct host_network *host, const struct services *services)
 {
-    struct host_network *host = k->host;
+    memcpy(host->ports, services->ports, services->port_count * sizeof(*host->ports));
+    host->port_count = services->port_count;
+}
+
+int host_network_check_ports(const struct local_kernel *k, const struct services *services,
+                             struct aq_error *err)
+{
     int r = 0;
 
     for (unsigned i = 0; r == 0 && i < CLUSTER_HOST_PORTS; i++)
-        r = host_network_check_port(k, host_network_port(host, (enum cluster_host_port)i), err);
+        r = host_network_check_port(k, host_network_port(k->host, (enum cluster_host_port)i), err);
     for (size_t i = 0; r == 0 && i < services->port_count; i++)
         r = host_network_check_port(k, services->ports[i], err);
-    if (r < 0)
-        return r;
-    memcpy(host->ports, services->ports, services->port_count * sizeof(*host->ports));
-    host->port_count = services->port_count;
-    return 0;
+    return r;
 }
 
 /* ---- open, close ---- */

@@ -32,11 +32,14 @@ bool host_network_is_wanted(const struct local_kernel *k);
  */
 int host_network_open(struct local_kernel *k, struct aq_error *err);
 
-/* Its ports are its own from now on, those of its services included. -EADDRINUSE of the kind
- * "port-in-use": another kernel has one of them, or a program of the node listens there.
+/* Are its ports free, those of its services included? -EADDRINUSE of the kind "port-in-use": another
+ * kernel has one of them, or a program of the node listens there.
  */
-int host_network_claim(struct local_kernel *k, const struct services *services,
-                       struct aq_error *err);
+int host_network_check_ports(const struct local_kernel *k, const struct services *services,
+                             struct aq_error *err);
+
+/* They are its own from now on. */
+void host_network_keep_ports(struct host_network *host, const struct services *services);
 
 void host_network_close(struct local_kernel *k);
 

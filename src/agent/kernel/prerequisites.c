@@ -321,7 +321,7 @@ static int prerequisites_use_host(struct local_kernel *k, struct aq_error *err)
     if (r == 0)
         r = services_find(k, &services, err);
     if (r == 0 && !is_open)
-        r = host_network_claim(k, &services, err);
+        r = host_network_check_ports(k, &services, err);
     if (r < 0)
         return r;
     services_note(k);

@@ -158,8 +158,10 @@ void services_note(struct local_kernel *k)
                     err.code ? err.text : "its image has changed");
         return;
     }
-    if (k->host)
+    if (k->host) {
         memcpy(outside, services.ports, services.port_count * sizeof(*outside));
+        host_network_keep_ports(k->host, &services);
+    }
     services_add_apps(k, &services);
     if (!services.count)
         return;
