@@ -6,7 +6,7 @@ import time
 import pytest
 
 from client import Client
-from cluster import Cluster, batch, wait_for, wait_status
+from cluster import WAITS, Cluster, batch, wait_for, wait_status
 
 pytestmark = [pytest.mark.engines, pytest.mark.gate]
 
@@ -213,9 +213,48 @@ def test_commands(client, cluster):
     assert "shown[1]" in cluster.cli("ps", "--elements").stdout
     assert len(cluster.cli("ps", "shown").stdout.splitlines()) == 3
     assert "100 elements" in cluster.cli("session", "why", "shown").stdout
+    history = cluster.cli("session", "history", "shown")
+    assert history.returncode and "'shown' is an array; name one of its elements" in history.stderr
     assert cluster.cli("rm", "shown[0]").returncode == 0
     assert cluster.cli("rm", "--wait", "shown[1-50]", "--yes").returncode == 0
     assert cluster.cli("rm", "--wait", "shown").returncode == 0
     assert show(client, found)["status"] == "CANCELLED"
     assert "shown" not in cluster.cli("ps").stdout
     assert "shown[0-99%2]" in cluster.cli("ps", "--all").stdout
+
+
+def test_an_array_leaves_room_for_other_sessions(client, cluster):
+    path = "/aliquot/v1/keypair-policies"
+    assert client.post(path, {"name": "narrow", "max_pending_sessions": 10}).status in (200, 201)
+    reply = client.post("/aliquot/v1/keypairs", {"user": "user@lablup.com", "policy": "narrow"})
+    assert reply.status in (200, 201), reply
+    keys = reply.json
+    own = Client(cluster.address, (keys["access_key"], keys["secret_key"]))
+    reply = own.post("/session", {**array("modest", "0-99"), **WAITS})
+    assert reply.status == 201, reply
+    wait_for(lambda: show(own, "modest")["made"] == 5, 30, "half of the limit")
+    time.sleep(1)
+    assert show(own, "modest")["made"] == 5
+    assert own.post("/session", {**batch("beside", "true"), **WAITS}).status == 201
+    assert own.delete(f"{ARRAYS}/modest").status == 204
+    own.delete("/session/beside")
+    wait_end(own, "modest")
+
+
+def test_retention_removes_it_with_its_last_element():
+    with Cluster(ALIQUOT_RETENTION_SESSIONS="30d") as cluster:
+        cluster.start_manager()
+        cluster.start_agent()
+        client = cluster.client()
+        make(client, "old", "0-9")
+        wait_end(client, "old")
+        last = client.post("/session", batch("last", "true")).json["sessionId"]
+        wait_status(client, last, "TERMINATED")
+        cluster.programs["agent"].stop()
+        cluster.jump(wall=40 * 86400)
+        client.shift = 40 * 86400
+        assert client.post("/aliquot/v1/retention/run", {"entities": ["sessions"]}).status == 202
+        wait_for(lambda: client.get(f"{ARRAYS}/old").status == 404, 60, "it to be removed")
+        assert [s["name"] for s in client.get(f"{SESSIONS}?limit=100").json["items"]] == ["last"]
+        assert client.get("/aliquot/v1/audit").json["clean"]
+        cluster.stop()

@@ -3,11 +3,13 @@
 #include "manager/session/session.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "manager/session/session_view.h"
+#include "model/session_array.h"
 #include "store/query.h"
 
 #define MATCHES_SHOWN 10
@@ -40,8 +42,29 @@ static void session_find_write_match(const struct request *req, const struct ses
     jsonw_object_end(w);
 }
 
+static void session_find_fail_none(const struct api *api, const struct request *req,
+                                   const char *access_key, struct aq_error *err)
+{
+    bool is_own = strcmp(access_key, api_principal(req)->access_key) == 0;
+    const struct keypair *owner = core_find_keypair(api->core, access_key);
+    const char *name = request_get_param(req, "name");
+    const struct session_array *array = owner ? core_find_array_named(api->core, &owner->user_id,
+                                                                      name)
+                                              : NULL;
+
+    if (array)
+        problem_no_such(err, "session",
+                        "'%.100s' is an array; name one of its elements, such as '%.100s[%" PRId64
+                        "]'",
+                        name, name, array_set_min(&array->indices));
+    else
+        problem_no_such(err, "session", "%s no session '%.100s'",
+                        is_own ? "you have" : "this owner has", name);
+}
+
 /* The one that was found, or NULL after an answer that says why not. */
-static const struct session *session_find_pick(struct request *req, const char *access_key,
+static const struct session *session_find_pick(const struct api *api, struct request *req,
+                                               const char *access_key,
                                                const struct session *const *found, size_t count)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf data = STRBUF_INIT;
@@ -51,10 +74,7 @@ static const struct session *session_find_pick(struct request *req, const char *
     if (count == 1)
         return found[0];
     if (count == 0) {
-        bool is_own = strcmp(access_key, api_principal(req)->access_key) == 0;
-
-        problem_no_such(&err, "session", "%s no session '%.100s'",
-                        is_own ? "you have" : "this owner has", request_get_param(req, "name"));
+        session_find_fail_none(api, req, access_key, &err);
         request_fail(req, &err);
         return NULL;
     }
@@ -98,7 +118,7 @@ const struct session *session_find_live(const struct api *api, struct request *r
     }
     count = core_match_sessions(api->core, owner->access_key, request_get_param(req, "name"),
                                 found);
-    return session_find_pick(req, owner->access_key, found, count);
+    return session_find_pick(api, req, owner->access_key, found, count);
 }
 
 /* ---- also among the dead ---- */
@@ -195,7 +215,7 @@ static void session_find_on_searched(void *data, int r, const struct aq_error *e
     for (; count < page->count && count < CORE_MATCH_MAX; count++)
         found[count] = &page->sessions[count].session;
     if (newest < page->count
-        || session_find_pick(search->req, search->query.access_key, found, count)) {
+        || session_find_pick(search->api, search->req, search->query.access_key, found, count)) {
         const struct session_row *row = &page->sessions[newest < page->count ? newest : 0];
 
         session_view_note_seen(search->api->core, api_principal(search->req), row);
@@ -246,7 +266,7 @@ static int session_find_prepare(const struct api *api, struct session_find_searc
     search->is_prefix = count > 0 && session_find_is_name_prefix(found[0], text);
     if (count == 0 || (count > 1 && search->is_prefix))
         return 0;
-    live = session_find_pick(search->req, search->query.access_key, found, count);
+    live = session_find_pick(search->api, search->req, search->query.access_key, found, count);
     *ret_answered = !live;
     if (live)
         search->id = live->id;
