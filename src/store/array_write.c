@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* array_write.c - rows of arrays: written, changed, read back, audited */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -34,13 +35,15 @@ static void array_put_session(struct sql_stmt *q, const struct session *s, char 
     sql_put_text(q, s->tag);
 }
 
-/* Ids with blanks between them. */
+/* "CONDITION:ID" with blanks between them. */
 static void array_write_dependencies(const struct session *s, struct strbuf *out)
 {
     char id[UUID_TEXT_MAX];
 
     for (size_t i = 0; i < s->dependency_count; i++)
-        strbuf_addf(out, "%s%s", i ? " " : "", uuid_format(&s->dependencies[i].id, id));
+        strbuf_addf(out, "%s%s:%s", i ? " " : "",
+                    dependency_condition_name(s->dependencies[i].condition),
+                    uuid_format(&s->dependencies[i].id, id));
 }
 
 int array_insert(struct store_tx *tx, struct session_array *a, struct aq_error *err)
@@ -168,8 +171,8 @@ static void array_read_set(struct row *row, struct array_set *ret)
 
 static void array_read_dependencies(struct row *row, struct session *s)
 {
-    const char *at = sql_get_text(row->q);
-    char id[UUID_TEXT_MAX];
+    const char *at = sql_get_text(row->q), *id;
+    char text[16 + UUID_TEXT_MAX];
     size_t cap = 0;
 
     for (; at && *at; at += strspn(at, " ")) {
@@ -177,14 +180,11 @@ static void array_read_dependencies(struct row *row, struct session *s)
         struct session_dependency *d;
 
         vec_grow(&s->dependencies, &cap, s->dependency_count + 1, sizeof(*d));
-        d = &s->dependencies[s->dependency_count];
+        d = &s->dependencies[s->dependency_count++];
         *d = (struct session_dependency){ .ended = false };
-        memcpy(id, at, AQ_MIN(len, sizeof(id) - 1));
-        id[AQ_MIN(len, sizeof(id) - 1)] = '\0';
-        if (uuid_parse(id, &d->id) < 0)
+        (void)snprintf(text, sizeof(text), "%.*s", (int)AQ_MIN(len, sizeof(text) - 1), at);
+        if (dependency_parse(text, &d->condition, &id, NULL) < 0 || uuid_parse(id, &d->id) < 0)
             row->is_damaged = true;
-        else
-            s->dependency_count++;
         at += len;
     }
 }

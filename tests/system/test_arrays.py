@@ -168,6 +168,9 @@ def test_dependencies(client):
     assert wait_end(client, found)["succeeded"] == 10
     wait_status(client, first, "TERMINATED")
     client.post("/session", batch("bad", "sleep 1; false"))
+    found = make(client, "instead", "0-9%3", dependencies=["failure:bad"])
+    assert wait_end(client, found)["succeeded"] == 10
+    client.post("/session", batch("bad", "sleep 1; false"))
     found = make(client, "never", "0-9%3", dependencies=["bad"])
     ended = wait_end(client, found)
     assert (ended["status"], ended["cancelled"]) == ("CANCELLED", 10), ended

@@ -41,7 +41,7 @@ void create_add_progress(struct creation *c)
     bool is_met = a->element.dependency_count > 0;
 
     for (size_t i = 0; i < first->dependency_count; i++)
-        is_met = is_met && first->dependencies[i].ended;
+        is_met = is_met && dependency_state(&first->dependencies[i]) == DEPENDENCY_MET;
     e->array_change = (struct event_array_change){ .id = a->id,
                                                    .version = a->version,
                                                    .next = c->drafts[c->count - 1].position + 1,
@@ -78,12 +78,15 @@ static void create_draft_dependencies(struct creation *c, struct create_draft *d
     if (d == c->drafts)
         d->missing.names = aq_alloc_array(count, sizeof(*d->missing.names));
     for (size_t i = 0; i < count; i++) {
-        const struct uuid *on = &element->dependencies[i].id;
+        const struct session_dependency *on = &element->dependencies[i];
 
-        if (core_find_session(c->core, on))
-            d->s.dependencies[d->s.dependency_count++].id = *on;
+        if (core_find_session(c->core, &on->id))
+            d->s.dependencies[d->s.dependency_count++] = (struct session_dependency){
+                .id = on->id, .condition = on->condition
+            };
         else if (d == c->drafts)
-            d->missing.names[d->missing.count++] = aq_strdup(uuid_format(on, id));
+            d->missing.names[d->missing.count++] = aq_format(
+                "%s:%s", dependency_condition_name(on->condition), uuid_format(&on->id, id));
     }
 }
 
