@@ -233,7 +233,7 @@ int cluster_offer_find(struct cluster *cluster, const struct cluster_settings *s
         r = cluster_offer_find_key(cluster, settings->state, err);
     if (r < 0 && cluster->mode != CLUSTER_NONE)
         return r;
-    (void)snprintf(cluster->note, sizeof(cluster->note), "%s", why.text);
+    (void)snprintf(cluster->note, sizeof(cluster->note), "%.399s", why.text);
     cluster_offer_find_host(cluster, settings);
     cluster->rdma = settings->rdma;
     cluster->mtu = cluster->net->mtu

@@ -26,7 +26,7 @@
 static void oci_host_note(struct oci_host *host, enum oci_topic topic, const char *text,
                           const char *why)
 {
-    (void)snprintf(host->notes[topic], sizeof(host->notes[topic]), "%s: %s", text, why);
+    (void)snprintf(host->notes[topic], sizeof(host->notes[topic]), "%s: %.320s", text, why);
 }
 
 void oci_host_add_notes(const struct oci_host *host, const char *before, const char *after,
