@@ -169,6 +169,7 @@ static const struct wire_field kernel_destroy_fields[] = {
     NEEDED(msg_kernel_destroy, kernel_id, WIRE_UUID),
     MEMBER(msg_kernel_destroy, attempt, WIRE_NUMBER),
     MEMBER(msg_kernel_destroy, grace_usec, WIRE_NUMBER),
+    MEMBER(msg_kernel_destroy, notice_usec, WIRE_NUMBER),
     MEMBER(msg_kernel_destroy, reason, WIRE_TEXT),
     WIRE_FIELDS_END,
 };

@@ -12,6 +12,7 @@
 #include "base/json_load.h"
 #include "base/memory.h"
 #include "base/utf8.h"
+#include "model/end_signal.h"
 #include "model/rerun.h"
 #include "model/service_port.h"
 #include "model/session.h"
@@ -57,6 +58,10 @@ static const struct wire_field spec_fields[] = {
     { "on", WIRE_TEXT, AT(retry_on), 0, RETRY, "retry_on", RERUN_ON_MAX },
     { "delay_usec", WIRE_NUMBER, AT(retry_delay_usec), 0, RETRY, "retry_delay" },
     { "factor", WIRE_NUMBER, AT(retry_factor), 0, RETRY, "retry_factor" },
+    { "signal", WIRE_TEXT, AT(signal), WIRE_FOR_AGENT, NULL, "signal", 32 },
+    { "checkpoint_signal", WIRE_TEXT, AT(checkpoint_signal), WIRE_FOR_AGENT, NULL,
+      "checkpoint_signal", 16 },
+    { "grace_usec", WIRE_NUMBER, AT(grace_usec), WIRE_FOR_AGENT, NULL, "grace" },
     { "resume_command", WIRE_TEXT, AT(resume_command), 0, NULL, "resume_command",
       SESSION_COMMAND_MAX },
     { "roles", WIRE_JSON, AT(roles), 0, NULL, "roles", SESSION_ROLES_MAX },
@@ -239,6 +244,8 @@ int session_spec_check(const struct session_spec *spec, struct aq_error *err)
         r = spec_check_network(spec, err);
     if (r == 0)
         r = rerun_check(spec, err);
+    if (r == 0)
+        r = end_signal_check(spec, err);
     return r < 0 ? r : session_spec_shmem(spec, &shmem, err);
 }
 

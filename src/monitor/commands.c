@@ -183,15 +183,18 @@ static void commands_pass_signal(const struct monitor *m, int number)
 
 static void commands_on_packet(struct monitor *m, int slot, const char *packet, size_t len)
 {
-    struct monitor_terminate end;
+    struct monitor_terminate end = { .notice_usec = 0 };
     struct monitor_lease lease;
     struct monitor_signal sig;
     struct monitor_resize size;
 
     switch (packet[0]) {
     case MONITOR_TERMINATE:
-        if (UNPACK(end, packet, len))
-            monitor_end_program(m, MONITOR_TERMINATED, end.grace_usec);
+        if (len
+            >= offsetof(struct monitor_terminate, notice_usec)) { /* so short from older agents */
+            memcpy(&end, packet, AQ_MIN(len, sizeof(end)));
+            monitor_end_program(m, MONITOR_TERMINATED, end.notice_usec, end.grace_usec);
+        }
         break;
     case MONITOR_LEASE:
         if (UNPACK(lease, packet, len))

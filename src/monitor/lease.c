@@ -37,12 +37,12 @@ void lease_on_timer(struct monitor *m)
         return;
     AQ_FAULT("monitor.lease.over");
     if (left <= 0) {
-        monitor_end_program(m, MONITOR_LEASE_OVER, 0);
+        monitor_end_program(m, MONITOR_LEASE_OVER, 0, 0);
         return;
     }
     log_warning("no contact with the manager until the lease ended: ending the program");
-    if (!m->has_grace) /* else it got SIGTERM already, perhaps with less time */
-        monitor_end_program(m, MONITOR_LEASE_OVER, left);
+    if (!m->has_grace || m->next == MONITOR_STEP_TERM) /* else it got SIGTERM, perhaps with less */
+        monitor_end_program(m, MONITOR_LEASE_OVER, 0, left);
     lease_set_timer(m, kill_usec);
     AQ_FAULT("monitor.lease.signalled");
 }

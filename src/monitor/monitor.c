@@ -33,13 +33,23 @@ void monitor_watch(struct monitor *m, int fd, uint32_t source)
     (void)epoll_ctl(m->epoll, EPOLL_CTL_ADD, fd, &event);
 }
 
-static void monitor_set_timer(struct monitor *m, int64_t usec, bool kill_next)
+static void monitor_set_timer(struct monitor *m, int64_t usec, enum monitor_step next)
 {
     const struct itimerspec when = { .it_value = { .tv_sec = usec / USEC_PER_SEC,
                                                    .tv_nsec = usec % USEC_PER_SEC * 1000 } };
 
-    m->kill_next = kill_next;
+    m->next = next;
     (void)timerfd_settime(m->timer, 0, &when, NULL);
+}
+
+/* 'usec', or what is left if the timer is set for that step already. Never 0, which stops timers. */
+static int64_t monitor_at_most(const struct monitor *m, int64_t usec, enum monitor_step step)
+{
+    struct itimerspec left = { .it_value = { .tv_sec = 0 } };
+
+    if (m->next == step && timerfd_gettime(m->timer, &left) == 0)
+        usec = AQ_MIN(usec, left.it_value.tv_sec * USEC_PER_SEC + left.it_value.tv_nsec / 1000);
+    return AQ_MAX(usec, INT64_C(1));
 }
 
 /* The group's leader of a container is the OCI runtime, which passes on all
@@ -54,10 +64,8 @@ void monitor_kill_program(const struct monitor *m)
 /* SIGTERM to the program's group now (an interactive shell minds SIGHUP
  * only), SIGKILL to everything after the grace.
  */
-void monitor_end_program(struct monitor *m, const char *reason, int64_t grace_usec)
+static void monitor_send_term(struct monitor *m, int64_t grace_usec)
 {
-    if (!m->reason && !m->is_ended)
-        m->reason = reason;
     m->has_grace = grace_usec > 0;
     if (!m->has_grace) {
         monitor_kill_program(m);
@@ -66,7 +74,37 @@ void monitor_end_program(struct monitor *m, const char *reason, int64_t grace_us
     (void)kill(-m->child.pid, SIGTERM);
     if (m->child.input >= 0)
         (void)kill(-m->child.pid, SIGHUP);
-    monitor_set_timer(m, grace_usec, true);
+    monitor_set_timer(m, monitor_at_most(m, grace_usec, MONITOR_STEP_KILL), MONITOR_STEP_KILL);
+}
+
+void monitor_end_program(struct monitor *m, const char *reason, int64_t notice_usec,
+                         int64_t grace_usec)
+{
+    bool has_notice = notice_usec > 0 && grace_usec > 0 && m->program.notice_signal && m->has_booted
+                      && m->next != MONITOR_STEP_KILL;
+
+    if (!m->reason && !m->is_ended)
+        m->reason = reason;
+    if (!has_notice) {
+        monitor_send_term(m, grace_usec);
+        return;
+    }
+    if (m->next != MONITOR_STEP_TERM)
+        (void)kill(-m->child.pid, m->program.notice_signal);
+    m->has_grace = true;
+    m->grace_usec = grace_usec;
+    monitor_set_timer(m, monitor_at_most(m, notice_usec, MONITOR_STEP_TERM), MONITOR_STEP_TERM);
+}
+
+/* The limit of its run time, perhaps with a signal before. */
+static void monitor_set_limit(struct monitor *m)
+{
+    const struct program *p = &m->program;
+
+    if (p->timeout_usec && p->warn_signal)
+        monitor_set_timer(m, AQ_MAX(p->timeout_usec - p->warn_usec, INT64_C(1)), MONITOR_STEP_WARN);
+    else
+        monitor_set_timer(m, p->timeout_usec, MONITOR_STEP_LIMIT);
 }
 
 static void monitor_on_timer(struct monitor *m)
@@ -75,12 +113,23 @@ static void monitor_on_timer(struct monitor *m)
 
     if (read(m->timer, &times, sizeof(times)) < 0)
         return;
-    if (m->kill_next) {
+    switch (m->next) {
+    case MONITOR_STEP_WARN:
+        (void)kill(-m->child.pid, m->program.warn_signal);
+        monitor_set_timer(m, AQ_MIN(m->program.warn_usec, m->program.timeout_usec),
+                          MONITOR_STEP_LIMIT);
+        break;
+    case MONITOR_STEP_LIMIT:
+        monitor_end_program(m, m->has_booted ? MONITOR_TIMEOUT : MONITOR_BOOTSTRAP_TIMEOUT,
+                            m->program.notice_usec, m->program.grace_usec);
+        break;
+    case MONITOR_STEP_TERM:
+        monitor_send_term(m, m->grace_usec);
+        break;
+    case MONITOR_STEP_KILL:
         m->has_grace = false;
         monitor_kill_program(m);
-    } else {
-        monitor_end_program(m, m->has_booted ? MONITOR_TIMEOUT : MONITOR_BOOTSTRAP_TIMEOUT,
-                            m->program.grace_usec);
+        break;
     }
 }
 
@@ -119,7 +168,7 @@ static void monitor_on_signal(struct monitor *m)
     if (read(m->signals, &info, sizeof(info)) != (ssize_t)sizeof(info))
         return;
     if (info.ssi_signo != SIGCHLD) {
-        monitor_end_program(m, MONITOR_TERMINATED, m->program.grace_usec);
+        monitor_end_program(m, MONITOR_TERMINATED, 0, m->program.grace_usec);
         return;
     }
     while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
@@ -160,7 +209,7 @@ static void monitor_begin_program(struct monitor *m)
     if (m->input.timer >= 0)
         monitor_watch(m, m->input.timer, SOURCE_INPUT_TIMER);
     if (!m->reason) /* else the timer is for SIGKILL */
-        monitor_set_timer(m, m->program.timeout_usec, false);
+        monitor_set_limit(m);
 }
 
 /* End of file without a byte means that the script failed. */
@@ -415,7 +464,7 @@ static int monitor_run_program(struct monitor *m, struct aq_error *err)
     if (!m->program.has_bootstrap)
         monitor_begin_program(m);
     else if (m->program.bootstrap_usec)
-        monitor_set_timer(m, m->program.bootstrap_usec, false);
+        monitor_set_timer(m, m->program.bootstrap_usec, MONITOR_STEP_LIMIT);
     if (m->child.bootstrap >= 0)
         monitor_watch(m, m->child.bootstrap, SOURCE_BOOTSTRAP);
     m->listen_usec = clock_monotonic_usec() + LISTEN_MSEC * USEC_PER_MSEC;

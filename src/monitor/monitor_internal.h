@@ -31,6 +31,14 @@ enum {
     SOURCE_CLIENT
 };
 
+/* The way to a program's end. Each step comes at most once, and only earlier than it was set for. */
+enum monitor_step {
+    MONITOR_STEP_LIMIT, /* its run time is over */
+    MONITOR_STEP_WARN,  /* that will be soon: program.warn_signal */
+    MONITOR_STEP_TERM,  /* SIGTERM, after program.notice_signal */
+    MONITOR_STEP_KILL,
+};
+
 struct monitor {
     int directory, lock, epoll, signals, timer;
     int memory; /* cgroups_watch_memory() */
@@ -56,9 +64,10 @@ struct monitor {
         int timer;                      /* CLOCK_BOOTTIME */
         int64_t until_usec, grace_usec; /* as in struct monitor_lease */
     } lease;
-    const char *reason; /* why it was ended, NULL = it was not */
-    bool kill_next;     /* what the timer is for: SIGKILL, else the run time */
-    bool has_grace;     /* SIGTERM was sent and SIGKILL is to come */
+    const char *reason;     /* why it was ended, NULL = it was not */
+    enum monitor_step next; /* what the timer is for */
+    int64_t grace_usec;     /* of MONITOR_STEP_TERM: from then to SIGKILL */
+    bool has_grace;         /* it was asked to end, and SIGKILL is to come */
 };
 
 #define LISTEN_MSEC 1000
@@ -67,7 +76,13 @@ struct monitor {
 void monitor_watch(struct monitor *m, int fd, uint32_t source);
 
 void monitor_kill_program(const struct monitor *m);
-void monitor_end_program(struct monitor *m, const char *reason, int64_t grace_usec);
+
+/* The program's notice_signal now and SIGTERM after the notice; without one, or a program that
+ * wants none, SIGTERM now. SIGKILL after the grace; grace 0 = SIGKILL now. Times that were given
+ * before do not become longer.
+ */
+void monitor_end_program(struct monitor *m, const char *reason, int64_t notice_usec,
+                         int64_t grace_usec);
 
 /* ---- lease.c ---- */
 

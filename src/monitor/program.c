@@ -3,6 +3,7 @@
 #include "monitor/program.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 
 #include "base/fs.h"
@@ -176,6 +177,14 @@ static int monitor_program_set_number(struct program *p, const char *key, uint64
         p->timeout_usec = (int64_t)n;
     } else if (strcmp(key, "grace_usec") == 0) {
         p->grace_usec = (int64_t)n;
+    } else if (strcmp(key, "warn_signal") == 0) {
+        p->warn_signal = (int)AQ_MIN(n, (uint64_t)NSIG - 1);
+    } else if (strcmp(key, "warn_usec") == 0) {
+        p->warn_usec = (int64_t)n;
+    } else if (strcmp(key, "notice_signal") == 0) {
+        p->notice_signal = (int)AQ_MIN(n, (uint64_t)NSIG - 1);
+    } else if (strcmp(key, "notice_usec") == 0) {
+        p->notice_usec = (int64_t)n;
     } else if (strcmp(key, "bootstrap_usec") == 0) {
         p->has_bootstrap = true;
         p->bootstrap_usec = (int64_t)n;

@@ -22,6 +22,8 @@ struct program {
     uint16_t rows, cols;
     uint64_t log_max;
     int64_t timeout_usec, grace_usec;
+    int warn_signal, notice_signal; /* 0 = none */
+    int64_t warn_usec, notice_usec;
     bool has_bootstrap;
     int64_t bootstrap_usec; /* 0 = no limit */
     int64_t input_sec;      /* 0 = there is no standard input */

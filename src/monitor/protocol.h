@@ -43,6 +43,10 @@
  *   log_max           bytes of the ring [10485760]
  *   timeout_usec      run time after which it is terminated [0 = none]
  *   grace_usec        between SIGTERM and SIGKILL then [10000000]
+ *   warn_signal       number of a signal that it gets warn_usec before the end of its run time, or
+ *   warn_usec         at its start if that is shorter [0 = none]
+ *   notice_signal     number of a signal that comes before SIGTERM [0 = none], after the run time
+ *   notice_usec       by so long [0 = not then]
  *   bootstrap_usec    the program begins with a bootstrap script, and writes a byte to descriptor
  *                     MONITOR_BOOTSTRAP_FD when that has succeeded. Clients hear that it runs, with
  *                     MONITOR_HELLO_BOOTSTRAP, and once more then; timeout_usec and 'input' count
@@ -148,7 +152,8 @@ struct monitor_hello {
 
 struct monitor_terminate {
     uint8_t type, reserved[7];
-    int64_t grace_usec; /* 0 = SIGKILL at once */
+    int64_t grace_usec;  /* 0 = SIGKILL at once */
+    int64_t notice_usec; /* before SIGTERM, from notice_signal on; 0 = none */
 };
 
 struct monitor_lease {

@@ -193,6 +193,18 @@ class Story:
         self.repeating.add(session)  # its program never runs
         assert self.wait(session)["failure"]["kernel"] == "sub1"
 
+    def rerun(self):
+        """Its program fails twice, and is run again each time, once per attempt."""
+        attempts = self.cluster.folder / "attempts"
+        [session] = self.create({**self.body("rerun", f"echo $ALIQUOT_ATTEMPT >> {attempts}; "
+                                             "test $ALIQUOT_ATTEMPT = 2 || exit 3"),
+                                 "retry": 2, "retry_delay": 1})
+        self.expected[session] = "SUCCESS"
+        self.repeating.add(session)
+        shown = self.wait(session)
+        assert attempts.read_text().split() == ["0", "1", "2"]
+        assert [one["exit_code"] for one in shown["attempts"]] == [3, 3, 0], shown
+
     def living(self):
         mark = f"echo $BACKENDAI_SESSION_ID >> {self.ran}"
         [session] = self.create(interactive("living", bootstrap_script=mark))

@@ -57,6 +57,7 @@ ACTS = (
     ("core.agent.lost.*|core.loss.*|core.requeue.*", ("first", "lost_agent")),
     ("core.kernel.placed|core.kernel.preempted|core.kernel.failed", ("first", "elastic")),
     ("core.preempt.*", ("first", "preempted")),
+    ("core.rerun.*", ("first", "rerun")),
     ("core.deadline.*", ("first", "overdue")),
     ("core.start.failed", ("first", "broken")),
     ("core.start.expired", ("first", "deaf")),

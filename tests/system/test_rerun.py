@@ -17,7 +17,7 @@ SMALL = ("-r", "cpu=1", "-r", "mem=32m")
 
 @pytest.fixture
 def cluster():
-    with Cluster(**HASTY) as cluster:
+    with Cluster(ALIQUOT_RESOURCE_CPUS="2", **HASTY) as cluster:
         cluster.start_manager()
         cluster.start_agent()
         yield cluster
@@ -101,3 +101,44 @@ def test_a_lost_agent_is_not_waited_for(cluster, tmp_path):
     cluster.start_agent()
     time.sleep(1)
     assert lines(ran) == ["0", "1"]
+
+
+# ---- signals before the end ----
+
+WATCH = ("trap 'echo USR1 >> {0}' USR1; trap 'echo USR2 >> {0}' USR2; trap 'echo TERM >> {0}; exit 5'"
+         " TERM; echo began >> {0}; while :; do sleep 0.05; done")
+
+
+def test_signals_before_and_at_the_time_limit(cluster, tmp_path):
+    got = tmp_path / "got"
+    done = cluster.cli("run", *SMALL, "--name", "late", "--timeout", "3s", "--signal", "USR2@2",
+                       "--checkpoint-signal", "USR1", "--grace", "1s", "--", WATCH.format(got))
+    assert done.returncode == 5, done
+    assert lines(got) == ["began", "USR2", "USR1", "TERM"]
+    session = shown(cluster, "late")
+    assert session["reason"] == "task-timeout" and session["result"] == "FAILURE"
+    begin, end = (session["attempts"][0][key] for key in ("started_at", "ended_at"))
+    assert begin < end
+
+
+def test_a_preempted_session_goes_on_from_its_checkpoint(cluster, tmp_path):
+    """Also when the manager and the agent are killed while it has its time."""
+    got = tmp_path / "got"
+    set_group(cluster, preemption={"enabled": True})
+    cluster.cli("run", "-d", "-r", "cpu=1", "-r", "mem=32m", "--preemptible", "--name", "victim",
+                "--checkpoint-signal", "USR1", "--grace", "4s", "--resume-command",
+                f"echo resumed >> {got}", "--", WATCH.format(got))
+    wait_for(lambda: lines(got) == ["began"])
+    cluster.cli("run", "-d", "-r", "cpu=2", "-r", "mem=32m", "--job-priority", "5",
+                "--name", "urgent", "--", f"echo urgent >> {got}")
+    wait_for(lambda: lines(got) == ["began", "USR1"])
+    began = time.monotonic()
+    cluster.programs["agent"].kill()
+    cluster.programs["manager"].kill()
+    cluster.start_manager()
+    cluster.start_agent()
+    wait_status(cluster.client(), "victim", "TERMINATED")
+    assert lines(got) == ["began", "USR1", "TERM", "urgent", "resumed"]
+    assert time.monotonic() - began < 40
+    assert [one["reason"] for one in shown(cluster, "victim")["attempts"]] == [
+        "preempted", "task-finished"]

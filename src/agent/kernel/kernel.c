@@ -378,7 +378,7 @@ void kernel_step(struct local_kernel *k)
     if (kernel_is_final(k) || k->agent->is_rejected)
         return;
     if (k->run && (k->wants_end || k->run_attempt < k->attempt))
-        runtime_terminate(k->run, k->grace_usec);
+        runtime_terminate(k->run, k->notice_usec, k->grace_usec);
     else if (k->run || !k->is_saved)
         return;
     else if (k->wants_end)

@@ -50,9 +50,9 @@ struct local_kernel {
     int64_t lease_until_usec; /* that its monitor has: CLOCK_BOOTTIME, 0 = none; LEASE_UNKNOWN */
     bool waits_for_contact;   /* it could start, but its lease is over; lease.h */
     bool wants_end;
-    bool is_concluding; /* its end before the start is being recorded */
-    int64_t grace_usec;
-    char *reason; /* of the end; NULL = none yet */
+    bool is_concluding;              /* its end before the start is being recorded */
+    int64_t notice_usec, grace_usec; /* of the end, as runtime_terminate() has them */
+    char *reason;                    /* of the end; NULL = none yet */
     struct slots slots;
     struct kernel_stat *stat;           /* what it is measured by; NULL = not open */
     struct alloc_grant chosen;          /* by the scheduler, as alloc_request has it */

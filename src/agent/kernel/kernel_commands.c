@@ -43,7 +43,7 @@ static void kernel_commands_on_unsaved(struct local_kernel *k, const struct disk
     devices_release(k);
     kernel_enter(k, MSG_KERNEL_ERROR, 0);
     if (k->run)
-        runtime_terminate(k->run, 0);
+        runtime_terminate(k->run, 0, 0);
     if (job->action == DISK_CREATE)
         kernel_drop(k); /* there is no directory */
 }
@@ -183,6 +183,7 @@ static void kernel_commands_begin_attempt(struct local_kernel *k, uint64_t seq, 
     k->wants_end = k->has_exit = k->is_released = false;
     k->exit_code = 0;
     k->error_kind = NULL;
+    k->notice_usec = 0;
     k->grace_usec = grace_usec;
     kernel_set_text(&k->reason, NULL);
     kernel_set_text(&k->error_field, NULL);
@@ -243,6 +244,8 @@ void kernel_on_destroy(struct agent_daemon *agent, const struct msg_kernel_destr
     }
     if (!k->wants_end || destroy->grace_usec < k->grace_usec)
         k->grace_usec = destroy->grace_usec;
+    if (!k->wants_end || destroy->notice_usec < k->notice_usec)
+        k->notice_usec = destroy->notice_usec;
     k->wants_end = true;
     if (!k->reason)
         kernel_set_text(&k->reason, destroy->reason);

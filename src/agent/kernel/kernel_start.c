@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/fs.h"
+#include "model/end_signal.h"
 
 #define TIMEOUT_GRACE_USEC (10 * USEC_PER_SEC)
 
@@ -82,10 +83,18 @@ static int kernel_start_specify(const struct local_kernel *k, struct places *pla
 static void kernel_start_specify_limits(const struct local_kernel *k, const struct places *places,
                                         struct runtime_spec *spec)
 {
+    const struct session_spec *session = &kernel_get_spec(k)->session;
+
     spec->directory = places->run;
-    spec->timeout_usec = kernel_get_spec(k)->session.batch_timeout_usec;
-    spec->grace_usec = TIMEOUT_GRACE_USEC;
-    spec->has_bootstrap = kernel_get_spec(k)->session.bootstrap != NULL;
+    spec->timeout_usec = session->batch_timeout_usec;
+    spec->grace_usec = end_signal_grace_usec(session, INT64_MAX, TIMEOUT_GRACE_USEC);
+    (void)end_signal_parse(session->signal, &spec->warn_signal, &spec->warn_usec, NULL);
+    if (session->checkpoint_signal) {
+        spec->notice_signal = AQ_MAX(
+            end_signal_number(session->checkpoint_signal, strlen(session->checkpoint_signal)), 0);
+        spec->notice_usec = end_signal_notice_usec(session, INT64_MAX);
+    }
+    spec->has_bootstrap = session->bootstrap != NULL;
     spec->bootstrap_usec = k->agent->settings->bootstrap_usec;
     spec->log_max = (uint64_t)k->agent->settings->log_bytes;
     spec->memory_bytes = (uint64_t)slots_get(&k->slots, slot_name_intern("mem", 3));

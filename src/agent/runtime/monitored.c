@@ -45,7 +45,7 @@ struct monitored_kernel {
     bool is_running, is_over, has_tty, is_ended, wants_end;
     bool has_begun; /* on_running() was called */
     pid_t pid;      /* of the program, once it runs */
-    int64_t grace_usec;
+    int64_t notice_usec, grace_usec;
     struct monitor_lease lease; /* its type is 0 until one is set */
 };
 
@@ -106,7 +106,8 @@ static void monitored_look_again(struct monitored_kernel *k, uint64_t msec)
 static void monitored_send_wish(struct monitored_kernel *k)
 {
     const struct monitor_terminate command = { .type = MONITOR_TERMINATE,
-                                               .grace_usec = k->grace_usec };
+                                               .grace_usec = k->grace_usec,
+                                               .notice_usec = k->notice_usec };
 
     if (k->packets)
         (void)packets_send(k->packets, &command, sizeof(command));
@@ -250,11 +251,12 @@ int monitored_adopt(struct runtime *runtime, const char *directory,
     return 0;
 }
 
-void monitored_terminate(struct runtime_kernel *kernel, int64_t grace_usec)
+void monitored_terminate(struct runtime_kernel *kernel, int64_t notice_usec, int64_t grace_usec)
 {
     struct monitored_kernel *k = AQ_CONTAINER_OF(kernel, struct monitored_kernel, super);
 
     k->wants_end = true;
+    k->notice_usec = notice_usec;
     k->grace_usec = grace_usec;
     if (k->is_running)
         monitored_send_wish(k);

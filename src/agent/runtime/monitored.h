@@ -31,7 +31,7 @@ void monitored_open(struct runtime *runtime, const char *directory, const int *k
 int monitored_adopt(struct runtime *runtime, const char *directory,
                     const struct runtime_events *events, void *data, struct runtime_kernel **ret,
                     struct aq_error *err);
-void monitored_terminate(struct runtime_kernel *kernel, int64_t grace_usec);
+void monitored_terminate(struct runtime_kernel *kernel, int64_t notice_usec, int64_t grace_usec);
 void monitored_set_lease(struct runtime_kernel *kernel, int64_t until_usec, int64_t grace_usec);
 void monitored_signal(struct runtime_kernel *kernel, int signum);
 pid_t monitored_pid(const struct runtime_kernel *kernel);

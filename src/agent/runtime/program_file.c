@@ -55,6 +55,14 @@ void program_file_text(const struct runtime_spec *spec, struct strbuf *out)
     }
     program_file_put_number(out, "timeout_usec", (uint64_t)spec->timeout_usec);
     program_file_put_number(out, "grace_usec", (uint64_t)spec->grace_usec);
+    if (spec->warn_signal) {
+        program_file_put_number(out, "warn_signal", (uint64_t)spec->warn_signal);
+        program_file_put_number(out, "warn_usec", (uint64_t)spec->warn_usec);
+    }
+    if (spec->notice_signal) {
+        program_file_put_number(out, "notice_signal", (uint64_t)spec->notice_signal);
+        program_file_put_number(out, "notice_usec", (uint64_t)spec->notice_usec);
+    }
     if (spec->has_bootstrap)
         program_file_put_number(out, "bootstrap_usec", (uint64_t)spec->bootstrap_usec);
     program_file_put_number(out, "log_max", spec->log_max);

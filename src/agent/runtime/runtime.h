@@ -39,8 +39,12 @@ struct runtime_spec {
     bool has_ids;
     uid_t uid;
     gid_t gid;
-    int64_t timeout_usec;   /* 0 = none */
-    int64_t grace_usec;     /* after the timeout */
+    int64_t timeout_usec; /* 0 = none */
+    int64_t grace_usec;   /* after the timeout */
+    int warn_signal;      /* warn_usec before the timeout; 0 = none */
+    int notice_signal;    /* before SIGTERM; 0 = none */
+    int64_t warn_usec;
+    int64_t notice_usec;    /* from notice_signal to SIGTERM, after the timeout */
     bool has_bootstrap;     /* argv begins with a bootstrap script (monitor/protocol.h) */
     int64_t bootstrap_usec; /* for the script; 0 = no limit */
     uint64_t log_max;       /* bytes */
@@ -87,7 +91,7 @@ struct runtime_ops {
                  struct aq_error *err);
     int (*adopt)(struct runtime *rt, const char *directory, const struct runtime_events *events,
                  void *data, struct runtime_kernel **ret, struct aq_error *err);
-    void (*terminate)(struct runtime_kernel *kernel, int64_t grace_usec);
+    void (*terminate)(struct runtime_kernel *kernel, int64_t notice_usec, int64_t grace_usec);
     void (*set_lease)(struct runtime_kernel *kernel, int64_t until_usec, int64_t grace_usec);
     void (*signal)(struct runtime_kernel *kernel, int signum);
     void (*release)(struct runtime_kernel *kernel);
@@ -140,12 +144,14 @@ static inline int runtime_adopt(struct runtime *rt, const char *directory,
     return rt->ops->adopt(rt, directory, events, data, ret, err);
 }
 
-/* SIGTERM, after the grace SIGKILL; 0 = SIGKILL now. on_ended() follows. May
- * be called again, and before the program runs.
+/* The program's notice_signal, after the notice SIGTERM, after the grace SIGKILL; notice 0 =
+ * SIGTERM now, grace 0 = SIGKILL now. on_ended() follows. May be called again, which makes no time
+ * longer, and before the program runs.
  */
-static inline void runtime_terminate(struct runtime_kernel *kernel, int64_t grace_usec)
+static inline void runtime_terminate(struct runtime_kernel *kernel, int64_t notice_usec,
+                                     int64_t grace_usec)
 {
-    kernel->ops->terminate(kernel, grace_usec);
+    kernel->ops->terminate(kernel, notice_usec, grace_usec);
 }
 
 /* SIGTERM at a time of CLOCK_BOOTTIME (0 = never), after the grace SIGKILL, whether this process lives

@@ -322,12 +322,16 @@ static int spec_set_group(const struct spec_opts *spec, json_t *body)
            | json_object_set_new(body, "session_group", group);
 }
 
+/* What happens before and after an attempt's end. */
 static int spec_set_retry(const struct spec_opts *spec, json_t *body)
 {
     return spec_set_int(body, "retry", &spec->retry)
            | spec_set_str(body, "retry_on", spec->retry_on)
            | spec_set_duration(body, "retry_delay", &spec->retry_delay)
            | spec_set_int(body, "retry_factor", &spec->retry_factor)
+           | spec_set_str(body, "signal", spec->signal)
+           | spec_set_str(body, "checkpoint_signal", spec->checkpoint_signal)
+           | spec_set_duration(body, "grace", &spec->grace)
            | spec_set_str(body, "resume_command", spec->resume_command);
 }
 

@@ -15,8 +15,8 @@ struct spec_opts {
     int cluster_mode;    /* CLI_CHOICE: single-node, multi-node */
     const char *spread, *pack;
     const char *on_failure, *on_node_loss, *network;
-    const char *retry_on, *resume_command;
-    struct cli_int retry, retry_delay, retry_factor;
+    const char *retry_on, *resume_command, *signal, *checkpoint_signal;
+    struct cli_int retry, retry_delay, retry_factor, grace;
     const char *input;    /* "stream" or "terminal"; NULL = none; no option says it */
     const char *array;    /* indices and limit; no row of SPEC_OPT_ROWS */
     unsigned array_count; /* how many are created alike; 0 = it is alone; no option says it */
@@ -99,6 +99,12 @@ struct spec_opts {
       "before the first retry, twice as long before each further one; default 10s" },              \
     { 0, "retry-factor", CLI_INT, offsetof(type, spec.retry_factor), "N",                          \
       "how much longer each further delay is, up to 10 minutes; 1 = not" },                        \
+    { 0, "signal", CLI_STR, offsetof(type, spec.signal), "SIGNAL[@SECONDS]",                       \
+      "send it this long before the end of --timeout; default 60 seconds" },                       \
+    { 0, "checkpoint-signal", CLI_STR, offsetof(type, spec.checkpoint_signal), "SIGNAL",           \
+      "send it first when the program is preempted, moved or over its time" },                     \
+    { 0, "grace", CLI_DURATION, offsetof(type, spec.grace), "TIME",                                \
+      "how long the program then has before SIGTERM; default 30s" },                               \
     { 0, "resume-command", CLI_STR, offsetof(type, spec.resume_command), "COMMAND",                \
       "what it runs instead from the second attempt on" },                                         \
     { 0, "port", CLI_LIST, offsetof(type, spec.ports), "PORT",                                     \

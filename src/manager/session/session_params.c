@@ -122,6 +122,16 @@ const struct field session_fields[] = {
     { "retry_factor|retryFactor", FIELD_INT, FIELD_NULLABLE, AT(request.spec.retry_factor), 1,
       RERUN_FACTOR_MAX,
       .doc = "by which each further delay is longer, up to 10 minutes; default 2" },
+    { "signal", FIELD_STR, FIELD_NULLABLE, AT(request.spec.signal), 1, 32,
+      .doc = "what the program gets before its batch_timeout is over: USR1, or USR1@120 for the "
+             "seconds; default of these 60; batch only" },
+    { "checkpoint_signal|checkpointSignal", FIELD_STR, FIELD_NULLABLE,
+      AT(request.spec.checkpoint_signal), 1, 16,
+      .doc = "what the program gets first when it is preempted, moved or over its time limit; "
+             "batch only" },
+    { "grace", FIELD_DURATION, FIELD_NULLABLE, AT(request.spec.grace_usec), 0, 86400,
+      .doc = "from then to SIGTERM, default 30 seconds; without a checkpoint_signal from SIGTERM "
+             "to SIGKILL; as long as the resource group allows; batch only" },
     { "resume_command|resumeCommand", FIELD_STR, FIELD_NULLABLE, AT(request.spec.resume_command), 0,
       SESSION_COMMAND_MAX,
       .doc = "what it runs in place of startupCommand from the second attempt on; batch only" },
@@ -202,6 +212,11 @@ static int session_params_read_batch(struct session_params *params, struct aq_er
                               "which it fails; leave it out, or create a batch session");
     if (request->spec.resume_command && !*request->spec.resume_command)
         request->spec.resume_command = NULL;
+    if (!is_batch && (request->spec.signal || request->spec.checkpoint_signal))
+        return api_fail_param(err, request->spec.signal ? "signal" : "checkpoint_signal",
+                              "is for batch sessions only");
+    if (!is_batch && request->spec.grace_usec)
+        return api_fail_param(err, "grace", "is for batch sessions only");
     if (!is_batch && request->spec.resume_command)
         return api_fail_param(err, "resume_command", "is for batch sessions only");
     if (!params->starts_at || clock_parse_date(params->starts_at, &request->starts_usec) == 0)

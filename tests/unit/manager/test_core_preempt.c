@@ -15,6 +15,8 @@ struct wanted {
     const char *access_key;
     int priority; /* 0 = as if not said */
     bool is_movable;
+    const char *checkpoint_signal;
+    int64_t grace_usec;
 };
 
 static struct uuid start(struct wanted w)
@@ -28,7 +30,9 @@ static struct uuid start(struct wanted w)
                                    .priority = w.priority ? w.priority : -1,
                                    .spec.job_priority = w.job_priority,
                                    .spec.is_preemptible = w.is_preemptible,
-                                   .spec.is_movable = w.is_movable };
+                                   .spec.is_movable = w.is_movable,
+                                   .spec.checkpoint_signal = w.checkpoint_signal,
+                                   .spec.grace_usec = w.grace_usec };
     struct answer a;
 
     assert_int_equal(slots_set(&slots, slot_name_intern("cpu", 3), w.cpus * AMOUNT_ONE), 0);
@@ -122,6 +126,58 @@ static void batch_sessions_make_way_and_come_back(void **state)
     assert_int_equal(status_of(&urgent), GONE);
     assert_int_equal(status_of(&large), SESSION_SCHEDULED); /* its second try */
     assert_clean();
+}
+
+/* Its own time as the group allows it, and it counts beside that of the status. */
+static void a_victim_has_its_notice(void **state)
+{
+    static const struct {
+        const char *options, *signal;
+        int64_t grace, notice, kill_grace; /* seconds; the usual one is that of the world */
+    } rows[] = {
+        { USER_SCOPE, NULL, 0, 0, 0 },
+        { USER_SCOPE, NULL, 70, 0, 70 },
+        { USER_SCOPE, "USR1", 0, 30, 0 },
+        { USER_SCOPE, "USR1", 200, 200, 0 },
+        { USER_SCOPE, "USR1", 4000, 300, 0 },
+        { "{\"preemption\":{\"enabled\":true,\"max_grace\":5}}", "USR1", 200, 5, 0 },
+        { "{\"preemption\":{\"enabled\":true,\"max_grace\":0}}", "USR1", 200, 0, 0 },
+    };
+
+    (void)state;
+    agent_comes("a", FOUR_CPUS);
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        struct uuid victim, urgent;
+        const struct sent *end;
+        struct sent order;
+
+        use_options("fifo", rows[i].options);
+        victim = run((struct wanted){ .name = "victim",
+                                      .cpus = 4,
+                                      .is_preemptible = true,
+                                      .type = SESSION_BATCH,
+                                      .checkpoint_signal = rows[i].signal,
+                                      .grace_usec = rows[i].grace * USEC_PER_SEC });
+        world.sent_count = 0;
+        urgent = start((struct wanted){ "urgent", 4, 5, false, SESSION_BATCH, NULL });
+        assert_int_equal(status_of(&victim), SESSION_PREEMPTED);
+        end = find_sent(MSG_KERNEL_DESTROY, 0);
+        assert_row(end->notice_usec == rows[i].notice * USEC_PER_SEC, "row %zu", i);
+        assert_row(end->grace_usec
+                       == (rows[i].kill_grace ? rows[i].kill_grace * USEC_PER_SEC
+                                              : world.core->conf.kill_grace_usec),
+                   "row %zu", i);
+        pass_with("a", 59 + rows[i].notice, &victim, 1);
+        assert_row(status_of(&victim) == SESSION_PREEMPTED, "row %zu", i);
+        end_killed(&victim);
+        assert_int_equal(status_of(&victim), SESSION_PENDING);
+        (void)terminate(&victim, false);
+        order = order_of(&urgent);
+        agent_reports(&order, MSG_KERNEL_RUNNING);
+        agent_reports_exit(&order, 0);
+        assert_int_equal(status_of(&urgent), GONE);
+        assert_clean();
+    }
 }
 
 static void interactive_ones_are_skipped_or_ended(void **state)
@@ -702,6 +758,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(batch_sessions_make_way_and_come_back),
+        TEST(a_victim_has_its_notice),
         TEST(interactive_ones_are_skipped_or_ended),
         TEST(who_is_left_alone),
         TEST(who_gets_old_enough_makes_way),

@@ -48,6 +48,7 @@ int keep_sent(struct core *core, const char *agent_id, const struct message *msg
         s->kernel_id = msg->kernel_destroy.kernel_id;
         s->attempt = msg->kernel_destroy.attempt;
         s->grace_usec = msg->kernel_destroy.grace_usec;
+        s->notice_usec = msg->kernel_destroy.notice_usec;
         (void)snprintf(s->reason, sizeof(s->reason), "%s",
                        msg->kernel_destroy.reason ? msg->kernel_destroy.reason : "");
     } else if (msg->type == MSG_KERNEL_RESTART) {

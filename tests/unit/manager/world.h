@@ -33,7 +33,7 @@ struct sent {
     char agent_id[AGENT_ID_MAX + 1];
     enum message_type type;
     struct uuid kernel_id, session_id;
-    int64_t attempt, attempts, grace_usec, trial, lease_usec, lease_grace_usec;
+    int64_t attempt, attempts, grace_usec, notice_usec, trial, lease_usec, lease_grace_usec;
     int64_t
         uptime_usec; /* heartbeat.reply: of the heartbeat; kernel_id and lease of its last one */
     size_t lease_count;

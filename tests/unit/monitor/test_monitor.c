@@ -485,6 +485,78 @@ static void test_a_lease_is_renewed_or_dropped(void **state)
     aq_closep(&fd);
 }
 
+/* A signal before the end of the run time, one after it, then SIGTERM. */
+static void test_signals_around_the_timeout(void **state)
+{
+    struct folder *f = *state;
+    char reason[40];
+
+    add(f, "timeout_usec=400000");
+    add(f, "warn_signal=12");
+    add(f, "warn_usec=300000");
+    add(f, "notice_signal=10");
+    add(f, "notice_usec=200000");
+    put_shell(f, "trap 'touch warned' USR2; trap 'test -e warned && touch noticed' USR1;"
+                 " trap 'test -e noticed && exit 7' TERM; while :; do sleep 0.01; done");
+    assert_int_equal(wait_monitor(start_monitor(f)), 0);
+    assert_int_equal(read_exit(f, reason), 7);
+    assert_string_equal(reason, MONITOR_TIMEOUT);
+}
+
+/* Asked again, as by an agent that has restarted, it has no longer; SIGTERM at once is sooner. */
+static void test_notice_does_not_become_longer(void **state)
+{
+    struct folder *f = *state;
+    struct monitor_terminate end = { .type = MONITOR_TERMINATE,
+                                     .grace_usec = 60000000,
+                                     .notice_usec = 300000 };
+    int64_t begin = clock_monotonic_usec();
+    char reason[40];
+    pid_t monitor;
+    int fd;
+
+    add(f, "notice_signal=10");
+    put_shell(f, "trap 'echo x >> noticed' USR1; trap 'exit 7' TERM; touch ready;"
+                 " while :; do sleep 0.01; done");
+    monitor = start_monitor(f);
+    wait_for(f, "ready");
+    fd = connect_monitor(f);
+    assert_int_equal(send(fd, &end, sizeof(end), 0), sizeof(end));
+    wait_for(f, "noticed");
+    end.notice_usec = 60000000;
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(send(fd, &end, sizeof(end), 0), sizeof(end));
+    assert_int_equal(wait_monitor(monitor), 0);
+    assert_in_range(clock_monotonic_usec() - begin, 300000, 20000000);
+    assert_int_equal(read_exit(f, reason), 7);
+    assert_string_equal(reason, MONITOR_TERMINATED);
+    aq_closep(&fd);
+}
+
+static void test_end_at_once_during_a_notice(void **state)
+{
+    struct folder *f = *state;
+    struct monitor_terminate end = { .type = MONITOR_TERMINATE,
+                                     .grace_usec = 60000000,
+                                     .notice_usec = 60000000 };
+    char reason[40];
+    pid_t monitor;
+    int fd;
+
+    add(f, "notice_signal=10");
+    put_shell(f, "trap 'touch noticed' USR1; trap 'exit 7' TERM; touch ready;"
+                 " while :; do sleep 0.01; done");
+    monitor = start_monitor(f);
+    wait_for(f, "ready");
+    fd = connect_monitor(f);
+    assert_int_equal(send(fd, &end, sizeof(end), 0), sizeof(end));
+    wait_for(f, "noticed");
+    send_terminate(fd, 60000000);
+    assert_int_equal(wait_monitor(monitor), 0);
+    assert_int_equal(read_exit(f, reason), 7);
+    aq_closep(&fd);
+}
+
 static void test_log_is_bounded(void **state)
 {
     struct folder *f = *state;
@@ -814,6 +886,9 @@ int main(void)
         TEST(test_descendants_end),
         TEST(test_terminate),
         TEST(test_timeout),
+        TEST(test_signals_around_the_timeout),
+        TEST(test_notice_does_not_become_longer),
+        TEST(test_end_at_once_during_a_notice),
         TEST(test_a_lease_ends_the_program),
         TEST(test_a_lease_limits_other_graces),
         TEST(test_a_lease_is_renewed_or_dropped),

@@ -23,6 +23,8 @@
 #include "manager/core/state/state.h"
 
 #define RUNTIME_MAX (1 << 30)
+#define GRACE_MAX 86400
+#define GRACE_DEFAULT 300
 
 /* ---- settings ---- */
 
@@ -81,7 +83,8 @@ static const char *const preemption_keys[] = { "enabled",
                                                "victim_scope",
                                                "preemption_min_runtime",
                                                "preemptible_priority",
-                                               "moving" };
+                                               "moving",
+                                               "max_grace" };
 
 static int preemption_fail_unknown(const char *key, struct aq_error *err)
 {
@@ -124,7 +127,7 @@ static int preemption_check_keys(json_t *from, struct aq_error *err)
 
 int preemption_read(struct json_t *from, struct core_scheduling *ret, struct aq_error *err)
 {
-    int64_t runtime = 0, priority = PRIORITY_COUNT - 1;
+    int64_t runtime = 0, priority = PRIORITY_COUNT - 1, grace = GRACE_DEFAULT;
     int order = SCHED_OLDEST, scope = CORE_SCOPE_USER, batch = CORE_RESCHEDULED;
     int interactive = CORE_SKIPPED, r;
 
@@ -140,6 +143,7 @@ int preemption_read(struct json_t *from, struct core_scheduling *ret, struct aq_
                < 0
         || (r = preemption_read_number(from, "preemption_min_runtime", RUNTIME_MAX, &runtime, err))
                < 0
+        || (r = preemption_read_number(from, "max_grace", GRACE_MAX, &grace, err)) < 0
         || (r = preemption_read_number(from, "preemptible_priority", PRIORITY_COUNT - 1, &priority,
                                        err))
                < 0)
@@ -150,6 +154,7 @@ int preemption_read(struct json_t *from, struct core_scheduling *ret, struct aq_
         .order = (enum sched_victims)order,
         .min_runtime_usec = runtime * USEC_PER_SEC,
     };
+    ret->max_grace_usec = grace * USEC_PER_SEC;
     ret->preempted_batch = (enum core_fate)batch;
     ret->preempted_interactive = (enum core_fate)interactive;
     ret->victim_scope = (enum core_scope)scope;
@@ -170,6 +175,7 @@ void core_write_preemption(const struct core_scheduling *s, struct jsonw *w)
     jsonw_member_str(w, "victim_scope", scopes[s->victim_scope]);
     jsonw_member_int(w, "preemption_min_runtime", p->min_runtime_usec / USEC_PER_SEC);
     jsonw_member_int(w, "preemptible_priority", s->preemptible_priority);
+    jsonw_member_int(w, "max_grace", s->max_grace_usec / USEC_PER_SEC);
     jsonw_object_end(w);
 }
 

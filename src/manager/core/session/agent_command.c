@@ -19,6 +19,7 @@
 #include "manager/core/session/kernel_lease.h"
 #include "manager/core/session/mounts.h"
 #include "manager/core/session/session_network.h"
+#include "manager/core/session/termination.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
@@ -121,6 +122,7 @@ static int agent_command_fill_session(struct core *core, struct session_entry *l
     *ret = *whole;
     ret->splitting = session_entry_splitting(l);
     ret->input = k->rank == 0 ? ret->input : NULL;
+    termination_limit_grace(l, ret);
     if (l->s.rerun && ret->resume_command) /* a role with a command of its own keeps that */
         ret->command = ret->resume_command;
     if (!ret->bootstrap && l->s.type == SESSION_INTERACTIVE)
@@ -402,11 +404,12 @@ void agent_command_restart(struct core *core, struct session_entry *l, size_t ra
 }
 
 void agent_command_destroy(struct core *core, struct session_entry *l, size_t rank,
-                           int64_t grace_usec, const char *reason)
+                           int64_t notice_usec, int64_t grace_usec, const char *reason)
 {
     const struct kernel *k = &l->s.kernels[rank];
     struct message msg = { .type = MSG_KERNEL_DESTROY,
-                           .kernel_destroy = { k->id, k->attempt, grace_usec, reason } };
+                           .kernel_destroy = { k->id, k->attempt, grace_usec, notice_usec,
+                                               reason } };
 
     if (!agent_command_send(core, k->agent_id, &msg))
         return;
@@ -419,7 +422,7 @@ void agent_command_end_orphan(struct core *core, const char *agent_id, const str
                               int64_t attempt)
 {
     struct message msg = { .type = MSG_KERNEL_DESTROY,
-                           .kernel_destroy = { *kernel_id, attempt, 0,
+                           .kernel_destroy = { *kernel_id, attempt, 0, 0,
                                                REASON_NOT_FOUND_IN_MANAGER } };
 
     (void)agent_command_send(core, agent_id, &msg);

@@ -27,9 +27,9 @@ void agent_command_release(struct core *core, struct session_entry *l, size_t ra
 /* Restart a kernel's programs there. */
 void agent_command_restart(struct core *core, struct session_entry *l, size_t rank);
 
-/* End a kernel: SIGTERM, after 'grace_usec' SIGKILL; 0 = SIGKILL at once. */
+/* End a kernel: as msg_kernel_destroy has it. */
 void agent_command_destroy(struct core *core, struct session_entry *l, size_t rank,
-                           int64_t grace_usec, const char *reason);
+                           int64_t notice_usec, int64_t grace_usec, const char *reason);
 
 /* The agent may forget that attempt of a kernel. */
 void agent_command_forget(struct core *core, const char *agent_id, const struct uuid *kernel_id,

@@ -91,7 +91,7 @@ static void elastic_give_way(struct core *core, struct session_entry *l, size_t 
         termination_requeue_kernel(core, l, rank, REASON_PREEMPTED);
         AQ_FAULT("core.kernel.preempted");
     } else if (!f->destroy_sent) {
-        agent_command_destroy(core, l, rank, core->conf.kill_grace_usec, REASON_PREEMPTED);
+        agent_command_destroy(core, l, rank, 0, core->conf.kill_grace_usec, REASON_PREEMPTED);
         if (!f->destroy_sent)
             durable_wake_at(core, &l->durable, now + RESEND_USEC);
     }

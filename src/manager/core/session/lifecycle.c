@@ -149,10 +149,19 @@ static void lifecycle_restart(struct core *core, struct session_entry *l)
     AQ_FAULT("core.restart.proposed");
 }
 
+/* What its agent gives the program beyond its time limit, besides the usual grace. */
+static int64_t lifecycle_timeout_grace(const struct session_entry *l)
+{
+    struct session_spec spec = *l->s.spec;
+
+    termination_limit_grace(l, &spec);
+    return spec.grace_usec;
+}
+
 static void lifecycle_running(struct core *core, struct session_entry *l, int64_t now)
 {
     int64_t timeout = l->s.spec->batch_timeout_usec;
-    int64_t limit = timeout ? timeout + BATCH_MARGIN_USEC : 0;
+    int64_t limit = timeout ? timeout + BATCH_MARGIN_USEC + lifecycle_timeout_grace(l) : 0;
     size_t ending = kernel_failure_find(core, l, now);
     bool degraded;
 
@@ -223,10 +232,13 @@ static void lifecycle_send_end(struct core *core, struct session_entry *l, size_
 {
     const struct kernel_entry *f = &l->kernels[rank];
     const bool *is_sent = now_at_once ? &f->kill_sent : &f->destroy_sent;
+    struct termination_times times = { 0, 0 };
 
     if (*is_sent)
         return;
-    agent_command_destroy(core, l, rank, now_at_once ? 0 : core->conf.kill_grace_usec, l->s.reason);
+    if (!now_at_once)
+        times = termination_times(core, l);
+    agent_command_destroy(core, l, rank, times.notice_usec, times.grace_usec, l->s.reason);
     if (!*is_sent) /* its agent's reports may hold no news: they do not have it looked at again */
         durable_wake_at(core, &l->durable, clock_monotonic_usec() + RESEND_USEC);
 }
@@ -348,6 +360,14 @@ static bool lifecycle_lose_agent(struct core *core, struct session_entry *l)
     return true;
 }
 
+/* By how much its programs have longer to end than usual. */
+static int64_t lifecycle_extra_time(const struct core *core, const struct session_entry *l)
+{
+    struct termination_times times = termination_times(core, l);
+
+    return times.notice_usec + AQ_MAX(times.grace_usec - core->conf.kill_grace_usec, INT64_C(0));
+}
+
 /* What is done in any state, before what its own function does. True if nothing else is to be
  * done in this turn.
  */
@@ -356,6 +376,8 @@ static bool lifecycle_interrupt(struct core *core, struct session_entry *l, int6
     struct status_deadline d = session_deadline(l->s.status);
 
     d.after_usec = retry_deadline(l, d.after_usec);
+    if (l->s.status == SESSION_PREEMPTED || l->s.status == SESSION_TERMINATING)
+        d.after_usec += lifecycle_extra_time(core, l);
     if (d.after_usec && now >= clock_adjustment_due(core, l, d.after_usec)) {
         lifecycle_expire(core, l, d, now);
         return true;

@@ -10,7 +10,10 @@
 #include "manager/core/session/limit_violation.h"
 #include "manager/core/session/termination.h"
 #include "manager/core/state/agent_entry.h"
+#include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_entry.h"
+#include "manager/core/state/state.h"
+#include "model/end_signal.h"
 
 struct event *termination_propose(struct core *core, struct session_entry *l,
                                   enum session_status to, const char *reason,
@@ -75,6 +78,35 @@ void termination_begin(struct core *core, struct session_entry *l, const char *r
     if (reason == l->commands.end_reason)
         control_audit(core, l, SESSION_TERMINATING);
     AQ_FAULT("core.terminate.proposed");
+}
+
+void termination_limit_grace(const struct session_entry *l, struct session_spec *spec)
+{
+    int64_t max = l->resource_group->scheduling.max_grace_usec;
+
+    if (max == 0) { /* else 0 would mean the default */
+        spec->checkpoint_signal = NULL;
+        spec->grace_usec = 0;
+    } else if (spec->checkpoint_signal) {
+        spec->grace_usec = end_signal_notice_usec(spec, max);
+    } else {
+        spec->grace_usec = AQ_MIN(spec->grace_usec, max);
+    }
+}
+
+struct termination_times termination_times(const struct core *core, const struct session_entry *l)
+{
+    static const char *const reasons[] = { REASON_PREEMPTED, REASON_MOVED, REASON_TASK_TIMEOUT };
+    struct termination_times times = { 0, core->conf.kill_grace_usec };
+    struct session_spec spec = *l->s.spec;
+
+    for (size_t i = 0; l->s.reason && i < AQ_COUNT(reasons); i++)
+        if (strcmp(l->s.reason, reasons[i]) == 0) {
+            termination_limit_grace(l, &spec);
+            times.notice_usec = end_signal_notice_usec(&spec, INT64_MAX);
+            times.grace_usec = end_signal_grace_usec(&spec, INT64_MAX, times.grace_usec);
+        }
+    return times;
 }
 
 bool termination_may_reschedule(const struct session_entry *l)

@@ -29,6 +29,17 @@ void termination_cancel_waiting(struct core *core, struct session_entry *l, cons
 void termination_requeue_kernel(struct core *core, struct session_entry *l, size_t rank,
                                 const char *reason);
 
+/* The checkpoint signal and grace of a session as its resource group allows them. */
+void termination_limit_grace(const struct session_entry *l, struct session_spec *spec);
+
+/* How its programs are asked to end, by the session's reason: with a notice and its own grace where
+ * the cluster ends them, not where a user does.
+ */
+struct termination_times {
+    int64_t notice_usec, grace_usec; /* as in msg_kernel_destroy */
+};
+struct termination_times termination_times(const struct core *core, const struct session_entry *l);
+
 /* From any state with kernels to TERMINATING. */
 void termination_begin(struct core *core, struct session_entry *l, const char *reason,
                        enum session_result result, const char *data);
