@@ -38,11 +38,12 @@ def lines(path):
 def test_a_program_that_fails_is_run_again(cluster, tmp_path):
     ran = tmp_path / "ran"
     done = cluster.cli("run", *SMALL, "--name", "again", "--retry", "3", "--retry-delay", "0.2s",
+                       "--summary",
                        "--resume-command", f"echo resumed $ALIQUOT_ATTEMPT; echo r >> {ran}; "
                        "test $ALIQUOT_ATTEMPT = 2 || exit 4", "--",
                        f"echo began $ALIQUOT_ATTEMPT; echo b >> {ran}; exit 3")
     assert done.returncode == 0, done
-    assert lines(ran) == ["b", "r", "r"]
+    assert lines(ran) == ["b", "r", "r"] and "Time: " in done.stderr
     session = shown(cluster, "again")
     assert session["result"] == "SUCCESS" and session["retry"]["used"] == 2
     assert session["retry"]["on"] == "failure,oom,node-lost,start"
@@ -51,6 +52,8 @@ def test_a_program_that_fails_is_run_again(cluster, tmp_path):
                 (1, 3, "task-failed", "agent"), (2, 4, "task-failed", "agent"),
                 (3, 0, "task-finished", "agent")]
     assert all(one["started_at"] < one["ended_at"] for one in session["attempts"])
+    assert 0 < session["summary"]["wall_sec"] < 60 and session["summary"]["cpu_asked"] == 1
+    assert session["attempts"][0]["used"]["mem_asked"] == 32 << 20
     for number, want in ((1, "began 0"), (2, "resumed 1"), (3, "resumed 2")):
         assert cluster.cli("logs", "--attempt", str(number), "again").stdout == want + "\n"
     wrong = cluster.cli("logs", "--attempt", "4", "again")

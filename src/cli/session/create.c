@@ -16,6 +16,7 @@
 #include "cli/session/session.h"
 #include "cli/session/session_spec.h"
 #include "cli/session/standard_input.h"
+#include "cli/session/summary.h"
 #include "cli/verbs.h"
 
 #define INPUT_STREAM "stream"
@@ -293,7 +294,7 @@ static int create_dry_run(struct cli *cli, const struct create_request *request,
 struct run_opts {
     struct spec_opts spec;
     struct cli_int count;
-    bool detach, dry_run, remove, interactive, tty, no_input, no_prefix;
+    bool detach, dry_run, remove, interactive, tty, no_input, no_prefix, summary;
 };
 
 static const struct cli_opt run_opts[] = {
@@ -307,6 +308,8 @@ static const struct cli_opt run_opts[] = {
     { 0, "no-prefix", CLI_FLAG, offsetof(struct run_opts, no_prefix), NULL,
       "lines of several sessions or kernels without the name before them" },
     ARRAY_OPT_ROW(struct run_opts),
+    { 0, "summary", CLI_FLAG, offsetof(struct run_opts, summary), NULL,
+      "say at the end what it used of what it asked for" },
     { 'n', "count", CLI_INT, offsetof(struct run_opts, count), "N",
       "run it N times; ALIQUOT_ARRAY_INDEX is 0 to N-1 in them" },
     { 'd', "detach", CLI_FLAG, offsetof(struct run_opts, detach), NULL,
@@ -394,6 +397,8 @@ static int create_run_session(struct cli *cli, void *data, int argc, char **argv
         r = create_on_terminal(cli, created, &opts->spec, err);
     else if (r == 0)
         r = create_follow(cli, created, &opts->spec, flags, err);
+    if (r >= 0 && opts->summary && !opts->detach)
+        summary_print(cli, created);
     if (r == EXIT_NO_SUCH_PROGRAM && !opts->spec.image && !opts->spec.template)
         image_hint_note(cli, opts->tty, argc, argv);
     json_decref(created);

@@ -10,6 +10,7 @@
 #include "cli/output/row_filter.h"
 #include "cli/request.h"
 #include "cli/session/array.h"
+#include "cli/session/summary.h"
 #include "cli/verbs.h"
 #include "model/session.h"
 #include "model/status.h"
@@ -51,6 +52,7 @@ const struct column session_columns[] = {
     { "text", "TEXT", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED | COLUMN_IS_LONG },
     { "retry", "RETRY", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED | COLUMN_IS_LONG },
     { "attempts", "ATTEMPTS", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED | COLUMN_IS_LONG },
+    { "summary", "SUMMARY", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED | COLUMN_IS_LONG },
     { "mounts", "MOUNTS", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED | COLUMN_IS_LONG },
     { "app_traffic", "APP-TRAFFIC", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
     { "kernels", "KERNELS", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED | COLUMN_IS_LONG },
@@ -459,6 +461,7 @@ static int session_print_parts(struct cli *cli, const json_t *session, struct aq
         strbuf_addc(&out, '\n');
         r = output_list(&plain, attempt_columns, attempts, &out, err);
     }
+    summary_write(json_object_get(session, "summary"), "\n", &out);
     if (r == 0 && json_array_size(mounts)) {
         strbuf_addc(&out, '\n');
         r = output_list(&plain, mount_columns, mounts, &out, err);

@@ -94,9 +94,9 @@ struct spec_opts {
     { 0, "retry", CLI_INT, offsetof(type, spec.retry), "N",                                        \
       "run it again up to N times if it does not succeed; batch only" },                           \
     { 0, "retry-on", CLI_STR, offsetof(type, spec.retry_on), "END[:N],...",                        \
-      "failure, exit=CODE[-CODE], oom, gpu-oom, node-lost, timeout, preempted, start" },           \
+      "failure, exit=N, oom, gpu-oom, node-lost, timeout, preempted, start" },           \
     { 0, "retry-delay", CLI_DURATION, offsetof(type, spec.retry_delay), "TIME",                    \
-      "before the first retry, twice as long before each further one; default 10s" },              \
+      "before the first retry, twice as long before the next; default 10s" },              \
     { 0, "retry-factor", CLI_INT, offsetof(type, spec.retry_factor), "N",                          \
       "how much longer each further delay is, up to 10 minutes; 1 = not" },                        \
     { 0, "signal", CLI_STR, offsetof(type, spec.signal), "SIGNAL[@SECONDS]",                       \

@@ -19,6 +19,13 @@ static const struct {
     [NOTIFICATION_STATUS] = { "status", "running, terminated, cancelled or error", "running" },
     [NOTIFICATION_TERMINATION_REASON] = { "termination_reason", "why it ended, as user-requested",
                                           "user-requested", true },
+    [NOTIFICATION_WALL_SEC] = { "wall_sec", "how long the program of a batch session ran, seconds",
+                                "3600", true },
+    [NOTIFICATION_CPU_SEC] = { "cpu_sec", "how long it used one core", "7000", true },
+    [NOTIFICATION_CPU_EFFICIENCY] = { "cpu_efficiency", "percent of the cores that it asked for",
+                                      "97", true },
+    [NOTIFICATION_MEM_PEAK] = { "mem_peak", "the most memory that it used, MiB", "900", true },
+    [NOTIFICATION_MEM_ASKED] = { "mem_asked", "the memory that it asked for, MiB", "1024", true },
 };
 
 const struct notification_type notification_types[NOTIFICATION_TYPES] = {

@@ -7,10 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/utf8.h"
 #include "http/problem.h"
+#include "manager/core/statistics.h"
+#include "model/session_summary.h"
 #include "store/config_entries.h"
 
 #define SETTING_NOTIFICATIONS "notifications"
@@ -296,11 +299,49 @@ static void notifications_tell(const struct notifications *n, const json_t *rule
                     err.text);
 }
 
+#define NUMBER_MAX 24
+
+static void notification_set_number(struct notification_values *values,
+                                    enum notification_field field, double value,
+                                    char text[NUMBER_MAX])
+{
+    (void)snprintf(text, NUMBER_MAX, "%.0f", value);
+    values->of[field] = text;
+}
+
+/* What the program of a batch session has used; its texts are in 'numbers'. */
+static void notification_summarize(const struct core *core, const struct session *session,
+                                   char numbers[NOTIFICATION_FIELDS][NUMBER_MAX],
+                                   struct notification_values *values)
+{
+    struct session_summary s = { .wall_usec = clock_realtime_usec() - session->running_usec };
+    double wall = (double)s.wall_usec / (double)USEC_PER_SEC;
+
+    for (size_t i = 0; i < session->kernel_count; i++)
+        session_summary_add_measured(&s, core_kernel_measured(core, &session->kernels[i].id),
+                                     &session->kernels[i].requested);
+    notification_set_number(values, NOTIFICATION_WALL_SEC, wall, numbers[NOTIFICATION_WALL_SEC]);
+    if (s.has_cpu)
+        notification_set_number(values, NOTIFICATION_CPU_SEC, s.cpu_sec,
+                                numbers[NOTIFICATION_CPU_SEC]);
+    if (s.has_cpu && wall > 0 && s.cpu_asked > 0)
+        notification_set_number(values, NOTIFICATION_CPU_EFFICIENCY,
+                                100 * s.cpu_sec / (wall * s.cpu_asked),
+                                numbers[NOTIFICATION_CPU_EFFICIENCY]);
+    if (s.has_mem)
+        notification_set_number(values, NOTIFICATION_MEM_PEAK, (double)s.mem_peak / (1 << 20),
+                                numbers[NOTIFICATION_MEM_PEAK]);
+    if (s.mem_asked)
+        notification_set_number(values, NOTIFICATION_MEM_ASKED, (double)s.mem_asked / (1 << 20),
+                                numbers[NOTIFICATION_MEM_ASKED]);
+}
+
 static void notifications_on_event(void *data, const struct core_event *event)
 {
     const char *type = notification_type_of(event), *id;
     const struct notifications *n = data;
     char session_id[UUID_TEXT_MAX], status[32] = "";
+    char numbers[NOTIFICATION_FIELDS][NUMBER_MAX];
     struct notification_values values;
     json_t *rule;
 
@@ -317,6 +358,9 @@ static void notifications_on_event(void *data, const struct core_event *event)
         [NOTIFICATION_STATUS] = status,
         [NOTIFICATION_TERMINATION_REASON] = event->reason,
     } };
+    if (event->session->type == SESSION_BATCH && event->session->running_usec
+        && session_is_terminal(event->session->status))
+        notification_summarize(n->core, event->session, numbers, &values);
     json_object_foreach(n->all, id, rule)
         if (notification_is(rule, NOTIFICATION_RULE)
             && strcmp(notification_text(rule, "rule_type"), type) == 0

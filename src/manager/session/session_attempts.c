@@ -2,9 +2,13 @@
 /* How often a batch session was run, and how often it may be. */
 #include "manager/session/session_attempts.h"
 
+#include <string.h>
+
 #include "base/clock.h"
 #include "manager/call/api.h"
+#include "manager/core/statistics.h"
 #include "model/rerun.h"
+#include "model/session_summary.h"
 
 static void session_attempts_write_seconds(const char *key, int64_t usec, struct jsonw *w)
 {
@@ -49,6 +53,7 @@ static void session_attempts_write_one(const struct run_row *run, struct jsonw *
         jsonw_member_null(w, "exit_code");
     jsonw_member_str(w, "agent", run->agent_id);
     jsonw_member_str(w, "text", run->text);
+    api_write_raw(w, "used", run->usage);
     jsonw_object_end(w);
 }
 
@@ -72,6 +77,37 @@ static bool session_attempts_find_last(const struct session_row *row, struct run
                              .exit_code = main->exit_code,
                              .agent_id = main->agent_id };
     return true;
+}
+
+void session_attempts_write_summary(const struct core *core, const struct session_row *row,
+                                    struct jsonw *w)
+{
+    const struct session *s = &row->session;
+    int64_t until = row->terminated_usec ? row->terminated_usec : clock_realtime_usec();
+    struct session_summary summary = {
+        .wall_usec = AQ_MAX(until - s->running_usec, INT64_C(0)),
+        .was_oom = s->reason && strcmp(s->reason, REASON_OUT_OF_MEMORY) == 0,
+    };
+    struct run_row last;
+
+    if (s->type != SESSION_BATCH || !session_attempts_find_last(row, &last) || !last.started_usec) {
+        if (row->run_count && row->runs[row->run_count - 1].usage)
+            jsonw_raw(w, row->runs[row->run_count - 1].usage,
+                      strlen(row->runs[row->run_count - 1].usage));
+        else
+            jsonw_null(w);
+        return;
+    }
+    for (size_t i = 0; i < row->kernel_count; i++) {
+        const struct kernel *kernel = &row->kernels[i].kernel;
+
+        if (row->kernels[i].last_stat)
+            session_summary_add(&summary, row->kernels[i].last_stat, &kernel->requested);
+        else
+            session_summary_add_measured(&summary, core_kernel_measured(core, &kernel->id),
+                                         &kernel->requested);
+    }
+    session_summary_write(&summary, w);
 }
 
 void session_attempts_write(const struct session_row *row, struct jsonw *w)

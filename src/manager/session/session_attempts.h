@@ -6,12 +6,20 @@
 #include "base/jsonw.h"
 #include "store/query.h"
 
+struct core;
+
 /* {"limit", "on", "delay_sec", "factor", "used", "next_at"}; null for sessions without retries.
  * 'session' has its spec.
  */
 void session_attempts_write_retry(const struct session *session, struct jsonw *w);
 
-/* A list of {"attempt", "started_at", "ended_at", "reason", "exit_code", "agent", "text"}, oldest
+/* What the attempt that runs, or was the last, used: as session_summary_write() has it; null if the
+ * program did not run, or for sessions that are not of type batch.
+ */
+void session_attempts_write_summary(const struct core *core, const struct session_row *row,
+                                    struct jsonw *w);
+
+/* A list of {"attempt", "started_at", "ended_at", "reason", "exit_code", "agent", "text", "used"}, oldest
  * first: those in 'row', which has its runs and kernels, and the one that runs or was the last.
  * Empty for a session that did not run.
  */

@@ -248,6 +248,11 @@ static void session_own_write_attempts(const struct session_own *own, struct jso
     session_attempts_write(own->row, w);
 }
 
+static void session_own_write_summary(const struct session_own *own, struct jsonw *w)
+{
+    session_attempts_write_summary(own->core, own->row, w);
+}
+
 static void session_own_write_mounts(const struct session_own *own, struct jsonw *w)
 {
     static const struct folder_mounts none;
@@ -387,6 +392,8 @@ static const struct session_own_member {
     { "retry", .write = session_own_write_retry, .needs = OWN_NEEDS_TEXTS },
     { "attempts", .write = session_own_write_attempts,
       .needs = OWN_NEEDS_TEXTS | OWN_NEEDS_KERNELS | OWN_NEEDS_RUNS },
+    { "summary", .write = session_own_write_summary,
+      .needs = OWN_NEEDS_TEXTS | OWN_NEEDS_KERNELS | OWN_NEEDS_RUNS | OWN_NEEDS_REST },
     { "mounts", .write = session_own_write_mounts, .needs = OWN_NEEDS_TEXTS },
     { "resources", .write = session_own_write_resources, .needs = OWN_NEEDS_KERNELS },
     { "requested_slots", .write = session_own_write_requested, .needs = OWN_NEEDS_KERNELS },

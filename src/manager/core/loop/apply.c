@@ -34,6 +34,7 @@
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
 #include "manager/core/statistics/series.h"
+#include "model/measured.h"
 #include "model/status.h"
 
 /* ---- sessions ---- */
@@ -196,6 +197,9 @@ static void apply_move_kernel(struct core *core, struct session_entry *l, struct
     if (c->agent_id)
         apply_replace(&k->agent_id, c->agent_id[0] ? AQ_TAKE(c->agent_id) : NULL);
     if (c->attempt) {
+        series_end_kernel(core, k, facts->measured);
+        if (facts->measured) /* the next attempt begins with nothing used */
+            measured_done(facts->measured);
         k->attempt = c->attempt;
         session_entry_forget_facts(facts);
     }

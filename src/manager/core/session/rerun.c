@@ -12,6 +12,7 @@
 #include "manager/core/lookup.h"
 #include "manager/core/session/termination.h"
 #include "manager/core/state/session_entry.h"
+#include "model/session_summary.h"
 
 /* ---- the end of an attempt ---- */
 
@@ -27,6 +28,22 @@ static struct rerun_end rerun_end_of(const struct session_entry *l, size_t rank,
     return (struct rerun_end){ .cause = rerun_cause_of(reason, f->has_exit, f->exit_code),
                                .has_exit = f->has_exit,
                                .exit_code = f->exit_code };
+}
+
+/* JSON of session_summary.h. */
+static char *rerun_usage(const struct session_entry *l, const char *reason)
+{
+    struct session_summary summary = {
+        .wall_usec = AQ_MAX(clock_realtime_usec() - l->s.running_usec, INT64_C(0)),
+        .was_oom = reason && strcmp(reason, REASON_OUT_OF_MEMORY) == 0,
+    };
+    struct strbuf text = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&text);
+
+    for (size_t i = 0; i < l->s.kernel_count; i++)
+        session_summary_add_measured(&summary, l->kernels[i].measured, &l->s.kernels[i].requested);
+    session_summary_write(&summary, &w);
+    return strbuf_steal(&text);
 }
 
 /* The attempt whose number the record has. */
@@ -49,6 +66,8 @@ static void rerun_add_row(struct core *core, struct session_entry *l,
     e->run_ended.rank = (uint32_t)rank;
     e->run_ended.kernel_attempt = l->s.kernels[rank].attempt;
     e->run_ended.agent_id = record->agent[0] ? aq_strdup(record->agent) : NULL;
+    if (rerun_has_run(l))
+        e->run_ended.usage = rerun_usage(l, reason);
     e->run_ended.text = text.len ? strbuf_steal(&text) : NULL;
 }
 

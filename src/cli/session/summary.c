@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a batch session used of what it asked for, in words. */
+#include "cli/session/summary.h"
+
+#include <inttypes.h>
+
+#include "base/clock.h"
+#include "cli/output/output.h"
+#include "cli/session/session.h"
+
+static double summary_number(const json_t *summary, const char *key)
+{
+    return json_number_value(json_object_get(summary, key));
+}
+
+static void summary_add_span(const char *name, double seconds, struct strbuf *out)
+{
+    strbuf_addf(out, "%s", name);
+    cell_write_span((int64_t)(seconds * USEC_PER_SEC), out);
+}
+
+static void summary_add_bytes(int64_t bytes, struct strbuf *out)
+{
+    strbuf_addf(out, "%.4g MiB", (double)bytes / (1 << 20));
+}
+
+/* "Memory: 300 MiB at most, 30 % of 1000 MiB" */
+static void summary_add_memory(const json_t *summary, const char *name, const char *peak_key,
+                               const char *asked_key, struct strbuf *out)
+{
+    double peak = summary_number(summary, peak_key), asked = summary_number(summary, asked_key);
+
+    if (peak <= 0)
+        return;
+    strbuf_addf(out, "%s: ", name);
+    summary_add_bytes((int64_t)peak, out);
+    strbuf_adds(out, " at most");
+    if (asked > 0) {
+        strbuf_addf(out, ", %.0f %% of ", 100 * peak / asked);
+        summary_add_bytes((int64_t)asked, out);
+    }
+    strbuf_addc(out, '\n');
+}
+
+void summary_write(const json_t *summary, const char *before, struct strbuf *out)
+{
+    const json_t *suggested = json_object_get(summary, "suggested");
+    json_int_t cpu = json_integer_value(json_object_get(suggested, "cpu"));
+    json_int_t mem = json_integer_value(json_object_get(suggested, "mem"));
+
+    if (!json_is_object(summary))
+        return;
+    strbuf_adds(out, before);
+    summary_add_span("Time: ", summary_number(summary, "wall_sec"), out);
+    strbuf_addc(out, '\n');
+    if (json_is_number(json_object_get(summary, "cpu_sec"))) {
+        summary_add_span("CPU: ", summary_number(summary, "cpu_sec"), out);
+        if (json_is_number(json_object_get(summary, "cpu_efficiency")))
+            strbuf_addf(out, ", %.0f %% of %g cores",
+                        100 * summary_number(summary, "cpu_efficiency"),
+                        summary_number(summary, "cpu_asked"));
+        strbuf_addc(out, '\n');
+    }
+    summary_add_memory(summary, "Memory", "mem_peak", "mem_asked", out);
+    if (json_is_number(json_object_get(summary, "gpu_sec"))) {
+        summary_add_span("GPU: ", summary_number(summary, "gpu_sec"), out);
+        strbuf_adds(out, " busy\n");
+    }
+    summary_add_memory(summary, "GPU memory", "gpu_mem_peak", "gpu_mem_asked", out);
+    if (cpu > 0 || mem > 0)
+        strbuf_adds(out, "Suggested:");
+    if (cpu > 0)
+        strbuf_addf(out, " -r cpu=%" JSON_INTEGER_FORMAT, cpu);
+    if (mem > 0)
+        strbuf_addf(out, " -r mem=%" JSON_INTEGER_FORMAT "m", mem >> 20);
+    strbuf_adds(out, cpu > 0 || mem > 0 ? "\n" : "");
+}
+
+void summary_print(struct cli *cli, const json_t *created)
+{
+    const json_t *one;
+    size_t i;
+
+    json_array_foreach(created, i, one) {
+        AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+        const char *id = json_string_value(json_object_get(one, "sessionId"));
+        json_t *session = NULL;
+
+        if (id && session_get(cli, id, &session, NULL) == 0)
+            summary_write(json_object_get(session, "summary"), "", &out);
+        json_decref(session);
+        (void)fputs(out.len ? out.data : "", stderr);
+    }
+}
