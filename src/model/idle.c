@@ -9,9 +9,9 @@
 static const struct {
     const char *name, *reason;
 } idle_checks[IDLE_CHECKS] = {
-    [IDLE_NETWORK] = { "network_timeout", "idle-timeout" },
-    [IDLE_UTILIZATION] = { "utilization", "idle-utilization" },
-    [IDLE_LIFETIME] = { "session_lifetime", "idle-session-lifetime" },
+    [IDLE_NETWORK] = { "network_timeout", REASON_IDLE_TIMEOUT },
+    [IDLE_UTILIZATION] = { "utilization", REASON_IDLE_UTILIZATION },
+    [IDLE_LIFETIME] = { "session_lifetime", REASON_IDLE_LIFETIME },
 };
 
 const char *idle_check_name(enum idle_check check)
@@ -22,15 +22,6 @@ const char *idle_check_name(enum idle_check check)
 const char *idle_check_reason(enum idle_check check)
 {
     return idle_checks[check].reason;
-}
-
-enum idle_check idle_check_of_reason(const char *reason)
-{
-    enum idle_check check = 0;
-
-    while (check < IDLE_CHECKS && (!reason || strcmp(idle_checks[check].reason, reason) != 0))
-        check++;
-    return check;
 }
 
 void session_idle_take(struct session_idle *to, const struct session_idle *from, unsigned what)

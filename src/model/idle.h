@@ -19,12 +19,14 @@
 
 enum idle_check { IDLE_NETWORK, IDLE_UTILIZATION, IDLE_LIFETIME, IDLE_CHECKS };
 
+#define REASON_IDLE_TIMEOUT "idle-timeout"
+#define REASON_IDLE_UTILIZATION "idle-utilization"
+#define REASON_IDLE_LIFETIME "idle-session-lifetime"
+
 /* "network_timeout", "utilization", "session_lifetime". */
 const char *idle_check_name(enum idle_check check);
-/* Of sessions that it ends: "idle-timeout", "idle-utilization", "idle-session-lifetime". */
+/* Of sessions that it ends: REASON_IDLE_... */
 const char *idle_check_reason(enum idle_check check);
-/* IDLE_CHECKS = it is the reason of none; NULL is fine. */
-enum idle_check idle_check_of_reason(const char *reason);
 
 /* ---- settings ---- */
 
@@ -60,7 +62,7 @@ void idle_settings_defaults(struct idle_settings *ret);
  * without a field: what the value must be.
  */
 int idle_settings_put(struct idle_settings *settings, const char *key, const char *value,
-                      struct aq_error *err) AQ_UNTRUSTED;
+                      struct aq_error *err);
 
 /* ---- what is kept of a session ---- */
 

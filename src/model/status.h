@@ -112,7 +112,8 @@ struct status_deadline session_deadline(enum session_status s);
 const char *session_event_name(enum session_status status);
 const char *kernel_event_name(enum kernel_status status);
 
-#define SESSION_EVENT_WAITING "session_waiting"           /* its reason to wait is another one */
+#define SESSION_EVENT_WAITING "session_waiting"       /* its reason to wait is another one */
+#define SESSION_EVENT_IDLE_MOVED "session_idle_moved" /* somebody keeps it, or does not any more */
 #define SESSION_EVENT_IDLE_WARNING "session_idle_warning" /* it ends soon, as nobody uses it */
 #define KERNEL_EVENT_RESIZED "kernel_resized"
 

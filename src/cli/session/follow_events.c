@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/utf8.h"
 #include "cli/session/follow_internal.h"
+#include "model/idle.h"
 #include "model/session.h"
 
 #define EVENT_MAX (64u << 10)
@@ -93,6 +94,24 @@ static bool follow_take_own_event(struct follow *f, const struct sse_event *even
     return true;
 }
 
+/* Events of the past are no news. */
+static void follow_warn_of_end(const struct follow *f, const char *id, const char *reason)
+{
+    for (size_t i = 0; id && !f->is_catching_up && i < f->count; i++) {
+        const char *name = f->items[i].session->name;
+
+        if (strcmp(f->items[i].session->id, id) != 0)
+            continue;
+        if (reason && strcmp(reason, REASON_IDLE_LIFETIME) == 0)
+            cli_note(f->cli, "aliquot: session '%s' ends soon, as its lifetime is over then", name);
+        else
+            cli_note(f->cli,
+                     "aliquot: session '%s' ends soon, as nobody uses it; 'aliquot session extend "
+                     "%s' keeps it",
+                     name, name);
+    }
+}
+
 static int follow_on_event(void *data, const struct sse_event *event)
 {
     struct follow *f = data;
@@ -108,6 +127,8 @@ static int follow_on_event(void *data, const struct sse_event *event)
         json_decref(body);
         return 0;
     }
+    if (strcmp(event->event, SESSION_EVENT_IDLE_WARNING) == 0)
+        follow_warn_of_end(f, id, json_string_value(json_object_get(body, "reason")));
     for (size_t i = 0; id && i < f->count; i++)
         if (strcmp(f->items[i].session->id, id) == 0 && !f->items[i].is_final
             && (f->is_catching_up || !follow_take_event(&f->items[i], event->event, body)))

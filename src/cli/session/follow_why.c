@@ -7,6 +7,7 @@
 #include "base/utf8.h"
 #include "cli/output/prose.h"
 #include "cli/session/follow_internal.h"
+#include "model/idle.h"
 #include "model/session.h"
 
 /* ---- waiting ---- */
@@ -156,6 +157,9 @@ static const struct {
     { REASON_BOOTSTRAP_FAILED, "its bootstrap script failed" },
     { REASON_BOOTSTRAP_TIMEOUT, "its bootstrap script took too long" },
     { REASON_EXEC_TIMEOUT, "code that it ran took longer than its cluster allows" },
+    { REASON_IDLE_TIMEOUT, "nobody used it for as long as its keypair's policy allows" },
+    { REASON_IDLE_UTILIZATION, "it used too little of what it held" },
+    { REASON_IDLE_LIFETIME, "its lifetime was over" },
     { REASON_OUT_OF_MEMORY, "its memory was used up" },
     { REASON_GPU_OUT_OF_MEMORY, "the memory of its GPU slice was used up" },
     { REASON_GPU_MISUSE, "it used a GPU past its slice" },

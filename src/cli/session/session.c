@@ -48,6 +48,7 @@ const struct column session_columns[] = {
     { "scheduled_at", "SCHEDULED", COLUMN_TIME, COLUMN_IS_EXTRA },
     { "terminated_at", "ENDED", COLUMN_TIME, COLUMN_IS_EXTRA },
     { "last_access", "LAST-ACCESS", COLUMN_TIME, COLUMN_IS_EXTRA },
+    { "idle_ends_at", "IDLE-END", COLUMN_TIME, COLUMN_IS_WIDE },
     { "reason", "REASON", COLUMN_REASON, COLUMN_MAY_SHRINK },
     { "text", "TEXT", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED | COLUMN_IS_LONG },
     { "retry", "RETRY", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED | COLUMN_IS_LONG },
@@ -55,6 +56,7 @@ const struct column session_columns[] = {
     { "summary", "SUMMARY", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED | COLUMN_IS_LONG },
     { "mounts", "MOUNTS", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED | COLUMN_IS_LONG },
     { "app_traffic", "APP-TRAFFIC", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
+    { "idle", "IDLE", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
     { "kernels", "KERNELS", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED | COLUMN_IS_LONG },
     COLUMN_END,
 };

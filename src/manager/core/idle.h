@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/strbuf.h"
 #include "base/uuid.h"
 #include "model/audit.h"
 #include "model/idle.h"
@@ -59,6 +60,11 @@ bool core_read_idle(const struct core *core, const struct session *s, struct cor
  * ...} as Backend.AI has it; "{}" if no check looks at it. NULL is one that does not run.
  */
 void core_idle_write_checks(const struct core_idle *idle, struct jsonw *w);
+
+/* When it ends and what keeps it, for a person: "Nobody uses the session 'x': ..."; nothing if no
+ * check is known to end it.
+ */
+void core_idle_write_text(const struct core_idle *idle, const char *name, struct strbuf *out);
 
 /* ---- what people want ---- */
 

@@ -17,7 +17,8 @@ static const struct {
                                     "interactive" },
     [NOTIFICATION_CLUSTER_MODE] = { "cluster_mode", "single-node or multi-node", "single-node" },
     [NOTIFICATION_STATUS] = { "status", "running, terminated, cancelled or error", "running" },
-    [NOTIFICATION_TERMINATION_REASON] = { "termination_reason", "why it ended, as user-requested",
+    [NOTIFICATION_TERMINATION_REASON] = { "termination_reason",
+                                          "why it ended, or will, as user-requested",
                                           "user-requested", true },
     [NOTIFICATION_WALL_SEC] = { "wall_sec", "how long the program of a batch session ran, seconds",
                                 "3600", true },
@@ -30,6 +31,7 @@ static const struct {
 
 const struct notification_type notification_types[NOTIFICATION_TYPES] = {
     { "session.started", NOTIFICATION_TERMINATION_REASON },
+    { "session.idle_warning", NOTIFICATION_FIELDS }, /* ours */
     { "session.terminated", NOTIFICATION_FIELDS },
 };
 
@@ -42,8 +44,8 @@ int notification_type_find(const char *name, const char *field,
             return 0;
         }
     return aq_fail_as(err, EINVAL, "invalid-api-params", field,
-                      "nothing of the type '%.64s' happens here; session.started and "
-                      "session.terminated do",
+                      "nothing of the type '%.64s' happens here; session.started, "
+                      "session.idle_warning and session.terminated do",
                       name);
 }
 

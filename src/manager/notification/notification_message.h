@@ -37,7 +37,7 @@ struct notification_type {
     enum notification_field field_end; /* it has the fields before this one */
 };
 
-#define NOTIFICATION_TYPES 2
+#define NOTIFICATION_TYPES 3
 extern const struct notification_type notification_types[NOTIFICATION_TYPES];
 
 /* -EINVAL with 'field': there is none, or none that ever happens here. */

@@ -274,6 +274,8 @@ static const char *notification_type_of(const struct core_event *event)
         return NULL;
     if (strcmp(event->name, "session_started") == 0)
         return "session.started";
+    if (strcmp(event->name, SESSION_EVENT_IDLE_WARNING) == 0)
+        return "session.idle_warning";
     return strcmp(event->name, "session_terminated") == 0
                    || strcmp(event->name, "session_cancelled") == 0
                ? "session.terminated"

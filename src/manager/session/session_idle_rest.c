@@ -50,6 +50,20 @@ void session_view_write_idle(const struct core *core, const struct uuid *id, str
     jsonw_object_end(w);
 }
 
+void session_view_write_idle_end(const struct core *core, const struct uuid *id, struct jsonw *w)
+{
+    const struct session *s = core_find_session(core, id);
+    char iso[CLOCK_ISO_MAX];
+    struct core_idle idle;
+
+    int64_t usec = 0;
+
+    if (s && core_read_idle(core, s, &idle) && idle.is_warned)
+        usec = clock_realtime_usec() + idle.report.at_usec - idle.now_usec + USEC_PER_SEC / 2;
+    /* Whole seconds: the clocks differ by a little each time, and consoles are told of changes. */
+    jsonw_str(w, usec ? clock_format_iso(usec - usec % USEC_PER_SEC, iso) : NULL);
+}
+
 void session_view_write_idle_checks(const struct core *core, const struct uuid *id, struct jsonw *w)
 {
     const struct session *s = core_find_session(core, id);

@@ -297,6 +297,11 @@ static void session_own_write_idle(const struct session_own *own, struct jsonw *
     session_view_write_idle(own->core, &own->row->session.id, w);
 }
 
+static void session_own_write_idle_end(const struct session_own *own, struct jsonw *w)
+{
+    session_view_write_idle_end(own->core, &own->row->session.id, w);
+}
+
 /* Those of the only kernel as they are, else the sum. */
 static void session_own_write_slots(const struct session_own *own, bool is_requested,
                                     struct jsonw *w)
@@ -409,6 +414,7 @@ static const struct session_own_member {
     { "last_access", .write = session_own_write_last_access, .needs = OWN_NEEDS_REST },
     { "app_traffic", .write = session_own_write_traffic, .needs = OWN_NEEDS_REST },
     { "idle", .write = session_own_write_idle },
+    { "idle_ends_at", .write = session_own_write_idle_end },
     { "array", .write = session_own_write_array, .needs = OWN_NEEDS_REST },
     { "kernels", .write = session_own_write_kernels, .needs = OWN_NEEDS_TEXTS | OWN_NEEDS_KERNELS },
 #undef ROW

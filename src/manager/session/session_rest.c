@@ -114,6 +114,7 @@ static void session_on_why_pending_found(struct request *req, const struct sessi
     const struct session *s = &row->session;
     const struct api *api = data;
     const struct session *live;
+    struct core_idle idle;
 
     if (s->status == SESSION_PENDING && core_explain(api->core, &s->id, &text, &json, NULL) == 0) {
         session_reply_why_pending(req, s, text.data, json.data);
@@ -123,6 +124,10 @@ static void session_on_why_pending_found(struct request *req, const struct sessi
     core_status_text(s->status_data, &text);
     if ((live = core_find_session(api->core, &s->id)) && live->status == s->status)
         core_add_pull_failures(live, &text);
+    if (live && core_read_idle(api->core, live, &idle)) {
+        strbuf_adds(&text, text.len ? " " : "");
+        core_idle_write_text(&idle, live->name, &text);
+    }
     if (s->status == SESSION_CREATING && !text.len)
         strbuf_adds(&text, "Its bootstrap script runs; 'aliquot logs' shows what it has written.");
     session_reply_why_pending(req, s, text.len ? text.data : NULL, s->status_data);

@@ -31,11 +31,13 @@ struct pty {
     struct link_stream *stream; /* NULL after close */
     char agent_id[AGENT_ID_MAX + 1];
     struct uuid session_id;
+    struct core_subscriber *events; /* of the session; NULL before it is open */
     struct api_stream right;
 };
 
 static void pty_free(struct pty *pty)
 {
+    core_unsubscribe(pty->api->core, pty->events);
     api_stream_close(&pty->right);
     link_stream_close(pty->stream);
     pump_done(&pty->pump);
@@ -169,6 +171,37 @@ static void pty_on_forbidden(void *data, const struct aq_error *err)
     websocket_close(pty->ws, WEBSOCKET_POLICY, err->text);
 }
 
+static void pty_show(struct pty *pty, const char *bytes, size_t len)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    size_t size = sodium_base64_encoded_len(len, sodium_base64_VARIANT_ORIGINAL);
+
+    strbuf_adds(&out, "{\"type\":\"out\",\"data\":\"");
+    (void)strbuf_reserve(&out, size);
+    sodium_bin2base64(out.data + out.len, size, (const unsigned char *)bytes, len,
+                      sodium_base64_VARIANT_ORIGINAL);
+    out.len += size - 1;
+    strbuf_adds(&out, "\"}");
+    if (pump_give(&pty->pump, PUMP_KERNEL, out.data, out.len) < 0)
+        websocket_close(pty->ws, WEBSOCKET_INTERNAL, "the reader is too slow");
+}
+
+/* A line of its own says that the session ends soon: whoever looks at a terminal sees no events. */
+static void pty_on_event(void *data, const struct core_event *event)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf line = STRBUF_INIT;
+    struct pty *pty = data;
+    struct core_idle idle;
+
+    if (strcmp(event->name, SESSION_EVENT_IDLE_WARNING) != 0 || !pty->ws || !pty->stream
+        || !core_read_idle(pty->api->core, event->session, &idle))
+        return;
+    strbuf_adds(&line, "\r\n[aliquot] ");
+    core_idle_write_text(&idle, event->session->name, &line);
+    strbuf_adds(&line, ".\r\n");
+    pty_show(pty, line.data, line.len);
+}
+
 static void pty_on_open(void *data, struct link_stream *stream)
 {
     const struct websocket_options options = { .message_max = PTY_MESSAGE_MAX };
@@ -180,6 +213,7 @@ static void pty_on_open(void *data, struct link_stream *stream)
         pty_fail(pty, &err);
         return;
     }
+    pty->events = core_subscribe(pty->api->core, &pty->session_id, pty_on_event, pty);
     pump_join(&pty->pump, PUMP_CLIENT, &websocket_pump_text, pty->ws);
     pump_join(&pty->pump, PUMP_KERNEL, &link_stream_pump, stream);
     (void)pump_open(&pty->pump, PUMP_CLIENT); /* nothing waits for either */
@@ -188,20 +222,11 @@ static void pty_on_open(void *data, struct link_stream *stream)
 
 static void pty_on_data(void *data, struct link_stream *stream, const char *bytes, size_t len)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    size_t size = sodium_base64_encoded_len(len, sodium_base64_VARIANT_ORIGINAL);
     struct pty *pty = data;
 
     (void)stream;
     core_note_access(pty->api->core, &pty->session_id);
-    strbuf_adds(&out, "{\"type\":\"out\",\"data\":\"");
-    (void)strbuf_reserve(&out, size);
-    sodium_bin2base64(out.data + out.len, size, (const unsigned char *)bytes, len,
-                      sodium_base64_VARIANT_ORIGINAL);
-    out.len += size - 1;
-    strbuf_adds(&out, "\"}");
-    if (pump_give(&pty->pump, PUMP_KERNEL, out.data, out.len) < 0)
-        websocket_close(pty->ws, WEBSOCKET_INTERNAL, "the reader is too slow");
+    pty_show(pty, bytes, len);
 }
 
 static void pty_on_drain(void *data, struct link_stream *stream)

@@ -72,7 +72,8 @@ static void test_rows_are_written_as_json(void **state)
     assert_json(&keypair_policy_entity, &policy, 0,
                 "{\"name\":\"student\",\"is_active\":true,\"unlimited_unspecified\":false,"
                 "\"total_slots\":{\"cpu\":\"2.5\"},\"max_session_lifetime_sec\":0,"
-                "\"idle_timeout_sec\":1099511627776,\"max_concurrent_sessions\":3,"
+                "\"idle_timeout_sec\":1099511627776,\"max_idle_extension_sec\":0,"
+                "\"max_concurrent_sessions\":3,"
                 "\"max_concurrent_sftp_sessions\":1,\"max_containers_per_session\":0,"
                 "\"max_pending_sessions\":100000,\"max_pending_slots\":{},\"max_priority\":100,"
                 "\"host_network\":false}");

@@ -183,6 +183,12 @@ static void apply_idle(struct core *core, const struct event *e)
     if (e->session_idle.warning)
         announce(core, SESSION_EVENT_IDLE_WARNING, l, NULL, e->session_idle.warning,
                  apply_place(e, 0));
+    else if (e->session_idle.what & (SESSION_IDLE_EXTENSION | SESSION_IDLE_EXEMPTION)
+             && core->is_started)
+        bus_publish(core, &(struct core_event){ .name = SESSION_EVENT_IDLE_MOVED,
+                                                .session = &l->s,
+                                                .reason = "",
+                                                .at_usec = e->at_usec });
 }
 
 /* ---- kernels ---- */

@@ -176,10 +176,8 @@ static void idle_save_use(struct core *core, struct session_entry *l, int64_t no
 
 /* ---- warnings and the end ---- */
 
-static int64_t idle_limit_of(const struct core *core, const struct idle_limits *limits,
-                             enum idle_check check)
+static int64_t idle_limit_of(const struct idle_limits *limits, enum idle_check check)
 {
-    (void)core;
     return check == IDLE_NETWORK       ? limits->network_usec
            : check == IDLE_UTILIZATION ? limits->window_usec
                                        : limits->lifetime_usec;
@@ -221,10 +219,14 @@ static void idle_end(struct core *core, struct session_entry *l, const struct id
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf data = STRBUF_INIT;
     struct jsonw w = jsonw_make(&data);
-    int64_t limit = idle_limit_of(core, &l->idle->limits, report->by);
+    int64_t limit = idle_limit_of(&l->idle->limits, report->by);
     char id[UUID_TEXT_MAX];
 
     jsonw_object_begin(&w);
+    jsonw_member_str(&w, "text",
+                     report->by == IDLE_NETWORK       ? "Nobody used it for its idle timeout."
+                     : report->by == IDLE_UTILIZATION ? "It used too little of what it held."
+                                                      : "Its lifetime was over.");
     jsonw_key(&w, "idle");
     jsonw_object_begin(&w);
     jsonw_member_str(&w, "check", idle_check_name(report->by));
@@ -242,8 +244,7 @@ static void idle_end(struct core *core, struct session_entry *l, const struct id
 static bool idle_approach(struct core *core, struct session_entry *l,
                           const struct idle_report *report, int64_t now)
 {
-    struct idle_warnings w = idle_find_warnings(core,
-                                                idle_limit_of(core, &l->idle->limits, report->by));
+    struct idle_warnings w = idle_find_warnings(core, idle_limit_of(&l->idle->limits, report->by));
     unsigned due = 0;
     int64_t end = report->at_usec;
 

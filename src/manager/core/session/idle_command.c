@@ -70,6 +70,45 @@ void core_idle_write_checks(const struct core_idle *idle, struct jsonw *w)
     jsonw_object_end(w);
 }
 
+/* "45 s", "10 min", "3.5 h", "2 d". */
+static void idle_write_span(int64_t usec, struct strbuf *out)
+{
+    double sec = (double)AQ_MAX(usec, 0) / USEC_PER_SEC;
+
+    if (sec < 90)
+        strbuf_addf(out, "%.0f s", sec);
+    else if (sec < 90 * 60)
+        strbuf_addf(out, "%.0f min", sec / 60);
+    else if (sec < 48 * 3600)
+        strbuf_addf(out, "%.3g h", sec / 3600);
+    else
+        strbuf_addf(out, "%.3g d", sec / 86400);
+}
+
+void core_idle_write_text(const struct core_idle *idle, const char *name, struct strbuf *out)
+{
+    static const struct {
+        const char *before, *after;
+    } words[IDLE_CHECKS] = {
+        [IDLE_NETWORK] = { "Nobody uses the session '", "': it ends in " },
+        [IDLE_UTILIZATION] = { "The session '", "' uses little of what it holds: it ends in " },
+        [IDLE_LIFETIME] = { "The lifetime of the session '", "' is nearly over: it ends in " },
+    };
+    enum idle_check by = idle->report.by;
+
+    if (by == IDLE_CHECKS)
+        return;
+    strbuf_adds(out, words[by].before);
+    strbuf_adds(out, name);
+    strbuf_adds(out, words[by].after);
+    idle_write_span(idle->report.at_usec - idle->now_usec, out);
+    if (by == IDLE_LIFETIME)
+        strbuf_adds(out, ". Save what is in it");
+    else
+        strbuf_addf(out, ", unless somebody works in it. 'aliquot session extend %s' keeps it",
+                    name);
+}
+
 /* ---- commands ---- */
 
 struct idle_command {

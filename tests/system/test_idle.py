@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sessions that nobody uses are warned of and ended; they can be extended and exempted, and what
+computes is kept."""
+
+import json
+import time
+
+import pytest
+
+from client import ADMIN, USER
+from cluster import Cluster, interactive, running, wait_for, wait_status
+
+POLICY = "/aliquot/v1/keypair-policies/default"
+LIMIT = 20
+GQL = "query($id: UUID!) { compute_session(id: $id) { idle_checks } }"
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    with Cluster() as cluster:
+        cluster.start_manager()
+        cluster.start_agent()
+        settle(cluster.client(ADMIN))
+        yield cluster
+        cluster.check_nothing_left()
+        cluster.stop()
+
+
+def settle(admin, idle=LIMIT, lifetime=0, extension=0):
+    reply = admin.post("/config/set", {"key": "config/idle/warnings", "value": "8s,4s"})
+    assert reply.status == 200, reply
+    reply = admin.send("PATCH", POLICY, {
+        "idle_timeout_sec": idle, "max_session_lifetime_sec": lifetime,
+        "max_idle_extension_sec": extension})
+    assert reply.status in (200, 204), reply
+
+
+@pytest.fixture
+def user(cluster):
+    return cluster.client()
+
+
+def cli(cluster, *words):
+    done = cluster.run("aliquot", *words, **cluster.cli_env())
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def show(client, name):
+    return client.get(f"/aliquot/v1/sessions/{name}").json
+
+
+def checks(client, session):
+    reply = client.gql(GQL, {"id": session})
+    return json.loads(reply.json["data"]["compute_session"]["idle_checks"])
+
+
+@pytest.mark.gate
+def test_warned_and_ended(cluster, user):
+    begun = time.monotonic()
+    with running(user, "left") as session:
+        found = wait_for(lambda: checks(user, session), 10, "its checks")
+        assert set(found) == {"network_timeout"}
+        assert found["network_timeout"]["remaining_time_type"] == "expire_after"
+        assert 0 < found["network_timeout"]["remaining"] <= LIMIT
+        idle = show(user, "left")["idle"]
+        assert idle["reason"] == "idle-timeout" and idle["can_extend"] and not idle["exempt"]
+        wait_for(lambda: show(user, "left")["idle"]["ends_soon"], 30, "the warning")
+        assert show(user, "left")["idle_ends_at"]
+        assert "aliquot session extend left" in cli(cluster, "session", "why", "left")
+        ended = wait_status(user, session, "TERMINATED")
+        assert ended["reason"] == "idle-timeout" and time.monotonic() - begun >= LIMIT - 1
+        assert user.get(f"/aliquot/v1/sessions/{session}/why").json["text"] \
+            == "Nobody used it for its idle timeout."
+
+
+def test_extended(cluster, user):
+    with running(user, "kept") as session:
+        wait_for(lambda: show(user, "kept")["idle_ends_at"], 40, "the warning")
+        said = cli(cluster, "session", "extend", "kept", "30s")
+        assert "It is kept until" in said
+        assert 20 < checks(user, session)["network_timeout"]["remaining"] <= 30
+        assert show(user, "kept")["idle"]["extended_until"]
+        wait_for(lambda: not show(user, "kept")["idle_ends_at"], 10, "no warning any more")
+        time.sleep(12)
+        assert show(user, "kept")["status"] == "RUNNING"
+
+
+def test_exempt_by_administrators_alone(cluster, user):
+    path = "/aliquot/v1/sessions/demo/exempt"
+    with running(user, "demo") as session:
+        assert cluster.client(USER).post(path, {}).status == 401
+        cli(cluster, "session", "exempt", "demo")
+        wait_for(lambda: show(user, "demo")["idle"]["exempt"], 10, "the exemption")
+        assert checks(user, session)["network_timeout"]["remaining"] is None
+        time.sleep(LIMIT + 3)
+        assert show(user, "demo")["status"] == "RUNNING"
+
+
+def test_not_more_than_the_policy_allows(cluster, user):
+    settle(cluster.client(ADMIN), extension=60)
+    with running(user, "greedy"):
+        path = "/aliquot/v1/sessions/greedy/extend"
+        wait_for(lambda: show(user, "greedy")["idle"], 10, "its checks")
+        assert user.post(path, {"duration": "50s"}).status == 200
+        reply = user.post(path, {"duration": "50s"})
+        assert reply.status == 400 and "10 s are left" in reply.json["data"]["duration"], reply
+    settle(cluster.client(ADMIN))
+
+
+def test_what_computes_is_kept(cluster, user):
+    body = {**interactive("computes"), "startupCommand": "while :; do :; done"}
+    reply = user.post("/session", body)
+    assert reply.status == 201, reply
+    wait_status(user, "computes", "RUNNING")
+    time.sleep(2 * LIMIT)
+    assert show(user, "computes")["status"] == "RUNNING"
+    user.send("DELETE", "/session/computes?forced=true")
+    wait_status(user, reply.json["sessionId"], "TERMINATED")
+
+
+def test_work_keeps(cluster, user):
+    with running(user, "worked"):
+        until = time.monotonic() + 2 * LIMIT
+        while time.monotonic() < until:
+            cli(cluster, "exec", "worked", "true")
+            time.sleep(LIMIT / 3)
+        assert show(user, "worked")["status"] == "RUNNING"
+
+
+def test_lifetime_ends_what_is_used(cluster, user):
+    settle(cluster.client(ADMIN), idle=0, lifetime=15)
+    with running(user, "old") as session:
+        reply = user.post("/aliquot/v1/sessions/old/extend", {})
+        assert reply.status == 400 and "exempt" in reply.json["data"]["session"], reply
+        ended = wait_status(user, session, "TERMINATED")
+        assert ended["reason"] == "idle-session-lifetime"
+    settle(cluster.client(ADMIN))
+
+
+def test_a_killed_manager_ends_nothing_too_early(cluster, user):
+    with running(user, "through") as session:
+        time.sleep(LIMIT - 5)
+        cli(cluster, "exec", "through", "true")
+        cluster.programs["manager"].kill()
+        cluster.start_manager()
+        time.sleep(LIMIT - 8)
+        assert show(user, "through")["status"] == "RUNNING"
+        ended = wait_status(user, session, "TERMINATED")
+        assert ended["reason"] == "idle-timeout"
+
+
+@pytest.mark.parametrize("key, value", [
+    ("enabled", "nothing"), ("checkers/network_timeout/threshold", "soon"),
+    ("checkers/utilization/resource-thresholds/cpu_util/average", "all"), ("warnings", "1m,2m")])
+def test_settings_that_cannot_be(cluster, key, value):
+    key = "config/idle/" + key
+    reply = cluster.client(ADMIN).post("/config/set", {"key": key, "value": value})
+    assert reply.status == 400 and key in reply.json["data"], reply
