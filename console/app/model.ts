@@ -25,6 +25,7 @@ export interface Session {
   created_at: string;
   status_changed: string | null;
   starts_at: string | null;
+  idle_ends_at?: string | null; // once it was warned of
   use?: Measured;
   pull?: Pull | null;
 }

@@ -89,6 +89,33 @@ function Reason({ session }: { session: Session }) {
   );
 }
 
+/** Nobody uses it, or its lifetime is nearly over: how long it has, and a way to keep it. */
+function IdleEnd({ session }: { session: Session }) {
+  const at = use(now);
+  if (!session.idle_ends_at || hasEnded(session)) return null;
+  async function extend(): Promise<void> {
+    try {
+      await manager.post(`/aliquot/v1/sessions/${session.id}/extend`, {});
+      say(`${session.name} is kept.`);
+    } catch (error) {
+      say(failure(error), true);
+    }
+  }
+  const left = Math.max(0, Math.round((Date.parse(session.idle_ends_at) - at) / 1000));
+  const minutes = Math.floor(left / 60);
+  return (
+    <div class="reason idle" role="alert">
+      <p>
+        It ends in {minutes > 0 && `${minutes} min `}
+        {left % 60} s unless it is used.{" "}
+        <button type="button" data-key="k" onClick={() => void extend()}>
+          Extend
+        </button>
+      </p>
+    </div>
+  );
+}
+
 interface Started {
   image: string | null;
   scheduled_at: string | null;
@@ -238,6 +265,7 @@ function Found({ session }: { session: Session }) {
   return (
     <>
       <Reason session={session} />
+      <IdleEnd session={session} />
       {isStarting(session) && <Start session={session} />}
       {kernels.length > 1 && <KernelChoice kernels={kernels} chosen={kernel} choose={setKernel} />}
       {apps.length > 0 && <Apps session={session} kernel={kernel} apps={apps} />}
