@@ -36,6 +36,8 @@ POINTS = [point for point in POINTS if not point.startswith(("storage.", "folder
 POINTS = [point for point in POINTS if not point.startswith("pipeline.")]
 # That of mounted folders needs a storage host (tests/system/test_container_folders.py).
 POINTS = [point for point in POINTS if not point.startswith("monitor.volumes.")]
+# Idle checks need a limit (test_idle_fault.py).
+POINTS = [point for point in POINTS if not point.startswith("core.idle.")]
 # Those of removing old sessions need old sessions (test_retention_fault.py).
 POINTS = [point for point in POINTS if not point.startswith(("core.retention.",
                                                              "store.retention."))]
