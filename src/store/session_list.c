@@ -18,6 +18,7 @@
 static const struct filter_field session_fields[] = {
     { "id", "s.id", FILTER_UUID },
     { "session_id", "s.id", FILTER_UUID },
+    { "job_id", "s.seq", FILTER_INT, .is_never_null = true },
     { "name", "s.name", FILTER_STRING, .is_never_null = true },
     { "session_name", "s.name", FILTER_STRING, .is_never_null = true },
     { "type", "s.type", FILTER_LOWER },

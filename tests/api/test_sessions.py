@@ -57,6 +57,17 @@ def test_only_some_fields(user, name):
     assert whole["requested_slots"] == whole["kernels"][0]["requested_slots"]
 
 
+def test_numbers_of_sessions(user, name):
+    first, second = (make(user, f"{name}-{i}", "true") for i in range(2))
+    rows = [wait_status(user, session, "TERMINATED") for session in (first, second)]
+    assert 0 < rows[0]["job_id"] < rows[1]["job_id"]
+    assert rows[0]["created_at"] <= rows[0]["started_at"] <= rows[0]["terminated_at"]
+    path = "/aliquot/v1/sessions?fields=id,job_id&filter=job_id"
+    for condition in ("==%s", "+in+[%s]"):
+        found = user.get(path + condition % rows[1]["job_id"]).json
+        assert found == {"items": [{"id": second, "job_id": rows[1]["job_id"]}], "total": 1}
+
+
 def test_fields_that_no_session_has(user):
     path = "/aliquot/v1/sessions?fields="
     for fields, wrong in (("nam", "nam"), ("name,", ""), ("", ""), ("name,,id", ""),

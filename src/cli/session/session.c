@@ -18,6 +18,7 @@
 const struct column session_columns[] = {
     { "id", "ID", COLUMN_TEXT, COLUMN_IS_WIDE },
     { "name", "NAME", COLUMN_TEXT, COLUMN_IS_NAME },
+    { "job_id", "JOB", COLUMN_NUMBER, COLUMN_IS_EXTRA },
     { "type", "TYPE", COLUMN_TEXT, 0 },
     { "status", "STATUS", COLUMN_STATUS, 0 },
     { "result", "RESULT", COLUMN_STATUS, COLUMN_IS_WIDE },
@@ -43,6 +44,7 @@ const struct column session_columns[] = {
     { "created_at", "AGE", COLUMN_TIME, 0 },
     { "status_changed", "CHANGED", COLUMN_TIME, COLUMN_IS_WIDE },
     { "starts_at", "STARTS", COLUMN_TIME, COLUMN_IS_EXTRA },
+    { "started_at", "STARTED", COLUMN_TIME, COLUMN_IS_EXTRA },
     { "timeout_sec", "TIME-LIMIT", COLUMN_SPAN, COLUMN_IS_EXTRA | COLUMN_IS_LONG },
     { "ends_by", "ENDS-BY", COLUMN_TIME, COLUMN_IS_EXTRA | COLUMN_IS_LONG },
     { "scheduled_at", "SCHEDULED", COLUMN_TIME, COLUMN_IS_EXTRA },

@@ -108,6 +108,11 @@ static void session_own_write_id(const struct session_own *own, struct jsonw *w)
     jsonw_str(w, uuid_format(&own->row->session.id, text));
 }
 
+static void session_own_write_job_id(const struct session_own *own, struct jsonw *w)
+{
+    jsonw_int(w, own->row->session.row);
+}
+
 static void session_own_write_name(const struct session_own *own, struct jsonw *w)
 {
     jsonw_str(w, own->row->session.name);
@@ -372,6 +377,7 @@ static const struct session_own_member {
 #define ROW(member) offsetof(struct session_row, member)
     { "id", .write = session_own_write_id, .needs = OWN_NEEDS_REST },
     { "name", .write = session_own_write_name },
+    { "job_id", .write = session_own_write_job_id },
     { "type", .write = session_own_write_type },
     { "status", .write = session_own_write_status },
     { "result", .write = session_own_write_result },
@@ -407,6 +413,7 @@ static const struct session_own_member {
     { "created_at", .time = ROW(session.created_usec) },
     { "status_changed", .time = ROW(session.status_changed_usec) },
     { "starts_at", .time = ROW(session.starts_usec), .needs = OWN_NEEDS_REST },
+    { "started_at", .time = ROW(session.running_usec), .needs = OWN_NEEDS_REST },
     { "timeout_sec", .write = session_own_write_timeout, .needs = OWN_NEEDS_TEXTS },
     { "ends_by", .write = session_own_write_ends_by, .needs = OWN_NEEDS_TEXTS | OWN_NEEDS_REST },
     { "scheduled_at", .time = ROW(scheduled_usec), .needs = OWN_NEEDS_SCHEDULED },
