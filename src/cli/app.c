@@ -49,6 +49,12 @@ const struct cli_opt cli_global_opts[] = {
     CLI_OPT_END,
 };
 
+/* All that commands of other systems have in common. */
+static const struct cli_opt app_foreign_opts[] = {
+    { 0, "help", CLI_FLAG, offsetof(struct cli_globals, help), NULL, "explain the command" },
+    CLI_OPT_END,
+};
+
 void cli_hint(struct cli *cli, const char *fmt, ...)
 {
     va_list args;
@@ -224,6 +230,7 @@ static void app_report_json(const struct aq_error *err, enum cli_exit status, co
 /* Say it; returns the exit status. */
 static int app_report(const struct cli *cli, const struct aq_error *err)
 {
+    bool is_foreign = cli->verb && (cli->verb->flags & CLI_OWN_OPTIONS);
     enum cli_exit status = cli_exit_for(err);
     const char *hint = cli->hint[0] ? cli->hint : app_default_hint(cli, err, status);
     bool is_usage = status == CLI_EXIT_USAGE && cli->verb && !cli->hint[0];
@@ -236,6 +243,10 @@ static int app_report(const struct cli *cli, const struct aq_error *err)
     if (format == OUTPUT_JSON || format == OUTPUT_JSONL || format == OUTPUT_YAML) {
         app_report_json(err, status, hint);
         return status;
+    }
+    if (is_foreign) {
+        app_say("%s: error: %s", strrchr(cli->verb->name, ' ') + 1, err->text);
+        return CLI_EXIT_FAILURE;
     }
     app_say("aliquot: %s", err->text);
     if (is_usage)
@@ -294,11 +305,15 @@ static int app_run_verb(struct cli *cli, int argc, char **argv, struct aq_error 
 {
     const struct cli_verb *verb = cli->verb;
     AQ_CLEANUP(aq_freep) void *opts = aq_alloc(verb->opts_size + 1);
-    struct cli_opt_set sets[] = { { verb->opts, opts }, { cli_global_opts, &cli->globals } };
-    int count, r;
+    bool is_foreign = verb->flags & CLI_OWN_OPTIONS;
+    struct cli_opt_set sets[] = {
+        { verb->opts, opts }, { is_foreign ? app_foreign_opts : cli_global_opts, &cli->globals }
+    };
+    int count = argc, r = 0;
 
-    r = cli_opts_parse(sets, AQ_COUNT(sets), verb->flags & CLI_STOP_AT_FIRST, argc, argv, &count,
-                       err);
+    if (!is_foreign || verb->opts)
+        r = cli_opts_parse(sets, AQ_COUNT(sets), verb->flags & CLI_STOP_AT_FIRST, argc, argv,
+                           &count, err);
     if (r < 0)
         app_explain_option(cli, err);
     if (r == 0 && cli->globals.help) {
@@ -376,16 +391,28 @@ static bool app_is_backendai(const char *program)
     return strcmp(slash ? slash + 1 : program, "backend.ai") == 0;
 }
 
+/* By the name of a command of Slurm it is that command. */
+static const struct cli_verb *app_find_foreign(const char *program)
+{
+    const char *slash = strrchr(program, '/');
+    char *words[] = { (char *)"slurm", (char *)(slash ? slash + 1 : program) };
+    int count;
+    const struct cli_verb *verb = verb_find((int)AQ_COUNT(words), words, &count);
+
+    return verb && count == 2 && (verb->flags & CLI_OWN_OPTIONS) ? verb : NULL;
+}
+
 int cli_main(int argc, char **argv)
 {
-    struct cli cli = { .verb = NULL };
+    struct cli cli = { .verb = app_find_foreign(argv[0]) };
     struct aq_error err = { 0 };
     int r;
 
     app_open_standard();
     account_tables_complete();
     (void)mallopt(M_MXFAST, 0); /* large lists: merging what was freed late costs more */
-    r = app_dispatch(&cli, argc - 1, argv + 1, &err);
+    r = cli.verb ? app_run_verb(&cli, argc - 1, argv + 1, &err)
+                 : app_dispatch(&cli, argc - 1, argv + 1, &err);
     if (r < 0)
         r = app_report(&cli, &err);
     if (r > CLI_EXIT_USAGE && r < CLI_EXIT_OWN && app_is_backendai(argv[0])

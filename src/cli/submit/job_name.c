@@ -2,11 +2,14 @@
 /* Names and comments of jobs, which may be any text, as a session can have them. */
 #include "cli/submit/job_name.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/utf8.h"
+#include "base/uuid.h"
 
 #define JOB_PREFIX "job-" /* before a name that is too short */
+#define SUFFIX_DIGITS 6
 
 static bool job_is_word_char(char c)
 {
@@ -63,4 +66,24 @@ const char *job_script_name(const char *path)
         || !utf8_is_valid(name, strlen(name)))
         return "script";
     return name;
+}
+
+void job_name_with_chance(const char *name, char ret[SESSION_NAME_MAX + 1])
+{
+    struct uuid chance = uuid_random();
+
+    (void)snprintf(ret, SESSION_NAME_MAX + 1, "%.*s.j%02x%02x%02x",
+                   SESSION_NAME_MAX - JOB_SUFFIX_MAX, name, chance.bytes[0], chance.bytes[1],
+                   chance.bytes[2]);
+}
+
+void job_name_of_session(const char *name, char ret[SESSION_NAME_MAX + 1])
+{
+    size_t len = strlen(name), stem = len > JOB_SUFFIX_MAX ? len - JOB_SUFFIX_MAX : 0;
+
+    if (stem && strncmp(name + stem, ".j", 2) == 0
+        && strspn(name + stem + 2, "0123456789abcdef") == SUFFIX_DIGITS)
+        len = stem;
+    (void)snprintf(ret, SESSION_NAME_MAX + 1, "%.*s", (int)AQ_MIN(len, (size_t)SESSION_NAME_MAX),
+                   name);
 }

@@ -21,8 +21,8 @@ struct slurm_begin {
     bool has_day, has_year, has_hour;
 };
 
-/* "+2hours" */
-static int slurm_begin_later(const char *text, char ret[SLURM_BEGIN_MAX])
+/* "2hours" in seconds, 0 = it is none */
+static int64_t slurm_begin_read_span(const char *text)
 {
     static const struct {
         const char *name;
@@ -32,13 +32,13 @@ static int slurm_begin_later(const char *text, char ret[SLURM_BEGIN_MAX])
                   { "hours", 3600 },
                   { "days", 86400 },
                   { "weeks", 604800 } };
-    int64_t value = slurm_take_number(&text), sec = 0;
+    int64_t value, sec = 0;
     size_t len;
 
     text += strspn(text, BLANKS);
+    value = slurm_take_number(&text);
+    text += strspn(text, BLANKS);
     len = strlen(text);
-    if (value < 0)
-        return -EINVAL;
     for (size_t i = 0; i < AQ_COUNT(units) && sec == 0; i++) {
         size_t most = strlen(units[i].name);
 
@@ -47,9 +47,16 @@ static int slurm_begin_later(const char *text, char ret[SLURM_BEGIN_MAX])
             || ((len == most || len == most - 1) && strncasecmp(text, units[i].name, len) == 0))
             sec = units[i].sec;
     }
+    return value < 0 ? 0 : value * sec;
+}
+
+static int slurm_begin_later(const char *text, char ret[SLURM_BEGIN_MAX])
+{
+    int64_t sec = slurm_begin_read_span(text);
+
     if (sec == 0)
         return -EINVAL;
-    (void)snprintf(ret, SLURM_BEGIN_MAX, "%llds", (long long)(value * sec));
+    (void)snprintf(ret, SLURM_BEGIN_MAX, "%llds", (long long)sec);
     return 0;
 }
 
@@ -176,6 +183,21 @@ static int slurm_begin_write(const struct slurm_begin *b, time_t now, char ret[S
     return 0;
 }
 
+/* Its words, as a time of today unless they say another day. */
+static int slurm_begin_read_date(struct slurm_begin *b, const char *at, time_t now)
+{
+    if (!*at || !localtime_r(&now, &b->local))
+        return -EINVAL;
+    b->local.tm_hour = b->local.tm_min = b->local.tm_sec = 0;
+    b->local.tm_isdst = -1;
+    while (*at) {
+        if (!slurm_begin_take_word(b, &at))
+            return -EINVAL;
+        at += strspn(at, BLANKS);
+    }
+    return 0;
+}
+
 int slurm_begin_parse(const char *text, int64_t now_usec, char ret[SLURM_BEGIN_MAX])
 {
     time_t now = (time_t)(now_usec / USEC_PER_SEC);
@@ -186,20 +208,32 @@ int slurm_begin_parse(const char *text, int64_t now_usec, char ret[SLURM_BEGIN_M
         at += 3;
         at += strspn(at, BLANKS);
         if (*at == '+')
-            return slurm_begin_later(at + 1 + strspn(at + 1, BLANKS), ret);
+            return slurm_begin_later(at + 1, ret);
         if (*at)
             return -EINVAL;
         ret[0] = '\0';
         return 0;
     }
-    if (!*at || !localtime_r(&now, &b.local))
-        return -EINVAL;
-    b.local.tm_hour = b.local.tm_min = b.local.tm_sec = 0;
-    b.local.tm_isdst = -1;
-    while (*at) {
-        if (!slurm_begin_take_word(&b, &at))
+    return slurm_begin_read_date(&b, at, now) < 0 ? -EINVAL : slurm_begin_write(&b, now, ret);
+}
+
+int slurm_moment_parse(const char *text, int64_t now_usec, int64_t *ret_usec)
+{
+    time_t now = (time_t)(now_usec / USEC_PER_SEC), sec;
+    struct slurm_begin b = { .has_day = false };
+    const char *at = text + strspn(text, BLANKS);
+
+    if (strncasecmp(at, "now", 3) == 0) {
+        int64_t span = at[3] ? slurm_begin_read_span(at + 4) : 0;
+
+        if (at[3] && ((at[3] != '-' && at[3] != '+') || span == 0))
             return -EINVAL;
-        at += strspn(at, BLANKS);
+        *ret_usec = now_usec + (at[3] == '-' ? -span : span) * USEC_PER_SEC;
+        return 0;
     }
-    return slurm_begin_write(&b, now, ret);
+    if (slurm_begin_read_date(&b, at, now) < 0)
+        return -EINVAL;
+    sec = mktime(&b.local);
+    *ret_usec = (int64_t)sec * USEC_PER_SEC;
+    return sec < 0 ? -EINVAL : 0;
 }

@@ -15,4 +15,9 @@
  */
 int slurm_begin_parse(const char *text, int64_t now_usec, char ret[SLURM_BEGIN_MAX]) AQ_UNTRUSTED;
 
+/* The same words as a time, in the past or not, as sacct(1) takes them: "now-2days", too; an hour
+ * is one of today, and a day one of this year. 0 or -EINVAL.
+ */
+int slurm_moment_parse(const char *text, int64_t now_usec, int64_t *ret_usec);
+
 #endif

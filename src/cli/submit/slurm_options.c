@@ -21,27 +21,28 @@ static int slurm_unknown(const struct slurm_reader *rd, const char *word, size_t
 
     if (strcmp(word, ":") == 0 || strcmp(word, "hetjob") == 0 || strcmp(word, "packjob") == 0)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
-                            "line %u: '%s': the kernels of a session are alike; submit each part "
+                            "%s'%s': the kernels of a session are alike; submit each part "
                             "of a heterogeneous job as a script of its own",
-                            rd->line, word);
+                            rd->where, word);
     if (several && several->len)
-        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "line %u: %.60s may be %s", rd->line, word,
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "%s%.60s may be %s", rd->where, word,
                             several->data);
     for (const struct slurm_option *o = slurm_table; several && o->name; o++)
         suggest_offer(&suggest, o->name);
     if (!several || !suggest.best)
-        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "line %u: sbatch has no option '%.60s'",
-                            rd->line, word);
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "%ssbatch has no option '%.60s'",
+                            rd->where, word);
     return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
-                        "line %u: sbatch has no option '%.60s'; did you mean '--%s'?", rd->line,
-                        word, suggest.best);
+                        "%ssbatch has no option '%.60s'; did you mean '--%s'?", rd->where, word,
+                        suggest.best);
 }
 
 /* What only decorates, or does nothing. */
-static bool slurm_may_be_empty(const struct slurm_option *option)
+static bool slurm_may_be_empty(const struct slurm_option *option, bool is_sbatch)
 {
     return option->meaning == SLURM_NAME || option->meaning == SLURM_COMMENT
-           || option->meaning == SLURM_NOTE || option->meaning == SLURM_NOTHING;
+           || option->meaning == SLURM_NOTE || option->meaning == SLURM_NOTHING
+           || (option->meaning == SLURM_PLACE && !is_sbatch);
 }
 
 /* The option with the value behind it (NULL = none) or in the word argv[*at], which it takes. */
@@ -50,12 +51,13 @@ static int slurm_read_valued(struct slurm_reader *rd, const struct slurm_option 
                              struct aq_error *err)
 {
     if (option->value == SLURM_NONE && value)
-        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "line %u: --%s takes no value", rd->line,
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "%s--%s takes no value", rd->where,
                             option->name);
     if (option->value == SLURM_ONE && !value && *at < line->argc)
         value = line->argv[(*at)++];
-    if (option->value == SLURM_ONE && (!value || (!value[0] && !slurm_may_be_empty(option))))
-        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "line %u: --%s needs a value", rd->line,
+    if (option->value == SLURM_ONE
+        && (!value || (!value[0] && !slurm_may_be_empty(option, rd->out->is_sbatch))))
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "%s--%s needs a value", rd->where,
                             option->name);
     return slurm_read_option(rd, option, value, err);
 }
@@ -161,10 +163,9 @@ static int slurm_add_amounts(struct slurm_reader *rd, struct aq_error *err)
         is_over = __builtin_mul_overflow(a->mem_per_gpu_bytes, gpus, &mem);
     if (is_over)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
-                            "the #SBATCH lines ask for more memory "
-                            "than there can be");
+                            "the options ask for more memory than there can be");
     if (a->tasks && a->tasks < a->nodes) {
-        rd->line = slurm_options_blame(rd->out, "--cluster", "")->line;
+        slurm_set_line(rd, slurm_options_blame(rd->out, "--cluster", "")->line);
         slurm_note(rd, "--nodes: there are %" PRId64 " tasks, and not more nodes", nodes);
     }
     rd->out->amounts = *a;
@@ -189,13 +190,44 @@ int slurm_options_translate(const struct batch_script *script, bool is_several,
     for (size_t i = 0; r == 0 && i < script->count; i++) {
         const struct batch_line *line = &script->lines[i];
 
-        rd.line = line->number;
+        slurm_set_line(&rd, line->number);
         ret->is_found |= line->is_slurm;
         for (int at = 0; r == 0 && line->is_slurm && at < line->argc;)
             r = slurm_read_word(&rd, line, &at, err);
     }
+    if (r == 0 && ret->default_name && !ret->job_name)
+        r = slurm_read_option(&rd, slurm_find_letter('J'), ret->default_name, err);
     rd.option = NULL;
     return r == 0 ? slurm_add_amounts(&rd, err) : r;
+}
+
+int slurm_option_words(int argc, char **argv, struct slurm_options *ret, int *ret_count,
+                       struct aq_error *err)
+{
+    struct slurm_reader rd = { .out = ret, .amounts = ret->amounts, .is_several = true };
+    const struct batch_line line = { .is_slurm = true, .argc = argc, .argv = argv };
+    int r;
+
+    *ret_count = 0;
+    r = slurm_read_word(&rd, &line, ret_count, err);
+    ret->amounts = rd.amounts;
+    return r;
+}
+
+int slurm_options_count(int argc, char **argv, struct slurm_options *ret, int *ret_count,
+                        struct aq_error *err)
+{
+    int at = 0, r = 0;
+
+    while (r == 0 && at < argc && argv[at][0] == '-' && argv[at][1]
+           && strcmp(argv[at], "--") != 0) {
+        int count = 0;
+
+        r = slurm_option_words(argc - at, argv + at, ret, &count, err);
+        at += count;
+    }
+    *ret_count = at;
+    return r;
 }
 
 void slurm_options_done(struct slurm_options *options)

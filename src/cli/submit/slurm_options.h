@@ -24,6 +24,10 @@ struct slurm_origin {
 };
 
 struct slurm_options {
+    /* set before it is filled */
+    bool is_sbatch;           /* for sbatch, which has a place, --wrap and the environment, too */
+    const char *default_name; /* of a job that no option names; NULL = none */
+
     struct arena arena;    /* has the words and notes */
     struct cli_list words; /* options and values of "submit" */
     struct cli_list notes; /* sentences for the user */
@@ -35,13 +39,25 @@ struct slurm_options {
     const char *job_name;         /* as it was given, NULL = none */
     unsigned name_line;           /* where it was given */
     bool is_found;                /* there was a #SBATCH line */
+    bool exports_some;            /* --export without ALL */
+    struct slurm_place place;
 };
 
 /* What the #SBATCH lines of the script say. With 'is_several' a --count is given, which stands
- * for --array. Errors name the line. 'ret' is to be released in any case, and zeroed before.
+ * for --array. Errors name the line, unless it is 0: the command line.
+ * 'ret' is to be released in any case, and zeroed before but for the members that are set.
  */
 int slurm_options_translate(const struct batch_script *script, bool is_several,
                             struct slurm_options *ret, struct aq_error *err) AQ_UNTRUSTED;
+/* Read the option at argv[0] of a command line, with its value, into 'ret'. *ret_count is how many
+ * words that are.
+ */
+int slurm_option_words(int argc, char **argv, struct slurm_options *ret, int *ret_count,
+                       struct aq_error *err);
+
+/* The same of all before the script. */
+int slurm_options_count(int argc, char **argv, struct slurm_options *ret, int *ret_count,
+                        struct aq_error *err);
 /* The origin of what our 'option' is refused for with that text; NULL = no #SBATCH line. */
 const struct slurm_origin *slurm_options_blame(const struct slurm_options *options,
                                                const char *option, const char *text);

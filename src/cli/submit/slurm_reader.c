@@ -18,6 +18,14 @@
 #include "cli/submit/slurm_value.h"
 #include "model/rerun.h"
 
+void slurm_set_line(struct slurm_reader *rd, unsigned line)
+{
+    rd->line = line;
+    rd->where[0] = '\0';
+    if (line)
+        (void)snprintf(rd->where, sizeof(rd->where), "line %u: ", line);
+}
+
 /* Who is to blame if the manager refuses it. */
 static void slurm_blame(struct slurm_reader *rd, const char *option, const char *value)
 {
@@ -39,7 +47,7 @@ static int slurm_add(struct slurm_reader *rd, const char *option, const char *va
 
     if (value && !utf8_is_valid(value, strlen(value)))
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
-                            "line %u: a value is not UTF-8; iconv changes that", rd->line);
+                            "%sa value is not UTF-8; iconv changes that", rd->where);
     if (rd->option)
         slurm_blame(rd, option, value);
     cli_list_add(&out->words, arena_strdup(&out->arena, option));
@@ -65,7 +73,7 @@ void slurm_note(struct slurm_reader *rd, const char *fmt, ...)
     AQ_CLEANUP(strbuf_donep) struct strbuf note = STRBUF_INIT;
     va_list args;
 
-    strbuf_addf(&note, "line %u: ", rd->line);
+    strbuf_adds(&note, rd->where);
     va_start(args, fmt);
     strbuf_vaddf(&note, fmt, args);
     va_end(args);
@@ -75,8 +83,8 @@ void slurm_note(struct slurm_reader *rd, const char *fmt, ...)
 static int slurm_refuse(const struct slurm_reader *rd, const struct slurm_option *option,
                         const char *value, const char *wanted, struct aq_error *err)
 {
-    return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "line %u: --%s takes %s, not '%.60s'",
-                        rd->line, option->name, wanted, value);
+    return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "%s--%s takes %s, not '%.60s'", rd->where,
+                        option->name, wanted, value);
 }
 
 /* ---- single options ---- */
@@ -111,7 +119,8 @@ static int slurm_read_count(struct slurm_reader *rd, const struct slurm_option *
 
     if (slurm_count_parse(value, amount) < 0)
         return slurm_refuse(rd, option, value, "one number from 1 to 1000000", err);
-    if ((amount == &rd->amounts.tasks || amount == &rd->amounts.tasks_per_node) && *amount > 1)
+    if ((amount == &rd->amounts.tasks || amount == &rd->amounts.tasks_per_node) && *amount > 1
+        && !rd->out->is_sbatch)
         slurm_note(rd,
                    "--%s: the session has the cores of all tasks, but no srun; let the "
                    "script start them, or use aliquot submit --count",
@@ -303,6 +312,7 @@ static int slurm_read_export(struct slurm_reader *rd, const struct slurm_option 
 {
     int r = 0;
 
+    rd->out->exports_some = true;
     for (const char *at = value; r == 0 && *at;) {
         AQ_CLEANUP(strbuf_donep) struct strbuf one = STRBUF_INIT;
         const char *here;
@@ -311,11 +321,12 @@ static int slurm_read_export(struct slurm_reader *rd, const struct slurm_option 
         here = getenv(one.data);
         if (here && !utf8_is_valid(here, strlen(here)))
             return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
-                                "line %u: --export: the value of %.60s is not UTF-8", rd->line,
-                                one.data);
+                                "%s--export: the value of %.60s is not UTF-8", rd->where, one.data);
         if (one.data[0] == '=')
             return slurm_refuse(rd, option, value, "NAME or NAME=VALUE", err);
-        if (strcasecmp(one.data, "ALL") == 0)
+        if (strcasecmp(one.data, "ALL") == 0 && rd->out->is_sbatch)
+            rd->out->exports_some = false;
+        else if (strcasecmp(one.data, "ALL") == 0)
             slurm_note(rd, "--export=ALL: the environment is the image's; name variables");
         else if (one.data[0] && strcasecmp(one.data, "NONE") != 0
                  && strcasecmp(one.data, "NIL") != 0 && (strchr(one.data, '=') || here))
@@ -350,6 +361,22 @@ static const char *slurm_amount_option(const struct slurm_option *option)
     default:
         return NULL;
     }
+}
+
+static int slurm_read_place(struct slurm_reader *rd, const struct slurm_option *option,
+                            const char *value)
+{
+    const char **text = (void *)((char *)&rd->out->place + option->offset);
+
+    *text = arena_strdup(&rd->out->arena, value);
+    return 0;
+}
+
+static int slurm_fail_refused(const struct slurm_reader *rd, const struct slurm_option *option,
+                              struct aq_error *err)
+{
+    return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "%s--%s: %s", rd->where, option->name,
+                        option->text);
 }
 
 int slurm_read_option(struct slurm_reader *rd, const struct slurm_option *option, const char *value,
@@ -398,12 +425,20 @@ int slurm_read_option(struct slurm_reader *rd, const struct slurm_option *option
         return r < 0 ? r : slurm_add(rd, "--retry-on", option->text, err);
     case SLURM_NO_REQUEUE:
         return slurm_add(rd, "--on-node-loss", option->text, err);
+    case SLURM_PLACE:
+        if (rd->out->is_sbatch)
+            return slurm_read_place(rd, option, value);
+        slurm_note(rd, "--%s: %s", option->name, option->text);
+        return 0;
+    case SLURM_WRAP:
+        if (rd->out->is_sbatch)
+            return slurm_read_place(rd, option, value);
+        return slurm_fail_refused(rd, option, err);
     case SLURM_NOTE:
         slurm_note(rd, "--%s: %s", option->name, option->text);
         return 0;
     case SLURM_REFUSE:
-        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "line %u: --%s: %s", rd->line,
-                            option->name, option->text);
+        return slurm_fail_refused(rd, option, err);
     case SLURM_NOTHING:
         return 0;
     }

@@ -12,8 +12,11 @@ struct slurm_reader {
     struct slurm_amounts amounts;
     const struct slurm_option *option; /* that is being read */
     unsigned line;
+    char where[24]; /* "line 12: ", or "" of the command line */
     bool is_several;
 };
+
+void slurm_set_line(struct slurm_reader *rd, unsigned line);
 
 /* One option with its value (NULL = none). Errors name the line. */
 int slurm_read_option(struct slurm_reader *rd, const struct slurm_option *option, const char *value,

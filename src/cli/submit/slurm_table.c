@@ -7,6 +7,7 @@
 #include "model/session_spec.h"
 
 #define AMOUNT(member) NULL, offsetof(struct slurm_amounts, member)
+#define PLACE(member) offsetof(struct slurm_place, member)
 #define CLUSTER "--profile chooses the cluster"
 #define MAIL "no mail is sent; aliquot session wait SESSION, then mail"
 #define OUTPUT "the output is kept with the session: aliquot logs SESSION"
@@ -107,16 +108,17 @@ const struct slurm_option slurm_table[] = {
     { "no-kill",           'k', SLURM_MAYBE, SLURM_NOTE, "a session ends with its kernels", 0 },
 
     /* what is around it */
-    { "output",            'o', SLURM_ONE,   SLURM_NOTE, OUTPUT, 0 },
-    { "error",             'e', SLURM_ONE,   SLURM_NOTE, OUTPUT, 0 },
-    { "input",             'i', SLURM_ONE,   SLURM_NOTE, "the script's input is empty; aliquot run <FILE", 0 },
-    { "open-mode",          0,  SLURM_ONE,   SLURM_NOTE, OUTPUT, 0 },
+    { "output",            'o', SLURM_ONE,   SLURM_PLACE, OUTPUT, PLACE(output) },
+    { "error",             'e', SLURM_ONE,   SLURM_PLACE, OUTPUT, PLACE(error) },
+    { "input",             'i', SLURM_ONE,   SLURM_PLACE, "the script's input is empty; aliquot run <FILE",
+      PLACE(input) },
+    { "open-mode",          0,  SLURM_ONE,   SLURM_PLACE, OUTPUT, PLACE(open_mode) },
     { "export",             0,  SLURM_ONE,   SLURM_EXPORT, NULL, 0 },
     { "export-file",        0,  SLURM_ONE,   SLURM_NOTE, "use #ALIQUOT --env", 0 },
     { "get-user-env",       0,  SLURM_MAYBE, SLURM_NOTE, "the environment is the image's; #ALIQUOT --env", 0 },
     { "propagate",          0,  SLURM_MAYBE, SLURM_NOTE, "limits are those of the agent", 0 },
-    { "chdir",             'D', SLURM_ONE,   SLURM_NOTE,
-      "the script begins in the session's own directory; let it cd", 0 },
+    { "chdir",             'D', SLURM_ONE,   SLURM_PLACE,
+      "the script begins in the session's own directory; let it cd", PLACE(directory) },
     { "container",          0,  SLURM_ONE,   SLURM_NOTE, "use #ALIQUOT --image", 0 },
     { "container-id",       0,  SLURM_ONE,   SLURM_NOTE, "use #ALIQUOT --image", 0 },
     { "mail-type",          0,  SLURM_ONE,   SLURM_NOTE, MAIL, 0 },
@@ -127,7 +129,8 @@ const struct slurm_option slurm_table[] = {
     { "acctg-freq",         0,  SLURM_ONE,   SLURM_NOTE, "use aliquot session stats", 0 },
     { "bb",                 0,  SLURM_ONE,   SLURM_REFUSE, "there are no burst buffers", 0 },
     { "bbf",                0,  SLURM_ONE,   SLURM_REFUSE, "there are no burst buffers", 0 },
-    { "wrap",               0,  SLURM_ONE,   SLURM_REFUSE, "use aliquot run --detach 'COMMAND'", 0 },
+    { "wrap",               0,  SLURM_ONE,   SLURM_WRAP, "use aliquot run --detach 'COMMAND'",
+      PLACE(wrap) },
 
     /* how tasks lie on cores */
     { "cores-per-socket",   0,  SLURM_ONE,   SLURM_NOTE, BINDING, 0 },

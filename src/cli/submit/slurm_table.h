@@ -16,6 +16,11 @@ struct slurm_amounts {
     int64_t gpus, gpus_per_node, gpus_per_task, gres_gpus;
 };
 
+/* Where a job runs and what becomes of its output, as sbatch has it; NULL = not given. */
+struct slurm_place {
+    const char *output, *error, *input, *open_mode, *directory, *wrap;
+};
+
 enum slurm_meaning {
     SLURM_SAME,       /* our option 'text' takes the value as it is */
     SLURM_FLAG,       /* our option 'text' */
@@ -35,6 +40,8 @@ enum slurm_meaning {
     SLURM_ARRAY,      /* --count has to be given */
     SLURM_REQUEUE,    /* --retry, with --retry-on 'text' */
     SLURM_NO_REQUEUE, /* --on-node-loss 'text' */
+    SLURM_PLACE,      /* a text of struct slurm_place for sbatch, else as SLURM_NOTE */
+    SLURM_WRAP,       /* the same, else as SLURM_REFUSE */
     SLURM_NOTHING,    /* so it is in any case */
     SLURM_NOTE,       /* not here; 'text' says what instead */
     SLURM_REFUSE,     /* the same, and without it the session would not be what was meant */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* "submit": a batch script with its options in the first comments, as sbatch(1) takes it. */
+#include "cli/submit/submit.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -7,27 +9,18 @@
 
 #include "base/utf8.h"
 #include "base/uuid.h"
-#include "base/vec.h"
 #include "cli/client.h"
 #include "cli/project.h"
 #include "cli/session/array.h"
 #include "cli/session/create.h"
-#include "cli/submit/batch_script.h"
 #include "cli/submit/job_command.h"
 #include "cli/submit/job_environ.h"
 #include "cli/submit/job_name.h"
-#include "cli/submit/slurm_options.h"
 #include "cli/verbs.h"
 
 #define COMMAND_MAX (64u << 10) /* the manager's limit of a command */
 
-struct submit_opts {
-    struct spec_opts spec;
-    struct cli_int count;
-    bool wait, parsable;
-};
-
-static const struct cli_opt submit_opts[] = {
+const struct cli_opt submit_opts[] = {
     SPEC_OPT_ROWS(struct submit_opts, 0),
     ARRAY_OPT_ROW(struct submit_opts),
     { 'n', "count", CLI_INT, offsetof(struct submit_opts, count), "N",
@@ -38,22 +31,7 @@ static const struct cli_opt submit_opts[] = {
     CLI_OPT_END,
 };
 
-/* A script on its way to a session. */
-struct submit {
-    struct cli *cli;
-    const char *path;   /* as the user knows it */
-    const char *name;   /* of the script alone, in the session, too */
-    bool has_file;      /* it is no standard input */
-    struct strbuf text; /* the script */
-    struct batch_script script;
-    struct slurm_options slurm;
-    char gpus[64];                        /* "cuda.device=2" of the #SBATCH lines, or "" */
-    struct submit_opts lines[2], *merged; /* of #SBATCH and #ALIQUOT; the command line's */
-    struct strbuf command;
-    char *project; /* of the session, if no option names one; NULL = unknown */
-};
-
-static void submit_done(struct submit *s)
+void submit_done(struct submit *s)
 {
     strbuf_done(&s->text);
     strbuf_done(&s->command);
@@ -66,11 +44,22 @@ static void submit_done(struct submit *s)
 
 /* ---- reading ---- */
 
+/* The script that sbatch makes of --wrap. */
+static int submit_wrap(struct submit *s, struct aq_error *err)
+{
+    s->path = "--wrap";
+    s->name = "wrap";
+    strbuf_addf(&s->text, "#!/bin/sh\n# made by sbatch --wrap\n\n%s\n", s->wrap);
+    return batch_script_parse(s->text.data, s->text.len, &s->script, err);
+}
+
 static int submit_read(struct submit *s, int argc, char **argv, struct aq_error *err)
 {
     bool is_input = argc == 0 || strcmp(argv[0], "-") == 0;
     int r;
 
+    if (s->wrap)
+        return submit_wrap(s, err);
     if (argc == 0 && isatty(STDIN_FILENO))
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
                             "a script is wanted: aliquot submit train.sh");
@@ -116,17 +105,14 @@ static int submit_parse_own(struct submit *s, struct aq_error *err)
     return 0;
 }
 
-/* Whole GPUs are offered as devices or as shares: ask which there are. */
-static int submit_name_gpus(struct submit *s, struct aq_error *err)
+int submit_name_gpus(struct cli *cli, int64_t count, char ret[SUBMIT_GPUS_MAX],
+                     struct aq_error *err)
 {
     static const char *const kinds[] = { ".device", ".shares" };
     const char *found = "cuda.device", *name;
     json_t *slots = NULL, *type;
-    int r;
+    int r = cli_call(cli, METHOD_GET, "/config/resource-slots", NULL, &slots, err);
 
-    if (!s->slurm.gpus)
-        return 0;
-    r = cli_call(s->cli, METHOD_GET, "/config/resource-slots", NULL, &slots, err);
     for (size_t i = AQ_COUNT(kinds); r == 0 && i-- > 0;)
         json_object_foreach(slots, name, type) {
             const char *dot = strchr(name, '.');
@@ -134,7 +120,7 @@ static int submit_name_gpus(struct submit *s, struct aq_error *err)
             if (dot && strcmp(dot, kinds[i]) == 0)
                 found = name;
         }
-    (void)snprintf(s->gpus, sizeof(s->gpus), "%s=%" PRId64, found, s->slurm.gpus);
+    (void)snprintf(ret, SUBMIT_GPUS_MAX, "%s=%" PRId64, found, count);
     json_decref(slots);
     return r;
 }
@@ -167,7 +153,9 @@ static int submit_blame(struct submit *s, struct aq_error *err)
 
     if (!origin)
         return -err->code;
-    strbuf_addf(&text, "%s: line %u: --%s: ", s->path, origin->line, origin->name);
+    if (origin->line)
+        strbuf_addf(&text, "%s: line %u: ", s->path, origin->line);
+    strbuf_addf(&text, "--%s: ", origin->name);
     strbuf_adds(&text, strncmp(err->text, err->field, len) == 0 && err->text[len] == ':'
                            ? err->text + len + 2
                            : err->text);
@@ -181,11 +169,16 @@ static int submit_blame(struct submit *s, struct aq_error *err)
 static int submit_parse_slurm(struct submit *s, bool is_several, struct aq_error *err)
 {
     struct cli_list *words = &s->slurm.words;
-    int r = slurm_options_translate(&s->script, is_several, &s->slurm, err);
+    int r;
 
+    if (s->slurm.is_sbatch) { /* there is room, as no line of the script's first is of options */
+        s->script.lines[s->script.count++] = s->words;
+        s->slurm.default_name = s->name;
+    }
+    r = slurm_options_translate(&s->script, is_several, &s->slurm, err);
     if (r < 0)
-        return aq_error_wrap(err, "%s", s->path);
-    r = submit_name_gpus(s, err);
+        return strncmp(err->text, "line ", 5) == 0 ? aq_error_wrap(err, "%s", s->path) : r;
+    r = s->slurm.gpus ? submit_name_gpus(s->cli, s->slurm.gpus, s->gpus, err) : 0;
     if (r < 0)
         return r;
     if (s->gpus[0]) {
@@ -201,7 +194,8 @@ static void submit_note_name(const struct submit *s)
 {
     const char *given = s->slurm.job_name, *name = s->merged->spec.name;
 
-    if (!given || name != s->lines[0].spec.name || (name && strcmp(name, given) == 0))
+    if (s->slurm.is_sbatch || !given || name != s->lines[0].spec.name
+        || (name && strcmp(name, given) == 0))
         return;
     if (name)
         cli_note(s->cli, "%s: line %u: --job-name: the session is called %s", s->path,
@@ -213,7 +207,7 @@ static void submit_note_name(const struct submit *s)
                  s->path, s->slurm.name_line);
 }
 
-static void submit_note(const struct submit *s)
+void submit_note(const struct submit *s)
 {
     submit_note_name(s);
     for (size_t i = 0; i < s->slurm.notes.count; i++)
@@ -224,78 +218,12 @@ static void submit_note(const struct submit *s)
     if (s->script.other_line)
         cli_note(s->cli, "%s: line %u is not read: options are those of #SBATCH and #ALIQUOT",
                  s->path, s->script.other_line);
-    if (s->script.command)
+    if (s->script.command && !s->slurm.is_sbatch)
         cli_note(s->cli, "%s: line %u: no %s is in the session; the script starts its programs",
                  s->path, s->script.command_line, s->script.command);
 }
 
 /* ---- what wins ---- */
-
-/* "cuda" of "cuda.shares=0.5": the slots of one kind of device stand for each other. */
-static size_t submit_kind_len(const char *resource)
-{
-    return strcspn(resource, ".=,");
-}
-
-static bool submit_names_kind(const struct cli_list *list, const char *kind, size_t len)
-{
-    for (size_t i = 0; i < list->count; i++)
-        for (const char *at = list->items[i]; at; at = strchr(at, ','), at = at ? at + 1 : NULL)
-            if (submit_kind_len(at) == len && memcmp(at, kind, len) == 0)
-                return true;
-    return false;
-}
-
-/* Of weaker amounts those that the stronger ones do not name. */
-static void submit_merge_resources(struct submit *s, struct cli_list *strong,
-                                   const struct cli_list *weak)
-{
-    const size_t named = strong->count;
-
-    for (size_t i = 0; i < weak->count; i++)
-        for (const char *at = weak->items[i]; *at;) {
-            size_t len = strcspn(at, ",");
-            const struct cli_list given = { strong->items, named, named };
-
-            if (!submit_names_kind(&given, at, submit_kind_len(at)))
-                cli_list_add(strong, arena_strndup(&s->script.arena, at, len));
-            at += len + (at[len] == ',');
-        }
-}
-
-/* Weaker variables first: of two with one name the later counts. */
-static void submit_merge_environ(struct cli_list *strong, const struct cli_list *weak)
-{
-    if (weak->count == 0)
-        return;
-    vec_grow(&strong->items, &strong->cap, strong->count + weak->count, sizeof(*strong->items));
-    memmove(strong->items + weak->count, strong->items, strong->count * sizeof(*strong->items));
-    memcpy(strong->items, weak->items, weak->count * sizeof(*strong->items));
-    strong->count += weak->count;
-}
-
-/* Give 'strong' what only 'weak' says. */
-static void submit_merge(struct submit *s, struct submit_opts *strong,
-                         const struct submit_opts *weak)
-{
-    for (const struct cli_opt *o = submit_opts; o->name; o++) {
-        void *to = (char *)strong + o->offset;
-        const void *from = (const char *)weak + o->offset;
-
-        if (o->type == CLI_FLAG)
-            *(bool *)to |= *(const bool *)from;
-        else if (o->type == CLI_STR && !*(const char **)to)
-            *(const char **)to = *(const char *const *)from;
-        else if ((o->type == CLI_INT || o->type == CLI_DURATION) && !((struct cli_int *)to)->is_set)
-            *(struct cli_int *)to = *(const struct cli_int *)from;
-        else if (o->offset == offsetof(struct submit_opts, spec.resources))
-            submit_merge_resources(s, to, from);
-        else if (o->offset == offsetof(struct submit_opts, spec.environ))
-            submit_merge_environ(to, from);
-        else if (o->type == CLI_LIST && !((struct cli_list *)to)->count)
-            submit_merge_environ(to, from);
-    }
-}
 
 /* Forget whom to blame for what the lines of Slurm say in vain. */
 static void submit_drop_blame(struct submit *s)
@@ -351,7 +279,7 @@ static void submit_write_environ(struct submit *s)
     job_environ_write(&facts, &s->command);
 }
 
-static int submit_write_command(struct submit *s, int argc, char **argv, struct aq_error *err)
+int submit_write_command(struct submit *s, int argc, char **argv, struct aq_error *err)
 {
     const struct job_command job = {
         .name = s->name,
@@ -367,6 +295,8 @@ static int submit_write_command(struct submit *s, int argc, char **argv, struct 
                                 "argument %d of the script is not UTF-8", i + 1);
     if (s->slurm.is_found)
         submit_write_environ(s);
+    if (s->place)
+        job_place_write(s->place, &s->command);
     job_command_write(&job, &s->command);
     if (s->command.len > COMMAND_MAX)
         return aq_fail_kind(err, EFBIG, CLI_KIND_USAGE,
@@ -388,28 +318,47 @@ static char *submit_make_name(const struct submit *s)
     return spec_make_name(&s->merged->spec, stem[0] ? 1 : 0, words);
 }
 
-/* Jobs of Slurm may share a name; sessions that live may not. */
-static int submit_create(struct submit *s, json_t **ret, struct aq_error *err)
+/* The name with chance at its end. */
+static void submit_rename(const struct submit *s, const char *name, char ret[SESSION_NAME_MAX + 1])
+{
+    struct uuid chance = uuid_random();
+
+    if (s->slurm.is_sbatch)
+        job_name_with_chance(name, ret);
+    else
+        (void)snprintf(ret, SESSION_NAME_MAX + 1, "%.*s-%02x%02x%02x",
+                       SESSION_NAME_MAX - JOB_CHANCE_MAX - JOB_INDEX_MAX, name, chance.bytes[0],
+                       chance.bytes[1], chance.bytes[2]);
+}
+
+/* Jobs of Slurm may share a name, or be called as an id is; sessions that live may not. */
+static int submit_create_once(struct submit *s, json_t **ret, struct aq_error *err)
 {
     bool may_rename = s->merged->spec.name && s->merged->spec.name == s->lines[0].spec.name;
     struct spec_opts spec = s->merged->spec;
     char *argv[] = { s->command.data, NULL };
     AQ_CLEANUP(aq_freep) char *made = submit_make_name(s);
-    AQ_CLEANUP(aq_freep) char *other = NULL;
+    char other[SESSION_NAME_MAX + 1];
     struct create_request request = { &spec, true, (size_t)s->merged->count.value, 1, argv, false };
-    struct uuid chance = uuid_random();
+    struct uuid id;
     int r;
 
-    spec.name = made;
+    submit_rename(s, made, other);
+    spec.name = s->slurm.is_sbatch && uuid_parse(made, &id) == 0 ? other : made;
     r = create_all(s->cli, &request, ret, err);
     if (r != -EEXIST || !may_rename || request.is_partly_done)
         return r;
-    other = aq_format("%.*s-%02x%02x%02x", SESSION_NAME_MAX - JOB_CHANCE_MAX - JOB_INDEX_MAX, made,
-                      chance.bytes[0], chance.bytes[1], chance.bytes[2]);
+    submit_rename(s, made, other);
     spec.name = other;
-    request.spec = &spec;
     s->cli->hint[0] = '\0';
     return create_all(s->cli, &request, ret, err);
+}
+
+int submit_create(struct submit *s, json_t **ret, struct aq_error *err)
+{
+    int r = submit_create_once(s, ret, err);
+
+    return r < 0 ? submit_blame(s, err) : r;
 }
 
 static int submit_print(struct submit *s, const json_t *created, struct aq_error *err)
@@ -434,7 +383,7 @@ static int submit_print(struct submit *s, const json_t *created, struct aq_error
     return cli_print(&out, err);
 }
 
-static int submit_prepare(struct submit *s, int argc, char **argv, struct aq_error *err)
+int submit_prepare(struct submit *s, int argc, char **argv, struct aq_error *err)
 {
     int r = submit_read(s, argc, argv, err);
 
@@ -451,7 +400,7 @@ static int submit_prepare(struct submit *s, int argc, char **argv, struct aq_err
         r = create_check_count(&s->merged->spec, &s->merged->count, err);
     if (r == 0 && s->slurm.is_found && !s->merged->spec.group && !s->merged->spec.template)
         r = project_find(s->cli, &s->project, err); /* SLURM_JOB_ACCOUNT has it */
-    return r == 0 ? submit_write_command(s, argc, argv, err) : r;
+    return r;
 }
 
 static int submit_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
@@ -461,11 +410,11 @@ static int submit_run(struct cli *cli, void *data, int argc, char **argv, struct
     json_t *created = NULL;
     int r = submit_prepare(&s, argc, argv, err);
 
+    if (r == 0)
+        r = submit_write_command(&s, argc, argv, err);
     if (r == 0) {
         submit_note(&s);
         r = submit_create(&s, &created, err);
-        if (r < 0)
-            r = submit_blame(&s, err);
     }
     if (r == 0)
         create_note_start(cli, &opts->spec);

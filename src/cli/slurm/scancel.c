@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* scancel: end jobs, by their numbers or by what they are. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <strings.h>
+
+#include "cli/client.h"
+#include "cli/slurm/job_list.h"
+#include "cli/slurm/slurm.h"
+#include "cli/verbs.h"
+
+#define AT_ONCE_MAX 1000 /* sessions in one request */
+
+struct scancel_opts {
+    bool version, me, is_ignored, batch;
+    const char *clusters, *name, *user, *account, *partition, *states, *signal;
+};
+
+static const struct cli_opt scancel_opts[] = {
+#define AT(member) offsetof(struct scancel_opts, member)
+    { 'n', "name", CLI_STR, AT(name), "NAME,...", "jobs of these names" },
+    { 'n', "jobname", CLI_STR, AT(name), "NAME,...", "the same" },
+    { 'u', "user", CLI_STR, AT(user), "USER,...", "of these users" },
+    { 0, "me", CLI_FLAG, AT(me), NULL, "your own" },
+    { 'A', "account", CLI_STR, AT(account), "ACCOUNT,...", "of these projects" },
+    { 'p', "partition", CLI_STR, AT(partition), "PARTITION,...", "of these resource groups" },
+    { 't', "state", CLI_STR, AT(states), "STATE,...", "in these states" },
+    { 's', "signal", CLI_STR, AT(signal), "SIGNAL", "only TERM and KILL, which end the job" },
+    { 'b', "batch", CLI_FLAG, AT(batch), NULL, "signal the script alone, which is refused" },
+    { 'f', "full", CLI_FLAG, AT(is_ignored), NULL, "all of it, as it is in any case" },
+    { 'Q', "quiet", CLI_FLAG, AT(is_ignored), NULL, "ignored" },
+    { 'v', "verbose", CLI_FLAG, AT(is_ignored), NULL, "ignored" },
+    { 0, "ctld", CLI_FLAG, AT(is_ignored), NULL, "ignored" },
+    SLURM_OPT_ROWS(struct scancel_opts),
+#undef AT
+    CLI_OPT_END,
+};
+
+/* A job is ended: nothing sends its program another signal. */
+static int scancel_check_signal(const struct scancel_opts *opts, struct aq_error *err)
+{
+    const char *name = opts->signal ? opts->signal : "TERM";
+
+    if (strncasecmp(name, "SIG", 3) == 0)
+        name += 3;
+    if (opts->batch
+        || (strcasecmp(name, "TERM") != 0 && strcasecmp(name, "KILL") != 0
+            && strcmp(name, "15") != 0 && strcmp(name, "9") != 0))
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                            "cannot send signal %.20s to jobs: only -s TERM and -s KILL are "
+                            "supported, which end them; for others: aliquot exec SESSION kill",
+                            opts->signal ? opts->signal : "to the script alone");
+    return 0;
+}
+
+static int scancel_end(struct cli *cli, const struct job_list *list, struct aq_error *err)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < list->count; i += AT_ONCE_MAX) {
+        json_t *ids = json_array(), *body = json_pack("{s:o}", "sessions", ids);
+        size_t count = 0;
+
+        for (size_t k = i; k < AQ_MIN(i + AT_ONCE_MAX, list->count); k++)
+            if (!job_state_is_ended(list->jobs[k].state)) {
+                (void)json_array_append(ids, json_object_get(list->jobs[k].row, "id"));
+                count++;
+            }
+        if (count)
+            r = cli_call(cli, METHOD_DELETE, "/aliquot/v1/sessions", body, NULL, err);
+        json_decref(body);
+    }
+    return r;
+}
+
+static int scancel_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    const struct scancel_opts *opts = data;
+    AQ_CLEANUP(job_list_done) struct job_list list = { .rows = NULL };
+    AQ_CLEANUP(strbuf_donep) struct strbuf ids = STRBUF_INIT;
+    struct job_query query = {
+        .names = opts->name,
+        .users = opts->me ? NULL : opts->user,
+        .partitions = opts->partition,
+        .accounts = opts->account,
+        .states = opts->states,
+        .is_all_users = argc > 0,
+        .has_ended = argc > 0,
+        .must_exist = true,
+    };
+    int r;
+
+    if (opts->version)
+        return slurm_print_version(err);
+    if (argc == 0 && !opts->name && !opts->user && !opts->me && !opts->partition && !opts->account
+        && !opts->states)
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "No job identification provided");
+    for (int i = 0; i < argc; i++)
+        strbuf_addf(&ids, "%s%s", i ? "," : "", argv[i]);
+    query.ids = argc ? ids.data : NULL;
+    r = scancel_check_signal(opts, err);
+    if (r == 0)
+        r = job_list_read(cli, &query, &list, err);
+    if (r == -ENOENT)
+        return aq_error_wrap(err, "Kill job error");
+    return r < 0 ? r : scancel_end(cli, &list, err);
+}
+
+const struct cli_verb verb_slurm_scancel = {
+    .name = "slurm scancel",
+    .args = "[NUMBER]...",
+    .summary = "End jobs, as Slurm's scancel does",
+    .examples = "scancel 12 13\nscancel --me --state=PENDING",
+    .opts = scancel_opts,
+    .opts_size = sizeof(struct scancel_opts),
+    .max_args = -1,
+    .flags = SLURM_VERB_FLAGS,
+    .run = scancel_run,
+};

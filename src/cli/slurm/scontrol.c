@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* scontrol: "show" of jobs, partitions, nodes, settings and lists of hosts. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "cli/slurm/field.h"
+#include "cli/slurm/job_list.h"
+#include "cli/slurm/node_list.h"
+#include "cli/slurm/slurm.h"
+#include "cli/verbs.h"
+
+struct scontrol_opts {
+    bool version, one_line, is_ignored;
+    const char *clusters;
+};
+
+static const struct cli_opt scontrol_opts[] = {
+#define AT(member) offsetof(struct scontrol_opts, member)
+    { 'o', "oneliner", CLI_FLAG, AT(one_line), NULL, "each on one line" },
+    { 'a', "all", CLI_FLAG, AT(is_ignored), NULL, "as it is in any case" },
+    { 'd', "details", CLI_FLAG, AT(is_ignored), NULL, "ignored" },
+    { 'Q', "quiet", CLI_FLAG, AT(is_ignored), NULL, "ignored" },
+    SLURM_OPT_ROWS(struct scontrol_opts),
+#undef AT
+    CLI_OPT_END,
+};
+
+struct scontrol {
+    struct cli *cli;
+    const char *gap; /* between the lines of one thing */
+    struct strbuf out;
+};
+
+/* ---- jobs ---- */
+
+static void scontrol_add(struct scontrol *s, const struct job *job, const char *name,
+                         const char *field)
+{
+    strbuf_addf(&s->out, "%s=", name);
+    for (const struct slurm_field *f = job_fields; f->name; f++)
+        if (strcasecmp(f->name, field) == 0)
+            f->write(job, &s->out);
+}
+
+static void scontrol_write_job(struct scontrol *s, const struct job *job)
+{
+    static const struct {
+        const char *name, *field;
+        bool begins_line;
+    } rows[] = {
+        { "JobId", "JobID", false },
+        { "JobName", "JobName", false },
+        { "UserId", "User", true },
+        { "Account", "Account", false },
+        { "Priority", "Priority", true },
+        { "QOS", "QOS", false },
+        { "JobState", "State", true },
+        { "Reason", "Reason", false },
+        { "Dependency", "Dependency", false },
+        { "ExitCode", "ExitCode", true },
+        { "RunTime", "Elapsed", true },
+        { "TimeLimit", "TimeLimit", false },
+        { "SubmitTime", "SubmitTime", true },
+        { "EligibleTime", "SubmitTime", false },
+        { "StartTime", "StartTime", true },
+        { "EndTime", "EndTime", false },
+        { "Partition", "Partition", true },
+        { "NodeList", "NodeList", true },
+        { "NumNodes", "NumNodes", true },
+        { "NumCPUs", "NumCPUs", false },
+        { "NumTasks", "NumTasks", false },
+        { "ReqTRES", "ReqTRES", true },
+        { "MinMemoryNode", "MinMemory", true },
+        { "Comment", "Comment", true },
+        { "Session", "Session", true },
+    };
+
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        if (i)
+            strbuf_adds(&s->out, rows[i].begins_line ? s->gap : " ");
+        scontrol_add(s, job, rows[i].name, rows[i].field);
+    }
+    strbuf_adds(&s->out, "\n\n");
+}
+
+static int scontrol_show_job(struct scontrol *s, const char *ids, struct aq_error *err)
+{
+    AQ_CLEANUP(job_list_done) struct job_list list = { .rows = NULL };
+    struct job_query query = {
+        .ids = ids,
+        .is_all_users = true,
+        .has_ended = ids != NULL,
+        .must_exist = true,
+        .needs = JOB_NEEDS_LIMIT | JOB_NEEDS_OWNER,
+    };
+    int r = job_list_read(s->cli, &query, &list, err);
+
+    for (size_t i = 0; r == 0 && i < list.count; i++)
+        scontrol_write_job(s, &list.jobs[i]);
+    if (r == 0 && list.count == 0)
+        strbuf_adds(&s->out, "No jobs in the system\n");
+    return r;
+}
+
+/* ---- nodes ---- */
+
+static void scontrol_write_node(struct scontrol *s, const struct node *node)
+{
+    strbuf_addf(&s->out, "NodeName=%s Arch=(unknown)%s", node->id, s->gap);
+    strbuf_addf(&s->out, "CPUAlloc=%" PRId64 " CPUTot=%" PRId64 "%s", node->cpus - node->free_cpus,
+                node->cpus, s->gap);
+    if (node->gpus)
+        strbuf_addf(&s->out, "Gres=gpu:%" PRId64 "%s", node->gpus, s->gap);
+    strbuf_addf(&s->out, "RealMemory=%" PRId64 " AllocMem=%" PRId64 " FreeMem=%" PRId64 "%s",
+                node->mem_bytes >> 20, (node->mem_bytes - node->free_mem_bytes) >> 20,
+                node->free_mem_bytes >> 20, s->gap);
+    strbuf_addf(&s->out, "State=%s Partitions=%s", node->state, node->partition);
+    if (node->reason[0])
+        strbuf_addf(&s->out, "%sReason=%s", s->gap, node->reason);
+    strbuf_adds(&s->out, "\n\n");
+}
+
+static int scontrol_show_node(struct scontrol *s, const char *name, struct aq_error *err)
+{
+    AQ_CLEANUP(node_list_done) struct node_list list = { .answer = NULL };
+    int r = node_list_read(s->cli, &list, err);
+
+    for (size_t i = 0; r == 0 && i < list.count; i++)
+        if (!name || slurm_list_has(name, list.nodes[i].id))
+            scontrol_write_node(s, &list.nodes[i]);
+    if (r == 0 && name && !s->out.len)
+        return aq_fail_kind(err, ENOENT, "node-not-found", "Node %.60s not found", name);
+    return r;
+}
+
+/* The nodes list[first .. ret) of one partition. */
+static size_t scontrol_write_partition(struct scontrol *s, const struct node_list *list,
+                                       size_t first)
+{
+    const char *name = list->nodes[first].partition;
+    bool is_default = list->partition && strcmp(name, list->partition) == 0;
+    int64_t cpus = 0;
+    size_t i = first;
+
+    strbuf_addf(&s->out, "PartitionName=%s%s", name, s->gap);
+    strbuf_addf(&s->out, "Default=%s State=UP MaxTime=UNLIMITED DefaultTime=NONE%sNodes=",
+                is_default ? "YES" : "NO", s->gap);
+    for (; i < list->count && strcmp(list->nodes[i].partition, name) == 0; i++) {
+        strbuf_addf(&s->out, "%s%s", i > first ? "," : "", list->nodes[i].id);
+        cpus += list->nodes[i].cpus;
+    }
+    strbuf_addf(&s->out, "%sTotalCPUs=%" PRId64 " TotalNodes=%zu\n\n", s->gap, cpus, i - first);
+    return i;
+}
+
+static int scontrol_show_partition(struct scontrol *s, const char *name, struct aq_error *err)
+{
+    AQ_CLEANUP(node_list_done) struct node_list list = { .answer = NULL };
+    int r = node_list_read(s->cli, &list, err);
+
+    for (size_t i = 0; r == 0 && i < list.count;) {
+        if (!name || slurm_list_has(name, list.nodes[i].partition))
+            i = scontrol_write_partition(s, &list, i);
+        else
+            i++;
+    }
+    if (r == 0 && name && !s->out.len)
+        return aq_fail_kind(err, ENOENT, "partition-not-found", "Partition %.60s not found", name);
+    return r;
+}
+
+/* ---- the rest ---- */
+
+static int scontrol_show_config(struct scontrol *s, const char *name, struct aq_error *err)
+{
+    (void)name;
+    (void)err;
+    strbuf_addf(&s->out,
+                "AccountingStorageType   = accounting_storage/aliquot\n"
+                "ClusterName             = aliquot\n"
+                "MinJobAge               = %d sec\n"
+                "SchedulerType           = sched/aliquot\n"
+                "SLURM_VERSION           = " SLURM_VERSION "\n",
+                SLURM_MIN_JOB_AGE_SEC);
+    return 0;
+}
+
+/* One of a list of hosts a line, by which scripts find theirs. */
+static int scontrol_show_hostnames(struct scontrol *s, const char *list, struct aq_error *err)
+{
+    const char *at = list ? list : getenv("SLURM_JOB_NODELIST");
+
+    if (!at)
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                            "show hostnames needs a list: SLURM_JOB_NODELIST is not set");
+    while (*at) {
+        size_t len = strcspn(at, ",");
+
+        strbuf_addf(&s->out, "%.*s\n", (int)len, at);
+        at += len + (at[len] == ',');
+    }
+    return 0;
+}
+
+static const struct {
+    const char *name, *other;
+    int (*show)(struct scontrol *s, const char *name, struct aq_error *err);
+} things[] = {
+    { "job", "jobs", scontrol_show_job },
+    { "node", "nodes", scontrol_show_node },
+    { "partition", "partitions", scontrol_show_partition },
+    { "config", "configuration", scontrol_show_config },
+    { "hostnames", "hostname", scontrol_show_hostnames },
+};
+
+/* "job 12" or "job=12" */
+static int scontrol_show(struct scontrol *s, int argc, char **argv, struct aq_error *err)
+{
+    size_t len = strcspn(argv[0], "=");
+    const char *name = argv[0][len] ? argv[0] + len + 1 : argc > 1 ? argv[1] : NULL;
+
+    for (size_t i = 0; i < AQ_COUNT(things); i++)
+        if ((strlen(things[i].name) == len && strncasecmp(argv[0], things[i].name, len) == 0)
+            || (strlen(things[i].other) == len && strncasecmp(argv[0], things[i].other, len) == 0))
+            return things[i].show(s, name, err);
+    return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                        "invalid entity:%.60s for keyword:show; there are job, node, partition, "
+                        "config and hostnames",
+                        argv[0]);
+}
+
+static int scontrol_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    const struct scontrol_opts *opts = data;
+    struct scontrol s = { .cli = cli, .gap = opts->one_line ? " " : "\n   ", .out = STRBUF_INIT };
+    int r;
+
+    if (opts->version)
+        return slurm_print_version(err);
+    if (argc < 2 || strcasecmp(argv[0], "show") != 0)
+        return aq_fail_kind(err, ENOTSUP, CLI_KIND_USAGE,
+                            "%s%.40s is not supported, only show: sessions cannot be held or "
+                            "changed while they wait; end one with scancel, submit it again with "
+                            "--begin",
+                            argc ? "" : "a command is missing; anything else", argc ? argv[0] : "");
+    r = scontrol_show(&s, argc - 1, argv + 1, err);
+    if (r == 0)
+        r = cli_print(&s.out, err);
+    strbuf_done(&s.out);
+    return r;
+}
+
+const struct cli_verb verb_slurm_scontrol = {
+    .name = "slurm scontrol",
+    .args = "show job|node|partition|config|hostnames [NAME]",
+    .summary = "Show a job, node or partition, as Slurm's scontrol does",
+    .examples = "scontrol show job 12\nscontrol show hostnames \"$SLURM_JOB_NODELIST\"",
+    .opts = scontrol_opts,
+    .opts_size = sizeof(struct scontrol_opts),
+    .max_args = -1,
+    .flags = SLURM_VERB_FLAGS,
+    .run = scontrol_run,
+};

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* submit.h - a script on its way to a session: what "submit" and Slurm's sbatch share
+ *
+ * The order is submit_prepare(), submit_write_command(), submit_create().
+ */
+#ifndef AQ_CLI_SUBMIT_SUBMIT_H
+#define AQ_CLI_SUBMIT_SUBMIT_H
+
+#include "cli/session/session_spec.h"
+#include "cli/submit/batch_script.h"
+#include "cli/submit/job_place.h"
+#include "cli/submit/slurm_options.h"
+
+#define SUBMIT_GPUS_MAX 64
+
+struct submit_opts {
+    struct spec_opts spec;
+    struct cli_int count;
+    bool wait, parsable;
+};
+
+extern const struct cli_opt submit_opts[];
+
+/* A script on its way to a session. */
+struct submit {
+    struct cli *cli;
+    const char *path;   /* as the user knows it */
+    const char *name;   /* of the script alone, in the session, too */
+    bool has_file;      /* it is no standard input */
+    struct strbuf text; /* the script */
+    struct batch_script script;
+    struct slurm_options slurm;
+    char gpus[SUBMIT_GPUS_MAX];           /* "cuda.device=2" of the #SBATCH lines, or "" */
+    struct submit_opts lines[2], *merged; /* of #SBATCH and #ALIQUOT; the command line's */
+    struct strbuf command;
+    char *project; /* of the session, if no option names one; NULL = unknown */
+
+    /* of sbatch, which sets slurm.is_sbatch; else empty */
+    const char *wrap;              /* the command that is the script; NULL = none */
+    struct batch_line words;       /* options of the command line */
+    const struct job_place *place; /* set before submit_write_command() */
+};
+
+/* Read the script argv[0] (none, or "-": standard input) and put what its options and those of the
+ * command line ask for into s->merged.
+ */
+int submit_prepare(struct submit *s, int argc, char **argv, struct aq_error *err);
+
+/* Make the session's command; argv are the script and its arguments. */
+int submit_write_command(struct submit *s, int argc, char **argv, struct aq_error *err);
+
+/* Queue it: *ret is the list of what was created. An error names the option of sbatch that it is
+ * about.
+ */
+int submit_create(struct submit *s, json_t **ret, struct aq_error *err);
+
+/* Show the notes on options that have no meaning here. */
+void submit_note(const struct submit *s);
+
+/* Contents only. */
+void submit_done(struct submit *s);
+
+/* Whole GPUs are offered as devices or as shares: "cuda.device=2" as the cluster has them. */
+int submit_name_gpus(struct cli *cli, int64_t count, char ret[SUBMIT_GPUS_MAX],
+                     struct aq_error *err);
+
+/* ---- submit_merge.c ---- */
+
+/* Give 'strong' what only 'weak' says. */
+void submit_merge(struct submit *s, struct submit_opts *strong, const struct submit_opts *weak);
+
+/* Do the amounts name a slot of the kind kind[0 .. len), such as "cuda"? */
+bool submit_names_kind(const struct cli_list *list, const char *kind, size_t len);
+
+/* "cuda" of "cuda.shares=0.5": the slots of one kind of device stand for each other. */
+size_t submit_kind_len(const char *resource);
+
+#endif
