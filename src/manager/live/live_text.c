@@ -212,7 +212,7 @@ void live_text_write_agent(const struct core *core, const struct agent *agent, s
 
 #define SESSION_MEMBERS                                                                  \
     "name,type,status,result,exit_code,reason,priority,image,user,group,resource_group," \
-    "cluster_size,resources,requested_slots,agents,created_at,status_changed,starts_at,"  \
+    "cluster_size,resources,requested_slots,agents,created_at,status_changed,starts_at," \
     "idle_ends_at"
 
 /* What memory knows besides session_view_fill_live(). */

@@ -27,7 +27,7 @@ struct create_draft {
     struct mounts_draft *mounts; /* NULL = it mounts none */
     struct allowed *allowed;     /* as read, until it is kept */
     bool wants_allowed;
-    int64_t position; /* of an element, in its array's indices */
+    int64_t position;         /* of an element, in its array's indices */
     struct session_rows rows; /* to write with it; .write NULL = none */
 };
 
