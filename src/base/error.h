@@ -17,7 +17,7 @@ struct aq_error {
     int code;         /* positive errno; 0 = no error */
     const char *kind; /* static string or NULL */
     char field[80];   /* "" = none */
-    char text[480];
+    char text[360];
 };
 
 /* Fill 'err' and return -code. 'code' is a positive errno. */

@@ -457,14 +457,26 @@ void session_view_own(const struct principal *who, const struct core *core,
 
 /* ---- which members ---- */
 
+#define UNKNOWN_SHOWN_MAX 15 /* of an unknown name */
+
+/* An error may have no room for all names: those in the middle are left out then. */
 static int session_own_fail_unknown(const char *name, size_t len, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf known = STRBUF_INIT;
+    const char *last = session_own_members[AQ_COUNT(session_own_members) - 1].name;
+    const size_t room = sizeof(err->text) - sizeof("'' is none of ,...,") - UNKNOWN_SHOWN_MAX;
 
-    for (size_t i = 0; i < AQ_COUNT(session_own_members); i++)
-        strbuf_addf(&known, "%s%s", i ? "," : "", session_own_members[i].name);
-    return api_fail_param(err, "fields", "'%.*s' is none of %s", (int)AQ_MIN(len, 15), name,
-                          known.data); /* an error has room for so much */
+    for (size_t i = 0; i + 1 < AQ_COUNT(session_own_members); i++) {
+        const char *next = session_own_members[i].name;
+
+        if (known.len + strlen(next) + strlen(last) + 1 > room) {
+            strbuf_adds(&known, ",...");
+            break;
+        }
+        strbuf_addf(&known, "%s%s", i ? "," : "", next);
+    }
+    return api_fail_param(err, "fields", "'%.*s' is none of %s,%s",
+                          (int)AQ_MIN(len, (size_t)UNKNOWN_SHOWN_MAX), name, known.data, last);
 }
 
 int session_view_read_fields(const char *text, uint64_t *ret, struct aq_error *err)
