@@ -65,7 +65,7 @@ struct cluster_reach {
 struct cluster {
     struct net *net;
     enum cluster_mode mode;
-    char id[AGENT_ID_MAX + 1], note[400];
+    char id[AGENT_ID_MAX + 1], note[512];
     char private_key[CLUSTER_KEY_MAX], public_key[CLUSTER_KEY_MAX];
     char endpoint[HOST_PORT_MAX];
     struct str_list rdma;
