@@ -180,7 +180,7 @@ static void test_terminate(void **state)
 
     start(f, "trap '' TERM; touch ready; while :; do sleep 1; done", false, 0);
     run_until_exists(f, "ready");
-    runtime_terminate(f->kernel, 30000);
+    runtime_terminate(f->kernel, 0, 30000);
     run_until(f, &f->ended);
     assert_string_equal(f->reason, MONITOR_TERMINATED);
     assert_int_equal(f->code, 137);
@@ -191,7 +191,7 @@ static void test_terminate_before_it_runs(void **state)
     struct fixture *f = *state;
 
     start(f, "sleep 1000", false, 0);
-    runtime_terminate(f->kernel, 0);
+    runtime_terminate(f->kernel, 0, 0);
     run_until(f, &f->ended);
     assert_string_equal(f->reason, MONITOR_TERMINATED);
 }
@@ -385,7 +385,7 @@ static void test_no_terminal(void **state)
     run_until(f, &f->running);
     assert_int_equal(runtime_attach(f->kernel, &terminal_ops, f, &terminal, &err), -ENOTTY);
     assert_string_equal(err.kind, "no-terminal");
-    runtime_terminate(f->kernel, 0);
+    runtime_terminate(f->kernel, 0, 0);
     run_until(f, &f->ended);
 }
 
