@@ -566,7 +566,7 @@ static size_t session_create_count_array(const struct api *api, const struct ses
 static void session_create_on_dry_run_params(struct request *req, void *data, json_t *tree,
                                              const struct aq_error *failed)
 {
-    struct session_params params;
+    struct session_params params = { .array = NULL };
     struct api *api = data;
     struct aq_error err = { 0 };
     size_t count = 1;
