@@ -251,7 +251,7 @@ void expression_strip(const char **inout_text, size_t *inout_len)
 int expression_substitute(const char *text, const struct expression_names *names,
                           struct arena *arena, struct strbuf *out, struct aq_error *err)
 {
-    const char *open, *close, *value;
+    const char *open, *close, *value = NULL;
     int r;
 
     while ((open = strstr(text, "${{"))) {

@@ -46,7 +46,7 @@ static const char *context_find(void *data, const char *reference, struct aq_err
     const struct pipeline_node *node = &c->pipeline->nodes[c->node];
     const struct pipeline_task *task = &c->pipeline->tasks[node->task];
     const char *rest, *value = NULL;
-    size_t needed;
+    size_t needed = 0;
 
     if (strcmp(reference, "always") == 0)
         return "true";

@@ -243,7 +243,7 @@ int pipeline_expand(const struct pipeline_reader *in)
 {
     struct pipeline *p = in->p;
     struct map names = MAP_INIT;
-    size_t count;
+    size_t count = 0;
     int r = 0;
 
     for (size_t i = 0; i < p->task_count; i++)

@@ -178,7 +178,7 @@ static void image_mutation_note_failure(struct mutation_commands *commands, cons
                                         const char *image, const char *why)
 {
     if (commands->failed++ == 0)
-        (void)snprintf(commands->why, sizeof(commands->why), "%s on agent %s: %.400s", image, agent,
+        (void)snprintf(commands->why, sizeof(commands->why), "%s on agent %s: %.300s", image, agent,
                        why);
 }
 

@@ -31,7 +31,7 @@ static void image_preload_note_failure(struct preload *p, const char *agent, con
                                        const char *why)
 {
     if (p->failed++ == 0)
-        (void)snprintf(p->why, sizeof(p->why), "%s on agent %s: %.400s", image, agent, why);
+        (void)snprintf(p->why, sizeof(p->why), "%s on agent %s: %.300s", image, agent, why);
     log_warning("an image is not fetched image=%s agent=%s: %s", image, agent, why);
 }
 
