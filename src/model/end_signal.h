@@ -24,7 +24,7 @@ int end_signal_number(const char *text, size_t len);
 
 /* What is sent how long before the time limit. NULL: signal 0. -EINVAL, field "signal". */
 int end_signal_parse(const char *text, int *ret_signal, int64_t *ret_before_usec,
-                     struct aq_error *err);
+                     struct aq_error *err) AQ_UNTRUSTED;
 
 /* The bounds of a session's members about its end. -EINVAL with the field as the API calls it. */
 int end_signal_check(const struct session_spec *spec, struct aq_error *err);

@@ -82,7 +82,8 @@ enum rerun_cause rerun_cause_of(const char *reason, bool has_exit, int exit_code
 /* 'text' as --retry-on takes it, NULL = RERUN_ON_DEFAULT. -EINVAL (field "retry_on") with the word
  * that is not understood.
  */
-int rerun_policy_parse(const char *text, struct rerun_policy *ret, struct aq_error *err);
+int rerun_policy_parse(const char *text, struct rerun_policy *ret,
+                       struct aq_error *err) AQ_UNTRUSTED;
 
 /* The bounds of a session's members about retries. -EINVAL with the field as the API calls it. */
 int rerun_check(const struct session_spec *spec, struct aq_error *err);

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/cleanup.h"
 #include "base/strbuf.h"
 
 enum app_activity_state {
@@ -44,6 +45,6 @@ void app_activity_done(struct app_activity *a);
 
 /* The next bytes to the app; 'found' is added to. */
 void app_activity_take(struct app_activity *a, const char *bytes, size_t len,
-                       struct app_activity_found *found);
+                       struct app_activity_found *found) AQ_UNTRUSTED;
 
 #endif

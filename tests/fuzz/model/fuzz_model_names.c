@@ -8,6 +8,8 @@
 
 #include "model/agent.h"
 #include "model/email.h"
+#include "model/end_signal.h"
+#include "model/rerun.h"
 #include "model/session.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -24,6 +26,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct aq_error err = { 0 };
     enum dependency_condition condition;
     const char *session;
+    struct rerun_policy policy;
+    int64_t before_usec;
+    int signal_number;
     struct uuid id;
     char *text = malloc(size + 1);
     size_t len;
@@ -55,6 +60,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                 && (session == text || session[-1] == ':'));
     else
         require(strcmp(err.field, "dependencies") == 0 && strchr(text, ':'));
+    if (rerun_policy_parse(text, &policy, &err) < 0)
+        require(err.field[0] && err.text[0]);
+    if (end_signal_parse(text, &signal_number, &before_usec, &err) == 0)
+        require(signal_number > 0 && before_usec >= 0);
+    else
+        require(err.text[0]);
     if (email_check_new(text, &err) == 0)
         require(strchr(text, '@') && !strpbrk(text, " $`&|;<>(){}[]*?!#~\"\\\n") && text[0] != '-');
     else
