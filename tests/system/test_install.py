@@ -41,6 +41,8 @@ PLACES = [
       for path in (ROOT / "packaging" / "accelerators").iterdir()),
     "share/bash-completion/completions/aliquot", "share/zsh/site-functions/_aliquot",
     "share/fish/vendor_completions.d/aliquot.fish",
+    *(f"libexec/aliquot/slurm/{name}"
+      for name in ("sbatch", "squeue", "sacct", "scancel", "sinfo", "scontrol", "srun")),
     *(f"share/man/man{path.suffix[1:]}/{path.name}" for path in (ROOT / "docs" / "man").iterdir()),
 ]
 

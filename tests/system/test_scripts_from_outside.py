@@ -359,12 +359,8 @@ NXF_DEBUG=${NXF_DEBUG:=0}; [[ $NXF_DEBUG > 1 ]] && set -x
 nxf_main() { trap 'exit 3' USR2; echo "$SLURM_JOB_NAME on $SLURM_CPUS_PER_TASK"; }
 ${NXF_ENTRY:-nxf_main}
 """, "nf-ALIGN_(sample_1) on 2\n", "nf-ALIGN_sample_1", {"cpu": 2, "mem": 1024 * MIB},
-                     ("line 3: --output", "line 5: --signal")),
-    "nextflow with an array": Refused("""#!/bin/bash
-#SBATCH --array 0-3
-#SBATCH -J nf-ALIGN_(1)
-echo
-""", "line 2: --array=0-3 is not known yet; aliquot submit --count N"),
+                     ("line 3: --output",)),
+    "an array upside down": Refused("#!/bin/sh\n#SBATCH --array 3-0\n", "line 2: --array: "),
     "snakemake": Runs("""#!/bin/sh
 # properties = {"type": "single", "rule": "map", "threads": 1, "input": ["a's.fq"]}
 cd "${SLURM_SUBMIT_DIR:-.}" && \\
