@@ -234,8 +234,8 @@ def test_each_change_is_an_entry(admin, audited):
     done(admin.post(SET, {"key": key, "value": "UTC"}))
     done(admin.post(SET, {"key": key, "value": "Asia/Seoul"}))
     done(admin.post(SET, {"key": key, "value": "Asia/Seoul"}))  # changes nothing
-    done(admin.post(IMPORT, {"tree": {"config": {"idle": {"enabled": "a"}, "odd": "b"}}}))
-    done(admin.post(IMPORT, {"tree": {"config": {"idle": {"enabled": "z"}}}, "dry_run": True}))
+    done(admin.post(IMPORT, {"tree": {"config": {"idle": {"enabled": "utilization"}, "odd": "b"}}}))
+    done(admin.post(IMPORT, {"tree": {"config": {"idle": {"enabled": "session_lifetime"}}}, "dry_run": True}))
     done(admin.post(MOVE, {"from": key, "to": "config/system/zone"}))
     done(admin.post(DELETE, {"key": "config/idle", "prefix": True}))
     refused(admin.post(SET, {"key": "manager/status", "value": "banana"}), "manager/status")
@@ -246,9 +246,9 @@ def test_each_change_is_an_entry(admin, audited):
         ("delete-config", "config/idle"), ("set-config", "manager/status")]
     assert [changes(row) for row in rows] == [
         {key: value("added", None, "UTC")}, {key: value("changed", "UTC", "Asia/Seoul")},
-        {"config/idle/enabled": value("added", None, "a"), "config/odd": {"change": "added"}},
+        {"config/idle/enabled": value("added", None, "utilization"), "config/odd": {"change": "added"}},
         {key: {"change": "removed"}, "config/system/zone": {"change": "added"}},
-        {"config/idle/enabled": value("removed", "a", None)},
+        {"config/idle/enabled": value("removed", "utilization", None)},
         {"manager/status": value("added", None, "frozen")}]
     row = rows[0]
     assert (row["user"], row["access_key"], row["address"], row["outcome"], row["times"]) == (

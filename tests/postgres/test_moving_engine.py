@@ -17,10 +17,11 @@ def submit(client, name, command):
 
 
 def seen(client):
-    """All that a client sees of sessions, but for how old things are."""
+    """All that a client sees of sessions, but for how old things are, and what is used so far."""
     items = client.get(SESSIONS + "?all=true&limit=1000").json["items"]
     return {item["id"]: {key: value for key, value in item.items()
-                         if not re.search("age|elapsed|usage|stat$|live", key)} for item in items}
+                         if not re.search("age|elapsed|usage|stat$|live", key)
+                         and (item["terminated_at"] or key != "summary")} for item in items}
 
 
 def migrate(cluster, to, *more, at=None):

@@ -13,7 +13,6 @@ from client import USER
 from cluster import Cluster, wait_for
 from slurm_links import OFFER, PLENTY_MB, environment
 
-pytestmark = [pytest.mark.gate]
 
 # As Nextflow's executor for Slurm writes it before its launcher, with the directives that it has.
 NEXTFLOW = """#!/bin/bash
@@ -81,6 +80,7 @@ def wait_state(say, number, state):
     wait_for(look, 60, f"job {number} to be {state}")
 
 
+@pytest.mark.gate
 def test_sbatch_takes_options_environment_and_files(say, tmp_path):
     (tmp_path / "job.sh").write_text("#!/bin/bash\n#SBATCH -J script --mem=1G\n"
                                      "echo \"$1 $GREETING $SLURM_JOB_NAME $PWD\"; echo bad >&2\n")
@@ -125,6 +125,7 @@ def test_jobs_may_share_a_name(say):
         wait_state(say, number, "CANCELLED")
 
 
+@pytest.mark.gate
 def test_what_nextflow_does(call, say, tmp_path):
     for status, state in ((0, "CD"), (3, "F")):
         work = tmp_path / f"work{status}"
