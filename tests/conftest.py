@@ -17,6 +17,7 @@ WITHOUT_BUILD = ("layers", "fresh", "packages")  # they need none, or make their
 def pytest_configure(config):
     os.environ["no_proxy"] = "localhost,127.0.0.1"  # what is tested is here, wherever packages are
     config.addinivalue_line("markers", "gate: the main path of a feature, part of ./check gate")
+    config.addinivalue_line("markers", "exhaustive: every value of every field; not in ./check gate")
     config.addinivalue_line("markers", "engines: runs on PostgreSQL, too")
     config.addinivalue_line("markers", "file_database: but this one is about the file")
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as in a shell's background job

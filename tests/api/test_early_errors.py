@@ -43,7 +43,8 @@ def early_errors(routes, client):
         yield "wrong method", method, path, {}, {404, 405}
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", [*SIZES[:3], *(pytest.param(size, marks=pytest.mark.exhaustive)
+                                                for size in SIZES[3:])])
 @pytest.mark.parametrize("chunked", (False, True), ids=("length", "chunked"))
 def test_every_route_with_every_early_error(cluster, routes, size, chunked):
     seen, body = set(), b"GET /evil HTTP/1.1\r\nHost: localhost\r\n\r\n"

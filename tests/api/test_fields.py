@@ -85,6 +85,7 @@ def send(client, route, body):
     return client.send(route["method"], concrete(route["path"]), body)
 
 
+@pytest.mark.exhaustive
 def test_wrong_values(admin, routes):
     count = 0
     for route in routes:

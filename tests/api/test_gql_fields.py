@@ -282,6 +282,7 @@ def fault_of(reply, root, member):
     return None if is_missing or re.search(rf"\b{member}\b", said) else "it is not named"
 
 
+@pytest.mark.exhaustive
 def test_wrong_arguments_of_mutations(root, schema, there):
     findings, count = [], 0
     before = all_there_is(root)
@@ -342,6 +343,7 @@ def good_query(field, there):
             if arg["type"]["kind"] == "NON_NULL"}
 
 
+@pytest.mark.exhaustive
 def test_wrong_arguments_of_queries(own, root, schema, there):
     user = own.client(USER)
     findings, count = [], 0

@@ -28,7 +28,7 @@ def test_all_suites_or_some():
     assert names("api", "fault") == ["api", "fault"]
     assert names("unit", "layers") == ["unit-layers"]
     assert "unit-tsan" in names("unit") and "unit-tsan" not in names("gate")
-    assert {"unit-layers", "unit-asan", "api", "system-gate"} <= set(names("gate"))
+    assert {"unit-layers", "unit-asan", "api-gate", "system-gate"} <= set(names("gate"))
     assert names("unit", "tsan:http/client") == ["unit-tsan"]
     assert names("postgres", "system:test_restore") == ["postgres-system"]
 

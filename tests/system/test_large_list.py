@@ -29,7 +29,7 @@ def cluster():
         done = running.run("bench/load", str(running.address[1]), "4", str(COUNT), "true", "many-")
         assert done.returncode == 0, done
         wait_for(lambda: all(session["reason"] for session in
-                             running.client().get(LIST).json["items"]), 60, "all to be explained")
+                             running.client().get(LIST).json["items"]), 300, "all to be explained")
         yield running
         running.stop()
 
