@@ -41,8 +41,10 @@ def compilers(name):
 
 
 def with_cache(env):
-    """What ccache kept of another checkout is used, too: paths below this one do not count."""
-    return {"CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1", **(env or os.environ)}
+    """What ccache kept of another checkout is used, too: paths below this one do not count. The
+    compiler names the headers of a file, so that it need not be preprocessed by itself first."""
+    return {"CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1", "CCACHE_DEPEND": "1",
+            **(env or os.environ)}
 
 
 def remedy(output):
