@@ -16,8 +16,8 @@ import pytest
 
 import fetched
 from gpu import BUILD, LIBRARY, Card, preloadable
-from screen import Screen
 from terminal import Terminal
+from terminal_screen import Screen
 
 CLIENTS = BUILD / "tests" / "gpu"
 VERSIONS = ["11.0", "11.4", "12.0", "12.8", "13.0", "13.4"]

@@ -12,7 +12,7 @@ import pytest
 
 from client import ADMIN, USER
 from cluster import Cluster, wait_for, wait_status
-from screen import Screen
+from terminal_screen import Screen
 from test_accelerators import TWO_GPUS
 from test_statistics import BUSY, QUICK, begin, end, measured
 from world import BUILD
