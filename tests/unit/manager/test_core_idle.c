@@ -11,7 +11,7 @@
 
 static struct uuid session;
 static struct sent order;
-static double cpu_used; /* of its kernel, in hundredths of a second */
+static double cpu_used; /* by its kernel, in milliseconds */
 
 static void use_policy(int64_t idle_sec, int64_t lifetime_sec, int64_t extension_sec)
 {
@@ -57,7 +57,7 @@ static void begin(enum session_type type)
 static void measure(double cpu_percent)
 {
     struct msg_metric metric = { "cpu_util", METRIC_PERCENT, METRIC_RATE, 0 };
-    struct msg_value value = { 0, cpu_used += cpu_percent * 15, 100 };
+    struct msg_value value = { 0, cpu_used += cpu_percent * 10 * 15, 1000 };
     struct msg_kernel_values kernel = { .kernel_id = order.kernel_id,
                                         .session_id = session,
                                         .attempt = order.attempt,

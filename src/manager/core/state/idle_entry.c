@@ -152,6 +152,14 @@ static double idle_entry_metric(const struct measured *m, const char *key)
     return item ? metric_current(&item->metric, item->kind) : 0;
 }
 
+/* In percent of its capacity; a value without one is in hundredths already. */
+static double idle_entry_percent(const struct measured_item *item)
+{
+    double percent = metric_percent(&item->metric, item->kind);
+
+    return percent < 0 ? metric_current(&item->metric, item->kind) : percent;
+}
+
 /* The highest of its accelerators: "cuda_util" and what others call theirs. */
 static double idle_entry_accelerator(const struct measured *m)
 {
@@ -172,13 +180,9 @@ static void idle_entry_measure_window(const struct core *core, struct idle_entry
 {
     for (size_t i = 0; i < core->idle.threshold_count; i++) {
         const struct measured_item *item = measured_find(m, core->idle.thresholds[i].metric);
-        double percent = item ? metric_percent(&item->metric, item->kind) : 0;
 
-        if (!item)
-            continue;
-        if (percent < 0) /* without a capacity the value is one in hundredths */
-            percent = metric_current(&item->metric, item->kind);
-        idle_window_add(idle->window, now, i, percent);
+        if (item)
+            idle_window_add(idle->window, now, i, idle_entry_percent(item));
     }
 }
 
@@ -190,6 +194,7 @@ static int64_t idle_entry_period(const struct idle_entry *idle)
 void idle_entry_measure(struct core *core, struct session_entry *l, struct kernel_entry *k)
 {
     const struct measured *m = k->measured;
+    const struct measured_item *cpu = measured_find(m, "cpu_util");
     int64_t now = clock_monotonic_usec();
     bool computes;
 
@@ -197,12 +202,12 @@ void idle_entry_measure(struct core *core, struct session_entry *l, struct kerne
         return;
     if (l->idle->window)
         idle_entry_measure_window(core, l->idle, m, now);
-    if (core->idle.cpu_percent > 0 && !measured_find(m, "cpu_util"))
+    if (core->idle.cpu_percent > 0 && !cpu)
         return; /* whether it computes is not known */
     if (!k->use.count)
         k->use.since_usec = now;
     k->use.count++;
-    k->use.cpu += idle_entry_metric(m, "cpu_util");
+    k->use.cpu += cpu ? idle_entry_percent(cpu) : 0; /* of a core */
     k->use.accelerator += idle_entry_accelerator(m);
     k->use.network += idle_entry_metric(m, "net_rx") + idle_entry_metric(m, "net_tx");
     if (now - k->use.since_usec < idle_entry_period(l->idle))
