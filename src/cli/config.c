@@ -240,6 +240,7 @@ static int config_edit_profile(const struct cli_config *config, const char *name
     const char *current;
     int r = config_read_profiles(config->path, &root, err);
 
+    (void)lock; /* held to the end */
     if (r < 0)
         return r;
     profiles = json_object_get(root, "profiles");
@@ -295,6 +296,7 @@ int cli_profile_change(const struct cli_config *config, const json_t *changes, s
     const char *key;
     int r = config_read_profiles(config->path, &root, err);
 
+    (void)lock; /* held to the end */
     if (r < 0)
         return r;
     settings = json_object_get(json_object_get(root, "profiles"), config->profile);

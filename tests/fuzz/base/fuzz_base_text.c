@@ -10,15 +10,6 @@
 #include "base/utf8.h"
 #include "base/uuid.h"
 
-static void check_text(const uint8_t *data, size_t size)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-
-    utf8_write_text((const char *)data, size, &out);
-    if (strlen(out.data) != out.len || !utf8_is_valid(out.data, out.len))
-        __builtin_trap();
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* Cut in two anywhere, both parts of what was UTF-8 are. */

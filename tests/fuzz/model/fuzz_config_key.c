@@ -32,7 +32,8 @@ static int nest(void *data, const char *key, const char *value, struct aq_error 
 {
     (void)err;
     check_key(key);
-    require(strlen(value) <= CONFIG_VALUE_MAX && config_tree_add(data, key, value) == 0);
+    require(strlen(value) <= CONFIG_VALUE_MAX);
+    config_tree_add(data, key, value);
     return 0;
 }
 
