@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "base/utf8.h"
+#include "cli/cli.h"
 #include "cli/opt.h"
 
 /* ---- formats ---- */
@@ -225,4 +226,16 @@ void slurm_line_write(const struct slurm_line *line, const void *row, struct str
         line->cells[i].field->write(row, &value);
         slurm_line_write_cell(line, i, &value, out);
     }
+}
+
+int slurm_line_print(const struct slurm_line *line, bool has_header, const void *rows, size_t count,
+                     size_t size, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+
+    if (has_header)
+        slurm_line_write_header(line, &out);
+    for (size_t i = 0; i < count; i++)
+        slurm_line_write(line, (const char *)rows + i * size, &out);
+    return cli_print(&out, err);
 }

@@ -62,4 +62,8 @@ unsigned slurm_line_needs(const struct slurm_line *line);
 void slurm_line_write_header(const struct slurm_line *line, struct strbuf *out);
 void slurm_line_write(const struct slurm_line *line, const void *row, struct strbuf *out);
 
+/* Print a line for each of 'count' rows of 'size' bytes, below the titles if 'has_header'. */
+int slurm_line_print(const struct slurm_line *line, bool has_header, const void *rows, size_t count,
+                     size_t size, struct aq_error *err);
+
 #endif

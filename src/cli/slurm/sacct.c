@@ -98,7 +98,6 @@ static int sacct_run(struct cli *cli, void *data, int argc, char **argv, struct 
         .has_ended = true,
     };
     AQ_CLEANUP(job_list_done) struct job_list list = { .rows = NULL };
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct slurm_line line = { .count = 0 };
     int r;
 
@@ -113,13 +112,9 @@ static int sacct_run(struct cli *cli, void *data, int argc, char **argv, struct 
         return r;
     query.needs = slurm_line_needs(&line);
     r = job_list_read(cli, &query, &list, err);
-    if (r < 0)
-        return r;
-    if (!opts->no_header)
-        slurm_line_write_header(&line, &out);
-    for (size_t i = 0; i < list.count; i++)
-        slurm_line_write(&line, &list.jobs[i], &out);
-    return cli_print(&out, err);
+    return r < 0 ? r
+                 : slurm_line_print(&line, !opts->no_header, list.jobs, list.count,
+                                    sizeof(*list.jobs), err);
 }
 
 const struct cli_verb verb_slurm_sacct = {

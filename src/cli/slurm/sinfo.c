@@ -255,7 +255,6 @@ static int sinfo_run(struct cli *cli, void *data, int argc, char **argv, struct 
                                            : DEFAULT_FORMAT;
     AQ_CLEANUP(node_list_done) struct node_list list = { .answer = NULL };
     AQ_CLEANUP(sinfo_rows_done) struct sinfo_rows rows = { .items = NULL };
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct slurm_line line = { .count = 0 };
     int r;
 
@@ -271,11 +270,8 @@ static int sinfo_run(struct cli *cli, void *data, int argc, char **argv, struct 
     for (size_t i = 0; i < list.count; i++)
         if (sinfo_matches(opts, &list.nodes[i]))
             sinfo_group(&line, &list, &list.nodes[i], opts->by_node, &rows);
-    if (!opts->no_header)
-        slurm_line_write_header(&line, &out);
-    for (size_t i = 0; i < rows.count; i++)
-        slurm_line_write(&line, &rows.items[i], &out);
-    return cli_print(&out, err);
+    return slurm_line_print(&line, !opts->no_header, rows.items, rows.count, sizeof(*rows.items),
+                            err);
 }
 
 const struct cli_verb verb_slurm_sinfo = {

@@ -119,18 +119,6 @@ static int squeue_read_line(const struct squeue_opts *opts, struct slurm_line *l
                         : slurm_line_parse(format, SLURM_LINE_LETTERS, job_fields, line, err);
 }
 
-static int squeue_print(const struct squeue_opts *opts, const struct slurm_line *line,
-                        const struct job_list *list, struct aq_error *err)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-
-    if (!opts->no_header)
-        slurm_line_write_header(line, &out);
-    for (size_t i = 0; i < list->count; i++)
-        slurm_line_write(line, &list->jobs[i], &out);
-    return cli_print(&out, err);
-}
-
 static int squeue_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
     const struct squeue_opts *opts = data;
@@ -166,7 +154,9 @@ static int squeue_run(struct cli *cli, void *data, int argc, char **argv, struct
     r = job_list_read(cli, &query, &list, err);
     if (r == 0 && list.count)
         qsort_r(list.jobs, list.count, sizeof(*list.jobs), squeue_compare, &order);
-    return r < 0 ? r : squeue_print(opts, &line, &list, err);
+    return r < 0 ? r
+                 : slurm_line_print(&line, !opts->no_header, list.jobs, list.count,
+                                    sizeof(*list.jobs), err);
 }
 
 const struct cli_verb verb_slurm_squeue = {
