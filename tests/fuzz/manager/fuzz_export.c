@@ -5,6 +5,7 @@
 
 #include "base/cleanup.h"
 #include "manager/call/export.h"
+#include "manager/usage/export_reports.h"
 #include "store/filter.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
