@@ -180,6 +180,37 @@ static void a_victim_has_its_notice(void **state)
     }
 }
 
+/* The agent takes the shorter one of two orders. */
+static void a_user_does_not_wait_for_the_notice(void **state)
+{
+    struct uuid victim, urgent;
+    const struct sent *end;
+
+    (void)state;
+    use_options("fifo", USER_SCOPE);
+    agent_comes("a", FOUR_CPUS);
+    victim = run((struct wanted){ .name = "victim",
+                                  .cpus = 4,
+                                  .is_preemptible = true,
+                                  .type = SESSION_BATCH,
+                                  .checkpoint_signal = "USR1",
+                                  .grace_usec = 200 * USEC_PER_SEC });
+    world.sent_count = 0;
+    urgent = start((struct wanted){ "urgent", 4, 5, false, SESSION_BATCH, NULL });
+    assert_int_equal(status_of(&victim), SESSION_PREEMPTED);
+    assert_int_equal(find_sent(MSG_KERNEL_DESTROY, 0)->notice_usec, 200 * USEC_PER_SEC);
+    assert_int_equal(terminate(&victim, false).r, 0);
+    assert_int_equal(status_of(&victim), SESSION_TERMINATING);
+    assert_int_equal(count_sent(MSG_KERNEL_DESTROY), 2);
+    end = find_sent(MSG_KERNEL_DESTROY, 1);
+    assert_int_equal(end->notice_usec, 0);
+    assert_int_equal(end->grace_usec, world.core->conf.kill_grace_usec);
+    end_killed(&victim);
+    assert_int_equal(status_of(&victim), GONE);
+    assert_int_equal(status_of(&urgent), SESSION_SCHEDULED);
+    assert_clean();
+}
+
 static void interactive_ones_are_skipped_or_ended(void **state)
 {
     struct uuid shell, urgent;
@@ -759,6 +790,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(batch_sessions_make_way_and_come_back),
         TEST(a_victim_has_its_notice),
+        TEST(a_user_does_not_wait_for_the_notice),
         TEST(interactive_ones_are_skipped_or_ended),
         TEST(who_is_left_alone),
         TEST(who_gets_old_enough_makes_way),

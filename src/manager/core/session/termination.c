@@ -70,9 +70,13 @@ void termination_begin(struct core *core, struct session_entry *l, const char *r
                        enum session_result result, const char *data)
 {
     termination_cancel_waiting(core, l, reason);
-    for (size_t i = 0; i < l->s.kernel_count; i++)
-        if (kernel_is_holding(l->s.kernels[i].status))
-            (void)proposal_add_kernel_status(core, l, i, KERNEL_TERMINATING, reason);
+    for (size_t i = 0; i < l->s.kernel_count; i++) {
+        if (!kernel_is_holding(l->s.kernels[i].status))
+            continue;
+        (void)proposal_add_kernel_status(core, l, i, KERNEL_TERMINATING, reason);
+        if (l->s.status == SESSION_PREEMPTED) /* its notice may be longer than that of this end */
+            l->kernels[i].destroy_sent = false;
+    }
     (void)termination_add_forced(core, l);
     termination_propose(core, l, SESSION_TERMINATING, reason, result, data);
     if (reason == l->commands.end_reason)
