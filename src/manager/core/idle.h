@@ -61,8 +61,8 @@ bool core_read_idle(const struct core *core, const struct session *s, struct cor
  */
 void core_idle_write_checks(const struct core_idle *idle, struct jsonw *w);
 
-/* When it ends and what keeps it, for a person: "Nobody uses the session 'x': ..."; nothing if no
- * check is known to end it.
+/* When it ends and what keeps it, for a person: "Nobody uses the session 'x': ..."; nothing before
+ * it was warned of.
  */
 void core_idle_write_text(const struct core_idle *idle, const char *name, struct strbuf *out);
 

@@ -110,7 +110,8 @@ static void session_reply_why_pending(struct request *req, const struct session 
 static void session_on_why_pending_found(struct request *req, const struct session_row *row,
                                          void *data)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT, json = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT, json = STRBUF_INIT,
+                                           idle_text = STRBUF_INIT;
     const struct session *s = &row->session;
     const struct api *api = data;
     const struct session *live;
@@ -124,10 +125,10 @@ static void session_on_why_pending_found(struct request *req, const struct sessi
     core_status_text(s->status_data, &text);
     if ((live = core_find_session(api->core, &s->id)) && live->status == s->status)
         core_add_pull_failures(live, &text);
-    if (live && core_read_idle(api->core, live, &idle)) {
-        strbuf_adds(&text, text.len ? " " : "");
-        core_idle_write_text(&idle, live->name, &text);
-    }
+    if (live && core_read_idle(api->core, live, &idle))
+        core_idle_write_text(&idle, live->name, &idle_text);
+    if (idle_text.len)
+        strbuf_addf(&text, "%s%s", text.len ? " " : "", idle_text.data);
     if (s->status == SESSION_CREATING && !text.len)
         strbuf_adds(&text, "Its bootstrap script runs; 'aliquot logs' shows what it has written.");
     session_reply_why_pending(req, s, text.len ? text.data : NULL, s->status_data);

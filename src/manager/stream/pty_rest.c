@@ -189,16 +189,17 @@ static void pty_show(struct pty *pty, const char *bytes, size_t len)
 /* A line of its own says that the session ends soon: whoever looks at a terminal sees no events. */
 static void pty_on_event(void *data, const struct core_event *event)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf line = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT, line = STRBUF_INIT;
     struct pty *pty = data;
     struct core_idle idle;
 
     if (strcmp(event->name, SESSION_EVENT_IDLE_WARNING) != 0 || !pty->ws || !pty->stream
         || !core_read_idle(pty->api->core, event->session, &idle))
         return;
-    strbuf_adds(&line, "\r\n[aliquot] ");
-    core_idle_write_text(&idle, event->session->name, &line);
-    strbuf_adds(&line, ".\r\n");
+    core_idle_write_text(&idle, event->session->name, &text);
+    if (!text.len)
+        return; /* somebody has used it since */
+    strbuf_addf(&line, "\r\n[aliquot] %s.\r\n", text.data);
     pty_show(pty, line.data, line.len);
 }
 

@@ -99,6 +99,16 @@ static void assert_ended(const char *reason)
     assert_clean();
 }
 
+static void assert_text(const char *text)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct core_idle idle;
+
+    assert_true(core_read_idle(world.core, core_find_session(world.core, &session), &idle));
+    core_idle_write_text(&idle, "notebook", &out);
+    assert_string_equal(out.len ? out.data : "", text);
+}
+
 static void warned_and_ended(void **state)
 {
     (void)state;
@@ -106,8 +116,11 @@ static void warned_and_ended(void **state)
     begin(SESSION_INTERACTIVE);
     run(49 * MINUTE, 1);
     assert_string_equal(world.events, "");
+    assert_text("");
     run(2 * MINUTE, 1);
     assert_string_equal(world.events, "session_idle_warning ");
+    assert_text("Nobody uses the session 'notebook': it ends in 9 min, unless somebody works in "
+                "it. 'aliquot session extend notebook' keeps it");
     run(8 * MINUTE, 1);
     assert_string_equal(world.events, "session_idle_warning session_idle_warning ");
     assert_int_equal(status_of(&session), SESSION_RUNNING);

@@ -96,7 +96,7 @@ void core_idle_write_text(const struct core_idle *idle, const char *name, struct
     };
     enum idle_check by = idle->report.by;
 
-    if (by == IDLE_CHECKS)
+    if (by == IDLE_CHECKS || !idle->is_warned)
         return;
     strbuf_adds(out, words[by].before);
     strbuf_adds(out, name);
