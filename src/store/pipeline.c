@@ -215,28 +215,33 @@ int store_list_pipelines(struct store_tx *tx, const struct folder_viewer *who, b
 
 /* ---- runs ---- */
 
+int pipeline_run_check_live(struct store_tx *tx, const struct uuid *user_id, struct aq_error *err)
+{
+    int64_t live;
+    int r = pipeline_ask(tx,
+                         "SELECT COUNT(*) FROM pipeline_runs WHERE user_id = ?"
+                         " AND ended_at IS NULL",
+                         user_id, NULL, &live, err);
+
+    if (r == 0 && live >= PIPELINE_RUNS_LIVE_MAX)
+        r = aq_fail(err, E2BIG,
+                    "you have %d runs of pipelines that have not ended; wait for one, or cancel it",
+                    PIPELINE_RUNS_LIVE_MAX);
+    return r;
+}
+
 static int pipeline_run_make_room(struct store_tx *tx, const struct uuid *user_id,
                                   struct aq_error *err)
 {
-    int64_t runs, live;
+    int64_t runs;
     int r;
 
-    if ((r = pipeline_ask(tx, "SELECT COUNT(*) FROM pipeline_runs WHERE user_id = ?", user_id, NULL,
-                          &runs, err))
-            < 0
-        || (r = pipeline_ask(tx,
-                             "SELECT COUNT(*) FROM pipeline_runs WHERE user_id = ?"
-                             " AND ended_at IS NULL",
-                             user_id, NULL, &live, err))
-               < 0)
+    if ((r = pipeline_run_check_live(tx, user_id, err)) < 0
+        || (r = pipeline_ask(tx, "SELECT COUNT(*) FROM pipeline_runs WHERE user_id = ?", user_id,
+                             NULL, &runs, err))
+               < 0
+        || runs < PIPELINE_RUNS_MAX)
         return r;
-    if (live >= PIPELINE_RUNS_LIVE_MAX)
-        return aq_fail(err, E2BIG,
-                       "you have %d runs of pipelines that have not ended; wait for one, or cancel "
-                       "it",
-                       PIPELINE_RUNS_LIVE_MAX);
-    if (runs < PIPELINE_RUNS_MAX)
-        return 0;
 #define PIPELINE_OLDEST                                                                 \
     "(SELECT id FROM pipeline_runs WHERE user_id = ? AND ended_at IS NOT NULL ORDER BY" \
     " ended_at, id LIMIT 1)"

@@ -50,6 +50,9 @@ struct pipeline_run_row {
     int64_t version, task_count, succeeded, failed, running; /* as read */
 };
 
+/* -E2BIG if the user has as many runs that have not ended as are allowed. */
+int pipeline_run_check_live(struct store_tx *tx, const struct uuid *user_id, struct aq_error *err);
+
 /* A new one: sets its number. Oldest ones that have ended go if there are too many. -E2BIG. */
 int pipeline_run_insert(struct store_tx *tx, struct pipeline_run_row *inout, struct aq_error *err);
 

@@ -251,6 +251,34 @@ def test_a_request_that_is_sent_again_begins_one_run(cluster):
     wait_end(client, first.json["id"])
 
 
+def test_runs_that_have_not_ended_are_limited(cluster):
+    user, live = cluster.client(), []
+
+    def begin(cpu, command, number):
+        return user.post(RUNS, {"parameters": {"number": str(number)}, "payload": f"""\
+name: full
+parameters: {{number: "0"}}
+tasks: {{a: {{image: process, command: "{command}", resources: {{cpu: {cpu}, mem: 64m}}}}}}
+"""})
+    ended = begin(1, "exit 1", 0).json["id"]
+    assert wait_end(user, ended)["state"] == "failed"
+    live.append(begin(8, "sleep 600", 0).json["id"])
+    try:
+        while (reply := begin(8, "true", len(live))).status == 201:
+            live.append(reply.json["id"])
+            assert len(live) <= 100
+        assert reply.status == 400 and "100 runs" in str(reply.json)
+        reply = user.post(f"{RUNS}/{ended}/resume", {})
+        assert reply.status == 400 and "100 runs" in str(reply.json)
+    finally:
+        for run in live:
+            user.post(f"{RUNS}/{run}/cancel", {})
+    wait_end(user, live[0])
+    assert user.post(f"{RUNS}/{ended}/resume", {}).status == 200
+    for run in (ended, *live):
+        wait_end(user, run)
+
+
 def test_runs_are_seen_by_their_owner_and_administrators(cluster, tmp_path):
     client, user = cluster.client(), cluster.client(USER)
     path = write(tmp_path, 'name: own\ntasks: {a: {image: process, command: "true"}}\n')

@@ -293,7 +293,8 @@ int pipeline_call_cancel(struct store_tx *tx, struct pipeline_call *call, struct
 
 /* ---- resume ---- */
 
-static int pipeline_call_check_resume(const struct pipeline_call *call, struct aq_error *err)
+static int pipeline_call_check_resume(struct store_tx *tx, const struct pipeline_call *call,
+                                      struct aq_error *err)
 {
     const struct pipeline_run_row *run = &call->run;
 
@@ -305,7 +306,7 @@ static int pipeline_call_check_resume(const struct pipeline_call *call, struct a
         return aq_fail_kind(err, EBUSY, "conflict",
                             "pipeline run %s.%lld has succeeded; nothing is left to run", run->name,
                             (long long)run->number);
-    return 0;
+    return pipeline_run_check_live(tx, &run->user_id, err);
 }
 
 /* The file that it goes on with, of the same name. */
@@ -352,7 +353,7 @@ int pipeline_call_resume(struct store_tx *tx, struct pipeline_call *call, struct
     int r;
 
     if ((r = pipeline_call_show(tx, call, err)) < 0
-        || (r = pipeline_call_check_resume(call, err)) < 0
+        || (r = pipeline_call_check_resume(tx, call, err)) < 0
         || (r = pipeline_call_reopen(tx, call, &p, err)) < 0)
         return r;
     if (!(bound = pipeline_call_rebind(call, p, err)))
