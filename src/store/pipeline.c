@@ -399,6 +399,7 @@ int pipeline_run_find(struct store_tx *tx, const struct folder_viewer *who, cons
     const char *name = "";
     int64_t number = 0;
     struct uuid id = { 0 };
+    struct pipeline_run_row run = { .number = 0 };
     int r;
 
     if (uuid_parse(text, &id) < 0)
@@ -421,12 +422,14 @@ int pipeline_run_find(struct store_tx *tx, const struct folder_viewer *who, cons
     if (r < 0)
         return r;
     row.q = q;
-    if (r > 0 && (r = pipeline_run_read_row(tx, &row, ret, err)) == 0)
-        ret->text = row_text(&row);
-    else if (r < 0)
-        return r;
-    if (!ret->text || !pipeline_run_may(ret, who))
+    if (r > 0) {
+        if ((r = pipeline_run_read_row(tx, &row, &run, err)) < 0)
+            return r;
+        run.text = row_text(&row);
+    }
+    if (!run.text || !pipeline_run_may(&run, who))
         return aq_fail(err, ENOENT, "there is no pipeline run '%.64s'", text);
+    *ret = run;
     return 0;
 }
 

@@ -85,6 +85,19 @@ static void test_who_finds_them(void **state)
     arena_done(&asked.arena);
 }
 
+/* Where the answer goes is not read, whatever it holds. */
+static void test_one_that_is_gone_is_not_found(void **state)
+{
+    struct bench *b = *state;
+    struct uuid none = uuid_random();
+    char id[UUID_TEXT_MAX];
+    struct asked asked = { .who.is_superadmin = true, .text = uuid_format(&none, id) };
+
+    asked.run.text = "of another run";
+    assert_int_equal(store_call(b->store, find, &asked, NULL), -ENOENT);
+    arena_done(&asked.arena);
+}
+
 static void test_so_many_live_at_a_time(void **state)
 {
     struct bench *b = *state;
@@ -108,6 +121,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_who_finds_them, bench_setup, bench_teardown),
+        cmocka_unit_test_setup_teardown(test_one_that_is_gone_is_not_found, bench_setup,
+                                        bench_teardown),
         cmocka_unit_test_setup_teardown(test_so_many_live_at_a_time, bench_setup, bench_teardown),
     };
 
