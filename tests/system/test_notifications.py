@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 
 import pytest
 
@@ -108,6 +109,21 @@ def test_a_cancelled_session_is_told_of_and_a_disabled_rule_not(cluster):
         Session(cluster, "exit 3").wait()
         wait_for(lambda: len(hook.told) == 2, what="the other end")
         assert [body for _, _, body in hook.told] == [b"on cancelled", b"late task-failed"]
+
+
+def test_usage_is_told_of_the_attempt_that_ended(cluster):
+    with Listener(ADDRESS) as hook:
+        does(cluster, "channel", "create", "--url", hook.url(), "hook")
+        does(cluster, "rule", "create", "-t", "session.terminated", "-c", "hook",
+             "--template", "{{ status }} after {{ wall_sec }} s", "used")
+        waiting = Session(cluster, "exit 3", retry=1, retry_delay=600)
+        wait_for(lambda: waiting.wait("PENDING")["attempts"], what="the first attempt's end")
+        waiting.end()
+        wait_for(lambda: hook.told, what="its end")
+        Session(cluster, "exit 3").wait()
+        wait_for(lambda: len(hook.told) == 2, what="the other end")
+        assert hook.told[0][2] == b"cancelled after  s"
+        assert re.fullmatch(rb"terminated after \d+ s", hook.told[1][2]), hook.told
 
 
 def test_tests_say_what_became_of_them(cluster, certificate):

@@ -311,6 +311,16 @@ static void notification_set_number(struct notification_values *values,
     values->of[field] = text;
 }
 
+/* True if the last attempt of a batch session ran. running_usec of one that was cancelled while it
+ * waited, or ended at its next start, is that of the attempt before.
+ */
+static bool notification_has_usage(const struct session *s)
+{
+    return s->type == SESSION_BATCH && session_is_terminal(s->status)
+           && s->status != SESSION_CANCELLED && s->running_usec
+           && (!s->rerun || s->running_usec >= s->rerun->next_usec);
+}
+
 /* What the program of a batch session has used; its texts are in 'numbers'. */
 static void notification_summarize(const struct core *core, const struct session *session,
                                    char numbers[NOTIFICATION_FIELDS][NUMBER_MAX],
@@ -360,8 +370,7 @@ static void notifications_on_event(void *data, const struct core_event *event)
         [NOTIFICATION_STATUS] = status,
         [NOTIFICATION_TERMINATION_REASON] = event->reason,
     } };
-    if (event->session->type == SESSION_BATCH && event->session->running_usec
-        && session_is_terminal(event->session->status))
+    if (notification_has_usage(event->session))
         notification_summarize(n->core, event->session, numbers, &values);
     json_object_foreach(n->all, id, rule)
         if (notification_is(rule, NOTIFICATION_RULE)
