@@ -12,15 +12,17 @@
 
 #define MIB (INT64_C(1) << 20)
 #define GIB (INT64_C(1) << 30)
+#define VALUE_MAX (INT64_C(1) << 60) /* of what an agent measured */
 
 /* ---- reading ---- */
 
-/* A member of a metric, which is text. */
+/* A member of a metric, which is text; 0 if it is no number. */
 static double summary_value(const json_t *metric, const char *member)
 {
     const char *text = json_string_value(json_object_get(metric, member));
+    double value = text ? strtod(text, NULL) : 0;
 
-    return text ? strtod(text, NULL) : 0;
+    return value > 0 ? AQ_MIN(value, (double)VALUE_MAX) : 0;
 }
 
 static bool summary_ends_with(const char *text, const char *end)
@@ -115,7 +117,7 @@ int64_t session_summary_suggest_cpu(const struct session_summary *s)
 
     if (!s->has_cpu || wall <= 0 || s->kernel_count == 0)
         return 0;
-    cores = s->cpu_sec / wall / (double)s->kernel_count * 1.2;
+    cores = AQ_MIN(s->cpu_sec / wall / (double)s->kernel_count * 1.2, (double)VALUE_MAX);
     whole = (int64_t)cores;
     whole += (double)whole < cores;
     return asked ? AQ_MAX(AQ_MIN(whole, asked), INT64_C(1)) : AQ_MAX(whole, INT64_C(1));

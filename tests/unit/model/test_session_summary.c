@@ -97,6 +97,28 @@ static void several_kernels(void **state)
     assert_int_equal(session_summary_suggest_cpu(&s), 2);
 }
 
+/* An agent may say anything. */
+static void values_that_cannot_be(void **state)
+{
+    static const char *const values[] = { "9e18", "1e300", "-9e18", "nan", "inf" };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(values); i++) {
+        struct session_summary s = { .wall_usec = 1 };
+        AQ_CLEANUP(slots_donep) struct slots slots = { .items = NULL };
+        AQ_CLEANUP(aq_freep) char *text = aq_format(
+            "{\"cpu_used\":{\"current\":\"%s\"},\"mem\":{\"stats.max\":\"%s\"},"
+            "\"cuda_mem\":{\"capacity\":\"%s\",\"stats.max\":\"%s\"}}",
+            values[i], values[i], values[i], values[i]);
+
+        ask(&slots, 4, 1000 * MIB);
+        session_summary_add(&s, text, &slots);
+        assert_in_range(session_summary_suggest_cpu(&s), 0, 4);
+        assert_in_range(session_summary_suggest_mem(&s), 0, 1000 * MIB);
+        assert_true(s.gpu_mem_asked >= 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -104,6 +126,7 @@ int main(void)
         cmocka_unit_test(nothing_was_measured),
         cmocka_unit_test(sizes),
         cmocka_unit_test(several_kernels),
+        cmocka_unit_test(values_that_cannot_be),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
