@@ -56,6 +56,13 @@ bool session_reason_is_bootstrap(const char *reason)
                || strcmp(reason, REASON_BOOTSTRAP_TIMEOUT) == 0);
 }
 
+bool session_reason_is_by_user(const char *reason)
+{
+    return reason
+           && (strcmp(reason, REASON_USER_REQUESTED) == 0
+               || strcmp(reason, REASON_FORCE_TERMINATED) == 0);
+}
+
 const char *cluster_mode_name(bool is_multi_node)
 {
     return is_multi_node ? "multi-node" : "single-node";

@@ -136,6 +136,9 @@ int cluster_mode_parse(const char *text, bool *ret_is_multi_node);
 /* True for the reasons of a bootstrap script that failed or took too long; false for NULL. */
 bool session_reason_is_bootstrap(const char *reason);
 
+/* True if a user ended the session. NULL is no reason. */
+bool session_reason_is_by_user(const char *reason);
+
 /* Contents only. */
 void session_done(struct session *s);
 

@@ -101,13 +101,10 @@ void session_array_make(const struct session_array *a, int64_t index, int64_t no
 
 enum array_outcome session_array_outcome(const struct session *s)
 {
-    bool was_ended = s->reason
-                     && (strcmp(s->reason, REASON_USER_REQUESTED) == 0
-                         || strcmp(s->reason, REASON_FORCE_TERMINATED) == 0);
-
     if (s->result == RESULT_SUCCESS)
         return ARRAY_SUCCEEDED;
-    return !was_ended && (s->result == RESULT_FAILURE || s->status == SESSION_ERROR)
+    return !session_reason_is_by_user(s->reason)
+                   && (s->result == RESULT_FAILURE || s->status == SESSION_ERROR)
                ? ARRAY_FAILED
                : ARRAY_CANCELLED;
 }

@@ -40,9 +40,6 @@ static void step_set(struct pipeline_step *step, struct pipeline_task_row *task,
 static void step_settle(struct pipeline_step *step, struct pipeline_task_row *task)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf reason = STRBUF_INIT;
-    bool is_by_user = task->session_reason
-                      && (strcmp(task->session_reason, REASON_USER_REQUESTED) == 0
-                          || strcmp(task->session_reason, REASON_FORCE_TERMINATED) == 0);
 
     if (task->has_session && task->session_result == RESULT_SUCCESS) {
         step_set(step, task, PIPELINE_SUCCEEDED, NULL);
@@ -53,7 +50,8 @@ static void step_settle(struct pipeline_step *step, struct pipeline_task_row *ta
                                                 : "failed");
     if (task->has_session && task->exit_code > 0)
         strbuf_addf(&reason, ", exit code %lld", (long long)task->exit_code);
-    if (step->is_cancelled || (task->has_session && is_by_user)) {
+    if (step->is_cancelled
+        || (task->has_session && session_reason_is_by_user(task->session_reason))) {
         step_set(step, task, PIPELINE_CANCELLED, reason.data);
     } else if (task->attempt < task->attempt_max) {
         step_set(step, task, PIPELINE_WAITING, reason.data);
