@@ -224,8 +224,7 @@ static int cluster_network_check_host(const struct cluster_network *network, str
     return 0;
 }
 
-/* The name of a device in /sys. */
-static bool cluster_network_is_device(const char *text)
+bool cluster_network_is_device(const char *text)
 {
     size_t len = strlen(text);
 

@@ -83,6 +83,9 @@ struct cluster_range {
     unsigned bits;
 };
 
+/* True for what can be the name of an RDMA device, as "mlx5_0". */
+bool cluster_network_is_device(const char *text);
+
 /* "10.214.64.0/28"; without a prefix one address. -EINVAL, too if bits behind the prefix are set. */
 int cluster_range_parse(const char *text, struct cluster_range *ret) AQ_UNTRUSTED;
 bool cluster_range_has(const struct cluster_range *range, uint32_t address);

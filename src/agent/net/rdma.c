@@ -12,10 +12,10 @@
 
 #include "base/fs.h"
 #include "base/memory.h"
+#include "model/cluster_network.h"
 
 #define VERBS_CLASS "/sys/class/infiniband_verbs"
 #define NODES "/dev/infiniband"
-#define NAME_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-."
 
 static void rdma_add_text(struct rdma_devices *devices, struct str_list *list, const char *text)
 {
@@ -43,7 +43,7 @@ static void rdma_list(struct rdma_devices *devices, const char *path, struct str
     DIR *dir = opendir(path);
 
     for (const struct dirent *entry; dir && (entry = readdir(dir));)
-        if (entry->d_name[0] != '.' && !entry->d_name[strspn(entry->d_name, NAME_LETTERS)])
+        if (entry->d_name[0] != '.' && cluster_network_is_device(entry->d_name))
             rdma_add_text(devices, ret, entry->d_name);
     if (dir)
         (void)closedir(dir);
