@@ -102,6 +102,22 @@ static void a_reply_changes_it(void **state)
     assert_int_equal(reply.lease_usec, 0);
 }
 
+/* An agent may say anything. */
+static void a_lease_without_end(void **state)
+{
+    struct sent order;
+    int64_t loss;
+
+    (void)state;
+    set_loss_policy("requeue", 300 * USEC_PER_SEC);
+    agent_comes("a", FOUR_CPUS);
+    order = submit_with("one", NULL);
+    agent_reports(&order, MSG_KERNEL_RUNNING);
+    assert_int_equal(beat(&order, INT64_MAX, INT64_MAX).lease_count, 1);
+    loss = kernel_lease_loss_usec(world.core, agent_entry_find(world.core, "a"));
+    assert_in_range(loss, INT64_C(366) * 86400 * USEC_PER_SEC, INT64_MAX / 2);
+}
+
 /* No agent is told of a lease that does not tell its uptime. */
 static void an_older_agent(void **state)
 {
@@ -204,6 +220,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         TEST(who_has_one),
         TEST(a_reply_changes_it),
+        TEST(a_lease_without_end),
         TEST(an_older_agent),
         TEST(nothing_starts_before_it_is_over),
         TEST(a_former_lease_counts),

@@ -17,6 +17,7 @@
 
 #define MARGIN_USEC USEC_PER_SEC
 #define MARGIN_PERCENT 1
+#define REPORTED_MAX_USEC (INT64_C(366) * 86400 * USEC_PER_SEC) /* of what an agent says */
 
 static const struct resource_group_entry *kernel_lease_find_group(const struct core *core,
                                                                   const struct agent_entry *a)
@@ -39,7 +40,8 @@ static bool kernel_lease_is_needed(const struct core *core, const struct agent_e
 /* From the last contact until nothing of a kernel with this lease is left. */
 static int64_t kernel_lease_end_usec(struct kernel_lease lease)
 {
-    int64_t usec = lease.usec + lease.grace_usec;
+    int64_t usec = AQ_MIN(lease.usec, REPORTED_MAX_USEC)
+                   + AQ_MIN(lease.grace_usec, REPORTED_MAX_USEC);
 
     return lease.usec ? usec + usec / 100 * MARGIN_PERCENT + MARGIN_USEC : 0;
 }
