@@ -206,6 +206,7 @@ json_t *pipeline_bind(const struct pipeline *p, const json_t *given, struct aq_e
     json_auto_t *bound = json_object();
     const json_t *definition, *value;
     const char *name, *text;
+    size_t bytes = 0;
 
     json_object_foreach((json_t *)(uintptr_t)given, name, value)
         if (!json_object_get(p->parameters, name)) {
@@ -226,6 +227,10 @@ json_t *pipeline_bind(const struct pipeline *p, const json_t *given, struct aq_e
         else if (strlen(text) > PIPELINE_VALUE_MAX)
             (void)aq_fail_field(err, EINVAL, name, "value of parameter '%s' has more than %d KiB",
                                 name, PIPELINE_VALUE_MAX >> 10);
+        else if ((bytes += strlen(name) + strlen(text)) > PIPELINE_BYTES_MAX)
+            (void)aq_fail_field(err, EINVAL, name,
+                                "with parameter '%s' the parameters have more than %d KiB", name,
+                                PIPELINE_BYTES_MAX >> 10);
         else {
             (void)json_object_set_new(bound, name, json_string(text));
             continue;

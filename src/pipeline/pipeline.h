@@ -23,7 +23,10 @@
 #define PIPELINE_NODE_NAME_MAX (PIPELINE_TASK_NAME_MAX + 6) /* "train.123" */
 #define PIPELINE_TASKS_MAX 1000
 #define PIPELINE_NODES_MAX 10000
-#define PIPELINE_NEEDS_MAX 100000 /* in all tasks */
+#define PIPELINE_NEEDS_MAX 100000           /* in all tasks */
+#define PIPELINE_MATRIX_MAX 16              /* names of a matrix */
+#define PIPELINE_REFERENCES_MAX 1000        /* in the expressions of a task */
+#define PIPELINE_NODES_BYTES_MAX (32 << 20) /* of what all nodes say, with the values in it */
 #define PIPELINE_RETRY_MAX 10
 
 /* What a task is like; texts may hold ${{ ... }}. All of the pipeline's arena. */
@@ -69,7 +72,8 @@ void pipeline_free(struct pipeline *p);
 AQ_DEFINE_CLEANUP(struct pipeline, pipeline_free)
 
 /* All parameters as texts, of 'given' (an object of scalars, or NULL) and the defaults. NULL with
- * 'err' for one that is not declared, of another type, or missing; the field is its name.
+ * 'err' for one that is not declared, of another type, missing, or with which all have more than
+ * PIPELINE_BYTES_MAX; the field is its name.
  */
 json_t *pipeline_bind(const struct pipeline *p, const json_t *given, struct aq_error *err);
 
@@ -94,11 +98,23 @@ int pipeline_fill(const struct pipeline_context *context, const char *text, stru
 /* Is the node to run? Without a status function, only after success. */
 int pipeline_decide(const struct pipeline_context *context, bool *ret, struct aq_error *err);
 
+/* Of a task: what its nodes have in common. {ARENA_INIT} begins. */
+struct pipeline_identifier {
+    struct arena arena;
+    const struct pipeline_task *task; /* NULL = none yet */
+    const char *text;                 /* its definition */
+    const char **references;          /* in it, whose values are known before a run */
+    size_t reference_count;
+};
+void pipeline_identifier_done(struct pipeline_identifier *of);
+
 /* Append a text that is the same for two nodes if and only if they do the same: definition, and
  * the values of parameters and the matrix in it, and the run's folder. What is needed is left out,
- * as are the number of attempts and the time limit.
+ * as are the number of attempts and the time limit. Values stop once 'out' has more than
+ * PIPELINE_NODES_BYTES_MAX, which the caller checks. 'of' makes the nodes of one task, which come
+ * one after the other, cheap.
  */
-void pipeline_identify(const struct pipeline *p, size_t node, const json_t *parameters,
-                       struct strbuf *out);
+void pipeline_identify(struct pipeline_identifier *of, const struct pipeline *p, size_t node,
+                       const json_t *parameters, struct strbuf *out);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "pipeline/expression.h"
 #include "pipeline/pipeline_internal.h"
 
@@ -30,7 +31,7 @@ static int context_find_task(const struct pipeline *p, const struct pipeline_tas
     for (size_t i = 0; i < task->need_count; i++) {
         const char *name = p->tasks[task->needs[i]].name;
 
-        if (strlen(name) != len || memcmp(name, rest, len) != 0)
+        if (strncmp(name, rest, len) != 0 || name[len])
             continue;
         *ret = task->needs[i];
         return 0;
@@ -109,6 +110,7 @@ int pipeline_decide(const struct pipeline_context *context, bool *ret, struct aq
 struct context_check {
     struct pipeline_context context;
     struct pipeline_task *task;
+    size_t references;
     bool is_when;
 };
 
@@ -118,6 +120,11 @@ static const char *context_check(void *data, const char *reference, struct aq_er
     struct context_check *check = data;
     const char *rest;
 
+    if (++check->references > PIPELINE_REFERENCES_MAX) {
+        (void)aq_fail(err, EINVAL, "task '%s' has more than %d references in its expressions",
+                      check->task->name, PIPELINE_REFERENCES_MAX);
+        return NULL;
+    }
     if ((rest = context_behind(reference, "parameters"))
         && json_object_get(check->context.pipeline->parameters, rest))
         return "";
@@ -205,27 +212,25 @@ int pipeline_check_expressions(const struct pipeline_reader *in, struct pipeline
 
 /* ---- what a node does ---- */
 
-struct context_identity {
-    struct pipeline_context context;
-    struct strbuf *out;
-};
-
-/* struct expression_names.find that writes the values which are known before the run. */
-static const char *context_identify(void *data, const char *reference, struct aq_error *err)
+/* struct expression_names.find that notes references whose values are known before a run. */
+static const char *context_collect(void *data, const char *reference, struct aq_error *err)
 {
-    const struct context_identity *identity = data;
-    const char *value = context_find((void *)(uintptr_t)&identity->context, reference, err);
+    struct pipeline_identifier *of = data;
 
-    if (value && !context_behind(reference, "tasks") && strncmp(reference, "run.", 4) != 0)
-        strbuf_addf(identity->out, "%s=%zu:%s\n", reference, strlen(value), value);
-    return value;
+    (void)err;
+    if (context_behind(reference, "tasks") || context_behind(reference, "run"))
+        return "";
+    reference = arena_strdup(&of->arena, reference);
+    (void)arena_append(&of->arena, &of->references, &of->reference_count, &reference,
+                       sizeof(reference));
+    return "";
 }
 
-static void context_identify_value(struct context_identity *identity, const json_t *value)
+static void context_collect_value(struct pipeline_identifier *of, const json_t *value)
 {
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
     AQ_CLEANUP(strbuf_donep) struct strbuf filled = STRBUF_INIT;
-    struct expression_names names = { context_identify, identity };
+    struct expression_names names = { context_collect, of };
     const json_t *member;
     const char *name;
     size_t i;
@@ -233,33 +238,56 @@ static void context_identify_value(struct context_identity *identity, const json
     if (json_is_string(value))
         (void)expression_substitute(json_string_value(value), &names, &arena, &filled, NULL);
     json_object_foreach((json_t *)(uintptr_t)value, name, member)
-        context_identify_value(identity, member);
+        context_collect_value(of, member);
     json_array_foreach(value, i, member)
-        context_identify_value(identity, member);
+        context_collect_value(of, member);
 }
 
-void pipeline_identify(const struct pipeline *p, size_t node, const json_t *parameters,
-                       struct strbuf *out)
+/* What the nodes of a task have in common. */
+static void context_begin_task(struct pipeline_identifier *of, const struct pipeline *p,
+                               const struct pipeline_task *task)
 {
     static const char *const left_out[] = { "needs", "matrix",  "when",
                                             "retry", "timeout", "priority" };
-    const struct pipeline_task *task = &p->tasks[p->nodes[node].task];
     json_auto_t *definition = json_copy((json_t *)(uintptr_t)task->definition);
-    struct context_identity identity = {
-        .context = { .pipeline = p, .node = node, .parameters = parameters, .run = "" },
-        .out = out,
-    };
-    char *text;
+    AQ_CLEANUP(aq_freep) char *text = NULL, *all = NULL;
 
+    pipeline_identifier_done(of);
+    of->task = task;
     for (size_t i = 0; i < AQ_COUNT(left_out); i++)
         (void)json_object_del(definition, left_out[i]);
     text = json_dumps(definition, JSON_COMPACT | JSON_SORT_KEYS);
-    strbuf_addf(out, "%s %s %s\n", task->name, p->folder ? p->folder : "", text);
-    free(text);
-    context_identify_value(&identity, definition);
-    text = p->nodes[node].matrix ? json_dumps(p->nodes[node].matrix, JSON_COMPACT | JSON_SORT_KEYS)
-                                 : NULL;
-    if (text)
-        strbuf_addf(out, "%s\n", text);
-    free(text);
+    all = aq_format("%s %s %s\n", task->name, p->folder ? p->folder : "", text);
+    of->text = arena_strdup(&of->arena, all);
+    context_collect_value(of, definition);
+}
+
+void pipeline_identifier_done(struct pipeline_identifier *of)
+{
+    arena_done(&of->arena);
+    *of = (struct pipeline_identifier){ .arena = ARENA_INIT };
+}
+
+void pipeline_identify(struct pipeline_identifier *of, const struct pipeline *p, size_t node,
+                       const json_t *parameters, struct strbuf *out)
+{
+    const struct pipeline_task *task = &p->tasks[p->nodes[node].task];
+    struct pipeline_context context = {
+        .pipeline = p, .node = node, .parameters = parameters, .run = ""
+    };
+    AQ_CLEANUP(aq_freep) char *matrix = NULL;
+
+    if (of->task != task)
+        context_begin_task(of, p, task);
+    strbuf_adds(out, of->text);
+    for (size_t i = 0; i < of->reference_count && out->len <= PIPELINE_NODES_BYTES_MAX; i++) {
+        const char *value = context_find(&context, of->references[i], NULL);
+
+        if (value)
+            strbuf_addf(out, "%s=%zu:%s\n", of->references[i], strlen(value), value);
+    }
+    if (!p->nodes[node].matrix)
+        return;
+    matrix = json_dumps(p->nodes[node].matrix, JSON_COMPACT | JSON_SORT_KEYS);
+    strbuf_addf(out, "%s\n", matrix);
 }

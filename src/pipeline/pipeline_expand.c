@@ -173,7 +173,7 @@ static size_t expand_count(const struct pipeline_task *task)
     return count;
 }
 
-/* Combination 'number' of the matrix: the last name varies fastest. */
+/* Combination 'number' of the matrix: the last name varies fastest. Texts are shared. */
 static json_t *expand_combine(struct arena *arena, const json_t *matrix, size_t number,
                               size_t count)
 {
@@ -183,13 +183,36 @@ static json_t *expand_combine(struct arena *arena, const json_t *matrix, size_t 
 
     json_object_foreach((json_t *)(uintptr_t)matrix, name, values) {
         size_t size = json_array_size(values);
+        json_t *value;
 
         count /= size;
-        (void)json_object_set_new(
-            chosen, name,
-            json_string(pipeline_scalar(arena, json_array_get(values, number / count % size))));
+        value = json_array_get(values, number / count % size);
+        (void)json_object_set_new(chosen, name,
+                                  json_is_string(value)
+                                      ? json_incref(value)
+                                      : json_string(pipeline_scalar(arena, value)));
     }
     return chosen;
+}
+
+/* Bytes of what a node of the task says at most, values of parameters left out. */
+static size_t expand_measure(const struct pipeline_task *task)
+{
+    size_t bytes = task->need_count * PIPELINE_TASK_NAME_MAX, i;
+    const json_t *member, *value;
+    const char *name;
+
+    json_object_foreach((json_t *)(uintptr_t)task->definition, name, member)
+        if (member != task->matrix)
+            bytes += strlen(name) + json_dumpb(member, NULL, 0, JSON_COMPACT | JSON_ENCODE_ANY);
+    json_object_foreach((json_t *)(uintptr_t)task->matrix, name, member) {
+        size_t longest = 0;
+
+        json_array_foreach(member, i, value)
+            longest = AQ_MAX(longest, json_string_length(value));
+        bytes += strlen(name) + longest;
+    }
+    return bytes;
 }
 
 static void expand_add_nodes(struct pipeline *p, size_t place)
@@ -215,7 +238,7 @@ static void expand_add_nodes(struct pipeline *p, size_t place)
 static int expand_check_size(const struct pipeline_reader *in, size_t *ret)
 {
     struct pipeline *p = in->p;
-    size_t nodes = 0, edges = 0;
+    size_t nodes = 0, edges = 0, bytes = 0;
     char path[64];
 
     for (size_t i = 0; i < p->task_count; i++) {
@@ -229,6 +252,12 @@ static int expand_check_size(const struct pipeline_reader *in, size_t *ret)
                                    "with task '%s' and its matrix the pipeline has more than %d "
                                    "tasks",
                                    task->name, PIPELINE_NODES_MAX);
+        bytes += task->node_count * expand_measure(task);
+        if (bytes > PIPELINE_NODES_BYTES_MAX)
+            return pipeline_refuse(in, path,
+                                   "with task '%s' and its matrix the tasks have more than %d MiB "
+                                   "of text; keep long texts in a folder",
+                                   task->name, PIPELINE_NODES_BYTES_MAX >> 20);
     }
     for (size_t i = 0; i < p->task_count; i++)
         edges += p->tasks[i].need_count;

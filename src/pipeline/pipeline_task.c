@@ -171,6 +171,9 @@ static int task_check_matrix(const struct pipeline_reader *in, const json_t *mat
 
     if (!json_is_object(matrix) || json_object_size(matrix) == 0)
         return pipeline_refuse(in, path, "'matrix' must be a mapping of names to lists of values");
+    if (json_object_size(matrix) > PIPELINE_MATRIX_MAX)
+        return pipeline_refuse(in, path, "'matrix' has %zu names; at most %d are allowed",
+                               json_object_size(matrix), PIPELINE_MATRIX_MAX);
     json_object_foreach((json_t *)(uintptr_t)matrix, name, values) {
         values_path = pipeline_path(in, path, name);
         if ((r = pipeline_check_name(in, values_path, name, PIPELINE_TASK_NAME_MAX)) < 0)

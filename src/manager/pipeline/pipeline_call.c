@@ -246,11 +246,14 @@ int pipeline_call_run(struct store_tx *tx, struct pipeline_call *call, struct aq
     AQ_CLEANUP(aq_freep) char *bound_text = NULL;
     json_auto_t *bound = NULL;
     const struct map none = MAP_INIT;
+    const char **identities;
     int r = pipeline_call_open(tx, call, &p, err);
 
     if (r < 0)
         return r;
     if (!(bound = pipeline_call_bind(p, call->params.parameters, err)))
+        return -EINVAL;
+    if (!(identities = pipeline_identify_nodes(p, bound, arena, err)))
         return -EINVAL;
     bound_text = json_dump_text(bound, JSON_COMPACT);
     call->run = (struct pipeline_run_row){
@@ -265,8 +268,7 @@ int pipeline_call_run(struct store_tx *tx, struct pipeline_call *call, struct aq
     };
     r = pipeline_run_insert(tx, &call->run, err);
     if (r == 0)
-        r = pipeline_call_write_tasks(tx, call, p, pipeline_identify_nodes(p, bound, arena), &none,
-                                      err);
+        r = pipeline_call_write_tasks(tx, call, p, identities, &none, err);
     if (r < 0 || (r = pipeline_call_read(tx, call, err)) < 0
         || (r = pipeline_call_audit(tx, call, "create-pipeline-run", err)) < 0)
         return r;
@@ -350,6 +352,7 @@ int pipeline_call_resume(struct store_tx *tx, struct pipeline_call *call, struct
     AQ_CLEANUP(aq_freep) char *bound_text = NULL;
     json_auto_t *bound = NULL;
     struct map before = MAP_INIT;
+    const char **identities;
     int r;
 
     if ((r = pipeline_call_show(tx, call, err)) < 0
@@ -358,6 +361,8 @@ int pipeline_call_resume(struct store_tx *tx, struct pipeline_call *call, struct
         return r;
     if (!(bound = pipeline_call_rebind(call, p, err)))
         return -EINVAL;
+    if (!(identities = pipeline_identify_nodes(p, bound, arena, err)))
+        return -EINVAL;
     call->run.parameters = bound_text = json_dump_text(bound, JSON_COMPACT);
     call->run.state = "running";
     call->run.is_cancelled = false;
@@ -365,8 +370,7 @@ int pipeline_call_resume(struct store_tx *tx, struct pipeline_call *call, struct
     for (size_t i = 0; i < call->task_count; i++)
         (void)map_sets(&before, call->tasks[i].name, &call->tasks[i]);
     if ((r = pipeline_tasks_remove(tx, &call->run.id, err)) == 0)
-        r = pipeline_call_write_tasks(tx, call, p, pipeline_identify_nodes(p, bound, arena),
-                                      &before, err);
+        r = pipeline_call_write_tasks(tx, call, p, identities, &before, err);
     map_done(&before);
     if (r < 0 || (r = pipeline_run_update(tx, &call->run, err)) < 0
         || (r = pipeline_call_audit(tx, call, "resume-pipeline-run", err)) < 0)

@@ -6,6 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "manager/call/api.h"
+
+/* Texts of nodes as the file has them, and the values in them. */
+#define IDENTITY_BYTES_MAX (2 * (size_t)PIPELINE_NODES_BYTES_MAX)
+
 void pipeline_hash(const char *text, size_t len, char ret[PIPELINE_HASH_MAX])
 {
     uint8_t digest[SHA256_DIGEST_SIZE];
@@ -19,12 +24,14 @@ void pipeline_hash(const char *text, size_t len, char ret[PIPELINE_HASH_MAX])
 }
 
 const char **pipeline_identify_nodes(const struct pipeline *p, const json_t *parameters,
-                                     struct arena *arena)
+                                     struct arena *arena, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT, all = STRBUF_INIT;
+    AQ_CLEANUP(pipeline_identifier_done) struct pipeline_identifier of = { .arena = ARENA_INIT };
     const char **nodes = arena_array(arena, p->node_count, sizeof(*nodes));
     char(*tasks)[PIPELINE_HASH_MAX] = arena_array(arena, p->task_count, sizeof(*tasks));
     char hash[PIPELINE_HASH_MAX];
+    size_t bytes = 0;
 
     for (size_t i = 0; i < p->task_count; i++) {
         const struct pipeline_task *task = &p->tasks[i];
@@ -32,7 +39,14 @@ const char **pipeline_identify_nodes(const struct pipeline *p, const json_t *par
         strbuf_clear(&all);
         for (size_t k = task->node; k < task->node + task->node_count; k++) {
             strbuf_clear(&text);
-            pipeline_identify(p, k, parameters, &text);
+            pipeline_identify(&of, p, k, parameters, &text);
+            if ((bytes += text.len) > IDENTITY_BYTES_MAX) {
+                (void)api_fail_param(err, "parameters",
+                                     "with the values of parameters the tasks have more than %d "
+                                     "MiB of text; keep long texts in a folder",
+                                     PIPELINE_NODES_BYTES_MAX >> 20);
+                return NULL;
+            }
             for (size_t n = 0; n < task->need_count; n++)
                 strbuf_addf(&text, "%s\n", tasks[task->needs[n]]);
             pipeline_hash(text.data, text.len, hash);

@@ -9,8 +9,10 @@
 /* Of a text. */
 void pipeline_hash(const char *text, size_t len, char ret[PIPELINE_HASH_MAX]);
 
-/* Of each node: of what it does, and of the nodes that it needs. Of the arena. */
+/* Of each node: of what it does, and of the nodes that it needs. Of the arena. NULL with -EINVAL if
+ * the nodes have more than PIPELINE_NODES_BYTES_MAX with the values of parameters.
+ */
 const char **pipeline_identify_nodes(const struct pipeline *p, const json_t *parameters,
-                                     struct arena *arena);
+                                     struct arena *arena, struct aq_error *err);
 
 #endif

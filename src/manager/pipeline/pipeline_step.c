@@ -93,13 +93,18 @@ static struct step_needs step_look_at_needs(const struct pipeline_step *step,
 
 const char *pipeline_step_find_state(void *data, size_t task)
 {
-    const struct pipeline_step *step = data;
-    const struct pipeline_task *of = &step->run->file->tasks[task];
+    struct pipeline_step *step = data;
+    const struct pipeline *p = step->run->file;
+    const struct pipeline_task *of = &p->tasks[task];
     enum pipeline_state state = PIPELINE_SUCCEEDED;
 
+    if (!step->states)
+        step->states = arena_array(&step->arena, p->task_count, sizeof(*step->states));
+    if (step->states[task])
+        return step->states[task];
     for (size_t i = of->node; i < of->node + of->node_count; i++)
         state = AQ_MAX(state, step->tasks[i].state);
-    return pipeline_state_name(state);
+    return step->states[task] = pipeline_state_name(state);
 }
 
 /* True if the node is ready for a session; else it may be skipped, or have failed. */

@@ -25,6 +25,7 @@ struct pipeline_step {
     struct arena arena;
     struct pipeline_task_row *tasks; /* by place, as they are after the transaction */
     size_t count;
+    const char **states; /* of tasks of the file, once asked for; NULL = not yet */
     bool is_over, is_cancelled;
     const struct pipeline_run_row *changed; /* it goes on with another file; NULL = it does not */
     bool has_more;                          /* tasks that are ready, but not among 'starts' */
@@ -35,7 +36,9 @@ struct pipeline_step {
 /* Begin; pipeline_runs_step_done() ends it, later. */
 void pipeline_step_start(struct pipeline_run *run);
 
-/* struct pipeline_context.find_state, of a step: how a task ended, all of its nodes together. */
+/* struct pipeline_context.find_state, of a step: how a task ended, all of its nodes together. The
+ * nodes that need it are decided on after that, so it does not change within a step.
+ */
 const char *pipeline_step_find_state(void *data, size_t task);
 
 /* Make the session; pipeline_step_answer() gets the result, later. */

@@ -35,6 +35,7 @@ static void check_graph(const struct pipeline *p)
 
 static void check_nodes(const struct pipeline *p)
 {
+    AQ_CLEANUP(pipeline_identifier_done) struct pipeline_identifier of = { .arena = ARENA_INIT };
     struct aq_error err = { 0 };
     json_t *parameters = pipeline_bind(p, NULL, &err);
 
@@ -49,7 +50,7 @@ static void check_nodes(const struct pipeline *p)
         (void)pipeline_decide(&context, &runs, &err);
         (void)pipeline_fill(
             &context, json_string_value(json_object_get(task->definition, "command")), &out, &err);
-        pipeline_identify(p, i, parameters, &out);
+        pipeline_identify(&of, p, i, parameters, &out);
         require(out.len > 0);
     }
     json_decref(parameters);

@@ -118,6 +118,83 @@ static void a_large_matrix_is_refused_before_it_is_made(void **state)
     assert_refused(text.data, "more than 10000 tasks");
 }
 
+static void add_repeated(struct strbuf *text, const char *word, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        strbuf_adds(text, word);
+}
+
+static void a_matrix_of_many_names_is_refused(void **state)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+
+    (void)state;
+    strbuf_adds(&text, "name: a\ntasks:\n  b:\n    image: i\n    command: x\n    matrix:\n");
+    for (int i = 0; i < PIPELINE_MATRIX_MAX + 1; i++)
+        strbuf_addf(&text, "      m%d: [1]\n", i);
+    assert_refused(text.data, "'matrix' has 17 names; at most 16 are allowed");
+}
+
+static void long_texts_of_many_tasks_are_refused(void **state)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    AQ_CLEANUP(pipeline_freep) struct pipeline *p = NULL;
+    struct aq_error err = { 0 };
+
+    (void)state;
+    strbuf_adds(&text, "name: a\ntasks:\n  b: {image: i, command: ");
+    add_repeated(&text, "x", 30000);
+    strbuf_adds(&text, ", matrix: {long: [");
+    add_repeated(&text, "y", 30000);
+    strbuf_adds(&text, "], short: [1");
+    add_repeated(&text, ", 1", 400);
+    assert_int_equal(text.len < PIPELINE_BYTES_MAX, 1);
+    {
+        AQ_CLEANUP(aq_freep) char *few = aq_format("%s]}}\n", text.data);
+
+        assert_int_equal(pipeline_parse(few, strlen(few), &p, &err), 0);
+        /* texts of the matrix are in memory once */
+        assert_ptr_equal(json_object_get(p->nodes[0].matrix, "long"),
+                         json_object_get(p->nodes[400].matrix, "long"));
+    }
+    add_repeated(&text, ", 1", 400);
+    strbuf_adds(&text, "]}}\n");
+    assert_refused(text.data, "the tasks have more than 32 MiB of text");
+}
+
+static void references_of_a_task_are_bounded(void **state)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+
+    (void)state;
+    strbuf_adds(&text, "name: a\ntasks:\n  b: {image: i, command: \"");
+    add_repeated(&text, "${{ task.name }}", PIPELINE_REFERENCES_MAX + 1);
+    strbuf_adds(&text, "\"}\n");
+    assert_refused(text.data, "task 'b' has more than 1000 references");
+}
+
+static void values_of_parameters_are_bounded_together(void **state)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT, value = STRBUF_INIT;
+    AQ_CLEANUP(pipeline_freep) struct pipeline *p = NULL;
+    json_auto_t *given = json_object();
+    struct aq_error err = { 0 };
+    char name[8];
+
+    (void)state;
+    add_repeated(&value, "v", PIPELINE_VALUE_MAX);
+    strbuf_adds(&text, "name: a\nparameters: {p0: x, p1: x, p2: x, p3: x}\n"
+                       "tasks:\n  b: {image: i, command: x}\n");
+    p = parse(text.data);
+    for (int i = 0; i < 4; i++) {
+        (void)snprintf(name, sizeof(name), "p%d", i);
+        (void)json_object_set_new(given, name, json_string(value.data));
+    }
+    assert_null(pipeline_bind(p, given, &err));
+    assert_string_equal(err.field, "p3");
+    assert_non_null(strstr(err.text, "the parameters have more than 256 KiB"));
+}
+
 static void a_value_of_a_megabyte_is_refused(void **state)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
@@ -208,11 +285,12 @@ static void states_of_needs_are_filled_in(void **state)
 
 static char *identify(const char *text, size_t node, const char *epochs)
 {
+    AQ_CLEANUP(pipeline_identifier_done) struct pipeline_identifier of = { .arena = ARENA_INIT };
     AQ_CLEANUP(pipeline_freep) struct pipeline *p = parse(text);
     struct strbuf out = STRBUF_INIT;
     json_auto_t *parameters = json_pack("{s:s, s:s}", "epochs", epochs, "data", "x");
 
-    pipeline_identify(p, node, parameters, &out);
+    pipeline_identify(&of, p, node, parameters, &out);
     return strbuf_steal(&out);
 }
 
@@ -239,6 +317,10 @@ int main(void)
         cmocka_unit_test(circles_are_refused_with_their_path),
         cmocka_unit_test(circles_are_refused_with_their_path),
         cmocka_unit_test(a_large_matrix_is_refused_before_it_is_made),
+        cmocka_unit_test(a_matrix_of_many_names_is_refused),
+        cmocka_unit_test(long_texts_of_many_tasks_are_refused),
+        cmocka_unit_test(references_of_a_task_are_bounded),
+        cmocka_unit_test(values_of_parameters_are_bounded_together),
         cmocka_unit_test(a_value_of_a_megabyte_is_refused),
         cmocka_unit_test(parameters_have_types_and_defaults),
         cmocka_unit_test(when_is_decided_by_outcome_and_values),
