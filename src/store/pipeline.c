@@ -217,17 +217,38 @@ int store_list_pipelines(struct store_tx *tx, const struct folder_viewer *who, b
 
 int pipeline_run_check_live(struct store_tx *tx, const struct uuid *user_id, struct aq_error *err)
 {
-    int64_t live;
-    int r = pipeline_ask(tx,
-                         "SELECT COUNT(*) FROM pipeline_runs WHERE user_id = ?"
-                         " AND ended_at IS NULL",
-                         user_id, NULL, &live, err);
+#define PIPELINE_LIVE " WHERE r.user_id = ? AND r.ended_at IS NULL"
+    int64_t runs, tasks, bytes;
+    int r;
 
-    if (r == 0 && live >= PIPELINE_RUNS_LIVE_MAX)
-        r = aq_fail(err, E2BIG,
-                    "you have %d runs of pipelines that have not ended; wait for one, or cancel it",
-                    PIPELINE_RUNS_LIVE_MAX);
-    return r;
+    if ((r = pipeline_ask(tx, "SELECT COUNT(*) FROM pipeline_runs r" PIPELINE_LIVE, user_id, NULL,
+                          &runs, err))
+            < 0
+        || (r = pipeline_ask(tx,
+                             "SELECT COUNT(*) FROM pipeline_runs r JOIN pipeline_tasks t ON"
+                             " t.run_id = r.id" PIPELINE_LIVE,
+                             user_id, NULL, &tasks, err))
+               < 0
+        || (r = pipeline_ask(tx,
+                             "SELECT SUM(LENGTH(p.text) + LENGTH(r.parameters)) FROM pipeline_runs"
+                             " r JOIN pipelines p ON p.id = r.pipeline_id" PIPELINE_LIVE,
+                             user_id, NULL, &bytes, err))
+               < 0)
+        return r;
+#undef PIPELINE_LIVE
+    if (runs >= PIPELINE_RUNS_LIVE_MAX)
+        return aq_fail(err, E2BIG,
+                       "you have %d runs of pipelines that have not ended; wait for one, or cancel "
+                       "it",
+                       PIPELINE_RUNS_LIVE_MAX);
+    if (tasks >= PIPELINE_TASKS_LIVE_MAX || bytes >= PIPELINE_BYTES_LIVE_MAX)
+        return aq_fail(err, E2BIG,
+                       "your runs of pipelines that have not ended have %lld tasks and %lld KiB of "
+                       "files and parameters; at most %d and %d are allowed: wait for one, or "
+                       "cancel it",
+                       (long long)tasks, (long long)bytes >> 10, PIPELINE_TASKS_LIVE_MAX,
+                       PIPELINE_BYTES_LIVE_MAX >> 10);
+    return 0;
 }
 
 static int pipeline_run_make_room(struct store_tx *tx, const struct uuid *user_id,

@@ -13,7 +13,10 @@
 #define PIPELINE_VERSIONS_MAX 1000 /* of a user */
 #define PIPELINE_RUNS_MAX 1000     /* of a user; older ones that have ended go */
 #define PIPELINE_RUNS_LIVE_MAX 100 /* of a user, that have not ended */
-#define PIPELINE_HASH_MAX 65       /* hex digits of a SHA-256, NUL */
+/* Of those: what the manager keeps in memory of them, give or take one run. */
+#define PIPELINE_TASKS_LIVE_MAX 50000
+#define PIPELINE_BYTES_LIVE_MAX (8 << 20) /* files and parameters */
+#define PIPELINE_HASH_MAX 65              /* hex digits of a SHA-256, NUL */
 
 /* A version. */
 struct pipeline_row {
@@ -50,7 +53,7 @@ struct pipeline_run_row {
     int64_t version, task_count, succeeded, failed, running; /* as read */
 };
 
-/* -E2BIG if the user has as many runs that have not ended as are allowed. */
+/* -E2BIG if the runs of the user that have not ended are as many, or as large, as is allowed. */
 int pipeline_run_check_live(struct store_tx *tx, const struct uuid *user_id, struct aq_error *err);
 
 /* A new one: sets its number. Oldest ones that have ended go if there are too many. -E2BIG. */

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pipelines: what a file and its runs may take of the manager, and who sees whose."""
+
+import pytest
+
+from cluster import Cluster, wait_for
+from two_domains import TwoDomains, make_user
+
+V1 = "/aliquot/v1"
+RUNS = V1 + "/pipeline-runs"
+DEFAULTS = "defaults: {image: process, resources: {cpu: 1, mem: 64m}}\n"
+SMALL = f"name: small\n{DEFAULTS}parameters: {{secret: {{default: none}}}}\ntasks: {{a: {{command: x}}}}\n"
+LIVE_MAX = 100
+LONG = 50000
+
+
+@pytest.fixture(name="there", scope="module")
+def there_fixture():
+    with Cluster() as cluster:
+        cluster.start_manager()
+        there = TwoDomains(cluster)
+        there.colleague = make_user(there.admin, "colleague@lablup.com", "default")
+        yield there
+        cluster.stop()
+
+
+def matrix(values, rest="", names=""):
+    numbers = ",".join(["1"] * values)
+    return (f"name: bomb\n{DEFAULTS}{rest}tasks:\n  t:\n    command: x\n    matrix:\n{names}"
+            f"      z: [{numbers}]\n")
+
+
+def many_variables():
+    """Each of them has the whole of a long parameter."""
+    env = "".join(f"      E{n}: \"${{{{ parameters.p }}}}\"\n" for n in range(100))
+    return (f"name: bomb\n{DEFAULTS}parameters: {{p: {{default: a}}}}\ntasks:\n  t:\n    command: x\n"
+            f"    env:\n{env}    matrix:\n      z: [{','.join(['1'] * 100)}]\n")
+
+
+BOMBS = {
+    "names": (matrix(500, names="".join(f"      n{n}: [1]\n" for n in range(500))), {}),
+    "texts": (matrix(1000, names=f"      n: [{'x' * LONG}]\n      m: [{'x' * LONG}]\n"), {}),
+    "variables": (many_variables(), {"p": "y" * LONG}),
+    "definition": (matrix(1000).replace("command: x", "command: " + "x" * LONG), {}),
+    "parameters": (f"name: bomb\n{DEFAULTS}parameters: {{{', '.join(f'p{n}: a' for n in range(20))}}}\n"
+                   "tasks: {a: {command: x}}\n", {f"p{n}": "y" * LONG for n in range(20)}),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_small_file_does_not_become_a_large_run(there, name):
+    text, parameters = BOMBS[name]
+    reply = there.user.post(RUNS, {"payload": text, "parameters": parameters})
+    assert (reply.status, reply.slug) == (400, "invalid-api-params"), reply
+
+
+def test_runs_that_have_not_ended_are_bounded_by_their_size(there):
+    """Files and parameters: a default is in both."""
+    defaults = ", ".join(f"p{n}: {'x' * LONG}" for n in range(4))
+    large = SMALL.replace("small", "large").replace("parameters: {", f"parameters: {{{defaults}, ")
+    for count in range(LIVE_MAX):
+        reply = there.stranger.post(RUNS, {"payload": large})
+        if reply.status != 201:
+            break
+    assert count == (8 << 20) // (2 * 4 * LONG) + 1, reply
+    assert reply.status == 400 and "8192 are allowed" in reply.json["msg"], reply
+    assert there.strange_boss.post(RUNS, {"payload": large}).status == 201, "another user's count"
+
+
+def end(client, run):
+    assert client.post(f"{RUNS}/{run}/cancel", {}).status == 200
+    wait_for(lambda: client.get(f"{RUNS}/{run}").json["state"] == "cancelled")
+
+
+def test_no_more_runs_are_live_by_resuming_them(there):
+    ended = there.colleague.post(RUNS, {"payload": SMALL}).json["id"]
+    end(there.colleague, ended)
+    ids = []
+    for _ in range(LIVE_MAX):
+        made = there.colleague.post(RUNS, {"payload": SMALL})
+        assert made.status == 201, made
+        ids.append(made.json["id"])
+    assert there.colleague.post(RUNS, {"payload": SMALL}).status == 400
+    reply = there.colleague.post(f"{RUNS}/{ended}/resume", {})
+    assert reply.status == 400 and "100 runs" in reply.json["msg"], reply
+    end(there.colleague, ids[0])
+    assert there.colleague.post(f"{RUNS}/{ended}/resume", {}).status == 200
+
+
+def test_others_neither_see_nor_touch_a_run(there):
+    text = SMALL.replace("small", "mine")
+    run = there.user.post(RUNS, {"payload": text}).json
+    for client in (there.colleague, there.stranger, there.strange_boss):
+        assert run["id"] not in client.get(RUNS + "?all=true&limit=1000").body.decode()
+        for name in (run["id"], run["name"]):
+            assert client.get(f"{RUNS}/{name}").status == 404
+            assert client.post(f"{RUNS}/{name}/cancel", {}).status == 404
+            assert client.post(f"{RUNS}/{name}/resume", {"payload": text}).status == 404
+        assert client.post(RUNS, {"payload": SMALL, "owner_access_key":
+                                  there.user.keypair[0]}).status == 403
