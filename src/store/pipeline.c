@@ -191,11 +191,14 @@ static const struct list_table pipeline_table = {
     "NOT EXISTS (SELECT 1 FROM pipelines o WHERE o.user_id = p.user_id AND o.name = p.name" \
     " AND (o.saved_at > p.saved_at OR (o.saved_at = p.saved_at AND o.version > p.version)))"
 
-/* Whose rows a viewer sees: the condition for 'extra', with 'column' as the owner. */
+/* Whose rows a viewer sees: the condition for 'extra', with 'column' as the owner. As for one run,
+ * administrators of a domain do not see those of superadmins.
+ */
 #define PIPELINE_EXTRA(who, all, user, also, column)                                          \
     {                                                                                         \
         .where = (all) && (who)->is_superadmin ? also                                         \
-                 : (all) && (who)->admin_of    ? also " AND (" column " = ? OR u.domain = ?)" \
+                 : (all) && (who)->admin_of    ? also " AND (" column " = ? OR (u.domain = ?" \
+                                                      " AND u.role <> 'superadmin'))"         \
                                                : also " AND " column " = ?",                     \
         .params = { uuid_format(&(who)->user_id, user), (who)->admin_of },                    \
         .param_count = (all) && (who)->is_superadmin ? 0                                      \

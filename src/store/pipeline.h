@@ -35,7 +35,9 @@ int pipeline_save(struct store_tx *tx, struct pipeline_row *inout, struct aq_err
 int pipeline_find(struct store_tx *tx, const struct uuid *user_id, const char *name,
                   struct arena *arena, struct pipeline_row *ret, struct aq_error *err);
 
-/* The latest version of each name, without texts; with 'all' also what an administrator may see. */
+/* The latest version of each name, without texts; with 'all' also what an administrator may see: of
+ * superadmins nothing, unless he is one.
+ */
 int store_list_pipelines(struct store_tx *tx, const struct folder_viewer *who, bool all,
                          const struct store_query *query, struct store_page **ret,
                          struct aq_error *err);

@@ -87,6 +87,21 @@ def test_no_more_runs_are_live_by_resuming_them(there):
     assert there.colleague.post(f"{RUNS}/{ended}/resume", {}).status == 200
 
 
+def test_only_superadmins_see_runs_of_superadmins(there):
+    """An administrator of their domain neither shows nor lists them, with their parameters."""
+    run = there.admin.post(RUNS, {"payload": SMALL, "parameters": {"secret": "of-an-admin"}}).json["id"]
+    own = there.user.post(RUNS, {"payload": SMALL, "parameters": {"secret": "of-a-user"}}).json["id"]
+    assert there.boss.get(f"{RUNS}/{run}").status == 404
+    assert there.boss.post(f"{RUNS}/{run}/cancel", {}).status == 404
+    listed = there.boss.get(RUNS + "?all=true&limit=1000")
+    assert own in listed.body.decode() and "of-a-user" in listed.body.decode()
+    assert run not in listed.body.decode() and "of-an-admin" not in listed.body.decode(), listed
+    kept = there.boss.get(V1 + "/pipelines?all=true&limit=1000").json["items"]
+    assert {row["user_email"] for row in kept} & {"admin@lablup.com", "user@lablup.com"} == {
+        "user@lablup.com"}
+    assert run in there.admin.get(RUNS + "?all=true&limit=1000").body.decode()
+
+
 def test_others_neither_see_nor_touch_a_run(there):
     text = SMALL.replace("small", "mine")
     run = there.user.post(RUNS, {"payload": text}).json
