@@ -18,6 +18,7 @@
 #include "manager/core/session/array.h"
 #include "manager/core/session/control.h"
 #include "manager/core/session/create.h"
+#include "manager/core/session/request.h"
 #include "manager/core/session/session_audit.h"
 #include "manager/core/state/array_entry.h"
 #include "manager/core/state/deferred.h"
@@ -293,7 +294,7 @@ static bool array_owner_is_gone(const struct core *core, const struct session *e
     return !u || u->status == USER_DELETED || !core_find_keypair(core, element->access_key);
 }
 
-/* Its owner may make sessions. */
+/* Its owner may make sessions of its project, as request_build() asks of one that is new. */
 static bool array_owner_may(const struct core *core, const struct session *element)
 {
     const struct keypair *k = core_find_keypair(core, element->access_key);
@@ -302,7 +303,8 @@ static bool array_owner_may(const struct core *core, const struct session *eleme
     const struct domain *d = core_find_domain(core, element->domain);
 
     return k && k->is_active && u && u->status == USER_ACTIVE && p && p->is_active && d
-           && d->is_active;
+           && d->is_active && request_is_member(u, &p->id)
+           && (u->role == ROLE_SUPERADMIN || (u->domain && strcmp(u->domain, d->name) == 0));
 }
 
 static void array_make(struct core *core, struct array_entry *entry, int64_t count)
@@ -316,8 +318,8 @@ static void array_make(struct core *core, struct array_entry *entry, int64_t cou
     }
     if (!array_owner_may(core, &entry->a.element)) {
         array_stop(core, entry,
-                   "the owner's keypair, user, project or domain is not active; no further "
-                   "elements are made until it is");
+                   "the owner's keypair, user, project or domain is not active, or the owner has "
+                   "left the project; no further elements are made until that changes");
         return;
     }
     making = aq_alloc(sizeof(*making));

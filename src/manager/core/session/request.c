@@ -156,7 +156,7 @@ static int request_check_limits(const struct core *core, const struct session_re
 
 /* ---- owner, domain, project ---- */
 
-static bool core_request_is_member(const struct user *u, const struct uuid *group)
+bool request_is_member(const struct user *u, const struct uuid *group)
 {
     for (size_t i = 0; i < u->project_count; i++)
         if (uuid_equals(&u->project_ids[i], group))
@@ -171,7 +171,7 @@ static const struct project *core_request_find_project(const struct core *core,
 {
     const struct project *g = core_find_project_named(core, domain, name ? name : "default");
 
-    if (name || (g && core_request_is_member(u, &g->id)) || u->project_count != 1)
+    if (name || (g && request_is_member(u, &g->id)) || u->project_count != 1)
         return g;
     g = core_find_project(core, &u->project_ids[0]);
     return g && strcmp(g->domain, domain) == 0 ? g : NULL;
@@ -224,7 +224,7 @@ static int core_request_find_owner(const struct core *core, const struct session
         || (u->role != ROLE_SUPERADMIN && (!u->domain || strcmp(u->domain, domain) != 0)))
         return aq_fail_field(err, EINVAL, "domain", "Invalid domain: '%s' is not one of yours",
                              domain);
-    if (!g || !g->is_active || !core_request_is_member(u, &g->id))
+    if (!g || !g->is_active || !request_is_member(u, &g->id))
         return request_fail_project(core, u, domain, req->group, err);
     s->user_id = u->id;
     s->project_id = g->id;
