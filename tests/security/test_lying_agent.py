@@ -11,6 +11,7 @@ from link_agent import ENDS, LinkAgent
 MESSAGES = 3000  # twice
 GROWTH_MAX = 32 << 20  # of the manager, from the first half to the second
 OWN, HONEST = ["own1", "own2"], ["honest1", "honest2"]
+TIMES = [0, 1, 2**62, 2**63 - 1]
 STATES = ["CREATING", "RUNNING", "RESTARTING", "TERMINATING", "TERMINATED", "ERROR"]
 
 
@@ -52,7 +53,8 @@ class Liar:
                 "reason": "self-terminated", "alloc": {"cpu": {"0": "1"}, "x.y": {"a": "1"}},
                 "service_ports": [], "slots": {"cpu": "1", "mem": "67108864"},
                 "prepared": {"cpu": "9"}, "trial": 1, "error_kind": "image-x", "error_text": "t",
-                "misuse": "m", "at_usec": 1}
+                "misuse": "m", "at_usec": 1, "lease_usec": self.random.choice(TIMES),
+                "lease_grace_usec": self.random.choice(TIMES)}
 
     def message(self):
         rnd, (session, kernel) = self.random, self.ids()
@@ -60,8 +62,8 @@ class Liar:
         return rnd.choice([
             lambda: {"type": "kernel.status", **self.report()},
             lambda: {"type": "heartbeat", "incarnation": str(uuid.uuid4()), "seq": 1,
-                     "received_seq": 0, "at_usec": 1, "slots": {"cpu": ["count", "4"],
-                                                               key + ".shares": ["count", "1"]},
+                     "received_seq": 0, "at_usec": 1, "uptime_usec": rnd.choice(TIMES),
+                     "slots": {"cpu": ["count", "4"], key + ".shares": ["count", "1"]},
                      "devices": [{"id": key, "slot": key + ".shares", "amount": "1"}],
                      "plugins": [], "kernels": [self.report() for _ in range(rnd.randrange(5))]},
             lambda: {"type": "image.status", "session_id": session, "kernel_id": kernel,

@@ -17,7 +17,7 @@
 
 #define MARGIN_USEC USEC_PER_SEC
 #define MARGIN_PERCENT 1
-#define REPORTED_MAX_USEC (INT64_C(366) * 86400 * USEC_PER_SEC) /* of what an agent says */
+#define LEASE_MAX_USEC (INT64_MAX / 8) /* of what an agent says: sums of it do not overflow */
 
 static const struct resource_group_entry *kernel_lease_find_group(const struct core *core,
                                                                   const struct agent_entry *a)
@@ -40,8 +40,7 @@ static bool kernel_lease_is_needed(const struct core *core, const struct agent_e
 /* From the last contact until nothing of a kernel with this lease is left. */
 static int64_t kernel_lease_end_usec(struct kernel_lease lease)
 {
-    int64_t usec = AQ_MIN(lease.usec, REPORTED_MAX_USEC)
-                   + AQ_MIN(lease.grace_usec, REPORTED_MAX_USEC);
+    int64_t usec = lease.usec + lease.grace_usec;
 
     return lease.usec ? usec + usec / 100 * MARGIN_PERCENT + MARGIN_USEC : 0;
 }
@@ -85,7 +84,8 @@ int64_t kernel_lease_loss_usec(const struct core *core, const struct agent_entry
 static bool kernel_lease_differs(struct core *core, struct agent_entry *a,
                                  const struct msg_kernel_status *m, struct msg_kernel_lease *ret)
 {
-    const struct kernel_lease has = { m->lease_usec, m->lease_grace_usec };
+    const struct kernel_lease has = { AQ_MIN(m->lease_usec, LEASE_MAX_USEC),
+                                      AQ_MIN(m->lease_grace_usec, LEASE_MAX_USEC) };
     const struct kernel_entry *f = agent_entry_find_kernel(core, a, &m->session_id, &m->kernel_id);
     struct kernel_lease lease;
 
