@@ -49,7 +49,7 @@ const struct cli_opt cli_global_opts[] = {
     CLI_OPT_END,
 };
 
-/* All that commands of other systems have in common. */
+/* Options that all commands of other systems share. */
 static const struct cli_opt app_foreign_opts[] = {
     { 0, "help", CLI_FLAG, offsetof(struct cli_globals, help), NULL, "explain the command" },
     CLI_OPT_END,
@@ -391,7 +391,7 @@ static bool app_is_backendai(const char *program)
     return strcmp(slash ? slash + 1 : program, "backend.ai") == 0;
 }
 
-/* By the name of a command of Slurm it is that command. */
+/* The command of Slurm by whose name the program was called, or NULL. */
 static const struct cli_verb *app_find_foreign(const char *program)
 {
     const char *slash = strrchr(program, '/');

@@ -74,8 +74,9 @@ enum {
     CLI_NO_CONFIG = 1u << 2,     /* does not need to know a manager */
     CLI_HIDDEN = 1u << 3,        /* not in help */
     CLI_LOGS_IN = 1u << 4,       /* is for those who are not logged in */
-    CLI_OWN_OPTIONS = 1u << 5,   /* is another system's program: none of the common options, and
-                                    every failure is 1; without 'opts' it gets all words as they are */
+    CLI_OWN_OPTIONS = 1u << 5,   /* another system's command: it has none of the common options,
+                                    and exits with 1 on failure; without 'opts' it parses all
+                                    words itself */
 };
 
 struct cli_verb {

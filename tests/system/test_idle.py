@@ -71,14 +71,14 @@ def test_warned_and_ended(cluster, user):
         ended = wait_status(user, session, "TERMINATED")
         assert ended["reason"] == "idle-timeout" and time.monotonic() - begun >= LIMIT - 1
         assert user.get(f"/aliquot/v1/sessions/{session}/why").json["text"] \
-            == "Nobody used it for its idle timeout."
+            == "It was idle for longer than its idle timeout."
 
 
 def test_extended(cluster, user):
     with running(user, "kept") as session:
         wait_for(lambda: show(user, "kept")["idle_ends_at"], 40, "the warning")
         said = cli(cluster, "session", "extend", "kept", "30s")
-        assert "It is kept until" in said
+        assert "The session is kept until" in said
         assert 20 < checks(user, session)["network_timeout"]["remaining"] <= 30
         assert show(user, "kept")["idle"]["extended_until"]
         wait_for(lambda: not show(user, "kept")["idle_ends_at"], 10, "no warning any more")

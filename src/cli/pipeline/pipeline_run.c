@@ -44,7 +44,7 @@ static const struct cli_opt run_opts[] = {
     { 0, "resource-group", CLI_STR, offsetof(struct pipeline_run_opts, resource_group),
       "RESOURCE-GROUP", "of tasks that name none", "resource_group" },
     { 0, "cache", CLI_FLAG, offsetof(struct pipeline_run_opts, cache), NULL,
-      "take over tasks that succeeded in an earlier run and are the same", "cache" },
+      "reuse unchanged tasks that succeeded in an earlier run", "cache" },
     { 'w', "watch", CLI_FLAG, offsetof(struct pipeline_run_opts, watch), NULL,
       "follow it until it has ended, as 'pipeline watch'" },
     CLI_OPT_END,

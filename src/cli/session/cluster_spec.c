@@ -18,7 +18,7 @@ struct size_range {
 
 /* ---- --cluster ---- */
 
-/* Parses a number; '*at' moves behind it. */
+/* Parses a number and moves '*at' behind it. */
 static bool cluster_take_count(const char **at, int64_t *ret)
 {
     char *end;

@@ -309,7 +309,7 @@ static const struct cli_opt run_opts[] = {
       "lines of several sessions or kernels without the name before them" },
     ARRAY_OPT_ROW(struct run_opts),
     { 0, "summary", CLI_FLAG, offsetof(struct run_opts, summary), NULL,
-      "say at the end what it used of what it asked for" },
+      "at the end print how much of its resources it used" },
     { 'n', "count", CLI_INT, offsetof(struct run_opts, count), "N",
       "run it N times; ALIQUOT_ARRAY_INDEX is 0 to N-1 in them" },
     { 'd', "detach", CLI_FLAG, offsetof(struct run_opts, detach), NULL,

@@ -94,7 +94,7 @@ static bool follow_take_own_event(struct follow *f, const struct sse_event *even
     return true;
 }
 
-/* Events of the past are no news. */
+/* Warnings that were sent before this command started are not repeated. */
 static void follow_warn_of_end(const struct follow *f, const char *id, const char *reason)
 {
     for (size_t i = 0; id && !f->is_catching_up && i < f->count; i++) {
@@ -103,11 +103,12 @@ static void follow_warn_of_end(const struct follow *f, const char *id, const cha
         if (strcmp(f->items[i].session->id, id) != 0)
             continue;
         if (reason && strcmp(reason, REASON_IDLE_LIFETIME) == 0)
-            cli_note(f->cli, "aliquot: session '%s' ends soon, as its lifetime is over then", name);
+            cli_note(f->cli, "aliquot: session '%s' ends soon: it reaches its maximum lifetime",
+                     name);
         else
             cli_note(f->cli,
-                     "aliquot: session '%s' ends soon, as nobody uses it; 'aliquot session extend "
-                     "%s' keeps it",
+                     "aliquot: session '%s' ends soon because it is idle; 'aliquot session extend "
+                     "%s' keeps it running",
                      name, name);
     }
 }

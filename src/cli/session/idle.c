@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session extend, session exempt: keep sessions that nobody uses. */
+/* session extend, session exempt: keep idle sessions running. */
 #include <errno.h>
 
 #include "base/clock.h"
@@ -8,7 +8,7 @@
 #include "cli/session/session.h"
 #include "cli/verbs.h"
 
-/* {"duration": ...} as the manager reads it; without one an empty object. */
+/* The request body: {"duration": TEXT}, or an empty object if 'duration' is NULL. */
 static json_t *idle_body(const char *duration)
 {
     return duration ? json_pack("{s:s}", "duration", duration) : json_object();
@@ -26,7 +26,7 @@ static int idle_extend(struct cli *cli, void *data, int argc, char **argv, struc
                  "the time is not UTF-8", &answer, err);
     if (r < 0)
         return session_wrap_error(err, argv[0]);
-    strbuf_addf(&line, "It is kept until %s.",
+    strbuf_addf(&line, "The session is kept until %s.",
                 json_string_value(json_object_get(answer, "extended_until")));
     text = json_pack("{s:s}", "text", line.data);
     r = session_print_text(cli, text, err);
@@ -38,9 +38,9 @@ static int idle_extend(struct cli *cli, void *data, int argc, char **argv, struc
 const struct cli_verb verb_session_extend = {
     .name = "session extend",
     .args = "SESSION [TIME]",
-    .summary = "Keep a session for a time though nobody uses it",
-    .details = "TIME, such as 2h, is from now on; without it the session is kept for as long as\n"
-               "it may be unused. Its lifetime is not moved.",
+    .summary = "Keep an unused session for a time",
+    .details = "TIME, such as 2h, counts from now; the default is the session's idle timeout.\n"
+               "The limit on its lifetime stays in effect.",
     .examples = "aliquot session extend notebook\n"
                 "aliquot session extend notebook 8h",
     .min_args = 1,
@@ -53,7 +53,7 @@ struct idle_exempt_opts {
     bool off;
 };
 
-/* A date, or so long from now on, as {"duration": SECONDS}; NULL with 'err'. */
+/* A date or a time from now as {"duration": SECONDS}; NULL with 'err' filled. */
 static json_t *idle_body_until(const struct cli *cli, const char *text, struct aq_error *err)
 {
     int64_t usec;
@@ -62,8 +62,7 @@ static json_t *idle_body_until(const struct cli *cli, const char *text, struct a
         return json_pack("{s:s}", "duration", text);
     if (clock_parse_local_date(text, &usec) < 0 || usec < cli->output.now_usec + USEC_PER_SEC) {
         (void)aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
-                           "--until: '%.60s' is neither a time to come, such as 2026-12-24T18:00, "
-                           "nor a duration such as 3d",
+                           "--until: expected a future date or a duration such as 3d, not '%.60s'",
                            text);
         return NULL;
     }
@@ -73,9 +72,8 @@ static json_t *idle_body_until(const struct cli *cli, const char *text, struct a
 
 static const struct cli_opt exempt_opts[] = {
     { 'u', "until", CLI_STR, offsetof(struct idle_exempt_opts, until), "TIME",
-      "a date, or so long from now on, instead of its end" },
-    { 0, "off", CLI_FLAG, offsetof(struct idle_exempt_opts, off), NULL,
-      "let idle checks end it again" },
+      "end of the exemption: a date, or a time from now; default: when the session ends" },
+    { 0, "off", CLI_FLAG, offsetof(struct idle_exempt_opts, off), NULL, "remove the exemption" },
     CLI_OPT_END,
 };
 
@@ -88,7 +86,7 @@ static int idle_exempt(struct cli *cli, void *data, int argc, char **argv, struc
 
     (void)argc;
     if (opts->off && opts->until)
-        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "say --until or --off, not both");
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "--until and --off exclude each other");
     body = opts->off     ? json_pack("{s:b}", "off", 1)
            : opts->until ? idle_body_until(cli, opts->until, err)
                          : json_object();
@@ -102,8 +100,8 @@ static int idle_exempt(struct cli *cli, void *data, int argc, char **argv, struc
 const struct cli_verb verb_session_exempt = {
     .name = "session exempt",
     .args = "SESSION",
-    .summary = "Let no idle check end a session (administrators)",
-    .details = "Neither its idle timeout nor its lifetime or low use ends it.",
+    .summary = "Exempt a session from all idle checks (administrators)",
+    .details = "It is not ended by its idle timeout, its lifetime or low utilization.",
     .examples = "aliquot session exempt --until 3d demo\n"
                 "aliquot session exempt --off demo",
     .opts = exempt_opts,

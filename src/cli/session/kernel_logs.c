@@ -18,11 +18,11 @@
 #include "model/session.h"
 #include "model/status.h"
 
-#define TICK_MSEC 150         /* delay of a line while other kernels are silent, one or two ticks */
-#define RETRY_TICKS 4         /* between tries of a log that broke off */
-#define TRIES_ENDED_MAX 20    /* of a session that has ended */
-#define TRIES_MAX 200         /* without a byte: two minutes */
-#define HELD_MAX (256u << 10) /* bytes of a log that wait for other logs before reading stops */
+#define TICK_MSEC 150          /* a line waits one or two ticks for other kernels' lines */
+#define RETRY_TICKS 4          /* between retries of a log whose connection failed */
+#define TRIES_ENDED_MAX 20     /* of a session that has ended */
+#define TRIES_MAX 200          /* without a byte: two minutes */
+#define HELD_MAX (256u << 10)  /* bytes of a log that wait for other logs before reading stops */
 #define ANSWER_MAX (16u << 10) /* of an error */
 
 struct kernel_log {
@@ -32,7 +32,7 @@ struct kernel_log {
     struct exchange *ex;
     int status;           /* of the answer */
     struct strbuf answer; /* that is an error */
-    bool is_new;          /* it joined while others were followed: all of it is new */
+    bool is_new;          /* it joined while others were followed: its log is read from the start */
     bool is_paused, is_done;
     unsigned tries, wait_ticks; /* since the last byte; before the next try */
     uint64_t seen, skip;        /* bytes taken; bytes to pass over after opening again */

@@ -44,8 +44,7 @@ void kernel_logs_free(struct kernel_logs *logs);
  */
 int kernel_logs_update(struct kernel_logs *logs, const json_t *session, struct aq_error *err);
 
-/* True when everything that the kernels printed is written; of followed kernels, up to their ends.
- */
+/* True when all output of the kernels is written; with follow, after all kernels have ended. */
 bool kernel_logs_are_over(const struct kernel_logs *logs);
 
 /* True if a log is incomplete, for which a note was printed. Its node may be lost. */

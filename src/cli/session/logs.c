@@ -30,7 +30,7 @@ static const struct cli_opt logs_opts[] = {
     { 0, "kernel", CLI_STR, offsetof(struct logs_opts, kernel), "HOSTNAME",
       "of this kernel alone, such as sub1; default all", "kernel" },
     { 0, "attempt", CLI_INT, offsetof(struct logs_opts, attempt), "N",
-      "of this attempt of a session that ran again; default the last", "attempt" },
+      "logs of this attempt of a retried session; default: the last", "attempt" },
     { 0, "no-prefix", CLI_FLAG, offsetof(struct logs_opts, no_prefix), NULL,
       "lines of several kernels without the name before them" },
     { 0, "grep", CLI_STR, offsetof(struct logs_opts, grep), "PATTERN",

@@ -322,7 +322,7 @@ static int spec_set_group(const struct spec_opts *spec, json_t *body)
            | json_object_set_new(body, "session_group", group);
 }
 
-/* What happens before and after an attempt's end. */
+/* Retries, and signals before the end of an attempt. */
 static int spec_set_retry(const struct spec_opts *spec, json_t *body)
 {
     return spec_set_int(body, "retry", &spec->retry)

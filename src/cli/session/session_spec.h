@@ -90,21 +90,21 @@ struct spec_opts {
     { 0, "network", CLI_STR, offsetof(type, spec.network), "private|host",                         \
       "host: the network of its nodes, if that is allowed; default private" },                     \
     { 0, "rdma", CLI_FLAG, offsetof(type, spec.needs_rdma), NULL,                                  \
-      "with InfiniBand and RoCE devices of its nodes, if that is allowed" },                       \
+      "give it the InfiniBand and RoCE devices of its nodes, if allowed" },                        \
     { 0, "retry", CLI_INT, offsetof(type, spec.retry), "N",                                        \
       "run it again up to N times if it does not succeed; batch only" },                           \
     { 0, "retry-on", CLI_STR, offsetof(type, spec.retry_on), "END[:N],...",                        \
       "failure, exit=N, oom, gpu-oom, node-lost, timeout, preempted, start" },           \
     { 0, "retry-delay", CLI_DURATION, offsetof(type, spec.retry_delay), "TIME",                    \
-      "before the first retry, twice as long before the next; default 10s" },              \
+      "delay before the first retry, doubled for each further one; default 10s" },              \
     { 0, "retry-factor", CLI_INT, offsetof(type, spec.retry_factor), "N",                          \
       "how much longer each further delay is, up to 10 minutes; 1 = not" },                        \
     { 0, "signal", CLI_STR, offsetof(type, spec.signal), "SIGNAL[@SECONDS]",                       \
-      "send it this long before the end of --timeout; default 60 seconds" },                       \
+      "signal to send SECONDS before --timeout expires; default 60" },                             \
     { 0, "checkpoint-signal", CLI_STR, offsetof(type, spec.checkpoint_signal), "SIGNAL",           \
-      "send it first when the program is preempted, moved or over its time" },                     \
+      "sent first when the session is preempted, moved or over its time limit" },                  \
     { 0, "grace", CLI_DURATION, offsetof(type, spec.grace), "TIME",                                \
-      "how long the program then has before SIGTERM; default 30s" },                               \
+      "time between the checkpoint signal and SIGTERM; default 30s" },                             \
     { 0, "resume-command", CLI_STR, offsetof(type, spec.resume_command), "COMMAND",                \
       "what it runs instead from the second attempt on" },                                         \
     { 0, "port", CLI_LIST, offsetof(type, spec.ports), "PORT",                                     \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a batch session used of what it asked for, in words. */
+/* Usage of a batch session compared with its request, as text. */
 #include "cli/session/summary.h"
 
 #include <inttypes.h>
@@ -24,7 +24,7 @@ static void summary_add_bytes(int64_t bytes, struct strbuf *out)
     strbuf_addf(out, "%.4g MiB", (double)bytes / (1 << 20));
 }
 
-/* "Memory: 300 MiB at most, 30 % of 1000 MiB" */
+/* "Memory: peak 300 MiB, 30 % of 1000 MiB" */
 static void summary_add_memory(const json_t *summary, const char *name, const char *peak_key,
                                const char *asked_key, struct strbuf *out)
 {
@@ -32,9 +32,8 @@ static void summary_add_memory(const json_t *summary, const char *name, const ch
 
     if (peak <= 0)
         return;
-    strbuf_addf(out, "%s: ", name);
+    strbuf_addf(out, "%s: peak ", name);
     summary_add_bytes((int64_t)peak, out);
-    strbuf_adds(out, " at most");
     if (asked > 0) {
         strbuf_addf(out, ", %.0f %% of ", 100 * peak / asked);
         summary_add_bytes((int64_t)asked, out);

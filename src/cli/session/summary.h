@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* summary.h - what a batch session used of what it asked for, in words */
+/* summary.h - usage of a batch session compared with its request, as text */
 #ifndef AQ_CLI_SESSION_SUMMARY_H
 #define AQ_CLI_SESSION_SUMMARY_H
 
@@ -8,11 +8,11 @@
 #include "base/strbuf.h"
 #include "cli/cli.h"
 
-/* Append 'before' and a line for each value that was measured; nothing if 'summary' is no object. */
+/* Append 'before' and a line for each measured value; nothing if 'summary' is not an object. */
 void summary_write(const json_t *summary, const char *before, struct strbuf *out);
 
-/* Of each session that POST /session has answered with, to standard error. A manager that does not
- * answer costs nothing: the sessions have ended.
+/* Print the summary of each session in the reply of POST /session to standard error. Failed
+ * requests are ignored, because the sessions have already ended.
  */
 void summary_print(struct cli *cli, const json_t *created);
 

@@ -28,12 +28,12 @@ bool job_tag_clean(const char *text, struct strbuf *out) AQ_UNTRUSTED;
  */
 const char *job_script_name(const char *path) AQ_UNTRUSTED;
 
-/* Jobs of Slurm may share a name and sessions that live may not: the session of a further job has
- * the name with a suffix of chance, which Slurm's commands do not show.
+/* Jobs of Slurm may share a name, but live sessions may not: if the name of a job is taken, its
+ * session gets a random suffix, which Slurm's commands do not show.
  */
 #define JOB_SUFFIX_MAX 8 /* of ".j1a2b3c" */
 void job_name_with_chance(const char *name, char ret[SESSION_NAME_MAX + 1]);
-/* The job's name of a session's. */
+/* The name of the job: the session's without that suffix. */
 void job_name_of_session(const char *name, char ret[SESSION_NAME_MAX + 1]);
 
 #endif

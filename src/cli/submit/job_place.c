@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a job of sbatch runs and which files have its output, as lines for a shell. */
+/* Shell lines that set the working directory and output files of an sbatch job. */
 #include "cli/submit/job_place.h"
 
 #include <ctype.h>
@@ -22,7 +22,7 @@ static const struct {
     { 'x', "$SLURM_JOB_NAME" },
 };
 
-/* A character inside of "...". */
+/* Quotes a character inside "...". */
 static void job_place_add(char c, struct strbuf *out)
 {
     if (strchr("\"\\$`", c))

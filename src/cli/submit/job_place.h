@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* job_place.h - where a job of sbatch runs and which files have its output, as lines for a shell
+/* job_place.h - shell lines that set the working directory and output files of an sbatch job
  *
- * Only where the session has the directory: one that runs as a process of the node has those of
- * the node, a container has what is mounted into it.
+ * They are used only if the session has the directory: a process of the node sees the node's
+ * directories, a container only those that are mounted into it.
  */
 #ifndef AQ_CLI_SUBMIT_JOB_PLACE_H
 #define AQ_CLI_SUBMIT_JOB_PLACE_H
@@ -12,7 +12,7 @@
 
 struct job_place {
     const char *directory;              /* absolute; NULL = the session's own */
-    bool must_have;                     /* --chdir names it, and the job fails without */
+    bool must_have;                     /* set by --chdir: the job fails without it */
     const char *output, *error, *input; /* patterns, relative to the directory; NULL = the log */
     bool is_appended;
     const char *user; /* %u */

@@ -21,7 +21,7 @@ struct slurm_begin {
     bool has_day, has_year, has_hour;
 };
 
-/* "2hours" in seconds, 0 = it is none */
+/* "2hours" in seconds; 0 = not a duration */
 static int64_t slurm_begin_read_span(const char *text)
 {
     static const struct {
@@ -183,7 +183,7 @@ static int slurm_begin_write(const struct slurm_begin *b, time_t now, char ret[S
     return 0;
 }
 
-/* Its words, as a time of today unless they say another day. */
+/* Parses a time, which is today unless a date is given. */
 static int slurm_begin_read_date(struct slurm_begin *b, const char *at, time_t now)
 {
     if (!*at || !localtime_r(&now, &b->local))

@@ -15,8 +15,8 @@
  */
 int slurm_begin_parse(const char *text, int64_t now_usec, char ret[SLURM_BEGIN_MAX]) AQ_UNTRUSTED;
 
-/* The same words as a time, in the past or not, as sacct(1) takes them: "now-2days", too; an hour
- * is one of today, and a day one of this year. 0 or -EINVAL.
+/* Parse such a text as an absolute time, which may be in the past, as sacct(1) does: also
+ * "now-2days". A time without a date is today, a date without a year is this year. 0 or -EINVAL.
  */
 int slurm_moment_parse(const char *text, int64_t now_usec, int64_t *ret_usec);
 

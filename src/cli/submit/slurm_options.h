@@ -24,9 +24,9 @@ struct slurm_origin {
 };
 
 struct slurm_options {
-    /* set before it is filled */
-    bool is_sbatch;           /* for sbatch, which has a place, --wrap and the environment, too */
-    const char *default_name; /* of a job that no option names; NULL = none */
+    /* inputs, set by the caller */
+    bool is_sbatch;           /* parse for sbatch: also directory, files, --wrap and environment */
+    const char *default_name; /* name of a job without --job-name; NULL = none */
 
     struct arena arena;    /* has the words and notes */
     struct cli_list words; /* options and values of "submit" */
@@ -45,17 +45,15 @@ struct slurm_options {
 
 /* What the #SBATCH lines of the script say. With 'is_several' a --count is given, which stands
  * for --array. Errors name the line, unless it is 0: the command line.
- * 'ret' is to be released in any case, and zeroed before but for the members that are set.
+ * 'ret' must be zeroed except for the input members, and released in any case.
  */
 int slurm_options_translate(const struct batch_script *script, bool is_several,
                             struct slurm_options *ret, struct aq_error *err) AQ_UNTRUSTED;
-/* Read the option at argv[0] of a command line, with its value, into 'ret'. *ret_count is how many
- * words that are.
- */
+/* Parse the option at argv[0] with its value into 'ret'. *ret_count is the number of words. */
 int slurm_option_words(int argc, char **argv, struct slurm_options *ret, int *ret_count,
                        struct aq_error *err);
 
-/* The same of all before the script. */
+/* Parse all options before the script. */
 int slurm_options_count(int argc, char **argv, struct slurm_options *ret, int *ret_count,
                         struct aq_error *err);
 /* The origin of what our 'option' is refused for with that text; NULL = no #SBATCH line. */

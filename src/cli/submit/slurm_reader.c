@@ -47,7 +47,7 @@ static int slurm_add(struct slurm_reader *rd, const char *option, const char *va
 
     if (value && !utf8_is_valid(value, strlen(value)))
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
-                            "%sa value is not UTF-8; iconv changes that", rd->where);
+                            "%sa value is not UTF-8; convert it with iconv", rd->where);
     if (rd->option)
         slurm_blame(rd, option, value);
     cli_list_add(&out->words, arena_strdup(&out->arena, option));

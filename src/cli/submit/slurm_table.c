@@ -118,7 +118,7 @@ const struct slurm_option slurm_table[] = {
     { "get-user-env",       0,  SLURM_MAYBE, SLURM_NOTE, "the environment is the image's; #ALIQUOT --env", 0 },
     { "propagate",          0,  SLURM_MAYBE, SLURM_NOTE, "limits are those of the agent", 0 },
     { "chdir",             'D', SLURM_ONE,   SLURM_PLACE,
-      "the script begins in the session's own directory; let it cd", PLACE(directory) },
+      "the script starts in the session's own directory; use cd in the script", PLACE(directory) },
     { "container",          0,  SLURM_ONE,   SLURM_NOTE, "use #ALIQUOT --image", 0 },
     { "container-id",       0,  SLURM_ONE,   SLURM_NOTE, "use #ALIQUOT --image", 0 },
     { "mail-type",          0,  SLURM_ONE,   SLURM_NOTE, MAIL, 0 },

@@ -16,7 +16,7 @@ struct slurm_amounts {
     int64_t gpus, gpus_per_node, gpus_per_task, gres_gpus;
 };
 
-/* Where a job runs and what becomes of its output, as sbatch has it; NULL = not given. */
+/* sbatch's options for working directory and files; NULL = not given. */
 struct slurm_place {
     const char *output, *error, *input, *open_mode, *directory, *wrap;
 };

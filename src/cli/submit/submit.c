@@ -44,7 +44,7 @@ void submit_done(struct submit *s)
 
 /* ---- reading ---- */
 
-/* The script that sbatch makes of --wrap. */
+/* Makes the script of sbatch --wrap. */
 static int submit_wrap(struct submit *s, struct aq_error *err)
 {
     s->path = "--wrap";
@@ -97,7 +97,7 @@ static int submit_parse_own(struct submit *s, struct aq_error *err)
         for (int k = 0; !line->is_slurm && k < line->argc; k++)
             if (!utf8_is_valid(line->argv[k], strlen(line->argv[k])))
                 return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
-                                    "%s: line %u: word %d is not UTF-8; iconv changes that",
+                                    "%s: line %u: word %d is not UTF-8; convert it with iconv",
                                     s->path, line->number, k + 1);
         if (!line->is_slurm && submit_parse(&s->lines[1], line->argc, line->argv, err) < 0)
             return aq_error_wrap(err, "%s: line %u", s->path, line->number);
@@ -171,7 +171,7 @@ static int submit_parse_slurm(struct submit *s, bool is_several, struct aq_error
     struct cli_list *words = &s->slurm.words;
     int r;
 
-    if (s->slurm.is_sbatch) { /* there is room, as no line of the script's first is of options */
+    if (s->slurm.is_sbatch) { /* lines[0] is free: options of sbatch come from the command line */
         s->script.lines[s->script.count++] = s->words;
         s->slurm.default_name = s->name;
     }
@@ -318,7 +318,7 @@ static char *submit_make_name(const struct submit *s)
     return spec_make_name(&s->merged->spec, stem[0] ? 1 : 0, words);
 }
 
-/* The name with chance at its end. */
+/* The name with a random suffix. */
 static void submit_rename(const struct submit *s, const char *name, char ret[SESSION_NAME_MAX + 1])
 {
     struct uuid chance = uuid_random();
@@ -331,7 +331,7 @@ static void submit_rename(const struct submit *s, const char *name, char ret[SES
                        chance.bytes[1], chance.bytes[2]);
 }
 
-/* Jobs of Slurm may share a name, or be called as an id is; sessions that live may not. */
+/* Jobs of Slurm may share a name, or have one that looks like an id; live sessions may not. */
 static int submit_create_once(struct submit *s, json_t **ret, struct aq_error *err)
 {
     bool may_rename = s->merged->spec.name && s->merged->spec.name == s->lines[0].spec.name;

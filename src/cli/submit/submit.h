@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* submit.h - a script on its way to a session: what "submit" and Slurm's sbatch share
+/* submit.h - create a session from a script; shared by "submit" and Slurm's sbatch
  *
  * The order is submit_prepare(), submit_write_command(), submit_create().
  */
@@ -21,12 +21,12 @@ struct submit_opts {
 
 extern const struct cli_opt submit_opts[];
 
-/* A script on its way to a session. */
+/* A script that becomes a session. */
 struct submit {
     struct cli *cli;
-    const char *path;   /* as the user knows it */
-    const char *name;   /* of the script alone, in the session, too */
-    bool has_file;      /* it is no standard input */
+    const char *path;   /* as given by the user */
+    const char *name;   /* file name of the script, also in the session */
+    bool has_file;      /* false = read from standard input */
     struct strbuf text; /* the script */
     struct batch_script script;
     struct slurm_options slurm;
@@ -35,7 +35,7 @@ struct submit {
     struct strbuf command;
     char *project; /* of the session, if no option names one; NULL = unknown */
 
-    /* of sbatch, which sets slurm.is_sbatch; else empty */
+    /* only for sbatch, which sets slurm.is_sbatch */
     const char *wrap;              /* the command that is the script; NULL = none */
     struct batch_line words;       /* options of the command line */
     const struct job_place *place; /* set before submit_write_command() */
@@ -49,27 +49,25 @@ int submit_prepare(struct submit *s, int argc, char **argv, struct aq_error *err
 /* Make the session's command; argv are the script and its arguments. */
 int submit_write_command(struct submit *s, int argc, char **argv, struct aq_error *err);
 
-/* Queue it: *ret is the list of what was created. An error names the option of sbatch that it is
- * about.
- */
+/* Queue the session: *ret is the list of created sessions. Errors name the responsible option. */
 int submit_create(struct submit *s, json_t **ret, struct aq_error *err);
 
 /* Show the notes on options that have no meaning here. */
 void submit_note(const struct submit *s);
 
-/* Contents only. */
+/* Free the contents, not the struct. */
 void submit_done(struct submit *s);
 
-/* Whole GPUs are offered as devices or as shares: "cuda.device=2" as the cluster has them. */
+/* Write a request for whole GPUs, "cuda.device=2" or "cuda.shares=2", depending on the cluster. */
 int submit_name_gpus(struct cli *cli, int64_t count, char ret[SUBMIT_GPUS_MAX],
                      struct aq_error *err);
 
 /* ---- submit_merge.c ---- */
 
-/* Give 'strong' what only 'weak' says. */
+/* Copy options that only 'weak' sets to 'strong'. */
 void submit_merge(struct submit *s, struct submit_opts *strong, const struct submit_opts *weak);
 
-/* Do the amounts name a slot of the kind kind[0 .. len), such as "cuda"? */
+/* True if the amounts contain a slot of the kind kind[0 .. len), such as "cuda". */
 bool submit_names_kind(const struct cli_list *list, const char *kind, size_t len);
 
 /* "cuda" of "cuda.shares=0.5": the slots of one kind of device stand for each other. */

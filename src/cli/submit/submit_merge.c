@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which options win: those of the command line, then #ALIQUOT, then #SBATCH. */
+/* Merging of options: the command line overrides #ALIQUOT, which overrides #SBATCH. */
 #include <string.h>
 
 #include "base/vec.h"
@@ -19,7 +19,7 @@ bool submit_names_kind(const struct cli_list *list, const char *kind, size_t len
     return false;
 }
 
-/* Of weaker amounts those that the stronger ones do not name. */
+/* Adds weaker amounts of slots that the stronger ones do not contain. */
 static void submit_merge_resources(struct submit *s, struct cli_list *strong,
                                    const struct cli_list *weak)
 {
@@ -36,7 +36,7 @@ static void submit_merge_resources(struct submit *s, struct cli_list *strong,
         }
 }
 
-/* Weaker variables first: of two with one name the later counts. */
+/* Weaker variables come first, because the last one of a name wins. */
 static void submit_merge_environ(struct cli_list *strong, const struct cli_list *weak)
 {
     if (weak->count == 0)
