@@ -24,7 +24,7 @@
  *   kernel_cancelled
  *
  * These are stored (store/session_event.h), in this order. Nothing of the following is:
- *   session_idle_moved    somebody keeps it though nobody uses it, or does not any more
+ *   session_idle_moved    it was extended or exempted, or its exemption was removed
  *   session_image_pull    how far an agent has come with the session's image
  *   kernel_gpu_misuse     a program uses more of a GPU than its part
  *   execution_started     code runs in the session, or waits there for code that runs

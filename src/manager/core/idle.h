@@ -61,24 +61,24 @@ bool core_read_idle(const struct core *core, const struct session *s, struct cor
  */
 void core_idle_write_checks(const struct core_idle *idle, struct jsonw *w);
 
-/* When it ends and what keeps it, for a person: "Nobody uses the session 'x': ..."; nothing before
- * it was warned of.
+/* Append a sentence that says when the session ends and how to keep it: "Session 'x' is idle ...";
+ * nothing before the first warning.
  */
 void core_idle_write_text(const struct core_idle *idle, const char *name, struct strbuf *out);
 
-/* ---- what people want ---- */
+/* ---- extensions and exemptions ---- */
 
 typedef void (*core_extend_fn)(void *data, int r, const struct aq_error *err, int64_t until_usec);
 
-/* Keep it for so long from now on though nobody uses it; not beyond its lifetime, and not for more
- * than the owner's policy allows all in all. 0 = as long as it may be unused at most. 'until' (wall
- * clock) is what came of it. -ENOENT; -EINVAL, field "session": it does not run or no check ends
- * it; "duration": the policy, or the lifetime, does not allow it.
+/* Keep an idle session for 'usec' from now, 0 = its idle timeout; at most until its lifetime is
+ * over, and within the total that the owner's policy allows. 'until' (wall clock) is the resulting
+ * time. -ENOENT; -EINVAL, field "session": it is not running, or no check ends it; field
+ * "duration": the policy or the lifetime does not allow it.
  */
 void core_extend_session(struct core *core, const struct uuid *id, int64_t usec,
                          const struct audit_who *by, core_extend_fn done, void *data);
 
-/* No check ends it for so long; 0 = not before it is taken back, < 0 = take it back. -ENOENT. */
+/* Exempt it from all checks for 'usec'; 0 = without limit, < 0 = remove the exemption. -ENOENT. */
 void core_exempt_session(struct core *core, const struct uuid *id, int64_t usec,
                          const struct audit_who *by,
                          void (*done)(void *data, int r, const struct aq_error *err), void *data);

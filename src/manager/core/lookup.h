@@ -161,7 +161,7 @@ struct core_scheduling {
     enum splitting splitting;     /* of sessions that do not say it themselves */
     enum core_fate preempted_batch, preempted_interactive;
     enum core_scope victim_scope; /* whose sessions preempt each other */
-    int64_t max_grace_usec;       /* sessions that are asked to end get at most this */
+    int64_t max_grace_usec;       /* limit of the grace of sessions that the cluster ends */
     int preemptible_priority;     /* sessions with a higher job priority stay */
     struct retry_limits retry[RETRY_STEP_COUNT];
     int64_t idle_timeout_usec, idle_lifetime_usec; /* of "idle"; 0 = policies alone count */

@@ -18,20 +18,21 @@ static const struct {
     [NOTIFICATION_CLUSTER_MODE] = { "cluster_mode", "single-node or multi-node", "single-node" },
     [NOTIFICATION_STATUS] = { "status", "running, terminated, cancelled or error", "running" },
     [NOTIFICATION_TERMINATION_REASON] = { "termination_reason",
-                                          "why it ended, or will, as user-requested",
+                                          "why it ended or is about to end, such as user-requested",
                                           "user-requested", true },
-    [NOTIFICATION_WALL_SEC] = { "wall_sec", "how long the program of a batch session ran, seconds",
+    [NOTIFICATION_WALL_SEC] = { "wall_sec", "run time of a batch session's program, seconds",
                                 "3600", true },
-    [NOTIFICATION_CPU_SEC] = { "cpu_sec", "how long it used one core", "7000", true },
-    [NOTIFICATION_CPU_EFFICIENCY] = { "cpu_efficiency", "percent of the cores that it asked for",
-                                      "97", true },
-    [NOTIFICATION_MEM_PEAK] = { "mem_peak", "the most memory that it used, MiB", "900", true },
-    [NOTIFICATION_MEM_ASKED] = { "mem_asked", "the memory that it asked for, MiB", "1024", true },
+    [NOTIFICATION_CPU_SEC] = { "cpu_sec", "CPU time of a batch session, core seconds", "7000",
+                               true },
+    [NOTIFICATION_CPU_EFFICIENCY] = { "cpu_efficiency",
+                                      "percent of the requested cores that it used", "97", true },
+    [NOTIFICATION_MEM_PEAK] = { "mem_peak", "peak memory usage, MiB", "900", true },
+    [NOTIFICATION_MEM_ASKED] = { "mem_asked", "requested memory, MiB", "1024", true },
 };
 
 const struct notification_type notification_types[NOTIFICATION_TYPES] = {
     { "session.started", NOTIFICATION_TERMINATION_REASON },
-    { "session.idle_warning", NOTIFICATION_FIELDS }, /* ours */
+    { "session.idle_warning", NOTIFICATION_FIELDS }, /* not in Backend.AI */
     { "session.terminated", NOTIFICATION_FIELDS },
 };
 
@@ -44,8 +45,8 @@ int notification_type_find(const char *name, const char *field,
             return 0;
         }
     return aq_fail_as(err, EINVAL, "invalid-api-params", field,
-                      "nothing of the type '%.64s' happens here; session.started, "
-                      "session.idle_warning and session.terminated do",
+                      "notification type '%.64s' is not supported; supported are session.started, "
+                      "session.idle_warning and session.terminated",
                       name);
 }
 

@@ -19,7 +19,7 @@ enum notification_field {
     NOTIFICATION_CLUSTER_MODE,
     NOTIFICATION_STATUS,
     NOTIFICATION_TERMINATION_REASON,
-    NOTIFICATION_WALL_SEC, /* this and those that follow: model/session_summary.h */
+    NOTIFICATION_WALL_SEC, /* from here on: see model/session_summary.h */
     NOTIFICATION_CPU_SEC,
     NOTIFICATION_CPU_EFFICIENCY,
     NOTIFICATION_MEM_PEAK,
@@ -40,7 +40,7 @@ struct notification_type {
 #define NOTIFICATION_TYPES 3
 extern const struct notification_type notification_types[NOTIFICATION_TYPES];
 
-/* -EINVAL with 'field': there is none, or none that ever happens here. */
+/* -EINVAL with 'field': the type is unknown or not supported. */
 int notification_type_find(const char *name, const char *field,
                            const struct notification_type **ret, struct aq_error *err);
 

@@ -321,7 +321,7 @@ static bool notification_has_usage(const struct session *s)
            && (!s->rerun || s->running_usec >= s->rerun->next_usec);
 }
 
-/* What the program of a batch session has used; its texts are in 'numbers'. */
+/* Adds the usage of a batch session; 'numbers' holds the texts. */
 static void notification_summarize(const struct core *core, const struct session *session,
                                    char numbers[NOTIFICATION_FIELDS][NUMBER_MAX],
                                    struct notification_values *values)

@@ -136,9 +136,11 @@ int pipeline_call_save(struct store_tx *tx, struct pipeline_call *call, struct a
     return pipeline_call_keep(tx, call, &call->who.user_id, &p, err);
 }
 
-/* ---- tasks of a run that begins or goes on ---- */
+/* ---- tasks of a new or resumed run ---- */
 
-/* A task that has succeeded and does the same: 1, or 0 if it is to run. */
+/* 1 if a task with this identity has succeeded, in this run or with --cache in an earlier one; 0 if
+ * it has to run.
+ */
 static int pipeline_call_find_kept(struct store_tx *tx, const struct pipeline_call *call,
                                    const struct pipeline_task_row *old, const char *identity,
                                    struct pipeline_task_row *ret, struct aq_error *err)
@@ -153,7 +155,7 @@ static int pipeline_call_find_kept(struct store_tx *tx, const struct pipeline_ca
                                    ret, err);
 }
 
-/* The row of a task that is to run. */
+/* The row of a task that has to run. */
 static struct pipeline_task_row pipeline_call_begin_task(const struct pipeline_task_row *old,
                                                          int retry)
 {
@@ -163,8 +165,8 @@ static struct pipeline_task_row pipeline_call_begin_task(const struct pipeline_t
     return (struct pipeline_task_row){ .attempt = attempt, .attempt_max = attempt + retry };
 }
 
-/* The tasks of the file; 'before' has those of then by their names. A task is kept only if all that
- * it needs is.
+/* Writes the tasks of the file; 'before' maps names to tasks of the resumed run. A task is kept
+ * only if all tasks that it needs are kept.
  */
 static int pipeline_call_write_tasks(struct store_tx *tx, struct pipeline_call *call,
                                      const struct pipeline *p, const char *const *identities,
@@ -197,7 +199,7 @@ static int pipeline_call_write_tasks(struct store_tx *tx, struct pipeline_call *
 
 /* ---- run ---- */
 
-/* The answer, in the transaction that begins the run. */
+/* Stores the reply in the transaction that creates the run. */
 static int pipeline_call_answer(struct store_tx *tx, struct pipeline_call *call,
                                 struct aq_error *err)
 {

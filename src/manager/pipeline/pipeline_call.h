@@ -28,7 +28,7 @@ struct pipeline_call {
     struct pipeline_task_row *tasks;
     size_t task_count;
     struct store_page *page; /* of a list */
-    struct event answered;   /* of a run that begins: the answer that is kept */
+    struct event answered;   /* of a new run: the stored reply */
     int (*change)(struct store_tx *tx, struct pipeline_call *call, struct aq_error *err);
     void (*reply)(struct pipeline_call *call);
 };
@@ -36,10 +36,10 @@ struct pipeline_call {
 /* Keep the payload under its name: 'pipeline'. */
 int pipeline_call_save(struct store_tx *tx, struct pipeline_call *call, struct aq_error *err);
 
-/* Begin a run, of the payload or of what the name means: 'run' and 'answered'. */
+/* Create a run of the payload or of the named pipeline; fills 'run' and 'answered'. */
 int pipeline_call_run(struct store_tx *tx, struct pipeline_call *call, struct aq_error *err);
 
-/* A run, without its text and tasks: an object that stays open. */
+/* Write a run without its text and tasks; the JSON object is left open. */
 void pipeline_call_write_run(const struct pipeline_run_row *run, struct jsonw *w);
 
 /* The run and its tasks. */

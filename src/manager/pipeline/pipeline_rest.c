@@ -37,7 +37,7 @@ static const struct field pipeline_run_fields[] = {
     { "resource_group", FIELD_STR, FIELD_NULLABLE, AT(resource_group), 1, 64,
       .doc = "of sessions whose task names none" },
     { "cache", FIELD_BOOL, 0, AT(cache),
-      .doc = "take over tasks that succeeded in an earlier run and are the same" },
+      .doc = "reuse unchanged tasks that succeeded in an earlier run" },
     PIPELINE_OWNER,
     FIELD_END,
 };
@@ -195,7 +195,7 @@ static int pipeline_run_call(struct store_tx *tx, void *data, struct aq_error *e
     return call->change(tx, call, err);
 }
 
-/* A run may have begun before, by the same request. */
+/* The run may have been created already, by an earlier copy of the request. */
 static void pipeline_fail(struct pipeline_call *call, const struct aq_error *err)
 {
     if (call->answered.kind == EVENT_REQUEST_ANSWERED)
@@ -239,7 +239,7 @@ static int pipeline_read_who(struct pipeline_call *call, struct aq_error *err)
     return 0;
 }
 
-/* By what the request is known again. */
+/* Sets the key by which a repeated request is recognized. */
 static void pipeline_fill_answered(struct pipeline_call *call)
 {
     struct core_answered of = { .access_key = NULL };

@@ -13,8 +13,8 @@ struct core;
  */
 void session_attempts_write_retry(const struct session *session, struct jsonw *w);
 
-/* What the attempt that runs, or was the last, used: as session_summary_write() has it; null if the
- * program did not run, or for sessions that are not of type batch.
+/* Usage of the current or last attempt, in the format of session_summary_write(); null if the
+ * program did not run, or if the session is not of type batch.
  */
 void session_attempts_write_summary(const struct core *core, const struct session_row *row,
                                     struct jsonw *w);

@@ -60,7 +60,7 @@ void session_view_write_idle_end(const struct core *core, const struct uuid *id,
 
     if (s && core_read_idle(core, s, &idle) && idle.is_warned)
         usec = clock_realtime_usec() + idle.report.at_usec - idle.now_usec + USEC_PER_SEC / 2;
-    /* Whole seconds: the clocks differ by a little each time, and consoles are told of changes. */
+    /* Rounded to seconds: the two clocks drift slightly, and each change is sent to consoles. */
     jsonw_str(w, usec ? clock_format_iso(usec - usec % USEC_PER_SEC, iso) : NULL);
 }
 
@@ -83,7 +83,7 @@ struct extend_params {
 
 static const struct field extend_fields[] = {
     { "duration", FIELD_DURATION, 0, offsetof(struct extend_params, duration_usec), 1,
-      EXTENSION_MAX_SEC, .doc = "for so long from now on; without it as long as it may be unused" },
+      EXTENSION_MAX_SEC, .doc = "time from now; default: the session's idle timeout" },
     OWNER_FIELD(struct extend_params, owner_access_key),
     FIELD_END,
 };
@@ -129,8 +129,8 @@ struct exempt_params {
 
 static const struct field exempt_fields[] = {
     { "duration", FIELD_DURATION, 0, offsetof(struct exempt_params, duration_usec), 1,
-      EXTENSION_MAX_SEC, .doc = "for so long from now on; without it until its end" },
-    { "off", FIELD_BOOL, 0, offsetof(struct exempt_params, off), .doc = "take the exemption back" },
+      EXTENSION_MAX_SEC, .doc = "time from now; default: until the session ends" },
+    { "off", FIELD_BOOL, 0, offsetof(struct exempt_params, off), .doc = "remove the exemption" },
     OWNER_FIELD(struct exempt_params, owner_access_key),
     FIELD_END,
 };
@@ -143,7 +143,7 @@ static void session_idle_on_exempt(struct request *req, void *data)
     struct aq_error err = { 0 };
 
     if (api_decode(req, &params, NULL, &err) == 0 && params.off && params.duration_usec)
-        api_fail_param(&err, "duration", "an exemption that is taken back has none");
+        api_fail_param(&err, "duration", "cannot be combined with off");
     if (err.code)
         request_fail(req, &err);
     else if ((session = session_find_live(api, req, params.owner_access_key)))

@@ -459,7 +459,7 @@ void session_view_own(const struct principal *who, const struct core *core,
 
 #define UNKNOWN_SHOWN_MAX 15 /* of an unknown name */
 
-/* An error may have no room for all names: those in the middle are left out then. */
+/* Names in the middle of the list are omitted if the error has no room for all. */
 static int session_own_fail_unknown(const char *name, size_t len, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf known = STRBUF_INIT;

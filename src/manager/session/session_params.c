@@ -110,7 +110,9 @@ const struct field session_fields[] = {
       .doc = "private (default), or host: that of its nodes, where resource group and keypair "
              "policy allow it" },
     { "rdma", FIELD_BOOL, 0, AT(request.spec.needs_rdma),
-      .doc = "with the InfiniBand and RoCE devices of its nodes; allowed as the host network" },
+      .doc =
+          "give it the InfiniBand and RoCE devices of its nodes; requires permission for the host "
+          "network" },
     { "retry", FIELD_INT, FIELD_NULLABLE, AT(request.spec.retry), 0, RERUN_RETRIES_MAX,
       .doc = "how often it is run again if it does not succeed; batch only; default 0" },
     { "retry_on|retryOn", FIELD_STR, FIELD_NULLABLE, AT(request.spec.retry_on), 1, RERUN_ON_MAX,
@@ -123,15 +125,16 @@ const struct field session_fields[] = {
       RERUN_FACTOR_MAX,
       .doc = "by which each further delay is longer, up to 10 minutes; default 2" },
     { "signal", FIELD_STR, FIELD_NULLABLE, AT(request.spec.signal), 1, 32,
-      .doc = "what the program gets before its batch_timeout is over: USR1, or USR1@120 for the "
-             "seconds; default of these 60; batch only" },
+      .doc = "signal to the program before batch_timeout expires: USR1, or USR1@120 for 120 "
+             "seconds before; default 60; batch only" },
     { "checkpoint_signal|checkpointSignal", FIELD_STR, FIELD_NULLABLE,
       AT(request.spec.checkpoint_signal), 1, 16,
-      .doc = "what the program gets first when it is preempted, moved or over its time limit; "
-             "batch only" },
+      .doc = "first signal to the program when the session is preempted, moved or over its time "
+             "limit; batch only" },
     { "grace", FIELD_DURATION, FIELD_NULLABLE, AT(request.spec.grace_usec), 0, 86400,
-      .doc = "from then to SIGTERM, default 30 seconds; without a checkpoint_signal from SIGTERM "
-             "to SIGKILL; as long as the resource group allows; batch only" },
+      .doc = "time between checkpoint_signal and SIGTERM, default 30 seconds; without "
+             "checkpoint_signal between SIGTERM and SIGKILL; limited by the resource group; batch "
+             "only" },
     { "resume_command|resumeCommand", FIELD_STR, FIELD_NULLABLE, AT(request.spec.resume_command), 0,
       SESSION_COMMAND_MAX,
       .doc = "what it runs in place of startupCommand from the second attempt on; batch only" },

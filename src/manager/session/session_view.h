@@ -17,7 +17,7 @@ void session_view_write_ends_by(const struct session *session, struct jsonw *w);
 
 /* "idle": when idle checks end it; null if none looks at it. */
 void session_view_write_idle(const struct core *core, const struct uuid *id, struct jsonw *w);
-/* "idle_ends_at": when they end it, once it was warned of; else null. */
+/* "idle_ends_at": when an idle check ends it if a warning was sent, else null. */
 void session_view_write_idle_end(const struct core *core, const struct uuid *id, struct jsonw *w);
 /* The same as Backend.AI has it: "idle_checks". */
 void session_view_write_idle_checks(const struct core *core, const struct uuid *id,

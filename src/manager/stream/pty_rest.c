@@ -31,7 +31,7 @@ struct pty {
     struct link_stream *stream; /* NULL after close */
     char agent_id[AGENT_ID_MAX + 1];
     struct uuid session_id;
-    struct core_subscriber *events; /* of the session; NULL before it is open */
+    struct core_subscriber *events; /* of the session; NULL until the terminal is open */
     struct api_stream right;
 };
 
@@ -186,7 +186,7 @@ static void pty_show(struct pty *pty, const char *bytes, size_t len)
         websocket_close(pty->ws, WEBSOCKET_INTERNAL, "the reader is too slow");
 }
 
-/* A line of its own says that the session ends soon: whoever looks at a terminal sees no events. */
+/* Prints idle warnings in the terminal, because its user does not see events. */
 static void pty_on_event(void *data, const struct core_event *event)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT, line = STRBUF_INIT;

@@ -204,7 +204,7 @@ static void apply_move_kernel(struct core *core, struct session_entry *l, struct
         apply_replace(&k->agent_id, c->agent_id[0] ? AQ_TAKE(c->agent_id) : NULL);
     if (c->attempt) {
         series_end_kernel(core, k, facts->measured);
-        if (facts->measured) /* the next attempt begins with nothing used */
+        if (facts->measured) /* the usage of the next attempt starts at zero */
             measured_done(facts->measured);
         k->attempt = c->attempt;
         session_entry_forget_facts(facts);

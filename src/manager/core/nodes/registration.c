@@ -342,7 +342,7 @@ void registration_save(struct core *core, struct agent_entry *a)
 /* ---- what the agent says ---- */
 
 /* The hosts of folders that it mounts, a JSON list; NULL = none. What is no such list is none, too.
- * To the scheduler SFTP, the host network and RDMA are among them.
+ * The scheduler treats SFTP, the host network and RDMA like hosts of folders.
  */
 static void registration_set_volumes(struct agent_entry *a, const char *text)
 {

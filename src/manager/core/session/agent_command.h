@@ -27,7 +27,7 @@ void agent_command_release(struct core *core, struct session_entry *l, size_t ra
 /* Restart a kernel's programs there. */
 void agent_command_restart(struct core *core, struct session_entry *l, size_t rank);
 
-/* End a kernel: as msg_kernel_destroy has it. */
+/* End a kernel; the times are those of struct msg_kernel_destroy. */
 void agent_command_destroy(struct core *core, struct session_entry *l, size_t rank,
                            int64_t notice_usec, int64_t grace_usec, const char *reason);
 

@@ -27,8 +27,8 @@ struct create_draft {
     struct mounts_draft *mounts; /* NULL = it mounts none */
     struct allowed *allowed;     /* as read, until it is kept */
     bool wants_allowed;
-    int64_t position;         /* of an element, in its array's indices */
-    struct session_rows rows; /* to write with it; .write NULL = none */
+    int64_t position;         /* of an element among its array's indices */
+    struct session_rows rows; /* written in the same transaction; .write NULL = none */
 };
 
 struct creation {

@@ -26,8 +26,8 @@ bool elastic_step(struct core *core, struct session_entry *l, int64_t now);
  */
 bool elastic_take_end(struct core *core, struct session_entry *l, size_t rank, int64_t now);
 
-/* True if the program of a kernel of a session with a minimum has exited with 0: the session is not
- * degraded by that.
+/* True if a kernel of a session with a minimum has ended because its program exited with 0, which
+ * does not degrade the session.
  */
 bool elastic_has_finished(const struct session_entry *l, size_t rank);
 

@@ -224,9 +224,9 @@ static void idle_end(struct core *core, struct session_entry *l, const struct id
 
     jsonw_object_begin(&w);
     jsonw_member_str(&w, "text",
-                     report->by == IDLE_NETWORK       ? "Nobody used it for its idle timeout."
-                     : report->by == IDLE_UTILIZATION ? "It used too little of what it held."
-                                                      : "Its lifetime was over.");
+                     report->by == IDLE_NETWORK ? "It was idle for longer than its idle timeout."
+                     : report->by == IDLE_UTILIZATION ? "It used too little of its resources."
+                                                      : "It reached its maximum lifetime.");
     jsonw_key(&w, "idle");
     jsonw_object_begin(&w);
     jsonw_member_str(&w, "check", idle_check_name(report->by));

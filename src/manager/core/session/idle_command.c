@@ -90,9 +90,9 @@ void core_idle_write_text(const struct core_idle *idle, const char *name, struct
     static const struct {
         const char *before, *after;
     } words[IDLE_CHECKS] = {
-        [IDLE_NETWORK] = { "Nobody uses the session '", "': it ends in " },
-        [IDLE_UTILIZATION] = { "The session '", "' uses little of what it holds: it ends in " },
-        [IDLE_LIFETIME] = { "The lifetime of the session '", "' is nearly over: it ends in " },
+        [IDLE_NETWORK] = { "Session '", "' is idle and ends in " },
+        [IDLE_UTILIZATION] = { "Session '", "' uses too little of its resources and ends in " },
+        [IDLE_LIFETIME] = { "Session '", "' reaches its maximum lifetime and ends in " },
     };
     enum idle_check by = idle->report.by;
 
@@ -103,10 +103,9 @@ void core_idle_write_text(const struct core_idle *idle, const char *name, struct
     strbuf_adds(out, words[by].after);
     idle_write_span(idle->report.at_usec - idle->now_usec, out);
     if (by == IDLE_LIFETIME)
-        strbuf_adds(out, ". Save what is in it");
+        strbuf_adds(out, ". Save your work");
     else
-        strbuf_addf(out, ", unless somebody works in it. 'aliquot session extend %s' keeps it",
-                    name);
+        strbuf_addf(out, " unless it is used. 'aliquot session extend %s' keeps it running", name);
 }
 
 /* ---- commands ---- */
@@ -165,20 +164,21 @@ static int idle_command_check(struct core *core, struct session_entry *l, int64_
 
     if (!core_read_idle(core, &l->s, &idle))
         return aq_fail_field(err, EINVAL, "session",
-                             "the session '%s' has no end to move: it does not run, or no idle "
-                             "check looks at it",
+                             "session '%s' cannot be extended: it is not running, or no idle check "
+                             "applies to it",
                              l->s.name);
     if (!idle.limits.network_usec && !idle.limits.window_usec)
         return aq_fail_field(err, EINVAL, "session",
-                             "the session '%s' does not end for want of use. Only an administrator "
-                             "changes its lifetime: ask for 'aliquot session exempt'",
+                             "session '%s' has no idle timeout, only a maximum lifetime; ask an "
+                             "administrator for 'aliquot session exempt'",
                              l->s.name);
     if (!*usec)
         *usec = idle.limits.network_usec ? idle.limits.network_usec : idle.limits.window_usec;
     if (max && used + *usec > max)
         return aq_fail_field(err, EINVAL, "duration",
-                             "the keypair's policy allows extensions of %" PRId64 " s for a "
-                             "session, %" PRId64 " s are left. Ask for less, or an administrator",
+                             "the keypair policy allows extending a session by %" PRId64
+                             " s in total, and %" PRId64 " s remain; request less time, or ask an "
+                             "administrator",
                              max / USEC_PER_SEC, AQ_MAX(max - used, 0) / USEC_PER_SEC);
     lifetime = idle.report.checks[IDLE_LIFETIME].state == IDLE_OFF
                    ? INT64_MAX
@@ -186,7 +186,7 @@ static int idle_command_check(struct core *core, struct session_entry *l, int64_
     *usec = AQ_MIN(*usec, lifetime);
     return *usec > 0 ? 0
                      : aq_fail_field(err, EINVAL, "duration",
-                                     "the session '%s' has reached its lifetime", l->s.name);
+                                     "session '%s' has reached its maximum lifetime", l->s.name);
 }
 
 static struct session_entry *idle_command_find(struct core *core, const struct uuid *id,

@@ -149,7 +149,7 @@ static void lifecycle_restart(struct core *core, struct session_entry *l)
     AQ_FAULT("core.restart.proposed");
 }
 
-/* What its agent gives the program beyond its time limit, besides the usual grace. */
+/* Grace that the agent gives the program after its time limit, in addition to kill-grace. */
 static int64_t lifecycle_timeout_grace(const struct session_entry *l)
 {
     struct session_spec spec = *l->s.spec;
@@ -360,7 +360,7 @@ static bool lifecycle_lose_agent(struct core *core, struct session_entry *l)
     return true;
 }
 
-/* By how much its programs have longer to end than usual. */
+/* Time that the session's programs get to end in addition to kill-grace. */
 static int64_t lifecycle_extra_time(const struct core *core, const struct session_entry *l)
 {
     struct termination_times times = termination_times(core, l);

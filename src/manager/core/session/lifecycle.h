@@ -29,18 +29,18 @@ struct event *lifecycle_end_kernel(struct core *core, struct session_entry *l, s
 bool lifecycle_has_ended(const struct core *core, const struct session_entry *l, size_t rank,
                          int64_t now);
 
-/* End the session, or its attempt, because of one kernel, which status_data names. */
+/* End the session, or its attempt, because of one kernel; status_data names the kernel. */
 void lifecycle_end_by(struct core *core, struct session_entry *l, size_t rank, const char *reason,
                       enum session_result result);
 
 /* start.c: the step of a session from SCHEDULED to CREATING; 'now' is monotonic. */
 void start_step(struct core *core, struct session_entry *l, int64_t now);
 
-/* start.c: the status of a kernel that starts follows what its agent reports. */
+/* start.c: update the status of a starting kernel from the reports of its agent. */
 void start_follow_kernel(struct core *core, struct session_entry *l, size_t rank, int64_t now);
 
-/* start.c: once all kernels of several can start, let the others start, and "main1" when these run:
- * what it connects to by name is there.
+/* start.c: once all kernels are ready, release all but "main1", and "main1" when these run, so that
+ * it can connect to the others.
  */
 void start_release(struct core *core, struct session_entry *l, int64_t now);
 

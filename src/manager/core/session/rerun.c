@@ -30,7 +30,7 @@ static struct rerun_end rerun_end_of(const struct session_entry *l, size_t rank,
                                .exit_code = f->exit_code };
 }
 
-/* JSON of session_summary.h. */
+/* Usage of the attempt as JSON, by session_summary_write(). */
 static char *rerun_usage(const struct session_entry *l, const char *reason)
 {
     struct session_summary summary = {

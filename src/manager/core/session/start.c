@@ -18,7 +18,9 @@
  */
 #define LINGER_USEC (200 * USEC_PER_MSEC)
 
-/* Proposes RUNNING with what the agent gave; ports of an earlier attempt are void. */
+/* Proposes RUNNING with the devices and ports that the agent reported, which replace those of an
+ * earlier attempt.
+ */
 static void start_begin_kernel(struct core *core, struct session_entry *l, size_t rank)
 {
     const struct kernel_entry *f = &l->kernels[rank];
@@ -58,7 +60,9 @@ static bool start_kernel_has_begun(const struct session_entry *l, size_t rank)
            || kernel_is_terminal(l->s.kernels[rank].status);
 }
 
-/* True if the others wait for this kernel: not if it has no place, or joins a running session. */
+/* True if the other kernels wait for this one. They do not wait for a kernel that has no place, or
+ * that joins a running session.
+ */
 static bool start_is_awaited(const struct session_entry *l, size_t rank)
 {
     enum kernel_status status = l->s.kernels[rank].status;
@@ -96,8 +100,8 @@ void start_release(struct core *core, struct session_entry *l, int64_t now)
     }
 }
 
-/* End a session of which a kernel failed before all programs ran: "main1" would wait for it in vain.
- * True if that was proposed.
+/* Ends the session if one of its kernels failed before all programs ran, because "main1" might wait
+ * for that kernel indefinitely. True if the end was proposed.
  */
 static bool start_fail(struct core *core, struct session_entry *l, bool all_begun)
 {
@@ -143,7 +147,7 @@ void start_step(struct core *core, struct session_entry *l, int64_t now)
     start_release(core, l, now);
     if (all_begun) {
         e = proposal_add_session_status(core, l, SESSION_RUNNING, NULL);
-        e->session_status.has_retry = l->s.retry.attempts != 0; /* forgotten */
+        e->session_status.has_retry = l->s.retry.attempts != 0; /* reset it */
         e->session_status.status_data = l->s.retry.attempts || l->s.rerun ? aq_strdup("{}") : NULL;
     } else if (now - l->since_usec >= LINGER_USEC) {
         if (any_bootstrapping && l->s.status != SESSION_CREATING)

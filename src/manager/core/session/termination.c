@@ -88,7 +88,7 @@ void termination_limit_grace(const struct session_entry *l, struct session_spec 
 {
     int64_t max = l->resource_group->scheduling.max_grace_usec;
 
-    if (max == 0) { /* else 0 would mean the default */
+    if (max == 0) { /* a grace of 0 means the default below */
         spec->checkpoint_signal = NULL;
         spec->grace_usec = 0;
     } else if (spec->checkpoint_signal) {

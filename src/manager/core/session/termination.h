@@ -29,11 +29,11 @@ void termination_cancel_waiting(struct core *core, struct session_entry *l, cons
 void termination_requeue_kernel(struct core *core, struct session_entry *l, size_t rank,
                                 const char *reason);
 
-/* The checkpoint signal and grace of a session as its resource group allows them. */
+/* Limit the checkpoint signal and grace in 'spec' to those that the resource group allows. */
 void termination_limit_grace(const struct session_entry *l, struct session_spec *spec);
 
-/* How its programs are asked to end, by the session's reason: with a notice and its own grace where
- * the cluster ends them, not where a user does.
+/* Times for ending the session's programs. The session's checkpoint signal and grace apply if the
+ * cluster ends it (preemption, migration, time limit), not if a user does.
  */
 struct termination_times {
     int64_t notice_usec, grace_usec; /* as in msg_kernel_destroy */

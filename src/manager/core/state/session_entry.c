@@ -291,7 +291,7 @@ enum splitting session_entry_splitting(const struct session_entry *l)
     return l->s.spec->splitting ? l->s.spec->splitting : l->resource_group->scheduling.splitting;
 }
 
-/* The hosts of its folders, each once, SFTP, the host network and RDMA. */
+/* The hosts of its folders without duplicates, and entries for SFTP, the host network and RDMA. */
 static void entry_describe_volumes(struct core *core, const struct session *s,
                                    struct sched_session *ret)
 {
