@@ -55,7 +55,7 @@ struct agent_daemon {
     struct images *images;
     struct net *net;                     /* of containers; NULL = they have none */
     struct cluster *cluster;             /* between nodes; NULL without 'net' */
-    struct rdma_devices rdma;            /* that sessions may use */
+    struct rdma_devices rdma;            /* available to sessions */
     struct ssh *ssh;                     /* server of containers; NULL = they have none */
     struct gpu *gpu;                     /* slices of containers; NULL without containers */
     struct volumes *volumes;             /* of folders; NULL likewise */

@@ -40,7 +40,7 @@ static void cluster_commands_on_reach(void *data)
         agent_send(agent, &msg);
 }
 
-/* A device that is missing does not stop the agent: no session is placed here that wants one. */
+/* A missing device does not stop the agent: sessions that need RDMA are placed elsewhere. */
 static void cluster_commands_find_rdma(struct agent_daemon *agent)
 {
     const struct conf_list *wanted = &agent->settings->network_rdma;
@@ -50,7 +50,7 @@ static void cluster_commands_find_rdma(struct agent_daemon *agent)
     if (rdma_find(root ? root : "", (const char *const *)wanted->items, wanted->count, &agent->rdma,
                   &err)
         < 0)
-        log_warning("sessions have no RDMA devices here: %s", err.text);
+        log_warning("not offering RDMA devices: %s", err.text);
 }
 
 void cluster_commands_start(struct agent_daemon *agent)

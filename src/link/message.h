@@ -179,7 +179,7 @@ struct msg_kernel_create {
 
 struct msg_kernel_destroy {
     struct uuid kernel_id;
-    int64_t attempt;     /* ends this attempt and all before; 0 = whichever */
+    int64_t attempt;     /* ends this attempt and earlier ones; 0 = any */
     int64_t grace_usec;  /* SIGTERM, then SIGKILL after this; 0 = SIGKILL at once */
     int64_t notice_usec; /* before SIGTERM, from the session's checkpoint_signal on; 0 = none. Older
                             agents send SIGTERM at once */

@@ -72,9 +72,9 @@ struct cluster_network_offer {
     const char *mode; /* "wireguard", "wireguard-go", "vxlan", "none" */
     const char *endpoint, *key;
     const char *host; /* address of the node, where containers may use its network; NULL = not */
-    struct str_list rdma; /* devices that they may use: "mlx5_0" */
+    struct str_list rdma; /* devices available to sessions: "mlx5_0" */
     int64_t mtu;          /* inside */
-    const char *note;     /* why it is not better, or none; NULL = nothing to say */
+    const char *note;     /* why a better mode is not available; NULL = none */
 };
 
 /* An IPv4 range, or one address, in host byte order. */

@@ -28,8 +28,8 @@ bool cluster_role_is_name(const char *name);
 /* -EINVAL with a field as "roles.image". */
 int cluster_role_check(const struct cluster_role *role, struct aq_error *err);
 
-/* Make the field of an error on kernels, "config.resources.cpu" or "clusterSize", that of their role:
- * "roles.worker.resources.cpu", "roles.worker.count". Others stay.
+/* Replace the field of an error about kernels, "config.resources.cpu" or "clusterSize", by that of
+ * their role: "roles.worker.resources.cpu", "roles.worker.count". Other fields are unchanged.
  */
 void cluster_role_set_field(const char *role, struct aq_error *err);
 

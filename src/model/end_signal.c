@@ -12,7 +12,7 @@
 #include "base/cleanup.h"
 #include "model/session_spec.h"
 
-#define SIGNALS_MAX 31 /* the others are of real time, and have no names */
+#define SIGNALS_MAX 31 /* higher ones are real-time signals without names */
 
 static int end_signal_find(const char *name, size_t len)
 {
@@ -41,8 +41,8 @@ int end_signal_number(const char *text, size_t len)
 static int end_signal_fail(const char *text, struct aq_error *err)
 {
     return aq_fail_field(err, EINVAL, "signal",
-                         "signal must be a signal such as USR1 or USR1@60, with the seconds "
-                         "before the time limit (1 to 86400); not '%.40s'",
+                         "invalid signal '%.40s': expected a signal such as USR1 or USR1@60, with "
+                         "the seconds before the time limit (1 to 86400)",
                          text);
 }
 
@@ -84,14 +84,14 @@ int end_signal_check(const struct session_spec *spec, struct aq_error *err)
 
     if (checkpoint && end_signal_number(checkpoint, strlen(checkpoint)) < 0)
         return aq_fail_field(err, EINVAL, "checkpoint_signal",
-                             "checkpoint_signal must be a signal such as USR1 or TERM, neither "
-                             "KILL nor STOP; not '%.40s'",
+                             "invalid checkpoint_signal '%.40s': expected a signal such as USR1 or "
+                             "TERM, except KILL and STOP",
                              checkpoint);
     if (spec->grace_usec > END_SIGNAL_TIME_MAX_USEC)
-        return aq_fail_field(err, EINVAL, "grace", "grace must be a day at most");
+        return aq_fail_field(err, EINVAL, "grace", "grace must not exceed a day");
     if (spec->signal && !spec->batch_timeout_usec)
         return aq_fail_field(err, EINVAL, "signal",
-                             "signal is sent before the time limit, which this session lacks; "
+                             "signal is sent before the time limit, but this session has none; "
                              "set batch_timeout (--timeout), or use checkpoint_signal");
     return end_signal_parse(spec->signal, &number, &before, err);
 }

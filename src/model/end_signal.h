@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* end_signal.h - signals that a batch session's program gets before it is ended
  *
- * In the words of sbatch(1): "[B:]SIG[@SECONDS]". Pure.
+ * The syntax is that of sbatch(1): "[B:]SIG[@SECONDS]". Pure.
  */
 #ifndef AQ_MODEL_END_SIGNAL_H
 #define AQ_MODEL_END_SIGNAL_H
@@ -17,24 +17,26 @@ struct session_spec;
 #define END_SIGNAL_GRACE_DEFAULT_USEC (INT64_C(30) * 1000000) /* with a checkpoint signal */
 #define END_SIGNAL_TIME_MAX_USEC (INT64_C(86400) * 1000000)
 
-/* "TERM", "SIGUSR1" or "10": its number. -EINVAL for others, and for SIGKILL and SIGSTOP, which no
- * program notices.
+/* The number of "TERM", "SIGUSR1" or "10". -EINVAL for others, and for SIGKILL and SIGSTOP, which
+ * programs cannot handle.
  */
 int end_signal_number(const char *text, size_t len);
 
-/* What is sent how long before the time limit. NULL: signal 0. -EINVAL, field "signal". */
+/* Parse the signal and its time before the limit. NULL gives signal 0. -EINVAL, field "signal". */
 int end_signal_parse(const char *text, int *ret_signal, int64_t *ret_before_usec,
                      struct aq_error *err) AQ_UNTRUSTED;
 
-/* The bounds of a session's members about its end. -EINVAL with the field as the API calls it. */
+/* Check signal, checkpoint_signal and grace of a session. -EINVAL with the API's field name. */
 int end_signal_check(const struct session_spec *spec, struct aq_error *err);
 
-/* How long a program that is asked to end has from its checkpoint signal to SIGTERM; 0 without
- * one. 'max_usec' is the resource group's.
+/* Time between the checkpoint signal and SIGTERM; 0 without such a signal. 'max_usec' is the limit
+ * of the resource group.
  */
 int64_t end_signal_notice_usec(const struct session_spec *spec, int64_t max_usec);
 
-/* From SIGTERM to SIGKILL: 'usual_usec', or without a checkpoint signal the session's grace. */
+/* Time between SIGTERM and SIGKILL: the session's grace if it has no checkpoint signal, else
+ * 'usual_usec'.
+ */
 int64_t end_signal_grace_usec(const struct session_spec *spec, int64_t max_usec,
                               int64_t usual_usec);
 

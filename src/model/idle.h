@@ -25,7 +25,7 @@ enum idle_check { IDLE_NETWORK, IDLE_UTILIZATION, IDLE_LIFETIME, IDLE_CHECKS };
 
 /* "network_timeout", "utilization", "session_lifetime". */
 const char *idle_check_name(enum idle_check check);
-/* Of sessions that it ends: REASON_IDLE_... */
+/* The reason of sessions that the check ends: REASON_IDLE_... */
 const char *idle_check_reason(enum idle_check check);
 
 /* ---- settings ---- */
@@ -49,7 +49,7 @@ struct idle_settings {
     bool ends_if_any_is_low;   /* thresholds-check-operator: or; else all have to be */
     struct idle_threshold thresholds[IDLE_METRICS_MAX];
     size_t threshold_count;
-    int64_t traffic_bytes; /* that go into apps of a session within a minute: less is no work */
+    int64_t traffic_bytes; /* to apps of a session within a minute; less does not count as use */
     double cpu_percent;    /* of one core: a kernel that uses more computes; 0 = is not asked */
     double accelerator_percent;               /* likewise */
     int64_t warnings_usec[IDLE_WARNINGS_MAX]; /* before the end, the longest first; 0 = no more */

@@ -35,10 +35,10 @@
       .doc = "0 = no limit, -1 = as config/idle of the configuration tree says",                   \
       .flags = FIELD_SECONDS | FIELD_WIDE | FIELD_FILTER,                                          \
       .backendai = "idle_timeout", .title = "IDLE-TIMEOUT", .place = 11,                           \
-      .help = "0 = no limit, -1 = as config/idle says" },                                          \
+      .help = "0 = no limit, -1 = the threshold in config/idle" },                                 \
     { LIMIT(FIELD_INT, max_idle_extension_sec, SECONDS_MAX),                                       \
       .flags = FIELD_SECONDS | FIELD_WIDE | FIELD_OURS, .title = "IDLE-EXTENSION", .place = 13,    \
-      .help = "time that users may add to an idle session, 0 = no limit" },                        \
+      .help = "total extension of an idle session by users, 0 = no limit" },                       \
     { LIMIT(FIELD_INT32, max_concurrent_sessions, COUNT_MAX), .flags = FIELD_FILTER,               \
       .title = "SESSIONS", .place = 5, .help = "0 = no limit" },                                   \
     { LIMIT(FIELD_INT32, max_concurrent_sftp_sessions, COUNT_MAX), .flags = FIELD_WIDE,            \

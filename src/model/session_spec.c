@@ -202,8 +202,8 @@ static int spec_check_network(const struct session_spec *spec, struct aq_error *
 {
     if (spec->needs_rdma && spec->image && strcmp(spec->image, IMAGE_OF_PROCESSES) == 0)
         return aq_fail_field(err, EINVAL, "rdma",
-                             "processes of the node have its devices anyway; leave rdma out, or "
-                             "name another image");
+                             "sessions of the image 'process' can use the devices of the node in "
+                             "any case; omit rdma, or name another image");
     if (!spec->network_mode || strcmp(spec->network_mode, SESSION_NETWORK_PRIVATE) == 0)
         return 0;
     if (!session_spec_uses_host_network(spec))

@@ -59,8 +59,8 @@ struct session_spec {
     int64_t retry_delay_usec; /* before the first retry; 0 = RERUN_DELAY_DEFAULT_USEC */
     int64_t retry_factor;     /* of each further delay; 0 = RERUN_FACTOR_DEFAULT */
     const char *signal; /* before the end of its time limit: model/end_signal.h; NULL = none */
-    const char *checkpoint_signal; /* first, when it is asked to end; NULL = none */
-    int64_t grace_usec;         /* from then to SIGTERM, else from SIGTERM to SIGKILL; 0 = unsaid */
+    const char *checkpoint_signal; /* sent first when the cluster ends it; NULL = none */
+    int64_t grace_usec; /* to SIGTERM with a checkpoint_signal, else to SIGKILL; 0 = default */
     const char *resume_command; /* in place of 'command' from the second attempt on; NULL = none */
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* session_summary.c - what an attempt of a batch session used, and what to ask for next time */
+/* session_summary.c - usage of an attempt of a batch session, and suggested requests */
 #include "model/session_summary.h"
 
 #include <jansson.h>
@@ -16,7 +16,7 @@
 
 /* ---- reading ---- */
 
-/* A member of a metric, which is text; 0 if it is no number. */
+/* A member of a metric, 0 if it is not a number; numbers are stored as text. */
 static double summary_value(const json_t *metric, const char *member)
 {
     const char *text = json_string_value(json_object_get(metric, member));
@@ -32,7 +32,7 @@ static bool summary_ends_with(const char *text, const char *end)
     return len > end_len && strcmp(text + len - end_len, end) == 0;
 }
 
-/* Metrics of devices, "cuda_util" and "cuda_mem", whichever plugin measures them. */
+/* Metrics of devices by suffix, such as "cuda_util" and "cuda_mem", for any accelerator plugin. */
 static void summary_add_devices(struct session_summary *s, json_t *statistics)
 {
     const char *key;
@@ -89,7 +89,7 @@ void session_summary_add_measured(struct session_summary *s, const struct measur
     session_summary_add(s, text.len ? text.data : NULL, requested);
 }
 
-/* ---- the size of next time ---- */
+/* ---- suggestions ---- */
 
 static int64_t summary_round_up(int64_t bytes)
 {

@@ -112,9 +112,9 @@ struct status_deadline session_deadline(enum session_status s);
 const char *session_event_name(enum session_status status);
 const char *kernel_event_name(enum kernel_status status);
 
-#define SESSION_EVENT_WAITING "session_waiting"       /* its reason to wait is another one */
-#define SESSION_EVENT_IDLE_MOVED "session_idle_moved" /* somebody keeps it, or does not any more */
-#define SESSION_EVENT_IDLE_WARNING "session_idle_warning" /* it ends soon, as nobody uses it */
+#define SESSION_EVENT_WAITING "session_waiting"           /* its reason to wait has changed */
+#define SESSION_EVENT_IDLE_MOVED "session_idle_moved"     /* extended, exempted, or no longer */
+#define SESSION_EVENT_IDLE_WARNING "session_idle_warning" /* an idle check ends it soon */
 #define KERNEL_EVENT_RESIZED "kernel_resized"
 
 /* The same for a result; NULL for RESULT_UNDEFINED. */

@@ -191,7 +191,7 @@ static void commands_on_packet(struct monitor *m, int slot, const char *packet, 
     switch (packet[0]) {
     case MONITOR_TERMINATE:
         if (len
-            >= offsetof(struct monitor_terminate, notice_usec)) { /* so short from older agents */
+            >= offsetof(struct monitor_terminate, notice_usec)) { /* older agents do not send it */
             memcpy(&end, packet, AQ_MIN(len, sizeof(end)));
             monitor_end_program(m, MONITOR_TERMINATED, end.notice_usec, end.grace_usec);
         }

@@ -42,7 +42,9 @@ static void monitor_set_timer(struct monitor *m, int64_t usec, enum monitor_step
     (void)timerfd_settime(m->timer, 0, &when, NULL);
 }
 
-/* 'usec', or what is left if the timer is set for that step already. Never 0, which stops timers. */
+/* The smaller of 'usec' and the time left if the timer is already set for this step. Never 0, which
+ * would disarm the timer.
+ */
 static int64_t monitor_at_most(const struct monitor *m, int64_t usec, enum monitor_step step)
 {
     struct itimerspec left = { .it_value = { .tv_sec = 0 } };
@@ -96,7 +98,7 @@ void monitor_end_program(struct monitor *m, const char *reason, int64_t notice_u
     monitor_set_timer(m, monitor_at_most(m, notice_usec, MONITOR_STEP_TERM), MONITOR_STEP_TERM);
 }
 
-/* The limit of its run time, perhaps with a signal before. */
+/* Starts the timer of the run-time limit, or of the signal before it. */
 static void monitor_set_limit(struct monitor *m)
 {
     const struct program *p = &m->program;

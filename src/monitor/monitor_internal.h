@@ -31,10 +31,10 @@ enum {
     SOURCE_CLIENT
 };
 
-/* The way to a program's end. Each step comes at most once, and only earlier than it was set for. */
+/* Steps of ending a program. Each happens at most once, and can only be moved earlier. */
 enum monitor_step {
-    MONITOR_STEP_LIMIT, /* its run time is over */
-    MONITOR_STEP_WARN,  /* that will be soon: program.warn_signal */
+    MONITOR_STEP_LIMIT, /* the run-time limit is reached */
+    MONITOR_STEP_WARN,  /* before the limit: program.warn_signal */
     MONITOR_STEP_TERM,  /* SIGTERM, after program.notice_signal */
     MONITOR_STEP_KILL,
 };
@@ -64,10 +64,10 @@ struct monitor {
         int timer;                      /* CLOCK_BOOTTIME */
         int64_t until_usec, grace_usec; /* as in struct monitor_lease */
     } lease;
-    const char *reason;     /* why it was ended, NULL = it was not */
-    enum monitor_step next; /* what the timer is for */
-    int64_t grace_usec;     /* of MONITOR_STEP_TERM: from then to SIGKILL */
-    bool has_grace;         /* it was asked to end, and SIGKILL is to come */
+    const char *reason;     /* why it is being ended; NULL = it is not */
+    enum monitor_step next; /* step for which the timer is set */
+    int64_t grace_usec;     /* from MONITOR_STEP_TERM to SIGKILL */
+    bool has_grace;         /* it is being ended, and SIGKILL follows */
 };
 
 #define LISTEN_MSEC 1000
@@ -77,9 +77,9 @@ void monitor_watch(struct monitor *m, int fd, uint32_t source);
 
 void monitor_kill_program(const struct monitor *m);
 
-/* The program's notice_signal now and SIGTERM after the notice; without one, or a program that
- * wants none, SIGTERM now. SIGKILL after the grace; grace 0 = SIGKILL now. Times that were given
- * before do not become longer.
+/* Send the program's notice_signal now and SIGTERM after the notice; without a notice or a
+ * notice_signal, SIGTERM now. SIGKILL follows after the grace; grace 0 = SIGKILL now. Repeated
+ * calls can only shorten the times.
  */
 void monitor_end_program(struct monitor *m, const char *reason, int64_t notice_usec,
                          int64_t grace_usec);

@@ -43,10 +43,10 @@
  *   log_max           bytes of the ring [10485760]
  *   timeout_usec      run time after which it is terminated [0 = none]
  *   grace_usec        between SIGTERM and SIGKILL then [10000000]
- *   warn_signal       number of a signal that it gets warn_usec before the end of its run time, or
- *   warn_usec         at its start if that is shorter [0 = none]
- *   notice_signal     number of a signal that comes before SIGTERM [0 = none], after the run time
- *   notice_usec       by so long [0 = not then]
+ *   warn_signal       signal number, sent warn_usec before the run-time limit [0 = none]; at the
+ *   warn_usec         start if the limit is shorter than that
+ *   notice_signal     signal number, sent before SIGTERM [0 = none]
+ *   notice_usec       time from notice_signal to SIGTERM at the run-time limit [0 = at once]
  *   bootstrap_usec    the program begins with a bootstrap script, and writes a byte to descriptor
  *                     MONITOR_BOOTSTRAP_FD when that has succeeded. Clients hear that it runs, with
  *                     MONITOR_HELLO_BOOTSTRAP, and once more then; timeout_usec and 'input' count

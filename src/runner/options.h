@@ -28,7 +28,7 @@ struct options {
     uint16_t ssh_port;     /* that it listens on; 0 = 2200 */
     bool is_for_files;     /* it moves files and does nothing else */
     long ssh_idle_sec;     /* without a connection to it, after which to end; 0 = never */
-    long linger_sec;       /* unsent.h, after the program; 0 = its network does not end with it */
+    long linger_sec;       /* unsent.h; 0 = the network does not end with the container */
     uint16_t rows, cols;
     int oom_score;
     char **argv; /* of the program, NULL-terminated; empty = there is none */

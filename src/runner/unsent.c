@@ -15,7 +15,7 @@
 #define TABLE_MAX (4u << 20) /* some 25000 connections; nothing is waited for with more */
 #define LOOK_USEC (10 * USEC_PER_MSEC)
 
-/* TCP_FIN_WAIT1 and so on of Linux */
+/* TCP states of the Linux kernel */
 #define STATE_FIN_WAIT1 0x04
 #define STATE_LAST_ACK 0x09
 #define STATE_CLOSING 0x0B

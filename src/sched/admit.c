@@ -15,7 +15,7 @@ struct findings {
     struct strbuf *text;
     struct aq_error *err;
     int first;   /* -errno of the first, 0 = none */
-    size_t rank; /* of the first kernel that is meant */
+    size_t rank; /* of the first kernel that the error is about */
 };
 
 /* Note one; the first is the error. */
@@ -288,7 +288,7 @@ static const struct admit_resource_group *admit_choose_group(struct findings *f,
     for (size_t i = 0; !is_common && i < a->group_count; i++)
         if (admit_holds_all(a, &a->groups[i], arena))
             return &a->groups[i];
-    f->rank = 0; /* all kernels are meant again */
+    f->rank = 0; /* the next errors are about all kernels */
     if (!is_common)
         admit_add(f, EINVAL, "roles",
                   "No scaling group has room for all roles: ask for less in some of them.");

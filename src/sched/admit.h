@@ -42,7 +42,7 @@ struct admission {
     size_t containers; /* of the session with those beyond its minimum; 0 = those of 'session' */
     const struct slot_types *types;
     const struct admit_kernel *kernels; /* by rank; NULL = no image wants anything */
-    const char *const *roles;           /* of kernels, by rank; NULL = it has none */
+    const char *const *roles;           /* of kernels, by rank; NULL = no roles */
     const char *resource_group;         /* asked for; NULL = any that will do */
     const struct admit_resource_group *groups;
     size_t group_count;

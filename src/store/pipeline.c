@@ -241,7 +241,7 @@ int pipeline_run_check_live(struct store_tx *tx, const struct uuid *user_id, str
 #undef PIPELINE_LIVE
     if (runs >= PIPELINE_RUNS_LIVE_MAX)
         return aq_fail(err, E2BIG,
-                       "you have %d runs of pipelines that have not ended; wait for one, or cancel "
+                       "you have %d pipeline runs that have not ended; wait for one, or cancel "
                        "it",
                        PIPELINE_RUNS_LIVE_MAX);
     if (tasks >= PIPELINE_TASKS_LIVE_MAX || bytes >= PIPELINE_BYTES_LIVE_MAX)
@@ -403,8 +403,8 @@ static bool pipeline_run_split(const char *text, struct arena *arena, const char
     return dot[1] && !*end;
 }
 
-/* Its owner and administrators, as for requests on behalf of the owner: those of a domain do not
- * act for superadmins.
+/* The owner and administrators may access it. As for requests on behalf of others, administrators
+ * of a domain may not act for superadmins.
  */
 static bool pipeline_run_may(const struct pipeline_run_row *run, const struct folder_viewer *who)
 {

@@ -12,7 +12,7 @@
 
 #define PIPELINE_VERSIONS_MAX 1000 /* of a user */
 #define PIPELINE_RUNS_MAX 1000     /* of a user; older ones that have ended go */
-#define PIPELINE_RUNS_LIVE_MAX 100 /* of a user, that have not ended */
+#define PIPELINE_RUNS_LIVE_MAX 100 /* per user, not ended */
 /* Of those: what the manager keeps in memory of them, give or take one run. */
 #define PIPELINE_TASKS_LIVE_MAX 50000
 #define PIPELINE_BYTES_LIVE_MAX (8 << 20) /* files and parameters */
@@ -110,7 +110,7 @@ struct pipeline_task_row {
 int pipeline_tasks_read(struct store_tx *tx, const struct uuid *run_id, struct arena *arena,
                         struct pipeline_task_row **ret, size_t *ret_count, struct aq_error *err);
 
-/* The latest task of the user's runs that succeeded with this identity: 1, or 0. */
+/* Find the latest succeeded task with this identity in the user's runs. 1 = found, 0 = none. */
 int pipeline_task_find_same(struct store_tx *tx, const struct uuid *user_id, const char *identity,
                             struct arena *arena, struct pipeline_task_row *ret,
                             struct aq_error *err);

@@ -23,8 +23,9 @@ void request_answer_done(struct request_answer *answer);
 int request_answer_find(struct store_tx *tx, const char *access_key, const char *request_key,
                         struct request_answer *ret, struct aq_error *err);
 
-/* Write EVENT_REQUEST_ANSWERED, beside the change that it belongs to; 'e' has to live as long as the
- * transaction. -EALREADY (request-repeated) if the keypair made a request under this key before.
+/* Write EVENT_REQUEST_ANSWERED in the transaction of the change that it belongs to; 'e' must
+ * outlive the transaction. -EALREADY (request-repeated) if the keypair has already used this
+ * request key.
  */
 int request_answer_add(struct store_tx *tx, const struct event *e, struct aq_error *err);
 

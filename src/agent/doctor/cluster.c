@@ -53,7 +53,7 @@ void doctor_check_cluster(void *data, struct finding *ret)
     }
 }
 
-/* Only where agent.toml offers some. */
+/* Checked only if agent.toml offers RDMA devices. */
 void doctor_check_rdma(void *data, struct finding *ret)
 {
     struct doctor *d = data;
@@ -69,7 +69,7 @@ void doctor_check_rdma(void *data, struct finding *ret)
                   &err)
         < 0) {
         finding_say(ret, CHECK_WARNING, "%s", err.text);
-        finding_mean(ret, "no session that asks for RDMA runs here");
+        finding_mean(ret, "sessions with --rdma cannot run on this node");
         finding_mend(ret, "ls " RDMA_CLASS "; modprobe -a ib_uverbs rdma_ucm");
         return;
     }

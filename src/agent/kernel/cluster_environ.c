@@ -16,7 +16,7 @@
 
 #define TORCH_PORT 29500
 #define TORCHRUN_PORT 29400
-/* torchrun counts each kernel that leaves as a failure. */
+/* torchrun counts each leaving kernel as a failure. */
 #define TORCHRUN_RESTARTS "100"
 #define TENSORFLOW_PORT 2222
 #define JAX_PORT 1234
@@ -103,7 +103,7 @@ static enum tf_task cluster_environ_task(const char *host, size_t len, bool has_
                : TF_WORKER;
 }
 
-/* One TF_CONFIG that is being written. */
+/* State of writing one TF_CONFIG. */
 struct cluster_environ_tf {
     const struct kernel_spec *spec;
     const struct cluster_place *place;
@@ -113,8 +113,8 @@ struct cluster_environ_tf {
     struct jsonw w;
 };
 
-/* "worker": ["main1:2222", ...] of the kernels with this task; nothing without any, nor for
- * evaluators, which are not part of the cluster.
+/* Writes "worker": ["main1:2222", ...] with the kernels of this task. Nothing is written if there
+ * are none, or for evaluators, which are not part of the cluster.
  */
 static void cluster_environ_write_task(struct cluster_environ_tf *tf, enum tf_task task)
 {
@@ -173,8 +173,9 @@ static const char *cluster_environ_make_tf(const struct kernel_spec *spec,
 
 /* ---- how many ---- */
 
-/* With a size that changes only torchrun's variables are set, as its agents agree on size and ranks
- * at each change. Programs that read others would wait for kernels that may never come.
+/* If the size of the session can change, only torchrun's variables are set, because torchrun agrees
+ * on size and ranks at each change. Programs that read the others would wait for kernels that may
+ * never start.
  */
 static void cluster_environ_set_size(struct cluster_variables *v, const struct kernel_spec *spec)
 {

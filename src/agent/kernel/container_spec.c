@@ -287,7 +287,7 @@ bool container_add_host_files(const struct local_kernel *k, struct strbuf *hosts
     return true;
 }
 
-/* RDMA devices beside those of accelerators: verbs and connections, not the fabric's management. */
+/* Adds the RDMA devices for verbs and connections, but not those that manage the fabric. */
 static void container_add_devices(const struct local_kernel *k, struct arena *arena,
                                   struct container_spec *c)
 {

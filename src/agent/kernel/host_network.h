@@ -32,13 +32,13 @@ bool host_network_is_wanted(const struct local_kernel *k);
  */
 int host_network_open(struct local_kernel *k, struct aq_error *err);
 
-/* Are its ports free, those of its services included? -EADDRINUSE of the kind "port-in-use": another
- * kernel has one of them, or a program of the node listens there.
+/* Check that its ports, including those of its services, are free. -EADDRINUSE of the kind
+ * "port-in-use": another kernel or a program of the node uses one of them.
  */
 int host_network_check_ports(const struct local_kernel *k, const struct services *services,
                              struct aq_error *err);
 
-/* They are its own from now on. */
+/* Claim these ports for the kernel. */
 void host_network_keep_ports(struct host_network *host, const struct services *services);
 
 void host_network_close(struct local_kernel *k);

@@ -50,8 +50,8 @@ struct local_kernel {
     int64_t lease_until_usec; /* that its monitor has: CLOCK_BOOTTIME, 0 = none; LEASE_UNKNOWN */
     bool waits_for_contact;   /* it could start, but its lease is over; lease.h */
     bool wants_end;
-    bool is_concluding;              /* its end before the start is being recorded */
-    int64_t notice_usec, grace_usec; /* of the end, as runtime_terminate() has them */
+    bool is_concluding;              /* it ended before it started, and the end is being recorded */
+    int64_t notice_usec, grace_usec; /* arguments of runtime_terminate() */
     char *reason;                    /* of the end; NULL = none yet */
     struct slots slots;
     struct kernel_stat *stat;           /* what it is measured by; NULL = not open */

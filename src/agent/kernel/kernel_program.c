@@ -330,7 +330,7 @@ static void kernel_environ_set_job(struct environ *env, const struct msg_kernel_
         kernel_environ_set_number(env, "ALIQUOT_RESTARTS", place->attempt - 1);
 }
 
-/* "=mlx5_0,mlx5_1": by their whole names, and no others that /sys shows. */
+/* "=mlx5_0,mlx5_1": "=" makes NCCL match whole names, not prefixes. /sys shows all devices. */
 static void kernel_environ_set_rdma(struct environ *env, const struct rdma_devices *rdma)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;

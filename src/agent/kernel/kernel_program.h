@@ -53,7 +53,7 @@ struct kernel_program_context {
     const char *preopen_ports;                 /* "8888,9000"; NULL = none */
     const struct accel_attachment *attachment; /* of its devices */
     const struct host_network *host; /* the node's network, which it uses; NULL = it does not */
-    const struct rdma_devices *rdma; /* that it may use; NULL = none */
+    const struct rdma_devices *rdma; /* devices of the session; NULL = none */
     const char *interface;    /* by which it reaches other kernels of its session; NULL = none */
     const char *host_file;    /* of MPI, as the program sees it; NULL = none */
     const char *machine_file; /* the same for MPICH and Intel MPI */

@@ -346,8 +346,8 @@ int prerequisites_prepare(struct local_kernel *k, struct aq_error *err)
         return prerequisites_want_image(k, IMAGE_PULL_MISSING, err);
     if (kernel_get_spec(k)->session.needs_rdma && !k->agent->rdma.names.count)
         return aq_fail_as(err, ENOTSUP, "no-rdma", "rdma",
-                          "containers of this node have no RDMA devices; its administrator may "
-                          "set [network] rdma in agent.toml");
+                          "this node does not offer RDMA devices to containers; its "
+                          "administrator may set [network] rdma in agent.toml");
     if (host_network_is_wanted(k))
         return prerequisites_use_host(k, err);
     r = services_find(k, &services, err);

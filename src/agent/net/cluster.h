@@ -31,7 +31,7 @@ struct cluster_settings {
     const char *address;  /* by which other nodes reach this one */
     uint16_t port;        /* UDP: the first that is tried; agents of one machine need one each */
     bool is_host_offered; /* containers may use the node's own network */
-    struct str_list rdma; /* devices that they may use; outlives the cluster */
+    struct str_list rdma; /* devices available to sessions; outlives the cluster */
 };
 
 /* Detects what this node supports, without using it yet. Called once at start, it blocks for some

@@ -37,7 +37,7 @@ static int rdma_compare(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The entries of a directory that can be names of devices, sorted; none where it is missing. */
+/* Entries of a directory that are valid device names, sorted; empty if the directory is missing. */
 static void rdma_list(struct rdma_devices *devices, const char *path, struct str_list *ret)
 {
     DIR *dir = opendir(path);
@@ -64,7 +64,7 @@ static int rdma_add_node(struct rdma_devices *devices, const char *root, const c
     return 0;
 }
 
-/* The file through which the verbs of that device go. */
+/* Finds the uverbs file of the device. */
 static int rdma_add_verbs(struct rdma_devices *devices, const char *root, const char *name,
                           const struct str_list *verbs, struct aq_error *err)
 {

@@ -38,7 +38,7 @@ struct oci_host {
     int users; /* of id_map_open(), to check with; -1 = no user namespaces */
     uint32_t id_start, id_ranges;
     uint64_t files_max, memlock_max; /* the most that programs can get: files, bytes */
-    char notes[OCI_TOPICS][560];     /* "" = all is well */
+    char notes[OCI_TOPICS][560];     /* "" = no problem */
 };
 
 #define ID_RANGE 65536u /* users of a container */

@@ -144,9 +144,9 @@ static inline int runtime_adopt(struct runtime *rt, const char *directory,
     return rt->ops->adopt(rt, directory, events, data, ret, err);
 }
 
-/* The program's notice_signal, after the notice SIGTERM, after the grace SIGKILL; notice 0 =
- * SIGTERM now, grace 0 = SIGKILL now. on_ended() follows. May be called again, which makes no time
- * longer, and before the program runs.
+/* Send the program's notice_signal, SIGTERM after the notice and SIGKILL after the grace; notice 0
+ * = SIGTERM now, grace 0 = SIGKILL now. on_ended() follows. May be called before the program runs,
+ * and again, which can only shorten the times.
  */
 static inline void runtime_terminate(struct runtime_kernel *kernel, int64_t notice_usec,
                                      int64_t grace_usec)

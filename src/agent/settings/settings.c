@@ -168,7 +168,7 @@ const struct conf_item settings_items[] = {
     { "network", "host", CONF_BOOL, AT(network_host), "false", 0, 0, 0,
       "Whether sessions may use the node's own network; without its packet filter" },
     { "network", "rdma", CONF_LIST, AT(network_rdma), NULL, 0, 0, 0,
-      "InfiniBand and RoCE devices that sessions may use, as mlx5_0; all: every one" },
+      "InfiniBand and RoCE devices that sessions may use, such as mlx5_0; all = every device" },
     { "network", "sftp-idle", CONF_DURATION, AT(sftp_idle_usec), "1h", 0, 7 * DAY_USEC, 0,
       "A system session ends when nobody was connected for this long; 0: never" },
     { "network", "port-min", CONF_INT, AT(port_min), "30000", 1024, 65535, 0,

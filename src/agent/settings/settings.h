@@ -48,7 +48,7 @@ struct settings {
     int64_t
         sftp_idle_usec; /* without a connection, after which a session for files ends; 0 = never */
     char *network_pool;
-    struct conf_list network_rdma; /* names of devices, or RDMA_ALL; none = no session has any */
+    struct conf_list network_rdma; /* names of devices, or RDMA_ALL; empty = not offered */
     struct conf_list network_dns, network_deny, network_allow;
     int64_t network_connections_max; /* of a container */
     int64_t port_min, port_max, port_rest_usec;
