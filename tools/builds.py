@@ -41,8 +41,8 @@ def compilers(name):
 
 
 def with_cache(env):
-    """What ccache kept of another checkout is used, too: paths below this one do not count. The
-    compiler names the headers of a file, so that it need not be preprocessed by itself first."""
+    """ccache reuses results of other checkouts, because paths are relative to this one. It takes
+    the list of headers from the compiler instead of preprocessing each file first."""
     return {"CCACHE_BASEDIR": str(ROOT), "CCACHE_NOHASHDIR": "1", "CCACHE_DEPEND": "1",
             **(env or os.environ)}
 

@@ -20,9 +20,9 @@ JOBS = os.cpu_count() or 2
 WORKERS = 2 * JOBS  # test processes of a suite that mostly waits
 PYTHON = "/usr/bin/python3"
 STUCK_SEC = 900  # a test that hangs fails then, and the others go on
-UNIT_STUCK_FACTOR = 7  # the same for unit tests, whose limit is made for an idle machine
+UNIT_STUCK_FACTOR = 7  # the same for unit tests, whose limits assume an idle machine
 
-SANITIZER_SPEED = ["-Dbuildtype=debug", "-Doptimization=1"]  # -O2 compiles for half as long again
+SANITIZER_SPEED = ["-Dbuildtype=debug", "-Doptimization=1"]  # -O2 takes 50 % longer to compile
 
 BUILDS = {  # in the order in which they are built
     "build-asan": ["-Dwerror=true", "-Dtests=enabled", "-Db_sanitize=address,undefined",

@@ -124,7 +124,7 @@ export function LaunchScreen() {
   const [choices, setChoices] = useState<Choices>({ images: [], groups: [], folders: [], presets: [] });
   const [isBusy, setBusy] = useState(false);
   const isReady = isComplete(form);
-  // An answer to an earlier question would come under a session that is being made.
+  // No trial while the session is being created: an earlier answer would be shown below it.
   const trial = useTrial(form, isReady && !isBusy);
   const change = (part: Partial<Form>) => amend(writeForm({ ...readForm(place.value.query), ...part }));
   const slots = slotsOf(

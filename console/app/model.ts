@@ -25,7 +25,7 @@ export interface Session {
   created_at: string;
   status_changed: string | null;
   starts_at: string | null;
-  idle_ends_at?: string | null; // once it was warned of
+  idle_ends_at?: string | null; // set once a warning was sent
   use?: Measured;
   pull?: Pull | null;
 }

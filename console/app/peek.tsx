@@ -89,14 +89,14 @@ function Reason({ session }: { session: Session }) {
   );
 }
 
-/** Nobody uses it, or its lifetime is nearly over: how long it has, and a way to keep it. */
+/** Shows when an idle session, or one at the end of its lifetime, ends, and a button to extend it. */
 function IdleEnd({ session }: { session: Session }) {
   const at = use(now);
   if (!session.idle_ends_at || hasEnded(session)) return null;
   async function extend(): Promise<void> {
     try {
       await manager.post(`/aliquot/v1/sessions/${session.id}/extend`, {});
-      say(`${session.name} is kept.`);
+      say(`${session.name} is extended.`);
     } catch (error) {
       say(failure(error), true);
     }
@@ -106,7 +106,7 @@ function IdleEnd({ session }: { session: Session }) {
   return (
     <div class="reason idle" role="alert">
       <p>
-        It ends in {minutes > 0 && `${minutes} min `}
+        Ends in {minutes > 0 && `${minutes} min `}
         {left % 60} s unless it is used.{" "}
         <button type="button" data-key="k" onClick={() => void extend()}>
           Extend
