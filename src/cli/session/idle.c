@@ -72,7 +72,7 @@ static json_t *idle_body_until(const struct cli *cli, const char *text, struct a
 
 static const struct cli_opt exempt_opts[] = {
     { 'u', "until", CLI_STR, offsetof(struct idle_exempt_opts, until), "TIME",
-      "end of the exemption: a date, or a time from now; default: when the session ends" },
+      "end of the exemption: a date or a time from now; default never" },
     { 0, "off", CLI_FLAG, offsetof(struct idle_exempt_opts, off), NULL, "remove the exemption" },
     CLI_OPT_END,
 };

@@ -96,13 +96,13 @@ struct spec_opts {
     { 0, "retry-on", CLI_STR, offsetof(type, spec.retry_on), "END[:N],...",                        \
       "failure, exit=N, oom, gpu-oom, node-lost, timeout, preempted, start" },           \
     { 0, "retry-delay", CLI_DURATION, offsetof(type, spec.retry_delay), "TIME",                    \
-      "delay before the first retry, doubled for each further one; default 10s" },              \
+      "delay before the first retry, then doubled; default 10s" },                                 \
     { 0, "retry-factor", CLI_INT, offsetof(type, spec.retry_factor), "N",                          \
       "how much longer each further delay is, up to 10 minutes; 1 = not" },                        \
     { 0, "signal", CLI_STR, offsetof(type, spec.signal), "SIGNAL[@SECONDS]",                       \
       "signal to send SECONDS before --timeout expires; default 60" },                             \
     { 0, "checkpoint-signal", CLI_STR, offsetof(type, spec.checkpoint_signal), "SIGNAL",           \
-      "sent first when the session is preempted, moved or over its time limit" },                  \
+      "sent first when it is preempted, moved or over its time limit" },                           \
     { 0, "grace", CLI_DURATION, offsetof(type, spec.grace), "TIME",                                \
       "time between the checkpoint signal and SIGTERM; default 30s" },                             \
     { 0, "resume-command", CLI_STR, offsetof(type, spec.resume_command), "COMMAND",                \

@@ -317,7 +317,7 @@ static void extended_by_people(void **state)
     answer = extend(31 * MINUTE);
     assert_int_equal(answer.r, -EINVAL);
     assert_string_equal(answer.err.field, "duration");
-    assert_non_null(strstr(answer.err.text, "1800 s are left"));
+    assert_non_null(strstr(answer.err.text, "1800 s remain"));
     assert_int_equal(extend(30 * MINUTE).r, 0);
     run(33 * MINUTE, 1);
     assert_ended("idle-timeout");
