@@ -104,7 +104,7 @@ def test_not_more_than_the_policy_allows(cluster, user):
         wait_for(lambda: show(user, "greedy")["idle"], 10, "its checks")
         assert user.post(path, {"duration": "50s"}).status == 200
         reply = user.post(path, {"duration": "50s"})
-        assert reply.status == 400 and "10 s are left" in reply.json["data"]["duration"], reply
+        assert reply.status == 400 and "10 s remain" in reply.json["data"]["duration"], reply
     settle(cluster.client(ADMIN))
 
 
