@@ -138,8 +138,8 @@ def test_a_script_arrives_byte_for_byte(cluster, submit, more):
     (b"\xef\xbb\xbf#!/bin/bash\necho\n", "job.sh: line 1: a byte order mark is before the #!; save"),
     ("#!/bin/bash\n".encode("utf-16"), "job.sh: line 1: the text is UTF-16; save it as UTF-8"),
     (b"#!/bin/bash\necho\n\x00", "job.sh: line 3: a NUL byte"),
-    (b"#!/bin/bash\n#SBATCH -A J\xf6rg\n", "job.sh: line 2: a value is not UTF-8; iconv"),
-    (b"#!/bin/bash\n#ALIQUOT --tag J\xf6rg\n", "job.sh: line 2: word 2 is not UTF-8; iconv"),
+    (b"#!/bin/bash\n#SBATCH -A J\xf6rg\n", "job.sh: line 2: a value is not UTF-8; convert it"),
+    (b"#!/bin/bash\n#ALIQUOT --tag J\xf6rg\n", "job.sh: line 2: word 2 is not UTF-8; convert it"),
     (b"#!/bin/bash\n#" + b"\xe9" * 20_000, "each byte that is no ASCII is four; at most 65536"),
 ])
 def test_bytes_that_cannot_run_are_named(submit, script, says):
