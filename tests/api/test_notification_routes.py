@@ -179,3 +179,9 @@ def test_two_hundred_at_most(admin):
     assert len(ids) == 200 and "200" in reply.body.decode(), reply
     for one in ids:
         assert admin.delete(f"{N}/channels/{one}").status == 200
+
+
+def test_types_that_other_clients_do_not_know_are_apart(admin):
+    assert admin.get("/notifications/rule-types").json == {
+        "rule_types": ["session.started", "session.terminated"],
+        "extension_types": ["session.idle_warning"]}

@@ -251,6 +251,7 @@ static int rule_read_type(struct cli *cli, const char *name, json_t *rows, struc
 
 static int rule_types(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
+    static const char *const lists[] = { "rule_types", "extension_types" };
     json_auto_t *answer = NULL, *rows = json_array();
     json_t *type;
     size_t i;
@@ -259,9 +260,10 @@ static int rule_types(struct cli *cli, void *data, int argc, char **argv, struct
     (void)data;
     (void)argc;
     (void)argv;
-    json_array_foreach(json_object_get(answer, "rule_types"), i, type)
-        if (r == 0 && json_is_string(type))
-            r = rule_read_type(cli, json_string_value(type), rows, err);
+    for (size_t k = 0; k < AQ_COUNT(lists); k++)
+        json_array_foreach(json_object_get(answer, lists[k]), i, type)
+            if (r == 0 && json_is_string(type))
+                r = rule_read_type(cli, json_string_value(type), rows, err);
     return r < 0 ? r : list_print(cli, type_columns, rows, err);
 }
 

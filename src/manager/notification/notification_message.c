@@ -31,9 +31,9 @@ static const struct {
 };
 
 const struct notification_type notification_types[NOTIFICATION_TYPES] = {
-    { "session.started", NOTIFICATION_TERMINATION_REASON },
-    { "session.idle_warning", NOTIFICATION_FIELDS }, /* not in Backend.AI */
-    { "session.terminated", NOTIFICATION_FIELDS },
+    { "session.started", NOTIFICATION_TERMINATION_REASON, false },
+    { "session.idle_warning", NOTIFICATION_FIELDS, true },
+    { "session.terminated", NOTIFICATION_FIELDS, false },
 };
 
 int notification_type_find(const char *name, const char *field,

@@ -35,6 +35,7 @@ struct notification_values {
 struct notification_type {
     const char *name;
     enum notification_field field_end; /* it has the fields before this one */
+    bool is_extension;                 /* not in Backend.AI, whose clients reject it in a list */
 };
 
 #define NOTIFICATION_TYPES 3

@@ -412,6 +412,16 @@ void notification_list(struct api *api, struct request *req, enum notification_k
 
 /* ---- types ---- */
 
+static void notification_write_types(const char *member, bool are_extensions, struct jsonw *w)
+{
+    jsonw_key(w, member);
+    jsonw_array_begin(w);
+    for (size_t i = 0; i < NOTIFICATION_TYPES; i++)
+        if (notification_types[i].is_extension == are_extensions)
+            jsonw_str(w, notification_types[i].name);
+    jsonw_array_end(w);
+}
+
 static void notification_on_types(struct request *req, void *data)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
@@ -421,11 +431,8 @@ static void notification_on_types(struct request *req, void *data)
     if (!api_has_no_params(req))
         return;
     jsonw_object_begin(&w);
-    jsonw_key(&w, "rule_types");
-    jsonw_array_begin(&w);
-    for (size_t i = 0; i < NOTIFICATION_TYPES; i++)
-        jsonw_str(&w, notification_types[i].name);
-    jsonw_array_end(&w);
+    notification_write_types("rule_types", false, &w);
+    notification_write_types("extension_types", true, &w);
     jsonw_object_end(&w);
     request_reply_json(req, 200, &out);
 }
