@@ -246,7 +246,7 @@ int pipeline_run_check_live(struct store_tx *tx, const struct uuid *user_id, str
                        PIPELINE_RUNS_LIVE_MAX);
     if (tasks >= PIPELINE_TASKS_LIVE_MAX || bytes >= PIPELINE_BYTES_LIVE_MAX)
         return aq_fail(err, E2BIG,
-                       "your runs of pipelines that have not ended have %lld tasks and %lld KiB of "
+                       "your pipeline runs that have not ended have %lld tasks and %lld KiB of "
                        "files and parameters; at most %d and %d are allowed: wait for one, or "
                        "cancel it",
                        (long long)tasks, (long long)bytes >> 10, PIPELINE_TASKS_LIVE_MAX,

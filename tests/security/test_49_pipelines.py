@@ -82,7 +82,7 @@ def test_no_more_runs_are_live_by_resuming_them(there):
         ids.append(made.json["id"])
     assert there.colleague.post(RUNS, {"payload": SMALL}).status == 400
     reply = there.colleague.post(f"{RUNS}/{ended}/resume", {})
-    assert reply.status == 400 and "100 runs" in reply.json["msg"], reply
+    assert reply.status == 400 and "100 pipeline runs" in reply.json["msg"], reply
     end(there.colleague, ids[0])
     assert there.colleague.post(f"{RUNS}/{ended}/resume", {}).status == 200
 

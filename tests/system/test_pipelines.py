@@ -267,9 +267,9 @@ tasks: {{a: {{image: process, command: "{command}", resources: {{cpu: {cpu}, mem
         while (reply := begin(8, "true", len(live))).status == 201:
             live.append(reply.json["id"])
             assert len(live) <= 100
-        assert reply.status == 400 and "100 runs" in str(reply.json)
+        assert reply.status == 400 and "100 pipeline runs" in str(reply.json)
         reply = user.post(f"{RUNS}/{ended}/resume", {})
-        assert reply.status == 400 and "100 runs" in str(reply.json)
+        assert reply.status == 400 and "100 pipeline runs" in str(reply.json)
     finally:
         for run in live:
             user.post(f"{RUNS}/{run}/cancel", {})

@@ -119,8 +119,8 @@ static void warned_and_ended(void **state)
     assert_text("");
     run(2 * MINUTE, 1);
     assert_string_equal(world.events, "session_idle_warning ");
-    assert_text("Nobody uses the session 'notebook': it ends in 9 min, unless somebody works in "
-                "it. 'aliquot session extend notebook' keeps it");
+    assert_text("Session 'notebook' is idle and ends in 9 min unless it is used. 'aliquot session "
+                "extend notebook' keeps it running");
     run(8 * MINUTE, 1);
     assert_string_equal(world.events, "session_idle_warning session_idle_warning ");
     assert_int_equal(status_of(&session), SESSION_RUNNING);
