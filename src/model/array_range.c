@@ -316,3 +316,17 @@ int64_t array_set_add(struct array_set *to, const struct array_set *of,
     *to = indices_compress(&all);
     return (int64_t)(all.count - before);
 }
+
+int64_t array_set_find_beyond(const struct array_set *of, const struct array_set *part)
+{
+    struct array_cursor a = array_set_seek(of, 0), b = array_set_seek(part, 0);
+    int64_t has = array_cursor_next(&a), index;
+
+    while ((index = array_cursor_next(&b)) >= 0) {
+        while (has >= 0 && has < index)
+            has = array_cursor_next(&a);
+        if (has != index)
+            return index;
+    }
+    return -1;
+}

@@ -60,6 +60,9 @@ int64_t array_set_max(const struct array_set *set);
 /* The difference between neighbours if it is one range of several; else 1. */
 int64_t array_set_step(const struct array_set *set);
 
+/* The first index of 'part' that 'of' has not; -1 = it has all. */
+int64_t array_set_find_beyond(const struct array_set *of, const struct array_set *part);
+
 /* Walks through a set from a position on: how many smaller indices there are. */
 struct array_cursor {
     const struct array_set *set;

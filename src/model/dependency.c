@@ -3,12 +3,15 @@
 #include "model/dependency.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *const dependency_names[] = { [DEPENDENCY_SUCCESS] = "success",
                                                 [DEPENDENCY_FAILURE] = "failure",
                                                 [DEPENDENCY_END] = "end",
-                                                [DEPENDENCY_START] = "start" };
+                                                [DEPENDENCY_START] = "start",
+                                                [DEPENDENCY_CORRESPONDING] = "corresponding" };
 
 enum dependency_state dependency_state(const struct session_dependency *d)
 {
@@ -16,6 +19,9 @@ enum dependency_state dependency_state(const struct session_dependency *d)
 
     switch (d->condition) {
     case DEPENDENCY_SUCCESS:
+    case DEPENDENCY_CORRESPONDING:
+        if (d->has_failed)
+            return DEPENDENCY_UNMET;
         is_met = d->ended && d->result == RESULT_SUCCESS;
         break;
     case DEPENDENCY_FAILURE:
@@ -29,6 +35,45 @@ enum dependency_state dependency_state(const struct session_dependency *d)
         break;
     }
     return is_met ? DEPENDENCY_MET : d->ended ? DEPENDENCY_UNMET : DEPENDENCY_WAITING;
+}
+
+bool dependency_is_same(const struct session_dependency *a, const struct session_dependency *b)
+{
+    return uuid_equals(&a->id, &b->id) && a->is_array == b->is_array
+           && (!a->is_array || a->element == b->element);
+}
+
+void dependency_write_target(const struct session_dependency *d, struct strbuf *out)
+{
+    char id[UUID_TEXT_MAX];
+
+    strbuf_adds(out, uuid_format(&d->id, id));
+    if (d->is_array && d->element == DEPENDENCY_ALL)
+        strbuf_adds(out, "[*]");
+    else if (d->is_array)
+        strbuf_addf(out, "[%" PRId64 "]", d->element);
+}
+
+int dependency_parse_target(const char *text, struct session_dependency *ret)
+{
+    size_t len = strcspn(text, "[");
+    char id[UUID_TEXT_MAX], *end;
+
+    if (len >= sizeof(id))
+        return -EINVAL;
+    memcpy(id, text, len);
+    id[len] = '\0';
+    ret->is_array = text[len] != '\0';
+    if (uuid_parse(id, &ret->id) < 0 || (ret->is_array && len + 2 >= strlen(text)))
+        return -EINVAL;
+    if (!ret->is_array || strcmp(text + len, "[*]") == 0) {
+        ret->element = DEPENDENCY_ALL;
+        return 0;
+    }
+    if (text[len + 1] < '0' || text[len + 1] > '9')
+        return -EINVAL;
+    ret->element = strtoll(text + len + 1, &end, 10);
+    return strcmp(end, "]") == 0 ? 0 : -EINVAL;
 }
 
 const char *dependency_condition_name(enum dependency_condition condition)
@@ -60,8 +105,8 @@ int dependency_parse(const char *text, enum dependency_condition *ret, const cha
         memcpy(name, text, (size_t)(colon - text));
     if (dependency_condition_parse(name, ret) < 0)
         return aq_fail_field(err, EINVAL, "dependencies",
-                             "'%.60s': the condition before ':' must be success, failure, end or "
-                             "start",
+                             "'%.60s': the condition before ':' must be success, failure, end, "
+                             "start or corresponding",
                              text);
     return 0;
 }

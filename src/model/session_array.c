@@ -99,6 +99,14 @@ void session_array_make(const struct session_array *a, int64_t index, int64_t no
     (void)snprintf(ret->name, sizeof(ret->name), "%s", name);
 }
 
+int64_t session_array_first_unmade(const struct session_array *a)
+{
+    struct array_cursor c = array_set_seek(&a->indices, a->next);
+    int64_t index = array_cursor_next(&c);
+
+    return index < 0 ? INT64_MAX : index;
+}
+
 enum array_outcome session_array_outcome(const struct session *s)
 {
     if (s->result == RESULT_SUCCESS)

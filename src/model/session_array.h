@@ -45,6 +45,9 @@ void session_array_make(const struct session_array *a, int64_t index, int64_t no
 /* Which of the outcomes the end of a session is: one that its owner has ended is cancelled. */
 enum array_outcome session_array_outcome(const struct session *s);
 
+/* The index of the first element that is not made; INT64_MAX = all are. */
+int64_t session_array_first_unmade(const struct session_array *a);
+
 /* "NAME[0-99%8]", appended; long sets are cut. 'limit' 0 = none. */
 void session_array_label(const char *name, const char *indices, int64_t limit, struct strbuf *out);
 

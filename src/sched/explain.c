@@ -438,15 +438,16 @@ static void explain_dependencies(struct explanation *e, enum sched_verdict verdi
     jsonw_array_begin(e->json);
     for (size_t i = 0; i < e->session->dependency_count; i++) {
         const struct session_dependency *d = &e->session->dependencies[i];
-        char id[UUID_TEXT_MAX];
+        AQ_CLEANUP(strbuf_donep) struct strbuf target = STRBUF_INIT;
 
         if (dependency_state(d) == DEPENDENCY_MET)
             continue;
+        dependency_write_target(d, &target);
         strbuf_adds(&e->text, separator);
         if (!all_success)
             strbuf_addf(&e->text, "%s of ", dependency_condition_name(d->condition));
-        strbuf_adds(&e->text, uuid_format(&d->id, id));
-        jsonw_str(e->json, id);
+        strbuf_adds(&e->text, target.data);
+        jsonw_str(e->json, target.data);
         separator = ", ";
     }
     jsonw_array_end(e->json);

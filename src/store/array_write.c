@@ -35,15 +35,14 @@ static void array_put_session(struct sql_stmt *q, const struct session *s, char 
     sql_put_text(q, s->tag);
 }
 
-/* "CONDITION:ID" with blanks between them. */
+/* "CONDITION:TARGET" with blanks between them. */
 static void array_write_dependencies(const struct session *s, struct strbuf *out)
 {
-    char id[UUID_TEXT_MAX];
-
-    for (size_t i = 0; i < s->dependency_count; i++)
-        strbuf_addf(out, "%s%s:%s", i ? " " : "",
-                    dependency_condition_name(s->dependencies[i].condition),
-                    uuid_format(&s->dependencies[i].id, id));
+    for (size_t i = 0; i < s->dependency_count; i++) {
+        strbuf_addf(out, "%s%s:", i ? " " : "",
+                    dependency_condition_name(s->dependencies[i].condition));
+        dependency_write_target(&s->dependencies[i], out);
+    }
 }
 
 int array_insert(struct store_tx *tx, struct session_array *a, struct aq_error *err)
@@ -171,8 +170,8 @@ static void array_read_set(struct row *row, struct array_set *ret)
 
 static void array_read_dependencies(struct row *row, struct session *s)
 {
-    const char *at = sql_get_text(row->q), *id;
-    char text[16 + UUID_TEXT_MAX];
+    const char *at = sql_get_text(row->q), *target;
+    char text[32 + UUID_TEXT_MAX];
     size_t cap = 0;
 
     for (; at && *at; at += strspn(at, " ")) {
@@ -183,7 +182,8 @@ static void array_read_dependencies(struct row *row, struct session *s)
         d = &s->dependencies[s->dependency_count++];
         *d = (struct session_dependency){ .ended = false };
         (void)snprintf(text, sizeof(text), "%.*s", (int)AQ_MIN(len, sizeof(text) - 1), at);
-        if (dependency_parse(text, &d->condition, &id, NULL) < 0 || uuid_parse(id, &d->id) < 0)
+        if (dependency_parse(text, &d->condition, &target, NULL) < 0
+            || dependency_parse_target(target, d) < 0)
             row->is_damaged = true;
         at += len;
     }

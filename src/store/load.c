@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "base/vec.h"
+#include "store/dependency.h"
 #include "store/entity.h"
 
 /* Rows that belong to those of a table, read beside them in the same order. */
@@ -20,7 +21,8 @@ struct loader {
     struct store_tx *tx;
     store_visit_fn visit;
     void *data;
-    struct load_scan memberships, kernels, dependencies;
+    struct load_scan memberships, kernels, dependencies, array_dependencies;
+    struct session_dependency last; /* of array_dependencies: elements of an array share theirs */
 };
 
 /* A table: the columns, and how one row becomes the members of an event. */
@@ -149,8 +151,41 @@ static int load_begin_sessions(struct loader *l, struct aq_error *err)
                             " ORDER BY d.session_seq + 0, d.depends_on",
                             err);
     if (r == 0)
+        r = load_scan_begin(l, &l->array_dependencies,
+                            "SELECT d.session_seq, d.array_id, d.element, d.condition"
+                            " FROM sessions s CROSS JOIN array_dependencies d"
+                            " WHERE s.terminated_at IS NULL AND d.session_seq = s.seq"
+                            " ORDER BY d.session_seq + 0, d.array_id, d.element",
+                            err);
+    if (r == 0)
         r = load_scan_next_of_session(&l->kernels, err);
-    return r < 0 ? r : load_scan_next_of_session(&l->dependencies, err);
+    if (r == 0)
+        r = load_scan_next_of_session(&l->dependencies, err);
+    return r < 0 ? r : load_scan_next_of_session(&l->array_dependencies, err);
+}
+
+static int load_read_array_dependencies(struct loader *l, struct session *s, size_t *cap,
+                                        struct aq_error *err)
+{
+    struct load_scan *scan = &l->array_dependencies;
+    int r = 0;
+
+    while (r == 0 && scan->seq <= s->row) {
+        struct session_dependency d = { .id = sql_get_uuid(scan->q), .is_array = true };
+
+        d.element = sql_get_int(scan->q);
+        ROW_PARSE(&scan->row, dependency_condition_parse, &d.condition);
+        if (dependency_is_same(&d, &l->last) && d.condition == l->last.condition)
+            d = l->last;
+        else if ((r = store_read_dependency(l->tx, &d, err)) < 0)
+            return r;
+        l->last = d;
+        (void)vec_grow(&s->dependencies, cap, s->dependency_count + 1, sizeof(d));
+        s->dependencies[s->dependency_count++] = d;
+        scan->row.is_damaged |= scan->seq != s->row;
+        r = load_scan_next_of_session(scan, err);
+    }
+    return r < 0 ? r : row_check(&scan->row, "array_dependencies", err);
 }
 
 static int load_read_dependencies(struct loader *l, struct session *s, struct aq_error *err)
@@ -164,7 +199,7 @@ static int load_read_dependencies(struct loader *l, struct session *s, struct aq
 
         (void)vec_grow(&s->dependencies, &cap, s->dependency_count + 1, sizeof(*d));
         d = &s->dependencies[s->dependency_count++];
-        d->id = sql_get_uuid(scan->q);
+        *d = (struct session_dependency){ .id = sql_get_uuid(scan->q) };
         ROW_PARSE(&scan->row, dependency_condition_parse, &d->condition);
         d->has_run = sql_get_int(scan->q) != 0;
         d->ended = sql_get_int(scan->q) != 0;
@@ -172,7 +207,9 @@ static int load_read_dependencies(struct loader *l, struct session *s, struct aq
         scan->row.is_damaged |= scan->seq != s->row;
         r = load_scan_next_of_session(scan, err);
     }
-    return r < 0 ? r : row_check(&scan->row, "session_dependencies", err);
+    if (r == 0)
+        r = row_check(&scan->row, "session_dependencies", err);
+    return r < 0 ? r : load_read_array_dependencies(l, s, &cap, err);
 }
 
 static int load_read_kernels(struct loader *l, struct session *s, size_t count,
@@ -297,6 +334,7 @@ int store_load_tx(struct store_tx *tx, store_visit_fn visit, void *data, struct 
     load_scan_end(&l.memberships);
     load_scan_end(&l.kernels);
     load_scan_end(&l.dependencies);
+    load_scan_end(&l.array_dependencies);
     return r;
 }
 

@@ -78,6 +78,7 @@ struct store_query {
     bool with_kernels;                /* sessions: fill their kernels (one further query) */
     bool with_scheduled;              /* sessions: fill scheduled_usec (likewise) */
     bool with_runs;                   /* sessions: fill their runs (likewise) */
+    bool with_dependencies;           /* sessions: fill their dependencies (likewise) */
 };
 #define STORE_IDS_MAX 1000
 
@@ -103,6 +104,12 @@ struct run_row {
     const char *usage; /* JSON of what it used */
 };
 
+/* What a session waits for, or waited for. */
+struct dependency_row {
+    struct session_dependency dependency;
+    const char *name; /* of the other session or array */
+};
+
 struct session_row {
     struct session session; /* .kernels is NULL: see below */
     const char *user_email, *project_name, *cluster_mode;
@@ -114,6 +121,8 @@ struct session_row {
     size_t kernel_count;        /* always set */
     struct run_row *runs;       /* by number; NULL = none, or not asked for */
     size_t run_count;
+    struct dependency_row *dependencies; /* NULL = none, or not asked for */
+    size_t dependency_count;
 };
 
 struct agent_row {

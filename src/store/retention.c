@@ -160,6 +160,11 @@ static int retention_remove_events(struct store_tx *tx, struct retention_piece *
                         " AND NOT EXISTS (SELECT 1 FROM session_dependencies d"   \
                         " JOIN sessions l ON l.seq = d.session_seq"               \
                         " WHERE d.depends_on = s.id AND l.terminated_at IS NULL)" \
+                        " AND NOT EXISTS (SELECT 1 FROM array_dependencies d"     \
+                        " JOIN sessions l ON l.seq = d.session_seq"               \
+                        " WHERE d.array_id = s.array_id"                          \
+                        " AND d.element = s.array_index"                          \
+                        " AND l.terminated_at IS NULL)"                           \
                         " AND NOT EXISTS (SELECT 1 FROM allocations a"            \
                         " WHERE a.session_seq = s.seq AND a.free_at IS NULL)"
 #define RETENTION_NEXT_SESSIONS(condition)                                                     \
@@ -252,6 +257,7 @@ static const struct retention_statement retention_whole[] = {
       ");" },
     { "DELETE FROM allocations WHERE session_seq IN (", ");" },
     { "DELETE FROM session_dependencies WHERE session_seq IN (", ");" },
+    { "DELETE FROM array_dependencies WHERE session_seq IN (", ");" },
     { "DELETE FROM session_dependencies WHERE depends_on IN (SELECT id FROM sessions"
       " WHERE seq IN (",
       "));" },
@@ -299,12 +305,21 @@ static int retention_remove_whole(struct store_tx *tx, const char *rows, struct 
     return sql_run_script(tx->db, script.data, err);
 }
 
-/* Arrays that have ended go with their last element. */
+#define RETENTION_UNNEEDED_ARRAYS                                                  \
+    "SELECT a.id FROM arrays a WHERE a.ended_at < ? AND NOT EXISTS"                \
+    " (SELECT 1 FROM sessions s WHERE s.array_id = a.id) AND NOT EXISTS (SELECT 1" \
+    " FROM array_dependencies d JOIN sessions l ON l.seq = d.session_seq"          \
+    " WHERE d.array_id = a.id AND l.terminated_at IS NULL)"
+
+/* Arrays that have ended go with their last element, unless a live session waits for them. */
 static int retention_remove_arrays(struct store_tx *tx, int64_t before_usec, struct aq_error *err)
 {
-    int r = retention_change(tx,
-                             "DELETE FROM arrays WHERE ended_at < ? AND NOT EXISTS"
-                             " (SELECT 1 FROM sessions s WHERE s.array_id = arrays.id)",
+    int r = retention_change(
+        tx, "DELETE FROM array_dependencies WHERE array_id IN (" RETENTION_UNNEEDED_ARRAYS ")",
+        &before_usec, 1, err);
+
+    if (r >= 0)
+        r = retention_change(tx, "DELETE FROM arrays WHERE id IN (" RETENTION_UNNEEDED_ARRAYS ")",
                              &before_usec, 1, err);
 
     return AQ_MIN(r, 0);

@@ -2,6 +2,7 @@
 /* What is read of all sessions of a page at once. */
 #include <stdlib.h>
 
+#include "store/dependency.h"
 #include "store/session_list.h"
 
 /* The sessions by row, to be matched with rows that come in this order. */
@@ -235,18 +236,59 @@ static int session_attach_all_runs(struct store_tx *tx, struct session_attach_cu
     return session_attach_join(tx, &cursor, sql, session_attach_take_run, &row, err);
 }
 
+struct session_attach_dependencies {
+    struct store_tx *tx;
+    struct row row;
+};
+
+static int session_attach_take_dependency(void *data, struct session_row *s, struct sql_stmt *q,
+                                          struct aq_error *err)
+{
+    struct session_attach_dependencies *all = data;
+    struct dependency_row found = { .dependency = { .id = sql_get_uuid(q) } };
+    struct session_dependency *d = &found.dependency;
+    int r;
+
+    all->row.q = q;
+    d->is_array = !sql_get_is_null(q);
+    d->element = sql_get_int(q);
+    ROW_PARSE(&all->row, dependency_condition_parse, &d->condition);
+    found.name = row_text(&all->row);
+    r = store_read_dependency(all->tx, d, err);
+    arena_append(all->row.arena, &s->dependencies, &s->dependency_count, &found, sizeof(found));
+    return r;
+}
+
+static int session_attach_all_dependencies(struct store_tx *tx, struct session_attach_cursor cursor,
+                                           struct store_page *page, struct aq_error *err)
+{
+    static const char sql[] =
+        "SELECT d.session_seq, d.depends_on, NULL AS element, d.condition, o.name"
+        " FROM session_dependencies d JOIN sessions o ON o.id = d.depends_on"
+        " WHERE d.session_seq BETWEEN ?1 AND ?2"
+        " UNION ALL SELECT d.session_seq, d.array_id, d.element, d.condition, a.name"
+        " FROM array_dependencies d JOIN arrays a ON a.id = d.array_id"
+        " WHERE d.session_seq BETWEEN ?1 AND ?2 ORDER BY 1, 5, 3";
+    struct session_attach_dependencies all = { tx, { .arena = &page->arena } };
+
+    return session_attach_join(tx, &cursor, sql, session_attach_take_dependency, &all, err);
+}
+
 int session_attach(struct store_tx *tx, const struct store_query *q, struct store_page *page,
                    struct aq_error *err)
 {
     struct session_attach_cursor cursor;
     int r = 0;
 
-    if (!q->with_kernels && !q->with_scheduled && !q->with_runs)
+    if (!q->with_kernels && !q->with_scheduled && !q->with_runs && !q->with_dependencies)
         return 0;
     session_attach_sort(page, &cursor);
     if (q->with_kernels)
         r = session_attach_all_kernels(tx, q, cursor, page, err);
     if (r == 0 && q->with_scheduled)
         r = session_attach_all_scheduled(tx, cursor, err);
-    return r == 0 && q->with_runs ? session_attach_all_runs(tx, cursor, page, err) : r;
+    if (r == 0 && q->with_runs)
+        r = session_attach_all_runs(tx, cursor, page, err);
+    return r == 0 && q->with_dependencies ? session_attach_all_dependencies(tx, cursor, page, err)
+                                          : r;
 }

@@ -81,24 +81,6 @@ static int session_insert_row(struct store_tx *tx, const struct session *s, stru
     return sql_change_one(q, session_refuse_insert, s, err);
 }
 
-static int session_insert_dependency(struct store_tx *tx, const struct session *s,
-                                     const struct session_dependency *d, struct aq_error *err)
-{
-    char text[UUID_TEXT_MAX];
-    struct sql_stmt *q;
-    int r = sql_prepare(tx->db,
-                        "INSERT INTO session_dependencies (session_seq, depends_on, condition)"
-                        " VALUES (?, ?, ?)",
-                        &q, err);
-
-    if (r < 0)
-        return r;
-    sql_put_int(q, s->row);
-    sql_put_uuid(q, &d->id, text);
-    sql_put_text(q, dependency_condition_name(d->condition));
-    return sql_run(q, err);
-}
-
 int session_insert(struct store_tx *tx, struct session *s, struct aq_error *err)
 {
     int r;
@@ -107,7 +89,7 @@ int session_insert(struct store_tx *tx, struct session *s, struct aq_error *err)
         s->row = (*tx->next_seq)++;
     r = session_insert_row(tx, s, err);
     for (size_t i = 0; r == 0 && i < s->dependency_count; i++)
-        r = session_insert_dependency(tx, s, &s->dependencies[i], err);
+        r = dependency_insert(tx, s->row, &s->dependencies[i], err);
     for (size_t i = 0; r == 0 && i < s->kernel_count; i++)
         r = kernel_insert(tx, s->row, &s->kernels[i], err);
     return r;

@@ -48,6 +48,8 @@ int session_idle_save(struct store_tx *tx, const struct event *e, struct aq_erro
     " WHERE s.terminated_at IS NULL ORDER BY s.seq + 0"
 void session_idle_read_row(struct row *row, struct event *e);
 int session_run_add(struct store_tx *tx, const struct event *e, struct aq_error *err);
+int dependency_insert(struct store_tx *tx, int64_t session_seq, const struct session_dependency *d,
+                      struct aq_error *err);
 int array_insert(struct store_tx *tx, struct session_array *a, struct aq_error *err);
 /* -ESTALE if its version is another. */
 int array_change(struct store_tx *tx, const struct event_array_change *change,

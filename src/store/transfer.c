@@ -37,6 +37,7 @@ static const struct transfer_table {
     { "sessions", "seq" },
     { "session_totals", NULL },
     { "session_dependencies", "session_seq, depends_on" },
+    { "array_dependencies", "session_seq, array_id, element" },
     { "kernels", "session_seq, rank" },
     { "allocations", "session_seq, rank, version, slot" },
     { "session_history", "session_seq, rank, version" },

@@ -40,6 +40,8 @@ static const struct column array_columns[] = {
     { "tag", "TAG", COLUMN_TEXT, 0 },
     { "created_at", "CREATED", COLUMN_TIME, 0 },
     { "terminated_at", "ENDED", COLUMN_TIME, 0 },
+    { "dependencies", "DEPENDENCIES", COLUMN_TEXT,
+      COLUMN_IS_EXTRA | COLUMN_IS_NESTED | COLUMN_IS_LONG },
     COLUMN_END,
 };
 
@@ -62,9 +64,15 @@ int array_get(struct cli *cli, const char *name, json_t **ret, struct aq_error *
 int array_show(struct cli *cli, const char *name, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    json_t *row = NULL;
+    int r;
 
     array_path(cli, &path, name, "");
-    return record_show(cli, path.data, array_columns, NULL, NULL, err);
+    r = record_show(cli, path.data, array_columns, NULL, &row, err);
+    if (r == 0)
+        r = session_dependencies_print(cli, row, err);
+    json_decref(row);
+    return r;
 }
 
 /* ---- following ---- */

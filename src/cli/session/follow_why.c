@@ -176,7 +176,7 @@ static const struct {
     { REASON_AGENT_REMOVED, "its agent was removed" },
     { REASON_CONTAINER_NOT_FOUND, "its container has disappeared" },
     { REASON_MONITOR_LOST, "the process that watched it was killed" },
-    { REASON_DEPENDENCY_FAILED, "a session that it waited for did not end as required" },
+    { REASON_DEPENDENCY_FAILED, "a session or array that it waited for did not end as required" },
 };
 
 const char *follow_end_text(const char *reason)

@@ -57,6 +57,8 @@ const struct column session_columns[] = {
     { "attempts", "ATTEMPTS", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED | COLUMN_IS_LONG },
     { "summary", "SUMMARY", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED | COLUMN_IS_LONG },
     { "mounts", "MOUNTS", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED | COLUMN_IS_LONG },
+    { "dependencies", "DEPENDENCIES", COLUMN_TEXT,
+      COLUMN_IS_EXTRA | COLUMN_IS_NESTED | COLUMN_IS_LONG },
     { "app_traffic", "APP-TRAFFIC", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
     { "idle", "IDLE", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
     { "kernels", "KERNELS", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED | COLUMN_IS_LONG },
@@ -83,6 +85,15 @@ static const struct column attempt_columns[] = {
     { "agent", "AGENT", COLUMN_TEXT, 0 },
     { "exit_code", "EXIT", COLUMN_NUMBER, 0 },
     { "reason", "REASON", COLUMN_REASON, COLUMN_MAY_SHRINK },
+    COLUMN_END,
+};
+
+static const struct column dependency_columns[] = {
+    { "name", "WAITS-FOR", COLUMN_TEXT, COLUMN_IS_NAME },
+    { "condition", "CONDITION", COLUMN_TEXT, 0 },
+    { "state", "STATE", COLUMN_TEXT, 0 },
+    { "session", "ID", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    { "array", "ARRAY", COLUMN_TEXT, COLUMN_IS_EXTRA },
     COLUMN_END,
 };
 
@@ -447,6 +458,21 @@ static void session_write_devices(const json_t *kernels, struct strbuf *out)
     }
 }
 
+int session_dependencies_print(struct cli *cli, const json_t *row, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    const json_t *dependencies = json_object_get(row, "dependencies");
+    struct output plain = cli->output;
+    int r;
+
+    if (!output_is_human(&cli->output) || cli->output.columns || !json_array_size(dependencies))
+        return 0;
+    strbuf_addc(&out, '\n');
+    plain.sort = NULL;
+    r = output_list(&plain, dependency_columns, dependencies, &out, err);
+    return r < 0 ? r : cli_print(&out, err);
+}
+
 /* Machine formats carry kernels and mounts as members, users get tables. */
 static int session_print_parts(struct cli *cli, const json_t *session, struct aq_error *err)
 {
@@ -497,6 +523,8 @@ static int session_info(struct cli *cli, void *data, int argc, char **argv, stru
             r = session_print_text(cli, session, err);
         if (r == 0)
             r = session_print_parts(cli, session, err);
+        if (r == 0)
+            r = session_dependencies_print(cli, session, err);
         if (r == 0)
             r = session_apps_print(cli, session, err);
         if (r == 0)

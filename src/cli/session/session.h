@@ -85,6 +85,9 @@ int session_apps_print(struct cli *cli, const json_t *session, struct aq_error *
 /* The same of what went through them. */
 int session_traffic_print(struct cli *cli, const json_t *session, struct aq_error *err);
 
+/* For users, a table of what a session or an array waits for. */
+int session_dependencies_print(struct cli *cli, const json_t *row, struct aq_error *err);
+
 /* The manager's sentences, the member "text"; the data behind them are for machine formats. */
 int session_print_text(struct cli *cli, const json_t *answer, struct aq_error *err);
 

@@ -71,7 +71,7 @@ struct spec_opts {
     { 0, "starts-at", CLI_STR, offsetof(type, spec.starts_at), "TIME",                             \
       "not before this date (local time), or this long from now" },                                             \
     { 0, "after", CLI_LIST, offsetof(type, spec.after), "[CONDITION:]SESSION",                     \
-      "only after this one's success (or failure, end, start); repeatable" },                      \
+      "only after this session, array or ARRAY[INDEX]; repeatable" },                      \
     { 0, "timeout", CLI_DURATION, offsetof(type, spec.timeout), "TIME",                            \
       "end the program after this long; default 0, no limit" },                                                         \
     { 0, "cluster", CLI_STR, offsetof(type, spec.cluster), "[MIN-]N",                              \

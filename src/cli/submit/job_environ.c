@@ -237,7 +237,8 @@ static void job_environ_dependency(const struct job_facts *facts, struct strbuf 
         static const char *const types[] = { [DEPENDENCY_SUCCESS] = "afterok",
                                              [DEPENDENCY_FAILURE] = "afternotok",
                                              [DEPENDENCY_END] = "afterany",
-                                             [DEPENDENCY_START] = "after" };
+                                             [DEPENDENCY_START] = "after",
+                                             [DEPENDENCY_CORRESPONDING] = "aftercorr" };
         enum dependency_condition condition = DEPENDENCY_SUCCESS;
         const char *session = after->items[i];
 

@@ -241,6 +241,7 @@ static const char *slurm_find_condition(const char *type, size_t len)
     } types[] = { { "afterok", "" },
                   { "afternotok", "failure:" },
                   { "afterany", "end:" },
+                  { "aftercorr", "corresponding:" },
                   { "after", "start:" } };
 
     for (size_t i = 0; i < AQ_COUNT(types); i++)
@@ -263,7 +264,7 @@ static bool slurm_is_after(const struct slurm_options *out, const char *after)
 static int slurm_read_after(struct slurm_reader *rd, const struct slurm_option *option,
                             const char *value, struct aq_error *err)
 {
-    const char *usage = "afterok, afternotok, afterany or after with sessions, such as "
+    const char *usage = "afterok, afternotok, afterany, aftercorr or after with sessions, such as "
                         "afterok:ID:ID,after:ID";
     const char *at = value;
     int r = 0;

@@ -32,6 +32,11 @@ struct core_array {
 };
 /* False if none lives that has this id. */
 bool core_get_array(const struct core *core, const struct uuid *id, struct core_array *ret);
+/* The dependency number 'at' of a live array as it is now, and the name of what it waits for (borrowed;
+ * NULL = that has ended).
+ */
+void core_get_array_dependency(const struct core *core, const struct session_array *array,
+                               size_t at, struct session_dependency *ret, const char **ret_name);
 /* The live array of this user with exactly this name; NULL = there is none. */
 const struct session_array *core_find_array_named(const struct core *core,
                                                   const struct uuid *user_id, const char *name);

@@ -59,6 +59,24 @@ static void array_write_counts(const struct session_array *a, const struct core_
     jsonw_member_int(w, "made", a->made);
 }
 
+/* What the elements wait for, until that is met. */
+static void array_write_dependencies(const struct core *core, const struct core_array *live,
+                                     struct jsonw *w)
+{
+    const struct session_array *a = live->array;
+
+    jsonw_key(w, "dependencies");
+    jsonw_array_begin(w);
+    for (size_t i = 0; a && i < a->element.dependency_count; i++) {
+        struct session_dependency d;
+        const char *name;
+
+        core_get_array_dependency(core, a, i, &d, &name);
+        session_view_dependency(&d, name, w);
+    }
+    jsonw_array_end(w);
+}
+
 /* The row, or memory where that is newer. */
 static void array_write(const struct core *core, const struct array_row *row, struct jsonw *w)
 {
@@ -88,6 +106,7 @@ static void array_write(const struct core *core, const struct array_row *row, st
     jsonw_member_str(w, "domain", row->domain);
     jsonw_member_str(w, "access_key", row->access_key);
     jsonw_member_str(w, "resource_group", row->resource_group);
+    array_write_dependencies(core, &live, w);
     api_write_time(w, "created_at", row->array.created_usec);
     api_write_time(w, "terminated_at", a->ended_usec);
     jsonw_object_end(w);

@@ -130,7 +130,8 @@ static void gql_session_add_dependees(struct dependencies *deps)
         const struct session *live = core_find_session(core, gql_session_parent(deps->call, i));
 
         for (size_t d = 0; live && d < live->dependency_count; d++)
-            gql_session_add_id(deps, i, &live->dependencies[d].id);
+            if (!live->dependencies[d].is_array) /* an array is not a ComputeSession */
+                gql_session_add_id(deps, i, &live->dependencies[d].id);
     }
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions as JSON in our own form: a table of its members. */
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -355,6 +356,15 @@ static void session_own_write_array(const struct session_own *own, struct jsonw 
     jsonw_object_end(w);
 }
 
+static void session_own_write_dependencies(const struct session_own *own, struct jsonw *w)
+{
+    jsonw_array_begin(w);
+    for (size_t i = 0; i < own->row->dependency_count; i++)
+        session_view_dependency(&own->row->dependencies[i].dependency,
+                                own->row->dependencies[i].name, w);
+    jsonw_array_end(w);
+}
+
 /* ---- the table ---- */
 
 /* What the store has to read for a member. */
@@ -364,6 +374,7 @@ enum {
     OWN_NEEDS_KERNELS = 1u << 2,
     OWN_NEEDS_SCHEDULED = 1u << 3,
     OWN_NEEDS_RUNS = 1u << 5,
+    OWN_NEEDS_DEPENDENCIES = 1u << 6,
     OWN_NEEDS_REST = 1u << 4, /* what STORE_SESSION_BRIEF leaves out */
 };
 
@@ -423,6 +434,8 @@ static const struct session_own_member {
     { "idle", .write = session_own_write_idle },
     { "idle_ends_at", .write = session_own_write_idle_end },
     { "array", .write = session_own_write_array, .needs = OWN_NEEDS_REST },
+    { "dependencies", .write = session_own_write_dependencies,
+      .needs = OWN_NEEDS_DEPENDENCIES | OWN_NEEDS_REST },
     { "kernels", .write = session_own_write_kernels, .needs = OWN_NEEDS_TEXTS | OWN_NEEDS_KERNELS },
 #undef ROW
 };
@@ -441,6 +454,26 @@ static void session_own_write_member(const struct session_own *own,
         member->write(own, w);
     else
         jsonw_str(w, *(const char *const *)(const void *)(row + member->text));
+}
+
+void session_view_dependency(const struct session_dependency *d, const char *name, struct jsonw *w)
+{
+    static const char *const states[] = {
+        [DEPENDENCY_WAITING] = "waiting", [DEPENDENCY_MET] = "met", [DEPENDENCY_UNMET] = "unmet"
+    };
+    bool is_element = d->is_array && d->element != DEPENDENCY_ALL;
+    AQ_CLEANUP(aq_freep) char *full = is_element && name
+                                          ? aq_format("%s[%" PRId64 "]", name, d->element)
+                                          : NULL;
+
+    jsonw_object_begin(w);
+    jsonw_member_str(w, "condition", dependency_condition_name(d->condition));
+    api_write_uuid(w, d->is_array ? "array" : "session", &d->id);
+    if (is_element)
+        jsonw_member_int(w, "index", d->element);
+    jsonw_member_str(w, "name", full ? full : name);
+    jsonw_member_str(w, "state", states[dependency_state(d)]);
+    jsonw_object_end(w);
 }
 
 void session_view_own(const struct principal *who, const struct core *core,
@@ -521,6 +554,7 @@ void session_view_apply_fields(uint64_t fields, struct store_query *query)
     query->with_kernels = needs & OWN_NEEDS_KERNELS;
     query->with_scheduled = needs & OWN_NEEDS_SCHEDULED;
     query->with_runs = needs & OWN_NEEDS_RUNS;
+    query->with_dependencies = needs & OWN_NEEDS_DEPENDENCIES;
     query->detail = needs & OWN_NEEDS_TEXTS   ? STORE_SESSION_WHOLE
                     : needs & OWN_NEEDS_NAMES ? STORE_SESSION_SHORT
                     : needs & OWN_NEEDS_REST  ? STORE_SESSION_BARE

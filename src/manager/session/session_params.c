@@ -155,8 +155,9 @@ const struct field session_fields[] = {
       AT(request.spec.batch_timeout_usec), 0, INT64_C(31536000),
       .doc = "seconds, or a text such as 1h30m; 0 = no limit; batch only" },
     { "dependencies", FIELD_STR_LIST, FIELD_NULLABLE, AT(dependencies), 0, 256,
-      .doc = "sessions to wait for, as ID, NAME or CONDITION:ID, where CONDITION is success (the "
-             "default), failure, end or start" },
+      .doc = "sessions, arrays and elements (ARRAY[INDEX]) to wait for, as ID, NAME or "
+             "CONDITION:ID, where CONDITION is success (the default), failure, end, start or "
+             "corresponding" },
     { "priority", FIELD_INT, FIELD_NULLABLE, AT(priority), 0, 100 },
     { "job_priority|jobPriority", FIELD_INT, FIELD_NULLABLE, AT(request.spec.job_priority), 0, 100,
       .doc = "it may preempt preemptible sessions with a lower one" },

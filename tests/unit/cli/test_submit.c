@@ -423,7 +423,7 @@ static void test_refused_options(void **state)
         { "-t soon", "line 2: --time takes minutes" },
         { "--begin=later", "line 2: --begin takes" },
         { "-d singleton", "line 2: --dependency takes afterok, " },
-        { "-d aftercorr:a", "line 2: --dependency takes afterok, " },
+        { "-d afternever:a", "line 2: --dependency takes afterok, " },
         { "-d after:a+5", "line 2: --dependency takes afterok, " },
         { "-d afterok:", "line 2: --dependency takes afterok, " },
         { "-d afterok:a?afterok:b", "line 2: --dependency takes afterok, " },

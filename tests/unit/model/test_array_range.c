@@ -117,6 +117,26 @@ static void test_add(void **state)
     assert_int_equal(array_set_size(&removed), 11);
 }
 
+static void test_what_a_set_lacks(void **state)
+{
+    static const struct {
+        const char *of, *part;
+        int64_t want;
+    } rows[] = { { "0-9", "0-9", -1 },   { "0-9", "3,7", -1 },       { "0-9", "10", 10 },
+                 { "1-9", "0-9", 0 },    { "0-20:4", "0-20:8", -1 }, { "0-20:4", "4-6", 5 },
+                 { "0-3,8-9", "3-8", 4 } };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        AQ_CLEANUP(array_set_done) struct array_set of = { 0 }, part = { 0 };
+
+        assert_int_equal(array_set_parse(rows[i].of, 100, &of, NULL, NULL), 0);
+        assert_int_equal(array_set_parse(rows[i].part, 100, &part, NULL, NULL), 0);
+        assert_row(array_set_find_beyond(&of, &part) == rows[i].want, "%s in %s", rows[i].part,
+                   rows[i].of);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -124,6 +144,7 @@ int main(void)
         cmocka_unit_test(test_refuse),
         cmocka_unit_test(test_walk),
         cmocka_unit_test(test_add),
+        cmocka_unit_test(test_what_a_set_lacks),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

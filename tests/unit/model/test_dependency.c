@@ -19,6 +19,7 @@ static void test_texts(void **state)
                  { "start:a", DEPENDENCY_START, "a" },
                  { "", DEPENDENCY_SUCCESS, "" },
                  { "start:a:b", DEPENDENCY_START, "a:b" },
+                 { "corresponding:a", DEPENDENCY_CORRESPONDING, "a" },
                  { ":a", -EINVAL, NULL },
                  { "Start:a", -EINVAL, NULL },
                  { "starting:a", -EINVAL, NULL },
@@ -39,7 +40,9 @@ static void test_texts(void **state)
     }
 }
 
-/* Each condition against a session that waits, runs, has succeeded, has failed, was cancelled. */
+/* Each condition against a session that waits, runs, has succeeded, has failed, was cancelled; and
+ * against an array that goes on although an element of it has failed.
+ */
 static void test_states(void **state)
 {
     static const struct session_dependency others[] = {
@@ -47,12 +50,14 @@ static void test_states(void **state)
         { .has_run = true },
         { .ended = true, .has_run = true, .result = RESULT_SUCCESS },
         { .ended = true, .has_run = true, .result = RESULT_FAILURE },
-        { .ended = true, .result = RESULT_UNDEFINED }
+        { .ended = true, .result = RESULT_UNDEFINED },
+        { .is_array = true, .element = DEPENDENCY_ALL, .has_failed = true }
     };
-    static const char want[][6] = { [DEPENDENCY_SUCCESS] = "wwmuu",
-                                    [DEPENDENCY_FAILURE] = "wwumm",
-                                    [DEPENDENCY_END] = "wwmmm",
-                                    [DEPENDENCY_START] = "wmmmm" };
+    static const char want[][7] = { [DEPENDENCY_SUCCESS] = "wwmuuu",
+                                    [DEPENDENCY_FAILURE] = "wwummw",
+                                    [DEPENDENCY_END] = "wwmmmw",
+                                    [DEPENDENCY_START] = "wmmmmw",
+                                    [DEPENDENCY_CORRESPONDING] = "wwmuuu" };
     static const char letters[] = {
         [DEPENDENCY_WAITING] = 'w', [DEPENDENCY_MET] = 'm', [DEPENDENCY_UNMET] = 'u'
     };
@@ -68,10 +73,43 @@ static void test_states(void **state)
         }
 }
 
+#define ID "01a22a67-67bc-7205-a1f5-6887fee0083d"
+
+static void test_targets(void **state)
+{
+    static const struct {
+        const char *text;
+        int want;
+        bool is_array;
+        int64_t element;
+    } rows[] = { { ID, 0, false, DEPENDENCY_ALL }, { ID "[*]", 0, true, DEPENDENCY_ALL },
+                 { ID "[0]", 0, true, 0 },         { ID "[4000000]", 0, true, 4000000 },
+                 { "", -EINVAL, false, 0 },        { "01a22a67", -EINVAL, false, 0 },
+                 { ID "[", -EINVAL, false, 0 },    { ID "[]", -EINVAL, false, 0 },
+                 { ID "[-1]", -EINVAL, false, 0 }, { ID "[7", -EINVAL, false, 0 },
+                 { ID "[7]x", -EINVAL, false, 0 }, { ID ID, -EINVAL, false, 0 } };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+        struct session_dependency d = { .ended = false }, other = { .ended = false };
+
+        assert_row(dependency_parse_target(rows[i].text, &d) == rows[i].want, "%s", rows[i].text);
+        if (rows[i].want < 0)
+            continue;
+        assert_row(d.is_array == rows[i].is_array && d.element == rows[i].element, "%s",
+                   rows[i].text);
+        dependency_write_target(&d, &out);
+        assert_string_equal(out.data, rows[i].text);
+        assert_int_equal(dependency_parse_target(ID, &other), 0);
+        assert_row(dependency_is_same(&d, &other) == !rows[i].is_array, "%s", rows[i].text);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_texts),
-                                        cmocka_unit_test(test_states) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_texts), cmocka_unit_test(test_states),
+                                        cmocka_unit_test(test_targets) };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -62,10 +62,10 @@ static bool audit_same_dependencies(const struct session *m, const struct sessio
         bool found = false;
 
         for (size_t k = 0; k < m->dependency_count; k++)
-            found |= uuid_equals(&m->dependencies[k].id, &s->dependencies[i].id)
+            found |= dependency_is_same(&m->dependencies[k], &s->dependencies[i])
                      && m->dependencies[k].condition == s->dependencies[i].condition
                      && m->dependencies[k].ended == s->dependencies[i].ended
-                     && (s->dependencies[i].ended
+                     && (s->dependencies[i].ended || s->dependencies[i].is_array
                          || m->dependencies[k].has_run == s->dependencies[i].has_run);
         if (!found)
             return false;

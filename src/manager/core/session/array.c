@@ -18,6 +18,7 @@
 #include "manager/core/session/array.h"
 #include "manager/core/session/control.h"
 #include "manager/core/session/create.h"
+#include "manager/core/session/dependency.h"
 #include "manager/core/session/request.h"
 #include "manager/core/session/session_audit.h"
 #include "manager/core/state/array_entry.h"
@@ -56,15 +57,6 @@ static struct array_entry *array_of(struct durable *d)
 static int64_t array_count_left(const struct session_array *a)
 {
     return a->size - a->made - a->skipped;
-}
-
-static int64_t array_count_waiting(const struct array_entry *entry)
-{
-    int64_t count = 0;
-
-    LIST_FOREACH(link, &entry->living)
-        count += LIST_ENTRY(link, struct session_entry, array_link)->s.status == SESSION_PENDING;
-    return count;
 }
 
 /* ---- commands ---- */
@@ -249,7 +241,7 @@ static int64_t array_find_window(const struct core *core, const struct session *
 static int64_t array_count_wanted(const struct core *core, const struct array_entry *entry)
 {
     const struct session_array *a = &entry->a;
-    int64_t window = array_find_window(core, &a->element), waiting = array_count_waiting(entry);
+    int64_t window = array_find_window(core, &a->element), waiting = entry->waiting_count;
     int64_t room = window - waiting;
 
     if (waiting > window / 2)
@@ -349,6 +341,7 @@ static void array_step(struct core *core, struct durable *d)
 {
     struct array_entry *entry = array_of(d);
 
+    dependency_array_changed(core, entry);
     if (entry->is_making || core->is_stopping)
         return;
     if (entry->a.cancelled_usec)
@@ -395,6 +388,7 @@ static void array_apply_change(struct core *core, struct event_array_change *c)
     if (!entry)
         return;
     assert(entry->a.version == c->version); /* commit order */
+    dependency_array_shrinks(core, entry, c);
     entry->a.version++;
     entry->a.next = c->next;
     entry->a.made = c->made;
@@ -410,6 +404,8 @@ static void array_apply_change(struct core *core, struct event_array_change *c)
         entry->a.element.dependency_count = 0;
     if (c->ended_usec) {
         assert(list_is_empty(&entry->living));
+        entry->a.ended_usec = c->ended_usec;
+        dependency_array_changed(core, entry);
         array_entry_retire(core, entry);
         return;
     }
@@ -434,8 +430,9 @@ void array_note_status(struct core *core, struct session_entry *l)
     if (session_is_terminal(l->s.status)) {
         entry->a.outcomes[session_array_outcome(&l->s)]++;
         if (l->s.reason && strcmp(l->s.reason, REASON_DEPENDENCY_FAILED) == 0)
-            entry->is_failing = true;
+            entry->is_failing |= dependency_fails_array(entry, &l->s);
     }
+    array_entry_follow(l);
     durable_touch(core, &entry->durable);
 }
 

@@ -138,6 +138,12 @@ static void create_answer_later(struct creation *c, int r)
 
 /* ---- step 1: drafts from requests and memory ---- */
 
+/* Those of an array to be created, for its dependencies; NULL: it does not matter. */
+static const struct array_set *create_get_indices(const struct creation *c)
+{
+    return c->entry || c->dry_run_done ? NULL : &c->indices;
+}
+
 static int create_draft(struct creation *c, struct create_draft *d,
                         const struct session_request *req)
 {
@@ -150,7 +156,8 @@ static int create_draft(struct creation *c, struct create_draft *d,
     d->reuse = req->reuse;
     d->rows = req->rows;
     d->resource_group = aq_strdup(request_resource_group(c->core, req));
-    if ((r = dependency_resolve(c->core, req, &d->s, &d->missing, &c->err)) < 0)
+    r = dependency_resolve(c->core, req, create_get_indices(c), &d->s, &d->missing, &c->err);
+    if (r < 0)
         return r;
     existing = core_find_session_named(c->core, &d->s.user_id, req->name);
     if (existing)
@@ -193,7 +200,7 @@ static int create_read(struct store_tx *tx, void *data, struct aq_error *err)
         if (d->wants_allowed)
             r = access_read(tx, &d->s, &d->allowed, err);
         if (r == 0)
-            r = dependency_read_missing(tx, &d->s, &d->missing, err);
+            r = dependency_read_missing(tx, create_get_indices(c), &d->s, &d->missing, err);
         if (r == 0 && d->mounts)
             r = mounts_draft_read(tx, d->mounts, err);
     }
@@ -239,8 +246,8 @@ static int create_admit(struct creation *c)
         if (d->is_met)
             continue;
         if (d->missing.count)
-            r = aq_fail_field(&c->err, ENOENT, "dependencies", "no session of yours is called '%s'",
-                              d->missing.names[0]);
+            r = aq_fail_field(&c->err, ENOENT, "dependencies",
+                              "no session or array of yours is called '%s'", d->missing.names[0]);
         else if (!d->s.resource_group) /* else admitted before a commit that was refused */
             r = admission_check(c->core, &d->s, d->resource_group, &queue, &d->hold, &c->err);
     }

@@ -40,6 +40,8 @@ void create_add_progress(struct creation *c)
     const struct session *first = &c->batch->events[0].session;
     bool is_met = a->element.dependency_count > 0;
 
+    for (size_t i = 0; i < a->element.dependency_count; i++)
+        is_met = is_met && a->element.dependencies[i].condition != DEPENDENCY_CORRESPONDING;
     for (size_t i = 0; i < first->dependency_count; i++)
         is_met = is_met && dependency_state(&first->dependencies[i]) == DEPENDENCY_MET;
     e->array_change = (struct event_array_change){ .id = a->id,
@@ -65,31 +67,6 @@ void core_create_array(struct core *core, const struct session_request *request,
     create_start(c, &request, 1);
 }
 
-/* Whom the elements wait for: those that live. What has ended is read for the first one alone. */
-static void create_draft_dependencies(struct creation *c, struct create_draft *d)
-{
-    const struct session *element = &c->entry->a.element;
-    size_t count = element->dependency_count;
-    char id[UUID_TEXT_MAX];
-
-    if (!count)
-        return;
-    d->s.dependencies = aq_alloc_array(count, sizeof(*d->s.dependencies));
-    if (d == c->drafts)
-        d->missing.names = aq_alloc_array(count, sizeof(*d->missing.names));
-    for (size_t i = 0; i < count; i++) {
-        const struct session_dependency *on = &element->dependencies[i];
-
-        if (core_find_session(c->core, &on->id))
-            d->s.dependencies[d->s.dependency_count++] = (struct session_dependency){
-                .id = on->id, .condition = on->condition
-            };
-        else if (d == c->drafts)
-            d->missing.names[d->missing.count++] = aq_format(
-                "%s:%s", dependency_condition_name(on->condition), uuid_format(&on->id, id));
-    }
-}
-
 void create_elements(struct core *core, struct array_entry *entry, int64_t count,
                      core_create_fn done, void *data)
 {
@@ -109,7 +86,7 @@ void create_elements(struct core *core, struct array_entry *entry, int64_t count
         session_array_make(a, index, now, &d->s);
         d->position = position;
         d->resource_group = aq_strdup(a->element.resource_group);
-        create_draft_dependencies(c, d);
+        dependency_resolve_element(core, entry, c->count == 0, &d->s, &d->missing);
         c->count++;
     }
     create_go_on(c);

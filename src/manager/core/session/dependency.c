@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* dependency.c - sessions that wait for a status or an end of others */
+/* dependency.c - sessions that wait for a status or an end of others
+ *
+ * core.dependents has a list of those that wait for each session, for each array, and for each
+ * element of an array that had no row yet. What is waited for reports its news to that list.
+ */
+#include "manager/core/session/dependency.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/cleanup.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/vec.h"
 #include "manager/core/core.h"
 #include "manager/core/scheduling/queue.h"
-#include "manager/core/session/dependency.h"
+#include "manager/core/state/array_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
-#include "store/query.h"
+#include "model/event.h"
+#include "store/dependency.h"
 
 struct dependents {
     struct session_entry **items;
@@ -26,125 +32,249 @@ static void dependents_free(struct dependents *d)
     free(d);
 }
 
-/* The session 'id' has ended: tell who waits for it. */
-static void dependency_depend_resolve(struct core *core, const struct uuid *id,
-                                      enum session_result result)
+/* Key of core.dependents: an id, and of an array also the element. */
+struct dependency_key {
+    unsigned char bytes[sizeof(struct uuid) + sizeof(int64_t)];
+    size_t len;
+};
+
+static struct dependency_key dependency_key_of(const struct session_dependency *d)
 {
-    struct dependents *d = map_remove(&core->dependents, id->bytes, sizeof(id->bytes));
+    struct dependency_key key = { .len = d->is_array ? sizeof(key.bytes) : sizeof(struct uuid) };
 
-    if (!d)
-        return;
-    for (size_t i = 0; i < d->count; i++) {
-        struct session *s = &d->items[i]->s;
-
-        for (size_t k = 0; k < s->dependency_count; k++)
-            if (uuid_equals(&s->dependencies[k].id, id)) {
-                s->dependencies[k].ended = true;
-                s->dependencies[k].result = result;
-            }
-        queue_unpark(core, d->items[i]);
-    }
-    dependents_free(d);
+    memcpy(key.bytes, d->id.bytes, sizeof(struct uuid));
+    if (d->is_array)
+        memcpy(key.bytes + sizeof(struct uuid), &d->element, sizeof(d->element));
+    return key;
 }
 
-void dependency_ended(struct core *core, struct session_entry *l)
-{
-    dependency_depend_resolve(core, &l->s.id, l->s.result);
-}
+/* ---- news ---- */
 
-void dependency_started(struct core *core, struct session_entry *l)
+/* The sessions that wait for what 'news' names take its state, and are examined if that changes
+ * theirs. What has ended has no further news.
+ */
+static void dependency_report(struct core *core, const struct session_dependency *news)
 {
-    struct dependents *d = map_get(&core->dependents, l->s.id.bytes, sizeof(l->s.id.bytes));
+    struct dependency_key key = dependency_key_of(news);
+    struct dependents *d = news->ended ? map_remove(&core->dependents, key.bytes, key.len)
+                                       : map_get(&core->dependents, key.bytes, key.len);
 
     for (size_t i = 0; d && i < d->count; i++) {
         struct session *s = &d->items[i]->s;
 
-        for (size_t k = 0; k < s->dependency_count; k++)
-            if (uuid_equals(&s->dependencies[k].id, &l->s.id))
-                s->dependencies[k].has_run = true;
-        queue_unpark(core, d->items[i]);
+        for (size_t k = 0; k < s->dependency_count; k++) {
+            struct session_dependency *to = &s->dependencies[k];
+            enum dependency_state before = dependency_state(to);
+
+            if (!dependency_is_same(to, news) || to->ended)
+                continue;
+            to->has_run |= news->has_run;
+            to->has_failed |= news->has_failed;
+            to->ended = news->ended;
+            to->result = news->result;
+            if (dependency_state(to) != before)
+                queue_unpark(core, d->items[i]);
+        }
     }
+    if (d && news->ended)
+        dependents_free(d);
 }
 
-/* ---- one that ended while the session that waits for it was being stored ---- */
+/* To those that wait for a session by its id, or by its array and index. */
+static void dependency_report_session(struct core *core, const struct session *s, bool has_ended)
+{
+    struct session_dependency news = { .id = s->id,
+                                       .has_run = s->running_usec != 0,
+                                       .ended = has_ended,
+                                       .result = has_ended ? s->result : RESULT_UNDEFINED };
 
-struct depend_question {
+    dependency_report(core, &news);
+    if (uuid_is_nil(&s->array_id))
+        return;
+    news.id = s->array_id;
+    news.is_array = true;
+    news.element = s->array_index;
+    dependency_report(core, &news);
+}
+
+void dependency_started(struct core *core, struct session_entry *l)
+{
+    dependency_report_session(core, &l->s, false);
+}
+
+void dependency_ended(struct core *core, struct session_entry *l)
+{
+    dependency_report_session(core, &l->s, true);
+}
+
+/* All elements of the array, by its counts. */
+static struct session_dependency dependency_describe_array(const struct array_entry *entry)
+{
+    const struct session_array *a = &entry->a;
+    struct session_dependency d = { .id = a->id, .is_array = true, .element = DEPENDENCY_ALL };
+
+    d.has_run = a->made + a->skipped == a->size && entry->begun_count == entry->living_count;
+    d.has_failed = a->outcomes[ARRAY_FAILED] + a->outcomes[ARRAY_CANCELLED] + a->skipped > 0;
+    d.ended = a->ended_usec != 0;
+    if (d.ended)
+        d.result = a->outcomes[ARRAY_SUCCEEDED] == a->size ? RESULT_SUCCESS : RESULT_FAILURE;
+    return d;
+}
+
+void dependency_array_changed(struct core *core, const struct array_entry *entry)
+{
+    struct session_dependency news = dependency_describe_array(entry);
+
+    dependency_report(core, &news);
+}
+
+void dependency_array_shrinks(struct core *core, const struct array_entry *entry,
+                              const struct event_array_change *change)
+{
+    int64_t unmade = session_array_first_unmade(&entry->a);
+    struct session_dependency *all = NULL;
+    size_t count = 0, cap = 0;
+
+    if (!change->cancelled_usec && !change->has_removed)
+        return;
+    for (size_t i = 0; i < core->dependents.count; i++) {
+        const struct map_entry *at = &core->dependents.entries[i];
+        struct session_dependency d = { .id = entry->a.id, .is_array = true, .ended = true };
+
+        if (at->key_len != sizeof(struct uuid) + sizeof(d.element)
+            || memcmp(at->key, d.id.bytes, sizeof(struct uuid)) != 0)
+            continue;
+        memcpy(&d.element, at->key + sizeof(struct uuid), sizeof(d.element));
+        if (d.element < unmade
+            || (!change->cancelled_usec && !array_set_has(&change->removed, d.element)))
+            continue;
+        vec_grow(&all, &cap, count + 1, sizeof(*all));
+        all[count++] = d;
+    }
+    for (size_t i = 0; i < count; i++) /* only now, as it removes keys */
+        dependency_report(core, &all[i]);
+    free(all);
+}
+
+/* ---- what ended while the session that waits for it was being stored ---- */
+
+struct dependency_question {
     struct core *core;
-    struct uuid id;
-    enum session_result result;
+    struct session_dependency about;
 };
 
-static int dependency_read_result(struct store_tx *tx, void *data, struct aq_error *err)
+static int dependency_read(struct store_tx *tx, void *data, struct aq_error *err)
 {
-    AQ_CLEANUP(store_page_freep) struct store_page *page = NULL;
-    struct depend_question *q = data;
-    struct store_query query = { .ids = &q->id, .id_count = 1 };
-    int r = store_list_sessions(tx, &query, &page, err);
+    struct dependency_question *q = data;
 
-    if (r == 0 && page->count > 0)
-        q->result = page->sessions[0].session.result;
-    return r;
+    return store_read_dependency(tx, &q->about, err);
 }
 
-static void dependency_depend_ask(struct core *core, const struct uuid *id);
+static void dependency_ask(struct core *core, const struct session_dependency *about);
 
-static void dependency_depend_on_result(void *data, int r, const struct aq_error *err)
+static void dependency_on_read(void *data, int r, const struct aq_error *err)
 {
-    struct depend_question *q = data;
+    struct dependency_question *q = data;
 
-    if (r < 0) {
-        log_warning("a dependency's result could not be read, trying again: %s", err->text);
-        dependency_depend_ask(q->core, &q->id);
+    if (r == -ENOENT) /* the retention has removed its row: it had ended */
+        q->about.ended = true;
+    if (r == 0 || r == -ENOENT) {
+        dependency_report(q->core, &q->about);
     } else {
-        dependency_depend_resolve(q->core, &q->id, q->result);
+        log_warning("cannot read the state of a dependency, trying again: %s", err->text);
+        dependency_ask(q->core, &q->about);
     }
     free(q);
 }
 
-static void dependency_depend_ask(struct core *core, const struct uuid *id)
+static void dependency_ask(struct core *core, const struct session_dependency *about)
 {
-    struct depend_question *q = aq_alloc(sizeof(*q));
+    struct dependency_question *q = aq_alloc(sizeof(*q));
 
-    q->core = core;
-    q->id = *id;
-    store_read(core->store, dependency_read_result, dependency_depend_on_result, q);
+    *q = (struct dependency_question){ core, *about };
+    store_read(core->store, dependency_read, dependency_on_read, q);
 }
 
 /* ---- watching ---- */
 
+/* Take what memory has of it. False: it is not in memory, as it has ended. */
+static bool dependency_look(const struct core *core, struct session_dependency *d)
+{
+    const struct array_entry *entry = d->is_array ? array_entry_find(core, &d->id) : NULL;
+    const struct session_entry *other;
+
+    if (d->is_array && d->element == DEPENDENCY_ALL) {
+        enum dependency_condition condition = d->condition;
+
+        if (!entry)
+            return false;
+        *d = dependency_describe_array(entry);
+        d->condition = condition;
+        return true;
+    }
+    other = !d->is_array ? session_entry_find(core, &d->id)
+            : entry      ? array_entry_find_element(core, entry, d->element)
+                         : NULL;
+    if (other)
+        d->has_run = other->s.running_usec != 0;
+    return other
+           || (entry && !entry->a.cancelled_usec
+               && d->element >= session_array_first_unmade(&entry->a)
+               && !array_set_has(&entry->a.removed, d->element));
+}
+
+void core_get_array_dependency(const struct core *core, const struct session_array *array,
+                               size_t at, struct session_dependency *ret, const char **ret_name)
+{
+    const struct array_entry *other;
+    const struct session *s;
+
+    *ret = array->element.dependencies[at];
+    other = ret->is_array ? array_entry_find(core, &ret->id) : NULL;
+    s = ret->is_array ? NULL : core_find_session(core, &ret->id);
+    *ret_name = other ? other->a.name : s ? s->name : NULL;
+    if (!dependency_look(core, ret) && ret->condition != DEPENDENCY_CORRESPONDING) {
+        const struct array_entry *entry = array_entry_find(core, &array->id);
+
+        ret->ended = true; /* the first element that is made says what that means */
+        ret->result = (ret->condition == DEPENDENCY_FAILURE) == !(entry && entry->is_failing)
+                          ? RESULT_FAILURE
+                          : RESULT_SUCCESS;
+    }
+}
+
 void dependency_watch(struct core *core, struct session_entry *l)
 {
     for (size_t i = 0; i < l->s.dependency_count; i++) {
-        const struct uuid *id = &l->s.dependencies[i].id;
-        struct dependents *d = map_get(&core->dependents, id->bytes, sizeof(id->bytes));
-        const struct session_entry *other;
+        struct session_dependency *on = &l->s.dependencies[i];
+        struct dependency_key key = dependency_key_of(on);
+        struct dependents *d = map_get(&core->dependents, key.bytes, key.len);
 
-        if (l->s.dependencies[i].ended)
+        if (on->ended)
             continue;
         if (!d) {
             d = aq_alloc(sizeof(*d));
-            map_set(&core->dependents, id->bytes, sizeof(id->bytes), d);
+            map_set(&core->dependents, key.bytes, key.len, d);
         }
         vec_grow(&d->items, &d->cap, d->count + 1, sizeof(struct session_entry *));
         d->items[d->count++] = l;
-        if ((other = session_entry_find(core, id)))
-            l->s.dependencies[i].has_run = other->s.running_usec != 0;
-        else if (core->is_started)
-            dependency_depend_ask(core, id);
+        /* at the start the rows have said it, and elements are not all in memory yet */
+        if (core->is_started && !dependency_look(core, on))
+            dependency_ask(core, on);
     }
 }
 
 void dependency_forget(struct core *core, struct session_entry *l)
 {
     for (size_t i = 0; i < l->s.dependency_count; i++) {
-        const struct uuid *id = &l->s.dependencies[i].id;
-        struct dependents *d = map_get(&core->dependents, id->bytes, sizeof(id->bytes));
+        struct dependency_key key = dependency_key_of(&l->s.dependencies[i]);
+        struct dependents *d = map_get(&core->dependents, key.bytes, key.len);
 
         for (size_t k = 0; d && k < d->count; k++)
             if (d->items[k] == l)
                 d->items[k--] = d->items[--d->count];
         if (d && d->count == 0)
-            dependents_free(map_remove(&core->dependents, id->bytes, sizeof(id->bytes)));
+            dependents_free(map_remove(&core->dependents, key.bytes, key.len));
     }
 }
 
@@ -153,126 +283,4 @@ void dependency_free(struct core *core)
     for (size_t i = 0; i < core->dependents.count; i++)
         dependents_free(core->dependents.entries[i].value);
     map_done(&core->dependents);
-}
-
-/* ---- the sessions that a request names: found in memory, else in the store, or unknown ---- */
-
-/* Add one, unless it is there already; it must still be possible to meet it. */
-static int dependency_add(struct session *s, const struct session_dependency *add,
-                          struct aq_error *err)
-{
-    char text[UUID_TEXT_MAX];
-
-    for (size_t i = 0; i < s->dependency_count; i++) {
-        const struct session_dependency *d = &s->dependencies[i];
-
-        if (!uuid_equals(&d->id, &add->id))
-            continue;
-        if (d->condition == add->condition)
-            return 0;
-        return aq_fail_field(err, EINVAL, "dependencies",
-                             "session %s is named with the conditions %s and %s; name it once",
-                             uuid_format(&add->id, text), dependency_condition_name(d->condition),
-                             dependency_condition_name(add->condition));
-    }
-    if (dependency_state(add) == DEPENDENCY_UNMET)
-        return aq_fail_field(err, EINVAL, "dependencies",
-                             "session %s has ended %s success; what waits for its %s would never "
-                             "start",
-                             uuid_format(&add->id, text),
-                             add->result == RESULT_SUCCESS ? "with" : "without",
-                             dependency_condition_name(add->condition));
-    s->dependencies[s->dependency_count++] = *add;
-    return 0;
-}
-
-static const struct session *dependency_find_live(const struct core *core,
-                                                  const struct session *owner, const char *text)
-{
-    struct uuid id;
-    const struct session *s;
-
-    if (uuid_parse(text, &id) < 0)
-        return core_find_session_named(core, &owner->user_id, text);
-    s = core_find_session(core, &id);
-    return s && uuid_equals(&s->user_id, &owner->user_id) ? s : NULL;
-}
-
-int dependency_resolve(const struct core *core, const struct session_request *req,
-                       struct session *s, struct dependency_missing *ret, struct aq_error *err)
-{
-    int r = 0;
-
-    if (req->dependency_count == 0)
-        return 0;
-    if (req->dependency_count > 1000)
-        return aq_fail_field(err, EINVAL, "dependencies", "more than 1000 dependencies");
-    s->dependencies = aq_alloc_array(req->dependency_count, sizeof(*s->dependencies));
-    ret->names = aq_alloc_array(req->dependency_count, sizeof(*ret->names));
-    for (size_t i = 0; i < req->dependency_count && r == 0; i++) {
-        struct session_dependency add = { .condition = DEPENDENCY_SUCCESS };
-        const struct session *live;
-        const char *name;
-
-        if ((r = dependency_parse(req->dependencies[i], &add.condition, &name, err)) < 0)
-            break;
-        if ((live = dependency_find_live(core, s, name))) {
-            add.id = live->id;
-            r = dependency_add(s, &add, err);
-        } else {
-            ret->names[ret->count++] = aq_strdup(req->dependencies[i]);
-        }
-    }
-    return r;
-}
-
-/* The latest session of that id or name. */
-static int dependency_resolve_ended(struct store_tx *tx, struct session *s, const char *text,
-                                    struct aq_error *err)
-{
-    AQ_CLEANUP(store_page_freep) struct store_page *page = NULL;
-    struct store_query q = { .user_id = &s->user_id, .limit = 1 };
-    struct session_dependency add = { .ended = false };
-    const struct session *found;
-    const char *name;
-    struct uuid id;
-    int r = dependency_parse(text, &add.condition, &name, err);
-
-    if (r < 0)
-        return r;
-    if (uuid_parse(name, &id) == 0) {
-        q.ids = &id;
-        q.id_count = 1;
-    } else {
-        q.name = name;
-    }
-    if ((r = store_list_sessions(tx, &q, &page, err)) < 0)
-        return r;
-    if (page->count == 0)
-        return aq_fail_field(err, ENOENT, "dependencies", "no session of yours is called '%s'",
-                             name);
-    found = &page->sessions[0].session;
-    add.id = found->id;
-    add.has_run = found->running_usec != 0;
-    add.ended = session_is_terminal(found->status);
-    add.result = found->result;
-    return dependency_add(s, &add, err);
-}
-
-int dependency_read_missing(struct store_tx *tx, struct session *s,
-                            const struct dependency_missing *missing, struct aq_error *err)
-{
-    int r = 0;
-
-    for (size_t i = 0; i < missing->count && r == 0; i++)
-        r = dependency_resolve_ended(tx, s, missing->names[i], err);
-    return r;
-}
-
-void dependency_missing_done(struct dependency_missing *missing)
-{
-    for (size_t i = 0; i < missing->count; i++)
-        free(missing->names[i]);
-    free(AQ_TAKE(missing->names));
-    missing->count = 0;
 }

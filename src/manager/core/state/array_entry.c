@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* array_entry.c - arrays in memory: indexes, elements, what they take */
 #include <assert.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,6 +91,36 @@ void array_entry_free(struct array_entry *entry)
     free(entry);
 }
 
+struct session_entry *array_entry_find_element(const struct core *core,
+                                               const struct array_entry *entry, int64_t index)
+{
+    AQ_CLEANUP(aq_freep) char *name = aq_format("%s[%" PRId64 "]", entry->a.name, index);
+    const struct session *s = core_find_session_named(core, &entry->a.element.user_id, name);
+
+    if (s && session_entry_of(s)->array == entry && s->array_index == index)
+        return session_entry_of(s);
+    LIST_FOREACH(link, &entry->living) { /* it may have been renamed */
+        struct session_entry *l = LIST_ENTRY(link, struct session_entry, array_link);
+
+        if (l->s.array_index == index)
+            return l;
+    }
+    return NULL;
+}
+
+void array_entry_follow(struct session_entry *l)
+{
+    bool is_waiting = l->s.status == SESSION_PENDING;
+    bool has_begun = l->array_begun || l->s.running_usec != 0;
+
+    if (!l->array)
+        return;
+    l->array->waiting_count += is_waiting - l->array_waiting;
+    l->array->begun_count += has_begun - l->array_begun;
+    l->array_waiting = is_waiting;
+    l->array_begun = has_begun;
+}
+
 void array_entry_join(struct core *core, struct session_entry *l)
 {
     struct array_entry *entry = array_entry_find(core, &l->s.array_id);
@@ -99,6 +130,7 @@ void array_entry_join(struct core *core, struct session_entry *l)
     l->array = entry;
     list_add(&entry->living, &l->array_link);
     entry->living_count++;
+    array_entry_follow(l);
 }
 
 void array_entry_leave(struct core *core, struct session_entry *l)
@@ -110,5 +142,8 @@ void array_entry_leave(struct core *core, struct session_entry *l)
     list_remove(&l->array_link);
     assert(entry->living_count > 0);
     entry->living_count--;
+    entry->waiting_count -= l->array_waiting;
+    entry->begun_count -= l->array_begun;
+    l->array_waiting = l->array_begun = false;
     durable_touch(core, &entry->durable);
 }

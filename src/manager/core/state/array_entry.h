@@ -22,7 +22,8 @@ struct array_entry {
     struct durable durable;
     struct list all_link; /* core.arrays, by row */
     struct list living;   /* session_entry.array_link */
-    int64_t living_count;
+    int64_t living_count, waiting_count,
+        begun_count; /* waiting: PENDING; begun: have been RUNNING */
     struct account *user;
     int64_t bytes;       /* its part of the user's session_bytes */
     bool is_making;      /* elements are on their way to the store */
@@ -52,8 +53,13 @@ int64_t array_bytes_of(const struct array_set *indices);
 void array_entry_retire(struct core *core, struct array_entry *entry);
 void array_entry_free(struct array_entry *entry);
 
-/* 'l' lives from now on, or does not. Does nothing if it is no element. */
+/* The element of this index that lives; NULL = none. */
+struct session_entry *array_entry_find_element(const struct core *core,
+                                               const struct array_entry *entry, int64_t index);
+
+/* 'l' lives from now on, has another status, or does not live. Does nothing if it is no element. */
 void array_entry_join(struct core *core, struct session_entry *l);
+void array_entry_follow(struct session_entry *l);
 void array_entry_leave(struct core *core, struct session_entry *l);
 
 #endif

@@ -51,13 +51,15 @@ bool core_get_array(const struct core *core, const struct uuid *id, struct core_
         return false;
     ret->array = &entry->a;
     ret->stop_text = entry->stop_text;
+    ret->waiting = entry->waiting_count;
+    ret->running = entry->living_count - entry->waiting_count;
     LIST_FOREACH(link, &entry->living) {
         const struct session *s = &LIST_ENTRY(link, struct session_entry, array_link)->s;
 
-        if (s->status != SESSION_PENDING)
-            ret->running++;
-        else if (!ret->waiting++)
+        if (!ret->first && s->status == SESSION_PENDING)
             ret->first = s;
+        if (ret->first || !ret->waiting)
+            break;
     }
     return true;
 }
