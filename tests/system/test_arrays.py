@@ -261,3 +261,22 @@ def test_retention_removes_it_with_its_last_element():
         assert [s["name"] for s in client.get(f"{SESSIONS}?limit=100").json["items"]] == ["last"]
         assert client.get("/aliquot/v1/audit").json["clean"]
         cluster.stop()
+
+
+@pytest.mark.exhaustive
+def test_ten_thousand_on_two_slots_cancelled_in_the_middle():
+    with Cluster(ALIQUOT_RESOURCE_CPUS="2", ALIQUOT_SESSIONS_KILL_GRACE="0.3s") as cluster:
+        cluster.start_manager()
+        cluster.start_agent()
+        client = cluster.client()
+        found = make(client, "long", "0-9999%2", "true")
+        wait_for(lambda: show(client, found)["succeeded"] >= 100, 300, "a hundred to succeed")
+        assert client.delete(f"{ARRAYS}/long").status == 204
+        ended = wait_end(client, found)
+        assert ended["status"] == "CANCELLED" and ended["failed"] == 0, ended
+        assert ended["succeeded"] >= 100 and ended["succeeded"] + ended["cancelled"] == 10000
+        done = elements(client, found)
+        assert len(done) == ended["made"] < 10000
+        cluster.check_nothing_left()
+        cluster.check_audits()
+        cluster.stop()

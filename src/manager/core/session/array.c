@@ -26,8 +26,11 @@
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
 
-#define ARRAY_WINDOW INT64_C(256)           /* elements that wait */
-#define ARRAY_RETRY_USEC (2 * USEC_PER_SEC) /* after elements that were not admitted */
+#define ARRAY_WINDOW INT64_C(256) /* elements that wait */
+/* After elements that were not admitted: the pause doubles with each trial in vain. */
+#define ARRAY_PAUSE_MIN_USEC (2 * USEC_PER_SEC)
+#define ARRAY_PAUSE_MAX_USEC (60 * USEC_PER_SEC)
+#define ARRAY_ENDING_USEC (10 * USEC_PER_SEC) /* until elements are told again to end */
 #define ARRAY_RESTORED_USEC \
     (5 * USEC_PER_SEC) /* after a restore nothing is made until it is over */
 
@@ -255,7 +258,9 @@ static void array_stop(struct core *core, struct array_entry *entry, const char 
 {
     free(entry->stop_text);
     entry->stop_text = aq_strdup(text);
-    entry->again_usec = clock_monotonic_usec() + ARRAY_RETRY_USEC;
+    entry->pause_usec = entry->pause_usec ? AQ_MIN(2 * entry->pause_usec, ARRAY_PAUSE_MAX_USEC)
+                                          : ARRAY_PAUSE_MIN_USEC;
+    entry->again_usec = clock_monotonic_usec() + entry->pause_usec;
     durable_wake_at(core, &entry->durable, entry->again_usec);
 }
 
@@ -269,12 +274,14 @@ static void array_on_made(void *data, int r, const struct aq_error *err,
     (void)created;
     free(making);
     entry->is_making = false;
-    if (r == 0)
+    if (r == 0) {
         free(AQ_TAKE(entry->stop_text));
-    else if (strcmp(err->field, "dependencies") == 0)
+        entry->pause_usec = 0;
+    } else if (strcmp(err->field, "dependencies") == 0) {
         entry->is_failing = true;
-    else
+    } else {
         array_stop(core, entry, err->text);
+    }
     durable_touch(core, &entry->durable);
 }
 
@@ -337,6 +344,20 @@ static void array_step_living(struct core *core, struct array_entry *entry, int6
         array_make(core, entry, count);
 }
 
+/* Its elements are told once, not at the end of each of them; again only as a user's request to end
+ * one may have been dropped with ours, when the store could not write it.
+ */
+static void array_step_cancelled(struct core *core, struct array_entry *entry, int64_t now)
+{
+    if (list_is_empty(&entry->living))
+        return;
+    if (!entry->ending_usec || now >= entry->ending_usec + ARRAY_ENDING_USEC) {
+        array_end_living(core, entry, NULL, false);
+        entry->ending_usec = now;
+    }
+    durable_wake_at(core, &entry->durable, entry->ending_usec + ARRAY_ENDING_USEC);
+}
+
 static void array_step(struct core *core, struct durable *d)
 {
     struct array_entry *entry = array_of(d);
@@ -345,7 +366,7 @@ static void array_step(struct core *core, struct durable *d)
     if (entry->is_making || core->is_stopping)
         return;
     if (entry->a.cancelled_usec)
-        array_end_living(core, entry, NULL, false);
+        array_step_cancelled(core, entry, clock_monotonic_usec());
     if (!list_is_empty(&entry->waiters))
         array_start_command(core, entry);
     else if (entry->is_failing && !entry->a.cancelled_usec)
@@ -432,6 +453,9 @@ void array_note_status(struct core *core, struct session_entry *l)
         if (l->s.reason && strcmp(l->s.reason, REASON_DEPENDENCY_FAILED) == 0)
             entry->is_failing |= dependency_fails_array(entry, &l->s);
     }
+    if (entry->pause_usec && l->s.status != SESSION_PENDING) /* there is room for another */
+        entry->again_usec = AQ_MIN(entry->again_usec,
+                                   entry->again_usec - entry->pause_usec + ARRAY_PAUSE_MIN_USEC);
     array_entry_follow(l);
     durable_touch(core, &entry->durable);
 }

@@ -31,6 +31,8 @@ struct array_entry {
     bool is_answering;   /* the proposal under way is of the first of 'waiters' */
     char *stop_text;     /* why the last ones were not made; NULL = they were */
     int64_t again_usec;  /* monotonic: then the next ones are tried */
+    int64_t pause_usec;  /* from the last trial until then, of several in vain; 0 = it succeeded */
+    int64_t ending_usec; /* monotonic: when its living elements were last told to end; 0 = not yet */
     struct list waiters; /* struct array_waiter: commands that cancel; session/array.c */
 };
 
