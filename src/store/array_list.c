@@ -6,6 +6,7 @@
 
 static const struct filter_field array_fields[] = {
     { "id", "a.id", FILTER_UUID },
+    { "number", "a.seq", FILTER_INT },
     { "name", "a.name", FILTER_STRING },
     { "type", "a.type", FILTER_LOWER },
     { "priority", "a.priority", FILTER_INT },

@@ -18,6 +18,38 @@ static void job_write_id(const void *row, struct strbuf *out)
     strbuf_addf(out, "%" PRId64, job->id);
 }
 
+/* "12", "12_3", "12_[4-99%8]" */
+static void job_write_task(const void *row, struct strbuf *out)
+{
+    const struct job *job = row;
+
+    if (!job->array_number)
+        job_write_id(row, out);
+    else if (job->set)
+        strbuf_addf(out, "%" PRId64 "_[%s]", job->array_number, job->set);
+    else
+        strbuf_addf(out, "%" PRId64 "_%" PRId64, job->array_number, job->index);
+}
+
+static void job_write_array_id(const void *row, struct strbuf *out)
+{
+    const struct job *job = row;
+
+    strbuf_addf(out, "%" PRId64, job->array_number ? job->array_number : job->id);
+}
+
+static void job_write_index(const void *row, struct strbuf *out)
+{
+    const struct job *job = row;
+
+    if (job->set)
+        strbuf_adds(out, job->set);
+    else if (job->array_number)
+        strbuf_addf(out, "%" PRId64, job->index);
+    else
+        strbuf_adds(out, "N/A");
+}
+
 static void job_write_name(const void *row, struct strbuf *out)
 {
     const struct job *job = row;
@@ -118,12 +150,6 @@ static void job_write_null(const void *row, struct strbuf *out)
 {
     (void)row;
     strbuf_adds(out, "(null)");
-}
-
-static void job_write_none(const void *row, struct strbuf *out)
-{
-    (void)row;
-    strbuf_adds(out, "N/A");
 }
 
 static void job_write_cluster(const void *row, struct strbuf *out)
@@ -269,6 +295,47 @@ static void job_write_left(const void *row, struct strbuf *out)
         strbuf_adds(out, "UNLIMITED");
 }
 
+/* Of the node that used most; sacct writes KiB. */
+static void job_write_peak(const void *row, struct strbuf *out)
+{
+    const struct job *job = row;
+    const json_t *peak = json_object_get(json_object_get(job->row, "summary"), "mem_peak");
+
+    if (json_is_integer(peak))
+        strbuf_addf(out, "%" PRId64 "K", (int64_t)json_integer_value(peak) >> 10);
+}
+
+/* "00:02.340", from an hour on "01:02:03" */
+static void job_write_total(const void *row, struct strbuf *out)
+{
+    const struct job *job = row;
+    const json_t *used = json_object_get(json_object_get(job->row, "summary"), "cpu_sec");
+    int64_t ms = (int64_t)(json_number_value(used) * 1000 + 0.5);
+
+    if (!json_is_number(used))
+        return;
+    if (ms >= INT64_C(3600000))
+        job_write_span(ms / 1000, false, out);
+    else
+        strbuf_addf(out, "%02d:%02d.%03d", (int)(ms / 60000), (int)(ms / 1000 % 60),
+                    (int)(ms % 1000));
+}
+
+/* What was allocated, however much of it was used. */
+static void job_write_cpu_time(const void *row, struct strbuf *out)
+{
+    const struct job *job = row;
+
+    job_write_span(job_elapsed_sec(job) * job->cpus, false, out);
+}
+
+static void job_write_cpu_time_raw(const void *row, struct strbuf *out)
+{
+    const struct job *job = row;
+
+    strbuf_addf(out, "%" PRId64, job_elapsed_sec(job) * job->cpus);
+}
+
 static void job_write_time(int64_t usec, const char *unknown, struct strbuf *out)
 {
     time_t sec = (time_t)(usec / USEC_PER_SEC);
@@ -326,11 +393,11 @@ static void job_write_end(const void *row, struct strbuf *out)
 
 /* clang-format off */
 const struct slurm_field job_fields[] = {
-    { "JobID",        'i', "JOBID",         12, job_write_id, 0 },
+    { "JobID",        'i', "JOBID",         12, job_write_task, 0 },
     { "JobIDRaw",     'A', "JOBID",         12, job_write_id, 0 },
-    { "JobArrayID",   'F', "ARRAY_JOB_ID",  12, job_write_id, 0 },
-    { "ArrayJobID",    0,  "ARRAY_JOB_ID",  12, job_write_id, 0 },
-    { "ArrayTaskID",  'K', "ARRAY_TASK_ID", 12, job_write_none, 0 },
+    { "JobArrayID",   'F', "ARRAY_JOB_ID",  12, job_write_array_id, 0 },
+    { "ArrayJobID",    0,  "ARRAY_JOB_ID",  12, job_write_array_id, 0 },
+    { "ArrayTaskID",  'K', "ARRAY_TASK_ID", 12, job_write_index, 0 },
     { "JobName",      'j', "NAME",          10, job_write_name, 0 },
     { "Name",          0,  "NAME",          10, job_write_name, 0 },
     { "State",        'T', "STATE",         10, job_write_state, 0 },
@@ -390,13 +457,13 @@ const struct slurm_field job_fields[] = {
     { "StartTime",    'S', "START_TIME",    19, job_write_start, 0 },
     { "End",           0,  "END_TIME",      19, job_write_ended, 0 },
     { "EndTime",      'e', "END_TIME",      19, job_write_end, JOB_NEEDS_LIMIT },
-    { "MaxRSS",        0,  "MAX_RSS",       10, job_write_nothing, 0 },
+    { "MaxRSS",        0,  "MAX_RSS",       10, job_write_peak, JOB_NEEDS_USAGE },
     { "MaxVMSize",     0,  "MAX_VM_SIZE",   10, job_write_nothing, 0 },
     { "AveRSS",        0,  "AVE_RSS",       10, job_write_nothing, 0 },
     { "AveCPU",        0,  "AVE_CPU",       10, job_write_nothing, 0 },
-    { "TotalCPU",      0,  "TOTAL_CPU",     10, job_write_nothing, 0 },
-    { "CPUTime",       0,  "CPU_TIME",      10, job_write_nothing, 0 },
-    { "CPUTimeRAW",    0,  "CPU_TIME",      10, job_write_nothing, 0 },
+    { "TotalCPU",      0,  "TOTAL_CPU",     12, job_write_total, JOB_NEEDS_USAGE },
+    { "CPUTime",       0,  "CPU_TIME",      10, job_write_cpu_time, 0 },
+    { "CPUTimeRAW",    0,  "CPU_TIME",      10, job_write_cpu_time_raw, 0 },
     { "Session",       0,  "SESSION",       36, job_write_session, 0 },
     { .name = NULL },
 };

@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "base/clock.h"
+#include "base/memory.h"
 #include "cli/submit/job_name.h"
 #include "model/status.h"
 
@@ -123,20 +124,23 @@ static enum job_state job_state_of_ended(enum session_status status, const char 
 
 #define MEMBERS                                                                           \
     "id,job_id,name,status,result,exit_code,reason,priority,resource_group,cluster_size," \
-    "requested_slots,agents,created_at,starts_at,started_at,terminated_at,tag,image,access_key"
+    "requested_slots,agents,created_at,starts_at,started_at,terminated_at,tag,image,access_key,array"
 
 const char *job_members(unsigned needs)
 {
-    switch (needs & (JOB_NEEDS_LIMIT | JOB_NEEDS_OWNER)) {
-    case 0:
-        return MEMBERS;
-    case JOB_NEEDS_LIMIT:
-        return MEMBERS ",timeout_sec";
-    case JOB_NEEDS_OWNER:
-        return MEMBERS ",user,group";
-    default:
-        return MEMBERS ",user,group,timeout_sec";
-    }
+    static const char *const members[] = {
+        [0] = MEMBERS,
+        [JOB_NEEDS_LIMIT] = MEMBERS ",timeout_sec",
+        [JOB_NEEDS_OWNER] = MEMBERS ",user,group",
+        [JOB_NEEDS_LIMIT | JOB_NEEDS_OWNER] = MEMBERS ",user,group,timeout_sec",
+        [JOB_NEEDS_USAGE] = MEMBERS ",summary",
+        [JOB_NEEDS_USAGE | JOB_NEEDS_LIMIT] = MEMBERS ",summary,timeout_sec",
+        [JOB_NEEDS_USAGE | JOB_NEEDS_OWNER] = MEMBERS ",summary,user,group",
+        [JOB_NEEDS_USAGE | JOB_NEEDS_LIMIT | JOB_NEEDS_OWNER] = MEMBERS
+        ",summary,user,group,timeout_sec",
+    };
+
+    return members[needs & (JOB_NEEDS_LIMIT | JOB_NEEDS_OWNER | JOB_NEEDS_USAGE)];
 }
 
 static const char *job_text(const json_t *row, const char *member)
@@ -196,22 +200,19 @@ static void job_read_exit(const json_t *row, struct job *job)
         job->exit_code = 1;
 }
 
-int job_read(const json_t *row, int64_t now_usec, struct job *ret, struct aq_error *err)
+/* What sessions and arrays have in common. */
+static struct job job_read_common(const json_t *row, int64_t now_usec)
 {
     const json_t *slots = json_object_get(row, "requested_slots");
-    const char *reason = job_text(row, "reason");
-    enum session_status status;
 
-    *ret = (struct job){
+    return (struct job){
         .row = row,
-        .id = json_integer_value(json_object_get(row, "job_id")),
         .user = job_text(row, "user"),
         .account = job_text(row, "group"),
         .partition = job_text(row, "resource_group"),
         .comment = job_text(row, "tag"),
         .reason = "None",
         .submit_usec = job_time(row, "created_at"),
-        .start_usec = job_time(row, "started_at"),
         .end_usec = job_time(row, "terminated_at"),
         .limit_sec = (int64_t)json_number_value(json_object_get(row, "timeout_sec")),
         .cpus = job_amount(slots, "cpu"),
@@ -221,11 +222,34 @@ int job_read(const json_t *row, int64_t now_usec, struct job *ret, struct aq_err
         .priority = json_integer_value(json_object_get(row, "priority")),
         .now_usec = now_usec,
     };
+}
+
+/* An element's session is called NAME[INDEX]. */
+static void job_read_name(const json_t *row, struct job *ret)
+{
+    const char *name = job_text(row, "name");
+    AQ_CLEANUP(aq_freep) char *stem = aq_format(
+        "%.*s", ret->array_id ? (int)strcspn(name, "[") : (int)strlen(name), name);
+
+    job_name_of_session(stem, ret->name);
+}
+
+int job_read(const json_t *row, int64_t now_usec, struct job *ret, struct aq_error *err)
+{
+    const json_t *array = json_object_get(row, "array");
+    const char *reason = job_text(row, "reason");
+    enum session_status status;
+
+    *ret = job_read_common(row, now_usec);
+    ret->id = json_integer_value(json_object_get(row, "job_id"));
+    ret->start_usec = job_time(row, "started_at");
+    ret->array_id = json_string_value(json_object_get(array, "id"));
+    ret->index = json_integer_value(json_object_get(array, "index"));
     if (ret->id <= 0 || session_status_parse(job_text(row, "status"), &status) < 0)
         return aq_fail(err, EPROTO,
                        "the manager's answer has no job_id or an unknown status; is its version "
                        "older than that of this program?");
-    job_name_of_session(job_text(row, "name"), ret->name);
+    job_read_name(row, ret);
     if (session_is_terminal(status)) {
         ret->state = job_state_of_ended(status, job_text(row, "result"), reason, &ret->reason);
         job_read_exit(row, ret);
@@ -237,6 +261,34 @@ int job_read(const json_t *row, int64_t now_usec, struct job *ret, struct aq_err
         ret->start_usec = job_time(row, "starts_at");
         ret->reason = job_why_pending(ret, reason);
     }
+    return 0;
+}
+
+static const char *job_why_set_waits(const json_t *array)
+{
+    int64_t limit = json_integer_value(json_object_get(array, "limit"));
+
+    if (json_array_size(json_object_get(array, "dependencies")))
+        return "Dependency";
+    return limit && json_integer_value(json_object_get(array, "running")) >= limit
+               ? "JobArrayTaskLimit"
+               : "Resources";
+}
+
+int job_read_set(const json_t *array, char *set, bool is_cancelled, int64_t now_usec,
+                 struct job *ret, struct aq_error *err)
+{
+    *ret = job_read_common(array, now_usec);
+    ret->id = ret->array_number = json_integer_value(json_object_get(array, "number"));
+    ret->array_id = json_string_value(json_object_get(array, "id"));
+    ret->index = -1;
+    ret->set = set;
+    if (ret->id <= 0 || !ret->array_id)
+        return aq_fail(err, EPROTO, "the manager's answer has no number or id of an array");
+    job_read_name(array, ret);
+    ret->state = is_cancelled ? JOB_CANCELLED : JOB_PENDING;
+    if (!is_cancelled)
+        ret->reason = job_why_set_waits(array);
     return 0;
 }
 

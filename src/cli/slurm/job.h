@@ -38,8 +38,12 @@ int job_state_parse(const char *text, size_t len, enum job_state *ret);
 bool job_state_is_ended(enum job_state state);
 
 struct job {
-    const json_t *row; /* of the manager's list; borrowed */
-    int64_t id;
+    const json_t *row;    /* of the manager's list, of an array if 'set'; borrowed */
+    int64_t id;           /* its own number; of a set that of the array */
+    const char *array_id; /* of an element or a set; NULL = neither; borrowed from 'row' */
+    int64_t array_number; /* the same; 0 = not known */
+    int64_t index;        /* of an element; -1 = of a set */
+    char *set;            /* "3-99%8", elements of an array without a session; owned by the list */
     char name[SESSION_NAME_MAX + 1];
     enum job_state state;
     const char *user, *account, *partition, *comment; /* never NULL, borrowed from 'row' */
@@ -56,6 +60,7 @@ struct job {
 enum {
     JOB_NEEDS_LIMIT = 1u << 0, /* the time limit */
     JOB_NEEDS_OWNER = 1u << 1, /* user and account */
+    JOB_NEEDS_USAGE = 1u << 2, /* what it used, once it has ended */
 };
 
 /* The members of rows that job_read() takes, with commas between. */
@@ -63,6 +68,12 @@ const char *job_members(unsigned needs);
 
 /* 'row' must outlive *ret. -EPROTO. */
 int job_read(const json_t *row, int64_t now_usec, struct job *ret, struct aq_error *err);
+
+/* The elements 'set', owned by the caller, of an array, which wait or were cancelled: a job as
+ * Slurm has it. As job_read().
+ */
+int job_read_set(const json_t *array, char *set, bool is_cancelled, int64_t now_usec,
+                 struct job *ret, struct aq_error *err);
 
 /* How long it has run, in seconds. */
 int64_t job_elapsed_sec(const struct job *job);

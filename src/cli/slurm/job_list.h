@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 #include "cli/slurm/job.h"
+#include "cli/slurm/job_ids.h"
 
 /* Lists have commas between; NULL = any. */
 struct job_query {
@@ -14,14 +15,20 @@ struct job_query {
     bool has_ended;     /* also jobs that ended after 'since_usec' */
     int64_t since_usec, until_usec; /* submitted before the latter; 0 = any */
     bool must_exist;                /* each of 'ids', else it is an error */
-    unsigned needs;                 /* JOB_NEEDS_ */
+    bool is_expanded; /* each element that waits is a job; else all of an array's are one */
+    unsigned needs;   /* JOB_NEEDS_ */
 };
 
 struct job_list {
-    json_t *rows; /* of all that follows */
+    json_t *rows;   /* of all that follows */
+    json_t *arrays; /* rows of arrays by id, likewise */
     struct job *jobs;
     size_t count, cap;
 };
+
+/* job_fetch.c: read the rows of sessions and arrays that may match, into rows and arrays. */
+int job_list_fetch(struct cli *cli, const struct job_query *query, const struct job_ids *ids,
+                   bool everyone, unsigned needs, struct job_list *ret, struct aq_error *err);
 
 /* In the order of their numbers. *ret is to be released in any case, and zeroed before. */
 int job_list_read(struct cli *cli, const struct job_query *query, struct job_list *ret,

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "base/utf8.h"
 #include "cli/client.h"
+#include "cli/session/array.h"
 #include "cli/session/create.h"
 #include "cli/session/session.h"
 #include "cli/slurm/job_list.h"
@@ -74,6 +75,65 @@ static void sbatch_add_environment(struct sbatch *s)
         cli_list_add(&all, environ_list->items[i]);
     free(environ_list->items);
     *environ_list = all;
+}
+
+/* ---- options in the environment ---- */
+
+static const struct {
+    const char *variable, *option;
+    bool is_flag;
+} sbatch_variables[] = {
+    { "SBATCH_ACCOUNT", "account", false },
+    { "SBATCH_ARRAY_INX", "array", false },
+    { "SBATCH_CLUSTERS", "clusters", false },
+    { "SBATCH_CONSTRAINT", "constraint", false },
+    { "SBATCH_CONTAINER", "container", false },
+    { "SBATCH_CPUS_PER_GPU", "cpus-per-gpu", false },
+    { "SBATCH_ERROR", "error", false },
+    { "SBATCH_EXPORT", "export", false },
+    { "SBATCH_GPUS", "gpus", false },
+    { "SBATCH_GPUS_PER_NODE", "gpus-per-node", false },
+    { "SBATCH_GPUS_PER_TASK", "gpus-per-task", false },
+    { "SBATCH_GRES", "gres", false },
+    { "SBATCH_INPUT", "input", false },
+    { "SBATCH_JOB_NAME", "job-name", false },
+    { "SBATCH_MEM_PER_CPU", "mem-per-cpu", false },
+    { "SBATCH_MEM_PER_GPU", "mem-per-gpu", false },
+    { "SBATCH_MEM_PER_NODE", "mem", false },
+    { "SBATCH_NO_REQUEUE", "no-requeue", true },
+    { "SBATCH_OPEN_MODE", "open-mode", false },
+    { "SBATCH_OUTPUT", "output", false },
+    { "SBATCH_PARTITION", "partition", false },
+    { "SBATCH_QOS", "qos", false },
+    { "SBATCH_REQUEUE", "requeue", true },
+    { "SBATCH_RESERVATION", "reservation", false },
+    { "SBATCH_SIGNAL", "signal", false },
+    { "SBATCH_TIMELIMIT", "time", false },
+    { "SBATCH_TRES_PER_TASK", "tres-per-task", false },
+    { "SBATCH_WAIT", "wait", true },
+    { "SBATCH_WCKEY", "wckey", false },
+};
+
+/* Options of variables go before those of the command line, which win; both win over the script. */
+static void sbatch_add_variables(struct sbatch *s, int count, char **argv)
+{
+    struct batch_line *words = &s->submit.words;
+
+    words->is_slurm = true;
+    words->argv = arena_array(&s->options.arena, AQ_COUNT(sbatch_variables) + (size_t)count + 1,
+                              sizeof(*words->argv));
+    for (size_t i = 0; i < AQ_COUNT(sbatch_variables); i++) {
+        const char *value = getenv(sbatch_variables[i].variable);
+        AQ_CLEANUP(aq_freep) char *word = NULL;
+
+        if (!value || !*value)
+            continue;
+        word = aq_format(sbatch_variables[i].is_flag ? "--%s" : "--%s=%s",
+                         sbatch_variables[i].option, value);
+        words->argv[words->argc++] = arena_strdup(&s->options.arena, word);
+    }
+    for (int i = 0; i < count; i++)
+        words->argv[words->argc++] = argv[i];
 }
 
 /* ---- the place ---- */
@@ -167,7 +227,7 @@ static int sbatch_choose_place(struct sbatch *s, struct aq_error *err)
                             "--open-mode: expected append or truncate, not '%.60s'",
                             given->open_mode);
     if (!output && s->place.directory)
-        output = "slurm-%j.out";
+        output = s->opts.spec.array ? "slurm-%A_%a.out" : "slurm-%j.out";
     s->user = aq_strdup(me ? me->pw_name : "");
     s->place.user = s->user;
     s->place.is_appended = given->open_mode && strcmp(given->open_mode, "append") == 0;
@@ -180,7 +240,28 @@ static int sbatch_choose_place(struct sbatch *s, struct aq_error *err)
 
 /* ---- dependencies ---- */
 
-/* A job's number becomes the id of its session. */
+/* "12", "12_3" -> the id of the session or array, with "[3]" for an element. Caller frees. */
+static int sbatch_resolve_number(struct sbatch *s, const char *number, char **ret,
+                                 struct aq_error *err)
+{
+    AQ_CLEANUP(job_list_done) struct job_list list = { .rows = NULL };
+    struct job_query query = { .ids = number, .must_exist = true, .has_ended = true };
+    const char *index = strchr(number, '_'), *id;
+    json_t *array;
+    int r = job_list_read(s->cli, &query, &list, err);
+
+    if (r < 0)
+        return aq_error_wrap(err, "Job dependency problem");
+    json_object_foreach(list.arrays, id, array)
+        if (json_integer_value(json_object_get(array, "number")) == strtoll(number, NULL, 10)) {
+            *ret = index ? aq_format("%s[%s]", id, index + 1) : aq_strdup(id);
+            return 0;
+        }
+    *ret = aq_strdup(json_string_value(json_object_get(list.jobs[0].row, "id")));
+    return 0;
+}
+
+/* Numbers of jobs become ids. */
 static int sbatch_resolve_after(struct sbatch *s, struct aq_error *err)
 {
     struct cli_list *after = &s->opts.spec.after;
@@ -188,18 +269,14 @@ static int sbatch_resolve_after(struct sbatch *s, struct aq_error *err)
     for (size_t i = 0; i < after->count; i++) {
         const char *colon = strrchr(after->items[i], ':');
         const char *number = colon ? colon + 1 : after->items[i];
-        AQ_CLEANUP(job_list_done) struct job_list list = { .rows = NULL };
-        struct job_query query = { .ids = number, .must_exist = true, .has_ended = true };
-        AQ_CLEANUP(aq_freep) char *text = NULL;
+        AQ_CLEANUP(aq_freep) char *id = NULL, *text = NULL;
         int r;
 
-        if (strspn(number, "0123456789") != strlen(number))
+        if (strspn(number, "0123456789_") != strlen(number) || number[0] == '_')
             continue;
-        r = job_list_read(s->cli, &query, &list, err);
-        if (r < 0)
-            return aq_error_wrap(err, "Job dependency problem");
-        text = aq_format("%.*s%s", (int)(number - after->items[i]), after->items[i],
-                         json_string_value(json_object_get(list.jobs[0].row, "id")));
+        if ((r = sbatch_resolve_number(s, number, &id, err)) < 0)
+            return r;
+        text = aq_format("%.*s%s", (int)(number - after->items[i]), after->items[i], id);
         after->items[i] = arena_strdup(&s->options.arena, text);
     }
     return 0;
@@ -219,10 +296,12 @@ static int sbatch_print(struct sbatch *s, const json_t *created, struct aq_error
         json_t *row = NULL;
 
         if (r == 0)
-            r = session_get(s->cli, id ? id : "", &row, err);
+            r = s->opts.spec.array ? array_get(s->cli, id ? id : "", &row, err)
+                                   : session_get(s->cli, id ? id : "", &row, err);
         if (r == 0)
             strbuf_addf(&out, "%s%" PRId64 "\n", s->opts.parsable ? "" : "Submitted batch job ",
-                        (int64_t)json_integer_value(json_object_get(row, "job_id")));
+                        (int64_t)json_integer_value(
+                            json_object_get(row, s->opts.spec.array ? "number" : "job_id")));
         json_decref(row);
     }
     return r < 0 ? r : cli_print(&out, err);
@@ -282,8 +361,8 @@ static int sbatch_run(struct cli *cli, void *data, int argc, char **argv, struct
                                 .command = STRBUF_INIT,
                                 .merged = &s.opts,
                                 .wrap = s.options.place.wrap,
-                                .slurm = { .is_sbatch = true },
-                                .words = { .is_slurm = true, .argc = count, .argv = argv } };
+                                .slurm = { .is_sbatch = true } };
+    sbatch_add_variables(&s, count, argv);
     count += count < argc && strcmp(argv[count], "--") == 0;
     if (s.submit.wrap && count < argc)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/memory.h"
 #include "cli/client.h"
 #include "cli/slurm/job_list.h"
 #include "cli/slurm/slurm.h"
@@ -54,6 +55,53 @@ static int scancel_check_signal(const struct scancel_opts *opts, struct aq_error
     return 0;
 }
 
+/* Of one array these elements, or all that there are. */
+static int scancel_end_array(struct cli *cli, const json_t *array, const char *elements,
+                             struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    json_t *body = json_object();
+    int r;
+
+    strbuf_addf(&path, "/aliquot/v1/arrays/%s", json_string_value(json_object_get(array, "id")));
+    (void)json_object_set(body, "owner_access_key", json_object_get(array, "access_key"));
+    if (elements)
+        (void)json_object_set_new(body, "elements", json_string(elements));
+    r = cli_call(cli, METHOD_DELETE, path.data, body, NULL, err);
+    json_decref(body);
+    return r == -ENOENT ? 0 : r; /* it has just ended */
+}
+
+/* The arrays that are named as a whole, so that no further elements are made; then the elements
+ * without a session. Their sessions follow, as those of other jobs.
+ */
+static int scancel_end_arrays(struct cli *cli, const struct job_ids *ids,
+                              const struct job_list *list, struct aq_error *err)
+{
+    const char *id;
+    json_t *array;
+    int r = 0;
+
+    json_object_foreach(list->arrays, id, array) {
+        bool is_live = json_is_null(json_object_get(array, "terminated_at"));
+
+        for (size_t i = 0; r == 0 && is_live && i < ids->count; i++)
+            if (ids->items[i].number == json_integer_value(json_object_get(array, "number"))
+                && !ids->items[i].elements.count)
+                r = scancel_end_array(cli, array, NULL, err);
+    }
+    for (size_t i = 0; r == 0 && i < list->count; i++) {
+        const struct job *job = &list->jobs[i];
+        AQ_CLEANUP(aq_freep) char *elements = NULL;
+
+        if (!job->set || job_state_is_ended(job->state))
+            continue;
+        elements = aq_format("%.*s", (int)strcspn(job->set, "%"), job->set);
+        r = scancel_end_array(cli, job->row, elements, err);
+    }
+    return r;
+}
+
 static int scancel_end(struct cli *cli, const struct job_list *list, struct aq_error *err)
 {
     int r = 0;
@@ -63,7 +111,7 @@ static int scancel_end(struct cli *cli, const struct job_list *list, struct aq_e
         size_t count = 0;
 
         for (size_t k = i; k < AQ_MIN(i + AT_ONCE_MAX, list->count); k++)
-            if (!job_state_is_ended(list->jobs[k].state)) {
+            if (!list->jobs[k].set && !job_state_is_ended(list->jobs[k].state)) {
                 (void)json_array_append(ids, json_object_get(list->jobs[k].row, "id"));
                 count++;
             }
@@ -78,6 +126,7 @@ static int scancel_run(struct cli *cli, void *data, int argc, char **argv, struc
 {
     const struct scancel_opts *opts = data;
     AQ_CLEANUP(job_list_done) struct job_list list = { .rows = NULL };
+    AQ_CLEANUP(job_ids_done) struct job_ids numbers = { .items = NULL };
     AQ_CLEANUP(strbuf_donep) struct strbuf ids = STRBUF_INIT;
     struct job_query query = {
         .names = opts->name,
@@ -104,14 +153,18 @@ static int scancel_run(struct cli *cli, void *data, int argc, char **argv, struc
         r = job_list_read(cli, &query, &list, err);
     if (r == -ENOENT)
         return aq_error_wrap(err, "Kill job error");
+    if (r == 0)
+        r = job_ids_read(opts->states ? NULL : query.ids, &numbers, err);
+    if (r == 0)
+        r = scancel_end_arrays(cli, &numbers, &list, err);
     return r < 0 ? r : scancel_end(cli, &list, err);
 }
 
 const struct cli_verb verb_slurm_scancel = {
     .name = "slurm scancel",
-    .args = "[NUMBER]...",
+    .args = "[NUMBER[_INDEX]]...",
     .summary = "End jobs, as Slurm's scancel does",
-    .examples = "scancel 12 13\nscancel --me --state=PENDING",
+    .examples = "scancel 12 13_4 14_[1-3]\nscancel --me --state=PENDING",
     .opts = scancel_opts,
     .opts_size = sizeof(struct scancel_opts),
     .max_args = -1,

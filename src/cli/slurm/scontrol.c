@@ -51,7 +51,9 @@ static void scontrol_write_job(struct scontrol *s, const struct job *job)
         const char *name, *field;
         bool begins_line;
     } rows[] = {
-        { "JobId", "JobID", false },
+        { "JobId", "JobIDRaw", false },
+        { "ArrayJobId", "ArrayJobID", false },
+        { "ArrayTaskId", "ArrayTaskID", false },
         { "JobName", "JobName", false },
         { "UserId", "User", true },
         { "Account", "Account", false },
@@ -79,6 +81,8 @@ static void scontrol_write_job(struct scontrol *s, const struct job *job)
     };
 
     for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        if (strncmp(rows[i].name, "Array", 5) == 0 && !job->array_number)
+            continue;
         if (i)
             strbuf_adds(&s->out, rows[i].begins_line ? s->gap : " ");
         scontrol_add(s, job, rows[i].name, rows[i].field);

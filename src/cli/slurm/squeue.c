@@ -39,7 +39,7 @@ static const struct cli_opt squeue_opts[] = {
     { 'O', "Format", CLI_STR, AT(Format), "FIELD,...", "fields such as JobID:10,State" },
     { 'S', "sort", CLI_STR, AT(sort), "[+-]LETTER,...", "order by letters of -o" },
     { 'a', "all", CLI_FLAG, AT(all), NULL, "of all partitions, as it is in any case" },
-    { 'r', "array", CLI_FLAG, AT(array), NULL, "a line for each job, as it is in any case" },
+    { 'r', "array", CLI_FLAG, AT(array), NULL, "a line for each element of arrays that waits" },
     SLURM_OPT_ROWS(struct squeue_opts),
 #undef AT
     CLI_OPT_END,
@@ -133,6 +133,7 @@ static int squeue_run(struct cli *cli, void *data, int argc, char **argv, struct
         .has_ended = opts->states && !opts->start,
         .since_usec = clock_realtime_usec() - SLURM_MIN_JOB_AGE_SEC * USEC_PER_SEC,
         .must_exist = true,
+        .is_expanded = opts->array,
     };
     AQ_CLEANUP(job_list_done) struct job_list list = { .rows = NULL };
     struct squeue_order order = { .count = 0 };

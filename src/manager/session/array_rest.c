@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/fault.h"
 #include "manager/call/list.h"
 #include "manager/session/session.h"
@@ -77,6 +78,35 @@ static void array_write_dependencies(const struct core *core, const struct core_
     jsonw_array_end(w);
 }
 
+/* Of a live array which indices have no session yet: those from 'next_index' on that are not in
+ * 'removed'; and what each element asks for.
+ */
+static void array_write_rest(const struct core *core, const struct session_array *a,
+                             struct jsonw *w)
+{
+    const struct session *element = &a->element;
+    AQ_CLEANUP(strbuf_donep) struct strbuf removed = STRBUF_INIT;
+    AQ_CLEANUP(slots_donep) struct slots requested = { .items = NULL };
+    int64_t next = session_array_first_unmade(a);
+    int r = 0;
+
+    array_set_write(&a->removed, &removed);
+    for (size_t i = 0; i < element->kernel_count && r == 0; i++)
+        r = slots_add(&requested, &element->kernels[i].requested);
+    if (next < INT64_MAX)
+        jsonw_member_int(w, "next_index", next);
+    else
+        jsonw_member_null(w, "next_index");
+    jsonw_member_str(w, "removed", removed.len ? removed.data : NULL);
+    jsonw_key(w, "requested_slots");
+    slots_write_json(&requested, core_slot_types(core), w);
+    jsonw_member_int(w, "cluster_size", (int64_t)element->kernel_count);
+    if (element->spec && element->spec->batch_timeout_usec)
+        jsonw_member_int(w, "timeout_sec", element->spec->batch_timeout_usec / USEC_PER_SEC);
+    else
+        jsonw_member_null(w, "timeout_sec");
+}
+
 /* The row, or memory where that is newer. */
 static void array_write(const struct core *core, const struct array_row *row, struct jsonw *w)
 {
@@ -107,6 +137,8 @@ static void array_write(const struct core *core, const struct array_row *row, st
     jsonw_member_str(w, "access_key", row->access_key);
     jsonw_member_str(w, "resource_group", row->resource_group);
     array_write_dependencies(core, &live, w);
+    if (live.array)
+        array_write_rest(core, live.array, w);
     api_write_time(w, "created_at", row->array.created_usec);
     api_write_time(w, "terminated_at", a->ended_usec);
     jsonw_object_end(w);

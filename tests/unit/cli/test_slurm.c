@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "cli/slurm/field.h"
+#include "cli/slurm/job_ids.h"
 #include "cli/submit/job_name.h"
 #include "cli/submit/job_place.h"
 #include "cli/submit/slurm_begin.h"
@@ -217,12 +218,55 @@ static void test_moments(void **state)
     }
 }
 
+static void test_numbers(void **state)
+{
+    static const struct {
+        const char *text;
+        int count;                /* -1 = refused */
+        int64_t number, elements; /* of the last */
+    } rows[] = { { "12", 1, 12, 0 },
+                 { "12,13", 2, 13, 0 },
+                 { " 12 13 ", 2, 13, 0 },
+                 { "12_3", 1, 12, 1 },
+                 { "12_[1-3,7]", 1, 12, 4 },
+                 { "12_[1-3,7%2],14", 2, 14, 0 },
+                 { "14,12_[0-10:5]", 2, 12, 3 },
+                 { "12.batch", 0, 0, 0 },
+                 { "12_3.batch,13", 1, 13, 0 },
+                 { "", 0, 0, 0 },
+                 { "0", -1, 0, 0 },
+                 { "-1", -1, 0, 0 },
+                 { "x", -1, 0, 0 },
+                 { "12_", -1, 0, 0 },
+                 { "12_x", -1, 0, 0 },
+                 { "12_[", -1, 0, 0 },
+                 { "12_[]", -1, 0, 0 },
+                 { "12_[3-1]", -1, 0, 0 },
+                 { "12x", -1, 0, 0 },
+                 { "12_[1-3", -1, 0, 0 } };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        AQ_CLEANUP(job_ids_done) struct job_ids ids = { .items = NULL };
+        int r = job_ids_read(rows[i].text, &ids, NULL);
+
+        assert_row(r < 0 ? rows[i].count < 0 : (int)ids.count == rows[i].count, "'%s'",
+                   rows[i].text);
+        if (r < 0 || !ids.count)
+            continue;
+        assert_row(ids.items[ids.count - 1].number == rows[i].number
+                       && array_set_size(&ids.items[ids.count - 1].elements) == rows[i].elements,
+                   "'%s'", rows[i].text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_states),  cmocka_unit_test(test_lines),
-        cmocka_unit_test(test_headers), cmocka_unit_test(test_names),
-        cmocka_unit_test(test_places),  cmocka_unit_test(test_moments),
+        cmocka_unit_test(test_states),  cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_lines),   cmocka_unit_test(test_headers),
+        cmocka_unit_test(test_names),   cmocka_unit_test(test_places),
+        cmocka_unit_test(test_moments),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
