@@ -216,8 +216,13 @@ def test_commands(client, cluster):
     assert "shown[1]" in cluster.cli("ps", "--elements").stdout
     assert len(cluster.cli("ps", "shown").stdout.splitlines()) == 3
     assert "100 elements" in cluster.cli("session", "why", "shown").stdout
-    history = cluster.cli("session", "history", "shown")
-    assert history.returncode and "'shown' is an array; name one of its elements" in history.stderr
+    history = cluster.cli("session", "history", "shown").stdout.splitlines()
+    assert sum(" RUNNING " in line for line in history) == 2, history
+    assert len(history) == 1 + show(client, found)["made"], history
+    assert "RUNNING" in cluster.cli("session", "history", "shown[1]").stdout
+    history = cluster.cli("session", "history", "mine").stdout.splitlines()
+    assert [line.split()[:3] for line in history[1:]] == [
+        [f"mine[{i}]", "TERMINATED", str(i)] for i in range(3)], history
     assert cluster.cli("rm", "shown[0]").returncode == 0
     assert cluster.cli("rm", "--wait", "shown[1-50]", "--yes").returncode == 0
     assert cluster.cli("rm", "--wait", "shown").returncode == 0

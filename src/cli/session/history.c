@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "cli/client.h"
 #include "cli/list.h"
+#include "cli/session/array.h"
 #include "cli/session/session.h"
 #include "cli/output/resource_usage.h"
 #include "cli/verbs.h"
@@ -17,6 +18,19 @@ static const struct column change_columns[] = {
     { "kernel", "KERNEL", COLUMN_TEXT, 0 },
     { "status", "STATUS", COLUMN_STATUS, COLUMN_IS_NAME },
     { "lasted", "LASTED", COLUMN_TEXT, 0 },
+    { "reason", "REASON", COLUMN_REASON, COLUMN_MAY_SHRINK },
+    COLUMN_END,
+};
+
+static const struct column element_columns[] = {
+    { "name", "ELEMENT", COLUMN_TEXT, COLUMN_IS_NAME },
+    { "status", "STATUS", COLUMN_STATUS, 0 },
+    { "exit_code", "EXIT", COLUMN_NUMBER, 0 },
+    { "created_at", "CREATED", COLUMN_CLOCK, COLUMN_IS_WIDE },
+    { "started_at", "STARTED", COLUMN_CLOCK, 0 },
+    { "terminated_at", "ENDED", COLUMN_CLOCK, 0 },
+    { "lasted", "LASTED", COLUMN_TEXT, 0 },
+    { "agents", "AGENTS", COLUMN_NAMES, COLUMN_IS_WIDE },
     { "reason", "REASON", COLUMN_REASON, COLUMN_MAY_SHRINK },
     COLUMN_END,
 };
@@ -113,15 +127,54 @@ static int history_print(struct cli *cli, const json_t *past, struct aq_error *e
     return r < 0 ? r : list_print(cli, attempt_columns, attempts, err);
 }
 
+/* How long an element has run. */
+static void history_add_element_duration(const struct output *o, json_t *element)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf lasted = STRBUF_INIT;
+    const char *from = json_string_value(json_object_get(element, "started_at"));
+    const char *to = json_string_value(json_object_get(element, "terminated_at"));
+    int64_t begin, end = o->now_usec;
+
+    if (!from || clock_parse_date(from, &begin) < 0 || (to && clock_parse_date(to, &end) < 0))
+        return;
+    cell_write_span(AQ_MAX(end - begin, INT64_C(0)), &lasted);
+    (void)json_object_set_new(element, "lasted", json_string(lasted.data));
+}
+
+/* A line for each element of the array that has a session, in the order of their indices. */
+static int history_print_array(struct cli *cli, const json_t *array, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    json_t *elements = NULL, *element;
+    size_t i;
+    int r;
+
+    strbuf_adds(&path, "/aliquot/v1/sessions?order=array_index&fields=name,status,exit_code,"
+                       "created_at,started_at,terminated_at,agents,reason");
+    cli_path_query(&path, "array", json_string_value(json_object_get(array, "id")));
+    cli_path_query(&path, "owner_access_key", cli->globals.owner);
+    r = cli_call_list(cli, path.data, CLI_PAGE_OF_SHORT_ROWS, 0, &elements, NULL, err);
+    if (r < 0)
+        return r;
+    json_array_foreach(elements, i, element)
+        history_add_element_duration(&cli->output, element);
+    r = list_print(cli, element_columns, elements, err);
+    json_decref(elements);
+    return r;
+}
+
 static int history_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
-    json_t *past = NULL;
+    json_t *past = NULL, *array = NULL;
     int r = history_get(cli, argv[0], &past, err);
 
     (void)data;
     (void)argc;
-    if (r == 0)
+    if (r == -ENOENT && array_get(cli, argv[0], &array, NULL) == 0)
+        r = history_print_array(cli, array, err);
+    else if (r == 0)
         r = history_print(cli, past, err);
+    json_decref(array);
     json_decref(past);
     return r;
 }
@@ -132,7 +185,7 @@ const struct cli_verb verb_session_history = {
     .summary = "Show every state of a session, and what the scheduler made of it",
     .details = "When each state began, by the clock of this machine, and how long it lasted. The\n"
                "second table has a line for each run of the scheduler's tries with the same\n"
-               "result.",
+               "result. The name of an array lists when its elements started and ended.",
     .examples = "aliquot session history train-3fa2b1\n"
                 "aliquot session history train-3fa2b1 -o json",
     .min_args = 1,
