@@ -285,3 +285,17 @@ def test_ten_thousand_on_two_slots_cancelled_in_the_middle():
         cluster.check_nothing_left()
         cluster.check_audits()
         cluster.stop()
+
+
+def test_files_of_elements(client, cluster, tmp_path):
+    script = tmp_path / "job.sh"
+    script.write_text(f"#!/bin/sh\n#ALIQUOT --array 0-2 --name files --stdout {tmp_path}/out-%A_%a\n"
+                      "echo of $ALIQUOT_ARRAY_INDEX; echo bad >&2\n")
+    tmp_path.chmod(0o777)
+    assert cluster.cli("submit", "--stderr", f"{tmp_path}/err-%a", "--wait", "-r", "mem=32m",
+                       script).returncode == 0
+    number = show(client, "files")["number"]
+    for index in range(3):
+        assert (tmp_path / f"out-{number}_{index}").read_text() == f"of {index}\n"
+        assert (tmp_path / f"err-{index}").read_text() == "bad\n"
+    assert cluster.cli("logs", "files[1]").stdout == ""

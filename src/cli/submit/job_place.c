@@ -11,15 +11,16 @@ static const struct {
     char letter;
     const char *expression;
 } job_place_letters[] = {
-    { 'A', "${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID}" },
+    /* without #SBATCH lines only variables of every session are set */
+    { 'A', "${SLURM_ARRAY_JOB_ID:-${SLURM_JOB_ID:-$ALIQUOT_JOB_NUMBER}}" },
     { 'a', "${SLURM_ARRAY_TASK_ID:-4294967294}" },
-    { 'j', "$SLURM_JOB_ID" },
-    { 'J', "$SLURM_JOB_ID" },
-    { 'N', "$SLURMD_NODENAME" },
-    { 'n', "$SLURM_NODEID" },
+    { 'j', "${SLURM_JOB_ID:-$ALIQUOT_JOB_NUMBER}" },
+    { 'J', "${SLURM_JOB_ID:-$ALIQUOT_JOB_NUMBER}" },
+    { 'N', "${SLURMD_NODENAME:-$BACKENDAI_CLUSTER_HOST}" },
+    { 'n', "${SLURM_NODEID:-$BACKENDAI_CLUSTER_LOCAL_RANK}" },
     { 's', "batch" },
     { 't', "0" },
-    { 'x', "$SLURM_JOB_NAME" },
+    { 'x', "${SLURM_JOB_NAME:-$BACKENDAI_SESSION_NAME}" },
 };
 
 /* Quotes a character inside "...". */

@@ -10,7 +10,8 @@
 #define PLACE(member) offsetof(struct slurm_place, member)
 #define CLUSTER "--profile chooses the cluster"
 #define MAIL "no mail is sent; aliquot session wait SESSION, then mail"
-#define OUTPUT "the output is kept with the session: aliquot logs SESSION"
+#define OUTPUT \
+    "the output is kept with the session: aliquot logs SESSION; #ALIQUOT --stdout FILE writes a file"
 #define NODE "there are no features of nodes; --resource-group chooses among agents"
 #define AGENTS "administrators name agents with #ALIQUOT --agent; others choose a --resource-group"
 #define BINDING "cores and GPUs are bound to the session by its agent"

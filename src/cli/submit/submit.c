@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pwd.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -28,6 +29,10 @@ const struct cli_opt submit_opts[] = {
     { 0, "wait", CLI_FLAG, offsetof(struct submit_opts, wait), NULL,
       "wait for its end, and exit as the script did" },
     { 0, "parsable", CLI_FLAG, offsetof(struct submit_opts, parsable), NULL, "print the id alone" },
+    { 0, "stdout", CLI_STR, offsetof(struct submit_opts, output), "FILE",
+      "write its output to this file, such as out-%A_%a.log, not to the log" },
+    { 0, "stderr", CLI_STR, offsetof(struct submit_opts, error), "FILE",
+      "write its errors to this file" },
     CLI_OPT_END,
 };
 
@@ -407,9 +412,16 @@ static int submit_run(struct cli *cli, void *data, int argc, char **argv, struct
 {
     struct submit_opts *opts = data;
     struct submit s = { .cli = cli, .text = STRBUF_INIT, .command = STRBUF_INIT, .merged = opts };
+    const struct passwd *me = getpwuid(geteuid());
+    struct job_place place = { .user = me ? me->pw_name : "" };
     json_t *created = NULL;
     int r = submit_prepare(&s, argc, argv, err);
 
+    if (opts->output || opts->error) {
+        place.output = opts->output;
+        place.error = opts->error;
+        s.place = &place;
+    }
     if (r == 0)
         r = submit_write_command(&s, argc, argv, err);
     if (r == 0) {

@@ -17,6 +17,7 @@ struct submit_opts {
     struct spec_opts spec;
     struct cli_int count;
     bool wait, parsable;
+    const char *output, *error; /* patterns of files */
 };
 
 extern const struct cli_opt submit_opts[];

@@ -171,12 +171,16 @@ static void test_places(void **state)
     } rows[] = {
         { { .directory = NULL }, "" },
         { { .directory = "/a b", .must_have = true }, "cd '/a b' || exit 1\n" },
-        { { .output = "o-%j.log" }, "exec >\"o-$SLURM_JOB_ID.log\" 2>&1\n" },
+        { { .output = "o-%j.log" }, "exec >\"o-${SLURM_JOB_ID:-$ALIQUOT_JOB_NUMBER}.log\" 2>&1\n" },
         { { .output = "o", .error = "e", .is_appended = true }, "exec >>\"o\" 2>>\"e\"\n" },
         { { .output = "o", .error = "o", .input = "/dev/null" },
           "exec <\"/dev/null\" >\"o\" 2>&1\n" },
         { { .output = "%x.%u.%4j.%%.$HOME", .user = "ann" },
-          "exec >\"$SLURM_JOB_NAME.ann.$SLURM_JOB_ID.%.\\$HOME\" 2>&1\n" },
+          "exec >\"${SLURM_JOB_NAME:-$BACKENDAI_SESSION_NAME}.ann."
+          "${SLURM_JOB_ID:-$ALIQUOT_JOB_NUMBER}.%.\\$HOME\" 2>&1\n" },
+        { { .error = "e-%A_%a" },
+          "exec 2>\"e-${SLURM_ARRAY_JOB_ID:-${SLURM_JOB_ID:-$ALIQUOT_JOB_NUMBER}}_"
+          "${SLURM_ARRAY_TASK_ID:-4294967294}\"\n" },
     };
 
     (void)state;
