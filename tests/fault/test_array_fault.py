@@ -34,9 +34,10 @@ def wait_end(client, name):
     return wait_for(lambda: (a := look(client, name)) and a["terminated_at"] and a, 120, name)
 
 
-def make(client, name, indices, command):
+def make(client, name, indices, command, dependencies=()):
     key = str(uuid.uuid4())
-    reply = ask_until_answered(client, "/session", {**batch(name, command), "array": indices},
+    body = {**batch(name, command), "array": indices, "dependencies": list(dependencies)}
+    reply = ask_until_answered(client, "/session", body,
                                lambda: {**client.headers("POST", "/session", "application/json"),
                                         "Idempotency-Key": key})
     assert reply.status == 201, reply
@@ -67,5 +68,33 @@ def test_killed(point, passage):
         assert times == {str(i): 1 for i in range(10)}, times
         names = collections.Counter(s["name"] for s in cluster.sessions())
         assert [n for n, count in names.items() if count > 1] == [] and "one[9]" in names
+        assert mark.exists(), f"the manager has not passed {point}"
+        cluster.check_audits()
+
+
+@pytest.mark.parametrize("point, passage", [
+    ("core.create.proposed", 2), ("core.create.committed", 2), ("core.create.committed", 3),
+    ("core.array.making", 2), ("core.array.cancel.proposed", 1), ("core.array.remove.proposed", 1),
+    ("core.array.ended", 1), ("core.array.ended", 2),
+])
+def test_killed_with_dependents(point, passage):
+    """Sessions that wait for an array, and for elements of it, start once and end as they must."""
+    with killed_at(point, passage) as (cluster, mark):
+        client, ran = cluster.client(), cluster.folder / "ran"
+        ran.touch()
+        make(client, "one", "0-7%3", f"echo one $ALIQUOT_ARRAY_INDEX >> {ran}; sleep 0.5")
+        make(client, "two", "0-7", f"echo two $ALIQUOT_ARRAY_INDEX >> {ran}", ["corresponding:one"])
+        make(client, "whole", "0", f"echo whole >> {ran}", ["end:one"])
+        make(client, "part", "0", f"echo part >> {ran}", ["failure:one[7]"])
+        make(client, "never", "0-99", f"echo never >> {ran}", ["one"])
+        delete(client, f"{ARRAYS}/one", {"elements": "6-7"})
+        ended = {name: wait_end(client, name) for name in ("one", "two", "whole", "part", "never")}
+        assert (ended["one"]["succeeded"], ended["one"]["cancelled"]) == (6, 2), ended
+        assert (ended["two"]["succeeded"], ended["two"]["cancelled"]) == (6, 2), ended
+        assert ended["whole"]["succeeded"] == ended["part"]["succeeded"] == 1, ended
+        assert ended["never"]["cancelled"] == 100, ended
+        lines = ran.read_text().splitlines()
+        assert sorted(lines) == sorted([*(f"{name} {i}" for name in ("one", "two") for i in range(6)),
+                                        "part", "whole"])
         assert mark.exists(), f"the manager has not passed {point}"
         cluster.check_audits()

@@ -4,6 +4,7 @@
 import pytest
 
 from cluster import Cluster, batch, wait_for, wait_status
+from runtimes import settings_of
 
 pytestmark = pytest.mark.engines
 
@@ -200,3 +201,26 @@ def test_commands_show_them(client, cluster, gate):
     gate.touch()
     wait_end(client, "waits-too")
     wait_status(client, "third", "TERMINATED")
+
+
+@pytest.mark.gate
+def test_in_containers():
+    """Elements of containers wait for those of another array, and see which they are."""
+    with Cluster(**settings_of("crun")) as cluster:
+        cluster.start_manager()
+        cluster.start_agent()
+        client = cluster.client()
+        host = {"image": "host"}
+        one = make(client, "one", "test $ALIQUOT_ARRAY_INDEX != 2", "0-2%2", **host)
+        two = make(client, "two", "echo $SLURM_ARRAY_TASK_ID of $SLURM_ARRAY_TASK_COUNT", "0-2",
+                   dependencies=["corresponding:one"], **host)
+        after = make(client, "after", dependencies=["end:two", "failure:one"], **host)
+        ended = wait_end(client, two)
+        assert (ended["succeeded"], ended["cancelled"]) == (2, 1), ended
+        assert cluster.cli("logs", "two[1]").stdout == "1 of 3\n"
+        wait_status(client, after, "TERMINATED")
+        assert session(client, after)["started_at"] >= max(
+            show(client, array)["terminated_at"] for array in (one, two))
+        cluster.check_nothing_left()
+        cluster.check_audits()
+        cluster.stop()
