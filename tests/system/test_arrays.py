@@ -299,3 +299,33 @@ def test_files_of_elements(client, cluster, tmp_path):
         assert (tmp_path / f"out-{number}_{index}").read_text() == f"of {index}\n"
         assert (tmp_path / f"err-{index}").read_text() == "bad\n"
     assert cluster.cli("logs", "files[1]").stdout == ""
+
+
+def test_the_limit_counts_elements_that_run(client, cluster, tmp_path):
+    """Those that wait for a retry, or for others, hold up no other element; no more run at once."""
+    tmp_path.chmod(0o777)
+    ran = tmp_path / "ran"
+    command = (f"mkdir {tmp_path}/1 2>/dev/null || mkdir {tmp_path}/2 || touch {tmp_path}/many; "
+               f"sleep 0.3; rmdir {tmp_path}/2 2>/dev/null || rmdir {tmp_path}/1; "
+               f"echo $ALIQUOT_ARRAY_INDEX >> {ran}; test $ALIQUOT_ARRAY_INDEX -gt 1")
+    found = make(client, "tries", "0-5%2", command, retry=1, retry_delay="1h")
+    wait_for(lambda: ran.exists() and set(ran.read_text().split()) == set("012345"), 60, "all to run")
+    rows = {e["name"]: e["status"] for e in elements(client, found)}
+    assert rows["tries[0]"] == rows["tries[1]"] == "PENDING", rows
+    assert not (tmp_path / "many").exists()
+    assert client.delete(f"{ARRAYS}/tries").status == 204
+    assert wait_end(client, found)["succeeded"] == 4
+
+
+def test_a_restart_keeps_the_limit(client, cluster):
+    found = make(client, "strict", "0-9%2", "sleep 1", retry=1, retry_delay="1s")
+    wait_for(lambda: show(client, found)["succeeded"] >= 2, 60, "two to end")
+    cluster.programs["manager"].kill()
+    cluster.start_manager()
+    most = 0
+    while not show(client, found)["terminated_at"]:
+        live = [e for e in elements(client, found, "status") if e["status"] not in
+                ("PENDING", "TERMINATED", "CANCELLED", "ERROR")]
+        most = max(most, len(live))
+    assert 1 <= most <= 2
+    assert show(client, found)["succeeded"] == 10

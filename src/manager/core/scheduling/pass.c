@@ -134,7 +134,7 @@ static void pass_handle(struct core *core, struct resource_group_entry *g,
         preemption_begin(g, core, l, out);
         break;
     default:
-        queue_park(l, out->verdict,
+        queue_park(core, l, out->verdict,
                    out->account == SCHED_NO_ACCOUNT ? NULL : g->accounts[out->account]->account);
         break;
     }

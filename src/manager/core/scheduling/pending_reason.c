@@ -5,6 +5,7 @@
  * a snapshot of what there is now.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -17,6 +18,7 @@
 #include "manager/core/state/account.h"
 #include "manager/core/state/agent_devices.h"
 #include "manager/core/state/agent_entry.h"
+#include "manager/core/state/array_entry.h"
 #include "manager/core/state/agent_network.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_entry.h"
@@ -541,6 +543,13 @@ int core_explain(struct core *core, const struct uuid *session_id, struct strbuf
 
     if (!l || l->s.status != SESSION_PENDING)
         return aq_fail(err, ENOENT, "no such session waits in a queue");
+    if (l->array_held) {
+        strbuf_addf(text,
+                    "At most %" PRId64 " elements of its array run at once, and as many run or are "
+                    "about to.",
+                    l->array->a.limit);
+        return 0;
+    }
     is_estimated = core_get_start_estimate(core, session_id, &estimate) == 0; /* else not now */
     r = pending_reason_explain(core, l, 0, is_estimated ? &estimate : NULL, text, json, err);
     if (r < 0)

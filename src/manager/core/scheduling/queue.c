@@ -19,6 +19,7 @@
 #include "manager/core/scheduling/sched_sync.h"
 #include "manager/core/state/account.h"
 #include "manager/core/state/agent_entry.h"
+#include "manager/core/state/array_entry.h"
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_entry.h"
@@ -48,7 +49,9 @@ void queue_add(struct core *core, struct session_entry *l)
     sched_sync_mark_session(l);
     if (l->retry.backoff_usec > clock_monotonic_usec()) {
         l->queue.verdict_usec = clock_monotonic_usec();
-        queue_park(l, SCHED_TOO_EARLY, NULL);
+        queue_park(core, l, SCHED_TOO_EARLY, NULL);
+    } else if (!array_entry_admit(core, l)) {
+        queue_park(core, l, SCHED_BEHIND, NULL);
     } else if (l->reservation.agents || !queue_is_behind_blocker(l)) {
         l->resource_group->needs_pass = true;
         core_schedule_turn(core);
@@ -61,6 +64,7 @@ void queue_remove(struct core *core, struct session_entry *l)
 {
     if (list_is_empty(&l->queue.link))
         return;
+    array_entry_release(l);
     list_remove(&l->queue.link);
     assert(l->resource_group->pending > 0 && l->accounts[SCHED_KEYPAIR]->pending > 0);
     l->resource_group->pending--;
@@ -71,10 +75,13 @@ void queue_remove(struct core *core, struct session_entry *l)
         queue_capacity_freed(core, l->resource_group); /* to kernels: what was kept for it */
 }
 
-void queue_park(struct session_entry *l, enum sched_verdict verdict, struct account *account)
+void queue_park(struct core *core, struct session_entry *l, enum sched_verdict verdict,
+                struct account *account)
 {
     struct list *to = account ? &account->parked : &l->resource_group->parked;
 
+    if (verdict == SCHED_TOO_EARLY || verdict == SCHED_DEPENDENCY)
+        array_entry_dismiss(core, l);
     list_remove(&l->queue.link);
     list_add(to, &l->queue.link);
     l->queue.is_parked = true;

@@ -12,8 +12,8 @@ struct resource_group_entry;
 struct session_entry;
 struct state_hooks;
 
-/* A PENDING session waits, or is parked until its backoff is over; its group's next pass looks at
- * it.
+/* A PENDING session waits, or is parked until its backoff is over or its array lets another element
+ * run; its group's next pass looks at it.
  */
 void queue_add(struct core *core, struct session_entry *l);
 
@@ -21,7 +21,8 @@ void queue_add(struct core *core, struct session_entry *l);
 void queue_remove(struct core *core, struct session_entry *l);
 
 /* It waits for something other than resources ('verdict'): at 'account', NULL = at its group. */
-void queue_park(struct session_entry *l, enum sched_verdict verdict, struct account *account);
+void queue_park(struct core *core, struct session_entry *l, enum sched_verdict verdict,
+                struct account *account);
 
 /* Back among those to look at. */
 void queue_unpark(struct core *core, struct session_entry *l);

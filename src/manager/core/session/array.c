@@ -15,6 +15,7 @@
 #include "base/fault.h"
 #include "base/memory.h"
 #include "manager/core/commit/proposal.h"
+#include "manager/core/scheduling/queue.h"
 #include "manager/core/session/array.h"
 #include "manager/core/session/control.h"
 #include "manager/core/session/create.h"
@@ -250,7 +251,7 @@ static int64_t array_count_wanted(const struct core *core, const struct array_en
     if (waiting > window / 2)
         return 0;
     if (a->limit)
-        room = AQ_MIN(room, a->limit - entry->living_count);
+        room = AQ_MIN(room, a->limit - entry->admitted_count);
     return AQ_MAX(AQ_MIN(room, array_count_left(a)), 0);
 }
 
@@ -330,6 +331,21 @@ static void array_make(struct core *core, struct array_entry *entry, int64_t cou
 
 /* ---- the step ---- */
 
+/* Elements that the limit held, while there is room for them. */
+static void array_admit_held(struct core *core, struct array_entry *entry)
+{
+    if (!entry->held_count)
+        return;
+    LIST_FOREACH(link, &entry->living) {
+        struct session_entry *l = LIST_ENTRY(link, struct session_entry, array_link);
+
+        if (!entry->held_count || entry->admitted_count >= entry->a.limit)
+            return;
+        if (l->array_held)
+            queue_unpark(core, l);
+    }
+}
+
 static void array_step_living(struct core *core, struct array_entry *entry, int64_t now)
 {
     int64_t count = array_count_wanted(core, entry);
@@ -363,6 +379,7 @@ static void array_step(struct core *core, struct durable *d)
     struct array_entry *entry = array_of(d);
 
     dependency_array_changed(core, entry);
+    array_admit_held(core, entry);
     if (entry->is_making || core->is_stopping)
         return;
     if (entry->a.cancelled_usec)

@@ -108,6 +108,43 @@ struct session_entry *array_entry_find_element(const struct core *core,
     return NULL;
 }
 
+static void array_entry_count_admitted(struct session_entry *l, bool is_admitted)
+{
+    l->array->admitted_count += is_admitted - l->array_admitted;
+    l->array_admitted = is_admitted;
+}
+
+bool array_entry_admit(const struct core *core, struct session_entry *l)
+{
+    struct array_entry *entry = l->array;
+
+    if (!entry || !entry->a.limit || l->array_admitted)
+        return true;
+    if (!core->is_started || entry->admitted_count >= entry->a.limit) { /* not all are loaded yet */
+        entry->held_count += !l->array_held;
+        l->array_held = true;
+        return false;
+    }
+    array_entry_count_admitted(l, true);
+    return true;
+}
+
+void array_entry_release(struct session_entry *l)
+{
+    if (!l->array_held)
+        return;
+    l->array->held_count--;
+    l->array_held = false;
+}
+
+void array_entry_dismiss(struct core *core, struct session_entry *l)
+{
+    if (!l->array || !l->array_admitted)
+        return;
+    array_entry_count_admitted(l, false);
+    durable_touch(core, &l->array->durable);
+}
+
 void array_entry_follow(struct session_entry *l)
 {
     bool is_waiting = l->s.status == SESSION_PENDING;
@@ -119,6 +156,8 @@ void array_entry_follow(struct session_entry *l)
     l->array->begun_count += has_begun - l->array_begun;
     l->array_waiting = is_waiting;
     l->array_begun = has_begun;
+    if (!is_waiting)
+        array_entry_count_admitted(l, true);
 }
 
 void array_entry_join(struct core *core, struct session_entry *l)
@@ -135,15 +174,18 @@ void array_entry_join(struct core *core, struct session_entry *l)
 
 void array_entry_leave(struct core *core, struct session_entry *l)
 {
-    struct array_entry *entry = AQ_TAKE(l->array);
+    struct array_entry *entry = l->array;
 
     if (!entry)
         return;
+    array_entry_release(l);
+    l->array = NULL;
     list_remove(&l->array_link);
     assert(entry->living_count > 0);
     entry->living_count--;
     entry->waiting_count -= l->array_waiting;
     entry->begun_count -= l->array_begun;
-    l->array_waiting = l->array_begun = false;
+    entry->admitted_count -= l->array_admitted;
+    l->array_waiting = l->array_begun = l->array_admitted = false;
     durable_touch(core, &entry->durable);
 }

@@ -22,17 +22,21 @@ struct array_entry {
     struct durable durable;
     struct list all_link; /* core.arrays, by row */
     struct list living;   /* session_entry.array_link */
-    int64_t living_count, waiting_count,
-        begun_count; /* waiting: PENDING; begun: have been RUNNING */
+    int64_t living_count;
+    int64_t waiting_count;  /* of these PENDING */
+    int64_t begun_count;    /* of these have been RUNNING */
+    int64_t admitted_count; /* have left PENDING, or may be placed: up to the array's limit */
+    int64_t held_count;     /* PENDING, and may not be placed for that limit */
     struct account *user;
-    int64_t bytes;       /* its part of the user's session_bytes */
-    bool is_making;      /* elements are on their way to the store */
-    bool is_failing;     /* it cannot go on: what it depends on has failed, or its owner is gone */
-    bool is_answering;   /* the proposal under way is of the first of 'waiters' */
-    char *stop_text;     /* why the last ones were not made; NULL = they were */
-    int64_t again_usec;  /* monotonic: then the next ones are tried */
-    int64_t pause_usec;  /* from the last trial until then, of several in vain; 0 = it succeeded */
-    int64_t ending_usec; /* monotonic: when its living elements were last told to end; 0 = not yet */
+    int64_t bytes;      /* its part of the user's session_bytes */
+    bool is_making;     /* elements are on their way to the store */
+    bool is_failing;    /* it cannot go on: what it depends on has failed, or its owner is gone */
+    bool is_answering;  /* the proposal under way is of the first of 'waiters' */
+    char *stop_text;    /* why the last ones were not made; NULL = they were */
+    int64_t again_usec; /* monotonic: then the next ones are tried */
+    int64_t pause_usec; /* from the last trial until then, of several in vain; 0 = it succeeded */
+    int64_t
+        ending_usec; /* monotonic: when its living elements were last told to end; 0 = not yet */
     struct list waiters; /* struct array_waiter: commands that cancel; session/array.c */
 };
 
@@ -58,6 +62,14 @@ void array_entry_free(struct array_entry *entry);
 /* The element of this index that lives; NULL = none. */
 struct session_entry *array_entry_find_element(const struct core *core,
                                                const struct array_entry *entry, int64_t index);
+
+/* May 'l', which is PENDING, be placed? Else it is held, until array_entry_release(). True also if
+ * it is no element or its array has no limit.
+ */
+bool array_entry_admit(const struct core *core, struct session_entry *l);
+void array_entry_release(struct session_entry *l);
+/* It waits for something other than a place: another element may be placed instead. */
+void array_entry_dismiss(struct core *core, struct session_entry *l);
 
 /* 'l' lives from now on, has another status, or does not live. Does nothing if it is no element. */
 void array_entry_join(struct core *core, struct session_entry *l);

@@ -93,10 +93,12 @@ enum sched_membership { MEMBERSHIP_NONE, MEMBERSHIP_WAITING, MEMBERSHIP_HOLDING 
 struct session_entry {
     struct session s; /* first: a struct session * of memory is a struct session_entry * */
     struct durable durable;
-    struct list all_link;            /* core.sessions, by row */
-    struct array_entry *array;       /* that it is an element of; NULL = none */
-    struct list array_link;          /* in its living */
-    bool array_waiting, array_begun; /* counted as such there */
+    struct list all_link;                            /* core.sessions, by row */
+    struct array_entry *array;                       /* that it is an element of; NULL = none */
+    struct list array_link;                          /* in its living */
+    bool array_waiting, array_begun, array_admitted; /* counted as such there, and the next */
+    bool
+        array_held; /* PENDING, parked: as many elements as its array lets run at once do, or will */
     struct resource_group_entry *resource_group;
     struct account *accounts[SCHED_ACCOUNT_KINDS];
     struct list account_links[SCHED_ACCOUNT_KINDS]; /* account.members while it holds */
