@@ -10,7 +10,7 @@
 #include "store/query.h"
 #include "store/transaction.h"
 
-#define PURGE_STATEMENTS_MAX 16
+#define PURGE_STATEMENTS_MAX 20
 #define PURGE_CHECKS_MAX 4
 
 /* Of live sessions there is one index for all. */
@@ -56,6 +56,8 @@ static const struct purge_rule purge_rules[] = {
                        " (SELECT id FROM pipeline_runs WHERE user_id = ?1)",
                        "DELETE FROM pipeline_runs WHERE user_id = ?1",
                        "DELETE FROM pipelines WHERE user_id = ?1",
+                       "DELETE FROM pipeline_triggers WHERE user_id = ?1",
+                       "DELETE FROM pipeline_switches WHERE user_id = ?1",
                        "DELETE FROM error_logs WHERE user_id = ?1",
                        "UPDATE users SET purged_email = email, email = id, username = id, full_name = NULL,"
                        " description = NULL, password_hash = NULL WHERE id = ?1",

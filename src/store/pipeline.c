@@ -168,12 +168,15 @@ static int pipeline_read_row(struct store_tx *tx, struct row *row, void *ret, st
     p->hash = row_text(row);
     p->saved_usec = sql_get_int(row->q);
     p->user_email = row_text(row);
+    p->next_usec = sql_get_int(row->q);
     return 0;
 }
 
 static const struct list_table pipeline_table = {
     .what = "pipelines",
-    .columns = "p.id, p.user_id, p.name, p.version, p.hash, p.saved_at, u.email",
+    .columns = "p.id, p.user_id, p.name, p.version, p.hash, p.saved_at, u.email, (SELECT"
+               " MIN(t.next_at) FROM pipeline_triggers t WHERE t.user_id = p.user_id"
+               " AND t.name = p.name)",
     .from = "pipelines p JOIN users u ON u.id = p.user_id",
     .order = "p.name, p.id",
     .tie = "p.id",
@@ -190,21 +193,6 @@ static const struct list_table pipeline_table = {
 #define PIPELINE_IS_LATEST                                                                  \
     "NOT EXISTS (SELECT 1 FROM pipelines o WHERE o.user_id = p.user_id AND o.name = p.name" \
     " AND (o.saved_at > p.saved_at OR (o.saved_at = p.saved_at AND o.version > p.version)))"
-
-/* Whose rows a viewer sees: the condition for 'extra', with 'column' as the owner. As for one run,
- * administrators of a domain do not see those of superadmins.
- */
-#define PIPELINE_EXTRA(who, all, user, also, column)                                          \
-    {                                                                                         \
-        .where = (all) && (who)->is_superadmin ? also                                         \
-                 : (all) && (who)->admin_of    ? also " AND (" column " = ? OR (u.domain = ?" \
-                                                      " AND u.role <> 'superadmin'))"         \
-                                               : also " AND " column " = ?",                     \
-        .params = { uuid_format(&(who)->user_id, user), (who)->admin_of },                    \
-        .param_count = (all) && (who)->is_superadmin ? 0                                      \
-                       : (all) && (who)->admin_of    ? 2                                      \
-                                                     : 1,                                        \
-    }
 
 int store_list_pipelines(struct store_tx *tx, const struct folder_viewer *who, bool all,
                          const struct store_query *query, struct store_page **ret,
@@ -266,9 +254,9 @@ static int pipeline_run_make_room(struct store_tx *tx, const struct uuid *user_i
                < 0
         || runs < PIPELINE_RUNS_MAX)
         return r;
-#define PIPELINE_OLDEST                                                                 \
-    "(SELECT id FROM pipeline_runs WHERE user_id = ? AND ended_at IS NOT NULL ORDER BY" \
-    " ended_at, id LIMIT 1)"
+#define PIPELINE_OLDEST                                                                              \
+    "(SELECT id FROM pipeline_runs WHERE user_id = ? AND ended_at IS NOT NULL AND follow_at IS NULL" \
+    " ORDER BY ended_at, id LIMIT 1)"
     r = pipeline_run_about(tx, "DELETE FROM pipeline_tasks WHERE run_id = " PIPELINE_OLDEST,
                            user_id, err);
     return r < 0 ? r
@@ -288,11 +276,12 @@ int pipeline_run_insert(struct store_tx *tx, struct pipeline_run_row *inout, str
                              "SELECT MAX(number) FROM pipeline_runs WHERE user_id = ? AND name = ?",
                              &inout->user_id, inout->name, &inout->number, err))
                < 0
-        || (r = sql_prepare(tx->db,
-                            "INSERT INTO pipeline_runs (id, pipeline_id, user_id, access_key, name,"
-                            " number, state, is_cancelled, parameters, options, created_at)"
-                            " VALUES (?,?,?,?,?,?,'running',0,?,?,?)",
-                            &q, err))
+        || (r = sql_prepare(
+                tx->db,
+                "INSERT INTO pipeline_runs (id, pipeline_id, user_id, access_key, name,"
+                " number, state, is_cancelled, parameters, options, created_at, started_by, due_at,"
+                " depth) VALUES (?,?,?,?,?,?,'running',0,?,?,?,?,?,?)",
+                &q, err))
                < 0)
         return r;
     inout->number++;
@@ -305,6 +294,9 @@ int pipeline_run_insert(struct store_tx *tx, struct pipeline_run_row *inout, str
     sql_put_text(q, inout->parameters);
     sql_put_text(q, inout->options);
     sql_put_int(q, inout->created_usec);
+    sql_put_text(q, inout->started_by);
+    sql_put_time(q, inout->due_usec);
+    sql_put_int(q, inout->depth);
     return sql_run(q, err);
 }
 
@@ -337,6 +329,9 @@ static int pipeline_run_read_row(struct store_tx *tx, struct row *row, void *ret
     run->options = row_text(row);
     run->created_usec = sql_get_int(row->q);
     run->ended_usec = sql_get_int(row->q);
+    run->started_by = row_text(row);
+    run->due_usec = sql_get_int(row->q);
+    run->depth = sql_get_int(row->q);
     run->version = sql_get_int(row->q);
     run->user_email = row_text(row);
     run->domain = row_text(row);
@@ -350,14 +345,14 @@ static int pipeline_run_read_row(struct store_tx *tx, struct row *row, void *ret
 
 #define PIPELINE_RUN_COUNT(condition) \
     "(SELECT COUNT(*) FROM pipeline_tasks t WHERE t.run_id = r.id" condition ")"
-#define PIPELINE_RUN_COLUMNS                                                                    \
-    "r.id, r.pipeline_id, r.user_id, r.access_key, r.name, r.number, r.state, r.is_cancelled,"  \
-    " r.parameters, r.options, r.created_at, r.ended_at, p.version, u.email, u.domain, u.role," \
-    " " PIPELINE_RUN_COUNT("") ", " PIPELINE_RUN_COUNT(                                         \
-        " AND t.state = 'succeeded'") ","                                                       \
-                                      " " PIPELINE_RUN_COUNT(                                   \
-                                          " AND t.state = 'failed'") ","                        \
-                                                                     " " PIPELINE_RUN_COUNT(    \
+#define PIPELINE_RUN_COLUMNS                                                                                                     \
+    "r.id, r.pipeline_id, r.user_id, r.access_key, r.name, r.number, r.state, r.is_cancelled,"                                   \
+    " r.parameters, r.options, r.created_at, r.ended_at, r.started_by, r.due_at, r.depth, p.version, u.email, u.domain, u.role," \
+    " " PIPELINE_RUN_COUNT("") ", " PIPELINE_RUN_COUNT(                                                                          \
+        " AND t.state = 'succeeded'") ","                                                                                        \
+                                      " " PIPELINE_RUN_COUNT(                                                                    \
+                                          " AND t.state = 'failed'") ","                                                         \
+                                                                     " " PIPELINE_RUN_COUNT(                                     \
                                                                          " AND t.state = 'running'")
 #define PIPELINE_RUN_FROM                                      \
     "pipeline_runs r JOIN pipelines p ON p.id = r.pipeline_id" \

@@ -23,6 +23,7 @@ struct pipeline_row {
     struct uuid id, user_id;
     const char *name, *hash, *text;
     int64_t version, saved_usec;
+    int64_t next_usec;      /* when a trigger is due; 0 = none is. As read in lists */
     const char *user_email; /* as read */
 };
 
@@ -34,6 +35,21 @@ int pipeline_save(struct store_tx *tx, struct pipeline_row *inout, struct aq_err
 /* What the name of a user's pipeline means. -ENOENT. */
 int pipeline_find(struct store_tx *tx, const struct uuid *user_id, const char *name,
                   struct arena *arena, struct pipeline_row *ret, struct aq_error *err);
+
+/* Whose rows a viewer sees: the condition for 'extra', with 'column' as the owner. As for one run,
+ * administrators of a domain do not see those of superadmins.
+ */
+#define PIPELINE_EXTRA(who, all, user, also, column)                                          \
+    {                                                                                         \
+        .where = (all) && (who)->is_superadmin ? also                                         \
+                 : (all) && (who)->admin_of    ? also " AND (" column " = ? OR (u.domain = ?" \
+                                                      " AND u.role <> 'superadmin'))"         \
+                                               : also " AND " column " = ?",                     \
+        .params = { uuid_format(&(who)->user_id, user), (who)->admin_of },                    \
+        .param_count = (all) && (who)->is_superadmin ? 0                                      \
+                       : (all) && (who)->admin_of    ? 2                                      \
+                                                     : 1,                                        \
+    }
 
 /* The latest version of each name, without texts; with 'all' also what an administrator may see: of
  * superadmins nothing, unless he is one.
@@ -49,6 +65,9 @@ struct pipeline_run_row {
     bool is_cancelled;
     const char *parameters, *options; /* JSON */
     int64_t created_usec, ended_usec; /* the latter 0 = it runs */
+    const char *started_by;           /* the trigger; NULL = a request */
+    int64_t due_usec;                 /* of a schedule; 0 = none */
+    int64_t depth;                    /* how many runs led to it, each by its end */
     const char *text;                 /* of the version, as read; not in lists */
     const char *user_email, *domain;  /* of the user, as read */
     enum user_role role;              /* likewise */

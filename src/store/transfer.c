@@ -61,6 +61,8 @@ static const struct transfer_table {
     { "pipelines", "id" },
     { "pipeline_runs", "id" },
     { "pipeline_tasks", "run_id, place" },
+    { "pipeline_switches", "user_id, name" },
+    { "pipeline_triggers", "id" },
 };
 
 const char *transfer_table_name(size_t i)
