@@ -212,6 +212,12 @@ void core_create_sessions(struct core *core, const struct session_request *const
                           size_t count, const struct core_answered *answered,
                           const struct audit_who *by, core_create_fn done, void *data);
 
+/* May the request's key make sessions in its domain and project now? Errors as of
+ * core_create_sessions().
+ */
+int core_check_owner(const struct core *core, const struct session_request *request,
+                     struct aq_error *err);
+
 struct array_set;
 struct session_array;
 

@@ -233,6 +233,16 @@ static int core_request_find_owner(const struct core *core, const struct session
     return 0;
 }
 
+int core_check_owner(const struct core *core, const struct session_request *request,
+                     struct aq_error *err)
+{
+    struct session s = { .project_id = { { 0 } } };
+    int r = core_request_find_owner(core, request, &s, err);
+
+    session_done(&s);
+    return r;
+}
+
 /* ---- images ---- */
 
 /* Images that are in no registry are what the agents' own settings allow. */
