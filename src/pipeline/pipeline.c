@@ -268,8 +268,9 @@ static int pipeline_check_sizes(const struct pipeline_reader *in, const json_t *
 
 static int pipeline_read_head(const struct pipeline_reader *in)
 {
-    static const char *const known[] = { "name",         "description", "parameters", "defaults",
-                                         "max_parallel", "folder",      "tasks",      NULL };
+    static const char *const known[] = { "name",     "description",  "parameters",
+                                         "defaults", "max_parallel", "folder",
+                                         "triggers", "tasks",        NULL };
     struct pipeline *p = in->p;
     const json_t *max_parallel = json_object_get(p->root, "max_parallel");
     const json_t *folder = json_object_get(p->root, "folder");
@@ -290,7 +291,7 @@ static int pipeline_read_head(const struct pipeline_reader *in)
     if (folder && !(p->folder = json_string_value(folder)))
         return pipeline_refuse(in, "folder", "'folder' must be the name of a folder");
     p->parameters = json_object_get(p->root, "parameters");
-    if ((r = pipeline_check_parameters(in)) < 0)
+    if ((r = pipeline_check_parameters(in)) < 0 || (r = pipeline_read_triggers(in)) < 0)
         return r;
     return pipeline_check_defaults(in);
 }

@@ -15,6 +15,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "base/strbuf.h"
+#include "pipeline/cron.h"
 
 #define PIPELINE_BYTES_MAX (256 << 10) /* of a file */
 #define PIPELINE_VALUE_MAX (64 << 10)  /* bytes of a text in it */
@@ -28,6 +29,7 @@
 #define PIPELINE_REFERENCES_MAX 1000        /* in the expressions of a task */
 #define PIPELINE_NODES_BYTES_MAX (32 << 20) /* of what all nodes say, with the values in it */
 #define PIPELINE_RETRY_MAX 10
+#define PIPELINE_TRIGGERS_MAX 16 /* of a file */
 
 /* What a task is like; texts may hold ${{ ... }}. All of the pipeline's arena. */
 struct pipeline_task {
@@ -50,6 +52,17 @@ struct pipeline_node {
     size_t task;
 };
 
+/* A trigger starts runs without a request: at the times of a schedule, or when a run of another
+ * pipeline ends.
+ */
+struct pipeline_trigger {
+    const char *cron, *zone; /* NULL = not a schedule */
+    struct cron schedule;
+    const char *after;        /* the other pipeline's name; NULL = a schedule */
+    const char *ends;         /* "success", "failure" or "any" */
+    const json_t *parameters; /* of its runs; NULL = the defaults */
+};
+
 struct pipeline {
     struct arena arena;
     json_t *root; /* the file */
@@ -61,6 +74,10 @@ struct pipeline {
     size_t task_count;
     struct pipeline_node *nodes; /* in the order of tasks */
     size_t node_count;
+    struct pipeline_trigger *triggers;
+    size_t trigger_count;
+    const char *overlap; /* of a trigger and a live run: "skip", "allow" or "cancel" */
+    const char *missed;  /* due times while the manager was away: "run-once" or "skip" */
 };
 
 /* Check a file, whole. -EINVAL, such as "line 7, column 5: unknown key 'imge'; did you mean
@@ -70,6 +87,12 @@ int pipeline_parse(const char *text, size_t len, struct pipeline **ret,
                    struct aq_error *err) AQ_UNTRUSTED;
 void pipeline_free(struct pipeline *p);
 AQ_DEFINE_CLEANUP(struct pipeline, pipeline_free)
+
+/* Are the time zones of triggers known here? Reads tzdata, which pipeline_parse() does not: a file
+ * may be checked where it is not installed. -EINVAL with the place.
+ */
+int pipeline_check_zones(const struct pipeline *p, const char *text, size_t len,
+                         struct aq_error *err);
 
 /* All parameters as texts, of 'given' (an object of scalars, or NULL) and the defaults. NULL with
  * 'err' for one that is not declared, of another type, missing, or with which all have more than

@@ -38,6 +38,9 @@ int pipeline_read_task(const struct pipeline_reader *in, const json_t *object, c
 /* Those of "defaults". */
 int pipeline_check_defaults(const struct pipeline_reader *in);
 
+/* Triggers, whose parameters must be complete. */
+int pipeline_read_triggers(const struct pipeline_reader *in);
+
 /* All ${{ ... }} of a task refer to something. */
 int pipeline_check_expressions(const struct pipeline_reader *in, struct pipeline_task *task);
 

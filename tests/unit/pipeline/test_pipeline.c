@@ -308,10 +308,79 @@ static void identity_changes_with_what_a_task_does(void **state)
     assert_string_equal(prepare, unaffected);
 }
 
+static const char nightly[] =
+    "name: nightly\n"
+    "parameters: {epochs: {default: 3, type: integer}, data: {type: string}}\n"
+    "triggers:\n"
+    "  overlap: cancel\n"
+    "  schedule:\n"
+    "    - {cron: 30 2 * * mon-fri, zone: Europe/Berlin, parameters: {data: a}}\n"
+    "    - cron: \"@daily\"\n"
+    "      parameters: {data: b, epochs: 5}\n"
+    "  after: {pipeline: prepare, ends: any, parameters: {data: c}}\n"
+    "tasks: {a: {image: x, command: y}}\n";
+
+static void triggers_are_schedules_and_ends_of_others(void **state)
+{
+    AQ_CLEANUP(pipeline_freep) struct pipeline *p = parse(nightly), *plain = parse(digits);
+    struct aq_error err = { 0 };
+
+    (void)state;
+    assert_int_equal(p->trigger_count, 3);
+    assert_string_equal(p->overlap, "cancel");
+    assert_string_equal(p->missed, "run-once");
+    assert_string_equal(p->triggers[0].zone, "Europe/Berlin");
+    assert_true(p->triggers[0].schedule.hours == 1u << 2);
+    assert_string_equal(p->triggers[1].zone, "UTC");
+    assert_null(p->triggers[1].after);
+    assert_string_equal(p->triggers[2].after, "prepare");
+    assert_string_equal(p->triggers[2].ends, "any");
+    assert_int_equal(pipeline_check_zones(p, nightly, strlen(nightly), &err), 0);
+    assert_int_equal(plain->trigger_count, 0);
+    assert_string_equal(plain->overlap, "skip");
+}
+
+#define TRIGGERED(text) "name: t\ntriggers:\n" text "tasks: {a: {image: x, command: y}}\n"
+
+static void triggers_with_mistakes_are_refused(void **state)
+{
+    static const char unknown[] = TRIGGERED("  schedule:\n    - cron: 0 0 * * *\n"
+                                            "    - {cron: 0 0 * * *, zone: Europe/Berln}\n");
+    AQ_CLEANUP(pipeline_freep) struct pipeline *p = NULL;
+    struct aq_error err = { 0 };
+
+    (void)state;
+    assert_refused(TRIGGERED("  schedul: {cron: 0 0 * * *}\n"), "did you mean 'schedule'?");
+    assert_refused(TRIGGERED("  schedule:\n    - zone: UTC\n"), "'cron' must be a schedule");
+    assert_refused(TRIGGERED("  schedule:\n    - {zone: UTC, cron: 61 * * * *}\n"),
+                   "line 4, column 19: schedule '61 * * * *', column 1: minute must be 0 to 59");
+    assert_refused(TRIGGERED("  schedule: {cron: 0 0 * * *, zone: ../etc}\n"),
+                   "line 3, column 31: '../etc' is not the name of a time zone");
+    assert_refused(TRIGGERED("  schedule: [0 0 * * *]\n"), "must be a mapping");
+    assert_refused(TRIGGERED("  after: {pipeline: t}\n"), "cannot be started by its own end");
+    assert_refused(TRIGGERED("  after: {pipeline: b, ends: never}\n"),
+                   "'ends' must be success, failure or any");
+    assert_refused(TRIGGERED("  overlap: queue\n  after: {pipeline: b}\n"),
+                   "line 3, column 3: 'overlap' must be skip, allow or cancel");
+    assert_refused(TRIGGERED("  missed: all\n  after: {pipeline: b}\n"),
+                   "'missed' must be run-once or skip");
+    assert_refused(TRIGGERED("  missed: skip\n"), "must have 'schedule' or 'after'");
+    assert_refused(TRIGGERED("  schedule: {cron: 0 0 * * *, parameters: {b: 1}}\n"),
+                   "column 44: pipeline 't' has no parameter 'b'");
+    assert_refused("name: t\nparameters: {d: {type: string}}\ntriggers: {after: {pipeline: b}}\n"
+                   "tasks: {a: {image: x, command: y}}\n",
+                   "parameter 'd' has no default; give it under 'parameters' of the trigger");
+    p = parse(unknown);
+    assert_int_equal(pipeline_check_zones(p, unknown, strlen(unknown), &err), -EINVAL);
+    assert_non_null(strstr(err.text, "line 5, column 25: there is no time zone 'Europe/Berln'"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tasks_come_after_what_they_need),
+        cmocka_unit_test(triggers_are_schedules_and_ends_of_others),
+        cmocka_unit_test(triggers_with_mistakes_are_refused),
         cmocka_unit_test(tasks_inherit_defaults_member_by_member),
         cmocka_unit_test(mistakes_have_line_and_column),
         cmocka_unit_test(circles_are_refused_with_their_path),
