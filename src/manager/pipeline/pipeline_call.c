@@ -10,20 +10,25 @@
 #include "base/json_load.h"
 #include "base/map.h"
 #include "manager/pipeline/pipeline_identity.h"
+#include "manager/pipeline/pipeline_trigger.h"
 #include "store/audit_log.h"
 #include "store/request_answer.h"
 
 /* ---- what several do ---- */
 
-static int pipeline_call_parse(const char *text, struct pipeline **ret, struct aq_error *err)
+/* The mistake is in the file. */
+static int pipeline_call_fail_payload(struct aq_error *err)
+{
+    err->kind = "invalid-api-params";
+    (void)snprintf(err->field, sizeof(err->field), "payload");
+    return -err->code;
+}
+
+int pipeline_call_parse(const char *text, struct pipeline **ret, struct aq_error *err)
 {
     int r = pipeline_parse(text, strlen(text), ret, err);
 
-    if (r < 0) {
-        err->kind = "invalid-api-params";
-        (void)snprintf(err->field, sizeof(err->field), "payload");
-    }
-    return r;
+    return r < 0 ? pipeline_call_fail_payload(err) : 0;
 }
 
 /* Parameters as texts; NULL with the member as field. */
@@ -48,6 +53,8 @@ static int pipeline_call_audit(struct store_tx *tx, const struct pipeline_call *
                                                 (long long)call->run.number);
     char id[UUID_TEXT_MAX];
 
+    if (!call->by)
+        return 0;
     return audit_log_add_change(tx, call->by,
                                 &(struct audit_change){
                                     .action = action,
@@ -61,15 +68,15 @@ static int pipeline_call_audit(struct store_tx *tx, const struct pipeline_call *
 
 static int pipeline_call_find(struct store_tx *tx, struct pipeline_call *call, struct aq_error *err)
 {
-    return pipeline_run_find(tx, &call->who, request_get_param(call->req, "run"),
-                             request_get_arena(call->req), &call->run, err);
+    return pipeline_run_find(tx, &call->who, request_get_param(call->req, "run"), call->arena,
+                             &call->run, err);
 }
 
 /* The run as it is now, for the answer. */
 static int pipeline_call_read(struct store_tx *tx, struct pipeline_call *call, struct aq_error *err)
 {
     const struct folder_viewer any = { .is_superadmin = true };
-    struct arena *arena = request_get_arena(call->req);
+    struct arena *arena = call->arena;
     char id[UUID_TEXT_MAX];
     int r = pipeline_run_find(tx, &any, uuid_format(&call->run.id, id), arena, &call->run, err);
 
@@ -96,6 +103,8 @@ void pipeline_call_write_run(const struct pipeline_run_row *run, struct jsonw *w
     jsonw_member_int(w, "failed", run->failed);
     jsonw_member_int(w, "running", run->running);
     jsonw_member_str(w, "user_email", run->user_email);
+    jsonw_member_str(w, "started_by", run->started_by);
+    api_write_time(w, "due_at", run->due_usec);
     api_write_time(w, "created_at", run->created_usec);
     api_write_time(w, "ended_at", run->ended_usec);
 }
@@ -112,13 +121,15 @@ int pipeline_call_show(struct store_tx *tx, struct pipeline_call *call, struct a
 static int pipeline_call_keep(struct store_tx *tx, struct pipeline_call *call,
                               const struct uuid *owner, struct pipeline **ret, struct aq_error *err)
 {
-    struct arena *arena = request_get_arena(call->req);
+    struct arena *arena = call->arena;
     const char *text = call->params.payload;
     char *hash = arena_alloc(arena, PIPELINE_HASH_MAX);
     int r = pipeline_call_parse(text, ret, err);
 
     if (r < 0)
         return r;
+    if ((r = pipeline_check_zones(*ret, text, strlen(text), err)) < 0)
+        return pipeline_call_fail_payload(err);
     pipeline_hash(text, strlen(text), hash);
     call->pipeline = (struct pipeline_row){ .id = uuid_random(),
                                             .user_id = *owner,
@@ -126,7 +137,9 @@ static int pipeline_call_keep(struct store_tx *tx, struct pipeline_call *call,
                                             .hash = hash,
                                             .text = text,
                                             .saved_usec = clock_realtime_usec() };
-    return pipeline_save(tx, &call->pipeline, err);
+    if ((r = pipeline_save(tx, &call->pipeline, err)) < 0)
+        return r;
+    return pipeline_triggers_keep(tx, owner, *ret, call->pipeline.saved_usec, arena, err);
 }
 
 int pipeline_call_save(struct store_tx *tx, struct pipeline_call *call, struct aq_error *err)
@@ -151,8 +164,7 @@ static int pipeline_call_find_kept(struct store_tx *tx, const struct pipeline_ca
     }
     if (!call->params.cache)
         return 0;
-    return pipeline_task_find_same(tx, &call->run.user_id, identity, request_get_arena(call->req),
-                                   ret, err);
+    return pipeline_task_find_same(tx, &call->run.user_id, identity, call->arena, ret, err);
 }
 
 /* The row of a task that has to run. */
@@ -172,7 +184,7 @@ static int pipeline_call_write_tasks(struct store_tx *tx, struct pipeline_call *
                                      const struct pipeline *p, const char *const *identities,
                                      const struct map *before, struct aq_error *err)
 {
-    bool *is_kept = arena_array(request_get_arena(call->req), p->task_count, sizeof(*is_kept));
+    bool *is_kept = arena_array(call->arena, p->task_count, sizeof(*is_kept));
     int r = 0;
 
     for (size_t i = 0; i < p->node_count && r >= 0; i++) {
@@ -209,11 +221,11 @@ static int pipeline_call_answer(struct store_tx *tx, struct pipeline_call *call,
     pipeline_call_write_run(&call->run, &w);
     jsonw_object_end(&w);
     call->answered.at_usec = clock_realtime_usec();
-    call->answered.answered.body = arena_strdup(request_get_arena(call->req), out.data);
+    call->answered.answered.body = arena_strdup(call->arena, out.data);
     return request_answer_add(tx, &call->answered, err);
 }
 
-static const char *pipeline_call_options(const struct pipeline_call *call)
+const char *pipeline_call_options(const struct pipeline_call *call)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
@@ -224,7 +236,7 @@ static const char *pipeline_call_options(const struct pipeline_call *call)
     if (call->params.resource_group)
         jsonw_member_str(&w, "resource_group", call->params.resource_group);
     jsonw_object_end(&w);
-    return arena_strdup(request_get_arena(call->req), out.data);
+    return arena_strdup(call->arena, out.data);
 }
 
 static int pipeline_call_open(struct store_tx *tx, struct pipeline_call *call,
@@ -236,45 +248,49 @@ static int pipeline_call_open(struct store_tx *tx, struct pipeline_call *call,
         return pipeline_call_keep(tx, call, &call->who.user_id, ret, err);
     if (!call->params.pipeline)
         return api_fail_param(err, "pipeline", "is missing; name a pipeline, or send a payload");
-    r = pipeline_find(tx, &call->who.user_id, call->params.pipeline, request_get_arena(call->req),
-                      &call->pipeline, err);
+    r = pipeline_find(tx, &call->who.user_id, call->params.pipeline, call->arena, &call->pipeline,
+                      err);
     return r < 0 ? r : pipeline_call_parse(call->pipeline.text, ret, err);
+}
+
+int pipeline_call_begin(struct store_tx *tx, struct pipeline_call *call, const struct pipeline *p,
+                        const json_t *parameters, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *bound_text = NULL;
+    json_auto_t *bound = pipeline_call_bind(p, parameters, err);
+    const struct map none = MAP_INIT;
+    const char **identities;
+    int r;
+
+    if (!bound || !(identities = pipeline_identify_nodes(p, bound, call->arena, err)))
+        return -EINVAL;
+    bound_text = json_dump_text(bound, JSON_COMPACT);
+    call->run.id = uuid_random();
+    call->run.pipeline_id = call->pipeline.id;
+    call->run.user_id = call->who.user_id;
+    call->run.access_key = call->access_key;
+    call->run.name = call->pipeline.name;
+    call->run.parameters = bound_text;
+    call->run.options = call->options;
+    call->run.created_usec = clock_realtime_usec();
+    r = pipeline_run_insert(tx, &call->run, err);
+    if (r == 0)
+        r = pipeline_call_write_tasks(tx, call, p, identities, &none, err);
+    if (r < 0 || (r = pipeline_call_read(tx, call, err)) < 0)
+        return r;
+    return pipeline_call_audit(tx, call, "create-pipeline-run", err);
 }
 
 int pipeline_call_run(struct store_tx *tx, struct pipeline_call *call, struct aq_error *err)
 {
-    struct arena *arena = request_get_arena(call->req);
     AQ_CLEANUP(pipeline_freep) struct pipeline *p = NULL;
-    AQ_CLEANUP(aq_freep) char *bound_text = NULL;
-    json_auto_t *bound = NULL;
-    const struct map none = MAP_INIT;
-    const char **identities;
     int r = pipeline_call_open(tx, call, &p, err);
 
     if (r < 0)
         return r;
-    if (!(bound = pipeline_call_bind(p, call->params.parameters, err)))
-        return -EINVAL;
-    if (!(identities = pipeline_identify_nodes(p, bound, arena, err)))
-        return -EINVAL;
-    bound_text = json_dump_text(bound, JSON_COMPACT);
-    call->run = (struct pipeline_run_row){
-        .id = uuid_random(),
-        .pipeline_id = call->pipeline.id,
-        .user_id = call->who.user_id,
-        .access_key = call->access_key,
-        .name = call->pipeline.name,
-        .parameters = bound_text,
-        .options = pipeline_call_options(call),
-        .created_usec = clock_realtime_usec(),
-    };
-    r = pipeline_run_insert(tx, &call->run, err);
-    if (r == 0)
-        r = pipeline_call_write_tasks(tx, call, p, identities, &none, err);
-    if (r < 0 || (r = pipeline_call_read(tx, call, err)) < 0
-        || (r = pipeline_call_audit(tx, call, "create-pipeline-run", err)) < 0)
-        return r;
-    return pipeline_call_answer(tx, call, err);
+    call->options = pipeline_call_options(call);
+    r = pipeline_call_begin(tx, call, p, call->params.parameters, err);
+    return r < 0 ? r : pipeline_call_answer(tx, call, err);
 }
 
 /* ---- cancel ---- */
@@ -349,7 +365,7 @@ static json_t *pipeline_call_rebind(const struct pipeline_call *call, const stru
 
 int pipeline_call_resume(struct store_tx *tx, struct pipeline_call *call, struct aq_error *err)
 {
-    struct arena *arena = request_get_arena(call->req);
+    struct arena *arena = call->arena;
     AQ_CLEANUP(pipeline_freep) struct pipeline *p = NULL;
     AQ_CLEANUP(aq_freep) char *bound_text = NULL;
     json_auto_t *bound = NULL;

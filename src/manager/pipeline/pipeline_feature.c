@@ -4,7 +4,8 @@
 
 #include "manager/pipeline/pipeline_runs.h"
 
-static const struct route_table *const pipeline_tables[] = { &pipeline_route_table, NULL };
+static const struct route_table *const pipeline_tables[] = { &pipeline_route_table,
+                                                             &pipeline_trigger_route_table, NULL };
 
 static int pipeline_feature_open(struct api *api, struct aq_error *err)
 {

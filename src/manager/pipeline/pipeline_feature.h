@@ -6,6 +6,7 @@
 #include "manager/call/feature.h"
 
 API_ROUTES(pipeline);
+API_ROUTES(pipeline_trigger);
 
 extern const struct feature pipeline_feature;
 

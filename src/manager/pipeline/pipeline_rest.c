@@ -7,6 +7,7 @@
 #include "base/fault.h"
 #include "manager/call/repeat.h"
 #include "manager/pipeline/pipeline_call.h"
+#include "manager/pipeline/pipeline_clock.h"
 #include "manager/pipeline/pipeline_feature.h"
 #include "manager/pipeline/pipeline_runs.h"
 
@@ -56,8 +57,10 @@ static void pipeline_write_version(const struct pipeline_row *row, struct jsonw 
     jsonw_member_str(w, "hash", row->hash);
     if (row->saved_usec)
         api_write_time(w, "saved_at", row->saved_usec);
-    if (row->user_email)
+    if (row->user_email) { /* of a list */
         jsonw_member_str(w, "user_email", row->user_email);
+        api_write_time(w, "next_at", row->next_usec);
+    }
     if (row->text)
         jsonw_member_str(w, "text", row->text);
     jsonw_object_end(w);
@@ -88,8 +91,10 @@ static void pipeline_reply_pipeline(struct pipeline_call *call)
     struct jsonw w = jsonw_make(&out);
     bool is_saved = request_get_method(call->req) == METHOD_POST;
 
-    if (is_saved)
+    if (is_saved) {
         call->pipeline.text = NULL;
+        pipeline_clock_wake(pipeline_runs_clock(call->api->pipeline)); /* of another version */
+    }
     pipeline_write_version(&call->pipeline, &w);
     request_reply_json(call->req, is_saved ? 201 : 200, &out);
 }
@@ -115,6 +120,8 @@ static void pipeline_reply_changed(struct pipeline_call *call)
 {
     AQ_FAULT("pipeline.run.changed");
     pipeline_runs_add(call->api->pipeline, &call->run);
+    if (call->params.payload)
+        pipeline_clock_wake(pipeline_runs_clock(call->api->pipeline));
     pipeline_reply_run(call);
 }
 
@@ -125,6 +132,8 @@ static void pipeline_reply_made(struct pipeline_call *call)
     AQ_FAULT("pipeline.run.begun");
     repeat_note_answered(call->api, call->req);
     pipeline_runs_add(call->api->pipeline, &call->run);
+    if (call->params.payload)
+        pipeline_clock_wake(pipeline_runs_clock(call->api->pipeline));
     request_reply(call->req, 201, "application/json", body, strlen(body));
 }
 
@@ -182,7 +191,7 @@ static int pipeline_read_run_list(struct store_tx *tx, struct pipeline_call *cal
 static int pipeline_read_one(struct store_tx *tx, struct pipeline_call *call, struct aq_error *err)
 {
     return pipeline_find(tx, &call->who.user_id, request_get_param(call->req, "pipeline"),
-                         request_get_arena(call->req), &call->pipeline, err);
+                         call->arena, &call->pipeline, err);
 }
 
 /* ---- requests ---- */
@@ -221,7 +230,7 @@ static void pipeline_on_done(void *data, int r, const struct aq_error *err)
 static int pipeline_read_who(struct pipeline_call *call, struct aq_error *err)
 {
     const struct principal *who = api_principal(call->req);
-    struct arena *arena = request_get_arena(call->req);
+    struct arena *arena = call->arena;
     const struct keypair *key;
     const struct user *owner;
     int r = api_owner(call->api, call->req, call->params.owner_access_key, &key, err);
@@ -252,8 +261,7 @@ static void pipeline_fill_answered(struct pipeline_call *call)
     call->answered.answered.status = 201;
 }
 
-static void pipeline_start_call(struct request *req, struct api *api,
-                                const struct pipeline_call *of)
+void pipeline_start_call(struct request *req, struct api *api, const struct pipeline_call *of)
 {
     struct pipeline_call *call = arena_alloc(request_get_arena(req), sizeof(*call));
     struct aq_error err = { 0 };
@@ -261,10 +269,11 @@ static void pipeline_start_call(struct request *req, struct api *api,
     *call = *of;
     call->api = api;
     call->req = req;
+    call->arena = request_get_arena(req);
     if (call->change == pipeline_call_run)
         pipeline_fill_answered(call);
-    if (api_decode(req, &call->params, &call->tree, &err) < 0
-        || pipeline_read_who(call, &err) < 0) {
+    if (api_decode(req, &call->params, &call->tree, &err) < 0 || pipeline_read_who(call, &err) < 0
+        || (call->check && call->check(call, &err) < 0)) {
         json_decref(AQ_TAKE(call->tree));
         pipeline_fail(call, &err);
     } else if (request_get_method(req) == METHOD_GET) {

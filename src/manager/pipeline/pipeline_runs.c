@@ -11,6 +11,7 @@
 #include "base/json_load.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "manager/pipeline/pipeline_clock.h"
 #include "manager/pipeline/pipeline_step.h"
 
 #define RUNS_TICK_MSEC 1000
@@ -23,6 +24,7 @@ struct pipeline_runs {
     struct map by_id;      /* struct pipeline_run */
     struct map by_session; /* likewise, of each session that has not ended */
     struct core_subscriber *subscriber;
+    struct pipeline_clock *clock;
     uv_timer_t *timer;
     bool is_stopped;
 };
@@ -30,6 +32,11 @@ struct pipeline_runs {
 struct api *pipeline_runs_api(const struct pipeline_runs *runs)
 {
     return runs->api;
+}
+
+struct pipeline_clock *pipeline_runs_clock(const struct pipeline_runs *runs)
+{
+    return runs->clock;
 }
 
 bool pipeline_runs_are_stopped(const struct pipeline_runs *runs)
@@ -163,6 +170,7 @@ static void pipeline_runs_on_tick(uv_timer_t *timer)
         if (!run->step && run->wake_usec <= now)
             pipeline_run_examine(run);
     }
+    pipeline_clock_tick(runs->clock);
 }
 
 /* ---- begin and end ---- */
@@ -193,7 +201,8 @@ int pipeline_runs_open(struct api *api, struct pipeline_runs **ret, struct aq_er
     int r;
 
     runs->api = api;
-    if ((r = store_call(core_store(api->core), pipeline_runs_read, runs, err)) < 0)
+    if ((r = store_call(core_store(api->core), pipeline_runs_read, runs, err)) < 0
+        || (r = pipeline_clock_open(api, runs, &runs->clock, err)) < 0)
         return r;
     runs->subscriber = core_subscribe(api->core, NULL, pipeline_runs_on_event, runs);
     runs->timer = aq_alloc(sizeof(*runs->timer));
@@ -213,6 +222,8 @@ void pipeline_runs_stop(struct pipeline_runs *runs)
     if (!runs || runs->is_stopped)
         return;
     runs->is_stopped = true;
+    if (runs->clock)
+        pipeline_clock_stop(runs->clock);
     if (runs->subscriber)
         core_unsubscribe(runs->api->core, AQ_TAKE(runs->subscriber));
     if (runs->timer)
@@ -224,6 +235,7 @@ void pipeline_runs_free(struct pipeline_runs *runs)
     if (!runs)
         return;
     pipeline_runs_stop(runs);
+    pipeline_clock_free(runs->clock);
     for (size_t i = 0; i < runs->by_id.count; i++)
         pipeline_run_free(runs->by_id.entries[i].value);
     map_done(&runs->by_id);

@@ -42,6 +42,9 @@ void pipeline_runs_add(struct pipeline_runs *runs, const struct pipeline_run_row
 void pipeline_runs_watch(struct pipeline_run *run, const struct uuid *session_id);
 
 struct api *pipeline_runs_api(const struct pipeline_runs *runs);
+
+/* The clock that starts runs by triggers. */
+struct pipeline_clock *pipeline_runs_clock(const struct pipeline_runs *runs);
 bool pipeline_runs_are_stopped(const struct pipeline_runs *runs);
 
 /* The run goes on with another file: as read, with its text. */

@@ -18,6 +18,8 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "manager/pipeline/pipeline_clock.h"
+#include "store/pipeline_trigger.h"
 
 #define STEP_AGAIN_USEC (10 * USEC_PER_SEC) /* after a refusal that may pass */
 #define STEP_REASON_MAX 240
@@ -239,7 +241,10 @@ static int step_write(struct store_tx *tx, void *data, struct aq_error *err)
     for (size_t i = 0; i < step->count && r == 0; i++)
         if (step->tasks[i].is_changed)
             r = pipeline_task_write(tx, &row.id, &step->tasks[i], err);
-    return r == 0 && step->is_over ? pipeline_run_update(tx, &row, err) : r;
+    if (r < 0 || !step->is_over)
+        return r;
+    r = pipeline_run_update(tx, &row, err);
+    return r < 0 ? r : pipeline_run_note_end(tx, &row, err);
 }
 
 void pipeline_step_start(struct pipeline_run *run)
@@ -255,6 +260,7 @@ void pipeline_step_start(struct pipeline_run *run)
 static void step_finish(struct pipeline_step *step)
 {
     struct pipeline_run *run = step->run;
+    struct pipeline_clock *clock = pipeline_runs_clock(run->runs);
     bool is_over = step->is_over;
 
     run->is_touched |= step->has_more;
@@ -263,6 +269,8 @@ static void step_finish(struct pipeline_step *step)
     arena_done(&step->arena);
     free(step);
     pipeline_runs_step_done(run, is_over);
+    if (is_over)
+        pipeline_clock_wake(clock); /* triggers may wait for this end */
 }
 
 /* ---- step 3: sessions that could not be made ---- */
