@@ -31,6 +31,7 @@ static const struct complete_source {
     { "RESOURCE-GROUP", "/scaling-groups", "scaling_groups", "name", NULL },
     { "FOLDER", "/aliquot/v1/folders?limit=100", "items", "name", "status" },
     { "TEMPLATE", "/aliquot/v1/templates", "items", "name", "kind" },
+    { "PIPELINE", "/aliquot/v1/pipelines?limit=100", "items", "name", NULL },
     { "RUN", "/aliquot/v1/pipeline-runs?limit=100", "items", "name", "state" },
     { "INVITATION", "/folders/invitations/list", "invitations", "id", "vfolder_name" },
     { "E-MAIL", "/aliquot/v1/users?limit=100", "items", "email", "full_name" },

@@ -12,4 +12,9 @@
 int pipeline_file_read(const char *path, struct strbuf *text, struct pipeline **ret,
                        struct aq_error *err);
 
+/* Set "payload" to the text of a file, or "pipeline" to the name of one that is kept. An
+ * argument with a dot or slash, or "-", is a file.
+ */
+int pipeline_file_add_source(const char *text, json_t *body, struct aq_error *err);
+
 #endif

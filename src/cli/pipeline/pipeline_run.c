@@ -2,7 +2,6 @@
 /* "pipeline run", "ls", "show", "cancel" and "resume": runs of pipelines. */
 #include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "cli/list.h"
@@ -68,23 +67,6 @@ static int pipeline_run_parameters(const struct cli_list *list, json_t *body, st
     return 0;
 }
 
-/* A file of this machine, or the name of a pipeline that is kept. */
-static int pipeline_run_source(const char *text, json_t *body, struct aq_error *err)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf file = STRBUF_INIT;
-    AQ_CLEANUP(pipeline_freep) struct pipeline *p = NULL;
-    int r;
-
-    if (strcmp(text, "-") != 0 && !strchr(text, '/') && !strchr(text, '.')
-        && access(text, R_OK) < 0) {
-        (void)json_object_set_new(body, "pipeline", json_string(text));
-        return 0;
-    }
-    if ((r = pipeline_file_read(text, &file, &p, err)) == 0)
-        (void)json_object_set_new(body, "payload", json_string(file.data));
-    return r;
-}
-
 static int pipeline_run_print_name(struct cli *cli, const json_t *run, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
@@ -104,7 +86,7 @@ static int pipeline_run(struct cli *cli, void *data, int argc, char **argv, stru
     int r;
 
     (void)argc;
-    if ((r = pipeline_run_source(argv[0], body, err)) < 0
+    if ((r = pipeline_file_add_source(argv[0], body, err)) < 0
         || (r = pipeline_run_parameters(&opts->parameters, body, err)) < 0
         || (r = cli_options_add(run_opts, opts, body, err)) < 0)
         return r;

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/map.h"
+#include "cli/pipeline/pipeline_trigger.h"
 
 /* "12s" from the start to the end, or until now. */
 static void pipeline_view_write_span(const json_t *row, int64_t now_usec, struct strbuf *out)
@@ -72,9 +73,15 @@ void pipeline_view_close(struct pipeline_view *view)
 void pipeline_view_write(const struct pipeline_view *view, const json_t *run,
                          const struct output *o, struct strbuf *out)
 {
-    strbuf_addf(out, "%s  %s  %lld of %lld tasks succeeded\n\n", output_text(run, "name"),
+    const char *by = output_text(run, "started_by"), *due = output_text(run, "due_at");
+
+    strbuf_addf(out, "%s  %s  %lld of %lld tasks succeeded\n", output_text(run, "name"),
                 output_text(run, "state"),
                 (long long)json_integer_value(json_object_get(run, "succeeded")),
                 (long long)json_integer_value(json_object_get(run, "task_count")));
+    if (*by)
+        strbuf_addf(out, "started by %s%s%s\n", by, *due ? ", due " : "", due);
+    pipeline_triggers_write(view->file, out);
+    strbuf_addc(out, '\n');
     graph_write_text(view->file, view->states, (struct graph_style){ o->ascii, o->colour }, out);
 }
