@@ -4,8 +4,10 @@ every task is run as often as it says, also when the run is resumed."""
 
 import collections
 import contextlib
+import datetime
 import json
 import subprocess
+import time
 
 import pytest
 
@@ -16,6 +18,7 @@ RUNS = "/aliquot/v1/pipeline-runs"
 OWN = [point for point in subprocess.run([ROOT / "tools" / "fault-points"], capture_output=True,
                                          text=True, check=True).stdout.split()
        if point.startswith("pipeline.")]
+TRIGGERED = [point for point in OWN if point.startswith("pipeline.trigger.")]
 SHARED = ["core.create.proposed", "core.create.committed", "core.create.applied",
           "core.proposal.committed", "core.proposal.applied"]
 FILE = """\
@@ -57,7 +60,7 @@ def resume(client, run, text):
     wait_for(attempt, 60, "the run to be resumed")
 
 
-@pytest.mark.parametrize("point", OWN + SHARED)
+@pytest.mark.parametrize("point", [*filter(lambda point: point not in TRIGGERED, OWN), *SHARED])
 def test_every_task_is_run_as_often_as_it_says(point, tmp_path):
     notes = tmp_path / "notes"
     with Cluster(ALIQUOT_MANAGER_HEARTBEAT="0.2s", ALIQUOT_RESOURCE_CPUS="4") as cluster:
@@ -86,5 +89,44 @@ def test_every_task_is_run_as_often_as_it_says(point, tmp_path):
         assert client.get(RUNS).json["total"] == 1
         mark.touch()
         wait_for(cluster.is_serving, 60, "the manager")
+        cluster.check_audits()
+        cluster.stop()
+
+
+@pytest.mark.parametrize("passage", [1, 2], ids=["of the schedule", "of the end"])
+@pytest.mark.parametrize("point", [*TRIGGERED, "pipeline.step.written"])
+def test_a_due_time_and_an_end_start_one_run_each(point, passage, tmp_path):
+    """A schedule starts the first pipeline, its end the second one."""
+    notes = tmp_path / "notes"
+    task = "tasks: {a: {image: process, resources: {cpu: 1, mem: 64m}, command: 'echo %s >>%s'}}\n"
+    with Cluster(ALIQUOT_MANAGER_HEARTBEAT="0.2s", ALIQUOT_RESOURCE_CPUS="4") as cluster:
+        mark = cluster.folder / "died"
+        cluster.env.update(ALIQUOT_FAULT=f"{point}:{passage}", ALIQUOT_FAULT_ONCE=str(mark))
+        cluster.start_manager()
+        cluster.start_agent()
+        cluster.supervise()
+        client = cluster.client()
+        for name, triggers in (("first", "{schedule: {cron: 0 2 * * *}}"),
+                               ("second", "{after: {pipeline: first}}")):
+            text = f"name: {name}\ntriggers: {triggers}\n" + task % (name, notes)
+            assert client.post("/aliquot/v1/pipelines", {"payload": text}).status == 201
+            reply = client.post(f"/aliquot/v1/pipelines/{name}/enable", {})
+            assert reply.status == 200, reply
+        due = client.get("/aliquot/v1/pipeline-triggers").json["items"][0]["next_at"]
+        client.shift = int(datetime.datetime.fromisoformat(due).timestamp() - time.time()) + 1
+        cluster.jump(wall=client.shift)
+
+        def ended():
+            with contextlib.suppress(*GONE):
+                runs = client.get(RUNS).json["items"]
+                return {run["name"] for run in runs if run["ended_at"]} >= {"first.1", "second.1"}
+        wait_for(ended, 60, "both runs to end")
+        assert mark.exists(), "it has not died"
+        wait_for(cluster.is_serving, 60, "the manager")
+        runs = {run["name"]: run for run in client.get(RUNS).json["items"]}
+        assert set(runs) == {"first.1", "second.1"}
+        assert (runs["first.1"]["due_at"], runs["second.1"]["started_by"]) == (due, "end of first.1")
+        assert sorted(notes.read_text().split()) == ["first", "second"]
+        cluster.jump(wall=0)
         cluster.check_audits()
         cluster.stop()

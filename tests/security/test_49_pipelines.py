@@ -113,3 +113,53 @@ def test_others_neither_see_nor_touch_a_run(there):
             assert client.post(f"{RUNS}/{name}/resume", {"payload": text}).status == 404
         assert client.post(RUNS, {"payload": SMALL, "owner_access_key":
                                   there.user.keypair[0]}).status == 403
+
+
+TRIGGERS = V1 + "/pipeline-triggers"
+TRIGGERED_MAX = 100
+
+
+def triggered(name, count):
+    schedules = ", ".join(["{cron: 0 0 1 1 *}"] * count)
+    return f"name: {name}\ntriggers: {{schedule: [{schedules}]}}\n{DEFAULTS}tasks: {{a: {{command: x}}}}\n"
+
+
+def test_enabled_triggers_are_bounded(there):
+    reply = there.user.post(V1 + "/pipelines", {"payload": triggered("many", 17)})
+    assert reply.status == 400 and "at most 16 triggers" in str(reply.json), reply
+    for i in range(TRIGGERED_MAX // 16):
+        assert there.user.post(V1 + "/pipelines", {"payload": triggered(f"t{i}", 16)}).status == 201
+        assert there.user.post(f"{V1}/pipelines/t{i}/enable", {}).status == 200
+    assert there.user.post(V1 + "/pipelines", {"payload": triggered("more", 5)}).status == 201
+    reply = there.user.post(V1 + "/pipelines/more/enable", {})
+    assert reply.status == 400 and "101 enabled triggers" in str(reply.json), reply
+    assert there.user.post(V1 + "/pipelines", {"payload": triggered("more", 4)}).status == 201
+    assert there.user.post(V1 + "/pipelines/more/enable", {}).status == 200
+    reply = there.user.post(V1 + "/pipelines", {"payload": triggered("more", 5)})
+    assert reply.status == 400, "a new version of an enabled pipeline goes beyond the limit"
+    assert there.colleague.post(V1 + "/pipelines", {"payload": triggered("more", 5)}).status == 201
+    assert there.colleague.post(V1 + "/pipelines/more/enable", {}).status == 200, "another user's"
+    assert there.user.post(V1 + "/pipelines/more/disable", {}).status == 200
+
+
+def test_others_neither_see_nor_switch_triggers(there):
+    """An administrator of the domain sees those of its users and none of superadmins."""
+    there.admin.post(V1 + "/pipelines", {"payload": triggered("of-an-admin", 1)})
+    there.user.post(V1 + "/pipelines", {"payload": triggered("of-a-user", 1)})
+    for client in (there.colleague, there.stranger, there.strange_boss):
+        assert "of-a-user" not in client.get(TRIGGERS + "?all=true&limit=1000").body.decode()
+        for action in ("enable", "disable"):
+            assert client.post(f"{V1}/pipelines/of-a-user/{action}", {}).status == 404
+            assert client.post(f"{V1}/pipelines/of-a-user/{action}",
+                               {"owner_access_key": there.user.keypair[0]}).status == 403
+    listed = there.boss.get(TRIGGERS + "?all=true&limit=1000").body.decode()
+    assert "of-a-user" in listed and "of-an-admin" not in listed
+    assert there.boss.post(V1 + "/pipelines/of-a-user/enable",
+                           {"owner_access_key": there.user.keypair[0]}).status == 200
+
+
+def test_a_time_zone_is_no_path(there):
+    for zone in ("../../../etc/passwd", "/etc/passwd", "posix/../UTC", "a" * 5000):
+        reply = there.user.post(V1 + "/pipelines", {"payload": triggered("zone", 1).replace(
+            "0 0 1 1 *", f"0 0 1 1 *, zone: '{zone}'")})
+        assert reply.status == 400 and "not the name of a time zone" in str(reply.json), reply
