@@ -176,6 +176,33 @@ char *session_array_write_element(const struct session_array *a)
     return strbuf_steal(&out);
 }
 
+void session_array_add_variables(const struct session_array *a, int64_t index, struct arena *arena,
+                                 struct pair_list *inout)
+{
+    const struct {
+        const char *ours, *slurm;
+        int64_t value;
+    } rows[] = {
+        { "ALIQUOT_ARRAY_INDEX", "SLURM_ARRAY_TASK_ID", index },
+        { "ALIQUOT_ARRAY_COUNT", "SLURM_ARRAY_TASK_COUNT", a->size },
+        { "ALIQUOT_ARRAY_MIN", "SLURM_ARRAY_TASK_MIN", array_set_min(&a->indices) },
+        { "ALIQUOT_ARRAY_MAX", "SLURM_ARRAY_TASK_MAX", array_set_max(&a->indices) },
+        { "ALIQUOT_ARRAY_STEP", "SLURM_ARRAY_TASK_STEP", array_set_step(&a->indices) },
+        { "ALIQUOT_ARRAY_ID", "SLURM_ARRAY_JOB_ID", a->row },
+    };
+
+    _Static_assert(2 * AQ_COUNT(rows) == SESSION_ARRAY_VARIABLES, "two names a row");
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        char text[24];
+        const char *value;
+
+        (void)snprintf(text, sizeof(text), "%" PRId64, rows[i].value);
+        value = arena_strdup(arena, text);
+        inout->items[inout->count++] = (struct text_pair){ rows[i].ours, value };
+        inout->items[inout->count++] = (struct text_pair){ rows[i].slurm, value };
+    }
+}
+
 static int session_array_read_slots(const json_t *object, struct slots *ret)
 {
     const char *name;

@@ -61,4 +61,12 @@ int session_array_parse_element(const char *text, struct session *ret);
 int session_array_split_name(const char *text, size_t *ret_len, char *ret_set,
                              size_t size) AQ_UNTRUSTED;
 
+/* Append the variables of the element with this index, as it finds them: ALIQUOT_ARRAY_INDEX,
+ * SLURM_ARRAY_TASK_ID and so on. 'inout' has room for SESSION_ARRAY_VARIABLES more; texts are in
+ * the arena.
+ */
+#define SESSION_ARRAY_VARIABLES 12
+void session_array_add_variables(const struct session_array *a, int64_t index, struct arena *arena,
+                                 struct pair_list *inout);
+
 #endif

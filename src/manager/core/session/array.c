@@ -479,41 +479,20 @@ void array_note_status(struct core *core, struct session_entry *l)
 
 /* ---- what an element sees ---- */
 
-static void array_add_number(struct core *core, struct pair_list *list, const char *name,
-                             int64_t number)
-{
-    char text[24];
-
-    (void)snprintf(text, sizeof(text), "%" PRId64, number);
-    list->items[list->count++] = (struct text_pair){ name, arena_strdup(&core->scratch, text) };
-}
-
 void array_add_environ(struct core *core, const struct session_entry *l, struct pair_list *inout)
 {
-    const struct session_array *a = l->array ? &l->array->a : NULL;
-    const struct {
-        const char *ours, *slurm;
-        int64_t value;
-    } rows[] = {
-        { "ALIQUOT_ARRAY_INDEX", "SLURM_ARRAY_TASK_ID", l->s.array_index },
-        { "ALIQUOT_ARRAY_COUNT", "SLURM_ARRAY_TASK_COUNT", a ? a->size : 0 },
-        { "ALIQUOT_ARRAY_MIN", "SLURM_ARRAY_TASK_MIN", a ? array_set_min(&a->indices) : 0 },
-        { "ALIQUOT_ARRAY_MAX", "SLURM_ARRAY_TASK_MAX", a ? array_set_max(&a->indices) : 0 },
-        { "ALIQUOT_ARRAY_STEP", "SLURM_ARRAY_TASK_STEP", a ? array_set_step(&a->indices) : 0 },
-        { "ALIQUOT_ARRAY_ID", "SLURM_ARRAY_JOB_ID", a ? a->row : 0 },
-        { NULL, "SLURM_JOB_ID", l->s.row },
-    };
     struct pair_list all = { .count = inout->count };
+    char number[24];
 
-    if (!a)
+    if (!l->array)
         return;
-    all.items = arena_array(&core->scratch, inout->count + 2 * AQ_COUNT(rows), sizeof(*all.items));
+    all.items = arena_array(&core->scratch, inout->count + SESSION_ARRAY_VARIABLES + 1,
+                            sizeof(*all.items));
     if (inout->count)
         memcpy(all.items, inout->items, inout->count * sizeof(*all.items));
-    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
-        if (rows[i].ours)
-            array_add_number(core, &all, rows[i].ours, rows[i].value);
-        array_add_number(core, &all, rows[i].slurm, rows[i].value);
-    }
+    session_array_add_variables(&l->array->a, l->s.array_index, &core->scratch, &all);
+    (void)snprintf(number, sizeof(number), "%" PRId64, l->s.row);
+    all.items[all.count++] = (struct text_pair){ "SLURM_JOB_ID",
+                                                 arena_strdup(&core->scratch, number) };
     *inout = all;
 }
