@@ -67,6 +67,8 @@ static const struct problem_type types[] = {
       "The session already exists but you requested not to reuse it.",
       "session_create_already-exists" },
     { "session-ended", 410, "The session has ended.", "session_read_ended" },
+    { "session-not-ended", 409, "The session has not ended.", "session_create_conflict" },
+    { "session-not-repeatable", 409, "The session cannot be repeated.", "session_create_conflict" },
     { "session-type-lacks-feature", 403, "Sessions of this type have no such feature.",
       "session_access_forbidden" },
     { "storage-proxy-error", 502, "The storage proxy returned an error.",

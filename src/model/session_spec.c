@@ -64,6 +64,7 @@ static const struct wire_field spec_fields[] = {
     { "grace_usec", WIRE_NUMBER, AT(grace_usec), WIRE_FOR_AGENT, NULL, "grace" },
     { "resume_command", WIRE_TEXT, AT(resume_command), 0, NULL, "resume_command",
       SESSION_COMMAND_MAX },
+    { "retry_of", WIRE_TEXT, AT(retry_of), 0, NULL, "retry_of", UUID_TEXT_MAX },
     { "roles", WIRE_JSON, AT(roles), 0, NULL, "roles", SESSION_ROLES_MAX },
     { "on_failure", WIRE_TEXT, AT(on_failure), 0, NULL, "on_failure", 16 },
     { "on_node_loss", WIRE_TEXT, AT(on_node_loss), 0, NULL, "on_node_loss", 16 },

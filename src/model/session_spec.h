@@ -62,6 +62,7 @@ struct session_spec {
     const char *checkpoint_signal; /* sent first when the cluster ends it; NULL = none */
     int64_t grace_usec; /* to SIGTERM with a checkpoint_signal, else to SIGKILL; 0 = default */
     const char *resume_command; /* in place of 'command' from the second attempt on; NULL = none */
+    const char *retry_of;       /* id of the ended session that this one repeats; NULL = none */
 };
 
 #define SESSION_COMMAND_MAX (64 << 10) /* bytes */

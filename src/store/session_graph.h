@@ -7,6 +7,7 @@
 #define AQ_STORE_SESSION_GRAPH_H
 
 #include "base/arena.h"
+#include "base/lists.h"
 #include "base/uuid.h"
 #include "store/store.h"
 
@@ -33,5 +34,11 @@ struct session_graph {
  */
 int session_graph_read(struct store_tx *tx, const struct uuid *id, struct session_graph *ret,
                        struct aq_error *err);
+
+/* The conditions that a session waited for and whose sessions have not ended, as
+ * "CONDITION:ID", in the arena; *ret_ended counts the others.
+ */
+int session_graph_read_waits(struct store_tx *tx, const struct uuid *id, struct arena *arena,
+                             struct str_list *ret, size_t *ret_ended, struct aq_error *err);
 
 #endif

@@ -205,6 +205,26 @@ class Story:
         assert attempts.read_text().split() == ["0", "1", "2"]
         assert [one["exit_code"] for one in shown["attempts"]] == [3, 3, 0], shown
 
+    def repeated(self):
+        """It fails, and is repeated once as another session by a request that is sent again."""
+        [failed] = self.create(self.body("repeated", f"test -e {self.cluster.folder}/mended || exit 3"))
+        self.expected[failed] = "FAILURE"
+        self.wait(failed)
+        (self.cluster.folder / "mended").touch()
+        path = f"/aliquot/v1/sessions/{failed}/retry"
+
+        def attempt():
+            with contextlib.suppress(*GONE):
+                headers = self.client.headers("POST", path, "application/json")
+                return self.client.raw("POST", path, b"{}", {**headers, "Idempotency-Key": "r1"},
+                                       timeout=20)
+        made = wait_for(attempt, 60, "an answer")
+        assert made.status == 201, made
+        again = wait_for(attempt, 60, "an answer")
+        assert again.json["sessionId"] == made.json["sessionId"], again
+        self.expected[made.json["sessionId"]] = "SUCCESS"
+        assert self.wait(made.json["sessionId"])["retry_of"] == failed
+
     def living(self):
         mark = f"echo $BACKENDAI_SESSION_ID >> {self.ran}"
         [session] = self.create(interactive("living", bootstrap_script=mark))

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/json_load.h"
 #include "manager/call/api.h"
 #include "manager/core/statistics.h"
 #include "model/rerun.h"
@@ -108,6 +109,23 @@ void session_attempts_write_summary(const struct core *core, const struct sessio
                                          &kernel->requested);
     }
     session_summary_write(&summary, w);
+}
+
+struct session_suggestion session_attempts_suggest(const struct core *core,
+                                                   const struct session_row *row)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&text);
+    json_auto_t *summary = NULL;
+    const json_t *suggested;
+
+    session_attempts_write_summary(core, row, &w);
+    summary = json_load_string(text.data, 0);
+    suggested = json_object_get(summary, "suggested");
+    return (struct session_suggestion){
+        .cpu = json_integer_value(json_object_get(suggested, "cpu")),
+        .mem_bytes = json_integer_value(json_object_get(suggested, "mem")),
+    };
 }
 
 void session_attempts_write(const struct session_row *row, struct jsonw *w)

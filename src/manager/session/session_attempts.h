@@ -19,6 +19,13 @@ void session_attempts_write_retry(const struct session *session, struct jsonw *w
 void session_attempts_write_summary(const struct core *core, const struct session_row *row,
                                     struct jsonw *w);
 
+/* Amounts that a kernel should request next time, of the summary; 0 = unknown. */
+struct session_suggestion {
+    int64_t cpu, mem_bytes; /* cores */
+};
+struct session_suggestion session_attempts_suggest(const struct core *core,
+                                                   const struct session_row *row);
+
 /* A list of {"attempt", "started_at", "ended_at", "reason", "exit_code", "agent", "text", "used"}, oldest
  * first: those in 'row', which has its runs and kernels, and the one that runs or was the last.
  * Empty for a session that did not run.

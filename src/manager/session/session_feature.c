@@ -2,13 +2,17 @@
 /* Registers sessions and kernels with the manager. */
 #include "manager/session/session_feature.h"
 
-static const struct route_table *const session_routes[] = {
-    &array_route_table,        &session_create_route_table,
-    &session_route_table,      &session_change_route_table,
-    &session_end_route_table,  &session_history_route_table,
-    &session_list_route_table, &session_report_route_table,
-    &session_idle_route_table, NULL
-};
+static const struct route_table *const session_routes[] = { &array_route_table,
+                                                            &session_create_route_table,
+                                                            &session_route_table,
+                                                            &session_change_route_table,
+                                                            &session_end_route_table,
+                                                            &session_history_route_table,
+                                                            &session_list_route_table,
+                                                            &session_report_route_table,
+                                                            &session_idle_route_table,
+                                                            &session_retry_route_table,
+                                                            NULL };
 static const struct gql_table *const session_gql[] = {
     &session_gql_table,          &session_node_gql_table,
     &session_mutation_gql_table, &session_total_gql_table,

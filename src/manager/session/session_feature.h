@@ -15,6 +15,7 @@ API_ROUTES(session_history);
 API_ROUTES(session_idle);
 API_ROUTES(session_list);
 API_ROUTES(session_report);
+API_ROUTES(session_retry);
 
 GQL_ENTRIES(session);
 GQL_ENTRIES(session_node);

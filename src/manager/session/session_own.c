@@ -249,6 +249,13 @@ static void session_own_write_retry(const struct session_own *own, struct jsonw 
     session_attempts_write_retry(&own->row->session, w);
 }
 
+static void session_own_write_retry_of(const struct session_own *own, struct jsonw *w)
+{
+    const struct session_spec *spec = own->row->session.spec;
+
+    jsonw_str(w, spec ? spec->retry_of : NULL);
+}
+
 static void session_own_write_attempts(const struct session_own *own, struct jsonw *w)
 {
     session_attempts_write(own->row, w);
@@ -412,6 +419,7 @@ static const struct session_own_member {
     { "wait_for_capacity", .write = session_own_write_wait_for_capacity, .needs = OWN_NEEDS_TEXTS },
     { "failure", .write = session_own_write_failure, .needs = OWN_NEEDS_TEXTS },
     { "retry", .write = session_own_write_retry, .needs = OWN_NEEDS_TEXTS },
+    { "retry_of", .write = session_own_write_retry_of, .needs = OWN_NEEDS_TEXTS },
     { "attempts", .write = session_own_write_attempts,
       .needs = OWN_NEEDS_TEXTS | OWN_NEEDS_KERNELS | OWN_NEEDS_RUNS },
     { "summary", .write = session_own_write_summary,

@@ -279,8 +279,8 @@ static void session_params_place_slot(struct aq_error *err)
     (void)snprintf(err->field, sizeof(err->field), "config.resources.%.60s", slot);
 }
 
-static int session_params_read_slots(const struct api *api, const json_t *resources,
-                                     struct slots *ret, struct aq_error *err)
+int session_params_read_slots(const struct api *api, const json_t *resources, struct slots *ret,
+                              struct aq_error *err)
 {
     AQ_CLEANUP(slot_types_unrefp) struct slot_types *types = slot_types_ref(
         core_slot_types(api->core));

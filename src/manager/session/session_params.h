@@ -34,4 +34,10 @@ int session_params_read(const struct api *api, struct request *req, const json_t
                         struct session_params *ret, struct aq_error *err);
 void session_params_done(struct session_params *params);
 
+/* Amounts per kernel of an object of slots (NULL = none), to be released with slots_done(). -EINVAL
+ * with a field such as "config.resources.cpu".
+ */
+int session_params_read_slots(const struct api *api, const json_t *resources, struct slots *ret,
+                              struct aq_error *err);
+
 #endif
