@@ -222,9 +222,9 @@ bool rerun_decide(const struct session_spec *spec, const struct rerun_record *re
     ret->retries++;
     ret->used[i]++;
     ret->cause = end->cause;
-    ret->next_usec = end->cause == RERUN_PREEMPTED
-                         ? 0
-                         : now_usec + rerun_delay_usec(spec, ret->retries);
+    ret->next_usec = now_usec;
+    if (end->cause != RERUN_PREEMPTED)
+        ret->next_usec += rerun_delay_usec(spec, ret->retries);
     return true;
 }
 

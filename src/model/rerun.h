@@ -65,7 +65,7 @@ struct rerun_record {
     uint32_t attempts;              /* that have ended */
     uint32_t retries;               /* of these, those that count against the session's limit */
     uint32_t used[RERUN_RULES_MAX]; /* of these, by rule */
-    int64_t next_usec; /* wall clock: the next attempt starts then or later; 0 = at once */
+    int64_t next_usec;              /* wall clock: the next attempt starts then or later */
     enum rerun_cause cause;
     char agent[AGENT_ID_MAX + 1]; /* of the kernel whose end it was; "" = none */
 };

@@ -28,6 +28,11 @@ void session_done(struct session *s)
     *s = (struct session){ 0 };
 }
 
+int64_t session_started_usec(const struct session *s)
+{
+    return s->rerun && s->running_usec < s->rerun->next_usec ? 0 : s->running_usec;
+}
+
 bool session_is_elastic(const struct session *s)
 {
     return s->spec && s->spec->cluster_size_min > 0;

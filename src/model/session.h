@@ -128,6 +128,9 @@ size_t session_least_kernels(const struct session *s);
 /* It runs, and a kernel of it waits for a place. */
 bool session_lacks_kernels(const struct session *s);
 
+/* When its last attempt began to run; 0 = it has not, whatever earlier attempts did. */
+int64_t session_started_usec(const struct session *s);
+
 /* "single-node" or "multi-node", as Backend.AI's clients call them. */
 const char *cluster_mode_name(bool is_multi_node);
 /* 0 or -EINVAL. */

@@ -311,14 +311,11 @@ static void notification_set_number(struct notification_values *values,
     values->of[field] = text;
 }
 
-/* True if the last attempt of a batch session ran. running_usec of one that was cancelled while it
- * waited, or ended at its next start, is that of the attempt before.
- */
+/* True if the last attempt of a batch session ran. */
 static bool notification_has_usage(const struct session *s)
 {
     return s->type == SESSION_BATCH && session_is_terminal(s->status)
-           && s->status != SESSION_CANCELLED && s->running_usec
-           && (!s->rerun || s->running_usec >= s->rerun->next_usec);
+           && s->status != SESSION_CANCELLED && session_started_usec(s) != 0;
 }
 
 /* Adds the usage of a batch session; 'numbers' holds the texts. */

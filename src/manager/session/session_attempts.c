@@ -25,6 +25,7 @@ void session_attempts_write_retry(const struct session *session, struct jsonw *w
 {
     const struct session_spec *spec = session->spec;
     const struct rerun_record *record = session->rerun;
+    bool is_delayed;
 
     if (!spec || !spec->retry) {
         jsonw_null(w);
@@ -36,8 +37,9 @@ void session_attempts_write_retry(const struct session *session, struct jsonw *w
     session_attempts_write_seconds("delay_sec", rerun_delay_usec(spec, 1), w);
     jsonw_member_int(w, "factor", spec->retry_factor ? spec->retry_factor : RERUN_FACTOR_DEFAULT);
     jsonw_member_int(w, "used", record ? record->retries : 0);
-    api_write_time(w, "next_at",
-                   record && session->status == SESSION_PENDING ? record->next_usec : 0);
+    is_delayed = record && session->status == SESSION_PENDING
+                 && record->next_usec > clock_realtime_usec();
+    api_write_time(w, "next_at", is_delayed ? record->next_usec : 0);
     jsonw_object_end(w);
 }
 
@@ -64,14 +66,13 @@ static bool session_attempts_find_last(const struct session_row *row, struct run
     const struct session *s = &row->session;
     const struct kernel *main = row->kernel_count && row->kernels ? &row->kernels[0].kernel : NULL;
     uint32_t before = s->rerun ? s->rerun->attempts : 0;
-    bool is_of_it = row->run_count == 0
-                    || s->running_usec > row->runs[row->run_count - 1].ended_usec;
+    int64_t started = session_started_usec(s);
 
     if (!main || s->status == SESSION_PENDING || s->status == SESSION_PREEMPTED
-        || s->status == SESSION_RESCHEDULING || (!is_of_it && s->status == SESSION_CANCELLED))
+        || s->status == SESSION_RESCHEDULING || (!started && s->status == SESSION_CANCELLED))
         return false;
     *ret = (struct run_row){ .number = before + 1,
-                             .started_usec = is_of_it ? s->running_usec : 0,
+                             .started_usec = started,
                              .ended_usec = row->terminated_usec,
                              .reason = session_is_terminal(s->status) ? s->reason : NULL,
                              .has_exit = main->has_exit,

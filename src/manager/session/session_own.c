@@ -244,6 +244,14 @@ static void session_own_write_ends_by(const struct session_own *own, struct json
     session_view_write_ends_by(&own->row->session, w);
 }
 
+static void session_own_write_started_at(const struct session_own *own, struct jsonw *w)
+{
+    int64_t usec = session_started_usec(&own->row->session);
+    char iso[CLOCK_ISO_MAX];
+
+    jsonw_str(w, usec ? clock_format_iso(usec, iso) : NULL);
+}
+
 static void session_own_write_retry(const struct session_own *own, struct jsonw *w)
 {
     session_attempts_write_retry(&own->row->session, w);
@@ -432,7 +440,7 @@ static const struct session_own_member {
     { "created_at", .time = ROW(session.created_usec) },
     { "status_changed", .time = ROW(session.status_changed_usec) },
     { "starts_at", .time = ROW(session.starts_usec), .needs = OWN_NEEDS_REST },
-    { "started_at", .time = ROW(session.running_usec), .needs = OWN_NEEDS_REST },
+    { "started_at", .write = session_own_write_started_at, .needs = OWN_NEEDS_REST },
     { "timeout_sec", .write = session_own_write_timeout, .needs = OWN_NEEDS_TEXTS },
     { "ends_by", .write = session_own_write_ends_by, .needs = OWN_NEEDS_TEXTS | OWN_NEEDS_REST },
     { "scheduled_at", .time = ROW(scheduled_usec), .needs = OWN_NEEDS_SCHEDULED },

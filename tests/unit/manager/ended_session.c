@@ -18,6 +18,8 @@ static int ended_session_find(struct store_tx *tx, void *data, struct aq_error *
     (void)snprintf(g->data, sizeof(g->data), "%s",
                    page->sessions[0].session.status_data ? page->sessions[0].session.status_data
                                                          : "");
+    g->running_usec = page->sessions[0].session.running_usec;
+    g->started_usec = session_started_usec(&page->sessions[0].session);
     g->has_exit = page->sessions[0].kernels[0].kernel.has_exit;
     g->exit_code = page->sessions[0].kernels[0].kernel.exit_code;
     return 0;

@@ -13,7 +13,8 @@ struct ended_session {
     char reason[40];
     bool has_exit;
     int exit_code;
-    char data[1024]; /* status_data */
+    char data[1024];                    /* status_data */
+    int64_t running_usec, started_usec; /* its last run; session_started_usec() */
 };
 
 struct ended_session ended_session_read(const struct uuid *id);

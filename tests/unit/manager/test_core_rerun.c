@@ -276,6 +276,42 @@ static void a_lost_agent(void **state)
     assert_clean();
 }
 
+/* The group puts it back into the queue after it has run, and its next start fails. */
+static void a_failed_start_after_a_requeue(void **state)
+{
+    struct session_spec spec = { .image = "sh" };
+    struct msg_kernel_status report;
+    struct ended_session ended;
+    struct sent order;
+    struct uuid id;
+
+    (void)state;
+    set_loss_policy("requeue", SEC);
+    agent_comes("a", FOUR_CPUS);
+    id = submit_spec(&spec);
+    order = run_attempt(1);
+    assert_true(session_started_usec(core_find_session(world.core, &id)) > 0);
+    agent_goes("a");
+    agent_comes("b", FOUR_CPUS);
+    for (int i = 0; i < 120 && count_sent(MSG_KERNEL_CREATE) < 2; i++) {
+        pass(SEC);
+        agent_beats("b", NULL, 0);
+    }
+    order = attempt(2);
+    assert_int_equal(order.attempts, 1);
+    assert_int_equal(session_started_usec(core_find_session(world.core, &id)), 0);
+    report = kernel_report(&order, MSG_KERNEL_ERROR);
+    report.error_kind = "no-command";
+    agent_says("b", report);
+    assert_int_equal(status_of(&id), GONE);
+    check_runs(&id, "1:agent-lost:-1:a:1 ");
+    ended = ended_session_read(&id);
+    assert_string_equal(ended.reason, "failed-to-create");
+    assert_true(ended.running_usec > 0);
+    assert_int_equal(ended.started_usec, 0);
+    assert_clean();
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, world_begin, world_end)
@@ -287,6 +323,7 @@ int main(void)
         TEST(only_after_the_ends_that_it_names),
         TEST(starts_that_fail),
         TEST(a_lost_agent),
+        TEST(a_failed_start_after_a_requeue),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,7 +18,8 @@
 
 static bool rerun_has_run(const struct session_entry *l)
 {
-    return l->s.status == SESSION_RUNNING || l->s.status == SESSION_RUNNING_DEGRADED;
+    return l->s.status == SESSION_RUNNING || l->s.status == SESSION_RUNNING_DEGRADED
+           || l->s.status == SESSION_RESTARTING;
 }
 
 static struct rerun_end rerun_end_of(const struct session_entry *l, size_t rank, const char *reason)
@@ -131,12 +132,12 @@ void rerun_requeue(struct core *core, struct session_entry *l, size_t rank, enum
 {
     struct rerun_record record = l->s.rerun ? *l->s.rerun : (struct rerun_record){ .attempts = 0 };
 
-    if (l->s.type != SESSION_BATCH || !rerun_has_run(l)) {
+    if (!rerun_has_run(l)) {
         termination_propose(core, l, to, reason, RESULT_UNDEFINED, data);
         return;
     }
     record.attempts++;
-    record.next_usec = 0;
+    record.next_usec = clock_realtime_usec();
     record.cause = rerun_end_of(l, rank, reason).cause;
     (void)rerun_propose(core, l, &record, rank, to, reason, data);
 }
