@@ -303,6 +303,17 @@ def test_a_restarted_script_knows_how_often(cluster, submit, tmp_path):
     assert client.send("PATCH", f"/session/{session}").status < 300
     wait_status(client, session, "TERMINATED")
     assert cluster.cli("logs", session).stdout.endswith("count 1\n")
+    shown = client.get(f"/aliquot/v1/sessions/{session}").json
+    assert [one["reason"] for one in shown["attempts"]] == ["restarting", "task-finished"]
+
+
+def test_a_script_that_is_run_again_knows_how_often(cluster, submit):
+    done = submit("#!/bin/sh\n#SBATCH -J retried\n#ALIQUOT --retry 2 --retry-delay 0.2s\n"
+                  "echo \"count ${SLURM_RESTART_COUNT-unset}\"\ntest \"$SLURM_RESTART_COUNT\" = 2\n")
+    session = session_of(done)
+    assert wait_status(cluster.client(), session, "TERMINATED")["result"] == "SUCCESS"
+    assert [cluster.cli("logs", "--attempt", n, session).stdout for n in "123"] == [
+        "count unset\n", "count 1\n", "count 2\n"]
 
 
 def test_a_script_may_go_where_it_was_submitted(cluster, submit, tmp_path):

@@ -329,7 +329,6 @@ static int container_specify_program(const struct local_kernel *k, const struct 
         .environ = image->config && image->config->env ? image->config->env : none,
         .core_names = image->config ? image_config_label(image->config, LABEL_CORE_NAMES) : NULL,
         .cores = container_count_cores(k),
-        .attempt = k->attempt,
         .runtime_type = image->config ? image_config_label(image->config, LABEL_RUNTIME) : NULL,
         .runtime_path = image->config ? image_config_label(image->config, LABEL_RUNTIME_PATH)
                                       : NULL,

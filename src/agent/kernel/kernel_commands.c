@@ -228,6 +228,7 @@ void kernel_on_restart(struct agent_daemon *agent, uint64_t seq,
     }
     create = k->command.kernel_create;
     create.attempt = restart->attempt;
+    create.spec.attempts++; /* the manager counts a restart as the end of an attempt, too */
     kernel_commands_begin_attempt(k, seq, restart->attempt, restart->grace_usec, &create);
 }
 

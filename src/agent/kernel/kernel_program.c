@@ -310,8 +310,7 @@ static int64_t kernel_environ_amount(const json_t *slots, const char *slot)
 }
 
 /* Facts that batch systems give to their jobs: "aliquot submit" makes variables of Slurm of them. */
-static void kernel_environ_set_job(struct environ *env, const struct msg_kernel_create *create,
-                                   const struct kernel_program_context *place)
+static void kernel_environ_set_job(struct environ *env, const struct msg_kernel_create *create)
 {
     json_auto_t *slots = json_load_string(create->spec.slots, 0);
     int64_t cpus = kernel_environ_amount(slots, "cpu"), mem = kernel_environ_amount(slots, "mem");
@@ -326,8 +325,8 @@ static void kernel_environ_set_job(struct environ *env, const struct msg_kernel_
     if (create->spec.session_type
         && strcmp(create->spec.session_type, session_type_name(SESSION_BATCH)) == 0)
         kernel_environ_set_number(env, "ALIQUOT_ATTEMPT", create->spec.attempts);
-    if (place->attempt > 1)
-        kernel_environ_set_number(env, "ALIQUOT_RESTARTS", place->attempt - 1);
+    if (create->spec.attempts)
+        kernel_environ_set_number(env, "ALIQUOT_RESTARTS", create->spec.attempts);
 }
 
 /* "=mlx5_0,mlx5_1": "=" makes NCCL match whole names, not prefixes. /sys shows all devices. */
@@ -422,7 +421,7 @@ const char *const *kernel_environ_make(const struct msg_kernel_create *create,
     kernel_environ_drop_foreign_devices(&env, place);
     kernel_environ_set_devices(&env, place->attachment);
     kernel_environ_set_identity(&env, create, place);
-    kernel_environ_set_job(&env, create, place);
+    kernel_environ_set_job(&env, create);
     if (place->environ)
         kernel_environ_set_container(&env, place);
     arena_append(arena, &env.items, &env.count, &end, sizeof(end));

@@ -45,7 +45,6 @@ struct kernel_program_context {
     const char *const *environ; /* of the image, NULL-terminated; NULL = no container */
     const char *core_names;     /* variables that tell the number of cores, "A,B"; NULL = none */
     int64_t cores;
-    int64_t attempt;                           /* of the kernel, from 1; 0 = not known */
     const char *runtime_type;                  /* label of the image; NULL = none */
     const char *runtime_path;                  /* label of the image; NULL = none */
     const struct image_config *labels;         /* the image's, for interpreters; NULL = none */

@@ -62,7 +62,6 @@ static int kernel_start_specify(const struct local_kernel *k, struct places *pla
     struct kernel_program_context place = kernel_program_host_context(settings, places->work,
                                                                       &k->attachment);
 
-    place.attempt = k->attempt;
     places->cwd = aq_format("%s%s%s", places->work, spec->cwd ? "/" : "",
                             spec->cwd ? spec->cwd : "");
     *ret = (struct runtime_spec){

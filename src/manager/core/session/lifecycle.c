@@ -144,7 +144,7 @@ static void lifecycle_restart(struct core *core, struct session_entry *l)
         e = proposal_add_kernel_status(core, l, i, KERNEL_RESTARTING, REASON_RESTARTING);
         e->kernel_status.attempt = l->s.kernels[i].attempt + 1;
     }
-    proposal_add_session_status(core, l, SESSION_RESTARTING, REASON_RESTARTING);
+    rerun_requeue(core, l, 0, SESSION_RESTARTING, REASON_RESTARTING, NULL);
     control_audit(core, l, SESSION_RESTARTING);
     AQ_FAULT("core.restart.proposed");
 }

@@ -27,7 +27,7 @@ bool rerun_begin(struct core *core, struct session_entry *l, size_t rank, const 
 /* It does not wait for a lost agent to return: a retry is left for that, or has just been used. */
 bool rerun_leaves_lost_agent(const struct session_entry *l);
 
-/* Propose another attempt that uses up no retry: 'to' is PREEMPTED or RESCHEDULING. */
+/* Propose another attempt that uses up no retry: 'to' is PREEMPTED, RESCHEDULING or RESTARTING. */
 void rerun_requeue(struct core *core, struct session_entry *l, size_t rank, enum session_status to,
                    const char *reason, const char *data);
 
