@@ -40,7 +40,8 @@ const struct cli_verb verb_session_extend = {
     .args = "SESSION [TIME]",
     .summary = "Keep an unused session for a time",
     .details = "TIME, such as 2h, counts from now; the default is the session's idle timeout.\n"
-               "The limit on its lifetime stays in effect.",
+               "An earlier extension that ends later stays in effect, and so does the limit on\n"
+               "its lifetime.",
     .examples = "aliquot session extend notebook\n"
                 "aliquot session extend notebook 8h",
     .min_args = 1,

@@ -314,12 +314,38 @@ static void extended_by_people(void **state)
     come_back();
     run(88 * MINUTE, 1);
     assert_int_equal(status_of(&session), SESSION_RUNNING);
-    answer = extend(31 * MINUTE);
+    answer = extend(33 * MINUTE); /* of which two minutes are granted already */
     assert_int_equal(answer.r, -EINVAL);
     assert_string_equal(answer.err.field, "duration");
     assert_non_null(strstr(answer.err.text, "1800 s remain"));
-    assert_int_equal(extend(30 * MINUTE).r, 0);
-    run(33 * MINUTE, 1);
+    assert_int_equal(extend(32 * MINUTE).r, 0);
+    run(35 * MINUTE, 1);
+    assert_ended("idle-timeout");
+}
+
+/* A shorter one, as without a time, takes nothing away and uses up nothing. */
+static void extended_again(void **state)
+{
+    struct extended answer;
+    int64_t until;
+
+    (void)state;
+    use_policy(3600, 0, 4 * 3600);
+    begin(SESSION_INTERACTIVE);
+    until = world_wall + 180 * MINUTE;
+    assert_int_equal(extend(180 * MINUTE).r, 0);
+    run(30 * MINUTE, 1);
+    answer = extend(0);
+    assert_int_equal(answer.r, 0);
+    assert_true(answer.until_usec == until);
+    answer = extend(10 * MINUTE);
+    assert_true(answer.r == 0 && answer.until_usec == until);
+    assert_int_equal(extend(211 * MINUTE).r, -EINVAL);
+    answer = extend(210 * MINUTE); /* an hour more */
+    assert_true(answer.r == 0 && answer.until_usec == until + 60 * MINUTE);
+    run(209 * MINUTE, 1);
+    assert_int_equal(status_of(&session), SESSION_RUNNING);
+    run(5 * MINUTE, 1);
     assert_ended("idle-timeout");
 }
 
@@ -373,17 +399,10 @@ static void little_is_used(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(warned_and_ended),
-        TEST(work_keeps),
-        TEST(computing_keeps),
-        TEST(unmeasured_keeps),
-        TEST(lifetime_and_batch),
-        TEST(restarts_keep_the_time),
-        TEST(in_use_through_a_restart),
-        TEST(due_at_a_restart),
-        TEST(clocks_jump),
-        TEST(extended_by_people),
-        TEST(exempt_by_administrators),
+        TEST(warned_and_ended),         TEST(work_keeps),         TEST(computing_keeps),
+        TEST(unmeasured_keeps),         TEST(lifetime_and_batch), TEST(restarts_keep_the_time),
+        TEST(in_use_through_a_restart), TEST(due_at_a_restart),   TEST(clocks_jump),
+        TEST(extended_by_people),       TEST(extended_again),     TEST(exempt_by_administrators),
         TEST(little_is_used),
     };
 

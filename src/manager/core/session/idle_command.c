@@ -154,13 +154,15 @@ static int64_t idle_command_max(const struct core *core, const struct session_en
     return p ? p->max_idle_extension_sec * USEC_PER_SEC : 0;
 }
 
-/* How long it may be extended by at most; -EINVAL names why not at all. */
+/* How long from now it is kept by an extension of '*usec' (0 = its idle timeout), and how much of
+ * that is new: an extension that ends later stays in effect. -EINVAL says why it cannot be extended.
+ */
 static int idle_command_check(struct core *core, struct session_entry *l, int64_t *usec,
-                              struct aq_error *err)
+                              int64_t *ret_added, struct aq_error *err)
 {
     int64_t max = idle_command_max(core, l), used = l->idle ? l->idle->saved.extensions_usec : 0;
     struct core_idle idle;
-    int64_t lifetime;
+    int64_t lifetime, kept;
 
     if (!core_read_idle(core, &l->s, &idle))
         return aq_fail_field(err, EINVAL, "session",
@@ -174,7 +176,9 @@ static int idle_command_check(struct core *core, struct session_entry *l, int64_
                              l->s.name);
     if (!*usec)
         *usec = idle.limits.network_usec ? idle.limits.network_usec : idle.limits.window_usec;
-    if (max && used + *usec > max)
+    kept = AQ_MAX(idle.extended_usec - idle.now_usec, INT64_C(0));
+    *usec = AQ_MAX(*usec, kept);
+    if (max && *usec > kept && used + *usec - kept > max)
         return aq_fail_field(err, EINVAL, "duration",
                              "the keypair policy allows extending a session by %" PRId64
                              " s in total, and %" PRId64 " s remain; request less time, or ask an "
@@ -184,6 +188,7 @@ static int idle_command_check(struct core *core, struct session_entry *l, int64_
                    ? INT64_MAX
                    : l->idle->began_usec + idle.limits.lifetime_usec - idle.now_usec;
     *usec = AQ_MIN(*usec, lifetime);
+    *ret_added = AQ_MAX(*usec - kept, INT64_C(0));
     return *usec > 0 ? 0
                      : aq_fail_field(err, EINVAL, "duration",
                                      "session '%s' has reached its maximum lifetime", l->s.name);
@@ -206,17 +211,19 @@ void core_extend_session(struct core *core, const struct uuid *id, int64_t usec,
     struct aq_error err = { 0 };
     struct session_entry *l = idle_command_find(core, id, &err);
     struct session_idle to;
+    int64_t added = 0;
     char after[64];
 
     *c = (struct idle_command){ .done = done, .data = data };
-    if (!l || idle_command_check(core, l, &usec, &err) < 0) {
+    if (!l || idle_command_check(core, l, &usec, &added, &err) < 0 || added == 0) {
+        c->until_usec = clock_realtime_usec() + usec;
         core_defer(core, idle_command_on_done, c, -err.code, &err);
         return;
     }
     to = l->idle->saved;
     to.extended_usec = clock_realtime_usec();
     to.extension_usec = usec;
-    to.extensions_usec += usec;
+    to.extensions_usec += added;
     c->until_usec = to.extended_usec + usec;
     (void)snprintf(after, sizeof(after), "{\"extended_sec\":%" PRId64 "}", usec / USEC_PER_SEC);
     idle_command_save(core, l, &to, SESSION_IDLE_EXTENSION, "extend-session", after, by,
