@@ -37,6 +37,7 @@
 #define GREETED_DEVICES_MAX (32u << 10)
 #define HEARTBEAT_USEC (3 * USEC_PER_SEC)
 #define HEARTBEAT_MAX_USEC (60 * USEC_PER_SEC)
+#define HEARTBEAT_OUTPUTS_MAX (1u << 20) /* bytes of the values of ended kernels in one */
 
 /* ---- what we tell ---- */
 
@@ -74,8 +75,26 @@ static const char *agent_find_refusal(struct agent_daemon *agent)
     return agent->refusal.text;
 }
 
+/* The end of a kernel comes with its values or not at all: past what a heartbeat carries, it is
+ * still running for the manager, until a later one, when those before it are forgotten.
+ */
+static void agent_bound_outputs(struct msg_kernel_status *kernel, size_t *inout_bytes)
+{
+    size_t len = kernel->outputs ? strlen(kernel->outputs) : 0;
+
+    if (len == 0)
+        return;
+    *inout_bytes += len;
+    if (*inout_bytes <= HEARTBEAT_OUTPUTS_MAX)
+        return;
+    kernel->state = MSG_KERNEL_RUNNING;
+    kernel->reason = kernel->outputs = NULL;
+    kernel->has_exit = false;
+}
+
 static void agent_send_heartbeat(struct agent_daemon *agent)
 {
+    size_t outputs = 0; /* bytes */
     struct msg_kernel_status *kernels = aq_alloc_array(agent->kernels.count + 1, sizeof(*kernels));
     struct message msg = {
         .type = MSG_HEARTBEAT,
@@ -98,6 +117,7 @@ static void agent_send_heartbeat(struct agent_daemon *agent)
         const struct local_kernel *k = agent->kernels.entries[i].value;
 
         kernel_describe(k, &kernels[i]);
+        agent_bound_outputs(&kernels[i], &outputs);
         if (kernel_is_final(k))
             kernels[i].alloc = kernels[i].service_ports = NULL; /* nothing is held any more */
     }

@@ -240,8 +240,9 @@ struct msg_kernel_status { /* also one element of the heartbeat's inventory */
     enum msg_kernel_state state;
     const char *reason; /* "self-terminated", "task-timeout", "monitor-lost" ...; NULL = none */
     bool has_exit;
-    int64_t exit_code; /* 0..255, 128+n for signal n */
-    const char *alloc; /* JSON {"cpu":{"0":"1"},"mem":{"root":"1073741824"}}; once allocated */
+    int64_t exit_code;   /* 0..255, 128+n for signal n */
+    const char *outputs; /* JSON {"NAME": "VALUE"} that its program has handed on; NULL = none */
+    const char *alloc;   /* JSON {"cpu":{"0":"1"},"mem":{"root":"1073741824"}}; once allocated */
     const char *service_ports;  /* JSON list of model/service_port.h; once published, NULL = none */
     const char *slots;          /* what it holds, as in create; NULL = as in its command */
     const char *prepared;       /* what it could hold by a trial of kernel.resize; NULL = none */

@@ -96,6 +96,7 @@ static const struct wire_field kernel_status_fields[] = {
     MEMBER(msg_kernel_status, reason, WIRE_TEXT),
     MEMBER(msg_kernel_status, has_exit, WIRE_FLAG),
     MEMBER(msg_kernel_status, exit_code, WIRE_NUMBER),
+    MEMBER(msg_kernel_status, outputs, WIRE_JSON),
     MEMBER(msg_kernel_status, alloc, WIRE_JSON),
     MEMBER(msg_kernel_status, service_ports, WIRE_JSON),
     MEMBER(msg_kernel_status, slots, WIRE_JSON),

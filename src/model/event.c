@@ -39,6 +39,7 @@ static void event_done(struct event *e)
         free(e->kernel_status.alloc);
         free(e->kernel_status.service_ports);
         free(e->kernel_status.last_stat);
+        free(e->kernel_status.outputs);
         break;
     case EVENT_KERNEL_RESIZED:
         slots_done(&e->kernel_resized.requested);

@@ -103,6 +103,7 @@ struct event_kernel_status {
     char *service_ports; /* JSON of what it publishes; NULL keeps */
     bool has_exit;
     int exit_code;
+    char *outputs;    /* JSON of the values it has handed on; NULL keeps; owned by the event */
     uint32_t attempt; /* 0 keeps */
     char *last_stat;  /* JSON of what it used, at its end; NULL keeps */
 };

@@ -30,6 +30,7 @@
 #define REASON_TASK_FINISHED "task-finished"
 #define REASON_TASK_FAILED "task-failed"
 #define REASON_OUT_OF_MEMORY "out-of-memory" /* ours: failed, Linux killed at its limit */
+#define REASON_BAD_OUTPUT "bad-output"       /* ours: succeeded, its values break a rule */
 #define REASON_GPU_OUT_OF_MEMORY \
     "gpu-out-of-memory"                /* ours: failed right after its slice was full */
 #define REASON_GPU_MISUSE "gpu-misuse" /* ours: its agent stops who gets past a slice of a GPU */

@@ -337,6 +337,31 @@ static void monitor_clear_sandbox(const struct sandbox *sandbox)
         (void)fs_remove_tree(AT_FDCWD, sandbox->leftovers.items[i], NULL);
 }
 
+/* A program that failed anyway keeps its own reason. */
+static void monitor_note_bad_output(struct exit_record *record, const struct aq_error *why)
+{
+    if (strcmp(record->reason, MONITOR_EXITED) != 0 || record->code != 0)
+        return;
+    record->reason = MONITOR_BAD_OUTPUT;
+    record->text = why->text;
+}
+
+/* Values may need more room than was reserved. Without it the program has failed: its end is
+ * recorded with its values, or says that they are missing.
+ */
+static int monitor_record(const struct monitor *m, struct exit_record *record, struct aq_error *err)
+{
+    struct aq_error why = { 0 };
+    int r = run_record_write_exit(m->directory, record, record->outputs ? &why : err);
+
+    if (r == 0 || !record->outputs)
+        return r;
+    (void)aq_error_wrap(&why, "the values of $ALIQUOT_OUTPUT are not recorded");
+    record->outputs = NULL;
+    monitor_note_bad_output(record, &why);
+    return run_record_write_exit(m->directory, record, err);
+}
+
 /* The program has ended: end what it left, keep its last words, record. */
 static int monitor_finish(struct monitor *m, struct aq_error *err)
 {
@@ -361,14 +386,20 @@ static int monitor_finish(struct monitor *m, struct aq_error *err)
         .memory_peak_bytes = memory.peak_bytes,
         .was_short_of_memory = memory.was_short,
     };
+    AQ_CLEANUP(aq_freep) char *outputs = NULL;
+    struct aq_error why = { 0 };
 
     AQ_FAULT("monitor.program.ended");
     child_kill_all();
     AQ_FAULT("monitor.descendants.ended");
     while (monitor_take_output(m) > 0)
         ;
+    record.outputs = outputs = outputs_read(m, report, &why);
+    outputs_close(m);
+    if (why.code)
+        monitor_note_bad_output(&record, &why);
     monitor_clear_sandbox(sandbox);
-    return run_record_write_exit(m->directory, &record, err);
+    return monitor_record(m, &record, err);
 }
 
 static int monitor_fail_to_start(struct monitor *m, struct aq_error *err)
@@ -452,6 +483,7 @@ static int monitor_run_program(struct monitor *m, struct aq_error *err)
     if (r == 0 && has_runner)
         r = runner_link_open(&m->runner, m->program.sandbox.runner, err);
     if (r == 0) {
+        outputs_open(m);
         m->memory = cgroups_watch_memory(&m->program.sandbox);
         r = child_start(&m->program, m->executable, has_runner ? &m->runner : NULL, &m->child, err);
     }
@@ -538,6 +570,7 @@ int monitor_run(const char *directory, int client, int program, struct aq_error 
                          .lease = { .timer = -1 },
                          .memory = -1,
                          .mounts = -1,
+                         .output = -1,
                          .child = { .output = -1, .input = -1, .feed = -1, .bootstrap = -1 },
                          .input = { .pipe = -1, .timer = -1, .slot = -1 },
                          .executable = -1,
@@ -575,6 +608,7 @@ int monitor_run(const char *directory, int client, int program, struct aq_error 
     aq_closep(&m.child.output);
     aq_closep(&m.memory);
     aq_closep(&m.mounts);
+    outputs_close(&m); /* the program may not have started */
     aq_closep(&m.executable);
     aq_closep(&m.timer);
     aq_closep(&m.lease.timer);

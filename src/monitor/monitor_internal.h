@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* monitor_internal.h - what monitor.c, commands.c, lease.c and exit_reason.c share */
+/* monitor_internal.h - what monitor.c, commands.c, lease.c, exit_reason.c and outputs.c share */
 #ifndef AQ_MONITOR_MONITOR_INTERNAL_H
 #define AQ_MONITOR_MONITOR_INTERNAL_H
 
@@ -43,6 +43,7 @@ struct monitor {
     int directory, lock, epoll, signals, timer;
     int memory; /* cgroups_watch_memory() */
     int mounts; /* keeps the container's mounts until we have told of its end */
+    int output; /* file of values of a program without a container; -1 = none */
     struct program program;
     struct child child;
     int executable; /* what the program is started from; -1 = its path */
@@ -113,6 +114,20 @@ void commands_greet_all(struct monitor *m);
  * do without. If there is no room for the socket, monitor_loop() tries again.
  */
 void commands_listen_if_needed(struct monitor *m);
+
+/* ---- outputs.c ---- */
+
+/* Create the file of values of a program without a container, if it is to have one. */
+void outputs_open(struct monitor *m);
+
+/* What the program wrote, when all that could write has ended: JSON to free, NULL = nothing. NULL
+ * with 'err' if the file breaks a rule, or cannot be read. 'report' is the runner's or NULL.
+ */
+char *outputs_read(const struct monitor *m, const struct runner_report *report,
+                   struct aq_error *err);
+
+/* Remove the file. */
+void outputs_close(struct monitor *m);
 
 /* ---- exit_reason.c; 'report' is the runner's, NULL = it left none ---- */
 

@@ -225,6 +225,13 @@ static int program_parse_entry(struct program *p, char *key, char *value, struct
         p->cwd = value;
         return 0;
     }
+    if (strcmp(key, "output") == 0) {
+        p->output = value;
+        return value[0] == '/'
+                   ? 0
+                   : aq_fail_field(err, EINVAL, key, "program: %s: '%s' is not an absolute path",
+                                   key, value);
+    }
     if (strncmp(key, "rlimit_", strlen("rlimit_")) == 0)
         return program_parse_rlimit(p, key, value, err);
     r = program_parse_mount(&p->sandbox, key, value, err);

@@ -15,7 +15,8 @@
 struct program {
     char **argv, **envp; /* NULL-terminated, pointing into 'text' */
     size_t argc, argv_cap, envc, envp_cap;
-    const char *cwd; /* NULL = the monitor's */
+    const char *cwd;    /* NULL = the monitor's */
+    const char *output; /* file that it may write values into; NULL = none, or the runner's */
     bool tty, has_uid, has_gid;
     uid_t uid;
     gid_t gid;

@@ -24,9 +24,10 @@
  *                 {"version":1,"kernel_id":"...","reason":"exited","text":"",
  *                  "exit_code":0,"signal":null,"started_at":USEC,"ended_at":USEC,
  *                  "user_usec":N,"system_usec":N,"max_rss_bytes":N,
- *                  "memory_peak_bytes":N}; exit_code is 128+n for signal n, and
+ *                  "memory_peak_bytes":N,"outputs":{"NAME":"VALUE"}}; exit_code is 128+n for signal n, and
  *                 null when it is not known; the peak of all the container's
- *                 processes together only if there was one
+ *                 processes together only if there was one; outputs only if the
+ *                 program wrote some (base/name_values.h)
  *   exit.tmp      what becomes exit.json
  *
  * A monitor that finds 'started' without 'exit.json' follows one that was
@@ -51,6 +52,8 @@
  *                     MONITOR_BOOTSTRAP_FD when that has succeeded. Clients hear that it runs, with
  *                     MONITOR_HELLO_BOOTSTRAP, and once more then; timeout_usec and 'input' count
  *                     from there. Terminated if the script takes longer; 0 = it may
+ *   output            file to create for the program, which writes values into it; a
+ *                     container's program has it from the runner
  *   rlimit_NAME       as, core, data, fsize, memlock, nofile, nproc, stack;
  *                     a number or "unlimited"
  * 
@@ -107,6 +110,7 @@
 #define MONITOR_SIGNALLED "signalled"
 #define MONITOR_TERMINATED "terminated"       /* TERMINATE was asked for before it ended */
 #define MONITOR_OUT_OF_MEMORY "out-of-memory" /* failed, and Linux killed at its memory limit */
+#define MONITOR_BAD_OUTPUT "bad-output" /* exit status 0, but its values break a rule: "text" */
 #define MONITOR_TIMEOUT "task-timeout"
 #define MONITOR_BOOTSTRAP_TIMEOUT "bootstrap-timeout"
 #define MONITOR_NOT_STARTED "failed-to-start" /* "text" says why */

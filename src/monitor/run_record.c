@@ -15,7 +15,7 @@
 #include "base/fs.h"
 #include "base/jsonw.h"
 
-#define EXIT_BYTES 4096 /* more than any exit record has */
+#define EXIT_BYTES 4096 /* more than any exit record has without outputs */
 
 int run_record_mark_started(int directory, struct aq_error *err)
 {
@@ -97,6 +97,10 @@ int run_record_write_exit(int directory, const struct exit_record *record, struc
         jsonw_member_int(&w, "memory_peak_bytes", record->memory_peak_bytes);
     if (record->was_short_of_memory)
         jsonw_member_bool(&w, "was_short_of_memory", true);
+    if (record->outputs) {
+        jsonw_key(&w, "outputs");
+        jsonw_raw(&w, record->outputs, strlen(record->outputs));
+    }
     jsonw_object_end(&w);
     if (!strbuf_ok(&text))
         return aq_fail_oom(err);

@@ -28,6 +28,7 @@ struct exit_record {
     int signal;                /* 0 = none */
     int64_t memory_peak_bytes; /* of its cgroup; -1 = not known */
     bool was_short_of_memory;  /* a process was killed for want of it; "text" says so */
+    const char *outputs;       /* JSON of the values it has handed on; NULL = none */
 };
 
 /* Write exit.json, with the resources that all children have used. It outlives

@@ -111,6 +111,19 @@ bool runner_link_read_report(const struct runner_link *link, struct runner_repor
            && memchr(ret->text, '\0', sizeof(ret->text)) != NULL;
 }
 
+int runner_link_read_output(const struct runner_link *link, const struct runner_report *report,
+                            char bytes[VALUES_FILE_READ_MAX])
+{
+    int len = report->output;
+
+    if (len <= 0)
+        return len;
+    if (len > VALUES_FILE_READ_MAX
+        || pread(link->report, bytes, (size_t)len, (off_t)sizeof(*report)) != (ssize_t)len)
+        return -EPROTO;
+    return len;
+}
+
 void runner_link_read_log(const struct runner_link *link, size_t max, struct strbuf *out)
 {
     AQ_CLEANUP(aq_freep) char *path = aq_format("/proc/self/fd/%d", link->log);

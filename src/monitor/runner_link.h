@@ -20,6 +20,7 @@
 
 #include "base/error.h"
 #include "base/strbuf.h"
+#include "base/values_file.h"
 #include "runner/protocol.h"
 
 #define RUNNER_SOCKET_FD 3
@@ -50,6 +51,12 @@ int runner_link_receive(struct runner_link *link, struct runner_hello *ret);
 
 /* False if the runner was killed before it could write one. */
 bool runner_link_read_report(const struct runner_link *link, struct runner_report *ret);
+
+/* The bytes of the program's file of values that the report announces, at most
+ * VALUES_FILE_READ_MAX: how many, or -errno, -EPROTO if they are not there.
+ */
+int runner_link_read_output(const struct runner_link *link, const struct runner_report *report,
+                            char bytes[VALUES_FILE_READ_MAX]);
 
 /* Append the first 'max' bytes of what the runtime wrote to 'out'. */
 void runner_link_read_log(const struct runner_link *link, size_t max, struct strbuf *out);

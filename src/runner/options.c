@@ -105,6 +105,8 @@ static int options_set_option(struct options *o, const char *name, const char *v
         o->is_for_files = true;
     } else if (strcmp(name, "--ssh-idle") == 0) {
         r = options_set_number(value, 0, INT32_MAX / 1000, &o->ssh_idle_sec);
+    } else if (strcmp(name, "--output") == 0 && value[0] == '/') {
+        o->output = value;
     } else if (strcmp(name, "--check") == 0 && value[0] == '/') {
         o->check = value;
     } else {

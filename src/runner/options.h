@@ -24,6 +24,7 @@ struct options {
     const char *home_from; /* directory whose files the user is given; NULL = none */
     const char *dotfiles;  /* the same, in folders by permission, instead of what he has */
     const char *home_to;   /* his directory */
+    const char *output;    /* file that the program may write values into; NULL = none */
     const char *ssh;       /* directory of the SSH server; NULL = none */
     uint16_t ssh_port;     /* that it listens on; 0 = 2200 */
     bool is_for_files;     /* it moves files and does nothing else */

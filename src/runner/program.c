@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/fs.h"
+#include "base/values_file.h"
 #include "runner/runner.h"
 
 #define STANDARD_MAX 4096         /* PIPE_BUF: a pipe that is ready takes this without waiting */
@@ -154,6 +155,20 @@ static void program_give_streams(const struct options *o)
         fs_try_chown(fd, o->uid);
 }
 
+/* A program that finds no file fails by itself if it needs one. */
+static void program_open_output(struct runner *r)
+{
+    const struct options *o = &r->options;
+    struct aq_error err = { 0 };
+
+    if (!o->output)
+        return;
+    r->program.output = values_file_create(o->output, o->has_uid ? o->uid : (uid_t)-1,
+                                           o->has_gid ? o->gid : (gid_t)-1, &err);
+    if (r->program.output < 0)
+        (void)dprintf(STDERR_FILENO, "aliquot-runner: %s\n", err.text);
+}
+
 void program_start(struct runner *r)
 {
     const struct command_spec spec = {
@@ -177,6 +192,7 @@ void program_start(struct runner *r)
         return;
     if (r->options.has_uid && r->options.uid != 0)
         program_give_streams(&r->options);
+    program_open_output(r);
     result = command_start(&r->options, &spec, &command, &err);
     if (result == 0 && r->options.tty) {
         result = runner_program_open_terminal(r, &command, &err);
@@ -226,8 +242,10 @@ static int64_t program_usec_of(const struct timeval *time)
     return time->tv_sec * USEC_PER_SEC + time->tv_usec;
 }
 
+/* The report comes last: once it is there, so is all that it announces. */
 static void program_write_report(const struct runner *r)
 {
+    static char output[VALUES_FILE_READ_MAX];
     const struct runner_program *p = &r->program;
     struct runner_report report = {
         .magic = RUNNER_REPORT_MAGIC,
@@ -241,8 +259,16 @@ static void program_write_report(const struct runner *r)
     };
 
     (void)snprintf(report.text, sizeof(report.text), "%s", p->text);
-    if (r->options.report >= 0)
-        (void)fs_write_all(r->options.report, &report, sizeof(report));
+    if (p->output >= 0)
+        report.output = values_file_read(p->output, r->options.output, output);
+    if (r->options.report < 0)
+        return;
+    if (report.output > 0) {
+        (void)lseek(r->options.report, (off_t)sizeof(report), SEEK_SET);
+        (void)fs_write_all(r->options.report, output, (size_t)report.output);
+        (void)lseek(r->options.report, 0, SEEK_SET);
+    }
+    (void)fs_write_all(r->options.report, &report, sizeof(report));
 }
 
 int program_finish(struct runner *r)
@@ -261,6 +287,7 @@ int program_finish(struct runner *r)
     watch_close(&p->start);
     watch_close(&p->bootstrap);
     program_write_report(r);
+    aq_closep(&p->output);
     free(AQ_TAKE(p->replay));
     return WIFSIGNALED(p->status) ? 128 + WTERMSIG(p->status) : WEXITSTATUS(p->status);
 }

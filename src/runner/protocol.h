@@ -7,7 +7,7 @@
  *
  *   aliquot-runner [--socket FD] [--report FD] [--uid N] [--gid N]
  *                  [--groups N,N...] [--cwd DIR] [--tty ROWSxCOLS]
- *                  [--oom-score N] [--check FILE] [--bootstrap FD]
+ *                  [--oom-score N] [--check FILE] [--bootstrap FD] [--output FILE]
  *                  [--home FOLDER [--home-from FOLDER] [--dotfiles FOLDER]]
  *                  [--ssh FOLDER [--ssh-port PORT] [--ssh-for files] [--ssh-idle SECONDS]]
  *                  [--linger SECONDS]
@@ -24,7 +24,8 @@
  * standard output and error are the runner's. --oom-score is what programs
  * get in /proc/self/oom_score_adj [0 if the runner's own is below]. With --bootstrap
  * PROGRAM begins with a bootstrap script, and writes a byte to its descriptor FD when that
- * has succeeded; the monitor hears HELLO once more then.
+ * has succeeded; the monitor hears HELLO once more then. With --output the runner creates FILE for
+ * the program before it starts, and its report carries what the program wrote into it.
  *
  * The runner ends when the program does, with its exit code, 128+n after
  * signal n, 127 if there is no such program and 126 if it cannot be executed;
@@ -151,13 +152,13 @@ struct runner_signal {
 #define RUNNER_REPORT_MAGIC 0x41715231u /* "AqR1" */
 
 /* Written to --report once, whole, when the program has ended or could not be
- * started. Without it the runner was killed.
+ * started; 'output' bytes of the file --output follow. Without it the runner was killed.
  */
 struct runner_report {
     uint32_t magic;
     int32_t status; /* of waitpid(); that of the runner if 'code' is set */
     int32_t code;   /* errno of a start that failed, else 0 */
-    uint32_t reserved;
+    int32_t output; /* bytes that follow, at most VALUES_FILE_READ_MAX; or -errno */
     int64_t started_usec, ended_usec; /* wall clock; started is 0 if it never was */
     int64_t user_usec, system_usec;   /* of the program and what it waited for */
     uint64_t max_rss_bytes;

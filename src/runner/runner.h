@@ -25,6 +25,7 @@ struct runner_program {
     bool is_bootstrapping;            /* its bootstrap script has not succeeded yet */
     int64_t started_usec, ended_usec; /* wall clock; ended 0 = it did not end */
     int failure;                      /* errno of a start that failed, with 'text' */
+    int output;                       /* of options.output; -1 = none */
     char text[RUNNER_TEXT_MAX];
     struct watch start, bootstrap, terminal,
         standard;          /* 'standard': the runner's standard output, when full */

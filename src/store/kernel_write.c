@@ -100,6 +100,7 @@ static void kernel_put_change(struct sql_stmt *q, const struct event *e, char id
     sql_put_text(q, c->alloc);
     sql_put_text(q, c->service_ports);
     sql_put_text(q, c->last_stat);
+    sql_put_text(q, c->outputs);
     if (c->has_exit)
         sql_put_int(q, c->exit_code);
     else
@@ -143,7 +144,7 @@ static int kernel_update_row(struct store_tx *tx, const struct event *e, struct 
         " agent_id = CASE WHEN CAST(? AS TEXT) IS NULL THEN agent_id ELSE NULLIF(?, '') END,"
         " alloc = CASE WHEN CAST(? AS TEXT) IS NULL THEN alloc ELSE NULLIF(?, '') END,"
         " service_ports = COALESCE(?, service_ports),"
-        " last_stat = COALESCE(?, last_stat),"
+        " last_stat = COALESCE(?, last_stat), outputs = COALESCE(?, outputs),"
         " exit_code = COALESCE(?, exit_code),"
         " attempt = COALESCE(NULLIF(?, 0), attempt), terminated_at = ?"
         " WHERE id = ? AND status = ? AND version = ?",

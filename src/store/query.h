@@ -88,6 +88,7 @@ struct kernel_row {
     const char *reason;      /* NULL = none */
     int64_t terminated_usec; /* 0 = not yet */
     const char *last_stat;   /* JSON of what it used; NULL = not known, or not yet */
+    const char *outputs;     /* JSON of the values that it has handed on; NULL = none */
 };
 
 /* An attempt of a session after which it went back to the queue. */

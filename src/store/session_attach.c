@@ -89,7 +89,7 @@ static int session_attach_join(struct store_tx *tx, struct session_attach_cursor
     "SELECT k.session_seq, " columns " FROM kernels k"                                             \
     " WHERE k.session_seq BETWEEN ? AND ? ORDER BY k.session_seq, k.rank"
 static const char select_kernels[] = SELECT_KERNELS(
-    KERNEL_COLUMNS ", k.reason, k.terminated_at, k.last_stat");
+    KERNEL_COLUMNS ", k.reason, k.terminated_at, k.last_stat, k.outputs");
 static const char select_short_kernels[] = SELECT_KERNELS(
     "k.rank, k.status, k.agent_id, k.requested, k.exit_code");
 /* clang-format on */
@@ -127,6 +127,7 @@ static void session_attach_read_kernel(struct row *row, struct kernel_row *ret)
     ret->reason = row_text(row);
     ret->terminated_usec = sql_get_int(row->q);
     ret->last_stat = row_text(row);
+    ret->outputs = row_text(row);
 }
 
 static void session_attach_read_short_kernel(struct row *row, struct kernel_row *ret)

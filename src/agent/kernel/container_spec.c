@@ -324,6 +324,7 @@ static int container_specify_program(const struct local_kernel *k, const struct 
     const struct kernel_program_context place = {
         .settings = k->agent->settings,
         .attachment = &k->attachment,
+        .output = kernel_has_output(k) ? CONTAINER_OUTPUT : NULL,
         .work = CONTAINER_WORK,
         .shell = container_find_shell(image),
         .environ = image->config && image->config->env ? image->config->env : none,
@@ -353,6 +354,7 @@ static int container_specify_program(const struct local_kernel *k, const struct 
         return r;
     ret->envp = kernel_environ_make(&k->command.kernel_create, &place, arena);
     ret->cwd = arena_strdup(arena, cwd);
+    ret->output = place.output;
     ret->tty = kernel_program_has_terminal(&spec->session) && ret->argv[0] != NULL;
     ret->input = kernel_program_has_input(&spec->session);
     return 0;

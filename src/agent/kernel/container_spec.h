@@ -7,10 +7,11 @@
 #include "agent/kernel/kernel.h"
 #include "agent/runtime/container.h"
 
-#define CONTAINER_WORK "/home/work"          /* the program's directory, inside */
-#define CONTAINER_CONFIG "/home/config"      /* resource.txt and environ.txt, inside */
-#define CONTAINER_HOST_FILE "hostfile"       /* of Open MPI, in config */
-#define CONTAINER_MACHINE_FILE "machinefile" /* of MPICH and Intel MPI, in config */
+#define CONTAINER_WORK "/home/work"           /* the program's directory, inside */
+#define CONTAINER_OUTPUT "/opt/kernel/output" /* file for values, which the runner creates */
+#define CONTAINER_CONFIG "/home/config"       /* resource.txt and environ.txt, inside */
+#define CONTAINER_HOST_FILE "hostfile"        /* of Open MPI, in config */
+#define CONTAINER_MACHINE_FILE "machinefile"  /* of MPICH and Intel MPI, in config */
 
 /* Whether the command wants a container, by the settings and the image it
  * names. -ENOTSUP (field "image") if this node does not run what it wants.

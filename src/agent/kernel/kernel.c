@@ -57,6 +57,7 @@ void kernel_drop(struct local_kernel *k)
     free(k->error_field);
     free(k->error_text);
     free(k->limit_violations);
+    free(k->outputs);
     free(k);
 }
 
@@ -77,6 +78,7 @@ void kernel_describe(const struct local_kernel *k, struct msg_kernel_status *ret
         .reason = k->reason,
         .has_exit = k->has_exit,
         .exit_code = k->exit_code,
+        .outputs = k->outputs,
         .alloc = k->alloc,
         .slots = k->slots_text,
         .service_ports = k->service_ports,
@@ -138,6 +140,11 @@ bool kernel_is_main(const struct local_kernel *k)
     const char *role = kernel_get_spec(k)->role;
 
     return !role || strcmp(role, "main") == 0;
+}
+
+bool kernel_has_output(const struct local_kernel *k)
+{
+    return kernel_is_main(k) && kernel_is_of_type(k, SESSION_BATCH);
 }
 
 const char *kernel_hostname_of(const struct local_kernel *k)
@@ -211,6 +218,8 @@ static const char *kernel_reason_of(const struct local_kernel *k, const struct r
         return REASON_BOOTSTRAP_TIMEOUT;
     if (strcmp(exit->reason, MONITOR_OUT_OF_MEMORY) == 0)
         return REASON_OUT_OF_MEMORY;
+    if (strcmp(exit->reason, MONITOR_BAD_OUTPUT) == 0)
+        return REASON_BAD_OUTPUT;
     if (strcmp(exit->reason, MONITOR_LEASE_OVER) == 0)
         return REASON_AGENT_LOST;
     if (strcmp(exit->reason, MONITOR_LOST) == 0)
@@ -268,6 +277,7 @@ static void kernel_conclude(struct local_kernel *k, const struct runtime_exit *e
         kernel_set_text(&k->reason, reason);
     k->has_exit = exit->has_code;
     k->exit_code = exit->code;
+    kernel_set_text(&k->outputs, exit->outputs);
     if (never_ran && !k->error_kind)
         k->error_kind = REASON_FAILED_TO_START;
     if (bootstrap)

@@ -69,6 +69,7 @@ struct local_kernel {
     struct runtime_kernel *run;
     bool has_exit;
     int exit_code;
+    char *outputs;          /* JSON of the values that its program has handed on; NULL = none */
     const char *error_kind; /* static */
     char *error_field, *error_text;
     char *limit_violations;  /* limit_violation.c: what was found of this attempt; NULL = nothing */
@@ -90,6 +91,8 @@ static inline const struct kernel_spec *kernel_get_spec(const struct local_kerne
 bool kernel_is_of_type(const struct local_kernel *k, enum session_type type);
 /* Of its session: it has the image's services. */
 bool kernel_is_main(const struct local_kernel *k);
+/* Its program may hand on values: it is the main kernel of a batch session. */
+bool kernel_has_output(const struct local_kernel *k);
 /* As its session's other containers call it; never NULL. */
 const char *kernel_hostname_of(const struct local_kernel *k);
 

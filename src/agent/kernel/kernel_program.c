@@ -381,6 +381,7 @@ static void kernel_environ_set_identity(struct environ *env, const struct msg_ke
     if (spec->session_type && strcmp(spec->session_type, "batch") == 0)
         kernel_environ_set_variable(env, "_BACKEND_BATCH_MODE", "1");
     kernel_environ_set_variable(env, "ALIQUOT_KERNEL_ID", kernel);
+    kernel_environ_set_optional(env, "ALIQUOT_OUTPUT", place->output);
     if (place->host)
         kernel_environ_set_host(env, place->host);
     kernel_environ_set_optional(env, "ALIQUOT_RUNTIME_TYPE", place->runtime_type);

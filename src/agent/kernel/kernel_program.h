@@ -40,6 +40,7 @@ struct rdma_devices;
 /* Where a program runs: what argv and environment depend on beside the command. */
 struct kernel_program_context {
     const struct settings *settings;
+    const char *output;         /* file for values, as the program sees it; NULL = none */
     const char *work;           /* absolute path of the work directory, as the program sees it */
     const char *shell;          /* of interactive kernels, and for commands; NULL = there is none */
     const char *const *environ; /* of the image, NULL-terminated; NULL = no container */

@@ -24,7 +24,7 @@
 
 /* The paths of the kernel's directories. */
 struct places {
-    char *work, *cwd, *run, *config, *environ, *scratch;
+    char *work, *cwd, *run, *config, *environ, *scratch, *output;
 };
 
 static void places_done(struct places *places)
@@ -35,6 +35,7 @@ static void places_done(struct places *places)
     free(places->config);
     free(places->environ);
     free(places->scratch);
+    free(places->output);
 }
 
 static void places_init(struct places *places, const struct local_kernel *k)
@@ -48,7 +49,8 @@ static void places_init(struct places *places, const struct local_kernel *k)
         .run = disk_worker_run_path(disk, &k->id, k->attempt),
         .config = disk_worker_kernel_path(disk, &k->id, "config"),
         .environ = disk_worker_kernel_path(disk, &k->id, "config/environ.txt"),
-        .scratch = disk_worker_kernel_path(disk, &k->id, is_limited ? "scratch.img" : "scratch")
+        .scratch = disk_worker_kernel_path(disk, &k->id, is_limited ? "scratch.img" : "scratch"),
+        .output = disk_worker_kernel_path(disk, &k->id, "output"),
     };
 }
 
@@ -62,11 +64,13 @@ static int kernel_start_specify(const struct local_kernel *k, struct places *pla
     struct kernel_program_context place = kernel_program_host_context(settings, places->work,
                                                                       &k->attachment);
 
+    place.output = kernel_has_output(k) ? places->output : NULL;
     places->cwd = aq_format("%s%s%s", places->work, spec->cwd ? "/" : "",
                             spec->cwd ? spec->cwd : "");
     *ret = (struct runtime_spec){
         .envp = kernel_environ_make(&k->command.kernel_create, &place, arena),
         .cwd = places->cwd,
+        .output = place.output,
         .tty = kernel_program_has_terminal(&spec->session),
         .input = kernel_program_has_input(&spec->session),
         .has_ids = agent->uid != (uid_t)-1,

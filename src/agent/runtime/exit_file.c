@@ -4,20 +4,24 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/jsonw.h"
+#include "base/name_values.h"
+
+#define EXIT_FILE_MAX (NAME_VALUES_JSON_MAX + (1 << 16))
 
 int exit_file_read(const char *directory, struct exit_file *ret, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s/exit.json", directory);
     struct exit_file file = { .exit = { .text = "" } };
-    json_t *code;
+    json_t *code, *outputs;
     json_int_t ended = 0;
-    int r = fs_read(AT_FDCWD, path, 1 << 16, &text, err);
+    int r = fs_read(AT_FDCWD, path, EXIT_FILE_MAX, &text, err);
 
     if (r < 0)
         return r;
@@ -28,6 +32,9 @@ int exit_file_read(const char *directory, struct exit_file *ret, struct aq_error
         json_decref(file.json);
         return aq_fail(err, EINVAL, "'%s' is damaged", path);
     }
+    outputs = json_object_get(file.json, "outputs");
+    file.outputs = outputs ? json_dumps(outputs, JSON_COMPACT) : NULL;
+    file.exit.outputs = file.outputs;
     file.exit.was_short_of_memory = json_is_true(json_object_get(file.json, "was_short_of_memory"));
     file.exit.has_code = json_is_integer(code);
     file.exit.code = (int)json_integer_value(code);
@@ -73,4 +80,5 @@ void exit_file_done(struct exit_file *file)
 {
     json_decref(file->json);
     file->json = NULL;
+    free(AQ_TAKE(file->outputs));
 }

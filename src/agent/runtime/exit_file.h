@@ -10,8 +10,9 @@
 #include "base/uuid.h"
 
 struct exit_file {
-    struct runtime_exit exit; /* texts belong to 'json' */
+    struct runtime_exit exit; /* texts belong to 'json' and 'outputs' */
     json_t *json;
+    char *outputs;
 };
 
 /* Read FOLDER/exit.json. -ENOENT if there is none, -EINVAL if it is damaged. */

@@ -141,7 +141,7 @@ static const char *const *oci_runner_argv(struct oci_draft *d)
 
     while (d->spec->argv[count])
         count++;
-    argv = arena_array(&d->arena, count + 38, sizeof(*argv));
+    argv = arena_array(&d->arena, count + 40, sizeof(*argv));
     argv[n++] = RUNNER_INSIDE;
     argv[n++] = "--socket";
     argv[n++] = "3";
@@ -160,6 +160,7 @@ static const char *const *oci_runner_argv(struct oci_draft *d)
     argv[n++] = "--cwd";
     argv[n++] = d->spec->cwd;
     n += oci_put_option(argv + n, "--bootstrap", d->spec->has_bootstrap ? BOOTSTRAP_FD_TEXT : NULL);
+    n += oci_put_option(argv + n, "--output", d->spec->output);
     n += oci_put_option(argv + n, "--check", c->check);
     n += oci_put_option(argv + n, "--home-from", c->home_from);
     n += oci_put_option(argv + n, "--dotfiles", c->dotfiles);
@@ -386,6 +387,7 @@ static int oci_write_program(struct oci_draft *d, struct aq_error *err)
     outer.argv = argv;
     outer.envp = envp;
     outer.cwd = "/";
+    outer.output = NULL; /* the runner's */
     outer.tty = outer.has_ids = false;
     outer.memory_bytes = outer.processes_max = 0;
     outer.files_max = oci_files_max(d);

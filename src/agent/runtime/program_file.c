@@ -43,6 +43,8 @@ void program_file_text(const struct runtime_spec *spec, struct strbuf *out)
         runtime_program_file_put(out, "env", spec->envp[i]);
     runtime_program_file_put(out, "cwd", spec->cwd);
     program_file_put_number(out, "tty", spec->tty);
+    if (spec->output)
+        runtime_program_file_put(out, "output", spec->output);
     if (spec->input)
         program_file_put_number(out, "input", INPUT_SEC);
     if (spec->rows && spec->cols) {

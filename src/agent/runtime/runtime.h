@@ -34,7 +34,9 @@ struct runtime_spec {
     const char *const *envp; /* NULL-terminated "NAME=value", with ALIQUOT_KERNEL_ID */
     const char *cwd;         /* absolute */
     bool tty;
-    bool input; /* without tty: standard input comes by runtime_feed(), else it is /dev/null */
+    const char
+        *output; /* file to create for the program, which writes values into it; NULL = none */
+    bool input;  /* without tty: standard input comes by runtime_feed(), else it is /dev/null */
     uint16_t rows, cols; /* 0 = 24 x 80 */
     bool has_ids;
     uid_t uid;
@@ -62,7 +64,8 @@ struct runtime_exit {
     const char *text;         /* for users; "" = nothing to add */
     bool was_short_of_memory; /* a process was killed for want of it, as 'text' says */
     bool has_code;
-    int code; /* 128+n for signal n */
+    int code;            /* 128+n for signal n */
+    const char *outputs; /* JSON {"NAME": "VALUE"} that the program has handed on; NULL = none */
     int64_t ended_usec;
 };
 

@@ -161,6 +161,7 @@ static const struct {
       "it was idle for longer than its keypair policy or resource group allows" },
     { REASON_IDLE_UTILIZATION, "it used too little of its resources" },
     { REASON_IDLE_LIFETIME, "it reached its maximum lifetime" },
+    { REASON_BAD_OUTPUT, "the values that it handed on break a rule" },
     { REASON_OUT_OF_MEMORY, "its memory was used up" },
     { REASON_GPU_OUT_OF_MEMORY, "the memory of its GPU slice was used up" },
     { REASON_GPU_MISUSE, "it used a GPU past its slice" },

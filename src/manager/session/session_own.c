@@ -82,6 +82,17 @@ static void session_own_write_exit_code(const struct session_own *own, struct js
         jsonw_null(w);
 }
 
+/* Those of the main kernel, as no other may hand on any. */
+static void session_own_write_outputs(const struct session_own *own, struct jsonw *w)
+{
+    const char *outputs = own->row->kernel_count ? own->row->kernels[0].outputs : NULL;
+
+    if (outputs)
+        jsonw_raw(w, outputs, strlen(outputs));
+    else
+        jsonw_null(w);
+}
+
 static bool session_own_is_first_on_agent(const struct session_row *row, size_t i)
 {
     for (size_t j = 0; j < i; j++)
@@ -410,6 +421,7 @@ static const struct session_own_member {
     { "exit_code", .write = session_own_write_exit_code, .needs = OWN_NEEDS_KERNELS },
     { "reason", .text = ROW(session.reason) },
     { "text", .write = session_own_write_text, .needs = OWN_NEEDS_TEXTS },
+    { "outputs", .write = session_own_write_outputs, .needs = OWN_NEEDS_TEXTS | OWN_NEEDS_KERNELS },
     { "priority", .write = session_own_write_priority },
     { "image", .text = ROW(session.image), .needs = OWN_NEEDS_REST },
     { "tag", .text = ROW(session.tag), .needs = OWN_NEEDS_REST },

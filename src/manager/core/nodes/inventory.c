@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/memory.h"
+#include "base/name_values.h"
 #include "manager/core/nodes/connection.h"
 #include "manager/core/nodes/agent_service_internal.h"
 #include "manager/core/nodes/images_internal.h"
@@ -38,17 +39,16 @@
 
 static const char *inventory_known_reason(const char *text)
 {
-    static const char *const known[] = { REASON_USER_REQUESTED,      REASON_FORCE_TERMINATED,
-                                         REASON_SELF_TERMINATED,     REASON_TASK_FINISHED,
-                                         REASON_TASK_FAILED,         REASON_TASK_TIMEOUT,
-                                         REASON_FAILED_TO_CREATE,    REASON_FAILED_TO_START,
-                                         REASON_HANG_TIMEOUT,        REASON_RESTARTING,
-                                         REASON_AGENT_LOST,          REASON_NOT_FOUND_IN_MANAGER,
-                                         REASON_CONTAINER_NOT_FOUND, REASON_MONITOR_LOST,
-                                         REASON_OUT_OF_MEMORY,       REASON_GPU_OUT_OF_MEMORY,
-                                         REASON_GPU_MISUSE,          REASON_AGENT_REMOVED,
-                                         REASON_BOOTSTRAP_FAILED,    REASON_BOOTSTRAP_TIMEOUT,
-                                         REASON_EXEC_TIMEOUT,        REASON_PREEMPTED };
+    static const char *const known[] = {
+        REASON_USER_REQUESTED,      REASON_FORCE_TERMINATED,  REASON_SELF_TERMINATED,
+        REASON_TASK_FINISHED,       REASON_TASK_FAILED,       REASON_TASK_TIMEOUT,
+        REASON_FAILED_TO_CREATE,    REASON_FAILED_TO_START,   REASON_HANG_TIMEOUT,
+        REASON_RESTARTING,          REASON_AGENT_LOST,        REASON_NOT_FOUND_IN_MANAGER,
+        REASON_CONTAINER_NOT_FOUND, REASON_MONITOR_LOST,      REASON_OUT_OF_MEMORY,
+        REASON_GPU_OUT_OF_MEMORY,   REASON_GPU_MISUSE,        REASON_AGENT_REMOVED,
+        REASON_BOOTSTRAP_FAILED,    REASON_BOOTSTRAP_TIMEOUT, REASON_EXEC_TIMEOUT,
+        REASON_PREEMPTED,           REASON_BAD_OUTPUT
+    };
 
     for (size_t i = 0; text && i < AQ_COUNT(known); i++)
         if (strcmp(known[i], text) == 0)
@@ -105,10 +105,12 @@ static bool inventory_has_bootstrap_failed(const struct kernel_entry *f)
     return f->fact == FACT_ENDED && session_reason_is_bootstrap(f->reason);
 }
 
-/* A process of it was killed, which its reason does not say. */
-static bool inventory_was_short_of_memory(const struct kernel_entry *f,
-                                          const struct msg_kernel_status *m)
+/* Which rule its values break; or that a process of it was killed, which its reason does not say. */
+static bool inventory_has_remark(const struct kernel_entry *f, const struct msg_kernel_status *m)
 {
+    if (f->fact == FACT_ENDED && m->error_text && f->reason
+        && strcmp(f->reason, REASON_BAD_OUTPUT) == 0)
+        return true;
     return f->fact == FACT_ENDED && m->error_text && m->error_kind
            && strcmp(m->error_kind, REASON_OUT_OF_MEMORY) == 0
            && (!f->reason || strcmp(f->reason, REASON_OUT_OF_MEMORY) != 0);
@@ -120,7 +122,7 @@ static char *inventory_remark_json(const struct agent_entry *a, const struct ker
 {
     if (f->fact == FACT_ERROR || inventory_has_bootstrap_failed(f))
         return rejection_json(a->a.id, m);
-    return inventory_was_short_of_memory(f, m) ? rejection_remark_json(m->error_text) : NULL;
+    return inventory_has_remark(f, m) ? rejection_remark_json(m->error_text) : NULL;
 }
 
 static void inventory_take_fact(struct core *core, struct agent_entry *a, struct session_entry *l,
@@ -151,6 +153,8 @@ static void inventory_take_fact(struct core *core, struct agent_entry *a, struct
         f->has_exit = m->has_exit;
         f->exit_code = (int)AQ_MIN(m->exit_code, EXIT_CODE_MAX);
         f->reason = inventory_known_reason(m->reason);
+        free(f->outputs);
+        f->outputs = m->outputs ? aq_strdup(m->outputs) : NULL;
     }
     if (heard == FACT_ERROR || heard == FACT_ENDED) {
         f->ended_usec = clock_monotonic_usec();
@@ -194,6 +198,7 @@ static struct msg_kernel_status inventory_bound_report(const struct msg_kernel_s
 
     ret.alloc = inventory_bound(m->alloc, KEPT_JSON_MAX);
     ret.prepared_alloc = inventory_bound(m->prepared_alloc, KEPT_JSON_MAX);
+    ret.outputs = inventory_bound(m->outputs, NAME_VALUES_JSON_MAX);
     ret.service_ports = inventory_bound(m->service_ports, KEPT_JSON_MAX);
     ret.error_kind = inventory_bound(m->error_kind, KEPT_TEXT_MAX);
     ret.error_field = inventory_bound(m->error_field, KEPT_TEXT_MAX);

@@ -47,6 +47,8 @@ struct event *lifecycle_end_kernel(struct core *core, struct session_entry *l, s
         e->kernel_status.has_exit = true;
         e->kernel_status.exit_code = f->exit_code;
     }
+    if (f->outputs)
+        e->kernel_status.outputs = aq_strdup(f->outputs);
     if (l->s.running_usec == 0) /* what was chosen for it was never given */
         e->kernel_status.alloc = aq_strdup("");
     return e;

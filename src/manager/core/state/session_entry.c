@@ -92,6 +92,7 @@ void session_entry_forget_facts(struct kernel_entry *k)
     free(k->error);
     free(k->pull_failure);
     free(k->limit_violations);
+    free(k->outputs);
     *k = (struct kernel_entry){ .entry = k->entry,
                                 .requested = k->requested,
                                 .agent_link = k->agent_link,

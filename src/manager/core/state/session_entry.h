@@ -53,8 +53,9 @@ struct kernel_entry {
     enum fact fact;
     bool has_exit;
     int exit_code;
-    int64_t ended_usec;                  /* monotonic: when its end was reported; 0 = not */
-    const char *reason;                  /* static */
+    char *outputs;      /* JSON of what its program has handed on; NULL = nothing */
+    int64_t ended_usec; /* monotonic: when its end was reported; 0 = not */
+    const char *reason; /* static */
     char *alloc, *service_ports, *error; /* JSON; error: {"kind","field","text"} */
     bool error_is_transient;             /* another try may work */
     bool error_is_image;                 /* what failed is the image, not the start */
