@@ -31,6 +31,12 @@
 #define PIPELINE_RETRY_MAX 10
 #define PIPELINE_TRIGGERS_MAX 16 /* of a file */
 
+/* A value of another task that a task is given. */
+struct pipeline_input {
+    size_t task;      /* a place */
+    const char *name; /* one of the other task's outputs */
+};
+
 /* What a task is like; texts may hold ${{ ... }}. All of the pipeline's arena. */
 struct pipeline_task {
     const char *name;
@@ -38,7 +44,10 @@ struct pipeline_task {
     const json_t *definition; /* its members in the file, with the defaults; borrowed */
     const size_t *needs;      /* places of tasks */
     size_t need_count;
-    const json_t *matrix;    /* {name: [value, ...]}; NULL = none */
+    const json_t *matrix;          /* {name: [value, ...]}; NULL = none */
+    const json_t *outputs;         /* names of values that it has to hand on; NULL = none */
+    struct pipeline_input *inputs; /* in all its expressions but 'when' */
+    size_t input_count;
     size_t node, node_count; /* its nodes are next to each other */
     size_t layer;            /* 0 = needs nothing; the longest way from there */
     int64_t timeout_usec;    /* 0 = none */
@@ -111,6 +120,10 @@ struct pipeline_context {
     const char *run;          /* "digits.7" */
     enum pipeline_outcome outcome;
     const char *(*find_state)(void *data, size_t task); /* of one that the node needs */
+    /* The value of an output of one that the node needs, as the callback keeps it: of a task with a
+     * matrix the JSON list of its nodes' values, null for those without one; else "" if it has none.
+     */
+    const char *(*find_output)(void *data, size_t task, const char *name);
     void *data;
 };
 
@@ -120,6 +133,11 @@ int pipeline_fill(const struct pipeline_context *context, const char *text, stru
 
 /* Is the node to run? Without a status function, only after success. */
 int pipeline_decide(const struct pipeline_context *context, bool *ret, struct aq_error *err);
+
+/* Append a text that is the same for two attempts of a task if and only if they are given the same
+ * values by other tasks; nothing if it is given none.
+ */
+void pipeline_describe_inputs(const struct pipeline_context *context, struct strbuf *out);
 
 /* Of a task: what its nodes have in common. {ARENA_INIT} begins. */
 struct pipeline_identifier {

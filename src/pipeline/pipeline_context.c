@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/suggest.h"
 #include "pipeline/expression.h"
 #include "pipeline/pipeline_internal.h"
 
@@ -19,22 +20,47 @@ static const char *context_behind(const char *reference, const char *prefix)
                                                                          : NULL;
 }
 
-/* The task of "prepare.state", which 'task' needs. */
+/* The end of "tasks.prepare.outputs.count". */
+static int context_check_output(const struct pipeline_task *of, const char *name,
+                                struct aq_error *err)
+{
+    struct suggest suggest = suggest_for(name, strlen(name));
+    const json_t *item;
+    size_t i;
+
+    json_array_foreach(of->outputs, i, item) {
+        if (strcmp(json_string_value(item), name) == 0)
+            return 0;
+        suggest_offer(&suggest, json_string_value(item));
+    }
+    return suggest.best ? aq_fail(err, EINVAL,
+                                  "'outputs' of task '%s' does not list '%.60s'; did you mean "
+                                  "'%s'?",
+                                  of->name, name, suggest.best)
+                        : aq_fail(err, EINVAL, "'outputs' of task '%s' does not list '%.60s'",
+                                  of->name, name);
+}
+
+/* The task of "prepare.state" or "prepare.outputs.count", which 'task' needs. *ret_output = NULL for
+ * the former.
+ */
 static int context_find_task(const struct pipeline *p, const struct pipeline_task *task,
-                             const char *rest, size_t *ret, struct aq_error *err)
+                             const char *rest, size_t *ret, const char **ret_output,
+                             struct aq_error *err)
 {
     const char *dot = strchr(rest, '.');
     size_t len = dot ? (size_t)(dot - rest) : strlen(rest);
 
-    if (!dot || strcmp(dot, ".state") != 0)
-        return aq_fail(err, EINVAL, "'tasks.%.60s' must end in .state", rest);
+    *ret_output = dot ? context_behind(dot + 1, "outputs") : NULL;
+    if (!dot || (strcmp(dot, ".state") != 0 && !*ret_output))
+        return aq_fail(err, EINVAL, "'tasks.%.60s' must end in .state or .outputs.NAME", rest);
     for (size_t i = 0; i < task->need_count; i++) {
-        const char *name = p->tasks[task->needs[i]].name;
+        const struct pipeline_task *needed = &p->tasks[task->needs[i]];
 
-        if (strncmp(name, rest, len) != 0 || name[len])
+        if (strncmp(needed->name, rest, len) != 0 || needed->name[len])
             continue;
         *ret = task->needs[i];
-        return 0;
+        return *ret_output ? context_check_output(needed, *ret_output, err) : 0;
     }
     return aq_fail(err, EINVAL, "'tasks.%.60s' refers to a task that '%s' does not list in 'needs'",
                    rest, task->name);
@@ -46,7 +72,7 @@ static const char *context_find(void *data, const char *reference, struct aq_err
     const struct pipeline_context *c = data;
     const struct pipeline_node *node = &c->pipeline->nodes[c->node];
     const struct pipeline_task *task = &c->pipeline->tasks[node->task];
-    const char *rest, *value = NULL;
+    const char *rest, *output, *value = NULL;
     size_t needed = 0;
 
     if (strcmp(reference, "always") == 0)
@@ -66,13 +92,16 @@ static const char *context_find(void *data, const char *reference, struct aq_err
         && (value = json_string_value(json_object_get(node->matrix, rest))))
         return value;
     if ((rest = context_behind(reference, "tasks"))) {
-        if (context_find_task(c->pipeline, task, rest, &needed, err) < 0)
+        if (context_find_task(c->pipeline, task, rest, &needed, &output, err) < 0)
             return NULL;
+        if (output)
+            return c->find_output ? c->find_output(c->data, needed, output) : "";
         return c->find_state ? c->find_state(c->data, needed) : "";
     }
     (void)aq_fail(err, EINVAL,
                   "'%.60s' does not exist; there are parameters.NAME, matrix.NAME, "
-                  "tasks.NAME.state, run.name, task.name, always, success and failure",
+                  "tasks.NAME.state, tasks.NAME.outputs.NAME, run.name, task.name, always, "
+                  "success and failure",
                   reference);
     return NULL;
 }
@@ -105,14 +134,46 @@ int pipeline_decide(const struct pipeline_context *context, bool *ret, struct aq
     return r;
 }
 
+void pipeline_describe_inputs(const struct pipeline_context *context, struct strbuf *out)
+{
+    const struct pipeline *p = context->pipeline;
+    const struct pipeline_task *task = &p->tasks[p->nodes[context->node].task];
+
+    for (size_t i = 0; i < task->input_count; i++) {
+        const struct pipeline_input *input = &task->inputs[i];
+        const char *value = context->find_output(context->data, input->task, input->name);
+
+        strbuf_addf(out, "%s.%s=%zu:%s\n", p->tasks[input->task].name, input->name, strlen(value),
+                    value);
+    }
+}
+
 /* ---- checking a file ---- */
 
 struct context_check {
     struct pipeline_context context;
+    struct pipeline *pipeline;
     struct pipeline_task *task;
     size_t references;
     bool is_when;
 };
+
+/* One that does not exist is refused later. */
+static void context_note_input(struct context_check *check, const char *rest)
+{
+    struct pipeline *p = check->pipeline;
+    struct pipeline_task *task = check->task;
+    struct pipeline_input input = { 0 };
+    const char *output;
+
+    if (context_find_task(p, task, rest, &input.task, &output, NULL) < 0 || !output)
+        return;
+    for (size_t i = 0; i < task->input_count; i++)
+        if (task->inputs[i].task == input.task && strcmp(task->inputs[i].name, output) == 0)
+            return;
+    input.name = arena_strdup(&p->arena, output);
+    (void)arena_append(&p->arena, &task->inputs, &task->input_count, &input, sizeof(input));
+}
 
 /* struct expression_names.find of a file: of a run whose parameters are missing. */
 static const char *context_check(void *data, const char *reference, struct aq_error *err)
@@ -131,6 +192,8 @@ static const char *context_check(void *data, const char *reference, struct aq_er
     if (strcmp(reference, "always") == 0 || strcmp(reference, "failure") == 0
         || strcmp(reference, "success") == 0)
         check->task->waits |= check->is_when;
+    if ((rest = context_behind(reference, "tasks")) && !check->is_when)
+        context_note_input(check, rest);
     return context_find(&check->context, reference, err);
 }
 
@@ -195,6 +258,7 @@ int pipeline_check_expressions(const struct pipeline_reader *in, struct pipeline
 {
     struct context_check check = {
         .context = { .pipeline = in->p, .node = task->node, .run = "" },
+        .pipeline = in->p,
         .task = task,
     };
     const char *path = pipeline_path(in, "tasks", task->name), *key;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/name_values.h"
 #include "pipeline/pipeline_internal.h"
 
 #define TASK_MEMBERS_MAX 256 /* of env, resources and mounts each */
@@ -15,9 +16,8 @@
                        "resource_group", "shmem", "timeout", "retry"
 /* clang-format on */
 
-static const char *const task_keys[] = {
-    "needs", "matrix", "when", "command", TASK_INHERITED, NULL
-};
+static const char *const task_keys[] = { "needs",   "matrix",       "when", "command",
+                                         "outputs", TASK_INHERITED, NULL };
 static const char *const task_default_keys[] = { TASK_INHERITED, NULL };
 
 /* ---- members of one kind ---- */
@@ -190,6 +190,35 @@ static int task_check_matrix(const struct pipeline_reader *in, const json_t *mat
     return 0;
 }
 
+static int task_check_outputs(const struct pipeline_reader *in, const json_t *list,
+                              const char *path)
+{
+    const json_t *item;
+    char number[24];
+    size_t i;
+
+    if (!json_is_array(list) || json_array_size(list) > NAME_VALUES_MAX)
+        return pipeline_refuse(in, path, "'outputs' must be a list of at most %d names",
+                               NAME_VALUES_MAX);
+    json_array_foreach(list, i, item) {
+        const char *name = json_string_value(item);
+        bool is_twice = false;
+
+        (void)snprintf(number, sizeof(number), "%zu", i);
+        if (!name || !name_values_is_name(name, strlen(name)))
+            return pipeline_refuse(in, pipeline_path(in, path, number),
+                                   "name '%.50s' of an output must have 1 to %d letters, digits, "
+                                   "'_' and '-', and begin with a letter or '_'",
+                                   name ? name : "", NAME_VALUES_NAME_MAX);
+        for (size_t k = 0; k < i; k++)
+            is_twice |= json_equal(item, json_array_get(list, k));
+        if (is_twice)
+            return pipeline_refuse(in, pipeline_path(in, path, number), "'outputs' has '%s' twice",
+                                   name);
+    }
+    return 0;
+}
+
 int pipeline_read_task(const struct pipeline_reader *in, const json_t *object, const char *path,
                        struct pipeline_task *ret)
 {
@@ -204,6 +233,10 @@ int pipeline_read_task(const struct pipeline_reader *in, const json_t *object, c
         return r;
     if (ret->matrix
         && (r = task_check_matrix(in, ret->matrix, pipeline_path(in, path, "matrix"))) < 0)
+        return r;
+    ret->outputs = json_object_get(object, "outputs");
+    if (ret->outputs
+        && (r = task_check_outputs(in, ret->outputs, pipeline_path(in, path, "outputs"))) < 0)
         return r;
     if (!json_object_get(object, "command"))
         return pipeline_refuse(in, path, "task '%s' has no command", ret->name);

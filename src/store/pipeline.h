@@ -114,6 +114,8 @@ struct pipeline_task_row {
     struct uuid session_id; /* nil = none yet */
     const char *reason;     /* NULL = none */
     const char *identity;
+    const char *inputs;  /* SHA-256 of the values of other tasks that it was given; NULL = none */
+    const char *outputs; /* JSON {"NAME": "VALUE"} that it has handed on; NULL = none */
     int64_t started_usec, ended_usec;
     bool is_changed; /* the caller's */
 
@@ -122,16 +124,20 @@ struct pipeline_task_row {
     enum session_status session_status;
     enum session_result session_result;
     const char *session_reason;
-    int64_t exit_code; /* -1 = none */
+    const char *session_data; /* JSON: what else is known of a session with bad outputs, or NULL */
+    const char *session_outputs; /* while it is running: as 'outputs' */
+    int64_t exit_code;           /* -1 = none */
 };
 
 /* All of a run, by place. */
 int pipeline_tasks_read(struct store_tx *tx, const struct uuid *run_id, struct arena *arena,
                         struct pipeline_task_row **ret, size_t *ret_count, struct aq_error *err);
 
-/* Find the latest succeeded task with this identity in the user's runs. 1 = found, 0 = none. */
+/* Find the latest succeeded task with this identity and these inputs in the user's runs. 1 = found,
+ * 0 = none.
+ */
 int pipeline_task_find_same(struct store_tx *tx, const struct uuid *user_id, const char *identity,
-                            struct arena *arena, struct pipeline_task_row *ret,
+                            const char *inputs, struct arena *arena, struct pipeline_task_row *ret,
                             struct aq_error *err);
 
 /* Insert, or replace all that is not read from its session. */
@@ -140,11 +146,11 @@ int pipeline_task_write(struct store_tx *tx, const struct uuid *run_id,
 
 int pipeline_tasks_remove(struct store_tx *tx, const struct uuid *run_id, struct aq_error *err);
 
-/* The attempt has a session, which is made in this transaction. -ESTALE unless the task waits for
- * this attempt in a run that goes on.
+/* The attempt has a session, which is made in this transaction and is given 'inputs'. -ESTALE unless
+ * the task waits for this attempt in a run that goes on.
  */
 int pipeline_task_start(struct store_tx *tx, const struct uuid *run_id, int64_t place,
-                        int64_t attempt, const struct uuid *session_id, int64_t at_usec,
-                        struct aq_error *err);
+                        int64_t attempt, const struct uuid *session_id, const char *inputs,
+                        int64_t at_usec, struct aq_error *err);
 
 #endif

@@ -29,6 +29,8 @@ static int pipeline_state_parse(const char *text, enum pipeline_state *ret)
 
 static void pipeline_task_read_row(struct row *row, struct pipeline_task_row *ret)
 {
+    bool has_exit;
+
     *ret = (struct pipeline_task_row){ .place = sql_get_int(row->q), .name = row_text(row) };
     ROW_PARSE(row, pipeline_state_parse, &ret->state);
     ret->attempt = sql_get_int(row->q);
@@ -36,6 +38,8 @@ static void pipeline_task_read_row(struct row *row, struct pipeline_task_row *re
     ret->session_id = sql_get_uuid(row->q);
     ret->reason = row_text(row);
     ret->identity = row_text(row);
+    ret->inputs = row_text(row);
+    ret->outputs = row_text(row);
     ret->started_usec = sql_get_int(row->q);
     ret->ended_usec = sql_get_int(row->q);
     ret->has_session = !sql_get_is_null(row->q);
@@ -46,7 +50,12 @@ static void pipeline_task_read_row(struct row *row, struct pipeline_task_row *re
     ret->session_reason = row_text(row);
     ret->session_ended = !sql_get_is_null(row->q);
     (void)sql_get_int(row->q);
-    ret->exit_code = sql_get_is_null(row->q) ? -1 : sql_get_int(row->q);
+    has_exit = !sql_get_is_null(row->q);
+    ret->exit_code = sql_get_int(row->q);
+    if (!has_exit)
+        ret->exit_code = -1;
+    ret->session_data = row_text(row);
+    ret->session_outputs = row_text(row);
 }
 
 int pipeline_tasks_read(struct store_tx *tx, const struct uuid *run_id, struct arena *arena,
@@ -57,8 +66,10 @@ int pipeline_tasks_read(struct store_tx *tx, const struct uuid *run_id, struct a
     char run[UUID_TEXT_MAX];
     int r = sql_prepare(tx->db,
                         "SELECT t.place, t.name, t.state, t.attempt, t.attempt_max, t.session_id,"
-                        " t.reason, t.identity, t.started_at, t.ended_at, s.status,"
-                        " s.result, s.reason, s.terminated_at, k.exit_code FROM pipeline_tasks t"
+                        " t.reason, t.identity, t.inputs, t.outputs, t.started_at, t.ended_at,"
+                        " s.status, s.result, s.reason, s.terminated_at, k.exit_code,"
+                        " CASE WHEN s.reason = '" REASON_BAD_OUTPUT "' THEN s.status_data END,"
+                        " CASE WHEN t.state = 'running' THEN k.outputs END FROM pipeline_tasks t"
                         " LEFT JOIN sessions s ON s.id = t.session_id LEFT JOIN kernels k ON"
                         " k.session_seq = s.seq AND k.rank = 0 WHERE t.run_id = ? ORDER BY t.place",
                         &q, err);
@@ -79,28 +90,35 @@ int pipeline_tasks_read(struct store_tx *tx, const struct uuid *run_id, struct a
 }
 
 int pipeline_task_find_same(struct store_tx *tx, const struct uuid *user_id, const char *identity,
-                            struct arena *arena, struct pipeline_task_row *ret,
+                            const char *inputs, struct arena *arena, struct pipeline_task_row *ret,
                             struct aq_error *err)
 {
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
     char user[UUID_TEXT_MAX];
+    const char *outputs;
     int r = sql_prepare(tx->db,
-                        "SELECT t.session_id, t.started_at, t.ended_at, r.name, r.number FROM"
-                        " pipeline_tasks t JOIN pipeline_runs r ON r.id = t.run_id"
-                        " WHERE t.identity = ? AND t.state = 'succeeded' AND r.user_id = ?"
+                        "SELECT t.session_id, t.started_at, t.ended_at, t.outputs, r.name,"
+                        " r.number FROM pipeline_tasks t JOIN pipeline_runs r ON r.id = t.run_id"
+                        " WHERE t.identity = ? AND COALESCE(t.inputs, '') = ?"
+                        " AND t.state = 'succeeded' AND r.user_id = ?"
                         " ORDER BY t.ended_at DESC, r.id LIMIT 1",
                         &q, err);
 
     if (r < 0)
         return r;
     sql_put_text(q, identity);
+    sql_put_text(q, inputs ? inputs : "");
     sql_put_uuid(q, user_id, user);
     if ((r = sql_step(q, err)) <= 0)
         return r;
-    *ret = (struct pipeline_task_row){ .state = PIPELINE_SUCCEEDED, .attempt = 1 };
+    *ret = (struct pipeline_task_row){ .state = PIPELINE_SUCCEEDED,
+                                       .attempt = 1,
+                                       .inputs = inputs };
     ret->session_id = sql_get_uuid(q);
     ret->started_usec = sql_get_int(q);
     ret->ended_usec = sql_get_int(q);
+    if ((outputs = sql_get_text(q)))
+        ret->outputs = arena_strdup(arena, outputs);
     {
         AQ_CLEANUP(strbuf_donep) struct strbuf reason = STRBUF_INIT;
 
@@ -119,10 +137,12 @@ int pipeline_task_write(struct store_tx *tx, const struct uuid *run_id,
     int r = sql_prepare(
         tx->db,
         "INSERT INTO pipeline_tasks (run_id, place, name, state, attempt, attempt_max, session_id,"
-        " reason, identity, started_at, ended_at) VALUES (?,?,?,?,?,?,?,?,?,?,?)"
+        " reason, identity, inputs, outputs, started_at, ended_at)"
+        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)"
         " ON CONFLICT (run_id, place) DO UPDATE SET state = excluded.state,"
         " attempt = excluded.attempt, attempt_max = excluded.attempt_max,"
         " session_id = excluded.session_id, reason = excluded.reason,"
+        " inputs = excluded.inputs, outputs = excluded.outputs,"
         " started_at = excluded.started_at, ended_at = excluded.ended_at",
         &q, err);
 
@@ -140,6 +160,8 @@ int pipeline_task_write(struct store_tx *tx, const struct uuid *run_id,
         sql_put_uuid(q, &row->session_id, session);
     sql_put_text(q, row->reason);
     sql_put_text(q, row->identity);
+    sql_put_text(q, row->inputs);
+    sql_put_text(q, row->outputs);
     sql_put_time(q, row->started_usec);
     sql_put_time(q, row->ended_usec);
     return sql_run(q, err);
@@ -158,14 +180,14 @@ int pipeline_tasks_remove(struct store_tx *tx, const struct uuid *run_id, struct
 }
 
 int pipeline_task_start(struct store_tx *tx, const struct uuid *run_id, int64_t place,
-                        int64_t attempt, const struct uuid *session_id, int64_t at_usec,
-                        struct aq_error *err)
+                        int64_t attempt, const struct uuid *session_id, const char *inputs,
+                        int64_t at_usec, struct aq_error *err)
 {
     char run[UUID_TEXT_MAX], session[UUID_TEXT_MAX];
     struct sql_stmt *q;
     int r = sql_prepare(tx->db,
                         "UPDATE pipeline_tasks SET state = 'running', session_id = ?,"
-                        " started_at = ?, reason = NULL WHERE run_id = ? AND place = ?"
+                        " inputs = ?, started_at = ?, reason = NULL WHERE run_id = ? AND place = ?"
                         " AND attempt = ? AND state = 'waiting' AND EXISTS (SELECT 1 FROM"
                         " pipeline_runs r WHERE r.id = run_id AND r.is_cancelled = 0"
                         " AND r.ended_at IS NULL)",
@@ -174,6 +196,7 @@ int pipeline_task_start(struct store_tx *tx, const struct uuid *run_id, int64_t 
     if (r < 0)
         return r;
     sql_put_uuid(q, session_id, session);
+    sql_put_text(q, inputs);
     sql_put_int(q, at_usec);
     sql_put_uuid(q, run_id, run);
     sql_put_int(q, place);

@@ -8,6 +8,9 @@
 #include "base/clock.h"
 #include "base/map.h"
 #include "cli/pipeline/pipeline_trigger.h"
+#include "base/utf8.h"
+
+#define VIEW_VALUE_WIDTH 60 /* columns of a value */
 
 /* "12s" from the start to the end, or until now. */
 static void pipeline_view_write_span(const json_t *row, int64_t now_usec, struct strbuf *out)
@@ -70,6 +73,28 @@ void pipeline_view_close(struct pipeline_view *view)
     arena_done(&view->arena);
 }
 
+/* "  prepare.count = 3" for each value, as far as a line goes. */
+static void pipeline_view_write_outputs(const json_t *run, struct strbuf *out)
+{
+    const json_t *task, *value;
+    const char *name;
+    bool is_first = true;
+    size_t i;
+
+    json_array_foreach(json_object_get(run, "tasks"), i, task) {
+        json_object_foreach(json_object_get(task, "outputs"), name, value) {
+            const char *text = json_string_value(value);
+            size_t len = text ? strcspn(text, "\n") : 0;
+            size_t shown = utf8_fit(text ? text : "", len, VIEW_VALUE_WIDTH);
+
+            strbuf_addf(out, "%s  %s.%s = ", is_first ? "\n" : "", output_text(task, "name"), name);
+            utf8_write_printable(text ? text : "", shown, out);
+            strbuf_adds(out, text && text[shown] ? " ...\n" : "\n");
+            is_first = false;
+        }
+    }
+}
+
 void pipeline_view_write(const struct pipeline_view *view, const json_t *run,
                          const struct output *o, struct strbuf *out)
 {
@@ -84,4 +109,5 @@ void pipeline_view_write(const struct pipeline_view *view, const json_t *run,
     pipeline_triggers_write(view->file, out);
     strbuf_addc(out, '\n');
     graph_write_text(view->file, view->states, (struct graph_style){ o->ascii, o->colour }, out);
+    pipeline_view_write_outputs(run, out);
 }

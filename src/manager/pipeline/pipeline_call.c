@@ -10,6 +10,7 @@
 #include "base/json_load.h"
 #include "base/map.h"
 #include "manager/pipeline/pipeline_identity.h"
+#include "manager/pipeline/pipeline_outputs.h"
 #include "manager/pipeline/pipeline_trigger.h"
 #include "store/audit_log.h"
 #include "store/request_answer.h"
@@ -151,20 +152,28 @@ int pipeline_call_save(struct store_tx *tx, struct pipeline_call *call, struct a
 
 /* ---- tasks of a new or resumed run ---- */
 
-/* 1 if a task with this identity has succeeded, in this run or with --cache in an earlier one; 0 if
- * it has to run.
+/* 1 if a task with this identity and these inputs has succeeded, in this run or with --cache in an
+ * earlier one; 0 if it has to run.
  */
 static int pipeline_call_find_kept(struct store_tx *tx, const struct pipeline_call *call,
                                    const struct pipeline_task_row *old, const char *identity,
-                                   struct pipeline_task_row *ret, struct aq_error *err)
+                                   const char *inputs, struct pipeline_task_row *ret,
+                                   struct aq_error *err)
 {
-    if (old && old->state == PIPELINE_SUCCEEDED && strcmp(old->identity, identity) == 0) {
+    if (old && old->state == PIPELINE_SUCCEEDED && strcmp(old->identity, identity) == 0
+        && strcmp(old->inputs ? old->inputs : "", inputs ? inputs : "") == 0) {
         *ret = *old;
         return 1;
     }
     if (!call->params.cache)
         return 0;
-    return pipeline_task_find_same(tx, &call->run.user_id, identity, call->arena, ret, err);
+    return pipeline_task_find_same(tx, &call->run.user_id, identity, inputs, call->arena, ret, err);
+}
+
+/* struct pipeline_context.find_output, of tasks that are kept. */
+static const char *pipeline_call_find_output(void *data, size_t task, const char *name)
+{
+    return pipeline_outputs_find(data, task, name);
 }
 
 /* The row of a task that has to run. */
@@ -184,27 +193,37 @@ static int pipeline_call_write_tasks(struct store_tx *tx, struct pipeline_call *
                                      const struct pipeline *p, const char *const *identities,
                                      const struct map *before, struct aq_error *err)
 {
-    bool *is_kept = arena_array(call->arena, p->task_count, sizeof(*is_kept));
+    struct arena *arena = call->arena;
+    bool *is_kept = arena_array(arena, p->task_count, sizeof(*is_kept));
+    struct pipeline_task_row *rows = arena_array(arena, p->node_count, sizeof(*rows));
+    AQ_CLEANUP(pipeline_outputs_done) struct pipeline_outputs outputs = { .file = p,
+                                                                          .tasks = rows };
+    const char *inputs = NULL;
     int r = 0;
 
     for (size_t i = 0; i < p->node_count && r >= 0; i++) {
         const struct pipeline_task *task = &p->tasks[p->nodes[i].task];
+        const struct pipeline_context context = {
+            .pipeline = p, .node = i, .find_output = pipeline_call_find_output, .data = &outputs
+        };
         const struct pipeline_task_row *old = map_gets(before, p->nodes[i].name);
-        struct pipeline_task_row row;
         bool may_keep = true;
 
         for (size_t k = 0; k < task->need_count; k++)
             may_keep &= is_kept[task->needs[k]];
-        r = may_keep ? pipeline_call_find_kept(tx, call, old, identities[i], &row, err) : 0;
+        if (may_keep && i == task->node) /* all nodes of a task are given the same */
+            inputs = pipeline_hash_inputs(&context, arena);
+        r = may_keep ? pipeline_call_find_kept(tx, call, old, identities[i], inputs, &rows[i], err)
+                     : 0;
         if (r < 0)
             return r;
         is_kept[p->nodes[i].task] = r > 0 && (i == task->node || is_kept[p->nodes[i].task]);
         if (r == 0)
-            row = pipeline_call_begin_task(old, task->retry);
-        row.place = (int64_t)i;
-        row.name = p->nodes[i].name;
-        row.identity = identities[i];
-        r = pipeline_task_write(tx, &call->run.id, &row, err);
+            rows[i] = pipeline_call_begin_task(old, task->retry);
+        rows[i].place = (int64_t)i;
+        rows[i].name = p->nodes[i].name;
+        rows[i].identity = identities[i];
+        r = pipeline_task_write(tx, &call->run.id, &rows[i], err);
     }
     return r;
 }

@@ -57,3 +57,15 @@ const char **pipeline_identify_nodes(const struct pipeline *p, const json_t *par
     }
     return nodes;
 }
+
+const char *pipeline_hash_inputs(const struct pipeline_context *context, struct arena *arena)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    char hash[PIPELINE_HASH_MAX];
+
+    pipeline_describe_inputs(context, &text);
+    if (!text.len)
+        return NULL;
+    pipeline_hash(text.data, text.len, hash);
+    return arena_strdup(arena, hash);
+}

@@ -15,4 +15,7 @@ void pipeline_hash(const char *text, size_t len, char ret[PIPELINE_HASH_MAX]);
 const char **pipeline_identify_nodes(const struct pipeline *p, const json_t *parameters,
                                      struct arena *arena, struct aq_error *err);
 
+/* Of the values of other tasks that a node is given, of the arena; NULL = it is given none. */
+const char *pipeline_hash_inputs(const struct pipeline_context *context, struct arena *arena);
+
 #endif

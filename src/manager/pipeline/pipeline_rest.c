@@ -80,6 +80,7 @@ static void pipeline_write_task(const struct pipeline_task_row *task, struct jso
     jsonw_member_str(w, "session_status",
                      task->has_session ? session_status_name(task->session_status) : NULL);
     jsonw_member_str(w, "reason", task->reason);
+    api_write_raw(w, "outputs", task->outputs);
     api_write_time(w, "started_at", task->started_usec);
     api_write_time(w, "ended_at", task->ended_usec);
     jsonw_object_end(w);

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "manager/folder/folder.h"
 #include "manager/image/image.h"
+#include "manager/pipeline/pipeline_identity.h"
 #include "manager/pipeline/pipeline_step.h"
 #include "manager/rules/folder_mount.h"
 #include "manager/session/session.h"
@@ -172,6 +173,20 @@ static int pipeline_session_request(struct api *api, const struct pipeline_run *
     return pipeline_session_resources(api, order, &start->resources);
 }
 
+/* The hash of what the task is given, which its nodes have in common. */
+static const char *pipeline_session_inputs(struct pipeline_step *step,
+                                           const struct pipeline_context *context)
+{
+    const struct pipeline *p = context->pipeline;
+    size_t task = p->nodes[context->node].task;
+
+    if (!step->inputs)
+        step->inputs = arena_array(&step->arena, p->task_count, sizeof(*step->inputs));
+    if (!step->inputs[task])
+        step->inputs[task] = pipeline_hash_inputs(context, &step->arena);
+    return step->inputs[task];
+}
+
 /* session_rows.write */
 static int pipeline_session_note(struct store_tx *tx, void *data, const struct uuid *session_id,
                                  struct aq_error *err)
@@ -179,7 +194,7 @@ static int pipeline_session_note(struct store_tx *tx, void *data, const struct u
     const struct pipeline_start *start = data;
 
     return pipeline_task_start(tx, &start->step->run->row.id, start->task->place, start->attempt,
-                               session_id, clock_realtime_usec(), err);
+                               session_id, start->inputs, clock_realtime_usec(), err);
 }
 
 /* core_create_fn */
@@ -207,6 +222,7 @@ void pipeline_session_make(struct pipeline_start *start)
                                         .parameters = run->parameters,
                                         .run = run->name,
                                         .find_state = pipeline_step_find_state,
+                                        .find_output = pipeline_step_find_output,
                                         .data = step };
     struct pipeline_order order = {
         .context = &context,
@@ -221,6 +237,7 @@ void pipeline_session_make(struct pipeline_start *start)
         pipeline_step_answer(start);
         return;
     }
+    start->inputs = pipeline_session_inputs(step, &context);
     request->resources = start->resources;
     request->rows = (struct session_rows){ pipeline_session_note, start };
     core_create_sessions(api->core, (const struct session_request *const *)&request, 1, NULL, NULL,

@@ -38,24 +38,71 @@ static void step_set(struct pipeline_step *step, struct pipeline_task_row *task,
     task->is_changed = true;
 }
 
+/* What a session with bad outputs is said to have done; of the arena. */
+static const char *step_describe_data(struct pipeline_step *step, const char *session_data)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+
+    core_status_text(session_data, &text);
+    return text.len ? arena_strdup(&step->arena, text.data) : NULL;
+}
+
+/* Keep the values that the session has handed on. Returns why they make the task fail, of the
+ * arena; NULL = they do not.
+ */
+static const char *step_take_outputs(struct pipeline_step *step, struct pipeline_task_row *task)
+{
+    const struct pipeline *p = step->run->file;
+    size_t len = task->session_outputs ? strlen(task->session_outputs) : 0;
+    const char *missing = NULL;
+    char why[STEP_REASON_MAX];
+
+    if (step->output_bytes + len > PIPELINE_OUTPUTS_MAX) {
+        (void)snprintf(
+            why, sizeof(why),
+            "with its outputs those of the run have more than %d KiB; hand on large data "
+            "by a folder",
+            PIPELINE_OUTPUTS_MAX >> 10);
+        return arena_strdup(&step->arena, why);
+    }
+    step->output_bytes += len;
+    task->outputs = task->session_outputs;
+    if (p && step->count == p->node_count)
+        missing = pipeline_outputs_find_missing(&p->tasks[p->nodes[task->place].task],
+                                                task->outputs);
+    if (!missing)
+        return NULL;
+    (void)snprintf(why, sizeof(why), "it has not written output '%s', which 'outputs' lists",
+                   missing);
+    return arena_strdup(&step->arena, why);
+}
+
 /* The session has ended: the task has, or has another attempt. */
 static void step_settle(struct pipeline_step *step, struct pipeline_task_row *task)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf reason = STRBUF_INIT;
+    const char *bad_outputs = task->has_session ? step_take_outputs(step, task) : NULL;
 
-    if (task->has_session && task->session_result == RESULT_SUCCESS) {
+    if (task->has_session && task->session_result == RESULT_SUCCESS && !bad_outputs) {
         step_set(step, task, PIPELINE_SUCCEEDED, NULL);
         return;
     }
-    strbuf_adds(&reason, !task->has_session     ? "its session was removed"
-                         : task->session_reason ? task->session_reason
-                                                : "failed");
+    if (!task->has_session)
+        strbuf_adds(&reason, "its session was removed");
+    else if (task->session_result == RESULT_SUCCESS)
+        strbuf_adds(&reason, bad_outputs);
+    else
+        strbuf_adds(&reason, task->session_reason ? task->session_reason : "failed");
     if (task->has_session && task->exit_code > 0)
         strbuf_addf(&reason, ", exit code %lld", (long long)task->exit_code);
+    if (task->session_data && step_describe_data(step, task->session_data))
+        strbuf_addf(&reason, ": %s", step_describe_data(step, task->session_data));
     if (step->is_cancelled
         || (task->has_session && session_reason_is_by_user(task->session_reason))) {
         step_set(step, task, PIPELINE_CANCELLED, reason.data);
     } else if (task->attempt < task->attempt_max) {
+        step->output_bytes -= task->outputs ? strlen(task->outputs) : 0;
+        task->outputs = NULL;
         step_set(step, task, PIPELINE_WAITING, reason.data);
         task->attempt++;
     } else {
@@ -109,6 +156,13 @@ const char *pipeline_step_find_state(void *data, size_t task)
     return step->states[task] = pipeline_state_name(state);
 }
 
+const char *pipeline_step_find_output(void *data, size_t task, const char *name)
+{
+    struct pipeline_step *step = data;
+
+    return pipeline_outputs_find(&step->outputs, task, name);
+}
+
 /* True if the node is ready for a session; else it may be skipped, or have failed. */
 static bool step_decide(struct pipeline_step *step, size_t node, const struct step_needs *needs)
 {
@@ -121,6 +175,7 @@ static bool step_decide(struct pipeline_step *step, size_t node, const struct st
         .run = step->run->name,
         .outcome = needs->all_succeeded ? PIPELINE_SUCCESS : PIPELINE_FAILURE,
         .find_state = pipeline_step_find_state,
+        .find_output = pipeline_step_find_output,
         .data = step,
     };
     char why[STEP_REASON_MAX];
@@ -229,6 +284,10 @@ static int step_write(struct store_tx *tx, void *data, struct aq_error *err)
         step->changed = changed;
         return 0;
     }
+    step->outputs.file = step->run->file;
+    step->outputs.tasks = step->tasks;
+    for (size_t i = 0; i < step->count; i++)
+        step->output_bytes += step->tasks[i].outputs ? strlen(step->tasks[i].outputs) : 0;
     for (size_t i = 0; i < step->count; i++)
         if (step->tasks[i].state == PIPELINE_RUNNING
             && (!step->tasks[i].has_session || step->tasks[i].session_ended))
@@ -266,6 +325,7 @@ static void step_finish(struct pipeline_step *step)
     run->is_touched |= step->has_more;
     for (size_t i = 0; i < step->start_count; i++)
         slots_done(&step->starts[i].resources);
+    pipeline_outputs_done(&step->outputs);
     arena_done(&step->arena);
     free(step);
     pipeline_runs_step_done(run, is_over);

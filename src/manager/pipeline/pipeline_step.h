@@ -3,6 +3,7 @@
 #ifndef AQ_MANAGER_PIPELINE_PIPELINE_STEP_H
 #define AQ_MANAGER_PIPELINE_PIPELINE_STEP_H
 
+#include "manager/pipeline/pipeline_outputs.h"
 #include "manager/pipeline/pipeline_runs.h"
 
 #define PIPELINE_STEP_SESSIONS_MAX 100 /* that a step makes; the next one makes more */
@@ -15,6 +16,7 @@ struct pipeline_start {
     struct pipeline_task_row *task; /* of the step */
     int64_t attempt;                /* which has it */
     struct uuid session_id;
+    const char *inputs; /* SHA-256 of the values of other tasks that it is given; NULL = none */
     struct slots resources;
     int result; /* < 0 = it has none, with 'why' */
     struct aq_error why;
@@ -25,7 +27,10 @@ struct pipeline_step {
     struct arena arena;
     struct pipeline_task_row *tasks; /* by place, as they are after the transaction */
     size_t count;
-    const char **states; /* of tasks of the file, once asked for; NULL = not yet */
+    const char **states;             /* of tasks of the file, once asked for; NULL = not yet */
+    struct pipeline_outputs outputs; /* likewise */
+    const char **inputs;             /* likewise, as of a start */
+    size_t output_bytes;             /* of all tasks */
     bool is_over, is_cancelled;
     const struct pipeline_run_row *changed; /* it goes on with another file; NULL = it does not */
     bool has_more;                          /* tasks that are ready, but not among 'starts' */
@@ -40,6 +45,9 @@ void pipeline_step_start(struct pipeline_run *run);
  * nodes that need it are decided on after that, so it does not change within a step.
  */
 const char *pipeline_step_find_state(void *data, size_t task);
+
+/* struct pipeline_context.find_output, of a step. */
+const char *pipeline_step_find_output(void *data, size_t task, const char *name);
 
 /* Make the session; pipeline_step_answer() gets the result, later. */
 void pipeline_session_make(struct pipeline_start *start);

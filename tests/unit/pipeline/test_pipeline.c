@@ -283,6 +283,74 @@ static void states_of_needs_are_filled_in(void **state)
     assert_non_null(strstr(err.text, "does not list in 'needs'"));
 }
 
+static const char handing_on[] =
+    "name: a\n"
+    "defaults: {image: i}\n"
+    "tasks:\n"
+    "  count: {command: c, outputs: [rows, kind]}\n"
+    "  each: {matrix: {i: [1, 2]}, command: e, outputs: [score]}\n"
+    "  use:\n"
+    "    needs: [count, each]\n"
+    "    when: ${{ tasks.count.outputs.rows > 1 }}\n"
+    "    command: use ${{ tasks.count.outputs.kind }} ${{ tasks.count.outputs.kind }}\n"
+    "    env: {SCORES: \"${{ tasks.each.outputs.score }}\"}\n";
+
+static const char *find_value(void *data, size_t task, const char *name)
+{
+    (void)data;
+    return strcmp(name, "rows") == 0 ? "10" : task == 0 ? "large" : "[\"1\",\"2\"]";
+}
+
+static void outputs_of_needs_are_filled_in(void **state)
+{
+    AQ_CLEANUP(pipeline_freep) struct pipeline *p = parse(handing_on);
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT, inputs = STRBUF_INIT;
+    const struct pipeline_context context = { .pipeline = p,
+                                              .node = p->tasks[2].node,
+                                              .find_output = find_value };
+    struct aq_error err = { 0 };
+    bool runs = false;
+
+    (void)state;
+    assert_int_equal(pipeline_fill(&context, "${{ tasks.each.outputs.score }}", &out, &err), 0);
+    assert_string_equal(out.data, "[\"1\",\"2\"]");
+    assert_int_equal(pipeline_decide(&context, &runs, &err), 0);
+    assert_true(runs);
+    /* what 'when' asks for does not change what the task does */
+    pipeline_describe_inputs(&context, &inputs);
+    assert_string_equal(inputs.data, "count.kind=5:large\neach.score=9:[\"1\",\"2\"]\n");
+}
+
+static void outputs_are_declared(void **state)
+{
+    static const char begin[] = "name: a\ndefaults: {image: i}\ntasks:\n";
+    static const struct {
+        const char *tasks, *error;
+    } cases[] = {
+        { "  a: {command: x, outputs: [count]}\n"
+          "  b: {needs: a, command: \"${{ tasks.a.outputs.coutn }}\"}\n",
+          "line 5, column 17: 'outputs' of task 'a' does not list 'coutn'; did you mean 'count'?" },
+        { "  a: {command: x}\n  b: {needs: a, command: \"${{ tasks.a.outputs.count }}\"}\n",
+          "'outputs' of task 'a' does not list 'count'" },
+        { "  a: {command: x, outputs: [c]}\n  b: {command: \"${{ tasks.a.outputs.c }}\"}\n",
+          "refers to a task that 'b' does not list in 'needs'" },
+        { "  a: {command: x}\n  b: {needs: a, command: \"${{ tasks.a.output.c }}\"}\n",
+          "must end in .state or .outputs.NAME" },
+        { "  a: {command: x, outputs: [a.b]}\n",
+          "line 4, column 29: name 'a.b' of an output must have" },
+        { "  a: {command: x, outputs: [a, a]}\n", "line 4, column 32: 'outputs' has 'a' twice" },
+        { "  a: {command: x, outputs: a}\n", "must be a list of at most 64 names" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(cases); i++) {
+        AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+
+        strbuf_addf(&text, "%s%s", begin, cases[i].tasks);
+        assert_refused(text.data, cases[i].error);
+    }
+}
+
 static char *identify(const char *text, size_t node, const char *epochs)
 {
     AQ_CLEANUP(pipeline_identifier_done) struct pipeline_identifier of = { .arena = ARENA_INIT };
@@ -394,6 +462,8 @@ int main(void)
         cmocka_unit_test(parameters_have_types_and_defaults),
         cmocka_unit_test(when_is_decided_by_outcome_and_values),
         cmocka_unit_test(states_of_needs_are_filled_in),
+        cmocka_unit_test(outputs_of_needs_are_filled_in),
+        cmocka_unit_test(outputs_are_declared),
         cmocka_unit_test(identity_changes_with_what_a_task_does),
     };
 
