@@ -11,6 +11,8 @@
 
 /* ---- one number ---- */
 
+#define PIPELINE_LAST_RUN "SELECT MAX(last_run) FROM pipelines WHERE user_id = ? AND name = ?"
+
 /* The first column of the first row of a constant query about a user and a name. */
 static int pipeline_ask(struct store_tx *tx, const char *text, const struct uuid *user_id,
                         const char *name, int64_t *ret, struct aq_error *err)
@@ -52,7 +54,9 @@ static int pipeline_find_same(struct store_tx *tx, struct pipeline_row *inout, s
     char user[UUID_TEXT_MAX];
     struct sql_stmt *q;
     int r = sql_prepare(tx->db,
-                        "UPDATE pipelines SET saved_at = ? WHERE user_id = ? AND name = ?"
+                        "UPDATE pipelines SET saved_at = ?, last_run = (SELECT MAX(o.last_run)"
+                        " FROM pipelines o WHERE o.user_id = pipelines.user_id"
+                        " AND o.name = pipelines.name) WHERE user_id = ? AND name = ?"
                         " AND hash = ? RETURNING id, version",
                         &q, err);
 
@@ -96,6 +100,7 @@ int pipeline_save(struct store_tx *tx, struct pipeline_row *inout, struct aq_err
 {
     char id[UUID_TEXT_MAX], user[UUID_TEXT_MAX];
     struct sql_stmt *q;
+    int64_t last_run;
     int r = pipeline_find_same(tx, inout, err);
 
     if (r != 0)
@@ -105,9 +110,11 @@ int pipeline_save(struct store_tx *tx, struct pipeline_row *inout, struct aq_err
                              "SELECT MAX(version) FROM pipelines WHERE user_id = ? AND name = ?",
                              &inout->user_id, inout->name, &inout->version, err))
                < 0
+        || (r = pipeline_ask(tx, PIPELINE_LAST_RUN, &inout->user_id, inout->name, &last_run, err))
+               < 0
         || (r = sql_prepare(tx->db,
                             "INSERT INTO pipelines (id, user_id, name, version, hash, text,"
-                            " saved_at) VALUES (?,?,?,?,?,?,?)",
+                            " saved_at, last_run) VALUES (?,?,?,?,?,?,?,?)",
                             &q, err))
                < 0)
         return r;
@@ -119,32 +126,8 @@ int pipeline_save(struct store_tx *tx, struct pipeline_row *inout, struct aq_err
     sql_put_text(q, inout->hash);
     sql_put_text(q, inout->text);
     sql_put_int(q, inout->saved_usec);
+    sql_put_int(q, last_run);
     return sql_run(q, err);
-}
-
-int pipeline_find(struct store_tx *tx, const struct uuid *user_id, const char *name,
-                  struct arena *arena, struct pipeline_row *ret, struct aq_error *err)
-{
-    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
-    char user[UUID_TEXT_MAX];
-    int r = sql_prepare(tx->db,
-                        "SELECT id, version, hash, text FROM pipelines WHERE user_id = ?"
-                        " AND name = ? ORDER BY saved_at DESC, version DESC LIMIT 1",
-                        &q, err);
-
-    if (r < 0)
-        return r;
-    sql_put_uuid(q, user_id, user);
-    sql_put_text(q, name);
-    if ((r = sql_step(q, err)) < 0)
-        return r;
-    if (r == 0)
-        return aq_fail(err, ENOENT, "no pipeline of yours is called '%.64s'", name);
-    *ret = (struct pipeline_row){ .id = sql_get_uuid(q), .user_id = *user_id, .name = name };
-    ret->version = sql_get_int(q);
-    ret->hash = arena_strdup(arena, sql_get_text(q));
-    ret->text = arena_strdup(arena, sql_get_text(q));
-    return 0;
 }
 
 static const struct filter_field pipeline_fields[] = {
@@ -168,17 +151,59 @@ static int pipeline_read_row(struct store_tx *tx, struct row *row, void *ret, st
     p->hash = row_text(row);
     p->saved_usec = sql_get_int(row->q);
     p->user_email = row_text(row);
+    p->last_run = sql_get_int(row->q);
+    p->last_run_state = row_text(row);
     p->next_usec = sql_get_int(row->q);
     return 0;
 }
 
+/* Of a version, and of its name. */
+#define PIPELINE_COLUMNS                                                                          \
+    "p.id, p.user_id, p.name, p.version, p.hash, p.saved_at, u.email,"                            \
+    " (SELECT MAX(o.last_run) FROM pipelines o WHERE o.user_id = p.user_id AND o.name = p.name)," \
+    " (SELECT r.state FROM pipeline_runs r WHERE r.user_id = p.user_id AND r.name = p.name"       \
+    " ORDER BY r.number DESC LIMIT 1),"                                                           \
+    " (SELECT MIN(t.next_at) FROM pipeline_triggers t WHERE t.user_id = p.user_id"                \
+    " AND t.name = p.name)"
+#define PIPELINE_FROM "pipelines p JOIN users u ON u.id = p.user_id"
+
+int pipeline_find(struct store_tx *tx, const struct uuid *user_id, const char *name,
+                  int64_t version, struct arena *arena, struct pipeline_row *ret,
+                  struct aq_error *err)
+{
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    struct row row = { .arena = arena };
+    char user[UUID_TEXT_MAX];
+    int r = sql_prepare(tx->db,
+                        "SELECT " PIPELINE_COLUMNS ", p.text FROM " PIPELINE_FROM
+                        " WHERE p.user_id = ? AND p.name = ? AND (? = 0 OR p.version = ?)"
+                        " ORDER BY p.saved_at DESC, p.version DESC LIMIT 1",
+                        &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_uuid(q, user_id, user);
+    sql_put_text(q, name);
+    sql_put_int(q, version);
+    sql_put_int(q, version);
+    if ((r = sql_step(q, err)) < 0)
+        return r;
+    if (r == 0)
+        return version ? aq_fail(err, ENOENT, "your pipeline '%.64s' has no version %lld", name,
+                                 (long long)version)
+                       : aq_fail(err, ENOENT, "no pipeline of yours is called '%.64s'", name);
+    row.q = q;
+    *ret = (struct pipeline_row){ .version = 0 };
+    if ((r = pipeline_read_row(tx, &row, ret, err)) == 0)
+        ret->text = row_text(&row);
+    return r;
+}
+
 static const struct list_table pipeline_table = {
     .what = "pipelines",
-    .columns = "p.id, p.user_id, p.name, p.version, p.hash, p.saved_at, u.email, (SELECT"
-               " MIN(t.next_at) FROM pipeline_triggers t WHERE t.user_id = p.user_id"
-               " AND t.name = p.name)",
-    .from = "pipelines p JOIN users u ON u.id = p.user_id",
-    .order = "p.name, p.id",
+    .columns = PIPELINE_COLUMNS,
+    .from = PIPELINE_FROM,
+    .order = "p.name, p.version DESC, p.id",
     .tie = "p.id",
     .fields = pipeline_fields,
     .field_count = AQ_COUNT(pipeline_fields),
@@ -200,6 +225,18 @@ int store_list_pipelines(struct store_tx *tx, const struct folder_viewer *who, b
 {
     char user[UUID_TEXT_MAX];
     struct list_extra extra = PIPELINE_EXTRA(who, all, user, PIPELINE_IS_LATEST, "p.user_id");
+
+    return list_run(tx, &pipeline_table, query, &extra, ret, err);
+}
+
+int store_list_pipeline_versions(struct store_tx *tx, const struct folder_viewer *who,
+                                 const char *name, const struct store_query *query,
+                                 struct store_page **ret, struct aq_error *err)
+{
+    char user[UUID_TEXT_MAX];
+    struct list_extra extra = { .where = "p.user_id = ? AND p.name = ?",
+                                .params = { uuid_format(&who->user_id, user), name },
+                                .param_count = 2 };
 
     return list_run(tx, &pipeline_table, query, &extra, ret, err);
 }
@@ -265,17 +302,37 @@ static int pipeline_run_make_room(struct store_tx *tx, const struct uuid *user_i
 #undef PIPELINE_OLDEST
 }
 
+/* The next number of a user's runs of this name; runs that are dropped do not free theirs. The
+ * latest version has the highest number: older ones may be dropped, too.
+ */
+static int pipeline_run_take_number(struct store_tx *tx, struct pipeline_run_row *inout,
+                                    struct aq_error *err)
+{
+    char user[UUID_TEXT_MAX];
+    struct sql_stmt *q;
+    int r = pipeline_ask(tx, PIPELINE_LAST_RUN, &inout->user_id, inout->name, &inout->number, err);
+
+    if (r < 0
+        || (r = sql_prepare(tx->db,
+                            "UPDATE pipelines SET last_run = ? WHERE user_id = ? AND name = ?"
+                            " AND saved_at = (SELECT MAX(o.saved_at) FROM pipelines o WHERE"
+                            " o.user_id = pipelines.user_id AND o.name = pipelines.name)",
+                            &q, err))
+               < 0)
+        return r;
+    sql_put_int(q, ++inout->number);
+    sql_put_uuid(q, &inout->user_id, user);
+    sql_put_text(q, inout->name);
+    return sql_run(q, err);
+}
+
 int pipeline_run_insert(struct store_tx *tx, struct pipeline_run_row *inout, struct aq_error *err)
 {
     char id[UUID_TEXT_MAX], pipeline[UUID_TEXT_MAX], user[UUID_TEXT_MAX];
     struct sql_stmt *q;
     int r = pipeline_run_make_room(tx, &inout->user_id, err);
 
-    if (r < 0
-        || (r = pipeline_ask(tx,
-                             "SELECT MAX(number) FROM pipeline_runs WHERE user_id = ? AND name = ?",
-                             &inout->user_id, inout->name, &inout->number, err))
-               < 0
+    if (r < 0 || (r = pipeline_run_take_number(tx, inout, err)) < 0
         || (r = sql_prepare(
                 tx->db,
                 "INSERT INTO pipeline_runs (id, pipeline_id, user_id, access_key, name,"
@@ -284,7 +341,6 @@ int pipeline_run_insert(struct store_tx *tx, struct pipeline_run_row *inout, str
                 &q, err))
                < 0)
         return r;
-    inout->number++;
     sql_put_uuid(q, &inout->id, id);
     sql_put_uuid(q, &inout->pipeline_id, pipeline);
     sql_put_uuid(q, &inout->user_id, user);

@@ -23,8 +23,11 @@ struct pipeline_row {
     struct uuid id, user_id;
     const char *name, *hash, *text;
     int64_t version, saved_usec;
-    int64_t next_usec;      /* when a trigger is due; 0 = none is. As read in lists */
-    const char *user_email; /* as read */
+    /* As read. */
+    const char *user_email;
+    int64_t last_run;           /* number of the latest run of the name; 0 = none yet */
+    const char *last_run_state; /* of the latest that is kept; NULL = none is */
+    int64_t next_usec;          /* when a trigger is due; 0 = none is */
 };
 
 /* Keep the text under its name: *inout gets id and version, those of then if the same was kept
@@ -32,9 +35,10 @@ struct pipeline_row {
  */
 int pipeline_save(struct store_tx *tx, struct pipeline_row *inout, struct aq_error *err);
 
-/* What the name of a user's pipeline means. -ENOENT. */
+/* A version of a user's pipeline; 0 = what its name means. -ENOENT. */
 int pipeline_find(struct store_tx *tx, const struct uuid *user_id, const char *name,
-                  struct arena *arena, struct pipeline_row *ret, struct aq_error *err);
+                  int64_t version, struct arena *arena, struct pipeline_row *ret,
+                  struct aq_error *err);
 
 /* Whose rows a viewer sees: the condition for 'extra', with 'column' as the owner. As for one run,
  * administrators of a domain do not see those of superadmins.
@@ -57,6 +61,11 @@ int pipeline_find(struct store_tx *tx, const struct uuid *user_id, const char *n
 int store_list_pipelines(struct store_tx *tx, const struct folder_viewer *who, bool all,
                          const struct store_query *query, struct store_page **ret,
                          struct aq_error *err);
+
+/* All versions of a name of the viewer's own, without texts. */
+int store_list_pipeline_versions(struct store_tx *tx, const struct folder_viewer *who,
+                                 const char *name, const struct store_query *query,
+                                 struct store_page **ret, struct aq_error *err);
 
 struct pipeline_run_row {
     struct uuid id, pipeline_id, user_id;

@@ -235,8 +235,9 @@ SESSIONS = {"prepare": 1, "left": 1, "right": 1, "join": 1, "train.1": 1, "train
             "train.3": 1, "scores": 1, "bad": 2, "report": 1, "onfail": 1}
 
 
-@pytest.mark.parametrize("number", [0, *(pytest.param(number, marks=pytest.mark.exhaustive)
-                                         for number in range(1, 200))])
+@pytest.mark.parametrize("number", [pytest.param(0, marks=pytest.mark.gate),
+                                    *(pytest.param(number, marks=pytest.mark.exhaustive)
+                                      for number in range(1, 200))])
 def test_values_survive_the_death_of_manager_and_agent(number):
     """Ten tasks in containers; each has as many sessions as its policy says, each program has run
     once, and who needs a value has got the one that is kept.

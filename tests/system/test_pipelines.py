@@ -133,6 +133,7 @@ def test_a_graph_runs_fails_and_is_resumed(cluster, note, tmp_path):
     assert states(ended)["onfail"] == "skipped"
     done = cluster.cli("pipeline", "resume", run)
     assert done.returncode == 7 and "nothing is left to run" in done.stderr
+    assert run in run_cli(cluster, "runs")
     assert run in run_cli(cluster, "ls")
 
 
@@ -249,6 +250,56 @@ def test_a_request_that_is_sent_again_begins_one_run(cluster):
     assert again.headers["Idempotent-Replayed"] == "true"
     assert client.get(RUNS + '?filter=name=="once"').json["total"] == 1
     wait_end(client, first.json["id"])
+
+
+def test_a_resumption_that_is_sent_again_resumes_once(cluster, note):
+    client = cluster.client()
+    text = f"""\
+name: again
+defaults: {{image: process, resources: {{cpu: 1, mem: 64m}}}}
+tasks: {{a: {{command: "{note} a; exit 1"}}}}
+"""
+    run = client.post(RUNS, {"payload": text}).json["id"]
+    assert wait_end(client, run)["state"] == "failed"
+    path = f"{RUNS}/{run}/resume"
+    headers = {**client.headers("POST", path, "application/json"), "Idempotency-Key": "again-1"}
+    first = client.raw("POST", path, b"{}", headers)
+    assert first.status == 200 and first.json["id"] == run, first
+    assert wait_end(client, run)["tasks"][0]["attempt"] == 2
+    # the answer was lost, and the run has failed once more meanwhile
+    headers = {**client.headers("POST", path, "application/json"), "Idempotency-Key": "again-1"}
+    again = client.raw("POST", path, b"{}", headers)
+    assert again.status == 200 and again.json == first.json, again
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert wait_end(client, run)["tasks"][0]["attempt"] == 2
+    assert note.counts() == {"a": 2}
+
+
+@pytest.mark.gate
+def test_kept_pipelines_and_their_versions_are_listed(cluster, tmp_path):
+    client = cluster.client()
+    old = 'name: kept\ntasks: {a: {image: process, command: "true"}}\n'
+    new = 'name: kept\ntasks: {b: {image: process, command: "true"}}\n'
+    assert client.post("/aliquot/v1/pipelines", {"payload": old}).status == 201
+    assert client.post("/aliquot/v1/pipelines", {"payload": new}).status == 201
+    rows = {row["name"]: row for row in json.loads(run_cli(cluster, "ls", "-o", "json"))}
+    assert rows["kept"]["version"] == 2
+    assert rows["kept"]["last_run"] is None and rows["kept"]["last_run_state"] is None
+    versions = json.loads(run_cli(cluster, "versions", "kept", "-o", "json"))
+    assert [row["version"] for row in versions] == [2, 1]
+    assert run_cli(cluster, "show", "kept") == new.strip()
+    assert run_cli(cluster, "show", "kept", "--version", "1") == old.strip()
+    assert json.loads(run_cli(cluster, "show", "kept", "-o", "json"))["version"] == 2
+    # the older one is the latest again when it is run
+    run = run_cli(cluster, "run", write(tmp_path, old))
+    assert wait_end(client, run)["version"] == 1
+    shown = json.loads(run_cli(cluster, "show", "kept", "-o", "json"))
+    assert (shown["version"], shown["last_run"], shown["last_run_state"]) == (
+        1, "kept.1", "succeeded")
+    for words, status in ((("show", "kept", "--version", "9"), 5), (("versions", "unknown"), 5),
+                          (("show", run, "--version", "1"), 2), (("show", "unknown"), 5)):
+        done = cluster.cli("pipeline", *words)
+        assert done.returncode == status, (words, done)
 
 
 def test_runs_that_have_not_ended_are_limited(cluster):

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* "pipeline run", "ls", "show", "cancel" and "resume": runs of pipelines. */
+/* "pipeline run", "runs", "cancel" and "resume": runs of pipelines. */
 #include <errno.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "cli/list.h"
 #include "cli/pipeline/pipeline_file.h"
 #include "cli/pipeline/pipeline_view.h"
@@ -115,23 +114,24 @@ const struct cli_verb verb_pipeline_run = {
     .run = pipeline_run,
 };
 
-/* ---- ls, show ---- */
+/* ---- runs ---- */
 
-struct pipeline_ls_opts {
+struct pipeline_runs_opts {
     struct list_opts list;
     bool everyone;
 };
 
-static const struct cli_opt ls_opts[] = {
-    { 'A', "everyone", CLI_FLAG, offsetof(struct pipeline_ls_opts, everyone), NULL,
+static const struct cli_opt runs_opts[] = {
+    { 'A', "everyone", CLI_FLAG, offsetof(struct pipeline_runs_opts, everyone), NULL,
       "those of all users (administrators)" },
-    LIST_OPT_ROWS(struct pipeline_ls_opts),
+    LIST_OPT_ROWS(struct pipeline_runs_opts),
     CLI_OPT_END,
 };
 
-static int pipeline_ls(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+static int pipeline_runs_list(struct cli *cli, void *data, int argc, char **argv,
+                              struct aq_error *err)
 {
-    const struct pipeline_ls_opts *opts = data;
+    const struct pipeline_runs_opts *opts = data;
 
     (void)argc;
     (void)argv;
@@ -139,51 +139,16 @@ static int pipeline_ls(struct cli *cli, void *data, int argc, char **argv, struc
                      run_columns, err);
 }
 
-const struct cli_verb verb_pipeline_ls = {
-    .name = "pipeline ls",
+const struct cli_verb verb_pipeline_runs = {
+    .name = "pipeline runs",
     .args = "",
     .summary = "List runs of pipelines, the newest first",
-    .examples = "aliquot pipeline ls\n"
-                "aliquot pipeline ls --filter state=failed",
+    .examples = "aliquot pipeline runs\n"
+                "aliquot pipeline runs --filter name=digits --filter state=failed",
     .if_empty = "you have no runs of pipelines; to begin one: aliquot pipeline run FILE",
-    .opts = ls_opts,
-    .opts_size = sizeof(struct pipeline_ls_opts),
-    .run = pipeline_ls,
-};
-
-static int pipeline_show(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    json_auto_t *run = NULL;
-    struct pipeline_view view;
-    int r = cli_thing_call(cli, METHOD_GET, &pipeline_runs, argv[0], "", NULL, &run, err);
-
-    (void)data;
-    (void)argc;
-    if (r < 0)
-        return r;
-    if (!output_is_human(&cli->output)) {
-        output_document(&cli->output, run, &out);
-        return cli_print(&out, err);
-    }
-    if ((r = pipeline_view_open(&view, run, clock_realtime_usec(), err)) == 0)
-        pipeline_view_write(&view, run, &cli->output, &out);
-    pipeline_view_close(&view);
-    return r < 0 ? r : cli_print(&out, err);
-}
-
-const struct cli_verb verb_pipeline_show = {
-    .name = "pipeline show",
-    .args = "RUN",
-    .summary = "Show how far a run of a pipeline is",
-    .details =
-        "RUN is its name, such as digits.7, or its id. As JSON also the file, and the session\n"
-        "of each task.",
-    .examples = "aliquot pipeline show digits.7\n"
-                "aliquot pipeline show digits.7 -o json",
-    .min_args = 1,
-    .max_args = 1,
-    .run = pipeline_show,
+    .opts = runs_opts,
+    .opts_size = sizeof(struct pipeline_runs_opts),
+    .run = pipeline_runs_list,
 };
 
 /* ---- cancel, resume ---- */
@@ -224,15 +189,14 @@ static int pipeline_resume(struct cli *cli, void *data, int argc, char **argv, s
     const struct pipeline_resume_opts *opts = data;
     json_auto_t *body = json_object();
     json_auto_t *run = NULL;
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
     int r = 0;
 
     (void)argc;
+    cli_thing_path(&pipeline_runs, argv[0], "/resume", &path);
     if (opts->file && (r = pipeline_file_read(opts->file, &file, &p, err)) == 0)
         (void)json_object_set_new(body, "payload", json_string(file.data));
-    if (r < 0
-        || (r = cli_thing_call(cli, METHOD_POST, &pipeline_runs, argv[0], "/resume", body, &run,
-                               err))
-               < 0
+    if (r < 0 || (r = cli_call_once(cli, path.data, body, &run, err)) < 0
         || (r = pipeline_run_print_name(cli, run, err)) < 0)
         return r;
     return opts->watch ? pipeline_watch_run(cli, output_text(run, "id"), err) : 0;

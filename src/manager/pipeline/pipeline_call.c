@@ -230,7 +230,7 @@ static int pipeline_call_write_tasks(struct store_tx *tx, struct pipeline_call *
 
 /* ---- run ---- */
 
-/* Stores the reply in the transaction that creates the run. */
+/* Stores the reply in the transaction that creates or resumes the run. */
 static int pipeline_call_answer(struct store_tx *tx, struct pipeline_call *call,
                                 struct aq_error *err)
 {
@@ -267,8 +267,8 @@ static int pipeline_call_open(struct store_tx *tx, struct pipeline_call *call,
         return pipeline_call_keep(tx, call, &call->who.user_id, ret, err);
     if (!call->params.pipeline)
         return api_fail_param(err, "pipeline", "is missing; name a pipeline, or send a payload");
-    r = pipeline_find(tx, &call->who.user_id, call->params.pipeline, call->arena, &call->pipeline,
-                      err);
+    r = pipeline_find(tx, &call->who.user_id, call->params.pipeline, 0, call->arena,
+                      &call->pipeline, err);
     return r < 0 ? r : pipeline_call_parse(call->pipeline.text, ret, err);
 }
 
@@ -410,7 +410,8 @@ int pipeline_call_resume(struct store_tx *tx, struct pipeline_call *call, struct
         r = pipeline_call_write_tasks(tx, call, p, identities, &before, err);
     map_done(&before);
     if (r < 0 || (r = pipeline_run_update(tx, &call->run, err)) < 0
-        || (r = pipeline_call_audit(tx, call, "resume-pipeline-run", err)) < 0)
+        || (r = pipeline_call_audit(tx, call, "resume-pipeline-run", err)) < 0
+        || (r = pipeline_call_read(tx, call, err)) < 0)
         return r;
-    return pipeline_call_read(tx, call, err);
+    return pipeline_call_answer(tx, call, err);
 }

@@ -11,6 +11,7 @@ struct pipeline_params {
     const char *payload, *pipeline, *group, *resource_group, *owner_access_key;
     const json_t *parameters;
     bool all, cache;
+    int64_t version; /* of a pipeline; 0 = the latest */
     struct api_page page;
 };
 
@@ -30,7 +31,7 @@ struct pipeline_call {
     struct pipeline_task_row *tasks;
     size_t task_count;
     struct store_page *page; /* of a list */
-    struct event answered;   /* of a new run: the stored reply */
+    struct event answered;   /* of a new or resumed run: the stored reply */
     struct pipeline_trigger_list triggers;
     /* Before the transaction, on the loop's thread; may be NULL. */
     int (*check)(struct pipeline_call *call, struct aq_error *err);
@@ -68,7 +69,7 @@ int pipeline_call_show(struct store_tx *tx, struct pipeline_call *call, struct a
 /* The run is to end. */
 int pipeline_call_cancel(struct store_tx *tx, struct pipeline_call *call, struct aq_error *err);
 
-/* A run that has ended without success goes on, perhaps with another file. */
+/* A run that has ended without success goes on, perhaps with another file; fills 'answered'. */
 int pipeline_call_resume(struct store_tx *tx, struct pipeline_call *call, struct aq_error *err);
 
 #endif

@@ -188,7 +188,7 @@ static int fire_begin(struct store_tx *tx, struct pipeline_fire *fire,
                                   .run = *run };
     int r;
 
-    if ((r = pipeline_find(tx, &row->user_id, row->name, &fire->arena, &call.pipeline, err)) < 0
+    if ((r = pipeline_find(tx, &row->user_id, row->name, 0, &fire->arena, &call.pipeline, err)) < 0
         || (r = pipeline_call_parse(call.pipeline.text, &p, err)) < 0)
         return r;
     if ((size_t)row->place >= p->trigger_count)

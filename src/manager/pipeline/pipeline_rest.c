@@ -28,7 +28,17 @@ static const struct field pipeline_list_fields[] = {
 };
 static const struct field pipeline_save_fields[] = { PIPELINE_PAYLOAD(FIELD_REQUIRED),
                                                      PIPELINE_OWNER, FIELD_END };
-static const struct field pipeline_show_fields[] = { PIPELINE_OWNER, FIELD_END };
+static const struct field pipeline_run_show_fields[] = { PIPELINE_OWNER, FIELD_END };
+static const struct field pipeline_show_fields[] = {
+    { "version", FIELD_INT, 0, AT(version), 1, INT32_MAX, .doc = "default: the latest" },
+    PIPELINE_OWNER,
+    FIELD_END,
+};
+static const struct field pipeline_versions_fields[] = {
+    PIPELINE_OWNER,
+    API_PAGE_FIELDS(struct pipeline_params),
+    FIELD_END,
+};
 static const struct field pipeline_run_fields[] = {
     PIPELINE_PAYLOAD(FIELD_NULLABLE),
     { "pipeline", FIELD_STR, FIELD_NULLABLE, AT(pipeline), 1, PIPELINE_NAME_MAX,
@@ -57,8 +67,13 @@ static void pipeline_write_version(const struct pipeline_row *row, struct jsonw 
     jsonw_member_str(w, "hash", row->hash);
     if (row->saved_usec)
         api_write_time(w, "saved_at", row->saved_usec);
-    if (row->user_email) { /* of a list */
+    if (row->user_email) {
+        AQ_CLEANUP(aq_freep) char *last_run = aq_format("%s.%lld", row->name,
+                                                        (long long)row->last_run);
+
         jsonw_member_str(w, "user_email", row->user_email);
+        jsonw_member_str(w, "last_run", row->last_run ? last_run : NULL);
+        jsonw_member_str(w, "last_run_state", row->last_run_state);
         api_write_time(w, "next_at", row->next_usec);
     }
     if (row->text)
@@ -126,16 +141,29 @@ static void pipeline_reply_changed(struct pipeline_call *call)
     pipeline_reply_run(call);
 }
 
-static void pipeline_reply_made(struct pipeline_call *call)
+/* The run is new, or goes on. */
+static void pipeline_reply_begun(struct pipeline_call *call)
 {
     const char *body = call->answered.answered.body;
 
-    AQ_FAULT("pipeline.run.begun");
     repeat_note_answered(call->api, call->req);
     pipeline_runs_add(call->api->pipeline, &call->run);
     if (call->params.payload)
         pipeline_clock_wake(pipeline_runs_clock(call->api->pipeline));
-    request_reply(call->req, 201, "application/json", body, strlen(body));
+    request_reply(call->req, (int)call->answered.answered.status, "application/json", body,
+                  strlen(body));
+}
+
+static void pipeline_reply_made(struct pipeline_call *call)
+{
+    AQ_FAULT("pipeline.run.begun");
+    pipeline_reply_begun(call);
+}
+
+static void pipeline_reply_resumed(struct pipeline_call *call)
+{
+    AQ_FAULT("pipeline.run.resumed");
+    pipeline_reply_begun(call);
 }
 
 static void pipeline_reply_list(struct pipeline_call *call, bool is_of_runs)
@@ -192,7 +220,20 @@ static int pipeline_read_run_list(struct store_tx *tx, struct pipeline_call *cal
 static int pipeline_read_one(struct store_tx *tx, struct pipeline_call *call, struct aq_error *err)
 {
     return pipeline_find(tx, &call->who.user_id, request_get_param(call->req, "pipeline"),
-                         call->arena, &call->pipeline, err);
+                         call->params.version, call->arena, &call->pipeline, err);
+}
+
+static int pipeline_read_versions(struct store_tx *tx, struct pipeline_call *call,
+                                  struct aq_error *err)
+{
+    const char *name = request_get_param(call->req, "pipeline");
+    struct store_query query = { .limit = API_LIST_DEFAULT };
+    int r = pipeline_find(tx, &call->who.user_id, name, 0, call->arena, &call->pipeline, err);
+
+    if (r < 0)
+        return r;
+    api_page_apply(&call->params.page, &query);
+    return store_list_pipeline_versions(tx, &call->who, name, &query, &call->page, err);
 }
 
 /* ---- requests ---- */
@@ -259,7 +300,7 @@ static void pipeline_fill_answered(struct pipeline_call *call)
     call->answered.answered.access_key = of.access_key;
     call->answered.answered.request_key = of.request_key;
     call->answered.answered.digest = of.digest;
-    call->answered.answered.status = 201;
+    call->answered.answered.status = call->change == pipeline_call_run ? 201 : 200;
 }
 
 void pipeline_start_call(struct request *req, struct api *api, const struct pipeline_call *of)
@@ -271,7 +312,7 @@ void pipeline_start_call(struct request *req, struct api *api, const struct pipe
     call->api = api;
     call->req = req;
     call->arena = request_get_arena(req);
-    if (call->change == pipeline_call_run)
+    if (call->change == pipeline_call_run || call->change == pipeline_call_resume)
         pipeline_fill_answered(call);
     if (api_decode(req, &call->params, &call->tree, &err) < 0 || pipeline_read_who(call, &err) < 0
         || (call->check && call->check(call, &err) < 0)) {
@@ -294,15 +335,23 @@ void pipeline_start_call(struct request *req, struct api *api, const struct pipe
 PIPELINE_HANDLER(list, pipeline_read_list, pipeline_reply_pipelines)
 PIPELINE_HANDLER(save, pipeline_call_save, pipeline_reply_pipeline)
 PIPELINE_HANDLER(show, pipeline_read_one, pipeline_reply_pipeline)
+PIPELINE_HANDLER(versions, pipeline_read_versions, pipeline_reply_pipelines)
 PIPELINE_HANDLER(list_runs, pipeline_read_run_list, pipeline_reply_runs)
 PIPELINE_HANDLER(make_run, pipeline_call_run, pipeline_reply_made)
 PIPELINE_HANDLER(show_run, pipeline_call_show, pipeline_reply_run)
 PIPELINE_HANDLER(cancel_run, pipeline_call_cancel, pipeline_reply_changed)
-PIPELINE_HANDLER(resume_run, pipeline_call_resume, pipeline_reply_changed)
+PIPELINE_HANDLER(resume_run, pipeline_call_resume, pipeline_reply_resumed)
 
 static void pipeline_on_run(struct request *req, void *data)
 {
     static const struct repeat_handler handler = { pipeline_on_make_run, NULL };
+
+    repeat_start(data, req, &handler);
+}
+
+static void pipeline_on_resume(struct request *req, void *data)
+{
+    static const struct repeat_handler handler = { pipeline_on_resume_run, NULL };
 
     repeat_start(data, req, &handler);
 }
@@ -315,17 +364,19 @@ static const struct route pipeline_routes[] = {
       .body_max = PIPELINE_BODY_MAX },
     { METHOD_GET, "/aliquot/v1/pipelines/{pipeline}", API_USER, pipeline_on_show,
       pipeline_show_fields, "A pipeline with its text" },
+    { METHOD_GET, "/aliquot/v1/pipelines/{pipeline}/versions", API_USER, pipeline_on_versions,
+      pipeline_versions_fields, "All versions of a pipeline that are kept, the newest first" },
     { METHOD_GET, "/aliquot/v1/pipeline-runs", API_USER, pipeline_on_list_runs,
       pipeline_list_fields, "Runs of pipelines, the newest first" },
     { METHOD_POST, "/aliquot/v1/pipeline-runs", API_USER | API_FREEZABLE | API_ANSWERED_ONCE,
       pipeline_on_run, pipeline_run_fields, "Run a pipeline", .answer = { 201 },
       .body_max = PIPELINE_BODY_MAX },
     { METHOD_GET, "/aliquot/v1/pipeline-runs/{run}", API_USER, pipeline_on_show_run,
-      pipeline_show_fields, "A run, by id or as digits.7, with its tasks" },
+      pipeline_run_show_fields, "A run, by id or as digits.7, with its tasks" },
     { METHOD_POST, "/aliquot/v1/pipeline-runs/{run}/cancel", API_USER, pipeline_on_cancel_run,
-      pipeline_show_fields, "End a run and its sessions" },
-    { METHOD_POST, "/aliquot/v1/pipeline-runs/{run}/resume", API_USER | API_FREEZABLE,
-      pipeline_on_resume_run, pipeline_resume_fields,
+      pipeline_run_show_fields, "End a run and its sessions" },
+    { METHOD_POST, "/aliquot/v1/pipeline-runs/{run}/resume",
+      API_USER | API_FREEZABLE | API_ANSWERED_ONCE, pipeline_on_resume, pipeline_resume_fields,
       "Run again what has not succeeded, perhaps of another file", .body_max = PIPELINE_BODY_MAX },
 };
 API_ROUTES_END(pipeline);

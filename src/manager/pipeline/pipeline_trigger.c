@@ -244,7 +244,7 @@ int pipeline_call_enable(struct store_tx *tx, struct pipeline_call *call, struct
     int64_t now = clock_realtime_usec();
     int r;
 
-    if ((r = pipeline_find(tx, user_id, name, call->arena, &call->pipeline, err)) < 0
+    if ((r = pipeline_find(tx, user_id, name, 0, call->arena, &call->pipeline, err)) < 0
         || (r = pipeline_call_parse(call->pipeline.text, &p, err)) < 0)
         return r;
     if (p->trigger_count == 0)
@@ -297,7 +297,7 @@ int pipeline_call_disable(struct store_tx *tx, struct pipeline_call *call, struc
     struct pipeline_switch_row is_off = { .is_enabled = false };
     int r;
 
-    if ((r = pipeline_find(tx, &call->who.user_id, name, call->arena, &call->pipeline, err)) < 0
+    if ((r = pipeline_find(tx, &call->who.user_id, name, 0, call->arena, &call->pipeline, err)) < 0
         || (r = pipeline_switch_read(tx, &call->who.user_id, name, call->arena, &is_off, err)) < 0)
         return r;
     if (r > 0) {

@@ -3,6 +3,7 @@
 #include "store_testing.h"
 
 #include "store/pipeline.h"
+#include "store/transaction.h"
 
 /* What a function of the store is to do, and found. */
 struct asked {
@@ -34,6 +35,28 @@ static int change(struct store_tx *tx, void *data, struct aq_error *err)
     const struct asked *asked = data;
 
     return pipeline_run_update(tx, &asked->run, err);
+}
+
+static int save(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    return pipeline_save(tx, &((struct asked *)data)->pipeline, err);
+}
+
+/* All runs but the latest version's file. */
+static int drop_runs(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    struct sql_stmt *q;
+    int r = sql_prepare(tx->db, "DELETE FROM pipeline_runs", &q, err);
+
+    (void)data;
+    if (r < 0 || (r = sql_run(q, err)) < 0
+        || (r = sql_prepare(tx->db,
+                            "DELETE FROM pipelines WHERE saved_at < (SELECT MAX(saved_at) FROM"
+                            " pipelines)",
+                            &q, err))
+               < 0)
+        return r;
+    return sql_run(q, err);
 }
 
 static int check(struct store_tx *tx, void *data, struct aq_error *err)
@@ -98,6 +121,34 @@ static void test_one_that_is_gone_is_not_found(void **state)
     arena_done(&asked.arena);
 }
 
+static void test_numbers_are_not_used_again(void **state)
+{
+    struct bench *b = *state;
+    struct asked asked = ask_for(b);
+
+    assert_int_equal(store_call(b->store, begin, &asked, NULL), 0);
+    assert_int_equal(asked.run.number, 1);
+    /* another version is saved, and the first one run once more */
+    asked.pipeline.id = uuid_random();
+    asked.pipeline.hash = "1";
+    asked.pipeline.saved_usec = 2;
+    assert_int_equal(store_call(b->store, save, &asked, NULL), 0);
+    assert_int_equal(asked.pipeline.version, 2);
+    asked.pipeline.hash = "0";
+    asked.pipeline.saved_usec = 3;
+    asked.run.id = uuid_random();
+    assert_int_equal(store_call(b->store, begin, &asked, NULL), 0);
+    assert_int_equal(asked.run.number, 2);
+    asked.pipeline.hash = "1";
+    asked.pipeline.saved_usec = 4;
+    assert_int_equal(store_call(b->store, save, &asked, NULL), 0);
+
+    assert_int_equal(store_call(b->store, drop_runs, &asked, NULL), 0);
+    asked.run.id = uuid_random();
+    assert_int_equal(store_call(b->store, begin, &asked, NULL), 0);
+    assert_int_equal(asked.run.number, 3);
+}
+
 static void test_so_many_live_at_a_time(void **state)
 {
     struct bench *b = *state;
@@ -122,6 +173,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_who_finds_them, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_one_that_is_gone_is_not_found, bench_setup,
+                                        bench_teardown),
+        cmocka_unit_test_setup_teardown(test_numbers_are_not_used_again, bench_setup,
                                         bench_teardown),
         cmocka_unit_test_setup_teardown(test_so_many_live_at_a_time, bench_setup, bench_teardown),
     };
