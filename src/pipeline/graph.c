@@ -2,11 +2,10 @@
 /* graph.c - drawing pipelines */
 #include "pipeline/graph.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/utf8.h"
+#include "pipeline/graph_layout.h"
 
 #define GRAPH_NODES_MAX 20 /* of a task that are listed one by one */
 
@@ -29,39 +28,43 @@ static const struct graph_look *graph_look(const char *word)
     return &graph_looks[2];
 }
 
-static size_t graph_count(const struct pipeline_task *task, const struct graph_state *states,
-                          const char *word)
+static size_t graph_count(const struct pipeline *p, const size_t *tasks, size_t count,
+                          const struct graph_state *states, const char *word)
 {
-    size_t count = 0;
+    size_t found = 0;
 
-    for (size_t i = task->node; i < task->node + task->node_count; i++)
-        count += strcmp(states[i].word, word) == 0;
-    return count;
+    for (size_t t = 0; t < count; t++) {
+        const struct pipeline_task *task = &p->tasks[tasks[t]];
+
+        for (size_t i = task->node; i < task->node + task->node_count; i++)
+            found += !states || strcmp(states[i].word, word) == 0;
+    }
+    return found;
 }
 
-/* The state of a task: the first in the order of graph_looks that a node has. */
-static const struct graph_look *graph_look_of(const struct pipeline_task *task,
-                                              const struct graph_state *states)
+/* The state of tasks: the first in the order of graph_looks that a node has. */
+static const struct graph_look *graph_look_of(const struct pipeline *p, const size_t *tasks,
+                                              size_t count, const struct graph_state *states)
 {
     for (size_t i = 0; states && i < AQ_COUNT(graph_looks); i++)
-        if (graph_count(task, states, graph_looks[i].word))
+        if (graph_count(p, tasks, count, states, graph_looks[i].word))
             return &graph_looks[i];
     return graph_look("waiting");
 }
 
-/* "4 tasks: 2 succeeded, 2 running" of a matrix. */
-static void graph_write_counts(const struct pipeline_task *task, const struct graph_state *states,
-                               struct strbuf *out)
+/* "4 tasks: 2 succeeded, 2 running" of a matrix, or of several tasks. */
+static void graph_write_counts(const struct pipeline *p, const size_t *tasks, size_t count,
+                               const struct graph_state *states, struct strbuf *out)
 {
     const char *mark = ": ";
 
-    strbuf_addf(out, "%zu tasks", task->node_count);
+    strbuf_addf(out, "%zu tasks", graph_count(p, tasks, count, NULL, NULL));
     for (size_t i = 0; states && i < AQ_COUNT(graph_looks); i++) {
-        size_t count = graph_count(task, states, graph_looks[i].word);
+        size_t found = graph_count(p, tasks, count, states, graph_looks[i].word);
 
-        if (count)
-            strbuf_addf(out, "%s%zu %s", mark, count, graph_looks[i].word);
-        mark = count ? ", " : mark;
+        if (found)
+            strbuf_addf(out, "%s%zu %s", mark, found, graph_looks[i].word);
+        mark = found ? ", " : mark;
     }
 }
 
@@ -104,16 +107,18 @@ static void graph_write_matrix(const struct pipeline_node *node, struct strbuf *
     }
 }
 
-static void graph_write_task(const struct pipeline *p, const struct pipeline_task *task,
+static void graph_write_task(const struct pipeline *p, size_t place,
                              const struct graph_state *states, struct graph_style style, int width,
                              struct strbuf *out)
 {
+    const struct pipeline_task *task = &p->tasks[place];
+
     strbuf_adds(out, "  ");
-    graph_write_mark(graph_look_of(task, states), style, out);
+    graph_write_mark(graph_look_of(p, &place, 1, states), style, out);
     strbuf_addf(out, " %-*s", width, task->name);
     if (task->matrix) {
         strbuf_adds(out, "  ");
-        graph_write_counts(task, states, out);
+        graph_write_counts(p, &place, 1, states, out);
     } else if (states) {
         strbuf_addf(out, "  %-9s", states[task->node].word);
         graph_write_note(&states[task->node], out);
@@ -159,7 +164,7 @@ void graph_write_text(const struct pipeline *p, const struct graph_state *states
             strbuf_addf(out, "  %s\n", style.is_ascii ? "|" : "│");
         for (size_t i = 0; i < p->task_count; i++)
             if (p->tasks[i].layer == layer)
-                graph_write_task(p, &p->tasks[i], states, style, (int)width, out);
+                graph_write_task(p, i, states, style, (int)width, out);
     }
 }
 
@@ -175,11 +180,11 @@ void graph_write_dot(const struct pipeline *p, const struct graph_state *states,
         const struct pipeline_task *task = &p->tasks[i];
 
         strbuf_addf(out, "    \"%s\" [fillcolor=\"%s\", label=\"%s", task->name,
-                    graph_look_of(task, states)->fill, task->name);
+                    graph_look_of(p, &i, 1, states)->fill, task->name);
         if (task->matrix || states)
             strbuf_adds(out, "\\n");
         if (task->matrix)
-            graph_write_counts(task, states, out);
+            graph_write_counts(p, &i, 1, states, out);
         else if (states)
             strbuf_adds(out, states[task->node].word);
         strbuf_adds(out, "\"];\n");
@@ -195,24 +200,9 @@ void graph_write_dot(const struct pipeline *p, const struct graph_state *states,
 
 enum { BOX_WIDTH = 200, BOX_HEIGHT = 44, GAP_X = 70, GAP_Y = 20, MARGIN = 16 };
 
-/* The row of each task in its layer; *ret_rows gets how many the longest layer has. */
-static size_t *graph_place_rows(const struct pipeline *p, size_t layers, size_t *ret_rows)
+static size_t graph_x(size_t column)
 {
-    size_t *rows = aq_alloc_array(p->task_count, sizeof(*rows));
-    size_t *used = aq_alloc_array(layers, sizeof(*used));
-
-    *ret_rows = 0;
-    for (size_t i = 0; i < p->task_count; i++) {
-        rows[i] = used[p->tasks[i].layer]++;
-        *ret_rows = AQ_MAX(*ret_rows, rows[i] + 1);
-    }
-    free(used);
-    return rows;
-}
-
-static size_t graph_x(const struct pipeline_task *task)
-{
-    return MARGIN + task->layer * (BOX_WIDTH + GAP_X);
+    return MARGIN + column * (BOX_WIDTH + GAP_X);
 }
 
 static size_t graph_y(size_t row)
@@ -220,50 +210,59 @@ static size_t graph_y(size_t row)
     return MARGIN + row * (BOX_HEIGHT + GAP_Y);
 }
 
-static void graph_write_edge(const struct pipeline *p, const size_t *rows, size_t from, size_t to,
+/* One that passes other columns runs between two rows, where no boxes are. */
+static void graph_write_edge(const struct graph_box *from, const struct graph_box *to,
                              struct strbuf *out)
 {
-    size_t x = graph_x(&p->tasks[from]) + BOX_WIDTH, y = graph_y(rows[from]) + BOX_HEIGHT / 2;
-    size_t to_x = graph_x(&p->tasks[to]), to_y = graph_y(rows[to]) + BOX_HEIGHT / 2;
+    size_t x = graph_x(from->column) + BOX_WIDTH, y = graph_y(from->row) + BOX_HEIGHT / 2;
+    size_t to_x = graph_x(to->column), to_y = graph_y(to->row) + BOX_HEIGHT / 2;
+    size_t lane = graph_y(from->row) + BOX_HEIGHT + GAP_Y / 2;
 
-    strbuf_addf(out,
-                "<path d=\"M%zu %zu C%zu %zu %zu %zu %zu %zu\" fill=\"none\" stroke=\"#888\"/>\n",
-                x, y, x + GAP_X / 2, y, to_x - GAP_X / 2, to_y, to_x, to_y);
+    strbuf_addf(out, "<path d=\"M%zu %zu", x, y);
+    if (to->column - from->column > 1) {
+        strbuf_addf(out, " C%zu %zu %zu %zu %zu %zu H%zu", x + GAP_X / 4, y, x + GAP_X / 4, lane,
+                    x + GAP_X / 2, lane, to_x - GAP_X / 2);
+        x = to_x - GAP_X / 2;
+        y = lane;
+    }
+    strbuf_addf(out, " C%zu %zu %zu %zu %zu %zu\" fill=\"none\" stroke=\"#888\"/>\n",
+                (x + to_x) / 2, y, (x + to_x) / 2, to_y, to_x, to_y);
 }
 
-static void graph_write_box(const struct pipeline_task *task, size_t row,
-                            const struct graph_state *states, struct strbuf *out)
+static void graph_write_box(const struct graph_box *box, const struct graph_look *look,
+                            struct strbuf *out)
 {
-    size_t x = graph_x(task), y = graph_y(row);
+    size_t x = graph_x(box->column), y = graph_y(box->row);
 
     strbuf_addf(out,
                 "<rect x=\"%zu\" y=\"%zu\" width=\"%d\" height=\"%d\" rx=\"6\" fill=\"%s\" "
                 "stroke=\"#666\"/>\n<text x=\"%zu\" y=\"%zu\" font-size=\"13\">%s</text>\n"
                 "<text x=\"%zu\" y=\"%zu\" font-size=\"10\" fill=\"#555\">",
-                x, y, BOX_WIDTH, BOX_HEIGHT, graph_look_of(task, states)->fill, x + 10, y + 18,
-                task->name, x + 10, y + 34);
-    if (task->matrix)
-        graph_write_counts(task, states, out);
-    else if (states)
-        strbuf_adds(out, states[task->node].word);
-    strbuf_adds(out, "</text>\n");
+                x, y, BOX_WIDTH, BOX_HEIGHT, look->fill, x + 10, y + 18, box->name, x + 10, y + 34);
 }
 
 void graph_write_svg(const struct pipeline *p, const struct graph_state *states, struct strbuf *out)
 {
-    size_t layers = graph_layers(p), row_count;
-    size_t *rows = graph_place_rows(p, layers, &row_count);
+    AQ_CLEANUP(graph_layout_donep) struct graph_layout layout;
 
+    graph_layout_init(p, &layout);
     strbuf_addf(out,
                 "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%zu\" height=\"%zu\" "
                 "font-family=\"sans-serif\">\n<title>%s</title>\n",
-                2 * MARGIN + layers * (BOX_WIDTH + GAP_X) - GAP_X,
-                2 * MARGIN + row_count * (BOX_HEIGHT + GAP_Y) - GAP_Y, p->name);
-    for (size_t i = 0; i < p->task_count; i++)
-        for (size_t k = 0; k < p->tasks[i].need_count; k++)
-            graph_write_edge(p, rows, p->tasks[i].needs[k], i, out);
-    for (size_t i = 0; i < p->task_count; i++)
-        graph_write_box(&p->tasks[i], rows[i], states, out);
+                2 * MARGIN + layout.columns * (BOX_WIDTH + GAP_X) - GAP_X,
+                2 * MARGIN + layout.rows * (BOX_HEIGHT + GAP_Y), p->name);
+    for (size_t i = 0; i < layout.box_count; i++)
+        for (size_t k = 0; k < layout.boxes[i].need_count; k++)
+            graph_write_edge(&layout.boxes[layout.boxes[i].needs[k]], &layout.boxes[i], out);
+    for (size_t i = 0; i < layout.box_count; i++) {
+        const struct graph_box *box = &layout.boxes[i];
+
+        graph_write_box(box, graph_look_of(p, box->tasks, box->task_count, states), out);
+        if (box->task_count > 1 || p->tasks[box->tasks[0]].matrix)
+            graph_write_counts(p, box->tasks, box->task_count, states, out);
+        else if (states)
+            strbuf_adds(out, states[p->tasks[box->tasks[0]].node].word);
+        strbuf_adds(out, "</text>\n");
+    }
     strbuf_adds(out, "</svg>\n");
-    free(rows);
 }
