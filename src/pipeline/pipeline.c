@@ -240,6 +240,25 @@ json_t *pipeline_bind(const struct pipeline *p, const json_t *given, struct aq_e
     return AQ_TAKE(bound);
 }
 
+void pipeline_write_parameters(const struct pipeline *p, struct jsonw *w)
+{
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    const json_t *definition;
+    const char *name;
+
+    jsonw_array_begin(w);
+    json_object_foreach((json_t *)(uintptr_t)p->parameters, name, definition) {
+        jsonw_object_begin(w);
+        jsonw_member_str(w, "name", name);
+        jsonw_member_str(w, "type", pipeline_type_of(definition));
+        jsonw_member_str(w, "default", pipeline_scalar(&arena, pipeline_default_of(definition)));
+        jsonw_member_str(w, "description",
+                         json_string_value(json_object_get(definition, "description")));
+        jsonw_object_end(w);
+    }
+    jsonw_array_end(w);
+}
+
 /* ---- all ---- */
 
 /* Texts that are too long, wherever they are. */

@@ -14,6 +14,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/jsonw.h"
 #include "base/strbuf.h"
 #include "pipeline/cron.h"
 
@@ -108,6 +109,9 @@ int pipeline_check_zones(const struct pipeline *p, const char *text, size_t len,
  * PIPELINE_BYTES_MAX; the field is its name.
  */
 json_t *pipeline_bind(const struct pipeline *p, const json_t *given, struct aq_error *err);
+
+/* [{"name", "type", "default" (a text, null = it has to be given), "description"}] */
+void pipeline_write_parameters(const struct pipeline *p, struct jsonw *w);
 
 /* ---- expressions in a run ---- */
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The live feed: what consoles show, as it changes."""
 
+import collections
 import contextlib
 import json
 import time
@@ -8,7 +9,7 @@ import time
 import pytest
 
 from client import WebSocket
-from cluster import batch, interactive, wait_status
+from cluster import batch, interactive, wait_for, wait_status
 
 ALL = ["map", "sessions", "queue"]
 
@@ -19,7 +20,7 @@ class Live:
     def __init__(self, client, topics=ALL, **more):
         self.socket = WebSocket(client, "/aliquot/v1/live")
         assert self.socket.status == 101, self.socket.head
-        self.rows, self.messages = {topic: {} for topic in ALL}, 0
+        self.rows, self.messages = collections.defaultdict(dict), 0
         self.hello = self.receive()
         assert self.hello["type"] == "hello", self.hello
         self.ask(subscribe=topics, **more)
@@ -149,7 +150,7 @@ def test_a_keypair_that_is_deactivated_follows_no_more(cluster, admin, user):
 
 @pytest.mark.parametrize("text", [
     "", "null", "[]", "{}", '{"subscribe": "cards"}', '{"subscribe": [1]}', '{"subscribe": ["map"], "all": 7}',
-    '{"subscribe": ["map", "map", "map", "map"]}', '{"subscribe": ["map"], "other": 1}', "[" * 4000])
+    '{"subscribe": ["map", "map", "map", "map", "map", "map", "map"]}', '{"subscribe": ["map"], "other": 1}', "[" * 4000])
 def test_what_is_no_wish(user, text):
     with live(user, []) as tab:
         tab.socket.send(text)
@@ -240,3 +241,85 @@ def test_nodes_follow_rights_and_memberships(admin, user):
         finally:
             move("")
         sees(True)
+
+
+# ---- arrays and runs ----
+
+PIPELINE = """\
+name: live
+defaults: {image: process, resources: {cpu: 1, mem: 64m}}
+tasks:
+  first: {command: "true"}
+  bad: {needs: [first], command: "exit 3"}
+  last: {needs: [bad], command: "true"}
+"""
+
+
+@pytest.fixture
+def run(user):
+    """A run of the user's that has just begun."""
+    reply = user.post("/aliquot/v1/pipeline-runs", {"payload": PIPELINE})
+    assert reply.status == 201, reply
+    yield reply.json
+    user.post(f"/aliquot/v1/pipeline-runs/{reply.json['id']}/cancel", {})
+
+
+def tasks(tab):
+    return {name: row["state"] for name, row in tab.rows["run"].items()}
+
+
+def test_an_array(user, name):
+    with live(user, ["arrays", "sessions"]) as tab:
+        made = user.post("/session", {**batch(name, "sleep 1; test $ALIQUOT_ARRAY_INDEX != 2"),
+                                      "array": "1-3"})
+        assert made.status == 201, made
+        array = made.json["sessionId"]
+        row = tab.until(lambda tab: tab.rows["arrays"].get(array))
+        assert row["label"] == f"{name}[1-3]" and row["size"] == 3
+        tab.until(lambda tab: tab.rows["arrays"][array]["running"])
+        elements = [row["array"] for row in tab.rows["sessions"].values() if row["array"]]
+        assert {element["id"] for element in elements} == {array}
+        tab.until(lambda tab: array not in tab.rows["arrays"])
+    shown = user.get(f"/aliquot/v1/arrays/{array}").json
+    assert shown["terminated_at"] and shown["succeeded"] + shown["failed"] == 3
+
+
+@pytest.mark.gate
+def test_a_run_and_its_tasks(user, run):
+    with live(user, ["runs", "run"], run=run["name"]) as tab:
+        tab.until(lambda tab: tasks(tab) == {"first": "succeeded", "bad": "failed", "last": "skipped"})
+        assert tab.rows["run"]["bad"]["reason"].endswith("exit code 3")
+        tab.until(lambda tab: run["id"] not in tab.rows["runs"])
+        assert user.post(f"/aliquot/v1/pipeline-runs/{run['id']}/resume", {}).status == 200
+        tab.until(lambda tab: tab.rows["run"]["bad"]["attempt"] == 2 and tasks(tab)["bad"] == "failed")
+
+
+def test_a_run_that_has_ended(user, run):
+    path = f"/aliquot/v1/pipeline-runs/{run['id']}"
+    wait_for(lambda: user.get(path).json["state"] == "failed", 30, "its end")
+    with live(user, ["run"], run=run["id"]) as tab:
+        tab.until(lambda tab: tasks(tab) == {"first": "succeeded", "bad": "failed", "last": "skipped"})
+
+
+def test_runs_of_others(admin, user, domain_admin, run):
+    for other in (domain_admin, admin):
+        with live(other, ["run", "runs"], run=run["id"], all=True) as tab:
+            tab.until(lambda tab: "first" in tab.rows["run"])
+    mine = admin.post("/aliquot/v1/pipeline-runs", {"payload": PIPELINE}).json
+    for other in (user, domain_admin):
+        with live(other, ["runs", "run"], run=mine["id"]) as tab:
+            said = {"type": None}
+            while said["type"] != "error":
+                said = tab.receive()
+            assert said["field"] == "run", said
+            assert not tab.rows["run"] and mine["id"] not in tab.rows["runs"]
+
+
+def test_topics_that_are_followed_go_on(user):
+    with live(user, ["queue"]) as tab:
+        assert tab.receive()["topic"] == "queue"
+        tab.ask(subscribe=["queue", "map"])
+        said = tab.receive()
+        assert (said["type"], said["topic"]) == ("snapshot", "map")
+        tab.ask(subscribe=["queue", "run"])
+        assert tab.receive()["field"] == "run"

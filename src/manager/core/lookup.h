@@ -37,6 +37,8 @@ bool core_get_array(const struct core *core, const struct uuid *id, struct core_
  */
 void core_get_array_dependency(const struct core *core, const struct session_array *array,
                                size_t at, struct session_dependency *ret, const char **ret_name);
+/* All live arrays, in no order: pass 0, 1, ... until NULL. */
+const struct session_array *core_list_array(const struct core *core, size_t i);
 /* The live array of this user with exactly this name; NULL = there is none. */
 const struct session_array *core_find_array_named(const struct core *core,
                                                   const struct uuid *user_id, const char *name);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GET /aliquot/v1/live: what a console shows, over one WebSocket a tab, as it changes.
  *
- * In:  {"subscribe": ["map", "sessions", "queue"], "all": false}
+ * In:  {"subscribe": ["map", "sessions", "queue", "arrays", "runs", "run"], "all": false,
+ *       "run": "digits.7"}
  * Out: {"type": "hello", …} first, {"type": "snapshot" or "change", "topic", …} of live_rows.h,
  *      {"type": "error", "field", "message"}, {"type": "alive"} after five seconds without another
  *
@@ -19,6 +20,7 @@
 #include "manager/live/live.h"
 #include "manager/live/live_views.h"
 #include "manager/live/live_feature.h"
+#include "manager/pipeline/pipeline.h"
 #include "manager/call/flushes.h"
 #include "manager/call/streams.h"
 
@@ -47,18 +49,21 @@ struct live_tab {
     enum user_role role;
     char *domain, *groups; /* that it may see: groups as in struct live_scope, NULL = all */
     uint64_t groups_version;
-    struct live_groups *reading; /* groups, or NULL */
+    struct live_groups *reading;       /* groups, or NULL */
+    struct pipeline_reading *checking; /* whether it may see the run, or NULL */
+    char *run;                         /* that it asked for, by id or name; NULL = none */
+    bool all;
     struct live_view *views[LIVE_TOPICS];
     struct live_place places[LIVE_TOPICS];
 };
 
 /* ---- the feed ---- */
 
-struct live_feed *live_feed_new(struct core *core)
+struct live_feed *live_feed_new(struct api *api)
 {
     struct live_feed *feed = aq_alloc(sizeof(*feed));
 
-    live_views_init(&feed->views, core);
+    live_views_init(&feed->views, api);
     list_init(&feed->tabs);
     return feed;
 }
@@ -110,18 +115,26 @@ static size_t live_count_tabs(const struct live_feed *feed, const struct uuid *u
 
 /* ---- a tab ---- */
 
-static void live_tab_unsubscribe(struct live_tab *tab)
+static void live_tab_leave(struct live_tab *tab, enum live_topic topic)
 {
-    for (size_t i = 0; i < LIVE_TOPICS; i++)
-        live_views_leave(&tab->api->live->views, AQ_TAKE(tab->views[i]));
-    memset(tab->places, 0, sizeof(tab->places));
+    live_views_leave(&tab->api->live->views, AQ_TAKE(tab->views[topic]));
+    tab->places[topic] = (struct live_place){ 0 };
+}
+
+static void live_tab_leave_run(struct live_tab *tab)
+{
+    pipeline_reading_cancel(AQ_TAKE(tab->checking));
+    free(AQ_TAKE(tab->run));
+    live_tab_leave(tab, LIVE_RUN);
 }
 
 static void live_tab_free(struct live_tab *tab)
 {
     struct live_feed *feed = tab->api->live;
 
-    live_tab_unsubscribe(tab);
+    live_tab_leave_run(tab);
+    for (int i = 0; i < LIVE_TOPICS; i++)
+        live_tab_leave(tab, (enum live_topic)i);
     live_groups_cancel(tab->reading);
     flush_cancel(&tab->flush);
     api_stream_close(&tab->right);
@@ -216,43 +229,42 @@ static void live_tab_on_close(struct websocket *ws, uint16_t code, const struct 
 
 struct live_asked {
     struct str_list topics;
+    const char *run;
     bool all;
 };
 
 static const struct field asked_fields[] = {
     { "subscribe", FIELD_STR_LIST, FIELD_REQUIRED, offsetof(struct live_asked, topics), 0,
       LIVE_TOPICS },
+    { "run", FIELD_STR, FIELD_NULLABLE, offsetof(struct live_asked, run), 1, 64 },
     { "all", FIELD_BOOL, 0, offsetof(struct live_asked, all) },
     FIELD_END,
 };
 
-static void live_tab_join(struct live_tab *tab, enum live_topic topic, bool all)
+/* One that it follows already goes on where it is. */
+static void live_tab_follow(struct live_tab *tab, enum live_topic topic,
+                            const struct live_scope *scope)
+{
+    struct live_views *views = &tab->api->live->views;
+    struct live_view *view = live_views_join(views, topic, scope);
+
+    if (view != tab->views[topic])
+        tab->places[topic] = (struct live_place){ 0 };
+    live_views_leave(views, tab->views[topic]);
+    tab->views[topic] = view;
+}
+
+static void live_tab_join(struct live_tab *tab, enum live_topic topic)
 {
     struct live_scope scope = { .groups = topic == LIVE_MAP ? tab->groups : NULL };
 
-    if (topic != LIVE_MAP && !all)
+    if (topic == LIVE_RUNS && !tab->all)
+        scope.user_id = tab->user_id;
+    else if (topic != LIVE_MAP && !tab->all)
         scope.access_key = tab->access_key;
     else if (topic != LIVE_MAP && !principal_may(tab->role, API_SUPERADMIN))
         scope.domain = tab->domain;
-    tab->views[topic] = live_views_join(&tab->api->live->views, topic, &scope);
-}
-
-static int live_tab_subscribe(struct live_tab *tab, const struct live_asked *asked,
-                              struct aq_error *err)
-{
-    enum live_topic topics[LIVE_TOPICS];
-
-    for (size_t i = 0; i < asked->topics.count; i++)
-        if (live_topic_parse(asked->topics.items[i], &topics[i]) < 0)
-            return api_fail_param(err, "subscribe", "must be of map, sessions and queue");
-    if (asked->all && !principal_may(tab->role, API_ADMIN))
-        return api_fail_param(err, "all", "only administrators may see everybody's sessions");
-    live_tab_unsubscribe(tab);
-    for (size_t i = 0; i < asked->topics.count; i++)
-        if (!tab->views[topics[i]])
-            live_tab_join(tab, topics[i], asked->all);
-    flushes_add(tab->api->flushes, core_loop(tab->api->core), &tab->flush);
-    return 0;
+    live_tab_follow(tab, topic, &scope);
 }
 
 static void live_tab_send_error(struct live_tab *tab, const struct aq_error *err)
@@ -261,6 +273,73 @@ static void live_tab_send_error(struct live_tab *tab, const struct aq_error *err
 
     api_write_mistake(&out, err);
     (void)websocket_send(tab->ws, true, out.data, out.len);
+}
+
+/* pipeline_read_fn: may it see the run? */
+static void live_tab_on_checked(void *data, int r, const struct uuid *run_id,
+                                const struct pipeline_task_row *none, size_t count,
+                                const struct aq_error *err)
+{
+    struct live_tab *tab = data;
+
+    (void)none;
+    (void)count;
+    tab->checking = NULL;
+    if (r < 0) {
+        struct aq_error own = { 0 };
+
+        free(AQ_TAKE(tab->run));
+        (void)api_fail_param(&own, "run", "%s", err->text);
+        live_tab_send_error(tab, &own);
+        return;
+    }
+    live_tab_follow(tab, LIVE_RUN, &(struct live_scope){ .run_id = *run_id });
+    flushes_add(tab->api->flushes, core_loop(tab->api->core), &tab->flush);
+}
+
+static void live_tab_join_run(struct live_tab *tab, const char *run)
+{
+    const struct folder_viewer who = {
+        .user_id = tab->user_id,
+        .is_superadmin = principal_may(tab->role, API_SUPERADMIN),
+        .admin_of = tab->role == ROLE_ADMIN ? tab->domain : NULL,
+    };
+
+    if (tab->run && strcmp(tab->run, run) == 0)
+        return;
+    live_tab_leave_run(tab);
+    tab->run = aq_strdup(run);
+    tab->checking = pipeline_read(tab->api, &who, run, false, live_tab_on_checked, tab);
+}
+
+static int live_tab_subscribe(struct live_tab *tab, const struct live_asked *asked,
+                              struct aq_error *err)
+{
+    bool is_asked[LIVE_TOPICS] = { false };
+    enum live_topic topic;
+
+    for (size_t i = 0; i < asked->topics.count; i++) {
+        if (live_topic_parse(asked->topics.items[i], &topic) < 0)
+            return api_fail_param(err, "subscribe",
+                                  "must be of map, sessions, queue, arrays, runs and run");
+        is_asked[topic] = true;
+    }
+    if (is_asked[LIVE_RUN] && !asked->run)
+        return api_fail_param(err, "run", "is missing; name the run to follow");
+    if (asked->all && !principal_may(tab->role, API_ADMIN))
+        return api_fail_param(err, "all", "only administrators may see everybody's sessions");
+    tab->all = asked->all;
+    for (int i = 0; i < LIVE_TOPICS; i++)
+        if (is_asked[i] && i == LIVE_RUN)
+            live_tab_join_run(tab, asked->run);
+        else if (is_asked[i])
+            live_tab_join(tab, (enum live_topic)i);
+        else if (i == LIVE_RUN)
+            live_tab_leave_run(tab);
+        else
+            live_tab_leave(tab, (enum live_topic)i);
+    flushes_add(tab->api->flushes, core_loop(tab->api->core), &tab->flush);
+    return 0;
 }
 
 static void live_tab_on_message(struct websocket *ws, bool is_text, const char *bytes, size_t len,
@@ -342,15 +421,10 @@ static void live_tab_open(struct live_tab *tab)
 /* Resource groups whose nodes the tab sees: when they change, the whole map is sent again. */
 static void live_tab_change_groups(struct live_tab *tab, char *groups)
 {
-    bool is_same = strcmp(tab->groups, groups) == 0;
-
     free(tab->groups);
     tab->groups = groups;
-    if (is_same || !tab->views[LIVE_MAP])
-        return;
-    live_views_leave(&tab->api->live->views, AQ_TAKE(tab->views[LIVE_MAP]));
-    tab->places[LIVE_MAP] = (struct live_place){ 0 };
-    live_tab_join(tab, LIVE_MAP, false);
+    if (tab->views[LIVE_MAP])
+        live_tab_join(tab, LIVE_MAP);
 }
 
 /* The first time, or because the user may use others. */

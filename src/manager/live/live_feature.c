@@ -9,7 +9,7 @@ static const struct route_table *const live_routes[] = { &live_route_table, NULL
 static int live_feature_open(struct api *api, struct aq_error *err)
 {
     (void)err;
-    api->live = live_feed_new(api->core);
+    api->live = live_feed_new(api);
     return 0;
 }
 

@@ -6,7 +6,7 @@
 #include "manager/call/feature.h"
 
 /* The tabs that follow the feed: see live.c. */
-struct live_feed *live_feed_new(struct core *core);
+struct live_feed *live_feed_new(struct api *api);
 void live_feed_free(struct live_feed *feed); /* after the last connection */
 
 API_ROUTES(live);

@@ -213,7 +213,7 @@ void live_text_write_agent(const struct core *core, const struct agent *agent, s
 #define SESSION_MEMBERS                                                                  \
     "name,type,status,result,exit_code,reason,priority,image,user,group,resource_group," \
     "cluster_size,resources,requested_slots,agents,created_at,status_changed,starts_at," \
-    "idle_ends_at"
+    "idle_ends_at,array"
 
 /* What memory knows besides session_view_fill_live(). */
 static void live_text_fill_names(const struct core *core, struct session_row *row)
@@ -283,6 +283,33 @@ void live_text_write_session(const struct core *core, const struct session *s, s
     live_text_write_session_use(core, s, &use);
     jsonw_object_end(&use);
     live_text_end(measured);
+}
+
+/* ---- arrays and runs ---- */
+
+void live_text_write_array(const struct core *core, const struct core_array *array,
+                           struct strbuf *fixed)
+{
+    struct jsonw w = jsonw_make(fixed);
+
+    session_array_view(core, array, &w);
+    live_text_end(fixed);
+}
+
+void live_text_write_run(const struct api *api, const struct uuid *id, struct strbuf *fixed)
+{
+    struct jsonw w = jsonw_make(fixed);
+
+    pipeline_write_live(api, id, &w);
+    live_text_end(fixed);
+}
+
+void live_text_write_task(const struct pipeline_task_row *task, struct strbuf *fixed)
+{
+    struct jsonw w = jsonw_make(fixed);
+
+    pipeline_write_task(task, &w);
+    live_text_end(fixed);
 }
 
 /* ---- what waits ---- */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "manager/live/live_tasks.h"
 #include "manager/live/live_text.h"
 
 #define LIVE_PARTS 8            /* ticks in which all rows are gone through */
@@ -14,9 +15,8 @@
 #define LIVE_TICK_ROWS_MAX 1024 /* for one thing; a row is some microseconds */
 
 static const char *const topic_names[LIVE_TOPICS] = {
-    [LIVE_MAP] = "map",
-    [LIVE_SESSIONS] = "sessions",
-    [LIVE_QUEUE] = "queue",
+    [LIVE_MAP] = "map",       [LIVE_SESSIONS] = "sessions", [LIVE_QUEUE] = "queue",
+    [LIVE_ARRAYS] = "arrays", [LIVE_RUNS] = "runs",         [LIVE_RUN] = "run",
 };
 
 const char *live_topic_name(enum live_topic topic)
@@ -40,6 +40,14 @@ static bool live_view_sees(const struct live_view *view, const struct session *s
 {
     return (!view->access_key || strcmp(view->access_key, s->access_key) == 0)
            && (!view->domain || (s->domain && strcmp(view->domain, s->domain) == 0));
+}
+
+/* A row, not only the place of one that is gone. */
+static bool live_view_has(const struct live_view *view, const char *key)
+{
+    const struct live_row *row = map_gets(&view->rows.by_key, key);
+
+    return row && row->fixed;
 }
 
 static bool live_view_has_group(const struct live_view *view, const struct agent *agent)
@@ -84,16 +92,84 @@ static void live_view_set_session(struct core *core, struct live_view *view,
     live_rows_set(&view->rows, key, &fixed, &measured);
 }
 
+static void live_view_set_array(const struct core *core, struct live_view *view,
+                                const struct core_array *array)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf fixed = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf none = STRBUF_INIT;
+    char key[UUID_TEXT_MAX];
+
+    live_text_write_array(core, array, &fixed);
+    live_rows_set(&view->rows, uuid_format(&array->array->id, key), &fixed, &none);
+}
+
+/* As lists of runs have it: an administrator of a domain sees none of superadmins. */
+static bool live_view_sees_run(const struct core *core, const struct live_view *view,
+                               const struct pipeline_live *run)
+{
+    const struct user *user;
+
+    if (!uuid_is_nil(&view->user_id))
+        return uuid_equals(&view->user_id, &run->user_id);
+    if (!view->domain)
+        return true;
+    user = core_find_user(core, &run->user_id);
+    return user && user->domain && strcmp(user->domain, view->domain) == 0
+           && user->role != ROLE_SUPERADMIN;
+}
+
+static void live_view_set_run(const struct api *api, struct live_view *view,
+                              const struct pipeline_live *run)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf fixed = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf none = STRBUF_INIT;
+    char key[UUID_TEXT_MAX];
+
+    live_text_write_run(api, &run->id, &fixed);
+    live_rows_set(&view->rows, uuid_format(&run->id, key), &fixed, &none);
+}
+
+/* What nobody announces: agents, arrays and runs that the view has no row of. In a large cluster,
+ * too, they are soon found.
+ */
+static void live_view_find_new(struct live_views *views, struct live_view *view)
+{
+    const struct session_array *found;
+    const struct agent *agent;
+    struct pipeline_live run;
+    struct core_array array;
+    char key[UUID_TEXT_MAX];
+
+    for (size_t i = 0; view->topic == LIVE_MAP && (agent = core_get_agent(views->core, i)); i++)
+        if (!map_gets(&view->rows.by_key, agent->id))
+            live_view_set_agent(views->core, view, agent);
+    for (size_t i = 0; view->topic == LIVE_ARRAYS && (found = core_list_array(views->core, i)); i++)
+        if (live_view_sees(view, &found->element)
+            && !live_view_has(view, uuid_format(&found->id, key))
+            && core_get_array(views->core, &found->id, &array))
+            live_view_set_array(views->core, view, &array);
+    for (size_t i = 0; view->topic == LIVE_RUNS && pipeline_list_live(views->api, i, &run); i++)
+        if (live_view_sees_run(views->core, view, &run)
+            && !live_view_has(view, uuid_format(&run.id, key)))
+            live_view_set_run(views->api, view, &run);
+}
+
+static bool live_view_is_of_sessions(const struct live_view *view)
+{
+    return view->topic == LIVE_SESSIONS || view->topic == LIVE_QUEUE;
+}
+
 /* Sessions beyond those of one tick are taken over by the next ones, as if they had changed. */
 static void live_view_fill(struct live_views *views, struct live_view *view)
 {
-    const struct agent *agent;
     size_t count = 0;
 
-    for (size_t i = 0; view->topic == LIVE_MAP && (agent = core_get_agent(views->core, i)); i++)
-        live_view_set_agent(views->core, view, agent);
-    if (view->topic == LIVE_MAP)
+    if (view->topic == LIVE_RUN)
+        view->tasks = live_tasks_new(views->api, &view->run_id, &view->rows);
+    if (!live_view_is_of_sessions(view)) {
+        live_view_find_new(views, view);
         return;
+    }
     for (const struct session *s = NULL; (s = core_next_session(views->core, s));) {
         if (!live_view_sees(view, s))
             continue;
@@ -128,7 +204,7 @@ static void live_views_set_session(struct live_views *views, const struct sessio
     LIST_FOREACH(it, &views->list) {
         struct live_view *view = LIST_ENTRY(it, struct live_view, link);
 
-        if (view->topic != LIVE_MAP && live_view_sees(view, s))
+        if (live_view_is_of_sessions(view) && live_view_sees(view, s))
             live_view_set_session(views->core, view, s);
     }
 }
@@ -164,11 +240,14 @@ static void live_views_take_changed(struct live_views *views)
 
 /* ---- what is not ---- */
 
-static void live_view_check_row(struct core *core, struct live_view *view,
+static void live_view_check_row(struct live_views *views, struct live_view *view,
                                 const struct live_row *row)
 {
-    const struct session *s = NULL;
+    struct core *core = views->core;
+    const struct session *s;
     const struct agent *agent;
+    struct pipeline_live run;
+    struct core_array array;
     struct uuid id;
 
     if (view->topic == LIVE_MAP) {
@@ -176,7 +255,15 @@ static void live_view_check_row(struct core *core, struct live_view *view,
             live_view_set_agent(core, view, agent);
             return;
         }
-    } else if (uuid_parse(row->key, &id) == 0 && (s = core_find_session(core, &id))) {
+    } else if (uuid_parse(row->key, &id) < 0) {
+        return;
+    } else if (view->topic == LIVE_ARRAYS && core_get_array(core, &id, &array)) {
+        live_view_set_array(core, view, &array);
+        return;
+    } else if (view->topic == LIVE_RUNS && pipeline_get_live(views->api, &id, &run)) {
+        live_view_set_run(views->api, view, &run);
+        return;
+    } else if (live_view_is_of_sessions(view) && (s = core_find_session(core, &id))) {
         live_view_set_session(core, view, s);
         return;
     }
@@ -185,7 +272,7 @@ static void live_view_check_row(struct core *core, struct live_view *view,
 }
 
 /* What few rows show of it goes out at once, by one message for all. */
-static void live_view_check(struct core *core, struct live_view *view, bool is_round)
+static void live_view_check(struct live_views *views, struct live_view *view, bool is_round)
 {
     size_t all = view->rows.by_key.count, count = AQ_MAX(all / LIVE_PARTS + 1, LIVE_FEW);
     const struct live_row *row;
@@ -194,19 +281,9 @@ static void live_view_check(struct core *core, struct live_view *view, bool is_r
         view->cursor = 0;
     for (count = AQ_MIN(count, LIVE_TICK_ROWS_MAX); view->cursor < all && count; count--)
         if ((row = live_rows_get(&view->rows, view->cursor++)) && row->fixed)
-            live_view_check_row(core, view, row);
+            live_view_check_row(views, view, row);
     live_rows_forget(&view->rows);
     view->told = view->rows.version;
-}
-
-/* Agents that have joined; in a cluster of many they are soon found, too. */
-static void live_view_find_agents(struct core *core, struct live_view *view)
-{
-    const struct agent *agent;
-
-    for (size_t i = 0; (agent = core_get_agent(core, i)); i++)
-        if (!map_gets(&view->rows.by_key, agent->id))
-            live_view_set_agent(core, view, agent);
 }
 
 void live_views_tick(struct live_views *views)
@@ -217,17 +294,21 @@ void live_views_tick(struct live_views *views)
     LIST_FOREACH(it, &views->list) {
         struct live_view *view = LIST_ENTRY(it, struct live_view, link);
 
-        live_view_check(views->core, view, is_round);
-        if (view->topic == LIVE_MAP)
-            live_view_find_agents(views->core, view);
+        if (view->topic == LIVE_RUN) {
+            live_tasks_tick(view->tasks);
+            live_rows_forget(&view->rows);
+            continue;
+        }
+        live_view_check(views, view, is_round);
+        live_view_find_new(views, view);
     }
 }
 
 /* ---- readers ---- */
 
-void live_views_init(struct live_views *views, struct core *core)
+void live_views_init(struct live_views *views, struct api *api)
 {
-    *views = (struct live_views){ .core = core, .changed = MAP_INIT };
+    *views = (struct live_views){ .api = api, .core = api->core, .changed = MAP_INIT };
     list_init(&views->list);
 }
 
@@ -238,6 +319,7 @@ void live_views_done(struct live_views *views)
 
 static void live_view_free(struct live_view *view)
 {
+    live_tasks_free(view->tasks);
     live_rows_done(&view->rows);
     free(view->access_key);
     free(view->domain);
@@ -255,6 +337,8 @@ static struct live_view *live_view_new(struct live_views *views, enum live_topic
     view->access_key = aq_strdup(scope->access_key);
     view->domain = aq_strdup(scope->domain);
     view->groups = aq_strdup(scope->groups);
+    view->user_id = scope->user_id;
+    view->run_id = scope->run_id;
     live_view_fill(views, view);
     return view;
 }
@@ -273,7 +357,9 @@ struct live_view *live_views_join(struct live_views *views, enum live_topic topi
         view = LIST_ENTRY(it, struct live_view, link);
         if (view->topic == topic && live_view_is_same(view->access_key, scope->access_key)
             && live_view_is_same(view->domain, scope->domain)
-            && live_view_is_same(view->groups, scope->groups)) {
+            && live_view_is_same(view->groups, scope->groups)
+            && uuid_equals(&view->user_id, &scope->user_id)
+            && uuid_equals(&view->run_id, &scope->run_id)) {
             view->readers++;
             return view;
         }

@@ -114,7 +114,11 @@ int pipeline_call_show(struct store_tx *tx, struct pipeline_call *call, struct a
 {
     int r = pipeline_call_find(tx, call, err);
 
-    return r < 0 ? r : pipeline_call_read(tx, call, err);
+    if (r == 0)
+        r = pipeline_call_read(tx, call, err);
+    if (r == 0 && call->params.graph)
+        pipeline_draw(call->run.text, request_get_arena(call->req), &call->drawing);
+    return r;
 }
 
 /* ---- save ---- */

@@ -4,13 +4,14 @@
 #define AQ_MANAGER_PIPELINE_PIPELINE_CALL_H
 
 #include "manager/call/list.h"
+#include "manager/pipeline/pipeline_draw.h"
 #include "pipeline/pipeline.h"
 #include "store/pipeline_trigger.h"
 
 struct pipeline_params {
     const char *payload, *pipeline, *group, *resource_group, *owner_access_key;
     const json_t *parameters;
-    bool all, cache;
+    bool all, cache, graph;
     int64_t version; /* of a pipeline; 0 = the latest */
     struct api_page page;
 };
@@ -27,6 +28,7 @@ struct pipeline_call {
     const struct audit_who *by;      /* NULL = a trigger: without an entry in the audit log */
     const char *options;             /* of a new run, JSON */
     struct pipeline_row pipeline;
+    struct pipeline_drawing drawing; /* of what is shown, where params.graph asks for it */
     struct pipeline_run_row run;
     struct pipeline_task_row *tasks;
     size_t task_count;

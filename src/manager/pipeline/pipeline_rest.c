@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "manager/call/repeat.h"
+#include "manager/pipeline/pipeline.h"
 #include "manager/pipeline/pipeline_call.h"
 #include "manager/pipeline/pipeline_clock.h"
 #include "manager/pipeline/pipeline_feature.h"
@@ -28,8 +29,14 @@ static const struct field pipeline_list_fields[] = {
 };
 static const struct field pipeline_save_fields[] = { PIPELINE_PAYLOAD(FIELD_REQUIRED),
                                                      PIPELINE_OWNER, FIELD_END };
-static const struct field pipeline_run_show_fields[] = { PIPELINE_OWNER, FIELD_END };
+static const struct field pipeline_cancel_fields[] = { PIPELINE_OWNER, FIELD_END };
+static const struct field pipeline_run_show_fields[] = {
+    { "graph", FIELD_BOOL, 0, AT(graph), .doc = "also how it is drawn, and its parameters" },
+    PIPELINE_OWNER,
+    FIELD_END,
+};
 static const struct field pipeline_show_fields[] = {
+    { "graph", FIELD_BOOL, 0, AT(graph), .doc = "also how it is drawn, and its parameters" },
     { "version", FIELD_INT, 0, AT(version), 1, INT32_MAX, .doc = "default: the latest" },
     PIPELINE_OWNER,
     FIELD_END,
@@ -58,6 +65,7 @@ static const struct field pipeline_resume_fields[] = { PIPELINE_PAYLOAD(FIELD_NU
 
 /* ---- answers ---- */
 
+/* The object is left open. */
 static void pipeline_write_version(const struct pipeline_row *row, struct jsonw *w)
 {
     jsonw_object_begin(w);
@@ -78,10 +86,18 @@ static void pipeline_write_version(const struct pipeline_row *row, struct jsonw 
     }
     if (row->text)
         jsonw_member_str(w, "text", row->text);
-    jsonw_object_end(w);
 }
 
-static void pipeline_write_task(const struct pipeline_task_row *task, struct jsonw *w)
+static void pipeline_write_drawing(const struct pipeline_call *call, struct jsonw *w)
+{
+    if (!call->drawing.graph)
+        return;
+    api_write_raw(w, "graph", call->drawing.graph);
+    api_write_raw(w, "declared", call->drawing.parameters);
+    api_write_raw(w, "matrix", call->drawing.matrix);
+}
+
+void pipeline_write_task(const struct pipeline_task_row *task, struct jsonw *w)
 {
     jsonw_object_begin(w);
     jsonw_member_str(w, "name", task->name);
@@ -112,6 +128,8 @@ static void pipeline_reply_pipeline(struct pipeline_call *call)
         pipeline_clock_wake(pipeline_runs_clock(call->api->pipeline)); /* of another version */
     }
     pipeline_write_version(&call->pipeline, &w);
+    pipeline_write_drawing(call, &w);
+    jsonw_object_end(&w);
     request_reply_json(call->req, is_saved ? 201 : 200, &out);
 }
 
@@ -122,6 +140,7 @@ static void pipeline_reply_run(struct pipeline_call *call)
 
     pipeline_call_write_run(&call->run, &w);
     jsonw_member_str(&w, "text", call->run.text);
+    pipeline_write_drawing(call, &w);
     jsonw_key(&w, "tasks");
     jsonw_array_begin(&w);
     for (size_t i = 0; i < call->task_count; i++)
@@ -175,13 +194,13 @@ static void pipeline_reply_list(struct pipeline_call *call, bool is_of_runs)
     jsonw_object_begin(&w);
     jsonw_key(&w, "items");
     jsonw_array_begin(&w);
-    for (size_t i = 0; i < page->count; i++)
-        if (is_of_runs) {
+    for (size_t i = 0; i < page->count; i++) {
+        if (is_of_runs)
             pipeline_call_write_run((const struct pipeline_run_row *)page->rows + i, &w);
-            jsonw_object_end(&w);
-        } else {
+        else
             pipeline_write_version((const struct pipeline_row *)page->rows + i, &w);
-        }
+        jsonw_object_end(&w);
+    }
     jsonw_array_end(&w);
     jsonw_member_int(&w, "total", page->total);
     jsonw_object_end(&w);
@@ -219,8 +238,13 @@ static int pipeline_read_run_list(struct store_tx *tx, struct pipeline_call *cal
 
 static int pipeline_read_one(struct store_tx *tx, struct pipeline_call *call, struct aq_error *err)
 {
-    return pipeline_find(tx, &call->who.user_id, request_get_param(call->req, "pipeline"),
-                         call->params.version, call->arena, &call->pipeline, err);
+    struct arena *arena = call->arena;
+    int r = pipeline_find(tx, &call->who.user_id, request_get_param(call->req, "pipeline"),
+                          call->params.version, arena, &call->pipeline, err);
+
+    if (r == 0 && call->params.graph)
+        pipeline_draw(call->pipeline.text, arena, &call->drawing);
+    return r;
 }
 
 static int pipeline_read_versions(struct store_tx *tx, struct pipeline_call *call,
@@ -374,7 +398,7 @@ static const struct route pipeline_routes[] = {
     { METHOD_GET, "/aliquot/v1/pipeline-runs/{run}", API_USER, pipeline_on_show_run,
       pipeline_run_show_fields, "A run, by id or as digits.7, with its tasks" },
     { METHOD_POST, "/aliquot/v1/pipeline-runs/{run}/cancel", API_USER, pipeline_on_cancel_run,
-      pipeline_run_show_fields, "End a run and its sessions" },
+      pipeline_cancel_fields, "End a run and its sessions" },
     { METHOD_POST, "/aliquot/v1/pipeline-runs/{run}/resume",
       API_USER | API_FREEZABLE | API_ANSWERED_ONCE, pipeline_on_resume, pipeline_resume_fields,
       "Run again what has not succeeded, perhaps of another file", .body_max = PIPELINE_BODY_MAX },

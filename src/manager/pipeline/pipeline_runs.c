@@ -26,6 +26,8 @@ struct pipeline_runs {
     struct core_subscriber *subscriber;
     struct pipeline_clock *clock;
     uv_timer_t *timer;
+    uint64_t changes;  /* the last number that a change of a run got */
+    uint64_t last_end; /* of these, that of the last run that ended */
     bool is_stopped;
 };
 
@@ -70,7 +72,9 @@ void pipeline_runs_replace(struct pipeline_run *run, const struct pipeline_run_r
     run->row.state = arena_strdup(arena, row->state);
     run->row.parameters = arena_strdup(arena, row->parameters);
     run->row.options = arena_strdup(arena, row->options);
-    run->row.text = NULL;
+    run->row.text = run->row.user_email = run->row.domain =
+        NULL; /* the user's, who may get others */
+    run->changed = ++run->runs->changes;
     (void)snprintf(run->name, sizeof(run->name), "%s.%lld", row->name, (long long)row->number);
     run->parameters = json_load_string(row->parameters, 0);
     run->options = json_load_string(row->options, 0);
@@ -108,6 +112,7 @@ static void pipeline_run_forget(struct pipeline_run *run)
             (void)map_remove(&runs->by_session, runs->by_session.entries[i].key,
                              sizeof(struct uuid));
     (void)map_remove(&runs->by_id, run->row.id.bytes, sizeof(run->row.id.bytes));
+    runs->last_end = ++runs->changes;
     pipeline_run_free(run);
 }
 
@@ -144,7 +149,40 @@ void pipeline_runs_add(struct pipeline_runs *runs, const struct pipeline_run_row
     pipeline_run_examine(run ? run : pipeline_runs_load(runs, row));
 }
 
+struct pipeline_run *pipeline_runs_get(const struct pipeline_runs *runs, size_t i)
+{
+    return i < runs->by_id.count ? runs->by_id.entries[i].value : NULL;
+}
+
+struct pipeline_run *pipeline_runs_find(const struct pipeline_runs *runs, const struct uuid *id)
+{
+    return map_get(&runs->by_id, id->bytes, sizeof(id->bytes));
+}
+
+uint64_t pipeline_runs_last_end(const struct pipeline_runs *runs)
+{
+    return runs->last_end;
+}
+
 /* ---- what happens ---- */
+
+void pipeline_runs_note(struct pipeline_run *run, const struct pipeline_task_row *tasks,
+                        size_t count, bool is_cancelled, bool has_changed)
+{
+    struct pipeline_run_row *row = &run->row;
+
+    if (!has_changed && row->is_cancelled == is_cancelled)
+        return;
+    row->is_cancelled = is_cancelled;
+    row->task_count = (int64_t)count;
+    row->succeeded = row->failed = row->running = 0;
+    for (size_t i = 0; i < count; i++) {
+        row->succeeded += tasks[i].state == PIPELINE_SUCCEEDED;
+        row->failed += tasks[i].state == PIPELINE_FAILED;
+        row->running += tasks[i].state == PIPELINE_RUNNING;
+    }
+    run->changed = ++run->runs->changes;
+}
 
 static void pipeline_runs_on_event(void *data, const struct core_event *event)
 {

@@ -25,6 +25,7 @@ struct pipeline_run {
     struct pipeline *file;
     json_t *parameters, *options;
     struct pipeline_step *step; /* under way; NULL = none */
+    uint64_t changed;           /* another number after each change of 'row' or of its tasks */
     bool is_touched;            /* examine it when the step is over */
     int64_t wake_usec;          /* examine it then; monotonic */
     int64_t rest_usec;          /* not before */
@@ -49,6 +50,16 @@ bool pipeline_runs_are_stopped(const struct pipeline_runs *runs);
 
 /* The run goes on with another file: as read, with its text. */
 void pipeline_runs_replace(struct pipeline_run *run, const struct pipeline_run_row *row);
+
+/* What a step has left: states of all tasks, each by its place. */
+void pipeline_runs_note(struct pipeline_run *run, const struct pipeline_task_row *tasks,
+                        size_t count, bool is_cancelled, bool has_changed);
+
+/* Those that have not ended, in no order: 0, 1, ... until NULL. */
+struct pipeline_run *pipeline_runs_get(const struct pipeline_runs *runs, size_t i);
+struct pipeline_run *pipeline_runs_find(const struct pipeline_runs *runs, const struct uuid *id);
+/* The number of the last change that was the end of a run; among those of 'changed'. */
+uint64_t pipeline_runs_last_end(const struct pipeline_runs *runs);
 
 /* The run's step is over: examine it again, wait, or forget it. */
 void pipeline_runs_step_done(struct pipeline_run *run, bool is_over);

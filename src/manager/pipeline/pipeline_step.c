@@ -320,11 +320,20 @@ static void step_finish(struct pipeline_step *step)
 {
     struct pipeline_run *run = step->run;
     struct pipeline_clock *clock = pipeline_runs_clock(run->runs);
-    bool is_over = step->is_over;
+    bool is_over = step->is_over, has_changed = false;
 
     run->is_touched |= step->has_more;
-    for (size_t i = 0; i < step->start_count; i++)
+    for (size_t i = 0; i < step->start_count; i++) {
         slots_done(&step->starts[i].resources);
+        if (step->starts[i].result == 0 && !uuid_is_nil(&step->starts[i].session_id)) {
+            step->starts[i].task->state = PIPELINE_RUNNING;
+            has_changed = true;
+        }
+    }
+    for (size_t i = 0; i < step->count; i++)
+        has_changed |= step->tasks[i].is_changed;
+    if (!step->is_unknown)
+        pipeline_runs_note(run, step->tasks, step->count, step->is_cancelled, has_changed);
     pipeline_outputs_done(&step->outputs);
     arena_done(&step->arena);
     free(step);
@@ -442,11 +451,13 @@ static void step_on_written(void *data, int r, const struct aq_error *err)
     if (r < 0) {
         log_warning("failed to examine pipeline run %s, trying again: %s", step->run->name,
                     err->text);
+        step->is_unknown = true;
         step->run->wake_usec = clock_monotonic_usec() + STEP_AGAIN_USEC;
         step->start_count = 0;
         step->is_over = step->has_more = false;
     }
     if (r == 0 && step->changed) {
+        step->is_unknown = true; /* the next step decides by the other file */
         pipeline_runs_replace(step->run, step->changed);
         step->run->is_touched = true;
     }

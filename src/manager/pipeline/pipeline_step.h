@@ -32,6 +32,7 @@ struct pipeline_step {
     const char **inputs;             /* likewise, as of a start */
     size_t output_bytes;             /* of all tasks */
     bool is_over, is_cancelled;
+    bool is_unknown; /* the states of tasks that it has are not those of the store */
     const struct pipeline_run_row *changed; /* it goes on with another file; NULL = it does not */
     bool has_more;                          /* tasks that are ready, but not among 'starts' */
     struct pipeline_start *starts;

@@ -144,6 +144,31 @@ static void array_write(const struct core *core, const struct array_row *row, st
     jsonw_object_end(w);
 }
 
+void session_array_view(const struct core *core, const struct core_array *live, struct jsonw *w)
+{
+    const struct session *element = &live->array->element;
+    const struct user *user = core_find_user(core, &element->user_id);
+    const struct project *project = core_find_project(core, &element->project_id);
+    AQ_CLEANUP(strbuf_donep) struct strbuf indices = STRBUF_INIT;
+
+    array_set_write(&live->array->indices, &indices);
+    array_write(core,
+                &(struct array_row){
+                    .array = *live->array,
+                    .indices = indices.data,
+                    .access_key = element->access_key,
+                    .domain = element->domain,
+                    .resource_group = element->resource_group,
+                    .image = element->image,
+                    .tag = element->tag,
+                    .user_email = user ? user->email : NULL,
+                    .project_name = project ? project->name : NULL,
+                    .type = element->type,
+                    .priority = element->priority,
+                },
+                w);
+}
+
 /* ---- list ---- */
 
 struct array_list_params {

@@ -135,6 +135,9 @@ void session_view_own(const struct principal *who, const struct core *core,
 void session_view_fill_live(const struct session *s, struct kernel_row *main,
                             struct session_row *ret);
 
+/* A live array as GET /aliquot/v1/arrays shows it, from memory. */
+void session_array_view(const struct core *core, const struct core_array *live, struct jsonw *w);
+
 /* The sum of a metric; false if none of its kernels has it. On the loop's thread. */
 bool session_sum_metric(const struct core *core, const struct session *s, const char *key,
                         struct metric *ret, struct metric_kind *ret_kind);

@@ -64,6 +64,15 @@ bool core_get_array(const struct core *core, const struct uuid *id, struct core_
     return true;
 }
 
+const struct session_array *core_list_array(const struct core *core, size_t i)
+{
+    const struct array_entry *entry = i < core->arrays_by_id.count
+                                          ? core->arrays_by_id.entries[i].value
+                                          : NULL;
+
+    return entry ? &entry->a : NULL;
+}
+
 const struct session_array *core_find_array_named(const struct core *core,
                                                   const struct uuid *user_id, const char *name)
 {
