@@ -3,38 +3,28 @@
 #include "store/session_graph.h"
 
 #include <errno.h>
+#include <inttypes.h>
 
+#include "base/memory.h"
 #include "store/transaction.h"
 
-/* The index of the node with this id, added if there is none yet. -E2BIG. */
+/* The index of the node with this id, added if there is none yet. 'element' as of a dependency on an
+ * array; NULL = it is a session. -E2BIG.
+ */
 static int session_graph_get(struct session_graph *graph, const struct uuid *id,
-                             struct aq_error *err)
+                             const int64_t *element, struct aq_error *err)
 {
     for (size_t i = 0; i < graph->count; i++)
-        if (uuid_equals(&graph->nodes[i].id, id))
+        if (uuid_equals(&graph->nodes[i].id, id) && graph->nodes[i].is_array == (element != NULL)
+            && (!element || graph->nodes[i].element == *element))
             return (int)i;
     if (graph->count == SESSION_GRAPH_MAX)
         return aq_fail(err, E2BIG, "the session depends, directly or not, on more than %d others",
                        SESSION_GRAPH_MAX - 1);
     graph->nodes[graph->count].id = *id;
+    graph->nodes[graph->count].is_array = element != NULL;
+    graph->nodes[graph->count].element = element ? *element : 0;
     return (int)graph->count++;
-}
-
-static int session_graph_read_count(struct store_tx *tx, const char *id, size_t *ret,
-                                    struct aq_error *err)
-{
-    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
-    int r = sql_prepare(tx->db,
-                        "SELECT COUNT(*) FROM session_dependencies d"
-                        " JOIN sessions s ON s.seq = d.session_seq WHERE s.id = ?",
-                        &q, err);
-
-    if (r < 0)
-        return r;
-    sql_put_text(q, id);
-    if ((r = sql_step(q, err)) > 0)
-        *ret = (size_t)sql_get_int(q);
-    return AQ_MIN(r, 0);
 }
 
 static int session_graph_read_row(struct store_tx *tx, const char *id, struct session_graph *graph,
@@ -57,32 +47,64 @@ static int session_graph_read_row(struct store_tx *tx, const char *id, struct se
     return row_check(&row, "sessions", err);
 }
 
+/* An array, or an element without a session: what that itself waits for is not read. */
+static int session_graph_read_array(struct store_tx *tx, const char *id,
+                                    struct session_graph *graph, struct session_graph_node *node,
+                                    struct aq_error *err)
+{
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    struct row row = { .arena = graph->arena };
+    int r = sql_prepare(tx->db,
+                        "SELECT name, CASE WHEN ended_at IS NULL AND made = 0 THEN 'PENDING'"
+                        " WHEN ended_at IS NULL THEN 'RUNNING' WHEN cancelled_at IS NULL THEN"
+                        " 'TERMINATED' ELSE 'CANCELLED' END, COALESCE(ended_at, created_at)"
+                        " FROM arrays WHERE id = ?",
+                        &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_text(q, id);
+    if ((r = sql_step(q, err)) <= 0)
+        return r < 0 ? r : aq_fail(err, ENOENT, "there is no array %s", id);
+    row.q = q;
+    node->name = row_text(&row);
+    node->status = row_text(&row);
+    node->changed_usec = sql_get_int(q);
+    if (node->element != DEPENDENCY_ALL && node->name) {
+        AQ_CLEANUP(aq_freep) char *name = aq_format("%s[%" PRId64 "]", node->name, node->element);
+
+        node->name = arena_strdup(graph->arena, name);
+    }
+    return row_check(&row, "arrays", err);
+}
+
 /* Whom it waits for: nodes of their own, to be read later. */
 static int session_graph_read_dependencies(struct store_tx *tx, const char *id,
                                            struct session_graph *graph,
                                            struct session_graph_node *node, struct aq_error *err)
 {
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
-    size_t count = 0;
-    int r = session_graph_read_count(tx, id, &count, err), index;
+    int index, r = sql_prepare(tx->db,
+                               "SELECT d.depends_on, NULL AS element FROM session_dependencies d"
+                               " JOIN sessions s ON s.seq = d.session_seq WHERE s.id = ?1"
+                               " UNION ALL SELECT d.array_id, d.element FROM array_dependencies d"
+                               " JOIN sessions s ON s.seq = d.session_seq WHERE s.id = ?1"
+                               " ORDER BY 1, 2",
+                               &q, err);
 
-    if (r < 0 || count == 0)
-        return r;
-    node->dependencies = arena_array(graph->arena, count, sizeof(*node->dependencies));
-    r = sql_prepare(tx->db,
-                    "SELECT d.depends_on FROM session_dependencies d"
-                    " JOIN sessions s ON s.seq = d.session_seq WHERE s.id = ?"
-                    " ORDER BY d.depends_on",
-                    &q, err);
     if (r < 0)
         return r;
     sql_put_text(q, id);
-    while (node->dependency_count < count && (r = sql_step(q, err)) > 0) {
+    while ((r = sql_step(q, err)) > 0) {
         struct uuid other = sql_get_uuid(q);
+        bool is_array = !sql_get_is_null(q);
+        int64_t element = sql_get_int(q);
+        size_t at;
 
-        if ((index = session_graph_get(graph, &other, err)) < 0)
+        if ((index = session_graph_get(graph, &other, is_array ? &element : NULL, err)) < 0)
             return index;
-        node->dependencies[node->dependency_count++] = (size_t)index;
+        at = (size_t)index;
+        arena_append(graph->arena, &node->dependencies, &node->dependency_count, &at, sizeof(at));
     }
     return AQ_MIN(r, 0);
 }
@@ -95,12 +117,14 @@ int session_graph_read(struct store_tx *tx, const struct uuid *id, struct sessio
 
     ret->count = 0;
     ret->nodes = arena_array(ret->arena, SESSION_GRAPH_MAX, sizeof(*ret->nodes));
-    r = session_graph_get(ret, id, err);
+    r = session_graph_get(ret, id, NULL, err);
     for (size_t i = 0; r >= 0 && i < ret->count; i++) {
         struct session_graph_node *node = &ret->nodes[i];
 
-        r = session_graph_read_row(tx, uuid_format(&node->id, text), ret, node, err);
-        if (r >= 0)
+        (void)uuid_format(&node->id, text);
+        r = node->is_array ? session_graph_read_array(tx, text, ret, node, err)
+                           : session_graph_read_row(tx, text, ret, node, err);
+        if (r >= 0 && !node->is_array)
             r = session_graph_read_dependencies(tx, text, ret, node, err);
     }
     return AQ_MIN(r, 0);

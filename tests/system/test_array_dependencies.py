@@ -124,6 +124,10 @@ def test_elements_before_and_after_they_have_a_row(client, gate):
     wait_status(client, first, "TERMINATED")
     (on,) = session(client, last)["dependencies"]
     assert (on["name"], on["index"], on["state"]) == ("parts[999]", 999, "waiting")
+    (node,) = client.get("/session/on-last/dependency-graph").json["depends_on"]
+    assert (node["session_name"], node["session_id"]) == ("parts[999]", found)
+    (node,) = client.get("/session/on-first/dependency-graph").json["depends_on"]
+    assert node["session_name"] == "parts[0]" and node["session_id"] != found
     assert client.delete(f"{ARRAYS}/parts", {"elements": "998-999"}).status == 204
     wait_status(client, last, "TERMINATED")   # it ended without a row
     wait_status(client, by_id, "CANCELLED")

@@ -121,10 +121,15 @@ static struct session_dependency dependency_describe_array(const struct array_en
     return d;
 }
 
-void dependency_array_changed(struct core *core, const struct array_entry *entry)
+void dependency_array_changed(struct core *core, struct array_entry *entry)
 {
     struct session_dependency news = dependency_describe_array(entry);
 
+    if (!news.ended && news.has_run <= entry->has_told_run
+        && news.has_failed <= entry->has_told_fail)
+        return; /* nothing new, as after most changes of elements */
+    entry->has_told_run |= news.has_run;
+    entry->has_told_fail |= news.has_failed;
     dependency_report(core, &news);
 }
 
@@ -271,8 +276,10 @@ void dependency_forget(struct core *core, struct session_entry *l)
         struct dependents *d = map_get(&core->dependents, key.bytes, key.len);
 
         for (size_t k = 0; d && k < d->count; k++)
-            if (d->items[k] == l)
-                d->items[k--] = d->items[--d->count];
+            if (d->items[k] == l) { /* it is there once */
+                d->items[k] = d->items[--d->count];
+                break;
+            }
         if (d && d->count == 0)
             dependents_free(map_remove(&core->dependents, key.bytes, key.len));
     }

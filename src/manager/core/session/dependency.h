@@ -29,7 +29,7 @@ void dependency_started(struct core *core, struct session_entry *l);
 void dependency_ended(struct core *core, struct session_entry *l);
 
 /* Look again at those that wait for all elements of the array, whose counts have changed. */
-void dependency_array_changed(struct core *core, const struct array_entry *entry);
+void dependency_array_changed(struct core *core, struct array_entry *entry);
 
 /* Look again at those that wait for elements that 'change', not applied yet, cancels before they
  * are made.

@@ -32,6 +32,8 @@ struct array_entry {
     bool is_making;     /* elements are on their way to the store */
     bool is_failing;    /* it cannot go on: what it depends on has failed, or its owner is gone */
     bool is_answering;  /* the proposal under way is of the first of 'waiters' */
+    bool has_told_run;  /* those that wait for all elements know that these have run, ... */
+    bool has_told_fail; /* ... or that one has failed */
     char *stop_text;    /* why the last ones were not made; NULL = they were */
     int64_t again_usec; /* monotonic: then the next ones are tried */
     int64_t pause_usec; /* from the last trial until then, of several in vain; 0 = it succeeded */
