@@ -2,6 +2,11 @@
 /* Lists of arrays, those that ended included. */
 #include "store/array_list.h"
 
+#include <errno.h>
+#include <stdlib.h>
+
+#include "store/array_dependency.h"
+#include "store/dependency.h"
 #include "store/list_query.h"
 
 static const struct filter_field array_fields[] = {
@@ -56,6 +61,7 @@ static int array_list_read_row(struct store_tx *tx, struct row *row, void *ret,
     a->ended_usec = sql_get_int(q);
     to->user_email = row_text(row);
     to->project_name = row_text(row);
+    to->depends_on = row_text(row);
     return 0;
 }
 
@@ -65,7 +71,7 @@ static const struct list_table array_table = {
                " a.priority, a.image, a.tag, a.indices, a.size, a.run_limit, a.next_position,"
                " a.made, a.skipped, a.succeeded, a.failed, a.cancelled, a.created_at,"
                " a.cancelled_at, a.ended_at, COALESCE(u.purged_email, u.email),"
-               " COALESCE(p.purged_name, p.name)",
+               " COALESCE(p.purged_name, p.name), a.depends_on",
     .from = "arrays a LEFT JOIN users u ON u.id = a.user_id"
             " LEFT JOIN projects p ON p.id = a.project_id",
     .order = "a.seq DESC",
@@ -83,11 +89,65 @@ static const struct list_table array_table = {
     .read = array_list_read_row,
 };
 
+/* The name of the session or array; NULL if its row is gone. */
+static int array_list_read_name(struct store_tx *tx, const struct session_dependency *d,
+                                struct arena *arena, const char **ret, struct aq_error *err)
+{
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    char id[UUID_TEXT_MAX];
+    struct row row = { .arena = arena };
+    int r = sql_prepare(tx->db,
+                        d->is_array ? "SELECT name FROM arrays WHERE id = ?"
+                                    : "SELECT name FROM sessions WHERE id = ?",
+                        &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_uuid(q, &d->id, id);
+    if ((r = sql_step(q, err)) <= 0)
+        return r;
+    row.q = q;
+    *ret = row_text(&row);
+    return 0;
+}
+
+/* What the elements of one array wait for, with its state now. */
+static int array_list_read_dependencies(struct store_tx *tx, struct arena *arena,
+                                        struct array_row *to, struct aq_error *err)
+{
+    struct session_dependency *all = NULL;
+    size_t count = 0;
+    int r = array_parse_dependencies(to->depends_on, &all, &count);
+
+    for (size_t i = 0; r == 0 && i < count; i++) {
+        struct dependency_row row = { .dependency = all[i] };
+        struct session_dependency *d = &row.dependency;
+
+        r = store_read_dependency(tx, d, err);
+        if (r == -ENOENT) { /* it had ended, and the retention has removed it */
+            d->ended = true;
+            r = 0;
+        }
+        if (d->condition == DEPENDENCY_CORRESPONDING) { /* each element looks at its own */
+            d->has_failed = false;
+            d->result = d->ended ? RESULT_SUCCESS : RESULT_UNDEFINED;
+        }
+        if (r == 0)
+            r = array_list_read_name(tx, d, arena, &row.name, err);
+        arena_append(arena, &to->dependencies, &to->dependency_count, &row, sizeof(row));
+    }
+    free(all);
+    return r == -EUCLEAN
+               ? aq_fail(err, EUCLEAN, "depends_on of array '%s' is damaged", to->array.name)
+               : r;
+}
+
 int store_list_arrays(struct store_tx *tx, const struct store_query *q, struct store_page **ret,
                       struct aq_error *err)
 {
     bool wants_live = !q->statuses, wants_ended = !q->statuses;
     struct list_extra extra = { .where = NULL };
+    int r;
 
     for (int i = 0; i < SESSION_STATUS_COUNT; i++)
         if (q->statuses & (1u << i)) {
@@ -98,5 +158,9 @@ int store_list_arrays(struct store_tx *tx, const struct store_query *q, struct s
         extra.where = "a.ended_at IS NULL";
     else if (!wants_live)
         extra.where = "a.ended_at IS NOT NULL";
-    return list_run(tx, &array_table, q, &extra, ret, err);
+    r = list_run(tx, &array_table, q, &extra, ret, err);
+    for (size_t i = 0; r == 0 && q->with_dependencies && i < (*ret)->count; i++)
+        r = array_list_read_dependencies(tx, &(*ret)->arena, &((struct array_row *)(*ret)->rows)[i],
+                                         err);
+    return r;
 }

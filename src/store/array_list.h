@@ -16,6 +16,9 @@ struct array_row {
     const char *access_key, *domain, *resource_group, *image, *tag, *user_email, *project_name;
     enum session_type type;
     int priority;
+    const char *depends_on; /* the column; NULL = it waits for nothing, or that is met */
+    struct dependency_row *dependencies; /* of it, if the query wants them */
+    size_t dependency_count;
 };
 
 /* The last one first. 'statuses' of the query: without those of sessions that have ended only

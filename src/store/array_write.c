@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "base/vec.h"
+#include "store/array_dependency.h"
 #include "store/transaction.h"
 
 /* sql_refuse_fn: ids are random, what is there already is the name */
@@ -168,25 +169,26 @@ static void array_read_set(struct row *row, struct array_set *ret)
         row->is_damaged = true;
 }
 
-static void array_read_dependencies(struct row *row, struct session *s)
+int array_parse_dependencies(const char *text, struct session_dependency **ret, size_t *ret_count)
 {
-    const char *at = sql_get_text(row->q), *target;
-    char text[32 + UUID_TEXT_MAX];
+    char word[32 + UUID_TEXT_MAX];
+    const char *target;
     size_t cap = 0;
+    int r = 0;
 
-    for (; at && *at; at += strspn(at, " ")) {
+    for (const char *at = text; at && *at && r == 0; at += strspn(at, " ")) {
+        struct session_dependency d = { .ended = false };
         size_t len = strcspn(at, " ");
-        struct session_dependency *d;
 
-        vec_grow(&s->dependencies, &cap, s->dependency_count + 1, sizeof(*d));
-        d = &s->dependencies[s->dependency_count++];
-        *d = (struct session_dependency){ .ended = false };
-        (void)snprintf(text, sizeof(text), "%.*s", (int)AQ_MIN(len, sizeof(text) - 1), at);
-        if (dependency_parse(text, &d->condition, &target, NULL) < 0
-            || dependency_parse_target(target, d) < 0)
-            row->is_damaged = true;
+        (void)snprintf(word, sizeof(word), "%.*s", (int)AQ_MIN(len, sizeof(word) - 1), at);
+        if (dependency_parse(word, &d.condition, &target, NULL) < 0
+            || dependency_parse_target(target, &d) < 0)
+            r = -EUCLEAN;
+        vec_grow(ret, &cap, *ret_count + 1, sizeof(d));
+        (*ret)[(*ret_count)++] = d;
         at += len;
     }
+    return r;
 }
 
 static void array_read_element(struct row *row, struct session *s)
@@ -207,7 +209,9 @@ static void array_read_element(struct row *row, struct session *s)
     text = sql_get_text(row->q);
     if (!text || session_array_parse_element(text, s) < 0)
         row->is_damaged = true;
-    array_read_dependencies(row, s);
+    row->is_damaged |= array_parse_dependencies(sql_get_text(row->q), &s->dependencies,
+                                                &s->dependency_count)
+                       < 0;
 }
 
 void array_read_row(struct row *row, struct session_array *ret)

@@ -3,7 +3,7 @@
 
 import pytest
 
-from cluster import Cluster, batch, wait_for, wait_status
+from cluster import WAITS, Cluster, batch, wait_for, wait_status
 from runtimes import settings_of
 
 pytestmark = pytest.mark.engines
@@ -106,6 +106,9 @@ def test_one_failure_dooms_those_that_need_success(client, gate):
     assert not show(client, "bad")["terminated_at"]  # said before the array has ended
     ended = wait_end(client, array)
     assert (ended["status"], ended["cancelled"]) == ("CANCELLED", 1000)
+    assert [(on["name"], on["state"]) for on in ended["dependencies"]] == [("bad", "unmet")]
+    why = client.get(f"{ARRAYS}/doomed-too/why").json["text"]
+    assert "waited for the success of 'bad', which was not met" in why, why
     for name in ("success:bad", f"success:{made}"):
         assert "never start" in refuse(client, dependencies=[name])
     gate.touch()
@@ -227,4 +230,39 @@ def test_in_containers():
             show(client, array)["terminated_at"] for array in (one, two))
         cluster.check_nothing_left()
         cluster.check_audits()
+        cluster.stop()
+
+
+def test_retention_keeps_what_is_waited_for(gate):
+    with Cluster(ALIQUOT_RETENTION_SESSIONS="30d") as cluster:
+        cluster.start_manager()
+        cluster.start_agent()
+        client = cluster.client()
+
+        def remove_old():
+            reply = client.post("/aliquot/v1/retention/run", {"entities": ["sessions"]})
+            assert reply.status == 202, reply
+
+        make(client, "old", until(gate), "0-3%1")
+        waiting = make(client, "waiting", dependencies=["end:old[3]", "end:old"], **WAITS)
+        gate.touch()
+        wait_end(client, "old")
+        last = make(client, "last")
+        wait_status(client, last, "TERMINATED")
+        cluster.programs["agent"].stop()
+        cluster.jump(wall=40 * 86400)
+        client.shift = 40 * 86400
+        remove_old()
+        wait_for(lambda: client.get(f"{SESSIONS}/old[0]").status == 404, 60, "elements to go")
+        assert client.get(f"{SESSIONS}/old[3]").status == client.get(f"{ARRAYS}/old").status == 200
+        assert {on["state"] for on in session(client, waiting)["dependencies"]} == {"met"}
+        assert client.delete("/session/waiting").status == 200
+        wait_status(client, waiting, "CANCELLED")
+        newest = make(client, "newest", **WAITS)
+        remove_old()
+        wait_for(lambda: client.get(f"{ARRAYS}/old").status == 404, 60, "the array to go")
+        assert session(client, waiting)["dependencies"] == []
+        client.delete("/session/newest")
+        wait_status(client, newest, "CANCELLED")
+        assert client.get("/aliquot/v1/audit").json["clean"]
         cluster.stop()

@@ -60,14 +60,16 @@ static void array_write_counts(const struct session_array *a, const struct core_
     jsonw_member_int(w, "made", a->made);
 }
 
-/* What the elements wait for, until that is met. */
-static void array_write_dependencies(const struct core *core, const struct core_array *live,
-                                     struct jsonw *w)
+/* What the elements wait for, until that is met; of one that has ended, if it was read. */
+static void array_write_dependencies(const struct core *core, const struct array_row *row,
+                                     const struct core_array *live, struct jsonw *w)
 {
-    const struct session_array *a = live->array;
+    const struct session_array *a = row->dependency_count ? NULL : live->array;
 
     jsonw_key(w, "dependencies");
     jsonw_array_begin(w);
+    for (size_t i = 0; i < row->dependency_count; i++)
+        session_view_dependency(&row->dependencies[i].dependency, row->dependencies[i].name, w);
     for (size_t i = 0; a && i < a->element.dependency_count; i++) {
         struct session_dependency d;
         const char *name;
@@ -136,7 +138,7 @@ static void array_write(const struct core *core, const struct array_row *row, st
     jsonw_member_str(w, "domain", row->domain);
     jsonw_member_str(w, "access_key", row->access_key);
     jsonw_member_str(w, "resource_group", row->resource_group);
-    array_write_dependencies(core, &live, w);
+    array_write_dependencies(core, row, &live, w);
     if (live.array)
         array_write_rest(core, live.array, w);
     api_write_time(w, "created_at", row->array.created_usec);
@@ -239,6 +241,7 @@ static void array_find(struct api *api, struct request *req,
     ids[1] = owner->user_id;
     list->query.user_id = &ids[1];
     list->query.limit = 1;
+    list->query.with_dependencies = true;
     if (uuid_parse(name, &ids[0]) == 0) {
         list->query.ids = &ids[0];
         list->query.id_count = 1;
@@ -278,6 +281,29 @@ static void array_explain(struct core *core, const struct core_array *live, stru
     }
 }
 
+static void array_explain_end(const struct array_row *row, struct strbuf *text)
+{
+    const struct session_array *a = &row->array;
+
+    strbuf_addf(text,
+                "It has ended: %" PRId64 " elements succeeded, %" PRId64 " failed, %" PRId64
+                " were cancelled.",
+                a->outcomes[ARRAY_SUCCEEDED], a->outcomes[ARRAY_FAILED],
+                a->outcomes[ARRAY_CANCELLED] + a->skipped);
+    for (size_t i = 0; i < row->dependency_count; i++) {
+        const struct dependency_row *on = &row->dependencies[i];
+
+        if (dependency_state(&on->dependency) != DEPENDENCY_UNMET)
+            continue;
+        strbuf_addf(text, " It waited for the %s of '%s",
+                    dependency_condition_name(on->dependency.condition),
+                    on->name ? on->name : "a removed session");
+        if (on->dependency.is_array && on->dependency.element != DEPENDENCY_ALL)
+            strbuf_addf(text, "[%" PRId64 "]", on->dependency.element);
+        strbuf_adds(text, "', which was not met.");
+    }
+}
+
 static void array_write_why(const struct api_list *list, const struct store_page *page, size_t i,
                             struct jsonw *w)
 {
@@ -289,11 +315,7 @@ static void array_write_why(const struct api_list *list, const struct store_page
         a = live.array;
         array_explain(list->api->core, &live, &text, &json);
     } else {
-        strbuf_addf(&text,
-                    "It has ended: %" PRId64 " elements succeeded, %" PRId64 " failed, %" PRId64
-                    " were cancelled.",
-                    a->outcomes[ARRAY_SUCCEEDED], a->outcomes[ARRAY_FAILED],
-                    a->outcomes[ARRAY_CANCELLED] + a->skipped);
+        array_explain_end(&((const struct array_row *)page->rows)[i], &text);
     }
     jsonw_object_begin(w);
     jsonw_member_str(w, "status", array_find_status(a, &live));
