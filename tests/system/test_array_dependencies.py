@@ -3,6 +3,7 @@
 
 import pytest
 
+from client import USER
 from cluster import WAITS, Cluster, batch, wait_for, wait_status
 from runtimes import settings_of
 
@@ -164,6 +165,17 @@ def test_corresponding_elements(client):
     assert "whole array" in refuse(client, array="0-1", dependencies=["corresponding:one[1]"])
     alone = make(client, "alone")
     assert "whole array" in refuse(client, array="0-1", dependencies=[f"corresponding:{alone}"])
+
+
+def test_arrays_of_others_are_unknown(client, cluster, gate):
+    found = make(client, "mine", until(gate), "0-9%1")
+    other = cluster.client(USER)
+    for name in ("mine", found, "mine[9]", f"{found}[9]", "corresponding:mine"):
+        assert "no session or array" in refuse(other, array="0-1", dependencies=[name]), name
+    gate.touch()
+    wait_end(client, "mine")
+    for name in (found, f"{found}[9]", f"corresponding:{found}"):
+        assert "no session or array" in refuse(other, array="0-1", dependencies=[name]), name
 
 
 def test_start_of_all_elements(client, gate):

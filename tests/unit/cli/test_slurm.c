@@ -222,6 +222,36 @@ static void test_moments(void **state)
     }
 }
 
+static void test_elements(void **state)
+{
+    static const char format[] = "%i|%F|%K|%A|%t|%r|%j|%C";
+    json_t *element = json_pack("{s:i s:s s:s s:{s:s s:i}}", "job_id", 15, "name",
+                                "sweep.j1a2b3c[3]", "status", "RUNNING", "array", "id", "a",
+                                "index", 3);
+    json_t *array = json_pack("{s:i s:s s:s s:i s:i s:{s:s}}", "number", 12, "id", "a", "name",
+                              "sweep.j1a2b3c", "limit", 2, "running", 2, "requested_slots", "cpu",
+                              "4");
+    struct slurm_line line = { .count = 0 };
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    char set[] = "4-9%2", none[] = "4-9";
+    struct job job;
+
+    (void)state;
+    assert_int_equal(slurm_line_parse(format, SLURM_LINE_LETTERS, job_fields, &line, NULL), 0);
+    assert_int_equal(job_read(element, NOW, &job, NULL), 0);
+    job.array_number = 12;
+    slurm_line_write(&line, &job, &out);
+    assert_int_equal(job_read_set(array, set, false, NOW, &job, NULL), 0);
+    slurm_line_write(&line, &job, &out);
+    assert_int_equal(job_read_set(array, none, true, NOW, &job, NULL), 0);
+    slurm_line_write(&line, &job, &out);
+    assert_string_equal(out.data, "12_3|12|3|15|R|None|sweep|0\n"
+                                  "12_[4-9%2]|12|4-9%2|12|PD|JobArrayTaskLimit|sweep|4\n"
+                                  "12_[4-9]|12|4-9|12|CA|None|sweep|4\n");
+    json_decref(element);
+    json_decref(array);
+}
+
 static void test_numbers(void **state)
 {
     static const struct {
@@ -267,10 +297,10 @@ static void test_numbers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_states),  cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_lines),   cmocka_unit_test(test_headers),
-        cmocka_unit_test(test_names),   cmocka_unit_test(test_places),
-        cmocka_unit_test(test_moments),
+        cmocka_unit_test(test_states),  cmocka_unit_test(test_elements),
+        cmocka_unit_test(test_numbers), cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_headers), cmocka_unit_test(test_names),
+        cmocka_unit_test(test_places),  cmocka_unit_test(test_moments),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -350,6 +350,7 @@ void apply_event(struct core *core, struct event *e)
     case EVENT_RESOURCE_GROUP_SAVED:
     case EVENT_ACCOUNT_PURGED:
         accounts_apply(core, e);
+        array_note_accounts(core);
         break;
     case EVENT_KIND_COUNT:
         break;

@@ -477,6 +477,18 @@ void array_note_status(struct core *core, struct session_entry *l)
     durable_touch(core, &entry->durable);
 }
 
+void array_note_accounts(struct core *core)
+{
+    LIST_FOREACH(link, &core->arrays) {
+        struct array_entry *entry = LIST_ENTRY(link, struct array_entry, all_link);
+
+        if (!entry->pause_usec)
+            continue;
+        entry->pause_usec = entry->again_usec = 0;
+        durable_touch(core, &entry->durable);
+    }
+}
+
 /* ---- what an element sees ---- */
 
 void array_add_environ(struct core *core, const struct session_entry *l, struct pair_list *inout)

@@ -18,6 +18,11 @@ void array_apply(struct core *core, struct event *e);
 /* A session has another status, in memory; does nothing if it is no element. */
 void array_note_status(struct core *core, struct session_entry *l);
 
+/* Accounts have changed, and with them perhaps rights or limits: arrays that could not make elements
+ * try again now.
+ */
+void array_note_accounts(struct core *core);
+
 /* Add the variables of an element of an array to its environment, in core->scratch. */
 void array_add_environ(struct core *core, const struct session_entry *l, struct pair_list *inout);
 
