@@ -22,6 +22,7 @@ struct agent {
     char *assigned_topology; /* by an administrator, over what the agent says; NULL = none */
     bool schedulable;        /* false = drained */
     char *drain_reason;      /* NULL = none */
+    bool ends_sessions;      /* drained, and sessions there are requeued or ended */
     struct slots available;  /* what it offers: capacity less reservations */
     char *devices;           /* JSON description of devices, from the agent */
     int64_t first_contact_usec, status_changed_usec;

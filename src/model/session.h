@@ -47,6 +47,7 @@
 #define REASON_PREEMPTED "preempted" /* ours: a more important session needs its resources */
 #define REASON_MOVED "moved" /* ours: it starts elsewhere, so that another can start there */
 #define REASON_AGENT_LOST "agent-lost"
+#define REASON_AGENT_DRAINED "agent-drained" /* ours: drained with --end */
 #define REASON_AGENT_REMOVED "agent-removed" /* ours: from its machine, which ended what ran */
 #define REASON_NOT_FOUND_IN_MANAGER "not-found-in-manager"
 #define REASON_CONTAINER_NOT_FOUND "container-not-found"

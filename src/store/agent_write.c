@@ -76,7 +76,10 @@ int agent_save(struct store_tx *tx, const struct event *e, struct aq_error *err)
     r = sql_run(q, err);
     if (r == 0)
         r = agent_save_assigned(tx, "group", a->id, a->assigned_group, err);
-    return r < 0 ? r : agent_save_assigned(tx, "topology", a->id, a->assigned_topology, err);
+    if (r == 0)
+        r = agent_save_assigned(tx, "topology", a->id, a->assigned_topology, err);
+    return r < 0 ? r
+                 : agent_save_assigned(tx, "drain", a->id, a->ends_sessions ? "end" : NULL, err);
 }
 
 /* sql_refuse_fn */
@@ -139,6 +142,8 @@ int agent_remove(struct store_tx *tx, const struct event *e, struct aq_error *er
         r = agent_save_assigned(tx, "group", e->agent_status.id, NULL, err);
     if (r == 0)
         r = agent_save_assigned(tx, "topology", e->agent_status.id, NULL, err);
+    if (r == 0)
+        r = agent_save_assigned(tx, "drain", e->agent_status.id, NULL, err);
     if (r < 0)
         return r;
     return agent_add_history(tx, e->agent_status.id, e->at_usec, "REMOVED", e->agent_status.reason,
@@ -183,4 +188,5 @@ void agent_read_row(struct row *row, struct agent *ret)
     ret->lost_usec = sql_get_int(q);
     ret->assigned_group = row_text(row);
     ret->assigned_topology = row_text(row);
+    ret->ends_sessions = sql_get_text(q) != NULL;
 }

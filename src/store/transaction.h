@@ -158,7 +158,8 @@ void kernel_read_row(struct row *row, struct kernel *ret);
     " a.region, a.topology, a.schedulable, a.drain_reason, a.available, a.devices, a.first_contact_at," \
     " a.status_changed_at, a.lost_at,"                                                                  \
     " (SELECT g.value FROM settings g WHERE g.key = 'agent.group/' || a.id),"                           \
-    " (SELECT g.value FROM settings g WHERE g.key = 'agent.topology/' || a.id)"
+    " (SELECT g.value FROM settings g WHERE g.key = 'agent.topology/' || a.id),"                        \
+    " (SELECT g.value FROM settings g WHERE g.key = 'agent.drain/' || a.id)"
 void agent_read_row(struct row *row, struct agent *ret);
 
 /* All memberships of 'user', into its arena or the heap. */

@@ -205,6 +205,19 @@ class Story:
         assert attempts.read_text().split() == ["0", "1", "2"]
         assert [one["exit_code"] for one in shown["attempts"]] == [3, 3, 0], shown
 
+    def drained(self):
+        """Its agent is drained with --end while it runs; then it runs there again."""
+        [session] = self.create({**self.body("drained", self.once("drained")), "retry": 1,
+                                 "retry_delay": 1})
+        self.expected[session] = "SUCCESS"
+        self.repeating.add(session)
+        self.wait_once("drained")
+        self.ask("POST", "/aliquot/v1/agents/agent/drain", {"end": True})
+        self.wait(session, "PENDING")
+        self.ask("POST", "/aliquot/v1/agents/agent/undrain", {})
+        assert [one["reason"] for one in self.wait(session)["attempts"]] == [
+            "agent-drained", "task-finished"]
+
     def repeated(self):
         """It fails, and is repeated once as another session by a request that is sent again."""
         [failed] = self.create(self.body("repeated", f"test -e {self.cluster.folder}/mended || exit 3"))

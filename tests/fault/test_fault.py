@@ -60,6 +60,7 @@ ACTS = (
     ("core.kernel.placed|core.kernel.preempted|core.kernel.failed", ("first", "elastic")),
     ("core.preempt.*", ("first", "preempted")),
     ("core.rerun.*", ("first", "rerun")),
+    ("core.drain.*", ("first", "drained")),
     ("api.retry.*", ("first", "repeated")),
     ("core.deadline.*", ("first", "overdue")),
     ("core.start.failed", ("first", "broken")),

@@ -30,6 +30,7 @@ static const struct column agent_columns[] = {
     { "topology", "TOPOLOGY", COLUMN_TEXT, COLUMN_IS_WIDE },
     { "assigned_topology", "ASSIGNED TOPOLOGY", COLUMN_TEXT, COLUMN_IS_EXTRA },
     { "drain_reason", "DRAINED", COLUMN_TEXT, COLUMN_MAY_SHRINK | COLUMN_IS_WIDE },
+    { "ends_sessions", "ENDS-SESSIONS", COLUMN_BOOL, COLUMN_IS_EXTRA },
     { "last_contact", "HEARD", COLUMN_TIME, 0 },
     { "first_contact", "AGE", COLUMN_TIME, 0 },
     { "status_changed", "CHANGED", COLUMN_TIME, COLUMN_IS_EXTRA },
@@ -214,11 +215,14 @@ const struct cli_verb verb_agent_set = {
 
 struct drain_opts {
     const char *reason;
+    bool end;
 };
 
 static const struct cli_opt drain_opts[] = {
     { 0, "reason", CLI_STR, offsetof(struct drain_opts, reason), "TEXT", "shown in lists",
       "reason" },
+    { 0, "end", CLI_FLAG, offsetof(struct drain_opts, end), NULL,
+      "requeue or end the sessions on it, after their signal and grace", "end" },
     CLI_OPT_END,
 };
 
@@ -234,7 +238,12 @@ const struct cli_verb verb_agent_drain = {
     .name = "agent drain",
     .args = "AGENT...",
     .summary = "Place no new sessions on an agent; those that run go on",
-    .examples = "aliquot agent drain --reason 'new disks' node1",
+    .details =
+        "With --end they do not: a session that the loss of the agent would restart, or that\n"
+        "may be moved, goes back to the queue, also one with a retry for node-lost; others\n"
+        "end. Programs get their checkpoint signal and grace first.",
+    .examples = "aliquot agent drain --reason 'new disks' node1\n"
+                "aliquot agent drain --end --reason 'new disks' node1",
     .opts = drain_opts,
     .opts_size = sizeof(struct drain_opts),
     .min_args = 1,

@@ -174,6 +174,7 @@ static const struct {
     { REASON_RESTART_TIMEOUT, "its restart took too long" },
     { REASON_PREEMPTED, "a more important session needed its room" },
     { REASON_AGENT_LOST, "its agent was lost" },
+    { REASON_AGENT_DRAINED, "its agent was drained" },
     { REASON_AGENT_REMOVED, "its agent was removed" },
     { REASON_CONTAINER_NOT_FOUND, "its container has disappeared" },
     { REASON_MONITOR_LOST, "the process that watched it was killed" },

@@ -89,6 +89,7 @@ static const struct {
     { REASON_TASK_TIMEOUT, JOB_TIMEOUT, "TimeLimit" },
     { REASON_EXEC_TIMEOUT, JOB_TIMEOUT, "TimeLimit" },
     { REASON_AGENT_LOST, JOB_NODE_FAIL, "NodeDown" },
+    { REASON_AGENT_DRAINED, JOB_NODE_FAIL, "NodeDown" },
     { REASON_AGENT_REMOVED, JOB_NODE_FAIL, "NodeDown" },
     { REASON_MONITOR_LOST, JOB_NODE_FAIL, "NodeDown" },
     { REASON_PREEMPTED, JOB_PREEMPTED, "Preempted" },

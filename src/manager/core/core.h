@@ -385,6 +385,7 @@ enum core_agent_drain { CORE_AGENT_DRAIN_KEEP, CORE_AGENT_DRAIN_ON, CORE_AGENT_D
 struct core_agent_change {
     enum core_agent_drain drain; /* take no more sessions, or take them again */
     const char *drain_reason;    /* with ON; NULL = none */
+    bool ends_sessions;          /* with ON: requeue or end the sessions on it */
     const char *resource_group;  /* NULL = as it is, "" = as the agent's settings say */
     const char *topology;        /* the same */
 };

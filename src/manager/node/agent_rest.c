@@ -48,6 +48,7 @@ static void agent_write(const struct api_list *list, const struct store_page *pa
     jsonw_member_str(w, "addr", agent->addr);
     jsonw_member_bool(w, "schedulable", agent->schedulable && !refusal);
     jsonw_member_str(w, "drain_reason", agent->schedulable ? refusal : agent->drain_reason);
+    jsonw_member_bool(w, "ends_sessions", agent->ends_sessions);
     jsonw_key(w, "available_slots");
     slots_write_json(&agent->available, types, w);
     jsonw_key(w, "occupied_slots");
@@ -135,11 +136,14 @@ static bool agent_prepare(const struct api *api, struct request *req, void *para
 
 struct drain_params {
     const char *reason;
+    bool ends_sessions;
 };
 
 static const struct field drain_fields[] = {
     { "reason", FIELD_STR, FIELD_NULLABLE, offsetof(struct drain_params, reason), 0, 256,
       .doc = "shown to users who ask why" },
+    { "end", FIELD_BOOL, 0, offsetof(struct drain_params, ends_sessions),
+      .doc = "requeue or end the sessions on it, after their signal and grace" },
     FIELD_END,
 };
 
@@ -152,6 +156,7 @@ static void agent_on_drain(struct request *req, void *data)
     if (!agent_prepare(api, req, &params))
         return;
     change.drain_reason = params.reason;
+    change.ends_sessions = params.ends_sessions;
     core_change_agent(api->core, request_get_param(req, "id"), &change, api_who(api, req),
                       api_reply_done, req);
 }

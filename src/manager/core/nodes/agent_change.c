@@ -15,12 +15,15 @@ void agent_change_free(struct agent_change *change)
     free(change);
 }
 
-static void agent_change_write_drain(bool schedulable, const char *reason, struct strbuf *out)
+static void agent_change_write_drain(bool schedulable, bool ends_sessions, const char *reason,
+                                     struct strbuf *out)
 {
     struct jsonw w = jsonw_make(out);
 
     jsonw_object_begin(&w);
     jsonw_member_bool(&w, "schedulable", schedulable);
+    if (ends_sessions)
+        jsonw_member_bool(&w, "ends_sessions", true);
     if (reason)
         jsonw_member_str(&w, "drain_reason", reason);
     jsonw_object_end(&w);
@@ -62,8 +65,8 @@ static void agent_change_audit_drain(const struct agent_change *change, const st
 
     if (change->drain == CORE_AGENT_DRAIN_KEEP)
         return;
-    agent_change_write_drain(row->schedulable, row->drain_reason, &before);
-    agent_change_write_drain(!on, on ? change->reason : NULL, &after);
+    agent_change_write_drain(row->schedulable, row->ends_sessions, row->drain_reason, &before);
+    agent_change_write_drain(!on, on && change->ends_sessions, on ? change->reason : NULL, &after);
     agent_change_add_entry(change, row, on ? "drain-agent" : "undrain-agent", &before, &after,
                            batch);
 }

@@ -11,6 +11,7 @@
 struct agent_change {
     struct list link; /* agent_entry.changes, .changing while it is saved */
     enum core_agent_drain drain;
+    bool ends_sessions; /* with ON */
     char *reason, *resource_group, *topology;
     struct audit_by by;
     core_done_fn done;

@@ -143,6 +143,7 @@ bool registration_is_same(const struct agent *a, const struct agent *b)
            && registration_same_texts(a->addr, b->addr)
            && registration_same_texts(a->region, b->region)
            && registration_same_texts(a->topology, b->topology) && a->schedulable == b->schedulable
+           && a->ends_sessions == b->ends_sessions
            && registration_same_texts(a->drain_reason, b->drain_reason)
            && slots_eq(&a->available, &b->available)
            && registration_same_texts(a->devices, b->devices)
@@ -178,6 +179,7 @@ static void registration_begin_row(const struct agent_entry *a, int64_t now, str
     memcpy(ret->id, a->a.id, sizeof(ret->id));
     ret->status = a->is_known ? a->a.status : AGENT_ALIVE;
     ret->schedulable = a->is_known ? a->a.schedulable : true;
+    ret->ends_sessions = a->a.ends_sessions;
     ret->first_contact_usec = a->is_known ? a->a.first_contact_usec : now;
     ret->status_changed_usec = a->is_known ? a->a.status_changed_usec : now;
     ret->lost_usec = a->a.lost_usec;
@@ -220,6 +222,7 @@ static void registration_add_change(const struct agent_change *change, struct ag
     if (change->drain == CORE_AGENT_DRAIN_KEEP)
         return;
     ret->schedulable = change->drain == CORE_AGENT_DRAIN_OFF;
+    ret->ends_sessions = !ret->schedulable && change->ends_sessions;
     registration_set_text(&ret->drain_reason, ret->schedulable ? NULL : change->reason);
 }
 
@@ -500,6 +503,7 @@ void core_change_agent(struct core *core, const char *id, const struct core_agen
     change->resource_group = aq_strdup(what->resource_group);
     change->topology = aq_strdup(what->topology);
     change->drain = what->drain;
+    change->ends_sessions = what->ends_sessions;
     change->by = audit_by_copy(by);
     change->done = done;
     change->data = data;

@@ -17,6 +17,7 @@
 #include "manager/core/scheduling/sched_sync.h"
 #include "manager/core/session/agent_command.h"
 #include "manager/core/session/control.h"
+#include "manager/core/session/drain.h"
 #include "manager/core/session/elastic.h"
 #include "manager/core/session/idle.h"
 #include "manager/core/session/kernel_failure.h"
@@ -392,7 +393,7 @@ static bool lifecycle_interrupt(struct core *core, struct session_entry *l, int6
         termination_begin(core, l, l->commands.end_reason, termination_result(l), NULL);
         return true;
     }
-    return lifecycle_lose_agent(core, l)
+    return lifecycle_lose_agent(core, l) || drain_step(core, l, now)
            || (l->preemption.is_preempted && lifecycle_preempt(core, l, now));
 }
 

@@ -109,7 +109,7 @@ bool rerun_begin(struct core *core, struct session_entry *l, size_t rank, const 
                  const char *data)
 {
     const struct rerun_end end = rerun_end_of(l, rank, reason);
-    bool has_grace = end.cause == RERUN_PREEMPTED
+    bool has_grace = (end.cause == RERUN_PREEMPTED || strcmp(reason, REASON_AGENT_DRAINED) == 0)
                      && session_status_may_follow(l->s.status, SESSION_PREEMPTED);
     struct rerun_record record;
     struct event *e;

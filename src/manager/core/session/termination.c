@@ -100,7 +100,8 @@ void termination_limit_grace(const struct session_entry *l, struct session_spec 
 
 struct termination_times termination_times(const struct core *core, const struct session_entry *l)
 {
-    static const char *const reasons[] = { REASON_PREEMPTED, REASON_MOVED, REASON_TASK_TIMEOUT };
+    static const char *const reasons[] = { REASON_PREEMPTED, REASON_MOVED, REASON_AGENT_DRAINED,
+                                           REASON_TASK_TIMEOUT };
     struct termination_times times = { 0, core->conf.kill_grace_usec };
     struct session_spec spec = *l->s.spec;
 
