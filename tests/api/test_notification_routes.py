@@ -140,6 +140,12 @@ def test_search(admin, channel):
         assert names(filter={"name": tests}) == found, tests
     assert names(filter={"enabled": False}) == ["beta"]
     assert names(filter={"rule_types": ["session.started"]}) == ["gamma"]
+    assert rule(admin, channel, name="delta", rule_type="session.idle_warning",
+                message_template="soon").status == 201
+    assert names() == ["Alpha", "beta", "gamma"]
+    assert names(filter={"rule_types": ["session.idle_warning"]}) == ["delta"]
+    assert "delta" in [row["name"] for row in admin.get(
+        "/aliquot/v1/notification-rules").json["items"]]
     assert names(order=[{"field": "name", "direction": "desc"}]) == ["gamma", "beta", "Alpha"]
     reply = admin.post(N + "/rules/search", {"limit": 1, "offset": 1})
     assert [row["name"] for row in reply.json["rules"]] == ["beta"]

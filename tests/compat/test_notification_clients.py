@@ -74,7 +74,7 @@ def test_channels(bai):
                        "notification rule info", "notification rule update",
                        "notification rule delete", "notification rule types",
                        "notification rule schema", "notification rule validate")
-def test_rules(bai):
+def test_rules(cluster, bai):
     types = bai.does("notification", "rule", "types")
     assert "session.started" in types and "session_name" in types
     assert "termination_reason" in bai.does("notification", "rule", "schema", "session.terminated")
@@ -89,6 +89,13 @@ def test_rules(bai):
                           "session.terminated")
         assert rule in listed and other not in listed
         assert other in bai.does("notification", "rule", "list")
+        reply = cluster.client().post("/notifications/rules", {
+            "name": "idle", "rule_type": "session.idle_warning", "channel_id": channel,
+            "message_template": "soon"})
+        assert reply.status == 201, reply
+        assert other in bai.does("notification", "rule", "list")
+        assert cluster.client().delete(
+            "/notifications/rules/" + reply.json["rule"]["id"]).status in (200, 204)
         said = bai.says("notification", "rule", "validate", rule, "--data",
                         '{"session_name": "try", "termination_reason": "user-requested"}')
         assert '{"text": "try: user-requested"}' in said

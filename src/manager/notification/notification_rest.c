@@ -260,11 +260,22 @@ static int notification_match_name(const json_t *tests, const char *name, bool *
     return 0;
 }
 
+/* Backend.AI's clients reject a list with a rule of a type that is ours, so only a search that names
+ * the type finds it.
+ */
+static bool notification_is_listed(enum notification_kind kind, const char *type)
+{
+    const struct notification_type *found;
+
+    return kind != NOTIFICATION_RULE || notification_type_find(type, "rule_types", &found, NULL) < 0
+           || !found->is_extension;
+}
+
 static int notification_match(const struct notification_search *s, enum notification_kind kind,
                               const json_t *row, bool *ret, struct aq_error *err)
 {
     const char *type = json_string_value(json_object_get(row, notification_words[kind].type));
-    bool is_of_type = !s->types.count;
+    bool is_of_type = !s->types.count && notification_is_listed(kind, type);
 
     for (size_t i = 0; i < s->types.count; i++)
         is_of_type |= strcasecmp(s->types.items[i], type) == 0;
