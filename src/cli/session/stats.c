@@ -12,6 +12,7 @@
 #include "cli/session/live.h"
 #include "cli/session/session.h"
 #include "cli/session/stats_table.h"
+#include "cli/session/summary.h"
 #include "cli/verbs.h"
 
 #define TIMEOUT_USUAL_USEC (30 * USEC_PER_SEC) /* agents measure every five seconds, usually */
@@ -279,6 +280,22 @@ static int stats_watch_plain(struct cli *cli, const char *path, int64_t interval
     return r;
 }
 
+/* Usage of a batch session compared with its request, below the table. */
+static int stats_print_summary(struct cli *cli, const char *name, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    json_t *session = NULL;
+    int r;
+
+    if (!output_is_human(&cli->output))
+        return 0;
+    r = session_get(cli, name, &session, err);
+    if (r == 0)
+        summary_write(json_object_get(session, "summary"), "\n", &out);
+    json_decref(session);
+    return r < 0 || !out.len ? r : cli_print(&out, err);
+}
+
 static int stats_show(struct cli *cli, const struct stats_opts *opts, const char *name,
                       struct aq_error *err)
 {
@@ -294,8 +311,10 @@ static int stats_show(struct cli *cli, const struct stats_opts *opts, const char
     if (r < 0)
         return r;
     stats_history_add(&h, answer);
-    if (!opts->watch)
-        return stats_print(cli, &h, err);
+    if (!opts->watch) {
+        r = stats_print(cli, &h, err);
+        return r < 0 || opts->kernel ? r : stats_print_summary(cli, name, err);
+    }
     if (output_is_human(&cli->output) && screen_is_possible())
         r = stats_watch_live(cli, path.data, interval, &h, err);
     else
@@ -325,8 +344,9 @@ const struct cli_verb verb_session_stats = {
     .summary = "Show what a session uses, or has used",
     .details = "Waits for the first sample of a session that has none yet. cpu_util is shown in\n"
                "cores, of those that were asked for, as 'aliquot top' shows it; with -o json and\n"
-               "the like in thousandths of a core, as the API has it. --watch ends with the\n"
-               "session, on a terminal also with q.",
+               "the like in thousandths of a core, as the API has it. Below it is how much of its\n"
+               "request a batch session used, and what to request next time. --watch ends with\n"
+               "the session, on a terminal also with q.",
     .examples = "aliquot session stats train-3fa2b1\n"
                 "aliquot session stats --watch train-3fa2b1\n"
                 "aliquot session stats --history --back 24h train-3fa2b1",
