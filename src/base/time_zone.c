@@ -345,8 +345,10 @@ int time_zone_open(const char *name, struct time_zone **ret, struct aq_error *er
     if (r < 0)
         return r;
     fd = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
+    if (fd < 0 && errno == ENOENT)
         return aq_fail(err, ENOENT, "this machine has no time zones in %s; install tzdata", top);
+    if (fd < 0)
+        return aq_fail_errno(err, "open %s", top);
     r = fs_read(fd, name, TIME_ZONE_BYTES_MAX, &file, err);
     if (r == -ENOENT || r == -EISDIR || r == -ENOTDIR)
         return aq_fail(err, ENOENT,

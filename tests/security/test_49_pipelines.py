@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pipelines: what a file and its runs may take of the manager, and who sees whose."""
 
+import datetime
+import time
+
 import pytest
 
 from cluster import Cluster, wait_for
@@ -19,6 +22,7 @@ def there_fixture():
     with Cluster() as cluster:
         cluster.start_manager()
         there = TwoDomains(cluster)
+        there.cluster = cluster
         there.colleague = make_user(there.admin, "colleague@lablup.com", "default")
         yield there
         cluster.stop()
@@ -140,6 +144,25 @@ def test_enabled_triggers_are_bounded(there):
     assert there.colleague.post(V1 + "/pipelines", {"payload": triggered("more", 5)}).status == 201
     assert there.colleague.post(V1 + "/pipelines/more/enable", {}).status == 200, "another user's"
     assert there.user.post(V1 + "/pipelines/more/disable", {}).status == 200
+
+
+def test_a_due_time_passes_while_too_many_runs_are_live(there):
+    """It starts nothing beyond the limit, and says so."""
+    busy = make_user(there.admin, "busy@lablup.com", "default")
+    busy.post(V1 + "/pipelines", {"payload": triggered("yearly", 1)})
+    (row,) = busy.post(V1 + "/pipelines/yearly/enable", {}).json["items"]
+    for _ in range(LIVE_MAX):
+        assert busy.post(RUNS, {"payload": SMALL}).status == 201
+    busy.shift = int(datetime.datetime.fromisoformat(row["next_at"]).timestamp() - time.time()) + 1
+    there.cluster.jump(wall=busy.shift)
+    try:
+        def result():
+            return busy.get(TRIGGERS).json["items"][0]["last_result"]
+        assert wait_for(result) == ("skipped: you have 100 pipeline runs that have not ended; wait for"
+                                    " one, or cancel it")
+        assert busy.get(RUNS + "?filter=name==\"yearly\"").json["total"] == 0
+    finally:
+        there.cluster.jump(wall=0)
 
 
 def test_others_neither_see_nor_switch_triggers(there):

@@ -3,6 +3,7 @@
 jumps, the manager was away, or a run is in the way. Tests move the clock of the programs."""
 
 import datetime
+import shutil
 import time
 
 import pytest
@@ -279,6 +280,33 @@ def test_triggers_of_an_owner_who_may_not_are_disabled_with_the_reason(moved):
     moved.client(USER).post(f"{PIPELINES}/orphan/disable", {})
     reply = moved.client(USER).post(f"{PIPELINES}/orphan/enable", {"group": "unknown"})
     assert reply.status == 400 and "Invalid group: 'unknown'" in reply.json["data"]["group"], reply
+
+
+def test_a_time_zone_that_is_removed_disables_its_schedules(tmp_path):
+    """As by an update of tzdata; others go on, and the manager starts."""
+    for name in ("UTC", "Europe/Berlin"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        shutil.copy(f"/usr/share/zoneinfo/{name}", tmp_path / name)
+    with Cluster(TZDIR=str(tmp_path), ALIQUOT_MANAGER_HEARTBEAT="0.2s") as cluster:
+        cluster.start_manager()
+        cluster.start_agent()
+        moved = Moved(cluster)
+        for name in ("due", "start"):
+            moved.keep(name, "  schedule: {cron: 0 3 * * *, zone: Europe/Berlin}\n")
+        (utc,) = moved.keep("other", "  schedule: {cron: 0 12 * * *}\n")
+        (tmp_path / "Europe/Berlin").unlink()
+        moved.move_to(utc["next_at"])
+        assert moved.wait_runs("other", 1)[0]["due_at"] == utc["next_at"]
+
+        def reasons():
+            return {row["reason"] for row in moved.triggers("due") + moved.triggers("start")}
+        why = "there is no time zone 'Europe/Berlin'; 'timedatectl list-timezones' lists them"
+        assert moved.runs("due") == []
+        cluster.programs["manager"].kill()
+        cluster.start_manager()
+        assert wait_for(lambda: reasons() == {why} and reasons()) == {why}
+        assert moved.triggers("other")[0]["is_enabled"]
+        cluster.stop()
 
 
 def test_schedules_run_in_containers():

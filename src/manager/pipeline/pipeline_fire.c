@@ -78,8 +78,8 @@ static void fire_add_run(struct pipeline_fire *fire, const struct pipeline_run_r
     (void)arena_append(&fire->arena, &fire->runs, &fire->run_count, run, sizeof(*run));
 }
 
-/* The latest due time is handled, and those before it with it. 1 = a run is to start, 0 = none;
- * -EINVAL: its schedule or time zone is not readable.
+/* The latest due time is handled, and those before it with it. 1 = a run is to start, 0 = none.
+ * Errors as of pipeline_trigger_read().
  */
 static int fire_take_due(struct pipeline_fire *fire, struct pipeline_trigger_row *row,
                          struct pipeline_run_row *run, struct aq_error *err)
@@ -89,9 +89,10 @@ static int fire_take_due(struct pipeline_fire *fire, struct pipeline_trigger_row
     char iso[CLOCK_ISO_MAX];
     struct cron cron;
     int64_t due;
+    int r;
 
-    if (cron_parse(row->cron, &cron, err) < 0 || time_zone_open(row->zone, &zone, err) < 0)
-        return -EINVAL;
+    if ((r = pipeline_trigger_read(row, &cron, &zone, err)) < 0)
+        return r;
     due = cron_last(&cron, zone, row->checked_usec / USEC_PER_SEC, fire->now_usec / USEC_PER_SEC);
     if (due == CRON_NEVER) /* tzdata has changed */
         return 0;
@@ -119,6 +120,8 @@ static int fire_take_end(struct pipeline_fire *fire, const struct pipeline_trigg
 
     run->started_by = arena_strdup(&fire->arena, text);
     run->depth = fire->ended.depth + 1;
+    if (!fire->ended.ended_usec) /* it was resumed, and will end again */
+        return 0;
     return strcmp(row->ends, "any") == 0 || strcmp(fire->ended.state, wanted) == 0;
 }
 
@@ -244,16 +247,33 @@ static int fire_handle(struct store_tx *tx, struct pipeline_fire *fire, size_t i
     return pipeline_trigger_update(tx, &row, err);
 }
 
+/* The triggers of an end are handled together, so all have to be those that were found: a new
+ * version of a pipeline may have replaced some since then.
+ */
+static int fire_is_current(struct store_tx *tx, struct pipeline_fire *fire, bool *ret,
+                           struct aq_error *err)
+{
+    struct pipeline_trigger_list now;
+    int r = pipeline_triggers_read_after(tx, &fire->ended.user_id, fire->ended.name, &fire->arena,
+                                         &now, err);
+
+    *ret = r == 0 && now.count == fire->triggers.count;
+    for (size_t i = 0; *ret && i < now.count; i++)
+        *ret = uuid_equals(&now.items[i].id, &fire->triggers.items[i].id);
+    return r;
+}
+
 int pipeline_fire_write(struct store_tx *tx, void *data, struct aq_error *err)
 {
     struct pipeline_fire *fire = data;
-    int r = 0;
+    bool is_current = true;
+    int r = fire->is_end ? fire_is_current(tx, fire, &is_current, err) : 0;
 
     fire->runs = NULL;
     fire->run_count = 0;
-    for (size_t i = 0; i < fire->triggers.count && r == 0; i++)
+    for (size_t i = 0; i < fire->triggers.count && is_current && r == 0; i++)
         r = fire_handle(tx, fire, i, err);
-    if (r == 0 && fire->is_end)
+    if (r == 0 && fire->is_end && is_current)
         r = pipeline_run_clear_end(tx, &fire->ended.id, err);
     return r < 0 ? r : pipeline_triggers_next(tx, &fire->next_usec, err);
 }

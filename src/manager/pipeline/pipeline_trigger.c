@@ -14,17 +14,28 @@
 
 /* ---- when a schedule is due ---- */
 
+int pipeline_trigger_read(const struct pipeline_trigger_row *row, struct cron *ret_cron,
+                          struct time_zone **ret_zone, struct aq_error *err)
+{
+    int r = cron_parse(row->cron, ret_cron, err);
+
+    if (r == 0)
+        r = time_zone_open(row->zone, ret_zone, err);
+    return r == -ENOENT || r == -EPROTO ? -EINVAL : r;
+}
+
 int pipeline_trigger_plan(struct pipeline_trigger_row *row, struct aq_error *err)
 {
     AQ_CLEANUP(time_zone_freep) struct time_zone *zone = NULL;
     struct cron cron;
     int64_t next;
+    int r;
 
     row->next_usec = 0;
     if (!row->cron)
         return 0;
-    if (cron_parse(row->cron, &cron, err) < 0 || time_zone_open(row->zone, &zone, err) < 0)
-        return -EINVAL;
+    if ((r = pipeline_trigger_read(row, &cron, &zone, err)) < 0)
+        return r;
     next = cron_next(&cron, zone, row->checked_usec / USEC_PER_SEC);
     if (next < CRON_NEVER)
         row->next_usec = next * USEC_PER_SEC;
@@ -44,8 +55,11 @@ int pipeline_triggers_plan_all(struct store_tx *tx, int64_t now_usec, struct aq_
 
         if (checked > now_usec + CLOCK_WRONG_USEC)
             row->checked_usec = now_usec;
-        if (pipeline_trigger_plan(row, &why) < 0)
+        r = pipeline_trigger_plan(row, &why);
+        if (r == -EINVAL)
             r = pipeline_triggers_give_up(tx, row, why.text, now_usec, &arena, err);
+        else if (r < 0)
+            *err = why;
         else if (row->next_usec != before || row->checked_usec != checked)
             r = pipeline_trigger_update(tx, row, err);
     }

@@ -29,8 +29,14 @@ int pipeline_triggers_give_up(struct store_tx *tx, const struct pipeline_trigger
                               const char *reason, int64_t now_usec, struct arena *arena,
                               struct aq_error *err);
 
-/* Set next_usec of a schedule: the first due time after those that have been handled. -EINVAL: its
- * schedule or time zone is not readable.
+/* Read the schedule and time zone of a trigger that has them; time_zone_free(). -EINVAL: they are
+ * wrong, or tzdata does not have the zone; other errors may pass.
+ */
+int pipeline_trigger_read(const struct pipeline_trigger_row *row, struct cron *ret_cron,
+                          struct time_zone **ret_zone, struct aq_error *err);
+
+/* Set next_usec: of a schedule the first due time after those that have been handled, else 0. Errors
+ * as of pipeline_trigger_read().
  */
 int pipeline_trigger_plan(struct pipeline_trigger_row *row, struct aq_error *err);
 
