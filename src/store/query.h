@@ -79,6 +79,7 @@ struct store_query {
     bool with_scheduled;              /* sessions: fill scheduled_usec (likewise) */
     bool with_runs;                   /* sessions: fill their runs (likewise) */
     bool with_dependencies;           /* sessions: fill their dependencies (likewise) */
+    bool with_outputs;                /* sessions: fill their outputs (likewise) */
 };
 #define STORE_IDS_MAX 1000
 
@@ -88,7 +89,6 @@ struct kernel_row {
     const char *reason;      /* NULL = none */
     int64_t terminated_usec; /* 0 = not yet */
     const char *last_stat;   /* JSON of what it used; NULL = not known, or not yet */
-    const char *outputs;     /* JSON of the values that it has handed on; NULL = none */
 };
 
 /* An attempt of a session after which it went back to the queue. */
@@ -124,6 +124,7 @@ struct session_row {
     size_t run_count;
     struct dependency_row *dependencies; /* NULL = none, or not asked for */
     size_t dependency_count;
+    const char *outputs; /* JSON of the values of its main kernel; NULL = none, or not asked for */
 };
 
 struct agent_row {

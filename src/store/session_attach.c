@@ -89,7 +89,7 @@ static int session_attach_join(struct store_tx *tx, struct session_attach_cursor
     "SELECT k.session_seq, " columns " FROM kernels k"                                             \
     " WHERE k.session_seq BETWEEN ? AND ? ORDER BY k.session_seq, k.rank"
 static const char select_kernels[] = SELECT_KERNELS(
-    KERNEL_COLUMNS ", k.reason, k.terminated_at, k.last_stat, k.outputs");
+    KERNEL_COLUMNS ", k.reason, k.terminated_at, k.last_stat");
 static const char select_short_kernels[] = SELECT_KERNELS(
     "k.rank, k.status, k.agent_id, k.requested, k.exit_code");
 /* clang-format on */
@@ -127,7 +127,6 @@ static void session_attach_read_kernel(struct row *row, struct kernel_row *ret)
     ret->reason = row_text(row);
     ret->terminated_usec = sql_get_int(row->q);
     ret->last_stat = row_text(row);
-    ret->outputs = row_text(row);
 }
 
 static void session_attach_read_short_kernel(struct row *row, struct kernel_row *ret)
@@ -275,13 +274,43 @@ static int session_attach_all_dependencies(struct store_tx *tx, struct session_a
     return session_attach_join(tx, &cursor, sql, session_attach_take_dependency, &all, err);
 }
 
+struct session_attach_outputs {
+    const struct store_query *query;
+    struct store_page *page;
+    struct row row;
+};
+
+static int session_attach_take_outputs(void *data, struct session_row *s, struct sql_stmt *q,
+                                       struct aq_error *err)
+{
+    struct session_attach_outputs *outputs = data;
+
+    outputs->row.q = q;
+    s->outputs = row_text(&outputs->row);
+    return list_check_page(outputs->query, outputs->page, err);
+}
+
+/* The values that main kernels have handed on. */
+static int session_attach_all_outputs(struct store_tx *tx, const struct store_query *q,
+                                      struct session_attach_cursor cursor, struct store_page *page,
+                                      struct aq_error *err)
+{
+    static const char sql[] = "SELECT session_seq, outputs FROM kernels"
+                              " WHERE session_seq BETWEEN ? AND ? AND rank = 0"
+                              " AND outputs IS NOT NULL ORDER BY session_seq";
+    struct session_attach_outputs outputs = { .query = q, .page = page, .row.arena = &page->arena };
+
+    return session_attach_join(tx, &cursor, sql, session_attach_take_outputs, &outputs, err);
+}
+
 int session_attach(struct store_tx *tx, const struct store_query *q, struct store_page *page,
                    struct aq_error *err)
 {
     struct session_attach_cursor cursor;
     int r = 0;
 
-    if (!q->with_kernels && !q->with_scheduled && !q->with_runs && !q->with_dependencies)
+    if (!q->with_kernels && !q->with_scheduled && !q->with_runs && !q->with_dependencies
+        && !q->with_outputs)
         return 0;
     session_attach_sort(page, &cursor);
     if (q->with_kernels)
@@ -290,6 +319,7 @@ int session_attach(struct store_tx *tx, const struct store_query *q, struct stor
         r = session_attach_all_scheduled(tx, cursor, err);
     if (r == 0 && q->with_runs)
         r = session_attach_all_runs(tx, cursor, page, err);
-    return r == 0 && q->with_dependencies ? session_attach_all_dependencies(tx, cursor, page, err)
-                                          : r;
+    if (r == 0 && q->with_dependencies)
+        r = session_attach_all_dependencies(tx, cursor, page, err);
+    return r == 0 && q->with_outputs ? session_attach_all_outputs(tx, q, cursor, page, err) : r;
 }

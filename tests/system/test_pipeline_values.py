@@ -159,6 +159,17 @@ def test_files_that_break_the_rules_fail_their_task(cluster):
     assert tasks["failed"]["outputs"] == {"a": "kept"}
 
 
+def test_of_several_kernels_the_main_one_has_values(cluster):
+    _, tasks = run(cluster, r"""
+tasks:
+  two:
+    cluster_size: 2
+    outputs: [role]
+    command: echo role=$BACKENDAI_CLUSTER_ROLE >>${ALIQUOT_OUTPUT-/dev/null}
+""")
+    assert tasks["two"]["outputs"] == {"role": "main"}, tasks
+
+
 @pytest.mark.gate
 def test_a_plain_batch_session_has_values(cluster):
     done = cluster.cli("run", "--name", "plain-values", "--image", cluster.image, "-r", "cpu=1",

@@ -161,6 +161,7 @@ static int kernel_directory_renew(int directory, const struct disk_job *job, str
 {
     if (!job->resource && unlinkat(directory, "config/resource.txt", 0) < 0 && errno != ENOENT)
         return aq_fail_errno(err, "remove 'resource.txt'");
+    (void)fs_remove_tree(directory, "output", NULL); /* of a monitor that was killed */
     return fchmodat(directory, "work", 0700, 0) < 0 ? aq_fail_errno(err, "renew the work folder")
                                                     : 0;
 }

@@ -85,10 +85,8 @@ static void session_own_write_exit_code(const struct session_own *own, struct js
 /* Those of the main kernel, as no other may hand on any. */
 static void session_own_write_outputs(const struct session_own *own, struct jsonw *w)
 {
-    const char *outputs = own->row->kernel_count ? own->row->kernels[0].outputs : NULL;
-
-    if (outputs)
-        jsonw_raw(w, outputs, strlen(outputs));
+    if (own->row->outputs)
+        jsonw_raw(w, own->row->outputs, strlen(own->row->outputs));
     else
         jsonw_null(w);
 }
@@ -401,6 +399,7 @@ enum {
     OWN_NEEDS_SCHEDULED = 1u << 3,
     OWN_NEEDS_RUNS = 1u << 5,
     OWN_NEEDS_DEPENDENCIES = 1u << 6,
+    OWN_NEEDS_OUTPUTS = 1u << 7,
     OWN_NEEDS_REST = 1u << 4, /* what STORE_SESSION_BRIEF leaves out */
 };
 
@@ -421,7 +420,7 @@ static const struct session_own_member {
     { "exit_code", .write = session_own_write_exit_code, .needs = OWN_NEEDS_KERNELS },
     { "reason", .text = ROW(session.reason) },
     { "text", .write = session_own_write_text, .needs = OWN_NEEDS_TEXTS },
-    { "outputs", .write = session_own_write_outputs, .needs = OWN_NEEDS_TEXTS | OWN_NEEDS_KERNELS },
+    { "outputs", .write = session_own_write_outputs, .needs = OWN_NEEDS_TEXTS | OWN_NEEDS_OUTPUTS },
     { "priority", .write = session_own_write_priority },
     { "image", .text = ROW(session.image), .needs = OWN_NEEDS_REST },
     { "tag", .text = ROW(session.tag), .needs = OWN_NEEDS_REST },
@@ -583,6 +582,7 @@ void session_view_apply_fields(uint64_t fields, struct store_query *query)
     query->with_scheduled = needs & OWN_NEEDS_SCHEDULED;
     query->with_runs = needs & OWN_NEEDS_RUNS;
     query->with_dependencies = needs & OWN_NEEDS_DEPENDENCIES;
+    query->with_outputs = needs & OWN_NEEDS_OUTPUTS;
     query->detail = needs & OWN_NEEDS_TEXTS   ? STORE_SESSION_WHOLE
                     : needs & OWN_NEEDS_NAMES ? STORE_SESSION_SHORT
                     : needs & OWN_NEEDS_REST  ? STORE_SESSION_BARE
