@@ -87,6 +87,33 @@ def test_every_task_is_run_as_often_as_it_says(point, tmp_path):
         cluster.stop()
 
 
+def test_a_cancelled_run_stays_cancelled():
+    """The manager dies after it is durable, and before it ends a session."""
+    point = "pipeline.run.changed"
+    with Cluster(ALIQUOT_MANAGER_HEARTBEAT="0.2s", ALIQUOT_RESOURCE_CPUS="4") as cluster:
+        mark = cluster.folder / "died"
+        cluster.env.update(ALIQUOT_FAULT=point, ALIQUOT_FAULT_ONCE=str(mark))
+        cluster.start_manager()
+        cluster.start_agent()
+        cluster.supervise()
+        client = cluster.client()
+        text = """\
+name: long
+defaults: {image: process, resources: {cpu: 1, mem: 64m}}
+tasks: {a: {command: sleep 600}, b: {needs: a, command: "true"}}
+"""
+        run = ask(client, RUNS, {"payload": text}).json["id"]
+        wait_for(lambda: client.get(f"{RUNS}/{run}").json["running"] == 1, 60, "its session")
+        with contextlib.suppress(*GONE):
+            client.post(f"{RUNS}/{run}/cancel", {})
+        ended = wait_end(client, run)
+        assert mark.exists(), "it has not died"
+        assert ended["state"] == "cancelled", ended
+        assert [task["state"] for task in ended["tasks"]] == ["cancelled", "cancelled"], ended
+        cluster.check_audits()
+        cluster.stop()
+
+
 @pytest.mark.parametrize("passage", [1, 2], ids=["of the schedule", "of the end"])
 @pytest.mark.parametrize("point", [*TRIGGERED, "pipeline.step.written"])
 def test_a_due_time_and_an_end_start_one_run_each(point, passage, tmp_path):

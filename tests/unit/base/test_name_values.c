@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files of values by name: what is read, and which line and rule a refusal names. */
-#include <errno.h>
-#include <string.h>
-
-#include "base/name_values.h"
 #include "testing.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/values_file.h"
 
 static const struct {
     const char *text, *json, *error; /* one of both */
@@ -93,12 +97,90 @@ static void test_limits(void **state)
     assert_false(name_values_is_name(text.data, text.len));
 }
 
+/* ---- the file ---- */
+
+struct place {
+    char folder[64], path[80];
+};
+
+static int place_setup(void **state)
+{
+    struct place *place = calloc(1, sizeof(*place));
+
+    (void)snprintf(place->folder, sizeof(place->folder), "/tmp/aliquot-values-XXXXXX");
+    assert_non_null(mkdtemp(place->folder));
+    (void)snprintf(place->path, sizeof(place->path), "%s/values", place->folder);
+    *state = place;
+    return 0;
+}
+
+static int place_teardown(void **state)
+{
+    struct place *place = *state;
+
+    (void)unlink(place->path);
+    assert_int_equal(rmdir(place->folder), 0);
+    free(place);
+    return 0;
+}
+
+static char bytes[VALUES_FILE_READ_MAX];
+
+static void test_what_is_in_place_is_replaced(void **state)
+{
+    const struct place *place = *state;
+    struct stat st;
+    int fd;
+
+    assert_int_equal(symlink("/etc/passwd", place->path), 0);
+    fd = values_file_create(place->path, (uid_t)-1, (gid_t)-1, NULL);
+    assert_true(fd >= 0);
+    assert_int_equal(lstat(place->path, &st), 0);
+    assert_true(S_ISREG(st.st_mode) && (st.st_mode & 0777) == 0600);
+    assert_int_equal(write(fd, "a=1\n", 4), 4);
+    assert_int_equal(values_file_read(fd, place->path, bytes), 4);
+    assert_memory_equal(bytes, "a=1\n", 4);
+    (void)close(fd);
+}
+
+static void test_no_other_file_is_read(void **state)
+{
+    const struct place *place = *state;
+    int fd = values_file_create(place->path, (uid_t)-1, (gid_t)-1, NULL);
+
+    assert_true(fd >= 0);
+    assert_int_equal(unlink(place->path), 0);
+    assert_int_equal(values_file_read(fd, place->path, bytes), -ESTALE);
+    assert_int_equal(symlink("/dev/zero", place->path), 0);
+    assert_int_equal(values_file_read(fd, place->path, bytes), -ESTALE);
+    assert_int_equal(unlink(place->path), 0);
+    assert_int_equal(mkfifo(place->path, 0600), 0);
+    assert_int_equal(values_file_read(fd, place->path, bytes), -ESTALE);
+    (void)close(fd);
+}
+
+static void test_so_much_of_a_large_file_is_read(void **state)
+{
+    const struct place *place = *state;
+    int fd = values_file_create(place->path, (uid_t)-1, (gid_t)-1, NULL);
+
+    assert_true(fd >= 0);
+    assert_int_equal(ftruncate(fd, (off_t)1 << 40), 0);
+    assert_int_equal(values_file_read(fd, place->path, bytes), VALUES_FILE_READ_MAX);
+    (void)close(fd);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_texts),
         cmocka_unit_test(test_nul),
         cmocka_unit_test(test_limits),
+        cmocka_unit_test_setup_teardown(test_what_is_in_place_is_replaced, place_setup,
+                                        place_teardown),
+        cmocka_unit_test_setup_teardown(test_no_other_file_is_read, place_setup, place_teardown),
+        cmocka_unit_test_setup_teardown(test_so_much_of_a_large_file_is_read, place_setup,
+                                        place_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
