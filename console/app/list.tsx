@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A list of sessions, of which only the rows that can be seen are there.
+// A list, such as of sessions, of which only the rows that can be seen are there.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Session } from "./model";
-import { address, go } from "./place";
+import { address, open } from "./place";
 
 const HEAD = 32;
 const ROW = 32;
@@ -18,7 +17,8 @@ export interface Column<T> {
 }
 
 export interface Listed {
-  session: Session;
+  id: string;
+  isInert?: boolean; // it leads nowhere
 }
 
 function useWindow(count: number, height: number, chosen: number) {
@@ -51,12 +51,13 @@ function useWindow(count: number, height: number, chosen: number) {
   return { box, first: Math.min(range[0], count), last: Math.min(range[1], count) };
 }
 
-/** The second column is the name, which leads to the session; 'note' is a line below each row; the peek has all of it. */
+/** The second column is the name, which leads to what the row is of; 'note' is a line below each row; the peek has all of it. */
 export function List<T extends Listed>({
   label,
   screen,
   id,
   query = "",
+  hrefOf = (row) => address(screen, row, query),
   rows,
   columns,
   note,
@@ -65,12 +66,13 @@ export function List<T extends Listed>({
   screen: string;
   id: string;
   query?: string;
+  hrefOf?: (id: string) => string;
   rows: readonly T[];
   columns: readonly Column<T>[];
   note?: (row: T) => string;
 }) {
   const height = note ? ROW + NOTE : ROW;
-  const chosen = id ? rows.findIndex((row) => row.session.id === id) : -1;
+  const chosen = id ? rows.findIndex((row) => row.id === id) : -1;
   const { box, first, last } = useWindow(rows.length, height, chosen);
   const space = (count: number) => (
     <tbody>
@@ -92,21 +94,25 @@ export function List<T extends Listed>({
         {first > 0 && space(first)}
         {rows.slice(first, last).map((row) => (
           <tbody
-            key={row.session.id}
-            class={row.session.id === id ? "row chosen" : "row"}
-            onClick={() => go(screen, row.session.id, query)}
+            key={row.id}
+            class={row.isInert ? "" : row.id === id ? "row chosen" : "row"}
+            onClick={() => !row.isInert && open(hrefOf(row.id))}
           >
             <tr>
               {columns.map(({ title, kind, cell }, i) =>
                 i === 1 ? (
                   <th key={title} scope="row" class={kind}>
-                    <a
-                      href={address(screen, row.session.id, query)}
-                      data-of={row.session.id}
-                      onClick={(event) => event.stopPropagation()}
-                    >
-                      {cell(row)}
-                    </a>
+                    {row.isInert ? (
+                      cell(row)
+                    ) : (
+                      <a
+                        href={hrefOf(row.id)}
+                        data-of={row.id}
+                        onClick={(event) => event.stopPropagation()}
+                      >
+                        {cell(row)}
+                      </a>
+                    )}
                   </th>
                 ) : (
                   <td key={title} class={kind}>

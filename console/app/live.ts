@@ -2,7 +2,7 @@
 // The live feed: one WebSocket of this tab, and what it says as signals.
 import { signal } from "@preact/signals-core";
 import { compare } from "./format";
-import type { Node, Session, Waiting, Who } from "./model";
+import type { Node, Run, Session, SessionArray, Task, Waiting, Who } from "./model";
 import { hasEnded } from "./model";
 import { isLoggedIn, liveAddress, manager, onExpired } from "./server";
 
@@ -11,11 +11,14 @@ const ENDED_KEPT = 200;
 const SILENT_MSEC = 12000;
 const ENDED_FIELDS =
   "id,name,type,status,result,exit_code,reason,priority,image,user,group,resource_group,cluster_size," +
-  "resources,agents,created_at,status_changed,starts_at";
+  "resources,agents,created_at,status_changed,starts_at,array";
+const TOPICS = ["map", "sessions", "queue", "arrays", "runs"] as const;
+const AGAIN_MSEC = 300; // several that end together are asked for at once
 
 interface Message {
   type: "hello" | "snapshot" | "change" | "alive" | "error";
-  topic?: "map" | "sessions" | "queue";
+  topic?: (typeof TOPICS)[number] | "run";
+  field?: string;
   set?: Record<string, object>;
   gone?: string[];
   more?: boolean;
@@ -28,13 +31,23 @@ export const sessions = signal<ReadonlyMap<string, Session>>(new Map());
 export const waiting = signal<ReadonlyMap<string, Waiting>>(new Map());
 /** Those that have ended, as far as they were asked for or seen to end. */
 export const ended = signal<ReadonlyMap<string, Session>>(new Map());
+/** Arrays and runs that live; those that have ended, the latest. */
+export const arrays = signal<ReadonlyMap<string, SessionArray>>(new Map());
+export const endedArrays = signal<ReadonlyMap<string, SessionArray>>(new Map());
+export const runs = signal<ReadonlyMap<string, Run>>(new Map());
+export const endedRuns = signal<ReadonlyMap<string, Run>>(new Map());
+/** The tasks of the run that is looked at, by name; why there are none. */
+export const tasks = signal<ReadonlyMap<string, Task>>(new Map());
+export const runError = signal("");
 export const everyone = signal(false);
 /** Has each topic come whole once? */
 export const isLoaded = signal(false);
 /** Since when there is no connection; null = there is one, or has not been yet. */
 export const lostAt = signal<number | null>(null);
 
-const topics = { map: nodes, sessions, queue: waiting };
+const topics = { map: nodes, sessions, queue: waiting, arrays, runs, run: tasks };
+let followed = ""; // the run that is looked at
+let reload: number | undefined;
 let socket: WebSocket | undefined;
 let again: number | undefined;
 let silence: number | undefined;
@@ -50,7 +63,36 @@ function keepEnded(rows: Iterable<Session>): void {
   ended.value = new Map(order.slice(-ENDED_KEPT).map((row) => [row.id, row]));
 }
 
+export function keepSession(row: Session): void {
+  if (hasEnded(row)) keepEnded([row]);
+}
+
+async function loadRows<T extends { id: string }>(
+  path: string,
+  to: { value: ReadonlyMap<string, T> },
+  isOver: (row: T) => boolean,
+): Promise<void> {
+  try {
+    const all = everyone.value ? "&all=true" : "";
+    const { items } = await manager.get<{ items: T[] }>(`${path}${all}`);
+    to.value = new Map(items.filter(isOver).map((row) => [row.id, row]));
+  } catch {
+    // the list of those that have ended is shorter then
+  }
+}
+
+function loadEndedArrays(): void {
+  const path = "/aliquot/v1/arrays?status=TERMINATED,CANCELLED,ERROR&limit=100";
+  void loadRows(path, endedArrays, (row) => row.terminated_at !== null);
+}
+
+function loadEndedRuns(): void {
+  void loadRows("/aliquot/v1/pipeline-runs?limit=100", endedRuns, (row) => row.ended_at !== null);
+}
+
 async function loadEnded(): Promise<void> {
+  loadEndedArrays();
+  loadEndedRuns();
   const query = new URLSearchParams({
     status: "TERMINATED,CANCELLED,ERROR",
     limit: String(ENDED_KEPT),
@@ -79,11 +121,30 @@ function take(message: Message): void {
     if (over.length) keepEnded(over);
   }
   topic.value = rows;
+  if ((message.topic === "arrays" || message.topic === "runs") && message.gone?.length) {
+    window.clearTimeout(reload);
+    reload = window.setTimeout(() => {
+      loadEndedArrays();
+      loadEndedRuns();
+    }, AGAIN_MSEC);
+  }
   if (message.topic === "queue" && !message.more) isLoaded.value = true;
 }
 
 function subscribe(): void {
-  socket?.send(JSON.stringify({ subscribe: ["map", "sessions", "queue"], all: everyone.value }));
+  if (socket?.readyState !== WebSocket.OPEN) return;
+  const run = followed ? { run: followed } : {};
+  const topics = followed ? [...TOPICS, "run"] : TOPICS;
+  socket.send(JSON.stringify({ subscribe: topics, all: everyone.value, ...run }));
+}
+
+/** The tasks of this run, by its id, are in 'tasks' as they change; "" = of none. */
+export function followRun(id: string): void {
+  if (followed === id) return;
+  followed = id;
+  tasks.value = new Map();
+  runError.value = "";
+  subscribe();
 }
 
 function hear(text: string): void {
@@ -96,6 +157,8 @@ function hear(text: string): void {
     delay = 0;
     subscribe();
     void loadEnded();
+  } else if (message.type === "error") {
+    if (message.field === "run") runError.value = message.message ?? "";
   } else {
     take(message);
   }
@@ -144,7 +207,7 @@ export function follow(): void {
 
 export function showEveryone(all: boolean): void {
   everyone.value = all;
-  ended.value = new Map();
+  for (const topic of [ended, endedArrays, endedRuns]) topic.value = new Map();
   subscribe();
   void loadEnded();
 }
@@ -159,5 +222,7 @@ export function forget(): void {
   lostAt.value = null;
   isLoaded.value = false;
   everyone.value = false;
-  for (const topic of [nodes, sessions, waiting, ended]) topic.value = new Map();
+  followed = "";
+  for (const topic of [nodes, sessions, waiting, ended, arrays, endedArrays, runs, endedRuns, tasks])
+    topic.value = new Map();
 }

@@ -31,7 +31,7 @@ async function follow(
   }
 }
 
-export function LogView({ session, kernel }: { session: Session; kernel: string }) {
+export function LogView({ session, kernel }: { session: Pick<Session, "id">; kernel: string }) {
   const [text, setText] = useState("");
   const [note, setNote] = useState("Waiting for output…");
   const box = useRef<HTMLPreElement>(null);

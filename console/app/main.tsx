@@ -5,30 +5,43 @@ import { render } from "preact";
 import { useEffect } from "preact/hooks";
 import { plain, time } from "./format";
 import { LaunchScreen } from "./launch";
-import { ended, follow, forget, isLoaded, lostAt, nodes, sessions, waiting, who } from "./live";
+import { endedRuns, arrays, follow, forget, isLoaded, lostAt, nodes, runs, sessions, waiting, who } from "./live";
 import { Login } from "./login";
 import { MapScreen } from "./map";
 import { Empty, failure, Said, say, use } from "./parts";
 import { Peek } from "./peek";
+import { PipelineScreen, PipelinesScreen, shownRuns } from "./pipelines";
 import { address, go, place, replace } from "./place";
 import { queued, QueueScreen } from "./queue";
 import { isLoggedIn, logOut, onExpired } from "./server";
-import { SessionsScreen, shownSessions } from "./sessions";
+import { RunScreen } from "./run";
+import { countLive, SessionsScreen, shownRows } from "./sessions";
 
 const isIn = signal<boolean | null>(null);
 const hasExpired = signal(false);
 const unknown = signal(""); // why it is not known whether anybody is logged in
 const areKeysShown = signal(false);
 
-const SCREENS: Record<string, { title: string; draw: () => preact.JSX.Element }> = {
+/** 'tab' is the entry that stands for it; 'isOwn': the id in the address is of no session. */
+interface Screen {
+  title: string;
+  draw: (id: string) => preact.JSX.Element;
+  tab?: string;
+  isOwn?: boolean;
+}
+
+const SCREENS: Record<string, Screen> = {
   map: { title: "Map", draw: () => <MapScreen /> },
   sessions: { title: "Sessions", draw: () => <SessionsScreen /> },
   queue: { title: "Queue", draw: () => <QueueScreen /> },
+  pipelines: { title: "Pipelines", draw: () => <PipelinesScreen /> },
+  pipeline: { title: "Pipeline", draw: (id) => <PipelineScreen name={id} />, tab: "pipelines", isOwn: true },
+  run: { title: "Run", draw: (id) => <RunScreen id={id} />, tab: "pipelines", isOwn: true },
   launch: { title: "Launch", draw: () => <LaunchScreen /> },
 };
 
 const KEYS: [string, string][] = [
-  ["1 2 3", "map, sessions, queue"],
+  ["1 2 3 4", "map, sessions, queue, pipelines"],
   ["n", "launch a session"],
   ["/", "filter the sessions"],
   ["j k", "the next session, the one before"],
@@ -44,10 +57,18 @@ const KEYS: [string, string][] = [
 /** The session after the one that is looked at, or before it. */
 function step(by: number): void {
   const { screen, id, query } = place.value;
+  if (screen === "pipelines") {
+    const first = shownRuns(runs.value.values(), endedRuns.value)[0];
+    if (first && !query.has("show")) go("run", first.id);
+    return;
+  }
+  if (SCREENS[screen]?.isOwn) return;
   const inQueue = screen === "queue";
   const rows = inQueue
     ? queued(waiting.value.values(), sessions.value).map(({ row }) => row.id)
-    : shownSessions(sessions.value.values(), ended.value.values(), query).map((row) => row.id);
+    : shownRows(query)
+        .filter(({ isInert }) => !isInert)
+        .map((row) => row.id);
   const next = rows[Math.max(0, Math.min(rows.length - 1, rows.indexOf(id) + by))];
   const to = inQueue ? "queue" : "sessions";
   // From one session to the next it replaces the place, so that "back" leads out of all of them.
@@ -77,7 +98,7 @@ function press(key: string): boolean {
   return true;
 }
 
-const SCREEN_KEYS: Record<string, string> = { "1": "map", "2": "sessions", "3": "queue" };
+const SCREEN_KEYS: Record<string, string> = { "1": "map", "2": "sessions", "3": "queue", "4": "pipelines" };
 
 document.addEventListener("keydown", (event) => {
   if (!isIn.value || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -129,17 +150,21 @@ function Bar() {
   const me = use(who);
   const lost = use(lostAt);
   const areCounted = use(isLoaded);
+  use(sessions);
+  use(arrays);
   const counts: Record<string, number> = {
     map: use(nodes).size,
-    sessions: use(sessions).size,
+    sessions: countLive(),
     queue: use(waiting).size,
+    pipelines: use(runs).size,
   };
+  const tab = SCREENS[screen]?.tab ?? screen;
   return (
     <header class="bar">
       <h1>aliquot</h1>
       <nav aria-label="Screens">
-        {["map", "sessions", "queue"].map((name) => (
-          <a key={name} href={address(name)} aria-current={screen === name ? "page" : undefined}>
+        {["map", "sessions", "queue", "pipelines"].map((name) => (
+          <a key={name} href={address(name)} aria-current={tab === name ? "page" : undefined}>
             {SCREENS[name]?.title} {areCounted && <span class="dim">{counts[name]}</span>}
           </a>
         ))}
@@ -195,11 +220,11 @@ function Console() {
     <>
       <Bar />
       <Lost />
-      <main class={id ? "with-peek" : ""}>
+      <main class={id && !shown?.isOwn ? "with-peek" : ""}>
         <div class="screen" tabIndex={-1}>
-          {shown ? shown.draw() : <Unknown />}
+          {shown ? shown.draw(id) : <Unknown />}
         </div>
-        {id && <Peek id={id} />}
+        {id && !shown?.isOwn && <Peek id={id} />}
       </main>
       <Keys />
       <Said />

@@ -26,8 +26,105 @@ export interface Session {
   status_changed: string | null;
   starts_at: string | null;
   idle_ends_at?: string | null; // set once a warning was sent
+  array?: { id: string; index: number } | null; // that it is an element of
   use?: Measured;
   pull?: Pull | null;
+}
+
+/** Sessions that differ in an index; its elements are sessions once they are made. */
+export interface SessionArray {
+  id: string;
+  name: string;
+  label: string; // "name[0-99%8]"
+  status: string;
+  result: string;
+  size: number;
+  limit: number | null;
+  waiting: number;
+  running: number;
+  succeeded: number;
+  failed: number;
+  cancelled: number;
+  made: number;
+  image: string | null;
+  user: string | null;
+  group: string | null;
+  resource_group: string | null;
+  access_key: string;
+  created_at: string;
+  terminated_at: string | null;
+}
+
+export interface Run {
+  id: string;
+  name: string; // "digits.7"
+  pipeline: string;
+  version: number;
+  state: "running" | "succeeded" | "failed" | "cancelled";
+  is_cancelled: boolean;
+  parameters: Record<string, string> | null;
+  task_count: number;
+  succeeded: number;
+  failed: number;
+  running: number;
+  user_email: string | null;
+  created_at: string;
+  ended_at: string | null;
+}
+
+export type TaskState = "waiting" | "running" | "succeeded" | "failed" | "skipped" | "cancelled";
+
+export interface Task {
+  name: string;
+  state: TaskState;
+  attempt: number;
+  attempt_max: number;
+  session_id: string | null;
+  session_status: string | null; // as it was when the tasks were read
+  reason: string | null;
+  started_at: string | null;
+  ended_at: string | null;
+  outputs?: Record<string, unknown> | null;
+}
+
+/** A task, or several that are alike. */
+export interface Box {
+  name: string;
+  column: number;
+  row: number;
+  tasks: number;
+  nodes: [number, number][]; // [first, count] of the run's tasks
+  needs: number[];
+}
+
+export interface Graph {
+  columns: number;
+  rows: number;
+  boxes: Box[];
+}
+
+export interface Parameter {
+  name: string;
+  type: "string" | "integer" | "number" | "boolean";
+  default: string | null; // null = it has to be given
+  description: string | null;
+}
+
+/** What is drawn of a pipeline's file; null if the manager's version cannot read it. */
+export interface Drawn {
+  text: string;
+  graph: Graph | null;
+  declared: Parameter[] | null;
+  matrix: Record<string, Record<string, string>> | null;
+}
+
+export interface Pipeline {
+  id: string;
+  name: string;
+  version: number;
+  saved_at: string;
+  user_email?: string;
+  next_at?: string | null;
 }
 
 /** An image that a node is fetching. */
@@ -76,6 +173,7 @@ export interface Waiting {
   queue_length: number;
   start: string;
   starts_by: string | null;
+  waits_for?: { id: string; name: string | null; condition: string }[];
   reason: string | null;
   text: string | null;
 }
@@ -91,6 +189,10 @@ export const ENDED = ["TERMINATED", "CANCELLED", "ERROR"];
 
 export function hasEnded(session: Session): boolean {
   return ENDED.includes(session.status);
+}
+
+export function hasRunEnded(run: Run): boolean {
+  return run.state !== "running";
 }
 
 /** A user has ended it, so its exit code says how that was done and nothing of its program. */
@@ -154,5 +256,47 @@ export function stateOf(session: Session): { word: string; shape: Shape } {
       return { word: "fetching", shape: "quarter" };
     default:
       return { word: "starting", shape: "quarter" };
+  }
+}
+
+/** Of a run or a task of a pipeline. */
+export function shapeOf(state: TaskState): Shape {
+  const shapes: Record<TaskState, Shape> = {
+    waiting: "open",
+    running: "full",
+    succeeded: "square",
+    failed: "failed",
+    skipped: "dash",
+    cancelled: "dash",
+  };
+  return shapes[state] ?? "open";
+}
+
+/** A task with a session is running; what its session is doing says more. */
+export function stateOfTask(task: Task, session: Session | undefined): { word: string; shape: Shape } {
+  if (task.state === "running" && session && !hasEnded(session)) {
+    const { word, shape } = stateOf(session);
+    return { word: word === "waiting" ? "in the queue" : word, shape };
+  }
+  return { word: task.state, shape: shapeOf(task.state) };
+}
+
+export function stateOfRun(run: Run): { word: string; shape: Shape } {
+  if (run.state === "running" && run.is_cancelled) return { word: "ending", shape: "half" };
+  return { word: run.state, shape: shapeOf(run.state) };
+}
+
+export function stateOfArray(array: SessionArray): { word: string; shape: Shape } {
+  switch (array.status) {
+    case "PENDING":
+      return { word: "waiting", shape: "open" };
+    case "RUNNING":
+      return { word: "running", shape: "full" };
+    case "TERMINATING":
+      return { word: "ending", shape: "half" };
+    case "CANCELLED":
+      return { word: "cancelled", shape: "dash" };
+    default:
+      return array.failed ? { word: "failed", shape: "failed" } : { word: "ended", shape: "square" };
   }
 }

@@ -27,6 +27,12 @@ setInterval(() => {
   if (!document.hidden) now.value = Date.now();
 }, 1000);
 
+/** Until an idle session, or one at the end of its lifetime, is ended: "4 min 10 s". */
+export function timeLeft({ idle_ends_at }: { idle_ends_at?: string | null }, at: number): string {
+  const left = Math.max(0, Math.round((Date.parse(idle_ends_at ?? "") - at) / 1000));
+  return left < 60 ? `${left} s` : `${Math.floor(left / 60)} min ${left % 60} s`;
+}
+
 export function Age({ from }: { from: string | null }) {
   return <>{age(from, use(now))}</>;
 }
@@ -75,11 +81,15 @@ const SHAPES: Record<Shape, string> = {
   dash: "M2 6h8",
 };
 
+export function ShapePath({ shape }: { shape: Shape }) {
+  return <path d={SHAPES[shape]} />;
+}
+
 export function State({ word, shape }: { word: string; shape: Shape }) {
   return (
     <span class={`state ${shape}`}>
       <svg viewBox="0 0 12 12" width="12" height="12" aria-hidden="true">
-        <path d={SHAPES[shape]} />
+        <ShapePath shape={shape} />
       </svg>
       {word}
     </span>
@@ -121,6 +131,28 @@ export function Meter({
         <span style={{ width: `${(value ?? 0) * 100}%` }} />
       </span>
       <span class="words">{children ?? `${label} ${percent(value)}`}</span>
+    </span>
+  );
+}
+
+/** Parts of a whole: a bar, and beside it how many of each, without those of which there are none. */
+export function Bar({
+  total,
+  parts,
+}: {
+  total: number;
+  parts: { kind: string; word: string; count: number }[];
+}) {
+  const shown = parts.filter(({ count }) => count > 0);
+  const words = shown.map(({ word, count }) => `${count} ${word}`).join(", ");
+  return (
+    <span class="stack" title={words}>
+      <span class="track" aria-hidden="true">
+        {shown.map(({ kind, count }) => (
+          <span key={kind} class={kind} style={{ width: `${(100 * count) / Math.max(1, total)}%` }} />
+        ))}
+      </span>
+      <span class="words">{words}</span>
     </span>
   );
 }

@@ -3,14 +3,16 @@
 import { computed } from "@preact/signals-core";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { type App, Apps, appTitle, useApps } from "./apps";
+import { ArrayFound } from "./arrays";
+import { Attempts, attemptText, type Details, IdleEnd, useDetails, usedRows } from "./details";
 import { age, bytes, number, plain, quote, reason, slots, time } from "./format";
-import { ended, sessions, waiting, who } from "./live";
+import { arrays, ended, endedArrays, keepSession, sessions, waiting, who } from "./live";
 import { KernelChoice, KernelTable, MAIN, useKernels } from "./kernels";
 import { LogView } from "./log";
 import type { Session } from "./model";
-import { exitText, hasEnded, isEndedByUser, isStarting, pullText, stateOf } from "./model";
+import { exitText, hasEnded, isEndedByUser, isStarting, pullText, stateOf, stateOfArray } from "./model";
 import { cardShare, Commands, failure, Meter, now, percent, say, share, State, use } from "./parts";
-import { go, place } from "./place";
+import { address, go, place } from "./place";
 import { manager } from "./server";
 import { cpuShare } from "./sessions";
 
@@ -81,37 +83,24 @@ function Reason({ session }: { session: Session }) {
   const place = row?.position
     ? `Place ${row.position} of ${row.queue_length} in ${plain(session.resource_group)}.`
     : "";
-  if (!text && !place) return null;
+  const others = row?.waits_for ?? [];
+  if (!text && !place && !others.length) return null;
   return (
-    <p class="reason">
-      {place} {text}
-    </p>
-  );
-}
-
-/** Shows when an idle session, or one at the end of its lifetime, ends, and a button to extend it. */
-function IdleEnd({ session }: { session: Session }) {
-  const at = use(now);
-  if (!session.idle_ends_at || hasEnded(session)) return null;
-  async function extend(): Promise<void> {
-    try {
-      await manager.post(`/aliquot/v1/sessions/${session.id}/extend`, {});
-      say(`${session.name} is extended.`);
-    } catch (error) {
-      say(failure(error), true);
-    }
-  }
-  const left = Math.max(0, Math.round((Date.parse(session.idle_ends_at) - at) / 1000));
-  const minutes = Math.floor(left / 60);
-  return (
-    <div class="reason idle" role="alert">
-      <p>
-        Ends in {minutes > 0 && `${minutes} min `}
-        {left % 60} s unless it is used.{" "}
-        <button type="button" data-key="k" onClick={() => void extend()}>
-          Extend
-        </button>
-      </p>
+    <div class="reason">
+      {others.length > 0 ? (
+        <p>
+          Waits for{" "}
+          {others.map(({ id, name, condition }, i) => (
+            <span key={id}>
+              {i > 0 && ", "}
+              the {condition} of <a href={address("sessions", id)}>{plain(name ?? id)}</a>
+            </span>
+          ))}
+          .
+        </p>
+      ) : (
+        `${place} ${text}`
+      )}
     </div>
   );
 }
@@ -196,7 +185,7 @@ function changeName(session: Session): string {
   return stateOf(session).shape === "open" ? "Waiting since" : "Status since";
 }
 
-function Summary({ session }: { session: Session }) {
+function Summary({ session, details }: { session: Session; details: Details | null }) {
   const ago = age(session.status_changed, use(now));
   const how = hasEnded(session) ? (isEndedByUser(session) ? " ago, on request" : " ago") : "";
   const rows: [string, string][] = [
@@ -210,9 +199,11 @@ function Summary({ session }: { session: Session }) {
     ["Resource group", plain(session.resource_group)],
     ["Priority", session.priority === 10 ? "" : number(session.priority)],
     ["Created", time(session.created_at)],
+    ["Attempt", attemptText(details)],
     ["Starts", session.starts_at ? time(session.starts_at) : ""],
     [changeName(session), `${time(session.status_changed)} (${ago}${how})`],
     ["Exit code", session.exit_code === null ? "" : exitText(session.exit_code)],
+    ...(hasEnded(session) ? usedRows(details?.summary) : []),
     ["ID", session.id],
   ];
   return (
@@ -261,11 +252,12 @@ function Found({ session }: { session: Session }) {
   const [kernel, setKernel] = useState(MAIN);
   const kernels = useKernels(session);
   const apps = useApps(session, kernel);
+  const details = useDetails(session);
   useEffect(() => setKernel(MAIN), [session.id]);
   return (
     <>
       <Reason session={session} />
-      <IdleEnd session={session} />
+      <IdleEnd session={session} details={details} />
       {isStarting(session) && <Start session={session} />}
       {kernels.length > 1 && <KernelChoice kernels={kernels} chosen={kernel} choose={setKernel} />}
       {apps.length > 0 && <Apps session={session} kernel={kernel} apps={apps} />}
@@ -285,7 +277,8 @@ function Found({ session }: { session: Session }) {
       </div>
       {tab === "summary" ? (
         <>
-          <Summary session={session} />
+          <Summary session={session} details={details} />
+          <Attempts attempts={details?.attempts ?? []} />
           {kernels.length > 1 && <KernelTable kernels={kernels} />}
         </>
       ) : (
@@ -299,8 +292,30 @@ function Found({ session }: { session: Session }) {
   );
 }
 
+/** One that is not listed, such as the session of a task of an old run, is asked for once. */
+function useFound(id: string, isListed: boolean): Session | null {
+  const [found, setFound] = useState<Session | null>(null);
+  useEffect(() => {
+    if (isListed) return;
+    const gone = new AbortController();
+    setFound(null);
+    manager.get<Session>(`/aliquot/v1/sessions/${id}`, gone.signal).then(
+      (session) => {
+        setFound(session);
+        keepSession(session);
+      },
+      () => undefined, // it says that it is not there
+    );
+    return () => gone.abort();
+  }, [id, isListed]);
+  return found?.id === id ? found : null;
+}
+
 export function Peek({ id }: { id: string }) {
-  const session = use(sessions).get(id) ?? use(ended).get(id);
+  const listed = use(sessions).get(id) ?? use(ended).get(id);
+  const array = use(arrays).get(id) ?? use(endedArrays).get(id);
+  const found = useFound(id, Boolean(listed ?? array));
+  const session = listed ?? found;
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
     heading.current?.focus({ preventScroll: true });
@@ -308,20 +323,21 @@ export function Peek({ id }: { id: string }) {
       document.querySelector<HTMLElement>(`[data-of="${CSS.escape(id)}"]`)?.focus({ preventScroll: true });
   }, [id]);
   const close = () => go(place.value.screen, "", place.value.query);
-  const name = session?.name ?? "Session";
+  const name = array?.label ?? session?.name ?? "Session";
   return (
     <aside class="peek" aria-label={name}>
       <header>
         <h2 ref={heading} tabIndex={-1}>
           {name}
         </h2>
-        {session && <State {...stateOf(session)} />}
+        {array ? <State {...stateOfArray(array)} /> : session && <State {...stateOf(session)} />}
         <button type="button" class="plain close" onClick={close} aria-label="Close" data-key="Escape">
           ×
         </button>
       </header>
-      {!session && <p class="empty">It is not among the sessions that are shown here.</p>}
-      {session && <Found session={session} />}
+      {array && <ArrayFound array={array} />}
+      {!session && !array && <p class="empty">It is not among the sessions that are shown here.</p>}
+      {session && !array && <Found session={session} />}
     </aside>
   );
 }

@@ -23,9 +23,13 @@ export function address(screen: string, id = "", query: URLSearchParams | string
   return `#/${screen}${id ? `/${encodeURIComponent(id)}` : ""}${words ? `?${words}` : ""}`;
 }
 
-export function go(screen: string, id = "", query: URLSearchParams | string = ""): void {
-  location.hash = address(screen, id, query);
+export function open(href: string): void {
+  location.hash = href;
   place.value = read(); // the next key may come before the event
+}
+
+export function go(screen: string, id = "", query: URLSearchParams | string = ""): void {
+  open(address(screen, id, query));
 }
 
 /** Another place in place of this one in the history. */

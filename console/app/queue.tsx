@@ -8,6 +8,7 @@ import { Age, Empty, use } from "./parts";
 import { place } from "./place";
 
 interface Both {
+  id: string;
   session: Session;
   row: Waiting;
 }
@@ -23,7 +24,7 @@ function inOrder(a: Both, b: Both): number {
 /** Those of which both is known, in the order in which they are looked at. */
 export function queued(rows: Iterable<Waiting>, all: ReadonlyMap<string, Session>): Both[] {
   return [...rows]
-    .map((row) => ({ row, session: all.get(row.id) }))
+    .map((row) => ({ id: row.id, row, session: all.get(row.id) }))
     .filter((both): both is Both => both.session !== undefined)
     .sort(inOrder);
 }

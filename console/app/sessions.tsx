@@ -1,24 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 // The list of sessions: what lives, then what has ended, the newest first.
+import { ArrayAge, Counts, elementsOf, fold, loadMore, Reader, unfolded } from "./arrays";
 import { compare, image, plain, reason, slots } from "./format";
-import { type Column, List, type Listed } from "./list";
-import { ended, everyone, isLoaded, sessions, showEveryone, waiting, who } from "./live";
-import type { Session } from "./model";
-import { stateOf } from "./model";
-import { Age, cardShare, Empty, Meter, share, State, use } from "./parts";
+import { type Column, List } from "./list";
+import { arrays, ended, endedArrays, everyone, isLoaded, sessions, showEveryone, waiting, who } from "./live";
+import type { Session, SessionArray } from "./model";
+import { stateOf, stateOfArray } from "./model";
+import { Age, cardShare, Empty, Meter, now, share, State, timeLeft, use } from "./parts";
 import { address, amend, place } from "./place";
 
+/** A session, an array, an element of one that is unfolded, or that there are more of these. */
+export interface Row {
+  id: string;
+  isInert?: boolean;
+  kind: "session" | "array" | "element" | "more";
+  session?: Session;
+  array?: SessionArray;
+}
+
 /** Words that all have to be in a row; "state:waiting", "user:…" and "node:…" mean one column. */
-function matches(session: Session, words: string[]): boolean {
+function matches(row: Row, words: string[]): boolean {
+  const { session, array } = row;
+  const of = session ?? array;
+  if (!of) return true;
   const columns: Record<string, string> = {
-    name: session.name,
-    state: `${stateOf(session).word} ${session.status}`,
-    user: session.user ?? "",
-    image: session.image ?? "",
-    node: session.agents.join(" "),
-    group: `${session.group} ${session.resource_group}`,
+    name: of.name,
+    state: session ? `${stateOf(session).word} ${of.status}` : `${array ? stateOfArray(array).word : ""} ${of.status}`,
+    user: of.user ?? "",
+    image: of.image ?? "",
+    node: session?.agents.join(" ") ?? "",
+    group: `${of.group} ${of.resource_group}`,
   };
-  const all = `${Object.values(columns).join(" ")} ${session.id}`.toLowerCase();
+  const all = `${Object.values(columns).join(" ")} ${of.id}`.toLowerCase();
   return words.every((word) => {
     const [, column = "", wanted = ""] = /^(\w+):(.*)$/.exec(word) ?? [];
     return column in columns ? columns[column]?.toLowerCase().includes(wanted) : all.includes(word);
@@ -47,19 +60,76 @@ function Uses({ session }: { session: Session }) {
   );
 }
 
-const COLUMNS: Column<Listed>[] = [
-  { title: "State", kind: "status", cell: ({ session }) => <State {...stateOf(session)} /> },
-  { title: "Name", cell: ({ session }) => session.name },
-  { title: "Image", kind: "wider", cell: ({ session }) => image(session.image) },
-  { title: "Resources", kind: "amounts", cell: ({ session }) => slots(session.resources) },
-  { title: "Usage", kind: "wide use", cell: ({ session }) => <Uses session={session} /> },
-  { title: "User", kind: "widest", cell: ({ session }) => plain(session.user) },
-  { title: "Node", kind: "widest node", cell: ({ session }) => session.agents.map(plain).join(", ") },
-  {
-    title: "Since",
-    kind: "age",
-    cell: ({ session }) => <Age from={session.status_changed ?? session.created_at} />,
-  },
+/** Time is short: what it uses says less then. */
+function Ending({ session }: { session: Session }) {
+  return <span class="bad">ends in {timeLeft(session, use(now))} unless it is extended</span>;
+}
+
+function RowState({ row: { kind, session, array } }: { row: Row }) {
+  if (kind === "more") return null;
+  if (session) return <State {...stateOf(session)} />;
+  if (!array) return null;
+  const isOpen = unfolded.value.has(array.id);
+  return (
+    <>
+      <button
+        type="button"
+        class="plain fold"
+        aria-expanded={isOpen}
+        aria-label={`Elements of ${array.label}`}
+        onClick={(event) => {
+          event.stopPropagation();
+          fold(array);
+        }}
+      >
+        {isOpen ? "▾" : "▸"}
+      </button>
+      <State {...stateOfArray(array)} />
+    </>
+  );
+}
+
+function RowName({ row: { kind, session, array } }: { row: Row }) {
+  if (kind === "more" && array) {
+    const { items = [], total = 0 } = unfolded.value.get(array.id) ?? {};
+    return <span class="element dim">{items.length ? `${items.length} of ${total} are shown` : "Asking the manager…"}</span>;
+  }
+  if (session) return <span class={kind === "element" ? "element" : ""}>{session.name}</span>;
+  return <>{array?.label}</>;
+}
+
+function RowUses({ row: { kind, session, array } }: { row: Row }) {
+  if (kind === "more" && array && unfolded.value.get(array.id)?.items.length)
+    return (
+      <button
+        type="button"
+        onClick={(event) => {
+          event.stopPropagation();
+          loadMore(array);
+        }}
+      >
+        Show more elements
+      </button>
+    );
+  if (kind === "array" && array) return <Counts array={array} />;
+  if (session?.idle_ends_at && session.status === "RUNNING") return <Ending session={session} />;
+  return session ? <Uses session={session} /> : null;
+}
+
+function RowAge({ row: { kind, session, array } }: { row: Row }) {
+  if (session) return <Age from={session.status_changed ?? session.created_at} />;
+  return kind === "array" && array ? <ArrayAge array={array} /> : null;
+}
+
+const COLUMNS: Column<Row>[] = [
+  { title: "State", kind: "status", cell: (row) => <RowState row={row} /> },
+  { title: "Name", cell: (row) => <RowName row={row} /> },
+  { title: "Image", kind: "wider", cell: ({ session, array }) => image((session ?? array)?.image) },
+  { title: "Resources", kind: "amounts", cell: ({ session }) => session && slots(session.resources) },
+  { title: "Usage", kind: "wide use", cell: (row) => <RowUses row={row} /> },
+  { title: "User", kind: "widest", cell: ({ session, array }) => plain((session ?? array)?.user) },
+  { title: "Node", kind: "widest node", cell: ({ session }) => session?.agents.map(plain).join(", ") },
+  { title: "Since", kind: "age", cell: (row) => <RowAge row={row} /> },
 ];
 
 const SHOWN = ["live", "ended", "all"] as const;
@@ -110,37 +180,68 @@ function Filters({ query, count }: { query: URLSearchParams; count: number }) {
   );
 }
 
-function newest(rows: Iterable<Session>): Session[] {
-  return [...rows].sort((a, b) => compare(b.created_at, a.created_at) || compare(b.id, a.id));
+function newest(rows: Iterable<Row>): Row[] {
+  const made = ({ session, array }: Row) => (session ?? array)?.created_at ?? "";
+  return [...rows].sort((a, b) => compare(made(b), made(a)) || compare(b.id, a.id));
+}
+
+/** Sessions and arrays; elements are in the row of their array. */
+function together(all: Iterable<Session>, of: ReadonlyMap<string, SessionArray>): Row[] {
+  const known = (session: Session) =>
+    session.array && (arrays.value.has(session.array.id) || endedArrays.value.has(session.array.id));
+  return newest([
+    ...[...all]
+      .filter((session) => !known(session))
+      .map((session): Row => ({ id: session.id, kind: "session", session })),
+    ...[...of.values()].map((array): Row => ({ id: array.id, kind: "array", array })),
+  ]);
+}
+
+function unfold(row: Row): Row[] {
+  const { array } = row;
+  const shown = array && unfolded.value.get(array.id);
+  if (!array || !shown) return [row];
+  const elements = elementsOf(array).map((session): Row => ({ id: session.id, kind: "element", session, array }));
+  const rest: Row[] = shown.items.length < shown.total ? [{ id: `${array.id}+`, isInert: true, kind: "more", array }] : [];
+  return [row, ...elements, ...rest];
 }
 
 /** The rows of the list as the address filters them. */
-export function shownSessions(
-  live: Iterable<Session>,
-  over: Iterable<Session>,
-  query: URLSearchParams,
-): Session[] {
+export function shownRows(query: URLSearchParams): Row[] {
   const shown = query.get("show") ?? "live";
   const words = (query.get("filter") ?? "").toLowerCase().split(/\s+/).filter(Boolean);
-  const rows = [...(shown === "ended" ? [] : newest(live)), ...(shown === "live" ? [] : newest(over))];
-  return words.length ? rows.filter((session) => matches(session, words)) : rows;
+  const rows = [
+    ...(shown === "ended" ? [] : together(sessions.value.values(), arrays.value)),
+    ...(shown === "live" ? [] : together(ended.value.values(), endedArrays.value)),
+  ];
+  return (words.length ? rows.filter((row) => matches(row, words)) : rows).flatMap(unfold);
+}
+
+/** How many rows there are of what lives. */
+export function countLive(): number {
+  return together(sessions.value.values(), arrays.value).length;
 }
 
 export function SessionsScreen() {
   const { query, id } = use(place);
   const withUser = use(everyone);
   const isAsking = !use(isLoaded);
-  const rows = shownSessions(use(sessions).values(), use(ended).values(), query);
+  for (const source of [sessions, ended, arrays, endedArrays, unfolded]) use<unknown>(source);
+  const rows = shownRows(query);
+  const open = rows.flatMap(({ kind, array }) => (kind === "array" && array && unfolded.value.has(array.id) ? [array] : []));
   return (
     <section class="sessions" aria-label="Sessions">
-      <Filters query={query} count={rows.length} />
+      <Filters query={query} count={rows.filter(({ kind }) => kind !== "more").length} />
+      {open.map((array) => (
+        <Reader key={array.id} array={array} />
+      ))}
       {rows.length > 0 ? (
         <List
           label="List of sessions"
           screen="sessions"
           id={id}
           query={query.toString()}
-          rows={rows.map((session) => ({ session }))}
+          rows={rows}
           columns={withUser ? COLUMNS : COLUMNS.filter(({ title }) => title !== "User")}
         />
       ) : (

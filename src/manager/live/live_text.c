@@ -314,6 +314,27 @@ void live_text_write_task(const struct pipeline_task_row *task, struct strbuf *f
 
 /* ---- what waits ---- */
 
+/* Sessions whose end or start it waits for: they are its owner's, too. */
+static void live_text_write_dependencies(const struct core *core, const struct session *s,
+                                         struct jsonw *w)
+{
+    jsonw_key(w, "waits_for");
+    jsonw_array_begin(w);
+    for (size_t i = 0; i < s->dependency_count; i++) {
+        const struct session_dependency *dependency = &s->dependencies[i];
+        const struct session *other = core_find_session(core, &dependency->id);
+
+        if (dependency_state(dependency) == DEPENDENCY_MET)
+            continue;
+        jsonw_object_begin(w);
+        api_write_uuid(w, "id", &dependency->id);
+        jsonw_member_str(w, "name", other ? other->name : NULL);
+        jsonw_member_str(w, "condition", dependency_condition_name(dependency->condition));
+        jsonw_object_end(w);
+    }
+    jsonw_array_end(w);
+}
+
 void live_text_write_waiting(struct core *core, const struct session *s, struct strbuf *fixed,
                              struct strbuf *measured)
 {
@@ -332,6 +353,7 @@ void live_text_write_waiting(struct core *core, const struct session *s, struct 
         strbuf_adds(&text, "It waits its turn: sessions before it wait for room.");
     jsonw_member_str(&w, "reason", s->reason);
     jsonw_member_str(&w, "text", text.len ? text.data : NULL);
+    live_text_write_dependencies(core, s, &w);
     jsonw_object_end(&w);
     live_text_end(fixed);
     live_text_end(measured);
