@@ -2,11 +2,10 @@
 // Arrays of sessions: one row each, which unfolds to its elements, and all of one beside the list.
 import { signal } from "@preact/signals-core";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { compare, number, plain, quote, time } from "./format";
+import { age, compare, number, plain, quote, time } from "./format";
 import { everyone, ended, sessions, who } from "./live";
 import { type Session, type SessionArray, stateOfArray } from "./model";
 import { Age, Bar, Commands, failure, now, say, use } from "./parts";
-import { age } from "./format";
 import { manager } from "./server";
 
 const PAGE = 50;
@@ -147,6 +146,8 @@ function useWhy(array: SessionArray): string {
 
 export function ArrayFound({ array }: { array: SessionArray }) {
   const why = useWhy(array);
+  const at = use(now);
+  const isOpen = use(unfolded).has(array.id);
   const { word } = stateOfArray(array);
   const rows: [string, string][] = [
     ["Elements", number(array.size)],
@@ -156,7 +157,7 @@ export function ArrayFound({ array }: { array: SessionArray }) {
     ["Project", plain(array.group)],
     ["Resource group", plain(array.resource_group)],
     ["Created", time(array.created_at)],
-    ["Ended", array.terminated_at ? `${time(array.terminated_at)} (${age(array.terminated_at, use(now))} ago)` : ""],
+    ["Ended", array.terminated_at ? `${time(array.terminated_at)} (${age(array.terminated_at, at)} ago)` : ""],
     ["ID", array.id],
   ];
   const own = array.user === who.value?.user && !array.terminated_at;
@@ -181,8 +182,8 @@ export function ArrayFound({ array }: { array: SessionArray }) {
       </dl>
       <footer>
         {!array.terminated_at && <Cancel array={array} />}
-        <button type="button" aria-expanded={use(unfolded).has(array.id)} onClick={() => fold(array)}>
-          {use(unfolded).has(array.id) ? "Hide elements" : "Show elements"}
+        <button type="button" aria-expanded={isOpen} onClick={() => fold(array)}>
+          {isOpen ? "Hide elements" : "Show elements"}
         </button>
         <Commands commands={commands} />
       </footer>

@@ -97,7 +97,7 @@ function BoxView({
     <a
       href={href}
       class={`box ${state ?? "file"}`}
-      aria-label={says}
+      data-box={box.name}
       aria-current={isChosen ? "true" : undefined}
     >
       <title>{says}</title>

@@ -292,6 +292,8 @@ function Found({ session }: { session: Session }) {
   );
 }
 
+const LISTED_MSEC = 1500; // in which what has just ended is listed again
+
 /** One that is not listed, such as the session of a task of an old run, is asked for once. */
 function useFound(id: string, isListed: boolean): Session | null {
   const [found, setFound] = useState<Session | null>(null);
@@ -299,21 +301,28 @@ function useFound(id: string, isListed: boolean): Session | null {
     if (isListed) return;
     const gone = new AbortController();
     setFound(null);
-    manager.get<Session>(`/aliquot/v1/sessions/${id}`, gone.signal).then(
-      (session) => {
-        setFound(session);
-        keepSession(session);
-      },
-      () => undefined, // it says that it is not there
-    );
-    return () => gone.abort();
+    const ask = () =>
+      manager.get<Session>(`/aliquot/v1/sessions/${id}`, gone.signal).then(
+        (session) => {
+          setFound(session);
+          keepSession(session);
+        },
+        () => undefined, // it says that it is not there
+      );
+    const timer = window.setTimeout(() => void ask(), LISTED_MSEC);
+    return () => {
+      gone.abort();
+      window.clearTimeout(timer);
+    };
   }, [id, isListed]);
   return found?.id === id ? found : null;
 }
 
 export function Peek({ id }: { id: string }) {
-  const listed = use(sessions).get(id) ?? use(ended).get(id);
-  const array = use(arrays).get(id) ?? use(endedArrays).get(id);
+  const [living, over] = [use(sessions), use(ended)]; // hooks: each time all of them
+  const [livingArrays, overArrays] = [use(arrays), use(endedArrays)];
+  const listed = living.get(id) ?? over.get(id);
+  const array = livingArrays.get(id) ?? overArrays.get(id);
   const found = useFound(id, Boolean(listed ?? array));
   const session = listed ?? found;
   const heading = useRef<HTMLHeadingElement>(null);

@@ -257,7 +257,8 @@ export function PipelineScreen({ name }: { name: string }) {
           <a href={address("pipelines", "", "show=kept")}>Kept pipelines</a> / {plain(found.name)}
         </h2>
         <span class="dim">
-          version {found.version}, saved {time(found.saved_at)}
+          version {found.version}
+          {found.saved_at ? `, saved ${time(found.saved_at)}` : ""}
           {found.next_at ? `, next run ${time(found.next_at)}` : ""}
         </span>
       </header>

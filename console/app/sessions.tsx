@@ -92,25 +92,29 @@ function RowState({ row: { kind, session, array } }: { row: Row }) {
 function RowName({ row: { kind, session, array } }: { row: Row }) {
   if (kind === "more" && array) {
     const { items = [], total = 0 } = unfolded.value.get(array.id) ?? {};
-    return <span class="element dim">{items.length ? `${items.length} of ${total} are shown` : "Asking the manager…"}</span>;
+    if (!items.length) return <span class="element dim">Asking the manager…</span>;
+    return (
+      <span class="element">
+        <button
+          type="button"
+          onClick={(event) => {
+            event.stopPropagation();
+            loadMore(array);
+          }}
+        >
+          Show more elements
+        </button>{" "}
+        <span class="dim">
+          {items.length} of {total}
+        </span>
+      </span>
+    );
   }
   if (session) return <span class={kind === "element" ? "element" : ""}>{session.name}</span>;
   return <>{array?.label}</>;
 }
 
 function RowUses({ row: { kind, session, array } }: { row: Row }) {
-  if (kind === "more" && array && unfolded.value.get(array.id)?.items.length)
-    return (
-      <button
-        type="button"
-        onClick={(event) => {
-          event.stopPropagation();
-          loadMore(array);
-        }}
-      >
-        Show more elements
-      </button>
-    );
   if (kind === "array" && array) return <Counts array={array} />;
   if (session?.idle_ends_at && session.status === "RUNNING") return <Ending session={session} />;
   return session ? <Uses session={session} /> : null;

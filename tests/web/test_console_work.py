@@ -22,7 +22,7 @@ ARRAYS = "/aliquot/v1/arrays"
 POLICY = "/aliquot/v1/keypair-policies/default"
 ROWS = "[...document.querySelectorAll('.rows .row')].map((row) => row.innerText.replace(/\\s+/g, ' '))"
 # What each box of the graph is called and how far it is.
-BOXES = "[...document.querySelectorAll('.box')].map((box) => box.getAttribute('aria-label'))"
+BOXES = "[...document.querySelectorAll('.box')].map((box) => box.querySelector('title').textContent)"
 
 DIGITS = """\
 name: digits
@@ -118,14 +118,14 @@ def test_a_kept_pipeline_runs_is_cancelled_and_resumed(browser, cluster):
     wait_box(page, "broken: failed")
     wait_box(page, "report: skipped")
     assert "Parameters: word=hello, epochs=4" in text(page, ".run")
-    page.click(".box[aria-label^=train]")
+    page.click(".box[data-box^=train]")
     page.wait_for(f"{ROWS}.length === 4")
     page.click(".rows .row a")
     wait_text(page, "rate=0.1, seed=1", ".peek")
     wait_text(page, "rate 0.1", ".log")
-    page.click(".box[aria-label^=report]")
+    page.click(".box[data-box^=report]")
     wait_text(page, "task 'broken', which it needs, has failed", ".peek .reason")
-    page.click(".box[aria-label^=broken]")
+    page.click(".box[data-box^=broken]")
     wait_text(page, "exit code 3", ".peek .reason")
 
     page.keyboard.press("x")
@@ -138,7 +138,7 @@ def test_a_kept_pipeline_runs_is_cancelled_and_resumed(browser, cluster):
     page.click("text=Resume")
     wait_box(page, "train: 4 running")
     wait_text(page, "running", ".run header .state")
-    page.click(".box[aria-label^=train]")
+    page.click(".box[data-box^=train]")
     page.click(".rows .row a")
     page.keyboard.press("s")  # to the task's session
     wait_text(page, "running", ".peek header")
@@ -172,15 +172,15 @@ def test_a_thousand_tasks(browser, cluster):
         "fetch", "align-*", "sort-*", "call-*", "check-*", "merge", "plot"]
     assert boxes(page)["plot"] == "150 waiting; needs merge"
     assert page.evaluate("document.querySelectorAll('.rows .row').length") < 100
-    page.click(".box[aria-label^=align]")
+    page.click(".box[data-box^=align]")
     page.wait_for("document.querySelector('.filters .count').innerText === '200'")
     page.click("text=running 4")
     page.wait_for(f"{ROWS}.length === 4")
     reply = cluster.client(USER).delete("/aliquot/v1/sessions", {
         "sessions": [cluster.client(USER).get(f"{RUNS}/{run['id']}").json["tasks"][1]["session_id"]]})
     assert reply.status in (200, 202, 204), reply
-    page.wait_for("document.querySelector('.box[aria-label^=align]')"
-                  ".getAttribute('aria-label').includes('1 cancelled')")
+    page.wait_for("document.querySelector('.box[data-box^=align]')"
+                  ".querySelector('title').textContent.includes('1 cancelled')")
     assert not page.problems()
 
 
@@ -238,13 +238,14 @@ def test_an_array_of_somebody_else_is_cancelled_by_an_administrator(browser, clu
     page.click("text=theirs[1-3]")
     wait_text(page, "3 running", ".peek")
     page.keyboard.press("x")
+    wait_text(page, "Cancel 3 sessions?", ".peek")
     page.keyboard.press("y")
     wait_text(page, "cancelled", ".peek header")
     assert not page.problems()
 
 
 def test_attempts_dependencies_and_use(browser, cluster):
-    failing = made(cluster, USER, "failing", startupCommand="sleep 1; exit 4", config=SMALL,
+    failing = made(cluster, USER, "failing", startupCommand="sleep 6; exit 4", config=SMALL,
                    retry=2, retry_delay="1s")
     after = made(cluster, USER, "after", startupCommand="true", dependencies=[failing], config=SMALL)
     page = logged_in(browser, cluster)
