@@ -529,6 +529,7 @@ static enum sched_verdict explain_verdict(struct explanation *e, const struct sc
     case SCHED_NO_AGENT:
     case SCHED_NO_CAPACITY:
     case SCHED_PREEMPTING:
+    case SCHED_BOOKED:
     case SCHED_BEHIND:
         break; /* no validator says so */
     }

@@ -22,6 +22,7 @@ static const char *const verdict_names[] = {
     [SCHED_CONCURRENCY] = "concurrency",
     [SCHED_QUOTA] = "quota",
     [SCHED_PREEMPTING] = "preempting",
+    [SCHED_BOOKED] = "booked",
     [SCHED_BEHIND] = "behind",
 };
 

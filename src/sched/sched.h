@@ -21,6 +21,10 @@
  * room (gang.h).
  * A single kernel that a running session lacks comes as a sched_session of its own, see
  * enum sched_unit. Limits of sessions, forecasts and estimates do not count it.
+ *
+ * Bookings keep amounts of agents for their own sessions during a time. Another session starts on
+ * booked amounts only if it ends before the booking begins; one without a lifetime never does. A
+ * session of a booking starts in its time, on its amounts alone.
  */
 #ifndef AQ_SCHED_SCHED_H
 #define AQ_SCHED_SCHED_H
@@ -157,8 +161,11 @@ struct sched_session {
     /* preemption */
     int job_priority; /* it may preempt lower ones */
     bool is_preemptible;
-    bool is_movable;   /* it may be stopped to start again elsewhere at once */
-    const char *scope; /* whose sessions preempt each other; NULL = anybody's */
+    bool is_movable;            /* it may be stopped to start again elsewhere at once */
+    const char *scope;          /* whose sessions preempt each other; NULL = anybody's */
+    const struct uuid *booking; /* in which it runs; NULL = none. One that waits in a booking that
+                                   the scheduler does not have finds no agent, one that runs in
+                                   such a booking is an ordinary session. */
 };
 
 /* Where a session is that runs: per kernel, or once for a single-node one. */
@@ -171,6 +178,19 @@ struct sched_place {
 struct sched_part {
     uint32_t device;
     int64_t amount;
+};
+
+/* ---- bookings ---- */
+
+/* Amounts of agents that are kept for certain sessions during [starts_usec, ends_usec), wall clock.
+ */
+struct sched_booking {
+    struct uuid id;
+    const char *name; /* for explanations */
+    int64_t starts_usec, ends_usec;
+    const struct slots *amounts;      /* of each place; slots that they do not name are not kept */
+    const struct sched_place *places; /* of different agents, with the parts of their devices */
+    size_t place_count;
 };
 
 struct sched_running {
@@ -230,6 +250,8 @@ struct sched_snapshot {
     size_t session_count;
     const struct sched_running *running; /* already taken off 'free' of their agents */
     size_t running_count;
+    const struct sched_booking *bookings; /* nothing of them is taken off 'free' */
+    size_t booking_count;
 };
 
 enum sched_verdict {
@@ -243,6 +265,7 @@ enum sched_verdict {
     SCHED_CONCURRENCY, /* too many sessions of the account */
     SCHED_QUOTA,       /* the account's slots are used up */
     SCHED_PREEMPTING,  /* has its place; starts when the victims have ended */
+    SCHED_BOOKED,      /* has room until a booking begins, and would run longer; holds up nobody */
     SCHED_BEHIND,      /* never an outcome: held up by another (explanations only) */
 };
 /* "no-room" ...: a stable word for programs. */

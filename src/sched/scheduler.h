@@ -66,6 +66,51 @@ void sched_unreserve(struct sched *s, int64_t row);
 /* It waits no longer, or has ended. */
 void sched_drop(struct sched *s, uint32_t handle);
 
+/* ---- bookings ---- */
+
+/* Add a booking, or replace what is known of it. Copied. Places on agents that are not known yet
+ * count once these are. What its sessions hold counts as part of it from its start on, whichever
+ * was told first. -EINVAL: it ends before it begins, or a slot is not known.
+ */
+int sched_booking_set(struct sched *s, const struct sched_booking *booking, int64_t now_usec,
+                      struct aq_error *err);
+/* It is over, or canceled: its amounts are for all. Its sessions that run go on as ordinary ones;
+ * those that wait find no agent any more. Nothing if it is not known.
+ */
+void sched_booking_remove(struct sched *s, const struct uuid *id);
+
+/* A booking for which agents are to be found. */
+struct sched_booking_wish {
+    const struct uuid *id; /* what is known of this booking does not count; NULL = it is new */
+    int64_t starts_usec, ends_usec;
+    const struct slots *amounts; /* of each place */
+    size_t place_count;          /* each on another agent */
+    const char *const *agents;   /* only on these, by id; none = on any */
+    size_t agent_count;
+    bool ignores_sessions; /* what sessions hold, or may hold at the start, does not count */
+};
+
+/* Why there are no agents for a booking. */
+struct sched_booking_obstacle {
+    size_t fitting;          /* agents that have room */
+    const char *agent_id;    /* of the others the one that lacks least; NULL = there is none */
+    const char *slot_name;   /* of which it has too little; NULL = its devices' models or parts */
+    int64_t needed, free;    /* of that slot, from start to end */
+    bool is_beyond;          /* it has less even if nothing runs there and nothing is booked */
+    const uint32_t *holders; /* handles of sessions that may hold that slot there in this time */
+    size_t holder_count;
+    const struct uuid *bookings; /* that keep some of it in this time */
+    size_t booking_count;
+};
+
+/* Choose places for a booking; those with the least room left come first. Nothing is kept yet.
+ * *ret (place_count long) and the texts in it live in 'arena', like those of 'ret_obstacle'.
+ * 0, or -EBUSY: there are too few agents with room, 'ret_obstacle' says why.
+ */
+int sched_booking_place(struct sched *s, const struct sched_booking_wish *wish, int64_t now_usec,
+                        struct arena *arena, struct sched_place **ret,
+                        struct sched_booking_obstacle *ret_obstacle);
+
 /* Place what can be placed. Outcomes have handles, and are only of sessions
  * whose verdict, or time to start, differs from what the last pass said. The
  * result lives in 'arena'.
