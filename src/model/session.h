@@ -112,6 +112,7 @@ struct session {
     size_t dependency_count;
     struct uuid array_id; /* that it is an element of; nil = none */
     int64_t array_index;
+    struct uuid booking_id; /* in which it runs: model/booking.h; nil = none */
     struct kernel *kernels; /* by rank */
     size_t kernel_count;
 };

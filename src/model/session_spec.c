@@ -53,6 +53,7 @@ static const struct wire_field spec_fields[] = {
     { "job_priority", WIRE_NUMBER, AT(job_priority), 0, SCHEDULING, "job_priority" },
     { "preemptible", WIRE_FLAG, AT(is_preemptible), 0, SCHEDULING },
     { "movable", WIRE_FLAG, AT(is_movable), 0, SCHEDULING },
+    { "reservation", WIRE_TEXT, AT(reservation), 0, SCHEDULING, "reservation", SESSION_NAME_MAX },
     { "wait_for_capacity", WIRE_FLAG, AT(waits_for_capacity), 0, SCHEDULING },
     { "limit", WIRE_NUMBER, AT(retry), 0, RETRY, "retry" },
     { "on", WIRE_TEXT, AT(retry_on), 0, RETRY, "retry_on", RERUN_ON_MAX },

@@ -48,6 +48,7 @@ struct session_spec {
     int64_t job_priority;       /* it may preempt preemptible ones with a lower one */
     bool is_preemptible;        /* it may be preempted */
     bool is_movable;            /* it may be stopped to start again on another agent */
+    const char *reservation;    /* name of the booking in which it runs; NULL = none */
     bool waits_for_capacity;    /* it may ask for more than any agent has */
     const char *roles; /* of kernels that run something else: JSON of cluster_role.h; NULL = none */
     const char *on_failure;   /* of a kernel of several: SESSION_ON_FAILURE_*; NULL = unsaid */

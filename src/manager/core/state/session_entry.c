@@ -10,6 +10,7 @@
 #include "manager/core/state/account.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/array_entry.h"
+#include "manager/core/state/booking_entry.h"
 #include "manager/core/state/clock_adjustment.h"
 #include "manager/core/state/idle_entry.h"
 #include "manager/core/state/resource_group_entry.h"
@@ -191,6 +192,7 @@ struct session_entry *session_entry_new(struct core *core, struct session *s)
     durable_init(&l->durable, core->session_ops);
     list_init(&l->all_link);
     list_init(&l->array_link);
+    list_init(&l->booking_link);
     list_init(&l->queue.link);
     list_init(&l->queue.lacking_link);
     list_init(&l->sched.change_link);
@@ -226,6 +228,7 @@ struct session_entry *session_entry_add(struct core *core, struct session *s)
     l->accounts[SCHED_KEYPAIR]->systems += l->s.type == SESSION_SYSTEM;
     entry_list_by_row(core, l);
     array_entry_join(core, l);
+    booking_entry_join(core, l);
     return l;
 }
 
@@ -237,6 +240,7 @@ void session_entry_retire(struct core *core, struct session_entry *l)
     for (size_t i = 0; i < l->s.kernel_count; i++)
         session_entry_release(core, l, i, 0);
     array_entry_leave(core, l);
+    booking_entry_leave(core, l);
     core->hooks->on_retire(core, l);
     session_entry_give_subnet(core, l);
     session_bytes_add(core, l->accounts[SCHED_USER], -l->bytes);

@@ -22,6 +22,7 @@ struct account;
 struct agent_entry;
 struct array_entry;
 struct aq_error;
+struct booking_entry;
 struct core;
 struct idle_entry;
 struct measured;
@@ -100,6 +101,8 @@ struct session_entry {
     bool array_waiting, array_begun, array_admitted; /* counted as such there, and the next */
     bool
         array_held; /* PENDING, parked: as many elements as its array lets run at once do, or will */
+    struct booking_entry *booking; /* in which it runs; NULL = none, or it has finished */
+    struct list booking_link;      /* in its sessions */
     struct resource_group_entry *resource_group;
     struct account *accounts[SCHED_ACCOUNT_KINDS];
     struct list account_links[SCHED_ACCOUNT_KINDS]; /* account.members while it holds */

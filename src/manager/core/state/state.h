@@ -113,9 +113,12 @@ struct core {
     const struct proposal_hooks *proposal_hooks; /* of loop/turn.c */
     const struct durable_ops *session_ops;       /* of session/lifecycle.c */
     const struct durable_ops *array_ops;         /* of session/array.c */
+    const struct durable_ops *booking_ops;       /* of booking/booking_step.c */
     struct map sessions_by_id, sessions_by_name;
     struct map arrays_by_id; /* struct array_entry * */
     struct list arrays;
+    struct list bookings; /* struct booking_entry, that have not finished */
+    size_t booking_count;
     struct map kernels_by_id; /* struct session_entry * */
     struct list sessions;
     int64_t session_bytes; /* that these take, and those under way to the store */

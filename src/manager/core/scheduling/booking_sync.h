@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* booking_sync.h - telling schedulers of bookings, and choosing places for a booking
+ *
+ * Loop's thread only.
+ */
+#ifndef AQ_MANAGER_CORE_SCHEDULING_BOOKING_SYNC_H
+#define AQ_MANAGER_CORE_SCHEDULING_BOOKING_SYNC_H
+
+#include "base/error.h"
+
+struct booking;
+struct booking_entry;
+struct core;
+
+/* The booking was made or loaded, or has other times, amounts or places: the scheduler of its
+ * resource group is told, and makes a pass.
+ */
+void booking_sync_set(struct core *core, struct booking_entry *entry);
+
+/* It has finished: its amounts are everybody's. Its sessions have been taken out, or follow. */
+void booking_sync_remove(struct core *core, struct booking_entry *entry);
+
+/* Choose places for 'b', which has none: sets them. Agents, times, amounts, nodes and
+ * ignores_sessions of 'b' count; the booking in memory that has its id, if there is one, does not.
+ * -EBUSY, kind "reservation-does-not-fit", field "resources", says what is lacking, where, from when
+ * until when, and which bookings or sessions hold it.
+ */
+int booking_sync_place(struct core *core, struct booking *b, struct aq_error *err);
+
+#endif
