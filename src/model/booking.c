@@ -169,6 +169,29 @@ void booking_done(struct booking *b)
     *b = (struct booking){ .name = "" };
 }
 
+bool booking_names_agent(const struct booking *b, const char *agent_id)
+{
+    for (size_t i = 0; i < b->agents.count; i++)
+        if (strcmp(b->agents.items[i], agent_id) == 0)
+            return true;
+    return false;
+}
+
+void booking_add_agent(struct booking *b, const char *agent_id)
+{
+    size_t count = b->agents.count++;
+
+    b->agents.items = aq_realloc(b->agents.items, b->agents.count * sizeof(*b->agents.items));
+    b->agents.items[count] = aq_strdup(agent_id);
+}
+
+void booking_set_agents_of_places(struct booking *b, const struct booking *of)
+{
+    booking_free_agents(b);
+    for (size_t i = 0; of && i < of->place_count; i++)
+        booking_add_agent(b, of->places[i].agent_id);
+}
+
 static struct uuid_list booking_copy_ids(const struct uuid_list *from)
 {
     struct uuid_list to = { .count = from->count, .cap = from->count };

@@ -110,6 +110,14 @@ int booking_check(const struct booking *b, int64_t now_usec, struct aq_error *er
 /* Take other places: 'b' owns a copy. */
 void booking_set_places(struct booking *b, const struct booking_place *places, size_t count);
 
+/* Is it to be on these agents, of which this is one? */
+bool booking_names_agent(const struct booking *b, const char *agent_id);
+/* Its places are to be on this agent, too, or on the agents of the places of 'of' alone; NULL = on
+ * any.
+ */
+void booking_add_agent(struct booking *b, const char *agent_id);
+void booking_set_agents_of_places(struct booking *b, const struct booking *of);
+
 /* The index of the place on this agent, or -1. */
 long booking_find_place(const struct booking *b, const char *agent_id);
 

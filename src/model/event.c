@@ -34,6 +34,12 @@ static void event_done(struct event *e)
     case EVENT_ARRAY_CHANGED:
         array_set_done(&e->array_change.removed);
         break;
+    case EVENT_BOOKING_CREATED:
+    case EVENT_BOOKING_CHANGED:
+        if (e->booking.row)
+            booking_done(e->booking.row);
+        free(e->booking.row);
+        break;
     case EVENT_KERNEL_STATUS:
         free(e->kernel_status.agent_id);
         free(e->kernel_status.alloc);

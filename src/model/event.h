@@ -15,6 +15,7 @@
 #include "model/agent.h"
 #include "model/accounts.h"
 #include "model/audit.h"
+#include "model/booking.h"
 #include "model/idle.h"
 #include "model/session.h"
 #include "model/session_array.h"
@@ -36,6 +37,8 @@ enum event_kind {
     EVENT_ATTEMPTS_PRUNED,   /* prune; of the rows alone */
     EVENT_ARRAY_CREATED,     /* array: becomes the batch's */
     EVENT_ARRAY_CHANGED,     /* array_change */
+    EVENT_BOOKING_CREATED,   /* booking: becomes the batch's */
+    EVENT_BOOKING_CHANGED,   /* booking: whole; its version is that of before + 1 */
     EVENT_KERNEL_STATUS,     /* kernel_status */
     EVENT_KERNEL_RESIZED,    /* kernel_resized */
     EVENT_AGENT_SAVED,       /* agent: insert or update of the whole row */
@@ -133,6 +136,10 @@ struct event {
         struct event_kernel_status kernel_status;
         struct session_array *array; /* owned by the event */
         struct event_array_change array_change;
+        struct {
+            struct booking *row; /* owned by the event */
+            int64_t used_usec;   /* loaded: when the last session of it that ran has ended */
+        } booking;
         struct {
             struct uuid id;
             char name[SESSION_NAME_MAX + 1];

@@ -92,6 +92,7 @@ void session_array_make(const struct session_array *a, int64_t index, int64_t no
         .starts_usec = element->starts_usec,
         .array_id = a->id,
         .array_index = index,
+        .booking_id = element->booking_id,
         .kernels = session_array_copy_kernels(element, now_usec),
         .kernel_count = element->kernel_count,
     };
@@ -161,10 +162,13 @@ char *session_array_write_element(const struct session_array *a)
     const struct session *s = &a->element;
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
+    char booking[UUID_TEXT_MAX];
 
     jsonw_object_begin(&w);
     jsonw_member_int(&w, "starts_at", s->starts_usec);
     jsonw_member_bool(&w, "multi_node", s->is_multi_node);
+    if (!uuid_is_nil(&s->booking_id))
+        jsonw_member_str(&w, "booking", uuid_format(&s->booking_id, booking));
     jsonw_key(&w, "kernels");
     jsonw_array_begin(&w);
     for (size_t i = 0, count; i < s->kernel_count; i += count) {
@@ -245,10 +249,13 @@ static int session_array_read_kernels(const json_t *object, struct session *s)
 int session_array_parse_element(const char *text, struct session *ret)
 {
     json_t *tree = json_load_string(text, 0), *kernels = json_object_get(tree, "kernels"), *item;
+    const char *booking = json_string_value(json_object_get(tree, "booking"));
     int r = json_array_size(kernels) ? 0 : -EINVAL;
     size_t i;
 
     ret->starts_usec = json_integer_value(json_object_get(tree, "starts_at"));
+    if (booking && uuid_parse(booking, &ret->booking_id) < 0)
+        r = -EINVAL;
     ret->is_multi_node = json_is_true(json_object_get(tree, "multi_node"));
     json_array_foreach(kernels, i, item)
         if (r == 0)

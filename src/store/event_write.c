@@ -37,6 +37,10 @@ static int event_write_rows(struct store_tx *tx, struct event *e, struct aq_erro
         return array_insert(tx, e->array, err);
     case EVENT_ARRAY_CHANGED:
         return array_change(tx, &e->array_change, err);
+    case EVENT_BOOKING_CREATED:
+        return booking_insert(tx, e->booking.row, err);
+    case EVENT_BOOKING_CHANGED:
+        return booking_change(tx, e->booking.row, err);
     case EVENT_KERNEL_STATUS:
         return kernel_set_status(tx, e, err);
     case EVENT_KERNEL_RESIZED:

@@ -258,6 +258,17 @@ static int load_read_array(struct loader *l, struct row *row, struct event *e, s
     return 0;
 }
 
+static int load_read_booking(struct loader *l, struct row *row, struct event *e,
+                             struct aq_error *err)
+{
+    (void)l;
+    (void)err;
+    e->booking.row = aq_alloc(sizeof(*e->booking.row));
+    booking_read_row(row, e->booking.row);
+    e->booking.used_usec = sql_get_int(row->q);
+    return 0;
+}
+
 static const struct load_table tables[] = {
     { "slot types", "SELECT name, type FROM slot_types ORDER BY name", EVENT_SLOT_TYPE_KNOWN,
       load_read_slot_type },
@@ -276,6 +287,11 @@ static const struct load_table tables[] = {
       .offset = offsetof(struct event, keypair) },
     { "agents", "SELECT " AGENT_COLUMNS " FROM agents a ORDER BY a.id", EVENT_AGENT_SAVED,
       load_read_agent },
+    { "bookings",
+      "SELECT " BOOKING_COLUMNS ", (SELECT MAX(s.terminated_at) FROM sessions s"
+      " WHERE s.booking_id = b.id AND s.running_at IS NOT NULL)"
+      " FROM bookings b WHERE b.finished_at IS NULL ORDER BY b.created_at, b.id",
+      EVENT_BOOKING_CREATED, load_read_booking },
     { "arrays", "SELECT " ARRAY_COLUMNS " FROM arrays a WHERE a.ended_at IS NULL ORDER BY a.seq",
       EVENT_ARRAY_CREATED, load_read_array },
     { "sessions",

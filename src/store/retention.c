@@ -325,6 +325,17 @@ static int retention_remove_arrays(struct store_tx *tx, int64_t before_usec, str
     return AQ_MIN(r, 0);
 }
 
+/* The same of bookings that have finished. */
+static int retention_remove_bookings(struct store_tx *tx, int64_t before_usec, struct aq_error *err)
+{
+    int r = retention_change(tx,
+                             "DELETE FROM bookings WHERE finished_at < ? AND NOT EXISTS"
+                             " (SELECT 1 FROM sessions s WHERE s.booking_id = bookings.id)",
+                             &before_usec, 1, err);
+
+    return AQ_MIN(r, 0);
+}
+
 /* 1 if they are gone; 0 if they have more rows than go at a time: some of these are. */
 static int retention_remove_sessions(struct store_tx *tx, const char *rows, struct aq_error *err)
 {
@@ -360,7 +371,10 @@ static int retention_remove_chosen(struct store_tx *tx, struct retention_piece *
         piece->removed += r > 0 ? chosen->count : 0;
     }
     if (r > 0 && piece->entity == RETENTION_SESSIONS)
-        r = retention_remove_arrays(tx, piece->before_usec, err) < 0 ? -err->code : r;
+        r = retention_remove_arrays(tx, piece->before_usec, err) < 0
+                    || retention_remove_bookings(tx, piece->before_usec, err) < 0
+                ? -err->code
+                : r;
     if (r > 0) {
         piece->place = chosen->last;
         piece->is_last = chosen->is_end;

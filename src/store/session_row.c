@@ -57,6 +57,7 @@ void session_read_row(struct row *row, struct session *ret, size_t *ret_kernel_c
     ret->rerun = session_read_rerun(row);
     ret->array_id = sql_get_uuid(q);
     ret->array_index = sql_get_int(q);
+    ret->booking_id = sql_get_uuid(q);
 }
 
 void kernel_read_row(struct row *row, struct kernel *ret)

@@ -27,6 +27,7 @@ static int session_refuse_insert(const void *of, int r, struct aq_error *err)
 static int session_insert_row(struct store_tx *tx, const struct session *s, struct aq_error *err)
 {
     char id[UUID_TEXT_MAX], user[UUID_TEXT_MAX], project[UUID_TEXT_MAX], array[UUID_TEXT_MAX];
+    char booking[UUID_TEXT_MAX];
     AQ_CLEANUP(strbuf_donep) struct strbuf spec = STRBUF_INIT;
     struct jsonw w = jsonw_make(&spec);
     struct sql_stmt *q;
@@ -40,8 +41,8 @@ static int session_insert_row(struct store_tx *tx, const struct session *s, stru
         "INSERT INTO sessions (seq, id, name, type, status, version, result, priority, user_id,"
         " project_id, access_key, domain, resource_group, kernel_count, image, tag,"
         " cluster_mode, spec, reason, status_data, forced, created_at, status_changed_at,"
-        " starts_at, running_at, array_id, array_index)"
-        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        " starts_at, running_at, array_id, array_index, booking_id)"
+        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         &q, err);
 
     if (r < 0)
@@ -78,6 +79,10 @@ static int session_insert_row(struct store_tx *tx, const struct session *s, stru
         sql_put_uuid(q, &s->array_id, array);
         sql_put_int(q, s->array_index);
     }
+    if (uuid_is_nil(&s->booking_id))
+        sql_put_null(q);
+    else
+        sql_put_uuid(q, &s->booking_id, booking);
     return sql_change_one(q, session_refuse_insert, s, err);
 }
 

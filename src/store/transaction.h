@@ -60,6 +60,10 @@ int array_count_end(struct store_tx *tx, const struct uuid *array_id, const stru
 /* Whether the counts of arrays are those of their elements: how many are not, with a line each. */
 int array_audit(struct store_tx *tx, struct strbuf *out, struct aq_error *err);
 
+int booking_insert(struct store_tx *tx, const struct booking *b, struct aq_error *err);
+/* -ESTALE unless its row has the version before. */
+int booking_change(struct store_tx *tx, const struct booking *b, struct aq_error *err);
+
 int kernel_insert(struct store_tx *tx, int64_t session_seq, const struct kernel *k,
                   struct aq_error *err);
 int kernel_set_status(struct store_tx *tx, const struct event *e, struct aq_error *err);
@@ -133,7 +137,7 @@ int row_check(const struct row *row, const char *what, struct aq_error *err);
     " s.project_id, s.access_key, s.domain, s.resource_group, s.kernel_count,"           \
     " " spec ", s.reason, " status_data ", s.forced, s.created_at, s.status_changed_at," \
     " s.starts_at, s.running_at, s.image, s.tag, s.cluster_mode, s.retry,"               \
-    " s.subnet, s.rerun, s.array_id, s.array_index"
+    " s.subnet, s.rerun, s.array_id, s.array_index, s.booking_id"
 #define SESSION_COLUMNS SESSION_COLUMNS_WITH("s.spec", "s.status_data")
 /* Without kernels and dependencies; 'ret_kernel_count' is the column. */
 void session_read_row(struct row *row, struct session *ret, size_t *ret_kernel_count);
@@ -145,6 +149,13 @@ void session_read_row(struct row *row, struct session *ret, size_t *ret_kernel_c
     " a.created_at, a.cancelled_at, a.ended_at"
 /* All of it is from the heap. */
 void array_read_row(struct row *row, struct session_array *ret);
+
+#define BOOKING_COLUMNS                                                                        \
+    "b.id, b.name, b.version, b.resource_group, b.starts_at, b.ends_at, b.amounts, b.nodes,"   \
+    " b.release_unused, b.ignores_sessions, b.details, b.creator_id, b.created_at, b.outcome," \
+    " b.finished_at, b.reason"
+/* All of it is from the heap. */
+void booking_read_row(struct row *row, struct booking *ret);
 
 #define KERNEL_COLUMNS_WITH(alloc, service_ports)                                                  \
     "k.id, k.rank, k.role, k.role_index, k.status, k.version, k.attempt, k.agent_id, k.requested," \

@@ -33,6 +33,7 @@ static const struct transfer_table {
     { "agent_history", NULL },
     { "join_tokens", "hash" },
     { "agent_certs", "serial" },
+    { "bookings", "id" },
     { "arrays", "seq" },
     { "sessions", "seq" },
     { "session_totals", NULL },
