@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "manager/core/accounts/access.h"
 #include "manager/core/accounts/accounts.h"
+#include "manager/core/booking/booking_step.h"
 #include "manager/core/events/bus_internal.h"
 #include "manager/core/loop/loop_internal.h"
 #include "manager/core/nodes/agents.h"
@@ -134,6 +135,7 @@ static void apply_session_status(struct core *core, struct event *e)
     if (c->to == SESSION_RUNNING)
         dependency_started(core, l);
     array_note_status(core, l);
+    booking_note_status(core, l);
     if (session_is_terminal(c->to)) {
         dependency_ended(core, l);
         dependency_forget(core, l);
@@ -326,6 +328,10 @@ void apply_event(struct core *core, struct event *e)
     case EVENT_ARRAY_CHANGED:
         array_apply(core, e);
         break;
+    case EVENT_BOOKING_CREATED:
+    case EVENT_BOOKING_CHANGED:
+        booking_apply(core, e);
+        break;
     case EVENT_KERNEL_STATUS:
         apply_kernel_status(core, e);
         break;
@@ -336,6 +342,7 @@ void apply_event(struct core *core, struct event *e)
     case EVENT_AGENT_STATUS:
     case EVENT_AGENT_REMOVED:
         agents_apply(core, e);
+        booking_note_agents(core);
         break;
     case EVENT_SLOT_TYPE_KNOWN:
         apply_slot_type(core, e);

@@ -14,6 +14,7 @@
 #include "manager/core/scheduling/fair_share.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/array_entry.h"
+#include "manager/core/state/booking_entry.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
@@ -144,6 +145,8 @@ static void audit_compare_session(struct audit *a, const struct session *s)
     if (!uuid_equals(&m->array_id, &s->array_id) || m->array_index != s->array_index
         || uuid_is_nil(&m->array_id) != !session_entry_of(m)->array)
         audit_find(a, "session %s: its array differs", id);
+    if (!uuid_equals(&m->booking_id, &s->booking_id))
+        audit_find(a, "session %s: its reservation differs", id);
     if (m->kernel_count != s->kernel_count)
         audit_find(a, "session %s: %zu kernels in memory, %zu stored", id, m->kernel_count,
                    s->kernel_count);
@@ -169,6 +172,16 @@ static void audit_compare_array(struct audit *a, const struct session_array *s)
              || m->element.dependency_count != s->element.dependency_count
              || !audit_same_text(m->element.domain, s->element.domain))
         audit_find(a, "array %s: memory and row differ", s->name);
+}
+
+static void audit_compare_booking(struct audit *a, const struct booking *b)
+{
+    const struct booking_entry *entry = booking_entry_find(a->core, &b->id);
+
+    if (!entry)
+        audit_find(a, "reservation %s: stored, not in memory", b->name);
+    else if (!booking_equals(&entry->b, b))
+        audit_find(a, "reservation %s: memory and row differ", b->name);
 }
 
 /* ---- agents and accounts ---- */
@@ -242,6 +255,9 @@ static void audit_compare(struct audit *a, const struct event *e)
     case EVENT_ARRAY_CREATED:
         audit_compare_array(a, e->array);
         break;
+    case EVENT_BOOKING_CREATED:
+        audit_compare_booking(a, e->booking.row);
+        break;
     case EVENT_AGENT_SAVED:
         audit_compare_agent(a, &e->agent);
         break;
@@ -282,7 +298,7 @@ static void audit_compare_counts(struct audit *a)
     struct {
         const char *what;
         size_t in_memory, stored;
-    } rows[9];
+    } rows[10];
     size_t agents = 0, resource_groups = 0, count = 0;
 
     for (size_t i = 0; i < a->loaded->count; i++)
@@ -295,6 +311,7 @@ static void audit_compare_counts(struct audit *a)
     rows[count].what = name, rows[count].in_memory = memory, rows[count++].stored = stored[kind]
     ROW("sessions", core->sessions_by_id.count, EVENT_SESSION_CREATED);
     ROW("arrays", core->arrays_by_id.count, EVENT_ARRAY_CREATED);
+    ROW("reservations", core->booking_count, EVENT_BOOKING_CREATED);
     ROW("agents", agents, EVENT_AGENT_SAVED);
     ROW("users", core->users.count, EVENT_USER_SAVED);
     ROW("keypairs", core->keypairs.count, EVENT_KEYPAIR_SAVED);

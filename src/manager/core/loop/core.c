@@ -12,6 +12,7 @@
 #include "link/pki.h"
 #include "manager/core/accounts/access.h"
 #include "manager/core/commit/proposal.h"
+#include "manager/core/booking/booking_step.h"
 #include "manager/core/events/bus_internal.h"
 #include "manager/core/loop/loop_internal.h"
 #include "manager/core/nodes/agents.h"
@@ -34,6 +35,7 @@
 #include "manager/core/state/account.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/array_entry.h"
+#include "manager/core/state/booking_entry.h"
 #include "manager/core/state/clock_adjustment.h"
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/durable.h"
@@ -212,6 +214,7 @@ int core_new(const struct core_conf *conf, struct core **ret, struct aq_error *e
     core->proposal_hooks = &turn_proposal_hooks;
     core->session_ops = &session_durable_ops;
     core->array_ops = &array_durable_ops;
+    core->booking_ops = &booking_durable_ops;
     core->on_turn = turn_on_idle;
     core->incarnation = uuid_random();
     core->send = core_send_by_link;
@@ -349,6 +352,8 @@ static void core_free_memory(struct core *core)
         session_entry_retire(core, LIST_ENTRY(core->sessions.next, struct session_entry, all_link));
     while (!list_is_empty(&core->arrays))
         array_entry_retire(core, LIST_ENTRY(core->arrays.next, struct array_entry, all_link));
+    while (!list_is_empty(&core->bookings))
+        booking_entry_retire(core, LIST_ENTRY(core->bookings.next, struct booking_entry, all_link));
     durable_free_retired(core);
     while (core->agent_count > 0)
         agents_drop(core, core->agents_sorted[core->agent_count - 1]);

@@ -9,6 +9,7 @@
 #include "manager/core/state/session_entry.h"
 #include "sched/admit.h"
 #include "manager/core/accounts/access.h"
+#include "manager/core/booking/booking_member.h"
 #include "manager/core/session/admission.h"
 #include "manager/core/state/agent_devices.h"
 #include "manager/core/state/agent_entry.h"
@@ -267,7 +268,9 @@ int admission_check(struct core *core, struct session *s, const char *resource_g
                     struct aq_error *err)
 {
     struct sched_session subject;
-    struct admission a = { .types = core->types, .resource_group = resource_group };
+    struct admission a = { .types = core->types,
+                           .resource_group = resource_group ? resource_group
+                                                            : booking_resource_group(core, s) };
     struct admission_hold hold;
     int r;
 
@@ -286,6 +289,8 @@ int admission_check(struct core *core, struct session *s, const char *resource_g
     }
     if (r == 0)
         r = admission_decide(core, &a, s, err);
+    if (r == 0)
+        r = booking_admit(core, s, err);
     if (r == 0)
         r = session_bytes_check(core, hold.user, hold.bytes, err);
     if (r == 0 && a.pending_slots)

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/memory.h"
+#include "manager/core/booking/booking_member.h"
 #include "manager/core/commit/proposal.h"
 #include "manager/core/scheduling/attempts.h"
 #include "manager/core/scheduling/pending_reason.h"
@@ -21,6 +22,7 @@
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_entry.h"
+#include "model/booking.h"
 
 #define EXPLAIN_USEC (2 * USEC_PER_SEC)
 /* starts_usec is wall-clock time, which can be set: look again now and then. */
@@ -143,6 +145,8 @@ void pending_step(struct core *core, struct session_entry *l, int64_t now)
         l->commands.end_reason = REASON_PENDING_TIMEOUT;
         retry_note_timeout(core, l);
     }
+    if (booking_is_orphan(l) && !l->commands.end_reason)
+        l->commands.end_reason = REASON_BOOKING_CANCELED;
     if (l->commands.end_reason) {
         for (size_t i = 0; i < l->s.kernel_count; i++)
             (void)proposal_add_kernel_status(core, l, i, KERNEL_CANCELLED, l->commands.end_reason);

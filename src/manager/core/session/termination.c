@@ -13,6 +13,7 @@
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
+#include "model/booking.h"
 #include "model/end_signal.h"
 
 struct event *termination_propose(struct core *core, struct session_entry *l,
@@ -101,7 +102,7 @@ void termination_limit_grace(const struct session_entry *l, struct session_spec 
 struct termination_times termination_times(const struct core *core, const struct session_entry *l)
 {
     static const char *const reasons[] = { REASON_PREEMPTED, REASON_MOVED, REASON_AGENT_DRAINED,
-                                           REASON_TASK_TIMEOUT };
+                                           REASON_TASK_TIMEOUT, REASON_BOOKING_ENDED };
     struct termination_times times = { 0, core->conf.kill_grace_usec };
     struct session_spec spec = *l->s.spec;
 

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* booking_member.c - sessions that are to run in a booking */
+#include "manager/core/booking/booking_member.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "manager/core/state/booking_entry.h"
+#include "manager/core/state/session_entry.h"
+#include "manager/core/state/state.h"
+
+static const struct booking_entry *booking_find_for(const struct core *core,
+                                                    const struct session *s)
+{
+    if (!uuid_is_nil(&s->booking_id))
+        return booking_entry_find(core, &s->booking_id);
+    return s->spec && s->spec->reservation ? booking_entry_find_named(core, s->spec->reservation)
+                                           : NULL;
+}
+
+const char *booking_resource_group(const struct core *core, const struct session *s)
+{
+    const struct booking_entry *entry = booking_find_for(core, s);
+
+    return entry ? entry->b.resource_group : NULL;
+}
+
+/* Each kernel has to fit on one place; together they may use all places, one kernel after another. */
+static int booking_check_room(const struct booking *b, const struct session *s,
+                              struct aq_error *err)
+{
+    char needed[AMOUNT_TEXT_MAX], kept[AMOUNT_TEXT_MAX];
+
+    for (size_t k = 0; k < s->kernel_count; k++)
+        for (size_t i = 0; i < s->kernels[k].requested.count; i++) {
+            const struct slot *slot = &s->kernels[k].requested.items[i];
+            int64_t amount = slots_get(&b->amounts, slot->name);
+            enum slot_type type = slot_type_guess(slot->name);
+
+            if (slot->amount > amount && slots_has(&b->amounts, slot->name))
+                return aq_fail_field(err, EINVAL, "reservation",
+                                     "the reservation '%s' has %s %s on each node, and the session "
+                                     "asks for %s; ask for less",
+                                     b->name, slot_amount_humanize(amount, type, kept), slot->name,
+                                     slot_amount_humanize(slot->amount, type, needed));
+        }
+    return 0;
+}
+
+int booking_admit(const struct core *core, struct session *s, struct aq_error *err)
+{
+    const struct booking_entry *entry = booking_find_for(core, s);
+    const char *name = s->spec->reservation;
+
+    if (!name)
+        return 0;
+    if (!entry || clock_realtime_usec() >= entry->b.ends_usec)
+        return aq_fail_field(err, ENOENT, "reservation",
+                             "there is no reservation '%s', or it has ended; 'aliquot reservation "
+                             "ls' lists yours",
+                             name);
+    if (!booking_is_for(&entry->b, &s->user_id, &s->project_id))
+        return aq_fail_field(err, EACCES, "reservation",
+                             "the reservation '%s' is not for you or this project; name a project "
+                             "that it is for, or leave the reservation out",
+                             name);
+    if (s->resource_group && strcmp(s->resource_group, entry->b.resource_group) != 0)
+        return aq_fail_field(err, EINVAL, "reservation",
+                             "the reservation '%s' is in the resource group '%s', not in '%s'",
+                             name, entry->b.resource_group, s->resource_group);
+    s->booking_id = entry->b.id;
+    return booking_check_room(&entry->b, s, err);
+}
+
+bool booking_is_orphan(const struct session_entry *l)
+{
+    return !l->booking && !uuid_is_nil(&l->s.booking_id) && !l->s.running_usec && !l->s.rerun;
+}
