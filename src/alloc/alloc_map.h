@@ -85,8 +85,8 @@ struct alloc_request {
     const struct slots *slots;
     bool forbid_fragmentation; /* fractional: only parts that differ by no more than one quantum,
                                   and one device if one device's capacity would do */
-    /* What was decided elsewhere: of a slot that it names, all comes from the one device that it
-     * names. NULL = nothing.
+    /* What was decided elsewhere: of a slot that it names, all comes from the devices that it
+     * names, from each the amount that it names. NULL = nothing.
      */
     const struct alloc_grant *chosen;
 };
@@ -100,8 +100,8 @@ struct alloc_request {
  *   not-multiple-of-quantum         cannot be divided so finely
  *   invalid-resource-combination    two slots of one exclusive set
  *   invalid-resource-argument       a fraction of a whole device, a negative amount, other
- *                                   than one of a unique device, any of a unified one, a
- *                                   chosen device with another amount than is asked for
+ *                                   than one of a unique device, any of a unified one,
+ *                                   chosen devices with another amount than is asked for
  */
 int alloc_map_allocate(struct alloc_map *map, const struct alloc_request *request,
                        struct alloc_grant *ret, struct aq_error *err);

@@ -205,26 +205,41 @@ static int allocate_fail_chosen(const struct grant_item *item, const struct map_
                       item->slot_name, asked, item->device_id, free);
 }
 
-/* Take the amount from the device that was chosen, or fail. */
-static int allocate_chosen(struct alloc_map *map, const struct grant_item *item, int64_t amount,
+/* Take from each device what was chosen of it, 'amount' together, or fail. 'first' is the first of
+ * the slot's.
+ */
+static int allocate_chosen(struct alloc_map *map, const struct alloc_request *request,
+                           const struct grant_item *first, int64_t amount,
                            struct affinity_hint *used, struct aq_error *err)
 {
-    const struct map_device *d = alloc_map_find_device(map, item);
+    const struct grant_item *end = request->chosen->items + request->chosen->count;
+    int64_t left = amount;
 
-    if (item->amount != amount)
-        return aq_fail_as(err, EINVAL, "invalid-resource-argument", item->slot_name,
+    for (const struct grant_item *item = first; item < end; item++)
+        if (strcmp(item->slot_name, first->slot_name) == 0
+            && (item->amount < 0 || __builtin_sub_overflow(left, item->amount, &left)))
+            left = -1;
+    if (left != 0)
+        return aq_fail_as(err, EINVAL, "invalid-resource-argument", first->slot_name,
                           "%s: other than what was asked for was chosen of device %s",
-                          item->slot_name, item->device_id);
-    if (!d || d->free < d->slot->minimum || amount % d->slot->quantum)
-        return allocate_fail_chosen(item, d, err);
-    map->list[0] = (uint32_t)(d - map->devices);
-    if (alloc_distribute_over(map, d->slot, 1, amount / d->slot->quantum) < 0)
-        return allocate_fail_chosen(item, d, err);
-    allocate_commit(map, d->slot, used);
+                          first->slot_name, first->device_id);
+    for (const struct grant_item *item = first; item < end; item++) {
+        const struct map_device *d;
+
+        if (strcmp(item->slot_name, first->slot_name) != 0)
+            continue;
+        d = alloc_map_find_device(map, item);
+        if (!d || d->free < d->slot->minimum || item->amount % d->slot->quantum)
+            return allocate_fail_chosen(item, d, err);
+        map->list[0] = (uint32_t)(d - map->devices);
+        if (alloc_distribute_over(map, d->slot, 1, item->amount / d->slot->quantum) < 0)
+            return allocate_fail_chosen(item, d, err);
+        allocate_commit(map, d->slot, used);
+    }
     return 0;
 }
 
-/* Take the amount from the chosen device, else from those of the largest quantum that can give it.
+/* Take the amount from the chosen devices, else from those of the largest quantum that can give it.
  * If none can, the error tells of those of which most is free.
  */
 static int allocate_slot(struct alloc_map *map, const struct map_slot *slot,
@@ -236,7 +251,7 @@ static int allocate_slot(struct alloc_map *map, const struct map_slot *slot,
     int r = 0;
 
     if (chosen)
-        return allocate_chosen(map, chosen, amount, used, err);
+        return allocate_chosen(map, request, chosen, amount, used, err);
     for (; slot; slot = alloc_map_next_slot(map, slot)) {
         struct aq_error why = { 0 };
         int here;

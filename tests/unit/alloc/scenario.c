@@ -239,7 +239,9 @@ static void ask(const struct scenario *s, struct alloc_map *map, const char *ste
     request.forbid_fragmentation = strncmp(step, "nofrag ", 7) == 0;
     step += request.forbid_fragmentation ? 7 : 0;
     if (sscanf(step, "at %127s%n", left, &used) == 1) {
-        add_to_grant(&chosen, left);
+        for (char *save = NULL, *one = strtok_r(left, ",", &save); one;
+             one = strtok_r(NULL, ",", &save))
+            add_to_grant(&chosen, one);
         step += used;
     }
     (void)snprintf(left, sizeof(left), "%.*s", (int)(arrow - step), step);

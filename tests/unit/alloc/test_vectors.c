@@ -517,7 +517,7 @@ static void test_densities(void **state)
     }
 }
 
-/* One device was chosen elsewhere: that one, or none. */
+/* Devices were chosen elsewhere: those, or none. */
 static const struct scenario chosen[] = {
     { "another than would have been", "A=1 B=1 C=1", "0.1", E, IL, NULL, "C:0.5",
       "at A:0.4 0.4 => A:0.4; at B:1 1 => B:1; 0.4 => C:0.4; is A:0.4 B:1 C:0.9" },
@@ -525,6 +525,14 @@ static const struct scenario chosen[] = {
       "at A:0.4 0.4 => " INSUFFICIENT "; at A:0.3 0.3 => A:0.3; is A:1 B:0" },
     { "it is not here", "A=1", "0.1", E, IL, NULL, "B:0.5",
       "at B:0.4 0.4 => " INSUFFICIENT "; at x.other/A:0.4 0.4 => A:0.4" },
+    { "several, each with its part", "A=1 B=1 C=1 D=1", "0.1", E, IL, NULL, "D:0.5",
+      "at B:1,D:0.2 1.2 => B:1 D:0.2; at A:0.5,D:0.5 1 => " INSUFFICIENT
+      "; at A:0.5,C:0.4 1 => " ARGUMENT "; at A:0.5,C:0.5 1 => A:0.5 C:0.5;"
+      "is A:0.5 B:1 C:0.5 D:0.7" },
+    { "several whole ones", "cuda.device/g0=1 cuda.device/g1=1 cuda.device/g2=1", NULL, E, IL, NULL,
+      NULL,
+      "at cuda.device/g1:1,cuda.device/g2:1 cuda.device=2 => g1:1 g2:1;"
+      "at cuda.device/g0:1,cuda.device/g0:1 cuda.device=2 => " INSUFFICIENT " cuda.device" },
     { "it is not split, however it may be", "A=1 B=1", "0.1", F, IL, NULL, NULL,
       "at A:1.2 1.2 => " INSUFFICIENT "; nofrag at A:0.6 0.6 => A:0.6" },
     { "all of it, or it was decided for another request", "A=1", "0.1", E, IL, NULL, NULL,
