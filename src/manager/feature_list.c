@@ -4,6 +4,7 @@
 
 #include "manager/call/graphql/gql.h"
 #include "manager/call/tasks.h"
+#include "manager/booking/booking_feature.h"
 #include "manager/cluster/cluster_feature.h"
 #include "manager/account/account_feature.h"
 #include "manager/folder/folder_feature.h"
@@ -23,23 +24,9 @@
 
 /* The configuration tree is read first: what it says counts for the others. */
 const struct feature *const manager_features[] = {
-    &cluster_feature,
-    &account_feature,
-    &folder_feature,
-    &image_feature,
-    &scheduling_feature,
-    &notification_feature,
-    &login_feature,
-    &template_feature,
-    &session_feature,
-    &stream_feature,
-    &event_feature,
-    &pipeline_feature,
-    &live_feature,
-    &node_feature,
-    &usage_feature,
-    &backendai_feature,
-    &tasks_feature,
-    &gql_feature,
-    NULL,
+    &cluster_feature,    &account_feature,      &folder_feature, &image_feature,
+    &scheduling_feature, &notification_feature, &login_feature,  &template_feature,
+    &session_feature,    &stream_feature,       &event_feature,  &pipeline_feature,
+    &booking_feature,    &live_feature,         &node_feature,   &usage_feature,
+    &backendai_feature,  &tasks_feature,        &gql_feature,    NULL,
 };

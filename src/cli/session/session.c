@@ -40,6 +40,7 @@ const struct column session_columns[] = {
     { "cluster_size_min", "CLUSTER-SIZE-MIN", COLUMN_NUMBER, COLUMN_IS_EXTRA | COLUMN_IS_LONG },
     { "on_failure", "ON-FAILURE", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_LONG },
     { "on_node_loss", "ON-NODE-LOSS", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_LONG },
+    { "reservation", "RESERVATION", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_LONG },
     { "wait_for_capacity", "WAIT-FOR-CAPACITY", COLUMN_BOOL, COLUMN_IS_EXTRA | COLUMN_IS_LONG },
     { "created_at", "AGE", COLUMN_TIME, 0 },
     { "status_changed", "CHANGED", COLUMN_TIME, COLUMN_IS_WIDE },

@@ -196,6 +196,13 @@ static void session_own_write_wait_for_capacity(const struct session_own *own, s
     jsonw_bool(w, spec && spec->waits_for_capacity);
 }
 
+static void session_own_write_reservation(const struct session_own *own, struct jsonw *w)
+{
+    const struct session_spec *spec = own->row->session.spec;
+
+    jsonw_str(w, spec ? spec->reservation : NULL);
+}
+
 /* {"kernel", "agent", "exit_code"} of the kernel whose failure ended the session; else null. */
 static void session_own_write_failure(const struct session_own *own, struct jsonw *w)
 {
@@ -435,6 +442,7 @@ static const struct session_own_member {
     { "on_failure", .write = session_own_write_on_failure, .needs = OWN_NEEDS_TEXTS },
     { "on_node_loss", .write = session_own_write_on_node_loss, .needs = OWN_NEEDS_TEXTS },
     { "roles", .write = session_own_write_roles, .needs = OWN_NEEDS_TEXTS | OWN_NEEDS_KERNELS },
+    { "reservation", .write = session_own_write_reservation, .needs = OWN_NEEDS_TEXTS },
     { "wait_for_capacity", .write = session_own_write_wait_for_capacity, .needs = OWN_NEEDS_TEXTS },
     { "failure", .write = session_own_write_failure, .needs = OWN_NEEDS_TEXTS },
     { "retry", .write = session_own_write_retry, .needs = OWN_NEEDS_TEXTS },

@@ -167,6 +167,10 @@ const struct field session_fields[] = {
       .doc = "it may be preempted" },
     { "wait_for_capacity|waitForCapacity", FIELD_BOOL, 0, AT(request.spec.waits_for_capacity),
       .doc = "it may ask for more than any agent has, and waits for one" },
+    { "reservation", FIELD_STR, FIELD_NULLABLE, AT(request.spec.reservation), 1, SESSION_NAME_MAX,
+      .doc =
+          "name of the reservation in which it runs: from its start, on its resources, and until "
+          "its end at the latest" },
     { "session_group|sessionGroup", FIELD_STRUCT, 0, .sub = group_fields },
     { "tag", FIELD_STR, FIELD_NULLABLE | FIELD_LINE, AT(request.spec.tag), 0, 64 },
     { "callback_url|callbackUrl|callbackURL", FIELD_STR, FIELD_NULLABLE,
