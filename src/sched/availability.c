@@ -79,6 +79,7 @@ void availability_add(struct forecast *p, uint32_t node, const struct slot_reque
     assert(first <= last && last <= l->count);
     for (uint32_t i = first; i < last; i++)
         availability_add_to_step(p, &l->steps[i], req, parts, part_count, sign);
+    l->may_fall |= sign < 0 ? from > p->now_usec : to != INT64_MAX;
     l->version++;
 }
 
@@ -104,6 +105,7 @@ void availability_keep(struct forecast *p, uint32_t node, const struct slot_requ
             if (free[k] != SCHED_ABSENT && free[k] != AMOUNT_INFINITE)
                 free[k] -= AQ_MIN(AQ_MAX(free[k], 0), p->least[k]);
     }
+    l->may_fall = true; /* now it has less than the agent, too */
     l->version++;
 }
 
@@ -145,8 +147,7 @@ void availability_init(struct forecast *p)
 
 /* ---- the earliest time on one agent ---- */
 
-/* The step that 'at' is in. */
-static uint32_t availability_find_step(const struct availability *l, int64_t at)
+uint32_t availability_find_step(const struct availability *l, int64_t at)
 {
     uint32_t step = 0;
 
@@ -255,14 +256,13 @@ static int32_t availability_find_device(const struct forecast *p, uint32_t node,
     return -1;
 }
 
-void availability_take(struct forecast *p, uint32_t node, const struct slot_request *req,
-                       int64_t lifetime, int64_t at, int32_t device, struct hold *ret)
+void availability_choose(struct forecast *p, uint32_t node, const struct slot_request *req,
+                         int64_t from, int64_t to, int32_t device, struct hold *ret)
 {
-    int64_t end = forecast_time_add(at, lifetime);
     uint32_t last;
     int count;
 
-    (void)availability_fits(p, node, req, availability_find_step(&p->timelines[node], at), end,
+    (void)availability_fits(p, node, req, availability_find_step(&p->timelines[node], from), to,
                             &last);
     device = availability_find_device(p, node, device);
     if (device >= 0 && p->devices[device].free < req->amounts[p->devices[device].column])
@@ -276,5 +276,13 @@ void availability_take(struct forecast *p, uint32_t node, const struct slot_requ
                                               p->parts[i].amount };
     ret->part_count = (uint32_t)count;
     ret->node = node;
+}
+
+void availability_take(struct forecast *p, uint32_t node, const struct slot_request *req,
+                       int64_t lifetime, int64_t at, int32_t device, struct hold *ret)
+{
+    int64_t end = forecast_time_add(at, lifetime);
+
+    availability_choose(p, node, req, at, end, device, ret);
     availability_add(p, node, req, ret->parts, ret->part_count, at, end, -1);
 }

@@ -109,7 +109,7 @@ static void claim_renew(struct forecast *p, struct sched_entry *e)
 bool claim_keep(struct forecast *p, struct sched_entry *e, bool may_choose)
 {
     struct sched *s = p->s;
-    uint32_t max = AQ_MAX(p->node_count / AGENTS_PER_CLAIM, 1u);
+    uint32_t max = AQ_MAX(s->cluster.agent_count / AGENTS_PER_CLAIM, 1u);
 
     if (p->claim_count == max) {
         if (may_choose) {

@@ -26,6 +26,7 @@ void cluster_done(struct cluster *c)
     for (size_t i = 0; i < c->node_count; i++)
         cluster_node_done(&c->nodes[i]);
     free(c->nodes);
+    free(c->free_parts);
     map_done(&c->nodes_by_id);
     node_states_done(c);
     slot_requests_done(c);
@@ -219,6 +220,8 @@ static int cluster_read_agent(struct cluster *c, const struct sched_agent *agent
     cluster_fill_row(c, agent->free, SCHED_ABSENT, ret->free);
     cluster_fill_row(c, agent->capacity ? agent->capacity : agent->free, 0, ret->capacity);
     ret->is_capacity_known = agent->capacity != NULL;
+    ret->agent = cluster_find_agent(c, agent->id);
+    ret->number = ret->agent == CLUSTER_NONE ? c->agent_count : c->nodes[ret->agent].number;
     ret->free[c->columns] = agent->is_closed     ? SCHED_ABSENT
                             : agent->kernels_max ? (int64_t)agent->kernels_max - agent->kernels
                                                  : AMOUNT_INFINITE;
@@ -274,8 +277,10 @@ int cluster_set_agent(struct cluster *c, const struct sched_agent *agent, uint32
     }
     *ret_node = cluster_find_agent(c, agent->id);
     is_new = *ret_node == CLUSTER_NONE;
-    if (is_new)
-        *ret_node = cluster_add_place(c);
+    if (is_new) {
+        *ret_node = n.agent = cluster_add_place(c);
+        c->agent_count++;
+    }
     cluster_take_in(c, &n, *ret_node, is_new);
     return 0;
 }
@@ -289,8 +294,71 @@ bool cluster_matches(const struct cluster *c, const struct slot_request *req, ui
 {
     uint16_t architecture = c->nodes[node].architecture;
 
-    return (!req->architecture || !architecture || architecture == req->architecture)
+    return req->booking == c->nodes[node].booking
+           && (!req->architecture || !architecture || architecture == req->architecture)
            && !(req->volumes & ~c->nodes[node].volumes);
+}
+
+/* ---- parts of agents ---- */
+
+/* Into the state that the node is in now. */
+static void cluster_move(struct cluster *c, uint32_t node)
+{
+    struct cluster_node *n = &c->nodes[node];
+    uint32_t state = node_state_enter(c, n, node);
+
+    node_state_leave(c, n->state, node);
+    n->state = state;
+}
+
+uint32_t cluster_open_part(struct cluster *c, uint32_t agent, uint32_t booking,
+                           const int64_t *amounts, const struct device_part *parts, uint32_t count)
+{
+    uint32_t place = c->free_part_count ? c->free_parts[--c->free_part_count]
+                                        : cluster_add_place(c);
+    const struct cluster_node *a = &c->nodes[agent];
+    struct cluster_node n = *a, *old = &c->nodes[place];
+
+    n.booking = booking;
+    n.is_capacity_known = true;
+    n.id = aq_strdup(a->id);
+    n.topology = aq_strdup(a->topology);
+    n.free = aq_alloc_array(c->width, sizeof(*n.free));
+    n.capacity = aq_alloc_array(c->width, sizeof(*n.capacity));
+    n.devices = aq_alloc_array(a->device_count + 1u, sizeof(*n.devices));
+    for (size_t i = 0; i < c->columns; i++) {
+        n.free[i] = a->free[i] == SCHED_ABSENT ? SCHED_ABSENT : amounts[i];
+        n.capacity[i] = amounts[i];
+    }
+    n.free[c->columns] = a->free[c->columns];
+    memcpy(n.devices, a->devices, a->device_count * sizeof(*n.devices));
+    for (uint32_t d = 0; d < a->device_count; d++)
+        n.devices[d].free = 0;
+    for (uint32_t i = 0; i < count; i++)
+        if (parts[i].device < a->device_count)
+            n.devices[parts[i].device].free += parts[i].amount;
+    topology_forget(c);
+    node_state_reserve_scratch(c, n.device_count);
+    n.state = node_state_enter(c, &n, place);
+    if (old->id)
+        node_state_leave(c, old->state, place);
+    cluster_node_done(old);
+    *old = n;
+    c->free_version++;
+    c->agents_changed++;
+    return place;
+}
+
+void cluster_close_part(struct cluster *c, uint32_t part)
+{
+    struct cluster_node *n = &c->nodes[part];
+
+    assert(n->booking != 0);
+    n->free[c->columns] = SCHED_ABSENT;
+    cluster_move(c, part);
+    vec_grow(&c->free_parts, &c->free_part_cap, c->free_part_count + 1, sizeof(*c->free_parts));
+    c->free_parts[c->free_part_count++] = part;
+    c->agents_changed++;
 }
 
 /* ---- holding ---- */
@@ -308,16 +376,6 @@ static void cluster_add_parts(struct cluster_node *n, const struct device_part *
 {
     for (size_t i = 0; i < count; i++)
         n->devices[parts[i].device].free += sign * parts[i].amount;
-}
-
-/* Into the state that the node is in now. */
-static void cluster_move(struct cluster *c, uint32_t node)
-{
-    struct cluster_node *n = &c->nodes[node];
-    uint32_t state = node_state_enter(c, n, node);
-
-    node_state_leave(c, n->state, node);
-    n->state = state;
 }
 
 /* From places in the state's order of devices to places in the agent's. */

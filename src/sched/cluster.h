@@ -18,6 +18,9 @@
  * one quantum, the largest that will do, as in alloc/alloc_map.h. Without devices only
  * the sum counts.
  *
+ * A booked part of an agent is a node of its own, with the agent's devices and what is booked of
+ * each. Only requests of the booking's sessions fit there, and they fit nowhere else.
+ *
  * Deterministic; no clock, no I/O. Indexes of agents and requests are stable
  * while they exist. Not for threads.
  */
@@ -44,6 +47,7 @@ struct cluster_device {
 struct node_state {
     uint64_t hash;
     uint32_t generation; /* differs from any other's that had or will have this index */
+    uint32_t booking;    /* of which it is a part; 0 = whole agents */
     uint16_t architecture;
     uint16_t device_count;
     uint64_t volumes;  /* bits of those that it mounts */
@@ -56,6 +60,9 @@ struct node_state {
 struct cluster_node {
     char *id; /* NULL = not in use */
     uint32_t state;
+    uint32_t agent;   /* the node of the whole agent; itself unless it is a part */
+    uint32_t number;  /* of the agent, in the order in which agents came */
+    uint32_t booking; /* of which it is a part; 0 = a whole agent */
     uint16_t architecture;
     uint16_t device_count;
     uint64_t volumes;
@@ -81,6 +88,7 @@ struct fit {
 struct slot_request {
     uint32_t id, users;
     uint32_t kernels;
+    uint32_t booking;      /* it fits on parts of this booking alone; 0 = on whole agents */
     uint16_t architecture; /* 0 = any */
     bool may_split;        /* any division will do, if the one above finds no room */
     bool *named;           /* per column: the request names it, be it 0 */
@@ -106,7 +114,10 @@ struct cluster {
     size_t slot_priority_count;
     struct cluster_node *nodes;
     size_t node_count, node_cap;
-    struct map nodes_by_id; /* id -> index + 1 */
+    uint32_t agent_count;   /* nodes that are whole agents */
+    struct map nodes_by_id; /* id -> index + 1, of whole agents */
+    uint32_t *free_parts;   /* nodes of parts that are closed */
+    size_t free_part_count, free_part_cap;
     struct node_state *states;
     size_t state_count, state_cap;
     uint32_t *free_states;
@@ -152,6 +163,19 @@ int cluster_set_agent(struct cluster *c, const struct sched_agent *agent, uint32
                       struct aq_error *err);
 uint32_t cluster_find_agent(const struct cluster *c, const char *id);
 
+struct device_part {
+    uint32_t device;
+    int64_t amount;
+};
+
+/* A node for what 'booking' (not 0) keeps of the whole agent 'agent': these amounts per column and
+ * these parts of its devices. It takes nothing if the agent does not. Returns the node.
+ */
+uint32_t cluster_open_part(struct cluster *c, uint32_t agent, uint32_t booking,
+                           const int64_t *amounts, const struct device_part *parts, uint32_t count);
+/* Nothing is held on it any more, and nothing fits on it. Its index may be used again. */
+void cluster_close_part(struct cluster *c, uint32_t part);
+
 /* ---- requests ---- */
 
 /* Bits of volumes. Those that there is place for no more are all CLUSTER_VOLUME_UNKNOWN, which no
@@ -168,6 +192,7 @@ struct slot_request_spec {
     size_t model_count;
     const char *const *volumes;
     size_t volume_count;
+    uint32_t booking;
     bool may_split;
 };
 /* The one request that asks for this, with a user more. */
@@ -197,16 +222,14 @@ static inline const int64_t *cluster_free(const struct cluster *c, size_t column
 }
 /* The column that rules out most agents. */
 size_t cluster_lead_column(const struct cluster *c, const struct slot_request *req);
-/* Is the agent of the architecture asked for, and mounts it the volumes? */
+/* Is the agent of the architecture asked for, mounts it the volumes, and is it, or is it a part of,
+ * what the request's booking keeps?
+ */
 bool cluster_matches(const struct cluster *c, const struct slot_request *req, uint32_t node);
 
 /* Devices that 'req' would take of a state, in its order: indexes and amounts
  * into 'ret' (room for all devices). The count, or -ENOSPC.
  */
-struct device_part {
-    uint32_t device;
-    int64_t amount;
-};
 int fit_choose_devices(const struct cluster *c, const struct slot_request *req,
                        const struct cluster_device *devices, size_t count, int device,
                        struct device_part *ret);

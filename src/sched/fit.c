@@ -400,7 +400,8 @@ int fit_choose_devices(const struct cluster *c, const struct slot_request *req,
 bool fit_check_state(const struct cluster *c, const struct slot_request *req,
                      const struct node_state *s)
 {
-    return (!req->architecture || !s->architecture || req->architecture == s->architecture)
+    return req->booking == s->booking
+           && (!req->architecture || !s->architecture || req->architecture == s->architecture)
            && !(req->volumes & ~s->volumes)
            && fit_check_row(c, req, s->free, s->devices, s->device_count);
 }

@@ -9,6 +9,10 @@
  * an end that is not known has no time and delays nobody (but see claim.c). Times are
  * as good as the lifetimes; every pass starts from what really is free.
  *
+ * Bookings take their amounts out of the timelines from their start until their end. Once they
+ * have begun they hold them, and the nodes of their parts have timelines of their own, in which
+ * their sessions end with them at the latest (booked.c).
+ *
  * A timeline only ever loses capacity, so the earliest start of a request on an agent
  * never becomes earlier while its timeline is unchanged: that is cached per
  * request and lifetime.
@@ -37,11 +41,11 @@ static int64_t forecast_duration(int64_t lifetime_usec)
     return lifetime_usec > 0 ? lifetime_usec : INT64_MAX;
 }
 
-/* When one that runs, or has its place already, ends; later than now. INT64_MAX = not known. */
-static int64_t forecast_expected_end(const struct forecast *p, const struct sched_entry *e)
+int64_t forecast_expected_end(const struct forecast *p, const struct sched_entry *e)
 {
     int64_t end = forecast_time_add(e->started_usec, forecast_duration(e->lifetime_usec));
 
+    end = AQ_MIN(end, booked_end(p->s, e));
     if (end == INT64_MAX && p->assumes_ends)
         return forecast_time_add(p->now_usec, AQ_MAX(p->now_usec - e->started_usec, USEC_PER_SEC));
 
@@ -59,6 +63,27 @@ static void forecast_add_ends(struct forecast *p, struct slot_request *const *re
         if (holds[q].node != CLUSTER_NONE)
             availability_add(p, holds[q].node, reqs[q], holds[q].parts, holds[q].part_count, end,
                              INT64_MAX, 1);
+}
+
+/* What bookings will keep, and what those that have begun give back. */
+static void forecast_add_bookings(struct forecast *p)
+{
+    for (size_t i = 0; i < p->s->booking_count; i++) {
+        const struct booked *b = &p->s->bookings[i];
+
+        for (uint32_t k = 0; !b->is_over && k < b->place_count; k++) {
+            const struct booked_place *at = &b->places[k];
+
+            if (at->node == CLUSTER_NONE)
+                continue;
+            if (!b->is_active)
+                availability_add(p, at->node, &b->amounts, at->parts, at->part_count,
+                                 b->starts_usec, b->ends_usec, -1);
+            else if (at->part != CLUSTER_NONE)
+                availability_add(p, at->node, &b->amounts, at->parts, at->part_count, b->ends_usec,
+                                 INT64_MAX, 1);
+        }
+    }
 }
 
 struct forecast *forecast_new(struct sched *s, int64_t now_usec, bool assumes_ends,
@@ -85,6 +110,7 @@ struct forecast *forecast_new(struct sched *s, int64_t now_usec, bool assumes_en
         forecast_add_ends(p, r->reqs, r->holds, r->count,
                           forecast_time_add(now_usec, forecast_duration(r->lifetime_usec)));
     }
+    forecast_add_bookings(p);
     return p;
 }
 
@@ -230,7 +256,8 @@ uint32_t forecast_select_node(struct forecast *p, const struct sched_entry *e, u
             continue;
         fit = cluster_fit(c, req, c->nodes[n].state, selector);
         *ret_full = *ret_full && !fit->has_room;
-        if (!fit->has_room || !forecast_fits_at(p, req, n, p->now_usec, stay))
+        if (!fit->has_room
+            || (p->timelines[n].may_fall && !forecast_fits_at(p, req, n, p->now_usec, stay)))
             continue;
         order = best == CLUSTER_NONE ? -1 : (rank > best_rank) - (rank < best_rank);
         if (order == 0)
@@ -402,6 +429,10 @@ int64_t forecast_reserve_earliest(struct forecast *p, struct sched_entry *e, int
         at = next;
         next = forecast_reserve_all(p, e, constraints, at);
     } while (next != at && next != INT64_MAX);
+    if (next != INT64_MAX && next >= booked_end(p->s, e)) {
+        forecast_unreserve(p, e, e->req_count, next);
+        return INT64_MAX;
+    }
     return next;
 }
 
@@ -411,12 +442,14 @@ int64_t forecast_schedule(struct forecast *p, struct sched_entry *e, bool only_n
     const struct placement_constraints *constraints = entry_constraints(p->s, e, p->arena);
     int64_t at = p->now_usec;
     uint32_t node = CLUSTER_NONE;
-    bool is_full = false;
+    bool is_full = false, is_selected = false;
 
     /* one that has not been told a time goes where the selector prefers */
     if (e->req_count == 1 && !e->reported_start_usec && !entry_is_put_off(p->s, e)
-        && e->reqs[0]->no_room_version != c->free_version)
+        && e->reqs[0]->no_room_version != c->free_version) {
         node = forecast_select_node(p, e, 0, constraints, &is_full);
+        is_selected = true;
+    }
     if (is_full && !constraints)
         e->reqs[0]->no_room_version = c->free_version;
     if (node != CLUSTER_NONE) {
@@ -425,6 +458,8 @@ int64_t forecast_schedule(struct forecast *p, struct sched_entry *e, bool only_n
         forecast_hold_now(p, e);
         return at;
     }
+    if (only_now && is_selected)
+        return INT64_MAX;
     if (only_now) {
         at = forecast_reserve_all(p, e, constraints, p->now_usec);
         at = at == p->now_usec ? at : INT64_MAX;
@@ -447,6 +482,17 @@ int64_t forecast_estimate_start(struct forecast *p, struct sched_entry *e, int64
 }
 
 /* ---- preemption and migration ---- */
+
+bool forecast_has_room(struct forecast *p, const struct sched_entry *e)
+{
+    bool is_full;
+
+    for (uint32_t q = 0; q < e->req_count; q++)
+        if ((q == 0 || e->reqs[q] != e->reqs[q - 1])
+            && forecast_select_node(p, e, q, NULL, &is_full) == CLUSTER_NONE)
+            return false;
+    return true;
+}
 
 bool forecast_fits(struct forecast *p, const struct sched_entry *e, uint32_t q, uint32_t node)
 {
@@ -476,13 +522,67 @@ void forecast_change_holds(struct forecast *p, const struct sched_entry *e,
                              p->now_usec, end, sign);
 }
 
-void forecast_assume_gone(struct forecast *p, const struct sched_entry *e, int sign)
+void forecast_assume_gone_from(struct forecast *p, const struct sched_entry *e, uint32_t node,
+                               int sign)
 {
     int64_t end = forecast_expected_end(p, e);
 
     for (uint32_t q = 0; q < e->req_count; q++)
-        availability_add(p, e->holds[q].node, e->reqs[q], e->holds[q].parts, e->holds[q].part_count,
-                         p->now_usec, end, sign);
+        if (e->holds[q].node == node || node == CLUSTER_NONE)
+            availability_add(p, e->holds[q].node, e->reqs[q], e->holds[q].parts,
+                             e->holds[q].part_count, p->now_usec, end, sign);
+}
+
+void forecast_assume_gone(struct forecast *p, const struct sched_entry *e, int sign)
+{
+    forecast_assume_gone_from(p, e, CLUSTER_NONE, sign);
+}
+
+bool forecast_may_stay(const struct forecast *p, const struct sched_entry *e)
+{
+    size_t width = p->s->cluster.width;
+    int64_t from = forecast_time_add(p->now_usec, LEAVING_USEC);
+    int64_t end = forecast_time_add(p->now_usec, forecast_duration(e->lifetime_usec));
+
+    for (uint32_t q = 0; q < e->req_count; q++) {
+        const struct hold *h = &e->holds[q];
+        const struct availability *l = &p->timelines[h->node];
+
+        for (uint32_t i = availability_find_step(l, from);
+             i < l->count && l->steps[i].from_usec < end; i++) {
+            const int64_t *free = l->steps[i].free;
+
+            for (size_t column = 0; column < width; column++)
+                if (e->reqs[q]->amounts[column] > 0 && free[column] < 0)
+                    return false;
+            for (uint32_t k = 0; k < h->part_count; k++)
+                if (free[width + h->parts[k].device] < 0)
+                    return false;
+        }
+    }
+    return true;
+}
+
+bool forecast_fits_later(struct forecast *p, const struct sched_entry *e,
+                         const struct slot_request *req, uint32_t node)
+{
+    int64_t from = forecast_time_add(p->now_usec, LEAVING_USEC);
+    uint32_t last;
+
+    return availability_fits(p, node, req, availability_find_step(&p->timelines[node], from),
+                             forecast_time_add(p->now_usec, forecast_duration(e->lifetime_usec)),
+                             &last);
+}
+
+void forecast_hold_later(struct forecast *p, const struct sched_entry *e, uint32_t q, uint32_t node,
+                         struct hold *ret)
+{
+    int64_t end = forecast_time_add(p->now_usec, forecast_duration(e->lifetime_usec));
+
+    availability_choose(p, node, e->reqs[q], forecast_time_add(p->now_usec, LEAVING_USEC), end, -1,
+                        ret);
+    availability_add(p, node, e->reqs[q], ret->parts, ret->part_count, p->now_usec, end, -1);
+    cluster_hold_parts(&p->s->cluster, node, e->reqs[q], ret->parts, ret->part_count);
 }
 
 void forecast_mark_terminating(struct forecast *p, const struct sched_entry *e)

@@ -16,6 +16,7 @@ struct availability {
     struct availability_step *steps;
     uint32_t count, cap;
     uint32_t version; /* counts changes of the timeline; from 1 */
+    bool may_fall;    /* it may have less at some time than now; else what fits now fits always */
 };
 
 #define EARLIEST_BUCKETS 1024
@@ -48,6 +49,8 @@ static inline int64_t forecast_time_add(int64_t a, int64_t b)
  * then it holds nothing.
  */
 int64_t forecast_reserve_earliest(struct forecast *p, struct sched_entry *e, int64_t from_usec);
+/* When one that runs, or has its place already, ends; later than now. INT64_MAX = not known. */
+int64_t forecast_expected_end(const struct forecast *p, const struct sched_entry *e);
 /* Note that the waiting 'e' is to start on 'node' some time. */
 void forecast_mark_promised(struct forecast *p, uint32_t node, const struct sched_entry *e);
 
@@ -72,10 +75,17 @@ bool availability_fits(struct forecast *p, uint32_t node, const struct slot_requ
 /* Not before 'from'; INT64_MAX if never, or not before 'until'. */
 int64_t availability_earliest(struct forecast *p, uint32_t node, const struct slot_request *req,
                               int64_t lifetime, int64_t from, int64_t until);
+/* The step that 'at' is in. */
+uint32_t availability_find_step(const struct availability *l, int64_t at);
 /* How many of 'req' the agent could hold from 'at' until 'to', as fit_count_row() counts.
  */
 uint32_t availability_count(struct forecast *p, uint32_t node, const struct slot_request *req,
                             int64_t at, int64_t to);
+/* Choose devices for 'req' from 'from' until 'to'; *ret holds nothing before, and is not taken out
+ * of the timeline. 'device' as below.
+ */
+void availability_choose(struct forecast *p, uint32_t node, const struct slot_request *req,
+                         int64_t from, int64_t to, int32_t device, struct hold *ret);
 /* Take 'req' from 'at' on for 'lifetime'; where and which devices goes into *ret, which holds
  * nothing. 'device' is the state's that a single part would best be of, if it is free as long as
  * that; -1 = any.

@@ -179,7 +179,7 @@ static double cluster_rate(const struct cluster *c)
     double cpu = 0, devices = 0;
 
     for (size_t n = 0; n < c->node_count; n++) {
-        if (c->cpu_column == SIZE_MAX)
+        if (c->cpu_column == SIZE_MAX || c->nodes[n].booking)
             continue;
         cpu += (double)c->nodes[n].capacity[c->cpu_column] / (AMOUNT_ONE / 1000);
         devices += 1000.0 * c->nodes[n].device_count;

@@ -424,7 +424,7 @@ static const uint32_t *const *migrate_list_targets(const struct migrate_search *
         uint32_t *agents = arena_array(vs->arena, v->kernel_count, sizeof(*agents));
 
         for (uint32_t k = 0; k < v->kernel_count; k++)
-            agents[k] = to->holds[v->single_node ? 0 : k].node;
+            agents[k] = vs->s->cluster.nodes[to->holds[v->single_node ? 0 : k].node].number;
         all[i] = agents;
     }
     return all;

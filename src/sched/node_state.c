@@ -64,8 +64,8 @@ static uint64_t node_state_hash_words(uint64_t hash, const void *bytes, size_t s
 static bool node_state_equals(const struct cluster *c, const struct node_state *s,
                               const struct cluster_node *n, uint64_t hash)
 {
-    return s->hash == hash && s->architecture == n->architecture && s->volumes == n->volumes
-           && s->device_count == n->device_count
+    return s->hash == hash && s->booking == n->booking && s->architecture == n->architecture
+           && s->volumes == n->volumes && s->device_count == n->device_count
            && memcmp(s->free, n->free, c->width * sizeof(*n->free)) == 0
            && memcmp(s->devices, c->scratch, n->device_count * sizeof(*c->scratch)) == 0;
 }
@@ -159,6 +159,7 @@ static uint32_t state_new(struct cluster *c, const struct cluster_node *n, uint6
     memcpy(s->devices, c->scratch, devices);
     s->hash = hash;
     s->generation = c->next_generation++;
+    s->booking = n->booking;
     s->architecture = n->architecture;
     s->volumes = n->volumes;
     s->device_count = n->device_count;
@@ -207,8 +208,8 @@ static void node_state_add_member(struct cluster *c, struct node_state *s, const
 uint32_t node_state_enter(struct cluster *c, const struct cluster_node *n, uint32_t node)
 {
     struct {
-        uint64_t architecture, devices, volumes;
-    } head = { n->architecture, n->device_count, n->volumes };
+        uint64_t booking, architecture, devices, volumes;
+    } head = { n->booking, n->architecture, n->device_count, n->volumes };
     uint64_t hash = node_state_hash_words(0, &head, sizeof(head));
     uint32_t state = CLUSTER_NONE;
     bool is_new;

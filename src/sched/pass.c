@@ -37,7 +37,10 @@ struct pass_run {
     struct arena *arena;
     struct sched_result result;
     size_t cap;
-    struct forecast *forecast; /* once a session did not fit, with backfill */
+    struct forecast *forecast;  /* once a session did not fit, with backfill, or may run into a
+                                  booking */
+    struct forecast *unplanned; /* without the starts of those that wait, see pass_has_prospect() */
+    bool is_planning;           /* a session did not fit, with backfill */
     uint32_t reservations;
     uint32_t searches; /* for sessions to migrate */
     size_t prospect;   /* place in the queue of one for which there was room */
@@ -121,6 +124,7 @@ static enum sched_verdict pass_find_start(struct pass_run *p, struct sched_entry
     int64_t at;
 
     pass_need_forecast(p);
+    p->is_planning |= p->s->options.backfill;
     at = forecast_schedule(p->forecast, e, only_now || is_last);
     if (at <= p->now_usec)
         return SCHED_PLACED;
@@ -174,11 +178,17 @@ static void pass_tell_forecast(struct pass_run *p, const struct sched_entry *e,
 static enum sched_verdict pass_preempt(struct pass_run *p, struct sched_entry *e,
                                        bool only_optional, struct sched_outcome *out)
 {
-    bool is_found = only_optional ? preempt_optional_for(p->s, e, p->now_usec, p->arena,
-                                                         &out->victims, &out->victim_count)
-                                  : preempt_for(p->s, e, p->now_usec, p->arena, &out->victims,
-                                                &out->victim_count);
+    struct forecast *forecast = NULL;
+    bool is_found;
 
+    if (booked_is_near(p->s, e, p->now_usec)) {
+        pass_need_forecast(p);
+        forecast = p->forecast;
+    }
+    is_found = only_optional ? preempt_optional_for(p->s, e, p->now_usec, forecast, p->arena,
+                                                    &out->victims, &out->victim_count)
+                             : preempt_for(p->s, e, p->now_usec, forecast, p->arena, &out->victims,
+                                           &out->victim_count);
     if (!is_found)
         return SCHED_NO_ROOM;
     pass_tell_forecast(p, e, out);
@@ -191,8 +201,9 @@ static enum sched_verdict pass_migrate(struct pass_run *p, struct sched_entry *e
     if (p->searches >= MIGRATE_SEARCHES_MAX)
         return SCHED_NO_ROOM;
     p->searches++;
-    if (p->s->options.backfill)
+    if (p->s->options.backfill || p->s->next_booking_usec != INT64_MAX)
         pass_need_forecast(p);
+    p->is_planning |= p->s->options.backfill;
     if (!migrate_for(p->s, e, p->now_usec, p->forecast, p->arena, out))
         return SCHED_NO_ROOM;
     return pass_hold_verdict(p, e, out);
@@ -224,6 +235,18 @@ static bool pass_has_room(struct pass_run *p, const struct sched_entry *e)
     return true;
 }
 
+/* The same if it may not run into a booking. */
+static bool pass_has_lasting_room(struct pass_run *p, const struct sched_entry *e)
+{
+    if (!pass_has_room(p, e))
+        return false;
+    if (!booked_is_near(p->s, e, p->now_usec))
+        return true;
+    if (!p->unplanned)
+        p->unplanned = forecast_new(p->s, p->now_usec, false, p->arena);
+    return forecast_has_room(p->unplanned, e);
+}
+
 /* Is there room for any that has not had its turn? While nothing becomes free, those for which a
  * search found none need no further one.
  */
@@ -243,7 +266,7 @@ static bool pass_has_prospect(struct pass_run *p)
             continue;
         if (e->tried_in_pass == s->pass_count) {
             room_search_add(&left, handle);
-        } else if (pass_has_room(p, e)) {
+        } else if (pass_has_lasting_room(p, e)) {
             p->prospect = is_known ? p->prospect : at;
             return true;
         }
@@ -278,7 +301,27 @@ static enum sched_verdict pass_plan(struct pass_run *p, struct sched_entry *e,
 /* An optional kernel starts beside the times that others have. */
 static enum sched_verdict pass_grow(struct pass_run *p, struct sched_entry *e)
 {
+    if (booked_is_near(p->s, e, p->now_usec))
+        pass_need_forecast(p);
     return p->forecast ? pass_find_start(p, e, true, NULL) : place_entry(p->s, e, p->arena);
+}
+
+/* Wherever there is room, but not into a booking: SCHED_BOOKED if there is only such room. */
+static enum sched_verdict pass_place(struct pass_run *p, struct sched_entry *e)
+{
+    enum sched_verdict verdict;
+
+    if (!booked_is_near(p->s, e, p->now_usec)) {
+        verdict = place_entry(p->s, e, p->arena);
+        if (verdict == SCHED_PLACED && p->forecast)
+            forecast_change_holds(p->forecast, e, e->holds, -1);
+        return verdict;
+    }
+    verdict = place_find_obstacle(p->s, e, p->arena);
+    if (verdict != SCHED_NO_ROOM || !pass_has_room(p, e))
+        return verdict;
+    pass_need_forecast(p);
+    return forecast_schedule(p->forecast, e, true) <= p->now_usec ? SCHED_PLACED : SCHED_BOOKED;
 }
 
 static enum sched_verdict pass_find_place(struct pass_run *p, struct sched_entry *e,
@@ -286,19 +329,23 @@ static enum sched_verdict pass_find_place(struct pass_run *p, struct sched_entry
 {
     const struct sched_options *o = &p->s->options;
     /* one that was told a time starts where it was planned: the times of others depend on it */
-    bool is_planned =
-        e->unit == SCHED_SESSION
-        && (p->forecast || (o->backfill && (e->reported_start_usec || entry_is_put_off(p->s, e))));
+    bool is_planned = e->unit == SCHED_SESSION
+                      && (p->is_planning
+                          || (o->backfill
+                              && (e->reported_start_usec || entry_is_put_off(p->s, e))));
     enum sched_verdict verdict = SCHED_NO_ROOM;
+    bool is_booked;
 
     if (e->unit == SCHED_OPTIONAL_KERNEL)
         return pass_grow(p, e);
     if (!is_planned)
-        verdict = place_entry(p->s, e, p->arena);
+        verdict = pass_place(p, e);
     else if ((verdict = place_find_obstacle(p->s, e, p->arena)) != SCHED_NO_ROOM)
         return verdict;
     else if (o->preemption.moves || o->preemption.enabled || p->s->optional)
         verdict = pass_find_start(p, e, true, NULL);
+    is_booked = verdict == SCHED_BOOKED;
+    verdict = is_booked ? SCHED_NO_ROOM : verdict;
     if (verdict == SCHED_NO_ROOM && p->s->optional)
         verdict = pass_preempt(p, e, true, out);
     if (e->unit != SCHED_SESSION)
@@ -309,7 +356,7 @@ static enum sched_verdict pass_find_place(struct pass_run *p, struct sched_entry
         verdict = pass_preempt(p, e, false, out);
     if (verdict == SCHED_NO_ROOM && o->backfill)
         verdict = pass_plan(p, e, out);
-    return verdict;
+    return is_booked && verdict == SCHED_NO_ROOM && !o->backfill ? SCHED_BOOKED : verdict;
 }
 
 static void pass_try_entry(struct pass_run *p, uint32_t handle, struct sched_outcome *out)
@@ -368,6 +415,17 @@ static void pass_look_at_band(struct pass_run *p, size_t from, size_t to)
 
 /* ---- the pass ---- */
 
+/* It starts later than when its places were found. Does it still end before bookings begin there?
+ */
+static bool pass_may_stay(struct pass_run *p, const struct sched_entry *e)
+{
+    if (p->s->booking_count == 0 || e->booking)
+        return true;
+    if (!p->unplanned)
+        p->unplanned = forecast_new(p->s, p->now_usec, false, p->arena);
+    return forecast_may_stay(p->unplanned, e);
+}
+
 /* An agent where it has its place takes nothing any more. */
 static bool pass_has_lost_agent(const struct sched *s, const struct sched_entry *e)
 {
@@ -391,6 +449,7 @@ static void pass_give_place_back(struct pass_run *p, uint32_t handle)
     entry_charge(s, e, -1);
     assert(s->preempting > 0);
     s->preempting--;
+    p->unplanned = NULL;
     e->status = ENTRY_WAITING;
     e->is_reported = false;
     wait_queue_insert(s, handle);
@@ -399,13 +458,16 @@ static void pass_give_place_back(struct pass_run *p, uint32_t handle)
 
 static void pass_start_preempting(struct pass_run *p)
 {
+    for (uint32_t i = 0; p->s->preempting && p->s->booking_count && i < p->s->entry_count; i++)
+        if (p->s->entries[i].status == ENTRY_PREEMPTING)
+            p->s->entries[i].started_usec = p->now_usec; /* not earlier than that */
     for (uint32_t i = 0; p->s->preempting && i < p->s->entry_count; i++) {
         struct sched_entry *e = &p->s->entries[i];
         struct sched_outcome out = { .verdict = SCHED_PLACED, .account = SCHED_NO_ACCOUNT };
 
         if (e->status != ENTRY_PREEMPTING)
             continue;
-        if (pass_has_lost_agent(p->s, e)) {
+        if (pass_has_lost_agent(p->s, e) || !pass_may_stay(p, e)) {
             pass_give_place_back(p, i);
             continue;
         }
@@ -446,6 +508,11 @@ static void pass_start_reserved(struct pass_run *p)
         if (out.verdict != SCHED_PLACED) {
             reservation_release(s, e->row); /* its turn among others comes */
         } else if (reservation_start(s, e)) {
+            if (!pass_may_stay(p, e)) {
+                for (uint32_t q = 0; q < e->req_count; q++)
+                    entry_release(s, e, q);
+                continue;
+            }
             if (!pass_has_real_room(s, e))
                 out.verdict = SCHED_PREEMPTING;
             pass_commit_entry(p, e, out.verdict == SCHED_PLACED ? ENTRY_PLACED : ENTRY_PREEMPTING);
@@ -461,6 +528,7 @@ void sched_pass(struct sched *s, int64_t now_usec, struct arena *arena, struct s
     struct pass_run p = { .s = s, .now_usec = now_usec, .arena = arena };
 
     s->pass_count++;
+    booked_advance(s, now_usec);
     strbuf_clear(&s->choices);
     pass_start_preempting(&p);
     pass_start_reserved(&p);

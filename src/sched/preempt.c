@@ -7,6 +7,9 @@
  * that are not needed after all are spared, the most important first. Of the
  * agents the one whose victims matter least is chosen. What victims hold
  * that were chosen before counts as there already, less what it was chosen for.
+ *
+ * Where a booking begins before the session would end, an agent also needs the room in the forecast,
+ * from which the victims are taken for the search.
  */
 #include <string.h>
 
@@ -84,6 +87,22 @@ static void preempt_find_candidates(struct victim_search *vs, uint32_t node,
     }
 }
 
+static bool preempt_fits(struct victim_search *vs, uint32_t node, const struct slot_request *req)
+{
+    return victim_search_fits(vs, node, req)
+           && (!vs->forecast || forecast_fits_later(vs->forecast, vs->e, req, node));
+}
+
+static void preempt_assume_gone(struct victim_search *vs, uint32_t candidate, uint32_t node,
+                                int sign)
+{
+    const struct sched_entry *v = &vs->s->entries[vs->candidates[candidate]];
+
+    victim_search_assume_gone(vs, v, node, sign);
+    if (vs->forecast)
+        forecast_assume_gone_from(vs->forecast, v, node, sign);
+}
+
 /* Choose among the candidates; false if all of them are not enough. */
 static bool preempt_choose(struct victim_search *vs, uint32_t node, const struct slot_request *req,
                            uint32_t *ret_count)
@@ -93,28 +112,32 @@ static bool preempt_choose(struct victim_search *vs, uint32_t node, const struct
     victim_search_load_node(vs, node);
     victim_search_assume_claimed_gone(vs, node);
     preempt_find_candidates(vs, node, req);
-    enough = victim_search_fits(vs, node, req);
+    enough = preempt_fits(vs, node, req);
     *ret_count = 0;
     for (uint32_t i = 0; i < vs->candidate_count; i++) {
         vs->is_chosen[i] = !enough;
         if (enough)
             continue;
-        victim_search_assume_gone(vs, &vs->s->entries[vs->candidates[i]], node, 1);
-        enough = victim_search_fits(vs, node, req);
+        preempt_assume_gone(vs, i, node, 1);
+        enough = preempt_fits(vs, node, req);
         ++*ret_count;
     }
     for (uint32_t i = vs->candidate_count; enough && i-- > 0;) {
         if (!vs->is_chosen[i])
             continue;
-        victim_search_assume_gone(vs, &vs->s->entries[vs->candidates[i]], node, -1);
-        if (victim_search_fits(vs, node, req)) {
+        preempt_assume_gone(vs, i, node, -1);
+        if (preempt_fits(vs, node, req)) {
             vs->is_chosen[i] = false;
             --*ret_count;
         } else {
-            victim_search_assume_gone(vs, &vs->s->entries[vs->candidates[i]], node, 1);
+            preempt_assume_gone(vs, i, node, 1);
         }
     }
-    return enough && victim_search_fits(vs, node, req);
+    enough = enough && preempt_fits(vs, node, req);
+    for (uint32_t i = 0; vs->forecast && i < vs->candidate_count; i++)
+        if (vs->is_chosen[i])
+            forecast_assume_gone_from(vs->forecast, &vs->s->entries[vs->candidates[i]], node, -1);
+    return enough;
 }
 
 /* ---- agents ---- */
@@ -201,10 +224,27 @@ static void preempt_take(struct victim_search *vs, struct sched_entry *e, uint32
     uint32_t count;
 
     (void)preempt_choose(vs, node, e->reqs[q], &count);
-    for (uint32_t i = 0; i < vs->candidate_count; i++)
-        if (vs->is_chosen[i])
-            victim_search_claim(vs, vs->candidates[i]);
-    victim_search_hold(vs, e->reqs[q], node, &e->holds[q]);
+    for (uint32_t i = 0; i < vs->candidate_count; i++) {
+        if (!vs->is_chosen[i])
+            continue;
+        victim_search_claim(vs, vs->candidates[i]);
+        if (vs->forecast)
+            forecast_assume_gone(vs->forecast, &vs->s->entries[vs->candidates[i]], 1);
+    }
+    if (vs->forecast)
+        forecast_hold_later(vs->forecast, e, q, node, &e->holds[q]);
+    else
+        victim_search_hold(vs, e->reqs[q], node, &e->holds[q]);
+}
+
+/* The forecast as it was before the search. */
+static void preempt_restore_forecast(struct victim_search *vs, const struct sched_entry *e)
+{
+    if (!vs->forecast)
+        return;
+    for (uint32_t i = 0; i < vs->victim_count; i++)
+        forecast_assume_gone(vs->forecast, &vs->s->entries[vs->victims[i]], -1);
+    forecast_change_holds(vs->forecast, e, e->holds, 1);
 }
 
 struct preempt_gang {
@@ -228,6 +268,7 @@ static void preempt_undo(void *data, uint32_t q, const struct placement_constrai
     struct preempt_gang *g = data;
 
     (void)constraints;
+    preempt_restore_forecast(g->vs, g->e);
     victim_search_cancel(g->vs, g->e, q);
 }
 
@@ -245,27 +286,36 @@ static bool preempt_search(struct victim_search *vs, struct sched_entry *e, cons
     victim_search_init(vs);
     if (!gang_place(vs->s, e, entry_constraints(vs->s, e, vs->arena), &ops, &g, vs->arena))
         return false;
+    preempt_restore_forecast(vs, e);
     *ret = vs->victims;
     *ret_count = vs->victim_count;
     return true;
 }
 
-bool preempt_for(struct sched *s, struct sched_entry *e, int64_t now_usec, struct arena *arena,
-                 const uint32_t **ret, size_t *ret_count)
+bool preempt_for(struct sched *s, struct sched_entry *e, int64_t now_usec,
+                 struct forecast *forecast, struct arena *arena, const uint32_t **ret,
+                 size_t *ret_count)
 {
-    struct victim_search vs = {
-        .s = s, .e = e, .now_usec = now_usec, .arena = arena, .is_evictable = preempt_is_evictable
-    };
+    struct victim_search vs = { .s = s,
+                                .e = e,
+                                .now_usec = now_usec,
+                                .arena = arena,
+                                .forecast = forecast,
+                                .is_evictable = preempt_is_evictable };
 
     return preempt_search(&vs, e, ret, ret_count);
 }
 
 bool preempt_optional_for(struct sched *s, struct sched_entry *e, int64_t now_usec,
-                          struct arena *arena, const uint32_t **ret, size_t *ret_count)
+                          struct forecast *forecast, struct arena *arena, const uint32_t **ret,
+                          size_t *ret_count)
 {
-    struct victim_search vs = {
-        .s = s, .e = e, .now_usec = now_usec, .arena = arena, .is_evictable = preempt_is_optional
-    };
+    struct victim_search vs = { .s = s,
+                                .e = e,
+                                .now_usec = now_usec,
+                                .arena = arena,
+                                .forecast = forecast,
+                                .is_evictable = preempt_is_optional };
 
     return preempt_search(&vs, e, ret, ret_count);
 }

@@ -221,7 +221,7 @@ static double queue_order_share(struct sched *s, uint32_t owner)
     if (s->capacity_at != c->agents_changed) {
         memset(s->capacity, 0, c->width * sizeof(*s->capacity));
         for (size_t n = 0; n < c->node_count; n++)
-            for (size_t i = 0; i < c->columns; i++)
+            for (size_t i = 0; !c->nodes[n].booking && i < c->columns; i++)
                 s->capacity[i] += c->nodes[n].capacity[i];
         s->capacity_at = c->agents_changed;
     }

@@ -51,6 +51,8 @@ bool reach_is_connected(const struct cluster *c, uint32_t a, uint32_t b)
 {
     uint16_t network = c->nodes[a].network;
 
+    a = c->nodes[a].agent;
+    b = c->nodes[b].agent;
     return a == b || (network && network == c->nodes[b].network && !reach_is_cut(c, a, b));
 }
 

@@ -92,7 +92,7 @@ static int reservation_hold_named(struct sched *s, struct reservation *to,
 
     victim_search_init(&h);
     for (uint32_t q = 0; q < to->count; q++) {
-        uint32_t node = cluster_find_agent(&s->cluster, agent_ids[q]);
+        uint32_t node = booked_find_node(s, to->reqs[q]->booking, agent_ids[q]);
 
         if (node == CLUSTER_NONE || !cluster_matches(&s->cluster, to->reqs[q], node))
             return -ENOENT;

@@ -271,13 +271,14 @@ enum sched_verdict {
 /* "no-room" ...: a stable word for programs. */
 const char *sched_verdict_name(enum sched_verdict verdict);
 
-/* Of an agent's devices, by index, those of which each gives all that is placed there of its slot.
- * A selector that compares agents chooses none, and nobody does where an amount is divided: then it
- * is up to the agent.
+/* Parts of an agent's devices. Those of which each gives all that is placed there of its slot: a
+ * selector that compares agents chooses none, and nobody does where an amount is divided, then it is
+ * up to the agent. Where a booking keeps devices of the agent it is all parts.
  */
 struct sched_choice {
-    const uint32_t *devices;
+    struct sched_part *parts; /* kernels that are placed together share them */
     size_t count;
+    bool is_binding; /* no others will do */
 };
 
 struct sched_outcome {

@@ -17,6 +17,7 @@ struct sched *sched_new(const struct slot_types *types, const struct sched_optio
 
     cluster_init(&s->cluster, types, options->slot_priority, options->slot_priority_count);
     s->options = *options;
+    s->next_booking_usec = INT64_MAX;
     s->capacity = aq_alloc_array(s->cluster.width, sizeof(*s->capacity));
     s->column_types = aq_alloc_array(s->cluster.width, sizeof(*s->column_types));
     for (size_t c = 0; c < s->cluster.columns; c++)
@@ -53,6 +54,9 @@ void sched_free(struct sched *s)
         free(s->reservations[i].reqs);
     }
     free(s->reservations);
+    for (size_t i = 0; i < s->booking_count; i++)
+        booked_done(&s->bookings[i]);
+    free(s->bookings);
     free(s->queue);
     free(s->accounts);
     free(s->owners);
@@ -93,6 +97,8 @@ int sched_set_agent(struct sched *s, const struct sched_agent *agent, struct aq_
 
     if (r == 0 && !is_new)
         scheduler_hold_again(s, node);
+    if (r == 0)
+        booked_take_agent(s, node);
     return r;
 }
 
@@ -140,12 +146,12 @@ int sched_add(struct sched *s, const struct sched_session *session, uint32_t *re
     return 0;
 }
 
-/* Its agent as it is said; without devices said, some are chosen. */
+/* The agent named in the request; devices are chosen here unless the request names them. */
 static int scheduler_hold_known_place(struct sched *s, struct sched_entry *e, size_t req,
                                       const struct sched_place *place, bool is_counted)
 {
     struct hold *h = &e->holds[req];
-    uint32_t node = cluster_find_agent(&s->cluster, place->agent_id);
+    uint32_t node = booked_find_node(s, e->booking, place->agent_id);
 
     if (node == CLUSTER_NONE)
         return -ENOENT;

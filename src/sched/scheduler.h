@@ -69,8 +69,8 @@ void sched_drop(struct sched *s, uint32_t handle);
 /* ---- bookings ---- */
 
 /* Add a booking, or replace what is known of it. Copied. Places on agents that are not known yet
- * count once these are. What its sessions hold counts as part of it from its start on, whichever
- * was told first. -EINVAL: it ends before it begins, or a slot is not known.
+ * count once these are. A booking comes before its sessions; from its start on what they hold
+ * counts as part of it. -EINVAL: it ends before it begins, or a slot is not known.
  */
 int sched_booking_set(struct sched *s, const struct sched_booking *booking, int64_t now_usec,
                       struct aq_error *err);

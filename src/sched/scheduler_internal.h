@@ -52,6 +52,7 @@ struct sched_entry {
     enum sched_verdict verdict, dependencies; /* last told; PLACED = nothing speaks against it */
     uint32_t accounts[SCHED_ACCOUNT_KINDS];
     uint32_t owner, retries;
+    uint32_t booking; /* number of the booking in which it runs; 0 = none */
     uint32_t queued_in_pass, tried_in_pass, placed_in_pass; /* passes */
     uint32_t kernel_count, req_count;
     struct slot_request **reqs;
@@ -87,6 +88,32 @@ struct reservation {
     struct hold *holds; /* per requirement */
 };
 
+/* What a booking keeps on one agent. */
+struct booked_place {
+    char *agent_id;
+    uint32_t node; /* CLUSTER_NONE = the agent is not known (yet) */
+    uint32_t part; /* is_active: the node for its sessions, CLUSTER_NONE without an agent */
+    uint32_t part_count;
+    struct device_part *parts;
+    /* is_active: what of it others still hold, per column and of each of 'parts' */
+    struct slot_request missing;
+    struct device_part *missing_parts;
+};
+
+/* A booking: amounts that are kept for its sessions. */
+struct booked {
+    struct uuid id;
+    char *name;
+    uint32_t number; /* unique; never 0 */
+    int64_t starts_usec, ends_usec;
+    bool is_active, is_over;
+    struct slot_request amounts; /* of each place; only the amounts count */
+    struct booked_place *places;
+    uint32_t place_count;
+};
+
+#define BOOKED_UNKNOWN UINT32_MAX /* number of a booking that the scheduler does not have */
+
 #define ROOM_SEARCH_MAX 256
 
 /* Backfill: a search for sessions for which there is room found none. */
@@ -120,8 +147,12 @@ struct sched {
     size_t preempting;
     struct reservation *reservations;
     size_t reservation_count, reservation_cap;
-    size_t grouped;             /* entries with a group that hold something */
-    size_t optional;            /* optional kernels that hold something */
+    size_t grouped;          /* entries with a group that hold something */
+    size_t optional;         /* optional kernels that hold something */
+    struct booked *bookings; /* by number */
+    size_t booking_count, booking_cap;
+    uint32_t last_booking;      /* number */
+    int64_t next_booking_usec;  /* when the next one begins; INT64_MAX = none is planned */
     int64_t claim_refused_usec; /* when a session that was due last got no claim; 0 = never */
 };
 
@@ -242,18 +273,21 @@ struct sequencer_ops {
 
 /* ---- preempt.c ---- */
 
+struct forecast;
+
 /* Find whom 'e' may preempt; holds its places and marks the victims. False if
- * it cannot. *ret lives in 'arena'.
+ * it cannot. *ret lives in 'arena'. With a forecast only so that no booking lacks anything; what
+ * it says is unchanged.
  */
-bool preempt_for(struct sched *s, struct sched_entry *e, int64_t now_usec, struct arena *arena,
-                 const uint32_t **ret, size_t *ret_count);
+bool preempt_for(struct sched *s, struct sched_entry *e, int64_t now_usec,
+                 struct forecast *forecast, struct arena *arena, const uint32_t **ret,
+                 size_t *ret_count);
 /* The same with optional kernels alone as victims. */
 bool preempt_optional_for(struct sched *s, struct sched_entry *e, int64_t now_usec,
-                          struct arena *arena, const uint32_t **ret, size_t *ret_count);
+                          struct forecast *forecast, struct arena *arena, const uint32_t **ret,
+                          size_t *ret_count);
 
 /* ---- migrate.c ---- */
-
-struct forecast;
 
 /* Find whom to migrate so that 'e' can start; holds its places and theirs elsewhere. With a
  * forecast only so that nobody who has a time in it starts later. Victims and targets go into
@@ -272,6 +306,26 @@ struct reservation *reservation_add(struct sched *s, int64_t row, int64_t lifeti
 void reservation_release(struct sched *s, int64_t row);
 /* One that waits takes the places set aside for it; false if it has none (any more). */
 bool reservation_start(struct sched *s, struct sched_entry *e);
+
+/* ---- booked.c ---- */
+
+void booked_done(struct booked *b);
+/* NULL if there is none with this number. */
+const struct booked *booked_find(const struct sched *s, uint32_t number);
+/* The number of the session's booking, BOOKED_UNKNOWN if it is not known; 0 = it has none. */
+uint32_t booked_number(const struct sched *s, const struct uuid *id);
+/* The node of the agent, or of the part of it that this booking keeps now. */
+uint32_t booked_find_node(const struct sched *s, uint32_t number, const char *agent_id);
+/* Begin and end what is due, and see what others still hold of booked amounts. Before each pass. */
+void booked_advance(struct sched *s, int64_t now_usec);
+/* 'agent_node' was added, or other contents were set: nothing of it is held for bookings. */
+void booked_take_agent(struct sched *s, uint32_t agent_node);
+/* Would a booking that is not its own begin before 'e' ends, if it started now? */
+bool booked_is_near(const struct sched *s, const struct sched_entry *e, int64_t now_usec);
+/* When the booking in which 'e' holds something ends, INT64_MAX if it runs in none. */
+int64_t booked_end(const struct sched *s, const struct sched_entry *e);
+/* Does a booking keep devices of the agent of this node, now or later? */
+bool booked_has_devices(const struct sched *s, uint32_t node);
 
 /* ---- forecast.c ---- */
 
@@ -311,6 +365,23 @@ void forecast_change_holds(struct forecast *forecast, const struct sched_entry *
                            const struct hold *holds, int sign);
 /* One that runs ends now (1), or does not (-1). */
 void forecast_assume_gone(struct forecast *forecast, const struct sched_entry *e, int sign);
+/* The same on one node only; CLUSTER_NONE = on all. */
+void forecast_assume_gone_from(struct forecast *forecast, const struct sched_entry *e,
+                               uint32_t node, int sign);
+/* Can each requirement of 'e', seen by itself, start now and stay? */
+bool forecast_has_room(struct forecast *forecast, const struct sched_entry *e);
+/* It holds places already, and starts once those that are about to end have gone: has nobody been
+ * promised some of these before it ends?
+ */
+bool forecast_may_stay(const struct forecast *forecast, const struct sched_entry *e);
+/* Could 'req' of 'e' be on 'node' for as long as it lives, once those that are about to end have
+ * gone?
+ */
+bool forecast_fits_later(struct forecast *forecast, const struct sched_entry *e,
+                         const struct slot_request *req, uint32_t node);
+/* Hold requirement 'q' there from now on, from devices that will be free then. */
+void forecast_hold_later(struct forecast *forecast, const struct sched_entry *e, uint32_t q,
+                         uint32_t node, struct hold *ret);
 /* It is about to end: what it leaves can be planned with, not taken. */
 void forecast_mark_terminating(struct forecast *forecast, const struct sched_entry *e);
 

@@ -53,20 +53,23 @@ static void entry_list_chosen(const struct sched *s, const struct sched_entry *e
                               struct arena *arena, struct sched_choice *ret)
 {
     const struct hold *h = &e->holds[req];
-    uint32_t *devices;
+    struct sched_part *parts;
 
-    *ret = (struct sched_choice){ .devices = NULL };
-    if (!s->options.selector.ops->score || h->part_count == 0)
+    *ret = (struct sched_choice){ .parts = NULL };
+    if (h->part_count == 0)
         return;
-    devices = arena_array(arena, h->part_count, sizeof(*devices));
+    ret->is_binding = booked_has_devices(s, h->node);
+    if (!s->options.selector.ops->score && !ret->is_binding)
+        return;
+    parts = arena_array(arena, h->part_count, sizeof(*parts));
     for (uint32_t i = 0; i < h->part_count; i++) {
         uint32_t device = h->parts[i].device;
         uint16_t column = s->cluster.nodes[h->node].devices[device].column;
 
-        if (h->parts[i].amount == e->reqs[req]->amounts[column])
-            devices[ret->count++] = device;
+        if (ret->is_binding || h->parts[i].amount == e->reqs[req]->amounts[column])
+            parts[ret->count++] = (struct sched_part){ device, h->parts[i].amount };
     }
-    ret->devices = devices;
+    ret->parts = parts;
 }
 
 void entry_list_places(const struct sched *s, const struct sched_entry *e, struct arena *arena,
@@ -78,7 +81,7 @@ void entry_list_places(const struct sched *s, const struct sched_entry *e, struc
     for (uint32_t k = 0; k < e->kernel_count; k++) {
         uint32_t req = e->single_node ? 0 : k;
 
-        agents[k] = e->holds[req].node;
+        agents[k] = s->cluster.nodes[e->holds[req].node].number;
         if (k > req)
             chosen[k] = chosen[req];
         else
@@ -136,6 +139,7 @@ static void entry_fill_requests(struct sched *s, const struct sched_session *ses
                                       .model_count = session->model_count,
                                       .volumes = session->volumes,
                                       .volume_count = session->volume_count,
+                                      .booking = booked_number(s, session->booking),
                                       .may_split = session->may_split };
     uint32_t count = session->single_node ? 1 : (uint32_t)session->kernel_count;
 
@@ -188,6 +192,7 @@ static void entry_read_session(struct sched *s, const struct sched_session *sess
                                .needs_network = session->needs_network,
                                .dependencies = entry_dependency_verdict(session),
                                .owner = session->owner,
+                               .booking = booked_number(s, session->booking),
                                .retries = session->retries,
                                .kernel_count = (uint32_t)session->kernel_count };
     memcpy(e->accounts, session->accounts, sizeof(e->accounts));

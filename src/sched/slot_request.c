@@ -104,6 +104,7 @@ static void slot_request_read_spec(struct cluster *c, struct slot_request *req,
             req->models |= UINT64_C(1) << model;
     if (spec->model_count == 0)
         req->models = UINT64_MAX;
+    req->booking = spec->booking;
     req->may_split = spec->may_split;
     slot_request_order_columns(c, req);
 }
@@ -113,11 +114,12 @@ static void slot_request_make_key(struct cluster *c, const struct slot_request *
     struct {
         uint64_t models, volumes;
         const char *unknown;
-        uint32_t kernels;
+        uint32_t kernels, booking;
         uint16_t architecture;
         uint16_t may_split;
-    } head = { req->models,  req->volumes,      req->unknown,
-               req->kernels, req->architecture, req->may_split };
+        uint32_t unused;
+    } head = { req->models,  req->volumes,      req->unknown,   req->kernels,
+               req->booking, req->architecture, req->may_split, 0 };
 
     strbuf_clear(&c->key);
     strbuf_add(&c->key, &head, sizeof(head));

@@ -35,8 +35,12 @@ int sched_from_snapshot(const struct sched_snapshot *snap, struct sched **ret, s
 
     if (r == 0)
         snapshot_add_accounts(s, snap);
+    /* before any begins: what its sessions hold, all of them are told to, was the agent's so far */
+    for (size_t i = 0; i < snap->booking_count && r == 0; i++)
+        r = sched_booking_set(s, &snap->bookings[i], INT64_MIN, err);
     for (size_t i = 0; i < snap->running_count && r == 0; i++)
         r = entry_add_running(s, &snap->running[i], true, &handle, err);
+    booked_advance(s, snap->now_usec);
     if (r == 0)
         *ret = AQ_TAKE(s);
     return r;

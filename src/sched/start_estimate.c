@@ -93,6 +93,7 @@ size_t sched_estimate_starts(struct sched *s, int64_t now_usec, size_t max, stru
         .s = s, .arena = arena, .now_usec = now_usec, .from_usec = now_usec, .max = max
     };
 
+    booked_advance(s, now_usec);
     p.planned = arena_array(arena, s->queue_count + 1, sizeof(*p.planned));
     p.forecast = forecast_new(s, now_usec, false, arena);
     for (size_t from = 0, to; from < s->queue_count; from = to) {

@@ -118,6 +118,17 @@ static enum sched_verdict validate_check_start(const struct sched *s, const stru
     return e->type == SESSION_BATCH && now_usec < e->starts_usec ? SCHED_TOO_EARLY : SCHED_PLACED;
 }
 
+/* A session of a booking waits for its start. */
+static enum sched_verdict validate_check_booking(const struct sched *s, const struct sched_entry *e,
+                                                 int64_t now_usec, uint32_t *ret_account)
+{
+    const struct booked *b = booked_find(s, e->booking);
+
+    (void)now_usec;
+    (void)ret_account;
+    return b && !b->is_active && !b->is_over ? SCHED_TOO_EARLY : SCHED_PLACED;
+}
+
 static enum sched_verdict validate_check_dependencies(const struct sched *s,
                                                       const struct sched_entry *e, int64_t now_usec,
                                                       uint32_t *ret_account)
@@ -190,8 +201,9 @@ static enum sched_verdict validate_check_quota(const struct sched *s, const stru
     return SCHED_PLACED;
 }
 
-static const validator_fn validators[] = { validate_check_start, validate_check_dependencies,
-                                           validate_check_concurrency, validate_check_quota };
+static const validator_fn validators[] = { validate_check_start, validate_check_booking,
+                                           validate_check_dependencies, validate_check_concurrency,
+                                           validate_check_quota };
 
 enum sched_verdict validate_entry(const struct sched *s, const struct sched_entry *e,
                                   int64_t now_usec, uint32_t *ret_account)

@@ -14,7 +14,8 @@ struct victim_search {
     const struct sched_entry *e;
     int64_t now_usec;
     struct arena *arena;
-    int64_t *free; /* scratch: of one agent */
+    struct forecast *forecast; /* preempt.c: with bookings that 'e' may run into; else NULL */
+    int64_t *free;             /* scratch: of one agent */
     struct cluster_device *devices, *sorted;
     bool (*is_evictable)(const struct victim_search *vs, const struct sched_entry *v);
     uint32_t *starts,

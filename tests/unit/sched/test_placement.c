@@ -466,7 +466,7 @@ static void test_alnair(void **state)
         sched_pass(s, 0, &world.arena, &result);
         assert_int_equal(result.outcomes[0].agents[0], rows[i].place[0] - 'a');
         assert_int_equal(result.outcomes[0].chosen[0].count, 1);
-        assert_int_equal(result.outcomes[0].chosen[0].devices[0], rows[i].device);
+        assert_int_equal(result.outcomes[0].chosen[0].parts[0].device, rows[i].device);
         sched_free(s);
         end();
     }
@@ -486,7 +486,7 @@ static const char *chosen_devices(void)
             len += (size_t)(o->chosen[k].count == 0
                                 ? snprintf(text + len, sizeof(text) - len, "%s-", len ? " " : "")
                                 : snprintf(text + len, sizeof(text) - len, "%s%u", len ? " " : "",
-                                           (unsigned)o->chosen[k].devices[0]));
+                                           (unsigned)o->chosen[k].parts[0].device));
     }
     return text;
 }

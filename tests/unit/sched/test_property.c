@@ -134,8 +134,8 @@ static void assert_capacity(void)
             cpus[o->agents[k]] += slots_get(s->kernels[k], "cpu");
             shares[o->agents[k]] += slots_get(s->kernels[k], "cuda.shares");
             if (o->chosen[k].count)
-                chosen[o->agents[k]][o->chosen[k].devices[0]] += slots_get(s->kernels[k],
-                                                                           "cuda.shares");
+                chosen[o->agents[k]][o->chosen[k].parts[0].device] += slots_get(s->kernels[k],
+                                                                                "cuda.shares");
         }
     }
     for (int a = 0; a < 4; a++) {
@@ -330,8 +330,8 @@ static void give(struct alloc_map *map, const struct sched_outcome *o, struct he
     struct aq_error err = { 0 };
 
     assert_int_equal(o->chosen[0].count, 1); /* no more is asked for than a device has */
-    assert_int_equal(alloc_grant_add(&chosen, slot, SLOT_COUNT, ids[o->chosen[0].devices[0]], 1,
-                                     slots_get(wanted, "cuda.shares"), NULL),
+    assert_int_equal(alloc_grant_add(&chosen, slot, SLOT_COUNT, ids[o->chosen[0].parts[0].device],
+                                     1, slots_get(wanted, "cuda.shares"), NULL),
                      0);
     *held = (struct held){ .is_used = true, .handle = o->session };
     assert_row(alloc_map_allocate(map, &request, &held->grant, &err) == 0, "%s", err.text);

@@ -31,7 +31,9 @@
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
 
-/* When as many starts in a row have failed its agent chooses: it may know its devices better. */
+/* When as many starts in a row have failed its agent chooses: it may know its devices better. Beside
+ * a booking it may not choose: it does not know which devices that keeps.
+ */
 #define CHOICES_MAX 2
 
 void pass_place_kernel(struct core *core, struct session_entry *l, size_t k,
@@ -40,7 +42,7 @@ void pass_place_kernel(struct core *core, struct session_entry *l, size_t k,
     struct event *e = proposal_add_kernel_status(core, l, k, KERNEL_SCHEDULED, NULL);
 
     e->kernel_status.agent_id = aq_strdup(a->a.id);
-    if (l->s.retry.attempts >= CHOICES_MAX)
+    if (l->s.retry.attempts >= CHOICES_MAX && !chosen.is_binding)
         chosen.count = 0;
     e->kernel_status.alloc = agent_devices_write_chosen(core, a, &chosen, l->kernels[k].requested);
 }

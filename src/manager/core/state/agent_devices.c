@@ -374,21 +374,42 @@ int agent_devices_find_parts(const struct core *core, struct agent_entry *a,
     return 0;
 }
 
+/* The slot's amount, part after part. */
+static void devices_take_parts(const struct core *core, const struct agent_entry *a,
+                               struct sched_choice *chosen, const struct slot *wanted,
+                               struct alloc_grant *to)
+{
+    int64_t left = wanted->amount;
+
+    for (size_t i = 0; i < chosen->count && left > 0; i++) {
+        const struct sched_device *d = &a->devices->items[chosen->parts[i].device];
+        int64_t part = AQ_MIN(left, chosen->parts[i].amount);
+
+        if (d->slot_name != wanted->name || !d->id || part <= 0)
+            continue;
+        (void)alloc_grant_add(to, d->slot_name, slot_types_get(core->types, d->slot_name), d->id,
+                              strlen(d->id), part, NULL);
+        chosen->parts[i].amount -= part;
+        left -= part;
+    }
+}
+
 char *agent_devices_write_chosen(const struct core *core, const struct agent_entry *a,
-                                 const struct sched_choice *chosen, const struct slots *requested)
+                                 struct sched_choice *chosen, const struct slots *requested)
 {
     AQ_CLEANUP(alloc_grant_donep) struct alloc_grant grant = { .items = NULL };
     struct strbuf text = STRBUF_INIT;
     struct jsonw w = jsonw_make(&text);
 
-    for (size_t i = 0; a->devices && i < chosen->count; i++) {
-        const struct sched_device *d;
-        int64_t amount;
+    for (size_t i = 0; i < chosen->count; i++)
+        if (!a->devices || chosen->parts[i].device >= a->devices->item_count)
+            return NULL; /* it has other devices now */
+    for (size_t i = 0; chosen->is_binding && i < requested->count; i++)
+        devices_take_parts(core, a, chosen, &requested->items[i], &grant);
+    for (size_t i = 0; !chosen->is_binding && i < chosen->count; i++) {
+        const struct sched_device *d = &a->devices->items[chosen->parts[i].device];
+        int64_t amount = slots_get(requested, d->slot_name);
 
-        if (chosen->devices[i] >= a->devices->item_count)
-            continue;
-        d = &a->devices->items[chosen->devices[i]];
-        amount = slots_get(requested, d->slot_name);
         if (amount > 0 && d->quantum > 0 && d->id) /* it is given in parts */
             (void)alloc_grant_add(&grant, d->slot_name, slot_types_get(core->types, d->slot_name),
                                   d->id, strlen(d->id), amount, NULL);

@@ -50,12 +50,13 @@ int agent_devices_find_parts(const struct core *core, struct agent_entry *a,
                              const struct kernel_entry *f, struct arena *arena,
                              const struct sched_part **ret, size_t *ret_count);
 
-/* For kernel.create: that all that a kernel requests of the slots of these devices, numbered as
- * agent_devices_find() lists them, comes from them. One that is given whole is left out: another is
- * as good, and the agent knows which are near its cores. NULL if none is left; the caller frees
- * it.
+/* For kernel.create: that all that a kernel requests of the slots of these parts of devices,
+ * numbered as agent_devices_find() lists them, comes from them. One that is given whole is left
+ * out unless the choice is binding: another is as good, and the agent knows which are near its
+ * cores. A binding choice may be for several kernels of the agent: what this one gets is taken off
+ * its parts. NULL if none is left; the caller frees it.
  */
 char *agent_devices_write_chosen(const struct core *core, const struct agent_entry *a,
-                                 const struct sched_choice *chosen, const struct slots *requested);
+                                 struct sched_choice *chosen, const struct slots *requested);
 
 #endif
