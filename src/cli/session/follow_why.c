@@ -7,6 +7,7 @@
 #include "base/utf8.h"
 #include "cli/output/prose.h"
 #include "cli/session/follow_internal.h"
+#include "model/booking.h"
 #include "model/idle.h"
 #include "model/session.h"
 
@@ -179,6 +180,9 @@ static const struct {
     { REASON_CONTAINER_NOT_FOUND, "its container has disappeared" },
     { REASON_MONITOR_LOST, "the process that watched it was killed" },
     { REASON_DEPENDENCY_FAILED, "a session or array that it waited for did not end as required" },
+    { REASON_BOOKING_ENDED, "its reservation has ended" },
+    { REASON_BOOKING_RELEASED, "its reservation was released, as it was unused" },
+    { REASON_BOOKING_CANCELED, "its reservation was canceled" },
 };
 
 const char *follow_end_text(const char *reason)

@@ -349,6 +349,7 @@ static int spec_set_plain(const struct cli *cli, const struct spec_opts *spec, j
            | spec_set_str(body, "input", spec->input)
            | spec_set_str(body, "starts_at", local_date_resolve(spec->starts_at, starts))
            | spec_set_str(body, "tag", spec->tag)
+           | spec_set_str(body, "reservation", spec->reservation)
            | spec_set_str(body, "on_failure", spec->on_failure)
            | spec_set_str(body, "on_node_loss", spec->on_node_loss)
            | spec_set_str(body, "network", spec->network)

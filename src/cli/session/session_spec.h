@@ -16,6 +16,7 @@ struct spec_opts {
     const char *spread, *pack;
     const char *on_failure, *on_node_loss, *network;
     const char *retry_on, *resume_command, *signal, *checkpoint_signal;
+    const char *reservation; /* NULL = none */
     struct cli_int retry, retry_delay, retry_factor, grace;
     const char *input;    /* "stream" or "terminal"; NULL = none; no option says it */
     const char *array;    /* indices and limit; no row of SPEC_OPT_ROWS */
@@ -68,6 +69,8 @@ struct spec_opts {
       "other agents will do if those have no room" },                                              \
     { 0, "wait-for-capacity", CLI_FLAG, offsetof(type, spec.waits_for_capacity), NULL,             \
       "may ask for more than any agent has, and waits for one" },                                  \
+    { 0, "reservation", CLI_STR, offsetof(type, spec.reservation), "NAME",                          \
+      "run in this reservation: in its time, on its resources" },                                   \
     { 0, "starts-at", CLI_STR, offsetof(type, spec.starts_at), "TIME",                             \
       "not before this date (local time), or this long from now" },                                             \
     { 0, "after", CLI_LIST, offsetof(type, spec.after), "[CONDITION:]SESSION",                     \

@@ -53,7 +53,7 @@ const struct slurm_option slurm_table[] = {
     { "array",             'a', SLURM_ONE,   SLURM_ARRAY, NULL, 0 },
     { "qos",               'q', SLURM_ONE,   SLURM_NOTE, POLICY, 0 },
     { "wckey",              0,  SLURM_ONE,   SLURM_NOTE, "use --comment", 0 },
-    { "reservation",        0,  SLURM_ONE,   SLURM_NOTE, "there are none to name; --begin", 0 },
+    { "reservation",        0,  SLURM_ONE,   SLURM_SAME, "--reservation", 0 },
     { "mcs-label",          0,  SLURM_ONE,   SLURM_NOTE, POLICY, 0 },
     { "uid",                0,  SLURM_ONE,   SLURM_NOTE, "administrators have --owner", 0 },
     { "gid",                0,  SLURM_ONE,   SLURM_NOTE, "use --account", 0 },
