@@ -56,21 +56,25 @@ static uint32_t availability_step_at(struct forecast *p, uint32_t node, int64_t 
 }
 
 static void availability_add_to_step(const struct forecast *p, struct availability_step *step,
-                                     const struct slot_request *req,
-                                     const struct device_part *parts, uint32_t part_count, int sign)
+                                     const struct slot_request *req, const bool *only,
+                                     const bool *also, const struct device_part *parts,
+                                     uint32_t part_count, int sign)
 {
     const struct cluster *c = &p->s->cluster;
 
     for (size_t i = 0; i < c->width; i++)
-        if (step->free[i] != SCHED_ABSENT && step->free[i] != AMOUNT_INFINITE)
+        if (step->free[i] != SCHED_ABSENT && step->free[i] != AMOUNT_INFINITE && (!only || only[i])
+            && (!also || also[i]))
             step->free[i] += sign * req->amounts[i];
     for (uint32_t i = 0; i < part_count; i++)
         step->free[c->width + parts[i].device] += sign * parts[i].amount;
 }
 
-void availability_add(struct forecast *p, uint32_t node, const struct slot_request *req,
-                      const struct device_part *parts, uint32_t part_count, int64_t from,
-                      int64_t to, int sign)
+/* Of 'req' only the columns that both 'only' and 'also' have, NULL = all. */
+static void availability_add_to_node(struct forecast *p, uint32_t node,
+                                     const struct slot_request *req, const bool *only,
+                                     const bool *also, const struct device_part *parts,
+                                     uint32_t part_count, int64_t from, int64_t to, int sign)
 {
     struct availability *l = &p->timelines[node];
     uint32_t first = availability_step_at(p, node, from);
@@ -78,9 +82,29 @@ void availability_add(struct forecast *p, uint32_t node, const struct slot_reque
 
     assert(first <= last && last <= l->count);
     for (uint32_t i = first; i < last; i++)
-        availability_add_to_step(p, &l->steps[i], req, parts, part_count, sign);
+        availability_add_to_step(p, &l->steps[i], req, only, also, parts, part_count, sign);
     l->may_fall |= sign < 0 ? from > p->now_usec : to != INT64_MAX;
     l->version++;
+}
+
+void availability_add(struct forecast *p, uint32_t node, const struct slot_request *req,
+                      const struct device_part *parts, uint32_t part_count, int64_t from,
+                      int64_t to, int sign)
+{
+    const struct cluster_node *nodes = p->s->cluster.nodes;
+    const bool *shared = nodes[node].shared;
+    uint32_t agent = nodes[node].agent;
+
+    availability_add_to_node(p, node, req, NULL, NULL, parts, part_count, from, to, sign);
+    if (node != agent && !shared)
+        return;
+    if (node != agent)
+        availability_add_to_node(p, agent, req, shared, NULL, NULL, 0, from, to, sign);
+    for (uint32_t part = nodes[agent].first_part; part != CLUSTER_NONE;
+         part = nodes[part].next_part)
+        if (part != node)
+            availability_add_to_node(p, part, req, shared, nodes[part].shared, NULL, 0, from, to,
+                                     sign);
 }
 
 void availability_keep(struct forecast *p, uint32_t node, const struct slot_request *req,

@@ -9,7 +9,8 @@
  *
  * What sessions of others hold of a place when the booking begins is missing there until they end.
  * A session of the booking holds amounts of the part; when the booking is over these are
- * the agent's again.
+ * the agent's again. Slots that a booking does not name, such as cpu where only GPUs are booked,
+ * its sessions share with all others of the agent.
  */
 #include <assert.h>
 #include <errno.h>
@@ -35,6 +36,7 @@ void booked_done(struct booked *b)
     free(b->places);
     free(b->name);
     free(b->amounts.amounts);
+    free(b->amounts.named);
 }
 
 /* ---- finding ---- */
@@ -80,11 +82,20 @@ int64_t booked_end(const struct sched *s, const struct sched_entry *e)
     return b && b->is_active ? b->ends_usec : INT64_MAX;
 }
 
+void booked_limit_lifetime(const struct sched *s, struct sched_entry *e, int64_t now_usec)
+{
+    int64_t end = booked_end(s, e), left = AQ_MAX(end - now_usec, 1);
+
+    e->lifetime_usec = e->own_lifetime_usec;
+    if (end != INT64_MAX && (e->lifetime_usec == 0 || e->lifetime_usec > left))
+        e->lifetime_usec = left;
+}
+
 bool booked_is_near(const struct sched *s, const struct sched_entry *e, int64_t now_usec)
 {
     int64_t stay = e->lifetime_usec > 0 ? e->lifetime_usec : INT64_MAX;
 
-    return !e->booking && s->next_booking_usec != INT64_MAX
+    return s->next_booking_usec != INT64_MAX
            && (stay > INT64_MAX - now_usec || now_usec + stay > s->next_booking_usec);
 }
 
@@ -153,7 +164,8 @@ static void booked_open_place(struct sched *s, const struct booked *b, struct bo
     if (p->node == CLUSTER_NONE)
         return;
     booked_drop_lost_parts(c, p);
-    p->part = cluster_open_part(c, p->node, b->number, b->amounts.amounts, p->parts, p->part_count);
+    p->part = cluster_open_part(c, p->node, b->number, b->amounts.amounts, b->amounts.named,
+                                p->parts, p->part_count);
     cluster_hold_parts(c, p->node, &b->amounts, p->parts, p->part_count);
     memset(p->missing.amounts, 0, c->width * sizeof(*p->missing.amounts));
     booked_move_holds(s, b, p->node, p->part);
@@ -298,8 +310,8 @@ void booked_take_agent(struct sched *s, uint32_t agent_node)
                 continue;
             }
             if (p->part != CLUSTER_NONE) {
-                booked_move_holds(s, b, p->part, p->node);
                 cluster_close_part(c, p->part);
+                booked_move_holds(s, b, p->part, p->node);
             }
             booked_open_place(s, b, p);
         }
@@ -354,7 +366,14 @@ int sched_booking_set(struct sched *s, const struct sched_booking *booking, int6
     }
     fresh.name = aq_strdup(booking->name);
     fresh.amounts.amounts = aq_alloc_array(s->cluster.width, sizeof(int64_t));
+    fresh.amounts.named = aq_alloc_array(s->cluster.width, sizeof(bool));
     cluster_fill_row(&s->cluster, booking->amounts, 0, fresh.amounts.amounts);
+    for (size_t i = 0; i < booking->amounts->count; i++) {
+        size_t column = cluster_column(&s->cluster, booking->amounts->items[i].name);
+
+        if (column != SIZE_MAX)
+            fresh.amounts.named[column] = true;
+    }
     fresh.places = aq_alloc_array(booking->place_count + 1, sizeof(*fresh.places));
     fresh.place_count = (uint32_t)booking->place_count;
     for (uint32_t i = 0; i < fresh.place_count; i++)

@@ -18,6 +18,7 @@ static void cluster_node_done(struct cluster_node *n)
     free(n->free);
     free(n->capacity);
     free(n->devices);
+    free(n->shared);
     *n = (struct cluster_node){ 0 };
 }
 
@@ -222,6 +223,8 @@ static int cluster_read_agent(struct cluster *c, const struct sched_agent *agent
     ret->is_capacity_known = agent->capacity != NULL;
     ret->agent = cluster_find_agent(c, agent->id);
     ret->number = ret->agent == CLUSTER_NONE ? c->agent_count : c->nodes[ret->agent].number;
+    ret->first_part = ret->agent == CLUSTER_NONE ? CLUSTER_NONE : c->nodes[ret->agent].first_part;
+    ret->next_part = CLUSTER_NONE;
     ret->free[c->columns] = agent->is_closed     ? SCHED_ABSENT
                             : agent->kernels_max ? (int64_t)agent->kernels_max - agent->kernels
                                                  : AMOUNT_INFINITE;
@@ -311,8 +314,17 @@ static void cluster_move(struct cluster *c, uint32_t node)
     n->state = state;
 }
 
+static bool cluster_has_devices(const struct cluster_node *n, size_t column)
+{
+    for (uint32_t d = 0; d < n->device_count; d++)
+        if (n->devices[d].column == column)
+            return true;
+    return false;
+}
+
 uint32_t cluster_open_part(struct cluster *c, uint32_t agent, uint32_t booking,
-                           const int64_t *amounts, const struct device_part *parts, uint32_t count)
+                           const int64_t *amounts, const bool *named,
+                           const struct device_part *parts, uint32_t count)
 {
     uint32_t place = c->free_part_count ? c->free_parts[--c->free_part_count]
                                         : cluster_add_place(c);
@@ -320,17 +332,22 @@ uint32_t cluster_open_part(struct cluster *c, uint32_t agent, uint32_t booking,
     struct cluster_node n = *a, *old = &c->nodes[place];
 
     n.booking = booking;
+    n.first_part = CLUSTER_NONE;
+    n.next_part = a->first_part;
     n.is_capacity_known = true;
     n.id = aq_strdup(a->id);
     n.topology = aq_strdup(a->topology);
     n.free = aq_alloc_array(c->width, sizeof(*n.free));
     n.capacity = aq_alloc_array(c->width, sizeof(*n.capacity));
     n.devices = aq_alloc_array(a->device_count + 1u, sizeof(*n.devices));
+    n.shared = aq_alloc_array(c->width, sizeof(*n.shared));
     for (size_t i = 0; i < c->columns; i++) {
-        n.free[i] = a->free[i] == SCHED_ABSENT ? SCHED_ABSENT : amounts[i];
-        n.capacity[i] = amounts[i];
+        n.shared[i] = !named[i] && !cluster_has_devices(a, i);
+        n.free[i] = n.shared[i] || a->free[i] == SCHED_ABSENT ? a->free[i] : amounts[i];
+        n.capacity[i] = n.shared[i] ? a->capacity[i] : amounts[i];
     }
     n.free[c->columns] = a->free[c->columns];
+    n.shared[c->columns] = true; /* kernels */
     memcpy(n.devices, a->devices, a->device_count * sizeof(*n.devices));
     for (uint32_t d = 0; d < a->device_count; d++)
         n.devices[d].free = 0;
@@ -344,6 +361,7 @@ uint32_t cluster_open_part(struct cluster *c, uint32_t agent, uint32_t booking,
         node_state_leave(c, old->state, place);
     cluster_node_done(old);
     *old = n;
+    c->nodes[agent].first_part = place;
     c->free_version++;
     c->agents_changed++;
     return place;
@@ -352,8 +370,13 @@ uint32_t cluster_open_part(struct cluster *c, uint32_t agent, uint32_t booking,
 void cluster_close_part(struct cluster *c, uint32_t part)
 {
     struct cluster_node *n = &c->nodes[part];
+    uint32_t *link = &c->nodes[n->agent].first_part;
 
     assert(n->booking != 0);
+    while (*link != part)
+        link = &c->nodes[*link].next_part;
+    *link = n->next_part;
+    free(AQ_TAKE(n->shared));
     n->free[c->columns] = SCHED_ABSENT;
     cluster_move(c, part);
     vec_grow(&c->free_parts, &c->free_part_cap, c->free_part_count + 1, sizeof(*c->free_parts));
@@ -395,6 +418,27 @@ static void cluster_find_devices(const struct cluster_node *n, const struct node
             }
 }
 
+/* What changed on a part of an agent, or on the agent, changed on all of these where it is shared. */
+static void cluster_share(struct cluster *c, uint32_t node, const struct slot_request *req,
+                          int sign)
+{
+    uint32_t agent = c->nodes[node].agent;
+    int64_t *free = c->nodes[agent].free;
+
+    for (size_t i = 0; node != agent && i < c->width; i++)
+        if (c->nodes[node].shared[i] && free[i] != SCHED_ABSENT && free[i] != AMOUNT_INFINITE)
+            free[i] += sign * req->amounts[i];
+    if (node != agent)
+        cluster_move(c, agent);
+    for (uint32_t part = c->nodes[agent].first_part; part != CLUSTER_NONE;
+         part = c->nodes[part].next_part) {
+        for (size_t i = 0; i < c->width; i++)
+            if (c->nodes[part].shared[i])
+                c->nodes[part].free[i] = free[i];
+        cluster_move(c, part);
+    }
+}
+
 /* Add (1) or take off (-1), and let the node move. */
 static void cluster_change(struct cluster *c, uint32_t node, const struct slot_request *req,
                            const struct device_part *parts, uint32_t count, int sign)
@@ -407,6 +451,8 @@ static void cluster_change(struct cluster *c, uint32_t node, const struct slot_r
     cluster_add_amounts(c, n->free, req, sign);
     cluster_add_parts(n, parts, count, sign);
     cluster_move(c, node);
+    if (n->shared || n->first_part != CLUSTER_NONE)
+        cluster_share(c, node, req, sign);
 }
 
 void cluster_hold_parts(struct cluster *c, uint32_t node, const struct slot_request *req,

@@ -19,7 +19,8 @@
  * the sum counts.
  *
  * A booked part of an agent is a node of its own, with the agent's devices and what is booked of
- * each. Only requests of the booking's sessions fit there, and they fit nowhere else.
+ * each. Only requests of the booking's sessions fit there, and they fit nowhere else. Of columns
+ * that the booking does not name, it shares what the agent has free.
  *
  * Deterministic; no clock, no I/O. Indexes of agents and requests are stable
  * while they exist. Not for threads.
@@ -60,9 +61,11 @@ struct node_state {
 struct cluster_node {
     char *id; /* NULL = not in use */
     uint32_t state;
-    uint32_t agent;   /* the node of the whole agent; itself unless it is a part */
-    uint32_t number;  /* of the agent, in the order in which agents came */
-    uint32_t booking; /* of which it is a part; 0 = a whole agent */
+    uint32_t agent;                 /* the node of the whole agent; itself unless it is a part */
+    uint32_t number;                /* of the agent, in the order in which agents came */
+    uint32_t booking;               /* of which it is a part; 0 = a whole agent */
+    uint32_t first_part, next_part; /* parts of an agent; CLUSTER_NONE = the end */
+    bool *shared; /* of a part, per column: what is free there is what its agent has free */
     uint16_t architecture;
     uint16_t device_count;
     uint64_t volumes;
@@ -168,12 +171,16 @@ struct device_part {
     int64_t amount;
 };
 
-/* A node for what 'booking' (not 0) keeps of the whole agent 'agent': these amounts per column and
- * these parts of its devices. It takes nothing if the agent does not. Returns the node.
+/* A node for what 'booking' (not 0) keeps of the whole agent 'agent': these amounts of the named
+ * columns and these parts of its devices. Other columns without devices are shared with the agent.
+ * It takes nothing if the agent does not. Returns the node.
  */
 uint32_t cluster_open_part(struct cluster *c, uint32_t agent, uint32_t booking,
-                           const int64_t *amounts, const struct device_part *parts, uint32_t count);
-/* Nothing is held on it any more, and nothing fits on it. Its index may be used again. */
+                           const int64_t *amounts, const bool *named,
+                           const struct device_part *parts, uint32_t count);
+/* Nothing fits on it any more, and what is given back there is not its agent's. Its index may be
+ * used again.
+ */
 void cluster_close_part(struct cluster *c, uint32_t part);
 
 /* ---- requests ---- */

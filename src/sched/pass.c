@@ -370,6 +370,7 @@ static void pass_try_entry(struct pass_run *p, uint32_t handle, struct sched_out
         return;
     if (e->eligible_usec == 0)
         e->eligible_usec = p->now_usec;
+    booked_limit_lifetime(p->s, e, p->now_usec);
     out->verdict = pass_find_place(p, e, out);
     if (out->verdict == SCHED_PLACED)
         pass_commit_entry(p, e, ENTRY_PLACED);
@@ -419,7 +420,7 @@ static void pass_look_at_band(struct pass_run *p, size_t from, size_t to)
  */
 static bool pass_may_stay(struct pass_run *p, const struct sched_entry *e)
 {
-    if (p->s->booking_count == 0 || e->booking)
+    if (p->s->booking_count == 0)
         return true;
     if (!p->unplanned)
         p->unplanned = forecast_new(p->s, p->now_usec, false, p->arena);
@@ -508,6 +509,7 @@ static void pass_start_reserved(struct pass_run *p)
         if (out.verdict != SCHED_PLACED) {
             reservation_release(s, e->row); /* its turn among others comes */
         } else if (reservation_start(s, e)) {
+            booked_limit_lifetime(s, e, p->now_usec);
             if (!pass_may_stay(p, e)) {
                 for (uint32_t q = 0; q < e->req_count; q++)
                     entry_release(s, e, q);

@@ -188,7 +188,8 @@ struct sched_booking {
     struct uuid id;
     const char *name; /* for explanations */
     int64_t starts_usec, ends_usec;
-    const struct slots *amounts;      /* of each place; slots that they do not name are not kept */
+    const struct slots *amounts;      /* of each place; of slots that they do not name its sessions
+                                    share what is free */
     const struct sched_place *places; /* of different agents, with the parts of their devices */
     size_t place_count;
 };

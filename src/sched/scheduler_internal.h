@@ -37,11 +37,12 @@ struct room_claim {
 /* A session inside the scheduler; its handle is its index. */
 struct sched_entry {
     int64_t row;
-    int64_t starts_usec, lifetime_usec;
-    int64_t started_usec;        /* PLACED */
-    int64_t reported_start_usec; /* backfill: the time last told */
-    int64_t eligible_usec;       /* since then only resources hold it back; 0 = not looked at */
-    struct room_claim *claim;    /* WAITING; owned, NULL = none was needed yet */
+    int64_t starts_usec;
+    int64_t lifetime_usec, own_lifetime_usec; /* in a booking until its end at most; its own */
+    int64_t started_usec;                     /* PLACED */
+    int64_t reported_start_usec;              /* backfill: the time last told */
+    int64_t eligible_usec;    /* since then only resources hold it back; 0 = not looked at */
+    struct room_claim *claim; /* WAITING; owned, NULL = none was needed yet */
     enum entry_status status;
     enum sched_unit unit;
     uint32_t rank; /* of a kernel */
@@ -107,7 +108,7 @@ struct booked {
     uint32_t number; /* unique; never 0 */
     int64_t starts_usec, ends_usec;
     bool is_active, is_over;
-    struct slot_request amounts; /* of each place; only the amounts count */
+    struct slot_request amounts; /* of each place; only the amounts and the named columns count */
     struct booked_place *places;
     uint32_t place_count;
 };
@@ -320,8 +321,12 @@ uint32_t booked_find_node(const struct sched *s, uint32_t number, const char *ag
 void booked_advance(struct sched *s, int64_t now_usec);
 /* 'agent_node' was added, or other contents were set: nothing of it is held for bookings. */
 void booked_take_agent(struct sched *s, uint32_t agent_node);
-/* Would a booking that is not its own begin before 'e' ends, if it started now? */
+/* Would a booking begin before 'e' ends, if it started now? One of a booking shares what that does
+ * not name, so it may run into others, too.
+ */
 bool booked_is_near(const struct sched *s, const struct sched_entry *e, int64_t now_usec);
+/* 'e' starts now or later: in a booking it lives until that ends at most. */
+void booked_limit_lifetime(const struct sched *s, struct sched_entry *e, int64_t now_usec);
 /* When the booking in which 'e' holds something ends, INT64_MAX if it runs in none. */
 int64_t booked_end(const struct sched *s, const struct sched_entry *e);
 /* Does a booking keep devices of the agent of this node, now or later? */

@@ -180,6 +180,7 @@ static void entry_read_session(struct sched *s, const struct sched_session *sess
     *e = (struct sched_entry){ .row = session->row,
                                .starts_usec = session->starts_usec,
                                .lifetime_usec = session->lifetime_usec,
+                               .own_lifetime_usec = session->lifetime_usec,
                                .eligible_usec = session->eligible_usec,
                                .unit = session->unit,
                                .rank = session->rank,

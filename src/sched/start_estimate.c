@@ -54,6 +54,7 @@ static void estimate_find_start(struct start_estimator *p, struct sched_entry *e
         ret->start = SCHED_START_BEHIND;
         return;
     }
+    booked_limit_lifetime(p->s, e, p->now_usec);
     ret->starts_usec = forecast_estimate_start(p->forecast, e, p->from_usec);
     ret->start = ret->starts_usec == INT64_MAX ? SCHED_START_OPEN : SCHED_START_AT;
     if (p->s->options.backfill)
