@@ -23,10 +23,27 @@
 #include "manager/backendai/backendai_feature.h"
 
 /* The configuration tree is read first: what it says counts for the others. */
+/* clang-format off */
 const struct feature *const manager_features[] = {
-    &cluster_feature,    &account_feature,      &folder_feature, &image_feature,
-    &scheduling_feature, &notification_feature, &login_feature,  &template_feature,
-    &session_feature,    &stream_feature,       &event_feature,  &pipeline_feature,
-    &booking_feature,    &live_feature,         &node_feature,   &usage_feature,
-    &backendai_feature,  &tasks_feature,        &gql_feature,    NULL,
+    &cluster_feature,
+    &account_feature,
+    &folder_feature,
+    &image_feature,
+    &scheduling_feature,
+    &notification_feature,
+    &login_feature,
+    &template_feature,
+    &session_feature,
+    &stream_feature,
+    &event_feature,
+    &pipeline_feature,
+    &booking_feature,
+    &live_feature,
+    &node_feature,
+    &usage_feature,
+    &backendai_feature,
+    &tasks_feature,
+    &gql_feature,
+    NULL,
 };
+/* clang-format on */

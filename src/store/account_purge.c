@@ -112,7 +112,8 @@ static const struct purge_rule purge_rules[] = {
                                "SELECT 1 FROM resource_groups WHERE name = ?1 AND is_active = 0",
                                { { PURGE_LIVE_SESSIONS("resource_group"), "live sessions" },
                                  { PURGE_LIVE_ARRAYS("resource_group"), "live arrays" },
-                                 { "SELECT COUNT(*) FROM bookings WHERE resource_group = ?1 AND finished_at IS NULL", "reservations" } },
+                                 { "SELECT COUNT(*) FROM bookings WHERE resource_group = ?1 AND finished_at IS NULL",
+                                   "reservations" } },
                                { "DELETE FROM resource_group_access WHERE resource_group = ?1",
                                  "DELETE FROM resource_groups WHERE name = ?1" },
                                "SELECT 0, 0, 0, (SELECT COUNT(*) FROM resource_group_access WHERE resource_group = ?1), " PURGE_ENDED_SESSIONS(

@@ -19,9 +19,10 @@ static int booking_refuse_insert(const void *of, int r, struct aq_error *err)
 
     if (r != -EEXIST)
         return r;
-    return aq_fail_as(
-        err, EEXIST, "reservation-already-exists", "name",
-        "a reservation is already called '%s'; choose another name or cancel that one", b->name);
+    return aq_fail_field(err, EEXIST, "name",
+                         "a reservation is already called '%s'; choose another name or cancel that "
+                         "one",
+                         b->name);
 }
 
 /* sql_refuse_fn */

@@ -18,6 +18,11 @@ struct booking_rows {
 
 void booking_rows_done(struct booking_rows *rows);
 
+static inline void booking_rows_donep(struct booking_rows *rows)
+{
+    booking_rows_done(rows);
+}
+
 /* Append those that have finished, the last one first: all, up to BOOKING_FINISHED_MAX, or with
  * 'text' the one of this id, else the last one of this name.
  */

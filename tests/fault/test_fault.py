@@ -43,6 +43,8 @@ POINTS = [point for point in POINTS if not point.startswith(("core.retention.",
                                                              "store.retention."))]
 # Those of arrays have runs of their own (test_array_fault.py).
 POINTS = [point for point in POINTS if not point.startswith(("core.array.", "api.array."))]
+# Those of bookings need times (test_booking_fault.py).
+POINTS = [point for point in POINTS if not point.startswith(("core.booking.", "booking."))]
 SETTINGS = {
     "ALIQUOT_AGENTS_HEARTBEAT": "1s", "ALIQUOT_AGENTS_TIMEOUT": "3s",
     "ALIQUOT_SESSIONS_KILL_GRACE": "0.3s", "ALIQUOT_MANAGER_HEARTBEAT": "0.2s",

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scontrol: "show" of jobs, partitions, nodes, settings and lists of hosts. */
+/* scontrol: "show" of jobs, partitions, nodes, reservations, settings and lists of hosts. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "base/clock.h"
+#include "cli/client.h"
 #include "cli/slurm/field.h"
 #include "cli/slurm/job_list.h"
 #include "cli/slurm/node_list.h"
@@ -176,6 +178,85 @@ static int scontrol_show_partition(struct scontrol *s, const char *name, struct 
     return r;
 }
 
+/* ---- reservations ---- */
+
+/* Slurm's dates are local and have no zone. */
+static void scontrol_add_date(struct scontrol *s, const char *name, const char *iso)
+{
+    char text[CLOCK_ISO_MAX];
+    int64_t usec;
+
+    if (!iso || clock_parse_date(iso, &usec) < 0) {
+        strbuf_addf(&s->out, "%s=Unknown ", name);
+        return;
+    }
+    (void)clock_format_local(usec, text);
+    text[strcspn(text, " ")] = 'T';
+    strbuf_addf(&s->out, "%s=%s ", name, text);
+}
+
+/* Those of "for" that have the prefix, with commas between them. */
+static void scontrol_add_members(struct scontrol *s, const char *name, const char *prefix,
+                                 const json_t *members)
+{
+    const json_t *member;
+    size_t i, count = 0;
+
+    strbuf_addf(&s->out, "%s=", name);
+    json_array_foreach(members, i, member) {
+        const char *text = json_string_value(member);
+
+        if (text && strncmp(text, prefix, strlen(prefix)) == 0)
+            strbuf_addf(&s->out, "%s%s", count++ ? "," : "", text + strlen(prefix));
+    }
+    strbuf_adds(&s->out, count ? " " : "(null) ");
+}
+
+static void scontrol_write_reservation(struct scontrol *s, const json_t *row)
+{
+    const json_t *agents = json_object_get(row, "agents"), *members = json_object_get(row, "for");
+    const char *state = json_string_value(json_object_get(row, "state"));
+    int64_t seconds = json_integer_value(json_object_get(row, "duration"));
+    const char *slot;
+    const json_t *amount, *agent;
+    size_t i, count = 0;
+
+    strbuf_addf(&s->out, "ReservationName=%s ", json_string_value(json_object_get(row, "name")));
+    scontrol_add_date(s, "StartTime", json_string_value(json_object_get(row, "start")));
+    scontrol_add_date(s, "EndTime", json_string_value(json_object_get(row, "end")));
+    strbuf_addf(&s->out, "Duration=%02d:%02d:%02d%sNodes=", (int)(seconds / 3600),
+                (int)(seconds / 60 % 60), (int)(seconds % 60), s->gap);
+    json_array_foreach(agents, i, agent)
+        strbuf_addf(&s->out, "%s%s", i ? "," : "", json_string_value(agent));
+    strbuf_addf(&s->out, " NodeCnt=%zu PartitionName=%s%sTRES=", json_array_size(agents),
+                json_string_value(json_object_get(row, "resource_group")), s->gap);
+    json_object_foreach((json_t *)(uintptr_t)json_object_get(row, "resources"), slot, amount)
+        strbuf_addf(&s->out, "%s%s=%s", count++ ? "," : "", slot, json_string_value(amount));
+    strbuf_adds(&s->out, s->gap);
+    scontrol_add_members(s, "Users", "user:", members);
+    scontrol_add_members(s, "Accounts", "project:", members);
+    strbuf_addf(&s->out, "State=%s\n\n",
+                state && strcmp(state, "active") == 0 ? "ACTIVE" : "INACTIVE");
+}
+
+static int scontrol_show_reservation(struct scontrol *s, const char *name, struct aq_error *err)
+{
+    json_auto_t *answer = NULL;
+    const json_t *row;
+    size_t i;
+    int r = cli_call(s->cli, METHOD_GET, "/aliquot/v1/reservations", NULL, &answer, err);
+
+    json_array_foreach(json_object_get(answer, "items"), i, row)
+        if (!name || slurm_list_has(name, json_string_value(json_object_get(row, "name"))))
+            scontrol_write_reservation(s, row);
+    if (r == 0 && !s->out.len && name)
+        return aq_fail_kind(err, ENOENT, "reservation-not-found", "Reservation %.60s not found",
+                            name);
+    if (r == 0 && !s->out.len)
+        strbuf_adds(&s->out, "No reservations in the system\n");
+    return r;
+}
+
 /* ---- the rest ---- */
 
 static int scontrol_show_config(struct scontrol *s, const char *name, struct aq_error *err)
@@ -216,6 +297,7 @@ static const struct {
     { "job", "jobs", scontrol_show_job },
     { "node", "nodes", scontrol_show_node },
     { "partition", "partitions", scontrol_show_partition },
+    { "reservation", "reservations", scontrol_show_reservation },
     { "config", "configuration", scontrol_show_config },
     { "hostnames", "hostname", scontrol_show_hostnames },
 };
@@ -232,7 +314,7 @@ static int scontrol_show(struct scontrol *s, int argc, char **argv, struct aq_er
             return things[i].show(s, name, err);
     return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
                         "invalid entity:%.60s for keyword:show; there are job, node, partition, "
-                        "config and hostnames",
+                        "reservation, config and hostnames",
                         argv[0]);
 }
 
@@ -259,8 +341,8 @@ static int scontrol_run(struct cli *cli, void *data, int argc, char **argv, stru
 
 const struct cli_verb verb_slurm_scontrol = {
     .name = "slurm scontrol",
-    .args = "show job|node|partition|config|hostnames [NAME]",
-    .summary = "Show a job, node or partition, as Slurm's scontrol does",
+    .args = "show job|node|partition|reservation|config|hostnames [NAME]",
+    .summary = "Show a job, node, partition or reservation, as Slurm's scontrol does",
     .examples = "scontrol show job 12\nscontrol show hostnames \"$SLURM_JOB_NODELIST\"",
     .opts = scontrol_opts,
     .opts_size = sizeof(struct scontrol_opts),

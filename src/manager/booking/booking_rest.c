@@ -116,13 +116,13 @@ static int booking_read_finished(struct store_tx *tx, void *data, struct aq_erro
 
 static void booking_on_list_read(void *data, int r, const struct aq_error *err)
 {
-    struct booking_call *call = data;
+    struct booking_call *call = data; /* gone with the request once that is answered */
+    AQ_CLEANUP(booking_rows_donep) struct booking_rows rows = call->rows;
 
     if (r < 0)
         request_fail(call->req, err);
     else
         booking_reply_list(call);
-    booking_rows_done(&call->rows);
 }
 
 static void booking_on_list(struct request *req, void *data)
@@ -152,8 +152,9 @@ static void booking_reply_one(const struct api *api, struct request *req, const 
 
 static void booking_on_one_read(void *data, int r, const struct aq_error *err)
 {
-    struct booking_call *call = data;
-    const struct booking *b = call->rows.count ? call->rows.items : NULL;
+    struct booking_call *call = data; /* as above */
+    AQ_CLEANUP(booking_rows_donep) struct booking_rows rows = call->rows;
+    const struct booking *b = rows.count ? rows.items : NULL;
 
     if (r < 0)
         request_fail(call->req, err);
@@ -161,7 +162,6 @@ static void booking_on_one_read(void *data, int r, const struct aq_error *err)
         booking_fail_unknown(call->req, call->name);
     else
         booking_reply_one(call->api, call->req, b, 200);
-    booking_rows_done(&call->rows);
 }
 
 static void booking_on_show(struct request *req, void *data)

@@ -145,6 +145,11 @@ static void booking_on_committed(void *data, int r, const struct aq_error *err)
             "the reservation was changed meanwhile; look at it and repeat the request");
         err = &why;
     }
+    if (r == -EEXIST) {
+        why = *err;
+        why.kind = "reservation-already-exists";
+        err = &why;
+    }
     if (r < 0 && c->draft && now)
         booking_sync_set(c->core, now);
     else if (c->draft && !now)

@@ -21,7 +21,7 @@
 #include "manager/core/state/state.h"
 
 /* The wall clock can be set, and room for places appears without notice: look now and then. */
-#define CHECK_USEC (30 * USEC_PER_SEC)
+#define CHECK_USEC (5 * USEC_PER_SEC)
 
 static struct booking_entry *booking_of(struct durable *d)
 {
