@@ -28,7 +28,8 @@ struct booked_choice {
     struct forecast *forecast;
     uint32_t node;
     int64_t left;
-    bool is_beside; /* also beside sessions */
+    bool is_beside;                 /* also beside sessions */
+    const struct booked_place *own; /* the booking is there already, and its devices stay free */
 };
 
 /* Agents as they are without any session. */
@@ -117,9 +118,39 @@ static int booked_search_compare(const void *a, const void *b)
 
     if (x->is_beside != y->is_beside)
         return x->is_beside ? -1 : 1;
+    if (!x->own != !y->own)
+        return x->own ? -1 : 1;
     if (x->left != y->left)
         return x->left < y->left ? -1 : 1;
     return strcmp(x->c->nodes[x->node].id, y->c->nodes[y->node].id);
+}
+
+/* The place of the booking itself, as it is known, where that has room for it. */
+static const struct booked_place *booked_search_own(const struct booked_search *b,
+                                                    const struct forecast *p, uint32_t node)
+{
+    size_t width = b->s->cluster.width;
+
+    for (size_t i = 0; i < b->s->booking_count; i++) {
+        const struct booked *self = &b->s->bookings[i];
+
+        if (!booked_search_is_self(b, self)
+            || memcmp(self->amounts.amounts, b->req->amounts,
+                      b->s->cluster.columns * sizeof(*b->req->amounts))
+                   != 0)
+            continue;
+        for (uint32_t k = 0; k < self->place_count; k++) {
+            const struct booked_place *own = &self->places[k];
+            bool is_free = own->node == node;
+
+            for (uint32_t d = 0; is_free && d < own->part_count; d++)
+                is_free = booked_search_least(b, p, node, width + own->parts[d].device)
+                          >= own->parts[d].amount;
+            if (is_free)
+                return own;
+        }
+    }
+    return NULL;
 }
 
 /* The best first. */
@@ -140,6 +171,7 @@ static size_t booked_search_list(const struct booked_search *b, struct booked_ch
             choice.forecast = b->empty;
         }
         choice.left = booked_search_least(b, choice.forecast, n, lead);
+        choice.own = booked_search_own(b, choice.forecast, n);
         ret[count++] = choice;
     }
     qsort(ret, count, sizeof(*ret), booked_search_compare);
@@ -152,12 +184,18 @@ static void booked_search_take(const struct booked_search *b, const struct booke
     struct hold hold = { 0 };
     struct sched_part *parts;
 
-    availability_choose(choice->forecast, choice->node, b->req, b->from_usec, b->wish->ends_usec,
-                        -1, &hold);
+    if (choice->own) {
+        hold.part_count = choice->own->part_count;
+        hold.parts = choice->own->parts;
+    } else {
+        availability_choose(choice->forecast, choice->node, b->req, b->from_usec,
+                            b->wish->ends_usec, -1, &hold);
+    }
     parts = arena_array(b->arena, hold.part_count + 1u, sizeof(*parts));
     for (uint32_t i = 0; i < hold.part_count; i++)
         parts[i] = (struct sched_part){ hold.parts[i].device, hold.parts[i].amount };
-    free(hold.parts);
+    if (!choice->own)
+        free(hold.parts);
     *ret = (struct sched_place){ .agent_id = arena_strdup(b->arena,
                                                           choice->c->nodes[choice->node].id),
                                  .parts = parts,

@@ -358,6 +358,7 @@ static void explain_requirement(struct explanation *e, size_t i)
     strbuf_addf(&e->text, "): no agents passed the '%s' filter",
                 nearest != CLUSTER_NONE                ? "resource"
                 : !explain_is_mounted(e, req->volumes) ? "volume"
+                : e->entry->booking                    ? "reservation"
                 : !entry_has_agent(e->s, e->entry, i)  ? "architecture"
                 : e->constraints->designated_count     ? "designated"
                                                        : "session group");
@@ -371,6 +372,75 @@ static void explain_requirement(struct explanation *e, size_t i)
     if (nearest != CLUSTER_NONE)
         explain_missing(e, req, nearest);
     jsonw_object_end(e->json);
+}
+
+/* When the first booking begins on an agent that has room now; NULL if that is not known. */
+static const struct booked *explain_find_booking(struct explanation *e)
+{
+    struct cluster *c = &e->s->cluster;
+    const struct booked *first = NULL;
+
+    for (size_t i = 0; i < e->s->booking_count; i++) {
+        const struct booked *b = &e->s->bookings[i];
+
+        if (b->is_active || b->is_over || (first && b->starts_usec >= first->starts_usec))
+            continue;
+        for (uint32_t k = 0; k < b->place_count; k++) {
+            uint32_t node = b->places[k].node;
+
+            if (node != CLUSTER_NONE && cluster_matches(c, e->entry->reqs[0], node)
+                && cluster_fit(c, e->entry->reqs[0], c->nodes[node].state, &e->s->options.selector)
+                       ->has_room) {
+                first = b;
+                break;
+            }
+        }
+    }
+    return first;
+}
+
+/* There is room, but a booking begins before it would end. */
+static enum sched_verdict explain_booked(struct explanation *e)
+{
+    const struct booked *b = explain_find_booking(e);
+    char iso[CLOCK_ISO_MAX];
+
+    strbuf_adds(&e->text, "There is room, but not for as long as it may run");
+    if (b) {
+        strbuf_addf(&e->text, ": at %.19sZ ", clock_format_iso(b->starts_usec, iso));
+        if (b->name[0])
+            strbuf_addf(&e->text, "reservation '%s' begins.", b->name);
+        else
+            strbuf_adds(&e->text, "another reservation begins.");
+        jsonw_member_str(e->json, "booked_from", iso);
+    } else {
+        strbuf_adds(&e->text, ": reservations begin before.");
+    }
+    strbuf_adds(&e->text, e->session->lifetime_usec
+                              ? " Its time limit is longer."
+                              : " It has no time limit (--timeout); one that ends before lets it "
+                                "start.");
+    return SCHED_BOOKED;
+}
+
+/* Has it room, but none that lasts as long as it does? */
+static bool explain_is_booked(struct explanation *e)
+{
+    struct forecast *forecast;
+    bool has_room;
+
+    if (!booked_is_near(e->s, e->entry, e->snap->now_usec))
+        return false;
+    has_room = place_entry(e->s, e->entry, e->arena) == SCHED_PLACED;
+    for (uint32_t i = 0; i < e->entry->req_count; i++)
+        entry_release(e->s, e->entry, i);
+    if (!has_room)
+        return false;
+    forecast = forecast_new(e->s, e->snap->now_usec, false, e->arena);
+    has_room = forecast_schedule(forecast, e->entry, true) <= e->snap->now_usec;
+    for (uint32_t i = 0; i < e->entry->req_count; i++)
+        entry_release(e->s, e->entry, i);
+    return !has_room;
 }
 
 /* Place as far as it goes, so that each requirement is checked after those
@@ -499,6 +569,19 @@ static void explain_never(struct explanation *e, uint32_t account)
     }
 }
 
+static bool explain_waits_for_booking(struct explanation *e)
+{
+    const struct booked *b = booked_find(e->s, e->entry->booking);
+    char iso[CLOCK_ISO_MAX];
+
+    if (!b || b->is_active || b->is_over || e->session->starts_usec > b->starts_usec)
+        return false;
+    strbuf_addf(&e->text, "It waits for the start of reservation '%s' at %.19sZ.", b->name,
+                clock_format_iso(b->starts_usec, iso));
+    jsonw_member_str(e->json, "starts_at", iso);
+    return true;
+}
+
 /* The verdict, after a look for room if no rule is against it. */
 static enum sched_verdict explain_verdict(struct explanation *e, const struct sched_snapshot *snap,
                                           enum sched_verdict verdict, uint32_t account)
@@ -507,8 +590,11 @@ static enum sched_verdict explain_verdict(struct explanation *e, const struct sc
 
     switch (verdict) {
     case SCHED_PLACED:
-        return explain_room(e);
+        booked_limit_lifetime(e->s, e->entry, snap->now_usec);
+        return explain_is_booked(e) ? explain_booked(e) : explain_room(e);
     case SCHED_TOO_EARLY:
+        if (explain_waits_for_booking(e))
+            break;
         strbuf_addf(&e->text, "Before start time (%s)",
                     clock_format_iso(e->session->starts_usec, iso));
         jsonw_member_str(e->json, "starts_at", iso);

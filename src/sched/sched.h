@@ -186,7 +186,7 @@ struct sched_part {
  */
 struct sched_booking {
     struct uuid id;
-    const char *name; /* for explanations */
+    const char *name; /* for explanations; "" = it is not to be named */
     int64_t starts_usec, ends_usec;
     const struct slots *amounts;      /* of each place; of slots that they do not name its sessions
                                     share what is free */

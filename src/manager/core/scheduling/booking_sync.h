@@ -6,11 +6,14 @@
 #ifndef AQ_MANAGER_CORE_SCHEDULING_BOOKING_SYNC_H
 #define AQ_MANAGER_CORE_SCHEDULING_BOOKING_SYNC_H
 
+#include "base/arena.h"
 #include "base/error.h"
 
 struct booking;
 struct booking_entry;
 struct core;
+struct resource_group_entry;
+struct sched_booking;
 
 /* The booking was made or loaded, or has other times, amounts or places: the scheduler of its
  * resource group is told, and makes a pass.
@@ -26,5 +29,13 @@ void booking_sync_remove(struct core *core, struct booking_entry *entry);
  * until when, and which bookings or sessions hold it.
  */
 int booking_sync_place(struct core *core, struct booking *b, struct aq_error *err);
+
+/* As the scheduler is told of it; lives in 'arena' and in 'b'. An error of agent_devices_find(). */
+int booking_sync_describe(struct core *core, const struct booking *b, struct arena *arena,
+                          struct sched_booking *ret);
+
+/* Tell the scheduler of 'g' of all its bookings, or of those that have a place on this agent. */
+void booking_sync_push_all(struct core *core, const struct resource_group_entry *g,
+                           const char *agent_id);
 
 #endif

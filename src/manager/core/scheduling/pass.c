@@ -127,6 +127,7 @@ static void pass_handle(struct core *core, struct resource_group_entry *g,
         l->commands.end_reason = REASON_DEPENDENCY_FAILED;
         break;
     case SCHED_NO_ROOM:
+    case SCHED_BOOKED:
         if (l->preemption.is_preempting)
             sched_sync_drop_reservation(l); /* its agent takes nothing any more */
         l->preemption.is_preempting = false;

@@ -10,16 +10,20 @@
 
 #include "base/clock.h"
 #include "base/jsonw.h"
+#include "manager/core/scheduling/booking_sync.h"
 #include "manager/core/scheduling/group_agents.h"
 #include "manager/core/scheduling/pending_reason.h"
+#include "manager/core/scheduling/preemption.h"
 #include "manager/core/scheduling/rejection.h"
 #include "manager/core/scheduling/reservation.h"
+#include "manager/core/scheduling/sched_sync_internal.h"
 #include "manager/core/scheduling/start_estimate.h"
 #include "manager/core/state/account.h"
 #include "manager/core/state/agent_devices.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/array_entry.h"
 #include "manager/core/state/agent_network.h"
+#include "manager/core/state/booking_entry.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
@@ -134,6 +138,82 @@ static int pending_reason_add_session(struct core *core, struct snapshot *s,
     return 0;
 }
 
+/* ---- bookings, and sessions that run beside them ---- */
+
+/* Are all agents of its kernels in the snapshot? */
+static bool pending_reason_is_inside(const struct snapshot *s, const struct session_entry *l)
+{
+    for (size_t k = 0; k < l->s.kernel_count; k++) {
+        size_t i = 0;
+
+        if (list_is_empty(&l->kernels[k].agent_link))
+            continue;
+        while (i < s->snap.agent_count && strcmp(s->agents[i].id, l->s.kernels[k].agent_id) != 0)
+            i++;
+        if (i == s->snap.agent_count)
+            return false;
+    }
+    return true;
+}
+
+static int pending_reason_add_running(struct core *core, const struct resource_group_entry *g,
+                                      struct snapshot *s)
+{
+    size_t max = core->sessions_by_id.count;
+    struct sched_running *running = arena_array(&core->scratch, max + 1, sizeof(*running));
+    struct sched_session *sessions = arena_array(&core->scratch, max + 1, sizeof(*sessions));
+
+    LIST_FOREACH(link, &core->sessions) {
+        struct session_entry *l = LIST_ENTRY(link, struct session_entry, all_link);
+        size_t n = s->snap.running_count;
+        struct sched_place *places;
+        int r;
+
+        if (l->resource_group != g || !l->is_in_usage || n == max
+            || !pending_reason_is_inside(s, l))
+            continue;
+        session_entry_describe(core, l, true, &sessions[n]);
+        for (int kind = 0; kind < SCHED_ACCOUNT_KINDS; kind++)
+            sessions[n].accounts[kind] = SCHED_NO_ACCOUNT;
+        sessions[n].owner = UINT32_MAX;
+        if ((r = sched_sync_find_places(core, l, &places)) < 0)
+            return r;
+        running[s->snap.running_count++] = (struct sched_running){
+            .session = &sessions[n],
+            .places = places,
+            .started_usec = sched_sync_started_usec(l),
+            .is_terminating = preemption_is_leaving(&l->s),
+        };
+    }
+    s->snap.running = running;
+    return 0;
+}
+
+/* As 'l' may see them: names of others' bookings are left out. */
+static int pending_reason_add_bookings(struct core *core, const struct session_entry *l,
+                                       struct snapshot *s)
+{
+    struct sched_booking *bookings = arena_array(&core->scratch, core->booking_count + 1,
+                                                 sizeof(*bookings));
+
+    s->snap.bookings = bookings;
+    LIST_FOREACH(link, &core->bookings) {
+        const struct booking_entry *entry = LIST_ENTRY(link, struct booking_entry, all_link);
+        struct sched_booking *to = &bookings[s->snap.booking_count];
+        int r;
+
+        if (entry->resource_group != l->resource_group)
+            continue;
+        if ((r = booking_sync_describe(core, &entry->b, &core->scratch, to)) < 0)
+            return r;
+        if (l->booking != entry && !uuid_equals(&l->s.booking_id, &entry->b.id)
+            && !booking_is_for(&entry->b, &l->s.user_id, &l->s.project_id))
+            to->name = "";
+        s->snap.booking_count++;
+    }
+    return s->snap.booking_count ? pending_reason_add_running(core, l->resource_group, s) : 0;
+}
+
 /* 'count': sessions that will be added. */
 static int snapshot_begin(struct core *core, const struct resource_group_entry *g, size_t count,
                           struct snapshot *s)
@@ -159,6 +239,8 @@ static int snapshot_of_copies(struct core *core, struct session_entry *l, size_t
 {
     int r = snapshot_begin(core, l->resource_group, count, s);
 
+    if (r == 0)
+        r = pending_reason_add_bookings(core, l, s);
     if (r == 0)
         r = pending_reason_add_session(core, s, l);
     for (; r == 0 && s->snap.session_count < count; s->snap.session_count++) {

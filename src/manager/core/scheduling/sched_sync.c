@@ -14,6 +14,7 @@
  */
 #include <assert.h>
 
+#include "manager/core/scheduling/booking_sync.h"
 #include "manager/core/scheduling/kernel_queue.h"
 #include "manager/core/scheduling/preemption.h"
 #include "manager/core/scheduling/reservation.h"
@@ -250,6 +251,7 @@ int sched_sync_rebuild(struct core *core, struct resource_group_entry *g)
         if ((r = sched_sync_push_agent(core, g, a, true)) < 0)
             return r;
     }
+    booking_sync_push_all(core, g, NULL);
     g->is_stale = false;
     return 0;
 }

@@ -38,6 +38,9 @@ static inline int64_t sched_sync_started_usec(const struct session_entry *l)
 int sched_sync_find_place(struct core *core, struct session_entry *l, size_t rank,
                           struct sched_place *ret);
 
+/* Per kernel of its entry that holds something; one for a single-node session. Like that. */
+int sched_sync_find_places(struct core *core, struct session_entry *l, struct sched_place **ret);
+
 /* As sched_add_running(); without parts of devices where these are not what they were. */
 int sched_sync_add_running(struct resource_group_entry *g, struct sched_running *running,
                            struct sched_place *places, size_t count, uint32_t *ret_handle);

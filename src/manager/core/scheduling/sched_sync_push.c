@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/vec.h"
+#include "manager/core/scheduling/booking_sync.h"
 #include "manager/core/scheduling/fair_share.h"
 #include "manager/core/scheduling/kernel_queue.h"
 #include "manager/core/scheduling/preemption.h"
@@ -125,8 +126,10 @@ static int sched_sync_push_agents(struct core *core, struct resource_group_entry
         list_remove(&a->change_link);
         if ((r = sched_sync_push_agent(core, g, a, is_new)) < 0)
             return r;
-        if (is_new)
+        if (is_new) {
             sched_sync_mark_designated(g);
+            booking_sync_push_all(core, g, a->a.id);
+        }
     }
     return 0;
 }
@@ -268,9 +271,7 @@ int sched_sync_find_place(struct core *core, struct session_entry *l, size_t ran
                                     &ret->part_count);
 }
 
-/* Per kernel of its entry that holds something; one for a single-node session. */
-static int sched_sync_find_places(struct core *core, struct session_entry *l,
-                                  struct sched_place **ret)
+int sched_sync_find_places(struct core *core, struct session_entry *l, struct sched_place **ret)
 {
     struct sched_place *places = arena_array(&core->scratch, l->s.kernel_count, sizeof(*places));
     size_t count = 0, held = 0;

@@ -134,7 +134,7 @@ static void start_estimate_fill(const struct session_entry *l, const struct plan
                                                        ? l->resource_group->plan->length
                                                        : 0 };
     if (l->queue.verdict == SCHED_TOO_EARLY)
-        ret->starts_usec = l->s.starts_usec;
+        ret->starts_usec = session_entry_starts_usec(l);
     if (!item || l->queue.is_parked)
         return;
     start_estimate_fill_item(item, ret);

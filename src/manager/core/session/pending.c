@@ -37,6 +37,7 @@ static void pending_propose_explanation(struct core *core, struct session_entry 
 
     e->session_change.id = l->s.id;
     e->session_change.reason = aq_strdup(l->queue.verdict == SCHED_NO_ROOM
+                                                 || l->queue.verdict == SCHED_BOOKED
                                                  || l->queue.verdict == SCHED_NO_CAPACITY
                                              ? "no-available-instances"
                                              : "predicate-checks-failed");
@@ -114,10 +115,10 @@ static void pending_wait_for_places(struct core *core, struct session_entry *l, 
     }
 }
 
-/* Parked until a time: its own, or that of the next try. */
+/* Parked until a time: its own, its booking's, or that of the next try. */
 static void pending_wait_for_time(struct core *core, struct session_entry *l, int64_t now)
 {
-    int64_t wait = l->s.starts_usec - clock_realtime_usec();
+    int64_t wait = session_entry_starts_usec(l) - clock_realtime_usec();
 
     wait = AQ_MAX(AQ_MIN(wait, WALL_CHECK_USEC), l->retry.backoff_usec - now);
     if (wait <= 0)

@@ -374,6 +374,50 @@ int agent_devices_find_parts(const struct core *core, struct agent_entry *a,
     return 0;
 }
 
+int agent_devices_read_parts(const struct core *core, struct agent_entry *a, const char *json,
+                             struct arena *arena, const struct sched_part **ret, size_t *ret_count)
+{
+    AQ_CLEANUP(alloc_grant_donep) struct alloc_grant grant = { .items = NULL };
+    const struct sched_device *devices;
+    struct sched_part *parts;
+    size_t count = 0;
+    int r = agent_devices_find(core, a, &devices, &count);
+
+    *ret_count = 0;
+    if (r < 0)
+        return r;
+    if (count > 0)
+        alloc_grant_read_json(&grant, json, core->types);
+    *ret = parts = arena_array(arena, grant.count + 1, sizeof(*parts));
+    for (size_t i = 0; i < grant.count; i++)
+        if (agent_devices_find_card(a->devices, &grant.items[i], &parts[*ret_count].device))
+            parts[(*ret_count)++].amount = grant.items[i].amount;
+    return 0;
+}
+
+char *agent_devices_write_parts(const struct core *core, const struct agent_entry *a,
+                                const struct sched_part *parts, size_t count)
+{
+    AQ_CLEANUP(alloc_grant_donep) struct alloc_grant grant = { .items = NULL };
+    struct strbuf text = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&text);
+
+    for (size_t i = 0; a->devices && i < count; i++) {
+        const struct sched_device *d;
+
+        if (parts[i].device >= a->devices->item_count)
+            continue;
+        d = &a->devices->items[parts[i].device];
+        if (d->id)
+            (void)alloc_grant_add(&grant, d->slot_name, slot_types_get(core->types, d->slot_name),
+                                  d->id, strlen(d->id), parts[i].amount, NULL);
+    }
+    if (grant.count == 0)
+        return NULL;
+    alloc_grant_write_json(&grant, &w);
+    return strbuf_steal(&text);
+}
+
 /* The slot's amount, part after part. */
 static void devices_take_parts(const struct core *core, const struct agent_entry *a,
                                struct sched_choice *chosen, const struct slot *wanted,

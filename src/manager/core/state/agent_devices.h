@@ -50,6 +50,16 @@ int agent_devices_find_parts(const struct core *core, struct agent_entry *a,
                              const struct kernel_entry *f, struct arena *arena,
                              const struct sched_part **ret, size_t *ret_count);
 
+/* The same of a grant as JSON (alloc/grant.h), such as a booking has; devices that are not there
+ * are left out.
+ */
+int agent_devices_read_parts(const struct core *core, struct agent_entry *a, const char *json,
+                             struct arena *arena, const struct sched_part **ret, size_t *ret_count);
+
+/* These parts as such a grant. NULL if there are none; the caller frees it. */
+char *agent_devices_write_parts(const struct core *core, const struct agent_entry *a,
+                                const struct sched_part *parts, size_t count);
+
 /* For kernel.create: that all that a kernel requests of the slots of these parts of devices,
  * numbered as agent_devices_find() lists them, comes from them. One that is given whole is left
  * out unless the choice is binding: another is as good, and the agent knows which are near its

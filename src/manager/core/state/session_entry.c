@@ -348,6 +348,11 @@ static void entry_describe_constraints(struct core *core, const struct session *
     ret->grouping_strict = spec->group_is_strict;
 }
 
+int64_t session_entry_starts_usec(const struct session_entry *l)
+{
+    return AQ_MAX(l->s.starts_usec, l->booking ? l->booking->b.starts_usec : 0);
+}
+
 void session_entry_describe(struct core *core, struct session_entry *l, bool holding,
                             struct sched_session *ret)
 {
@@ -370,6 +375,9 @@ void session_entry_describe(struct core *core, struct session_entry *l, bool hol
         .lifetime_usec = l->s.spec->batch_timeout_usec,
         .eligible_usec = AQ_MAX(l->s.status_changed_usec,
                                 AQ_MAX(l->queue.eligible_usec, l->s.starts_usec)),
+        /* of a booking that is over it runs on as an ordinary session, and starts no more */
+        .booking = uuid_is_nil(&l->s.booking_id) || (holding && !l->booking) ? NULL
+                                                                             : &l->s.booking_id,
     };
     for (size_t k = 0; k < l->s.kernel_count && ret->kernel_count < session_least_kernels(&l->s);
          k++)

@@ -184,6 +184,11 @@ static inline struct session_entry *session_entry_of(const struct session *s)
 /* The session of that id in memory; NULL = there is none. */
 struct session_entry *session_entry_find(const struct core *core, const struct uuid *id);
 
+/* It does not start before this time of the wall clock: its own, or that of its booking; 0 = at
+ * once.
+ */
+int64_t session_entry_starts_usec(const struct session_entry *l);
+
 /* What it asks for as schedulers are told, without accounts and owner, in core->scratch; of its
  * kernels those that hold something ('holding'), or all, up to its minimum.
  */
