@@ -3,6 +3,7 @@
 #include "manager/booking/booking_params.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -154,8 +155,14 @@ static int booking_params_set_lists(const struct api *api, const struct request 
     if (params->resources) {
         struct slots amounts = { .count = 0 };
 
-        if ((r = slots_from_json(params->resources, core_slot_types(api->core), &amounts, err)) < 0)
+        r = slots_from_json(params->resources, core_slot_types(api->core), &amounts, err);
+        if (r < 0) {
+            char slot[sizeof(err->field)];
+
+            memcpy(slot, err->field, sizeof(slot));
+            (void)snprintf(err->field, sizeof(err->field), "resources.%.64s", slot);
             return r;
+        }
         slots_done(&b->amounts);
         b->amounts = amounts;
     }

@@ -75,5 +75,5 @@ int booking_admit(const struct core *core, struct session *s, struct aq_error *e
 
 bool booking_is_orphan(const struct session_entry *l)
 {
-    return !l->booking && !uuid_is_nil(&l->s.booking_id) && !l->s.running_usec && !l->s.rerun;
+    return !l->booking && !uuid_is_nil(&l->s.booking_id);
 }

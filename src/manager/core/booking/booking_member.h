@@ -19,7 +19,7 @@ int booking_admit(const struct core *core, struct session *s, struct aq_error *e
 /* The resource group of the booking that the session names; NULL = it names none that lives. */
 const char *booking_resource_group(const struct core *core, const struct session *s);
 
-/* It waits in a booking that was canceled, and has not run in it: it is to be cancelled. */
+/* The session, which waits, has a booking that was canceled: it is to be cancelled, too. */
 bool booking_is_orphan(const struct session_entry *l);
 
 #endif
