@@ -360,6 +360,7 @@ static void places_of_drained_agents_move(void **state)
     b = core_find_booking(world.core, "exam");
     assert_string_not_equal(b->places[0].agent_id, first);
     assert_null(core_booking_place_lack(world.core, b, 0));
+    a = (struct answer){ 0 };
     drain_agent(b->places[0].agent_id, true, "disks", &a);
     settle();
     b = core_find_booking(world.core, "exam");
