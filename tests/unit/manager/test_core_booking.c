@@ -346,7 +346,7 @@ static void changed(void **state)
 static void places_of_drained_agents_move(void **state)
 {
     const struct booking *b;
-    struct answer a = { 0 };
+    struct answer a = { 0 }, second = { 0 };
     char first[AGENT_ID_MAX + 1];
 
     (void)state;
@@ -360,8 +360,7 @@ static void places_of_drained_agents_move(void **state)
     b = core_find_booking(world.core, "exam");
     assert_string_not_equal(b->places[0].agent_id, first);
     assert_null(core_booking_place_lack(world.core, b, 0));
-    a = (struct answer){ 0 };
-    drain_agent(b->places[0].agent_id, true, "disks", &a);
+    drain_agent(b->places[0].agent_id, true, "disks", &second);
     settle();
     b = core_find_booking(world.core, "exam");
     assert_string_equal(core_booking_place_lack(world.core, b, 0), "drained");
