@@ -9,7 +9,8 @@
  * and a number of cores of its own). Measured are a pass over the snapshot
  * from nothing, the first pass of a kept state, one on the full cluster, one
  * event on it (a session ends, its successor starts; one comes and waits), and
- * a pass that gives all sessions a time. Then 64 kernels of a GPU each on agents that are partly in
+ * a pass that gives all sessions a time. The same beside 100 bookings, each of half an agent, which
+ * begin before sessions that start now would end ("booked"). Then 64 kernels of a GPU each on agents that are partly in
  * use, in 50 racks: as sessions of one kernel, as one session that may be on several agents, with
  * and without a network between these, and as one for which there is no room. Medians of CPU time, which is the time
  * a quiet machine takes: one thread, no input or output. The last line is JSON.
@@ -24,6 +25,7 @@
 #define AGENTS 1000
 #define SESSIONS 10000
 #define GPUS 8
+#define BOOKINGS 100
 #define LIFETIME_USEC (INT64_C(600) * 1000000)
 
 struct world {
@@ -114,7 +116,37 @@ static void free_world(struct world *w)
     free(w);
 }
 
-static struct sched *make_state(struct world *w, const struct sched_options *o)
+/* Half of every tenth agent, from the middle of a session's life on. */
+static void add_bookings(struct sched *s)
+{
+    struct slots half = { 0 };
+    struct aq_error err;
+
+    set(&half, "cpu", 48 * AMOUNT_ONE);
+    set(&half, "cuda.shares", GPUS / 2 * AMOUNT_ONE);
+    for (uint32_t i = 0; i < BOOKINGS; i++) {
+        struct sched_part parts[GPUS / 2];
+        struct sched_place place = { .parts = parts, .part_count = AQ_COUNT(parts) };
+        struct sched_booking booking = { .id = { { (uint8_t)i, 1 } },
+                                         .name = "exam",
+                                         .starts_usec = LIFETIME_USEC / 2,
+                                         .ends_usec = LIFETIME_USEC * 2,
+                                         .amounts = &half,
+                                         .places = &place,
+                                         .place_count = 1 };
+        char id[16];
+
+        (void)snprintf(id, sizeof(id), "i-%04d", (int)i * (AGENTS / BOOKINGS));
+        place.agent_id = id;
+        for (uint32_t d = 0; d < AQ_COUNT(parts); d++)
+            parts[d] = (struct sched_part){ d, AMOUNT_ONE };
+        if (sched_booking_set(s, &booking, 1, &err) < 0)
+            die(err.text);
+    }
+    slots_done(&half);
+}
+
+static struct sched *make_state(struct world *w, const struct sched_options *o, bool is_booked)
 {
     struct sched *s = sched_new(w->types, o);
     struct aq_error err;
@@ -127,6 +159,8 @@ static struct sched *make_state(struct world *w, const struct sched_options *o)
     for (int i = 0; i < SESSIONS; i++)
         if (sched_add(s, &w->sessions[i], &w->handles[i], &err) < 0)
             die(err.text);
+    if (is_booked)
+        add_bookings(s);
     return s;
 }
 
@@ -184,10 +218,11 @@ static void events(struct world *w, struct sched *s, struct arena *arena, struct
     f->add = now_ms() - start;
 }
 
-static struct figures measure(struct world *w, const struct sched_options *o, struct arena *arena)
+static struct figures measure(struct world *w, const struct sched_options *o, bool is_booked,
+                              struct arena *arena)
 {
     struct figures f = { 0 };
-    struct sched *s = make_state(w, o);
+    struct sched *s = make_state(w, o, is_booked);
 
     if (!o->backfill)
         snapshot(w, o, arena, &f);
@@ -220,7 +255,7 @@ static const struct row {
     const char *name;
     const struct sequencer_ops *sequencer;
     const struct selector_ops *selector;
-    bool backfill, is_mixed, passing;
+    bool backfill, is_mixed, passing, is_booked;
 } rows[] = {
     { "equal_fifo", &sched_fifo, &sched_concentrated, false, false, false },
     { "equal_fragmentation", &sched_fifo, &sched_fragmentation, false, false, false },
@@ -230,6 +265,10 @@ static const struct row {
     { "mixed_drf", &sched_drf, &sched_concentrated, false, true, false },
     { "mixed_fair_share", &sched_fair_share, &sched_concentrated, false, true, false },
     { "mixed_backfill", &sched_fifo, &sched_concentrated, true, true, false },
+    { "equal_booked_fifo", &sched_fifo, &sched_concentrated, false, false, false, true },
+    { "mixed_booked_fifo", &sched_fifo, &sched_concentrated, false, true, false, true },
+    { "equal_booked_backfill", &sched_fifo, &sched_concentrated, true, false, false, true },
+    { "mixed_booked_backfill", &sched_fifo, &sched_concentrated, true, true, false, true },
 };
 
 static void run_row(const struct row *row, int rounds, struct arena *arena)
@@ -247,7 +286,7 @@ static void run_row(const struct row *row, int rounds, struct arena *arena)
         die("out of memory");
     make_world(w, row->is_mixed);
     for (int i = 0; i <= rounds; i++) {
-        struct figures f = measure(w, &o, arena);
+        struct figures f = measure(w, &o, row->is_booked, arena);
 
         if (i > 0)
             all[i - 1] = f;

@@ -102,6 +102,8 @@ struct slot_request {
     uint16_t order_count;
     const char *unknown;       /* a slot wanted that no agent ever had, or NULL */
     uint64_t no_room_version;  /* cluster.free_version when it fitted nowhere; 0 = not so */
+    uint64_t booked_version;   /* cluster.free_version when it fitted nowhere beside bookings, */
+    int64_t booked_stay_usec;  /* for as long as that, or longer */
     uint64_t capacity_version; /* cluster.agents_changed + 1 as 'capacity' was counted; 0 = never */
     int64_t capacity;          /* how many of it the agents could hold if they were empty */
     struct fit *fits;          /* by state */

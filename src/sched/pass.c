@@ -235,6 +235,32 @@ static bool pass_has_room(struct pass_run *p, const struct sched_entry *e)
     return true;
 }
 
+static int64_t pass_stay(const struct sched_entry *e)
+{
+    return e->lifetime_usec > 0 ? e->lifetime_usec : INT64_MAX;
+}
+
+/* Was found that 'e' runs into a booking wherever there is room? That stays so until something
+ * becomes free: as time passes bookings only come nearer.
+ */
+static bool pass_is_known_booked(const struct pass_run *p, const struct sched_entry *e)
+{
+    const struct slot_request *req = e->reqs[0];
+
+    return req->booked_version == p->s->cluster.free_version
+           && pass_stay(e) >= req->booked_stay_usec;
+}
+
+static void pass_note_booked(const struct pass_run *p, const struct sched_entry *e)
+{
+    struct slot_request *req = e->reqs[0];
+
+    if (e->req_count > 1 || e->more)
+        return; /* that was not the agents' fault alone */
+    req->booked_version = p->s->cluster.free_version;
+    req->booked_stay_usec = pass_stay(e);
+}
+
 /* The same if it may not run into a booking. */
 static bool pass_has_lasting_room(struct pass_run *p, const struct sched_entry *e)
 {
@@ -242,9 +268,14 @@ static bool pass_has_lasting_room(struct pass_run *p, const struct sched_entry *
         return false;
     if (!booked_is_near(p->s, e, p->now_usec))
         return true;
+    if (pass_is_known_booked(p, e))
+        return false;
     if (!p->unplanned)
         p->unplanned = forecast_new(p->s, p->now_usec, false, p->arena);
-    return forecast_has_room(p->unplanned, e);
+    if (forecast_has_room(p->unplanned, e))
+        return true;
+    pass_note_booked(p, e);
+    return false;
 }
 
 /* Is there room for any that has not had its turn? While nothing becomes free, those for which a
@@ -320,8 +351,13 @@ static enum sched_verdict pass_place(struct pass_run *p, struct sched_entry *e)
     verdict = place_find_obstacle(p->s, e, p->arena);
     if (verdict != SCHED_NO_ROOM || !pass_has_room(p, e))
         return verdict;
+    if (pass_is_known_booked(p, e))
+        return SCHED_BOOKED;
     pass_need_forecast(p);
-    return forecast_schedule(p->forecast, e, true) <= p->now_usec ? SCHED_PLACED : SCHED_BOOKED;
+    if (forecast_schedule(p->forecast, e, true) <= p->now_usec)
+        return SCHED_PLACED;
+    pass_note_booked(p, e);
+    return SCHED_BOOKED;
 }
 
 static enum sched_verdict pass_find_place(struct pass_run *p, struct sched_entry *e,
