@@ -8,6 +8,7 @@ import pytest
 from client import DOMAIN_ADMIN, USER
 from cluster import Cluster, batch, interactive, wait_for, wait_status
 from runtimes import settings_of
+from test_accelerators import TWO_GPUS, start
 
 RESERVATIONS = "/aliquot/v1/reservations"
 SESSIONS = "/aliquot/v1/sessions"
@@ -187,6 +188,43 @@ def test_command_lines(room):
     done = cli("submit", "--image", "host", str(script))
     assert done.returncode == 0, done
     assert room.client.get(f"{SESSIONS}/scripted").json["reservation"] == "test"
+
+
+def test_slurms_commands(room):
+    scontrol = ("slurm", "scontrol", "show", "reservation")
+    assert "No reservations in the system" in room.cluster.cli(*scontrol).stdout
+    room.reserve("exam", start="0s", duration="1h")
+    shown = room.cluster.cli(*scontrol, "exam").stdout
+    for text in ("ReservationName=exam ", "Duration=01:00:00", "Nodes=agent NodeCnt=1",
+                 "PartitionName=default", "TRES=cpu=4", "Users=(null) Accounts=default State=ACTIVE"):
+        assert text in shown, shown
+    assert room.cluster.cli(*scontrol, "other").returncode == 1
+
+
+def test_devices():
+    """Its sessions have the devices that were chosen for it, others have the other ones."""
+    settings = {**settings_of("process"), "ALIQUOT_RESOURCE_CPUS": str(CPUS)}
+    with Cluster(**settings) as cluster:
+        start(cluster, TWO_GPUS)
+        room = Room(cluster)
+        reply = room.client.post(RESERVATIONS, {"name": "exam", "for": ["project:default"],
+                                                "duration": "1h", "resources": {"cuda.shares": "1"}})
+        assert reply.status == 201, reply
+        [place] = room.show("exam")["places"]
+        [kept] = place["devices"]["cuda.shares"]
+        gpu = {"config": {"resources": {"cpu": "1", "mem": "64m", "cuda.shares": "1"}}}
+        for name, more in (("endless", {}), ("waiting", {}), ("inside", {"reservation": "exam"})):
+            reply = room.client.post("/session", {**batch(name, "sleep 1000"), **gpu, **more})
+            assert reply.status == 201, reply
+        [outer], [inner] = ([*room.wait(name, "RUNNING")["kernels"][0]["devices"]["cuda.shares"]]
+                            for name in ("endless", "inside"))
+        assert inner == kept and outer != kept
+        assert room.status("waiting") == "PENDING"
+        # the end of the reservation is known
+        assert "at the latest" in room.why("waiting"), room.why("waiting")
+        cluster.cli("rm", "--all", "--yes", "--wait")
+        cluster.check_audits()
+        cluster.stop()
 
 
 def test_who_sees_and_uses_it(room):
