@@ -10,19 +10,16 @@
 #define MINUTE (60 * USEC_PER_SEC)
 #define GPU(id) "{\"id\":\"" id "\",\"slot\":\"cuda.device\",\"amount\":\"1\"}"
 
-static void gpus_come(const char *id)
+static void devices_come(const char *id, const char *slots, const char *devices)
 {
-    struct msg_hello hello = {
-        .protocol_min = 1,
-        .protocol_max = 1,
-        .agent_id = id,
-        .incarnation = uuid_random(),
-        .version = "1",
-        .architecture = "x86_64",
-        .slots = "{\"cpu\":[\"count\",\"8\"],\"mem\":[\"bytes\",\"8589934592\"],"
-                 "\"cuda.device\":[\"count\",\"4\"]}",
-        .devices = "[" GPU("g-1") "," GPU("g-2") "," GPU("g-3") "," GPU("g-4") "]"
-    };
+    struct msg_hello hello = { .protocol_min = 1,
+                               .protocol_max = 1,
+                               .agent_id = id,
+                               .incarnation = uuid_random(),
+                               .version = "1",
+                               .architecture = "x86_64",
+                               .slots = slots,
+                               .devices = devices };
     struct msg_welcome welcome = { 0 };
     struct aq_error err;
     int64_t retry = 0;
@@ -33,7 +30,15 @@ static void gpus_come(const char *id)
     agent_beats(id, NULL, 0);
 }
 
-static void book_gpus(const char *name, int64_t count, int64_t from_usec)
+static void gpus_come(const char *id)
+{
+    devices_come(id,
+                 "{\"cpu\":[\"count\",\"8\"],\"mem\":[\"bytes\",\"8589934592\"],"
+                 "\"cuda.device\":[\"count\",\"4\"]}",
+                 "[" GPU("g-1") "," GPU("g-2") "," GPU("g-3") "," GPU("g-4") "]");
+}
+
+static void book(const char *name, const char *slot, int64_t amount, int64_t from_usec)
 {
     const struct keypair *k = core_find_keypair(world.core, USER_KEY);
     const struct user *u = core_find_user(world.core, &k->user_id);
@@ -44,8 +49,7 @@ static void book_gpus(const char *name, int64_t count, int64_t from_usec)
 
     (void)snprintf(b.name, sizeof(b.name), "%s", name);
     b.resource_group = strdup("default");
-    assert_int_equal(slots_set(&b.amounts, slot_name_intern("cuda.device", 11), count * AMOUNT_ONE),
-                     0);
+    assert_int_equal(slots_set(&b.amounts, slot_name_intern(slot, strlen(slot)), amount), 0);
     b.users.items = malloc(sizeof(*b.users.items));
     b.users.items[0] = u->id;
     b.users.count = b.users.cap = 1;
@@ -55,7 +59,8 @@ static void book_gpus(const char *name, int64_t count, int64_t from_usec)
         fail_msg("%s: %s", a.err.field, a.err.text);
 }
 
-static struct uuid ask(const char *name, int64_t count, const char *booking, int64_t limit_usec)
+static struct uuid ask_of(const char *name, const char *slot, int64_t amount, const char *booking,
+                          int64_t limit_usec)
 {
     AQ_CLEANUP(slots_donep) struct slots wanted = { .items = NULL };
     struct session_request req = { .name = name,
@@ -68,13 +73,17 @@ static struct uuid ask(const char *name, int64_t count, const char *booking, int
                                    .priority = -1 };
     struct answer a;
 
-    assert_int_equal(slots_set(&wanted, slot_name_intern("cuda.device", 11), count * AMOUNT_ONE),
-                     0);
+    assert_int_equal(slots_set(&wanted, slot_name_intern(slot, strlen(slot)), amount), 0);
     req.resources = wanted;
     a = create(&req);
     if (a.r < 0)
         fail_msg("%s: %s: %s", name, a.err.field, a.err.text);
     return a.created.id;
+}
+
+static struct uuid ask(const char *name, int64_t count, const char *booking, int64_t limit_usec)
+{
+    return ask_of(name, "cuda.device", count * AMOUNT_ONE, booking, limit_usec);
 }
 
 static const char *devices_of(const struct uuid *session)
@@ -101,7 +110,7 @@ static void given_by_name(void **state)
 
     (void)state;
     gpus_come("a");
-    book_gpus("exam", 2, 0);
+    book("exam", "cuda.device", 2 * AMOUNT_ONE, 0);
     one = ask("one", 1, "exam", 0);
     other = ask("other", 2, NULL, 0);
     assert_string_equal(devices_of(&one), "{\"cuda.device\":{\"g-1\":\"1\"}}");
@@ -120,7 +129,7 @@ static void told_why(void **state)
 
     (void)state;
     gpus_come("a");
-    book_gpus("exam", 3, 30 * MINUTE);
+    book("exam", "cuda.device", 3 * AMOUNT_ONE, 30 * MINUTE);
     inside = ask("inside", 1, "exam", 0);
     endless = ask("endless", 2, NULL, 0);
     brief = ask("brief", 2, NULL, 20 * MINUTE);
@@ -139,7 +148,7 @@ static void shares_cores(void **state)
 
     (void)state;
     gpus_come("a");
-    book_gpus("exam", 4, 0);
+    book("exam", "cuda.device", 4 * AMOUNT_ONE, 0);
     outside = ask("outside", 1, NULL, 0);
     inside = ask("inside", 3, "exam", 0);
     assert_int_equal(status_of(&outside), SESSION_PENDING);
@@ -149,11 +158,40 @@ static void shares_cores(void **state)
     assert_clean();
 }
 
+/* A session may not grow into what is booked of its device. */
+static void keeps_from_growing(void **state)
+{
+    AQ_CLEANUP(slots_donep) struct slots more = { .items = NULL };
+    struct msg_kernel_status report;
+    struct answer a = { 0 };
+    struct uuid session;
+
+    (void)state;
+    devices_come("a",
+                 "{\"cpu\":[\"count\",\"8\"],\"mem\":[\"bytes\",\"8589934592\"],"
+                 "\"cuda.shares\":[\"count\",\"1\"]}",
+                 "[{\"id\":\"GPU-1\",\"slot\":\"cuda.shares\",\"amount\":\"1\","
+                 "\"quantum\":\"0.1\"}]");
+    book("exam", "cuda.shares", AMOUNT_ONE / 2, 30 * MINUTE);
+    session = ask_of("train", "cuda.shares", AMOUNT_ONE * 4 / 10, NULL, 0);
+    report = kernel_report(find_sent(MSG_KERNEL_CREATE, 0), MSG_KERNEL_RUNNING);
+    report.alloc = "{\"cuda.shares\":{\"GPU-1\":\"0.40\"}}";
+    agent_says("a", report);
+    assert_int_equal(status_of(&session), SESSION_RUNNING);
+    assert_int_equal(slots_set(&more, slot_name_intern("cuda.shares", 11), AMOUNT_ONE / 2), 0);
+    core_resize_session(world.core, &session, &more, &asker, on_answer, &a);
+    settle();
+    assert_int_equal(a.r, -EBUSY);
+    assert_string_equal(a.err.field, "cuda.shares");
+    assert_clean();
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, world_begin, world_end)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { TEST(given_by_name), TEST(told_why), TEST(shares_cores) };
+    const struct CMUnitTest tests[] = { TEST(given_by_name), TEST(told_why), TEST(shares_cores),
+                                        TEST(keeps_from_growing) };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

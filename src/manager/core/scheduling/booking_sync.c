@@ -109,6 +109,45 @@ void booking_sync_remove(struct core *core, struct booking_entry *entry)
     queue_agent_changed(core, g);
 }
 
+/* ---- sessions beside ---- */
+
+/* Has the place part of a device that the kernel holds? */
+static bool booking_sync_shares_device(struct core *core, const struct booking_place *place,
+                                       struct agent_entry *a, const struct kernel_entry *f)
+{
+    struct arena arena = ARENA_INIT;
+    const struct sched_part *booked, *held;
+    size_t booked_count, held_count;
+    bool is_shared = false;
+
+    if (place->devices
+        && agent_devices_read_parts(core, a, place->devices, &arena, &booked, &booked_count) == 0
+        && agent_devices_find_parts(core, a, f, &arena, &held, &held_count) == 0)
+        for (size_t i = 0; i < booked_count; i++)
+            for (size_t k = 0; k < held_count; k++)
+                is_shared |= booked[i].device == held[k].device;
+    arena_done(&arena);
+    return is_shared;
+}
+
+const struct booking *booking_sync_find_beside(struct core *core, struct session_entry *l,
+                                               size_t rank)
+{
+    struct agent_entry *a = agent_entry_find(core, l->s.kernels[rank].agent_id);
+    int64_t limit = l->s.spec->batch_timeout_usec, end = INT64_MAX;
+
+    if (limit && l->s.running_usec)
+        end = l->s.running_usec + limit;
+    LIST_FOREACH(link, &core->bookings) {
+        const struct booking *b = &LIST_ENTRY(link, struct booking_entry, all_link)->b;
+        long place = a && b->starts_usec < end ? booking_find_place(b, a->a.id) : -1;
+
+        if (place >= 0 && booking_sync_shares_device(core, &b->places[place], a, &l->kernels[rank]))
+            return b;
+    }
+    return NULL;
+}
+
 /* ---- places ---- */
 
 static void booking_say_amount(const struct core *core, const char *slot_name, int64_t amount,

@@ -14,6 +14,7 @@ struct booking_entry;
 struct core;
 struct resource_group_entry;
 struct sched_booking;
+struct session_entry;
 
 /* The booking was made or loaded, or has other times, amounts or places: the scheduler of its
  * resource group is told, and makes a pass.
@@ -29,6 +30,12 @@ void booking_sync_remove(struct core *core, struct booking_entry *entry);
  * until when, and which bookings or sessions hold it.
  */
 int booking_sync_place(struct core *core, struct booking *b, struct aq_error *err);
+
+/* A booking that keeps part of a device which kernel 'rank' of 'l' holds, and begins before the
+ * session ends; NULL = there is none. Its own counts.
+ */
+const struct booking *booking_sync_find_beside(struct core *core, struct session_entry *l,
+                                               size_t rank);
 
 /* As the scheduler is told of it; lives in 'arena' and in 'b'. An error of agent_devices_find(). */
 int booking_sync_describe(struct core *core, const struct booking *b, struct arena *arena,

@@ -3,12 +3,15 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "manager/core/scheduling/booking_sync.h"
 #include "manager/core/session/resize.h"
 #include "manager/core/session/resize_check.h"
 #include "manager/core/state/account.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
+#include "model/booking.h"
 
 static int resize_check_session(const struct core *core, const struct session_entry *l,
                                 struct aq_error *err)
@@ -72,19 +75,26 @@ static int resize_check_amount(const struct session_entry *l, const struct slot 
     return 0;
 }
 
-static int resize_check_agents(struct core *core, const struct session_entry *l,
-                               const struct slot *slot, struct aq_error *err)
+static int resize_check_agents(struct core *core, struct session_entry *l, const struct slot *slot,
+                               struct aq_error *err)
 {
     for (size_t i = 0; i < l->s.kernel_count; i++) {
         struct agent_entry *a = resize_takes_part(l, i)
                                     ? agent_entry_find(core, l->s.kernels[i].agent_id)
                                     : NULL;
         int64_t more = a ? resize_count_more(l, slot, a->a.id) : 0;
-        char wants[AMOUNT_TEXT_MAX], has[AMOUNT_TEXT_MAX];
+        char wants[AMOUNT_TEXT_MAX], has[AMOUNT_TEXT_MAX], iso[CLOCK_ISO_MAX];
+        const struct booking *b;
         const struct slots *left;
 
         if (more <= 0)
             continue;
+        if ((b = booking_sync_find_beside(core, l, i)))
+            return aq_fail_field(
+                err, EBUSY, slot->name,
+                "a reservation keeps part of a device that '%s' holds, until %.19sZ; "
+                "ask again when it is over",
+                l->s.name, clock_format_iso(b->ends_usec, iso));
         if (agent_entry_free_slots(a, &left) < 0)
             return aq_fail(err, EOVERFLOW, "agent '%s' offers more than can be counted", a->a.id);
         if (more > slots_get(left, slot->name)) {
@@ -135,7 +145,7 @@ static int resize_check_account(struct core *core, const struct session_entry *l
                       slot_amount_format(more, type, wants));
 }
 
-int resize_check(struct core *core, const struct session_entry *l, const struct slots *changes,
+int resize_check(struct core *core, struct session_entry *l, const struct slots *changes,
                  struct aq_error *err)
 {
     int r = resize_check_session(core, l, err);

@@ -22,7 +22,7 @@ static inline bool resize_takes_part(const struct session_entry *l, size_t rank)
 /* By its state, its agents, what they have free and the limits of its accounts. 0, or an error as
  * of core_resize_session().
  */
-int resize_check(struct core *core, const struct session_entry *l, const struct slots *changes,
+int resize_check(struct core *core, struct session_entry *l, const struct slots *changes,
                  struct aq_error *err) AQ_MUST_CHECK;
 
 #endif
