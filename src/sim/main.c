@@ -104,7 +104,8 @@ static int main_run_order(const struct sim *sim, const struct sim_order *order,
                              .backfill = order->backfill,
                              .retries_to_skip = order->retries_to_skip,
                              .unlimited_pct = o->unlimited_pct,
-                             .max_wait_sec = o->max_wait_sec };
+                             .max_wait_sec = o->max_wait_sec,
+                             .booking = o->booking };
     struct replay_result result;
     int64_t begin = clock_monotonic_usec();
     int r = 0;

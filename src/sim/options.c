@@ -36,6 +36,9 @@ const char sim_usage[] =
     "                        the scheduler does not know when they end; 0\n"
     "      --max-wait SEC    with +backfill: resources are kept for a session without a start\n"
     "                        time that has waited this long; 3600, 0 = never\n"
+    "      --booking NxG@START+SEC\n"
+    "                        with --time: G GPUs of each of N nodes are kept for others from\n"
+    "                        second START on for SEC seconds, as by 'aliquot reservation'\n"
     "      --order O,...     with --time: fifo, lifo, drf, fair-share, each also +backfill,\n"
     "                        fifo+skip; all of them with --order all\n"
     "      --svg FILE        draw allocation against arrival, or the queue over time\n"
@@ -52,6 +55,21 @@ static int sim_options_parse_number(const char *option, const char *text, double
         return aq_fail_field(err, EINVAL, option, "%s must be a number from %g to %g, not '%.40s'",
                              option, min, max, text);
     *ret = value;
+    return 0;
+}
+
+static int options_parse_booking(const char *text, struct replay_booking *ret, struct aq_error *err)
+{
+    long long nodes, gpus, starts, lasts;
+    int end = 0;
+
+    if (sscanf(text, "%7lldx%4lld@%12lld+%12lld%n", &nodes, &gpus, &starts, &lasts, &end) != 4
+        || text[end] || nodes < 1 || gpus < 1 || starts < 0 || lasts < 1)
+        return aq_fail_field(err, EINVAL, "--booking",
+                             "--booking is NODESxGPUS@START+SECONDS, as 8x4@3600+10800, not "
+                             "'%.40s'",
+                             text);
+    *ret = (struct replay_booking){ nodes, gpus, starts, starts + lasts };
     return 0;
 }
 
@@ -170,6 +188,8 @@ static int options_take(int letter, char *value, struct sim_options *o, struct a
         r = sim_options_parse_number("--max-wait", value, 0, 1e9, &number, err);
         o->max_wait_sec = (int64_t)number;
         return r;
+    case 'b':
+        return options_parse_booking(value, &o->booking, err);
     case 's':
         return options_parse_seeds(value, o, err);
     case 'o':
@@ -197,6 +217,7 @@ int sim_options_parse(int argc, char **argv, struct sim_options *ret, struct aq_
         { "longest", required_argument, NULL, 'L' },
         { "unlimited", required_argument, NULL, 'u' },
         { "max-wait", required_argument, NULL, 'w' },
+        { "booking", required_argument, NULL, 'b' },
         { "order", required_argument, NULL, 'o' },
         { "svg", required_argument, NULL, 'g' },
         { "time", no_argument, NULL, 'T' },

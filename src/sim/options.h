@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "sched/sched.h"
+#include "sim/replay.h"
 #include "sim/workload.h"
 
 #define SIM_POLICIES_MAX 12
@@ -31,6 +32,7 @@ struct sim_options {
     struct workload_spec load;
     uint32_t unlimited_pct;
     int64_t max_wait_sec;
+    struct replay_booking booking;
     bool json, in_time, help, version;
 };
 

@@ -2,6 +2,7 @@
 /* replay.c - a trace in time: sessions come, wait, run and leave */
 #include "sim/replay.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -203,6 +204,41 @@ static void replay_pass(struct replay_run *run)
     arena_clear(&run->arena, 1 << 20);
 }
 
+/* The nodes are chosen while the cluster is empty. */
+static int replay_book(struct replay_run *run, struct aq_error *err)
+{
+    static const char gpu[] = "cuda.shares";
+    const struct replay_booking *b = &run->replay->booking;
+    AQ_CLEANUP(slots_donep) struct slots amounts = { .items = NULL };
+    struct sched_booking booking = { .name = "",
+                                     .starts_usec = b->starts_sec * USEC_PER_SEC,
+                                     .ends_usec = b->ends_sec * USEC_PER_SEC,
+                                     .amounts = &amounts,
+                                     .place_count = (size_t)b->nodes };
+    const struct sched_booking_wish wish = { .starts_usec = booking.starts_usec,
+                                             .ends_usec = booking.ends_usec,
+                                             .amounts = &amounts,
+                                             .place_count = booking.place_count };
+    struct sched_booking_obstacle obstacle;
+    struct sched_place *places;
+
+    slots_put(&amounts, slot_name_intern(gpu, sizeof(gpu) - 1), b->gpus * AMOUNT_ONE);
+    if (sched_booking_place(run->cluster.sched, &wish, 0, &run->arena, &places, &obstacle) < 0)
+        return aq_fail_field(err, EINVAL, "--booking",
+                             "--booking: %zu of %lld nodes have %lld GPUs; book less",
+                             obstacle.fitting, (long long)b->nodes, (long long)b->gpus);
+    booking.places = places;
+    return sched_booking_set(run->cluster.sched, &booking, 0, err);
+}
+
+/* A pass may start others when a booking ends. */
+static int64_t replay_booking_edge(const struct replay_run *run)
+{
+    const struct replay_booking *b = &run->replay->booking;
+
+    return b->nodes && run->now_sec < b->ends_sec ? b->ends_sec : INT64_MAX;
+}
+
 static int replay_advance(struct replay_run *run, struct replay_result *ret, struct aq_error *err)
 {
     size_t next = 0;
@@ -210,11 +246,17 @@ static int replay_advance(struct replay_run *run, struct replay_result *ret, str
 
     run->last_sec = run->load.arrivals[run->load.count - 1].at_sec;
     run->factors_sec = -1;
-    while (r == 0 && (next < run->load.count || run->ending_count)) {
+    if (run->replay->booking.nodes)
+        r = replay_book(run, err);
+    while (r == 0 && (next < run->load.count || run->ending_count || run->queue)) {
         int64_t to = next < run->load.count ? run->load.arrivals[next].at_sec : INT64_MAX;
 
         if (run->ending_count && run->endings[0].at_sec < to)
             to = run->endings[0].at_sec;
+        if (run->queue)
+            to = AQ_MIN(to, replay_booking_edge(run));
+        if (to == INT64_MAX)
+            break; /* the rest fits nowhere */
         replay_note_point(run, ret);
         replay_add_time(run, to);
         while (run->ending_count && run->endings[0].at_sec == to)

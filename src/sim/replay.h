@@ -11,6 +11,12 @@
 #include "sim/policy.h"
 #include "sim/trace.h"
 
+/* GPUs on each of some nodes that are kept for others during a time, known from the beginning. */
+struct replay_booking {
+    int64_t nodes, gpus; /* nodes 0 = there is none */
+    int64_t starts_sec, ends_sec;
+};
+
 struct replay {
     const struct trace_nodes *nodes;
     const struct trace_tasks *tasks;
@@ -21,6 +27,7 @@ struct replay {
     uint32_t retries_to_skip;
     uint32_t unlimited_pct; /* percentage of sessions without a time limit, drawn by 'seed' */
     int64_t max_wait_sec;   /* sched_options.max_wait_usec */
+    struct replay_booking booking;
 };
 
 #define REPLAY_POINTS 240
@@ -40,7 +47,7 @@ struct replay_result {
     size_t point_count;
 };
 
-/* 'seed' as in workload.h. */
+/* 'seed' as in workload.h. -EINVAL also for a booking that fits on no nodes. */
 int replay_run(const struct replay *replay, uint64_t seed, struct replay_result *ret,
                struct aq_error *err);
 

@@ -163,6 +163,36 @@ static void test_orders(void **state)
     assert_int_equal(r.left_out, 0);
 }
 
+/* All four are kept from 50 s to 80 s: what would run into that starts behind it and holds up
+ * nobody.
+ */
+static void test_booking(void **state)
+{
+    struct trace_task tasks[] = { task(4, 1000, 0, 100), task(1, 1000, 10, 20) };
+    struct trace_node nodes[] = { node("a", 4) };
+    struct trace_nodes ns = { nodes, 1 };
+    struct trace_tasks ts = { tasks, 2 };
+    struct replay r = { .nodes = &ns,
+                        .tasks = &ts,
+                        .load = { .load = 0.01 },
+                        .policy = &sched_concentrated,
+                        .order = &sched_fifo,
+                        .booking = { 1, 4, 50, 80 } };
+    struct replay_result result;
+    struct aq_error err = { 0 };
+
+    (void)state;
+    for (int backfill = 0; backfill < 2; backfill++) {
+        r.backfill = backfill;
+        assert_row(replay_run(&r, 1, &result, &err) == 0, "%s", err.text);
+        assert_true(result.waiting_mean_sec == (80 + 0) / 2.0);
+        assert_true(result.end_sec == 180);
+    }
+    r.booking.nodes = 2;
+    assert_int_equal(replay_run(&r, 1, &result, &err), -22);
+    assert_non_null(strstr(err.text, "1 of 2 nodes have 4 GPUs"));
+}
+
 static void test_left_out(void **state)
 {
     struct trace_task tasks[] = { task(8, 1000, 0, 100), task(1, 1000, -1, -1),
@@ -223,6 +253,8 @@ static const struct {
     { "--nodes n --tasks t --policy fgd,fragmentation --seeds 1,2 --arrival 0.5 --json", NULL },
     { "--nodes n --tasks t --time --order all --load 2 --svg x", NULL },
     { "--nodes n --tasks t --draw 1000 --longest 3600", NULL },
+    { "--nodes n --tasks t --time --booking 8x4@3600+10800", NULL },
+    { "--nodes n --tasks t --time --booking 8x4@3600", "--booking is NODESxGPUS@START+SECONDS" },
     { "--nodes n --tasks t --draw 0", "--draw must be a number" },
     { "--nodes n --tasks t --draw 10 --longest x", "--longest must be a number" },
     { "--help", NULL },
@@ -280,8 +312,9 @@ int main(void)
         cmocka_unit_test(test_full),       cmocka_unit_test(test_devices),
         cmocka_unit_test(test_models),     cmocka_unit_test(test_same_seed),
         cmocka_unit_test(test_node_twice), cmocka_unit_test(test_orders),
-        cmocka_unit_test(test_left_out),   cmocka_unit_test(test_drawn),
-        cmocka_unit_test(test_options),    cmocka_unit_test(test_chart),
+        cmocka_unit_test(test_booking),    cmocka_unit_test(test_left_out),
+        cmocka_unit_test(test_drawn),      cmocka_unit_test(test_options),
+        cmocka_unit_test(test_chart),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
