@@ -125,6 +125,16 @@ def test_released_when_unused(room):
     assert user != parked
 
 
+def test_the_signal_before_the_end(room):
+    room.reserve("exam", start="0s", duration="60s")
+    room.jump(48)  # 12 seconds are left
+    warned = "trap 'echo warned; exit 7' USR1; while :; do sleep 0.1; done"
+    room.submit("inside", warned, reservation="exam", batch_timeout="1h", signal="USR1@4")
+    shown = room.wait("inside", "TERMINATED")
+    assert shown["kernels"][0]["exit_code"] == 7, shown
+    assert "warned" in room.cluster.cli("logs", "inside").stdout
+
+
 def test_canceled(room):
     room.reserve("exam", start="0s", cpus=2)
     room.submit("running", cpus=2, reservation="exam")
