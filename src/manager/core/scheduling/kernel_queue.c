@@ -128,6 +128,9 @@ int kernel_queue_push(struct core *core, struct resource_group_entry *g, struct 
         if (l->s.kernels[k].status != KERNEL_PENDING || l->kernels[k].single.retry_usec > now)
             continue;
         kernel_queue_describe(core, l, k, whole, &single);
+        if (core->booking_count && single.lifetime_usec && l->s.running_usec) /* until its end */
+            single.lifetime_usec = AQ_MAX(
+                l->s.running_usec + single.lifetime_usec - clock_realtime_usec(), USEC_PER_SEC);
         if (held++ < least)
             single.unit = SCHED_REQUIRED_KERNEL;
         r = sched_add_what_if(g->sched, &single, &handle, NULL); /* added on each change */
