@@ -181,6 +181,7 @@ struct notification_search {
     struct str_list types;
     enum maybe enabled;
     int64_t limit, offset;
+    bool has_extensions; /* rules of types that Backend.AI does not have, too */
 };
 
 #define AT(member) offsetof(struct notification_search, member)
@@ -275,7 +276,7 @@ static int notification_match(const struct notification_search *s, enum notifica
                               const json_t *row, bool *ret, struct aq_error *err)
 {
     const char *type = json_string_value(json_object_get(row, notification_words[kind].type));
-    bool is_of_type = !s->types.count && notification_is_listed(kind, type);
+    bool is_of_type = !s->types.count && (s->has_extensions || notification_is_listed(kind, type));
 
     for (size_t i = 0; i < s->types.count; i++)
         is_of_type |= strcasecmp(s->types.items[i], type) == 0;
@@ -409,7 +410,8 @@ void notification_list(struct api *api, struct request *req, enum notification_k
 
     if (!api_has_no_params(req))
         return;
-    (void)notification_find_all(api, kind, &(struct notification_search){ 0 }, &rows, NULL);
+    (void)notification_find_all(api, kind, &(struct notification_search){ .has_extensions = true },
+                                &rows, NULL);
     jsonw_object_begin(&w);
     jsonw_key(&w, "items");
     jsonw_array_begin(&w);
