@@ -11,6 +11,7 @@ struct asked {
     bool is_enabled;
     int64_t now_usec, next_usec, count;
     struct pipeline_run_row run;
+    const char *started_by; /* of a run that is made */
     struct uuid ended;
     struct pipeline_trigger_list list;
     struct arena arena;
@@ -75,7 +76,8 @@ static int end_run(struct store_tx *tx, void *data, struct aq_error *err)
                                             .state = "succeeded",
                                             .parameters = "{}",
                                             .options = "{}",
-                                            .created_usec = 2 };
+                                            .created_usec = 2,
+                                            .started_by = asked->started_by };
     if (r < 0 || (r = pipeline_run_insert(tx, &asked->run, err)) < 0)
         return r;
     asked->run.ended_usec = 3;
@@ -102,6 +104,13 @@ static int clear_end(struct store_tx *tx, void *data, struct aq_error *err)
     struct asked *asked = data;
 
     return pipeline_run_clear_end(tx, &asked->run.id, err);
+}
+
+static int count_triggered(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    struct asked *asked = data;
+
+    return pipeline_runs_count_triggered(tx, &asked->user_id, asked->now_usec, &asked->count, err);
 }
 
 static void add_schedule(struct bench *b, struct asked *asked, const char *name, int64_t next_usec)
@@ -169,9 +178,28 @@ static void an_end_waits_for_triggers_that_are_enabled(void **state)
     arena_done(&asked.arena);
 }
 
+static void runs_by_triggers_are_counted_since_a_time(void **state)
+{
+    struct bench *b = *state;
+    struct asked asked = { .user_id = b->user_id };
+
+    assert_int_equal(store_call(b->store, end_run, &asked, NULL), 0); /* by a request */
+    asked.started_by = "@daily UTC";
+    assert_int_equal(store_call(b->store, end_run, &asked, NULL), 0);
+    assert_int_equal(store_call(b->store, end_run, &asked, NULL), 0);
+    asked.now_usec = 1;
+    assert_int_equal(store_call(b->store, count_triggered, &asked, NULL), 0);
+    assert_int_equal(asked.count, 2);
+    asked.now_usec = 2;
+    assert_int_equal(store_call(b->store, count_triggered, &asked, NULL), 0);
+    assert_int_equal(asked.count, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(runs_by_triggers_are_counted_since_a_time, bench_setup,
+                                        bench_teardown),
         cmocka_unit_test_setup_teardown(the_earliest_is_due_first, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(an_end_waits_for_triggers_that_are_enabled, bench_setup,
                                         bench_teardown),
