@@ -276,7 +276,7 @@ export function shapeOf(state: TaskState): Shape {
 export function stateOfTask(task: Task, session: Session | undefined): { word: string; shape: Shape } {
   if (task.state === "running" && session && !hasEnded(session)) {
     const { word, shape } = stateOf(session);
-    return { word: word === "waiting" ? "in the queue" : word, shape };
+    return { word: word === "waiting" ? "queued" : word, shape };
   }
   return { word: task.state, shape: shapeOf(task.state) };
 }

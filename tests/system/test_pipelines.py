@@ -372,3 +372,30 @@ def test_nothing_runs_twice_when_the_manager_is_killed(note):
         assert note.counts() == COUNTS
         cluster.check_audits()
         cluster.stop()
+
+
+def test_what_a_page_draws(cluster, note, tmp_path):
+    """Boxes, declared parameters and values of matrices, of a kept file and of a run."""
+    client = cluster.client(USER)
+    reply = client.post("/aliquot/v1/pipelines", {"payload": digits(note)})
+    assert reply.status == 201, reply
+    kept = client.get("/aliquot/v1/pipelines/digits?graph=true").json
+    assert kept["declared"] == [
+        {"name": "word", "type": "string", "default": "hello", "description": None},
+        {"name": "code", "type": "integer", "default": "1", "description": None}]
+    assert kept["matrix"]["train.2"] == {"lr": "0.1", "seed": "2"}
+    found = {box["name"]: box for box in kept["graph"]["boxes"]}
+    names = list(found)
+    assert [names[need] for need in found["join"]["needs"]] == ["left", "right"]
+    assert found["train"]["column"] == 3 and found["train"]["nodes"] == [[4, 4]]
+    assert "graph" not in client.get("/aliquot/v1/pipelines/digits").json
+    run = client.post(RUNS, {"pipeline": "digits"}).json
+    shown = client.get(f"{RUNS}/{run['id']}?graph=true").json
+    assert shown["graph"] == kept["graph"] and len(shown["tasks"]) == 12
+    assert client.post(f"{RUNS}/{run['id']}/cancel?graph=true", {}).status == 400
+    assert wait_end(client, run["id"])["state"] == "failed"
+
+    many = "".join(f"  step-{i}: {{command: x}}\n" for i in range(100))
+    image = run_cli(cluster, "graph", "--format", "svg", write(
+        tmp_path, f"name: many\ndefaults: {{image: process}}\ntasks:\n{many}"))
+    assert image.count("<rect") == 1 and "step-*" in image and "100 tasks" in image
