@@ -303,7 +303,7 @@ def test_how_it_looks(browser, cluster, scheme, size):
     small = start(cluster, digits(cluster), ADMIN, parameters={"word": "hello"})
     wait_for(lambda: cluster.client().get(f"{RUNS}/{small['id']}").json["failed"], 60, "its failure")
     large = start(cluster, thousand(cluster), ADMIN)
-    made(cluster, ADMIN, "sweep", startupCommand="sleep 1000", array="0-19%1", config=SMALL)
+    made(cluster, ADMIN, "sweep", startupCommand="sleep 1000", array="0-19", config=SMALL)
     page = logged_in(browser, cluster, EMAIL, PASSWORD, size, colorScheme=scheme)
     places = {"runs": "#/pipelines", "kept": "#/pipelines?show=kept", "pipeline": "#/pipeline/digits",
               "run": f"#/run/{small['id']}", "run-task": f"#/run/{small['id']}?box=2&task=broken",
