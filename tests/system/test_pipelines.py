@@ -392,7 +392,7 @@ def test_what_a_page_draws(cluster, note, tmp_path):
     run = client.post(RUNS, {"pipeline": "digits"}).json
     shown = client.get(f"{RUNS}/{run['id']}?graph=true").json
     assert shown["graph"] == kept["graph"] and len(shown["tasks"]) == 12
-    assert client.post(f"{RUNS}/{run['id']}/cancel?graph=true", {}).status == 400
+    assert client.post(f"{RUNS}/{run['id']}/cancel", {"graph": True}).status == 400
     assert wait_end(client, run["id"])["state"] == "failed"
 
     many = "".join(f"  step-{i}: {{command: x}}\n" for i in range(100))
