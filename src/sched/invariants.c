@@ -41,6 +41,18 @@ static void invariants_check_states(const struct cluster *c)
     assert(members == c->node_count && used == c->used_state_count);
 }
 
+/* Parts of an agent have of shared columns what the agent has. */
+static void invariants_check_parts(const struct cluster *c)
+{
+    for (uint32_t n = 0; n < c->node_count; n++)
+        for (uint32_t part = c->nodes[n].first_part; part != CLUSTER_NONE;
+             part = c->nodes[part].next_part) {
+            assert(c->nodes[part].agent == n && c->nodes[part].booking && !c->nodes[n].booking);
+            for (size_t i = 0; i < c->width; i++)
+                assert(!c->nodes[part].shared[i] || c->nodes[part].free[i] == c->nodes[n].free[i]);
+        }
+}
+
 /* What the fit cache says of a state is what the state says. */
 static void invariants_check_fits(const struct cluster *c)
 {
@@ -84,6 +96,7 @@ void sched_assert_consistent(const struct sched *s)
     if (s->cluster.node_count > NODES_MAX || s->entry_count > ENTRIES_MAX)
         return;
     invariants_check_states(&s->cluster);
+    invariants_check_parts(&s->cluster);
     invariants_check_fits(&s->cluster);
     invariants_check_entries(s);
 }
