@@ -105,7 +105,7 @@ static int place_in_sim(struct world *w, int t, int64_t *ret_had)
         return -1;
     }
     assert_int_equal(result.outcomes[0].chosen[0].count, 1);
-    left = &w->left[result.outcomes[0].agents[0]][result.outcomes[0].chosen[0].devices[0]];
+    left = &w->left[result.outcomes[0].agents[0]][result.outcomes[0].chosen[0].parts[0].device];
     *ret_had = *left;
     *left -= w->tasks[t].gpu_milli;
     w->taken[t] = left;
