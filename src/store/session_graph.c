@@ -133,34 +133,33 @@ int session_graph_read(struct store_tx *tx, const struct uuid *id, struct sessio
 int session_graph_read_waits(struct store_tx *tx, const struct uuid *id, struct arena *arena,
                              struct str_list *ret, size_t *ret_ended, struct aq_error *err)
 {
+    static const char sql[] =
+        "SELECT d.condition || ':' || d.depends_on AS wait,"
+        " CASE WHEN o.id IS NULL THEN 1 ELSE o.terminated_at END AS ended"
+        " FROM session_dependencies d JOIN sessions s ON s.seq = d.session_seq"
+        " LEFT JOIN sessions o ON o.id = d.depends_on WHERE s.id = ?1"
+        " UNION ALL SELECT d.condition || ':' || d.array_id"
+        " || CASE WHEN d.element < 0 THEN '' ELSE '[' || d.element || ']' END, a.ended_at"
+        " FROM array_dependencies d JOIN sessions s ON s.seq = d.session_seq"
+        " JOIN arrays a ON a.id = d.array_id WHERE s.id = ?1 ORDER BY 1";
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
     struct row row = { .arena = arena };
     char text[UUID_TEXT_MAX];
-    size_t count = 0;
-    int r = session_graph_read_count(tx, uuid_format(id, text), &count, err);
+    int r = sql_prepare(tx->db, sql, &q, err);
 
-    *ret = (struct str_list){ .items = arena_array(arena, count + 1, sizeof(*ret->items)) };
+    *ret = (struct str_list){ 0 };
     *ret_ended = 0;
-    if (r < 0 || count == 0)
-        return r;
-    r = sql_prepare(tx->db,
-                    "SELECT d.condition || ':' || d.depends_on,"
-                    " CASE WHEN o.id IS NULL THEN 1 ELSE o.terminated_at END"
-                    " FROM session_dependencies d JOIN sessions s ON s.seq = d.session_seq"
-                    " LEFT JOIN sessions o ON o.id = d.depends_on"
-                    " WHERE s.id = ? ORDER BY d.depends_on",
-                    &q, err);
     if (r < 0)
         return r;
-    sql_put_text(q, text);
+    sql_put_text(q, uuid_format(id, text));
     row.q = q;
-    while (ret->count + *ret_ended < count && (r = sql_step(q, err)) > 0) {
+    while ((r = sql_step(q, err)) > 0) {
         const char *wait = row_text(&row);
 
         if (sql_get_int(q))
             ++*ret_ended;
         else
-            ret->items[ret->count++] = wait;
+            arena_append(arena, &ret->items, &ret->count, &wait, sizeof(wait));
     }
     return r < 0 ? r : row_check(&row, "session_dependencies", err);
 }

@@ -37,8 +37,8 @@ struct session_graph {
 int session_graph_read(struct store_tx *tx, const struct uuid *id, struct session_graph *ret,
                        struct aq_error *err);
 
-/* The conditions that a session waited for and whose sessions have not ended, as
- * "CONDITION:ID", in the arena; *ret_ended counts the others.
+/* The conditions that a session waited for and whose sessions and arrays have not ended, as
+ * "CONDITION:ID" or "CONDITION:ID[INDEX]", in the arena; *ret_ended counts the others.
  */
 int session_graph_read_waits(struct store_tx *tx, const struct uuid *id, struct arena *arena,
                              struct str_list *ret, size_t *ret_ended, struct aq_error *err);

@@ -24,6 +24,7 @@ static const struct column pipeline_columns[] = {
     { "version", "VERSION", COLUMN_NUMBER, 0 },
     { "last_run", "LAST RUN", COLUMN_TEXT, 0 },
     { "last_run_state", "STATE", COLUMN_STATUS, 0 },
+    { "next_at", "NEXT", COLUMN_CLOCK, 0 },
     { "saved_at", "AGE", COLUMN_TIME, 0 },
     { "user_email", "USER", COLUMN_TEXT, COLUMN_IS_WIDE },
     { "hash", "HASH", COLUMN_TEXT, COLUMN_IS_WIDE },
@@ -56,7 +57,8 @@ static int pipeline_ls(struct cli *cli, void *data, int argc, char **argv, struc
 const struct cli_verb verb_pipeline_ls = {
     .name = "pipeline ls",
     .args = "",
-    .summary = "List pipelines, each with its latest version and run",
+    .summary =
+        "List pipelines, each with its latest version and run, and when a trigger is due next",
     .details = "Runs are listed by 'aliquot pipeline runs'.",
     .examples = "aliquot pipeline ls",
     .if_empty = "you have no pipelines; to run and keep one: aliquot pipeline run FILE",
