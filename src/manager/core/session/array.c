@@ -278,8 +278,7 @@ static void array_on_made(void *data, int r, const struct aq_error *err,
     if (r == 0) {
         free(AQ_TAKE(entry->stop_text));
         entry->pause_usec = 0;
-    } else if (strcmp(err->field, "dependencies") == 0
-               || strcmp(err->field, "reservation") == 0) {
+    } else if (strcmp(err->field, "dependencies") == 0 || strcmp(err->field, "reservation") == 0) {
         entry->is_failing = true;
     } else {
         array_stop(core, entry, err->text);
