@@ -239,14 +239,34 @@ static void booking_on_access_checked(void *data, int r, const struct aq_error *
     request_fail(call->req, err);
 }
 
+/* The one that the path names, if the caller may change it; NULL with an error. */
+static const struct booking *booking_find_own(struct api *api, struct request *req,
+                                              struct aq_error *err)
+{
+    const char *name = request_get_param(req, "reservation");
+    const struct booking *b = core_find_booking(api->core, name);
+
+    if (b && booking_view_may_change(api, req, b))
+        return b;
+    problem_no_such(err, "reservation", "there is no reservation '%.64s'", name);
+    return NULL;
+}
+
 static int booking_prepare(struct booking_call *call, struct aq_error *err)
 {
     struct booking_params params = { .name = NULL };
+    const struct booking *b;
     json_auto_t *tree = NULL;
     int r = api_decode(call->req, &params, &tree, err);
 
-    if (r == 0)
-        r = booking_params_apply(call->api, call->req, &params, tree, &call->made, err);
+    if (r < 0)
+        return r;
+    if (!call->is_new) {
+        if (!(b = booking_find_own(call->api, call->req, err)))
+            return -ENOENT;
+        booking_copy(&call->made, b);
+    }
+    r = booking_params_apply(call->api, call->req, &params, tree, &call->made, err);
     if (r == 0 && !booking_view_may_change(call->api, call->req, &call->made))
         r = api_fail_param(err, "for",
                            "all projects and users must be of your domain; leave the others out");
@@ -280,27 +300,9 @@ static void booking_on_create(struct request *req, void *data)
     booking_start_save(call);
 }
 
-/* The one that the path names, if the caller may change it; else the request is answered. */
-static const struct booking *booking_find_own(struct api *api, struct request *req)
-{
-    const char *name = request_get_param(req, "reservation");
-    const struct booking *b = core_find_booking(api->core, name);
-
-    if (b && booking_view_may_change(api, req, b))
-        return b;
-    booking_fail_unknown(req, name);
-    return NULL;
-}
-
 static void booking_on_change(struct request *req, void *data)
 {
-    struct booking_call *call = booking_call_new(data, req);
-    const struct booking *b = booking_find_own(data, req);
-
-    if (!b)
-        return;
-    booking_copy(&call->made, b);
-    booking_start_save(call);
+    booking_start_save(booking_call_new(data, req));
 }
 
 /* ---- canceling ---- */
@@ -308,13 +310,11 @@ static void booking_on_change(struct request *req, void *data)
 static void booking_on_cancel(struct request *req, void *data)
 {
     struct api *api = data;
-    const struct booking *b = booking_find_own(api, req);
+    const struct booking *b;
     struct booking_cancel_params params = { .reason = NULL };
     struct aq_error err = { 0 };
 
-    if (!b)
-        return;
-    if (api_decode(req, &params, NULL, &err) < 0) {
+    if (api_decode(req, &params, NULL, &err) < 0 || !(b = booking_find_own(api, req, &err))) {
         request_fail(req, &err);
         return;
     }
