@@ -4,7 +4,7 @@
 
 struct sim_opts {
     const char *nodes, *tasks, *policy, *arrival, *seeds, *load, *draw, *longest, *order, *svg;
-    const char *unlimited, *max_wait;
+    const char *unlimited, *max_wait, *booking;
     bool time, json;
 };
 
@@ -31,6 +31,8 @@ static const struct cli_opt sim_opts[] = {
       "with --time: percentage of sessions without a time limit; default 0" },
     { 0, "max-wait", CLI_STR, offsetof(struct sim_opts, max_wait), "SEC",
       "with +backfill: after it resources are kept; default 3600, 0 = never" },
+    { 0, "booking", CLI_STR, offsetof(struct sim_opts, booking), "NxG@START+SEC",
+      "with --time: G GPUs of each of N nodes are kept for others" },
     { 0, "order", CLI_STR, offsetof(struct sim_opts, order), "O,...",
       "with --time: fifo, lifo, drf, fair-share, each also +backfill; all" },
     { 0, "svg", CLI_STR, offsetof(struct sim_opts, svg), "FILE", "draw the figures" },
@@ -49,6 +51,7 @@ static int sim_run(struct cli *cli, void *data, int argc, char **argv, struct aq
         { "--arrival", o->arrival }, { "--seeds", o->seeds },         { "--load", o->load },
         { "--draw", o->draw },       { "--longest", o->longest },     { "--order", o->order },
         { "--svg", o->svg },         { "--unlimited", o->unlimited }, { "--max-wait", o->max_wait },
+        { "--booking", o->booking },
     };
     const char *args[2 * AQ_COUNT(given) + 4] = { "aliquot-sim" };
     size_t count = 1;
