@@ -66,8 +66,12 @@ def user(cluster):
     ("session show lives", "session info lives"), ("config get", "config show"),
 ])
 def test_words_of_others_work(user, theirs, ours):
-    options = ("-o", "json")
-    assert json.loads(user(*theirs.split(), *options)) == json.loads(user(*ours.split(), *options))
+    def answer(words):
+        said = json.loads(user(*words.split(), "-o", "json"))
+        for row in said if isinstance(said, list) else []:
+            row.pop("last_contact", None)  # of an agent: changes with each heartbeat
+        return said
+    assert answer(theirs) == answer(ours)
 
 
 @pytest.mark.parametrize("word", ["stop", "kill", "cancel"])

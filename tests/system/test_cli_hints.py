@@ -53,7 +53,7 @@ def ended(cluster):
     (["--cluster-size", "0"], "--cluster-size: a session has 1 to 1000 kernels, not 0"),
     (["--starts-at", "soon"], "--starts-at: 'soon' is neither a date nor a duration"),
     (["--name", "a b"], "--name: the name may have letters"),
-    (["--after", "nobody"], "no session of yours is called 'nobody'\n"),
+    (["--after", "nobody"], "no session or array of yours is called 'nobody'\n"),
 ])
 def test_what_is_refused_is_called_as_it_was_typed(cluster, words, says):
     done = cluster.cli("run", *words, "--", "true")

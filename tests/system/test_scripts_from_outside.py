@@ -183,8 +183,8 @@ def test_other_commands_read_it_so_too(cluster, words, text, says):
     ("-A nosuch", "--account: Invalid group: 'nosuch' is not one of yours"),
     ("-p nosuch", "--partition: You do not have access to the scaling group 'nosuch'; there are "
                   "default"),
-    ("-d afterok:nosuch", "--dependency: no session of yours is called 'nosuch'"),
-    ("-d " + ",".join(["afterok:nosuch"] * 300), "--dependency: no session of yours is called"),
+    ("-d afterok:nosuch", "--dependency: no session or array of yours is called 'nosuch'"),
+    ("-d " + ",".join(["afterok:nosuch"] * 300), "--dependency: no session or array of yours is called"),
     ("-N 100000", "--nodes: a session has 1 to 1000 kernels, not 100000"),
     ("-c 100000", "--cpus-per-task: No agent has cpu=100000"),
     ("--mem=100T", "--mem: No agent has mem=100t"),

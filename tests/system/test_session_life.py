@@ -224,7 +224,7 @@ def test_what_comes_after_a_start_an_end_or_a_failure(person, tmp_path):
     for after, says in (("success:first", "what waits for its success would never start"),
                         ("failure:on-end", "what waits for its failure would never start"),
                         ("ok:first", "must be success, failure, end or start"),
-                        ("start:nobody", "no session of yours is called 'nobody'")):
+                        ("start:nobody", "no session or array of yours is called 'nobody'")):
         done = person.cluster.cli("session", "create", *SMALL, "--after", after, "--", "true")
         assert done.returncode != 0 and says in done.stderr, done
     for after in ("first", "failure:first"):

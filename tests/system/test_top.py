@@ -305,7 +305,8 @@ def test_the_same_numbers_everywhere(still):
         assert (metric["current"], metric["capacity"], metric["pct"]) == (
             raw[key]["now"], raw[key]["of"], raw[key]["pct"]), key
 
-    shown = {line.split()[1]: line for line in stats_of(still, "zebra").splitlines()}
+    table = stats_of(still, "zebra").split("\n\n")[0]  # the summary follows
+    shown = {line.split()[1]: line for line in table.splitlines()}
     cores = f"{float(raw['cpu_util']['now']) / 1000:.2f}".rstrip("0").rstrip(".")
     assert shown["cpu_util"].split()[2:4] == [cores, "2"]
     percent = float(raw["cpu_util"]["now"]) / 20
