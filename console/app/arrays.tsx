@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { age, compare, number, plain, quote, time } from "./format";
 import { everyone, ended, sessions, who } from "./live";
 import { type Session, type SessionArray, stateOfArray } from "./model";
-import { Age, Bar, Commands, failure, now, say, use } from "./parts";
+import { Age, Bar, Commands, Facts, failure, now, say, use } from "./parts";
 import { manager } from "./server";
 
 const PAGE = 50;
@@ -170,16 +170,7 @@ export function ArrayFound({ array }: { array: SessionArray }) {
       <div class="counts" role="group" aria-label={`Elements: ${word}`}>
         <Counts array={array} />
       </div>
-      <dl>
-        {rows
-          .filter(([, value]) => value)
-          .map(([title, value]) => (
-            <div key={title}>
-              <dt>{title}</dt>
-              <dd>{value}</dd>
-            </div>
-          ))}
-      </dl>
+      <Facts rows={rows} />
       <footer>
         {!array.terminated_at && <Cancel array={array} />}
         <button type="button" aria-expanded={isOpen} onClick={() => fold(array)}>

@@ -183,6 +183,22 @@ export function Copy({
   );
 }
 
+/** Titles and values below each other; a row without a value is left out. */
+export function Facts({ rows }: { rows: readonly (readonly [string, ComponentChildren])[] }) {
+  return (
+    <dl>
+      {rows
+        .filter(([, value]) => value)
+        .map(([title, value]) => (
+          <div key={title}>
+            <dt>{title}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+    </dl>
+  );
+}
+
 /** Several commands, by what they do, in one menu. */
 export function Commands({ commands }: { commands: readonly (readonly [string, string])[] }) {
   return (

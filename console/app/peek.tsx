@@ -11,7 +11,7 @@ import { KernelChoice, KernelTable, MAIN, useKernels } from "./kernels";
 import { LogView } from "./log";
 import type { Session } from "./model";
 import { exitText, hasEnded, isEndedByUser, isStarting, pullText, stateOf, stateOfArray } from "./model";
-import { cardShare, Commands, failure, Meter, now, percent, say, share, State, use } from "./parts";
+import { cardShare, Commands, Facts, failure, Meter, now, percent, say, share, State, use } from "./parts";
 import { address, go, place } from "./place";
 import { manager } from "./server";
 import { cpuShare } from "./sessions";
@@ -206,18 +206,7 @@ function Summary({ session, details }: { session: Session; details: Details | nu
     ...(hasEnded(session) ? usedRows(details?.summary) : []),
     ["ID", session.id],
   ];
-  return (
-    <dl>
-      {rows
-        .filter(([, value]) => value)
-        .map(([name, value]) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-    </dl>
-  );
+  return <Facts rows={rows} />;
 }
 
 // ---- all of it ----

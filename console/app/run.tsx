@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // A run of a pipeline: its graph as it goes on, its tasks, and one of them beside it.
-import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { age, plain, quote, time } from "./format";
 import { countStates, GraphView, tasksOf } from "./graph";
@@ -8,7 +7,7 @@ import { type Column, List } from "./list";
 import { endedRuns, followRun, runError, runs, sessions, tasks as allTasks, who } from "./live";
 import { LogView } from "./log";
 import { type Drawn, hasRunEnded, type Run, stateOfRun, stateOfTask, type Task, type TaskState } from "./model";
-import { Bar, Commands, Empty, failure, now, say, State, use } from "./parts";
+import { Bar, Commands, Empty, Facts, failure, now, say, State, use } from "./parts";
 import { address, amend, place } from "./place";
 import { manager } from "./server";
 
@@ -129,21 +128,6 @@ const COLUMNS: Column<TaskRow>[] = [
   { title: "Time", kind: "age", cell: ({ task }) => <Took task={task} /> },
 ];
 
-function Details({ rows }: { rows: [string, ComponentChildren][] }) {
-  return (
-    <dl>
-      {rows
-        .filter(([, value]) => value)
-        .map(([name, value]) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>{value}</dd>
-          </div>
-        ))}
-    </dl>
-  );
-}
-
 function assignments(values: Record<string, unknown> | null | undefined): string {
   return Object.entries(values ?? {})
     .map(([name, value]) => plain(`${name}=${typeof value === "string" ? value : JSON.stringify(value)}`))
@@ -171,7 +155,7 @@ function TaskPeek({ task, drawn, close }: { task: Task; drawn: Drawn | null; clo
         </button>
       </header>
       {task.reason && <p class="reason">{plain(task.reason)}</p>}
-      <Details
+      <Facts
         rows={[
           ["Attempt", attempts(task)],
           ["Values", assignments(drawn?.matrix?.[task.name])],
