@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Routes of bookings. Those that have not finished are in memory, the others are read. */
+/* Routes of bookings. Live ones are in memory; finished ones are read from the store. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,11 +56,16 @@ static struct booking_call *booking_call_new(struct api *api, struct request *re
     return call;
 }
 
+static void booking_set_unknown(const char *name, struct aq_error *ret)
+{
+    problem_no_such(ret, "reservation", "there is no reservation '%.64s'", name);
+}
+
 static void booking_fail_unknown(struct request *req, const char *name)
 {
     struct aq_error err = { 0 };
 
-    problem_no_such(&err, "reservation", "there is no reservation '%.64s'", name);
+    booking_set_unknown(name, &err);
     request_fail(req, &err);
 }
 
@@ -248,7 +253,7 @@ static const struct booking *booking_find_own(struct api *api, struct request *r
 
     if (b && booking_view_may_change(api, req, b))
         return b;
-    problem_no_such(err, "reservation", "there is no reservation '%.64s'", name);
+    booking_set_unknown(name, err);
     return NULL;
 }
 
