@@ -351,8 +351,10 @@ int time_zone_open(const char *name, struct time_zone **ret, struct aq_error *er
         return aq_fail_errno(err, "open %s", top);
     r = fs_read(fd, name, TIME_ZONE_BYTES_MAX, &file, err);
     if (r == -ENOENT || r == -EISDIR || r == -ENOTDIR)
-        return aq_fail(err, ENOENT,
-                       "there is no time zone '%s'; 'timedatectl list-timezones' lists them", name);
+        return aq_fail(
+            err, ENOENT,
+            "time zone '%s' does not exist; 'timedatectl list-timezones' lists those that do",
+            name);
     if (r == 0)
         r = time_zone_parse(file.data, file.len, ret, err);
     return r < 0 ? aq_error_wrap(err, "time zone '%s'", name) : 0;

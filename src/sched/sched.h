@@ -266,7 +266,7 @@ enum sched_verdict {
     SCHED_CONCURRENCY, /* too many sessions of the account */
     SCHED_QUOTA,       /* the account's slots are used up */
     SCHED_PREEMPTING,  /* has its place; starts when the victims have ended */
-    SCHED_BOOKED,      /* has room until a booking begins, and would run longer; holds up nobody */
+    SCHED_BOOKED,      /* has room until a booking begins, and would run longer; does not block */
     SCHED_BEHIND,      /* never an outcome: held up by another (explanations only) */
 };
 /* "no-room" ...: a stable word for programs. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* booking.h - bookings that have finished
  *
- * Those that have not are in the manager's memory.
+ * Live bookings are in the manager's memory.
  */
 #ifndef AQ_STORE_BOOKING_H
 #define AQ_STORE_BOOKING_H

@@ -133,7 +133,7 @@ def test_the_command_line_enables_lists_and_disables(moved, tmp_path):
     assert "line 3, column 14: schedule '0 3 30 2 *' never comes" in run("enable", str(path), status=4)
     path.write_text("name: own\ntriggers:\n  schedule: {cron: 0 3 * * *, zone: Mars/Base}\n"
                     + TASKS % "true")
-    assert "line 3, column 31: there is no time zone 'Mars/Base'" in run("enable", str(path), status=4)
+    assert "line 3, column 31: time zone 'Mars/Base' does not exist" in run("enable", str(path), status=4)
     assert "line 3, column 31" in run("validate", str(path), status=4)
 
 
@@ -300,7 +300,7 @@ def test_a_time_zone_that_is_removed_disables_its_schedules(tmp_path):
 
         def reasons():
             return {row["reason"] for row in moved.triggers("due") + moved.triggers("start")}
-        why = "there is no time zone 'Europe/Berlin'; 'timedatectl list-timezones' lists them"
+        why = "time zone 'Europe/Berlin' does not exist; 'timedatectl list-timezones' lists those that do"
         assert moved.runs("due") == []
         cluster.programs["manager"].kill()
         cluster.start_manager()

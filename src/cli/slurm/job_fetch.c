@@ -26,7 +26,7 @@ static int job_fetch_sessions(struct cli *cli, struct strbuf *path, const char *
     return r;
 }
 
-/* Live ones if there is no filter. */
+/* Without a filter only live jobs. */
 static int job_fetch_arrays(struct cli *cli, const char *filter, bool everyone,
                             struct job_list *ret, struct aq_error *err)
 {
@@ -137,7 +137,7 @@ static int job_fetch_ids(struct cli *cli, const struct job_ids *ids, bool everyo
 
 /* ---- others ---- */
 
-/* Those that live and, if they are asked for, those that ended lately. */
+/* Live jobs and, on request, those that ended lately. */
 static int job_fetch_all(struct cli *cli, const struct job_query *query, bool everyone,
                          unsigned needs, struct job_list *ret, struct aq_error *err)
 {

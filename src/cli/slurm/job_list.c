@@ -351,7 +351,7 @@ static bool job_list_is_wanted(const struct job_ids *ids, const struct job *job)
     return job_list_find_id(ids, job->id) && job->id != job->array_number;
 }
 
-/* Of a set that is shown only the elements that were asked for. */
+/* Only the requested elements of a set are shown. */
 static void job_list_narrow(const struct job_ids *ids, struct job *job)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT, out = STRBUF_INIT;

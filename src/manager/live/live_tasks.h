@@ -2,7 +2,7 @@
 /* live_tasks.h - the tasks of a run as rows, read from the store when the run has changed
  *
  * However many follow a run, its tasks are read once for all of them, and not more often than its
- * size allows. The statuses of their sessions are those of that moment: whoever needs newer ones
+ * size allows. The statuses of their sessions are those of that moment: a reader that needs newer ones
  * follows the sessions. On the loop's thread.
  */
 #ifndef AQ_MANAGER_LIVE_LIVE_TASKS_H

@@ -55,7 +55,7 @@ void pipeline_runs_replace(struct pipeline_run *run, const struct pipeline_run_r
 void pipeline_runs_note(struct pipeline_run *run, const struct pipeline_task_row *tasks,
                         size_t count, bool is_cancelled, bool has_changed);
 
-/* Those that have not ended, in no order: 0, 1, ... until NULL. */
+/* Live runs, in no order: pass 0, 1, ... until NULL. */
 struct pipeline_run *pipeline_runs_get(const struct pipeline_runs *runs, size_t i);
 struct pipeline_run *pipeline_runs_find(const struct pipeline_runs *runs, const struct uuid *id);
 /* The number of the last change that was the end of a run; among those of 'changed'. */

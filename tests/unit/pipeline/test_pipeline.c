@@ -440,7 +440,7 @@ static void triggers_with_mistakes_are_refused(void **state)
                    "parameter 'd' has no default; give it under 'parameters' of the trigger");
     p = parse(unknown);
     assert_int_equal(pipeline_check_zones(p, unknown, strlen(unknown), &err), -EINVAL);
-    assert_non_null(strstr(err.text, "line 5, column 25: there is no time zone 'Europe/Berln'"));
+    assert_non_null(strstr(err.text, "line 5, column 25: time zone 'Europe/Berln' does not exist"));
 }
 
 int main(void)

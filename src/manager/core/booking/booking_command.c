@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* booking_command.c - commands that create, change and cancel bookings
  *
- * A scheduler is told of a booking before the store has it, so that no session is placed on its
- * amounts in between. If the store refuses it, the scheduler is told what was before.
+ * The scheduler gets a booking before the store has it, so that no session is placed on its amounts
+ * in between. If the store refuses the booking, the scheduler gets the previous one back.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@
 /* A command on its way to the store. */
 struct booking_command {
     struct core *core;
-    struct booking_entry *draft; /* what the scheduler was told; NULL = nothing */
+    struct booking_entry *draft; /* the booking that the scheduler has; NULL = none */
     struct uuid id;
     core_done_fn done;
     void *data;

@@ -20,7 +20,7 @@
 
 #define HOLDERS_SHOWN 4
 
-/* ---- what the scheduler is told ---- */
+/* ---- bookings of the scheduler ---- */
 
 int booking_sync_describe(struct core *core, const struct booking *b, struct arena *arena,
                           struct sched_booking *ret)
@@ -93,7 +93,7 @@ void booking_sync_set(struct core *core, struct booking_entry *entry)
 {
     struct resource_group_entry *g = entry->resource_group;
 
-    if (g->sched && !g->is_stale) /* else it is told when the scheduler is made */
+    if (g->sched && !g->is_stale) /* else a new scheduler gets all bookings */
         booking_sync_push(core, entry);
     booking_sync_mark_sessions(core, &entry->b.id);
     queue_agent_changed(core, g);

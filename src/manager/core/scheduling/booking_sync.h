@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* booking_sync.h - telling schedulers of bookings, and choosing places for a booking
+/* booking_sync.h - passes bookings to schedulers, and chooses places for a booking
  *
  * Loop's thread only.
  */
@@ -17,7 +17,7 @@ struct sched_booking;
 struct session_entry;
 
 /* The booking was made or loaded, or has other times, amounts or places: the scheduler of its
- * resource group is told, and makes a pass.
+ * resource group gets it, and makes a pass.
  */
 void booking_sync_set(struct core *core, struct booking_entry *entry);
 
@@ -37,7 +37,9 @@ int booking_sync_place(struct core *core, struct booking *b, struct aq_error *er
 const struct booking *booking_sync_find_beside(struct core *core, struct session_entry *l,
                                                size_t rank);
 
-/* As the scheduler is told of it; lives in 'arena' and in 'b'. An error of agent_devices_find(). */
+/* The booking as the scheduler takes it; lives in 'arena' and in 'b'. Errors of
+ * agent_devices_find().
+ */
 int booking_sync_describe(struct core *core, const struct booking *b, struct arena *arena,
                           struct sched_booking *ret);
 

@@ -31,7 +31,7 @@
 /* After elements that were not admitted: the pause doubles with each trial in vain. */
 #define ARRAY_PAUSE_MIN_USEC (2 * USEC_PER_SEC)
 #define ARRAY_PAUSE_MAX_USEC (60 * USEC_PER_SEC)
-#define ARRAY_ENDING_USEC (10 * USEC_PER_SEC) /* until elements are told again to end */
+#define ARRAY_ENDING_USEC (10 * USEC_PER_SEC) /* until the end of elements is requested again */
 #define ARRAY_RESTORED_USEC \
     (5 * USEC_PER_SEC) /* after a restore nothing is made until it is over */
 
@@ -360,7 +360,7 @@ static void array_step_living(struct core *core, struct array_entry *entry, int6
         array_make(core, entry, count);
 }
 
-/* Its elements are told once, not at the end of each of them; again only as a user's request to end
+/* The end of its elements is requested once, not at the end of each of them; again only as a user's request to end
  * one may have been dropped with ours, when the store could not write it.
  */
 static void array_step_cancelled(struct core *core, struct array_entry *entry, int64_t now)

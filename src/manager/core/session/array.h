@@ -15,7 +15,7 @@ extern const struct durable_ops array_durable_ops;
 /* Change memory by an event of an array. */
 void array_apply(struct core *core, struct event *e);
 
-/* A session has another status, in memory; does nothing if it is no element. */
+/* A session has another status, in memory; does nothing if it is not an element. */
 void array_note_status(struct core *core, struct session_entry *l);
 
 /* Accounts have changed, and with them perhaps rights or limits: arrays that could not make elements

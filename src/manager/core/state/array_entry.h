@@ -38,7 +38,7 @@ struct array_entry {
     int64_t again_usec; /* monotonic: then the next ones are tried */
     int64_t pause_usec; /* from the last trial until then, of several in vain; 0 = it succeeded */
     int64_t
-        ending_usec; /* monotonic: when its living elements were last told to end; 0 = not yet */
+        ending_usec; /* monotonic: when the end of its living elements was last requested; 0 = not yet */
     struct list waiters; /* struct array_waiter: commands that cancel; session/array.c */
 };
 
@@ -66,14 +66,14 @@ struct session_entry *array_entry_find_element(const struct core *core,
                                                const struct array_entry *entry, int64_t index);
 
 /* May 'l', which is PENDING, be placed? Else it is held, until array_entry_release(). True also if
- * it is no element or its array has no limit.
+ * it is not an element, or its array has no limit.
  */
 bool array_entry_admit(const struct core *core, struct session_entry *l);
 void array_entry_release(struct session_entry *l);
 /* It waits for something other than a place: another element may be placed instead. */
 void array_entry_dismiss(struct core *core, struct session_entry *l);
 
-/* 'l' lives from now on, has another status, or does not live. Does nothing if it is no element. */
+/* 'l' lives from now on, has another status, or does not live. Does nothing if it is not an element. */
 void array_entry_join(struct core *core, struct session_entry *l);
 void array_entry_follow(struct session_entry *l);
 void array_entry_leave(struct core *core, struct session_entry *l);
