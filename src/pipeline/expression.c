@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define REFERENCE_MAX 256
+#define NUMBER_MAX 64 /* bytes of a number; a longer text is none */
 
 struct expression_reader {
     const char *start, *at, *end;
@@ -142,14 +143,37 @@ static const char *expression_read_operand(struct expression_reader *in)
     return value;
 }
 
-static int expression_order(const char *left, const char *right)
+static bool expression_read_value(const char *text, double *ret)
 {
-    char *left_end, *right_end;
-    double a = strtod(left, &left_end), b = strtod(right, &right_end);
+    char *end;
 
-    if (*left && *right && !*left_end && !*right_end)
-        return (a > b) - (a < b);
-    return strcmp(left, right);
+    if (!*text || strnlen(text, NUMBER_MAX + 1) > NUMBER_MAX)
+        return false;
+    *ret = strtod(text, &end);
+    return !*end;
+}
+
+/* Both as numbers if both are, else as texts. Of long texts one at most, as the manager compares for
+ * each task of a run.
+ */
+static int expression_order(struct expression_reader *in, const char *left, const char *right,
+                            int *ret)
+{
+    double a, b;
+
+    if (expression_read_value(left, &a) && expression_read_value(right, &b)) {
+        *ret = (a > b) - (a < b);
+        return 0;
+    }
+    if (strnlen(left, EXPRESSION_COMPARED_MAX + 1) > EXPRESSION_COMPARED_MAX
+        && strnlen(right, EXPRESSION_COMPARED_MAX + 1) > EXPRESSION_COMPARED_MAX)
+        return aq_fail(in->err, EINVAL,
+                       "expression '%.*s': character %zu: both values have more than %d bytes; "
+                       "compare shorter ones, such as their hashes",
+                       (int)AQ_MIN(in->end - in->start, 80), in->start,
+                       (size_t)(in->at - in->start) + 1, EXPRESSION_COMPARED_MAX);
+    *ret = strcmp(left, right);
+    return 0;
 }
 
 static const char *expression_read_comparison(struct expression_reader *in)
@@ -161,9 +185,8 @@ static const char *expression_read_comparison(struct expression_reader *in)
     for (size_t i = 0; left && i < AQ_COUNT(signs); i++) {
         if (!expression_take(in, signs[i]))
             continue;
-        if (!(right = expression_read_operand(in)))
+        if (!(right = expression_read_operand(in)) || expression_order(in, left, right, &order) < 0)
             return NULL;
-        order = expression_order(left, right);
         return expression_of_bool(i == 0   ? order == 0
                                   : i == 1 ? order != 0
                                   : i == 2 ? order <= 0

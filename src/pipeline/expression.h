@@ -3,7 +3,8 @@
  *
  *   parameters.epochs > 3 and not (tasks.prepare.state == "skipped")
  *
- * Values are texts. Two texts that are both numbers are compared as numbers, others byte by byte.
+ * Values are texts. Two texts that are both numbers are compared as numbers, others byte by byte,
+ * unless both are long.
  * "", "0" and "false" are false. Operators by rising precedence: or (||), and (&&), not (!),
  * == != < <= > >=. Literals are numbers, true, false and quoted texts. A reference is words with
  * dots between them; the caller gives its value. There are no loops and no side effects: the time
@@ -20,7 +21,8 @@
 #include "base/strbuf.h"
 
 #define EXPRESSION_BYTES_MAX 1024
-#define EXPRESSION_DEPTH_MAX 16           /* of parentheses and "not" */
+#define EXPRESSION_DEPTH_MAX 16      /* of parentheses and "not" */
+#define EXPRESSION_COMPARED_MAX 4096 /* bytes of two values that are compared: of one at least */
 #define EXPRESSION_RESULT_MAX (128 << 10) /* bytes of a text with all values */
 
 struct expression_names {

@@ -6,6 +6,8 @@
 
 #include "pipeline/expression.h"
 
+static const char *compared_value; /* of the reference "value" */
+
 static const char *find(void *data, const char *reference, struct aq_error *err)
 {
     (void)data;
@@ -17,6 +19,8 @@ static const char *find(void *data, const char *reference, struct aq_error *err)
         return "true";
     if (strcmp(reference, "long") == 0)
         return data;
+    if (strcmp(reference, "value") == 0)
+        return compared_value;
     (void)aq_fail(err, EINVAL, "no '%s'", reference);
     return NULL;
 }
@@ -60,6 +64,23 @@ static void texts_are_compared_as_texts(void **state)
     assert_value("matrix.name == 'red'", "true");
     assert_value("matrix.name != \"blue\"", "true");
     assert_value("'' == 0", "false");
+}
+
+static void two_long_values_are_not_compared(void **state)
+{
+    char longest[EXPRESSION_COMPARED_MAX + 1], longer[EXPRESSION_COMPARED_MAX + 2];
+
+    (void)state;
+    memset(longest, '1', sizeof(longest) - 1);
+    longest[sizeof(longest) - 1] = '\0';
+    memset(longer, '1', sizeof(longer) - 1);
+    longer[sizeof(longer) - 1] = '\0';
+    compared_value = longest;
+    assert_value("value == value", "true");
+    compared_value = longer;
+    assert_value("value != ''", "true");
+    assert_value("value and 1", "true");
+    assert_refused("value == value", "both values have more than 4096 bytes");
 }
 
 static void operators_have_precedence(void **state)
@@ -133,6 +154,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_compared_as_numbers),
+        cmocka_unit_test(two_long_values_are_not_compared),
         cmocka_unit_test(texts_are_compared_as_texts),
         cmocka_unit_test(operators_have_precedence),
         cmocka_unit_test(mistakes_have_a_place),
