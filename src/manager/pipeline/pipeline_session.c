@@ -12,18 +12,20 @@
 #include "manager/rules/folder_mount.h"
 #include "manager/session/session.h"
 
-#define SESSION_FOLDER "/pipeline" /* where a run's folder is */
+#define SESSION_FOLDER "/pipeline"             /* where a run's folder is */
+#define PIPELINE_SESSION_BYTES_MAX (256 << 10) /* more than command and variables may have */
 
 /* What the request of a session is made of, while it is made. */
 struct pipeline_order {
     const struct pipeline_context *context;
     const json_t *definition;
     struct arena *arena;
+    size_t bytes; /* of its texts so far */
     struct aq_error *err;
 };
 
 /* A member with all values; NULL if it is missing, or with the error. */
-static const char *pipeline_session_fill(const struct pipeline_order *order, const json_t *value)
+static const char *pipeline_session_fill(struct pipeline_order *order, const json_t *value)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
 
@@ -34,15 +36,23 @@ static const char *pipeline_session_fill(const struct pipeline_order *order, con
     else if (!json_is_string(value)
              || pipeline_fill(order->context, json_string_value(value), &out, order->err) < 0)
         return NULL;
+    order->bytes += out.len;
+    if (order->bytes > PIPELINE_SESSION_BYTES_MAX) {
+        (void)aq_fail(order->err, E2BIG,
+                      "the texts of the task have more than %d KiB with all values; hand on large "
+                      "values by a folder",
+                      PIPELINE_SESSION_BYTES_MAX >> 10);
+        return NULL;
+    }
     return arena_strdup(order->arena, out.data);
 }
 
-static const char *pipeline_session_text(const struct pipeline_order *order, const char *key)
+static const char *pipeline_session_text(struct pipeline_order *order, const char *key)
 {
     return pipeline_session_fill(order, json_object_get(order->definition, key));
 }
 
-static int pipeline_session_resources(const struct api *api, const struct pipeline_order *order,
+static int pipeline_session_resources(const struct api *api, struct pipeline_order *order,
                                       struct slots *ret)
 {
     AQ_CLEANUP(slot_types_unrefp) struct slot_types *types = slot_types_ref(
@@ -60,8 +70,7 @@ static int pipeline_session_resources(const struct api *api, const struct pipeli
 }
 
 /* Variables of the task, and those that say which task it is. */
-static int pipeline_session_environ(const struct pipeline_run *run,
-                                    const struct pipeline_order *order,
+static int pipeline_session_environ(const struct pipeline_run *run, struct pipeline_order *order,
                                     const struct pipeline_start *start, struct pair_list *ret)
 {
     const json_t *env = json_object_get(order->definition, "env"), *value;
@@ -89,7 +98,7 @@ static int pipeline_session_environ(const struct pipeline_run *run,
 
 /* "FOLDER" and "FOLDER:TARGET", and the folder of the run. */
 static int pipeline_session_mounts(struct api *api, const struct pipeline_run *run,
-                                   const struct pipeline_order *order, struct session_mounts *ret)
+                                   struct pipeline_order *order, struct session_mounts *ret)
 {
     const json_t *list = json_object_get(order->definition, "mounts"), *item;
     struct named_mount *named = arena_array(order->arena, json_array_size(list) + 1,
@@ -131,8 +140,8 @@ static const char *pipeline_session_name(const struct pipeline_run *run,
 }
 
 static int pipeline_session_request(struct api *api, const struct pipeline_run *run,
-                                    struct pipeline_start *start,
-                                    const struct pipeline_order *order, struct session_request *ret)
+                                    struct pipeline_start *start, struct pipeline_order *order,
+                                    struct session_request *ret)
 {
     const json_t *definition = order->definition;
     const json_t *priority = json_object_get(definition, "priority");
@@ -233,6 +242,7 @@ void pipeline_session_make(struct pipeline_start *start)
     struct session_request *request = arena_alloc(&step->arena, sizeof(*request));
 
     start->result = pipeline_session_request(api, run, start, &order, request);
+    step->session_bytes += order.bytes;
     if (start->result < 0) {
         pipeline_step_answer(start);
         return;

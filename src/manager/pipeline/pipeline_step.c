@@ -442,6 +442,20 @@ static void step_look_at_running(struct pipeline_step *step)
     }
 }
 
+/* As many as their texts have room for in one step. */
+static void step_make_sessions(struct pipeline_step *step)
+{
+    size_t made = 0;
+
+    step->answers = step->start_count + 1;
+    while (made < step->start_count && step->session_bytes <= PIPELINE_STEP_BYTES_MAX)
+        pipeline_session_make(&step->starts[made++]);
+    step->has_more |= made < step->start_count;
+    step->answers -= step->start_count - made;
+    step->start_count = made;
+    step_count_answer(step);
+}
+
 static void step_on_written(void *data, int r, const struct aq_error *err)
 {
     struct pipeline_step *step = data;
@@ -472,8 +486,5 @@ static void step_on_written(void *data, int r, const struct aq_error *err)
         step->start_count = 0;
         step->has_more = false;
     }
-    step->answers = step->start_count + 1;
-    for (size_t i = 0; i < step->start_count; i++)
-        pipeline_session_make(&step->starts[i]);
-    step_count_answer(step);
+    step_make_sessions(step);
 }

@@ -6,7 +6,9 @@
 #include "manager/pipeline/pipeline_outputs.h"
 #include "manager/pipeline/pipeline_runs.h"
 
-#define PIPELINE_STEP_SESSIONS_MAX 100 /* that a step makes; the next one makes more */
+/* What a step makes at most; the next one makes more. */
+#define PIPELINE_STEP_SESSIONS_MAX 100
+#define PIPELINE_STEP_BYTES_MAX (2 << 20) /* of sessions' texts, and one session more */
 
 struct pipeline_step;
 
@@ -31,6 +33,7 @@ struct pipeline_step {
     struct pipeline_outputs outputs; /* likewise */
     const char **inputs;             /* likewise, as of a start */
     size_t output_bytes;             /* of all tasks */
+    size_t session_bytes;            /* of the texts of all sessions that it has made */
     bool is_over, is_cancelled;
     bool is_unknown; /* the states of tasks that it has are not those of the store */
     const struct pipeline_run_row *changed; /* it goes on with another file; NULL = it does not */
