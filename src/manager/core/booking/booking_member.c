@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "manager/core/bookings.h"
 #include "manager/core/state/booking_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
@@ -23,7 +24,24 @@ const char *booking_resource_group(const struct core *core, const struct session
 {
     const struct booking_entry *entry = booking_find_for(core, s);
 
-    return entry ? entry->b.resource_group : NULL;
+    if (!entry
+        || (uuid_is_nil(&s->booking_id) && !booking_is_for(&entry->b, &s->user_id, &s->project_id)))
+        return NULL;
+    return entry->b.resource_group;
+}
+
+/* Does the owner see it? Others get the same answer as if there were none of its name. */
+static bool booking_is_shown_to(const struct core *core, const struct booking *b,
+                                const struct session *s)
+{
+    const struct user *u = core_find_user(core, &s->user_id);
+    const char *domain = core_booking_domain(core, b);
+    bool is_shown = booking_is_for(b, &s->user_id, &s->project_id);
+
+    for (size_t i = 0; u && i < u->project_count && !is_shown; i++)
+        is_shown = booking_is_for(b, &u->id, &u->project_ids[i]);
+    return is_shown || (u && u->role == ROLE_SUPERADMIN)
+           || (u && u->role == ROLE_ADMIN && domain && u->domain && strcmp(domain, u->domain) == 0);
 }
 
 /* Each kernel has to fit on one place; together they may use all places, one kernel after another. */
@@ -55,7 +73,8 @@ int booking_admit(const struct core *core, struct session *s, struct aq_error *e
 
     if (!name)
         return 0;
-    if (!entry || clock_realtime_usec() >= entry->b.ends_usec)
+    if (!entry || clock_realtime_usec() >= entry->b.ends_usec
+        || !booking_is_shown_to(core, &entry->b, s))
         return aq_fail_field(err, ENOENT, "reservation",
                              "there is no reservation '%s', or it has ended; 'aliquot reservation "
                              "ls' lists yours",

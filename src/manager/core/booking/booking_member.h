@@ -16,7 +16,8 @@ struct session_entry;
  */
 int booking_admit(const struct core *core, struct session *s, struct aq_error *err);
 
-/* The resource group of the booking that the session names; NULL = it names none that lives. */
+/* The resource group of the booking that the session names; NULL = it names none that lives and is
+ * for its owner. */
 const char *booking_resource_group(const struct core *core, const struct session *s);
 
 /* The session, which waits, has a booking that was canceled: it is to be cancelled, too. */
