@@ -12,6 +12,7 @@
 #include "base/vec.h"
 
 #define AT(member) offsetof(struct booking_params, member)
+#define LATE_USEC (5 * 60 * USEC_PER_SEC) /* a start may be past, for clocks that differ */
 #define SECONDS_MAX (BOOKING_DURATION_MAX_USEC / USEC_PER_SEC)
 /* clang-format off */
 #define CHANGES                                                                                    \
@@ -71,8 +72,9 @@ static int booking_read_start(const char *text, int64_t now, int64_t *ret, struc
 static int booking_params_set_times(const struct booking_params *params, struct booking *b,
                                     struct aq_error *err)
 {
-    int64_t now = clock_realtime_usec(), duration = b->ends_usec - b->starts_usec;
-    bool is_new = b->starts_usec == 0;
+    int64_t now = clock_realtime_usec(), was_usec = b->starts_usec;
+    int64_t duration = b->ends_usec - was_usec;
+    bool is_new = was_usec == 0;
     int r = 0;
 
     if (params->end && params->duration_usec)
@@ -90,7 +92,7 @@ static int booking_params_set_times(const struct booking_params *params, struct 
     if (params->end && clock_parse_date(params->end, &b->ends_usec) < 0)
         return api_fail_param(err, "end", "'%.40s' is not a date such as 2026-12-01T12:00",
                               params->end);
-    if (is_new && b->starts_usec < now - 5 * 60 * USEC_PER_SEC)
+    if (params->start && b->starts_usec != was_usec && b->starts_usec < now - LATE_USEC)
         return api_fail_param(err, "start", "'%.40s' is past; choose a later start", params->start);
     return 0;
 }

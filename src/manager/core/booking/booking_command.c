@@ -322,9 +322,9 @@ static int booking_change_places(struct core *core, const struct booking *was, s
                         || !booking_has_same_agents(was, b);
 
     if (has_begun && (is_elsewhere || was->starts_usec != b->starts_usec))
-        return aq_fail_field(err, EBUSY, is_elsewhere ? "resources" : "start",
-                             "the reservation has begun: its start, amounts, nodes and agents "
-                             "cannot be changed any more; cancel it and create another one");
+        return aq_fail_as(err, EBUSY, "conflict", is_elsewhere ? "resources" : "start",
+                          "the reservation has begun: its start, amounts, nodes and agents "
+                          "cannot be changed any more; cancel it and create another one");
     if (has_begun)
         return b->ends_usec > was->ends_usec ? booking_extend(core, was, b, err) : 0;
     if (!is_elsewhere && was->starts_usec <= b->starts_usec && was->ends_usec >= b->ends_usec)
