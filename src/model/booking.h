@@ -25,6 +25,7 @@
 #define BOOKING_NODES_MAX 256
 #define BOOKING_MEMBERS_MAX 64 /* projects and users together */
 #define BOOKING_LIVE_MAX 1000  /* in the cluster, not finished */
+#define BOOKING_DOMAIN_MAX 250 /* of these, that a domain's administrators make for it */
 #define BOOKING_DURATION_MIN_USEC (INT64_C(60) * 1000000)
 #define BOOKING_DURATION_MAX_USEC (INT64_C(366) * 86400 * 1000000)
 #define BOOKING_AHEAD_MAX_USEC (INT64_C(2) * 366 * 86400 * 1000000) /* from now to the start */

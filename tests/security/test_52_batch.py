@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs of a pipeline's tasks, and files and requests that use what they hand on."""
+"""What one user's batch work takes from all: long values that programs hand on, and reservations of a
+domain's administrator."""
+
+import time
 
 import pytest
 
-from cluster import Cluster, wait_for
+from cluster import Cluster, batch, wait_for
 from two_domains import TwoDomains
 
 V1 = "/aliquot/v1"
 RUNS = V1 + "/pipeline-runs"
+RESERVATIONS = V1 + "/reservations"
+OF_A_DOMAIN = 250
 DEFAULTS = "defaults: {image: sh, resources: {cpu: 1, mem: 64m}}\n"
 
 
@@ -61,3 +66,67 @@ def test_long_values_are_not_compared_for_each_task(there):
         assert state == "failed" and "both values have more than 4096 bytes" in reason, reason
     whole = many_digits("    when: tasks.a.outputs.x != ''\n")
     assert end_of(there.user, whole)[1] == ("succeeded", None)
+
+
+# ---- reservations ----
+
+def reserve(client, name, **more):
+    return client.post(RESERVATIONS, {"name": name, "for": ["project:default"], "duration": "1h",
+                                      "start": "1d", "resources": {"mem": "1"}, **more})
+
+
+def cancel_all(client):
+    for row in client.get(RESERVATIONS).json["items"]:
+        assert client.post(f"{RESERVATIONS}/{row['id']}/cancel").status == 204
+
+
+def test_a_domain_does_not_take_all_reservations(there):
+    for i in range(OF_A_DOMAIN):
+        assert reserve(there.boss, f"r{i}").status == 201
+    reply = reserve(there.boss, "more")
+    assert reply.slug == "quota-exceeded" and "250 reservations of the domain" in str(reply.json), reply
+    assert there.boss.send("PATCH", f"{RESERVATIONS}/r0", {"duration": "2h"}).status == 200
+    assert reserve(there.strange_boss, "strange").status == 201
+    assert reserve(there.admin, "more").status == 201
+    cancel_all(there.admin)
+
+
+def test_a_domains_administrator_keeps_no_more_than_its_quota(there):
+    """At no time; one after the other is no more than one."""
+    path = V1 + "/domains/default"
+    assert there.admin.send("PATCH", path, {"total_slots": {"cpu": "3"}}).status == 200
+    try:
+        assert reserve(there.boss, "two", resources={"cpu": "2"}).status == 201
+        assert reserve(there.boss, "next", resources={"cpu": "2"}, start="25h").status == 201
+        for name, more in (("four", {"resources": {"cpu": "4"}}),
+                           ("between", {"resources": {"cpu": "2"}, "start": "24h30m"})):
+            reply = reserve(there.boss, name, **more)
+            assert reply.slug == "quota-exceeded" and "its quota is 3" in str(reply.json), reply
+        reply = there.boss.send("PATCH", f"{RESERVATIONS}/two", {"duration": "3h"})
+        assert reply.slug == "quota-exceeded", reply
+        assert there.boss.send("PATCH", f"{RESERVATIONS}/two", {"name": "pair"}).status == 200
+        assert reserve(there.admin, "four", resources={"cpu": "4"}).status == 201
+    finally:
+        assert there.admin.send("PATCH", path, {"total_slots": {}}).status == 200
+        cancel_all(there.admin)
+
+
+def test_strangers_do_not_learn_which_reservations_there_are(there):
+    assert reserve(there.boss, "secret").status == 201
+    found, unknown = (there.stranger.post("/session", {**batch("stray", "true"), "reservation": name})
+                      for name in ("secret", "nothing"))
+    assert found.status == unknown.status == 404
+    assert found.body.replace(b"secret", b"nothing") == unknown.body
+    cancel_all(there.admin)
+
+
+def test_a_reservation_is_not_moved_into_the_past(there):
+    made = reserve(there.admin, "moved").json
+    before = time.strftime("%Y-%m-%dT%H:%M", time.gmtime(time.time() - 30 * 86400))
+    reply = there.admin.send("PATCH", f"{RESERVATIONS}/moved", {"start": before, "duration": "31d"})
+    assert reply.status == 400 and "is past" in str(reply.json), reply
+    assert there.admin.get(f"{RESERVATIONS}/moved").json["start"] == made["start"]
+    assert there.admin.send("PATCH", f"{RESERVATIONS}/moved", {"start": "0s"}).status == 200
+    reply = there.admin.send("PATCH", f"{RESERVATIONS}/moved", {"start": "1h"})
+    assert reply.status == 409 and reply.slug == "conflict", reply
+    cancel_all(there.admin)

@@ -28,7 +28,8 @@ const char *core_booking_domain(const struct core *core, const struct booking *b
 
 /* Keep amounts from now on. The contents of 'b' are taken: id, version, creation time and places are
  * set here. Errors: -EINVAL with the field as the API calls it; -EEXIST "name"; -EBUSY, kind
- * "reservation-does-not-fit"; -EDQUOT: there are BOOKING_LIVE_MAX already; the store's.
+ * "reservation-does-not-fit"; -EDQUOT: there are BOOKING_LIVE_MAX already, or
+ * booking_check_limits(); the store's.
  */
 void core_create_booking(struct core *core, struct booking *b, const struct audit_who *by,
                          core_done_fn done, void *data);

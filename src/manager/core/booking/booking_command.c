@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/memory.h"
+#include "manager/core/booking/booking_limits.h"
 #include "manager/core/bookings.h"
 #include "manager/core/commit/proposal.h"
 #include "manager/core/scheduling/booking_sync.h"
@@ -263,6 +264,8 @@ void core_create_booking(struct core *core, struct booking *b, const struct audi
                        "one",
                        made.name);
     if (r == 0)
+        r = booking_check_limits(core, &made, by, &err);
+    if (r == 0)
         r = booking_sync_place(core, &made, &err);
     if (r < 0) {
         core_defer(core, done, data, r, &err);
@@ -345,6 +348,13 @@ static int booking_check_version(const struct booking_entry *was, const struct b
                               "request");
 }
 
+/* Does the changed booking keep amounts that it has not kept before? */
+static bool booking_keeps_more(const struct booking *was, const struct booking *b)
+{
+    return b->nodes > was->nodes || !slots_le(&b->amounts, &was->amounts)
+           || b->starts_usec < was->starts_usec || b->ends_usec > was->ends_usec;
+}
+
 void core_change_booking(struct core *core, struct booking *b, const struct audit_who *by,
                          core_done_fn done, void *data)
 {
@@ -357,6 +367,8 @@ void core_change_booking(struct core *core, struct booking *b, const struct audi
     *b = (struct booking){ .name = "" };
     if (r == 0)
         r = booking_check_all(core, &changed, &err);
+    if (r == 0 && booking_keeps_more(&was->b, &changed))
+        r = booking_check_limits(core, &changed, by, &err);
     if (r == 0)
         r = booking_change_places(core, &was->b, &changed, &err);
     if (r < 0) {
