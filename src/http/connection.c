@@ -3,6 +3,7 @@
 #include "http/server_internal.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/fault.h"
@@ -80,6 +81,7 @@ static void connection_close_stream(struct connection *conn)
     struct server *server = conn->server;
 
     ready_remove(conn);
+    (void)snprintf(conn->address, sizeof(conn->address), "%s", stream_get_address(conn->stream));
     stream_close(conn->stream);
     conn->stream = NULL;
     server_set_timer(conn, TIMER_NONE);

@@ -119,9 +119,9 @@ struct arena *request_get_arena(struct request *req)
     return &req->arena;
 }
 
-struct stream *request_get_stream(const struct request *req)
+const char *request_get_address(const struct request *req)
 {
-    return req->conn->stream;
+    return req->conn->stream ? stream_get_address(req->conn->stream) : req->conn->address;
 }
 
 uv_loop_t *request_get_loop(const struct request *req)

@@ -121,8 +121,8 @@ const struct url_query *request_get_queries(const struct request *req);
 const char *request_get_body(const struct request *req, size_t *ret_len);
 /* Memory that lives as long as the request. */
 struct arena *request_get_arena(struct request *req);
-/* The stream it came by: address, certificate. */
-struct stream *request_get_stream(const struct request *req);
+/* Of the connection it came by, also when that is gone. Borrowed until the request ends. */
+const char *request_get_address(const struct request *req);
 uv_loop_t *request_get_loop(const struct request *req);
 
 /* A pointer that the guard leaves for the handler, e.g. the principal; put

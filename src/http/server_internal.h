@@ -71,6 +71,7 @@ struct request {
 struct connection {
     struct server *server;
     struct stream *stream;     /* NULL once gone */
+    char address[64];          /* of the client, once gone */
     struct client_share *peer; /* NULL = it is not counted */
     struct message_parser *parser;
     struct list all; /* in server->connections */

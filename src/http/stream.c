@@ -558,6 +558,17 @@ void stream_close(struct stream *s)
 
 /* ---- other ends ---- */
 
+/* -ENOTCONN if the other side has reset the connection. */
+static int stream_find_address(struct stream *s)
+{
+    struct sockaddr_storage addr;
+    int len = sizeof(addr), r;
+
+    if ((r = uv_tcp_getpeername(&s->handle->uv.tcp, (struct sockaddr *)&addr, &len)) < 0)
+        return r;
+    return uv_ip_name((struct sockaddr *)&addr, s->address, sizeof(s->address));
+}
+
 int stream_accept(uv_stream_t *listening, struct tls_context *tls, const struct stream_ops *ops,
                   void *data, struct stream **ret, struct aq_error *err)
 {
@@ -568,7 +579,10 @@ int stream_accept(uv_stream_t *listening, struct tls_context *tls, const struct 
     stream_renew_handle(s);
     if (tls)
         s->tls_later = tls_context_ref(tls);
-    if ((r = uv_accept(listening, &s->handle->uv.stream)) < 0) {
+    r = uv_accept(listening, &s->handle->uv.stream);
+    if (r == 0 && kind == STREAM_TCP) /* who asks is known for as long as it is worked on */
+        r = stream_find_address(s);
+    if (r < 0) {
         stream_close(s);
         return aq_fail(err, -r, "cannot accept a connection: %s", uv_strerror(r));
     }
@@ -609,14 +623,9 @@ bool stream_is_tls(const struct stream *s)
 
 const char *stream_get_address(struct stream *s)
 {
-    struct sockaddr_storage addr;
-    int len = sizeof(addr);
-
     if (s->kind != STREAM_TCP)
         return s->kind == STREAM_UNIX ? "unix" : "memory";
-    if (!s->address[0]
-        && (uv_tcp_getpeername(&s->handle->uv.tcp, (struct sockaddr *)&addr, &len) < 0
-            || uv_ip_name((struct sockaddr *)&addr, s->address, sizeof(s->address)) < 0))
+    if (!s->address[0] && stream_find_address(s) < 0)
         (void)snprintf(s->address, sizeof(s->address), "unknown");
     return s->address;
 }

@@ -408,7 +408,6 @@ void browser_accept(struct proxy *p, struct listener *listener, struct port *por
 
     if (listener_accept(listener, &browser_stream_ops, b, &b->stream, &err) < 0) {
         free(b);
-        listener_wait(listener);
         return;
     }
     b->proxy = p;

@@ -160,7 +160,6 @@ void tunnel_accept(struct port *port)
 
     if (listener_accept(port->listener, &tunnel_stream_ops, t, &t->stream, &err) < 0) {
         free(t);
-        listener_wait(port->listener);
         return;
     }
     t->port = port;

@@ -219,8 +219,7 @@ static json_t *entry_make_login(struct entry *entry, const char *password)
 
     (void)snprintf(agent, sizeof(agent), "%s", said ? said : "");
     utf8_make_printable(agent); /* a header may have any bytes, JSON may not */
-    client_address_find(stream_get_address(request_get_stream(req)), request_get_head(req),
-                        &web->proxies, address);
+    client_address_find(request_get_address(req), request_get_head(req), &web->proxies, address);
     cookie_make(entry->cookie);
     (void)cookie_hash(entry->cookie, strlen(entry->cookie), hash);
     args = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:I}", "hash", hash, "domain",

@@ -124,7 +124,7 @@ int relay_write_headers(struct web *web, const struct request *req, enum method 
             strbuf_addf(out, "%s: %s\r\n", head->headers[i].name, head->headers[i].value);
     if (content_type)
         strbuf_addf(out, "Content-Type: %s\r\n", content_type);
-    client_address_find(stream_get_address(request_get_stream(req)), head, &web->proxies, address);
+    client_address_find(request_get_address(req), head, &web->proxies, address);
     strbuf_addf(out, "X-Forwarded-For: %s\r\nX-Forwarded-Proto: %s\r\n", address,
                 page_is_https(web) ? "https" : "http");
     if (host)

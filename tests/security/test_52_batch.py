@@ -2,11 +2,13 @@
 """What one user's batch work takes from all: long values that programs hand on, and reservations of a
 domain's administrator."""
 
+import socket
+import struct
 import time
 
 import pytest
 
-from cluster import Cluster, batch, wait_for
+from cluster import Cluster, batch, wait_for, wait_status
 from two_domains import TwoDomains
 
 V1 = "/aliquot/v1"
@@ -130,3 +132,21 @@ def test_a_reservation_is_not_moved_into_the_past(there):
     reply = there.admin.send("PATCH", f"{RESERVATIONS}/moved", {"start": "1h"})
     assert reply.status == 409 and reply.slug == "conflict", reply
     cancel_all(there.admin)
+
+
+# ---- clients that leave ----
+
+def test_clients_that_leave_at_once_are_in_the_audit_log(there):
+    """While the store reads what they ask for; the session is made, and by whom is known."""
+    assert there.user.post("/session", batch("done", "true")).status == 201
+    wait_status(there.user, "done", "TERMINATED")
+    for i in range(200):
+        with socket.create_connection(there.user.address) as sock:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            sock.sendall(there.user.request("POST", V1 + "/sessions/done/retry", {"name": f"left-{i}"}))
+            time.sleep(i % 20 / 4000)  # the server has read it, and has not answered
+    wait_for(lambda: there.user.get(V1 + "/sessions?status=PENDING,PREPARING,RUNNING").json["total"] == 0,
+             60)
+    log = there.admin.get(V1 + "/audit-log?limit=1000").json["items"]
+    addresses = {row["address"] for row in log if (row["object_name"] or "").startswith("left-")}
+    assert addresses == {"127.0.0.1"}

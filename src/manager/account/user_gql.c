@@ -241,8 +241,8 @@ static int gql_user_get_address(struct gql_call *call)
     const struct gql_context *context = call->context;
     char *address = arena_alloc(call->arena, CLIENT_ADDRESS_MAX);
 
-    client_address_find(stream_get_address(request_get_stream(context->req)),
-                        request_get_head(context->req), &context->api->proxies, address);
+    client_address_find(request_get_address(context->req), request_get_head(context->req),
+                        &context->api->proxies, address);
     call->results[0] = gql_object(address);
     return GQL_DONE;
 }

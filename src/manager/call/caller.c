@@ -68,8 +68,8 @@ const struct audit_who *api_who(const struct api *api, struct request *req)
     memcpy(by->access_key, who->access_key, sizeof(by->access_key));
     (void)snprintf(by->user_name, sizeof(by->user_name), "%s", user ? user->email : "");
     (void)snprintf(by->domain, sizeof(by->domain), "%s", who->domain ? who->domain : "");
-    client_address_find(stream_get_address(request_get_stream(req)), request_get_head(req),
-                        &api->proxies, by->address);
+    client_address_find(request_get_address(req), request_get_head(req), &api->proxies,
+                        by->address);
     caller_set_request_id(req, by);
     return by;
 }
@@ -215,8 +215,7 @@ static int caller_check_address(const struct api *api, struct request *req, cons
 
     if (!user->allowed_client_ip)
         return 0;
-    client_address_find(stream_get_address(request_get_stream(req)), request_get_head(req),
-                        &api->proxies, address);
+    client_address_find(request_get_address(req), request_get_head(req), &api->proxies, address);
     return client_address_check(address, user->allowed_client_ip, err);
 }
 
@@ -297,8 +296,8 @@ static int caller_count_client(const struct api *api, struct request *req,
     if (who->access_key[0]) {
         (void)uuid_format(&who->user_id, name);
     } else {
-        client_address_find(stream_get_address(request_get_stream(req)), request_get_head(req),
-                            &api->proxies, address);
+        client_address_find(request_get_address(req), request_get_head(req), &api->proxies,
+                            address);
         client_address_network(address, name);
     }
     r = request_set_client(req, name, err);

@@ -314,8 +314,8 @@ void login_start(struct login *login, void (*done)(struct login *login))
     int64_t wait;
 
     if (login->req)
-        client_address_find(stream_get_address(request_get_stream(login->req)),
-                            request_get_head(login->req), &api->proxies, login->address);
+        client_address_find(request_get_address(login->req), request_get_head(login->req),
+                            &api->proxies, login->address);
     client_address_network(login->address, login->network);
     login->done = done;
     login->attempt = (struct login_try){ .account = login->email,

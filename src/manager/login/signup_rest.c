@@ -345,8 +345,8 @@ static bool signup_may_try(struct signup_request *s)
     struct aq_error err = { 0 };
     int64_t wait, sec;
 
-    client_address_find(stream_get_address(request_get_stream(s->req)), request_get_head(s->req),
-                        &s->api->proxies, s->address);
+    client_address_find(request_get_address(s->req), request_get_head(s->req), &s->api->proxies,
+                        s->address);
     client_address_network(s->address, s->network);
     if ((wait = signup_begin(s->api->login->signup, &attempt)) == 0)
         return true;
