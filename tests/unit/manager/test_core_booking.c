@@ -5,7 +5,9 @@
 #include "world.h"
 
 #include "manager/core/bookings.h"
+#include "manager/core/scheduling/sched_sync.h"
 #include "manager/core/state/booking_entry.h"
+#include "manager/core/state/resource_group_entry.h"
 #include "store/booking.h"
 
 #define MINUTE (60 * USEC_PER_SEC)
@@ -343,6 +345,36 @@ static void changed(void **state)
     assert_clean();
 }
 
+/* Between the decision and the commit, when only the scheduler has the booking. */
+static void kept_by_a_scheduler_that_is_rebuilt(void **state)
+{
+    struct booking first, second, longer;
+    struct answer a = { 0 }, b = { 0 }, c = { 0 };
+
+    (void)state;
+    agent_comes("a", FOUR_CPUS);
+    first = wish("exam", 4, 10 * MINUTE);
+    core_create_booking(world.core, &first, &asker, on_answer, &a);
+    sched_sync_invalidate(resource_group_entry_get(world.core, "default"));
+    second = wish("other", 1, 20 * MINUTE);
+    core_create_booking(world.core, &second, &asker, on_answer, &b);
+    settle();
+    assert_int_equal(a.r, 0);
+    assert_int_equal(b.r, -EBUSY);
+    assert_string_equal(b.err.kind, "reservation-does-not-fit");
+    longer = change_of("exam");
+    longer.ends_usec += 60 * MINUTE;
+    core_change_booking(world.core, &longer, &asker, on_answer, &c);
+    sched_sync_invalidate(resource_group_entry_get(world.core, "default"));
+    second = wish("other", 1, 80 * MINUTE);
+    b = (struct answer){ 0 };
+    core_create_booking(world.core, &second, &asker, on_answer, &b);
+    settle();
+    assert_int_equal(c.r, 0);
+    assert_int_equal(b.r, -EBUSY);
+    assert_clean();
+}
+
 static void places_of_drained_agents_move(void **state)
 {
     const struct booking *b;
@@ -378,6 +410,7 @@ int main(void)
         TEST(refused),
         TEST(sessions_without_limit_are_in_the_way),
         TEST(changed),
+        TEST(kept_by_a_scheduler_that_is_rebuilt),
         TEST(places_of_drained_agents_move),
     };
 

@@ -26,7 +26,6 @@
 struct booking_command {
     struct core *core;
     struct booking_entry *draft; /* the booking that the scheduler has; NULL = none */
-    struct uuid id;
     core_done_fn done;
     void *data;
 };
@@ -137,7 +136,6 @@ static int booking_check_all(const struct core *core, const struct booking *b, s
 static void booking_on_committed(void *data, int r, const struct aq_error *err)
 {
     struct booking_command *c = data;
-    struct booking_entry *now = booking_entry_find(c->core, &c->id);
     struct aq_error why;
 
     if (r == -ENOENT) { /* proposal.c says so of a version that has changed */
@@ -151,12 +149,8 @@ static void booking_on_committed(void *data, int r, const struct aq_error *err)
         why.kind = "reservation-already-exists";
         err = &why;
     }
-    if (r < 0 && c->draft && now)
-        booking_sync_set(c->core, now);
-    else if (c->draft && !now)
-        booking_sync_remove(c->core, c->draft);
     if (c->draft)
-        booking_entry_free(c->draft);
+        booking_sync_close_draft(c->core, c->draft, r == 0);
     c->done(c->data, r, err);
     free(c);
 }
@@ -209,25 +203,11 @@ static void booking_commit(struct booking_command *c, const char *action, const 
     booking_write_audit(c->core, b, &after);
     change.before = was ? before.data : NULL;
     change.after = after.data;
-    c->id = b->id;
     e->booking.row = aq_alloc(sizeof(*e->booking.row));
     *e->booking.row = *b;
     *b = (struct booking){ .name = "" };
     AQ_FAULT("core.booking.proposed");
     proposal_commit_audited(c->core, batch, by, &change, booking_on_committed, c);
-}
-
-/* The scheduler keeps the amounts of 'b' from now on. */
-static struct booking_entry *booking_tell_draft(struct core *core, const struct booking *b)
-{
-    struct booking_entry *draft = aq_alloc(sizeof(*draft));
-
-    booking_copy(&draft->b, b);
-    list_init(&draft->all_link);
-    list_init(&draft->sessions);
-    draft->resource_group = resource_group_entry_get(core, b->resource_group);
-    booking_sync_set(core, draft);
-    return draft;
 }
 
 static struct booking_command *booking_command_new(struct core *core, core_done_fn done, void *data)
@@ -272,7 +252,7 @@ void core_create_booking(struct core *core, struct booking *b, const struct audi
         return;
     }
     c = booking_command_new(core, done, data);
-    c->draft = booking_tell_draft(core, &made);
+    c->draft = booking_sync_open_draft(core, &made);
     booking_commit(c, "create-reservation", NULL, &made, by);
 }
 
@@ -377,7 +357,7 @@ void core_change_booking(struct core *core, struct booking *b, const struct audi
     }
     changed.version = was->b.version + 1;
     c = booking_command_new(core, done, data);
-    c->draft = booking_tell_draft(core, &changed);
+    c->draft = booking_sync_open_draft(core, &changed);
     booking_commit(c, "modify-reservation", &was->b, &changed, by);
 }
 

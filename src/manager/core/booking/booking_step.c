@@ -140,6 +140,7 @@ static void booking_step_replace(struct core *core, struct booking_entry *entry)
     AQ_CLEANUP(booking_donep) struct booking missing = { .name = "" };
     const struct booking *b = &entry->b;
     struct booking_place *places;
+    struct booking *changed;
     size_t next = 0;
     struct aq_error err;
 
@@ -161,7 +162,9 @@ static void booking_step_replace(struct core *core, struct booking_entry *entry)
             log_info("reservation '%s': agent %s replaces agent %s", b->name, places[i].agent_id,
                      b->places[i].agent_id);
     }
-    booking_set_places(booking_propose(core, entry), places, b->place_count);
+    changed = booking_propose(core, entry);
+    booking_set_places(changed, places, b->place_count);
+    entry->draft = booking_sync_open_draft(core, changed);
     free(places);
     AQ_FAULT("core.booking.replace.proposed");
 }
@@ -195,10 +198,11 @@ static void booking_step(struct core *core, struct durable *d)
 static void booking_returned(struct core *core, struct durable *d, int result,
                              const struct aq_error *err)
 {
-    (void)core;
-    (void)d;
-    (void)result;
+    struct booking_entry *draft = AQ_TAKE(booking_of(d)->draft);
+
     (void)err;
+    if (draft)
+        booking_sync_close_draft(core, draft, result == 0);
 }
 
 static void booking_free(struct durable *d)

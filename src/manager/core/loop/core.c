@@ -222,6 +222,7 @@ int core_new(const struct core_conf *conf, struct core **ret, struct aq_error *e
     list_init(&core->sessions);
     list_init(&core->arrays);
     list_init(&core->bookings);
+    list_init(&core->booking_drafts);
     list_init(&core->durables.touched);
     list_init(&core->durables.retired);
     list_init(&core->session_uses.unsaved);

@@ -67,13 +67,16 @@ static void booking_sync_push(struct core *core, struct booking_entry *entry)
 void booking_sync_push_all(struct core *core, const struct resource_group_entry *g,
                            const char *agent_id)
 {
-    LIST_FOREACH(link, &core->bookings) {
-        struct booking_entry *entry = LIST_ENTRY(link, struct booking_entry, all_link);
+    struct list *const lists[] = { &core->bookings, &core->booking_drafts }; /* the newer last */
 
-        if (entry->resource_group == g
-            && (!agent_id || booking_find_place(&entry->b, agent_id) >= 0))
-            booking_sync_push(core, entry);
-    }
+    for (size_t i = 0; i < AQ_COUNT(lists); i++)
+        LIST_FOREACH(link, lists[i]) {
+            struct booking_entry *entry = LIST_ENTRY(link, struct booking_entry, all_link);
+
+            if (entry->resource_group == g
+                && (!agent_id || booking_find_place(&entry->b, agent_id) >= 0))
+                booking_sync_push(core, entry);
+        }
 }
 
 /* Its sessions see it otherwise now, also those that run on without it. */
@@ -107,6 +110,33 @@ void booking_sync_remove(struct core *core, struct booking_entry *entry)
         sched_booking_remove(g->sched, &entry->b.id);
     booking_sync_mark_sessions(core, &entry->b.id);
     queue_agent_changed(core, g);
+}
+
+/* ---- drafts ---- */
+
+struct booking_entry *booking_sync_open_draft(struct core *core, const struct booking *b)
+{
+    struct booking_entry *draft = aq_alloc(sizeof(*draft));
+
+    booking_copy(&draft->b, b);
+    list_init(&draft->sessions);
+    list_init(&draft->all_link);
+    draft->resource_group = resource_group_entry_get(core, b->resource_group);
+    list_add(&core->booking_drafts, &draft->all_link);
+    booking_sync_set(core, draft);
+    return draft;
+}
+
+void booking_sync_close_draft(struct core *core, struct booking_entry *draft, bool is_durable)
+{
+    struct booking_entry *now = booking_entry_find(core, &draft->b.id);
+
+    list_remove(&draft->all_link);
+    if (!now)
+        booking_sync_remove(core, draft);
+    else if (!is_durable)
+        booking_sync_set(core, now);
+    booking_entry_free(draft);
 }
 
 /* ---- sessions beside ---- */

@@ -6,6 +6,8 @@
 #ifndef AQ_MANAGER_CORE_SCHEDULING_BOOKING_SYNC_H
 #define AQ_MANAGER_CORE_SCHEDULING_BOOKING_SYNC_H
 
+#include <stdbool.h>
+
 #include "base/arena.h"
 #include "base/error.h"
 
@@ -23,6 +25,13 @@ void booking_sync_set(struct core *core, struct booking_entry *entry);
 
 /* It has finished: its amounts are everybody's. Its sessions have been taken out, or follow. */
 void booking_sync_remove(struct core *core, struct booking_entry *entry);
+
+/* The scheduler keeps the amounts of 'b', which is on its way to the store, from now on, also if it
+ * is rebuilt meanwhile. Close the draft, which frees it, when the commit is back: if the store has
+ * refused it the scheduler gets what is in memory.
+ */
+struct booking_entry *booking_sync_open_draft(struct core *core, const struct booking *b);
+void booking_sync_close_draft(struct core *core, struct booking_entry *draft, bool is_durable);
 
 /* Choose places for 'b', which has none: sets them. Agents, times, amounts, nodes and
  * ignores_sessions of 'b' count; the booking in memory that has its id, if there is one, does not.

@@ -20,9 +20,10 @@ struct session_entry;
 struct booking_entry {
     struct booking b; /* first */
     struct durable durable;
-    struct list all_link; /* core.bookings, by creation */
+    struct list all_link; /* core.bookings or core.booking_drafts, by creation */
     struct list sessions; /* session_entry.booking_link: those with its id that have not ended */
     struct resource_group_entry *resource_group;
+    struct booking_entry *draft; /* other places that are proposed; NULL = none are */
     int64_t
         used_usec; /* wall clock: when the last session of it that ran has ended; 0 = none ran */
 };
