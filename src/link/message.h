@@ -181,8 +181,8 @@ struct msg_kernel_destroy {
     struct uuid kernel_id;
     int64_t attempt;     /* ends this attempt and earlier ones; 0 = any */
     int64_t grace_usec;  /* SIGTERM, then SIGKILL after this; 0 = SIGKILL at once */
-    int64_t notice_usec; /* before SIGTERM, from the session's checkpoint_signal on; 0 = none. Older
-                            agents send SIGTERM at once */
+    int64_t notice_usec; /* before SIGTERM, from the session's checkpoint_signal on, or its signal
+                            if it has no other; 0 = none. Older agents send SIGTERM at once */
     const char *reason;  /* becomes the reason of the end unless one is already set */
 };
 

@@ -82,8 +82,10 @@ static void monitor_send_term(struct monitor *m, int64_t grace_usec)
 void monitor_end_program(struct monitor *m, const char *reason, int64_t notice_usec,
                          int64_t grace_usec)
 {
-    bool has_notice = notice_usec > 0 && grace_usec > 0 && m->program.notice_signal && m->has_booted
+    int signum = m->program.notice_signal ? m->program.notice_signal : m->program.warn_signal;
+    bool has_notice = notice_usec > 0 && grace_usec > 0 && signum && m->has_booted
                       && m->next != MONITOR_STEP_KILL;
+    bool is_warned = !m->program.notice_signal && m->next == MONITOR_STEP_LIMIT;
 
     if (!m->reason && !m->is_ended)
         m->reason = reason;
@@ -91,8 +93,8 @@ void monitor_end_program(struct monitor *m, const char *reason, int64_t notice_u
         monitor_send_term(m, grace_usec);
         return;
     }
-    if (m->next != MONITOR_STEP_TERM)
-        (void)kill(-m->child.pid, m->program.notice_signal);
+    if (m->next != MONITOR_STEP_TERM && !is_warned)
+        (void)kill(-m->child.pid, signum);
     m->has_grace = true;
     m->grace_usec = grace_usec;
     monitor_set_timer(m, monitor_at_most(m, notice_usec, MONITOR_STEP_TERM), MONITOR_STEP_TERM);

@@ -78,8 +78,8 @@ void monitor_watch(struct monitor *m, int fd, uint32_t source);
 
 void monitor_kill_program(const struct monitor *m);
 
-/* Send the program's notice_signal now and SIGTERM after the notice; without a notice or a
- * notice_signal, SIGTERM now. SIGKILL follows after the grace; grace 0 = SIGKILL now. Repeated
+/* Send the program's notice_signal now, or its warn_signal unless that was sent before, and SIGTERM
+ * after the notice; without a notice or a signal, SIGTERM now. SIGKILL follows after the grace; grace 0 = SIGKILL now. Repeated
  * calls can only shorten the times.
  */
 void monitor_end_program(struct monitor *m, const char *reason, int64_t notice_usec,

@@ -157,7 +157,7 @@ struct monitor_hello {
 struct monitor_terminate {
     uint8_t type, reserved[7];
     int64_t grace_usec;  /* 0 = SIGKILL at once */
-    int64_t notice_usec; /* before SIGTERM, from notice_signal on; 0 = none */
+    int64_t notice_usec; /* before SIGTERM, from notice_signal or else warn_signal on; 0 = none */
 };
 
 struct monitor_lease {

@@ -135,6 +135,27 @@ def test_the_signal_before_the_end(room):
     assert "warned" in room.cluster.cli("logs", "inside").stdout
 
 
+def test_the_signal_follows_the_end(room):
+    """It comes before the end that the reservation has then, not the one of the session's start."""
+    room.reserve("exam", start="0s", duration="60s")
+    warned = "trap 'echo warned; exit 7' USR1; echo ready; while :; do sleep 0.1; done"
+    room.submit("inside", warned, reservation="exam", batch_timeout="2h", signal="USR1@4")
+    room.wait("inside", "RUNNING")
+    wait_for(lambda: "ready" in room.cluster.cli("logs", "inside").stdout, 30, "the trap")
+    done = room.cluster.cli("reservation", "update", "exam", "--duration", "10m")
+    assert done.returncode == 0, done
+    room.jump(70)  # beyond the end that it had
+    room.submit("later", "true", reservation="exam")
+    room.wait("later", "TERMINATED")
+    assert room.status("inside") == "RUNNING"
+    assert "warned" not in room.cluster.cli("logs", "inside").stdout
+    room.kill_manager()
+    room.jump(600 - 70 - 10)
+    shown = room.wait("inside", "TERMINATED")
+    assert (shown["reason"], shown["kernels"][0]["exit_code"]) == ("reservation-ended", 7), shown
+    assert room.cluster.cli("logs", "inside").stdout.count("warned") == 1
+
+
 def test_canceled(room):
     room.reserve("exam", start="0s", cpus=2)
     room.submit("running", cpus=2, reservation="exam")

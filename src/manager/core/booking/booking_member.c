@@ -10,6 +10,7 @@
 #include "manager/core/state/booking_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
+#include "model/end_signal.h"
 
 static const struct booking_entry *booking_find_for(const struct core *core,
                                                     const struct session *s)
@@ -90,6 +91,14 @@ int booking_admit(const struct core *core, struct session *s, struct aq_error *e
                              name, entry->b.resource_group, s->resource_group);
     s->booking_id = entry->b.id;
     return booking_check_room(&entry->b, s, err);
+}
+
+int64_t booking_notice_usec(const struct session_entry *l)
+{
+    int64_t before = 0;
+    int number = 0;
+
+    return end_signal_parse(l->s.spec->signal, &number, &before, NULL) == 0 && number ? before : 0;
 }
 
 bool booking_is_orphan(const struct session_entry *l)

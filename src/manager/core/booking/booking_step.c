@@ -11,6 +11,7 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "manager/core/booking/booking_member.h"
 #include "manager/core/booking/booking_step.h"
 #include "manager/core/bookings.h"
 #include "manager/core/commit/proposal.h"
@@ -64,6 +65,30 @@ static void booking_propose_finish(struct core *core, struct booking_entry *entr
 }
 
 /* ---- its end ---- */
+
+/* A session with a 'signal' gets it so long before the end of the booking, by being ended then, with
+ * that time as its notice. The agent is not given the end of the booking, which may be changed.
+ * Returns when the next such session is to be ended; INT64_MAX = there is none.
+ */
+static int64_t booking_step_signals(struct core *core, const struct booking_entry *entry,
+                                    int64_t now)
+{
+    int64_t next = INT64_MAX;
+
+    LIST_FOREACH(link, &entry->sessions) {
+        struct session_entry *l = LIST_ENTRY(link, struct session_entry, booking_link);
+        bool is_running = l->s.status == SESSION_RUNNING || l->s.status == SESSION_RUNNING_DEGRADED;
+        int64_t notice = is_running ? booking_notice_usec(l) : 0;
+
+        if (notice == 0)
+            continue;
+        if (now >= entry->b.ends_usec - notice)
+            booking_end_session(core, l, REASON_BOOKING_ENDED);
+        else
+            next = AQ_MIN(next, entry->b.ends_usec - notice);
+    }
+    return next;
+}
 
 static void booking_step_end(struct core *core, struct booking_entry *entry)
 {
@@ -189,7 +214,7 @@ static void booking_step(struct core *core, struct durable *d)
     }
     if (now < entry->b.starts_usec)
         booking_step_replace(core, entry);
-    due = entry->b.ends_usec;
+    due = AQ_MIN(entry->b.ends_usec, booking_step_signals(core, entry, now));
     if (release)
         due = AQ_MIN(due, release);
     durable_wake_at(core, d, clock_monotonic_usec() + AQ_MIN(due - now, CHECK_USEC));

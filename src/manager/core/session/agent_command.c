@@ -21,7 +21,6 @@
 #include "manager/core/session/session_network.h"
 #include "manager/core/session/termination.h"
 #include "manager/core/state/agent_entry.h"
-#include "manager/core/state/booking_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
 #include "store/dotfile.h"
@@ -111,20 +110,6 @@ static int agent_command_apply_role(struct session_entry *l, const struct kernel
     return r;
 }
 
-/* The agent sends 'signal' so long before the time limit: that is the end of the booking, if that
- * comes first. Without a signal the manager ends the session then, when the booking may have another
- * end or be canceled.
- */
-static void agent_command_limit_to_booking(const struct session_entry *l, struct session_spec *spec)
-{
-    int64_t left;
-
-    if (!l->booking || !spec->signal)
-        return;
-    left = AQ_MAX(l->booking->b.ends_usec - clock_realtime_usec(), USEC_PER_SEC);
-    spec->batch_timeout_usec = AQ_MIN(spec->batch_timeout_usec, left);
-}
-
 /* As the session says; what it does not, as its resource group, its keypair and the kernel's role
  * say. Of several kernels the first one has the input.
  */
@@ -138,7 +123,6 @@ static int agent_command_fill_session(struct core *core, struct session_entry *l
     ret->splitting = session_entry_splitting(l);
     ret->input = k->rank == 0 ? ret->input : NULL;
     termination_limit_grace(l, ret);
-    agent_command_limit_to_booking(l, ret);
     if (l->s.rerun && ret->resume_command) /* a role with a command of its own keeps that */
         ret->command = ret->resume_command;
     if (!ret->bootstrap && l->s.type == SESSION_INTERACTIVE)

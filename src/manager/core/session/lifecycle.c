@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/memory.h"
+#include "manager/core/booking/booking_member.h"
 #include "manager/core/commit/proposal.h"
 #include "manager/core/scheduling/preemption.h"
 #include "manager/core/scheduling/sched_sync.h"
@@ -28,6 +29,7 @@
 #include "manager/core/session/session_network.h"
 #include "manager/core/session/termination.h"
 #include "manager/core/state/agent_entry.h"
+#include "manager/core/state/booking_entry.h"
 #include "manager/core/state/clock_adjustment.h"
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/resource_group_entry.h"
@@ -241,6 +243,10 @@ static void lifecycle_send_end(struct core *core, struct session_entry *l, size_
         return;
     if (!now_at_once)
         times = termination_times(core, l);
+    if (times.notice_usec && l->booking && booking_notice_usec(l)) /* until the booking's end */
+        times.notice_usec = AQ_MIN(
+            times.notice_usec,
+            AQ_MAX(l->booking->b.ends_usec - clock_realtime_usec(), USEC_PER_SEC));
     agent_command_destroy(core, l, rank, times.notice_usec, times.grace_usec, l->s.reason);
     if (!*is_sent) /* its agent's reports may hold no news: they do not have it looked at again */
         durable_wake_at(core, &l->durable, clock_monotonic_usec() + RESEND_USEC);

@@ -13,6 +13,7 @@
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
+#include "manager/core/booking/booking_member.h"
 #include "model/booking.h"
 #include "model/end_signal.h"
 
@@ -112,6 +113,8 @@ struct termination_times termination_times(const struct core *core, const struct
             times.notice_usec = end_signal_notice_usec(&spec, INT64_MAX);
             times.grace_usec = end_signal_grace_usec(&spec, INT64_MAX, times.grace_usec);
         }
+    if (l->s.reason && strcmp(l->s.reason, REASON_BOOKING_ENDED) == 0)
+        times.notice_usec = AQ_MAX(times.notice_usec, booking_notice_usec(l));
     return times;
 }
 
