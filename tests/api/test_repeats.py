@@ -164,11 +164,31 @@ def test_malformed_keys(user, name, key):
     assert user.get(f"{SEVERAL}/{name}").status == 404
 
 
+def test_reservation(admin, name):
+    """A repeated request finds its own amounts and its own name in its way."""
+    path, key = "/aliquot/v1/reservations", new_key()
+    body = {"name": name, "start": "2h", "duration": "1h", "resources": {"cpu": "1"},
+            "for": ["project:default"]}
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        replies = list(pool.map(lambda _: post(admin, path, body, key), range(16)))
+    assert {(reply.status, reply.body) for reply in replies} == {(201, replies[0].body)}
+    assert sum(not is_again(reply) for reply in replies) == 1
+    made = replies[0].json
+    assert [r["id"] for r in admin.get(path).json["items"] if r["name"] == name] == [made["id"]]
+    refused = post(admin, path, body, new_key())
+    assert refused.slug == "reservation-already-exists" and not is_again(refused), refused
+    other = post(admin, path, {**body, "duration": "2h"}, key)
+    assert other.slug == "idempotency-key-reused", other
+    assert admin.post(f"{path}/{name}/cancel", {}).status == 204
+    assert post(admin, path, body, key).body == replies[0].body  # canceled or not
+    assert not [r for r in admin.get(path).json["items"] if r["name"] == name]
+
+
 def test_routes_say_who_takes_a_key(user, routes):
     taking = {route["path"] for route in routes if route["idempotency_key"]}
     assert taking == {"/session", "/session/_/create", "/session/_/create-from-template",
                       "/session/_/create-cluster", SEVERAL, "/aliquot/v1/pipeline-runs",
                       "/aliquot/v1/pipeline-runs/{run}/resume",
-                      "/aliquot/v1/sessions/{name}/retry"}
+                      "/aliquot/v1/reservations", "/aliquot/v1/sessions/{name}/retry"}
     refused = post(user, "/aliquot/v1/sessions/_/dry-run", {}, new_key())
     assert refused.status == 400 and "Idempotency-Key" in refused.json["data"], refused

@@ -9,6 +9,7 @@
 #include "manager/booking/booking_feature.h"
 #include "manager/booking/booking_params.h"
 #include "manager/booking/booking_view.h"
+#include "manager/call/repeat.h"
 #include "manager/core/bookings.h"
 #include "store/booking.h"
 #include "store/resource_group_access.h"
@@ -45,6 +46,9 @@ struct booking_call {
     struct booking_rows rows; /* that have finished */
     struct booking made;      /* to be created or changed; empty = none */
     bool is_new;
+    struct core_answered answered; /* of a new one */
+    const char *answer;
+    struct aq_error err; /* why it was refused */
     char id[UUID_TEXT_MAX], resource_group[65];
 };
 
@@ -186,18 +190,64 @@ static void booking_on_show(struct request *req, void *data)
 
 /* ---- creating and changing ---- */
 
+/* store_tx_fn: what was committed before is durable once this has had its turn. */
+static int booking_wait_for_commits(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    (void)tx;
+    (void)data;
+    (void)err;
+    return 0;
+}
+
+static void booking_on_waited(void *data, int r, const struct aq_error *err)
+{
+    struct booking_call *call = data;
+
+    repeat_fail(call->api, call->req, r < 0 ? err : &call->err, NULL);
+}
+
+/* A new one that finds its name or its amounts taken may be in its own way: an earlier copy of the
+ * request may be on its way to the store.
+ */
+static void booking_refuse(struct booking_call *call, const struct aq_error *err)
+{
+    booking_done(&call->made);
+    call->err = *err;
+    if (!call->is_new)
+        request_fail(call->req, err);
+    else if (err->code == EBUSY || err->code == EEXIST)
+        store_write(core_store(call->api->core), booking_wait_for_commits, booking_on_waited, call);
+    else
+        repeat_fail(call->api, call->req, err, NULL);
+}
+
+/* core_booking_write_fn */
+static int booking_write_answer(void *data, const struct booking *b, struct strbuf *out)
+{
+    struct booking_call *call = data;
+    struct jsonw w = jsonw_make(out);
+
+    booking_view_write(call->api, call->req, b, true, &w);
+    call->answer = arena_strdup(request_get_arena(call->req), out->data);
+    return 201;
+}
+
 static void booking_on_saved(void *data, int r, const struct aq_error *err)
 {
     struct booking_call *call = data;
     const struct booking *b = r < 0 ? NULL : core_find_booking(call->api->core, call->name);
 
     AQ_FAULT("booking.saved");
-    if (r < 0)
-        request_fail(call->req, err);
-    else if (!b) /* its end came at once */
+    if (r < 0) {
+        booking_refuse(call, err);
+    } else if (call->is_new) {
+        repeat_note_answered(call->api, call->req);
+        request_reply(call->req, 201, "application/json", call->answer, strlen(call->answer));
+    } else if (!b) { /* its end came at once */
         booking_fail_unknown(call->req, call->name);
-    else
-        booking_reply_one(call->api, call->req, b, call->is_new ? 201 : 200);
+    } else {
+        booking_reply_one(call->api, call->req, b, 200);
+    }
 }
 
 static void booking_save(struct booking_call *call)
@@ -207,7 +257,8 @@ static void booking_save(struct booking_call *call)
 
     call->name = arena_strdup(request_get_arena(call->req), call->made.name);
     if (call->is_new)
-        core_create_booking(core, &call->made, by, booking_on_saved, call);
+        core_create_booking(core, &call->made, &call->answered, booking_write_answer, by,
+                            booking_on_saved, call);
     else
         core_change_booking(core, &call->made, by, booking_on_saved, call);
 }
@@ -240,8 +291,7 @@ static void booking_on_access_checked(void *data, int r, const struct aq_error *
         booking_save(call);
         return;
     }
-    booking_done(&call->made);
-    request_fail(call->req, err);
+    booking_refuse(call, err);
 }
 
 /* The one that the path names, if the caller may change it; NULL with an error. */
@@ -283,8 +333,7 @@ static void booking_start_save(struct booking_call *call)
     struct aq_error err = { 0 };
 
     if (booking_prepare(call, &err) < 0) {
-        booking_done(&call->made);
-        request_fail(call->req, &err);
+        booking_refuse(call, &err);
         return;
     }
     (void)snprintf(call->resource_group, sizeof(call->resource_group), "%s",
@@ -296,13 +345,21 @@ static void booking_start_save(struct booking_call *call)
                    call);
 }
 
-static void booking_on_create(struct request *req, void *data)
+static void booking_make(struct request *req, void *data)
 {
     struct booking_call *call = booking_call_new(data, req);
 
     call->is_new = true;
+    repeat_fill(req, &call->answered);
     call->made.creator_id = api_principal(req)->user_id;
     booking_start_save(call);
+}
+
+static void booking_on_create(struct request *req, void *data)
+{
+    static const struct repeat_handler handler = { booking_make, NULL };
+
+    repeat_start(data, req, &handler);
 }
 
 static void booking_on_change(struct request *req, void *data)
@@ -329,8 +386,8 @@ static void booking_on_cancel(struct request *req, void *data)
 static const struct route booking_routes[] = {
     { METHOD_GET, "/aliquot/v1/reservations", API_USER, booking_on_list, booking_list_fields,
       "Reservations for the caller, or that the caller administers, by their start" },
-    { METHOD_POST, "/aliquot/v1/reservations", API_ADMIN | API_FREEZABLE, booking_on_create,
-      booking_create_fields, "Keep amounts for projects and users during a time",
+    { METHOD_POST, "/aliquot/v1/reservations", API_ADMIN | API_FREEZABLE | API_ANSWERED_ONCE,
+      booking_on_create, booking_create_fields, "Keep amounts for projects and users during a time",
       .answer = { 201 } },
     { METHOD_GET, "/aliquot/v1/reservations/{reservation}", API_USER, booking_on_show, NULL,
       "A reservation, by id or name, with its places and sessions" },

@@ -75,10 +75,12 @@ static void booking_write_sessions(const struct api *api, const struct request *
 {
     const struct principal *who = api_principal(req);
     const struct session *s = NULL;
+    char id[UUID_TEXT_MAX];
+    bool is_live = core_find_booking(api->core, uuid_format(&b->id, id)) == b;
 
     jsonw_key(w, "sessions");
     jsonw_array_begin(w);
-    while (!booking_is_finished(b) && (s = core_next_booking_session(api->core, b, s))) {
+    while (is_live && (s = core_next_booking_session(api->core, b, s))) {
         const struct user *u = core_find_user(api->core, &s->user_id);
 
         if (!uuid_equals(&s->user_id, &who->user_id) && !principal_sees_domain(who, s->domain))

@@ -26,13 +26,21 @@ const char *core_booking_place_lack(const struct core *core, const struct bookin
  */
 const char *core_booking_domain(const struct core *core, const struct booking *b);
 
-/* Keep amounts from now on. The contents of 'b' are taken: id, version, creation time and places are
- * set here. Errors: -EINVAL with the field as the API calls it; -EEXIST "name"; -EBUSY, kind
- * "reservation-does-not-fit"; -EDQUOT: there are BOOKING_LIVE_MAX already, or
- * booking_check_limits(); the store's.
+/* Append what the request for 'b' is answered, which is not in memory yet; 'data' is that of
+ * core_done_fn. Returns the HTTP status.
  */
-void core_create_booking(struct core *core, struct booking *b, const struct audit_who *by,
-                         core_done_fn done, void *data);
+typedef int (*core_booking_write_fn)(void *data, const struct booking *b, struct strbuf *out);
+
+/* Keep amounts from now on. The contents of 'b' are taken: id, version, creation time and places are
+ * set here. With 'answered' (else NULL), of which 'write' does not count, the answer that 'write'
+ * gives is kept with the booking. Errors: -EINVAL with the field as the API calls it; -EEXIST
+ * "name"; -EBUSY, kind "reservation-does-not-fit"; -EDQUOT: there are BOOKING_LIVE_MAX already, or
+ * booking_check_limits();
+ * -EALREADY: the keypair made a request under this key before; the store's.
+ */
+void core_create_booking(struct core *core, struct booking *b, const struct core_answered *answered,
+                         core_booking_write_fn write, const struct audit_who *by, core_done_fn done,
+                         void *data);
 
 /* The booking of b->id becomes 'b', whose contents are taken; it was copied from the present one
  * and changed. Other times, amounts, nodes or agents need other places: once it has begun, it may

@@ -53,7 +53,7 @@ static void book(const char *name, const char *slot, int64_t amount, int64_t fro
     b.users.items = malloc(sizeof(*b.users.items));
     b.users.items[0] = u->id;
     b.users.count = b.users.cap = 1;
-    core_create_booking(world.core, &b, &asker, on_answer, &a);
+    core_create_booking(world.core, &b, NULL, NULL, &asker, on_answer, &a);
     settle();
     if (a.r < 0)
         fail_msg("%s: %s", a.err.field, a.err.text);

@@ -34,7 +34,7 @@ static struct answer try_book(struct booking *b)
 {
     struct answer a = { 0 };
 
-    core_create_booking(world.core, b, &asker, on_answer, &a);
+    core_create_booking(world.core, b, NULL, NULL, &asker, on_answer, &a);
     settle();
     assert_true(a.came);
     return a;
@@ -354,10 +354,10 @@ static void kept_by_a_scheduler_that_is_rebuilt(void **state)
     (void)state;
     agent_comes("a", FOUR_CPUS);
     first = wish("exam", 4, 10 * MINUTE);
-    core_create_booking(world.core, &first, &asker, on_answer, &a);
+    core_create_booking(world.core, &first, NULL, NULL, &asker, on_answer, &a);
     sched_sync_invalidate(resource_group_entry_get(world.core, "default"));
     second = wish("other", 1, 20 * MINUTE);
-    core_create_booking(world.core, &second, &asker, on_answer, &b);
+    core_create_booking(world.core, &second, NULL, NULL, &asker, on_answer, &b);
     settle();
     assert_int_equal(a.r, 0);
     assert_int_equal(b.r, -EBUSY);
@@ -368,7 +368,7 @@ static void kept_by_a_scheduler_that_is_rebuilt(void **state)
     sched_sync_invalidate(resource_group_entry_get(world.core, "default"));
     second = wish("other", 1, 80 * MINUTE);
     b = (struct answer){ 0 };
-    core_create_booking(world.core, &second, &asker, on_answer, &b);
+    core_create_booking(world.core, &second, NULL, NULL, &asker, on_answer, &b);
     settle();
     assert_int_equal(c.r, 0);
     assert_int_equal(b.r, -EBUSY);

@@ -25,7 +25,9 @@
 /* A command on its way to the store. */
 struct booking_command {
     struct core *core;
-    struct booking_entry *draft; /* the booking that the scheduler has; NULL = none */
+    struct booking_entry *draft;          /* the booking that the scheduler has; NULL = none */
+    const struct core_answered *answered; /* with 'write'; NULL = the answer is not kept */
+    core_booking_write_fn write;
     core_done_fn done;
     void *data;
 };
@@ -183,6 +185,20 @@ static void booking_write_audit(const struct core *core, const struct booking *b
     jsonw_object_end(&w);
 }
 
+/* What the request is answered, in the commit of what it makes. */
+static void booking_add_answer(const struct booking_command *c, const struct booking *b,
+                               struct event_batch *batch)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf body = STRBUF_INIT;
+    struct event *e = event_batch_add(batch, EVENT_REQUEST_ANSWERED, clock_realtime_usec());
+
+    e->answered.status = c->write(c->data, b, &body);
+    e->answered.access_key = c->answered->access_key;
+    e->answered.request_key = c->answered->request_key;
+    e->answered.digest = c->answered->digest;
+    e->answered.body = arena_strndup(&batch->arena, body.data, body.len);
+}
+
 /* Commit the change from 'was' (NULL = it is new) to 'b', whose contents are taken. */
 static void booking_commit(struct booking_command *c, const char *action, const struct booking *was,
                            struct booking *b, const struct audit_who *by)
@@ -206,6 +222,8 @@ static void booking_commit(struct booking_command *c, const char *action, const 
     e->booking.row = aq_alloc(sizeof(*e->booking.row));
     *e->booking.row = *b;
     *b = (struct booking){ .name = "" };
+    if (c->answered)
+        booking_add_answer(c, e->booking.row, batch);
     AQ_FAULT("core.booking.proposed");
     proposal_commit_audited(c->core, batch, by, &change, booking_on_committed, c);
 }
@@ -220,8 +238,9 @@ static struct booking_command *booking_command_new(struct core *core, core_done_
 
 /* ---- the commands ---- */
 
-void core_create_booking(struct core *core, struct booking *b, const struct audit_who *by,
-                         core_done_fn done, void *data)
+void core_create_booking(struct core *core, struct booking *b, const struct core_answered *answered,
+                         core_booking_write_fn write, const struct audit_who *by, core_done_fn done,
+                         void *data)
 {
     AQ_CLEANUP(booking_donep) struct booking made = *b;
     struct booking_command *c;
@@ -252,6 +271,8 @@ void core_create_booking(struct core *core, struct booking *b, const struct audi
         return;
     }
     c = booking_command_new(core, done, data);
+    c->answered = answered;
+    c->write = write;
     c->draft = booking_sync_open_draft(core, &made);
     booking_commit(c, "create-reservation", NULL, &made, by);
 }
