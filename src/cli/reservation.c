@@ -132,7 +132,7 @@ static int reservation_create(struct cli *cli, void *data, int argc, char **argv
                             "a reservation needs --resource, --for, and --duration or --end");
     r = reservation_add_options(reservation_create_opts, opts, body, err);
     if (r == 0)
-        r = cli_call(cli, METHOD_POST, RESERVATIONS_PATH, body, &answer, err);
+        r = cli_call_once(cli, RESERVATIONS_PATH, body, &answer, err);
     return r < 0 ? r : record_print(cli, reservation_columns, answer, err);
 }
 
