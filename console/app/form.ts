@@ -14,6 +14,7 @@ export interface Form {
   type: "interactive" | "batch";
   command: string;
   group: string;
+  reservation: string; // in which it runs; "" = none
   mounts: string[]; // each as "aliquot session create --mount" has it
   amounts: Record<string, string>; // as they are typed
   count: number;
@@ -25,6 +26,7 @@ export interface Choices {
   images: string[];
   groups: string[];
   folders: string[];
+  reservations: string[];
   presets: { name: string; resource_slots: Record<string, string> }[];
 }
 
@@ -38,10 +40,11 @@ export interface Trial {
 // ---- what there is to choose from ----
 
 export async function readChoices(): Promise<Choices> {
-  const [images, aliases, folders, check] = await Promise.all([
+  const [images, aliases, folders, reservations, check] = await Promise.all([
     manager.get<{ items: { names: string[] }[] }>("/aliquot/v1/images"),
     manager.get<{ items: { alias: string }[] }>("/aliquot/v1/image-aliases"),
     manager.get<{ items: { name: string; status: string }[] }>("/aliquot/v1/folders?limit=1000"),
+    manager.get<{ items: { name: string }[] }>("/aliquot/v1/reservations"),
     manager.post<{ scaling_groups: Record<string, object>; presets: Choices["presets"] }>(
       "/resource/check-presets",
       {},
@@ -56,6 +59,7 @@ export async function readChoices(): Promise<Choices> {
       .filter(({ name, status }) => status === "ready" && !name.startsWith("."))
       .map(({ name }) => name)
       .sort(),
+    reservations: reservations.items.map(({ name }) => name).sort(),
     presets: check.presets,
   };
 }
@@ -99,6 +103,7 @@ export function readForm(query: URLSearchParams): Form {
     type: query.get("type") === "batch" ? "batch" : "interactive",
     command: query.get("command") ?? "",
     group: query.get("group") ?? "",
+    reservation: query.get("reservation") ?? "",
     mounts: query.getAll("mount"),
     amounts,
     count: Math.max(1, Math.min(COUNT_MAX, Number(query.get("count")) || 1)),
@@ -109,7 +114,7 @@ export function readForm(query: URLSearchParams): Form {
 
 export function writeForm(form: Form): URLSearchParams {
   const query = new URLSearchParams();
-  for (const key of ["image", "name", "command", "group"] as const) if (form[key]) query.set(key, form[key]);
+  for (const key of ["image", "name", "command", "group", "reservation"] as const) if (form[key]) query.set(key, form[key]);
   if (form.type === "batch") query.set("type", "batch");
   for (const mount of form.mounts) query.append("mount", mount);
   if (form.count > 1) query.set("count", String(form.count));
@@ -168,6 +173,7 @@ function body(form: Form, name: string): object {
     image: form.image,
     type: form.type,
     enqueueOnly: true,
+    ...(form.reservation ? { reservation: form.reservation } : {}),
     ...(form.type === "batch" ? { startupCommand: form.command } : {}),
     ...(form.size > 1 ? { clusterSize: form.size, clusterMode: form.mode } : {}),
     config: {
@@ -185,6 +191,7 @@ export function command(form: Form): string {
   for (const [slot, amount] of Object.entries(resources(form))) words.push("-r", `${slot}=${amount}`);
   for (const mount of form.mounts) if (mount) words.push("--mount", mount);
   if (form.group) words.push("--resource-group", form.group);
+  if (form.reservation) words.push("--reservation", form.reservation);
   if (form.count > 1) words.push("-n", String(form.count));
   if (form.size > 1) words.push("--cluster", String(form.size));
   if (form.size > 1 && form.mode !== "multi-node") words.push("--cluster-mode", form.mode);

@@ -121,7 +121,7 @@ function useTrial(form: Form, isReady: boolean): Trial | null {
 
 export function LaunchScreen() {
   const form = readForm(use(place).query);
-  const [choices, setChoices] = useState<Choices>({ images: [], groups: [], folders: [], presets: [] });
+  const [choices, setChoices] = useState<Choices>({ images: [], groups: [], folders: [], reservations: [], presets: [] });
   const [isBusy, setBusy] = useState(false);
   const isReady = isComplete(form);
   // No trial while the session is being created: an earlier answer would be shown below it.
@@ -247,6 +247,22 @@ export function LaunchScreen() {
           >
             <option value="">any</option>
             {choices.groups.map((name) => (
+              <option key={name}>{name}</option>
+            ))}
+          </select>
+        </div>
+      )}
+      {(choices.reservations.length > 0 || form.reservation) && (
+        <div class="field">
+          <label for="reservation">Reservation</label>
+          <select
+            id="reservation"
+            value={form.reservation}
+            aria-invalid={trial?.field === "reservation"}
+            onChange={(event) => change({ reservation: event.currentTarget.value })}
+          >
+            <option value="">none</option>
+            {[...new Set([...choices.reservations, form.reservation])].filter(Boolean).map((name) => (
               <option key={name}>{name}</option>
             ))}
           </select>

@@ -14,6 +14,7 @@ import { PipelineScreen, PipelinesScreen, shownRuns } from "./pipelines";
 import { address, go, place, replace } from "./place";
 import { queued, QueueScreen } from "./queue";
 import { isLoggedIn, logOut, onExpired } from "./server";
+import { ReservationForm, ReservationScreen, ReservationsScreen } from "./reservations";
 import { RunScreen } from "./run";
 import { countLive, SessionsScreen, shownRows } from "./sessions";
 
@@ -37,11 +38,24 @@ const SCREENS: Record<string, Screen> = {
   pipelines: { title: "Pipelines", draw: () => <PipelinesScreen /> },
   pipeline: { title: "Pipeline", draw: (id) => <PipelineScreen name={id} />, tab: "pipelines", isOwn: true },
   run: { title: "Run", draw: (id) => <RunScreen id={id} />, tab: "pipelines", isOwn: true },
+  reservations: { title: "Reservations", draw: () => <ReservationsScreen /> },
+  reservation: {
+    title: "Reservation",
+    draw: (id) => <ReservationScreen id={id} />,
+    tab: "reservations",
+    isOwn: true,
+  },
+  reserve: {
+    title: "Reserve",
+    draw: () => <ReservationForm of={null} after={() => undefined} />,
+    tab: "reservations",
+    isOwn: true,
+  },
   launch: { title: "Launch", draw: () => <LaunchScreen /> },
 };
 
 const KEYS: [string, string][] = [
-  ["1 2 3 4", "map, sessions, queue, pipelines"],
+  ["1 2 3 4 5", "map, sessions, queue, pipelines, reservations"],
   ["n", "launch a session"],
   ["/", "filter the sessions"],
   ["j k", "the next session, the one before"],
@@ -98,7 +112,13 @@ function press(key: string): boolean {
   return true;
 }
 
-const SCREEN_KEYS: Record<string, string> = { "1": "map", "2": "sessions", "3": "queue", "4": "pipelines" };
+const SCREEN_KEYS: Record<string, string> = {
+  "1": "map",
+  "2": "sessions",
+  "3": "queue",
+  "4": "pipelines",
+  "5": "reservations",
+};
 
 document.addEventListener("keydown", (event) => {
   if (!isIn.value || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -163,9 +183,9 @@ function Bar() {
     <header class="bar">
       <h1>aliquot</h1>
       <nav aria-label="Screens">
-        {["map", "sessions", "queue", "pipelines"].map((name) => (
+        {Object.values(SCREEN_KEYS).map((name) => (
           <a key={name} href={address(name)} aria-current={tab === name ? "page" : undefined}>
-            {SCREENS[name]?.title} {areCounted && <span class="dim">{counts[name]}</span>}
+            {SCREENS[name]?.title} {areCounted && name in counts && <span class="dim">{counts[name]}</span>}
           </a>
         ))}
       </nav>

@@ -69,6 +69,20 @@ function End({ session }: { session: Session }) {
 
 // ---- what it is ----
 
+/** The name of a reservation in a sentence of the scheduler leads to it. */
+function WithReservation({ text }: { text: string }) {
+  const found = /^(.*?reservation ')([^']+)('.*)$/s.exec(text);
+  if (!found) return <>{text}</>;
+  const [, before, name = "", after] = found;
+  return (
+    <>
+      {before}
+      <a href={address("reservation", name)}>{name}</a>
+      {after}
+    </>
+  );
+}
+
 function Reason({ session }: { session: Session }) {
   const row = use(waiting).get(session.id);
   const [why, setWhy] = useState<Why | null>(null);
@@ -99,7 +113,9 @@ function Reason({ session }: { session: Session }) {
           .
         </p>
       ) : (
-        `${place} ${text}`
+        <>
+          {place} <WithReservation text={text} />
+        </>
       )}
     </div>
   );

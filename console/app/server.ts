@@ -36,6 +36,7 @@ export async function ask(
   path: string,
   body?: unknown,
   signal?: AbortSignal,
+  key?: string,
 ): Promise<Response> {
   const options: RequestInit = { method, cache: "no-store", credentials: "same-origin" };
   if (body !== undefined) {
@@ -43,6 +44,7 @@ export async function ask(
     options.headers = { "Content-Type": "application/json" };
   }
   if (signal) options.signal = signal;
+  if (key) options.headers = { ...options.headers, "Idempotency-Key": key };
   let reply: Response;
   try {
     reply = await fetch(path, options);
@@ -57,16 +59,24 @@ export async function ask(
   throw new Refusal(reply.status, problem.type?.split("/").pop() ?? "", field, text);
 }
 
-async function json<T>(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
-  const reply = await ask(method, path, body, signal);
+async function json<T>(
+  method: string,
+  path: string,
+  body?: unknown,
+  signal?: AbortSignal,
+  key?: string,
+): Promise<T> {
+  const reply = await ask(method, path, body, signal, key);
   return (reply.status === 204 ? null : await reply.json()) as T;
 }
 
 /** Of the manager. */
 export const manager = {
   get: <T>(path: string, signal?: AbortSignal) => json<T>("GET", `/func${path}`, undefined, signal),
-  post: <T>(path: string, body: unknown, signal?: AbortSignal) =>
-    json<T>("POST", `/func${path}`, body, signal),
+  /** With a key a request that is sent again gets the first answer, where the route keeps answers. */
+  post: <T>(path: string, body: unknown, signal?: AbortSignal, key?: string) =>
+    json<T>("POST", `/func${path}`, body, signal, key),
+  patch: <T>(path: string, body: unknown) => json<T>("PATCH", `/func${path}`, body),
   remove: <T>(path: string, body: unknown) => json<T>("DELETE", `/func${path}`, body),
 };
 
