@@ -141,6 +141,11 @@ def test_jobs_wait_for_arrays_and_elements(say, tmp_path):
     one_ok = submit(say, "-d", f"afterok:{number}_3", "--wrap", "true")
     each = submit(say, "--array=1-3", "-d", f"aftercorr:{number}", "--wrap", "true")
     assert rows(say, "squeue", "-h", "-o", "%i|%r", "-j", each) == [[f"{each}_[1-3]", "Dependency"]]
+    for waiting in (all_ok, one_ok):
+        assert rows(say, "squeue", "-h", "-o", "%r", "-j", waiting) == [["Dependency"]]
+    assert rows(say, "squeue", "-rh", "-o", "%i|%r", "-j", each) == [
+        [f"{each}_{index}", "Dependency"] for index in (1, 2, 3)]
+    assert "Reason=Dependency" in say("scontrol", "show", "job", all_ok)
     (tmp_path / "gate").touch()
     wait_states(say, each, {f"{each}_1": "COMPLETED", f"{each}_2": "CANCELLED",
                             f"{each}_3": "COMPLETED"})

@@ -127,21 +127,22 @@ static enum job_state job_state_of_ended(enum session_status status, const char 
     "id,job_id,name,status,result,exit_code,reason,priority,resource_group,cluster_size," \
     "requested_slots,agents,created_at,starts_at,started_at,terminated_at,tag,image,access_key,array"
 
-const char *job_members(unsigned needs)
+void job_members(unsigned needs, struct strbuf *out)
 {
-    static const char *const members[] = {
-        [0] = MEMBERS,
-        [JOB_NEEDS_LIMIT] = MEMBERS ",timeout_sec",
-        [JOB_NEEDS_OWNER] = MEMBERS ",user,group",
-        [JOB_NEEDS_LIMIT | JOB_NEEDS_OWNER] = MEMBERS ",user,group,timeout_sec",
-        [JOB_NEEDS_USAGE] = MEMBERS ",summary",
-        [JOB_NEEDS_USAGE | JOB_NEEDS_LIMIT] = MEMBERS ",summary,timeout_sec",
-        [JOB_NEEDS_USAGE | JOB_NEEDS_OWNER] = MEMBERS ",summary,user,group",
-        [JOB_NEEDS_USAGE | JOB_NEEDS_LIMIT | JOB_NEEDS_OWNER] = MEMBERS
-        ",summary,user,group,timeout_sec",
+    static const struct {
+        unsigned need;
+        const char *members;
+    } more[] = {
+        { JOB_NEEDS_LIMIT, ",timeout_sec" },
+        { JOB_NEEDS_OWNER, ",user,group" },
+        { JOB_NEEDS_USAGE, ",summary" },
+        { JOB_NEEDS_AFTER, ",dependencies" },
     };
 
-    return members[needs & (JOB_NEEDS_LIMIT | JOB_NEEDS_OWNER | JOB_NEEDS_USAGE)];
+    strbuf_adds(out, MEMBERS);
+    for (size_t i = 0; i < AQ_COUNT(more); i++)
+        if (needs & more[i].need)
+            strbuf_adds(out, more[i].members);
 }
 
 static const char *job_text(const json_t *row, const char *member)
@@ -178,11 +179,23 @@ static int64_t job_gpus(const json_t *slots)
 }
 
 /* Why it does not run yet, as far as the row says it. */
-static const char *job_why_pending(const struct job *job, const char *reason)
+/* The reason of a row says only that a condition holds it back, its dependencies say which. */
+static bool job_waits_for_others(const json_t *row)
+{
+    const json_t *dependency;
+    size_t i;
+
+    json_array_foreach(json_object_get(row, "dependencies"), i, dependency)
+        if (strcmp(job_text(dependency, "state"), "met") != 0)
+            return true;
+    return false;
+}
+
+static const char *job_why_pending(const json_t *row, const struct job *job)
 {
     if (job->start_usec > job->now_usec)
         return "BeginTime";
-    return strstr(reason, "depend") ? "Dependency" : "Resources";
+    return job_waits_for_others(row) ? "Dependency" : "Resources";
 }
 
 /* A signal is what ended a job that was ended, not what its program answered. */
@@ -260,7 +273,7 @@ int job_read(const json_t *row, int64_t now_usec, struct job *ret, struct aq_err
     ret->state = job_state_of_live(status);
     if (ret->state == JOB_PENDING) {
         ret->start_usec = job_time(row, "starts_at");
-        ret->reason = job_why_pending(ret, reason);
+        ret->reason = job_why_pending(row, ret);
     }
     return 0;
 }
@@ -269,7 +282,7 @@ static const char *job_why_set_waits(const json_t *array)
 {
     int64_t limit = json_integer_value(json_object_get(array, "limit"));
 
-    if (json_array_size(json_object_get(array, "dependencies")))
+    if (job_waits_for_others(array))
         return "Dependency";
     return limit && json_integer_value(json_object_get(array, "running")) >= limit
                ? "JobArrayTaskLimit"

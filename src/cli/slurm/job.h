@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/strbuf.h"
 #include "model/session.h"
 
 enum job_state {
@@ -61,10 +62,11 @@ enum {
     JOB_NEEDS_LIMIT = 1u << 0, /* the time limit */
     JOB_NEEDS_OWNER = 1u << 1, /* user and account */
     JOB_NEEDS_USAGE = 1u << 2, /* what it used, once it has ended */
+    JOB_NEEDS_AFTER = 1u << 3, /* whether it waits for other jobs */
 };
 
-/* The members of rows that job_read() takes, with commas between. */
-const char *job_members(unsigned needs);
+/* Append the members of rows that job_read() takes, with commas between. */
+void job_members(unsigned needs, struct strbuf *out);
 
 /* 'row' must outlive *ret. -EPROTO. */
 int job_read(const json_t *row, int64_t now_usec, struct job *ret, struct aq_error *err);

@@ -13,12 +13,15 @@
 static int job_fetch_sessions(struct cli *cli, struct strbuf *path, const char *filter,
                               unsigned needs, struct job_list *ret, struct aq_error *err)
 {
-    size_t page = needs & (JOB_NEEDS_LIMIT | JOB_NEEDS_USAGE) ? CLI_PAGE : CLI_PAGE_OF_SHORT_ROWS;
+    AQ_CLEANUP(strbuf_donep) struct strbuf members = STRBUF_INIT;
+    bool is_long = needs & (JOB_NEEDS_LIMIT | JOB_NEEDS_USAGE | JOB_NEEDS_AFTER);
+    size_t page = is_long ? CLI_PAGE : CLI_PAGE_OF_SHORT_ROWS;
     json_t *rows = NULL;
     int r;
 
     cli_path_query(path, "filter", filter);
-    cli_path_query(path, "fields", job_members(needs));
+    job_members(needs, &members);
+    cli_path_query(path, "fields", members.data);
     r = cli_call_list(cli, path->data, page, 0, &rows, NULL, err);
     if (r == 0)
         (void)json_array_extend(ret->rows, rows);

@@ -100,7 +100,7 @@ static int scontrol_show_job(struct scontrol *s, const char *ids, struct aq_erro
         .is_all_users = true,
         .has_ended = ids != NULL,
         .must_exist = true,
-        .needs = JOB_NEEDS_LIMIT | JOB_NEEDS_OWNER,
+        .needs = JOB_NEEDS_LIMIT | JOB_NEEDS_OWNER | JOB_NEEDS_AFTER,
     };
     int r = job_list_read(s->cli, &query, &list, err);
 
@@ -318,6 +318,27 @@ static int scontrol_show(struct scontrol *s, int argc, char **argv, struct aq_er
                         argv[0]);
 }
 
+/* What to use instead of a command of scontrol other than show. */
+static const char *scontrol_instead(const char *command)
+{
+    static const struct {
+        const char *command, *text;
+    } instead[] = {
+        { "requeue", "'aliquot session restart SESSION' starts a job again, 'aliquot session retry "
+                     "SESSION' one that has ended" },
+        { "create", "'aliquot reservation create' makes reservations" },
+        { "delete", "'aliquot reservation cancel' ends reservations" },
+        { "reboot", "'aliquot agent drain --end AGENT' empties a node" },
+        { "wait_job", "'aliquot session wait SESSION' waits for a job" },
+    };
+
+    for (size_t i = 0; i < AQ_COUNT(instead); i++)
+        if (strcasecmp(command, instead[i].command) == 0)
+            return instead[i].text;
+    return "sessions cannot be held or changed while they wait; end one with scancel, submit it "
+           "again with --begin";
+}
+
 static int scontrol_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
     const struct scontrol_opts *opts = data;
@@ -326,12 +347,15 @@ static int scontrol_run(struct cli *cli, void *data, int argc, char **argv, stru
 
     if (opts->version)
         return slurm_print_version(err);
-    if (argc < 2 || strcasecmp(argv[0], "show") != 0)
-        return aq_fail_kind(err, ENOTSUP, CLI_KIND_USAGE,
-                            "%s%.40s is not supported, only show: sessions cannot be held or "
-                            "changed while they wait; end one with scancel, submit it again with "
-                            "--begin",
-                            argc ? "" : "a command is missing; anything else", argc ? argv[0] : "");
+    if (argc < 1)
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                            "a command is missing, such as 'show job 12'");
+    if (strcasecmp(argv[0], "show") != 0)
+        return aq_fail_kind(err, ENOTSUP, CLI_KIND_USAGE, "%.40s is not supported, only show: %s",
+                            argv[0], scontrol_instead(argv[0]));
+    if (argc < 2)
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                            "show what? job, node, partition, reservation, config or hostnames");
     r = scontrol_show(&s, argc - 1, argv + 1, err);
     if (r == 0)
         r = cli_print(&s.out, err);

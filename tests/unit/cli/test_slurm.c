@@ -252,6 +252,28 @@ static void test_elements(void **state)
     json_decref(array);
 }
 
+static void test_why_jobs_wait(void **state)
+{
+    static const struct {
+        const char *state, *reason;
+    } rows[] = {
+        { "waiting", "Dependency" },
+        { "unmet", "Dependency" },
+        { "met", "Resources" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        json_t *row = json_pack("{s:i s:s s:s s:[{s:s}]}", "job_id", 15, "name", "train", "status",
+                                "PENDING", "dependencies", "state", rows[i].state);
+        struct job job;
+
+        assert_int_equal(job_read(row, NOW, &job, NULL), 0);
+        assert_string_equal(job.reason, rows[i].reason);
+        json_decref(row);
+    }
+}
+
 static void test_numbers(void **state)
 {
     static const struct {
@@ -297,10 +319,11 @@ static void test_numbers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_states),  cmocka_unit_test(test_elements),
-        cmocka_unit_test(test_numbers), cmocka_unit_test(test_lines),
-        cmocka_unit_test(test_headers), cmocka_unit_test(test_names),
-        cmocka_unit_test(test_places),  cmocka_unit_test(test_moments),
+        cmocka_unit_test(test_states),        cmocka_unit_test(test_elements),
+        cmocka_unit_test(test_why_jobs_wait), cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_lines),         cmocka_unit_test(test_headers),
+        cmocka_unit_test(test_names),         cmocka_unit_test(test_places),
+        cmocka_unit_test(test_moments),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
