@@ -107,20 +107,53 @@ static void graph_write_matrix(const struct pipeline_node *node, struct strbuf *
     }
 }
 
+/* The elements of a matrix, their states below each other. */
+static void graph_write_nodes(const struct pipeline *p, const struct pipeline_task *task,
+                              const struct graph_state *states, struct graph_style style,
+                              struct strbuf *out)
+{
+    size_t end = task->node + task->node_count, width = 0;
+
+    for (size_t i = task->node; states && i < end; i++) {
+        AQ_CLEANUP(strbuf_donep) struct strbuf label = STRBUF_INIT;
+
+        graph_write_matrix(&p->nodes[i], &label);
+        width = AQ_MAX(width, strlen(p->nodes[i].name) + utf8_width(label.data, label.len));
+    }
+    for (size_t i = task->node; i < end; i++) {
+        AQ_CLEANUP(strbuf_donep) struct strbuf label = STRBUF_INIT;
+
+        graph_write_matrix(&p->nodes[i], &label);
+        strbuf_adds(out, "      ");
+        graph_write_mark(graph_look(states ? states[i].word : "waiting"), style, out);
+        strbuf_addf(out, " %s%s", p->nodes[i].name, label.data);
+        if (states) {
+            size_t used = strlen(p->nodes[i].name) + utf8_width(label.data, label.len);
+
+            strbuf_addf(out, "%*s  %-*s", (int)(width - used), "", states[i].note[0] ? 9 : 0,
+                        states[i].word);
+            graph_write_note(&states[i], out);
+        }
+        strbuf_addc(out, '\n');
+    }
+}
+
 static void graph_write_task(const struct pipeline *p, size_t place,
                              const struct graph_state *states, struct graph_style style, int width,
                              struct strbuf *out)
 {
     const struct pipeline_task *task = &p->tasks[place];
+    bool has_more;
 
     strbuf_adds(out, "  ");
     graph_write_mark(graph_look_of(p, &place, 1, states), style, out);
-    strbuf_addf(out, " %-*s", width, task->name);
+    has_more = task->matrix || states || task->need_count;
+    strbuf_addf(out, " %-*s", has_more ? width : 0, task->name);
     if (task->matrix) {
         strbuf_adds(out, "  ");
         graph_write_counts(p, &place, 1, states, out);
     } else if (states) {
-        strbuf_addf(out, "  %-9s", states[task->node].word);
+        strbuf_addf(out, "  %-*s", states[task->node].note[0] ? 9 : 0, states[task->node].word);
         graph_write_note(&states[task->node], out);
     }
     if (task->need_count && !states) {
@@ -128,19 +161,8 @@ static void graph_write_task(const struct pipeline *p, size_t place,
         graph_write_needs(p, task, out);
     }
     strbuf_addc(out, '\n');
-    for (size_t i = task->node;
-         task->matrix && task->node_count <= GRAPH_NODES_MAX && i < task->node + task->node_count;
-         i++) {
-        strbuf_adds(out, "      ");
-        graph_write_mark(graph_look(states ? states[i].word : "waiting"), style, out);
-        strbuf_addf(out, " %s", p->nodes[i].name);
-        graph_write_matrix(&p->nodes[i], out);
-        if (states) {
-            strbuf_addf(out, "  %s", states[i].word);
-            graph_write_note(&states[i], out);
-        }
-        strbuf_addc(out, '\n');
-    }
+    if (task->matrix && task->node_count <= GRAPH_NODES_MAX)
+        graph_write_nodes(p, task, states, style, out);
 }
 
 static size_t graph_layers(const struct pipeline *p)

@@ -64,6 +64,27 @@ static int task_check_mapping(const struct pipeline_reader *in, const json_t *ob
     return 0;
 }
 
+/* Amounts without an expression begin with a digit; the manager knows the slots and their units. */
+static int task_check_resources(const struct pipeline_reader *in, const json_t *object,
+                                const char *path)
+{
+    const json_t *value;
+    const char *name;
+    int r = task_check_mapping(in, object, path, "resources");
+
+    json_object_foreach(json_object_get(object, "resources"), name, value) {
+        const char *text = pipeline_scalar(&in->p->arena, value);
+
+        if (r == 0 && text && !strstr(text, "${{") && !isdigit((unsigned char)*text)
+            && *text != '.')
+            r = pipeline_refuse(in, pipeline_path(in, pipeline_path(in, path, "resources"), name),
+                                "'%.40s' is not an amount of %.40s; expected a number or a size, "
+                                "such as 2, 0.5 or 512m",
+                                text, name);
+    }
+    return r;
+}
+
 static bool task_is_variable(const char *name)
 {
     if (!isalpha((unsigned char)*name) && *name != '_')
@@ -134,7 +155,7 @@ static int task_read_inherited(const struct pipeline_reader *in, const json_t *o
 
     if ((r = task_check_text(in, object, path, "image")) < 0
         || (r = task_check_text(in, object, path, "resource_group")) < 0
-        || (r = task_check_mapping(in, object, path, "resources")) < 0
+        || (r = task_check_resources(in, object, path)) < 0
         || (r = task_check_env(in, object, path)) < 0
         || (r = task_check_mounts(in, object, path)) < 0
         || (r = task_check_integer(in, object, path, "cluster_size", 1, 1000)) < 0

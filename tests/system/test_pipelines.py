@@ -5,12 +5,14 @@ import collections
 import contextlib
 import json
 import random
+import subprocess
 import time
 
 import pytest
 
 from client import DOMAIN_ADMIN, USER
 from cluster import GONE, Cluster, wait_for
+from world import BUILD
 
 pytestmark = pytest.mark.engines
 
@@ -213,6 +215,27 @@ tasks:
     assert note.path.read_text().split() == ["begin", "end"] * 3
 
 
+def test_a_run_is_watched_while_the_manager_restarts(cluster, note, tmp_path):
+    gate = tmp_path / "gate"
+    path = write(tmp_path, f"""\
+name: watched
+defaults: {{image: process, resources: {{cpu: 1, mem: 64m}}}}
+tasks:
+  one: {{command: "{note} one"}}
+  two: {{needs: one, command: "until test -e {gate}; do sleep 0.1; done"}}
+""")
+    watching = subprocess.Popen([BUILD / "aliquot", "pipeline", "run", path, "--watch"], text=True,
+                                env={**cluster.env, **cluster.cli_env()}, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE)
+    while "two running" not in watching.stdout.readline():
+        pass
+    cluster.programs["manager"].kill()
+    cluster.start_manager()
+    gate.touch()
+    out, errors = watching.communicate(timeout=100)
+    assert watching.returncode == 0 and "watched.1 succeeded" in out, (out, errors)
+
+
 def test_what_cannot_be_a_session_fails_with_why(cluster, tmp_path):
     client = cluster.client()
     run = run_cli(cluster, "run", write(tmp_path, """\
@@ -232,6 +255,9 @@ def test_mistakes_are_refused_before_anything_runs(cluster, tmp_path):
     assert done.returncode == 4 and "line 2, column 13: unknown key 'comand'" in done.stderr
     reply = cluster.client().post(RUNS, {"payload": "name: a\ntasks: {b: {comand: x}}\n"})
     assert reply.status == 400 and "did you mean 'command'" in reply.json["title"] + str(reply.json)
+    done = cluster.cli("pipeline", "run", write(
+        tmp_path, "name: a\ntasks: {b: {command: x, image: i, resources: {mem: lots}}}\n"))
+    assert done.returncode == 4 and "'lots' is not an amount of mem" in done.stderr
     path = write(tmp_path, digits("true"))
     done = cluster.cli("pipeline", "run", path, "-p", "code=many")
     assert done.returncode == 4 and "not of type integer" in done.stderr

@@ -71,7 +71,8 @@ static int pipeline_validate(struct cli *cli, void *data, int argc, char **argv,
     if ((r = pipeline_check_zones(p, text.data, text.len, err)) < 0)
         return aq_error_wrap(err, "%s", argv[0]);
     if (output_is_human(&cli->output)) {
-        cli_note(cli, "pipeline '%s' is valid: %zu tasks", p->name, p->node_count);
+        cli_note(cli, "pipeline '%s' is valid: %zu task%s", p->name, p->node_count,
+                 p->node_count == 1 ? "" : "s");
         pipeline_triggers_write_next(p, &out);
         return cli_print(&out, err);
     }

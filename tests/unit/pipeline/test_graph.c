@@ -49,7 +49,28 @@ static void text_shows_states_and_notes(void **state)
     graph_write_text(p, states, (struct graph_style){ true, true }, &out);
     assert_non_null(strstr(out.data, "\033[32m+\033[0m a  succeeded  12s\n"));
     assert_non_null(strstr(out.data, "\033[31mx\033[0m b  2 tasks: 1 failed, 1 running\n"));
-    assert_non_null(strstr(out.data, "b.1 k=1  failed  exit code 1\n"));
+    assert_non_null(strstr(out.data, "b.1 k=1  failed     exit code 1\n"));
+}
+
+static void text_aligns_the_states_of_a_matrix(void **state)
+{
+    static const char wide[] = "name: d\n"
+                               "tasks:\n"
+                               "  first: {image: i, command: x}\n"
+                               "  b: {image: i, matrix: {k: [1, ten]}, command: x}\n";
+    static const struct graph_state states[] = { { "running", "" },
+                                                 { "succeeded", "1s" },
+                                                 { "failed", "" } };
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    AQ_CLEANUP(pipeline_freep) struct pipeline *p = NULL;
+
+    (void)state;
+    assert_int_equal(pipeline_parse(wide, strlen(wide), &p, NULL), 0);
+    graph_write_text(p, states, (struct graph_style){ true, false }, &out);
+    assert_string_equal(out.data, "  * first  running\n"
+                                  "  x b      2 tasks: 1 failed, 1 succeeded\n"
+                                  "      + b.1 k=1    succeeded  1s\n"
+                                  "      x b.2 k=ten  failed\n");
 }
 
 static void boxes_have_the_colour_of_the_state(void **state)
@@ -74,6 +95,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_has_layers),
         cmocka_unit_test(text_shows_states_and_notes),
+        cmocka_unit_test(text_aligns_the_states_of_a_matrix),
         cmocka_unit_test(boxes_have_the_colour_of_the_state),
     };
 

@@ -91,6 +91,10 @@ static void mistakes_have_line_and_column(void **state)
     assert_refused("name: a b\ntasks: {}\n", "name 'a b'");
     assert_refused("name: [x]\n", "'name' is missing");
     assert_refused("name: a\ntasks:\n  b: {image: i, command: x, retry: 11}\n", "0 to 10");
+    assert_refused("name: a\ntasks:\n  b: {image: i, command: x, resources: {mem: lots}}\n",
+                   "line 3, column 41: 'lots' is not an amount of mem");
+    assert_refused("name: a\ntasks:\n  b: {image: i, command: x, resources: {cpu: -1}}\n",
+                   "'-1' is not an amount of cpu");
     assert_refused("name: a\ntasks:\n  b: {image: i, command: x, env: {1a: x}}\n", "variable");
 }
 
