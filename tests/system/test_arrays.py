@@ -208,6 +208,10 @@ def test_commands(client, cluster):
     assert sorted(done.stdout.splitlines()) == [f"mine[{i}] | of {i}" for i in range(3)], done
     assert cluster.cli("session", "wait", "mine").returncode == 2
     assert cluster.cli("session", "info", "mine").returncode == 0
+    for verb in ("logs", "stats", "retry"):
+        said = cluster.cli("session", verb, "mine")
+        assert said.returncode == 5, said
+        assert "'mine' is an array; name one of its elements, such as 'mine[0]'" in said.stderr, said
     found = make(client, "shown", "0-99%2", "sleep 100")
     wait_for(lambda: show(client, found)["running"] == 2, 60, "two to run")
     lines = cluster.cli("ps").stdout.splitlines()

@@ -81,6 +81,7 @@ def test_extended(cluster, user):
         assert "The session is kept until" in said
         assert 20 < checks(user, session)["network_timeout"]["remaining"] <= 30
         assert show(user, "kept")["idle"]["extended_until"]
+        assert "It was extended: it is kept until" in cli(cluster, "session", "why", "kept")
         wait_for(lambda: not show(user, "kept")["idle_ends_at"], 10, "no warning any more")
         time.sleep(12)
         assert show(user, "kept")["status"] == "RUNNING"
@@ -92,6 +93,7 @@ def test_exempt_by_administrators_alone(cluster, user):
         assert cluster.client(USER).post(path, {}).status == 401
         cli(cluster, "session", "exempt", "demo")
         wait_for(lambda: show(user, "demo")["idle"]["exempt"], 10, "the exemption")
+        assert "It is exempt from idle checks." in cli(cluster, "session", "why", "demo")
         assert checks(user, session)["network_timeout"]["remaining"] is None
         time.sleep(LIMIT + 3)
         assert show(user, "demo")["status"] == "RUNNING"

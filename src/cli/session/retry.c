@@ -74,7 +74,7 @@ static int retry_run(struct cli *cli, void *data, int argc, char **argv, struct 
         session_path(cli, &path, argv[i], "/retry");
         r = cli_call_once(cli, path.data, body, &created, err);
         if (r < 0)
-            r = session_wrap_error(err, argv[i]);
+            r = session_fail(cli, argv[i], err);
         else if (json_array_append_new(all, created) == 0 && output_is_human(&cli->output))
             retry_note_left_out(cli, created);
     }
@@ -90,10 +90,12 @@ const struct cli_verb verb_session_retry = {
     .summary = "Queue ended batch sessions again, as new ones",
     .details = "A new session has the image, command, environment, folders and options of the\n"
                "ended one, within your rights and limits as they are now. It records which one\n"
-               "it repeats. NAME[INDEX] repeats an element of an array.",
+               "it repeats. NAME[INDEX] repeats an element of an array; the last example repeats\n"
+               "the elements of the array 'sweep' that failed.",
     .examples = "aliquot session retry train-3fa2b1\n"
                 "aliquot session retry --with-suggested train-3fa2b1\n"
-                "aliquot session retry -r mem=8g train-3fa2b1",
+                "aliquot session retry -r mem=8g train-3fa2b1\n"
+                "aliquot session retry -r mem=8g $(aliquot ps sweep -q --filter result=failure)",
     .opts = retry_opts,
     .opts_size = sizeof(struct retry_opts),
     .min_args = 1,

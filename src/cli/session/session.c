@@ -137,14 +137,29 @@ int session_wrap_error(struct aq_error *err, const char *name)
     return strstr(err->text, quoted) ? -err->code : aq_error_wrap(err, "session '%s'", name);
 }
 
+int session_fail(struct cli *cli, const char *name, struct aq_error *err)
+{
+    json_auto_t *array = NULL;
+
+    if (err->code != ENOENT || array_get(cli, name, &array, NULL) < 0)
+        return session_wrap_error(err, name);
+    return aq_fail(err, ENOENT,
+                   "'%s' is an array; name one of its elements, such as '%s[%lld]'; 'aliquot ps "
+                   "%s' lists them",
+                   name, name, strtoll(output_text(array, "indices"), NULL, 10), name);
+}
+
 int session_get(struct cli *cli, const char *name, json_t **ret, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    struct aq_error why = { .code = 0 };
     int r;
 
     session_path(cli, &path, name, "");
+    if (!err)
+        err = &why;
     r = cli_call(cli, METHOD_GET, path.data, NULL, ret, err);
-    return r < 0 ? session_wrap_error(err, name) : 0;
+    return r < 0 ? session_fail(cli, name, err) : 0;
 }
 
 int session_read(const struct cli *cli, const json_t *session, struct follow_session *ret,

@@ -35,6 +35,9 @@ void session_list_path(const struct cli *cli, struct strbuf *path, const char *s
 /* Put "session 'NAME': " before the error, unless its text names the session already. */
 int session_wrap_error(struct aq_error *err, const char *name);
 
+/* As session_wrap_error(); of the name of an array, the error says that it is one. */
+int session_fail(struct cli *cli, const char *name, struct aq_error *err);
+
 /* Read one session by name, id or the beginning of an id. */
 int session_get(struct cli *cli, const char *name, json_t **ret, struct aq_error *err);
 

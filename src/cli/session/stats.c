@@ -335,7 +335,7 @@ static int stats_run(struct cli *cli, void *data, int argc, char **argv, struct 
                             "--history and --watch exclude each other");
     r = opts->history ? stats_show_series(cli, opts, argv[0], err)
                       : stats_show(cli, opts, argv[0], err);
-    return r < 0 ? session_wrap_error(err, argv[0]) : 0;
+    return r < 0 ? session_fail(cli, argv[0], err) : 0;
 }
 
 const struct cli_verb verb_session_stats = {

@@ -13,10 +13,14 @@ static double summary_number(const json_t *summary, const char *key)
     return json_number_value(json_object_get(summary, key));
 }
 
+/* Below ten seconds with a decimal: a short program would have used 0 s. */
 static void summary_add_span(const char *name, double seconds, struct strbuf *out)
 {
-    strbuf_addf(out, "%s", name);
-    cell_write_span((int64_t)(seconds * USEC_PER_SEC), out);
+    strbuf_adds(out, name);
+    if (seconds < 9.95)
+        strbuf_addf(out, "%.1f s", seconds);
+    else
+        cell_write_span((int64_t)(seconds * USEC_PER_SEC), out);
 }
 
 static void summary_add_bytes(int64_t bytes, struct strbuf *out)
@@ -46,6 +50,7 @@ void summary_write(const json_t *summary, const char *before, struct strbuf *out
     const json_t *suggested = json_object_get(summary, "suggested");
     json_int_t cpu = json_integer_value(json_object_get(suggested, "cpu"));
     json_int_t mem = json_integer_value(json_object_get(suggested, "mem"));
+    double asked = summary_number(summary, "cpu_asked");
 
     if (!json_is_object(summary))
         return;
@@ -55,10 +60,12 @@ void summary_write(const json_t *summary, const char *before, struct strbuf *out
     if (json_is_number(json_object_get(summary, "cpu_sec"))) {
         summary_add_span("CPU: ", summary_number(summary, "cpu_sec"), out);
         if (json_is_number(json_object_get(summary, "cpu_efficiency")))
-            strbuf_addf(out, ", %.0f %% of %g cores",
-                        100 * summary_number(summary, "cpu_efficiency"),
-                        summary_number(summary, "cpu_asked"));
+            strbuf_addf(out, ", %.0f %% of %g core%s",
+                        100 * summary_number(summary, "cpu_efficiency"), asked,
+                        asked == 1 ? "" : "s");
         strbuf_addc(out, '\n');
+    } else if (summary_number(summary, "mem_peak") <= 0) {
+        strbuf_adds(out, "CPU, memory: not measured; the program ended too soon\n");
     }
     summary_add_memory(summary, "Memory", "mem_peak", "mem_asked", out);
     if (json_is_number(json_object_get(summary, "gpu_sec"))) {

@@ -10,6 +10,7 @@
 #include "cli/session/array.h"
 #include "cli/session/session.h"
 #include "cli/verbs.h"
+#include "model/idle.h"
 #include "model/session.h"
 
 #define WHY_AGENTS_MAX 8
@@ -79,6 +80,26 @@ static int why_print_limit(struct cli *cli, const json_t *of, struct aq_error *e
 
 /* ---- what the manager says nothing of, as the session shows it ---- */
 
+/* When idle checks end it. A warning says so itself, as the manager's text. */
+static void why_write_idle(const json_t *session, struct strbuf *out)
+{
+    const json_t *idle = json_object_get(session, "idle");
+    const char *ends_at = json_string_value(json_object_get(idle, "ends_at"));
+    const char *extended = json_string_value(json_object_get(idle, "extended_until"));
+    const char *until = json_string_value(json_object_get(idle, "exempt_until"));
+
+    if (json_is_true(json_object_get(idle, "exempt")))
+        strbuf_addf(out, "It is exempt from idle checks%s%s.\n", until ? " until " : "",
+                    until ? until : "");
+    else if (ends_at && strcmp(output_text(idle, "reason"), REASON_IDLE_LIFETIME) == 0)
+        strbuf_addf(out, "It is ended at %s, the end of its lifetime.\n", ends_at);
+    else if (extended)
+        strbuf_addf(out, "It was extended: it is kept until %s.\n", extended);
+    else if (ends_at)
+        strbuf_addf(out, "If it stays unused, it is ended at %s (%s).\n", ends_at,
+                    output_text(idle, "reason"));
+}
+
 static void why_write_agents(const json_t *agents, struct strbuf *out)
 {
     const json_t *agent;
@@ -89,6 +110,12 @@ static void why_write_agents(const json_t *agents, struct strbuf *out)
         if (i < WHY_AGENTS_MAX)
             strbuf_addf(out, "%s %s", i ? "," : " on", json_string_value(agent));
     strbuf_adds(out, json_array_size(agents) > WHY_AGENTS_MAX ? ", ...\n" : ".\n");
+}
+
+static void why_write_running(const json_t *session, struct strbuf *out)
+{
+    why_write_agents(json_object_get(session, "agents"), out);
+    why_write_idle(session, out);
 }
 
 static void why_write_memory(const json_t *session, struct strbuf *out)
@@ -143,7 +170,7 @@ static int why_print_rest(struct cli *cli, const char *name, const json_t *answe
     if (json_is_string(shown) && json_equal(shown, json_object_get(session, "status")))
         (void)session_status_parse(json_string_value(shown), &status);
     if (status == SESSION_RUNNING || status == SESSION_RUNNING_DEGRADED)
-        why_write_agents(json_object_get(session, "agents"), &out);
+        why_write_running(session, &out);
     else if (session_is_terminal(status))
         why_write_end(session, &out);
     text = json_pack("{s:s}", "text", out.data);
