@@ -154,9 +154,14 @@ static void client_error_describe_fields(const struct cli_verb *verb, const json
 /* Does the title add nothing to the message? */
 static bool client_error_is_said(const char *slug)
 {
-    static const char *const slugs[] = { "generic-bad-request",     "generic-forbidden",
-                                         "object-not-found",        "server-frozen",
-                                         "session-already-exists",  "too-many-sessions-matched",
+    static const char *const slugs[] = { "conflict",
+                                         "generic-bad-request",
+                                         "generic-forbidden",
+                                         "object-not-found",
+                                         "reservation-does-not-fit",
+                                         "server-frozen",
+                                         "session-already-exists",
+                                         "too-many-sessions-matched",
                                          "vfolder-operation-failed" };
 
     for (size_t i = 0; i < AQ_COUNT(slugs); i++)

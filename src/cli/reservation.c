@@ -127,9 +127,15 @@ static int reservation_create(struct cli *cli, void *data, int argc, char **argv
     (void)argc;
     if (!body)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "the name is not UTF-8");
-    if (!opts->resources.count || !opts->members.count || (!opts->end && !opts->duration.is_set))
+    if (!opts->resources.count)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
-                            "a reservation needs --resource, --for, and --duration or --end");
+                            "--resource is missing: what to keep, such as cuda.device=4");
+    if (!opts->members.count)
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                            "--for is missing: project:NAME or user:EMAIL may use the reservation");
+    if (!opts->end && !opts->duration.is_set)
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                            "--duration or --end is missing: how long, such as 3h, or until when");
     r = reservation_add_options(reservation_create_opts, opts, body, err);
     if (r == 0)
         r = cli_call_once(cli, RESERVATIONS_PATH, body, &answer, err);
