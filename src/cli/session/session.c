@@ -423,6 +423,7 @@ const struct cli_verb verb_ps = {
     .examples = "aliquot ps\n"
                 "aliquot ps --watch 2s\n"
                 "aliquot ps --filter status=running,pending --sort -age\n"
+                "aliquot ps sweep --filter result=failure\n"
                 "aliquot rm --yes $(aliquot ps -q --filter status=pending)",
     .if_empty = LS_IF_EMPTY,
     .opts = ls_opts,
