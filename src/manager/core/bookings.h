@@ -35,8 +35,7 @@ typedef int (*core_booking_write_fn)(void *data, const struct booking *b, struct
  * set here. With 'answered' (else NULL), of which 'write' does not count, the answer that 'write'
  * gives is kept with the booking. Errors: -EINVAL with the field as the API calls it; -EEXIST
  * "name"; -EBUSY, kind "reservation-does-not-fit"; -EDQUOT: there are BOOKING_LIVE_MAX already, or
- * booking_check_limits();
- * -EALREADY: the keypair made a request under this key before; the store's.
+ * booking_check_limits(); -EALREADY: the keypair made a request under this key before; the store's.
  */
 void core_create_booking(struct core *core, struct booking *b, const struct core_answered *answered,
                          core_booking_write_fn write, const struct audit_who *by, core_done_fn done,
