@@ -89,16 +89,17 @@ static const struct list_table array_table = {
     .read = array_list_read_row,
 };
 
-/* The name of the session or array; NULL if its row is gone. */
-static int array_list_read_name(struct store_tx *tx, const struct session_dependency *d,
-                                struct arena *arena, const char **ret, struct aq_error *err)
+/* Name and number of the session or array; neither if its row is gone. */
+static int array_list_read_name(struct store_tx *tx, struct arena *arena,
+                                struct dependency_row *ret, struct aq_error *err)
 {
+    const struct session_dependency *d = &ret->dependency;
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
     char id[UUID_TEXT_MAX];
     struct row row = { .arena = arena };
     int r = sql_prepare(tx->db,
-                        d->is_array ? "SELECT name FROM arrays WHERE id = ?"
-                                    : "SELECT name FROM sessions WHERE id = ?",
+                        d->is_array ? "SELECT name, seq FROM arrays WHERE id = ?"
+                                    : "SELECT name, seq FROM sessions WHERE id = ?",
                         &q, err);
 
     if (r < 0)
@@ -107,7 +108,8 @@ static int array_list_read_name(struct store_tx *tx, const struct session_depend
     if ((r = sql_step(q, err)) <= 0)
         return r;
     row.q = q;
-    *ret = row_text(&row);
+    ret->name = row_text(&row);
+    ret->number = sql_get_int(q);
     return 0;
 }
 
@@ -133,7 +135,7 @@ static int array_list_read_dependencies(struct store_tx *tx, struct arena *arena
             d->result = d->ended ? RESULT_SUCCESS : RESULT_UNDEFINED;
         }
         if (r == 0)
-            r = array_list_read_name(tx, d, arena, &row.name, err);
+            r = array_list_read_name(tx, arena, &row, err);
         arena_append(arena, &to->dependencies, &to->dependency_count, &row, sizeof(row));
     }
     free(all);

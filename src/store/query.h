@@ -108,7 +108,8 @@ struct run_row {
 /* What a session waits for, or waited for. */
 struct dependency_row {
     struct session_dependency dependency;
-    const char *name; /* of the other session or array */
+    const char *name; /* of the other session or array; NULL = its row is gone, as number 0 */
+    int64_t number;   /* job_id of the session, number of the array */
 };
 
 struct session_row {

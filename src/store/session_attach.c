@@ -254,6 +254,7 @@ static int session_attach_take_dependency(void *data, struct session_row *s, str
     d->element = sql_get_int(q);
     ROW_PARSE(&all->row, dependency_condition_parse, &d->condition);
     found.name = row_text(&all->row);
+    found.number = sql_get_int(q);
     r = store_read_dependency(all->tx, d, err);
     arena_append(all->row.arena, &s->dependencies, &s->dependency_count, &found, sizeof(found));
     return r;
@@ -263,10 +264,10 @@ static int session_attach_all_dependencies(struct store_tx *tx, struct session_a
                                            struct store_page *page, struct aq_error *err)
 {
     static const char sql[] =
-        "SELECT d.session_seq, d.depends_on, NULL AS element, d.condition, o.name"
+        "SELECT d.session_seq, d.depends_on, NULL AS element, d.condition, o.name, o.seq"
         " FROM session_dependencies d JOIN sessions o ON o.id = d.depends_on"
         " WHERE d.session_seq BETWEEN ?1 AND ?2"
-        " UNION ALL SELECT d.session_seq, d.array_id, d.element, d.condition, a.name"
+        " UNION ALL SELECT d.session_seq, d.array_id, d.element, d.condition, a.name, a.seq"
         " FROM array_dependencies d JOIN arrays a ON a.id = d.array_id"
         " WHERE d.session_seq BETWEEN ?1 AND ?2 ORDER BY 1, 5, 3";
     struct session_attach_dependencies all = { tx, { .arena = &page->arena } };

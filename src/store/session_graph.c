@@ -4,8 +4,11 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
+#include "store/array_dependency.h"
 #include "store/transaction.h"
 
 /* The index of the node with this id, added if there is none yet. 'element' as of a dependency on an
@@ -47,18 +50,77 @@ static int session_graph_read_row(struct store_tx *tx, const char *id, struct se
     return row_check(&row, "sessions", err);
 }
 
-/* An array, or an element without a session: what that itself waits for is not read. */
+/* An element that has got a session since it was named is that session, under the array's id. */
+static int session_graph_read_element(struct store_tx *tx, const char *id,
+                                      struct session_graph *graph, struct session_graph_node *node,
+                                      struct aq_error *err)
+{
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    struct row row = { .arena = graph->arena };
+    int r = sql_prepare(tx->db,
+                        "SELECT status, status_changed_at FROM sessions WHERE array_id = ?"
+                        " AND array_index = ?",
+                        &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_text(q, id);
+    sql_put_int(q, node->element);
+    if ((r = sql_step(q, err)) <= 0)
+        return r;
+    row.q = q;
+    node->status = row_text(&row);
+    node->changed_usec = sql_get_int(q);
+    return row_check(&row, "sessions", err);
+}
+
+static int session_graph_link(struct session_graph *graph, struct session_graph_node *node,
+                              const struct uuid *id, const int64_t *element, struct aq_error *err)
+{
+    int index = session_graph_get(graph, id, element, err);
+    size_t at = (size_t)index;
+
+    if (index < 0)
+        return index;
+    arena_append(graph->arena, &node->dependencies, &node->dependency_count, &at, sizeof(at));
+    return 0;
+}
+
+/* What an array waits for; of an element, the element of the same index where that is meant. */
+static int session_graph_link_array(struct session_graph *graph, struct session_graph_node *node,
+                                    const char *depends_on, struct aq_error *err)
+{
+    struct session_dependency *all = NULL;
+    size_t count = 0;
+    int r = array_parse_dependencies(depends_on, &all, &count);
+
+    if (r == -EUCLEAN)
+        r = aq_fail(err, EUCLEAN, "the row of array '%.60s' has invalid dependencies: '%.100s'",
+                    node->name, depends_on);
+    for (size_t i = 0; r == 0 && i < count; i++) {
+        int64_t element = all[i].element;
+
+        if (all[i].condition == DEPENDENCY_CORRESPONDING)
+            element = node->element;
+        r = session_graph_link(graph, node, &all[i].id, all[i].is_array ? &element : NULL, err);
+    }
+    free(all);
+    return r;
+}
+
+/* An array, or an element that had no session when it was named. */
 static int session_graph_read_array(struct store_tx *tx, const char *id,
                                     struct session_graph *graph, struct session_graph_node *node,
                                     struct aq_error *err)
 {
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
     struct row row = { .arena = graph->arena };
+    const char *depends_on;
     int r = sql_prepare(tx->db,
                         "SELECT name, CASE WHEN ended_at IS NULL AND made = 0 THEN 'PENDING'"
                         " WHEN ended_at IS NULL THEN 'RUNNING' WHEN cancelled_at IS NULL THEN"
-                        " 'TERMINATED' ELSE 'CANCELLED' END, COALESCE(ended_at, created_at)"
-                        " FROM arrays WHERE id = ?",
+                        " 'TERMINATED' ELSE 'CANCELLED' END, COALESCE(ended_at, created_at),"
+                        " depends_on FROM arrays WHERE id = ?",
                         &q, err);
 
     if (r < 0)
@@ -70,12 +132,18 @@ static int session_graph_read_array(struct store_tx *tx, const char *id,
     node->name = row_text(&row);
     node->status = row_text(&row);
     node->changed_usec = sql_get_int(q);
-    if (node->element != DEPENDENCY_ALL && node->name) {
+    depends_on = row_text(&row);
+    if ((r = row_check(&row, "arrays", err)) < 0)
+        return r;
+    if (node->element != DEPENDENCY_ALL) {
         AQ_CLEANUP(aq_freep) char *name = aq_format("%s[%" PRId64 "]", node->name, node->element);
 
         node->name = arena_strdup(graph->arena, name);
+        if (strcmp(node->status, "RUNNING") == 0)
+            node->status = "PENDING"; /* unless it has a session */
+        r = session_graph_read_element(tx, id, graph, node, err);
     }
-    return row_check(&row, "arrays", err);
+    return r < 0 ? r : session_graph_link_array(graph, node, depends_on, err);
 }
 
 /* Whom it waits for: nodes of their own, to be read later. */
@@ -84,13 +152,13 @@ static int session_graph_read_dependencies(struct store_tx *tx, const char *id,
                                            struct session_graph_node *node, struct aq_error *err)
 {
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
-    int index, r = sql_prepare(tx->db,
-                               "SELECT d.depends_on, NULL AS element FROM session_dependencies d"
-                               " JOIN sessions s ON s.seq = d.session_seq WHERE s.id = ?1"
-                               " UNION ALL SELECT d.array_id, d.element FROM array_dependencies d"
-                               " JOIN sessions s ON s.seq = d.session_seq WHERE s.id = ?1"
-                               " ORDER BY 1, 2",
-                               &q, err);
+    int r = sql_prepare(tx->db,
+                        "SELECT d.depends_on, NULL AS element FROM session_dependencies d"
+                        " JOIN sessions s ON s.seq = d.session_seq WHERE s.id = ?1"
+                        " UNION ALL SELECT d.array_id, d.element FROM array_dependencies d"
+                        " JOIN sessions s ON s.seq = d.session_seq WHERE s.id = ?1"
+                        " ORDER BY 1, 2",
+                        &q, err);
 
     if (r < 0)
         return r;
@@ -99,12 +167,9 @@ static int session_graph_read_dependencies(struct store_tx *tx, const char *id,
         struct uuid other = sql_get_uuid(q);
         bool is_array = !sql_get_is_null(q);
         int64_t element = sql_get_int(q);
-        size_t at;
 
-        if ((index = session_graph_get(graph, &other, is_array ? &element : NULL, err)) < 0)
-            return index;
-        at = (size_t)index;
-        arena_append(graph->arena, &node->dependencies, &node->dependency_count, &at, sizeof(at));
+        if ((r = session_graph_link(graph, node, &other, is_array ? &element : NULL, err)) < 0)
+            return r;
     }
     return AQ_MIN(r, 0);
 }

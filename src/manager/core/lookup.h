@@ -32,13 +32,19 @@ struct core_array {
 };
 /* False if none lives that has this id. */
 bool core_get_array(const struct core *core, const struct uuid *id, struct core_array *ret);
-/* The dependency number 'at' of a live array as it is now, and the name of what it waits for (borrowed;
- * NULL = that has ended).
+/* The dependency number 'at' of a live array as it is now, and the name (borrowed) and number of what
+ * it waits for; NULL and 0 if that has ended.
  */
 void core_get_array_dependency(const struct core *core, const struct session_array *array,
-                               size_t at, struct session_dependency *ret, const char **ret_name);
+                               size_t at, struct session_dependency *ret, const char **ret_name,
+                               int64_t *ret_number);
 /* All live arrays, in no order: pass 0, 1, ... until NULL. */
 const struct session_array *core_list_array(const struct core *core, size_t i);
+/* Elements of the array that live, up to 'max', in the order in which they were made: that of one
+ * index, or with DEPENDENCY_ALL any. Returns how many are in 'ret'; 0 of an array that has ended.
+ */
+size_t core_list_elements(const struct core *core, const struct uuid *array_id, int64_t index,
+                          const struct session **ret, size_t max);
 /* The live array of this user with exactly this name; NULL = there is none. */
 const struct session_array *core_find_array_named(const struct core *core,
                                                   const struct uuid *user_id, const char *name);

@@ -2,10 +2,12 @@
 /* Arrays of sessions: list, show, say why, cancel. They are made by POST /session. */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/memory.h"
 #include "manager/call/list.h"
 #include "manager/session/session.h"
 #include "manager/session/session_feature.h"
@@ -66,18 +68,19 @@ static void array_write_dependencies(const struct core *core, const struct array
 {
     const struct session_array *a = row->dependency_count ? NULL : live->array;
 
-    jsonw_key(w, "dependencies");
-    jsonw_array_begin(w);
-    for (size_t i = 0; i < row->dependency_count; i++)
-        session_view_dependency(&row->dependencies[i].dependency, row->dependencies[i].name, w);
-    for (size_t i = 0; a && i < a->element.dependency_count; i++) {
-        struct session_dependency d;
-        const char *name;
+    struct dependency_row *rows = row->dependencies;
+    size_t count = row->dependency_count;
 
-        core_get_array_dependency(core, a, i, &d, &name);
-        session_view_dependency(&d, name, w);
+    if (a) {
+        count = a->element.dependency_count;
+        rows = aq_alloc_array(count, sizeof(*rows));
     }
-    jsonw_array_end(w);
+    for (size_t i = 0; a && i < count; i++)
+        core_get_array_dependency(core, a, i, &rows[i].dependency, &rows[i].name, &rows[i].number);
+    jsonw_key(w, "dependencies");
+    session_view_dependencies(rows, count, w);
+    if (a)
+        free(rows);
 }
 
 /* Of a live array which indices have no session yet: those from 'next_index' on that are not in
@@ -102,6 +105,7 @@ static void array_write_rest(const struct core *core, const struct session_array
     jsonw_member_str(w, "removed", removed.len ? removed.data : NULL);
     jsonw_key(w, "requested_slots");
     slots_write_json(&requested, core_slot_types(core), w);
+    jsonw_member_str(w, "reservation", element->spec ? element->spec->reservation : NULL);
     jsonw_member_int(w, "cluster_size", (int64_t)element->kernel_count);
     if (element->spec && element->spec->batch_timeout_usec)
         jsonw_member_int(w, "timeout_sec", element->spec->batch_timeout_usec / USEC_PER_SEC);

@@ -120,10 +120,8 @@ int apps_check_name(const char *app, struct aq_error *err);
 /* "name,status" as bits. -EINVAL with the known names, field "fields". */
 int session_view_read_fields(const char *text, uint64_t *ret, struct aq_error *err) AQ_UNTRUSTED;
 
-/* What a session or an array waits for: condition, what, its name (NULL = not known) and whether the
- * condition is met.
- */
-void session_view_dependency(const struct session_dependency *d, const char *name, struct jsonw *w);
+/* What a session or an array waits for, as [{"condition", "session" or "array", ..., "state"}]. */
+void session_view_dependencies(const struct dependency_row *rows, size_t count, struct jsonw *w);
 
 /* These members of our own form, of a row that was read for them. */
 void session_view_own(const struct principal *who, const struct core *core,

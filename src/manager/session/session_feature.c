@@ -14,10 +14,9 @@ static const struct route_table *const session_routes[] = { &array_route_table,
                                                             &session_retry_route_table,
                                                             NULL };
 static const struct gql_table *const session_gql[] = {
-    &session_gql_table,          &session_node_gql_table,
-    &session_mutation_gql_table, &session_total_gql_table,
-    &kernel_gql_table,           &session_v2_gql_table,
-    &session_queue_gql_table,    NULL
+    &session_gql_table,       &session_node_gql_table,   &session_mutation_gql_table,
+    &session_total_gql_table, &kernel_gql_table,         &session_v2_gql_table,
+    &session_queue_gql_table, &session_detail_gql_table, NULL
 };
 static const struct gql_node *const session_nodes[] = { &session_node,    &agent_v2_node,
                                                         &session_v2_node, &image_v2_node,

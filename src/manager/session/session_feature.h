@@ -19,6 +19,7 @@ API_ROUTES(session_retry);
 
 GQL_ENTRIES(session);
 GQL_ENTRIES(session_node);
+GQL_ENTRIES(session_detail);
 GQL_ENTRIES(session_mutation);
 GQL_ENTRIES(session_total);
 GQL_ENTRIES(kernel);

@@ -2,11 +2,11 @@
 /* ComputeSession as a node, and what it is related to. The objects are struct session_row. */
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/map.h"
 #include "manager/session/kernel_gql.h"
 #include "manager/call/graphql/node.h"
 #include "manager/session/session_feature.h"
+#include "model/session_array.h"
 
 #define FIELD(name) SCHEMA_FIELD_ComputeSessionNode_##name
 #define AT(how, member) GQL_##how##_AT(struct session_row, member)
@@ -121,6 +121,20 @@ static const struct uuid *gql_session_parent(const struct gql_call *call, uint32
     return &((const struct session_row *)call->parents[i])->session.id;
 }
 
+#define ELEMENTS_SHOWN_MAX 100 /* of each array that a session waits for */
+
+/* An array has no ComputeSession: its elements that live are shown in its place. */
+static void gql_session_add_elements(struct dependencies *deps, uint32_t parent,
+                                     const struct session_dependency *d)
+{
+    const struct core *core = gql_session_core_of(deps->call);
+    const struct session *elements[ELEMENTS_SHOWN_MAX];
+    size_t count = core_list_elements(core, &d->id, d->element, elements, ELEMENTS_SHOWN_MAX);
+
+    for (size_t i = 0; i < count; i++)
+        gql_session_add_id(deps, parent, &elements[i]->id);
+}
+
 /* What the parents wait for. */
 static void gql_session_add_dependees(struct dependencies *deps)
 {
@@ -129,28 +143,45 @@ static void gql_session_add_dependees(struct dependencies *deps)
     for (uint32_t i = 0; i < deps->call->count; i++) {
         const struct session *live = core_find_session(core, gql_session_parent(deps->call, i));
 
-        for (size_t d = 0; live && d < live->dependency_count; d++)
-            if (!live->dependencies[d].is_array) /* an array is not a ComputeSession */
+        for (size_t d = 0; live && d < live->dependency_count; d++) {
+            if (live->dependencies[d].is_array)
+                gql_session_add_elements(deps, i, &live->dependencies[d]);
+            else
                 gql_session_add_id(deps, i, &live->dependencies[d].id);
+        }
     }
+}
+
+/* Does 'd' name the session, or its array as a whole or by its index? */
+static bool gql_session_is_meant(const struct session_dependency *d, const struct session *s)
+{
+    if (!d->is_array)
+        return uuid_equals(&d->id, &s->id);
+    return !uuid_is_nil(&s->array_id) && uuid_equals(&d->id, &s->array_id)
+           && (d->element == DEPENDENCY_ALL || d->element == s->array_index);
 }
 
 /* What waits for the parents, by one walk of all sessions. */
 static void gql_session_add_dependents(struct dependencies *deps)
 {
-    const struct core *core = gql_session_core_of(deps->call);
+    const struct gql_call *call = deps->call;
+    const struct core *core = gql_session_core_of(call);
     struct map parents = MAP_INIT; /* id -> which parent, counted from 1 */
 
-    for (uint32_t i = 0; i < deps->call->count; i++)
-        (void)map_set(&parents, gql_session_parent(deps->call, i)->bytes, sizeof(struct uuid),
+    for (uint32_t i = 0; i < call->count; i++)
+        (void)map_set(&parents, gql_session_parent(call, i)->bytes, sizeof(struct uuid),
                       (void *)(uintptr_t)(i + 1));
     for (const struct session *s = core_next_session(core, NULL); s; s = core_next_session(core, s))
         for (size_t d = 0; d < s->dependency_count; d++) {
-            uintptr_t parent = (uintptr_t)map_get(&parents, s->dependencies[d].id.bytes,
-                                                  sizeof(struct uuid));
+            const struct session_dependency *on = &s->dependencies[d];
+            uintptr_t parent = (uintptr_t)map_get(&parents, on->id.bytes, sizeof(struct uuid));
 
             if (parent)
                 gql_session_add_id(deps, (uint32_t)parent - 1, &s->id);
+            for (uint32_t i = 0; on->is_array && i < call->count; i++)
+                if (gql_session_is_meant(on,
+                                         &((const struct session_row *)call->parents[i])->session))
+                    gql_session_add_id(deps, i, &s->id);
         }
     map_done(&parents);
 }
@@ -190,63 +221,6 @@ static int gql_session_dependents(struct gql_call *call)
     return gql_session_relate(call, gql_session_add_dependents, false);
 }
 
-/* ---- when they were placed: a read of its own, as few ask for it ---- */
-
-struct placements {
-    struct gql_call *call;
-    struct store_query query;
-    struct store_page *page;
-};
-
-static int gql_session_read_placements(struct store_tx *tx, void *data, struct aq_error *err)
-{
-    struct placements *placed = data;
-    int r = gql_set_room(placed->call->context, &placed->query, err);
-
-    return r < 0 ? r : store_list_sessions(tx, &placed->query, &placed->page, err);
-}
-
-static struct gql_value gql_session_time(struct arena *arena, int64_t usec)
-{
-    char text[CLOCK_ISO_MAX];
-
-    return gql_text(usec ? arena_strdup(arena, clock_format_iso(usec, text)) : NULL);
-}
-
-static void gql_session_on_placements(void *data, int r, const struct aq_error *err)
-{
-    AQ_CLEANUP(store_page_freep) struct store_page *page = NULL;
-    struct placements *placed = data;
-    struct gql_call *call = placed->call;
-
-    page = r < 0 ? NULL : placed->page;
-    if (r < 0)
-        gql_call_fail(call, "%s", err->text);
-    for (uint32_t i = 0; page && i < call->count; i++) {
-        const struct session_row *row = gql_session_find_row(page, gql_session_parent(call, i));
-
-        call->results[i] = gql_session_time(call->arena, row ? row->scheduled_usec : 0);
-    }
-    gql_call_done(call);
-}
-
-static int gql_session_scheduled(struct gql_call *call)
-{
-    struct placements *placed = arena_alloc(call->arena, sizeof(*placed));
-    struct uuid *ids = arena_array(call->arena, call->count, sizeof(*ids));
-
-    if (call->count > STORE_IDS_MAX)
-        return gql_call_fail(call, "%s: of %d sessions at most", call->field->name, STORE_IDS_MAX);
-    for (uint32_t i = 0; i < call->count; i++)
-        ids[i] = *gql_session_parent(call, i);
-    *placed = (struct placements){ .call = call,
-                                   .query = { .ids = ids,
-                                              .id_count = call->count,
-                                              .detail = STORE_SESSION_BARE,
-                                              .with_scheduled = true } };
-    return gql_read(call, gql_session_read_placements, gql_session_on_placements, placed);
-}
-
 static struct gql_value gql_session_get_full_name(struct gql_get *get, const void *parent)
 {
     const struct core *core = ((const struct gql_context *)get->context)->api->core;
@@ -254,6 +228,33 @@ static struct gql_value gql_session_get_full_name(struct gql_get *get, const voi
         core, &((const struct session_row *)parent)->session.user_id);
 
     return gql_copy(get, user ? user->full_name : NULL);
+}
+
+/* [{"condition", "array", "number", "name"}] */
+static struct gql_value gql_session_get_dependent_arrays(struct gql_get *get, const void *parent)
+{
+    const struct core *core = ((const struct gql_context *)get->context)->api->core;
+    const struct session *s = &((const struct session_row *)parent)->session;
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&out);
+    const struct session_array *a;
+
+    jsonw_array_begin(&w);
+    for (size_t i = 0; (a = core_list_array(core, i)); i++)
+        for (size_t d = 0; d < a->element.dependency_count; d++) {
+            const struct session_dependency *on = &a->element.dependencies[d];
+
+            if (!gql_session_is_meant(on, s))
+                continue;
+            jsonw_object_begin(&w);
+            jsonw_member_str(&w, "condition", dependency_condition_name(on->condition));
+            api_write_uuid(&w, "array", &a->id);
+            jsonw_member_int(&w, "number", a->row);
+            jsonw_member_str(&w, "name", a->name);
+            jsonw_object_end(&w);
+        }
+    jsonw_array_end(&w);
+    return gql_copy(get, out.data);
 }
 
 /* ---- its kernels ---- */
@@ -330,7 +331,6 @@ static const struct gql_entry session_node_entries[] = {
     { SCHEMA_FIELD_ComputeSession_dependencies,
       GQL_CALL_COST(gql_session_dependencies, GQL_COST_READ, 4) },
     { SCHEMA_FIELD_ComputeSession_full_name, GQL_GET(gql_session_get_full_name) },
-    { FIELD(scheduled_at), GQL_CALL_COST(gql_session_scheduled, GQL_COST_READ / 10, 1) },
     { FIELD(abusing_reports), GQL_FIXED_EMPTY },
     { FIELD(row_id), AT(UUID, session.id) },
     { FIELD(project_id), AT(UUID, session.project_id) },
@@ -344,5 +344,7 @@ static const struct gql_entry session_node_entries[] = {
     { FIELD(kernel_nodes), GQL_CALL_COST(gql_session_kernel_nodes, 1, 4) },
     { FIELD(dependees), GQL_CALL_COST(gql_session_dependees, GQL_COST_READ, 4) },
     { FIELD(dependents), GQL_CALL_COST(gql_session_dependents, GQL_COST_WALK / GQL_ROWS_WHOLE, 4) },
+    { SCHEMA_FIELD_ComputeSession_dependent_arrays,
+      GQL_GET_COST(gql_session_get_dependent_arrays, GQL_COST_READ) },
 };
 GQL_ENTRIES_END(session_node);

@@ -387,13 +387,42 @@ static void session_own_write_array(const struct session_own *own, struct jsonw 
     jsonw_object_end(w);
 }
 
-static void session_own_write_dependencies(const struct session_own *own, struct jsonw *w)
+static void session_own_write_dependency(const struct dependency_row *row, struct jsonw *w)
+{
+    static const char *const states[] = {
+        [DEPENDENCY_WAITING] = "waiting", [DEPENDENCY_MET] = "met", [DEPENDENCY_UNMET] = "unmet"
+    };
+    const struct session_dependency *d = &row->dependency;
+    bool is_element = d->is_array && d->element != DEPENDENCY_ALL;
+    AQ_CLEANUP(aq_freep) char *full = is_element && row->name
+                                          ? aq_format("%s[%" PRId64 "]", row->name, d->element)
+                                          : NULL;
+
+    jsonw_object_begin(w);
+    jsonw_member_str(w, "condition", dependency_condition_name(d->condition));
+    api_write_uuid(w, d->is_array ? "array" : "session", &d->id);
+    if (row->number)
+        jsonw_member_int(w, d->is_array ? "number" : "job_id", row->number);
+    else
+        jsonw_member_null(w, d->is_array ? "number" : "job_id");
+    if (is_element)
+        jsonw_member_int(w, "index", d->element);
+    jsonw_member_str(w, "name", full ? full : row->name);
+    jsonw_member_str(w, "state", states[dependency_state(d)]);
+    jsonw_object_end(w);
+}
+
+void session_view_dependencies(const struct dependency_row *rows, size_t count, struct jsonw *w)
 {
     jsonw_array_begin(w);
-    for (size_t i = 0; i < own->row->dependency_count; i++)
-        session_view_dependency(&own->row->dependencies[i].dependency,
-                                own->row->dependencies[i].name, w);
+    for (size_t i = 0; i < count; i++)
+        session_own_write_dependency(&rows[i], w);
     jsonw_array_end(w);
+}
+
+static void session_own_write_dependencies(const struct session_own *own, struct jsonw *w)
+{
+    session_view_dependencies(own->row->dependencies, own->row->dependency_count, w);
 }
 
 /* ---- the table ---- */
@@ -489,26 +518,6 @@ static void session_own_write_member(const struct session_own *own,
         member->write(own, w);
     else
         jsonw_str(w, *(const char *const *)(const void *)(row + member->text));
-}
-
-void session_view_dependency(const struct session_dependency *d, const char *name, struct jsonw *w)
-{
-    static const char *const states[] = {
-        [DEPENDENCY_WAITING] = "waiting", [DEPENDENCY_MET] = "met", [DEPENDENCY_UNMET] = "unmet"
-    };
-    bool is_element = d->is_array && d->element != DEPENDENCY_ALL;
-    AQ_CLEANUP(aq_freep) char *full = is_element && name
-                                          ? aq_format("%s[%" PRId64 "]", name, d->element)
-                                          : NULL;
-
-    jsonw_object_begin(w);
-    jsonw_member_str(w, "condition", dependency_condition_name(d->condition));
-    api_write_uuid(w, d->is_array ? "array" : "session", &d->id);
-    if (is_element)
-        jsonw_member_int(w, "index", d->element);
-    jsonw_member_str(w, "name", full ? full : name);
-    jsonw_member_str(w, "state", states[dependency_state(d)]);
-    jsonw_object_end(w);
 }
 
 void session_view_own(const struct principal *who, const struct core *core,

@@ -229,7 +229,8 @@ static bool dependency_look(const struct core *core, struct session_dependency *
 }
 
 void core_get_array_dependency(const struct core *core, const struct session_array *array,
-                               size_t at, struct session_dependency *ret, const char **ret_name)
+                               size_t at, struct session_dependency *ret, const char **ret_name,
+                               int64_t *ret_number)
 {
     const struct array_entry *other;
     const struct session *s;
@@ -238,6 +239,7 @@ void core_get_array_dependency(const struct core *core, const struct session_arr
     other = ret->is_array ? array_entry_find(core, &ret->id) : NULL;
     s = ret->is_array ? NULL : core_find_session(core, &ret->id);
     *ret_name = other ? other->a.name : s ? s->name : NULL;
+    *ret_number = other ? other->a.row : s ? s->row : 0;
     if (!dependency_look(core, ret) && ret->condition != DEPENDENCY_CORRESPONDING) {
         const struct array_entry *entry = array_entry_find(core, &array->id);
 

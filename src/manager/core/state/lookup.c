@@ -73,6 +73,25 @@ const struct session_array *core_list_array(const struct core *core, size_t i)
     return entry ? &entry->a : NULL;
 }
 
+size_t core_list_elements(const struct core *core, const struct uuid *array_id, int64_t index,
+                          const struct session **ret, size_t max)
+{
+    const struct array_entry *entry = array_entry_find(core, array_id);
+    size_t count = 0;
+
+    if (!entry)
+        return 0;
+    LIST_FOREACH(link, &entry->living) {
+        const struct session *s = &LIST_ENTRY(link, struct session_entry, array_link)->s;
+
+        if (count == max)
+            break;
+        if (index == DEPENDENCY_ALL || s->array_index == index)
+            ret[count++] = s;
+    }
+    return count;
+}
+
 const struct session_array *core_find_array_named(const struct core *core,
                                                   const struct uuid *user_id, const char *name)
 {
