@@ -222,6 +222,44 @@ def test_commands_show_them(client, cluster, gate):
     wait_status(client, "third", "TERMINATED")
 
 
+def test_recursive_ends_reach_elements_without_a_row(client, cluster, gate):
+    """one <- two (corresponding) <- end-two, and on-seven, on-five of single elements."""
+    make(client, "one", until(gate), "0-999%1")
+    make(client, "two", array="0-999", dependencies=["corresponding:one"])
+    five = make(client, "on-five", dependencies=["end:two[5]"])
+    seven = make(client, "on-seven", dependencies=["failure:one[700]"])
+    later = make(client, "later", array="0-9", dependencies=["end:on-seven"])
+    whole = make(client, "end-two", dependencies=["end:two"])
+    assert cluster.cli("rm", "--recursive", "one[700-701]").returncode == 0
+    for name in (seven, whole):
+        wait_status(client, name, "CANCELLED")
+        assert session(client, name)["reason"] == "user-requested"
+    assert wait_end(client, later)["cancelled"] == 10
+    assert session(client, five)["status"] == "PENDING"
+    for name in ("one", "two"):
+        assert show(client, name)["cancelled"] == 2, name
+        assert not show(client, name)["terminated_at"]
+    assert cluster.cli("rm", "--recursive", "one").returncode == 0
+    wait_status(client, five, "CANCELLED")
+    assert wait_end(client, "two")["cancelled"] == 1000
+
+
+def test_recursive_ends_of_sessions(client, cluster, gate):
+    root = make(client, "root", until(gate))
+    array = make(client, "leaves", array="0-499", dependencies=["end:root"])
+    last = make(client, "last", dependencies=["failure:leaves[400]"])
+    other = make(client, "other", until(gate))
+    assert client.delete(f"{SESSIONS}", {"sessions": [root], "recursive": True}).status == 200
+    assert session(client, last)["status"] == "CANCELLED"  # durable with the answer
+    assert wait_end(client, array)["cancelled"] == 500
+    assert session(client, other)["status"] != "CANCELLED"
+    root = make(client, "root-2", until(gate))
+    array = make(client, "leaves-2", array="0-499", dependencies=["failure:root-2"])
+    assert client.delete("/session/root-2?recursive=true").status == 200  # as Backend.AI's client
+    assert wait_end(client, array)["cancelled"] == 500
+    gate.touch()
+
+
 @pytest.mark.gate
 def test_in_containers():
     """Elements of containers wait for those of another array, and see which they are."""

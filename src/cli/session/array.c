@@ -203,7 +203,8 @@ int array_wait(struct cli *cli, const char *name, int64_t timeout_usec, int *ret
 
 /* ---- cancelling ---- */
 
-int array_cancel(struct cli *cli, const char *name, bool forced, struct aq_error *err)
+int array_cancel(struct cli *cli, const char *name, bool forced, bool recursive,
+                 struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
     AQ_CLEANUP(aq_freep) char *set = aq_alloc(strlen(name) + 1);
@@ -218,6 +219,8 @@ int array_cancel(struct cli *cli, const char *name, bool forced, struct aq_error
     }
     if (forced)
         (void)json_object_set_new(body, "forced", json_true());
+    if (recursive)
+        (void)json_object_set_new(body, "recursive", json_true());
     array_path(cli, &path, stem, "");
     r = cli_call(cli, METHOD_DELETE, path.data, body, NULL, err);
     json_decref(body);

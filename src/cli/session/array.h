@@ -32,8 +32,11 @@ int array_follow(struct cli *cli, const char *name, unsigned flags, int64_t time
 int array_wait(struct cli *cli, const char *name, int64_t timeout_usec, int *ret_exit,
                struct aq_error *err);
 
-/* Cancel the array, or of "NAME[INDICES]" these elements. -ENOENT: there is none that lives. */
-int array_cancel(struct cli *cli, const char *name, bool forced, struct aq_error *err);
+/* Cancel the array, or of "NAME[INDICES]" these elements; 'recursive': also what waits for them.
+ * -ENOENT: there is none that lives.
+ */
+int array_cancel(struct cli *cli, const char *name, bool forced, bool recursive,
+                 struct aq_error *err);
 
 /* The live arrays as rows of session_columns; with 'ended' the others, too. */
 int array_list_rows(struct cli *cli, const char *status, bool ended, bool everyone, json_t **ret,

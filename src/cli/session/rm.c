@@ -13,7 +13,7 @@
 #define AT_ONCE_MAX 1000 /* sessions in one request */
 
 struct session_rm_rm_opts {
-    bool all, everyone, force, wait, yes;
+    bool all, everyone, force, recursive, wait, yes;
 };
 
 static const struct cli_opt rm_opts[] = {
@@ -23,8 +23,10 @@ static const struct cli_opt rm_opts[] = {
       "with --all: those of all users (administrators)" },
     { 'f', "force", CLI_FLAG, offsetof(struct session_rm_rm_opts, force), NULL,
       "do not wait for the programs to end (administrators)" },
+    { 'r', "recursive", CLI_FLAG, offsetof(struct session_rm_rm_opts, recursive), NULL,
+      "also the sessions and arrays that wait for them, and for those" },
     { 'w', "wait", CLI_FLAG, offsetof(struct session_rm_rm_opts, wait), NULL,
-      "return only when they have ended" },
+      "return only when those that are named have ended" },
     { 'y', "yes", CLI_FLAG, offsetof(struct session_rm_rm_opts, yes), NULL, "do not ask" },
     CLI_OPT_END,
 };
@@ -133,6 +135,8 @@ static json_t *rm_make_request(const struct session_rm_rm_opts *opts,
         (void)json_array_append_new(ids, json_string(items[i].id));
     if (opts->force)
         (void)json_object_set_new(body, "forced", json_true());
+    if (opts->recursive)
+        (void)json_object_set_new(body, "recursive", json_true());
     return body;
 }
 
@@ -218,7 +222,7 @@ static int rm_run(struct cli *cli, void *data, int argc, char **argv, struct aq_
                                          v.count + v.arrays.count)
                            : cli_confirm(opts->yes, err, "End %zu sessions?", v.count);
     for (size_t i = 0; r == 0 && i < v.arrays.count; i++)
-        r = array_cancel(cli, v.arrays.items[i], opts->force, err);
+        r = array_cancel(cli, v.arrays.items[i], opts->force, opts->recursive, err);
     for (size_t i = 0; r == 0 && i < v.count; i += AT_ONCE_MAX)
         r = rm_end_some(cli, opts, &v.items[i], AQ_MIN(v.count - i, (size_t)AT_ONCE_MAX), err);
     for (size_t i = 0; r == 0 && opts->wait && i < v.arrays.count; i++)
@@ -245,7 +249,8 @@ const struct cli_verb verb_session_rm = {
     .summary = "End sessions",
     .details = RM_DETAILS,
     .examples = "aliquot session rm train-3fa2b1\n"
-                "aliquot session rm --yes job-1 job-2",
+                "aliquot session rm --yes job-1 job-2\n"
+                "aliquot session rm --recursive 'prepare[7]'",
     .opts = rm_opts,
     .opts_size = sizeof(struct session_rm_rm_opts),
     .max_args = -1,

@@ -45,6 +45,24 @@ const struct session_array *core_list_array(const struct core *core, size_t i);
  */
 size_t core_list_elements(const struct core *core, const struct uuid *array_id, int64_t index,
                           const struct session **ret, size_t max);
+/* Everything that lives and waits for 'roots', directly or not, without the roots: sessions, and
+ * arrays as a whole or elements of them that have no session yet. A root has an id, is_array and
+ * element. Elements of an array of which everything is found or a root are not listed. The caller
+ * releases *ret.
+ */
+struct core_dependents {
+    struct uuid *sessions;
+    size_t session_count, session_cap;
+    struct core_dependent_array {
+        struct uuid id;
+        bool is_whole;
+        struct strbuf indices; /* "3,7": of an array that is not found as a whole */
+    } * arrays;
+    size_t array_count, array_cap;
+};
+void core_find_dependents(const struct core *core, const struct session_dependency *roots,
+                          size_t root_count, struct core_dependents *ret);
+void core_dependents_done(struct core_dependents *d);
 /* The live array of this user with exactly this name; NULL = there is none. */
 const struct session_array *core_find_array_named(const struct core *core,
                                                   const struct uuid *user_id, const char *name);

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/memory.h"
+#include "base/vec.h"
 #include "manager/call/list.h"
 #include "manager/session/session.h"
 #include "manager/session/session_feature.h"
@@ -341,7 +342,7 @@ static void array_on_why(struct request *req, void *data)
 
 struct array_cancel_params {
     const char *owner_access_key, *elements;
-    bool forced;
+    bool forced, recursive;
 };
 
 static const struct field array_cancel_fields[] = {
@@ -350,6 +351,8 @@ static const struct field array_cancel_fields[] = {
       ARRAY_TEXT_MAX, .doc = "indices, as in 0-9,12; default: all, and no others are made" },
     { "forced", FIELD_BOOL, 0, offsetof(struct array_cancel_params, forced),
       .doc = "without grace; administrators" },
+    { "recursive", FIELD_BOOL, 0, offsetof(struct array_cancel_params, recursive),
+      .doc = "also what waits for it or these elements, and for that" },
     FIELD_END,
 };
 
@@ -368,13 +371,56 @@ static const struct session_array *array_find_live(const struct core *core,
                : NULL;
 }
 
+struct array_cancel {
+    struct request *req;
+    size_t waiting; /* answers: of the array, and of what depends on it */
+    struct aq_error err;
+};
+
 static void array_on_cancelled(void *data, int r, const struct aq_error *err)
 {
+    struct array_cancel *cancel = data;
+
+    if (r < 0 && !cancel->err.code)
+        cancel->err = *err;
+    if (--cancel->waiting)
+        return;
     AQ_FAULT("api.array.cancelled");
-    if (r < 0)
-        request_fail(data, err);
+    if (cancel->err.code)
+        request_fail(cancel->req, &cancel->err);
     else
-        request_reply_empty(data, 204);
+        request_reply_empty(cancel->req, 204);
+}
+
+/* What has ended meanwhile is as good as ended by us. */
+static void array_on_dependent_ended(void *data, int r, const struct aq_error *err)
+{
+    array_on_cancelled(data, r == -ENOENT ? 0 : r, err);
+}
+
+/* The array as a whole, or each element that is named and exists. */
+static void array_cancel_dependents(const struct api *api, struct array_cancel *cancel,
+                                    const struct session_array *a, const struct array_set *elements,
+                                    bool forced)
+{
+    struct array_cursor c = array_set_seek(elements, 0);
+    struct session_dependency *roots = NULL;
+    size_t count = 0, cap = 0;
+    int64_t index = DEPENDENCY_ALL;
+
+    if (elements->count)
+        index = array_cursor_next(&c);
+    do {
+        if (index != DEPENDENCY_ALL && !array_set_has(&a->indices, index))
+            continue;
+        vec_grow(&roots, &cap, count + 1, sizeof(*roots));
+        roots[count++] = (struct session_dependency){ .id = a->id,
+                                                      .is_array = true,
+                                                      .element = index };
+    } while (elements->count && (index = array_cursor_next(&c)) >= 0);
+    cancel->waiting += session_end_dependents(api, cancel->req, roots, count, forced,
+                                              array_on_dependent_ended, cancel);
+    free(roots);
 }
 
 static int array_read_cancel(const struct api *api, const struct request *req,
@@ -402,6 +448,7 @@ static void array_on_cancel(struct request *req, void *data)
     AQ_CLEANUP(array_set_done) struct array_set elements = { 0 };
     struct array_cancel_params params = { .forced = false };
     const struct session_array *a;
+    struct array_cancel *cancel;
     struct aq_error err = { 0 };
     const struct api *api = data;
 
@@ -410,8 +457,12 @@ static void array_on_cancel(struct request *req, void *data)
         request_fail(req, &err);
         return;
     }
+    cancel = arena_alloc(request_get_arena(req), sizeof(*cancel));
+    *cancel = (struct array_cancel){ .req = req, .waiting = 1 };
+    if (params.recursive)
+        array_cancel_dependents(api, cancel, a, &elements, params.forced);
     core_cancel_array(api->core, &a->id, params.elements ? &elements : NULL, params.forced,
-                      api_who(api, req), array_on_cancelled, req);
+                      api_who(api, req), array_on_cancelled, cancel);
 }
 
 static const struct route array_routes[] = {

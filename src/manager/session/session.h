@@ -112,6 +112,16 @@ void apps_write_states(const json_t *published, const json_t *answer, struct jso
 /* Is it a name that apps have? Such a one is a word of the executor's protocol. */
 int apps_check_name(const char *app, struct aq_error *err);
 
+/* ---- ends ---- */
+
+/* End everything that waits for 'roots' (core_find_dependents()), in this turn, so that none of it
+ * starts when a root ends. 'done' is called later, once for each; -ENOENT: it had ended. Returns how
+ * many times that will be.
+ */
+size_t session_end_dependents(const struct api *api, struct request *req,
+                              const struct session_dependency *roots, size_t root_count,
+                              bool forced, core_done_fn done, void *data);
+
 /* ---- views ---- */
 
 /* Members of our own form (docs/rest.md), a bit for each. */

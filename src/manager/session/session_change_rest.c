@@ -3,7 +3,6 @@
 #include <errno.h>
 
 #include "base/fault.h"
-#include "base/map.h"
 #include "manager/session/session_feature.h"
 #include "manager/session/session.h"
 
@@ -19,23 +18,24 @@ static const struct field delete_fields[] = {
     { "forced", FIELD_BOOL, 0, offsetof(struct delete_params, forced),
       .doc = "without grace; administrators" },
     { "recursive", FIELD_BOOL, 0, offsetof(struct delete_params, recursive),
-      .doc = "also what depends on it" },
+      .doc = "also what waits for it, and for that" },
     FIELD_END,
 };
 
 struct session_change_ending {
     struct request *req;
     bool was_queued;
+    size_t waiting; /* answers: of the session, and of what depends on it */
+    struct aq_error err;
 };
 
-static void session_change_on_ended(void *data, int r, const struct aq_error *err)
+static void session_change_reply_ended(const struct session_change_ending *ending)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
-    const struct session_change_ending *ending = data;
 
-    if (r < 0) {
-        request_fail(ending->req, err);
+    if (ending->err.code) {
+        request_fail(ending->req, &ending->err);
         return;
     }
     AQ_FAULT("api.terminate.durable");
@@ -48,46 +48,25 @@ static void session_change_on_ended(void *data, int r, const struct aq_error *er
     request_reply_json(ending->req, 200, &out);
 }
 
-static void map_donep(struct map *map)
+static void session_change_on_ended(void *data, int r, const struct aq_error *err)
 {
-    map_done(map);
+    struct session_change_ending *ending = data;
+
+    if (r < 0 && !ending->err.code)
+        ending->err = *err;
+    if (--ending->waiting == 0)
+        session_change_reply_ended(ending);
 }
 
-static void session_change_ignore_result(void *data, int r, const struct aq_error *err)
+/* What has ended meanwhile is as good as ended by us. */
+static void session_change_on_dependent_ended(void *data, int r, const struct aq_error *err)
 {
-    (void)data;
-    (void)r;
-    (void)err;
-}
-
-static bool session_change_depends_on_any(const struct session *s, const struct map *ended)
-{
-    for (size_t i = 0; i < s->dependency_count; i++)
-        if (map_get(ended, s->dependencies[i].id.bytes, sizeof(struct uuid)))
-            return true;
-    return false;
-}
-
-/* What waits for a session is newer than it, so one pass forward finds all levels. */
-static void session_change_end_dependents(const struct api *api, struct request *req,
-                                          const struct session *root, bool forced)
-{
-    AQ_CLEANUP(map_donep) struct map ended = MAP_INIT;
-
-    (void)map_set(&ended, root->id.bytes, sizeof(root->id), (void *)root);
-    for (const struct session *s = core_next_session(api->core, root); s;
-         s = core_next_session(api->core, s)) {
-        if (!session_change_depends_on_any(s, &ended))
-            continue;
-        (void)map_set(&ended, s->id.bytes, sizeof(s->id), (void *)s);
-        core_terminate_session(api->core, &s->id, forced, REASON_USER_REQUESTED, api_who(api, req),
-                               session_change_ignore_result, NULL);
-    }
+    session_change_on_ended(data, r == -ENOENT ? 0 : r, err);
 }
 
 static void session_change_on_dismissed(void *data, int r, const struct aq_error *err)
 {
-    struct session_change_ending ending = { .req = data };
+    struct session_change_ending ending = { .req = data, .waiting = 1 };
 
     session_change_on_ended(&ending, r, err);
 }
@@ -134,10 +113,13 @@ static void session_change_on_delete(struct request *req, void *data)
     if (!(session = session_find_live(api, req, params.owner_access_key)))
         return;
     *ending = (struct session_change_ending){ .req = req,
-                                              .was_queued = session->status == SESSION_PENDING };
+                                              .was_queued = session->status == SESSION_PENDING,
+                                              .waiting = 1 };
     AQ_FAULT("api.terminate.decoded");
     if (params.recursive)
-        session_change_end_dependents(api, req, session, params.forced);
+        ending->waiting += session_end_dependents(
+            api, req, &(struct session_dependency){ .id = session->id }, 1, params.forced,
+            session_change_on_dependent_ended, ending);
     core_terminate_session(api->core, &session->id, params.forced,
                            params.forced ? REASON_FORCE_TERMINATED : REASON_USER_REQUESTED,
                            api_who(api, req), session_change_on_ended, ending);

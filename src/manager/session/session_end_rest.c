@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/fault.h"
+#include "manager/session/session.h"
 #include "manager/session/session_feature.h"
 #include "store/query.h"
 
@@ -11,7 +12,7 @@
 
 struct end_params {
     struct str_list sessions;
-    bool forced;
+    bool forced, recursive;
 };
 
 static const struct field end_fields[] = {
@@ -19,6 +20,8 @@ static const struct field end_fields[] = {
       ENDED_MAX, .doc = "their ids" },
     { "forced", FIELD_BOOL, 0, offsetof(struct end_params, forced),
       .doc = "without grace; administrators" },
+    { "recursive", FIELD_BOOL, 0, offsetof(struct end_params, recursive),
+      .doc = "also what waits for them, and for that" },
     FIELD_END,
 };
 
@@ -171,6 +174,29 @@ static void session_end_on_ended(void *data, int r, const struct aq_error *err)
         session_end_remove_errors(all);
 }
 
+static void session_end_on_dependent_ended(void *data, int r, const struct aq_error *err)
+{
+    struct endings *all = data;
+
+    if (r < 0 && r != -ENOENT && all->r == 0) {
+        all->r = r;
+        all->err = *err;
+    }
+    if (--all->waiting == 0)
+        session_end_remove_errors(all);
+}
+
+static void session_end_recursively(struct endings *all, bool forced)
+{
+    struct session_dependency *roots = arena_array(request_get_arena(all->req), all->count,
+                                                   sizeof(*roots));
+
+    for (size_t i = 0; i < all->count; i++)
+        roots[i] = (struct session_dependency){ .id = all->items[i].id };
+    all->waiting += session_end_dependents(all->api, all->req, roots, all->count, forced,
+                                           session_end_on_dependent_ended, all);
+}
+
 /* All ids are looked at before the first session is ended. */
 static int session_end_read_ids(const struct api *api, const struct request *req,
                                 const struct end_params *params, struct endings *all,
@@ -225,6 +251,8 @@ static void session_end_on_end(struct request *req, void *data)
     }
     AQ_FAULT("api.terminate.many-decoded");
     all->waiting = all->count;
+    if (params.recursive)
+        session_end_recursively(all, params.forced);
     for (size_t i = 0; i < all->count; i++)
         core_terminate_session(api->core, &all->items[i].id, params.forced,
                                params.forced ? REASON_FORCE_TERMINATED : REASON_USER_REQUESTED,

@@ -21,24 +21,13 @@
 #include "model/event.h"
 #include "store/dependency.h"
 
-struct dependents {
-    struct session_entry **items;
-    size_t count, cap;
-};
-
 static void dependents_free(struct dependents *d)
 {
     free(d->items);
     free(d);
 }
 
-/* Key of core.dependents: an id, and of an array also the element. */
-struct dependency_key {
-    unsigned char bytes[sizeof(struct uuid) + sizeof(int64_t)];
-    size_t len;
-};
-
-static struct dependency_key dependency_key_of(const struct session_dependency *d)
+struct dependency_key dependency_key_of(const struct session_dependency *d)
 {
     struct dependency_key key = { .len = d->is_array ? sizeof(key.bytes) : sizeof(struct uuid) };
 

@@ -5,8 +5,10 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/cleanup.h"
+#include "base/uuid.h"
 
 struct aq_error;
 struct array_entry;
@@ -20,6 +22,19 @@ struct session_request;
 struct store_tx;
 
 /* ---- dependency.c: those that wait ---- */
+
+/* Those that wait for the same: a value of core.dependents. */
+struct dependents {
+    struct session_entry **items;
+    size_t count, cap;
+};
+
+/* Key of core.dependents: an id, and of an array also the element. */
+struct dependency_key {
+    unsigned char bytes[sizeof(struct uuid) + sizeof(int64_t)];
+    size_t len;
+};
+struct dependency_key dependency_key_of(const struct session_dependency *d);
 
 /* Note whom a new session waits for. */
 void dependency_watch(struct core *core, struct session_entry *l);
