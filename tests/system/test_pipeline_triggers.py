@@ -118,7 +118,10 @@ def test_the_command_line_enables_lists_and_disables(moved, tmp_path):
         assert done.returncode == status, done
         return done.stdout + done.stderr
     assert "0 3 * * * Asia/Kolkata: next 20" in run("validate", str(path))
+    note = "the triggers of 'own' are off; to switch them on: aliquot pipeline enable own"
+    assert note in run("run", str(path))
     enabled = run("enable", str(path))
+    assert note not in run("run", str(path))
     assert "0 3 * * * Asia/Kolkata" in enabled and "after other (any)" in enabled
     assert "yes" in run("triggers", "--filter", "pipeline=own")
     run("disable", "own")

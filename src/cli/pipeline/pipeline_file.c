@@ -22,7 +22,8 @@ int pipeline_file_read(const char *path, struct strbuf *text, struct pipeline **
     return r < 0 ? aq_error_wrap(err, "%s", strcmp(path, "-") == 0 ? "standard input" : path) : 0;
 }
 
-int pipeline_file_add_source(const char *text, json_t *body, struct aq_error *err)
+int pipeline_file_add_source(const char *text, json_t *body, struct pipeline **ret,
+                             struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf file = STRBUF_INIT;
     AQ_CLEANUP(pipeline_freep) struct pipeline *p = NULL;
@@ -33,9 +34,12 @@ int pipeline_file_add_source(const char *text, json_t *body, struct aq_error *er
         (void)json_object_set_new(body, "pipeline", json_string(text));
         return 0;
     }
-    if ((r = pipeline_file_read(text, &file, &p, err)) == 0)
-        (void)json_object_set_new(body, "payload", json_string(file.data));
-    return r;
+    if ((r = pipeline_file_read(text, &file, &p, err)) < 0)
+        return r;
+    (void)json_object_set_new(body, "payload", json_string(file.data));
+    if (ret)
+        *ret = AQ_TAKE(p);
+    return 0;
 }
 
 static json_t *pipeline_file_describe(const struct pipeline *p)

@@ -13,8 +13,10 @@ int pipeline_file_read(const char *path, struct strbuf *text, struct pipeline **
                        struct aq_error *err);
 
 /* Set "payload" to the text of a file, or "pipeline" to the name of one that is kept. An
- * argument with a dot or slash, or "-", is a file.
+ * argument with a dot or slash, or "-", is a file. *ret (may be NULL) is the pipeline of a file,
+ * owned by the caller, and NULL of a name.
  */
-int pipeline_file_add_source(const char *text, json_t *body, struct aq_error *err);
+int pipeline_file_add_source(const char *text, json_t *body, struct pipeline **ret,
+                             struct aq_error *err);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "cli/list.h"
 #include "cli/pipeline/pipeline_file.h"
+#include "cli/pipeline/pipeline_trigger.h"
 #include "cli/pipeline/pipeline_view.h"
 #include "cli/request.h"
 #include "cli/verbs.h"
@@ -79,13 +80,14 @@ static int pipeline_run_print_name(struct cli *cli, const json_t *run, struct aq
 
 static int pipeline_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
+    AQ_CLEANUP(pipeline_freep) struct pipeline *p = NULL;
     const struct pipeline_run_opts *opts = data;
     json_auto_t *body = json_object();
     json_auto_t *run = NULL;
     int r;
 
     (void)argc;
-    if ((r = pipeline_file_add_source(argv[0], body, err)) < 0
+    if ((r = pipeline_file_add_source(argv[0], body, &p, err)) < 0
         || (r = pipeline_run_parameters(&opts->parameters, body, err)) < 0
         || (r = cli_options_add(run_opts, opts, body, err)) < 0)
         return r;
@@ -94,6 +96,8 @@ static int pipeline_run(struct cli *cli, void *data, int argc, char **argv, stru
     if ((r = cli_call_once(cli, PIPELINE_RUNS, body, &run, err)) < 0
         || (r = pipeline_run_print_name(cli, run, err)) < 0)
         return r;
+    if (p)
+        pipeline_triggers_note_off(cli, p);
     return opts->watch ? pipeline_watch_run(cli, output_text(run, "id"), err) : 0;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "cli/client.h"
 #include "cli/list.h"
 #include "cli/pipeline/pipeline_file.h"
 #include "cli/request.h"
@@ -150,6 +151,31 @@ const struct cli_verb verb_pipeline_triggers = {
     .run = pipeline_triggers,
 };
 
+void pipeline_triggers_note_off(struct cli *cli, const struct pipeline *p)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    json_t *rows = NULL, *row;
+    struct aq_error err;
+    bool is_enabled = false;
+    size_t i;
+
+    if (!p->trigger_count)
+        return;
+    strbuf_adds(&path, TRIGGERS);
+    cli_path_query(&path, "owner_access_key", cli->globals.owner);
+    if (cli_call_list(cli, path.data, CLI_PAGE, 0, &rows, NULL, &err) == 0) {
+        json_array_foreach(rows, i, row)
+            is_enabled |= strcmp(output_text(row, "pipeline"), p->name) == 0
+                          && json_is_true(json_object_get(row, "is_enabled"));
+        if (!is_enabled)
+            cli_note(cli,
+                     "the triggers of '%s' are off; to switch them on: aliquot pipeline "
+                     "enable %s",
+                     p->name, p->name);
+    }
+    json_decref(rows);
+}
+
 /* ---- enable, disable ---- */
 
 struct pipeline_enable_opts {
@@ -171,7 +197,7 @@ static int pipeline_enable_keep(struct cli *cli, const char *source, json_t **ke
                                 struct aq_error *err)
 {
     json_auto_t *body = json_object();
-    int r = pipeline_file_add_source(source, body, err);
+    int r = pipeline_file_add_source(source, body, NULL, err);
 
     if (r < 0)
         return r;
