@@ -230,6 +230,14 @@ def test_slurms_commands(room):
                  "PartitionName=default", "TRES=cpu=4", "Users=(null) Accounts=default State=ACTIVE"):
         assert text in shown, shown
     assert room.cluster.cli(*scontrol, "other").returncode == 1
+    (line,) = room.cluster.cli("slurm", "sinfo", "-h", "-T").stdout.splitlines()
+    assert (line.split()[0], line.split()[1], line.split()[-2:]) == (
+        "exam", "ACTIVE", ["01:00:00", "agent"])
+    done = room.cluster.cli("run", "--detach", "--name", "seated", "--reservation", "exam",
+                            "-r", "cpu=1", "-r", "mem=32m", "true")
+    assert done.returncode == 0, done
+    shown = room.cluster.cli("slurm", "squeue", "-h", "-t", "all", "-n", "seated", "-o", "%v").stdout
+    assert shown == "exam\n"
 
 
 def test_devices():

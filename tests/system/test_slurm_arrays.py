@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrays by Slurm's commands: submitted, shown, cancelled, accounted and waited for."""
 
+import json
 import subprocess
 
 import pytest
@@ -178,3 +179,37 @@ def test_options_in_the_environment(call, say, tmp_path):
     assert (limit, name) == ("10", "by-env")
     done = call("sbatch", "--wrap", "true", env={"SBATCH_TIMELIMIT": "soon"})
     assert done.returncode and "--time" in done.stderr, done
+
+
+def test_dependencies_and_reservations_are_shown(say, tmp_path):
+    """squeue and scontrol name jobs, arrays and elements as sbatch --dependency takes them."""
+    gate = tmp_path / "gate"
+    command = f"while ! test -e {gate}; do sleep 0.1; done"
+    job = submit(say, f"--wrap={command}")
+    array = submit(say, "--array=0-3%1", f"--wrap={command}")
+    last = submit(say, f"--dependency=afterok:{job},afterany:{array},afternotok:{array}_3",
+                  "--wrap=true")
+    many = submit(say, "--array=0-3", f"--dependency=aftercorr:{array}", "--wrap=true")
+    shown = say("squeue", "-h", "-o", "%E|%v", "-j", last).strip()
+    waits, reservation = shown.split("|")
+    assert reservation == "(null)"
+    assert sorted(waits.split(",")) == sorted([
+        f"afterok:{job}(unfulfilled)", f"afterany:{array}_*(unfulfilled)",
+        f"afternotok:{array}_3(unfulfilled)"]), waits
+    assert say("squeue", "-h", "-O", "Dependency:60", "-j", many).strip() \
+        == f"aftercorr:{array}_*(unfulfilled)"
+    assert say("squeue", "-h", "-o", "%E", "-j", job).strip() == "(null)"
+    text = say("scontrol", "show", "job", last)
+    assert f"Dependency={waits}" in text and "Reservation=(null)" in text
+    assert say("sinfo", "-h", "-T") == ""
+    shown = json.loads(say("squeue", "--json", "-j", f"{last},{many}"))
+    assert shown["meta"]["plugin"]["data_parser"] == "data_parser/v0.0.41"
+    one, elements = shown["jobs"]
+    assert one["job_id"] == int(last) and one["dependency"] == waits
+    assert (one["job_state"], one["state_reason"]) == (["PENDING"], "Dependency")
+    assert one["array_job_id"] == {"set": False, "infinite": False, "number": 0}
+    assert one["memory_per_node"]["number"] == 64 and one["time_limit"]["infinite"]
+    assert elements["array_job_id"] == {"set": True, "infinite": False, "number": int(many)}
+    assert (elements["array_task_id"]["set"], elements["array_task_string"]) == (False, "0-3")
+    gate.touch()
+    wait_states(say, job, {job: "COMPLETED"})

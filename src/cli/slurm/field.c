@@ -176,6 +176,54 @@ static void job_write_node_list(const void *row, struct strbuf *out)
         strbuf_addf(out, "%s%s", i ? "," : "", json_string_value(agent));
 }
 
+/* "afterok:12(unfulfilled),afterany:15_3(unfulfilled)": what it still waits for, and what can no longer
+ * be met. "(null)" without any.
+ */
+static void job_write_dependency(const void *row, struct strbuf *out)
+{
+    static const struct {
+        const char *condition, *word;
+    } words[] = { { "success", "afterok" },
+                  { "failure", "afternotok" },
+                  { "end", "afterany" },
+                  { "start", "after" },
+                  { "corresponding", "aftercorr" } };
+    const struct job *job = row;
+    const json_t *all = json_object_get(job->row, "dependencies"), *one;
+    size_t i, count = 0;
+
+    json_array_foreach(all, i, one) {
+        const char *condition = json_string_value(json_object_get(one, "condition"));
+        const char *state = json_string_value(json_object_get(one, "state"));
+        const json_t *index = json_object_get(one, "index");
+        bool is_array = json_object_get(one, "array") != NULL;
+        int64_t number = json_integer_value(json_object_get(one, is_array ? "number" : "job_id"));
+        const char *word = condition ? condition : "";
+
+        if (!state || strcmp(state, "met") == 0 || !number)
+            continue;
+        for (size_t k = 0; k < AQ_COUNT(words); k++)
+            if (strcmp(word, words[k].condition) == 0)
+                word = words[k].word;
+        strbuf_addf(out, "%s%s:%" PRId64, count++ ? "," : "", word, number);
+        if (is_array && json_is_integer(index))
+            strbuf_addf(out, "_%" PRId64, (int64_t)json_integer_value(index));
+        else if (is_array)
+            strbuf_adds(out, "_*");
+        strbuf_adds(out, strcmp(state, "unmet") == 0 ? "(failed)" : "(unfulfilled)");
+    }
+    if (!count)
+        strbuf_adds(out, "(null)");
+}
+
+static void job_write_reservation(const void *row, struct strbuf *out)
+{
+    const struct job *job = row;
+    const char *name = json_string_value(json_object_get(job->row, "reservation"));
+
+    strbuf_adds(out, name ? name : "(null)");
+}
+
 /* Where it runs, or why it does not. */
 static void job_write_where(const void *row, struct strbuf *out)
 {
@@ -414,8 +462,8 @@ const struct slurm_field job_fields[] = {
     { "Cluster",       0,  "CLUSTER",       10, job_write_cluster, 0 },
     { "Priority",     'Q', "PRIORITY",      10, job_write_priority, 0 },
     { "PriorityLong", 'p', "PRIORITY",      10, job_write_priority, 0 },
-    { "Reason",       'r', "REASON",        22, job_write_reason, JOB_NEEDS_AFTER },
-    { "ReasonList",   'R', "NODELIST(REASON)", 22, job_write_where, JOB_NEEDS_AFTER },
+    { "Reason",       'r', "REASON",        22, job_write_reason, JOB_NEEDS_DEPENDENCY },
+    { "ReasonList",   'R', "NODELIST(REASON)", 22, job_write_where, JOB_NEEDS_DEPENDENCY },
     { "NodeList",     'N', "NODELIST",      15, job_write_node_list, 0 },
     { "BatchHost",    'B', "EXEC_HOST",     15, job_write_node_list, 0 },
     { "ReqNodes",     'n', "REQ_NODES",      8, job_write_nothing, 0 },
@@ -436,8 +484,8 @@ const struct slurm_field job_fields[] = {
     { "tres-per-node",'b', "TRES_PER_NODE", 13, job_write_gres, 0 },
     { "Gres",          0,  "TRES_PER_NODE", 13, job_write_gres, 0 },
     { "Features",     'f', "FEATURES",      10, job_write_null, 0 },
-    { "Dependency",   'E', "DEPENDENCY",    10, job_write_null, 0 },
-    { "Reservation",  'v', "RESERVATION",   10, job_write_null, 0 },
+    { "Dependency",   'E', "DEPENDENCY",    10, job_write_dependency, JOB_NEEDS_DEPENDENCY },
+    { "Reservation",  'v', "RESERVATION",   10, job_write_reservation, JOB_NEEDS_RESERVATION },
     { "WorkDir",      'Z', "WORK_DIR",      20, job_write_nothing, 0 },
     { "Command",      'o', "COMMAND",       20, job_write_nothing, 0 },
     { "OverSubscribe",'h', "OVER_SUBSCRIBE",14, job_write_nothing, 0 },

@@ -133,10 +133,9 @@ void job_members(unsigned needs, struct strbuf *out)
         unsigned need;
         const char *members;
     } more[] = {
-        { JOB_NEEDS_LIMIT, ",timeout_sec" },
-        { JOB_NEEDS_OWNER, ",user,group" },
-        { JOB_NEEDS_USAGE, ",summary" },
-        { JOB_NEEDS_AFTER, ",dependencies" },
+        { JOB_NEEDS_LIMIT, ",timeout_sec" },       { JOB_NEEDS_OWNER, ",user,group" },
+        { JOB_NEEDS_USAGE, ",summary" },           { JOB_NEEDS_DEPENDENCY, ",dependencies" },
+        { JOB_NEEDS_RESERVATION, ",reservation" },
     };
 
     strbuf_adds(out, MEMBERS);
@@ -178,7 +177,6 @@ static int64_t job_gpus(const json_t *slots)
     return 0;
 }
 
-/* Why it does not run yet, as far as the row says it. */
 /* The reason of a row says only that a condition holds it back, its dependencies say which. */
 static bool job_waits_for_others(const json_t *row)
 {
@@ -191,6 +189,7 @@ static bool job_waits_for_others(const json_t *row)
     return false;
 }
 
+/* Why it does not run yet, as far as the row says it. */
 static const char *job_why_pending(const json_t *row, const struct job *job)
 {
     if (job->start_usec > job->now_usec)

@@ -62,7 +62,8 @@ enum {
     JOB_NEEDS_LIMIT = 1u << 0, /* the time limit */
     JOB_NEEDS_OWNER = 1u << 1, /* user and account */
     JOB_NEEDS_USAGE = 1u << 2, /* what it used, once it has ended */
-    JOB_NEEDS_AFTER = 1u << 3, /* whether it waits for other jobs */
+    JOB_NEEDS_DEPENDENCY = 1u << 3,
+    JOB_NEEDS_RESERVATION = 1u << 4,
 };
 
 /* Append the members of rows that job_read() takes, with commas between. */

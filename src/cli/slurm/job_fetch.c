@@ -13,9 +13,10 @@
 static int job_fetch_sessions(struct cli *cli, struct strbuf *path, const char *filter,
                               unsigned needs, struct job_list *ret, struct aq_error *err)
 {
+    const unsigned long_rows = JOB_NEEDS_LIMIT | JOB_NEEDS_USAGE | JOB_NEEDS_DEPENDENCY
+                               | JOB_NEEDS_RESERVATION;
+    size_t page = needs & long_rows ? CLI_PAGE : CLI_PAGE_OF_SHORT_ROWS;
     AQ_CLEANUP(strbuf_donep) struct strbuf members = STRBUF_INIT;
-    bool is_long = needs & (JOB_NEEDS_LIMIT | JOB_NEEDS_USAGE | JOB_NEEDS_AFTER);
-    size_t page = is_long ? CLI_PAGE : CLI_PAGE_OF_SHORT_ROWS;
     json_t *rows = NULL;
     int r;
 

@@ -72,6 +72,7 @@ static void scontrol_write_job(struct scontrol *s, const struct job *job)
         { "StartTime", "StartTime", true },
         { "EndTime", "EndTime", false },
         { "Partition", "Partition", true },
+        { "Reservation", "Reservation", false },
         { "NodeList", "NodeList", true },
         { "NumNodes", "NumNodes", true },
         { "NumCPUs", "NumCPUs", false },
@@ -100,7 +101,7 @@ static int scontrol_show_job(struct scontrol *s, const char *ids, struct aq_erro
         .is_all_users = true,
         .has_ended = ids != NULL,
         .must_exist = true,
-        .needs = JOB_NEEDS_LIMIT | JOB_NEEDS_OWNER | JOB_NEEDS_AFTER,
+        .needs = JOB_NEEDS_LIMIT | JOB_NEEDS_OWNER | JOB_NEEDS_DEPENDENCY | JOB_NEEDS_RESERVATION,
     };
     int r = job_list_read(s->cli, &query, &list, err);
 

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sinfo: partitions and nodes. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/memory.h"
 #include "base/vec.h"
+#include "cli/client.h"
 #include "cli/slurm/line.h"
 #include "cli/slurm/node_list.h"
 #include "cli/slurm/slurm.h"
@@ -12,10 +16,11 @@
 
 #define DEFAULT_FORMAT "%9P %.5a %.10l %.6D %.6t %N"
 #define NODE_FORMAT "%20N %.6D %10P %6t"
+#define RESERVATION_FORMAT "%12i %8T %19S %19E %11D %N"
 #define SUMMARY_FORMAT "%10P %.5a %.10l %.16F %N"
 
 struct sinfo_opts {
-    bool version, no_header, by_node, summarize, is_ignored;
+    bool version, no_header, by_node, summarize, reservations, is_ignored;
     const char *clusters, *format, *partition, *nodes, *states;
 };
 
@@ -25,6 +30,7 @@ static const struct cli_opt sinfo_opts[] = {
     { 'o', "format", CLI_STR, AT(format), "FORMAT", "fields such as '%P %D %t'" },
     { 'N', "Node", CLI_FLAG, AT(by_node), NULL, "a line for each node" },
     { 's', "summarize", CLI_FLAG, AT(summarize), NULL, "a line for each partition" },
+    { 'T', "reservation", CLI_FLAG, AT(reservations), NULL, "reservations instead of partitions" },
     { 'p', "partition", CLI_STR, AT(partition), "PARTITION,...", "of these resource groups" },
     { 'n', "nodes", CLI_STR, AT(nodes), "NODE,...", "of these agents" },
     { 't', "states", CLI_STR, AT(states), "STATE,...", "in these states: idle, mix, alloc, ..." },
@@ -237,6 +243,107 @@ static void sinfo_group(const struct slurm_line *line, const struct node_list *l
     rows->items[rows->count++] = row;
 }
 
+/* ---- reservations ---- */
+
+static void sinfo_write_resv_text(const void *row, const char *member, struct strbuf *out)
+{
+    const char *text = json_string_value(json_object_get(*(const json_t *const *)row, member));
+
+    strbuf_adds(out, text ? text : "");
+}
+
+static void sinfo_write_resv_name(const void *row, struct strbuf *out)
+{
+    sinfo_write_resv_text(row, "name", out);
+}
+
+static void sinfo_write_resv_state(const void *row, struct strbuf *out)
+{
+    const char *state = json_string_value(json_object_get(*(const json_t *const *)row, "state"));
+
+    strbuf_adds(out, state && strcmp(state, "active") == 0 ? "ACTIVE" : "INACTIVE");
+}
+
+/* Slurm's dates are local and have no zone. */
+static void sinfo_write_resv_date(const void *row, const char *member, struct strbuf *out)
+{
+    const char *iso = json_string_value(json_object_get(*(const json_t *const *)row, member));
+    char text[CLOCK_ISO_MAX];
+    int64_t usec;
+
+    if (!iso || clock_parse_date(iso, &usec) < 0) {
+        strbuf_adds(out, "N/A");
+        return;
+    }
+    (void)clock_format_local(usec, text);
+    text[strcspn(text, " ")] = 'T';
+    strbuf_adds(out, text);
+}
+
+static void sinfo_write_resv_start(const void *row, struct strbuf *out)
+{
+    sinfo_write_resv_date(row, "start", out);
+}
+
+static void sinfo_write_resv_end(const void *row, struct strbuf *out)
+{
+    sinfo_write_resv_date(row, "end", out);
+}
+
+static void sinfo_write_resv_duration(const void *row, struct strbuf *out)
+{
+    int64_t sec = json_integer_value(json_object_get(*(const json_t *const *)row, "duration"));
+
+    if (sec >= 86400)
+        strbuf_addf(out, "%" PRId64 "-", sec / 86400);
+    strbuf_addf(out, "%02d:%02d:%02d", (int)(sec % 86400 / 3600), (int)(sec / 60 % 60),
+                (int)(sec % 60));
+}
+
+static void sinfo_write_resv_nodes(const void *row, struct strbuf *out)
+{
+    const json_t *agent;
+    size_t i;
+
+    json_array_foreach(json_object_get(*(const json_t *const *)row, "agents"), i, agent)
+        strbuf_addf(out, "%s%s", i ? "," : "", json_string_value(agent));
+}
+
+static const struct slurm_field resv_fields[] = {
+    { "ReservationName", 'i', "RESV_NAME", 0, sinfo_write_resv_name, 0 },
+    { "State", 'T', "STATE", 0, sinfo_write_resv_state, 0 },
+    { "StartTime", 'S', "START_TIME", 0, sinfo_write_resv_start, 0 },
+    { "EndTime", 'E', "END_TIME", 0, sinfo_write_resv_end, 0 },
+    { "Duration", 'D', "DURATION", 0, sinfo_write_resv_duration, 0 },
+    { "NodeList", 'N', "NODELIST", 0, sinfo_write_resv_nodes, 0 },
+    { .name = NULL },
+};
+
+/* The columns of "sinfo -T" are fixed, as Slurm's are without -o. */
+static int sinfo_show_reservations(struct cli *cli, bool has_header, struct aq_error *err)
+{
+    struct slurm_line line = { .count = 0 };
+    json_auto_t *answer = NULL;
+    const json_t **rows = NULL, *row;
+    size_t count, i;
+    int r = slurm_line_parse(RESERVATION_FORMAT, SLURM_LINE_LETTERS, resv_fields, &line, err);
+
+    if (r == 0)
+        r = cli_call(cli, METHOD_GET, "/aliquot/v1/reservations", NULL, &answer, err);
+    if (r < 0)
+        return r;
+    count = json_array_size(json_object_get(answer, "items"));
+    rows = aq_alloc_array(count, sizeof(json_t *));
+    json_array_foreach(json_object_get(answer, "items"), i, row)
+        rows[i] = row;
+    if (count)
+        r = slurm_line_print(&line, has_header, rows, count, sizeof(json_t *), err);
+    else
+        cli_note(cli, "No reservations in the system");
+    free(rows);
+    return r;
+}
+
 /* ---- the command ---- */
 
 static bool sinfo_matches(const struct sinfo_opts *opts, const struct node *node)
@@ -262,6 +369,10 @@ static int sinfo_run(struct cli *cli, void *data, int argc, char **argv, struct 
     (void)argv;
     if (opts->version)
         return slurm_print_version(err);
+    if (opts->reservations && (opts->format || opts->by_node || opts->summarize))
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "-T has no -o, -N or -s");
+    if (opts->reservations)
+        return sinfo_show_reservations(cli, !opts->no_header, err);
     r = slurm_line_parse(format, SLURM_LINE_LETTERS, sinfo_fields, &line, err);
     if (r == 0)
         r = node_list_read(cli, &list, err);

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "cli/slurm/field.h"
+#include "cli/slurm/job_json.h"
 #include "cli/slurm/job_list.h"
 #include "cli/slurm/slurm.h"
 #include "cli/verbs.h"
@@ -16,7 +17,7 @@
 #define SORT_MAX 16
 
 struct squeue_opts {
-    bool version, me, no_header, is_long, start, all, array;
+    bool version, me, no_header, is_long, start, all, array, json;
     const char *clusters, *user, *jobs, *name, *partition, *states, *format, *Format, *sort;
     const char *account;
 };
@@ -40,6 +41,7 @@ static const struct cli_opt squeue_opts[] = {
     { 'S', "sort", CLI_STR, AT(sort), "[+-]LETTER,...", "order by letters of -o" },
     { 'a', "all", CLI_FLAG, AT(all), NULL, "of all partitions, as it is in any case" },
     { 'r', "array", CLI_FLAG, AT(array), NULL, "a line for each element of arrays that waits" },
+    { 0, "json", CLI_FLAG, AT(json), NULL, "everything as JSON, as data_parser/v0.0.41 has it" },
     SLURM_OPT_ROWS(struct squeue_opts),
 #undef AT
     CLI_OPT_END,
@@ -149,15 +151,17 @@ static int squeue_run(struct cli *cli, void *data, int argc, char **argv, struct
         r = squeue_read_line(opts, &line, err);
     if (r < 0)
         return r;
-    query.needs = slurm_line_needs(&line);
+    query.needs = opts->json ? JOB_JSON_NEEDS : slurm_line_needs(&line);
     for (size_t i = 0; i < order.count; i++)
         query.needs |= order.fields[i]->needs;
     r = job_list_read(cli, &query, &list, err);
     if (r == 0 && list.count)
         qsort_r(list.jobs, list.count, sizeof(*list.jobs), squeue_compare, &order);
-    return r < 0 ? r
-                 : slurm_line_print(&line, !opts->no_header, list.jobs, list.count,
-                                    sizeof(*list.jobs), err);
+    if (r < 0)
+        return r;
+    return opts->json ? job_json_print(list.jobs, list.count, err)
+                      : slurm_line_print(&line, !opts->no_header, list.jobs, list.count,
+                                         sizeof(*list.jobs), err);
 }
 
 const struct cli_verb verb_slurm_squeue = {
