@@ -208,13 +208,9 @@ static void array_on_list(struct request *req, void *data)
     struct aq_error err = { 0 };
 
     if (api_decode(req, &params, NULL, &err) < 0
-        || session_list_choose_owner(data, req, params.all, params.owner_access_key, &list->query,
-                                     &err)
-               < 0
-        || (params.status
-            && session_view_read_statuses(api_principal(req), params.status, &list->query.statuses,
-                                          &err)
-                   < 0)) {
+        || session_list_narrow(data, req, params.all, params.owner_access_key, params.status,
+                               &list->query, &err)
+               < 0) {
         request_fail(req, &err);
         return;
     }

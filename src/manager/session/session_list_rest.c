@@ -105,9 +105,9 @@ static int session_list_read_fields(const struct session_list_params *params, st
     return 0;
 }
 
-int session_list_choose_owner(const struct api *api, struct request *req, bool all,
-                              const char *owner_access_key, struct store_query *query,
-                              struct aq_error *err)
+int session_list_narrow(const struct api *api, struct request *req, bool all,
+                        const char *owner_access_key, const char *status, struct store_query *query,
+                        struct aq_error *err)
 {
     const struct principal *who = api_principal(req);
     const struct keypair *owner;
@@ -118,12 +118,12 @@ int session_list_choose_owner(const struct api *api, struct request *req, bool a
                             "only administrators may list everybody's sessions");
     if (all && !owner_access_key) {
         query->domain = principal_is_superadmin(who) ? NULL : who->domain;
-        return 0;
+    } else {
+        if ((r = api_owner(api, req, owner_access_key, &owner, err)) < 0)
+            return r;
+        query->access_key = arena_strdup(request_get_arena(req), owner->access_key);
     }
-    if ((r = api_owner(api, req, owner_access_key, &owner, err)) < 0)
-        return r;
-    query->access_key = arena_strdup(request_get_arena(req), owner->access_key);
-    return 0;
+    return status ? session_view_read_statuses(who, status, &query->statuses, err) : 0;
 }
 
 /* Those of one array, or of none. */
@@ -153,14 +153,10 @@ static void session_list_on_list(struct request *req, void *data)
 
     if (api_decode(req, &params, NULL, &err) < 0
         || session_list_read_fields(&params, list, &err) < 0
-        || session_list_choose_owner(data, req, params.all, params.owner_access_key, &list->query,
-                                     &err)
+        || session_list_narrow(data, req, params.all, params.owner_access_key, params.status,
+                               &list->query, &err)
                < 0
-        || session_list_choose_elements(req, &params, &list->query, &err) < 0
-        || (params.status
-            && session_view_read_statuses(api_principal(req), params.status, &list->query.statuses,
-                                          &err)
-                   < 0)) {
+        || session_list_choose_elements(req, &params, &list->query, &err) < 0) {
         request_fail(req, &err);
         return;
     }

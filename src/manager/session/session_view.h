@@ -47,10 +47,12 @@ void session_view_note_seen(struct core *core, const struct principal *who,
 int session_view_read_statuses(const struct principal *who, const char *text, uint32_t *ret,
                                struct aq_error *err) AQ_UNTRUSTED;
 
-/* Whose sessions or arrays: the owner's; with 'all' everyone's or those of the domain. */
-int session_list_choose_owner(const struct api *api, struct request *req, bool all,
-                              const char *owner_access_key, struct store_query *query,
-                              struct aq_error *err);
+/* Which sessions or arrays a list has: the owner's, with 'all' everyone's or those of the domain;
+ * of 'status' ("PENDING,RUNNING"; NULL = any).
+ */
+int session_list_narrow(const struct api *api, struct request *req, bool all,
+                        const char *owner_access_key, const char *status, struct store_query *query,
+                        struct aq_error *err);
 
 /* What the session's kernels hold, or held when it ended, and asked for: of the first kernels whose
  * sums are in the range of an amount.
