@@ -78,9 +78,9 @@ static struct idle_verdict idle_until(int64_t at_usec, int64_t now_usec)
 }
 
 static struct idle_verdict idle_judge_network(const struct idle_limits *l,
-                                              const struct idle_facts *f)
+                                              const struct idle_facts *f, int64_t base_usec)
 {
-    int64_t idle_from = AQ_MAX(f->active_usec, f->began_usec);
+    int64_t idle_from = AQ_MAX(f->active_usec, base_usec);
     int64_t at = AQ_MAX(idle_from + l->network_usec, f->extended_usec);
 
     if (!l->network_usec)
@@ -91,11 +91,11 @@ static struct idle_verdict idle_judge_network(const struct idle_limits *l,
 }
 
 static struct idle_verdict idle_judge_lifetime(const struct idle_limits *l,
-                                               const struct idle_facts *f)
+                                               const struct idle_facts *f, int64_t base_usec)
 {
     if (!l->lifetime_usec)
         return (struct idle_verdict){ 0 };
-    return idle_until(f->began_usec + l->lifetime_usec, f->now_usec);
+    return idle_until(base_usec + l->lifetime_usec, f->now_usec);
 }
 
 /* Averages that are too low: of all that are asked, or of any. One that is not known keeps. */
@@ -118,10 +118,11 @@ static bool idle_is_low(const struct idle_settings *s, const struct idle_facts *
 
 static struct idle_verdict idle_judge_utilization(const struct idle_settings *s,
                                                   const struct idle_limits *l,
-                                                  const struct idle_facts *f, bool is_low)
+                                                  const struct idle_facts *f, int64_t base_usec,
+                                                  bool is_low)
 {
     int64_t measured = f->window && f->window->first_usec ? f->window->first_usec : f->now_usec;
-    int64_t full = AQ_MAX(measured + l->window_usec, f->began_usec + s->window_grace_usec);
+    int64_t full = AQ_MAX(measured + l->window_usec, base_usec + s->window_grace_usec);
 
     if (!l->window_usec)
         return (struct idle_verdict){ 0 };
@@ -136,11 +137,14 @@ static struct idle_verdict idle_judge_utilization(const struct idle_settings *s,
 void idle_judge(const struct idle_settings *settings, const struct idle_limits *limits,
                 const struct idle_facts *facts, struct idle_report *ret)
 {
-    *ret = (struct idle_report){ .by = IDLE_CHECKS };
+    int64_t base = AQ_MAX(facts->began_usec, facts->grace_usec);
+
+    *ret = (struct idle_report){ .base_usec = base, .by = IDLE_CHECKS };
     ret->is_low = limits->window_usec && idle_is_low(settings, facts);
-    ret->checks[IDLE_NETWORK] = idle_judge_network(limits, facts);
-    ret->checks[IDLE_UTILIZATION] = idle_judge_utilization(settings, limits, facts, ret->is_low);
-    ret->checks[IDLE_LIFETIME] = idle_judge_lifetime(limits, facts);
+    ret->checks[IDLE_NETWORK] = idle_judge_network(limits, facts, base);
+    ret->checks[IDLE_UTILIZATION] = idle_judge_utilization(settings, limits, facts, base,
+                                                           ret->is_low);
+    ret->checks[IDLE_LIFETIME] = idle_judge_lifetime(limits, facts, base);
     for (enum idle_check i = 0; i < IDLE_CHECKS; i++) {
         struct idle_verdict *v = &ret->checks[i];
 

@@ -46,6 +46,7 @@ struct idle_settings {
     int64_t packet_usec;       /* a connection that was silent for so long is not in use */
     int64_t window_usec;       /* of utilization */
     int64_t window_grace_usec; /* after a session began to run, before its window begins */
+    int64_t user_grace_usec;   /* after a user was created, before limits of their sessions count */
     bool ends_if_any_is_low;   /* thresholds-check-operator: or; else all have to be */
     struct idle_threshold thresholds[IDLE_METRICS_MAX];
     size_t threshold_count;
@@ -111,6 +112,7 @@ struct idle_limits idle_limits_find(const struct idle_settings *settings,
 struct idle_facts {
     int64_t now_usec;
     int64_t began_usec;    /* to run */
+    int64_t grace_usec;    /* its user counts as new until then; 0 = does not */
     int64_t active_usec;   /* it was in use, or computed; at least began_usec */
     int64_t extended_usec; /* somebody wants it kept until then; 0 = nobody */
     int64_t low_usec;      /* since then the window's averages are too low; 0 = are not */
@@ -135,6 +137,7 @@ struct idle_verdict {
 
 struct idle_report {
     struct idle_verdict checks[IDLE_CHECKS];
+    int64_t base_usec;  /* limits count from here, at the earliest */
     bool is_low;        /* the window's averages so far are too low */
     enum idle_check by; /* what ends it first; IDLE_CHECKS = nothing does as far as is known */
     int64_t at_usec;    /* when; 0 = not known */

@@ -190,6 +190,7 @@ int idle_settings_put(struct idle_settings *s, const char *key, const char *valu
         { "app-streaming-packet-timeout", &s->packet_usec },
         { "checkers/network_timeout/threshold", &s->network_usec },
         { "checkers/timeout/threshold", &s->network_usec },
+        { "checkers/user_grace_period/user_initial_grace_period", &s->user_grace_usec },
         { "checkers/utilization/initial-grace-period", &s->window_grace_usec },
         { "checkers/utilization/time-window", &s->window_usec },
     };

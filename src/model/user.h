@@ -26,6 +26,7 @@ struct user {
     int max_concurrent_sessions; /* <= 0 = no limit */
     char *allowed_client_ip;     /* "10.0.0.0/8,::1": networks; NULL = from anywhere */
     bool need_password_change;   /* before the next login with it */
+    int64_t created_usec; /* monotonic, in the manager's memory only: rows have 'created_at' */
 };
 
 /* A decoded request: the members, and what becomes members only after a check. */

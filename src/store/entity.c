@@ -250,7 +250,7 @@ void entity_add_select(struct strbuf *sql, const struct entity_table *table)
     for (const struct field *field = table->entity->fields; field->names; field++)
         if (field->type == FIELD_SEALED)
             strbuf_addf(sql, ", e.%s", field_column(field, name));
-    strbuf_addf(sql, " FROM %s e", table->present);
+    strbuf_addf(sql, ", e.created_at FROM %s e", table->present);
     for (const struct field *field = table->entity->fields; field->names; field++)
         if (field->flags & FIELD_KEY) {
             strbuf_addf(sql, "%se.%s", before, field_column(field, name));

@@ -31,7 +31,9 @@ extern const struct entity_table store_domains, store_keypair_policies, store_ke
 int entity_save(struct store_tx *tx, const struct entity_table *table, const void *row,
                 int64_t at_usec, struct aq_error *err);
 
-/* A query of all rows in the order of their keys, for entity_load(). */
+/* A query of all rows in the order of their keys, for entity_load(); 'created_at' follows the
+ * columns that it reads.
+ */
 void entity_add_select(struct strbuf *sql, const struct entity_table *table);
 
 /* Take these columns; '*ret' is overwritten. */

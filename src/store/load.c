@@ -308,8 +308,11 @@ static int load_row(struct loader *l, const struct load_table *table, struct row
     struct event *e = event_batch_add(one, table->kind, 0);
     int r = 0;
 
-    if (table->rows)
+    if (table->rows) {
         r = entity_load(l->tx, row, table->rows, (char *)e + table->offset, err);
+        if (r == 0)
+            e->at_usec = sql_get_int(row->q); /* it was saved first when it was created */
+    }
     if (r == 0 && table->read)
         r = table->read(l, row, e, err);
     if (r == 0)

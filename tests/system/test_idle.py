@@ -140,6 +140,22 @@ def test_lifetime_ends_what_is_used(cluster, user):
     settle(cluster.client(ADMIN))
 
 
+def test_new_users_are_spared(cluster, user):
+    key = "config/idle/checkers/user_grace_period/user_initial_grace_period"
+    cli(cluster, "admin", "config", "set", key, "1h")
+    with running(user, "first") as session:
+        def remaining():
+            return checks(user, session).get("network_timeout", {}).get("remaining", 0)
+
+        wait_for(lambda: remaining() > 600, 10, "the grace period")
+        cluster.programs["manager"].kill()
+        cluster.start_manager()
+        wait_for(lambda: remaining() > 600, 30, "the grace period after a restart")
+        cli(cluster, "admin", "config", "rm", key)
+        ended = wait_status(user, session, "TERMINATED")
+        assert ended["reason"] == "idle-timeout"
+
+
 def test_a_killed_manager_ends_nothing_too_early(cluster, user):
     with running(user, "through") as session:
         time.sleep(LIMIT - 5)
@@ -153,7 +169,8 @@ def test_a_killed_manager_ends_nothing_too_early(cluster, user):
 
 
 @pytest.mark.parametrize("key, value", [
-    ("enabled", "nothing"), ("checkers/network_timeout/threshold", "soon"),
+    ("enabled", "nothing"), ("checkers/user_grace_period/user_initial_grace_period", "a week"),
+    ("checkers/network_timeout/threshold", "soon"),
     ("checkers/utilization/resource-thresholds/cpu_util/average", "all"), ("warnings", "1m,2m")])
 def test_settings_that_cannot_be(cluster, key, value):
     key = "config/idle/" + key

@@ -394,16 +394,55 @@ static void little_is_used(void **state)
     assert_ended("idle-utilization");
 }
 
+static void spare_new_users(const char *span)
+{
+    struct idle_settings s;
+
+    idle_settings_defaults(&s);
+    assert_int_equal(
+        idle_settings_put(&s, "checkers/user_grace_period/user_initial_grace_period", span, NULL),
+        1);
+    core_set_idle(world.core, &s);
+    idle_entry_tick(world.core);
+    settle();
+}
+
+/* The time counts from the creation of the user, whatever changes later, and across restarts. */
+static void new_users_are_spared(void **state)
+{
+    struct event_batch *batch = event_batch_new();
+    struct event *e = event_batch_add(batch, EVENT_USER_SAVED, world_wall + 60 * MINUTE);
+    struct answer a = { 0 };
+
+    (void)state;
+    use_policy(1800, 2400, 0);
+    spare_new_users("2h");
+    begin(SESSION_INTERACTIVE);
+    run(60 * MINUTE, 1);
+    entity_copy(&user_entity, &e->user.user,
+                core_find_user(world.core, &core_find_keypair(world.core, USER_KEY)->user_id));
+    core_save(world.core, batch, NULL, on_answer, &a);
+    settle();
+    assert_int_equal(a.r, 0);
+    come_back();
+    spare_new_users("2h");
+    run(75 * MINUTE, 1);
+    assert_int_equal(status_of(&session), SESSION_RUNNING);
+    assert_string_equal(world.events, "");
+    run(18 * MINUTE, 1);
+    assert_ended("idle-timeout");
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, world_begin, world_end)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(warned_and_ended),         TEST(work_keeps),         TEST(computing_keeps),
-        TEST(unmeasured_keeps),         TEST(lifetime_and_batch), TEST(restarts_keep_the_time),
-        TEST(in_use_through_a_restart), TEST(due_at_a_restart),   TEST(clocks_jump),
-        TEST(extended_by_people),       TEST(extended_again),     TEST(exempt_by_administrators),
-        TEST(little_is_used),
+        TEST(warned_and_ended),         TEST(work_keeps),           TEST(computing_keeps),
+        TEST(unmeasured_keeps),         TEST(lifetime_and_batch),   TEST(restarts_keep_the_time),
+        TEST(in_use_through_a_restart), TEST(due_at_a_restart),     TEST(clocks_jump),
+        TEST(extended_by_people),       TEST(extended_again),       TEST(exempt_by_administrators),
+        TEST(little_is_used),           TEST(new_users_are_spared),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

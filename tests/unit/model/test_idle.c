@@ -92,6 +92,42 @@ static void nobody_works(void **state)
     assert_int_equal(r.checks[IDLE_NETWORK].state, IDLE_KEPT);
 }
 
+/* Limits count from the end of the user's grace period, if that is later. */
+static void users_are_new(void **state)
+{
+    static const char *const averages[] = {
+        "enabled",
+        "network_timeout,utilization",
+        "checkers/utilization/resource-thresholds/cpu_util/average",
+        "10",
+        "checkers/utilization/initial-grace-period",
+        "5m",
+        NULL
+    };
+    struct idle_settings s = said(averages);
+    struct idle_limits l = { .network_usec = 3600 * SEC,
+                             .window_usec = 3600 * SEC,
+                             .lifetime_usec = 7200 * SEC };
+    struct idle_facts new = { .began_usec = NOW - 7300 * SEC,
+                              .active_usec = NOW - 3601 * SEC,
+                              .grace_usec = NOW + 100 * SEC };
+    struct idle_facts since = new;
+    struct idle_report r = judge(&s, &l, new);
+
+    (void)state;
+    assert_int_equal(r.base_usec, NOW + 100 * SEC);
+    assert_int_equal(r.checks[IDLE_NETWORK].state, IDLE_EXPIRES);
+    assert_int_equal(r.checks[IDLE_NETWORK].at_usec, NOW + 3700 * SEC);
+    assert_int_equal(r.checks[IDLE_LIFETIME].at_usec, NOW + 7300 * SEC);
+    assert_int_equal(r.checks[IDLE_UTILIZATION].state, IDLE_GRACE);
+    since.grace_usec = NOW - 3601 * SEC; /* it ended as long ago as the session was in use */
+    r = judge(&s, &l, since);
+    assert_int_equal(r.checks[IDLE_NETWORK].state, IDLE_EXPIRED);
+    assert_int_equal(r.checks[IDLE_LIFETIME].at_usec, NOW + 3599 * SEC);
+    since.grace_usec = 0;
+    assert_int_equal(judge(&s, &l, since).checks[IDLE_LIFETIME].state, IDLE_EXPIRED);
+}
+
 static void lifetimes_end(void **state)
 {
     struct idle_settings s = said(enabled);
@@ -198,6 +234,7 @@ static void settings_that_cannot_be(void **state)
         { "checkers/network_timeout/traffic", "1k" },
         { "checkers/utilization/thresholds-check-operator", "xor" },
         { "checkers/utilization/resource-thresholds/cpu_util/average", "much" },
+        { "checkers/user_grace_period/user_initial_grace_period", "a week" },
         { "warnings", "1m,10m" },
         { "warnings", "5m,4m,3m,2m,1m" },
     };
@@ -226,6 +263,7 @@ int main(void)
         cmocka_unit_test(limits_of_policies), cmocka_unit_test(nobody_works),
         cmocka_unit_test(lifetimes_end),      cmocka_unit_test(little_is_used),
         cmocka_unit_test(windows_with_holes), cmocka_unit_test(settings_that_cannot_be),
+        cmocka_unit_test(users_are_new),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,6 +13,7 @@
 #include "manager/core/scheduling/sched_sync.h"
 #include "manager/core/state/array_entry.h"
 #include "manager/core/state/account.h"
+#include "manager/core/state/clock_adjustment.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
@@ -46,10 +47,12 @@ static void accounts_forget_names(struct core *core, const struct user *u)
     map_removes(&core->users_by_name, u->username);
 }
 
-static void accounts_save_user(struct core *core, struct user *u)
+/* The row keeps the time of its first write, so a change does not make a user new again. */
+static void accounts_save_user(struct core *core, struct user *u, int64_t at_usec)
 {
     struct user *old = map_get(&core->users, u->id.bytes, sizeof(u->id.bytes)), *saved;
 
+    u->created_usec = old ? old->created_usec : clock_adjustment_since(core, at_usec);
     if (old)
         accounts_forget_names(core, old);
     saved = accounts_swap_in(&core->users, u->id.bytes, sizeof(u->id.bytes), u, sizeof(*u));
@@ -299,7 +302,7 @@ void accounts_apply(struct core *core, struct event *e)
                          &e->project, sizeof(e->project));
         break;
     case EVENT_USER_SAVED:
-        accounts_save_user(core, &e->user.user);
+        accounts_save_user(core, &e->user.user, e->at_usec);
         break;
     case EVENT_KEYPAIR_SAVED:
         accounts_swap_in(&core->keypairs, e->keypair.access_key, strlen(e->keypair.access_key),

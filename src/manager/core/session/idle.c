@@ -76,11 +76,15 @@ static bool idle_has_resource(const struct session_entry *l, const char *metric)
 static void idle_find_facts(const struct core *core, const struct session_entry *l, int64_t now,
                             struct idle_facts *ret)
 {
+    const struct user *user = core_find_user(core, &l->s.user_id);
     const struct idle_entry *idle = l->idle;
 
     *ret = (struct idle_facts){
         .now_usec = now,
         .began_usec = idle->began_usec,
+        .grace_usec = user && core->idle.user_grace_usec
+                          ? user->created_usec + core->idle.user_grace_usec
+                          : 0,
         .active_usec = idle->commands ? now : idle->active_usec,
         .extended_usec = idle->extended_usec,
         .low_usec = idle->low_usec,

@@ -186,7 +186,7 @@ static int idle_command_check(struct core *core, struct session_entry *l, int64_
                              max / USEC_PER_SEC, AQ_MAX(max - used, 0) / USEC_PER_SEC);
     lifetime = idle.report.checks[IDLE_LIFETIME].state == IDLE_OFF
                    ? INT64_MAX
-                   : l->idle->began_usec + idle.limits.lifetime_usec - idle.now_usec;
+                   : idle.report.base_usec + idle.limits.lifetime_usec - idle.now_usec;
     *usec = AQ_MIN(*usec, lifetime);
     *ret_added = AQ_MAX(*usec - kept, INT64_C(0));
     return *usec > 0 ? 0
