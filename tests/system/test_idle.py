@@ -3,12 +3,14 @@
 computes is kept."""
 
 import json
+import subprocess
 import time
 
 import pytest
 
 from client import ADMIN, USER
-from cluster import Cluster, interactive, running, wait_for, wait_status
+from cluster import BUILD, Cluster, interactive, running, wait_for, wait_status
+from terminal import Terminal
 
 POLICY = "/aliquot/v1/keypair-policies/default"
 LIMIT = 20
@@ -138,6 +140,33 @@ def test_lifetime_ends_what_is_used(cluster, user):
         ended = wait_status(user, session, "TERMINATED")
         assert ended["reason"] == "idle-session-lifetime"
     settle(cluster.client(ADMIN))
+
+
+def test_a_terminal_shows_the_warning_and_a_pipe_does_not(cluster, user):
+    env = {**cluster.env, **cluster.cli_env(), "TERM": "vt100"}
+    settle(cluster.client(ADMIN), lifetime=25)
+    with running(user, "seated") as session:
+        piped = subprocess.Popen(
+            [str(BUILD / "aliquot"), "exec", "seated", "sh", "-c", "echo begun; exec sleep 1000"],
+            env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        shell = Terminal(str(BUILD / "aliquot"), "exec", "-it", "seated", "sh", env=env,
+                         columns=200)
+        shell.send(b"echo in $((40 + 2))\n")
+        shell.expect(b"in 42")
+        shell.expect(b"[aliquot] Session 'seated' reaches its maximum lifetime and ends in ", 60)
+        shell.expect(b"Save your work.\r\n")
+        assert wait_status(user, session, "TERMINATED")["reason"] == "idle-session-lifetime"
+        shell.hang_up()
+        out, errors = piped.communicate(timeout=60)
+        assert out == b"begun\n" and b"[aliquot]" not in errors, (out, errors)
+    settle(cluster.client(ADMIN))
+    with running(user, "forgotten") as session:
+        shell = Terminal(str(BUILD / "aliquot"), "exec", "-it", "forgotten", "sh", env=env,
+                         columns=200)
+        shell.expect(b"[aliquot] Session 'forgotten' is idle and ends in ", 60)
+        shell.expect(b"'aliquot session extend forgotten' keeps it running.")
+        assert wait_status(user, session, "TERMINATED")["reason"] == "idle-timeout"
+        shell.hang_up()
 
 
 def test_new_users_are_spared(cluster, user):

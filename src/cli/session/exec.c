@@ -215,6 +215,18 @@ static void exec_on_failed(struct exec_run *e, const json_t *message)
     }
 }
 
+/* The terminal is raw, and the cursor may be anywhere: the notice has lines of its own. */
+static void exec_show_notice(struct exec_run *e, const json_t *message)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf line = STRBUF_INIT;
+    const char *text = json_string_value(json_object_get(message, "text"));
+
+    if (!e->tty || !text)
+        return;
+    strbuf_addf(&line, "\r\n[aliquot] %s.\r\n", text);
+    (void)standard_output_write(STDOUT_FILENO, line.data, line.len);
+}
+
 static void exec_on_text(struct exec_run *e, const json_t *message)
 {
     const char *type = json_string_value(json_object_get(message, "type"));
@@ -228,6 +240,8 @@ static void exec_on_text(struct exec_run *e, const json_t *message)
     } else if (strcmp(type, "ended") == 0) {
         e->status = (int)json_integer_value(json_object_get(message, "exit_code"));
         exec_leave(e, 0);
+    } else if (strcmp(type, "notice") == 0) {
+        exec_show_notice(e, message);
     } else if (strcmp(type, "failed") == 0) {
         exec_on_failed(e, message);
     } else if (strcmp(type, "error") == 0) {

@@ -15,6 +15,7 @@
 
 struct aq_error;
 struct core;
+struct core_event;
 struct jsonw;
 struct session;
 
@@ -65,6 +66,10 @@ void core_idle_write_checks(const struct core_idle *idle, struct jsonw *w);
  * nothing before the first warning.
  */
 void core_idle_write_text(const struct core_idle *idle, const char *name, struct strbuf *out);
+
+/* The same if 'event' is a warning and the session has not been used since; else append nothing. */
+void core_idle_write_warning(const struct core *core, const struct core_event *event,
+                             struct strbuf *out);
 
 /* ---- extensions and exemptions ---- */
 

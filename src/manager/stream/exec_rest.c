@@ -16,7 +16,8 @@
  * Out:       {"type": "taken", "bytes": 0, "is_all": false} if input will be reported on;
  *            {"type": "started"}; {"type": "taken", "bytes", "is_all"}: so much of the first
  *            piece was read, all of it or when the command ended; binary: a byte 1 and
- *            standard output, or 2 and standard error; at last
+ *            standard output, or 2 and standard error; {"type": "notice", "text"}, on a
+ *            terminal only: an idle check will end the session, show it to the user; at last
  *            {"type": "ended", "exit_code", "signal"} or {"type": "failed", "kind", "message"}
  *
  * Whichever side is slow holds the other back; neither can fill memory.
@@ -42,7 +43,8 @@ struct api_exec {
     struct api *api;
     struct pump pump;
     struct websocket *ws;
-    struct command_stream *stream; /* NULL before the start */
+    struct command_stream *stream;  /* NULL before the start */
+    struct core_subscriber *events; /* of the session; NULL unless the command has a terminal */
     struct uuid kernel_id;
     bool is_started; /* the client has said what to run */
     bool is_told;    /* the last message was sent */
@@ -51,6 +53,7 @@ struct api_exec {
 
 static void api_exec_free(struct api_exec *exec)
 {
+    core_unsubscribe(exec->api->core, exec->events);
     api_stream_close(&exec->right);
     command_stream_free(exec->stream);
     pump_done(&exec->pump);
@@ -118,6 +121,24 @@ static void api_exec_complain(struct api_exec *exec, const struct aq_error *err)
     struct strbuf out = STRBUF_INIT;
 
     api_write_mistake(&out, err);
+    api_exec_send_text(exec, &out);
+}
+
+/* Idle warnings, as a message of their own: only the client knows where its terminal is. */
+static void api_exec_on_event(void *data, const struct core_event *event)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct api_exec *exec = data;
+    struct strbuf out = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&out);
+
+    core_idle_write_warning(exec->api->core, event, &text);
+    if (!text.len || exec->is_told)
+        return;
+    jsonw_object_begin(&w);
+    jsonw_member_str(&w, "type", "notice");
+    jsonw_member_str(&w, "text", text.data);
+    jsonw_object_end(&w);
     api_exec_send_text(exec, &out);
 }
 
@@ -278,6 +299,9 @@ static void api_exec_open(struct api_exec *exec, struct msg_stream_open *open)
         api_exec_fail_by(exec, &err);
     else
         (void)pump_give(&exec->pump, PUMP_CLIENT, NULL, 0); /* texts, too, wait for the agent */
+    if (exec->stream && open->tty)
+        exec->events = core_subscribe(exec->api->core, &kernel->session->id, api_exec_on_event,
+                                      exec);
 }
 
 static int api_exec_feed(struct api_exec *exec, struct aq_error *err)

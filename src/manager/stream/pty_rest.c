@@ -191,14 +191,11 @@ static void pty_on_event(void *data, const struct core_event *event)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT, line = STRBUF_INIT;
     struct pty *pty = data;
-    struct core_idle idle;
 
-    if (strcmp(event->name, SESSION_EVENT_IDLE_WARNING) != 0 || !pty->ws || !pty->stream
-        || !core_read_idle(pty->api->core, event->session, &idle))
-        return;
-    core_idle_write_text(&idle, event->session->name, &text);
+    if (pty->ws && pty->stream)
+        core_idle_write_warning(pty->api->core, event, &text);
     if (!text.len)
-        return; /* somebody has used it since */
+        return;
     strbuf_addf(&line, "\r\n[aliquot] %s.\r\n", text.data);
     pty_show(pty, line.data, line.len);
 }

@@ -5,11 +5,13 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/jsonw.h"
 #include "base/memory.h"
+#include "manager/core/bus.h"
 #include "manager/core/commit/proposal.h"
 #include "manager/core/session/idle.h"
 #include "manager/core/session/session_audit.h"
@@ -106,6 +108,16 @@ void core_idle_write_text(const struct core_idle *idle, const char *name, struct
         strbuf_adds(out, ". Save your work");
     else
         strbuf_addf(out, " unless it is used. 'aliquot session extend %s' keeps it running", name);
+}
+
+void core_idle_write_warning(const struct core *core, const struct core_event *event,
+                             struct strbuf *out)
+{
+    struct core_idle idle;
+
+    if (strcmp(event->name, SESSION_EVENT_IDLE_WARNING) == 0
+        && core_read_idle(core, event->session, &idle))
+        core_idle_write_text(&idle, event->session->name, out);
 }
 
 /* ---- commands ---- */
