@@ -142,7 +142,7 @@ static struct cli_opt account_option(const struct field *field, size_t place)
         break;
     case FIELD_INT32:
     case FIELD_INT:
-        opt.type = field->flags & FIELD_SECONDS ? CLI_DURATION : CLI_INT;
+        opt.type = field->flags & FIELD_SECONDS ? CLI_LIMIT : CLI_INT;
         opt.arg = field->flags & FIELD_SECONDS ? "TIME" : "N";
         break;
     case FIELD_USEC:

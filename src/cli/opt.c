@@ -91,12 +91,16 @@ static int opt_store_number(const struct cli_opt *opt, const char *value, struct
     char *end, field[64];
 
     (void)snprintf(field, sizeof(field), "--%s", opt->name);
-    if (opt->type == CLI_DURATION) {
+    if (opt->type == CLI_LIMIT && strcmp(value, "none") == 0) {
+        target->value = 0;
+    } else if (opt->type == CLI_LIMIT && strcmp(value, "-1") == 0) {
+        target->value = -USEC_PER_SEC;
+    } else if (opt->type != CLI_INT) {
         if (clock_parse_duration(value, &target->value) < 0)
             return aq_fail_as(err, EINVAL, CLI_KIND_USAGE, field,
                               "%s takes a duration: seconds, or numbers with s, m, h, d or w, such "
-                              "as 90s, 1h30m or 1.5h; not '%.60s'",
-                              field, value);
+                              "as 90s, 1h30m or 1.5h%s; not '%.60s'",
+                              field, opt->type == CLI_LIMIT ? "; or none" : "", value);
     } else {
         errno = 0;
         target->value = strtoll(value, &end, 10);
@@ -129,6 +133,7 @@ static int opt_store(const struct cli_opt *opt, void *base, const char *value, s
         return opt_store_choice(opt, value, target, err);
     case CLI_INT:
     case CLI_DURATION:
+    case CLI_LIMIT:
         return opt_store_number(opt, value, target, err);
     case CLI_LIST:
         cli_list_add(target, value);

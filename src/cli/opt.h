@@ -19,6 +19,7 @@ enum cli_opt_type {
     CLI_STR,      /* const char *, borrowed from argv; NULL = not given */
     CLI_INT,      /* struct cli_int; not negative */
     CLI_DURATION, /* struct cli_int in microseconds; "90", "10m", "1.5h" */
+    CLI_LIMIT,    /* the same, "none" = 0, and -1 = -1 s, for servers that give it a meaning */
     CLI_LIST,     /* struct cli_list; may be repeated */
     CLI_CHOICE,   /* int: 1 + the index in 'arg', "table|json"; 0 = not given */
 };

@@ -106,6 +106,7 @@ static bool request_is_given(const struct cli_opt *opt, const void *at)
         return *(const char *const *)at;
     case CLI_INT:
     case CLI_DURATION:
+    case CLI_LIMIT:
         return ((const struct cli_int *)at)->is_set;
     case CLI_LIST:
         return ((const struct cli_list *)at)->count;
@@ -126,6 +127,7 @@ static json_t *request_value(const struct cli_opt *opt, const void *at, struct a
     case CLI_INT:
         return json_integer(((const struct cli_int *)at)->value);
     case CLI_DURATION:
+    case CLI_LIMIT:
         return request_seconds_value(((const struct cli_int *)at)->value);
     case CLI_LIST:
         return request_list_value(opt, at, err);

@@ -53,6 +53,8 @@ static int idle_put_enabled(struct idle_settings *s, const char *value, struct a
     size_t len;
 
     s->says_enabled = true;
+    if (strcmp(value, "none") == 0)
+        return 1;
     while (idle_next_word(&value, &word, &len)) {
         if (idle_is_word(word, len, "network_timeout") || idle_is_word(word, len, "timeout"))
             s->is_network_on = true;
@@ -61,7 +63,7 @@ static int idle_put_enabled(struct idle_settings *s, const char *value, struct a
         else if (!idle_is_word(word, len, "session_lifetime")) /* is always on */
             return aq_fail(err, EINVAL,
                            "names the check '%.*s'; there are network_timeout, utilization and "
-                           "session_lifetime, with commas between",
+                           "session_lifetime, with commas between, or none alone",
                            (int)AQ_MIN(len, 40), word);
     }
     return 1;
@@ -90,11 +92,13 @@ static int idle_put_types(uint32_t *ret, const char *value, struct aq_error *err
 
 static int idle_put_duration(int64_t *ret, const char *value, struct aq_error *err)
 {
-    int64_t usec;
+    int64_t usec = 0; /* "none", and -1 as Backend.AI writes it */
+    bool is_none = strcmp(value, "none") == 0 || strcmp(value, "-1") == 0;
 
-    if (clock_parse_duration(value, &usec) < 0 || usec < 0 || usec > DURATION_MAX_USEC)
-        return aq_fail(err, EINVAL, "must be a duration such as 90, 10m or 12h, not '%.40s'",
-                       value);
+    if (!is_none
+        && (clock_parse_duration(value, &usec) < 0 || usec < 0 || usec > DURATION_MAX_USEC))
+        return aq_fail(err, EINVAL,
+                       "must be a duration such as 90, 10m or 12h, or none, not '%.40s'", value);
     *ret = usec;
     return 1;
 }
@@ -120,12 +124,12 @@ static int idle_put_operator(struct idle_settings *s, const char *value, struct 
 
 static int idle_put_warnings(struct idle_settings *s, const char *value, struct aq_error *err)
 {
+    const char *at = strcmp(value, "none") == 0 ? "" : value, *word;
     int64_t before = INT64_MAX;
-    const char *word;
     size_t len, count = 0;
 
     memset(s->warnings_usec, 0, sizeof(s->warnings_usec));
-    while (idle_next_word(&value, &word, &len)) {
+    while (idle_next_word(&at, &word, &len)) {
         char text[24];
 
         (void)snprintf(text, sizeof(text), "%.*s", (int)AQ_MIN(len, sizeof(text)), word);
@@ -133,8 +137,8 @@ static int idle_put_warnings(struct idle_settings *s, const char *value, struct 
             || s->warnings_usec[count] <= 0 || s->warnings_usec[count] >= before)
             return aq_fail(err, EINVAL,
                            "must be at most %d durations, the longest first, with commas between, "
-                           "such as 10m,1m",
-                           IDLE_WARNINGS_MAX);
+                           "such as 10m,1m, or none alone, not '%.40s'",
+                           IDLE_WARNINGS_MAX, value);
         before = s->warnings_usec[count++];
     }
     s->notice_usec = s->warnings_usec[0];

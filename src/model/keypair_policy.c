@@ -30,15 +30,15 @@
       .help = "all that a keypair's sessions may hold at a time" },                                \
     { LIMIT(FIELD_INT, max_session_lifetime_sec, SECONDS_MAX), .flags = FIELD_SECONDS | FIELD_WIDE, \
       .backendai = "max_session_lifetime", .title = "LIFETIME", .place = 12,                       \
-      .help = "0 = no limit" },                                                                    \
+      .help = "none = no limit" },                                                                 \
     { MEMBER(FIELD_INT, idle_timeout_sec), .min = -1, .max = SECONDS_MAX,                          \
-      .doc = "0 = no limit, -1 = as config/idle of the configuration tree says",                   \
+      .doc = "0 or none = no limit, -1 = as config/idle of the configuration tree says",           \
       .flags = FIELD_SECONDS | FIELD_WIDE | FIELD_FILTER,                                          \
       .backendai = "idle_timeout", .title = "IDLE-TIMEOUT", .place = 11,                           \
-      .help = "0 = no limit, -1 = the threshold in config/idle" },                                 \
+      .help = "none = no limit, -1 = the threshold in config/idle" },                              \
     { LIMIT(FIELD_INT, max_idle_extension_sec, SECONDS_MAX),                                       \
       .flags = FIELD_SECONDS | FIELD_WIDE | FIELD_OURS, .title = "IDLE-EXTENSION", .place = 13,    \
-      .help = "total extension of an idle session by users, 0 = no limit" },                       \
+      .help = "total extension of an idle session by users, none = no limit" },                      \
     { LIMIT(FIELD_INT32, max_concurrent_sessions, COUNT_MAX), .flags = FIELD_FILTER,               \
       .title = "SESSIONS", .place = 5, .help = "0 = no limit" },                                   \
     { LIMIT(FIELD_INT32, max_concurrent_sftp_sessions, COUNT_MAX), .flags = FIELD_WIDE,            \

@@ -197,8 +197,34 @@ def test_a_killed_manager_ends_nothing_too_early(cluster, user):
         assert ended["reason"] == "idle-timeout"
 
 
+def test_limits_without_end(cluster):
+    admin = cluster.client(ADMIN)
+
+    def limits():
+        rows = admin.get("/aliquot/v1/keypair-policies").json["items"]
+        row = next(row for row in rows if row["name"] == "default")
+        return row["idle_timeout_sec"], row["max_session_lifetime_sec"]
+
+    def policy(*options):
+        cli(cluster, "admin", "policy", "set", "default", *options)
+        return limits()
+
+    assert policy("--idle-timeout-sec", "-1", "--max-session-lifetime-sec", "7d") == (-1, 604800)
+    assert policy("--idle-timeout-sec", "none", "--max-session-lifetime-sec", "none") == (0, 0)
+    settle(admin, idle=60, lifetime=120)
+    settle(admin, idle="none", lifetime="none")
+    assert limits() == (0, 0)
+    reply = admin.send("PATCH", POLICY, {"max_session_lifetime_sec": -1})
+    assert reply.status == 400, reply
+    assert "-1 is not within" in reply.json["data"]["max_session_lifetime_sec"], reply
+    done = cluster.cli("admin", "policy", "set", "default", "--idle-timeout-sec", "never")
+    assert done.returncode == 2 and "--idle-timeout-sec" in done.stderr, done
+    assert "or none; not 'never'" in done.stderr, done
+    settle(admin)
+
+
 @pytest.mark.parametrize("key, value", [
-    ("enabled", "nothing"), ("checkers/user_grace_period/user_initial_grace_period", "a week"),
+    ("enabled", "none,utilization"), ("enabled", "nothing"), ("checkers/user_grace_period/user_initial_grace_period", "a week"),
     ("checkers/network_timeout/threshold", "soon"),
     ("checkers/utilization/resource-thresholds/cpu_util/average", "all"), ("warnings", "1m,2m")])
 def test_settings_that_cannot_be(cluster, key, value):

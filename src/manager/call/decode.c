@@ -114,6 +114,9 @@ static int decode_read_int(const struct field *field, const json_t *value, int64
 
     if (json_is_integer(value)) {
         number = json_integer_value(value);
+    } else if (field->flags & FIELD_SECONDS && json_is_string(value)
+               && strcmp(json_string_value(value), "none") == 0) {
+        number = 0;
     } else if (json_is_string(value)) {
         const char *text = json_string_value(value);
         char *end;
@@ -126,8 +129,12 @@ static int decode_read_int(const struct field *field, const json_t *value, int64
         return decode_refuse(err, path, "not an integer");
     }
     if (number < field->min || number > field->max) {
-        snprintf(why, sizeof(why), "not within %lld..%lld", (long long)field->min,
-                 (long long)field->max);
+        if (field->flags & FIELD_SECONDS)
+            snprintf(why, sizeof(why), "%lld is not within %lld..%lld seconds; none = no limit",
+                     (long long)number, (long long)field->min, (long long)field->max);
+        else
+            snprintf(why, sizeof(why), "not within %lld..%lld", (long long)field->min,
+                     (long long)field->max);
         return decode_refuse(err, path, why);
     }
     *ret = number;

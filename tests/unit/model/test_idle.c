@@ -229,12 +229,14 @@ static void settings_that_cannot_be(void **state)
     static const char *const wrong[][2] = {
         { "enabled", "network" },
         { "app-streaming-packet-timeout", "soon" },
-        { "checkers/network_timeout/threshold", "-1" },
         { "checkers/network_timeout/session-types", "inference" },
         { "checkers/network_timeout/traffic", "1k" },
         { "checkers/utilization/thresholds-check-operator", "xor" },
         { "checkers/utilization/resource-thresholds/cpu_util/average", "much" },
         { "checkers/user_grace_period/user_initial_grace_period", "a week" },
+        { "enabled", "none,utilization" },
+        { "checkers/network_timeout/threshold", "-2" },
+        { "warnings", "none,10m" },
         { "warnings", "1m,10m" },
         { "warnings", "5m,4m,3m,2m,1m" },
     };
@@ -251,10 +253,32 @@ static void settings_that_cannot_be(void **state)
     assert_int_equal(idle_settings_put(&s, "checkers/other/threshold", "1", &err), 0);
     assert_int_equal(idle_settings_put(&s, "warnings", "", &err), 1);
     assert_int_equal(s.warnings_usec[0], 0);
+    assert_int_equal(idle_settings_put(&s, "warnings", "5m", &err), 1);
+    assert_int_equal(idle_settings_put(&s, "warnings", "none", &err), 1);
+    assert_int_equal(s.warnings_usec[0], 0);
     assert_int_equal(
         idle_settings_put(&s, "checkers/utilization/resource-thresholds/mem/average", "null", &err),
         1);
     assert_int_equal(s.threshold_count, 0);
+}
+
+/* "none", and -1 of Backend.AI's threshold, switch off. */
+static void limits_are_switched_off(void **state)
+{
+    static const char *const off[] = { "enabled", "none", NULL };
+    static const char *const thresholds[][5] = {
+        { "enabled", "network_timeout", "checkers/network_timeout/threshold", "none" },
+        { "enabled", "network_timeout", "checkers/network_timeout/threshold", "-1" },
+    };
+    struct idle_settings s = said(off);
+
+    (void)state;
+    assert_int_equal(network_limit(&s, 3600, 0, SESSION_INTERACTIVE), 0);
+    for (size_t i = 0; i < AQ_COUNT(thresholds); i++) {
+        s = said(thresholds[i]);
+        assert_int_equal(network_limit(&s, -1, 0, SESSION_INTERACTIVE), 0);
+        assert_int_equal(network_limit(&s, 3600, 0, SESSION_INTERACTIVE), 3600);
+    }
 }
 
 int main(void)
@@ -263,7 +287,7 @@ int main(void)
         cmocka_unit_test(limits_of_policies), cmocka_unit_test(nobody_works),
         cmocka_unit_test(lifetimes_end),      cmocka_unit_test(little_is_used),
         cmocka_unit_test(windows_with_holes), cmocka_unit_test(settings_that_cannot_be),
-        cmocka_unit_test(users_are_new),
+        cmocka_unit_test(users_are_new),      cmocka_unit_test(limits_are_switched_off),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
