@@ -582,6 +582,20 @@ static bool explain_waits_for_booking(struct explanation *e)
     return true;
 }
 
+/* Its time limit goes beyond the end of its reservation. */
+static void explain_cut(struct explanation *e)
+{
+    const struct booked *b = booked_find(e->s, e->entry->booking);
+    char iso[CLOCK_ISO_MAX];
+
+    strbuf_addf(&e->text,
+                "Its time limit goes beyond the end of reservation '%s' at %.19sZ. A shorter time "
+                "limit (--timeout) or a later end of the reservation lets it start; with --signal "
+                "it starts and gets the signal before the end.",
+                b->name, clock_format_iso(b->ends_usec, iso));
+    jsonw_member_str(e->json, "reservation_ends", iso);
+}
+
 /* The verdict, after a look for room if no rule is against it. */
 static enum sched_verdict explain_verdict(struct explanation *e, const struct sched_snapshot *snap,
                                           enum sched_verdict verdict, uint32_t account)
@@ -598,6 +612,9 @@ static enum sched_verdict explain_verdict(struct explanation *e, const struct sc
         strbuf_addf(&e->text, "Before start time (%s)",
                     clock_format_iso(e->session->starts_usec, iso));
         jsonw_member_str(e->json, "starts_at", iso);
+        break;
+    case SCHED_CUT:
+        explain_cut(e);
         break;
     case SCHED_DEPENDENCY:
     case SCHED_DOOMED:

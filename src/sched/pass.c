@@ -23,6 +23,7 @@ static const char *const verdict_names[] = {
     [SCHED_QUOTA] = "quota",
     [SCHED_PREEMPTING] = "preempting",
     [SCHED_BOOKED] = "booked",
+    [SCHED_CUT] = "reservation-too-short",
     [SCHED_BEHIND] = "behind",
 };
 

@@ -166,6 +166,7 @@ struct sched_session {
     const struct uuid *booking; /* in which it runs; NULL = none. One that waits in a booking that
                                    the scheduler does not have finds no agent, one that runs in
                                    such a booking is an ordinary session. */
+    bool may_be_cut; /* it may start although its booking ends before its lifetime is over */
 };
 
 /* Where a session is that runs: per kernel, or once for a single-node one. */
@@ -267,6 +268,7 @@ enum sched_verdict {
     SCHED_QUOTA,       /* the account's slots are used up */
     SCHED_PREEMPTING,  /* has its place; starts when the victims have ended */
     SCHED_BOOKED,      /* has room until a booking begins, and would run longer; does not block */
+    SCHED_CUT,         /* its lifetime goes beyond the end of its booking; does not block */
     SCHED_BEHIND,      /* never an outcome: held up by another (explanations only) */
 };
 /* "no-room" ...: a stable word for programs. */

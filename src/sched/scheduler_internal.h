@@ -48,7 +48,7 @@ struct sched_entry {
     uint32_t rank; /* of a kernel */
     enum session_type type;
     int priority, job_priority;
-    bool is_preemptible, is_movable, single_node, needs_network, is_reported;
+    bool is_preemptible, is_movable, single_node, needs_network, is_reported, may_be_cut;
     bool is_victim;                           /* a victim of this pass or an earlier one */
     enum sched_verdict verdict, dependencies; /* last told; PLACED = nothing speaks against it */
     uint32_t accounts[SCHED_ACCOUNT_KINDS];

@@ -189,6 +189,7 @@ static void entry_read_session(struct sched *s, const struct sched_session *sess
                                .job_priority = session->job_priority,
                                .is_preemptible = session->is_preemptible,
                                .is_movable = session->is_movable,
+                               .may_be_cut = session->may_be_cut,
                                .single_node = session->single_node,
                                .needs_network = session->needs_network,
                                .dependencies = entry_dependency_verdict(session),

@@ -118,15 +118,21 @@ static enum sched_verdict validate_check_start(const struct sched *s, const stru
     return e->type == SESSION_BATCH && now_usec < e->starts_usec ? SCHED_TOO_EARLY : SCHED_PLACED;
 }
 
-/* A session of a booking waits for its start. */
+/* A session of a booking waits for its start; and does not start if its time limit goes beyond the
+ * end, where it would be ended with its work undone.
+ */
 static enum sched_verdict validate_check_booking(const struct sched *s, const struct sched_entry *e,
                                                  int64_t now_usec, uint32_t *ret_account)
 {
     const struct booked *b = booked_find(s, e->booking);
 
-    (void)now_usec;
     (void)ret_account;
-    return b && !b->is_active && !b->is_over ? SCHED_TOO_EARLY : SCHED_PLACED;
+    if (!b || b->is_over)
+        return SCHED_PLACED;
+    if (!b->is_active)
+        return SCHED_TOO_EARLY;
+    return e->own_lifetime_usec > b->ends_usec - now_usec && !e->may_be_cut ? SCHED_CUT
+                                                                            : SCHED_PLACED;
 }
 
 static enum sched_verdict validate_check_dependencies(const struct sched *s,

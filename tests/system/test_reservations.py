@@ -156,6 +156,27 @@ def test_the_signal_follows_the_end(room):
     assert room.cluster.cli("logs", "inside").stdout.count("warned") == 1
 
 
+def test_elements_that_would_run_over_the_end(room):
+    """They wait until the end allows their time limit, and are cancelled if it never does."""
+    room.reserve("exam", start="0s", duration="600s")
+    body = {**batch("many", "true", array="0-2", batch_timeout="400s", reservation="exam"),
+            "image": "host", "config": {"resources": {"cpu": "1", "mem": "64m"}}}
+    refused = room.client.post("/session", {**body, "batch_timeout": "1h"})
+    assert refused.status == 400 and "longer than the reservation 'exam'" in str(refused.json), refused
+    room.jump(300)
+    assert room.client.post("/session", body).status == 201
+    wait_for(lambda: "beyond the end of reservation 'exam'" in room.why("many[0]"), 30,
+             lambda: room.why("many[0]"))
+    assert room.status("many[0]") == "PENDING"
+    assert room.cluster.cli("reservation", "update", "exam", "--duration", "15m").returncode == 0
+    for i in range(3):
+        assert room.wait(f"many[{i}]", "TERMINATED")["result"] == "SUCCESS"
+    assert room.client.post("/session", {**body, "name": "late", "batch_timeout": "700s"}).status == 201
+    wait_for(lambda: "beyond the end" in room.why("late[0]"), 30, lambda: room.why("late[0]"))
+    room.jump(580)
+    assert room.wait("late[0]", "CANCELLED")["reason"] == "reservation-ended"
+
+
 def test_canceled(room):
     room.reserve("exam", start="0s", cpus=2)
     room.submit("running", cpus=2, reservation="exam")

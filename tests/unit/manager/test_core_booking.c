@@ -50,7 +50,8 @@ static struct uuid book(struct booking b)
     return core_find_booking(world.core, name)->id;
 }
 
-static struct answer try_join(const char *name, const char *booking, const char *access_key)
+static struct answer try_join_limited(const char *name, const char *booking, const char *access_key,
+                                      int64_t limit_usec, const char *signal)
 {
     struct slots one = { 0 };
     struct session_request req = { .name = name,
@@ -58,6 +59,8 @@ static struct answer try_join(const char *name, const char *booking, const char 
                                    .spec.image = "sh",
                                    .spec.command = "true",
                                    .spec.reservation = booking,
+                                   .spec.batch_timeout_usec = limit_usec,
+                                   .spec.signal = signal,
                                    .access_key = access_key,
                                    .priority = -1 };
     struct answer a;
@@ -68,6 +71,11 @@ static struct answer try_join(const char *name, const char *booking, const char 
     a = create(&req);
     slots_done(&one);
     return a;
+}
+
+static struct answer try_join(const char *name, const char *booking, const char *access_key)
+{
+    return try_join_limited(name, booking, access_key, 0, NULL);
 }
 
 static struct uuid join(const char *name, const char *booking)
@@ -345,6 +353,61 @@ static void changed(void **state)
     assert_clean();
 }
 
+static void time_limits_beyond_the_end(void **state)
+{
+    struct booking longer;
+    struct answer fits, cut, warned, never;
+
+    (void)state;
+    agent_comes("a", FOUR_CPUS);
+    (void)book(wish("exam", 4, 0));
+    fits = try_join_limited("fits", "exam", USER_KEY, 50 * MINUTE, NULL);
+    assert_int_equal(fits.r, 0);
+    assert_int_equal(status_of(&fits.created.id), SESSION_SCHEDULED);
+    never = try_join_limited("never", "exam", USER_KEY, 90 * MINUTE, NULL);
+    assert_int_equal(never.r, -EINVAL);
+    assert_string_equal(never.err.field, "reservation");
+    pass_beating(20 * MINUTE, NULL);
+    cut = try_join_limited("cut", "exam", USER_KEY, 50 * MINUTE, NULL);
+    assert_int_equal(cut.r, 0);
+    assert_int_equal(status_of(&cut.created.id), SESSION_PENDING);
+    warned = try_join_limited("warned", "exam", USER_KEY, 50 * MINUTE, "USR1@10");
+    assert_int_equal(warned.r, 0);
+    assert_int_equal(status_of(&warned.created.id), SESSION_SCHEDULED);
+    longer = change_of("exam");
+    longer.ends_usec += 60 * MINUTE;
+    assert_int_equal(change(&longer).r, 0);
+    pass(2 * USEC_PER_SEC);
+    assert_int_equal(status_of(&cut.created.id), SESSION_SCHEDULED);
+    assert_clean();
+}
+
+/* A signal comes before the end that the booking has then. */
+static void signals_follow_the_end(void **state)
+{
+    struct booking longer;
+    struct answer a;
+    struct sent order;
+
+    (void)state;
+    agent_comes("a", FOUR_CPUS);
+    (void)book(wish("exam", 4, 0));
+    a = try_join_limited("warned", "exam", USER_KEY, 600 * MINUTE, "USR1@120");
+    assert_int_equal(a.r, 0);
+    run(&a.created.id);
+    order = *order_of(&a.created.id);
+    longer = change_of("exam");
+    longer.ends_usec += 30 * MINUTE;
+    assert_int_equal(change(&longer).r, 0);
+    pass_beating(70 * MINUTE, &order);
+    assert_int_equal(status_of(&a.created.id), SESSION_RUNNING);
+    pass_beating(19 * MINUTE, &order);
+    assert_int_equal(status_of(&a.created.id), SESSION_TERMINATING);
+    assert_string_equal(core_find_session(world.core, &a.created.id)->reason, "reservation-ended");
+    assert_non_null(core_find_booking(world.core, "exam"));
+    assert_clean();
+}
+
 /* Between the decision and the commit, when only the scheduler has the booking. */
 static void kept_by_a_scheduler_that_is_rebuilt(void **state)
 {
@@ -410,6 +473,8 @@ int main(void)
         TEST(refused),
         TEST(sessions_without_limit_are_in_the_way),
         TEST(changed),
+        TEST(time_limits_beyond_the_end),
+        TEST(signals_follow_the_end),
         TEST(kept_by_a_scheduler_that_is_rebuilt),
         TEST(places_of_drained_agents_move),
     };

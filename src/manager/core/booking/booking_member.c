@@ -89,6 +89,13 @@ int booking_admit(const struct core *core, struct session *s, struct aq_error *e
         return aq_fail_field(err, EINVAL, "reservation",
                              "the reservation '%s' is in the resource group '%s', not in '%s'",
                              name, entry->b.resource_group, s->resource_group);
+    if (s->spec->batch_timeout_usec > entry->b.ends_usec - entry->b.starts_usec && !s->spec->signal
+        && !s->spec->checkpoint_signal)
+        return aq_fail_field(err, EINVAL, "reservation",
+                             "the time limit is longer than the reservation '%s', so the session "
+                             "would never start in it; give a shorter time limit, or a signal that "
+                             "the session gets before the end",
+                             name);
     s->booking_id = entry->b.id;
     return booking_check_room(&entry->b, s, err);
 }

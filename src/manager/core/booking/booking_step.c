@@ -114,7 +114,8 @@ static bool booking_is_used(const struct booking_entry *entry)
     LIST_FOREACH(link, &entry->sessions) {
         const struct session_entry *l = LIST_ENTRY(link, struct session_entry, booking_link);
 
-        if (!booking_waits(l) || !(l->queue.is_parked || l->commands.end_reason))
+        if (!booking_waits(l)
+            || !(l->queue.is_parked || l->commands.end_reason || l->queue.verdict == SCHED_CUT))
             return true;
     }
     return false;

@@ -128,6 +128,7 @@ static void pass_handle(struct core *core, struct resource_group_entry *g,
         break;
     case SCHED_NO_ROOM:
     case SCHED_BOOKED:
+    case SCHED_CUT:
         if (l->preemption.is_preempting)
             sched_sync_drop_reservation(l); /* its agent takes nothing any more */
         l->preemption.is_preempting = false;

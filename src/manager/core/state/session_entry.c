@@ -373,6 +373,7 @@ void session_entry_describe(struct core *core, struct session_entry *l, bool hol
         .may_split = session_entry_splitting(l) == SPLITTING_ALLOWED,
         .failed_agent = l->retry.failed_agent,
         .lifetime_usec = l->s.spec->batch_timeout_usec,
+        .may_be_cut = l->s.spec->signal != NULL || l->s.spec->checkpoint_signal != NULL,
         .eligible_usec = AQ_MAX(l->s.status_changed_usec,
                                 AQ_MAX(l->queue.eligible_usec, l->s.starts_usec)),
         /* of a booking that is over it runs on as an ordinary session, and starts no more */
