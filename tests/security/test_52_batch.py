@@ -122,6 +122,16 @@ def test_strangers_do_not_learn_which_reservations_there_are(there):
     cancel_all(there.admin)
 
 
+def test_a_refusal_names_nothing_of_other_domains(there):
+    assert reserve(there.boss, "secret", resources={"cpu": "5"}).status == 201
+    for client, text in ((there.strange_boss, "1 reservation keeps some of it"),
+                         (there.admin, "reservation secret keeps some of it")):
+        reply = reserve(client, "all", resources={"cpu": "5"})
+        assert reply.slug == "reservation-does-not-fit" and text in str(reply.json), reply
+        assert ("secret" in str(reply.json)) == (client is there.admin)
+    cancel_all(there.admin)
+
+
 def test_a_reservation_is_not_moved_into_the_past(there):
     made = reserve(there.admin, "moved").json
     before = time.strftime("%Y-%m-%dT%H:%M", time.gmtime(time.time() - 30 * 86400))

@@ -238,6 +238,14 @@ static struct booking_command *booking_command_new(struct core *core, core_done_
 
 /* ---- the commands ---- */
 
+/* The domain whose names an error may tell; NULL = all. */
+static const char *booking_domain_shown_to(const struct core *core, const struct audit_who *by)
+{
+    const struct user *u = by ? core_find_user(core, &by->user_id) : NULL;
+
+    return u && u->role != ROLE_SUPERADMIN ? u->domain : NULL;
+}
+
 void core_create_booking(struct core *core, struct booking *b, const struct core_answered *answered,
                          core_booking_write_fn write, const struct audit_who *by, core_done_fn done,
                          void *data)
@@ -265,7 +273,7 @@ void core_create_booking(struct core *core, struct booking *b, const struct core
     if (r == 0)
         r = booking_check_limits(core, &made, by, &err);
     if (r == 0)
-        r = booking_sync_place(core, &made, &err);
+        r = booking_sync_place(core, &made, booking_domain_shown_to(core, by), &err);
     if (r < 0) {
         core_defer(core, done, data, r, &err);
         return;
@@ -299,7 +307,7 @@ static bool booking_has_same_places(const struct booking *a, const struct bookin
 
 /* An active booking ends later: the devices that it has must be free until then. */
 static int booking_extend(struct core *core, const struct booking *was, struct booking *b,
-                          struct aq_error *err)
+                          const char *domain, struct aq_error *err)
 {
     AQ_CLEANUP(booking_donep) struct booking rest = { .name = "" };
     int r;
@@ -308,7 +316,7 @@ static int booking_extend(struct core *core, const struct booking *was, struct b
     booking_set_places(&rest, NULL, 0);
     booking_set_agents_of_places(&rest, was);
     rest.starts_usec = was->ends_usec;
-    if ((r = booking_sync_place(core, &rest, err)) < 0)
+    if ((r = booking_sync_place(core, &rest, domain, err)) < 0)
         return r;
     if (!booking_has_same_places(was, &rest))
         return aq_fail_as(err, EBUSY, "reservation-does-not-fit", "duration",
@@ -319,7 +327,7 @@ static int booking_extend(struct core *core, const struct booking *was, struct b
 
 /* Choose other places, if the change needs some. */
 static int booking_change_places(struct core *core, const struct booking *was, struct booking *b,
-                                 struct aq_error *err)
+                                 const char *domain, struct aq_error *err)
 {
     bool has_begun = clock_realtime_usec() >= was->starts_usec;
     bool is_elsewhere = !slots_eq(&was->amounts, &b->amounts) || was->nodes != b->nodes
@@ -330,11 +338,11 @@ static int booking_change_places(struct core *core, const struct booking *was, s
                           "the reservation has begun: its start, amounts, nodes and agents "
                           "cannot be changed any more; cancel it and create another one");
     if (has_begun)
-        return b->ends_usec > was->ends_usec ? booking_extend(core, was, b, err) : 0;
+        return b->ends_usec > was->ends_usec ? booking_extend(core, was, b, domain, err) : 0;
     if (!is_elsewhere && was->starts_usec <= b->starts_usec && was->ends_usec >= b->ends_usec)
         return 0;
     booking_set_places(b, NULL, 0);
-    return booking_sync_place(core, b, err);
+    return booking_sync_place(core, b, domain, err);
 }
 
 static int booking_check_version(const struct booking_entry *was, const struct booking *b,
@@ -371,7 +379,7 @@ void core_change_booking(struct core *core, struct booking *b, const struct audi
     if (r == 0 && booking_keeps_more(&was->b, &changed))
         r = booking_check_limits(core, &changed, by, &err);
     if (r == 0)
-        r = booking_change_places(core, &was->b, &changed, &err);
+        r = booking_change_places(core, &was->b, &changed, booking_domain_shown_to(core, by), &err);
     if (r < 0) {
         core_defer(core, done, data, r, &err);
         return;

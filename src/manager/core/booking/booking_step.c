@@ -176,7 +176,7 @@ static void booking_step_replace(struct core *core, struct booking_entry *entry)
         return;
     booking_describe_missing(core, b, &missing);
     if (missing.nodes > (int64_t)missing.agents.count
-        || booking_sync_place(core, &missing, &err) < 0)
+        || booking_sync_place(core, &missing, NULL, &err) < 0)
         return;
     next = 0;
     places = aq_alloc_array(b->place_count, sizeof(*places));

@@ -5,10 +5,12 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "manager/core/bookings.h"
 #include "manager/core/scheduling/queue.h"
 #include "manager/core/scheduling/sched_sync.h"
 #include "manager/core/state/agent_devices.h"
@@ -190,55 +192,63 @@ static void booking_say_amount(const struct core *core, const char *slot_name, i
                 slot_name);
 }
 
-/* "sessions a, b and 3 more" */
-static void booking_say_holders(const struct resource_group_entry *g,
+/* "sessions a, b and 3 more"; "3 sessions" if none may be named. */
+static void booking_say_names(const char *noun, const char *const *names, size_t named,
+                              size_t count, struct strbuf *text)
+{
+    if (!named)
+        strbuf_addf(text, "%zu ", count);
+    strbuf_addf(text, "%s%s", noun, count == 1 ? "" : "s");
+    for (size_t i = 0; i < named; i++)
+        strbuf_addf(text, "%s%s", i ? ", " : " ", names[i]);
+    if (named && count > named)
+        strbuf_addf(text, " and %zu more", count - named);
+}
+
+static void booking_say_holders(const struct resource_group_entry *g, const char *domain,
                                 const struct sched_booking_obstacle *o, struct strbuf *text)
 {
-    size_t endless = 0;
+    const char *names[HOLDERS_SHOWN];
+    size_t endless = 0, named = 0;
 
     for (size_t i = 0; i < o->holder_count; i++) {
         const struct session *s = &g->members[o->holders[i]]->s;
 
         endless += s->spec->batch_timeout_usec == 0;
-        if (i < HOLDERS_SHOWN)
-            strbuf_addf(text, "%s%s",
-                        i                     ? ", "
-                        : o->holder_count > 1 ? "sessions "
-                                              : "session ",
-                        s->name);
+        if (named < HOLDERS_SHOWN && (!domain || strcmp(s->domain, domain) == 0))
+            names[named++] = s->name;
     }
-    if (o->holder_count > HOLDERS_SHOWN)
-        strbuf_addf(text, " and %zu more", o->holder_count - HOLDERS_SHOWN);
-    if (o->holder_count)
-        strbuf_adds(text, endless == 0 ? " may still run then"
-                          : endless == o->holder_count
-                              ? " may still run then without a time limit"
-                              : " may still run then, some without a time limit");
+    if (!o->holder_count)
+        return;
+    booking_say_names("session", names, named, o->holder_count, text);
+    strbuf_adds(text, endless == 0 ? " may still run then"
+                      : endless == o->holder_count
+                          ? " may still run then without a time limit"
+                          : " may still run then, some without a time limit");
 }
 
-static void booking_say_bookings(const struct core *core, const struct sched_booking_obstacle *o,
-                                 struct strbuf *text)
+static void booking_say_bookings(const struct core *core, const char *domain,
+                                 const struct sched_booking_obstacle *o, struct strbuf *text)
 {
-    size_t shown = AQ_MIN(o->booking_count, (size_t)HOLDERS_SHOWN);
+    const char *names[HOLDERS_SHOWN];
+    size_t named = 0;
 
-    for (size_t i = 0; i < shown; i++) {
+    for (size_t i = 0; i < o->booking_count && named < HOLDERS_SHOWN; i++) {
         const struct booking_entry *other = booking_entry_find(core, &o->bookings[i]);
+        const char *of = other ? core_booking_domain(core, &other->b) : NULL;
 
-        strbuf_addf(text, "%s%s",
-                    i                      ? ", "
-                    : o->booking_count > 1 ? "reservations "
-                                           : "reservation ",
-                    other ? other->b.name : "that is being made");
+        if (other && (!domain || (of && strcmp(of, domain) == 0)))
+            names[named++] = other->b.name;
     }
-    if (o->booking_count > shown)
-        strbuf_addf(text, " and %zu more", o->booking_count - shown);
-    if (o->booking_count)
-        strbuf_adds(text, o->booking_count > 1 ? " keep some of it" : " keeps some of it");
+    if (!o->booking_count)
+        return;
+    booking_say_names("reservation", names, named, o->booking_count, text);
+    strbuf_adds(text, o->booking_count > 1 ? " keep some of it" : " keeps some of it");
 }
 
 static int booking_fail_place(const struct core *core, const struct resource_group_entry *g,
-                              const struct booking *b, const struct sched_booking_obstacle *o,
-                              struct aq_error *err)
+                              const struct booking *b, const char *domain,
+                              const struct sched_booking_obstacle *o, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     char from[CLOCK_ISO_MAX], until[CLOCK_ISO_MAX];
@@ -260,10 +270,10 @@ static int booking_fail_place(const struct core *core, const struct resource_gro
             strbuf_adds(&text, " even if nothing runs there; ask for less");
         if (!o->is_beyond && (o->holder_count || o->booking_count)) {
             strbuf_adds(&text, " free then: ");
-            booking_say_holders(g, o, &text);
+            booking_say_holders(g, domain, o, &text);
             if (o->holder_count && o->booking_count)
                 strbuf_adds(&text, ", ");
-            booking_say_bookings(core, o, &text);
+            booking_say_bookings(core, domain, o, &text);
         }
         if (!o->is_beyond && o->holder_count && !b->ignores_sessions)
             strbuf_adds(&text, "; --ignore-sessions books all the same");
@@ -290,7 +300,8 @@ static void booking_take_places(struct core *core, struct booking *b,
     free(places);
 }
 
-int booking_sync_place(struct core *core, struct booking *b, struct aq_error *err)
+int booking_sync_place(struct core *core, struct booking *b, const char *domain,
+                       struct aq_error *err)
 {
     struct resource_group_entry *g = resource_group_entry_get(core, b->resource_group);
     const struct sched_booking_wish wish = { .id = &b->id,
@@ -316,7 +327,7 @@ int booking_sync_place(struct core *core, struct booking *b, struct aq_error *er
     if (r == 0)
         booking_take_places(core, b, places);
     else
-        r = booking_fail_place(core, g, b, &obstacle, err);
+        r = booking_fail_place(core, g, b, domain, &obstacle, err);
     arena_done(&arena);
     return r;
 }

@@ -36,9 +36,11 @@ void booking_sync_close_draft(struct core *core, struct booking_entry *draft, bo
 /* Choose places for 'b', which has none: sets them. Agents, times, amounts, nodes and
  * ignores_sessions of 'b' count; the booking in memory that has its id, if there is one, does not.
  * -EBUSY, kind "reservation-does-not-fit", field "resources", says what is lacking, where, from when
- * until when, and which bookings or sessions hold it.
+ * until when, and which bookings or sessions hold it: by name those of 'domain', or all if it is
+ * NULL, and the number of the others.
  */
-int booking_sync_place(struct core *core, struct booking *b, struct aq_error *err);
+int booking_sync_place(struct core *core, struct booking *b, const char *domain,
+                       struct aq_error *err);
 
 /* A booking that keeps part of a device which kernel 'rank' of 'l' holds, and begins before the
  * session ends; NULL = there is none. Its own counts.
