@@ -13,8 +13,8 @@
 
 struct session_graph_node {
     struct uuid id;
-    bool is_array;   /* an array, or an element that had no session when it was named */
-    int64_t element; /* of an array, as in struct session_dependency */
+    bool is_array;      /* an array, or an element that had no session when it was named */
+    int64_t element;    /* of an array, as in struct session_dependency */
     const char *name;   /* "NAME[7]" of an element */
     const char *status; /* name of session_status */
     int64_t changed_usec;

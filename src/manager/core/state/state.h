@@ -120,7 +120,7 @@ struct core {
     struct list bookings; /* struct booking_entry, that have not finished */
     size_t booking_count;
     struct list booking_drafts; /* struct booking_entry: changes on their way to the store */
-    struct map kernels_by_id; /* struct session_entry * */
+    struct map kernels_by_id;   /* struct session_entry * */
     struct list sessions;
     int64_t session_bytes; /* that these take, and those under way to the store */
     struct {
