@@ -299,4 +299,4 @@ def test_who_sees_and_uses_it(room):
     assert user.get(RESERVATIONS).json["total"] == 0
     assert user.get(f"{RESERVATIONS}/exam").status == 404
     reply = user.post("/session", {**interactive("mine"), "reservation": "exam"})
-    assert reply.status == 403 or "not for you" in reply.body.decode(), reply
+    assert reply.status == 404 and "there is no reservation 'exam'" in reply.body.decode(), reply

@@ -223,7 +223,7 @@ def test_what_comes_after_a_start_an_end_or_a_failure(person, tmp_path):
     assert sorted(ran.read_text().split()) == ["end", "failure", "later", "start"]
     for after, says in (("success:first", "what waits for its success would never start"),
                         ("failure:on-end", "what waits for its failure would never start"),
-                        ("ok:first", "must be success, failure, end or start"),
+                        ("ok:first", "must be success, failure, end, start or corresponding"),
                         ("start:nobody", "no session or array of yours is called 'nobody'")):
         done = person.cluster.cli("session", "create", *SMALL, "--after", after, "--", "true")
         assert done.returncode != 0 and says in done.stderr, done
