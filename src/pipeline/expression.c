@@ -180,7 +180,7 @@ static const char *expression_read_comparison(struct expression_reader *in)
 {
     static const char *const signs[] = { "==", "!=", "<=", ">=", "<", ">" };
     const char *left = expression_read_operand(in), *right;
-    int order;
+    int order = 0;
 
     for (size_t i = 0; left && i < AQ_COUNT(signs); i++) {
         if (!expression_take(in, signs[i]))
