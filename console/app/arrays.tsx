@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { age, compare, number, plain, quote, time } from "./format";
 import { everyone, ended, sessions, who } from "./live";
 import { type Session, type SessionArray, stateOfArray } from "./model";
-import { Age, Bar, Commands, Facts, failure, now, say, use } from "./parts";
+import { Age, Bar, Commands, Confirm, Facts, failure, now, say, use } from "./parts";
 import { manager } from "./server";
 
 const PAGE = 50;
@@ -97,36 +97,13 @@ export function Counts({ array }: { array: SessionArray }) {
 }
 
 function Cancel({ array }: { array: SessionArray }) {
-  const [isAsking, ask] = useState(false);
-  const keep = useRef<HTMLButtonElement>(null);
-  useEffect(() => keep.current?.focus(), [isAsking]);
-  async function cancel(): Promise<void> {
-    ask(false);
-    try {
-      await manager.remove(path(array), undefined);
-      say(`Array ${array.name} is being cancelled.`);
-    } catch (error) {
-      say(failure(error), true);
-    }
-  }
-  if (!isAsking)
-    return (
-      <button type="button" class="danger" data-key="x" onClick={() => ask(true)}>
-        Cancel…
-      </button>
-    );
   const left = array.waiting + array.running;
-  return (
-    <span class="confirm" role="group" aria-label={`Cancel ${array.label}?`}>
-      Cancel {number(left)} {left === 1 ? "session" : "sessions"}?
-      <button type="button" class="danger" data-key="y" onClick={() => void cancel()}>
-        Cancel
-      </button>
-      <button type="button" ref={keep} onClick={() => ask(false)}>
-        Keep
-      </button>
-    </span>
-  );
+  const what = `${number(left)} ${left === 1 ? "session" : "sessions"}`;
+  async function cancel(): Promise<void> {
+    await manager.remove(path(array), undefined);
+    say(`Array ${array.name} is being cancelled.`);
+  }
+  return <Confirm verb="Cancel" name={array.label} what={what} act={cancel} />;
 }
 
 /** Why its first element waits, read again when something of the array has changed. */

@@ -217,6 +217,55 @@ export function Commands({ commands }: { commands: readonly (readonly [string, s
   );
 }
 
+/** Asks whether really, with the focus on what changes nothing. The errors of what is done are said. */
+export function Confirm({
+  verb,
+  name,
+  what = name,
+  act,
+  kill,
+}: {
+  verb: string;
+  name: string;
+  what?: ComponentChildren;
+  act: () => Promise<void>;
+  kill?: (() => Promise<void>) | undefined;
+}) {
+  const [isAsking, ask] = useState(false);
+  const keep = useRef<HTMLButtonElement>(null);
+  useEffect(() => keep.current?.focus(), [isAsking]);
+  async function answer(action: () => Promise<void>): Promise<void> {
+    ask(false);
+    try {
+      await action();
+    } catch (error) {
+      say(failure(error), true);
+    }
+  }
+  if (!isAsking)
+    return (
+      <button type="button" class="danger" data-key="x" onClick={() => ask(true)}>
+        {verb}…
+      </button>
+    );
+  return (
+    <span class="confirm" role="group" aria-label={`${verb} ${name}?`}>
+      {verb} {what}?
+      <button type="button" class="danger" data-key="y" onClick={() => void answer(act)}>
+        {verb}
+      </button>
+      {kill && (
+        <button type="button" class="danger" title="Without waiting for its program" onClick={() => void answer(kill)}>
+          Kill
+        </button>
+      )}
+      <button type="button" ref={keep} onClick={() => ask(false)}>
+        Keep
+      </button>
+    </span>
+  );
+}
+
 export function Empty({ children }: { children: ComponentChildren }) {
   return <p class="empty">{children}</p>;
 }

@@ -11,7 +11,7 @@ import { KernelChoice, KernelTable, MAIN, useKernels } from "./kernels";
 import { LogView } from "./log";
 import type { Session } from "./model";
 import { exitText, hasEnded, isEndedByUser, isStarting, pullText, stateOf, stateOfArray } from "./model";
-import { cardShare, Commands, Facts, failure, Meter, now, percent, say, share, State, use } from "./parts";
+import { cardShare, Commands, Confirm, Facts, Meter, now, percent, say, share, State, use } from "./parts";
 import { address, go, place } from "./place";
 import { manager } from "./server";
 import { cpuShare } from "./sessions";
@@ -24,46 +24,18 @@ interface Why {
 // ---- the end ----
 
 function End({ session }: { session: Session }) {
-  const [isAsking, ask] = useState(false);
-  const keep = useRef<HTMLButtonElement>(null);
-  useEffect(() => keep.current?.focus(), [isAsking]);
   async function end(forced: boolean): Promise<void> {
-    ask(false);
-    try {
-      await manager.remove("/aliquot/v1/sessions", { sessions: [session.id], forced });
-      const { id, name } = session;
-      say(computed(() => (ended.value.has(id) ? `${name} has ended.` : `${name} is being ended.`)));
-    } catch (error) {
-      say(failure(error), true);
-    }
+    await manager.remove("/aliquot/v1/sessions", { sessions: [session.id], forced });
+    const { id, name } = session;
+    say(computed(() => (ended.value.has(id) ? `${name} has ended.` : `${name} is being ended.`)));
   }
-  const verb = session.status === "PENDING" || isStarting(session) ? "Cancel" : "End";
-  if (!isAsking)
-    return (
-      <button type="button" class="danger" data-key="x" onClick={() => ask(true)}>
-        {verb}…
-      </button>
-    );
   return (
-    <span class="confirm" role="group" aria-label={`${verb} ${session.name}?`}>
-      {verb} {session.name}?
-      <button type="button" class="danger" data-key="y" onClick={() => void end(false)}>
-        {verb}
-      </button>
-      {who.value?.is_admin && (
-        <button
-          type="button"
-          class="danger"
-          title="Without waiting for its program"
-          onClick={() => void end(true)}
-        >
-          Kill
-        </button>
-      )}
-      <button type="button" ref={keep} onClick={() => ask(false)}>
-        Keep
-      </button>
-    </span>
+    <Confirm
+      verb={session.status === "PENDING" || isStarting(session) ? "Cancel" : "End"}
+      name={session.name}
+      act={() => end(false)}
+      kill={who.value?.is_admin ? () => end(true) : undefined}
+    />
   );
 }
 

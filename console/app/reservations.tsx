@@ -7,7 +7,7 @@ import type { Slots } from "./format";
 import { type Column, List } from "./list";
 import { who } from "./live";
 import { type Shape } from "./model";
-import { Commands, Copy, Empty, Facts, failure, now, say, State, use } from "./parts";
+import { Commands, Confirm, Copy, Empty, Facts, failure, now, say, State, use } from "./parts";
 import { address, amend, go, place } from "./place";
 import { manager, Refusal } from "./server";
 
@@ -171,36 +171,12 @@ export function ReservationsScreen() {
 // ---- one of them ----
 
 function Cancel({ reservation, after }: { reservation: Reservation; after: () => void }) {
-  const [isAsking, ask] = useState(false);
-  const keep = useRef<HTMLButtonElement>(null);
-  useEffect(() => keep.current?.focus(), [isAsking]);
   async function cancel(): Promise<void> {
-    ask(false);
-    try {
-      await manager.post(`${PATH}/${reservation.id}/cancel`, {});
-      say(`Reservation ${reservation.name} was canceled.`);
-      after();
-    } catch (error) {
-      say(failure(error), true);
-    }
+    await manager.post(`${PATH}/${reservation.id}/cancel`, {});
+    say(`Reservation ${reservation.name} was canceled.`);
+    after();
   }
-  if (!isAsking)
-    return (
-      <button type="button" class="danger" data-key="x" onClick={() => ask(true)}>
-        Cancel…
-      </button>
-    );
-  return (
-    <span class="confirm" role="group" aria-label={`Cancel ${reservation.name}?`}>
-      Cancel {plain(reservation.name)}?
-      <button type="button" class="danger" data-key="y" onClick={() => void cancel()}>
-        Cancel
-      </button>
-      <button type="button" ref={keep} onClick={() => ask(false)}>
-        Keep
-      </button>
-    </span>
-  );
+  return <Confirm verb="Cancel" name={reservation.name} what={plain(reservation.name)} act={cancel} />;
 }
 
 function commandsOf(reservation: Reservation): [string, string][] {

@@ -7,7 +7,7 @@ import { type Column, List } from "./list";
 import { endedRuns, followRun, runError, runs, sessions, tasks as allTasks, who } from "./live";
 import { LogView } from "./log";
 import { type Drawn, hasRunEnded, type Run, stateOfRun, stateOfTask, type Task, type TaskState } from "./model";
-import { Bar, Commands, Empty, Facts, failure, now, say, State, use } from "./parts";
+import { Bar, Commands, Confirm, Empty, Facts, failure, now, say, State, use } from "./parts";
 import { address, amend, place } from "./place";
 import { manager } from "./server";
 
@@ -45,42 +45,26 @@ function useRun(id: string): { run: Run | null; whole: Whole | null; why: string
 // ---- its end, and going on ----
 
 function RunActions({ run }: { run: Run }) {
-  const [isAsking, ask] = useState(false);
-  const keep = useRef<HTMLButtonElement>(null);
-  useEffect(() => keep.current?.focus(), [isAsking]);
-  async function change(what: "cancel" | "resume"): Promise<void> {
-    ask(false);
+  const path = `/aliquot/v1/pipeline-runs/${run.id}`;
+  async function cancel(): Promise<void> {
+    await manager.post(`${path}/cancel`, {});
+    say(`Run ${run.name} is being cancelled.`);
+  }
+  async function resume(): Promise<void> {
     try {
-      await manager.post(`/aliquot/v1/pipeline-runs/${run.id}/${what}`, {});
-      say(what === "cancel" ? `Run ${run.name} is being cancelled.` : `Run ${run.name} was resumed.`);
+      await manager.post(`${path}/resume`, {});
+      say(`Run ${run.name} was resumed.`);
     } catch (error) {
       say(failure(error), true);
     }
   }
   if (hasRunEnded(run))
     return run.state === "succeeded" ? null : (
-      <button type="button" onClick={() => void change("resume")}>
+      <button type="button" onClick={() => void resume()}>
         Resume
       </button>
     );
-  if (run.is_cancelled) return null;
-  if (!isAsking)
-    return (
-      <button type="button" class="danger" data-key="x" onClick={() => ask(true)}>
-        Cancel…
-      </button>
-    );
-  return (
-    <span class="confirm" role="group" aria-label={`Cancel ${run.name}?`}>
-      Cancel {run.name}?
-      <button type="button" class="danger" data-key="y" onClick={() => void change("cancel")}>
-        Cancel
-      </button>
-      <button type="button" ref={keep} onClick={() => ask(false)}>
-        Keep
-      </button>
-    </span>
-  );
+  return run.is_cancelled ? null : <Confirm verb="Cancel" name={run.name} act={cancel} />;
 }
 
 function commandsOf(run: Run): [string, string][] {
