@@ -83,7 +83,7 @@ static void dependents_add_element(struct dependents_search *search,
 }
 
 /* What waits under this key. 'index' is that of the node in its array, where an array waits for
- * corresponding elements; DEPENDENCY_ALL if the node is no single element.
+ * corresponding elements; DEPENDENCY_ALL unless the node is a single element.
  */
 static void dependents_add_of(struct dependents_search *search, const struct dependency_key *key,
                               int64_t index)
@@ -188,7 +188,7 @@ static struct core_dependent_array *dependents_get_array(struct core_dependents 
     return &ret->arrays[at - 1];
 }
 
-/* The nodes that are no roots, elements of an array only if not all of it was found. */
+/* All nodes but the roots; of arrays that were found as a whole, no elements. */
 static void dependents_take(const struct dependents_search *search, size_t root_count,
                             struct core_dependents *ret)
 {
