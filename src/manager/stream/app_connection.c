@@ -9,7 +9,7 @@
 
 #include "base/json_load.h"
 #include "base/memory.h"
-#include "manager/stream/app_activity.h"
+#include "http/app_activity.h"
 #include "manager/stream/command_stream.h"
 #include "model/service_port.h"
 
@@ -17,12 +17,6 @@
 #define COMMAND(options) \
     "{\"argv\":[\"/opt/kernel/aliquot-runner\"," options "],\"in_container\":true}"
 #define ANSWER_MAX (64 * 1024)
-/* Of what an app sends so many bytes count as one of what it gets: a page that polls gets little,
- * and a download gives nothing.
- */
-#define OUTPUT_PER_BYTE 2048
-/* Of the app of terminals each key is work, though they are few bytes. */
-#define APP_OF_KEYS "ttyd"
 
 struct app_connection {
     struct core *core;
@@ -58,9 +52,7 @@ static void app_connection_note_work(struct app_connection *c, const char *bytes
     struct app_activity_found found = { .is_repeated = app_connection_is_repeated, .data = c };
 
     app_activity_take(&c->activity, bytes, len, &found);
-    if (found.is_work
-        || (found.bytes && c->activity.state >= APP_ACTIVITY_FRAME
-            && strcmp(c->app, APP_OF_KEYS) == 0))
+    if (app_activity_is_work(&c->activity, c->app, &found))
         core_note_work(c->core, &c->session_id);
     else
         core_note_traffic(c->core, &c->session_id, found.bytes);
@@ -133,8 +125,8 @@ static void app_connection_on_output(void *data, const char *bytes, size_t len)
     }
     app_connection_count(c, (struct app_use){ .bytes_out = (int64_t)len });
     c->output += len;
-    core_note_traffic(c->core, &c->session_id, (int64_t)(c->output / OUTPUT_PER_BYTE));
-    c->output %= OUTPUT_PER_BYTE;
+    core_note_traffic(c->core, &c->session_id, (int64_t)(c->output / APP_ACTIVITY_OUTPUT_PER_BYTE));
+    c->output %= APP_ACTIVITY_OUTPUT_PER_BYTE;
     c->ops->on_bytes(c->data, bytes, len);
 }
 

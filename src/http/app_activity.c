@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of the bytes that go into an app is a person's work. */
-#include "manager/stream/app_activity.h"
+/* app_activity.c - see app_activity.h */
+#include "http/app_activity.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +10,7 @@
 #include "base/map.h"
 
 #define HEAD_MAX (64 * 1024)
+#define APP_OF_KEYS "ttyd" /* of terminals: each key is work, though they are few bytes */
 #define FRAME_IS_CONTROL 0x08
 #define FRAME_IS_MASKED 0x80
 
@@ -176,4 +177,11 @@ void app_activity_take(struct app_activity *a, const char *bytes, size_t len,
         bytes += part;
         len -= part;
     }
+}
+
+bool app_activity_is_work(const struct app_activity *a, const char *app,
+                          const struct app_activity_found *found)
+{
+    return found->is_work
+           || (found->bytes && a->state >= APP_ACTIVITY_FRAME && strcmp(app, APP_OF_KEYS) == 0);
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/cleanup.h"
-#include "manager/stream/app_activity.h"
+#include "http/app_activity.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

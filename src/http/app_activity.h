@@ -4,9 +4,11 @@
  * A page that nobody looks at goes on asking its server how it is: the same requests again and
  * again, and pings of WebSockets. These are no work. Requests that change something are, and so are
  * requests that were not made lately, data of WebSockets, and whatever is not HTTP. Pure.
+ *
+ * The manager counts so what it passes on, and a proxy what it passes on without the manager.
  */
-#ifndef AQ_MANAGER_STREAM_APP_ACTIVITY_H
-#define AQ_MANAGER_STREAM_APP_ACTIVITY_H
+#ifndef AQ_HTTP_APP_ACTIVITY_H
+#define AQ_HTTP_APP_ACTIVITY_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,6 +32,11 @@ struct app_activity {
     bool is_control; /* of this frame */
 };
 
+/* Of what an app sends so many bytes count as one of what it gets: a page that polls gets little,
+ * and a download gives nothing.
+ */
+#define APP_ACTIVITY_OUTPUT_PER_BYTE 2048
+
 /* What was found in some bytes. */
 struct app_activity_found {
     int64_t bytes; /* of work: the caller knows how many are enough */
@@ -46,5 +53,9 @@ void app_activity_done(struct app_activity *a);
 /* The next bytes to the app; 'found' is added to. */
 void app_activity_take(struct app_activity *a, const char *bytes, size_t len,
                        struct app_activity_found *found) AQ_UNTRUSTED;
+
+/* Is what was found in bytes for this app enough to be work, however few they are? */
+bool app_activity_is_work(const struct app_activity *a, const char *app,
+                          const struct app_activity_found *found);
 
 #endif

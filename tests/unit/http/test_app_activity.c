@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
-#include "manager/stream/app_activity.h"
+#include "http/app_activity.h"
 
 static uint64_t seen[16];
 static size_t seen_count;
