@@ -15,7 +15,8 @@
  * that has ended are dropped: the manager finds by the inventory of the first
  * heartbeat what has to be sent to the next. Transient messages (hello,
  * welcome, refused, heartbeat, heartbeat.reply, fenced, bye, join, joined, image.*,
- * service.*, statistics, network.*, stream.*, app.*, storage.*, web.*) are neither kept nor resent.
+ * service.*, statistics, network.*, stream.*, app.*, data.*, storage.*, web.*) are neither kept nor
+ * resent.
  */
 #ifndef AQ_LINK_MESSAGE_H
 #define AQ_LINK_MESSAGE_H
@@ -78,10 +79,16 @@ enum message_type {
     MSG_APP_REDEEMED,    /* "app.redeemed"    manager -> proxy, the answer */
     MSG_APP_CONNECT,     /* "app.connect"     proxy -> manager; a stream.open answers */
     MSG_APP_CHECK,       /* "app.check"       proxy -> manager; answered only if refused */
-    MSG_APP_REFUSED,     /* "app.refused"     manager -> proxy, the other answer to all */
-    MSG_STORAGE_HELLO,   /* "storage.hello"   storage host -> manager, after welcome */
-    MSG_STORAGE_ASK,     /* "storage.ask"     manager -> storage host */
-    MSG_STORAGE_ANSWER,  /* "storage.answer"  storage host -> manager, the answer */
+    MSG_APP_REFUSED,     /* "app.refused"     manager -> proxy, the other answer to all; of a
+                            ticket: it is revoked */
+    MSG_APP_ROUTE,      /* "app.route"       manager -> proxy, the answer to a direct app.connect */
+    MSG_APP_USE,        /* "app.use"         proxy -> manager, what went by a ticket */
+    MSG_DATA_OPEN,      /* "data.open"       proxy -> agent, begins a stream on its connection */
+    MSG_DATA_OPENED,    /* "data.opened"     agent -> proxy, the answer; then bytes */
+    MSG_DATA_REFUSED,   /* "data.refused"    agent -> proxy, the other answer */
+    MSG_STORAGE_HELLO,  /* "storage.hello"   storage host -> manager, after welcome */
+    MSG_STORAGE_ASK,    /* "storage.ask"     manager -> storage host */
+    MSG_STORAGE_ANSWER, /* "storage.answer"  storage host -> manager, the answer */
     MSG_STORAGE_PROGRESS, /* "storage.progress" storage host -> manager, before the answer */
     MSG_STORAGE_CHECK,    /* "storage.check"   storage host -> manager */
     MSG_STORAGE_CHECKED,  /* "storage.checked" manager -> storage host, the answer */
@@ -128,6 +135,8 @@ struct msg_hello {
     const char *volumes; /* JSON list of the hosts of folders that it mounts, ["local:volume1"] */
     const char *network; /* JSON of struct cluster_network_offer; NULL = as mode "none" */
     bool has_sftp;       /* sessions of the type system can run there */
+    const char *data;    /* HOST:PORT at which proxies reach it, or "-" = only from its own machine;
+                           NULL = by the manager alone */
 };
 
 struct msg_welcome {
@@ -453,6 +462,42 @@ struct msg_app_redeemed { /* what the token stood for */
 struct msg_app_connect {
     struct uuid request_id, session_id;
     const char *app, *access_key;
+    bool direct;        /* app.connect: a ticket is wanted, if the app's agent takes them */
+    bool watch;         /* app.check: request_id is a ticket's; say so if its right ends later */
+    const char *ticket; /* with 'watch': itself, to get a newer one by app.route */
+};
+
+/* How the proxy reaches the app itself (ticket.h). Also when its right has ended and while it is
+ * watched, app.refused with the ticket's id says that.
+ */
+struct msg_app_route {
+    struct uuid request_id, ticket_id;
+    const char *ticket, *agent_id;
+    const char *address; /* as in hello */
+    int64_t expires_usec;
+};
+
+/* What went by a ticket since the last message; 'connections' are those that are open now. */
+struct msg_app_use {
+    struct uuid ticket_id, session_id;
+    const char *app, *access_key;
+    int64_t connections, requests, bytes_in, bytes_out;
+    bool is_work;    /* of a person */
+    int64_t traffic; /* bytes that may be: core_note_traffic() */
+};
+
+/* ---- a proxy's connection to an agent, on which streams follow each other ---- */
+
+struct msg_data_open {
+    const char *ticket;
+};
+
+struct msg_data_opened {
+    int64_t port; /* of the app, as in the ticket */
+};
+
+struct msg_data_refused {
+    const char *kind, *text;
 };
 
 struct msg_app_refused {
@@ -595,6 +640,11 @@ struct message {
         struct msg_app_redeemed app_redeemed;
         struct msg_app_connect app_connect;
         struct msg_app_refused app_refused;
+        struct msg_app_route app_route;
+        struct msg_app_use app_use;
+        struct msg_data_open data_open;
+        struct msg_data_opened data_opened;
+        struct msg_data_refused data_refused;
         struct msg_storage_hello storage_hello;
         struct msg_storage_ask storage_ask;
         struct msg_storage_answer storage_answer;

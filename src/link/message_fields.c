@@ -54,6 +54,7 @@ static const struct wire_field hello_fields[] = {
     MEMBER(msg_hello, volumes, WIRE_JSON),
     MEMBER(msg_hello, network, WIRE_JSON),
     MEMBER(msg_hello, has_sftp, WIRE_FLAG),
+    MEMBER(msg_hello, data, WIRE_TEXT),
     WIRE_FIELDS_END,
 };
 
@@ -387,17 +388,56 @@ static const struct wire_field app_redeemed_fields[] = {
 };
 
 static const struct wire_field app_connect_fields[] = {
-    NEEDED(msg_app_connect, request_id, WIRE_UUID),
-    NEEDED(msg_app_connect, session_id, WIRE_UUID),
-    NEEDED(msg_app_connect, app, WIRE_TEXT),
-    NEEDED(msg_app_connect, access_key, WIRE_TEXT),
-    WIRE_FIELDS_END,
+    NEEDED(msg_app_connect, request_id, WIRE_UUID), NEEDED(msg_app_connect, session_id, WIRE_UUID),
+    NEEDED(msg_app_connect, app, WIRE_TEXT),        NEEDED(msg_app_connect, access_key, WIRE_TEXT),
+    MEMBER(msg_app_connect, direct, WIRE_FLAG),     MEMBER(msg_app_connect, watch, WIRE_FLAG),
+    MEMBER(msg_app_connect, ticket, WIRE_TEXT),     WIRE_FIELDS_END,
 };
 
 static const struct wire_field app_refused_fields[] = {
     NEEDED(msg_app_refused, request_id, WIRE_UUID),
     MEMBER(msg_app_refused, kind, WIRE_TEXT),
     MEMBER(msg_app_refused, text, WIRE_TEXT),
+    WIRE_FIELDS_END,
+};
+
+static const struct wire_field app_route_fields[] = {
+    NEEDED(msg_app_route, request_id, WIRE_UUID),
+    NEEDED(msg_app_route, ticket_id, WIRE_UUID),
+    NEEDED(msg_app_route, ticket, WIRE_TEXT),
+    NEEDED(msg_app_route, agent_id, WIRE_TEXT),
+    NEEDED(msg_app_route, address, WIRE_TEXT),
+    NEEDED(msg_app_route, expires_usec, WIRE_NUMBER),
+    WIRE_FIELDS_END,
+};
+
+static const struct wire_field app_use_fields[] = {
+    NEEDED(msg_app_use, ticket_id, WIRE_UUID),
+    NEEDED(msg_app_use, session_id, WIRE_UUID),
+    NEEDED(msg_app_use, app, WIRE_TEXT),
+    NEEDED(msg_app_use, access_key, WIRE_TEXT),
+    MEMBER(msg_app_use, connections, WIRE_NUMBER),
+    MEMBER(msg_app_use, requests, WIRE_NUMBER),
+    MEMBER(msg_app_use, bytes_in, WIRE_NUMBER),
+    MEMBER(msg_app_use, bytes_out, WIRE_NUMBER),
+    MEMBER(msg_app_use, is_work, WIRE_FLAG),
+    MEMBER(msg_app_use, traffic, WIRE_NUMBER),
+    WIRE_FIELDS_END,
+};
+
+static const struct wire_field data_open_fields[] = {
+    NEEDED(msg_data_open, ticket, WIRE_TEXT),
+    WIRE_FIELDS_END,
+};
+
+static const struct wire_field data_opened_fields[] = {
+    MEMBER(msg_data_opened, port, WIRE_NUMBER),
+    WIRE_FIELDS_END,
+};
+
+static const struct wire_field data_refused_fields[] = {
+    NEEDED(msg_data_refused, kind, WIRE_TEXT),
+    MEMBER(msg_data_refused, text, WIRE_TEXT),
     WIRE_FIELDS_END,
 };
 
@@ -516,6 +556,11 @@ const struct message_shape message_shapes[MSG_TYPE_COUNT] = {
     [MSG_APP_CONNECT] = { "app.connect", false, app_connect_fields },
     [MSG_APP_CHECK] = { "app.check", false, app_connect_fields },
     [MSG_APP_REFUSED] = { "app.refused", false, app_refused_fields },
+    [MSG_APP_ROUTE] = { "app.route", false, app_route_fields },
+    [MSG_APP_USE] = { "app.use", false, app_use_fields },
+    [MSG_DATA_OPEN] = { "data.open", false, data_open_fields },
+    [MSG_DATA_OPENED] = { "data.opened", false, data_opened_fields },
+    [MSG_DATA_REFUSED] = { "data.refused", false, data_refused_fields },
     [MSG_STORAGE_HELLO] = { "storage.hello", false, storage_hello_fields },
     [MSG_STORAGE_ASK] = { "storage.ask", false, storage_ask_fields },
     [MSG_STORAGE_ANSWER] = { "storage.answer", false, storage_answer_fields },

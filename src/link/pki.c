@@ -245,6 +245,17 @@ int pki_request_new(const char *agent_id, char **ret_key, char **ret_csr, struct
 
 /* ---- revoking and verifying ---- */
 
+int pki_sign(const struct pki_ca *ca, const void *bytes, size_t len, unsigned char *ret,
+             size_t *inout_len, struct aq_error *err)
+{
+    EVP_MD_CTX *md = EVP_MD_CTX_new();
+    bool is_signed = md && EVP_DigestSignInit(md, NULL, EVP_sha256(), NULL, ca->key) == 1
+                     && EVP_DigestSign(md, ret, inout_len, bytes, len) == 1;
+
+    EVP_MD_CTX_free(md);
+    return is_signed ? 0 : aq_fail(err, EINVAL, "the cluster's CA key cannot sign");
+}
+
 int pki_revoke(struct pki_ca *ca, const char *serial, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;

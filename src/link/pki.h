@@ -56,6 +56,13 @@ int pki_issue_agent(struct pki_ca *ca, const char *csr, const char *agent_id, in
 /* The agent's side: a fresh key and the request for it. Caller frees both. */
 int pki_request_new(const char *agent_id, char **ret_key, char **ret_csr, struct aq_error *err);
 
+/* A signature (ECDSA, SHA-256) by the authority's key; *inout_len is the size of 'ret', then of the
+ * signature. What is signed begins with a line that says for what, so that none is taken for another
+ * or for a certificate.
+ */
+int pki_sign(const struct pki_ca *ca, const void *bytes, size_t len, unsigned char *ret,
+             size_t *inout_len, struct aq_error *err);
+
 /* Never accept this serial number again; durable when it returns 0. After a failure to write the
  * file, -ENOSPC and others, it holds until this process ends. Once is enough.
  */
