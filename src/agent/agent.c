@@ -268,6 +268,7 @@ static void agent_on_greet(void *data, struct msg_hello *hello)
     agent->has_new_volumes = false;
     hello->network = agent->cluster ? cluster_get_offer(agent->cluster) : NULL;
     hello->has_sftp = services_offer_sftp(agent);
+    hello->data = agent->data_path ? data_path_get_address(agent->data_path) : NULL;
     hello->runtime = agent->containers ? runtime_oci_version(agent->containers)
                                        : agent->runtime->ops->name;
     hello->runtime_notes = agent->notes;
@@ -656,6 +657,8 @@ int agent_new(uv_loop_t *loop, const struct settings *settings,
     if (r == 0)
         r = exposition_serve(agent, err);
     if (r == 0)
+        agent_open_data_path(agent);
+    if (r == 0)
         r = agent_connect_link(agent, err);
     if (r < 0)
         return r;
@@ -667,6 +670,7 @@ void agent_free(struct agent_daemon *agent)
 {
     if (!agent)
         return;
+    data_path_free(AQ_TAKE(agent->data_path));
     streams_free(agent);
     log_turns_done(&agent->log_turns);
     metrics_close(AQ_TAKE(agent->metrics));

@@ -12,6 +12,7 @@
 
 #include "accelhost/accel.h"
 #include "agent/agent.h"
+#include "agent/data/data.h"
 #include "agent/disk/disk_worker.h"
 #include "agent/gpu/gpu.h"
 #include "agent/image/image.h"
@@ -59,6 +60,7 @@ struct agent_daemon {
     struct ssh *ssh;                     /* server of containers; NULL = they have none */
     struct gpu *gpu;                     /* slices of containers; NULL without containers */
     struct volumes *volumes;             /* of folders; NULL likewise */
+    struct data_path *data_path;         /* for proxies; NULL likewise */
     struct list image_jobs;              /* image_commands.c */
     struct own_service_job *service_job; /* NULL = systemctl does not run */
     const struct agent_events *events;
@@ -135,6 +137,11 @@ void image_commands_progress(struct agent_daemon *agent, const struct uuid *sess
                              const struct image_progress *progress, struct image_told *told);
 void image_commands_start(struct agent_daemon *agent);
 void image_commands_free(struct agent_daemon *agent);
+
+/* ---- open_data_path.c ---- */
+
+/* Containers run; without it proxies reach them through the manager. */
+void agent_open_data_path(struct agent_daemon *agent);
 
 /* ---- cluster_commands.c ---- */
 

@@ -61,6 +61,12 @@ int stream_connect(uv_loop_t *loop, const struct address *address,
                    const struct stream_options *options, const struct stream_ops *ops, void *data,
                    struct stream **ret, struct aq_error *err);
 
+/* Take over a connected, non-blocking TCP socket: the stream is open at once. -errno, and the
+ * descriptor is still the caller's.
+ */
+int stream_adopt(uv_loop_t *loop, int fd, const struct stream_ops *ops, void *data,
+                 struct stream **ret, struct aq_error *err);
+
 /* Go on with TLS as a client, with a plain stream that is open: on_open() follows the handshake.
  * What the peer said before must have been read. -EINVAL.
  */

@@ -220,6 +220,23 @@ int stream_connect(uv_loop_t *loop, const struct address *address,
     return 0;
 }
 
+int stream_adopt(uv_loop_t *loop, int fd, const struct stream_ops *ops, void *data,
+                 struct stream **ret, struct aq_error *err)
+{
+    struct stream *s = stream_new(loop, STREAM_TCP, ops, data);
+    int r;
+
+    stream_renew_handle(s);
+    r = uv_tcp_open(&s->handle->uv.tcp, fd);
+    if (r < 0) {
+        stream_close(s);
+        return aq_fail(err, -r, "cannot take over a connection: %s", uv_strerror(r));
+    }
+    stream_connected(s);
+    *ret = s;
+    return 0;
+}
+
 int stream_start_tls(struct stream *s, struct tls_context *tls, const char *server_name,
                      struct aq_error *err)
 {

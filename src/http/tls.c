@@ -328,6 +328,8 @@ static void tls_configure(SSL_CTX *ssl, struct tls_context *ctx)
     SSL_CTX_set_session_cache_mode(ssl, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_num_tickets(ssl, 0);
     SSL_CTX_set_mode(ssl, SSL_MODE_RELEASE_BUFFERS);
+    if (!o->is_server && o->any_use)
+        (void)X509_VERIFY_PARAM_set_purpose(SSL_CTX_get0_param(ssl), X509_PURPOSE_ANY);
     if (!o->is_server) {
         SSL_CTX_set_verify(ssl, SSL_VERIFY_PEER, tls_on_verify);
         SSL_CTX_set_cert_verify_callback(ssl, tls_on_verify_server, ctx);

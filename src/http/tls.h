@@ -49,6 +49,7 @@ struct tls_options {
     bool tls13_only;
     bool skip_verify; /* client: accept anything; for users who ask for it */
     bool any_name;    /* client: verify the chain, not the host name */
+    bool any_use;     /* client: the server's certificate may be one for clients, as agents have */
 
     tls_check_peer_fn *check_peer; /* may be NULL */
     void *check_data;

@@ -90,6 +90,8 @@ static void exposition_write(const struct agent_daemon *agent, const struct msg_
     exposition_single(out, "aliquot_agent_connected", "gauge",
                       "Whether this agent is connected to its manager",
                       agent->link && link_client_is_connected(agent->link));
+    if (agent->data_path)
+        data_path_write_metrics(agent->data_path, out);
     exposition_single(out, "aliquot_agent_start_time_seconds", "gauge",
                       "When this agent was started, in seconds since 1970",
                       (double)agent->started_usec / 1e6);

@@ -72,6 +72,16 @@ static bool net_settings_is_loopback(const char *address)
     return strncmp(address, "127.", 4) == 0 || strcmp(address, "::1") == 0;
 }
 
+const char *net_settings_find_address(const struct settings *settings,
+                                      const struct conf_listen *manager, struct arena *arena)
+{
+    const char *source = net_settings_find_source(manager, arena);
+
+    if (source && !net_settings_is_loopback(source))
+        return source;
+    return settings->address;
+}
+
 void net_settings_fill_cluster(struct cluster_settings *ret, const struct settings *settings,
                                const struct conf_listen *manager, struct arena *arena)
 {

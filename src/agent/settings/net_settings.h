@@ -11,6 +11,12 @@
 void net_settings_fill(struct net_settings *ret, const struct settings *settings,
                        const char *identity, struct arena *arena);
 
+/* The address of this node for others: that by which it reaches 'manager', else that in agent.toml;
+ * NULL if only this machine reaches it. Blocks as below.
+ */
+const char *net_settings_find_address(const struct settings *settings,
+                                      const struct conf_listen *manager, struct arena *arena);
+
 /* What cluster_new() needs; texts are borrowed from 'settings' and the arena. The address is the
  * one by which this node reaches 'manager' (NULL = not known), else that in agent.toml. Blocks for
  * as long as the manager's name is looked up.

@@ -12,6 +12,7 @@
 #include "base/fs.h"
 #include "base/memory.h"
 #include "conf/tables.h"
+#include "http/url.h"
 #include "model/agent.h"
 
 #define AT(member) offsetof(struct settings, member)
@@ -184,6 +185,15 @@ const struct conf_item settings_items[] = {
     { "network", "cluster-address", CONF_STR, AT(cluster_address), NULL, 0, 0, 0,
       "Address of this node for other nodes; that by which it reaches the manager by default" },
 
+    { "data", "listen", CONF_STR, AT(data_listen), "auto", 0, 0, 0,
+      "Where proxies of other machines reach apps without the manager, ADDRESS:PORT; auto: the "
+      "address by which this node reaches the manager, the first free port of 8083 to 8098; off: "
+      "nowhere" },
+    { "data", "address", CONF_STR, AT(data_address), NULL, 0, 0, 0,
+      "HOST:PORT that proxies connect to, if it is not what the agent listens on" },
+    { "data", "user", CONF_STR, AT(data_user), "aliquot-proxy", 0, 0, 0,
+      "User of the proxy of this machine, which is handed connections by a socket" },
+
     { "container", "scratch-size", CONF_SIZE, AT(scratch_bytes), "10g", 16 << 20, INT64_C(1) << 44,
       0, "What a container may write, /home/work included" },
     { "container", "scratch-reserve", CONF_BOOL, AT(scratch_reserve), "true", 0, 0, 0,
@@ -284,6 +294,25 @@ int settings_add_volume(struct settings *settings, const char *volume, struct aq
     return settings_check_volume(volumes, volumes->count - 1, err);
 }
 
+static int settings_check_data(const struct settings *settings, struct aq_error *err)
+{
+    const char *listen = settings->data_listen;
+    struct address address;
+
+    if (strcmp(listen, "auto") != 0 && strcmp(listen, "off") != 0
+        && (address_parse(listen, 0, &address, NULL) < 0 || address.is_unix))
+        return aq_fail_field(err, EINVAL, "data.listen",
+                             "data.listen '%.64s' is not auto, off or ADDRESS:PORT, such as "
+                             "10.0.0.7:8083",
+                             listen);
+    if (settings->data_address
+        && (address_parse(settings->data_address, 0, &address, NULL) < 0 || address.is_unix))
+        return aq_fail_field(err, EINVAL, "data.address",
+                             "data.address '%.64s' is not HOST:PORT, such as node7:8083",
+                             settings->data_address);
+    return 0;
+}
+
 static int settings_check(const struct settings *settings, struct aq_error *err)
 {
     static const char *const drivers[] = { "auto", "process", "container" };
@@ -328,6 +357,8 @@ static int settings_check(const struct settings *settings, struct aq_error *err)
     for (size_t i = 0; i < settings->volumes.count; i++)
         if (settings_check_volume(&settings->volumes, i, err) < 0)
             return -err->code;
+    if (settings_check_data(settings, err) < 0)
+        return -err->code;
     return agent_id_check(settings->id, err);
 }
 

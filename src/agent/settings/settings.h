@@ -54,6 +54,8 @@ struct settings {
     int64_t port_min, port_max, port_rest_usec;
     char *cluster, *cluster_address; /* of networks between nodes; address NULL = found */
     int64_t cluster_port;
+    char *data_listen, *data_address,
+        *data_user;    /* of the data path: "auto", "off" or an address */
     char *driver;      /* "auto", "process" or "container" */
     char *oci_runtime; /* "auto", "crun", "runc" or a path */
     char *run;         /* directory of what does not outlive the machine's own run */
