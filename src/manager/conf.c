@@ -42,6 +42,10 @@ const struct conf_item manager_conf_items[] = {
     { "api", "remembered-requests", CONF_INT, AT(remembered_requests), "4000000", 1000,
       INT64_C(1000000000), 0,
       "Changes of the last 15 minutes that are remembered, so that none is accepted twice." },
+    { "apps", "ticket-lifetime", CONF_DURATION, AT(ticket_lifetime_usec), "1h", USEC_PER_SEC,
+      7 * DAY_USEC, 0,
+      "How long proxies may lead users to an app that they were let into, while the manager is "
+      "away." },
     { "files", "max-size", CONF_SIZE, AT(transfer_limits.bytes_max), "100g", 0, INT64_MAX / 2, 0,
       "Bytes that one transfer of files into or out of a session may have; 0: any number." },
     { "files", "max-files", CONF_INT, AT(transfer_limits.files_max), "1000000", 0,

@@ -27,6 +27,7 @@ struct manager_conf {
     struct password_rules passwords;
     struct signup_rules signup;
     struct transfer_limits transfer_limits;
+    int64_t ticket_lifetime_usec; /* of apps */
     char *metrics_listen, *metrics_tls_cert, *metrics_tls_key;
     bool metrics_insecure;
     char *cluster_pool; /* addresses of networks between agents */

@@ -250,6 +250,7 @@ static int daemon_open_server(struct daemon *d, struct aq_error *err)
     api_set_proxies(d->api, &d->proxies);
     account_set_password_rules(d->api, &d->conf->passwords);
     stream_set_transfer_limits(d->api, &d->conf->transfer_limits);
+    stream_set_ticket_lifetime(d->api, d->conf->ticket_lifetime_usec);
     stream_set_execution_timeout(d->api, d->conf->execution_timeout_usec);
     notification_allow(d->api, d->networks, d->conf->callback_networks.count);
     api_set_remembered(d->api, (size_t)d->conf->remembered_requests);

@@ -10,6 +10,7 @@
 #define AQ_MANAGER_CORE_FRONTS_H
 
 #include "link/link.h"
+#include "link/ticket.h"
 
 struct core;
 
@@ -41,6 +42,16 @@ void core_send_fronts(struct core *core, enum front_kind kind, const struct mess
 int core_open_front_stream(struct core *core, const char *id, struct msg_stream_open *open,
                            const struct link_stream_ops *ops, void *data, struct link_stream **ret,
                            struct aq_error *err);
+
+/* ---- apps that proxies reach without the manager: link/ticket.h ---- */
+
+/* Where the agent takes tickets: msg_hello.data; NULL = it takes none now. */
+const char *core_agent_data_address(const struct core *core, const char *agent_id);
+/* As ticket_write() and ticket_read(), with the cluster's authority. */
+int core_write_ticket(const struct core *core, const struct ticket *ticket, struct strbuf *out,
+                      struct aq_error *err);
+int core_read_ticket(struct core *core, const char *text, int64_t now_usec, struct ticket *ret,
+                     struct aq_error *err);
 
 struct core_front_contact {
     enum front_kind kind;

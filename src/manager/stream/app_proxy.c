@@ -11,6 +11,8 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "manager/stream/app_connection.h"
+#include "manager/stream/app_start.h"
+#include "manager/stream/app_ticket.h"
 #include "manager/session/session.h"
 #include "manager/call/streams.h"
 #include "model/session_feature.h"
@@ -19,6 +21,8 @@
 struct app_proxy {
     struct api *api;
     struct list streams; /* struct app_stream */
+    struct list starts;  /* struct app_start: of apps that proxies then reach themselves */
+    struct app_tickets *tickets;
 };
 
 struct app_stream {
@@ -65,12 +69,11 @@ struct uuid app_proxy_target(const struct kernel *kernel)
                                                                       : kernel->id;
 }
 
-/* The kernel, if its session lives and the user of this key may use this app of it. */
-static const struct kernel *app_proxy_find(const struct app_proxy *of, const struct uuid *id,
+const struct kernel *app_proxy_find_kernel(const struct api *api, const struct uuid *id,
                                            const char *app, const char *access_key,
                                            struct aq_error *err)
 {
-    const struct core *core = of->api->core;
+    const struct core *core = api->core;
     const struct session *target = core_find_session(core, id);
     const struct kernel *kernel = target ? session_find_kernel(target, NULL, NULL)
                                          : core_find_kernel(core, id);
@@ -228,35 +231,77 @@ static int app_stream_open(struct app_proxy *of, struct app_stream *st, const st
     return r == 0 && port ? app_stream_offer(st, err) : r;
 }
 
+/* The app listens on this port, as far as its container says. */
+static void app_proxy_on_started(void *data, const char *proxy, const struct msg_app_connect *want,
+                                 uint16_t port, const struct aq_error *why)
+{
+    struct app_proxy *of = data;
+    struct aq_error err = { 0 };
+    const struct kernel *kernel = why ? NULL
+                                      : app_proxy_find_kernel(of->api, &want->session_id, want->app,
+                                                              want->access_key, &err);
+
+    if (why || !kernel || app_tickets_give(of->tickets, proxy, kernel, want, port, &err) < 0)
+        app_proxy_refuse(of, proxy, &want->request_id, why ? why : &err);
+}
+
+/* -ESHUTDOWN and the like are of the app; without a ticket the bytes pass the manager. */
+static int app_proxy_direct(struct app_proxy *of, const char *proxy, const struct kernel *kernel,
+                            const struct msg_app_connect *want, struct aq_error *err)
+{
+    uint16_t port = apps_find_port(kernel, want->app, 0);
+
+    if (kernel->session->status == SESSION_TERMINATING)
+        return app_proxy_say_ended(err);
+    return port ? app_tickets_give(of->tickets, proxy, kernel, want, port, err)
+                : app_start(&of->starts, of->api, proxy, kernel, want, app_proxy_on_started, of,
+                            err);
+}
+
+static int app_proxy_relay(struct app_proxy *of, const char *proxy, const struct kernel *kernel,
+                           const struct msg_app_connect *want, struct aq_error *err)
+{
+    struct app_stream *st = aq_alloc(sizeof(*st));
+    int r;
+
+    st->of = of;
+    st->request_id = want->request_id;
+    (void)snprintf(st->proxy, sizeof(st->proxy), "%s", proxy);
+    pump_init(&st->pump);
+    list_add(&of->streams, &st->link);
+    r = app_stream_open(of, st, kernel, want, err);
+    if (r < 0)
+        app_stream_free(st);
+    return r;
+}
+
 static void app_proxy_connect(struct app_proxy *of, const char *proxy,
                               const struct msg_app_connect *want)
 {
     struct aq_error err = { 0 };
-    const struct kernel *kernel = app_proxy_find(of, &want->session_id, want->app, want->access_key,
-                                                 &err);
+    const struct kernel *kernel = app_proxy_find_kernel(of->api, &want->session_id, want->app,
+                                                        want->access_key, &err);
+    int r = -EACCES;
 
-    if (kernel) {
-        struct app_stream *st = aq_alloc(sizeof(*st));
-
-        st->of = of;
-        st->request_id = want->request_id;
-        (void)snprintf(st->proxy, sizeof(st->proxy), "%s", proxy);
-        pump_init(&st->pump);
-        list_add(&of->streams, &st->link);
-        if (app_stream_open(of, st, kernel, want, &err) == 0)
-            return;
-        app_stream_free(st);
-    }
-    app_proxy_refuse(of, proxy, &want->request_id, &err);
+    if (kernel && want->direct && app_tickets_are_for(of->tickets, kernel))
+        r = app_proxy_direct(of, proxy, kernel, want, &err);
+    else if (kernel)
+        r = app_proxy_relay(of, proxy, kernel, want, &err);
+    if (r < 0)
+        app_proxy_refuse(of, proxy, &want->request_id, &err);
 }
 
-static void app_proxy_check(const struct app_proxy *of, const char *proxy,
+static void app_proxy_check(struct app_proxy *of, const char *proxy,
                             const struct msg_app_connect *want)
 {
     struct aq_error err = { 0 };
+    const struct kernel *kernel = app_proxy_find_kernel(of->api, &want->session_id, want->app,
+                                                        want->access_key, &err);
 
-    if (!app_proxy_find(of, &want->session_id, want->app, want->access_key, &err))
+    if (!kernel)
         app_proxy_refuse(of, proxy, &want->request_id, &err);
+    else if (want->watch)
+        app_tickets_keep(of->tickets, proxy, kernel, want);
 }
 
 /* ---- tokens ---- */
@@ -343,7 +388,9 @@ static void app_token_on_taken(void *data, int r, const struct aq_error *err)
                                              .app = token->app,
                                              .access_key = token->access_key } };
 
-    if (r < 0 || !app_proxy_find(work->of, &token->session_id, token->app, token->access_key, &why))
+    if (r < 0
+        || !app_proxy_find_kernel(work->of->api, &token->session_id, token->app, token->access_key,
+                                  &why))
         app_proxy_refuse(work->of, work->proxy, &work->request_id, &why);
     else
         (void)core_send_front(work->of->api->core, work->proxy, &msg, NULL);
@@ -391,24 +438,44 @@ static void app_proxy_on_message(void *data, const char *proxy, const struct mes
         app_proxy_connect(data, proxy, &msg->app_connect);
     else if (msg->type == MSG_APP_CHECK)
         app_proxy_check(data, proxy, &msg->app_connect);
+    else if (msg->type == MSG_APP_USE)
+        app_tickets_count(((struct app_proxy *)data)->tickets, proxy, &msg->app_use);
     else
         app_proxy_redeem(data, proxy, &msg->app_redeem);
 }
 
+static void app_proxy_on_lost(void *data, const char *proxy)
+{
+    struct app_proxy *of = data;
+
+    app_starts_cancel(&of->starts, proxy);
+    app_tickets_lose(of->tickets, proxy);
+}
+
 struct app_proxy *app_proxy_new(struct api *api)
 {
-    static const struct core_front_ops ops = { .on_message = app_proxy_on_message };
+    static const struct core_front_ops ops = { .on_message = app_proxy_on_message,
+                                               .on_lost = app_proxy_on_lost };
     struct app_proxy *of = aq_alloc(sizeof(*of));
 
     of->api = api;
     list_init(&of->streams);
+    list_init(&of->starts);
+    of->tickets = app_tickets_new(api);
     core_set_front_ops(api->core, FRONT_PROXY, &ops, of);
     return of;
+}
+
+void app_proxy_set_ticket_lifetime(struct app_proxy *of, int64_t usec)
+{
+    app_tickets_set_lifetime(of->tickets, usec);
 }
 
 void app_proxy_stop(struct app_proxy *of)
 {
     core_set_front_ops(of->api->core, FRONT_PROXY, NULL, NULL);
+    app_starts_cancel(&of->starts, NULL);
+    app_tickets_free(AQ_TAKE(of->tickets));
     while (!list_is_empty(&of->streams))
         app_stream_free(LIST_ENTRY(of->streams.next, struct app_stream, link));
 }

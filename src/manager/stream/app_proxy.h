@@ -2,9 +2,10 @@
 /* app_proxy.h - what proxies ask of the manager (core/fronts.h), and the tokens that lead there
  *
  * A user gets a token for an app of a session, and shows it to a proxy with the browser. The proxy
- * has it redeemed, once and within a minute, and learns for whom it is. For each connection it
- * then asks for a stream to the app: whether the session lives and this user may use it is looked
- * at each time, and while the stream lasts. So a proxy never knows an address.
+ * has it redeemed, once and within a minute, and learns for whom it is. To connect it then asks for
+ * a ticket with which it reaches the app's agent itself (app_ticket.h), or for a stream to the app
+ * through the manager: whether the session lives and this user may use it is looked at each time,
+ * and as long as it lasts.
  */
 #ifndef AQ_MANAGER_STREAM_APP_PROXY_H
 #define AQ_MANAGER_STREAM_APP_PROXY_H
@@ -24,6 +25,16 @@ void app_proxy_free(struct app_proxy *proxy);
  * the kernel's. So each kernel has addresses and cookies of its own there.
  */
 struct uuid app_proxy_target(const struct kernel *kernel);
+
+/* The kernel, if its session lives and the user of this key may use this app of it; else NULL and
+ * 'err' of the kinds that app.refused has. 'id' is the session's or app_proxy_target().
+ */
+const struct kernel *app_proxy_find_kernel(const struct api *api, const struct uuid *id,
+                                           const char *app, const char *access_key,
+                                           struct aq_error *err);
+
+/* How long a proxy may let in users without asking; before the first request. */
+void app_proxy_set_ticket_lifetime(struct app_proxy *proxy, int64_t usec);
 
 #define APP_TOKEN_USEC (60 * USEC_PER_SEC)
 #define APP_TOKEN_TEXT_MAX 65

@@ -14,6 +14,8 @@ struct transfer_limits {
 
 /* How much may go into or out of a session at one time. Before the first request. */
 void stream_set_transfer_limits(struct api *api, const struct transfer_limits *limits);
+/* How long proxies may lead users to apps without the manager. Before the first request. */
+void stream_set_ticket_lifetime(struct api *api, int64_t usec);
 /* How long code that is run in a session may take; 0 = any time. Before the first request. */
 void stream_set_execution_timeout(struct api *api, int64_t usec);
 

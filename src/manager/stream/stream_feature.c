@@ -44,6 +44,11 @@ void stream_set_transfer_limits(struct api *api, const struct transfer_limits *l
     api->stream->transfer_limits = *limits;
 }
 
+void stream_set_ticket_lifetime(struct api *api, int64_t usec)
+{
+    app_proxy_set_ticket_lifetime(api->stream->app_proxy, usec);
+}
+
 void stream_set_execution_timeout(struct api *api, int64_t usec)
 {
     api->stream->execution_timeout_usec = usec;

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "http/url.h"
 #include "manager/core/nodes/fronts_internal.h"
+#include "manager/core/state/agent_entry.h"
 #include "manager/core/state/state.h"
 
 #define FRONT_URL_MAX 255
@@ -26,8 +27,8 @@ static const struct front_type {
 } front_types[FRONT_KINDS] = {
     [FRONT_PROXY] = { LINK_PROXY_PREFIX,
                       "proxy",
-                      { MSG_APP_REDEEM, MSG_APP_CONNECT, MSG_APP_CHECK },
-                      3 },
+                      { MSG_APP_REDEEM, MSG_APP_CONNECT, MSG_APP_CHECK, MSG_APP_USE },
+                      4 },
     [FRONT_STORAGE] = { LINK_STORAGE_PREFIX,
                         "storage",
                         { MSG_STORAGE_HELLO, MSG_STORAGE_ANSWER, MSG_STORAGE_PROGRESS,
@@ -179,6 +180,34 @@ void fronts_free(struct core *core)
 {
     front_free_all(&core->fronts.connected);
     front_free_all(&core->fronts.gone);
+}
+
+/* ---- tickets ---- */
+
+const char *core_agent_data_address(const struct core *core, const char *agent_id)
+{
+    const struct agent_entry *a = agent_entry_find(core, agent_id);
+
+    return a && a->is_connected && core->ca ? a->data_address : NULL;
+}
+
+int core_write_ticket(const struct core *core, const struct ticket *ticket, struct strbuf *out,
+                      struct aq_error *err)
+{
+    return ticket_write(core->ca, ticket, out, err);
+}
+
+int core_read_ticket(struct core *core, const char *text, int64_t now_usec, struct ticket *ret,
+                     struct aq_error *err)
+{
+    struct ticket_key *key;
+    int r = ticket_key_new(pki_ca_cert(core->ca), &key, err);
+
+    if (r < 0)
+        return r;
+    r = ticket_read(key, text, strlen(text), now_usec, ret, err);
+    ticket_key_free(key);
+    return r;
 }
 
 /* ---- contacts ---- */

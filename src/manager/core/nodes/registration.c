@@ -437,6 +437,7 @@ int registration_take(struct core *core, struct agent_entry *a, const struct msg
     registration_set_text(&a->slots_text, hello->slots ? hello->slots : "{}");
     registration_set_text(&a->runtime, hello->runtime);
     registration_set_text(&a->runtime_notes, hello->runtime_notes);
+    registration_set_text(&a->data_address, hello->data);
     registration_set_text(&a->plugins, hello->plugins);
     reach_take_offer(core, a, hello->network);
     registration_set_volumes(a, hello->volumes);

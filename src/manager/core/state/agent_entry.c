@@ -81,6 +81,7 @@ void agent_entry_drop(struct core *core, struct agent_entry *a)
     free(a->images);
     free(a->runtime);
     free(a->runtime_notes);
+    free(a->data_address);
     free(a->refusal);
     free(a->plugins);
     free(a->volumes_text);

@@ -52,6 +52,7 @@ struct agent_entry {
     char *images;                        /* JSON, as it said; NULL = not yet */
     char *refusal;                       /* why it takes no kernels now; NULL = it does */
     char *runtime, *runtime_notes;       /* as it greeted; NULL = it said none */
+    char *data_address;                  /* likewise: msg_hello.data */
     struct agent_measured *measured;     /* NULL = it said nothing yet */
     char *plugins;                       /* JSON, as it said; NULL = not yet */
     char *volumes_text;                  /* hosts of folders that it mounts, as it said */
