@@ -28,7 +28,8 @@ static void app_on_broken(struct browser *b, const char *text)
 void app_drop(struct browser *b)
 {
     manager_cancel(AQ_TAKE(b->ask));
-    link_stream_close(AQ_TAKE(b->app));
+    app_link_close(AQ_TAKE(b->opening));
+    app_link_close(AQ_TAKE(b->app));
     pump_done(&b->pump);
     pump_init(&b->pump);
     pump_join(&b->pump, PUMP_CLIENT, &stream_pump, b->stream);
@@ -117,10 +118,10 @@ static void app_on_upgraded(struct browser *b, const char *bytes, size_t len)
         browser_free(b);
 }
 
-static void app_on_data(void *data, struct link_stream *stream, const char *bytes, size_t len)
+static void app_on_data(void *data, const char *bytes, size_t len)
 {
     struct browser *b = data;
-    (void)stream;
+
     b->proxy->counts.bytes_out += len;
     if (b->is_upgraded) {
         if (pump_give(&b->pump, PUMP_KERNEL, bytes, len) < 0)
@@ -149,19 +150,27 @@ static void app_on_data(void *data, struct link_stream *stream, const char *byte
         browser_watch(b);
 }
 
-static void app_on_open(void *data, struct link_stream *stream)
+static void app_on_open(void *data, const struct aq_error *err)
 {
     struct browser *b = data;
 
-    (void)stream;
+    b->app = AQ_TAKE(b->opening);
+    if (err) {
+        b->app = NULL;
+        browser_fail(b, err);
+        return;
+    }
+    pump_join(&b->pump, PUMP_KERNEL, &app_link_pump, b->app);
+    defer_cancel(AQ_TAKE(b->timer));
+    if (!b->answer)
+        (void)message_parser_new(false, &browser_limits, &b->answer, NULL);
     (void)pump_open(&b->pump, PUMP_KERNEL);
 }
 
-static void app_on_drain(void *data, struct link_stream *stream)
+static void app_on_drain(void *data)
 {
     struct browser *b = data;
 
-    (void)stream;
     pump_drained(&b->pump, PUMP_KERNEL);
 }
 
@@ -177,12 +186,11 @@ static bool app_asks_again(struct browser *b)
     return true;
 }
 
-static void app_on_close(void *data, struct link_stream *stream, const struct aq_error *err)
+static void app_on_close(void *data, const struct aq_error *err)
 {
     struct browser *b = data;
     struct aq_error why;
 
-    (void)stream;
     b->app = NULL;
     b->is_app_lasting = false; /* without having said so */
     if (b->turn.is_answered && b->turn.is_passed && !b->is_upgraded && !err
@@ -192,7 +200,7 @@ static void app_on_close(void *data, struct link_stream *stream, const struct aq
         app_on_broken(b, "the app has closed the connection without an answer");
 }
 
-static const struct link_stream_ops app_ops = {
+static const struct app_link_ops app_ops = {
     .on_open = app_on_open,
     .on_data = app_on_data,
     .on_drain = app_on_drain,
@@ -200,22 +208,6 @@ static const struct link_stream_ops app_ops = {
 };
 
 /* ---- to the app ---- */
-
-static void app_on_connected(void *data, struct link_stream *stream, const struct aq_error *err)
-{
-    struct browser *b = data;
-
-    b->ask = NULL;
-    if (err) {
-        browser_fail(b, err);
-        return;
-    }
-    b->app = stream;
-    pump_join(&b->pump, PUMP_KERNEL, &link_stream_pump, stream);
-    defer_cancel(AQ_TAKE(b->timer));
-    if (!b->answer)
-        (void)message_parser_new(false, &browser_limits, &b->answer, NULL);
-}
 
 /* The app takes its time: its start goes on. */
 static void app_on_waited(void *data)
@@ -228,7 +220,7 @@ static void app_on_waited(void *data)
                      "starting… this page comes by itself");
 }
 
-/* A stream to the app, for this head of a request. */
+/* A connection to the app, for this head of a request. */
 static void app_connect(struct browser *b, const struct strbuf *head)
 {
     const struct msg_app_connect want = { .session_id = b->place.session_id,
@@ -240,8 +232,7 @@ static void app_connect(struct browser *b, const struct strbuf *head)
     b->app_of = b->cookie;
     b->is_app_used = false;
     (void)pump_give(&b->pump, PUMP_CLIENT, head->data, head->len); /* it waits in the empty pump */
-    if (manager_connect(&b->proxy->manager, &want, &app_ops, app_on_connected, b, &b->ask, &err)
-        < 0)
+    if (app_link_open(b->proxy, &want, &app_ops, b, &b->opening, &err) < 0)
         browser_fail(b, &err);
     else
         browser_wait(b, (unsigned)(b->proxy->settings->wait_usec / USEC_PER_MSEC), app_on_waited);

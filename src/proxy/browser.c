@@ -44,7 +44,8 @@ void browser_free(struct browser *b)
         b->port->connection_count--;
     defer_cancel(b->timer);
     manager_cancel(b->ask);
-    link_stream_close(b->app);
+    app_link_close(b->opening);
+    app_link_close(b->app);
     stream_close(b->stream);
     message_parser_free(b->request);
     message_parser_free(b->answer);

@@ -9,6 +9,7 @@
 #include "base/pump.h"
 #include "http/defer.h"
 #include "http/message.h"
+#include "proxy/app_link.h"
 #include "proxy/place.h"
 #include "proxy/port.h"
 
@@ -36,9 +37,10 @@ struct browser {
     struct place place;
     struct cookie cookie;
     struct browser_turn turn;
-    struct pump pump;        /* stream and app */
-    struct manager_ask *ask; /* under way */
-    struct link_stream *app;
+    struct pump pump;         /* stream and app */
+    struct manager_ask *ask;  /* a token is redeemed */
+    struct app_link *opening; /* to the app, under way */
+    struct app_link *app;
     struct cookie app_of; /* for whom 'app' is */
     struct strbuf again;  /* the request, if it may be sent twice; else empty */
     bool is_app_lasting;  /* that app has been seen to answer twice on one stream */

@@ -8,6 +8,7 @@
 
 #include "base/memory.h"
 #include "proxy/port.h"
+#include "proxy/route.h"
 
 #define REDEEMS_MAX 64 /* tokens that are looked at, which anybody may send */
 
@@ -38,7 +39,7 @@ static void manager_fail_ask(struct manager_ask *ask, const struct aq_error *err
     if (done.redeemed)
         done.redeemed(done.data, NULL, err);
     else
-        done.connected(done.data, NULL, err);
+        done.connected(done.data, NULL, NULL, err);
 }
 
 static struct manager_ask *manager_find_ask(struct manager *m, const struct uuid *id)
@@ -75,7 +76,23 @@ static void manager_take_stream(struct manager *m, const struct msg_stream_open 
     }
     done = *ask;
     manager_cancel(ask);
-    done.connected(done.data, stream, NULL);
+    done.connected(done.data, stream, NULL, NULL);
+}
+
+/* The answer to who asked, or a newer ticket of a route. */
+static void manager_take_route(struct manager *m, const struct msg_app_route *route)
+{
+    struct proxy *p = m->front->self;
+    struct manager_ask *ask = manager_find_ask(m, &route->request_id);
+    struct manager_ask done;
+
+    if (!ask || !ask->connected) {
+        routes_renew(p->routes, route);
+        return;
+    }
+    done = *ask;
+    manager_cancel(ask);
+    done.connected(done.data, NULL, route, NULL);
 }
 
 static void manager_take_refusal(struct manager *m, const struct msg_app_refused *refused)
@@ -94,7 +111,8 @@ static void manager_take_refusal(struct manager *m, const struct msg_app_refused
                   "%s", refused->text ? refused->text : "the manager gave no reason");
     if (ask)
         manager_fail_ask(ask, &err);
-    else
+    else if (!routes_on_denied(((struct proxy *)m->front->self)->routes, &refused->request_id,
+                               err.text))
         ports_on_denied(m->front->self, &refused->request_id, err.text);
 }
 
@@ -106,6 +124,8 @@ void manager_on_message(struct manager *m, const struct message *msg)
         manager_take_stream(m, &msg->stream_open);
     else if (msg->type == MSG_APP_REFUSED)
         manager_take_refusal(m, &msg->app_refused);
+    else if (msg->type == MSG_APP_ROUTE)
+        manager_take_route(m, &msg->app_route);
     else if (msg->type == MSG_APP_REDEEMED)
         ask = manager_find_ask(m, &msg->app_redeemed.request_id);
     if (ask && ask->redeemed) {

@@ -31,13 +31,18 @@ typedef void manager_redeemed_fn(void *data, const struct msg_app_redeemed *got,
 int manager_redeem(struct manager *manager, const char *token, manager_redeemed_fn *fn, void *data,
                    struct manager_ask **ret, struct aq_error *err);
 
-/* 'stream', whose ops are called with the same data from now on, or 'err'. */
-typedef void manager_stream_fn(void *data, struct link_stream *stream, const struct aq_error *err);
+/* 'stream', whose ops are called with the same data from now on; 'route', borrowed, if the app can be
+ * reached without the manager and want->direct is set; or 'err'.
+ */
+typedef void manager_stream_fn(void *data, struct link_stream *stream,
+                               const struct msg_app_route *route, const struct aq_error *err);
 int manager_connect(struct manager *manager, const struct msg_app_connect *want,
                     const struct link_stream_ops *ops, manager_stream_fn *fn, void *data,
                     struct manager_ask **ret, struct aq_error *err);
 
-/* May this user still connect? ports_on_denied() is called if not. */
+/* May this user still connect? If not, ports_on_denied() is called, or routes_on_denied() where the id
+ * is a ticket's.
+ */
 void manager_check(const struct manager *manager, const struct msg_app_connect *want);
 
 /* The answer is not wanted any more. NULL is fine. */

@@ -10,7 +10,9 @@
 #include "http/exposition.h"
 #include "proxy/check.h"
 #include "proxy/connections.h"
+#include "proxy/agent_link.h"
 #include "proxy/port.h"
+#include "proxy/route.h"
 
 static void proxy_on_waiting(struct listener *listener, void *data)
 {
@@ -32,6 +34,10 @@ static int proxy_open(void *self, struct front *front, const void *settings,
     list_init(&p->ports);
     manager_init(&p->manager, front);
     front_derive_secret(identity, "aliquot-proxy cookie 1", p->secret);
+    p->routes = routes_new(p);
+    r = agent_links_new(p->loop, identity, p->settings->run, &p->agent_links, err);
+    if (r < 0)
+        return r;
     r = listener_new(p->loop, &options, proxy_on_waiting, p, &p->listener, err);
     if (r < 0)
         return r;
@@ -39,6 +45,13 @@ static int proxy_open(void *self, struct front *front, const void *settings,
     log_info("serving %s on port %u", p->settings->common.public_url,
              (unsigned)listener_get_port(p->listener));
     return 0;
+}
+
+static void proxy_on_connected(void *self)
+{
+    struct proxy *p = self;
+
+    routes_on_connected(p->routes);
 }
 
 static void proxy_on_message(void *self, const struct message *msg)
@@ -77,6 +90,8 @@ static void proxy_close(void *self)
     ports_close(p);
     connections_done(p);
     manager_done(&p->manager);
+    routes_free(AQ_TAKE(p->routes));
+    agent_links_free(AQ_TAKE(p->agent_links));
     explicit_bzero(p->secret, sizeof(p->secret));
 }
 
@@ -96,6 +111,13 @@ static void proxy_write_metrics(void *data, struct strbuf *out)
     exposition_single(out, "aliquot_proxy_upgrades_total", "counter",
                       "Of them those that became WebSockets and the like.",
                       (double)p->counts.upgrades);
+    exposition_single(out, "aliquot_proxy_by_socket_total", "counter",
+                      "Connections to apps that agents of this machine handed over.",
+                      (double)p->counts.by_socket);
+    exposition_single(out, "aliquot_proxy_by_tls_total", "counter",
+                      "Connections to apps through their agents.", (double)p->counts.by_tls);
+    exposition_single(out, "aliquot_proxy_by_manager_total", "counter",
+                      "Connections to apps through the manager.", (double)p->counts.by_manager);
     exposition_single(out, "aliquot_proxy_refused_total", "counter",
                       "Requests for apps that were refused.", (double)p->counts.refused);
     exposition_single(out, "aliquot_proxy_bytes_in_total", "counter", "Bytes passed on to apps.",
@@ -114,6 +136,7 @@ const struct front_type proxy_type = {
     .finish = settings_finish,
     .checks = proxy_checks,
     .open = proxy_open,
+    .on_connected = proxy_on_connected,
     .on_message = proxy_on_message,
     .on_disconnected = proxy_on_disconnected,
     .drain = proxy_drain,

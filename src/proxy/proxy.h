@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* proxy.h - the proxy as a whole: its listener, its browsers, and what they share
  *
- * It keeps nothing that a restart loses: its certificate is in files, cookies are sealed with
- * what is made of its key, and all else the manager knows.
+ * It keeps nothing that a restart loses: its certificate and the tickets of apps are in files,
+ * cookies are sealed with what is made of its key, and all else the manager knows.
  */
 #ifndef AQ_PROXY_PROXY_H
 #define AQ_PROXY_PROXY_H
@@ -30,6 +30,8 @@ struct proxy {
     const struct settings *settings;
     unsigned char secret[FRONT_SECRET_SIZE];
     struct manager manager;
+    struct routes *routes;           /* route.h */
+    struct agent_links *agent_links; /* agent_link.h */
     struct listener *listener;
     struct list browsers;              /* struct browser */
     struct list waiting[CLIENT_STEPS]; /* browsers that wait for their client, the longest first */
@@ -42,6 +44,7 @@ struct proxy {
     struct {
         uint64_t connections, requests, upgrades, refused; /* since the start */
         uint64_t bytes_in, bytes_out;                      /* to apps, and from them */
+        uint64_t by_socket, by_tls, by_manager;            /* connections to apps, by their way */
     } counts;
 };
 

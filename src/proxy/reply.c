@@ -95,12 +95,13 @@ void browser_refuse(struct browser *b, int status, const char *text)
 
 void browser_fail(struct browser *b, const struct aq_error *err)
 {
-    int status = err->code == EACCES      ? 403
-                 : err->code == ENOENT    ? 404
-                 : err->code == ESHUTDOWN ? 410
-                 : err->code == EINVAL    ? 400
-                 : err->code == EDQUOT    ? 429
-                                          : 503;
+    int status = err->code == EACCES         ? 403
+                 : err->code == ENOENT       ? 404
+                 : err->code == ESHUTDOWN    ? 410
+                 : err->code == EINVAL       ? 400
+                 : err->code == EDQUOT       ? 429
+                 : err->code == ECONNABORTED ? 502
+                                             : 503;
 
     browser_refuse(b, status, err->text);
 }

@@ -7,7 +7,7 @@
 
 struct settings {
     struct front_settings common;
-    char *domain, *ports;
+    char *domain, *ports, *run;
     uint16_t port_min, port_max; /* of 'ports'; 0 = none */
     int64_t user_ports_max;      /* of one user; settings_finish() makes 0 a share of 'ports' */
     int64_t cookie_usec, wait_usec;

@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "link/graceful_close.h"
+#include "proxy/app_link.h"
 #include "proxy/connections.h"
 #include "proxy/port.h"
 
@@ -12,8 +13,7 @@ struct tunnel {
     struct port *port;
     struct stream *stream;
     struct client_share *share, *user; /* connections.h */
-    struct manager_ask *ask;           /* under way */
-    struct link_stream *app;
+    struct app_link *app;
     struct pump pump; /* stream and app */
 };
 
@@ -24,8 +24,7 @@ static void tunnel_free(struct tunnel *t)
 
     list_remove(&t->link);
     t->port->connection_count--;
-    manager_cancel(t->ask);
-    link_stream_close(t->app);
+    app_link_close(t->app);
     stream_close(t->stream);
     pump_done(&t->pump);
     free(t);
@@ -40,66 +39,54 @@ void tunnels_cut(struct port *port)
 
 /* ---- from the app ---- */
 
-static void tunnel_on_app_open(void *data, struct link_stream *stream)
+static void tunnel_on_app_open(void *data, const struct aq_error *err)
 {
     struct tunnel *t = data;
 
-    (void)stream;
+    if (err) {
+        t->app = NULL;
+        t->port->proxy->counts.refused++;
+        tunnel_free(t);
+        return;
+    }
+    pump_join(&t->pump, PUMP_KERNEL, &app_link_pump, t->app);
     if (pump_open(&t->pump, PUMP_KERNEL) < 0)
         tunnel_free(t);
 }
 
-static void tunnel_on_app_data(void *data, struct link_stream *stream, const char *bytes,
-                               size_t len)
+static void tunnel_on_app_data(void *data, const char *bytes, size_t len)
 {
     struct tunnel *t = data;
 
-    (void)stream;
     t->port->proxy->counts.bytes_out += len;
     if (pump_give(&t->pump, PUMP_KERNEL, bytes, len) < 0)
         tunnel_free(t);
 }
 
-static void tunnel_on_app_drain(void *data, struct link_stream *stream)
+static void tunnel_on_app_drain(void *data)
 {
     struct tunnel *t = data;
 
-    (void)stream;
     pump_drained(&t->pump, PUMP_KERNEL);
 }
 
 /* What it said still goes out. */
-static void tunnel_on_app_close(void *data, struct link_stream *stream, const struct aq_error *err)
+static void tunnel_on_app_close(void *data, const struct aq_error *err)
 {
     struct tunnel *t = data;
 
-    (void)stream;
     (void)err;
     t->app = NULL;
     graceful_close(t->port->proxy->loop, AQ_TAKE(t->stream));
     tunnel_free(t);
 }
 
-static const struct link_stream_ops tunnel_app_ops = {
+static const struct app_link_ops tunnel_app_ops = {
     .on_open = tunnel_on_app_open,
     .on_data = tunnel_on_app_data,
     .on_drain = tunnel_on_app_drain,
     .on_close = tunnel_on_app_close,
 };
-
-static void tunnel_on_connected(void *data, struct link_stream *stream, const struct aq_error *err)
-{
-    struct tunnel *t = data;
-
-    t->ask = NULL;
-    if (err) {
-        t->port->proxy->counts.refused++;
-        tunnel_free(t);
-        return;
-    }
-    t->app = stream;
-    pump_join(&t->pump, PUMP_KERNEL, &link_stream_pump, stream);
-}
 
 /* ---- from the client ---- */
 
@@ -147,9 +134,7 @@ static bool tunnel_connect(struct tunnel *t)
 
     return port_admits(port, stream_get_address(t->stream))
            && connections_take_user(port->proxy, port->of.access_key, &t->user, &err) == 0
-           && manager_connect(&port->proxy->manager, &want, &tunnel_app_ops, tunnel_on_connected, t,
-                              &t->ask, &err)
-                  == 0;
+           && app_link_open(port->proxy, &want, &tunnel_app_ops, t, &t->app, &err) == 0;
 }
 
 void tunnel_accept(struct port *port)

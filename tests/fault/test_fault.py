@@ -43,6 +43,8 @@ POINTS = [point for point in POINTS if not point.startswith(("core.retention.",
                                                              "store.retention."))]
 # Those of arrays have runs of their own (test_array_fault.py).
 POINTS = [point for point in POINTS if not point.startswith(("core.array.", "api.array."))]
+# Those of the data path need a proxy and a container (test_data_path_fault.py).
+POINTS = [point for point in POINTS if not point.startswith(("agent.data.", "data."))]
 # Those of bookings need times (test_booking_fault.py).
 POINTS = [point for point in POINTS if not point.startswith(("core.booking.", "booking."))]
 SETTINGS = {

@@ -47,7 +47,17 @@ class Page(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
         self.wfile.write(text)
+    def stream(self, count):
+        self.send_response(200)
+        self.send_header("Content-Length", str(100 * count))
+        self.end_headers()
+        for i in range(count):
+            self.wfile.write(b"%099d\n" % i)
+            self.wfile.flush()
+            time.sleep(0.02)
     def do_GET(self):
+        if self.path.startswith("/stream/"):
+            return self.stream(int(self.path.split("/")[2]))
         if self.headers.get("Upgrade") != "echo":
             return self.say()
         self.wfile.write(b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n"
@@ -72,6 +82,19 @@ def definition(word, late=0):
 
 DEFINITIONS = {"web": definition("web"), "other": definition("other"), "late": definition("late", 4),
                "never": {"command": ["sleep", "1000"], "start_timeout": 1}}
+
+
+def make_image(cluster):
+    """An image with the apps."""
+    layout = Layout(cluster.folder / "layout")
+    own = archive([folder("tmp", mode=0o1777), folder("app"),
+                   file("app/web.py", WEB.encode()), folder("etc"), folder("etc/backend.ai"),
+                   folder("etc/backend.ai/service-defs"),
+                   *(file(f"etc/backend.ai/service-defs/{name}.json", json.dumps(text).encode())
+                     for name, text in DEFINITIONS.items())])
+    layout.image("apps", [python_layer(), own], Labels={
+        "ai.backend.service-ports": LABEL, "ai.backend.runtime-path": "/usr/bin/python3"})
+    return layout.reference("apps")
 
 
 class Proxied(Cluster):
@@ -125,15 +148,7 @@ def cluster():
                  ALIQUOT_IMAGE_KEEP_FREE="0") as cluster:
         cluster.start_manager()
         cluster.start_agent()
-        layout = Layout(cluster.folder / "layout")
-        own = archive([folder("tmp", mode=0o1777), folder("app"),
-                       file("app/web.py", WEB.encode()), folder("etc"), folder("etc/backend.ai"),
-                       folder("etc/backend.ai/service-defs"),
-                       *(file(f"etc/backend.ai/service-defs/{name}.json", json.dumps(text).encode())
-                         for name, text in DEFINITIONS.items())])
-        layout.image("apps", [python_layer(), own], Labels={
-            "ai.backend.service-ports": LABEL, "ai.backend.runtime-path": "/usr/bin/python3"})
-        cluster.image = layout.reference("apps")
+        cluster.image = make_image(cluster)
         cluster.start_proxy()
         yield cluster
         cluster.stop()
@@ -363,7 +378,8 @@ def test_killed_programs(cluster, box):
     assert cluster.ask("GET", place(box) + "/", cookie)[0] == 200
     cluster.programs["manager"].kill()
     wait_for(lambda: cluster.ask("GET", "/health")[0] == 503, 60, "the manager's end")
-    status, _, body = cluster.ask("GET", place(box) + "/", cookie)
+    assert cluster.ask("GET", place(box) + "/", cookie)[0] == 200  # by the ticket: test_data_path.py
+    status, _, body = cluster.ask("GET", f"/_aliquot/setup?token={token}")
     assert status == 503 and b"manager is away" in body
     cluster.start_manager()
     wait_for(lambda: cluster.agent().get("connected"), 60, "the agent")

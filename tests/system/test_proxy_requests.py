@@ -457,16 +457,17 @@ def is_served(cluster, box):
 
 @pytest.mark.parametrize("victim", ["agent", "manager", "proxy"])
 def test_a_program_that_is_killed_in_an_answer(cluster, box, victim):
-    """What was under way ends, cut; nothing is left of it, and browsers go on when it is back."""
+    """What passes it ends, cut, and browsers go on when it is back: an agent of the same machine has
+    handed the connection over, and the manager has nothing to do with it (test_data_path.py)."""
     with Browser(cluster, box) as cut, Browser(cluster, box) as other:
         assert other.seen("/")
         cut.send("/slow")
         cut.take(1 << 20)
         cluster.programs[victim].kill()
-        rest = cut.rest()
-        assert len(rest) < 1 << 30
-    if victim == "manager":
-        assert cluster.ask("GET", f"/app/{box}/raw/", cluster.cookies["raw"])[0] == 503
+        if victim == "proxy":
+            assert len(cut.rest()) < 1 << 30
+        else:
+            assert len(cut.take(16 << 20)) == 16 << 20
     getattr(cluster, f"start_{victim}")()
     wait_for(lambda: cluster.agent().get("connected"), 60, "the agent")
     wait_for(lambda: is_served(cluster, box), 60, "the app")
