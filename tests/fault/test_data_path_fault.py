@@ -5,13 +5,16 @@ and no connection is left when all have ended."""
 import contextlib
 import http.client
 import subprocess
+import sys
 
 import pytest
 
 from cluster import running, wait_for
-from test_data_path import Direct
-from test_proxy import place
 from world import ROOT
+
+sys.path.insert(0, str(ROOT / "tests" / "system"))
+from test_data_path import Direct  # noqa: E402
+from test_proxy import place  # noqa: E402
 
 POINTS = subprocess.run([ROOT / "tools" / "fault-points"], capture_output=True, text=True,
                         check=True).stdout.split()
