@@ -108,10 +108,12 @@ static void link_stream_on_drain(void *data)
         stream->ops->on_drain(stream->data, stream);
 }
 
+/* An app may say why it hangs up in the middle of what it is sent. */
 static const struct stream_ops plain_ops = {
     .on_read = link_stream_on_read,
     .on_end = link_stream_on_end,
     .on_drain = link_stream_on_drain,
+    .hears_out = true,
 };
 
 /* ---- records ---- */

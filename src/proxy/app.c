@@ -269,6 +269,8 @@ void app_ask(struct browser *b, const struct message_head *head)
 
 int app_give(struct browser *b, const char *bytes, size_t len)
 {
+    int r = pump_give(&b->pump, PUMP_CLIENT, bytes, len);
+
     b->proxy->counts.bytes_in += len;
-    return pump_give(&b->pump, PUMP_CLIENT, bytes, len);
+    return r == -EPIPE ? 0 : r; /* app_on_close() tells of its end, after its last words */
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tunnel.c - a connection to a TCP port: bytes both ways */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -99,8 +100,10 @@ static void tunnel_on_read(void *data, const char *bytes, size_t len)
 {
     struct tunnel *t = data;
 
+    int r = pump_give(&t->pump, PUMP_CLIENT, bytes, len);
+
     t->port->proxy->counts.bytes_in += len;
-    if (pump_give(&t->pump, PUMP_CLIENT, bytes, len) < 0)
+    if (r < 0 && r != -EPIPE) /* of its end it is told, after its last words */
         tunnel_free(t);
 }
 

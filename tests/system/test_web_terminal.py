@@ -321,7 +321,8 @@ def test_what_makes_no_sense(cluster, box):
 
 
 def test_bad_days(cluster):
-    """The server, the agent and the manager are killed: what was open ends, and another opens."""
+    """The server and the proxy are killed: what was open ends, and another opens. The agent of the
+    same machine has handed the connection over, and the manager has nothing to do with it."""
     with cluster.running("bad", "glibc") as session:
         def opens():
             with contextlib.suppress(Refused, OSError, AssertionError):
@@ -330,11 +331,16 @@ def test_bad_days(cluster):
         def kill_server():
             [server] = cluster.processes(SERVER, "bad")
             os.kill(server, signal.SIGKILL)
+        ends = (kill_server, cluster.programs["proxy"].kill)
         for end in (kill_server, *(cluster.programs[name].kill for name in PROGRAMS)):
             with cluster.no_shell_left("bad"), cluster.open(session) as terminal:
                 terminal.wait(r"\$ ")
                 end()
-                terminal.wait_end()
+                if end in ends:
+                    terminal.wait_end()
+                else:
+                    terminal.type("echo $((6 * 7))\n")
+                    terminal.wait("42\r\n")
             for name in PROGRAMS:
                 if cluster.programs[name].process.poll() is not None:
                     cluster.programs[name].start()
