@@ -12,6 +12,8 @@
 #include "proxy/browser.h"
 #include "proxy/head.h"
 
+#define JOINED_MAX 16384 /* bytes of an answer that are copied to go out with its head */
+
 /* The app's connection is of no use any more. */
 static void app_on_broken(struct browser *b, const char *text)
 {
@@ -45,9 +47,29 @@ bool app_is_idle(const struct browser *b)
 
 /* ---- from the app ---- */
 
-static int app_take_head(struct browser *b)
+/* What the browser gets goes out by as few writes as it can. */
+static int app_flush(struct browser *b, struct strbuf *out)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    int r = out->len ? pump_give(&b->pump, PUMP_KERNEL, out->data, out->len) : 0;
+
+    strbuf_clear(out);
+    return r;
+}
+
+static int app_pass(struct browser *b, struct strbuf *out, const char *bytes, size_t len)
+{
+    int r;
+
+    if (out->len && out->len + len <= JOINED_MAX) {
+        strbuf_add(out, bytes, len);
+        return 0;
+    }
+    r = app_flush(b, out);
+    return r < 0 ? r : pump_give(&b->pump, PUMP_KERNEL, bytes, len);
+}
+
+static int app_take_head(struct browser *b, struct strbuf *out)
+{
     const struct message_head *head = message_get_head(b->answer);
 
     if (head->status == 101 && !message_get_head(b->request)->is_upgrade)
@@ -56,17 +78,18 @@ static int app_take_head(struct browser *b)
         message_skip_body(b->answer);
     if (head->until_close || b->proxy->is_draining)
         b->turn.is_kept = false;
-    head_write_answer(head, &b->place, b->turn.is_kept, &out);
+    head_write_answer(head, &b->place, b->turn.is_kept, out);
     if (head->status == 101) {
         b->is_upgraded = true;
         b->proxy->counts.upgrades++;
     }
     b->turn.is_answered = head->status == 101 || head->status >= 200;
-    return pump_give(&b->pump, PUMP_KERNEL, out.data, out.len);
+    return 0;
 }
 
 /* How many bytes were used; -errno. *ret_more: feed again, though there be no more bytes. */
-static ssize_t app_feed(struct browser *b, const char *bytes, size_t len, bool *ret_more)
+static ssize_t app_feed(struct browser *b, const char *bytes, size_t len, struct strbuf *out,
+                        bool *ret_more)
 {
     struct message_piece piece;
     struct aq_error err = { 0 };
@@ -77,9 +100,9 @@ static ssize_t app_feed(struct browser *b, const char *bytes, size_t len, bool *
     if (used < 0)
         return used;
     if (piece.event == MESSAGE_HEAD)
-        r = app_take_head(b);
+        r = app_take_head(b, out);
     else if (is_after_head && used)
-        r = pump_give(&b->pump, PUMP_KERNEL, bytes, (size_t)used);
+        r = app_pass(b, out, bytes, (size_t)used);
     if (piece.event == MESSAGE_END && !b->turn.is_answered)
         message_reset(b->answer); /* of 100 and the like; the answer follows */
     else
@@ -120,7 +143,9 @@ static void app_on_upgraded(struct browser *b, const char *bytes, size_t len)
 
 static void app_on_data(void *data, const char *bytes, size_t len)
 {
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct browser *b = data;
+    ssize_t used = 0;
 
     b->proxy->counts.bytes_out += len;
     if (b->is_upgraded) {
@@ -132,15 +157,16 @@ static void app_on_data(void *data, const char *bytes, size_t len)
         app_drop(b); /* nothing was asked */
         return;
     }
-    for (bool is_more = true; is_more;) {
-        ssize_t used = app_feed(b, bytes, len, &is_more);
-
-        if (used < 0) {
-            app_on_broken(b, "the app's answer is no HTTP");
-            return;
+    for (bool is_more = true; is_more && used >= 0;) {
+        used = app_feed(b, bytes, len, &out, &is_more);
+        if (used >= 0) {
+            bytes += used;
+            len -= (size_t)used;
         }
-        bytes += used;
-        len -= (size_t)used;
+    }
+    if (app_flush(b, &out) < 0 || used < 0) {
+        app_on_broken(b, "the app's answer is no HTTP");
+        return;
     }
     if (b->turn.is_whole)
         app_on_answered(b, len);
