@@ -27,9 +27,9 @@ const struct conf_item settings_items[] = {
       INT64_C(30) * 86400 * USEC_PER_SEC, 0, "How long a browser may use an app it was let into." },
     { "proxy", "start-wait", CONF_DURATION, AT(wait_usec), "2s", 0, 600 * USEC_PER_SEC, 0,
       "After this a page that waits for its app's start shows so, and comes again by itself." },
+    FRONT_RUNNING_ITEMS("proxy", "browsers", "127.0.0.1:5051"),
     { "runtime", "folder", CONF_PATH, AT(run), "/run/aliquot", 0, 0, 0,
       "As in agent.toml: agents of this machine hand over connections to apps by sockets there." },
-    FRONT_RUNNING_ITEMS("proxy", "browsers", "127.0.0.1:5051"),
     CONF_TABLE_END,
 };
 
