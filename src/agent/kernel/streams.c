@@ -134,26 +134,32 @@ static char *streams_newest_below(const char *directory)
     return attempt ? aq_format("%s/%" PRId64, directory, attempt) : NULL;
 }
 
-/* Where the newest output is: the run directory, or what is kept of it. A kernel
- * that is just being forgotten has its directory still, or the kept one already.
+static bool streams_has_log(const char *directory)
+{
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/log", directory);
+
+    return access(path, F_OK) == 0;
+}
+
+/* Where the newest output is: the run directory, or what is kept of it. Of a kernel that is just
+ * being forgotten the log is moved first, and the directory is there for a moment without it.
  */
 static char *streams_find_newest_log(struct agent_daemon *agent, const struct uuid *id,
                                      bool *ret_is_live)
 {
     const struct local_kernel *k = kernel_find(agent, id);
-    AQ_CLEANUP(aq_freep) char *runs = NULL;
-    AQ_CLEANUP(aq_freep) char *kept = NULL;
-    char *found;
+    AQ_CLEANUP(aq_freep) char *runs = disk_worker_kernel_path(agent->disk, id, "run");
+    AQ_CLEANUP(aq_freep) char *kept = disk_worker_log_path(agent->disk, id);
+    char *found = k ? disk_worker_run_path(agent->disk, id,
+                                           k->run_attempt ? k->run_attempt : k->attempt)
+                    : streams_newest_below(runs);
+    char *moved;
 
     *ret_is_live = k && !kernel_is_final(k);
-    if (k)
-        return disk_worker_run_path(agent->disk, id, k->run_attempt ? k->run_attempt : k->attempt);
-    runs = disk_worker_kernel_path(agent->disk, id, "run");
-    found = streams_newest_below(runs);
-    if (found)
+    if (*ret_is_live || (found && streams_has_log(found)) || !(moved = streams_newest_below(kept)))
         return found;
-    kept = disk_worker_log_path(agent->disk, id);
-    return streams_newest_below(kept);
+    free(found);
+    return moved;
 }
 
 /* The same of one attempt, which ended unless it is the newest. */
