@@ -15,7 +15,7 @@
  * that has ended are dropped: the manager finds by the inventory of the first
  * heartbeat what has to be sent to the next. Transient messages (hello,
  * welcome, refused, heartbeat, heartbeat.reply, fenced, bye, join, joined, image.*,
- * service.*, statistics, network.*, stream.*, app.*, data.*, storage.*, web.*) are neither kept nor
+ * service.*, statistics, network.*, stream.*, app.*, data.*, serving.*, kernel.health, storage.*, web.*) are neither kept nor
  * resent.
  */
 #ifndef AQ_LINK_MESSAGE_H
@@ -86,9 +86,13 @@ enum message_type {
     MSG_DATA_OPEN,      /* "data.open"       proxy -> agent, begins a stream on its connection */
     MSG_DATA_OPENED,    /* "data.opened"     agent -> proxy, the answer; then bytes */
     MSG_DATA_REFUSED,   /* "data.refused"    agent -> proxy, the other answer */
-    MSG_STORAGE_HELLO,  /* "storage.hello"   storage host -> manager, after welcome */
-    MSG_STORAGE_ASK,    /* "storage.ask"     manager -> storage host */
-    MSG_STORAGE_ANSWER, /* "storage.answer"  storage host -> manager, the answer */
+    MSG_KERNEL_HEALTH,  /* "kernel.health"   agent -> manager, on each change and after welcome */
+    MSG_SERVING_ROUTES, /* "serving.routes"  manager -> proxy, at its start and on each change */
+    MSG_SERVING_DONE,  /* "serving.done"    proxy -> manager: no new request goes by older routes */
+    MSG_SERVING_USE,   /* "serving.use"     proxy -> manager, what its services do */
+    MSG_STORAGE_HELLO, /* "storage.hello"   storage host -> manager, after welcome */
+    MSG_STORAGE_ASK,   /* "storage.ask"     manager -> storage host */
+    MSG_STORAGE_ANSWER,   /* "storage.answer"  storage host -> manager, the answer */
     MSG_STORAGE_PROGRESS, /* "storage.progress" storage host -> manager, before the answer */
     MSG_STORAGE_CHECK,    /* "storage.check"   storage host -> manager */
     MSG_STORAGE_CHECKED,  /* "storage.checked" manager -> storage host, the answer */
@@ -465,6 +469,9 @@ struct msg_app_connect {
     bool direct;        /* app.connect: a ticket is wanted, if the app's agent takes them */
     bool watch;         /* app.check: request_id is a ticket's; say so if its right ends later */
     const char *ticket; /* with 'watch': itself, to get a newer one by app.route */
+    struct uuid service_id; /* not nil: of a model service, whose replica the session is; 'app' is
+                               MODEL_SERVICE_APP, the port that of its revision, and the right is
+                               that the session is a replica of it */
 };
 
 /* How the proxy reaches the app itself (ticket.h). Also when its right has ended and while it is
@@ -518,6 +525,107 @@ struct msg_storage_hello {
      * "capacity_bytes":N}], again when that changes; 0 = not known yet
      */
     const char *volumes;
+};
+
+/* ---- model services ---- */
+
+/* Of a kernel with a probe (kernel_spec.probe_port). */
+struct msg_kernel_health {
+    struct uuid kernel_id;
+    int64_t attempt;
+    const char *state; /* "starting" (never answered yet), "ready", "unhealthy" (answered before) */
+    const char *text;  /* what the last probe found, for people; NULL = it answered as expected */
+    int64_t at_usec;   /* wall clock: since when */
+};
+
+#define MSG_SERVICES_MAX 1024       /* of a cluster */
+#define MSG_REPLICAS_MAX 1024       /* of a service */
+#define MSG_SERVING_TOKENS_MAX 1024 /* of a service */
+
+struct msg_serving_token { /* a bearer token; the token itself is with its user alone */
+    struct uuid id;
+    const char *hash;      /* SHA-256 of the token, 64 lower-case hexadecimal digits */
+    int64_t expires_usec;  /* wall clock; 0 = never */
+    struct str_list paths; /* prefixes of paths that it may ask for; empty = all */
+    int64_t rate_milli;    /* thousandths of requests a second, in a bucket of 10 s; 0 = no limit */
+    int64_t budget;        /* OpenAI tokens that are left; 0 = no limit, see is_spent */
+    bool is_spent;         /* its budget is used up */
+};
+
+struct msg_serving_replica {
+    struct uuid session_id;
+    int64_t revision;
+    int64_t share_ppm; /* what it gives in relation to others, millionths; 1000000 = one share */
+    int64_t ratio_ppm; /* traffic ratio; is 0 only with is_draining */
+    bool is_draining;  /* takes no new request; those under way go on */
+    bool is_unhealthy; /* its agent says so: only if there is no other */
+};
+
+struct msg_serving_service {
+    struct uuid id;
+    const char *name;
+    bool is_gone;           /* it has ended: only id and name are there */
+    bool is_public;         /* without tokens */
+    const char *access_key; /* of its owner, on whose behalf replicas are reached */
+    int64_t cap;            /* requests under way in one replica, of this proxy; 0 = no limit */
+    int64_t queue_max;      /* requests that wait, in this proxy */
+    int64_t queue_bytes;    /* and their bytes together */
+    int64_t queue_usec;     /* how long one waits before 503 */
+    int64_t request_usec;   /* no byte of an answer for so long: 504; 0 = no limit */
+    const char *affinity;   /* "none", "header:NAME", "prompt" */
+    int64_t wanted;         /* replicas; 0 and no replica = it sleeps, requests wake it */
+    const char *problem;    /* why it has no replica, for people; NULL = none is known */
+    struct msg_serving_token *tokens;
+    size_t token_count;
+    struct msg_serving_replica *replicas;
+    size_t replica_count;
+};
+
+struct msg_serving_routes {
+    int64_t version; /* grows, also over restarts of the manager: wall clock of it */
+    bool is_whole;   /* services that are not listed are gone; else as they were */
+    struct msg_serving_service *services;
+    size_t service_count;
+};
+
+struct msg_serving_done {
+    int64_t version;
+};
+
+struct msg_serving_replica_use {
+    struct uuid session_id;
+    int64_t in_flight;          /* now */
+    int64_t requests, failures; /* since the last serving.use; failures: none or a broken answer */
+    bool is_ejected;            /* this proxy sends it nothing for now: it refused or reset */
+};
+
+struct msg_serving_token_use {
+    struct uuid id;
+    int64_t requests, prompt_tokens, completion_tokens; /* since the last */
+};
+
+struct msg_serving_service_use { /* counts and sums are since the last serving.use */
+    struct uuid id;
+    int64_t in_flight, queued;                /* now; in_flight without those that wait */
+    int64_t arrived;                          /* requests that were let in */
+    int64_t ok, client_errors, server_errors; /* answers 2xx-3xx, 4xx, 5xx of replicas */
+    int64_t refused;                          /* 429 and 503 of the proxy */
+    int64_t broken;                           /* clients that left, answers that broke off */
+    int64_t duration_usec, first_byte_usec, queue_usec; /* sums over the answered */
+    int64_t waited; /* how many of the answered had waited in the queue */
+    struct msg_serving_replica_use *replicas;
+    size_t replica_count;
+    struct msg_serving_token_use *tokens;
+    size_t token_count;
+};
+
+/* At once when a request comes to a service without a replica, else when the counts have changed, at
+ * most each 100 ms.
+ */
+struct msg_serving_use {
+    int64_t version; /* of the routes in use */
+    struct msg_serving_service_use *services;
+    size_t service_count;
 };
 
 struct msg_storage_ask {
@@ -645,6 +753,10 @@ struct message {
         struct msg_data_open data_open;
         struct msg_data_opened data_opened;
         struct msg_data_refused data_refused;
+        struct msg_kernel_health kernel_health;
+        struct msg_serving_routes serving_routes;
+        struct msg_serving_done serving_done;
+        struct msg_serving_use serving_use;
         struct msg_storage_hello storage_hello;
         struct msg_storage_ask storage_ask;
         struct msg_storage_answer storage_answer;

@@ -388,10 +388,15 @@ static const struct wire_field app_redeemed_fields[] = {
 };
 
 static const struct wire_field app_connect_fields[] = {
-    NEEDED(msg_app_connect, request_id, WIRE_UUID), NEEDED(msg_app_connect, session_id, WIRE_UUID),
-    NEEDED(msg_app_connect, app, WIRE_TEXT),        NEEDED(msg_app_connect, access_key, WIRE_TEXT),
-    MEMBER(msg_app_connect, direct, WIRE_FLAG),     MEMBER(msg_app_connect, watch, WIRE_FLAG),
-    MEMBER(msg_app_connect, ticket, WIRE_TEXT),     WIRE_FIELDS_END,
+    NEEDED(msg_app_connect, request_id, WIRE_UUID),
+    NEEDED(msg_app_connect, session_id, WIRE_UUID),
+    NEEDED(msg_app_connect, app, WIRE_TEXT),
+    NEEDED(msg_app_connect, access_key, WIRE_TEXT),
+    MEMBER(msg_app_connect, direct, WIRE_FLAG),
+    MEMBER(msg_app_connect, watch, WIRE_FLAG),
+    MEMBER(msg_app_connect, ticket, WIRE_TEXT),
+    MEMBER(msg_app_connect, service_id, WIRE_UUID),
+    WIRE_FIELDS_END,
 };
 
 static const struct wire_field app_refused_fields[] = {
@@ -438,6 +443,145 @@ static const struct wire_field data_opened_fields[] = {
 static const struct wire_field data_refused_fields[] = {
     NEEDED(msg_data_refused, kind, WIRE_TEXT),
     MEMBER(msg_data_refused, text, WIRE_TEXT),
+    WIRE_FIELDS_END,
+};
+
+static const struct wire_field kernel_health_fields[] = {
+    NEEDED(msg_kernel_health, kernel_id, WIRE_UUID),
+    NEEDED(msg_kernel_health, attempt, WIRE_NUMBER),
+    NEEDED(msg_kernel_health, state, WIRE_TEXT),
+    MEMBER(msg_kernel_health, text, WIRE_TEXT),
+    MEMBER(msg_kernel_health, at_usec, WIRE_NUMBER),
+    WIRE_FIELDS_END,
+};
+
+static const struct wire_field serving_token_fields[] = {
+    NEEDED(msg_serving_token, id, WIRE_UUID),
+    NEEDED(msg_serving_token, hash, WIRE_TEXT),
+    MEMBER(msg_serving_token, expires_usec, WIRE_NUMBER),
+    MEMBER(msg_serving_token, paths, WIRE_TEXTS),
+    MEMBER(msg_serving_token, rate_milli, WIRE_NUMBER),
+    MEMBER(msg_serving_token, budget, WIRE_NUMBER),
+    MEMBER(msg_serving_token, is_spent, WIRE_FLAG),
+    WIRE_FIELDS_END,
+};
+
+static const struct wire_shape serving_tokens = {
+    .fields = serving_token_fields,
+    .size = sizeof(struct msg_serving_token),
+    .max = MSG_SERVING_TOKENS_MAX,
+};
+
+static const struct wire_field serving_replica_fields[] = {
+    NEEDED(msg_serving_replica, session_id, WIRE_UUID),
+    MEMBER(msg_serving_replica, revision, WIRE_NUMBER),
+    MEMBER(msg_serving_replica, share_ppm, WIRE_NUMBER),
+    MEMBER(msg_serving_replica, ratio_ppm, WIRE_NUMBER),
+    MEMBER(msg_serving_replica, is_draining, WIRE_FLAG),
+    MEMBER(msg_serving_replica, is_unhealthy, WIRE_FLAG),
+    WIRE_FIELDS_END,
+};
+
+static const struct wire_shape serving_replicas = {
+    .fields = serving_replica_fields,
+    .size = sizeof(struct msg_serving_replica),
+    .max = MSG_REPLICAS_MAX,
+};
+
+static const struct wire_field serving_service_fields[] = {
+    NEEDED(msg_serving_service, id, WIRE_UUID),
+    NEEDED(msg_serving_service, name, WIRE_TEXT),
+    MEMBER(msg_serving_service, is_gone, WIRE_FLAG),
+    MEMBER(msg_serving_service, is_public, WIRE_FLAG),
+    MEMBER(msg_serving_service, access_key, WIRE_TEXT),
+    MEMBER(msg_serving_service, cap, WIRE_NUMBER),
+    MEMBER(msg_serving_service, queue_max, WIRE_NUMBER),
+    MEMBER(msg_serving_service, queue_bytes, WIRE_NUMBER),
+    MEMBER(msg_serving_service, queue_usec, WIRE_NUMBER),
+    MEMBER(msg_serving_service, request_usec, WIRE_NUMBER),
+    MEMBER(msg_serving_service, affinity, WIRE_TEXT),
+    MEMBER(msg_serving_service, wanted, WIRE_NUMBER),
+    MEMBER(msg_serving_service, problem, WIRE_TEXT),
+    LIST(msg_serving_service, tokens, serving_tokens),
+    LIST(msg_serving_service, replicas, serving_replicas),
+    WIRE_FIELDS_END,
+};
+
+static const struct wire_shape serving_services = {
+    .fields = serving_service_fields,
+    .size = sizeof(struct msg_serving_service),
+    .max = MSG_SERVICES_MAX,
+};
+
+static const struct wire_field serving_routes_fields[] = {
+    NEEDED(msg_serving_routes, version, WIRE_NUMBER),
+    MEMBER(msg_serving_routes, is_whole, WIRE_FLAG),
+    LIST(msg_serving_routes, services, serving_services),
+    WIRE_FIELDS_END,
+};
+
+static const struct wire_field serving_done_fields[] = {
+    NEEDED(msg_serving_done, version, WIRE_NUMBER),
+    WIRE_FIELDS_END,
+};
+
+static const struct wire_field serving_replica_use_fields[] = {
+    NEEDED(msg_serving_replica_use, session_id, WIRE_UUID),
+    MEMBER(msg_serving_replica_use, in_flight, WIRE_NUMBER),
+    MEMBER(msg_serving_replica_use, requests, WIRE_NUMBER),
+    MEMBER(msg_serving_replica_use, failures, WIRE_NUMBER),
+    MEMBER(msg_serving_replica_use, is_ejected, WIRE_FLAG),
+    WIRE_FIELDS_END,
+};
+
+static const struct wire_shape serving_replica_uses = {
+    .fields = serving_replica_use_fields,
+    .size = sizeof(struct msg_serving_replica_use),
+    .max = MSG_REPLICAS_MAX,
+};
+
+static const struct wire_field serving_token_use_fields[] = {
+    NEEDED(msg_serving_token_use, id, WIRE_UUID),
+    MEMBER(msg_serving_token_use, requests, WIRE_NUMBER),
+    MEMBER(msg_serving_token_use, prompt_tokens, WIRE_NUMBER),
+    MEMBER(msg_serving_token_use, completion_tokens, WIRE_NUMBER),
+    WIRE_FIELDS_END,
+};
+
+static const struct wire_shape serving_token_uses = {
+    .fields = serving_token_use_fields,
+    .size = sizeof(struct msg_serving_token_use),
+    .max = MSG_SERVING_TOKENS_MAX,
+};
+
+static const struct wire_field serving_service_use_fields[] = {
+    NEEDED(msg_serving_service_use, id, WIRE_UUID),
+    MEMBER(msg_serving_service_use, in_flight, WIRE_NUMBER),
+    MEMBER(msg_serving_service_use, queued, WIRE_NUMBER),
+    MEMBER(msg_serving_service_use, arrived, WIRE_NUMBER),
+    MEMBER(msg_serving_service_use, ok, WIRE_NUMBER),
+    MEMBER(msg_serving_service_use, client_errors, WIRE_NUMBER),
+    MEMBER(msg_serving_service_use, server_errors, WIRE_NUMBER),
+    MEMBER(msg_serving_service_use, refused, WIRE_NUMBER),
+    MEMBER(msg_serving_service_use, broken, WIRE_NUMBER),
+    MEMBER(msg_serving_service_use, duration_usec, WIRE_NUMBER),
+    MEMBER(msg_serving_service_use, first_byte_usec, WIRE_NUMBER),
+    MEMBER(msg_serving_service_use, queue_usec, WIRE_NUMBER),
+    MEMBER(msg_serving_service_use, waited, WIRE_NUMBER),
+    LIST(msg_serving_service_use, replicas, serving_replica_uses),
+    LIST(msg_serving_service_use, tokens, serving_token_uses),
+    WIRE_FIELDS_END,
+};
+
+static const struct wire_shape serving_service_uses = {
+    .fields = serving_service_use_fields,
+    .size = sizeof(struct msg_serving_service_use),
+    .max = MSG_SERVICES_MAX,
+};
+
+static const struct wire_field serving_use_fields[] = {
+    MEMBER(msg_serving_use, version, WIRE_NUMBER),
+    LIST(msg_serving_use, services, serving_service_uses),
     WIRE_FIELDS_END,
 };
 
@@ -561,6 +705,10 @@ const struct message_shape message_shapes[MSG_TYPE_COUNT] = {
     [MSG_DATA_OPEN] = { "data.open", false, data_open_fields },
     [MSG_DATA_OPENED] = { "data.opened", false, data_opened_fields },
     [MSG_DATA_REFUSED] = { "data.refused", false, data_refused_fields },
+    [MSG_KERNEL_HEALTH] = { "kernel.health", false, kernel_health_fields },
+    [MSG_SERVING_ROUTES] = { "serving.routes", false, serving_routes_fields },
+    [MSG_SERVING_DONE] = { "serving.done", false, serving_done_fields },
+    [MSG_SERVING_USE] = { "serving.use", false, serving_use_fields },
     [MSG_STORAGE_HELLO] = { "storage.hello", false, storage_hello_fields },
     [MSG_STORAGE_ASK] = { "storage.ask", false, storage_ask_fields },
     [MSG_STORAGE_ANSWER] = { "storage.answer", false, storage_answer_fields },

@@ -34,8 +34,14 @@ struct kernel_spec {
                              there is none */
     const char *cwd; /* below the work directory; NULL = the work directory */
     const char *ssh_seed; /* 64 hexadecimal digits: what the session's SSH keys are made from */
-    const char *ssh_public_key;  /* its user's own, that lets in, too; NULL = none */
-    const char *dotfiles;        /* JSON of model/dotfile.h; NULL = none */
+    const char *ssh_public_key; /* its user's own, that lets in, too; NULL = none */
+    const char *dotfiles;       /* JSON of model/dotfile.h; NULL = none */
+    /* Readiness by requests; of the main kernel of a replica of a model service. */
+    int64_t probe_port;     /* of 127.0.0.1 in its network; 0 = it is not probed */
+    const char *probe_path; /* GET of this; NULL = a connection that is accepted will do */
+    int64_t probe_status;   /* the expected status; 0 = 200 */
+    int64_t probe_interval_usec, probe_timeout_usec; /* 0 = 10 s; 0 = 15 s */
+    int64_t probe_retries;       /* failures in a row until it is unhealthy; 0 = 10 */
     struct session_spec session; /* SESSION_SPEC_OF_AGENT, as keys beside the others */
 };
 
