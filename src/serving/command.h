@@ -3,6 +3,7 @@
 #ifndef AQ_SERVING_COMMAND_H
 #define AQ_SERVING_COMMAND_H
 
+#include "base/arena.h"
 #include "base/lists.h"
 #include "base/strbuf.h"
 
@@ -16,8 +17,8 @@ void command_quote(const char *word, struct strbuf *out);
 void command_expand(const char *text, const struct pair_list *variables,
                     struct strbuf *out) AQ_UNTRUSTED;
 
-/* Append what /bin/sh -c runs to start 'command' by 'shell' ("" = bash or, without it, sh) in
- * 'folder' (NULL = where the container starts).
+/* Append what /bin/sh -c runs to start 'command' by 'shell' ("" = bash or, without it, sh; NULL =
+ * without a shell: quoted words) in 'folder' (NULL = where the container starts).
  */
 void command_start(const char *command, const char *shell, const char *folder, struct strbuf *out);
 

@@ -66,7 +66,8 @@ struct model_entry {
     struct model_health health;
     struct model_action *actions;
     size_t action_count;
-    const json_t *metadata; /* checked; NULL = none */
+    struct pair_list variables; /* {model_path} and references to files */
+    const json_t *metadata;     /* checked; NULL = none */
 };
 
 struct model_definition {
