@@ -5,6 +5,7 @@
 struct sim_opts {
     const char *nodes, *tasks, *policy, *arrival, *seeds, *load, *draw, *longest, *order, *svg;
     const char *unlimited, *max_wait, *booking;
+    const char *serving, *rules, *slots, *start, *prompt_ms, *output_ms, *replicas;
     bool time, json;
 };
 
@@ -35,6 +36,20 @@ static const struct cli_opt sim_opts[] = {
       "with --time: G GPUs of each of N nodes are kept for others" },
     { 0, "order", CLI_STR, offsetof(struct sim_opts, order), "O,...",
       "with --time: fifo, lifo, drf, fair-share, each also +backfill; all" },
+    { 0, "serving", CLI_STR, offsetof(struct sim_opts, serving), "FILE",
+      "CSV or lines of JSON: time, prompt_tokens, output_tokens" },
+    { 0, "rules", CLI_STR, offsetof(struct sim_opts, rules), "FILE",
+      "with --serving: JSON of the service's scaling" },
+    { 0, "slots", CLI_STR, offsetof(struct sim_opts, slots), "N",
+      "with --serving: requests a replica answers at a time; default 8" },
+    { 0, "start", CLI_STR, offsetof(struct sim_opts, start), "SEC",
+      "with --serving: how long a replica starts; default 10" },
+    { 0, "prompt-ms", CLI_STR, offsetof(struct sim_opts, prompt_ms), "X",
+      "with --serving: time for a token of the prompt; default 0.2" },
+    { 0, "output-ms", CLI_STR, offsetof(struct sim_opts, output_ms), "X",
+      "with --serving: time for a token of the answer; default 20" },
+    { 0, "replicas", CLI_STR, offsetof(struct sim_opts, replicas), "A-B",
+      "with --serving: least and most; default 1-256" },
     { 0, "svg", CLI_STR, offsetof(struct sim_opts, svg), "FILE", "draw the figures" },
     { 0, "json", CLI_FLAG, offsetof(struct sim_opts, json), NULL,
       "one JSON object as the last line" },
@@ -47,16 +62,20 @@ static int sim_run(struct cli *cli, void *data, int argc, char **argv, struct aq
     const struct {
         const char *option, *value;
     } given[] = {
-        { "--nodes", o->nodes },     { "--tasks", o->tasks },         { "--policy", o->policy },
-        { "--arrival", o->arrival }, { "--seeds", o->seeds },         { "--load", o->load },
-        { "--draw", o->draw },       { "--longest", o->longest },     { "--order", o->order },
-        { "--svg", o->svg },         { "--unlimited", o->unlimited }, { "--max-wait", o->max_wait },
-        { "--booking", o->booking },
+        { "--nodes", o->nodes },         { "--tasks", o->tasks },
+        { "--policy", o->policy },       { "--arrival", o->arrival },
+        { "--seeds", o->seeds },         { "--load", o->load },
+        { "--draw", o->draw },           { "--longest", o->longest },
+        { "--order", o->order },         { "--svg", o->svg },
+        { "--unlimited", o->unlimited }, { "--max-wait", o->max_wait },
+        { "--booking", o->booking },     { "--serving", o->serving },
+        { "--rules", o->rules },         { "--slots", o->slots },
+        { "--start", o->start },         { "--prompt-ms", o->prompt_ms },
+        { "--output-ms", o->output_ms }, { "--replicas", o->replicas },
     };
     const char *args[2 * AQ_COUNT(given) + 4] = { "aliquot-sim" };
     size_t count = 1;
 
-    (void)cli;
     (void)argc;
     (void)argv;
     for (size_t i = 0; i < AQ_COUNT(given); i++)
@@ -66,7 +85,7 @@ static int sim_run(struct cli *cli, void *data, int argc, char **argv, struct aq
         }
     if (o->time)
         args[count++] = "--time";
-    if (o->json)
+    if (o->json || cli->globals.format - 1 == OUTPUT_JSON)
         args[count++] = "--json";
     return cli_exec_program("aliquot-sim", (char *const *)(uintptr_t)args, err);
 }
@@ -74,12 +93,16 @@ static int sim_run(struct cli *cli, void *data, int argc, char **argv, struct aq
 const struct cli_verb verb_sim = {
     .name = "sim",
     .args = "",
-    .summary = "Replay a trace through the scheduler",
+    .summary = "Replay a trace through the scheduler or the autoscaler",
     .details =
         "Says how many GPUs of the nodes can be allocated before nothing more fits when the\n"
         "tasks arrive in random order or, with --time, how long sessions wait. Several\n"
-        "policies are shown side by side. Nothing of a running cluster is asked or changed.",
-    .examples = "aliquot sim --nodes nodes.csv --tasks tasks.csv\n"
+        "policies are shown side by side. With --serving, requests to a model service are\n"
+        "replayed through the autoscaler, beside those of Kubernetes (hpa) and Knative: how\n"
+        "many wait for a replica, and what that costs. Nothing of a running cluster is asked\n"
+        "or changed.",
+    .examples = "aliquot sim --serving requests.csv --rules scaling.json --policy aliquot,hpa\n"
+                "aliquot sim --nodes nodes.csv --tasks tasks.csv\n"
                 "aliquot sim --nodes nodes.csv --tasks tasks.csv --policy fgd,fragmentation\n"
                 "aliquot sim --nodes nodes.csv --tasks tasks.csv --time --order all --svg wait.svg",
     .opts = sim_opts,

@@ -2,12 +2,15 @@
 /* aliquot-sim: replays a trace through the scheduler. `aliquot sim` runs it. */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/memory.h"
+#include "serving/autoscale.h"
+#include "sim/request_trace.h"
 #include "sim/report.h"
 
 struct sim {
@@ -140,9 +143,60 @@ static int main_run_time(struct sim *sim, struct aq_error *err)
     return r;
 }
 
+/* ---- requests to a service ---- */
+
+/* The rules of the file, or one that plans for the slots. */
+static int main_load_rules(struct sim *sim, struct autoscale *ret, struct aq_error *err)
+{
+    const struct sim_options *o = &sim->options;
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    int r = 0;
+
+    if (o->rules)
+        r = fs_read(AT_FDCWD, o->rules, AUTOSCALE_BYTES_MAX, &text, err);
+    else
+        strbuf_addf(&text, "{\"rules\": [{\"signal\": \"in_flight\", \"target\": %" PRId64 "}]}",
+                    o->model.slots);
+    if (r < 0)
+        return r;
+    if ((r = autoscale_parse(text.data, text.len, &sim->arena, ret, err)) < 0)
+        return o->rules ? aq_error_wrap(err, "%s", o->rules) : r;
+    for (size_t i = 0; i < ret->rule_count; i++)
+        if (ret->rules[i].signal == AUTOSCALE_METRIC
+            || ret->rules[i].signal == AUTOSCALE_PROMETHEUS)
+            return aq_fail_field(err, EINVAL, "--rules",
+                                 "%s: scaling.rules[%zu].signal: a replay has no metrics; expected "
+                                 "in_flight, rate, latency or use",
+                                 o->rules, i);
+    return 0;
+}
+
+static int main_run_serving(struct sim *sim, struct aq_error *err)
+{
+    const struct sim_options *o = &sim->options;
+    struct serving_row rows[SERVING_POLICIES_MAX];
+    struct request_trace arrivals;
+    struct autoscale scaling;
+    int r = request_trace_load(o->serving, &sim->arena, &arrivals, err);
+
+    if (r < 0 || (r = main_load_rules(sim, &scaling, err)) < 0)
+        return r;
+    for (size_t i = 0; i < o->serving_policy_count; i++) {
+        rows[i].policy = o->serving_policies[i]->name;
+        serving_replay(&arrivals, &o->model, &scaling, o->serving_policies[i], &rows[i].result);
+    }
+    if (o->json)
+        report_serving_json(rows, o->serving_policy_count, &sim->out);
+    else
+        report_serving_table(rows, o->serving_policy_count, &sim->out);
+    for (size_t i = 0; i < o->serving_policy_count; i++)
+        serving_result_done(&rows[i].result);
+    return 0;
+}
+
 /* ---- the whole ---- */
 
-static int sim_run(struct sim *sim, struct aq_error *err)
+static int main_run_sessions(struct sim *sim, struct aq_error *err)
 {
     const struct sim_options *o = &sim->options;
     int r = trace_load_nodes(o->nodes, &sim->arena, &sim->nodes, err);
@@ -153,6 +207,13 @@ static int sim_run(struct sim *sim, struct aq_error *err)
         r = o->in_time ? main_run_time(sim, err) : main_run_arrival(sim, err);
     if (r == 0 && o->svg)
         r = fs_write_quick(AT_FDCWD, o->svg, sim->svg.data, sim->svg.len, 0644, err);
+    return r;
+}
+
+static int sim_run(struct sim *sim, struct aq_error *err)
+{
+    int r = sim->options.serving ? main_run_serving(sim, err) : main_run_sessions(sim, err);
+
     if (r == 0 && (fputs(sim->out.data, stdout) < 0 || fflush(stdout) < 0))
         r = aq_fail_errno(err, "write the figures");
     return r;

@@ -4,18 +4,23 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/model_service.h"
 #include "sim/policy.h"
 
 #define DRAW_MAX 1000000
 
 const char sim_usage[] =
     "Usage: aliquot sim --nodes FILE --tasks FILE [OPTIONS]\n"
+    "       aliquot sim --serving FILE [OPTIONS]\n"
     "\n"
     "Replay a trace through the scheduler: how many GPUs can be allocated before nothing\n"
-    "more fits or, with --time, how long sessions wait.\n"
+    "more fits or, with --time, how long sessions wait. With --serving, replay requests to a\n"
+    "model service through the autoscaler: how many wait for a replica, and what that costs.\n"
     "\n"
     "      --nodes FILE      CSV: sn, cpu_milli, memory_mib, gpu, model\n"
     "      --tasks FILE      CSV: name, cpu_milli, memory_mib, num_gpu, gpu_milli, and if known\n"
@@ -42,6 +47,15 @@ const char sim_usage[] =
     "      --order O,...     with --time: fifo, lifo, drf, fair-share, each also +backfill,\n"
     "                        fifo+skip; all of them with --order all\n"
     "      --svg FILE        draw allocation against arrival, or the queue over time\n"
+    "      --serving FILE    CSV or lines of JSON: time, prompt_tokens, output_tokens\n"
+    "      --rules FILE      with --serving: JSON of the service's scaling; one rule that plans\n"
+    "                        95 % of the slots\n"
+    "      --slots N         with --serving: requests that a replica answers at a time; 8\n"
+    "      --start SEC       with --serving: how long a replica starts; 10\n"
+    "      --prompt-ms X     with --serving: time for a token of the prompt; 0.2\n"
+    "      --output-ms X     with --serving: time for a token of the answer; 20\n"
+    "      --replicas A-B    with --serving: at least A, at most B; 1-256\n"
+    "                        --policy then is aliquot, hpa, knative; all\n"
     "      --json            one JSON object as the last line, and no table\n"
     "      --help, --version\n";
 
@@ -108,6 +122,41 @@ static int options_parse_policies(char *text, struct sim_options *ret, struct aq
     return ret->policy_count ? 0 : aq_fail_field(err, EINVAL, "--policy", "--policy is empty");
 }
 
+static int options_parse_serving_policies(char *text, struct sim_options *ret, struct aq_error *err)
+{
+    static char all[] = "aliquot,hpa,knative";
+    char *rest = NULL;
+
+    for (char *word = strtok_r(text ? text : all, ",", &rest); word;
+         word = strtok_r(NULL, ",", &rest)) {
+        int r;
+
+        if (ret->serving_policy_count == SERVING_POLICIES_MAX)
+            return aq_fail_field(err, EINVAL, "--policy", "at most %d policies",
+                                 SERVING_POLICIES_MAX);
+        r = serving_policy_find(word, &ret->serving_policies[ret->serving_policy_count++], err);
+        if (r < 0)
+            return r;
+    }
+    return ret->serving_policy_count ? 0
+                                     : aq_fail_field(err, EINVAL, "--policy", "--policy is empty");
+}
+
+static int options_parse_replicas(const char *text, struct serving_model *ret, struct aq_error *err)
+{
+    int64_t min, max;
+    int end = 0;
+
+    if (sscanf(text, "%" SCNd64 "-%" SCNd64 "%n", &min, &max, &end) != 2 || text[end] || min < 0
+        || max < 1 || min > max || max > MODEL_SERVICE_REPLICAS_MAX)
+        return aq_fail_field(err, EINVAL, "--replicas",
+                             "--replicas is LEAST-MOST, up to %d, as 0-32, not '%.40s'",
+                             MODEL_SERVICE_REPLICAS_MAX, text);
+    ret->replicas_min = min;
+    ret->replicas_max = max;
+    return 0;
+}
+
 static int options_parse_order(char *word, struct sim_order *ret, struct aq_error *err)
 {
     char name[32];
@@ -166,7 +215,32 @@ static int options_take(int letter, char *value, struct sim_options *o, struct a
         o->svg = value;
         return 0;
     case 'p':
-        return options_parse_policies(value, o, err);
+        o->policy_names = value;
+        return 0;
+    case 'S':
+        o->serving = value;
+        return 0;
+    case 'R':
+        o->rules = value;
+        return 0;
+    case 'N':
+        return options_parse_replicas(value, &o->model, err);
+    case 'k':
+        r = sim_options_parse_number("--slots", value, 1, 100000, &number, err);
+        o->model.slots = (int64_t)number;
+        return r;
+    case 'B':
+        r = sim_options_parse_number("--start", value, 0, 86400, &number, err);
+        o->model.start_usec = (int64_t)(number * 1e6);
+        return r;
+    case 'P':
+        r = sim_options_parse_number("--prompt-ms", value, 0, 1e5, &number, err);
+        o->model.prompt_usec = (int64_t)(number * 1e6);
+        return r;
+    case 'O':
+        r = sim_options_parse_number("--output-ms", value, 0, 1e5, &number, err);
+        o->model.output_usec = (int64_t)(number * 1e6);
+        return r;
     case 'a':
         return sim_options_parse_number("--arrival", value, 0.01, 100, &o->arrival, err);
     case 'l':
@@ -220,6 +294,13 @@ int sim_options_parse(int argc, char **argv, struct sim_options *ret, struct aq_
         { "booking", required_argument, NULL, 'b' },
         { "order", required_argument, NULL, 'o' },
         { "svg", required_argument, NULL, 'g' },
+        { "serving", required_argument, NULL, 'S' },
+        { "rules", required_argument, NULL, 'R' },
+        { "replicas", required_argument, NULL, 'N' },
+        { "slots", required_argument, NULL, 'k' },
+        { "start", required_argument, NULL, 'B' },
+        { "prompt-ms", required_argument, NULL, 'P' },
+        { "output-ms", required_argument, NULL, 'O' },
         { "time", no_argument, NULL, 'T' },
         { "json", no_argument, NULL, 'j' },
         { "help", no_argument, NULL, 'h' },
@@ -236,7 +317,13 @@ int sim_options_parse(int argc, char **argv, struct sim_options *ret, struct aq_
                                  .seed_count = 3,
                                  .arrival = 1.3,
                                  .load = { .load = 1 },
-                                 .max_wait_sec = 3600 };
+                                 .max_wait_sec = 3600,
+                                 .model = { .slots = 8,
+                                            .start_usec = 10 * INT64_C(1000000),
+                                            .prompt_usec = 200000,
+                                            .output_usec = 20000000,
+                                            .replicas_min = 1,
+                                            .replicas_max = MODEL_SERVICE_REPLICAS_MAX } };
     opterr = 0;
     while ((letter = getopt_long(argc, argv, "", known, NULL)) != -1) {
         if (letter == '?')
@@ -249,6 +336,13 @@ int sim_options_parse(int argc, char **argv, struct sim_options *ret, struct aq_
         return 0;
     if (optind < argc)
         return aq_fail(err, EINVAL, "'%.60s': there are no arguments beside options", argv[optind]);
+    if (ret->serving && (ret->nodes || ret->tasks))
+        return aq_fail_field(err, EINVAL, "--serving",
+                             "--serving replays requests; --nodes and --tasks replay sessions");
+    if (ret->serving)
+        return options_parse_serving_policies(ret->policy_names, ret, err);
+    if (ret->policy_names && (r = options_parse_policies(ret->policy_names, ret, err)) < 0)
+        return r;
     if (!ret->nodes || !ret->tasks)
         return aq_fail_field(err, EINVAL, ret->nodes ? "--tasks" : "--nodes", "%s is missing",
                              ret->nodes ? "--tasks" : "--nodes");

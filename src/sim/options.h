@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "sched/sched.h"
 #include "sim/replay.h"
+#include "sim/serving_replay.h"
 #include "sim/workload.h"
 
 #define SIM_POLICIES_MAX 12
@@ -33,6 +34,11 @@ struct sim_options {
     uint32_t unlimited_pct;
     int64_t max_wait_sec;
     struct replay_booking booking;
+    const char *serving, *rules; /* files; NULL = sessions are replayed, no file */
+    struct serving_model model;
+    const struct serving_policy_ops *serving_policies[SERVING_POLICIES_MAX];
+    size_t serving_policy_count;
+    char *policy_names; /* as given; NULL = the default */
     bool json, in_time, help, version;
 };
 

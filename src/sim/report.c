@@ -2,6 +2,7 @@
 /* report.c - the figures of a simulation as a table, as JSON and as drawings */
 #include "sim/report.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -161,4 +162,65 @@ void report_time_svg(const struct time_row *rows, size_t count, struct strbuf *o
                                                                                 r->point_count };
     }
     svg_chart_write(charts, 2, out);
+}
+
+/* ---- requests to a service ---- */
+
+static void report_write_decisions(const struct serving_result *result, struct jsonw *w)
+{
+    jsonw_key(w, "decisions");
+    jsonw_array_begin(w);
+    for (size_t i = 0; i < result->decision_count; i++) {
+        const struct serving_decision *d = &result->decisions[i];
+
+        jsonw_object_begin(w);
+        report_member_double(w, "time", (double)d->usec / 1e6);
+        jsonw_member_int(w, "replicas", d->replicas);
+        if (d->share_micro)
+            report_member_double(w, "share", (double)d->share_micro / 1e6);
+        jsonw_member_str(w, "reason", d->reason);
+        jsonw_object_end(w);
+    }
+    jsonw_array_end(w);
+    jsonw_member_int(w, "decisions_in_all", (int64_t)result->decisions_in_all);
+}
+
+void report_serving_json(const struct serving_row *rows, size_t count, struct strbuf *out)
+{
+    struct jsonw w = jsonw_make(out);
+
+    jsonw_object_begin(&w);
+    jsonw_member_int(&w, "requests", (int64_t)rows[0].result.requests);
+    jsonw_key(&w, "policies");
+    jsonw_array_begin(&w);
+    for (size_t i = 0; i < count; i++) {
+        const struct serving_result *result = &rows[i].result;
+
+        jsonw_object_begin(&w);
+        jsonw_member_str(&w, "policy", rows[i].policy);
+        jsonw_member_int(&w, "waited", (int64_t)result->waited);
+        report_member_double(&w, "wait_mean_sec", result->wait_mean_sec);
+        report_member_double(&w, "wait_p99_sec", result->wait_p99_sec);
+        report_member_double(&w, "wait_max_sec", result->wait_max_sec);
+        report_member_double(&w, "replica_seconds", result->replica_seconds);
+        jsonw_member_int(&w, "replicas_max", result->replicas_max);
+        report_write_decisions(result, &w);
+        jsonw_object_end(&w);
+    }
+    jsonw_array_end(&w);
+    jsonw_object_end(&w);
+    strbuf_addc(out, '\n');
+}
+
+void report_serving_table(const struct serving_row *rows, size_t count, struct strbuf *out)
+{
+    strbuf_addf(out, "%-10s %9s %10s %9s %9s %12s %9s %10s\n", "POLICY", "REQUESTS", "WAITED >1S",
+                "P99 S", "MAX S", "REPLICA-S", "REPLICAS", "DECISIONS");
+    for (size_t i = 0; i < count; i++) {
+        const struct serving_result *r = &rows[i].result;
+
+        strbuf_addf(out, "%-10s %9zu %10zu %9.2f %9.2f %12.0f %9" PRId64 " %10zu\n", rows[i].policy,
+                    r->requests, r->waited, r->wait_p99_sec, r->wait_max_sec, r->replica_seconds,
+                    r->replicas_max, r->decisions_in_all);
+    }
 }

@@ -6,6 +6,7 @@
 #include "base/strbuf.h"
 #include "sim/arrival_experiment.h"
 #include "sim/options.h"
+#include "sim/serving_replay.h"
 #include "sim/replay.h"
 
 /* The arrival experiment of one policy. */
@@ -37,5 +38,18 @@ void report_time_json(const struct time_row *rows, size_t count, double seconds,
                       struct strbuf *out);
 void report_time_table(const struct time_row *rows, size_t count, struct strbuf *out);
 void report_time_svg(const struct time_row *rows, size_t count, struct strbuf *out);
+
+/* A replay of requests under one policy. */
+struct serving_row {
+    const char *policy;
+    struct serving_result result;
+};
+
+/* {"requests", "policies": [{"policy", "waited", "wait_mean_sec", "wait_p99_sec", "wait_max_sec",
+ * "replica_seconds", "replicas_max", "decisions": [{"time", "replicas", "share", "reason"}],
+ * "decisions_in_all"}]}
+ */
+void report_serving_json(const struct serving_row *rows, size_t count, struct strbuf *out);
+void report_serving_table(const struct serving_row *rows, size_t count, struct strbuf *out);
 
 #endif

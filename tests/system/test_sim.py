@@ -158,3 +158,72 @@ def test_published_figures(tasks, policy, published, within):
 @pytest.mark.parametrize("tasks, least", [("default", 95.39 + 0.5), ("multigpu50", 97.18 + 0.1)])
 def test_published_figures_are_beaten(tasks, least):
     assert replay(tasks, "fragmentation") > least
+
+
+# ---- requests to a model service ----
+
+REQUESTS = "time,prompt_tokens,output_tokens\n" + "".join(
+    f"{100 + i / 8},200,100\n" for i in range(2400)) + "1000,1,1\n"
+LLM_TRACES = TRACES.parent / "azure-llm"
+
+
+def sim_serving(trace, *options):
+    done = sim("--serving", trace, *options, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.gate
+def test_requests_are_replayed_through_the_autoscaler(tmp_path):
+    (tmp_path / "requests.csv").write_text(REQUESTS)
+    (tmp_path / "rules.json").write_text(
+        '{"window": 60, "idle": 120, "rules": [{"signal": "in_flight", "target": 4}]}')
+    table = sim("--serving", tmp_path / "requests.csv", "-o", "json")
+    figures = json.loads(table.stdout.splitlines()[-1])
+    assert figures["requests"] == 2401
+    ours, hpa, knative = figures["policies"]
+    assert [ours["policy"], hpa["policy"], knative["policy"]] == ["aliquot", "hpa", "knative"]
+    assert ours["waited"] < hpa["waited"]
+    assert ours["decisions"][0]["reason"].startswith("requests in flight: ")
+    assert ours["decisions"][-1]["replicas"] == 1 and ours["replicas_max"] > 1
+
+    asleep, = sim_serving(tmp_path / "requests.csv", "--rules", tmp_path / "rules.json",
+                          "--policy", "aliquot", "--replicas", "0-3", "--slots", "4",
+                          "--start", "30", "--output-ms", "10")["policies"]
+    replicas = [decision["replicas"] for decision in asleep["decisions"]]
+    assert max(replicas) <= 3 and replicas.count(0) == 1 and asleep["wait_max_sec"] >= 30
+
+    shown = sim("--serving", tmp_path / "requests.csv").stdout.splitlines()
+    assert [line.split()[0] for line in shown] == ["POLICY", "aliquot", "hpa", "knative"]
+
+
+@pytest.mark.parametrize("options, says", [
+    (["--rules", "rules.json"], "rules.json: scaling.rules[0].target: expected a number"),
+    (["--rules", "metric.json"], "a replay has no metrics"),
+    (["--replicas", "3"], "--replicas is LEAST-MOST"),
+    (["--policy", "fgd"], "unknown policy 'fgd'; with --serving expected aliquot, hpa or knative"),
+    (["--slots", "0"], "--slots must be a number from 1"),
+    (["--nodes", "nodes.csv"], "--serving replays requests"),
+])
+def test_wrong_options_of_a_replay_of_requests(tmp_path, monkeypatch, options, says):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "requests.csv").write_text(REQUESTS)
+    (tmp_path / "rules.json").write_text('{"rules": [{"signal": "rate", "target": -1}]}')
+    (tmp_path / "metric.json").write_text(
+        '{"rules": [{"signal": "metric", "name": "x", "target": 1}]}')
+    done = sim("--serving", "requests.csv", *options)
+    assert done.returncode == 2 and says in done.stderr and not done.stdout
+
+
+def test_fewer_requests_wait_than_with_the_hpa_at_its_cost():
+    if not LLM_TRACES.exists():
+        pytest.skip("the trace is not here")
+    waited, cost = {}, {}
+    for name in "code", "conv":
+        for row in sim_serving(LLM_TRACES / f"az_{name}.csv")["policies"]:
+            policy = row["policy"]
+            waited[policy] = waited.get(policy, 0) + row["waited"]
+            cost[policy] = cost.get(policy, 0) + row["replica_seconds"]
+    assert waited["aliquot"] <= 0.5 * waited["hpa"]
+    assert cost["aliquot"] <= 1.05 * cost["hpa"]
+    assert waited["aliquot"] <= 0.5 * waited["knative"]
