@@ -40,6 +40,17 @@ static void event_done(struct event *e)
             booking_done(e->booking.row);
         free(e->booking.row);
         break;
+    case EVENT_SERVICE_CREATED:
+    case EVENT_SERVICE_CHANGED:
+        if (e->service.row)
+            model_service_done(e->service.row);
+        free(e->service.row);
+        break;
+    case EVENT_SERVICE_TOKEN_ADDED:
+    case EVENT_SERVICE_TOKEN_REMOVED:
+    case EVENT_SERVICE_TOKEN_USED:
+        model_service_token_done(&e->service_token.token);
+        break;
     case EVENT_KERNEL_STATUS:
         free(e->kernel_status.agent_id);
         free(e->kernel_status.alloc);
@@ -93,6 +104,7 @@ static void event_done(struct event *e)
         free(e->attempt.detail);
         break;
     case EVENT_SESSION_IDLE:
+    case EVENT_REPLICA_CHANGED:
     case EVENT_ATTEMPTS_PRUNED:
     case EVENT_AGENT_STATUS:
     case EVENT_AGENT_REMOVED:

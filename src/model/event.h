@@ -17,6 +17,7 @@
 #include "model/audit.h"
 #include "model/booking.h"
 #include "model/idle.h"
+#include "model/model_service.h"
 #include "model/session.h"
 #include "model/session_array.h"
 
@@ -39,12 +40,18 @@ enum event_kind {
     EVENT_ARRAY_CHANGED,     /* array_change */
     EVENT_BOOKING_CREATED,   /* booking: becomes the batch's */
     EVENT_BOOKING_CHANGED,   /* booking: whole; its version is that of before + 1 */
-    EVENT_KERNEL_STATUS,     /* kernel_status */
-    EVENT_KERNEL_RESIZED,    /* kernel_resized */
-    EVENT_AGENT_SAVED,       /* agent: insert or update of the whole row */
-    EVENT_AGENT_STATUS,      /* agent_status */
-    EVENT_AGENT_REMOVED,     /* agent_id */
-    EVENT_SLOT_TYPE_KNOWN,   /* slot_type */
+    EVENT_SERVICE_CREATED,   /* service: becomes the batch's */
+    EVENT_SERVICE_CHANGED,   /* service: whole; its version is that of before + 1 */
+    EVENT_SERVICE_TOKEN_ADDED,   /* service_token */
+    EVENT_SERVICE_TOKEN_REMOVED, /* service_token: revoked or expired */
+    EVENT_SERVICE_TOKEN_USED,    /* service_token: so much more of it was used */
+    EVENT_REPLICA_CHANGED,       /* replica_change */
+    EVENT_KERNEL_STATUS,         /* kernel_status */
+    EVENT_KERNEL_RESIZED,        /* kernel_resized */
+    EVENT_AGENT_SAVED,           /* agent: insert or update of the whole row */
+    EVENT_AGENT_STATUS,          /* agent_status */
+    EVENT_AGENT_REMOVED,         /* agent_id */
+    EVENT_SLOT_TYPE_KNOWN,       /* slot_type */
     EVENT_DOMAIN_SAVED,
     EVENT_DOMAIN_RENAMED, /* domain_renamed: in all rows that hold the name */
     EVENT_PROJECT_SAVED,
@@ -122,6 +129,8 @@ struct event_array_change {
     int64_t cancelled_usec, ended_usec;
 };
 
+enum replica_part { REPLICA_READY = 1u << 0, REPLICA_DRAINING = 1u << 1, REPLICA_RATIO = 1u << 2 };
+
 struct store_tx;
 
 struct event {
@@ -140,6 +149,24 @@ struct event {
             struct booking *row; /* owned by the event */
             int64_t used_usec;   /* loaded: when the last session of it that ran has ended */
         } booking;
+        struct {
+            struct model_service *row; /* owned by the event */
+            int64_t last_replica;      /* loaded: highest number of a replica so far */
+            bool has_revision;         /* the last of its revisions is new */
+            int64_t *dropped;          /* revisions that are not kept any longer; of the arena */
+            size_t dropped_count;
+            const char *reason; /* for people; of the batch's arena; NULL = it was requested */
+        } service;
+        struct {
+            struct uuid service_id;
+            struct model_service_token token; /* owned by the event; REMOVED, USED: only its id */
+            int64_t requests, spent;          /* USED: more than before */
+        } service_token;
+        struct {
+            struct uuid id; /* of the session */
+            unsigned what;  /* bits of enum replica_part: the others are kept */
+            struct session_replica to;
+        } replica_change;
         struct {
             struct uuid id;
             char name[SESSION_NAME_MAX + 1];

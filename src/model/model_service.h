@@ -28,12 +28,14 @@ struct wire_shape;
 
 #define MODEL_SERVICE_NAME_MIN 4 /* as clients of Backend.AI make them */
 #define MODEL_SERVICE_NAME_MAX 24
-#define MODEL_SERVICE_LIVE_MAX 1000       /* in the cluster */
-#define MODEL_SERVICE_REPLICAS_MAX 256    /* of one */
-#define MODEL_SERVICE_TOKENS_MAX 256      /* of one, that are not revoked or expired */
-#define MODEL_SERVICE_REVISIONS_MAX 100   /* kept of one; older ones without replicas go */
-#define MODEL_SERVICE_TOKEN_HASH 64       /* hexadecimal digits of a SHA-256 */
-#define MODEL_SERVICE_APP "model-service" /* as proxies call the port of a replica */
+#define MODEL_SERVICE_LIVE_MAX 1000            /* in the cluster */
+#define MODEL_SERVICE_USER_MAX 100             /* of one user */
+#define MODEL_SERVICE_REPLICAS_MAX 256         /* of one */
+#define MODEL_SERVICE_TOKENS_MAX 256           /* of one, that are not revoked or expired */
+#define MODEL_SERVICE_REVISIONS_MAX 100        /* kept of one; older ones without replicas go */
+#define MODEL_SERVICE_REVISION_BYTES (1 << 20) /* of their specs together, likewise */
+#define MODEL_SERVICE_TOKEN_HASH 64            /* hexadecimal digits of a SHA-256 */
+#define MODEL_SERVICE_APP "model-service"      /* as proxies call the port of a replica */
 
 /* Reasons of replicas that end. */
 #define REASON_SERVICE_ENDED "service-ended"
@@ -100,6 +102,19 @@ struct model_service_token {
     int64_t created_usec, used_usec; /* used_usec: last; 0 = never */
 };
 
+/* Contents only. */
+void model_service_token_done(struct model_service_token *token);
+/* *ret is overwritten. */
+void model_service_token_copy(struct model_service_token *ret,
+                              const struct model_service_token *token);
+/* -EINVAL with field "label", "paths", "expires_at", "rate", "budget" or "hash". */
+int model_service_token_check(const struct model_service_token *token, int64_t now_usec,
+                              struct aq_error *err);
+/* The paths as a JSON list, and back into a token that has none. */
+void model_service_token_write_paths(const struct model_service_token *token, struct jsonw *w);
+int model_service_token_parse_paths(const char *text, struct model_service_token *token,
+                                    struct aq_error *err) AQ_UNTRUSTED;
+
 /* How requests reach replicas, and wait for them. 0 = the default in the comment. */
 struct model_service_limits {
     int64_t cap;          /* requests under way in one replica, over all proxies; 0 = no limit */
@@ -111,6 +126,11 @@ struct model_service_limits {
         drain_usec; /* a replica that is to end has so long for what is under way; 0 = 10 minutes */
     char *affinity; /* "header:NAME", "prompt"; NULL = none */
 };
+
+/* As a JSON object, and back; the texts of *ret are its own. */
+void model_service_limits_write(const struct model_service_limits *limits, struct jsonw *w);
+int model_service_limits_parse(const char *text, struct model_service_limits *ret,
+                               struct aq_error *err) AQ_UNTRUSTED;
 
 struct model_service {
     struct uuid id;
@@ -132,6 +152,7 @@ struct model_service {
     char *rollout; /* JSON: strategy, and where a rollout is; NULL = default */
     int64_t created_usec;
     bool is_ending;                           /* its replicas end; then it has ended */
+    bool is_forced;                           /* ... without the time for what is under way */
     int64_t ended_usec;                       /* 0 = it has not */
     struct model_service_revision *revisions; /* by number; all that are kept */
     size_t revision_count;

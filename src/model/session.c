@@ -25,6 +25,7 @@ void session_done(struct session *s)
     free(s->status_data);
     free(s->subnet);
     free(s->rerun);
+    free(s->replica);
     *s = (struct session){ 0 };
 }
 

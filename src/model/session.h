@@ -78,6 +78,15 @@ struct kernel {
     int64_t status_changed_usec;
 };
 
+/* Of a session that is a replica of a model service. */
+struct session_replica {
+    struct uuid service_id;
+    int64_t revision, number; /* number: unique in the service, from 1 */
+    int64_t ratio_ppm;        /* traffic ratio, millionths */
+    int64_t ready_usec;       /* when it became ready after its last start; 0 = never */
+    int64_t draining_usec;    /* since when it takes no new requests; 0 = it takes them */
+};
+
 /* The image of sessions that want no container. */
 #define IMAGE_OF_PROCESSES "process"
 
@@ -112,8 +121,9 @@ struct session {
     size_t dependency_count;
     struct uuid array_id; /* that it is an element of; nil = none */
     int64_t array_index;
-    struct uuid booking_id; /* in which it runs: model/booking.h; nil = none */
-    struct kernel *kernels; /* by rank */
+    struct uuid booking_id;          /* in which it runs: model/booking.h; nil = none */
+    struct session_replica *replica; /* of model/model_service.h; NULL = it is none */
+    struct kernel *kernels;          /* by rank */
     size_t kernel_count;
 };
 

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <jansson.h>
-#include <stdalign.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -17,7 +16,7 @@
 #include "model/service_port.h"
 #include "model/session.h"
 #include "model/slot.h"
-#include "model/wire_fields.h"
+#include "model/wire_copy.h"
 
 #define VARIABLES_BYTES_MAX (64u << 10)
 
@@ -253,116 +252,14 @@ int session_spec_check(const struct session_spec *spec, struct aq_error *err)
 
 /* ---- copies ---- */
 
-/* A block that is filled, or only measured: then 'at' is NULL. */
-struct spec_block {
-    char *at;
-    size_t used;
-};
-
-static void *spec_take(struct spec_block *block, const void *from, size_t size, size_t align)
-{
-    void *place;
-
-    if (size == 0)
-        return NULL;
-    block->used = (block->used + align - 1) / align * align;
-    place = block->at ? memcpy(block->at + block->used, from, size) : NULL;
-    block->used += size;
-    return place;
-}
-
-static const char *spec_take_text(struct spec_block *block, const char *text)
-{
-    return text ? spec_take(block, text, strlen(text) + 1, 1) : NULL;
-}
-
-static void spec_copy_mounts(struct spec_block *block, const struct folder_mounts *from,
-                             struct folder_mounts *to)
-{
-    to->items = spec_take(block, from->items, from->count * sizeof(*from->items),
-                          alignof(struct folder_mount));
-    for (size_t i = 0; i < from->count; i++) {
-        struct folder_mount mount = from->items[i];
-
-        mount.name = spec_take_text(block, mount.name);
-        mount.host = spec_take_text(block, mount.host);
-        mount.path = spec_take_text(block, mount.path);
-        mount.target = spec_take_text(block, mount.target);
-        if (block->at)
-            to->items[i] = mount;
-    }
-}
-
-/* The member, which is a flat copy, gets its own of what it leads to. */
-static void spec_copy_value(struct spec_block *block, enum wire_kind kind, union wire_place from,
-                            union wire_place to)
-{
-    switch (kind) {
-    case WIRE_TEXT:
-    case WIRE_AMOUNT:
-    case WIRE_JSON:
-        *to.text = spec_take_text(block, *from.text);
-        return;
-    case WIRE_TEXTS:
-        to.texts->items = spec_take(block, from.texts->items,
-                                    from.texts->count * sizeof(*from.texts->items),
-                                    alignof(const char *));
-        for (size_t i = 0; i < from.texts->count; i++) {
-            const char *text = spec_take_text(block, from.texts->items[i]);
-
-            if (block->at)
-                to.texts->items[i] = text;
-        }
-        return;
-    case WIRE_PORTS:
-        to.ports->items = spec_take(block, from.ports->items,
-                                    from.ports->count * sizeof(*from.ports->items),
-                                    alignof(int64_t));
-        return;
-    case WIRE_PAIRS:
-        to.pairs->items = spec_take(block, from.pairs->items,
-                                    from.pairs->count * sizeof(*from.pairs->items),
-                                    alignof(struct text_pair));
-        for (size_t i = 0; i < from.pairs->count; i++) {
-            struct text_pair pair = { .key = spec_take_text(block, from.pairs->items[i].key) };
-
-            pair.value = spec_take_text(block, from.pairs->items[i].value);
-            if (block->at)
-                to.pairs->items[i] = pair;
-        }
-        return;
-    case WIRE_MOUNTS:
-        spec_copy_mounts(block, from.mounts, to.mounts);
-        return;
-    default:
-        return;
-    }
-}
-
-static void spec_fill_block(const struct session_spec *spec, struct spec_block *block)
-{
-    struct session_spec measured = *spec;
-    struct session_spec *to = spec_take(block, spec, sizeof(*spec), alignof(struct session_spec));
-
-    for (const struct wire_field *field = spec_fields; field->kind != WIRE_END; field++)
-        spec_copy_value(block, field->kind, wire_place(spec, field),
-                        wire_place(to ? to : &measured, field));
-}
-
 size_t session_spec_size(const struct session_spec *spec)
 {
-    struct spec_block block = { .at = NULL };
-
-    spec_fill_block(spec, &block);
-    return block.used;
+    return wire_copy_size(spec_fields, spec, sizeof(*spec));
 }
 
 struct session_spec *session_spec_copy(const struct session_spec *spec)
 {
-    struct spec_block block = { .at = aq_alloc(session_spec_size(spec)) };
-
-    spec_fill_block(spec, &block);
-    return (struct session_spec *)(void *)block.at;
+    return wire_copy(spec_fields, spec, sizeof(*spec));
 }
 
 bool session_spec_is_long(const struct session_spec *spec)

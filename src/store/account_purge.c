@@ -10,8 +10,8 @@
 #include "store/query.h"
 #include "store/transaction.h"
 
-#define PURGE_STATEMENTS_MAX 20
-#define PURGE_CHECKS_MAX 4
+#define PURGE_STATEMENTS_MAX 22
+#define PURGE_CHECKS_MAX 5
 
 /* Of live sessions there is one index for all. */
 #define PURGE_LIVE_SESSIONS(column)                                             \
@@ -19,6 +19,9 @@
     " = ?1 AND terminated_at IS NULL"
 #define PURGE_LIVE_ARRAYS(column) \
     "SELECT COUNT(*) FROM arrays WHERE " column " = ?1 AND ended_at IS NULL"
+#define PURGE_LIVE_SERVICES(column) \
+    "SELECT COUNT(*) FROM model_services WHERE " column " = ?1 AND ended_at IS NULL"
+#define PURGE_SERVICES_OF_USER "(SELECT id FROM model_services WHERE user_id = ?1)"
 #define PURGE_ENDED_SESSIONS(column) \
     "(SELECT COUNT(*) FROM sessions WHERE " column " = ?1 AND terminated_at IS NOT NULL)"
 #define PURGE_DOMAIN_PROJECTS "(SELECT id FROM present_projects WHERE domain = ?1)"
@@ -39,6 +42,7 @@ static const struct purge_rule purge_rules[] = {
                      "SELECT 1 FROM present_users WHERE id = ?1 AND status = 'deleted'",
                      { { PURGE_LIVE_SESSIONS("user_id"), "live sessions" },
                        { PURGE_LIVE_ARRAYS("user_id"), "live arrays" },
+                       { PURGE_LIVE_SERVICES("user_id"), "live model services" },
                        { "SELECT COUNT(*) FROM folders WHERE user_id = ?1", "folders" } },
                      { "DELETE FROM resource_group_access WHERE kind = 'keypair' AND whom IN"
                        " (SELECT access_key FROM keypairs WHERE user_id = ?1)",
@@ -58,6 +62,9 @@ static const struct purge_rule purge_rules[] = {
                        "DELETE FROM pipelines WHERE user_id = ?1",
                        "DELETE FROM pipeline_triggers WHERE user_id = ?1",
                        "DELETE FROM pipeline_switches WHERE user_id = ?1",
+                       "DELETE FROM model_service_revisions WHERE service_id IN " PURGE_SERVICES_OF_USER,
+                       "DELETE FROM model_service_history WHERE service_id IN " PURGE_SERVICES_OF_USER,
+                       "DELETE FROM model_services WHERE user_id = ?1",
                        "DELETE FROM error_logs WHERE user_id = ?1",
                        "UPDATE users SET purged_email = email, email = id, username = id, full_name = NULL,"
                        " description = NULL, password_hash = NULL WHERE id = ?1",
@@ -73,6 +80,7 @@ static const struct purge_rule purge_rules[] = {
                         "SELECT 1 FROM present_projects WHERE id = ?1 AND is_active = 0",
                         { { PURGE_LIVE_SESSIONS("project_id"), "live sessions" },
                           { PURGE_LIVE_ARRAYS("project_id"), "live arrays" },
+                          { PURGE_LIVE_SERVICES("project_id"), "live model services" },
                           { "SELECT COUNT(*) FROM folders WHERE project_id = ?1", "folders" } },
                         { "DELETE FROM memberships WHERE project_id = ?1",
                           "DELETE FROM resource_group_access WHERE kind = 'project' AND whom = ?1",
@@ -86,6 +94,7 @@ static const struct purge_rule purge_rules[] = {
                        "SELECT 1 FROM present_domains WHERE name = ?1 AND is_active = 0",
                        { { PURGE_LIVE_SESSIONS("domain"), "live sessions" },
                          { PURGE_LIVE_ARRAYS("domain"), "live arrays" },
+                         { PURGE_LIVE_SERVICES("domain"), "live model services" },
                          { "SELECT COUNT(*) FROM present_users WHERE domain = ?1", "users" },
                          { "SELECT COUNT(*) FROM folders WHERE project_id IN " PURGE_DOMAIN_PROJECTS,
                            "folders" } },
@@ -112,6 +121,7 @@ static const struct purge_rule purge_rules[] = {
                                "SELECT 1 FROM resource_groups WHERE name = ?1 AND is_active = 0",
                                { { PURGE_LIVE_SESSIONS("resource_group"), "live sessions" },
                                  { PURGE_LIVE_ARRAYS("resource_group"), "live arrays" },
+                                 { PURGE_LIVE_SERVICES("resource_group"), "live model services" },
                                  { "SELECT COUNT(*) FROM bookings WHERE resource_group = ?1 AND finished_at IS NULL",
                                    "reservations" } },
                                { "DELETE FROM resource_group_access WHERE resource_group = ?1",

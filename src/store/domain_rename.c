@@ -18,6 +18,7 @@ static const char *const rename_statements[] = {
     "UPDATE removed_usage SET domain = ?1 WHERE domain = ?2",
     "UPDATE session_templates SET domain = ?1 WHERE domain = ?2",
     "UPDATE resource_group_access SET whom = ?1 WHERE kind = 'domain' AND whom = ?2",
+    "UPDATE model_services SET domain = ?1 WHERE domain = ?2",
     "UPDATE dotfiles SET owner = ?1 WHERE kind = 'domain' AND owner = ?2",
     "UPDATE audit_log SET domain = ?1 WHERE domain = ?2",
     "UPDATE audit_log SET object_domain = ?1 WHERE object_domain = ?2",

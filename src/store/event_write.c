@@ -41,6 +41,18 @@ static int event_write_rows(struct store_tx *tx, struct event *e, struct aq_erro
         return booking_insert(tx, e->booking.row, err);
     case EVENT_BOOKING_CHANGED:
         return booking_change(tx, e->booking.row, err);
+    case EVENT_SERVICE_CREATED:
+        return model_service_insert(tx, e->service.row, err);
+    case EVENT_SERVICE_CHANGED:
+        return model_service_change(tx, e, err);
+    case EVENT_SERVICE_TOKEN_ADDED:
+        return model_service_token_add(tx, e, err);
+    case EVENT_SERVICE_TOKEN_REMOVED:
+        return model_service_token_remove(tx, e, err);
+    case EVENT_SERVICE_TOKEN_USED:
+        return model_service_token_use(tx, e, err);
+    case EVENT_REPLICA_CHANGED:
+        return replica_change(tx, e, err);
     case EVENT_KERNEL_STATUS:
         return kernel_set_status(tx, e, err);
     case EVENT_KERNEL_RESIZED:

@@ -12,8 +12,8 @@
 struct load_scan {
     struct sql_stmt *q;
     struct row row;
-    int64_t seq;      /* of the session that the row belongs to, ... */
-    struct uuid user; /* ... or of the user */
+    int64_t seq;       /* of the session that the row belongs to, ... */
+    struct uuid owner; /* ... or of the user or model service */
     bool is_at_end;
 };
 
@@ -22,6 +22,7 @@ struct loader {
     store_visit_fn visit;
     void *data;
     struct load_scan memberships, kernels, dependencies, array_dependencies;
+    struct load_scan revisions, tokens; /* of model services */
     struct session_dependency last; /* of array_dependencies: elements of an array share theirs */
 };
 
@@ -70,12 +71,12 @@ static int load_scan_next_of_session(struct load_scan *scan, struct aq_error *er
     return AQ_MIN(r, 0);
 }
 
-static int load_scan_next_of_user(struct load_scan *scan, struct aq_error *err)
+static int load_scan_next_of_owner(struct load_scan *scan, struct aq_error *err)
 {
     int r = load_scan_step(scan, err);
 
     if (r > 0)
-        scan->user = sql_get_uuid(scan->q);
+        scan->owner = sql_get_uuid(scan->q);
     return AQ_MIN(r, 0);
 }
 
@@ -100,7 +101,7 @@ static int load_begin_users(struct loader *l, struct aq_error *err)
         l, &l->memberships,
         "SELECT user_id, project_id FROM memberships ORDER BY user_id, project_id", err);
 
-    return r < 0 ? r : load_scan_next_of_user(&l->memberships, err);
+    return r < 0 ? r : load_scan_next_of_owner(&l->memberships, err);
 }
 
 static int load_read_memberships(struct loader *l, struct row *row, struct event *e,
@@ -111,13 +112,13 @@ static int load_read_memberships(struct loader *l, struct row *row, struct event
     int r = 0;
 
     (void)row;
-    while (r == 0 && !scan->is_at_end && uuid_compare(&scan->user, &u->id) <= 0) {
-        if (uuid_equals(&scan->user, &u->id)) {
+    while (r == 0 && !scan->is_at_end && uuid_compare(&scan->owner, &u->id) <= 0) {
+        if (uuid_equals(&scan->owner, &u->id)) {
             (void)vec_grow(&u->project_ids, &u->project_cap, u->project_count + 1,
                            sizeof(*u->project_ids));
             u->project_ids[u->project_count++] = sql_get_uuid(scan->q);
         }
-        r = load_scan_next_of_user(scan, err);
+        r = load_scan_next_of_owner(scan, err);
     }
     return r;
 }
@@ -269,6 +270,49 @@ static int load_read_booking(struct loader *l, struct row *row, struct event *e,
     return 0;
 }
 
+static int load_begin_services(struct loader *l, struct aq_error *err)
+{
+    int r = load_scan_begin(l, &l->revisions,
+                            "SELECT r.service_id, " MODEL_SERVICE_REVISION_COLUMNS
+                            " FROM model_services m CROSS JOIN model_service_revisions r"
+                            " WHERE m.ended_at IS NULL AND r.service_id = m.id"
+                            " ORDER BY r.service_id, r.number",
+                            err);
+
+    if (r == 0)
+        r = load_scan_begin(l, &l->tokens,
+                            "SELECT t.service_id, " MODEL_SERVICE_TOKEN_COLUMNS
+                            " FROM model_services m CROSS JOIN model_service_tokens t"
+                            " WHERE m.ended_at IS NULL AND t.service_id = m.id"
+                            " ORDER BY t.service_id, t.created_at, t.id",
+                            err);
+    if (r == 0)
+        r = load_scan_next_of_owner(&l->revisions, err);
+    return r < 0 ? r : load_scan_next_of_owner(&l->tokens, err);
+}
+
+static int load_read_service(struct loader *l, struct row *row, struct event *e,
+                             struct aq_error *err)
+{
+    struct model_service *s = aq_alloc(sizeof(*s));
+    int r = 0;
+
+    e->service.row = s;
+    model_service_read_row(row, s);
+    e->service.last_replica = sql_get_int(row->q);
+    while (r == 0 && !l->revisions.is_at_end && uuid_equals(&l->revisions.owner, &s->id)) {
+        model_service_read_revision(&l->revisions.row, s);
+        r = load_scan_next_of_owner(&l->revisions, err);
+    }
+    while (r == 0 && !l->tokens.is_at_end && uuid_equals(&l->tokens.owner, &s->id)) {
+        model_service_read_token(&l->tokens.row, s);
+        r = load_scan_next_of_owner(&l->tokens, err);
+    }
+    row->is_damaged |= l->revisions.row.is_damaged || l->tokens.row.is_damaged
+                       || !model_service_find_revision(s, s->goal);
+    return r;
+}
+
 static const struct load_table tables[] = {
     { "slot types", "SELECT name, type FROM slot_types ORDER BY name", EVENT_SLOT_TYPE_KNOWN,
       load_read_slot_type },
@@ -292,6 +336,10 @@ static const struct load_table tables[] = {
       " WHERE s.booking_id = b.id AND s.running_at IS NOT NULL)"
       " FROM bookings b WHERE b.finished_at IS NULL ORDER BY b.created_at, b.id",
       EVENT_BOOKING_CREATED, load_read_booking },
+    { "model services",
+      "SELECT " MODEL_SERVICE_COLUMNS ", m.last_replica FROM model_services m"
+      " WHERE m.ended_at IS NULL ORDER BY m.id",
+      EVENT_SERVICE_CREATED, load_read_service, load_begin_services },
     { "arrays", "SELECT " ARRAY_COLUMNS " FROM arrays a WHERE a.ended_at IS NULL ORDER BY a.seq",
       EVENT_ARRAY_CREATED, load_read_array },
     { "sessions",
@@ -354,6 +402,8 @@ int store_load_tx(struct store_tx *tx, store_visit_fn visit, void *data, struct 
     load_scan_end(&l.kernels);
     load_scan_end(&l.dependencies);
     load_scan_end(&l.array_dependencies);
+    load_scan_end(&l.revisions);
+    load_scan_end(&l.tokens);
     return r;
 }
 

@@ -336,6 +336,25 @@ static int retention_remove_bookings(struct store_tx *tx, int64_t before_usec, s
     return AQ_MIN(r, 0);
 }
 
+#define RETENTION_ENDED_SERVICES                                            \
+    "SELECT m.id FROM model_services m WHERE m.ended_at < ? AND NOT EXISTS" \
+    " (SELECT 1 FROM sessions s WHERE s.service_id = m.id)"
+
+/* Model services that have ended go with their last replica. */
+static int retention_remove_services(struct store_tx *tx, int64_t before_usec, struct aq_error *err)
+{
+    static const char *const statements[] = {
+        "DELETE FROM model_service_revisions WHERE service_id IN (" RETENTION_ENDED_SERVICES ")",
+        "DELETE FROM model_service_history WHERE service_id IN (" RETENTION_ENDED_SERVICES ")",
+        "DELETE FROM model_services WHERE id IN (" RETENTION_ENDED_SERVICES ")",
+    };
+    int r = 0;
+
+    for (size_t i = 0; r >= 0 && i < AQ_COUNT(statements); i++)
+        r = retention_change(tx, statements[i], &before_usec, 1, err);
+    return AQ_MIN(r, 0);
+}
+
 /* 1 if they are gone; 0 if they have more rows than go at a time: some of these are. */
 static int retention_remove_sessions(struct store_tx *tx, const char *rows, struct aq_error *err)
 {
@@ -373,6 +392,7 @@ static int retention_remove_chosen(struct store_tx *tx, struct retention_piece *
     if (r > 0 && piece->entity == RETENTION_SESSIONS)
         r = retention_remove_arrays(tx, piece->before_usec, err) < 0
                     || retention_remove_bookings(tx, piece->before_usec, err) < 0
+                    || retention_remove_services(tx, piece->before_usec, err) < 0
                 ? -err->code
                 : r;
     if (r > 0) {

@@ -22,6 +22,24 @@ static struct rerun_record *session_read_rerun(struct row *row)
     return ret;
 }
 
+/* NULL of a session that is no replica. */
+static struct session_replica *session_read_replica(struct row *row)
+{
+    struct sql_stmt *q = row->q;
+    struct session_replica record = { .service_id = sql_get_uuid(q) }, *ret;
+
+    record.revision = sql_get_int(q);
+    record.number = sql_get_int(q);
+    record.ratio_ppm = sql_get_int(q);
+    record.ready_usec = sql_get_int(q);
+    record.draining_usec = sql_get_int(q);
+    if (uuid_is_nil(&record.service_id))
+        return NULL;
+    ret = row->arena ? arena_alloc(row->arena, sizeof(*ret)) : aq_alloc(sizeof(*ret));
+    *ret = record;
+    return ret;
+}
+
 void session_read_row(struct row *row, struct session *ret, size_t *ret_kernel_count)
 {
     struct sql_stmt *q = row->q;
@@ -58,6 +76,7 @@ void session_read_row(struct row *row, struct session *ret, size_t *ret_kernel_c
     ret->array_id = sql_get_uuid(q);
     ret->array_index = sql_get_int(q);
     ret->booking_id = sql_get_uuid(q);
+    ret->replica = session_read_replica(row);
 }
 
 void kernel_read_row(struct row *row, struct kernel *ret)

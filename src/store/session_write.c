@@ -27,7 +27,7 @@ static int session_refuse_insert(const void *of, int r, struct aq_error *err)
 static int session_insert_row(struct store_tx *tx, const struct session *s, struct aq_error *err)
 {
     char id[UUID_TEXT_MAX], user[UUID_TEXT_MAX], project[UUID_TEXT_MAX], array[UUID_TEXT_MAX];
-    char booking[UUID_TEXT_MAX];
+    char booking[UUID_TEXT_MAX], service[UUID_TEXT_MAX];
     AQ_CLEANUP(strbuf_donep) struct strbuf spec = STRBUF_INIT;
     struct jsonw w = jsonw_make(&spec);
     struct sql_stmt *q;
@@ -41,8 +41,9 @@ static int session_insert_row(struct store_tx *tx, const struct session *s, stru
         "INSERT INTO sessions (seq, id, name, type, status, version, result, priority, user_id,"
         " project_id, access_key, domain, resource_group, kernel_count, image, tag,"
         " cluster_mode, spec, reason, status_data, forced, created_at, status_changed_at,"
-        " starts_at, running_at, array_id, array_index, booking_id)"
-        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        " starts_at, running_at, array_id, array_index, booking_id, service_id,"
+        " service_revision, replica_number, ratio_ppm)"
+        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         &q, err);
 
     if (r < 0)
@@ -83,6 +84,15 @@ static int session_insert_row(struct store_tx *tx, const struct session *s, stru
         sql_put_null(q);
     else
         sql_put_uuid(q, &s->booking_id, booking);
+    if (s->replica) {
+        sql_put_uuid(q, &s->replica->service_id, service);
+        sql_put_int(q, s->replica->revision);
+        sql_put_int(q, s->replica->number);
+        sql_put_int(q, s->replica->ratio_ppm);
+    } else {
+        for (int i = 0; i < 4; i++)
+            sql_put_null(q);
+    }
     return sql_change_one(q, session_refuse_insert, s, err);
 }
 
@@ -260,6 +270,31 @@ int session_dismiss(struct store_tx *tx, const struct event *e, struct aq_error 
         return r;
     sql_put_int(q, e->at_usec);
     sql_put_uuid(q, &e->session_change.id, id);
+    return sql_run(q, err);
+}
+
+int replica_change(struct store_tx *tx, const struct event *e, struct aq_error *err)
+{
+    const struct session_replica *to = &e->replica_change.to;
+    unsigned what = e->replica_change.what;
+    char id[UUID_TEXT_MAX];
+    struct sql_stmt *q;
+    int r = sql_prepare(
+        tx->db,
+        "UPDATE sessions SET ready_at = COALESCE(?, ready_at),"
+        " draining_at = COALESCE(?, draining_at), ratio_ppm = COALESCE(?, ratio_ppm)"
+        " WHERE id = ? AND service_id IS NOT NULL AND terminated_at IS NULL",
+        &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_time(q, what & REPLICA_READY ? to->ready_usec : 0);
+    sql_put_time(q, what & REPLICA_DRAINING ? to->draining_usec : 0);
+    if (what & REPLICA_RATIO)
+        sql_put_int(q, to->ratio_ppm);
+    else
+        sql_put_null(q);
+    sql_put_uuid(q, &e->replica_change.id, id);
     return sql_run(q, err);
 }
 

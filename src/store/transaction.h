@@ -64,6 +64,17 @@ int booking_insert(struct store_tx *tx, const struct booking *b, struct aq_error
 /* -ESTALE unless its row has the version before. */
 int booking_change(struct store_tx *tx, const struct booking *b, struct aq_error *err);
 
+int model_service_insert(struct store_tx *tx, const struct model_service *s, struct aq_error *err);
+/* -ESTALE unless its row has the version before and has not ended. */
+int model_service_change(struct store_tx *tx, const struct event *e, struct aq_error *err);
+/* -ENOENT if the service has ended. */
+int model_service_token_add(struct store_tx *tx, const struct event *e, struct aq_error *err);
+/* 0 also if it is not there. */
+int model_service_token_remove(struct store_tx *tx, const struct event *e, struct aq_error *err);
+int model_service_token_use(struct store_tx *tx, const struct event *e, struct aq_error *err);
+/* 0 also if the session has ended. */
+int replica_change(struct store_tx *tx, const struct event *e, struct aq_error *err);
+
 int kernel_insert(struct store_tx *tx, int64_t session_seq, const struct kernel *k,
                   struct aq_error *err);
 int kernel_set_status(struct store_tx *tx, const struct event *e, struct aq_error *err);
@@ -137,7 +148,8 @@ int row_check(const struct row *row, const char *what, struct aq_error *err);
     " s.project_id, s.access_key, s.domain, s.resource_group, s.kernel_count,"           \
     " " spec ", s.reason, " status_data ", s.forced, s.created_at, s.status_changed_at," \
     " s.starts_at, s.running_at, s.image, s.tag, s.cluster_mode, s.retry,"               \
-    " s.subnet, s.rerun, s.array_id, s.array_index, s.booking_id"
+    " s.subnet, s.rerun, s.array_id, s.array_index, s.booking_id, s.service_id,"         \
+    " s.service_revision, s.replica_number, s.ratio_ppm, s.ready_at, s.draining_at"
 #define SESSION_COLUMNS SESSION_COLUMNS_WITH("s.spec", "s.status_data")
 /* Without kernels and dependencies; 'ret_kernel_count' is the column. */
 void session_read_row(struct row *row, struct session *ret, size_t *ret_kernel_count);
@@ -156,6 +168,21 @@ void array_read_row(struct row *row, struct session_array *ret);
     " b.finished_at, b.reason"
 /* All of it is from the heap. */
 void booking_read_row(struct row *row, struct booking *ret);
+
+#define MODEL_SERVICE_COLUMNS                                                            \
+    "m.id, m.name, m.version, m.user_id, m.project_id, m.access_key, m.domain,"          \
+    " m.resource_group, m.tag, m.is_public, m.replicas, m.replicas_min, m.replicas_max," \
+    " m.goal, m.last_number, m.limits, m.scaling, m.rollout, m.created_at, m.is_ending," \
+    " m.is_forced, m.ended_at"
+/* Without revisions and tokens. All of it is from the heap. */
+void model_service_read_row(struct row *row, struct model_service *ret);
+/* Append to those of 'ret'. */
+#define MODEL_SERVICE_REVISION_COLUMNS "r.number, r.spec, r.note, r.creator_id, r.created_at"
+void model_service_read_revision(struct row *row, struct model_service *ret);
+#define MODEL_SERVICE_TOKEN_COLUMNS                                                       \
+    "t.id, t.hash, t.label, t.paths, t.expires_at, t.rate, t.budget, t.used, t.requests," \
+    " t.creator_id, t.created_at, t.used_at"
+void model_service_read_token(struct row *row, struct model_service *ret);
 
 #define KERNEL_COLUMNS_WITH(alloc, service_ports)                                                  \
     "k.id, k.rank, k.role, k.role_index, k.status, k.version, k.attempt, k.agent_id, k.requested," \

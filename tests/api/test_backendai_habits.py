@@ -97,7 +97,7 @@ def test_a_wrong_parameter_has_the_code_of_backendai(user, name):
 # ---- options of resource groups ----
 
 OPTIONS = {"config": {}, "pending_timeout": 0, "agent_selection_strategy": "concentrated",
-           "allowed_session_types": ["interactive", "batch", "system"],
+           "allowed_session_types": ["interactive", "batch", "inference", "system"],
            "agent_selector_config": {}, "enforce_spreading_endpoint_replica": False,
            "allow_fractional_resource_fragmentation": False,
            "route_cleanup_target_statuses": ["unhealthy"], "backfill": True}

@@ -53,7 +53,7 @@ def test_settings_one_by_one(admin, group):
     assert not shown["backfill"] and shown["retries"] == 3, "the others stay"
     shown = change(admin, group, scheduler_opts={"pending_timeout": 60}).json
     assert shown["pending_timeout_sec"] == 60 and shown["retries"] == 0, "given as a whole"
-    assert shown["allowed_session_types"] == ["interactive", "batch", "system"]
+    assert shown["allowed_session_types"] == ["interactive", "batch", "inference", "system"]
 
 
 @pytest.mark.parametrize("key, value", [

@@ -172,7 +172,8 @@ struct session_request {
     int64_t starts_usec;             /* batch only; 0 = none */
     const char *const *dependencies; /* ids or names of the owner's sessions */
     size_t dependency_count;
-    bool reuse; /* a live one with this name and image will do */
+    bool reuse;                            /* a live one with this name and image will do */
+    const struct session_replica *replica; /* of a model service, by the core alone; NULL = none */
     struct session_rows rows;
 };
 

@@ -69,6 +69,14 @@ void core_set_replica_mounts(struct core *core,
                                                const struct folder *folder),
                              void *data);
 
+/* How many replicas the owner's policy lets one service have; 0 = no limit. Before core_start(). */
+typedef int64_t core_replica_limit_fn(void *data, const struct uuid *user_id);
+void core_set_replica_limit(struct core *core, core_replica_limit_fn *fn, void *data);
+
+/* A live service whose replicas mount the folder; NULL = none. */
+const struct model_service *core_find_service_of_folder(const struct core *core,
+                                                        const struct uuid *folder_id);
+
 /* The contents of 's' are taken, with one revision: ids, version, numbers and times are set here.
  * 'answered' as for core_create_booking(). Errors: -EINVAL with the field; -EEXIST "name"; -EDQUOT:
  * MODEL_SERVICE_LIVE_MAX, or more replicas than the owner's policy lets a service have; -EACCES,

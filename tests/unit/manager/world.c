@@ -42,6 +42,17 @@ int keep_sent(struct core *core, const char *agent_id, const struct message *msg
         (void)snprintf(s->devices, sizeof(s->devices), "%s",
                        msg->kernel_create.spec.devices ? msg->kernel_create.spec.devices : "");
         (void)snprintf(s->hosts, sizeof(s->hosts), "%s", msg->kernel_create.spec.hosts);
+        s->probe_port = msg->kernel_create.spec.probe_port;
+        (void)snprintf(s->probe_path, sizeof(s->probe_path), "%s",
+                       msg->kernel_create.spec.probe_path ? msg->kernel_create.spec.probe_path
+                                                          : "");
+        for (size_t i = 0; i < msg->kernel_create.spec.session.environ.count; i++) {
+            const struct text_pair *variable = &msg->kernel_create.spec.session.environ.items[i];
+            size_t len = strlen(s->environ);
+
+            (void)snprintf(s->environ + len, sizeof(s->environ) - len, "%s=%s ", variable->key,
+                           variable->value);
+        }
         (void)snprintf(s->network, sizeof(s->network), "%s",
                        msg->kernel_create.spec.network ? msg->kernel_create.spec.network : "");
     } else if (msg->type == MSG_KERNEL_DESTROY) {

@@ -39,6 +39,8 @@ struct sent {
     size_t lease_count;
     char command[64], reason[40], slots[128], devices[64], hosts[64];
     char network[1024];
+    int64_t probe_port;
+    char probe_path[32], environ[256];
     bool has_ssh_seed;
 };
 

@@ -14,6 +14,7 @@
 #include "manager/core/state/array_entry.h"
 #include "manager/core/state/account.h"
 #include "manager/core/state/clock_adjustment.h"
+#include "manager/core/state/model_service_entry.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
@@ -156,6 +157,9 @@ static void accounts_rename_domain(struct core *core, const char *from, const ch
         accounts_replace_domain(&entry->a.element.domain, from, to);
         array_entry_measure(core, entry);
     }
+    LIST_FOREACH(link, &core->services)
+        accounts_replace_domain(&LIST_ENTRY(link, struct model_service_entry, all_link)->s.domain,
+                                from, to);
     for (size_t i = 0; i < core->resource_groups.count; i++) {
         struct resource_group_entry *g = core->resource_groups.entries[i].value;
 

@@ -29,6 +29,7 @@
 #include "manager/core/session/dependency.h"
 #include "manager/core/session/rerun.h"
 #include "manager/core/session/resize.h"
+#include "manager/core/serving/service_step.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/idle_entry.h"
@@ -136,6 +137,7 @@ static void apply_session_status(struct core *core, struct event *e)
         dependency_started(core, l);
     array_note_status(core, l);
     booking_note_status(core, l);
+    service_note_status(core, l);
     if (session_is_terminal(c->to)) {
         dependency_ended(core, l);
         dependency_forget(core, l);
@@ -332,6 +334,14 @@ void apply_event(struct core *core, struct event *e)
     case EVENT_BOOKING_CHANGED:
         booking_apply(core, e);
         break;
+    case EVENT_SERVICE_CREATED:
+    case EVENT_SERVICE_CHANGED:
+    case EVENT_SERVICE_TOKEN_ADDED:
+    case EVENT_SERVICE_TOKEN_REMOVED:
+    case EVENT_SERVICE_TOKEN_USED:
+    case EVENT_REPLICA_CHANGED:
+        service_apply(core, e);
+        break;
     case EVENT_KERNEL_STATUS:
         apply_kernel_status(core, e);
         break;
@@ -343,6 +353,7 @@ void apply_event(struct core *core, struct event *e)
     case EVENT_AGENT_REMOVED:
         agents_apply(core, e);
         booking_note_agents(core);
+        service_note_agents(core);
         break;
     case EVENT_SLOT_TYPE_KNOWN:
         apply_slot_type(core, e);
@@ -358,6 +369,7 @@ void apply_event(struct core *core, struct event *e)
     case EVENT_ACCOUNT_PURGED:
         accounts_apply(core, e);
         array_note_accounts(core);
+        service_note_accounts(core);
         break;
     case EVENT_KIND_COUNT:
         break;

@@ -15,6 +15,7 @@
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/array_entry.h"
 #include "manager/core/state/booking_entry.h"
+#include "manager/core/state/model_service_entry.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
@@ -103,6 +104,15 @@ static bool audit_same_rerun(const struct rerun_record *m, const struct rerun_re
     return m && s ? strcmp(rerun_format(m, memory), rerun_format(s, stored)) == 0 : m == s;
 }
 
+static bool audit_same_replica(const struct session_replica *m, const struct session_replica *s)
+{
+    if (!m || !s)
+        return m == s;
+    return uuid_equals(&m->service_id, &s->service_id) && m->revision == s->revision
+           && m->number == s->number && m->ratio_ppm == s->ratio_ppm
+           && m->ready_usec == s->ready_usec && m->draining_usec == s->draining_usec;
+}
+
 static void audit_compare_session(struct audit *a, const struct session *s)
 {
     const struct session_entry *l = session_entry_find(a->core, &s->id);
@@ -145,6 +155,9 @@ static void audit_compare_session(struct audit *a, const struct session *s)
     if (!uuid_equals(&m->array_id, &s->array_id) || m->array_index != s->array_index
         || uuid_is_nil(&m->array_id) != !session_entry_of(m)->array)
         audit_find(a, "session %s: its array differs", id);
+    if (!audit_same_replica(m->replica, s->replica)
+        || (m->replica && !session_entry_of(m)->replica))
+        audit_find(a, "session %s: its model service, or what it is there, differs", id);
     if (!uuid_equals(&m->booking_id, &s->booking_id))
         audit_find(a, "session %s: its reservation differs", id);
     if (m->kernel_count != s->kernel_count)
@@ -182,6 +195,16 @@ static void audit_compare_booking(struct audit *a, const struct booking *b)
         audit_find(a, "reservation %s: stored, not in memory", b->name);
     else if (!booking_equals(&entry->b, b))
         audit_find(a, "reservation %s: memory and row differ", b->name);
+}
+
+static void audit_compare_service(struct audit *a, const struct model_service *s)
+{
+    const struct model_service_entry *entry = model_service_entry_find(a->core, &s->id);
+
+    if (!entry)
+        audit_find(a, "model service %s: stored, not in memory", s->name);
+    else if (!model_service_equals(&entry->s, s))
+        audit_find(a, "model service %s: memory and row differ", s->name);
 }
 
 /* ---- agents and accounts ---- */
@@ -258,6 +281,9 @@ static void audit_compare(struct audit *a, const struct event *e)
     case EVENT_BOOKING_CREATED:
         audit_compare_booking(a, e->booking.row);
         break;
+    case EVENT_SERVICE_CREATED:
+        audit_compare_service(a, e->service.row);
+        break;
     case EVENT_AGENT_SAVED:
         audit_compare_agent(a, &e->agent);
         break;
@@ -298,7 +324,7 @@ static void audit_compare_counts(struct audit *a)
     struct {
         const char *what;
         size_t in_memory, stored;
-    } rows[10];
+    } rows[11];
     size_t agents = 0, resource_groups = 0, count = 0;
 
     for (size_t i = 0; i < a->loaded->count; i++)
@@ -312,6 +338,7 @@ static void audit_compare_counts(struct audit *a)
     ROW("sessions", core->sessions_by_id.count, EVENT_SESSION_CREATED);
     ROW("arrays", core->arrays_by_id.count, EVENT_ARRAY_CREATED);
     ROW("reservations", core->booking_count, EVENT_BOOKING_CREATED);
+    ROW("model services", core->service_count, EVENT_SERVICE_CREATED);
     ROW("agents", agents, EVENT_AGENT_SAVED);
     ROW("users", core->users.count, EVENT_USER_SAVED);
     ROW("keypairs", core->keypairs.count, EVENT_KEYPAIR_SAVED);

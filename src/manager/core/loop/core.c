@@ -32,6 +32,8 @@
 #include "manager/core/session/dependency.h"
 #include "manager/core/session/image_requirements.h"
 #include "manager/core/session/lifecycle.h"
+#include "manager/core/serving/service_step.h"
+#include "manager/core/serving/service_token.h"
 #include "manager/core/state/account.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/array_entry.h"
@@ -39,6 +41,7 @@
 #include "manager/core/state/clock_adjustment.h"
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/durable.h"
+#include "manager/core/state/model_service_entry.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/session_use.h"
@@ -215,6 +218,7 @@ int core_new(const struct core_conf *conf, struct core **ret, struct aq_error *e
     core->session_ops = &session_durable_ops;
     core->array_ops = &array_durable_ops;
     core->booking_ops = &booking_durable_ops;
+    core->service_ops = &service_durable_ops;
     core->on_turn = turn_on_idle;
     core->incarnation = uuid_random();
     core->send = core_send_by_link;
@@ -223,6 +227,8 @@ int core_new(const struct core_conf *conf, struct core **ret, struct aq_error *e
     list_init(&core->arrays);
     list_init(&core->bookings);
     list_init(&core->booking_drafts);
+    list_init(&core->services);
+    list_init(&core->changed_services);
     list_init(&core->durables.touched);
     list_init(&core->durables.retired);
     list_init(&core->session_uses.unsaved);
@@ -282,6 +288,7 @@ void core_stop(struct core *core)
         series_stop(core);
         key_use_save(core);
         session_use_save(core);
+        service_token_save(core);
     }
     if (core->store)
         store_flush(core->store); /* its callbacks may answer agents that join */
@@ -355,6 +362,9 @@ static void core_free_memory(struct core *core)
         array_entry_retire(core, LIST_ENTRY(core->arrays.next, struct array_entry, all_link));
     while (!list_is_empty(&core->bookings))
         booking_entry_retire(core, LIST_ENTRY(core->bookings.next, struct booking_entry, all_link));
+    while (!list_is_empty(&core->services))
+        model_service_entry_retire(
+            core, LIST_ENTRY(core->services.next, struct model_service_entry, all_link));
     durable_free_retired(core);
     while (core->agent_count > 0)
         agents_drop(core, core->agents_sorted[core->agent_count - 1]);

@@ -13,6 +13,7 @@
 #include "manager/core/scheduling/attempts.h"
 #include "manager/core/scheduling/pass.h"
 #include "manager/core/scheduling/queue.h"
+#include "manager/core/serving/service_step.h"
 #include "manager/core/state/clock_adjustment.h"
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/durable.h"
@@ -43,6 +44,7 @@ static void turn_run(struct core *core)
     struct durable *d;
 
     assert(core_is_own_thread(core));
+    service_tell(core); /* before those that have ended are freed */
     durable_free_retired(core);
     deferred_run(core);
     durable_pop_due(core, clock_monotonic_usec());

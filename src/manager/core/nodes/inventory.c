@@ -28,6 +28,7 @@
 #include "manager/core/session/kernel_lease.h"
 #include "manager/core/session/limit_violation.h"
 #include "manager/core/session/resize.h"
+#include "manager/core/serving/service_health.h"
 #include "manager/core/state/agent_devices.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/resource_group_entry.h"
@@ -345,6 +346,8 @@ static void inventory_on_message(void *data, const char *agent_id, const struct 
         inventory_handle_heartbeat(core, a, &msg->heartbeat);
     else if (msg->type == MSG_KERNEL_STATUS)
         inventory_handle_kernel(core, a, &msg->kernel_status);
+    else if (msg->type == MSG_KERNEL_HEALTH)
+        service_note_health(core, agent_id, &msg->kernel_health);
     else if (msg->type == MSG_KERNEL_ORDER)
         orphans_take_order(core, a, &msg->kernel_order);
     else if (msg->type == MSG_IMAGE_STATUS)

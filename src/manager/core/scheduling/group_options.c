@@ -13,8 +13,8 @@
  *   "backfill_reservations": N            that many get a time to start; 0 = all
  *   "backfill_max_wait": SECONDS          resources are kept for a session that has been eligible
  *       so long and has no known start; 0 = never
- *   "allowed_session_types": ["batch"]    what may be made in it; interactive
- *       and batch by default
+ *   "allowed_session_types": ["batch"]    what may be made in it; all by
+ *       default
  *   "allowed_networks": ["private", "host"]  networks that sessions may ask for; private by default
  *   "fair_share": {...}                   what counts how much, see fair_share_settings.h
  *   "preemption": {...}                   who is preempted by whom, see preemption.c
@@ -281,7 +281,8 @@ static struct core_scheduling options_defaults(const struct resource_group *g)
             .plans_to_start = true, /* estimates are made when somebody asks */
             .choices_max = CHOICES_MAX,
         },
-        .session_types = 1u << SESSION_INTERACTIVE | 1u << SESSION_BATCH | 1u << SESSION_SYSTEM,
+        .session_types = 1u << SESSION_INTERACTIVE | 1u << SESSION_BATCH | 1u << SESSION_INFERENCE
+                         | 1u << SESSION_SYSTEM,
         .networks = ADMIT_NETWORK_PRIVATE,
         .pending_timeout_usec = g->pending_timeout_usec,
         .preempted_interactive = CORE_SKIPPED,

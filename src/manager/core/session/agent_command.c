@@ -21,6 +21,7 @@
 #include "manager/core/session/session_network.h"
 #include "manager/core/session/termination.h"
 #include "manager/core/state/agent_entry.h"
+#include "manager/core/state/model_service_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
 #include "store/dotfile.h"
@@ -132,6 +133,24 @@ static int agent_command_fill_session(struct core *core, struct session_entry *l
     return r;
 }
 
+/* How the agent finds out whether a replica of a model service is ready. */
+static void agent_command_fill_probe(const struct session_entry *l, struct kernel_spec *ret)
+{
+    const struct model_service_revision *revision = l->replica ? model_service_find_revision(
+                                                        &l->replica->service->s,
+                                                        l->s.replica->revision)
+                                                               : NULL;
+
+    if (!revision || ret->rank > 0)
+        return;
+    ret->probe_port = revision->spec->port;
+    ret->probe_path = revision->spec->health_path;
+    ret->probe_status = revision->spec->health_status;
+    ret->probe_interval_usec = revision->spec->health_interval_usec;
+    ret->probe_timeout_usec = revision->spec->health_timeout_usec;
+    ret->probe_retries = revision->spec->health_retries;
+}
+
 static int agent_command_fill_spec(struct core *core, struct session_entry *l,
                                    const struct session_spec *spec, const struct kernel *k,
                                    const char *network, struct kernel_spec *ret)
@@ -169,6 +188,7 @@ static int agent_command_fill_spec(struct core *core, struct session_entry *l,
         .ssh_seed = agent_command_make_ssh_seed(core, &l->s),
     };
     agent_command_fill_cluster(core, &l->s, ret);
+    agent_command_fill_probe(l, ret);
     return agent_command_fill_session(core, l, spec, k, &ret->session);
 }
 

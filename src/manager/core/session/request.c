@@ -508,5 +508,9 @@ int request_build(const struct core *core, const struct session_request *req, st
     ret->created_usec = ret->status_changed_usec = clock_realtime_usec();
     ret->starts_usec = req->starts_usec;
     ret->is_multi_node = req->multi_node;
+    if (req->replica) {
+        ret->replica = aq_alloc(sizeof(*ret->replica));
+        *ret->replica = *req->replica;
+    }
     return request_build_kernels(core, req, ret, err);
 }

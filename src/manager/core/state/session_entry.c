@@ -13,6 +13,7 @@
 #include "manager/core/state/booking_entry.h"
 #include "manager/core/state/clock_adjustment.h"
 #include "manager/core/state/idle_entry.h"
+#include "manager/core/state/model_service_entry.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/session_use.h"
@@ -229,6 +230,7 @@ struct session_entry *session_entry_add(struct core *core, struct session *s)
     entry_list_by_row(core, l);
     array_entry_join(core, l);
     booking_entry_join(core, l);
+    replica_entry_join(core, l);
     return l;
 }
 
@@ -241,6 +243,7 @@ void session_entry_retire(struct core *core, struct session_entry *l)
         session_entry_release(core, l, i, 0);
     array_entry_leave(core, l);
     booking_entry_leave(core, l);
+    replica_entry_leave(core, l);
     core->hooks->on_retire(core, l);
     session_entry_give_subnet(core, l);
     session_bytes_add(core, l->accounts[SCHED_USER], -l->bytes);

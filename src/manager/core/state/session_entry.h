@@ -26,6 +26,7 @@ struct booking_entry;
 struct core;
 struct idle_entry;
 struct measured;
+struct replica_entry;
 struct resize;
 struct resource_group_entry;
 struct session_use_entry;
@@ -103,6 +104,7 @@ struct session_entry {
         array_held; /* PENDING, parked: as many elements as its array lets run at once do, or will */
     struct booking_entry *booking; /* in which it runs; NULL = none, or it has finished */
     struct list booking_link;      /* in its sessions */
+    struct replica_entry *replica; /* model_service_entry.h; NULL = it is no replica */
     struct resource_group_entry *resource_group;
     struct account *accounts[SCHED_ACCOUNT_KINDS];
     struct list account_links[SCHED_ACCOUNT_KINDS]; /* account.members while it holds */

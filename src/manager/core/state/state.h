@@ -19,6 +19,7 @@
 #include "base/log_budget.h"
 #include "base/map.h"
 #include "manager/core/core.h"
+#include "manager/core/services.h"
 #include "manager/core/state/subnets.h"
 #include "model/idle.h"
 #include "sched/scheduler.h"
@@ -114,13 +115,25 @@ struct core {
     const struct durable_ops *session_ops;       /* of session/lifecycle.c */
     const struct durable_ops *array_ops;         /* of session/array.c */
     const struct durable_ops *booking_ops;       /* of booking/booking_step.c */
+    const struct durable_ops *service_ops;       /* of serving/service_step.c */
     struct map sessions_by_id, sessions_by_name;
     struct map arrays_by_id; /* struct array_entry * */
     struct list arrays;
     struct list bookings; /* struct booking_entry, that have not finished */
     size_t booking_count;
     struct list booking_drafts; /* struct booking_entry: changes on their way to the store */
-    struct map kernels_by_id;   /* struct session_entry * */
+    struct list services;       /* struct model_service_entry, that have not ended */
+    size_t service_count;
+    struct list changed_services; /* of which the listener is to be told */
+    struct {
+        core_service_changed_fn *changed; /* NULL = nobody listens */
+        void *changed_data;
+        bool (*may_mount)(void *data, const struct session *session, const struct folder *folder);
+        void *mounts_data;
+        core_replica_limit_fn *limit; /* NULL = no limit */
+        void *limit_data;
+    } serving;                /* what features have told the core of model services */
+    struct map kernels_by_id; /* struct session_entry * */
     struct list sessions;
     int64_t session_bytes; /* that these take, and those under way to the store */
     struct {

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* service_health.h - which replicas take requests
+ *
+ * Loop's thread only.
+ */
+#ifndef AQ_MANAGER_CORE_SERVING_SERVICE_HEALTH_H
+#define AQ_MANAGER_CORE_SERVING_SERVICE_HEALTH_H
+
+#include <stdbool.h>
+
+#include "manager/core/services.h"
+
+struct msg_kernel_health;
+struct replica_entry;
+
+/* The agent that has the kernel said it. A kernel that is not the main one of a replica, or was
+ * started again since, is skipped.
+ */
+void service_note_health(struct core *core, const char *agent_id,
+                         const struct msg_kernel_health *health);
+
+/* As clients and proxies see it. */
+enum core_replica_health service_replica_health(const struct core *core,
+                                                const struct replica_entry *replica);
+
+/* It runs, its agent says that it is ready, and its row does not yet. */
+bool service_replica_became_ready(const struct replica_entry *replica);
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* model_service.h - model services that have ended, and what became of those that live
+ *
+ * Live services are in the manager's memory.
+ */
+#ifndef AQ_STORE_MODEL_SERVICE_H
+#define AQ_STORE_MODEL_SERVICE_H
+
+#include "model/model_service.h"
+#include "store/store.h"
+
+#define MODEL_SERVICE_ENDED_MAX 1000  /* in a list */
+#define MODEL_SERVICE_HISTORY_MAX 500 /* entries that are kept of a service */
+
+struct model_service_rows {
+    struct model_service *items;
+    size_t count, cap;
+};
+
+void model_service_rows_done(struct model_service_rows *rows);
+
+static inline void model_service_rows_donep(struct model_service_rows *rows)
+{
+    model_service_rows_done(rows);
+}
+
+/* Append those that have ended, the last one first, without tokens. With 'text' the one of this id,
+ * else the last one of this name, whatever its case, with all of its revisions; without it all, up
+ * to MODEL_SERVICE_ENDED_MAX, each with its goal alone.
+ */
+int store_read_ended_model_services(struct store_tx *tx, const char *text,
+                                    struct model_service_rows *ret, struct aq_error *err);
+
+/* A change of a service: how many replicas of which revision were wanted from then on. */
+struct model_service_change {
+    int64_t version, at_usec, replicas, goal;
+    char *reason; /* of the autoscaler; NULL = it was requested */
+};
+
+struct model_service_changes {
+    struct model_service_change *items;
+    size_t count, cap;
+};
+
+void model_service_changes_done(struct model_service_changes *changes);
+
+/* Append the last 'limit' ones, the last one first. */
+int store_read_model_service_changes(struct store_tx *tx, const struct uuid *id, size_t limit,
+                                     struct model_service_changes *ret, struct aq_error *err);
+
+/* A replica of this number is made, in the transaction that makes its session. -ESTALE if the
+ * service has ended, is ending, or has had a replica with that number.
+ */
+int model_service_take_number(struct store_tx *tx, const struct uuid *id, int64_t number,
+                              struct aq_error *err);
+
+#endif
