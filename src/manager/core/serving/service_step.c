@@ -262,9 +262,12 @@ static void service_step(struct core *core, struct durable *d)
         return;
     }
     service_token_step(core, entry);
-    LIST_FOREACH(link, &entry->replicas)
-        due = AQ_MIN(due, service_step_replica(core, entry,
-                                               LIST_ENTRY(link, struct replica_entry, link), now));
+    LIST_FOREACH(link, &entry->replicas) {
+        int64_t next = service_step_replica(core, entry,
+                                            LIST_ENTRY(link, struct replica_entry, link), now);
+
+        due = AQ_MIN(due, next);
+    }
     if (!service_step_plan(core, entry, now))
         due = AQ_MIN(due, now + CHECK_USEC);
     if (due < INT64_MAX)
