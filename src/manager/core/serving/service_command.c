@@ -203,7 +203,7 @@ static int service_check_version(const struct model_service_entry *was,
 {
     if (!was)
         return aq_fail_kind(err, ENOENT, "object-not-found", "No such model service.");
-    if (was->s.is_ending && !s->is_ending)
+    if (was->s.is_ending)
         return aq_fail_kind(err, EBUSY, "conflict",
                             "the model service '%s' is ending and cannot be changed", was->s.name);
     return was->s.version + 1 == s->version ? 0 : service_fail_conflict(err);
