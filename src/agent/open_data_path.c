@@ -3,12 +3,10 @@
 #include "agent/agent_internal.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 
-#include "agent/data/app_socket.h"
 #include "agent/identity.h"
-#include "agent/kernel/kernel.h"
+#include "agent/kernel/kernel_network.h"
 #include "agent/settings/net_settings.h"
 #include "base/arena.h"
 #include "base/log.h"
@@ -18,15 +16,10 @@ static int data_path_open_network(void *data, const struct uuid *kernel_id, int 
                                   struct aq_error *err)
 {
     const struct local_kernel *k = kernel_find(data, kernel_id);
-    pid_t keeper = k && k->run && k->is_container && !k->wants_end ? runtime_pid(k->run) : 0;
 
-    if (!keeper)
+    if (!k || !k->is_container)
         return aq_fail_kind(err, ESRCH, "not-found", "the session does not run here");
-    if (!k->network)
-        return app_socket_open_network(keeper, kernel_id, ret, err);
-    *ret = open(net_get_info(k->network)->namespace_path, O_RDONLY | O_CLOEXEC);
-    return *ret < 0 ? aq_fail_kind(err, ESRCH, "not-found", "the container has no network any more")
-                    : 0;
+    return kernel_open_network(k, ret, err);
 }
 
 /* "auto" listens on the address that other nodes reach, and nowhere on a machine whose manager is

@@ -198,7 +198,7 @@ int app_socket_connect(uv_loop_t *loop, int ns, uint16_t port, app_socket_fn *fn
 {
     int fd = -1, *place = &fd;
     struct app_socket *s;
-    int r = netns_run(ns, app_socket_make, &place, err);
+    int r = ns < 0 ? app_socket_make(&place, err) : netns_run(ns, app_socket_make, &place, err);
 
     if (r < 0)
         return r;

@@ -20,7 +20,9 @@ struct app_socket;
  */
 typedef void app_socket_fn(void *data, int fd, const struct aq_error *err);
 
-/* 'ns' is the container's network namespace, and stays the caller's. The callback comes later. */
+/* 'ns' is the container's network namespace, and stays the caller's; -1 = the agent's own, for
+ * processes of the node. The callback comes later.
+ */
 int app_socket_connect(uv_loop_t *loop, int ns, uint16_t port, app_socket_fn *fn, void *data,
                        struct app_socket **ret, struct aq_error *err);
 
