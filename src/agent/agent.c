@@ -39,6 +39,7 @@
 #define HEARTBEAT_MAX_USEC (60 * USEC_PER_SEC)
 #define HEARTBEAT_OUTPUTS_MAX (1u << 20) /* bytes of the values of ended kernels in one */
 
+#define HEARTBEAT_LINES_MAX (256u << 10) /* bytes of the last lines of ended kernels in one */
 /* ---- what we tell ---- */
 
 void agent_send(struct agent_daemon *agent, const struct message *msg)
@@ -93,8 +94,16 @@ static void agent_bound_outputs(struct msg_kernel_status *kernel, size_t *inout_
 }
 
 static void agent_send_heartbeat(struct agent_daemon *agent)
+/* kernel.status has told of these lines once. */
+static void agent_bound_last_lines(struct msg_kernel_status *kernel, size_t *inout_bytes)
 {
-    size_t outputs = 0; /* bytes */
+    *inout_bytes += kernel->last_lines ? strlen(kernel->last_lines) : 0;
+    if (*inout_bytes > HEARTBEAT_LINES_MAX)
+        kernel->last_lines = NULL;
+}
+
+{
+    size_t outputs = 0, lines = 0; /* bytes */
     struct msg_kernel_status *kernels = aq_alloc_array(agent->kernels.count + 1, sizeof(*kernels));
     struct message msg = {
         .type = MSG_HEARTBEAT,
@@ -119,6 +128,7 @@ static void agent_send_heartbeat(struct agent_daemon *agent)
         kernel_describe(k, &kernels[i]);
         agent_bound_outputs(&kernels[i], &outputs);
         if (kernel_is_final(k))
+        agent_bound_last_lines(&kernels[i], &lines);
             kernels[i].alloc = kernels[i].service_ports = NULL; /* nothing is held any more */
     }
     agent_send(agent, &msg);

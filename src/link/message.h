@@ -265,6 +265,10 @@ struct msg_kernel_status { /* also one element of the heartbeat's inventory */
     const char *error_kind;  /* "unsupported-resource", "insufficient-resource" ... */
     const char *error_field; /* slot, device or member that is meant */
     const char *error_text;
+    /* Of a kernel with a probe that ended without a command to: the last lines of its log, at most 10
+     * and 2 KiB, without control characters; NULL = none. A heartbeat may leave them out.
+     */
+    const char *last_lines;
     /* "misuse": how its programs use GPUs past their parts of them, a line each; NULL = not as far
      * as is known
      */

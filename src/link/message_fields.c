@@ -107,6 +107,7 @@ static const struct wire_field kernel_status_fields[] = {
     MEMBER(msg_kernel_status, error_kind, WIRE_TEXT),
     MEMBER(msg_kernel_status, error_field, WIRE_TEXT),
     MEMBER(msg_kernel_status, error_text, WIRE_TEXT),
+    MEMBER(msg_kernel_status, last_lines, WIRE_TEXT),
     MEMBER(msg_kernel_status, is_ready, WIRE_FLAG),
     MEMBER(msg_kernel_status, bootstrap, WIRE_FLAG),
     MEMBER(msg_kernel_status, lease_usec, WIRE_NUMBER),

@@ -2,37 +2,17 @@
 /* bootstrap.c - did the script that runs before a kernel's program fail? */
 #include "agent/kernel/bootstrap.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
+#include "agent/kernel/last_lines.h"
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/utf8.h"
-#include "monitor/log_ring.h"
 
 #define READ_MAX 4096
 #define LINES_MAX 5
 #define SHOWN_MAX 1000 /* bytes of these lines */
-
-/* The last READ_MAX bytes of the log. */
-static void bootstrap_read_log(const char *run_directory, struct strbuf *out)
-{
-    AQ_CLEANUP(aq_closep) int directory = open(run_directory, O_DIRECTORY | O_CLOEXEC);
-    AQ_CLEANUP(aq_closep) int fd = -1;
-    struct log_ring ring = { .directory = directory };
-    struct stat st;
-
-    if (directory >= 0)
-        fd = openat(directory, "log", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0 || fstat(fd, &st) < 0)
-        return;
-    ring.fd = fd;
-    ring.len = (uint64_t)st.st_size;
-    log_ring_tail(&ring, READ_MAX, out);
-}
 
 /* Where the line begins, which something in the background may have written behind; NULL. */
 static char *bootstrap_find_line(struct strbuf *log, int exit_code)
@@ -69,7 +49,7 @@ bool bootstrap_has_failed(const char *run_directory, int exit_code, struct strbu
     AQ_CLEANUP(strbuf_donep) struct strbuf log = STRBUF_INIT;
     const char *line;
 
-    bootstrap_read_log(run_directory, &log);
+    last_lines_read_log(run_directory, READ_MAX, &log);
     line = bootstrap_find_line(&log, exit_code);
     if (!line)
         return false;
@@ -82,7 +62,7 @@ void bootstrap_describe_timeout(const char *run_directory, int64_t limit_usec, s
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf log = STRBUF_INIT;
 
-    bootstrap_read_log(run_directory, &log);
+    last_lines_read_log(run_directory, READ_MAX, &log);
     strbuf_addf(why,
                 "the bootstrap script took longer than %.3g s, the bootstrap-timeout of its agent",
                 (double)limit_usec / USEC_PER_SEC);

@@ -8,6 +8,7 @@
 #include "agent/kernel/bootstrap.h"
 #include "agent/kernel/devices.h"
 #include "agent/kernel/kernel_command.h"
+#include "agent/kernel/last_lines.h"
 #include "agent/kernel/lease.h"
 #include "agent/kernel/prerequisites.h"
 #include "agent/stat/kernel_stat.h"
@@ -58,6 +59,7 @@ void kernel_drop(struct local_kernel *k)
     free(k->error_text);
     free(k->limit_violations);
     free(k->outputs);
+    free(k->last_lines);
     free(k);
 }
 
@@ -87,6 +89,7 @@ void kernel_describe(const struct local_kernel *k, struct msg_kernel_status *ret
         .error_text = k->error_text,
         .limit_violation = k->limit_violations,
         .is_ready = k->is_ready,
+        .last_lines = k->last_lines,
         .bootstrap = k->is_bootstrapping,
         .lease_usec = kernel_get_spec(k)->lease_usec,
         .lease_grace_usec = kernel_get_spec(k)->lease_grace_usec,
@@ -270,6 +273,19 @@ static void kernel_conclude(struct local_kernel *k, const struct runtime_exit *e
     bool never_ran = strcmp(exit->reason, MONITOR_NOT_STARTED) == 0;
     const char *bootstrap = kernel_find_bootstrap_failure(k, exit, &why);
     const char *reason = bootstrap                            ? bootstrap
+/* A replica of a model service may end again and again, and its user wants to know why. */
+static void kernel_read_last_lines(struct local_kernel *k)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf log = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf lines = STRBUF_INIT;
+    AQ_CLEANUP(aq_freep) char *directory = disk_worker_run_path(
+        k->agent->disk, &k->id, k->run_attempt ? k->run_attempt : k->attempt);
+
+    last_lines_read_log(directory, LAST_LINES_READ_MAX, &log);
+    last_lines_write(log.data, log.len, &lines);
+    kernel_set_text(&k->last_lines, lines.data);
+}
+
                          : kernel_was_gpu_full(k, exit, &why) ? REASON_GPU_OUT_OF_MEMORY
                                                               : kernel_reason_of(k, exit);
 
@@ -284,6 +300,8 @@ static void kernel_conclude(struct local_kernel *k, const struct runtime_exit *e
         k->error_kind = bootstrap;
     if (!k->error_text)
         kernel_set_text(&k->error_text, why.len ? why.data : exit->text);
+    if (kernel_get_spec(k)->probe_port && strcmp(exit->reason, MONITOR_TERMINATED) != 0)
+        kernel_read_last_lines(k);
     if (!k->error_kind && exit->was_short_of_memory)
         k->error_kind = REASON_OUT_OF_MEMORY;
     devices_release(k);

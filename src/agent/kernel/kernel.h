@@ -74,6 +74,7 @@ struct local_kernel {
     char *error_field, *error_text;
     char *limit_violations;  /* limit_violation.c: what was found of this attempt; NULL = nothing */
     int64_t at_usec;         /* when 'state' began */
+    char *last_lines;        /* of its log, if its end may need explaining; NULL = not read */
     struct receipt *receipt; /* of the message whose command is being saved */
 };
 

@@ -188,6 +188,7 @@ static void kernel_commands_begin_attempt(struct local_kernel *k, uint64_t seq, 
     kernel_set_text(&k->reason, NULL);
     kernel_set_text(&k->error_field, NULL);
     kernel_set_text(&k->error_text, NULL);
+    kernel_set_text(&k->last_lines, NULL);
     kernel_set_text(&k->limit_violations, NULL);
     kernel_set_text(&k->outputs, NULL);
     kernel_enter(k, k->run ? MSG_KERNEL_RESTARTING : MSG_KERNEL_CREATING, 0);

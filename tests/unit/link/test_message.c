@@ -196,7 +196,8 @@ static void test_heartbeat_round_trip(void **state)
           .state = MSG_KERNEL_ERROR,
           .error_kind = "unsupported-resource",
           .error_field = "cuda.shares",
-          .error_text = "no such slot" },
+          .error_text = "no such slot",
+          .last_lines = "Traceback\n\tKeyError: 'model'" },
     };
     struct message msg = { .type = MSG_HEARTBEAT,
                            .heartbeat = { .incarnation = id(),
@@ -211,6 +212,7 @@ static void test_heartbeat_round_trip(void **state)
     assert_int_equal(got.heartbeat.kernel_count, 3);
     assert_true(got.heartbeat.kernels[1].has_exit);
     assert_string_equal(got.heartbeat.kernels[2].error_field, "cuda.shares");
+    assert_string_equal(got.heartbeat.kernels[2].last_lines, kernels[2].last_lines);
     message_done(&got);
     msg.heartbeat.kernel_count = 0;
     check_round_trip(&msg, &got);
