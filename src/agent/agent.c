@@ -18,6 +18,7 @@
 #include "agent/kernel/lease.h"
 #include "agent/kernel/limit_violation.h"
 #include "agent/kernel/prerequisites.h"
+#include "agent/kernel/readiness.h"
 #include "agent/kernel/services.h"
 #include "agent/settings/image_registries.h"
 #include "agent/settings/net_settings.h"
@@ -38,8 +39,8 @@
 #define HEARTBEAT_USEC (3 * USEC_PER_SEC)
 #define HEARTBEAT_MAX_USEC (60 * USEC_PER_SEC)
 #define HEARTBEAT_OUTPUTS_MAX (1u << 20) /* bytes of the values of ended kernels in one */
-
 #define HEARTBEAT_LINES_MAX (256u << 10) /* bytes of the last lines of ended kernels in one */
+
 /* ---- what we tell ---- */
 
 void agent_send(struct agent_daemon *agent, const struct message *msg)
@@ -93,7 +94,6 @@ static void agent_bound_outputs(struct msg_kernel_status *kernel, size_t *inout_
     kernel->has_exit = false;
 }
 
-static void agent_send_heartbeat(struct agent_daemon *agent)
 /* kernel.status has told of these lines once. */
 static void agent_bound_last_lines(struct msg_kernel_status *kernel, size_t *inout_bytes)
 {
@@ -102,6 +102,7 @@ static void agent_bound_last_lines(struct msg_kernel_status *kernel, size_t *ino
         kernel->last_lines = NULL;
 }
 
+static void agent_send_heartbeat(struct agent_daemon *agent)
 {
     size_t outputs = 0, lines = 0; /* bytes */
     struct msg_kernel_status *kernels = aq_alloc_array(agent->kernels.count + 1, sizeof(*kernels));
@@ -127,8 +128,8 @@ static void agent_bound_last_lines(struct msg_kernel_status *kernel, size_t *ino
 
         kernel_describe(k, &kernels[i]);
         agent_bound_outputs(&kernels[i], &outputs);
-        if (kernel_is_final(k))
         agent_bound_last_lines(&kernels[i], &lines);
+        if (kernel_is_final(k))
             kernels[i].alloc = kernels[i].service_ports = NULL; /* nothing is held any more */
     }
     agent_send(agent, &msg);
@@ -301,6 +302,7 @@ static void agent_on_connected(void *data, const struct msg_welcome *welcome)
     if (!welcome->has_leases)
         lease_drop_all(agent);
     agent_send_heartbeat(agent);
+    readiness_report_all(agent);
     image_commands_list(agent);
     (void)uv_timer_start(&agent->heartbeat, agent_on_heartbeat,
                          (uint64_t)(agent->heartbeat_usec / USEC_PER_MSEC),
@@ -624,6 +626,7 @@ int agent_new(uv_loop_t *loop, const struct settings *settings,
     (void)uv_timer_init(loop, &agent->heartbeat);
     (void)uv_timer_init(loop, &agent->shutdown_poll);
     log_turns_init(&agent->log_turns, loop);
+    agent->probes = probes_new(loop);
     r = agent_take_lock(agent, err);
     if (r == 0 && agent->containers) /* an agent that just stopped may have removed them */
         r = oci_host_make_directories(runtime_oci_host(agent->containers), err);
@@ -690,6 +693,7 @@ void agent_free(struct agent_daemon *agent)
     while (agent->kernels.count)
         kernel_drop(agent->kernels.entries[0].value);
     map_done(&agent->kernels);
+    probes_free(AQ_TAKE(agent->probes));
     image_commands_free(agent);
     own_service_free(agent);
     images_free(agent->images);

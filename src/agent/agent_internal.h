@@ -19,6 +19,7 @@
 #include "agent/kernel/log_turns.h"
 #include "agent/net/cluster.h"
 #include "agent/net/rdma.h"
+#include "agent/probe/probes.h"
 #include "agent/resources/resources.h"
 #include "agent/volume/volumes.h"
 #include "base/list.h"
@@ -77,10 +78,11 @@ struct agent_daemon {
     struct claims *claims;
     struct disk_worker *disk;
     struct link_client *link;
-    struct map kernels;   /* 16 bytes of id -> struct local_kernel */
-    struct list receipts; /* in order of seq */
-    uint64_t last_seq;    /* of the newest message that was dealt with */
-    struct list streams;  /* streams.c */
+    struct map kernels;    /* 16 bytes of id -> struct local_kernel */
+    struct probes *probes; /* of kernels: kernel/readiness.h */
+    struct list receipts;  /* in order of seq */
+    uint64_t last_seq;     /* of the newest message that was dealt with */
+    struct list streams;   /* streams.c */
     struct log_turns log_turns;
     struct retained_logs retained_logs;
     struct stats_collector *stats;  /* metrics/stats_collector.h; NULL = none are taken */

@@ -11,6 +11,7 @@
 #include "agent/kernel/last_lines.h"
 #include "agent/kernel/lease.h"
 #include "agent/kernel/prerequisites.h"
+#include "agent/kernel/readiness.h"
 #include "agent/stat/kernel_stat.h"
 #include "base/clock.h"
 #include "base/fault.h"
@@ -44,6 +45,7 @@ void kernel_drop(struct local_kernel *k)
 {
     (void)map_remove(&k->agent->kernels, k->id.bytes, sizeof(k->id.bytes));
     kernel_stop_resizing(k);
+    readiness_end(k);
     devices_release(k);
     prerequisites_release(k);
     kernel_stat_free(k->stat);
@@ -57,9 +59,9 @@ void kernel_drop(struct local_kernel *k)
     free(k->reason);
     free(k->error_field);
     free(k->error_text);
+    free(k->last_lines);
     free(k->limit_violations);
     free(k->outputs);
-    free(k->last_lines);
     free(k);
 }
 
@@ -87,9 +89,9 @@ void kernel_describe(const struct local_kernel *k, struct msg_kernel_status *ret
         .error_kind = k->error_kind,
         .error_field = k->error_field,
         .error_text = k->error_text,
+        .last_lines = k->last_lines,
         .limit_violation = k->limit_violations,
         .is_ready = k->is_ready,
-        .last_lines = k->last_lines,
         .bootstrap = k->is_bootstrapping,
         .lease_usec = kernel_get_spec(k)->lease_usec,
         .lease_grace_usec = kernel_get_spec(k)->lease_grace_usec,
@@ -112,6 +114,10 @@ void kernel_enter(struct local_kernel *k, enum msg_kernel_state state, int64_t a
     k->is_bootstrapping = k->is_ready = false;
     k->at_usec = at_usec ? at_usec : clock_realtime_usec();
     kernel_report(k);
+    if (state == MSG_KERNEL_RUNNING)
+        readiness_begin(k);
+    else
+        readiness_end(k);
 }
 
 void kernel_set_text(char **place, const char *text)
@@ -267,12 +273,6 @@ static const char *kernel_find_bootstrap_failure(const struct local_kernel *k,
     return is_late ? REASON_BOOTSTRAP_TIMEOUT : REASON_BOOTSTRAP_FAILED;
 }
 
-static void kernel_conclude(struct local_kernel *k, const struct runtime_exit *exit)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf why = STRBUF_INIT;
-    bool never_ran = strcmp(exit->reason, MONITOR_NOT_STARTED) == 0;
-    const char *bootstrap = kernel_find_bootstrap_failure(k, exit, &why);
-    const char *reason = bootstrap                            ? bootstrap
 /* A replica of a model service may end again and again, and its user wants to know why. */
 static void kernel_read_last_lines(struct local_kernel *k)
 {
@@ -286,6 +286,12 @@ static void kernel_read_last_lines(struct local_kernel *k)
     kernel_set_text(&k->last_lines, lines.data);
 }
 
+static void kernel_conclude(struct local_kernel *k, const struct runtime_exit *exit)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf why = STRBUF_INIT;
+    bool never_ran = strcmp(exit->reason, MONITOR_NOT_STARTED) == 0;
+    const char *bootstrap = kernel_find_bootstrap_failure(k, exit, &why);
+    const char *reason = bootstrap                            ? bootstrap
                          : kernel_was_gpu_full(k, exit, &why) ? REASON_GPU_OUT_OF_MEMORY
                                                               : kernel_reason_of(k, exit);
 
@@ -294,14 +300,14 @@ static void kernel_read_last_lines(struct local_kernel *k)
     k->has_exit = exit->has_code;
     k->exit_code = exit->code;
     kernel_set_text(&k->outputs, exit->outputs);
+    if (kernel_get_spec(k)->probe_port && strcmp(exit->reason, MONITOR_TERMINATED) != 0)
+        kernel_read_last_lines(k);
     if (never_ran && !k->error_kind)
         k->error_kind = REASON_FAILED_TO_START;
     if (bootstrap)
         k->error_kind = bootstrap;
     if (!k->error_text)
         kernel_set_text(&k->error_text, why.len ? why.data : exit->text);
-    if (kernel_get_spec(k)->probe_port && strcmp(exit->reason, MONITOR_TERMINATED) != 0)
-        kernel_read_last_lines(k);
     if (!k->error_kind && exit->was_short_of_memory)
         k->error_kind = REASON_OUT_OF_MEMORY;
     devices_release(k);

@@ -41,6 +41,8 @@ struct local_kernel {
     bool has_scratch;                    /* room for what it writes; prerequisites.h */
     struct image_room room;              /* it waits for that */
     bool is_connected;                   /* the network is there */
+    struct probe *probe;                 /* readiness.h; NULL = it is not probed */
+    bool was_ready;                      /* the probe's: it answered as expected once */
     char *service_ports;      /* JSON of what is published, for reports; NULL = nothing */
     bool is_saved;            /* the command of 'attempt' is durable */
     bool is_described;        /* and so is what the runtime starts */
@@ -72,9 +74,9 @@ struct local_kernel {
     char *outputs;          /* JSON of the values that its program has handed on; NULL = none */
     const char *error_kind; /* static */
     char *error_field, *error_text;
+    char *last_lines;        /* of its log, if its end may need explaining; NULL = not read */
     char *limit_violations;  /* limit_violation.c: what was found of this attempt; NULL = nothing */
     int64_t at_usec;         /* when 'state' began */
-    char *last_lines;        /* of its log, if its end may need explaining; NULL = not read */
     struct receipt *receipt; /* of the message whose command is being saved */
 };
 

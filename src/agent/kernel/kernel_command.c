@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "agent/kernel/readiness.h"
 #include "base/fs.h"
 
 #define SPEC_MAX (4u << 20)
@@ -27,7 +28,7 @@ int kernel_command_check(const struct kernel_spec *spec, struct aq_error *err)
 {
     if (spec->cwd && !kernel_command_is_inner_path(spec->cwd))
         return aq_fail_field(err, EINVAL, "cwd", "'%s' is not below the work folder", spec->cwd);
-    return 0;
+    return readiness_check(spec, err);
 }
 
 int kernel_command_copy(const struct msg_kernel_create *create, struct message *ret,

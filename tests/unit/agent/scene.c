@@ -51,8 +51,21 @@ static void take(struct scene *s, const struct msg_kernel_status *status)
     copy(seen->kind, sizeof(seen->kind), status->error_kind);
     copy(seen->field, sizeof(seen->field), status->error_field);
     copy(seen->text, sizeof(seen->text), status->error_text);
+    copy(seen->last_lines, sizeof(seen->last_lines), status->last_lines);
     if (status->alloc)
         copy(seen->alloc, sizeof(seen->alloc), status->alloc);
+}
+
+static void take_health(struct scene *s, const struct msg_kernel_health *health)
+{
+    struct seen *seen = scene_find(s, &health->kernel_id);
+
+    seen->health_count++;
+    seen->health_attempt = health->attempt;
+    seen->health_usec = health->at_usec;
+    copy(seen->health, sizeof(seen->health), health->state);
+    copy(seen->health_text, sizeof(seen->health_text), health->text);
+    seen->was_starting = seen->was_starting || strcmp(health->state, "starting") == 0;
 }
 
 static void answer(struct scene *s, const struct msg_heartbeat *heartbeat)
@@ -73,6 +86,8 @@ static void on_message(void *data, const char *agent_id, const struct message *m
     assert_string_equal(agent_id, "node");
     if (msg->type == MSG_KERNEL_STATUS)
         take(s, &msg->kernel_status);
+    if (msg->type == MSG_KERNEL_HEALTH)
+        take_health(s, &msg->kernel_health);
     if (msg->type != MSG_HEARTBEAT)
         return;
     s->heartbeats++;

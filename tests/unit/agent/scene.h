@@ -19,7 +19,13 @@ struct seen {
     int64_t exit_code;
     char reason[40], kind[40], field[40], text[200], alloc[200];
     int64_t lease_usec;
-    int heartbeat; /* number of the latest heartbeat with it */
+    char last_lines[200];
+    /* by kernel.health */
+    int health_count;
+    int64_t health_attempt, health_usec;
+    char health[12], health_text[200];
+    bool was_starting; /* it said so since this was cleared */
+    int heartbeat;     /* number of the latest heartbeat with it */
 };
 
 struct scene {
