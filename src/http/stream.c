@@ -315,6 +315,18 @@ bool stream_is_paused(const struct stream *s)
     return s->paused;
 }
 
+bool stream_is_quiet(const struct stream *s)
+{
+    char byte;
+    int fd;
+
+    if (!s->is_open || s->failed || s->ended || s->closed || s->pushed.len || stream_queued(s)
+        || !s->handle || uv_fileno((uv_handle_t *)&s->handle->uv, &fd) < 0)
+        return false;
+    return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0
+           && (errno == EAGAIN || errno == EWOULDBLOCK);
+}
+
 void stream_push_back(struct stream *s, const char *bytes, size_t len)
 {
     strbuf_add(&s->pushed, bytes, len);

@@ -115,6 +115,11 @@ void stream_pause(struct stream *stream);
 void stream_resume(struct stream *stream);
 bool stream_is_paused(const struct stream *stream);
 
+/* Open, with nothing queued, and the system has neither bytes nor an end of it: a peer that has
+ * closed meanwhile is noticed before the loop tells. Costs a system call.
+ */
+bool stream_is_quiet(const struct stream *stream);
+
 /* An end of a pump that is a struct stream. */
 extern const struct pump_ops stream_pump;
 

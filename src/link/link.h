@@ -49,6 +49,8 @@ struct link_stream_ops {
 int link_stream_write(struct link_stream *stream, const void *bytes, size_t len);
 /* Stop and go on calling on_data; the peer is held back meanwhile. */
 void link_stream_pause(struct link_stream *stream, bool paused);
+/* stream_is_quiet() of its connection: false if the peer has said something or left. */
+bool link_stream_is_quiet(const struct link_stream *stream);
 /* Send what is queued, then close. No callback follows. NULL is fine. */
 void link_stream_close(struct link_stream *stream);
 const struct uuid *link_stream_id(const struct link_stream *stream);

@@ -268,6 +268,11 @@ void link_stream_pause(struct link_stream *stream, bool paused)
         stream_resume(stream->stream);
 }
 
+bool link_stream_is_quiet(const struct link_stream *stream)
+{
+    return stream->stream && stream_is_quiet(stream->stream);
+}
+
 void link_stream_close(struct link_stream *stream)
 {
     if (!stream || stream->is_closed)

@@ -96,9 +96,12 @@ static void agent_ask_fail(struct agent_ask *ask, const struct aq_error *err)
 
 static void agent_ask_refused(struct agent_ask *ask, const struct msg_data_refused *refused)
 {
+    bool is_down = refused->kind && strcmp(refused->kind, "connect-failed") == 0;
     struct aq_error err = { 0 };
 
-    (void)aq_fail_kind(&err, EACCES, "refused", "%s", refused->text ? refused->text : "no reason");
+    (void)aq_fail_kind(&err, is_down ? ECONNREFUSED : EACCES,
+                       is_down ? "connect-failed" : "refused", "%s",
+                       refused->text ? refused->text : "no reason");
     agent_ask_fail(ask, &err);
 }
 

@@ -28,8 +28,8 @@ struct agent_target {
 
 /* A way to the app. It is borrowed for the call, in which agent_opened_attach() is to be called. */
 struct agent_opened;
-/* 'opened', or 'err': a refusal of the agent has a kind (data.refused in link/message.h); without one
- * the agent was not reached.
+/* 'opened', or 'err': a refusal of the agent has the kind "refused", or "connect-failed" where the
+ * ticket is good and the app's port does not accept; without a kind the agent was not reached.
  */
 typedef void agent_opened_fn(void *data, struct agent_opened *opened, const struct aq_error *err);
 

@@ -11,32 +11,49 @@
 #include "base/clock.h"
 #include "proxy/browser.h"
 #include "proxy/head.h"
+#include "proxy/serving.h"
 
 #define JOINED_MAX 16384 /* bytes of an answer that are copied to go out with its head */
+
+/* The answer stays without its end, so that the browser notices that something is missing. */
+static void app_cut(struct browser *b)
+{
+    if (b->call)
+        call_on_broken(b->call);
+    browser_free(b);
+}
 
 /* The app's connection is of no use any more. */
 static void app_on_broken(struct browser *b, const char *text)
 {
     if (!b->turn.is_passed)
         app_drop(b);
+    else if (!b->turn.is_answered && b->call)
+        call_on_unanswered(b->call);
     else if (!b->turn.is_answered)
         browser_refuse(b, 502, text);
     else if (b->is_upgraded)
         browser_end(b);
     else
-        browser_free(b); /* the browser notices that something is missing */
+        app_cut(b);
 }
 
-void app_drop(struct browser *b)
+void app_part(struct browser *b)
 {
-    manager_cancel(AQ_TAKE(b->ask));
-    app_link_close(AQ_TAKE(b->opening));
-    app_link_close(AQ_TAKE(b->app));
     pump_done(&b->pump);
     pump_init(&b->pump);
     pump_join(&b->pump, PUMP_CLIENT, &stream_pump, b->stream);
     (void)pump_open(&b->pump, PUMP_CLIENT);
     pump_set_early(&b->pump, PUMP_KERNEL, PUMP_QUEUE_HIGH);
+}
+
+void app_drop(struct browser *b)
+{
+    call_drop(b);
+    manager_cancel(AQ_TAKE(b->ask));
+    app_link_close(AQ_TAKE(b->opening));
+    app_link_close(AQ_TAKE(b->app));
+    app_part(b);
     browser_go_on(b);
 }
 
@@ -79,6 +96,8 @@ static int app_take_head(struct browser *b, struct strbuf *out)
     if (head->until_close || b->proxy->is_draining)
         b->turn.is_kept = false;
     head_write_answer(head, &b->place, b->turn.is_kept, out);
+    if (b->call && (head->status == 101 || head->status >= 200))
+        call_on_head(b->call, head, out);
     if (head->status == 101) {
         b->is_upgraded = true;
         b->proxy->counts.upgrades++;
@@ -103,6 +122,8 @@ static ssize_t app_feed(struct browser *b, const char *bytes, size_t len, struct
         r = app_take_head(b, out);
     else if (is_after_head && used)
         r = app_pass(b, out, bytes, (size_t)used);
+    if (b->call && piece.event == MESSAGE_BODY)
+        call_on_body(b->call, piece.bytes, piece.len);
     if (piece.event == MESSAGE_END && !b->turn.is_answered)
         message_reset(b->answer); /* of 100 and the like; the answer follows */
     else
@@ -116,8 +137,12 @@ static void app_on_answered(struct browser *b, size_t rest)
 {
     const struct message_head *head = message_get_head(b->answer);
 
-    if (!head->keep_alive || head->until_close || rest || !b->turn.is_read
-        || b->pump.ends[PUMP_KERNEL].is_full)
+    bool is_lasting = head->keep_alive && !head->until_close && !rest && b->turn.is_read
+                      && !b->pump.ends[PUMP_KERNEL].is_full;
+
+    if (b->call)
+        call_on_answered(b->call, is_lasting);
+    else if (!is_lasting)
         app_drop(b);
     b->turn.is_passed = false;
     b->turn.is_whole = true;
@@ -141,10 +166,9 @@ static void app_on_upgraded(struct browser *b, const char *bytes, size_t len)
         browser_free(b);
 }
 
-static void app_on_data(void *data, const char *bytes, size_t len)
+void app_take(struct browser *b, const char *bytes, size_t len)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    struct browser *b = data;
     ssize_t used = 0;
 
     b->proxy->counts.bytes_out += len;
@@ -176,6 +200,17 @@ static void app_on_data(void *data, const char *bytes, size_t len)
         browser_watch(b);
 }
 
+static void app_on_data(void *data, const char *bytes, size_t len)
+{
+    app_take(data, bytes, len);
+}
+
+void app_expect_answer(struct browser *b)
+{
+    if (!b->answer)
+        (void)message_parser_new(false, &browser_limits, &b->answer, NULL);
+}
+
 static void app_on_open(void *data, const struct aq_error *err)
 {
     struct browser *b = data;
@@ -188,8 +223,7 @@ static void app_on_open(void *data, const struct aq_error *err)
     }
     pump_join(&b->pump, PUMP_KERNEL, &app_link_pump, b->app);
     defer_cancel(AQ_TAKE(b->timer));
-    if (!b->answer)
-        (void)message_parser_new(false, &browser_limits, &b->answer, NULL);
+    app_expect_answer(b);
     (void)pump_open(&b->pump, PUMP_KERNEL);
 }
 
@@ -212,18 +246,24 @@ static bool app_asks_again(struct browser *b)
     return true;
 }
 
-static void app_on_close(void *data, const struct aq_error *err)
+void app_on_end(struct browser *b, const struct aq_error *err)
 {
-    struct browser *b = data;
     struct aq_error why;
 
-    b->app = NULL;
     b->is_app_lasting = false; /* without having said so */
     if (b->turn.is_answered && b->turn.is_passed && !b->is_upgraded && !err
         && message_finish(b->answer, &why) == 0)
         app_on_answered(b, 0);
     else if (!app_asks_again(b))
         app_on_broken(b, "the app has closed the connection without an answer");
+}
+
+static void app_on_close(void *data, const struct aq_error *err)
+{
+    struct browser *b = data;
+
+    b->app = NULL;
+    app_on_end(b, err);
 }
 
 static const struct app_link_ops app_ops = {

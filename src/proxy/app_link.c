@@ -17,6 +17,7 @@ struct app_link {
     struct uuid session_id;
     char app[COOKIE_APP_MAX + 1];
     char access_key[COOKIE_KEY_MAX];
+    struct uuid service_id;  /* nil: not of a model service */
     struct manager_ask *ask; /* one of the two, before there is a stream */
     struct agent_ask *agent;
     bool is_fresh;        /* the ticket of 'use' has just come from the manager */
@@ -36,6 +37,11 @@ static void app_link_free(struct app_link *l)
     free(l);
 }
 
+bool app_link_is_quiet(const struct app_link *l)
+{
+    return l->stream && link_stream_is_quiet(l->stream);
+}
+
 void app_link_close(struct app_link *l)
 {
     if (l)
@@ -52,6 +58,15 @@ static void app_link_end(struct app_link *l, const struct aq_error *err)
         done.ops->on_close(done.data, err);
     else
         done.ops->on_open(done.data, err);
+}
+
+/* What it asks the manager for; texts are the link's. */
+static struct msg_app_connect app_link_want(const struct app_link *l)
+{
+    return (struct msg_app_connect){ .session_id = l->session_id,
+                                     .app = l->app,
+                                     .access_key = l->access_key,
+                                     .service_id = l->service_id };
 }
 
 /* ---- the stream ---- */
@@ -149,7 +164,12 @@ static void app_link_on_agent_failed(struct app_link *l, struct app_route *route
                                      const struct aq_error *err)
 {
     struct proxy *p = l->proxy;
+    bool is_down = err->kind && strcmp(err->kind, "connect-failed") == 0;
 
+    if (is_down && !uuid_is_nil(&l->service_id)) {
+        app_link_end(l, err); /* the manager starts no replica, and the ticket is good */
+        return;
+    }
     if (!err->kind)
         routes_note_way(p->routes, route_agent(route), ROUTE_MANAGER, err->text);
     else
@@ -161,9 +181,7 @@ static void app_link_on_opened(void *data, struct agent_opened *opened, const st
 {
     struct app_link *l = data;
     struct proxy *p = l->proxy;
-    struct msg_app_connect want = { .session_id = l->session_id,
-                                    .app = l->app,
-                                    .access_key = l->access_key };
+    const struct msg_app_connect want = app_link_want(l);
     struct app_route *route = routes_find(p->routes, &want);
     struct aq_error why = { 0 };
     bool by_socket;
@@ -201,9 +219,7 @@ static void app_link_on_manager(void *data, struct link_stream *stream,
                                 const struct msg_app_route *got, const struct aq_error *err)
 {
     struct app_link *l = data;
-    struct msg_app_connect want = { .session_id = l->session_id,
-                                    .app = l->app,
-                                    .access_key = l->access_key };
+    const struct msg_app_connect want = app_link_want(l);
 
     l->ask = NULL;
     if (err) {
@@ -219,10 +235,9 @@ static void app_link_on_manager(void *data, struct link_stream *stream,
 
 static int app_link_ask_manager(struct app_link *l, bool direct, struct aq_error *err)
 {
-    const struct msg_app_connect want = {
-        .session_id = l->session_id, .app = l->app, .access_key = l->access_key, .direct = direct
-    };
+    struct msg_app_connect want = app_link_want(l);
 
+    want.direct = direct;
     return manager_connect(&l->proxy->manager, &want, &app_link_stream_ops, app_link_on_manager, l,
                            &l->ask, err);
 }
@@ -236,9 +251,11 @@ int app_link_open(struct proxy *proxy, const struct msg_app_connect *want,
     struct app_link *l = aq_alloc(sizeof(*l));
     int r = 0;
 
-    *l = (struct app_link){
-        .proxy = proxy, .session_id = want->session_id, .ops = ops, .data = data
-    };
+    *l = (struct app_link){ .proxy = proxy,
+                            .session_id = want->session_id,
+                            .service_id = want->service_id,
+                            .ops = ops,
+                            .data = data };
     (void)snprintf(l->app, sizeof(l->app), "%s", want->app);
     (void)snprintf(l->access_key, sizeof(l->access_key), "%s", want->access_key);
     /* an agent that was not reached is tried nevertheless where the manager is no way either */

@@ -14,7 +14,9 @@
 struct app_link;
 
 struct app_link_ops {
-    /* The app takes bytes; or 'err' says why there is no connection: the link is gone. */
+    /* The app takes bytes; or 'err' says why there is no connection: the link is gone. Nothing was
+     * sent to the app then.
+     */
     void (*on_open)(void *data, const struct aq_error *err);
     void (*on_data)(void *data, const char *bytes, size_t len);
     void (*on_drain)(void *data);
@@ -28,6 +30,8 @@ struct app_link_ops {
 int app_link_open(struct proxy *proxy, const struct msg_app_connect *want,
                   const struct app_link_ops *ops, void *data, struct app_link **ret,
                   struct aq_error *err);
+/* Open, and the app has neither said anything that on_data() has not had, nor left. */
+bool app_link_is_quiet(const struct app_link *link);
 /* What was written goes out. NULL is fine. */
 void app_link_close(struct app_link *link);
 

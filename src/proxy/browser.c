@@ -22,6 +22,7 @@
 #include "base/memory.h"
 #include "proxy/connections.h"
 #include "proxy/head.h"
+#include "proxy/serving.h"
 
 #define HEAD_MSEC 15000 /* from its first byte */
 #define APP_MSEC 1500 /* for the next request to the same app: servers give up after 2 s or more */
@@ -42,6 +43,7 @@ void browser_free(struct browser *b)
     list_remove(&b->waiting_link);
     if (b->port)
         b->port->connection_count--;
+    call_drop(b);
     defer_cancel(b->timer);
     manager_cancel(b->ask);
     app_link_close(b->opening);
@@ -271,7 +273,8 @@ static int browser_find_place(struct browser *b, const struct message_head *head
     }
     r = place_parse(head->target, message_get_header(head, "Host"), b->proxy->settings->domain,
                     &b->place, err);
-    return r == 1 && b->place.is_host && control_is_setup(head->target) ? 0 : r;
+    return r == 1 && b->place.is_host && !b->place.service[0] && control_is_setup(head->target) ? 0
+                                                                                                : r;
 }
 
 static void browser_route(struct browser *b)
@@ -289,6 +292,8 @@ static void browser_route(struct browser *b)
         control_serve(b, head);
     else if (head->method == METHOD_OTHER)
         browser_refuse(b, 501, "this method is not passed on");
+    else if (b->place.service[0])
+        call_begin(b, head);
     else if (!b->place.rest)
         browser_add_slash(b);
     else if (!browser_has_right(b, head))
@@ -323,11 +328,13 @@ static ssize_t browser_feed(struct browser *b, const char *bytes, size_t len, bo
         b->turn.has_head = true;
         connections_wait_for(b, CLIENT_NOTHING);
         browser_route(b);
-    } else if (is_body && used) {
-        r = app_give(b, bytes, (size_t)used);
     }
     b->turn.is_read = piece.event == MESSAGE_END;
     *ret_more = piece.event != MESSAGE_MORE && !b->turn.is_read;
+    if (is_body && b->call)
+        r = call_give(b->call, bytes, (size_t)used, &piece);
+    else if (is_body && used)
+        r = app_give(b, bytes, (size_t)used);
     return r < 0 ? r : used;
 }
 

@@ -41,6 +41,7 @@ struct browser {
     struct manager_ask *ask;  /* a token is redeemed */
     struct app_link *opening; /* to the app, under way */
     struct app_link *app;
+    struct call *call;    /* to a model service, under way: serving.h */
     struct cookie app_of; /* for whom 'app' is */
     struct strbuf again;  /* the request, if it may be sent twice; else empty */
     bool is_app_lasting;  /* that app has been seen to answer twice on one stream */
@@ -75,6 +76,15 @@ void browser_settle(struct browser *b);
 
 /* ---- app.c ---- */
 
+/* Bytes of the app or replica, and the end of its connection; 'err' NULL = in order. Either may free the
+ * browser.
+ */
+void app_take(struct browser *b, const char *bytes, size_t len);
+void app_on_end(struct browser *b, const struct aq_error *err);
+/* Its connection is not asked any more; another can be joined to the pump. */
+void app_part(struct browser *b);
+/* The parser of answers is there. */
+void app_expect_answer(struct browser *b);
 /* Pass the request on, of which this is the head. */
 void app_ask(struct browser *b, const struct message_head *head);
 /* Bytes of the request as they came, of which it is known that they are its own. */

@@ -7,6 +7,7 @@
 
 #include "front/check.h"
 #include "proxy/route_file.h"
+#include "proxy/service_file.h"
 #include "proxy/settings.h"
 
 /* How agents were reached last, as the proxy that runs has written it. */
@@ -50,10 +51,63 @@ static void check_path(void *data, struct finding *ret)
     }
 }
 
+/* The services as the proxy that runs has saved them. */
+struct service_counts {
+    size_t services, replicas, empty;
+    const char *one; /* without a replica that takes requests, though some are wanted */
+    const char *why;
+};
+
+static void check_count_service(const struct msg_serving_service *service,
+                                struct service_counts *counts)
+{
+    size_t open = 0;
+
+    if (service->is_gone)
+        return;
+    for (size_t i = 0; i < service->replica_count; i++)
+        open += !service->replicas[i].is_draining && service->replicas[i].ratio_ppm > 0;
+    counts->services++;
+    counts->replicas += open;
+    if (open || !service->wanted)
+        return;
+    counts->empty++;
+    counts->one = service->name;
+    counts->why = service->problem ? service->problem : "no reason is known";
+}
+
+static void check_services(void *data, struct finding *ret)
+{
+    const struct settings *s = data;
+    struct service_counts counts = { 0 };
+    struct aq_error err = { 0 };
+    struct message msg;
+
+    if (service_file_read(s->common.state, &msg, &err) < 0) {
+        finding_say(ret, CHECK_SKIPPED, "no model service was served yet");
+        return;
+    }
+    for (size_t i = 0; i < msg.serving_routes.service_count; i++)
+        check_count_service(&msg.serving_routes.services[i], &counts);
+    if (counts.empty) {
+        finding_say(ret, CHECK_WARNING,
+                    "%zu of %zu model services have no ready replica; last '%s': %.100s",
+                    counts.empty, counts.services, counts.one, counts.why);
+        finding_mean(ret, "their requests wait, and fail after the queue time of the service");
+        finding_mend(ret, "run 'aliquot service info NAME'");
+    } else {
+        finding_say(ret, CHECK_OK, "%zu model service%s, %zu ready replica%s", counts.services,
+                    counts.services == 1 ? "" : "s", counts.replicas,
+                    counts.replicas == 1 ? "" : "s");
+    }
+    message_done(&msg);
+}
+
 const struct check proxy_checks[] = {
     { "proxy.joined", "proxy", "membership", front_check_joined },
     { "proxy.port", "proxy", "port for browsers", front_check_port },
     { "proxy.certificate", "proxy", "certificate", front_check_certificate },
     { "proxy.path", "proxy", "way to apps", check_path },
+    { "proxy.services", "proxy", "model services", check_services },
     { .id = NULL },
 };

@@ -51,7 +51,10 @@ static bool head_is_ours(const struct message_head *head, const char *name)
 
 static void head_write(struct strbuf *out, const char *name, const char *value)
 {
-    strbuf_addf(out, "%s: %s\r\n", name, value);
+    strbuf_adds(out, name);
+    strbuf_adds(out, ": ");
+    strbuf_adds(out, value);
+    strbuf_adds(out, "\r\n");
 }
 
 /* ---- requests ---- */
@@ -118,6 +121,7 @@ void head_write_request(const struct message_head *head, const struct place *pla
         if (head_is_ours(head, h->name) || strcasecmp(h->name, "Forwarded") == 0
             || strncasecmp(h->name, "X-Forwarded-", strlen("X-Forwarded-")) == 0
             || strcasecmp(h->name, "X-Real-IP") == 0
+            || (place->service[0] && strcasecmp(h->name, "Authorization") == 0)
             || (!head->is_upgrade && strcasecmp(h->name, "Upgrade") == 0))
             continue;
         if (strcasecmp(h->name, "Cookie") == 0)

@@ -23,7 +23,9 @@ struct head_origin {
  */
 bool head_is_foreign(const struct message_head *head, const char *url) AQ_UNTRUSTED;
 
-/* To the app: its own target, without what lets a browser in, and X-Forwarded-* of ours alone. */
+/* To the app or service: its own target, without what lets a browser in, or a client ask a service,
+ * and X-Forwarded-* of ours alone.
+ */
 void head_write_request(const struct message_head *head, const struct place *place,
                         const struct head_origin *origin, struct strbuf *out);
 

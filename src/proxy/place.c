@@ -8,6 +8,8 @@
 #include <strings.h>
 
 #define PREFIX "/app/"
+#define SERVICE_PREFIX "/serve/"
+#define SERVICE_LABEL "--serve"
 
 static bool place_take_app(const char *text, size_t len, struct place *ret)
 {
@@ -18,6 +20,18 @@ static bool place_take_app(const char *text, size_t len, struct place *ret)
         return false;
     memcpy(ret->app, text, len);
     ret->app[len] = '\0';
+    return true;
+}
+
+static bool place_take_service(const char *text, size_t len, struct place *ret)
+{
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+
+    if (len == 0 || len > PLACE_SERVICE_MAX || strspn(text, letters) < len)
+        return false;
+    memcpy(ret->service, text, len);
+    ret->service[len] = '\0';
     return true;
 }
 
@@ -46,6 +60,27 @@ static int place_parse_path(const char *target, struct place *ret, struct aq_err
     return 1;
 }
 
+static int place_parse_service_path(const char *target, struct place *ret, struct aq_error *err)
+{
+    const char *name = target + strlen(SERVICE_PREFIX);
+    size_t len = strcspn(name, "/?");
+
+    if (!place_take_service(name, len, ret))
+        return aq_fail_kind(err, EINVAL, "url-not-found",
+                            "model services are at " SERVICE_PREFIX "NAME/");
+    ret->rest = name[len] == '/' ? name + len : NULL;
+    return 1;
+}
+
+/* "digits--serve" */
+static bool place_parse_service_label(const char *label, size_t len, struct place *ret)
+{
+    size_t end = strlen(SERVICE_LABEL);
+
+    return len > end && strncasecmp(label + len - end, SERVICE_LABEL, end) == 0
+           && place_take_service(label, len - end, ret);
+}
+
 /* "jupyter--0123456789abcdef0123456789abcdef"; whose dashes are put back. */
 static bool place_parse_label(const char *label, size_t len, struct place *ret)
 {
@@ -69,10 +104,15 @@ int place_parse(const char *target, const char *host, const char *domain, struct
     if (domain_len && host_len > domain_len + 1 && host[host_len - domain_len - 1] == '.'
         && strncasecmp(host + host_len - domain_len, domain, domain_len) == 0) {
         ret->is_host = true;
-        if (place_parse_label(host, host_len - domain_len - 1, ret))
+        if (place_parse_service_label(host, host_len - domain_len - 1, ret)
+            || place_parse_label(host, host_len - domain_len - 1, ret))
             return 1;
-        return aq_fail_kind(err, EINVAL, "url-not-found", "apps are at APP--SESSION.%s", domain);
+        return aq_fail_kind(err, EINVAL, "url-not-found",
+                            "apps are at APP--SESSION.%s, model services at NAME--serve.%s", domain,
+                            domain);
     }
+    if (strncmp(target, SERVICE_PREFIX, strlen(SERVICE_PREFIX)) == 0)
+        return place_parse_service_path(target, ret, err);
     return strncmp(target, PREFIX, strlen(PREFIX)) == 0 ? place_parse_path(target, ret, err) : 0;
 }
 
@@ -86,12 +126,20 @@ void place_write_path(const struct place *place, struct strbuf *out)
 {
     char id[UUID_TEXT_MAX];
 
-    if (!place->is_host)
+    if (place->is_host)
+        return;
+    if (place->service[0])
+        strbuf_addf(out, SERVICE_PREFIX "%s", place->service);
+    else
         strbuf_addf(out, PREFIX "%s/%s", uuid_format(&place->session_id, id), place->app);
 }
 
 static void place_write_label(const struct place *place, struct strbuf *out)
 {
+    if (place->service[0]) {
+        strbuf_addf(out, "%s" SERVICE_LABEL, place->service);
+        return;
+    }
     strbuf_addf(out, "%s--", place->app);
     for (size_t i = 0; i < sizeof(place->session_id.bytes); i++)
         strbuf_addf(out, "%02x", place->session_id.bytes[i]);

@@ -13,6 +13,7 @@
 #include "proxy/agent_link.h"
 #include "proxy/port.h"
 #include "proxy/route.h"
+#include "proxy/serving.h"
 
 static void proxy_on_waiting(struct listener *listener, void *data)
 {
@@ -38,6 +39,7 @@ static int proxy_open(void *self, struct front *front, const void *settings,
     r = agent_links_new(p->loop, identity, p->settings->run, &p->agent_links, err);
     if (r < 0)
         return r;
+    p->serving = serving_new(p);
     r = listener_new(p->loop, &options, proxy_on_waiting, p, &p->listener, err);
     if (r < 0)
         return r;
@@ -52,13 +54,17 @@ static void proxy_on_connected(void *self)
     struct proxy *p = self;
 
     routes_on_connected(p->routes);
+    serving_on_connected(p->serving);
 }
 
 static void proxy_on_message(void *self, const struct message *msg)
 {
     struct proxy *p = self;
 
-    manager_on_message(&p->manager, msg);
+    if (msg->type == MSG_SERVING_ROUTES)
+        serving_on_routes(p->serving, &msg->serving_routes);
+    else
+        manager_on_message(&p->manager, msg);
 }
 
 static void proxy_on_disconnected(void *self)
@@ -89,6 +95,7 @@ static void proxy_close(void *self)
     browsers_cut(p, NULL);
     ports_close(p);
     connections_done(p);
+    serving_free(AQ_TAKE(p->serving));
     manager_done(&p->manager);
     routes_free(AQ_TAKE(p->routes));
     agent_links_free(AQ_TAKE(p->agent_links));
@@ -124,6 +131,7 @@ static void proxy_write_metrics(void *data, struct strbuf *out)
                       (double)p->counts.bytes_in);
     exposition_single(out, "aliquot_proxy_bytes_out_total", "counter", "Bytes that apps sent.",
                       (double)p->counts.bytes_out);
+    serving_write_metrics(p->serving, out);
 }
 
 const struct front_type proxy_type = {

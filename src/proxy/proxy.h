@@ -32,6 +32,7 @@ struct proxy {
     struct manager manager;
     struct routes *routes;           /* route.h */
     struct agent_links *agent_links; /* agent_link.h */
+    struct serving *serving;         /* serving.h */
     struct listener *listener;
     struct list browsers;              /* struct browser */
     struct list waiting[CLIENT_STEPS]; /* browsers that wait for their client, the longest first */

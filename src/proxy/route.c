@@ -84,10 +84,10 @@ static void route_take_ticket(struct app_route *r, const struct msg_app_route *g
     r->of->is_unsaved = true;
 }
 
-struct app_route *routes_put(struct routes *rs, const struct uuid *session_id, const char *app,
-                             const char *access_key, const struct msg_app_route *got)
+struct app_route *routes_put(struct routes *rs, const struct msg_app_connect *want,
+                             const struct msg_app_route *got)
 {
-    AQ_CLEANUP(aq_freep) char *key = route_key(session_id, app, access_key);
+    AQ_CLEANUP(aq_freep) char *key = route_key(&want->session_id, want->app, want->access_key);
     struct app_route *r = map_gets(&rs->known, key);
 
     if (r)
@@ -95,11 +95,14 @@ struct app_route *routes_put(struct routes *rs, const struct uuid *session_id, c
     else if (rs->known.count >= ROUTES_MAX)
         route_drop(rs->known.entries[0].value);
     r = aq_alloc(sizeof(*r));
-    *r = (struct app_route){ .of = rs, .ticket_id = got->ticket_id, .session_id = *session_id };
+    *r = (struct app_route){ .of = rs,
+                             .ticket_id = got->ticket_id,
+                             .session_id = want->session_id,
+                             .service_id = want->service_id };
     list_init(&r->uses);
     list_init(&r->dropped_link);
-    (void)snprintf(r->app, sizeof(r->app), "%s", app);
-    (void)snprintf(r->access_key, sizeof(r->access_key), "%s", access_key);
+    (void)snprintf(r->app, sizeof(r->app), "%s", want->app);
+    (void)snprintf(r->access_key, sizeof(r->access_key), "%s", want->access_key);
     route_take_ticket(r, got);
     (void)map_sets(&rs->known, key, r);
     return r;
@@ -108,7 +111,7 @@ struct app_route *routes_put(struct routes *rs, const struct uuid *session_id, c
 struct app_route *routes_add(struct routes *rs, const struct msg_app_connect *want,
                              const struct msg_app_route *got)
 {
-    return routes_put(rs, &want->session_id, want->app, want->access_key, got);
+    return routes_put(rs, want, got);
 }
 
 const char *route_agent(const struct app_route *r)
@@ -154,7 +157,8 @@ static void route_ask(const struct app_route *r, bool renew)
                                                   .app = r->app,
                                                   .access_key = r->access_key,
                                                   .watch = true,
-                                                  .ticket = renew ? r->ticket : NULL } };
+                                                  .ticket = renew ? r->ticket : NULL,
+                                                  .service_id = r->service_id } };
 
     (void)front_send(r->of->proxy->front, &msg, NULL); /* it is asked again later */
 }
@@ -212,7 +216,7 @@ static void routes_age(struct routes *rs)
             continue;
         }
         if (is_connected && now >= r->renew_usec && asked < RENEWALS_MAX
-            && (r->was_used || r->connections)) {
+            && (r->was_used || r->connections || !uuid_is_nil(&r->service_id))) {
             route_ask(r, true);
             r->renew_usec = now + (r->expires_usec - now) / 2;
             asked++;
@@ -354,9 +358,11 @@ void route_count_in(struct route_use *use, const char *bytes, size_t len)
     struct app_route *r = use->route;
     struct app_activity_found found = { .is_repeated = route_is_repeated, .data = r };
 
-    app_activity_take(&use->activity, bytes, len, &found);
-    r->is_work |= app_activity_is_work(&use->activity, r->app, &found);
-    r->traffic += found.bytes;
+    if (uuid_is_nil(&r->service_id)) { /* replicas are never idle */
+        app_activity_take(&use->activity, bytes, len, &found);
+        r->is_work |= app_activity_is_work(&use->activity, r->app, &found);
+        r->traffic += found.bytes;
+    }
     r->bytes_in += (int64_t)len;
     r->is_dirty = r->was_used = true;
 }

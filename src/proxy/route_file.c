@@ -28,6 +28,8 @@ static void route_file_write_route(const struct app_route *r, struct jsonw *w)
     jsonw_member_str(w, "session", uuid_format(&r->session_id, id));
     jsonw_member_str(w, "app", r->app);
     jsonw_member_str(w, "access_key", r->access_key);
+    if (!uuid_is_nil(&r->service_id))
+        jsonw_member_str(w, "service", uuid_format(&r->service_id, id));
     jsonw_member_str(w, "agent", r->agent_id);
     jsonw_member_str(w, "address", r->address);
     jsonw_member_str(w, "ticket", r->ticket);
@@ -96,17 +98,19 @@ static void route_file_take(struct routes *rs, const json_t *from)
     const char *session = route_file_text(from, "session", UUID_TEXT_MAX);
     const char *app = route_file_text(from, "app", COOKIE_APP_MAX);
     const char *key = route_file_text(from, "access_key", COOKIE_KEY_MAX - 1);
+    const char *service = route_file_text(from, "service", UUID_TEXT_MAX);
     struct msg_app_route got = { .ticket = route_file_text(from, "ticket", TICKET_MAX),
                                  .agent_id = route_file_text(from, "agent", AGENT_ID_MAX),
                                  .address = route_file_text(from, "address", 300),
                                  .expires_usec = json_integer_value(
                                      json_object_get(from, "expires_usec")) };
-    struct uuid session_id;
+    struct msg_app_connect want = { .app = app, .access_key = key };
 
     if (id && session && app && key && got.ticket && got.agent_id && got.address
-        && uuid_parse(id, &got.ticket_id) == 0 && uuid_parse(session, &session_id) == 0
+        && uuid_parse(id, &got.ticket_id) == 0 && uuid_parse(session, &want.session_id) == 0
+        && (!service || uuid_parse(service, &want.service_id) == 0)
         && got.expires_usec > clock_realtime_usec() && rs->known.count < ROUTES_MAX)
-        (void)routes_put(rs, &session_id, app, key, &got);
+        (void)routes_put(rs, &want, &got);
 }
 
 int route_file_read(struct routes *rs, struct aq_error *err)

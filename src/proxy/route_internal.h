@@ -25,6 +25,7 @@ struct app_route {
     struct routes *of;
     struct list dropped_link;
     struct uuid ticket_id, session_id;
+    struct uuid service_id; /* nil: not of a model service; such tickets are renewed unused, too */
     char app[COOKIE_APP_MAX + 1];
     char access_key[COOKIE_KEY_MAX];
     char *ticket, *agent_id, *address;
@@ -46,7 +47,7 @@ struct route_agent {
 };
 
 /* In place of one that is known. */
-struct app_route *routes_put(struct routes *routes, const struct uuid *session_id, const char *app,
-                             const char *access_key, const struct msg_app_route *got);
+struct app_route *routes_put(struct routes *routes, const struct msg_app_connect *want,
+                             const struct msg_app_route *got);
 
 #endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* answer.c - what is noted of a replica's answer while it passes, and at its end */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/clock.h"
+#include "proxy/serving/service.h"
+
+#define KEEP_USEC 1500000 /* an idle connection: servers give up after 2 s or more */
+
+/* A server that says how long it keeps a connection is left a second before. */
+static int64_t answer_keep_usec(const struct message_head *head)
+{
+    const char *value = message_get_header(head, "Keep-Alive");
+    const char *timeout = value ? strcasestr(value, "timeout=") : NULL;
+    long sec = timeout ? strtol(timeout + strlen("timeout="), NULL, 10) : 0;
+
+    return timeout ? (AQ_MIN(sec, 3600L) - 1) * USEC_PER_SEC : KEEP_USEC;
+}
+
+void call_on_head(struct call *call, const struct message_head *head, struct strbuf *out)
+{
+    char id[UUID_TEXT_MAX];
+
+    call->status = head->status;
+    call->first_usec = clock_monotonic_usec();
+    if (head->status == 200 && !message_get_header(head, "Content-Encoding"))
+        usage_scan_begin(&call->usage, message_get_header(head, "Content-Type"));
+    strbuf_truncate(out, out->len - 2); /* the empty line */
+    strbuf_addf(out, "Server-Timing: queue;dur=%.1f, start;dur=%.1f, replica;desc=\"%.8s\"\r\n\r\n",
+                (double)call->queue_usec / 1000, (double)call->start_usec / 1000,
+                uuid_format(&call->replica->session_id, id));
+}
+
+void call_on_body(struct call *call, const char *bytes, size_t len)
+{
+    usage_scan_take(&call->usage, bytes, len);
+}
+
+static void answer_count_tokens(struct call *call)
+{
+    struct token *token = call->token;
+
+    usage_scan_finish(&call->usage);
+    token->prompt_tokens += call->usage.prompt_tokens;
+    token->completion_tokens += call->usage.completion_tokens;
+    token->spent += call->usage.prompt_tokens + call->usage.completion_tokens;
+}
+
+static void answer_count(struct call *call)
+{
+    struct msg_serving_service_use *use = &call->service->use;
+    struct service_totals *totals = &call->service->totals;
+    int64_t waited = call->queue_usec + call->start_usec;
+
+    if (call->status < 400) {
+        use->ok++;
+        totals->ok++;
+    } else if (call->status < 500) {
+        use->client_errors++;
+        totals->client_errors++;
+    } else {
+        use->server_errors++;
+        totals->server_errors++;
+    }
+    use->duration_usec += clock_monotonic_usec() - call->sent_usec;
+    use->first_byte_usec += call->first_usec - call->sent_usec;
+    use->queue_usec += waited;
+    use->waited += waited > 0;
+}
+
+void call_on_answered(struct call *call, bool is_lasting)
+{
+    const struct message_head *head = message_get_head(call->browser->answer);
+    struct conn *conn = AQ_TAKE(call->conn);
+
+    answer_count_tokens(call);
+    answer_count(call);
+    replica_answered(call->replica);
+    if (conn && is_lasting)
+        conn_give_back(conn, answer_keep_usec(head));
+    else if (conn)
+        conn_close(conn);
+    call_end(call);
+}
+
+/* browser_free() counts it. */
+void call_on_broken(struct call *call)
+{
+    call->replica->failures++;
+}
