@@ -20,6 +20,7 @@
 #define CONNECTIONS_MAX 256
 #define EVENT_MAX (64u << 10)
 #define ASK_AGAIN_USEC (60 * USEC_PER_SEC)
+#define AWAY_USEC (300 * USEC_PER_SEC) /* without the manager before giving up */
 
 struct cli_client {
     struct client_sync *sync;
@@ -251,6 +252,20 @@ int cli_fail_connection(struct cli *cli, struct aq_error *err)
     if (err && !err->kind && client_is_unreachable(r))
         err->kind = CLI_KIND_UNREACHABLE;
     return r;
+}
+
+bool cli_awaits_manager(struct cli *cli, const struct aq_error *err, bool has_answered,
+                        int64_t *lost_usec)
+{
+    int64_t now = clock_monotonic_usec();
+
+    if (!has_answered || cli_exit_for(err) != CLI_EXIT_UNREACHABLE)
+        return false;
+    if (!*lost_usec) {
+        *lost_usec = now;
+        cli_note(cli, "aliquot: the manager does not answer (%s); waiting for it", err->text);
+    }
+    return now - *lost_usec < AWAY_USEC;
 }
 
 /* The manager answers from memory, as its database's server is away: say so once. */

@@ -118,6 +118,14 @@ int cli_fail_status(const struct cli *cli, int status, const char *body, size_t 
 /* Say of whom 'err', which came from a connection, is: CLI_KIND_UNREACHABLE if there was none. */
 int cli_fail_connection(struct cli *cli, struct aq_error *err);
 
+/* For commands that ask again and again: whether to wait for a manager that does not answer, as one
+ * that restarts. True for five minutes from its last answer on; never for one that has not answered
+ * yet, or that refuses. A note says that it is waited for. *lost_usec is when it was lost; 0 = it
+ * answered last time, which the caller sets.
+ */
+bool cli_awaits_manager(struct cli *cli, const struct aq_error *err, bool has_answered,
+                        int64_t *lost_usec);
+
 /* Append "&name=value" or "?name=value", escaped; nothing for a NULL value. */
 void cli_path_query(struct strbuf *path, const char *name, const char *value);
 

@@ -59,6 +59,9 @@ static const struct cli_opt *client_error_find_option(const struct cli_verb *ver
     char name[40];
     size_t len;
 
+    for (opt = verb->opts; opt && opt->name; opt++)
+        if (opt->member && strcmp(opt->member, field) == 0)
+            return opt;
     (void)snprintf(name, sizeof(name), "%s", field);
     for (size_t i = 0; i < AQ_COUNT(client_error_options); i++)
         if (strcmp(client_error_options[i].field, field) == 0)

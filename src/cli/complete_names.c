@@ -33,6 +33,7 @@ static const struct complete_source {
     { "TEMPLATE", "/aliquot/v1/templates", "items", "name", "kind" },
     { "PIPELINE", "/aliquot/v1/pipelines?limit=100", "items", "name", NULL },
     { "RUN", "/aliquot/v1/pipeline-runs?limit=100", "items", "name", "state" },
+    { "SERVICE", "/aliquot/v1/model-services?limit=100", "items", "name", "status" },
     { "INVITATION", "/folders/invitations/list", "invitations", "id", "vfolder_name" },
     { "E-MAIL", "/aliquot/v1/users?limit=100", "items", "email", "full_name" },
     { "ACCESS-KEY", "/aliquot/v1/keypairs?limit=100", "items", "access_key", "user" },

@@ -284,14 +284,21 @@ static int list_run(struct cli *cli, const struct list_source *source, const str
     }
 }
 
-int list_show(struct cli *cli, const char *path, const struct list_opts *opts,
-              const struct column *columns, struct aq_error *err)
+int list_show_adapted(struct cli *cli, const char *path, const struct list_opts *opts,
+                      const struct column *columns, list_row_fn *adapt, struct aq_error *err)
 {
     AQ_CLEANUP(list_source_done) struct list_source source;
 
     list_source_init(&source, path, opts);
+    source.adapt = adapt;
     list_choose_ids(cli, columns);
     return list_run(cli, &source, opts, columns, err);
+}
+
+int list_show(struct cli *cli, const char *path, const struct list_opts *opts,
+              const struct column *columns, struct aq_error *err)
+{
+    return list_show_adapted(cli, path, opts, columns, NULL, err);
 }
 
 int list_show_fields(struct cli *cli, const char *path, const struct list_opts *opts,

@@ -39,6 +39,10 @@ void list_choose_ids(struct cli *cli, const struct column *columns);
 int list_show(struct cli *cli, const char *path, const struct list_opts *opts,
               const struct column *columns, struct aq_error *err);
 
+/* The same with each row given to 'adapt' first. */
+int list_show_adapted(struct cli *cli, const char *path, const struct list_opts *opts,
+                      const struct column *columns, list_row_fn *adapt, struct aq_error *err);
+
 /* Rows that are shown before those of the path: a list, or NULL, in '*ret'. */
 typedef int list_more_fn(struct cli *cli, const void *data, json_t **ret, struct aq_error *err);
 

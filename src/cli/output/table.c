@@ -23,15 +23,16 @@ const char *table_status_colour(const char *status)
      * what went wrong red, what is over dim.
      */
     static const struct {
-        const char *colour, *words[18];
+        const char *colour, *words[22];
     } kinds[] = {
         { "\033[32m", { "RUNNING", "ALIVE", "SUCCESS", "ACTIVE", "READY" } },
         { "\033[33m",
           { "PENDING", "DEPRIORITIZING", "RESERVED", "SCHEDULED", "PREPARING", "PULLING",
             "PREPARED", "CREATING", "RUNNING_DEGRADED", "RESTARTING", "PREEMPTED", "RESCHEDULING",
-            "TERMINATING", "BEFORE-VERIFICATION" } },
-        { "\033[31m", { "ERROR", "LOST", "FAILURE", "FAILED" } },
-        { "\033[2m", { "TERMINATED", "CANCELLED", "INACTIVE", "DELETED" } },
+            "TERMINATING", "BEFORE-VERIFICATION", "SCALING", "DEGRADED", "STARTING", "DRAINING",
+            "ENDING" } },
+        { "\033[31m", { "ERROR", "LOST", "FAILURE", "FAILED", "FAILING", "UNHEALTHY" } },
+        { "\033[2m", { "TERMINATED", "CANCELLED", "INACTIVE", "DELETED", "SLEEPING", "ENDED" } },
     };
 
     for (size_t i = 0; status && i < AQ_COUNT(kinds); i++)

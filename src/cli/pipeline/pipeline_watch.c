@@ -11,7 +11,6 @@
 #include "cli/verbs.h"
 
 #define WATCH_USEC USEC_PER_SEC
-#define LOST_USEC (300 * USEC_PER_SEC) /* without the manager before giving up */
 
 static const struct cli_things pipeline_watch_runs = { PIPELINE_RUNS "/", NULL };
 
@@ -56,23 +55,6 @@ static void pipeline_watch_compare(const json_t *before, const json_t *now, stru
     }
 }
 
-/* A manager that restarts is asked again, as 'aliquot run' does; one that has never answered is not.
- * *lost_usec is when it was lost, 0 = it answered last time.
- */
-static bool pipeline_watch_waits(struct cli *cli, const struct aq_error *err, bool has_answered,
-                                 int64_t *lost_usec)
-{
-    int64_t now = clock_monotonic_usec();
-
-    if (!has_answered || cli_exit_for(err) != CLI_EXIT_UNREACHABLE)
-        return false;
-    if (!*lost_usec) {
-        *lost_usec = now;
-        cli_note(cli, "aliquot: the manager does not answer (%s); waiting for it", err->text);
-    }
-    return now - *lost_usec < LOST_USEC;
-}
-
 static int pipeline_watch_lines(struct cli *cli, const char *name, struct aq_error *err)
 {
     json_auto_t *before = NULL;
@@ -83,7 +65,7 @@ static int pipeline_watch_lines(struct cli *cli, const char *name, struct aq_err
         json_t *run = NULL;
         int r = cli_thing_call(cli, METHOD_GET, &pipeline_watch_runs, name, "", NULL, &run, err);
 
-        if (r < 0 && pipeline_watch_waits(cli, err, before != NULL, &lost_usec)) {
+        if (r < 0 && cli_awaits_manager(cli, err, before != NULL, &lost_usec)) {
             (void)usleep(WATCH_USEC);
             continue;
         }

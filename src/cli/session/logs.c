@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* "logs": what a session's program has printed. */
+#include "cli/session/logs.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -16,29 +18,14 @@
 #define POLL_MSEC 5000      /* for kernels that start later */
 #define POLL_OVER_MSEC 1000 /* and when all logs have ended, for the session's end */
 
-struct logs_opts {
-    bool follow, timestamps, no_prefix;
-    struct cli_int tail, attempt;
-    const char *kernel, *grep, *since;
+struct logs_verb_opts {
+    struct logs_opts logs; /* first: the rows below also read one that stands alone */
 };
 
 static const struct cli_opt logs_opts[] = {
-    { 'f', "follow", CLI_FLAG, offsetof(struct logs_opts, follow), NULL,
-      "go on until the session ends", "follow" },
-    { 0, "tail", CLI_INT, offsetof(struct logs_opts, tail), "N",
-      "only the last N lines, up to 1000000; 0 = only new ones", "tail" },
-    { 0, "kernel", CLI_STR, offsetof(struct logs_opts, kernel), "HOSTNAME",
-      "of this kernel alone, such as sub1; default all", "kernel" },
-    { 0, "attempt", CLI_INT, offsetof(struct logs_opts, attempt), "N",
+    LOGS_OPT_ROWS(struct logs_verb_opts),
+    { 0, "attempt", CLI_INT, offsetof(struct logs_verb_opts, logs.attempt), "N",
       "logs of this attempt of a retried session; default: the last", "attempt" },
-    { 0, "no-prefix", CLI_FLAG, offsetof(struct logs_opts, no_prefix), NULL,
-      "lines of several kernels without the name before them" },
-    { 0, "grep", CLI_STR, offsetof(struct logs_opts, grep), "PATTERN",
-      "only lines that match this extended regular expression" },
-    { 0, "since", CLI_STR, offsetof(struct logs_opts, since), "TIME",
-      "only lines since then: a local date, Unix time, or how long ago" },
-    { 't', "timestamps", CLI_FLAG, offsetof(struct logs_opts, timestamps), NULL,
-      "before each line when it was printed, in UTC", "timestamps" },
     CLI_OPT_END,
 };
 
@@ -224,23 +211,21 @@ static int logs_show_one(struct cli *cli, const struct logs_opts *opts, const ch
     return opts->grep ? logs_filter(cli, opts, path.data, err) : cli_copy(cli, path.data, err);
 }
 
-static int logs_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+int logs_show(struct cli *cli, const struct logs_opts *opts, const char *name, struct aq_error *err)
 {
-    const struct logs_opts *opts = data;
     json_auto_t *session = NULL;
     char text[CLOCK_ISO_MAX];
     const char *since;
     bool is_only_new = opts->tail.is_set && opts->tail.value == 0;
     int r = local_date_check("--since", opts->since, err);
 
-    (void)argc;
     if (r == 0 && opts->attempt.is_set && logs_as_json(cli))
         r = aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
                          "--attempt prints lines as they are, without -o json");
     if (r == 0 && opts->follow && !is_only_new) /* all is new of one that waits until then */
-        r = logs_await(cli, argv[0], err);
+        r = logs_await(cli, name, err);
     if (r == 0 && (!opts->kernel || logs_as_json(cli)))
-        r = session_get(cli, argv[0], &session, err);
+        r = session_get(cli, name, &session, err);
     if (r < 0)
         return r;
     since = local_date_resolve(opts->since, text);
@@ -248,8 +233,16 @@ static int logs_run(struct cli *cli, void *data, int argc, char **argv, struct a
                 || (!opts->attempt.is_set
                     && json_integer_value(json_object_get(session, "cluster_size")) > 1)
             ? logs_show_merged(cli, opts, since, session, err)
-            : logs_show_one(cli, opts, argv[0], since, err);
-    return r < 0 ? session_wrap_error(err, argv[0]) : r;
+            : logs_show_one(cli, opts, name, since, err);
+    return r < 0 ? session_wrap_error(err, name) : r;
+}
+
+static int logs_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    const struct logs_verb_opts *opts = data;
+
+    (void)argc;
+    return logs_show(cli, &opts->logs, argv[0], err);
 }
 
 #define LOGS_DETAILS                                                                      \
@@ -271,7 +264,7 @@ const struct cli_verb verb_session_logs = {
                 "aliquot session logs -f --tail 20 train-3fa2b1\n"
                 "aliquot session logs --kernel sub1 train-3fa2b1",
     .opts = logs_opts,
-    .opts_size = sizeof(struct logs_opts),
+    .opts_size = sizeof(struct logs_verb_opts),
     .min_args = 1,
     .max_args = 1,
     .run = logs_run,
@@ -285,7 +278,7 @@ const struct cli_verb verb_logs = {
     .examples = "aliquot logs -f train-3fa2b1\n"
                 "aliquot logs --since 10m --grep error train-3fa2b1",
     .opts = logs_opts,
-    .opts_size = sizeof(struct logs_opts),
+    .opts_size = sizeof(struct logs_verb_opts),
     .min_args = 1,
     .max_args = 1,
     .run = logs_run,

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* service.c - model services as the manager shows them: columns, nested members, replicas */
+#include "cli/service/service.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+const struct cli_things model_services = { SERVICES_PATH "/", NULL };
+
+const struct column service_columns[] = {
+    { "name", "NAME", COLUMN_TEXT, COLUMN_IS_NAME },
+    { "status", "STATUS", COLUMN_STATUS, 0 },
+    { "ready", "READY", COLUMN_TEXT, 0 },
+    { "goal", "REVISION", COLUMN_NUMBER, 0 },
+    { "image", "IMAGE", COLUMN_TEXT, COLUMN_MAY_SHRINK },
+    { "requests", "REQUESTS", COLUMN_NUMBER, 0 },
+    { "created_at", "AGE", COLUMN_TIME, 0 },
+    { "url", "URL", COLUMN_TEXT, 0 },
+    { "urls", "URLS", COLUMN_NAMES, COLUMN_IS_EXTRA },
+    { "problem", "PROBLEM", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    { "retry_at", "NEXT TRY", COLUMN_CLOCK, COLUMN_IS_EXTRA },
+    { "bounds", "REPLICAS", COLUMN_TEXT, COLUMN_IS_WIDE },
+    { "model", "MODEL", COLUMN_TEXT, COLUMN_IS_WIDE },
+    { "runtime", "RUNTIME", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    { "command", "COMMAND", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    { "port", "PORT", COLUMN_NUMBER, COLUMN_IS_EXTRA },
+    { "health_path", "HEALTH", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    { "resources", "RESOURCES", COLUMN_SLOTS, COLUMN_IS_WIDE },
+    { "in_flight", "IN FLIGHT", COLUMN_NUMBER, COLUMN_IS_WIDE },
+    { "queued", "QUEUED", COLUMN_NUMBER, COLUMN_IS_WIDE },
+    { "public", "PUBLIC", COLUMN_BOOL, COLUMN_IS_EXTRA },
+    { "tokens", "TOKENS", COLUMN_NUMBER, COLUMN_IS_EXTRA },
+    { "limits_text", "LIMITS", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    { "tag", "TAG", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    { "owner", "OWNER", COLUMN_TEXT, COLUMN_IS_WIDE },
+    { "access_key", "ACCESS-KEY", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    { "project", "PROJECT", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    { "domain", "DOMAIN", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    { "resource_group", "RESOURCE-GROUP", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    { "id", "ID", COLUMN_TEXT, COLUMN_IS_WIDE },
+    { "version", "VERSION", COLUMN_NUMBER, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
+    { "replicas", "COUNTS", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
+    { "replica_list", "REPLICA-LIST", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
+    { "revision", "SPEC", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
+    { "limits", "LIMITS-LIST", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
+    { "figures", "FIGURES", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
+    { "token", "TOKEN", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
+    COLUMN_END,
+};
+
+const struct column service_replica_columns[] = {
+    { "number", "REPLICA", COLUMN_NUMBER, COLUMN_IS_NAME },
+    { "revision", "REVISION", COLUMN_NUMBER, 0 },
+    { "state", "STATE", COLUMN_STATUS, 0 },
+    { "in_flight", "IN FLIGHT", COLUMN_NUMBER, 0 },
+    { "ready_at", "READY SINCE", COLUMN_TIME, 0 },
+    { "agent", "AGENT", COLUMN_TEXT, 0 },
+    { "session_name", "SESSION", COLUMN_TEXT, 0 },
+    { "ratio", "RATIO", COLUMN_NUMBER, 0 },
+    { "health_text", "PROBE", COLUMN_TEXT, COLUMN_MAY_SHRINK },
+    COLUMN_END,
+};
+
+/* ---- members of their own ---- */
+
+static void service_copy_members(json_t *service, const json_t *from, const char *const *members)
+{
+    for (; *members; members++) {
+        json_t *value = json_object_get(from, *members);
+
+        if (value && !json_object_get(service, *members))
+            (void)json_object_set(service, *members, value);
+    }
+}
+
+/* "cap 8, queue 1000, drain_timeout 600" of what is set. */
+static json_t *service_limits_text(const json_t *limits)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    const char *key;
+    json_t *value;
+
+    json_object_foreach((json_t *)limits, key, value) {
+        AQ_CLEANUP(aq_freep) char *shown = json_dumps(value, OUTPUT_JSON_FLAGS);
+
+        if (json_is_string(value) || json_is_number(value))
+            strbuf_addf(&text, "%s%s=%s", text.len ? " " : "", key,
+                        json_is_string(value) ? json_string_value(value) : shown);
+    }
+    return text.len ? json_string(text.data) : json_null();
+}
+
+/* The state of a replica in a word: that of its traffic, else of its session. */
+static const char *service_replica_state(const json_t *replica)
+{
+    const char *health = output_text(replica, "health"), *status = output_text(replica, "status");
+
+    if (json_is_true(json_object_get(replica, "draining")))
+        return "draining";
+    return strcmp(health, "starting") == 0 && strcmp(status, "RUNNING") != 0 && *status ? status
+                                                                                        : health;
+}
+
+void service_adapt(json_t *service)
+{
+    static const char *const of_revision[] = { "image", "model",     "runtime", "command",
+                                               "port",  "resources", NULL };
+    static const char *const of_figures[] = { "requests", "in_flight", "queued", NULL };
+    const json_t *counts = json_object_get(service, "replicas");
+    const json_t *spec = json_object_get(service, "revision");
+    const json_t *health = json_object_get(spec, "health");
+    json_int_t wanted = json_integer_value(json_object_get(counts, "wanted"));
+    json_int_t least = json_integer_value(json_object_get(counts, "min"));
+    json_int_t most = json_integer_value(json_object_get(counts, "max"));
+    json_t *replica;
+    char text[64];
+    size_t i;
+
+    service_copy_members(service, spec, of_revision);
+    service_copy_members(service, json_object_get(service, "figures"), of_figures);
+    (void)json_object_set(service, "goal", json_object_get(spec, "number"));
+    if (json_object_get(health, "path"))
+        (void)json_object_set(service, "health_path", json_object_get(health, "path"));
+    (void)snprintf(text, sizeof(text), "%lld/%lld",
+                   (long long)json_integer_value(json_object_get(counts, "ready")),
+                   (long long)wanted);
+    (void)json_object_set_new(service, "ready", json_string(text));
+    (void)snprintf(text, sizeof(text), least == most ? "%lld" : "%lld of %lld-%lld",
+                   (long long)wanted, (long long)least, (long long)most);
+    (void)json_object_set_new(service, "bounds", json_string(text));
+    (void)json_object_set_new(service, "limits_text",
+                              service_limits_text(json_object_get(service, "limits")));
+    json_array_foreach(json_object_get(service, "replica_list"), i, replica)
+        (void)json_object_set_new(replica, "state", json_string(service_replica_state(replica)));
+}
+
+int service_get(struct cli *cli, const char *name, json_t **ret, struct aq_error *err)
+{
+    return cli_thing_call(cli, METHOD_GET, &model_services, name, "", NULL, ret, err);
+}
+
+int service_print(struct cli *cli, json_t *service, struct aq_error *err)
+{
+    service_adapt(service);
+    return record_print(cli, service_columns, service, err);
+}
+
+/* ---- bodies ---- */
+
+void service_nest(json_t *body)
+{
+    const char *key;
+    json_t *value;
+    void *next;
+
+    json_object_foreach_safe(body, next, key, value)
+    {
+        const char *dot = strchr(key, '.');
+        AQ_CLEANUP(aq_freep) char *outer = dot ? aq_strndup(key, (size_t)(dot - key)) : NULL;
+        json_t *object;
+
+        if (!dot)
+            continue;
+        object = json_object_get(body, outer);
+        if (!json_is_object(object)) {
+            object = json_object();
+            (void)json_object_set_new(body, outer, object);
+        }
+        (void)json_object_set(object, dot + 1, value);
+        (void)json_object_del(body, key);
+    }
+}
+
+json_t *service_parse_replicas(const char *text)
+{
+    size_t least = strspn(text, "0123456789");
+    size_t most = text[least] == '-' ? strspn(text + least + 1, "0123456789") : 0;
+
+    if (least == 0 || least > 6 || most > 6)
+        return NULL;
+    if (!text[least])
+        return json_integer(strtoll(text, NULL, 10));
+    return most && !text[least + 1 + most] ? json_string(text) : NULL;
+}
+
+/* ---- replicas ---- */
+
+static bool service_is_replica(const json_t *row, const char *replica)
+{
+    char number[24];
+
+    (void)snprintf(number, sizeof(number), "%lld",
+                   (long long)json_integer_value(json_object_get(row, "number")));
+    return strcmp(number, replica) == 0 || strcmp(output_text(row, "session"), replica) == 0
+           || strcmp(output_text(row, "session_name"), replica) == 0;
+}
+
+int service_find_replica(const json_t *service, const char *replica, const json_t **ret,
+                         struct aq_error *err)
+{
+    const json_t *rows = json_object_get(service, "replica_list"), *row, *found = NULL;
+    AQ_CLEANUP(strbuf_donep) struct strbuf numbers = STRBUF_INIT;
+    json_int_t newest = -1, number;
+    size_t i;
+
+    json_array_foreach(rows, i, row) {
+        number = json_integer_value(json_object_get(row, "number"));
+        strbuf_addf(&numbers, "%s%lld", i ? ", " : "", (long long)number);
+        if (replica ? service_is_replica(row, replica) : number > newest) {
+            found = row;
+            newest = number;
+        }
+    }
+    if (!found && (!replica || !numbers.len))
+        return aq_fail(err, ENOENT, "service '%s' has no replica now%s%.200s",
+                       output_text(service, "name"), *output_text(service, "problem") ? ": " : "",
+                       output_text(service, "problem"));
+    if (!found)
+        return aq_fail(err, ENOENT, "service '%s' has no replica '%.40s'; it has %.100s",
+                       output_text(service, "name"), replica, numbers.data);
+    *ret = found;
+    return 0;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* service.h - what the commands on model services share */
+#ifndef AQ_CLI_SERVICE_SERVICE_H
+#define AQ_CLI_SERVICE_SERVICE_H
+
+#include "cli/list.h"
+#include "cli/request.h"
+
+#define SERVICES_PATH "/aliquot/v1/model-services"
+
+extern const struct cli_things model_services;
+extern const struct column service_columns[];
+extern const struct column service_replica_columns[];
+
+/* Copy what is nested in a service into members of its own, which columns show: "ready" ("1/2"),
+ * "image", "requests" and others.
+ */
+void service_adapt(json_t *service);
+
+/* Read one by name or id. *ret is the caller's. */
+int service_get(struct cli *cli, const char *name, json_t **ret, struct aq_error *err);
+
+/* Print a service as a record. */
+int service_print(struct cli *cli, json_t *service, struct aq_error *err);
+
+/* Move members with a dot in their names, as rows of options have them, into objects: "limits.cap"
+ * into {"limits": {"cap"}}.
+ */
+void service_nest(json_t *body);
+
+/* "3" as an integer, "1-8" as text. NULL for other texts. */
+json_t *service_parse_replicas(const char *text);
+
+/* Of a replica that has not ended, by its number or session id; NULL = the newest. Borrowed from the
+ * service. -ENOENT: there is none such; 'err' says which there are.
+ */
+int service_find_replica(const json_t *service, const char *replica, const json_t **ret,
+                         struct aq_error *err);
+
+/* ---- waiting ---- */
+
+/* Follow a service until as many replicas of the goal revision as wanted are ready and no other
+ * revision takes requests; progress goes to standard error. Returns an exit status: 0; 1 if a replica
+ * failed or the service ended, with the problem and the last lines of the replica's log on standard
+ * error; 3 after timeout_usec (0 = no limit). Or -errno.
+ */
+int service_wait(struct cli *cli, const char *service, int64_t timeout_usec, struct aq_error *err);
+
+/* The rows of --wait and --timeout for a struct with these members. */
+/* clang-format off */
+#define SERVICE_WAIT_ROWS(type)                                                                    \
+    { 'w', "wait", CLI_FLAG, offsetof(type, wait), NULL,                                           \
+      "until its replicas are ready; exits with 1 if one fails" },                                 \
+    { 0, "timeout", CLI_DURATION, offsetof(type, timeout), "TIME",                                 \
+      "with --wait: give up after this long, with exit status 3" }
+/* clang-format on */
+
+/* ---- tokens ---- */
+
+/* Create a token; *ret, the caller's, has it in "token". */
+int service_add_token(struct cli *cli, const char *service, json_t *body, json_t **ret,
+                      struct aq_error *err);
+
+#endif

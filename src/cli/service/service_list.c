@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* "service ls", "info", "url": services as they are. */
+#include <errno.h>
+#include <string.h>
+
+#include "cli/service/service.h"
+#include "cli/verbs.h"
+
+/* ---- ls ---- */
+
+struct service_ls_opts {
+    struct list_opts list;
+    bool all, everyone;
+};
+
+static const struct cli_opt ls_opts[] = {
+    { 'a', "all", CLI_FLAG, offsetof(struct service_ls_opts, all), NULL,
+      "also those that have ended", "all_states" },
+    { 'A', "everyone", CLI_FLAG, offsetof(struct service_ls_opts, everyone), NULL,
+      "those of all users (administrators)", "all" },
+    LIST_OPT_ROWS(struct service_ls_opts),
+    CLI_OPT_END,
+};
+
+static int service_ls(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    const struct service_ls_opts *opts = data;
+
+    (void)argc;
+    (void)argv;
+    strbuf_adds(&path, SERVICES_PATH);
+    cli_path_options(&path, ls_opts, opts);
+    return list_show_adapted(cli, path.data, &opts->list, service_columns, service_adapt, err);
+}
+
+const struct cli_verb verb_service_ls = {
+    .name = "service ls",
+    .args = "",
+    .summary = "List model services",
+    .details = "READY is replicas that are ready of those that are wanted; REQUESTS were\n"
+               "answered since the manager started.",
+    .examples = "aliquot service ls --filter status=failing",
+    .if_empty = "you have no model services; to create one: aliquot service create",
+    .opts = ls_opts,
+    .opts_size = sizeof(struct service_ls_opts),
+    .run = service_ls,
+};
+
+/* ---- info ---- */
+
+static int service_info(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    json_auto_t *service = NULL;
+    const json_t *replicas;
+    int r = service_get(cli, argv[0], &service, err);
+
+    (void)data;
+    (void)argc;
+    if (r < 0 || (r = service_print(cli, service, err)) < 0)
+        return r;
+    replicas = json_object_get(service, "replica_list");
+    if (!output_is_human(&cli->output) || cli->output.columns || !json_array_size(replicas))
+        return 0;
+    strbuf_addc(&out, '\n');
+    r = output_list(&cli->output, service_replica_columns, replicas, &out, err);
+    return r < 0 ? r : cli_print(&out, err);
+}
+
+const struct cli_verb verb_service_info = {
+    .name = "service info",
+    .args = "SERVICE",
+    .summary = "Show a service: its settings, its replicas, and what is wrong",
+    .details = "PROBLEM says why fewer replicas are ready than are wanted. As JSON also all that\n"
+               "the goal revision says, and the figures of the proxies. Of a service that has\n"
+               "ended give the id.",
+    .examples = "aliquot service info digits\n"
+                "aliquot service info digits -o json",
+    .min_args = 1,
+    .max_args = 1,
+    .run = service_info,
+};
+
+/* ---- url ---- */
+
+static const struct column url_columns[] = {
+    { "url", "URL", COLUMN_TEXT, COLUMN_IS_NAME },
+    { "urls", "URLS", COLUMN_NAMES, 0 },
+    COLUMN_END,
+};
+
+static int service_url(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    json_auto_t *service = NULL;
+    const json_t *urls, *url;
+    size_t i;
+    int r = service_get(cli, argv[0], &service, err);
+
+    (void)data;
+    (void)argc;
+    if (r < 0)
+        return r;
+    if (!output_is_human(&cli->output))
+        return record_print(cli, url_columns, service, err);
+    urls = json_object_get(service, "urls");
+    if (!*output_text(service, "url") && !json_array_size(urls)) {
+        cli_hint(cli, "aliquot doctor proxy");
+        return aq_fail(err, ENOENT, "service '%s' has no URL, as no proxy is connected", argv[0]);
+    }
+    if (!json_array_size(urls))
+        strbuf_addf(&out, "%s\n", output_text(service, "url"));
+    json_array_foreach(urls, i, url)
+        strbuf_addf(&out, "%s\n", json_string_value(url));
+    return cli_print(&out, err);
+}
+
+const struct cli_verb verb_service_url = {
+    .name = "service url",
+    .args = "SERVICE",
+    .summary = "Print the URLs of a service, one a line",
+    .details = "The first is a path of the proxy. Where the proxy has a domain the second is a\n"
+               "host of its own.",
+    .examples =
+        "curl -H \"Authorization: Bearer $TOKEN\" \"$(aliquot service url digits | head -n1)\"",
+    .min_args = 1,
+    .max_args = 1,
+    .run = service_url,
+};

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* "service deploy", "revisions", "rollback": what replicas are made from. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/service/service.h"
+#include "cli/service/service_spec.h"
+#include "cli/verbs.h"
+
+/* ---- deploy ---- */
+
+struct service_deploy_opts {
+    struct service_spec_opts spec;
+    struct cli_list unset;
+    bool wait;
+    struct cli_int timeout;
+};
+
+static const struct cli_opt deploy_opts[] = {
+    SERVICE_SPEC_ROWS(struct service_deploy_opts),
+    { 0, "unset", CLI_LIST, offsetof(struct service_deploy_opts, unset), "OPTION",
+      "take back what this option says now, or 'command'; repeatable" },
+    SERVICE_WAIT_ROWS(struct service_deploy_opts),
+    CLI_OPT_END,
+};
+
+/* Remove the member that an option gave from the copy of the goal, and name it as null. */
+static int service_deploy_unset(const char *name, json_t *goal, json_t *body, struct aq_error *err)
+{
+    const struct cli_opt *opt = cli_opt_find(deploy_opts, name, strlen(name));
+    const char *member = strcmp(name, "command") == 0  ? "command"
+                         : strcmp(name, "health") == 0 ? "health"
+                         : opt                         ? opt->member
+                                                       : NULL;
+    const char *dot = member ? strchr(member, '.') : NULL;
+
+    if (!member)
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                            "--unset takes the name of an option of this command without its "
+                            "dashes, such as env, or 'command', not '%.40s'",
+                            name);
+    (void)json_object_del(dot ? json_object_get(goal, "health") : goal, dot ? dot + 1 : member);
+    (void)json_object_set_new(body, member, json_null());
+    if (strcmp(member, "model") == 0)
+        (void)json_object_set_new(body, "model_target", json_null());
+    return 0;
+}
+
+static int service_deploy_print(struct cli *cli, const char *name, const json_t *revision,
+                                struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+
+    if (output_is_human(&cli->output))
+        strbuf_addf(&out, "revision %lld of service %s: its replicas replace the others\n",
+                    (long long)json_integer_value(json_object_get(revision, "number")), name);
+    else
+        output_document(&cli->output, revision, &out);
+    return cli_print(&out, err);
+}
+
+static int service_deploy(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    const struct service_deploy_opts *opts = data;
+    json_auto_t *before = NULL, *body = json_object(), *revision = NULL;
+    json_t *goal;
+    int r = service_get(cli, argv[0], &before, err);
+
+    if (r < 0)
+        return r;
+    goal = json_object_get(before, "revision");
+    for (size_t i = 0; r == 0 && i < opts->unset.count; i++)
+        r = service_deploy_unset(opts->unset.items[i], goal, body, err);
+    if (r == 0)
+        r = service_spec_add(deploy_opts, opts, &opts->spec, goal, argc - 1, argv + 1, body, err);
+    if (r == 0 && json_object_size(body) == 0)
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                            "name a change, such as --image python:3.13, or --note alone to start "
+                            "all replicas again");
+    if (r == 0)
+        r = cli_thing_call(cli, METHOD_POST, &model_services, output_text(before, "id"),
+                           "/revisions", body, &revision, err);
+    if (r < 0)
+        return r;
+    if ((r = service_deploy_print(cli, output_text(before, "name"), revision, err)) < 0)
+        return r;
+    return opts->wait ? service_wait(cli, output_text(before, "id"), opts->timeout.value, err) : 0;
+}
+
+const struct cli_verb verb_service_deploy = {
+    .name = "service deploy",
+    .args = "SERVICE [COMMAND [ARG]...]",
+    .summary = "Make a new revision of a service and replace its replicas by it",
+    .details =
+        "What is not named is as in the present revision, amount by amount and variable by\n"
+        "variable; --unset OPTION takes one back. A replica of the new revision has to be\n"
+        "ready before one of the old takes no more requests: clients notice nothing. If new\n"
+        "replicas fail, the old ones go on; 'service rollback' ends the attempt.",
+    .examples = "aliquot service deploy digits --image python:3.13 --wait\n"
+                "aliquot service deploy digits -r mem=4g -e LOG=debug --note 'more memory'",
+    .opts = deploy_opts,
+    .opts_size = sizeof(struct service_deploy_opts),
+    .min_args = 1,
+    .max_args = -1,
+    .run = service_deploy,
+};
+
+/* ---- revisions ---- */
+
+static const struct column revision_columns[] = {
+    { "number", "REVISION", COLUMN_NUMBER, COLUMN_IS_NAME },
+    { "goal", "GOAL", COLUMN_BOOL, 0 },
+    { "image", "IMAGE", COLUMN_TEXT, COLUMN_MAY_SHRINK },
+    { "model", "MODEL", COLUMN_TEXT, 0 },
+    { "resources", "RESOURCES", COLUMN_SLOTS, 0 },
+    { "created_at", "AGE", COLUMN_TIME, 0 },
+    { "note", "NOTE", COLUMN_TEXT, COLUMN_MAY_SHRINK },
+    { "command", "COMMAND", COLUMN_TEXT, COLUMN_IS_WIDE },
+    { "runtime", "RUNTIME", COLUMN_TEXT, COLUMN_IS_WIDE },
+    { "port", "PORT", COLUMN_NUMBER, COLUMN_IS_WIDE },
+    { "health", "HEALTH", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
+    { "environ", "ENVIRON", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
+    { "mounts", "MOUNTS", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
+    COLUMN_END,
+};
+
+struct service_revisions_opts {
+    struct list_opts list;
+};
+
+static const struct cli_opt revisions_opts[] = {
+    LIST_OPT_ROWS(struct service_revisions_opts),
+    CLI_OPT_END,
+};
+
+static int service_revisions(struct cli *cli, void *data, int argc, char **argv,
+                             struct aq_error *err)
+{
+    const struct service_revisions_opts *opts = data;
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+
+    (void)argc;
+    cli_thing_path(&model_services, argv[0], "/revisions", &path);
+    return list_show(cli, path.data, &opts->list, revision_columns, err);
+}
+
+const struct cli_verb verb_service_revisions = {
+    .name = "service revisions",
+    .args = "SERVICE",
+    .summary = "List the revisions of a service that are kept",
+    .examples = "aliquot service revisions digits -o wide",
+    .opts = revisions_opts,
+    .opts_size = sizeof(struct service_revisions_opts),
+    .min_args = 1,
+    .max_args = 1,
+    .run = service_revisions,
+};
+
+/* ---- rollback ---- */
+
+struct service_rollback_opts {
+    bool wait;
+    struct cli_int timeout;
+};
+
+static const struct cli_opt rollback_opts[] = {
+    SERVICE_WAIT_ROWS(struct service_rollback_opts),
+    CLI_OPT_END,
+};
+
+static int service_rollback(struct cli *cli, void *data, int argc, char **argv,
+                            struct aq_error *err)
+{
+    const struct service_rollback_opts *opts = data;
+    json_auto_t *body = json_object(), *service = NULL;
+    int r;
+
+    if (argc == 2 && (!*argv[1] || strspn(argv[1], "0123456789") != strlen(argv[1])))
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                            "REVISION is a number such as 3, not '%.40s'", argv[1]);
+    if (argc == 2)
+        (void)json_object_set_new(body, "revision", json_integer(strtoll(argv[1], NULL, 10)));
+    r = cli_thing_call(cli, METHOD_POST, &model_services, argv[0], "/rollback", body, &service,
+                       err);
+    if (r < 0 || (r = service_print(cli, service, err)) < 0)
+        return r;
+    return opts->wait ? service_wait(cli, argv[0], opts->timeout.value, err) : 0;
+}
+
+const struct cli_verb verb_service_rollback = {
+    .name = "service rollback",
+    .args = "SERVICE [REVISION]",
+    .summary = "Make an earlier revision the goal again",
+    .details =
+        "Without REVISION that before the present one. Replicas are replaced as by 'service\n"
+        "deploy'; those of the earlier revision that still run are kept.",
+    .examples = "aliquot service rollback digits --wait\n"
+                "aliquot service rollback digits 3",
+    .opts = rollback_opts,
+    .opts_size = sizeof(struct service_rollback_opts),
+    .min_args = 1,
+    .max_args = 2,
+    .run = service_rollback,
+};

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* "service update", "scale", "rm": what changes without a new revision, and the end. */
+#include "cli/service/service_settings.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "cli/service/service.h"
+#include "cli/verbs.h"
+
+#define END_WATCH_USEC (500 * USEC_PER_MSEC)
+
+static int service_add_replicas(const char *text, const char *what, json_t *body,
+                                struct aq_error *err)
+{
+    json_t *value = service_parse_replicas(text);
+
+    if (!value)
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                            "%s takes a number such as 2, or a range such as 1-8, not '%.40s'",
+                            what, text);
+    return json_object_set_new(body, "replicas", value);
+}
+
+int service_settings_add(const struct service_settings *settings, json_t *body,
+                         struct aq_error *err)
+{
+    return settings->replicas ? service_add_replicas(settings->replicas, "--replicas", body, err)
+                              : 0;
+}
+
+static int service_change(struct cli *cli, const char *name, const json_t *body,
+                          struct aq_error *err)
+{
+    json_auto_t *service = NULL;
+    int r = cli_thing_call(cli, METHOD_PATCH, &model_services, name, "", body, &service, err);
+
+    return r < 0 ? r : service_print(cli, service, err);
+}
+
+/* ---- update ---- */
+
+struct service_update_opts {
+    struct service_settings settings;
+    int public; /* CLI_CHOICE */
+};
+
+static const struct cli_opt update_opts[] = {
+    SERVICE_SETTINGS_ROWS(struct service_update_opts),
+    { 0, "public", CLI_CHOICE, offsetof(struct service_update_opts, public), "yes|no",
+      "whether anyone who reaches the proxy may ask, without a token", "public" },
+    CLI_OPT_END,
+};
+
+static int service_update(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    const struct service_update_opts *opts = data;
+    json_auto_t *body = json_object();
+    int r = cli_options_add(update_opts, opts, body, err);
+
+    (void)argc;
+    if (r == 0)
+        r = service_settings_add(&opts->settings, body, err);
+    if (r == 0 && json_object_size(body) == 0)
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                            "name a change, such as --cap 8; image, model and command are changed "
+                            "by 'aliquot service deploy'");
+    service_nest(body);
+    return r < 0 ? r : service_change(cli, argv[0], body, err);
+}
+
+const struct cli_verb verb_service_update = {
+    .name = "service update",
+    .args = "SERVICE",
+    .summary = "Change limits and other settings of a service, at once",
+    .details = "Replicas go on as they are. What they are made from (image, model, command,\n"
+               "resources) is changed by 'aliquot service deploy'. --tag '' removes the tag.",
+    .examples = "aliquot service update digits --cap 16 --queue-timeout 30s",
+    .opts = update_opts,
+    .opts_size = sizeof(struct service_update_opts),
+    .min_args = 1,
+    .max_args = 1,
+    .run = service_update,
+};
+
+/* ---- scale ---- */
+
+struct service_scale_opts {
+    bool wait;
+    struct cli_int timeout;
+};
+
+static const struct cli_opt scale_opts[] = {
+    SERVICE_WAIT_ROWS(struct service_scale_opts),
+    CLI_OPT_END,
+};
+
+static int service_scale(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    const struct service_scale_opts *opts = data;
+    json_auto_t *body = json_object();
+    int r = service_add_replicas(argv[1], "service scale", body, err);
+
+    (void)argc;
+    if (r == 0)
+        r = service_change(cli, argv[0], body, err);
+    return r < 0 || !opts->wait ? r : service_wait(cli, argv[0], opts->timeout.value, err);
+}
+
+const struct cli_verb verb_service_scale = {
+    .name = "service scale",
+    .args = "SERVICE N|MIN-MAX",
+    .summary = "Change how many replicas a service has",
+    .details = "With 0 it sleeps. Replicas that are too many take no new requests and end when\n"
+               "they have answered those under way.",
+    .examples = "aliquot service scale digits 4 --wait",
+    .opts = scale_opts,
+    .opts_size = sizeof(struct service_scale_opts),
+    .min_args = 2,
+    .max_args = 2,
+    .run = service_scale,
+};
+
+/* ---- rm ---- */
+
+struct service_rm_opts {
+    bool force, yes, wait;
+};
+
+static const struct cli_opt rm_opts[] = {
+    { 'f', "force", CLI_FLAG, offsetof(struct service_rm_opts, force), NULL,
+      "end replicas now, with the requests that are under way", "force" },
+    { 'y', "yes", CLI_FLAG, offsetof(struct service_rm_opts, yes), NULL, "do not ask" },
+    { 'w', "wait", CLI_FLAG, offsetof(struct service_rm_opts, wait), NULL,
+      "until their replicas have ended" },
+    CLI_OPT_END,
+};
+
+/* Until it has ended; by its id, as its name may be taken again. */
+static int service_rm_await(struct cli *cli, const char *id, struct aq_error *err)
+{
+    int64_t lost_usec = 0;
+
+    for (;;) {
+        json_auto_t *service = NULL;
+        int r = service_get(cli, id, &service, err);
+
+        if (r == -ENOENT || (r == 0 && strcmp(output_text(service, "status"), "ended") == 0))
+            return 0;
+        if (r < 0 && !cli_awaits_manager(cli, err, true, &lost_usec))
+            return r;
+        if (r == 0)
+            lost_usec = 0;
+        (void)usleep(END_WATCH_USEC);
+    }
+}
+
+static int service_rm(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    const struct service_rm_opts *opts = data;
+    json_auto_t *ids = json_array(), *body = json_object();
+    int r = argc == 1 ? cli_confirm(opts->yes, err, "End service %s and its replicas?", argv[0])
+                      : cli_confirm(opts->yes, err, "End %d services and their replicas?", argc);
+
+    if (r == 0)
+        r = cli_options_add(rm_opts, opts, body, err);
+    for (int i = 0; r == 0 && opts->wait && i < argc; i++) {
+        json_auto_t *service = NULL;
+
+        r = service_get(cli, argv[i], &service, err);
+        (void)json_array_append(ids, json_object_get(service, "id"));
+    }
+    if (r == 0)
+        r = cli_things_call(cli, METHOD_DELETE, &model_services, "", body, argc, argv, err);
+    for (size_t i = 0; r == 0 && i < json_array_size(ids); i++)
+        r = service_rm_await(cli, json_string_value(json_array_get(ids, i)), err);
+    return r;
+}
+
+const struct cli_verb verb_service_rm = {
+    .name = "service rm",
+    .args = "SERVICE...",
+    .summary = "End services",
+    .details = "New requests are refused at once; replicas end when they have answered those\n"
+               "under way, after the drain timeout at the latest. Tokens end with their service.",
+    .examples = "aliquot service rm --yes --wait digits",
+    .opts = rm_opts,
+    .opts_size = sizeof(struct service_rm_opts),
+    .min_args = 1,
+    .max_args = -1,
+    .run = service_rm,
+};

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* "service token create", "ls", "rm": what lets clients ask a service. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/local_date.h"
+#include "cli/service/service.h"
+#include "cli/verbs.h"
+#include "http/url.h"
+
+static const struct column token_columns[] = {
+    { "label", "LABEL", COLUMN_TEXT, COLUMN_IS_NAME },
+    { "expires_at", "EXPIRES", COLUMN_CLOCK, 0 },
+    { "paths", "PATHS", COLUMN_NAMES, 0 },
+    { "rate", "RATE", COLUMN_NUMBER, 0 },
+    { "budget", "BUDGET", COLUMN_NUMBER, 0 },
+    { "used", "USED", COLUMN_NUMBER, 0 },
+    { "requests", "REQUESTS", COLUMN_NUMBER, 0 },
+    { "used_at", "LAST USED", COLUMN_TIME, 0 },
+    { "created_at", "AGE", COLUMN_TIME, 0 },
+    { "id", "ID", COLUMN_TEXT, COLUMN_IS_WIDE },
+    COLUMN_END,
+};
+
+int service_add_token(struct cli *cli, const char *service, json_t *body, json_t **ret,
+                      struct aq_error *err)
+{
+    return cli_thing_call(cli, METHOD_POST, &model_services, service, "/tokens", body, ret, err);
+}
+
+/* ---- create ---- */
+
+struct service_token_opts {
+    const char *label, *expires, *rate;
+    struct cli_int duration, budget;
+    struct cli_list paths;
+};
+
+static const struct cli_opt token_opts[] = {
+    { 'l', "label", CLI_STR, offsetof(struct service_token_opts, label), "TEXT",
+      "what it is for; lists show it", "label" },
+    { 'd', "duration", CLI_DURATION, offsetof(struct service_token_opts, duration), "TIME",
+      "it expires after this long, such as 3d; default never", "duration" },
+    { 0, "expires", CLI_STR, offsetof(struct service_token_opts, expires), "DATE",
+      "it expires at this date (local time)" },
+    { 0, "path", CLI_LIST, offsetof(struct service_token_opts, paths), "PREFIX",
+      "only for paths that begin with this, such as /v1/chat; repeatable", "paths" },
+    { 0, "rate", CLI_STR, offsetof(struct service_token_opts, rate), "N",
+      "requests a second, such as 0.5; default no limit" },
+    { 0, "budget", CLI_INT, offsetof(struct service_token_opts, budget), "N",
+      "tokens of language models, prompts and answers, in all; default no limit", "budget" },
+    CLI_OPT_END,
+};
+
+static int service_token_body(const struct service_token_opts *opts, json_t *body,
+                              struct aq_error *err)
+{
+    char date[CLOCK_ISO_MAX], *end;
+    double rate;
+    int r = cli_options_add(token_opts, opts, body, err);
+
+    if (r < 0 || (r = local_date_check("--expires", opts->expires, err)) < 0)
+        return r;
+    if (opts->expires && opts->duration.is_set)
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                            "--expires and --duration exclude each other");
+    if (opts->expires)
+        (void)json_object_set_new(body, "expires_at",
+                                  json_string(local_date_resolve(opts->expires, date)));
+    if (!opts->rate)
+        return 0;
+    rate = strtod(opts->rate, &end);
+    if (end == opts->rate || *end || !isfinite(rate) || rate <= 0)
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                            "--rate takes requests a second, such as 10 or 0.5, not '%.40s'",
+                            opts->rate);
+    return json_object_set_new(body, "rate", json_real(rate));
+}
+
+static int service_token_create(struct cli *cli, void *data, int argc, char **argv,
+                                struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    json_auto_t *body = json_object(), *token = NULL;
+    int r = service_token_body(data, body, err);
+
+    (void)argc;
+    if (r == 0)
+        r = service_add_token(cli, argv[0], body, &token, err);
+    if (r < 0)
+        return r;
+    if (output_is_human(&cli->output))
+        strbuf_addf(&out, "%s\n", output_text(token, "token"));
+    else
+        output_document(&cli->output, token, &out);
+    if ((r = cli_print(&out, err)) == 0)
+        cli_note(cli, "it is shown only now; clients send it as 'Authorization: Bearer TOKEN'");
+    return r;
+}
+
+const struct cli_verb verb_service_token_create = {
+    .name = "service token create",
+    .args = "SERVICE",
+    .summary = "Make a token for clients of a service, and print it once",
+    .details = "The manager keeps only its hash. A request beyond --rate or the --budget is\n"
+               "answered 429. The budget counts what the usage of OpenAI answers says.",
+    .examples = "aliquot service token create digits --label bench --duration 3d --rate 20\n"
+                "TOKEN=$(aliquot service token create digits --quiet)",
+    .opts = token_opts,
+    .opts_size = sizeof(struct service_token_opts),
+    .min_args = 1,
+    .max_args = 1,
+    .run = service_token_create,
+};
+
+/* ---- ls ---- */
+
+struct service_token_ls_opts {
+    struct list_opts list;
+};
+
+static const struct cli_opt token_ls_opts[] = {
+    LIST_OPT_ROWS(struct service_token_ls_opts),
+    CLI_OPT_END,
+};
+
+static int service_token_ls(struct cli *cli, void *data, int argc, char **argv,
+                            struct aq_error *err)
+{
+    const struct service_token_ls_opts *opts = data;
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+
+    (void)argc;
+    cli_thing_path(&model_services, argv[0], "/tokens", &path);
+    return list_show(cli, path.data, &opts->list, token_columns, err);
+}
+
+const struct cli_verb verb_service_token_ls = {
+    .name = "service token ls",
+    .args = "SERVICE",
+    .summary = "List the tokens of a service, and how much they were used",
+    .examples = "aliquot service token ls digits",
+    .if_empty = "the service has no tokens; to make one: aliquot service token create SERVICE",
+    .opts = token_ls_opts,
+    .opts_size = sizeof(struct service_token_ls_opts),
+    .min_args = 1,
+    .max_args = 1,
+    .run = service_token_ls,
+};
+
+/* ---- rm ---- */
+
+static int service_token_rm(struct cli *cli, void *data, int argc, char **argv,
+                            struct aq_error *err)
+{
+    int r = 0;
+
+    (void)data;
+    for (int i = 1; r == 0 && i < argc; i++) {
+        AQ_CLEANUP(strbuf_donep) struct strbuf rest = STRBUF_INIT;
+
+        strbuf_adds(&rest, "/tokens/");
+        url_encode(&rest, argv[i]);
+        r = cli_thing_call(cli, METHOD_DELETE, &model_services, argv[0], rest.data, NULL, NULL,
+                           err);
+    }
+    return r;
+}
+
+const struct cli_verb verb_service_token_rm = {
+    .name = "service token rm",
+    .args = "SERVICE TOKEN...",
+    .summary = "Revoke tokens of a service, at once",
+    .details = "TOKEN is the label, the id or at least 8 characters of its beginning. Requests\n"
+               "that are under way are answered.",
+    .examples = "aliquot service token rm digits bench",
+    .min_args = 2,
+    .max_args = -1,
+    .run = service_token_rm,
+};

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* "service wait", and --wait of other commands: until the replicas of a service are ready. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/utf8.h"
+#include "cli/output/progress.h"
+#include "cli/service/service.h"
+#include "cli/verbs.h"
+#include "http/url.h"
+
+#define LOOK_USEC (500 * USEC_PER_MSEC)
+#define TICK_USEC (100 * USEC_PER_MSEC)
+#define LOG_LINES "20" /* of a replica that failed */
+
+enum service_stage { SERVICE_COMES, SERVICE_IS_READY, SERVICE_FAILS, SERVICE_ENDS };
+
+/* What is on the way to being ready, of one answer of the manager. */
+struct service_watch {
+    json_int_t wanted, goal;
+    size_t ready, starting,
+        others;       /* replicas of the goal; of other revisions that take requests */
+    char session[40]; /* of the newest replica of the goal that is not ready yet; "" */
+};
+
+static void service_watch_read(const json_t *service, struct service_watch *w)
+{
+    const json_t *row;
+    size_t i;
+
+    *w = (struct service_watch){
+        .wanted = json_integer_value(
+            json_object_get(json_object_get(service, "replicas"), "wanted")),
+        .goal = json_integer_value(json_object_get(json_object_get(service, "revision"), "number")),
+    };
+    json_array_foreach(json_object_get(service, "replica_list"), i, row) {
+        bool is_of_goal = json_integer_value(json_object_get(row, "revision")) == w->goal;
+
+        if (json_is_true(json_object_get(row, "draining")))
+            continue;
+        if (!is_of_goal) {
+            w->others++;
+        } else if (strcmp(output_text(row, "health"), "ready") == 0) {
+            w->ready++;
+        } else {
+            w->starting++;
+            (void)snprintf(w->session, sizeof(w->session), "%s", output_text(row, "session"));
+        }
+    }
+}
+
+/* A replica that failed is tried again later, which "retry_at" says: whoever waits is told now. */
+static enum service_stage service_stage_of(const json_t *service, const struct service_watch *w)
+{
+    const char *status = output_text(service, "status");
+
+    if (strcmp(status, "ending") == 0 || strcmp(status, "ended") == 0)
+        return SERVICE_ENDS;
+    if ((json_int_t)w->ready >= w->wanted && !w->others)
+        return SERVICE_IS_READY;
+    if (strcmp(status, "failing") == 0 || json_is_string(json_object_get(service, "retry_at")))
+        return SERVICE_FAILS;
+    return SERVICE_COMES;
+}
+
+static void service_watch_show(struct progress *p, const json_t *service,
+                               const struct service_watch *w)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    const char *problem = output_text(service, "problem");
+
+    strbuf_addf(&text, "%s: %zu of %lld ready", output_text(service, "name"), w->ready,
+                (long long)w->wanted);
+    if (w->starting)
+        strbuf_addf(&text, ", %zu starting", w->starting);
+    if (w->others)
+        strbuf_addf(&text, ", %zu of another revision", w->others);
+    if (*problem)
+        strbuf_addf(&text, ": %.*s", (int)strcspn(problem, "\n"), problem);
+    progress_stage(p, text.data);
+}
+
+/* Append the last lines that the program of a replica printed; a log that cannot be read says
+ * nothing, as its node may be lost.
+ */
+static void service_write_log(struct cli *cli, const char *session, struct strbuf *out)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    struct client_reply reply = CLIENT_REPLY_INIT;
+
+    strbuf_adds(&path, "/aliquot/v1/sessions/");
+    url_encode(&path, session);
+    strbuf_adds(&path, "/logs?tail=" LOG_LINES);
+    if (cli_fetch(cli, METHOD_GET, path.data, NULL, &reply, NULL) == 0 && reply.status == 200
+        && reply.body.len) {
+        strbuf_adds(out, "last lines of its log:\n");
+        utf8_write_printable(reply.body.data, reply.body.len, out);
+        if (out->data[out->len - 1] != '\n')
+            strbuf_addc(out, '\n');
+    }
+    client_reply_done(&reply);
+}
+
+/* The problem, of which the manager may give several lines, and the log of the replica that was
+ * starting; all of it on standard error.
+ */
+static int service_fail(struct cli *cli, const json_t *service, const char *session)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    const char *name = output_text(service, "name"), *problem = output_text(service, "problem");
+    const char *retry = output_text(service, "retry_at"), *status = output_text(service, "status");
+
+    if (strcmp(status, "ending") == 0 || strcmp(status, "ended") == 0)
+        strbuf_addf(&out, "aliquot: service '%s' has ended\n", name);
+    else
+        strbuf_addf(&out, "aliquot: a replica of service '%s' failed%s", name,
+                    *problem ? ": " : "\n");
+    utf8_write_printable(problem, strlen(problem), &out);
+    if (*problem && problem[strlen(problem) - 1] != '\n')
+        strbuf_addc(&out, '\n');
+    if (*session && !strchr(problem, '\n'))
+        service_write_log(cli, session, &out);
+    if (*retry)
+        strbuf_addf(&out,
+                    "The manager tries again; see 'aliquot service info %s', or change it by "
+                    "'aliquot service deploy %s'.\n",
+                    name, name);
+    (void)fwrite(out.data, 1, out.len, stderr);
+    return CLI_EXIT_FAILURE;
+}
+
+static void service_pause(struct progress *p)
+{
+    for (int64_t left = LOOK_USEC; left > 0; left -= TICK_USEC) {
+        (void)usleep(TICK_USEC);
+        progress_tick(p);
+    }
+}
+
+int service_wait(struct cli *cli, const char *name, int64_t timeout_usec, struct aq_error *err)
+{
+    int64_t begun_usec = clock_monotonic_usec(), lost_usec = 0;
+    char session[sizeof(((struct service_watch *)NULL)->session)] = "";
+    json_auto_t *service = NULL;
+    struct progress progress;
+    int r = 0;
+
+    progress_init(&progress, cli->globals.quiet, cli->output.ascii);
+    for (;;) {
+        struct service_watch w = { .session = "" };
+        enum service_stage stage = SERVICE_COMES;
+        json_t *answer = NULL;
+
+        r = service_get(cli, name, &answer, err);
+        if (r < 0 && !cli_awaits_manager(cli, err, service != NULL, &lost_usec))
+            break;
+        if (r == 0) {
+            lost_usec = 0;
+            json_decref(service);
+            service = answer;
+            service_watch_read(service, &w);
+            stage = service_stage_of(service, &w);
+            service_watch_show(&progress, service, &w);
+        }
+        if (stage == SERVICE_IS_READY)
+            break;
+        if (stage != SERVICE_COMES) {
+            progress_clear(&progress);
+            return service_fail(cli, service, session);
+        }
+        if (w.session[0])
+            memcpy(session, w.session, sizeof(session));
+        if (timeout_usec && clock_monotonic_usec() - begun_usec >= timeout_usec) {
+            progress_clear(&progress);
+            cli_note(cli, "aliquot: service '%s' is not ready after the time given with --timeout",
+                     output_text(service, "name"));
+            return CLI_EXIT_TIMEOUT;
+        }
+        service_pause(&progress);
+    }
+    progress_clear(&progress);
+    return r;
+}
+
+/* ---- the command ---- */
+
+struct service_wait_opts {
+    struct cli_int timeout;
+};
+
+static const struct cli_opt wait_opts[] = {
+    { 0, "timeout", CLI_DURATION, offsetof(struct service_wait_opts, timeout), "TIME",
+      "give up after this long, with exit status 3" },
+    CLI_OPT_END,
+};
+
+static int service_wait_run(struct cli *cli, void *data, int argc, char **argv,
+                            struct aq_error *err)
+{
+    const struct service_wait_opts *opts = data;
+    int r = 0;
+
+    for (int i = 0; r == 0 && i < argc; i++)
+        r = service_wait(cli, argv[i], opts->timeout.value, err);
+    return r;
+}
+
+const struct cli_verb verb_service_wait = {
+    .name = "service wait",
+    .args = "SERVICE...",
+    .summary = "Wait until the replicas of services are ready",
+    .details = "As many as wanted, all of the goal revision. Exits with 1 if a replica fails, and\n"
+               "shows why. A manager that restarts meanwhile is waited for.",
+    .examples = "aliquot service wait --timeout 10m digits",
+    .opts = wait_opts,
+    .opts_size = sizeof(struct service_wait_opts),
+    .min_args = 1,
+    .max_args = -1,
+    .run = service_wait_run,
+};
