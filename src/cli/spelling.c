@@ -53,6 +53,21 @@ static const struct spelling {
     { "session-template update", "template edit", false },
     { "session-template delete", "template rm", true },
 
+    /* model services, as Backend.AI, kubectl and gcloud name what is done with them */
+    { "service status", "service info", true },
+    { "service get-endpoint", "service url", true },
+    { "service generate-token", "service token create", false },
+    { "service update-traffic-ratio", "service ratio", false },
+    { "service history", "service revisions", true },
+    { "service undo", "service rollback", true },
+    { "rollout status", "service wait", false },
+    { "rollout history", "service revisions", false },
+    { "rollout undo", "service rollback", false },
+    { "rollout restart", "service deploy", false },
+    { "get deployments", "service ls", false },
+    { "get services", "service ls", false },
+    { "serve", "service create", false },
+
     /* Backend.AI's word for a project */
     { "admin group ls", "admin project ls", true },
     { "admin group create", "admin project create", true },

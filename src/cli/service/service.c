@@ -21,7 +21,7 @@ const struct column service_columns[] = {
     { "created_at", "AGE", COLUMN_TIME, 0 },
     { "url", "URL", COLUMN_TEXT, 0 },
     { "urls", "URLS", COLUMN_NAMES, COLUMN_IS_EXTRA },
-    { "problem", "PROBLEM", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    { "problem", "PROBLEM", COLUMN_TEXT, COLUMN_IS_WIDE | COLUMN_MAY_SHRINK },
     { "retry_at", "NEXT TRY", COLUMN_CLOCK, COLUMN_IS_EXTRA },
     { "bounds", "REPLICAS", COLUMN_TEXT, COLUMN_IS_WIDE },
     { "model", "MODEL", COLUMN_TEXT, COLUMN_IS_WIDE },
@@ -32,6 +32,7 @@ const struct column service_columns[] = {
     { "resources", "RESOURCES", COLUMN_SLOTS, COLUMN_IS_WIDE },
     { "in_flight", "IN FLIGHT", COLUMN_NUMBER, COLUMN_IS_WIDE },
     { "queued", "QUEUED", COLUMN_NUMBER, COLUMN_IS_WIDE },
+    { "mean_ms", "MEAN MS", COLUMN_NUMBER, COLUMN_IS_WIDE },
     { "public", "PUBLIC", COLUMN_BOOL, COLUMN_IS_EXTRA },
     { "tokens", "TOKENS", COLUMN_NUMBER, COLUMN_IS_EXTRA },
     { "limits_text", "LIMITS", COLUMN_TEXT, COLUMN_IS_EXTRA },
@@ -42,6 +43,7 @@ const struct column service_columns[] = {
     { "domain", "DOMAIN", COLUMN_TEXT, COLUMN_IS_EXTRA },
     { "resource_group", "RESOURCE-GROUP", COLUMN_TEXT, COLUMN_IS_EXTRA },
     { "id", "ID", COLUMN_TEXT, COLUMN_IS_WIDE },
+    { "ended_at", "ENDED", COLUMN_TIME, COLUMN_IS_EXTRA },
     { "version", "VERSION", COLUMN_NUMBER, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
     { "replicas", "COUNTS", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
     { "replica_list", "REPLICA-LIST", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
@@ -57,6 +59,8 @@ const struct column service_replica_columns[] = {
     { "revision", "REVISION", COLUMN_NUMBER, 0 },
     { "state", "STATE", COLUMN_STATUS, 0 },
     { "in_flight", "IN FLIGHT", COLUMN_NUMBER, 0 },
+    { "requests", "REQUESTS", COLUMN_NUMBER, 0 },
+    { "failures", "FAILURES", COLUMN_NUMBER, 0 },
     { "ready_at", "READY SINCE", COLUMN_TIME, 0 },
     { "agent", "AGENT", COLUMN_TEXT, 0 },
     { "session_name", "SESSION", COLUMN_TEXT, 0 },
@@ -107,9 +111,9 @@ static const char *service_replica_state(const json_t *replica)
 
 void service_adapt(json_t *service)
 {
-    static const char *const of_revision[] = { "image", "model",     "runtime", "command",
+    static const char *const of_revision[] = { "image", "runtime",   "command",
                                                "port",  "resources", NULL };
-    static const char *const of_figures[] = { "requests", "in_flight", "queued", NULL };
+    static const char *const of_figures[] = { "requests", "in_flight", "queued", "mean_ms", NULL };
     const json_t *counts = json_object_get(service, "replicas");
     const json_t *spec = json_object_get(service, "revision");
     const json_t *health = json_object_get(spec, "health");
@@ -122,6 +126,7 @@ void service_adapt(json_t *service)
 
     service_copy_members(service, spec, of_revision);
     service_copy_members(service, json_object_get(service, "figures"), of_figures);
+    (void)json_object_set(service, "model", json_object_get(spec, "model_name"));
     (void)json_object_set(service, "goal", json_object_get(spec, "number"));
     if (json_object_get(health, "path"))
         (void)json_object_set(service, "health_path", json_object_get(health, "path"));

@@ -39,6 +39,11 @@ int service_find_replica(const json_t *service, const char *replica, const json_
 
 /* ---- waiting ---- */
 
+enum service_stage { SERVICE_COMES, SERVICE_IS_READY, SERVICE_FAILS, SERVICE_ENDS };
+
+/* How far a service is on the way to as many ready replicas of its goal as wanted. */
+enum service_stage service_get_stage(const json_t *service);
+
 /* Follow a service until as many replicas of the goal revision as wanted are ready and no other
  * revision takes requests; progress goes to standard error. Returns an exit status: 0; 1 if a replica
  * failed or the service ended, with the problem and the last lines of the replica's log on standard

@@ -18,7 +18,12 @@ static const struct cli_opt ls_opts[] = {
       "also those that have ended", "all_states" },
     { 'A', "everyone", CLI_FLAG, offsetof(struct service_ls_opts, everyone), NULL,
       "those of all users (administrators)", "all" },
-    LIST_OPT_ROWS(struct service_ls_opts),
+    { 'n', "limit", CLI_INT, offsetof(struct service_ls_opts, list.limit), "N",
+      "at most so many rows; 0 = all; default 1000" },
+    { 0, "filter", CLI_LIST, offsetof(struct service_ls_opts, list.filters), "EXPR",
+      "only rows that match, e.g. status=failing or 'age>2h'; repeatable" },
+    { 'w', "watch", CLI_DURATION, offsetof(struct service_ls_opts, list.watch), "TIME",
+      "show it again after so long, until Ctrl-C" },
     CLI_OPT_END,
 };
 

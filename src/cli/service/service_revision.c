@@ -33,14 +33,13 @@ static int service_deploy_unset(const char *name, json_t *goal, json_t *body, st
                          : strcmp(name, "health") == 0 ? "health"
                          : opt                         ? opt->member
                                                        : NULL;
-    const char *dot = member ? strchr(member, '.') : NULL;
 
     if (!member)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
                             "--unset takes the name of an option of this command without its "
                             "dashes, such as env, or 'command', not '%.40s'",
                             name);
-    (void)json_object_del(dot ? json_object_get(goal, "health") : goal, dot ? dot + 1 : member);
+    (void)json_object_del(goal, member);
     (void)json_object_set_new(body, member, json_null());
     if (strcmp(member, "model") == 0)
         (void)json_object_set_new(body, "model_target", json_null());
@@ -110,48 +109,39 @@ const struct cli_verb verb_service_deploy = {
 
 static const struct column revision_columns[] = {
     { "number", "REVISION", COLUMN_NUMBER, COLUMN_IS_NAME },
-    { "goal", "GOAL", COLUMN_BOOL, 0 },
+    { "is_goal", "GOAL", COLUMN_BOOL, 0 },
     { "image", "IMAGE", COLUMN_TEXT, COLUMN_MAY_SHRINK },
-    { "model", "MODEL", COLUMN_TEXT, 0 },
+    { "model_name", "MODEL", COLUMN_TEXT, 0 },
     { "resources", "RESOURCES", COLUMN_SLOTS, 0 },
     { "created_at", "AGE", COLUMN_TIME, 0 },
     { "note", "NOTE", COLUMN_TEXT, COLUMN_MAY_SHRINK },
     { "command", "COMMAND", COLUMN_TEXT, COLUMN_IS_WIDE },
     { "runtime", "RUNTIME", COLUMN_TEXT, COLUMN_IS_WIDE },
     { "port", "PORT", COLUMN_NUMBER, COLUMN_IS_WIDE },
+    { "created_by", "BY", COLUMN_TEXT, COLUMN_IS_WIDE },
+    { "definition", "DEFINITION", COLUMN_TEXT, COLUMN_IS_WIDE },
     { "health", "HEALTH", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
     { "environ", "ENVIRON", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
     { "mounts", "MOUNTS", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
     COLUMN_END,
 };
 
-struct service_revisions_opts {
-    struct list_opts list;
-};
-
-static const struct cli_opt revisions_opts[] = {
-    LIST_OPT_ROWS(struct service_revisions_opts),
-    CLI_OPT_END,
-};
-
 static int service_revisions(struct cli *cli, void *data, int argc, char **argv,
                              struct aq_error *err)
 {
-    const struct service_revisions_opts *opts = data;
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
 
+    (void)data;
     (void)argc;
     cli_thing_path(&model_services, argv[0], "/revisions", &path);
-    return list_show(cli, path.data, &opts->list, revision_columns, err);
+    return list_show_whole(cli, path.data, "items", revision_columns, err);
 }
 
 const struct cli_verb verb_service_revisions = {
     .name = "service revisions",
     .args = "SERVICE",
-    .summary = "List the revisions of a service that are kept",
+    .summary = "List the revisions of a service that are kept, the newest first",
     .examples = "aliquot service revisions digits -o wide",
-    .opts = revisions_opts,
-    .opts_size = sizeof(struct service_revisions_opts),
     .min_args = 1,
     .max_args = 1,
     .run = service_revisions,

@@ -71,17 +71,17 @@ static int service_spec_add_bootstrap(const char *path, json_t *body, struct aq_
     return 0;
 }
 
-/* Members of an object that are not named stay as they are in the goal. */
-static void service_spec_merge(const json_t *goal, const char *member, json_t *body)
+/* Amounts that are not named stay as they are in the goal. */
+static void service_spec_merge_resources(const json_t *goal, json_t *body)
 {
-    const json_t *before = json_object_get(goal, member);
-    json_t *named = json_object_get(body, member), *merged;
+    const json_t *before = json_object_get(goal, "resources");
+    json_t *named = json_object_get(body, "resources"), *merged;
 
     if (!json_is_object(before) || !json_is_object(named))
         return;
     merged = json_deep_copy(before);
     (void)json_object_update(merged, named);
-    (void)json_object_set_new(body, member, merged);
+    (void)json_object_set_new(body, "resources", merged);
 }
 
 int service_spec_add(const struct cli_opt *rows, const void *target,
@@ -101,7 +101,6 @@ int service_spec_add(const struct cli_opt *rows, const void *target,
     if (r < 0)
         return r;
     service_nest(body);
-    service_spec_merge(goal, "resources", body);
-    service_spec_merge(goal, "health", body);
+    service_spec_merge_resources(goal, body);
     return 0;
 }

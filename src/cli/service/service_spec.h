@@ -46,7 +46,7 @@ struct service_spec_opts {
       "shmem" },                                                                                   \
     { 'e', "env", CLI_LIST, offsetof(type, spec.environ), "NAME[=VALUE]",                          \
       "environment variable; without value: as it is here", "environ" },                           \
-    { 'v', "mount", CLI_LIST, offsetof(type, spec.mounts), "FOLDER[:TARGET][:ro]",                 \
+    { 'v', "mount", CLI_LIST, offsetof(type, spec.mounts), "FOLDER[:TARGET[:ro]]",                 \
       "further folder to mount; repeatable", "mounts" },                                           \
     { 0, "bootstrap", CLI_STR, offsetof(type, spec.bootstrap), "FILE",                             \
       "shell script of this machine that runs before the command", "bootstrap" },                  \

@@ -20,6 +20,7 @@ static const struct column token_columns[] = {
     { "requests", "REQUESTS", COLUMN_NUMBER, 0 },
     { "used_at", "LAST USED", COLUMN_TIME, 0 },
     { "created_at", "AGE", COLUMN_TIME, 0 },
+    { "created_by", "BY", COLUMN_TEXT, COLUMN_IS_WIDE },
     { "id", "ID", COLUMN_TEXT, COLUMN_IS_WIDE },
     COLUMN_END,
 };
@@ -50,7 +51,7 @@ static const struct cli_opt token_opts[] = {
     { 0, "rate", CLI_STR, offsetof(struct service_token_opts, rate), "N",
       "requests a second, such as 0.5; default no limit" },
     { 0, "budget", CLI_INT, offsetof(struct service_token_opts, budget), "N",
-      "tokens of language models, prompts and answers, in all; default no limit", "budget" },
+      "tokens of language models, prompts and answers; default no limit", "budget" },
     CLI_OPT_END,
 };
 
@@ -117,24 +118,18 @@ const struct cli_verb verb_service_token_create = {
 
 /* ---- ls ---- */
 
-struct service_token_ls_opts {
-    struct list_opts list;
-};
-
-static const struct cli_opt token_ls_opts[] = {
-    LIST_OPT_ROWS(struct service_token_ls_opts),
-    CLI_OPT_END,
-};
-
 static int service_token_ls(struct cli *cli, void *data, int argc, char **argv,
                             struct aq_error *err)
 {
-    const struct service_token_ls_opts *opts = data;
-    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    json_auto_t *answer = NULL;
+    const json_t *tokens;
+    int r = cli_thing_call(cli, METHOD_GET, &model_services, argv[0], "/tokens", NULL, &answer,
+                           err);
 
+    (void)data;
     (void)argc;
-    cli_thing_path(&model_services, argv[0], "/tokens", &path);
-    return list_show(cli, path.data, &opts->list, token_columns, err);
+    tokens = json_object_get(answer, "items");
+    return r < 0 || list_note_empty(cli, tokens) ? r : list_print(cli, token_columns, tokens, err);
 }
 
 const struct cli_verb verb_service_token_ls = {
@@ -143,8 +138,6 @@ const struct cli_verb verb_service_token_ls = {
     .summary = "List the tokens of a service, and how much they were used",
     .examples = "aliquot service token ls digits",
     .if_empty = "the service has no tokens; to make one: aliquot service token create SERVICE",
-    .opts = token_ls_opts,
-    .opts_size = sizeof(struct service_token_ls_opts),
     .min_args = 1,
     .max_args = 1,
     .run = service_token_ls,

@@ -31,6 +31,7 @@ static const struct column service_top_columns[] = {
     { "in_flight", "IN FLIGHT", COLUMN_NUMBER, 0 },
     { "queued", "QUEUED", COLUMN_NUMBER, 0 },
     { "per_second", "REQ/S", COLUMN_NUMBER, 0 },
+    { "mean_ms", "MEAN MS", COLUMN_NUMBER, 0 },
     { "requests", "REQUESTS", COLUMN_NUMBER, 0 },
     { "problem", "PROBLEM", COLUMN_TEXT, COLUMN_MAY_SHRINK },
     COLUMN_END,

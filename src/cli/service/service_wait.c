@@ -16,8 +16,6 @@
 #define TICK_USEC (100 * USEC_PER_MSEC)
 #define LOG_LINES "20" /* of a replica that failed */
 
-enum service_stage { SERVICE_COMES, SERVICE_IS_READY, SERVICE_FAILS, SERVICE_ENDS };
-
 /* What is on the way to being ready, of one answer of the manager. */
 struct service_watch {
     json_int_t wanted, goal;
@@ -52,14 +50,18 @@ static void service_watch_read(const json_t *service, struct service_watch *w)
     }
 }
 
-/* A replica that failed is tried again later, which "retry_at" says: whoever waits is told now. */
-static enum service_stage service_stage_of(const json_t *service, const struct service_watch *w)
+/* "retry_at" is set while the next replica is held back after a failure: there is no point in waiting
+ * for that one in silence.
+ */
+enum service_stage service_get_stage(const json_t *service)
 {
     const char *status = output_text(service, "status");
+    struct service_watch w;
 
+    service_watch_read(service, &w);
     if (strcmp(status, "ending") == 0 || strcmp(status, "ended") == 0)
         return SERVICE_ENDS;
-    if ((json_int_t)w->ready >= w->wanted && !w->others)
+    if ((json_int_t)w.ready >= w.wanted && !w.others)
         return SERVICE_IS_READY;
     if (strcmp(status, "failing") == 0 || json_is_string(json_object_get(service, "retry_at")))
         return SERVICE_FAILS;
@@ -162,7 +164,7 @@ int service_wait(struct cli *cli, const char *name, int64_t timeout_usec, struct
             json_decref(service);
             service = answer;
             service_watch_read(service, &w);
-            stage = service_stage_of(service, &w);
+            stage = service_get_stage(service);
             service_watch_show(&progress, service, &w);
         }
         if (stage == SERVICE_IS_READY)
