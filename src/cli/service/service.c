@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "cli/session/session.h"
 
 const struct cli_things model_services = { SERVICES_PATH "/", NULL };
 
@@ -228,5 +229,30 @@ int service_find_replica(const json_t *service, const char *replica, const json_
         return aq_fail(err, ENOENT, "service '%s' has no replica '%.40s'; it has %.100s",
                        output_text(service, "name"), replica, numbers.data);
     *ret = found;
+    return 0;
+}
+
+/* Sessions of replicas are called SERVICE.rREVISION.NUMBER. */
+int service_find_session(struct cli *cli, const json_t *service, const char *number,
+                         char id[SERVICE_SESSION_MAX], struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT, filter = STRBUF_INIT;
+    const char *name = output_text(service, "name");
+    json_auto_t *answer = NULL;
+    const json_t *session;
+    int r;
+
+    strbuf_addf(&filter, "name ilike \"%s.r%%.%s\"", name, number ? number : "%");
+    session_list_path(cli, &path, NULL, true, false);
+    cli_path_query(&path, "fields", "id,name");
+    cli_path_query(&path, "filter", filter.data);
+    cli_path_query(&path, "order", "-created_at");
+    cli_path_query(&path, "limit", "1");
+    if ((r = cli_call(cli, METHOD_GET, path.data, NULL, &answer, err)) < 0)
+        return r;
+    session = json_array_get(json_object_get(answer, "items"), 0);
+    if (!session)
+        return aq_fail(err, ENOENT, "no replica of service '%s' is on record", name);
+    (void)snprintf(id, SERVICE_SESSION_MAX, "%s", output_text(session, "id"));
     return 0;
 }

@@ -31,11 +31,19 @@ void service_nest(json_t *body);
 /* "3" as an integer, "1-8" as text. NULL for other texts. */
 json_t *service_parse_replicas(const char *text);
 
-/* Of a replica that has not ended, by its number or session id; NULL = the newest. Borrowed from the
- * service. -ENOENT: there is none such; 'err' says which there are.
+/* Find a replica that has not ended, by its number, session id or session name; NULL = the newest.
+ * Borrowed from the service. -ENOENT: there is none such; 'err' says which there are.
  */
 int service_find_replica(const json_t *service, const char *replica, const json_t **ret,
                          struct aq_error *err);
+
+#define SERVICE_SESSION_MAX 40 /* of an id */
+
+/* Find the session of a replica, also of one that has ended, by its number; NULL = the newest. Its id
+ * into 'id'. -ENOENT.
+ */
+int service_find_session(struct cli *cli, const json_t *service, const char *number,
+                         char id[SERVICE_SESSION_MAX], struct aq_error *err);
 
 /* ---- waiting ---- */
 

@@ -18,7 +18,7 @@ struct service_logs_opts {
 
 static const struct cli_opt service_logs_opts[] = {
     { 0, "replica", CLI_STR, offsetof(struct service_logs_opts, replica), "N",
-      "of this replica, by its number or session; default the newest" },
+      "of this replica, by its number; default the newest" },
     LOGS_OPT_ROWS(struct service_logs_opts),
     CLI_OPT_END,
 };
@@ -26,21 +26,29 @@ static const struct cli_opt service_logs_opts[] = {
 static int service_logs(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
     const struct service_logs_opts *opts = data;
+    bool is_number = !opts->replica || strspn(opts->replica, "0123456789") == strlen(opts->replica);
+    char session[SERVICE_SESSION_MAX];
     json_auto_t *service = NULL;
     const json_t *replica;
     int r = service_get(cli, argv[0], &service, err);
 
     (void)argc;
-    if (r < 0 || (r = service_find_replica(service, opts->replica, &replica, err)) < 0)
+    if (r < 0)
         return r;
-    return logs_show(cli, &opts->logs, output_text(replica, "session"), err);
+    if ((r = service_find_replica(service, opts->replica, &replica, err)) == 0)
+        return logs_show(cli, &opts->logs, output_text(replica, "session"), err);
+    if (!is_number || service_find_session(cli, service, opts->replica, session, NULL) < 0)
+        return r;
+    return logs_show(cli, &opts->logs, session, err);
 }
 
 const struct cli_verb verb_service_logs = {
     .name = "service logs",
     .args = "SERVICE",
     .summary = "Show what a replica of a service has printed",
-    .details = "That of the newest replica, unless --replica names one that 'service info' lists.",
+    .details =
+        "That of the newest replica, unless --replica names one. If all have ended, that of\n"
+        "the last.",
     .examples = "aliquot service logs digits -f --tail 20\n"
                 "aliquot service logs digits --replica 3 --grep error",
     .opts = service_logs_opts,

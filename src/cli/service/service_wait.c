@@ -20,8 +20,9 @@
 struct service_watch {
     json_int_t wanted, goal;
     size_t ready, starting,
-        others;       /* replicas of the goal; of other revisions that take requests */
-    char session[40]; /* of the newest replica of the goal that is not ready yet; "" */
+        others; /* replicas of the goal; of other revisions that take requests */
+    /* the newest replica of the goal that is not ready yet; "" = none */
+    char session[SERVICE_SESSION_MAX], name[80];
 };
 
 static void service_watch_read(const json_t *service, struct service_watch *w)
@@ -46,6 +47,7 @@ static void service_watch_read(const json_t *service, struct service_watch *w)
         } else {
             w->starting++;
             (void)snprintf(w->session, sizeof(w->session), "%s", output_text(row, "session"));
+            (void)snprintf(w->name, sizeof(w->name), "%s", output_text(row, "session_name"));
         }
     }
 }
@@ -68,6 +70,15 @@ enum service_stage service_get_stage(const json_t *service)
     return SERVICE_COMES;
 }
 
+/* Did the replica that was starting end, and is that the problem? The next one may be starting
+ * already.
+ */
+static bool service_has_lost(const json_t *service, const struct service_watch *before)
+{
+    return before->name[0] && strstr(output_text(service, "problem"), before->name)
+           && !list_find(json_object_get(service, "replica_list"), "session", before->session);
+}
+
 static void service_watch_show(struct progress *p, const json_t *service,
                                const struct service_watch *w)
 {
@@ -88,11 +99,17 @@ static void service_watch_show(struct progress *p, const json_t *service,
 /* Append the last lines that the program of a replica printed; a log that cannot be read says
  * nothing, as its node may be lost.
  */
-static void service_write_log(struct cli *cli, const char *session, struct strbuf *out)
+static void service_write_log(struct cli *cli, const json_t *service, const char *session,
+                              struct strbuf *out)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
     struct client_reply reply = CLIENT_REPLY_INIT;
+    char newest[SERVICE_SESSION_MAX];
 
+    if (!*session && service_find_session(cli, service, NULL, newest, NULL) == 0)
+        session = newest;
+    if (!*session)
+        return;
     strbuf_adds(&path, "/aliquot/v1/sessions/");
     url_encode(&path, session);
     strbuf_adds(&path, "/logs?tail=" LOG_LINES);
@@ -113,9 +130,9 @@ static int service_fail(struct cli *cli, const json_t *service, const char *sess
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     const char *name = output_text(service, "name"), *problem = output_text(service, "problem");
-    const char *retry = output_text(service, "retry_at"), *status = output_text(service, "status");
+    bool has_ended = service_get_stage(service) == SERVICE_ENDS;
 
-    if (strcmp(status, "ending") == 0 || strcmp(status, "ended") == 0)
+    if (has_ended)
         strbuf_addf(&out, "aliquot: service '%s' has ended\n", name);
     else
         strbuf_addf(&out, "aliquot: a replica of service '%s' failed%s", name,
@@ -123,13 +140,13 @@ static int service_fail(struct cli *cli, const json_t *service, const char *sess
     utf8_write_printable(problem, strlen(problem), &out);
     if (*problem && problem[strlen(problem) - 1] != '\n')
         strbuf_addc(&out, '\n');
-    if (*session && !strchr(problem, '\n'))
-        service_write_log(cli, session, &out);
-    if (*retry)
+    if (!has_ended) {
+        service_write_log(cli, service, session, &out);
         strbuf_addf(&out,
                     "The manager tries again; see 'aliquot service info %s', or change it by "
                     "'aliquot service deploy %s'.\n",
                     name, name);
+    }
     (void)fwrite(out.data, 1, out.len, stderr);
     return CLI_EXIT_FAILURE;
 }
@@ -145,15 +162,14 @@ static void service_pause(struct progress *p)
 int service_wait(struct cli *cli, const char *name, int64_t timeout_usec, struct aq_error *err)
 {
     int64_t begun_usec = clock_monotonic_usec(), lost_usec = 0;
-    char session[sizeof(((struct service_watch *)NULL)->session)] = "";
+    struct service_watch before = { .session = "" }, now;
+    enum service_stage stage = SERVICE_COMES;
     json_auto_t *service = NULL;
     struct progress progress;
     int r = 0;
 
     progress_init(&progress, cli->globals.quiet, cli->output.ascii);
     for (;;) {
-        struct service_watch w = { .session = "" };
-        enum service_stage stage = SERVICE_COMES;
         json_t *answer = NULL;
 
         r = service_get(cli, name, &answer, err);
@@ -163,28 +179,27 @@ int service_wait(struct cli *cli, const char *name, int64_t timeout_usec, struct
             lost_usec = 0;
             json_decref(service);
             service = answer;
-            service_watch_read(service, &w);
+            service_watch_read(service, &now);
             stage = service_get_stage(service);
-            service_watch_show(&progress, service, &w);
+            if (stage == SERVICE_COMES && service_has_lost(service, &before))
+                stage = SERVICE_FAILS;
+            service_watch_show(&progress, service, &now);
+            if (now.session[0] && stage == SERVICE_COMES)
+                before = now;
         }
-        if (stage == SERVICE_IS_READY)
+        if (stage != SERVICE_COMES)
             break;
-        if (stage != SERVICE_COMES) {
-            progress_clear(&progress);
-            return service_fail(cli, service, session);
-        }
-        if (w.session[0])
-            memcpy(session, w.session, sizeof(session));
         if (timeout_usec && clock_monotonic_usec() - begun_usec >= timeout_usec) {
-            progress_clear(&progress);
-            cli_note(cli, "aliquot: service '%s' is not ready after the time given with --timeout",
-                     output_text(service, "name"));
-            return CLI_EXIT_TIMEOUT;
+            r = CLI_EXIT_TIMEOUT;
+            break;
         }
         service_pause(&progress);
     }
     progress_clear(&progress);
-    return r;
+    if (r == CLI_EXIT_TIMEOUT)
+        cli_note(cli, "aliquot: service '%s' is not ready after the time given with --timeout",
+                 service ? output_text(service, "name") : name);
+    return r == 0 && stage != SERVICE_IS_READY ? service_fail(cli, service, before.session) : r;
 }
 
 /* ---- the command ---- */
