@@ -2,7 +2,6 @@
 /* command.c - commands of replicas */
 #include "serving/command.h"
 
-#include <stdbool.h>
 #include <string.h>
 
 void command_quote(const char *word, struct strbuf *out)
@@ -14,6 +13,11 @@ void command_quote(const char *word, struct strbuf *out)
         else
             strbuf_addc(out, *word);
     strbuf_addc(out, '\'');
+}
+
+bool command_is_plain(const char *word)
+{
+    return *word && !strpbrk(word, " \t\r\n'\"\\$&|;<>()*?[]#~!{}`=%^");
 }
 
 /* ---- variables ---- */

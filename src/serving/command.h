@@ -3,12 +3,17 @@
 #ifndef AQ_SERVING_COMMAND_H
 #define AQ_SERVING_COMMAND_H
 
+#include <stdbool.h>
+
 #include "base/arena.h"
 #include "base/lists.h"
 #include "base/strbuf.h"
 
 /* Append 'word' so that a POSIX shell reads it as one word with no other meaning. */
 void command_quote(const char *word, struct strbuf *out);
+
+/* A shell reads the word as itself, within quotes and without. */
+bool command_is_plain(const char *word);
 
 /* Append 'text' with the values of "{name}". Python's str.format() expands these texts in
  * Backend.AI, where "{{" is a brace. So is it here if each brace of the text is either doubled or

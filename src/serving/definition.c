@@ -238,12 +238,12 @@ static int definition_read_model_path(const struct definition_reader *in, const 
     for (const char *part = ret->path; (part = strstr(part, "/..")); part += 3)
         if (!part[3] || part[3] == '/')
             return definition_refuse(in, path, "must not contain '..'");
-    if (strpbrk(ret->path, " \t'\"\\$&|;<>()*?[]#~!{}`"))
-        return definition_refuse(in, path,
-                                 "'%.60s' must not contain blanks or characters with a meaning "
-                                 "for shells",
-                                 ret->path);
-    return definition_check_path(in, path, ret->path);
+    if ((r = definition_check_path(in, path, ret->path)) < 0 || command_is_plain(ret->path))
+        return r;
+    return definition_refuse(in, path,
+                             "'%.60s' must not contain blanks or characters with a meaning for "
+                             "shells",
+                             ret->path);
 }
 
 static int definition_read_model(struct definition_reader *in, const json_t *object,

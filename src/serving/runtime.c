@@ -73,21 +73,23 @@ static int runtime_fail_unknown(const char *name, struct aq_error *err)
                                "unknown runtime '%.40s'; expected one of %s", name, known.data);
 }
 
-/* The runtime's command with this model and port. */
-static void runtime_set_command(const struct serving_runtime *rt, const char *model_path,
+/* Start a command in the model's folder, with this model and port. */
+static void runtime_set_command(const char *command, const char *model_path,
                                 struct model_service_spec *spec, struct arena *arena)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf quoted = STRBUF_INIT, line = STRBUF_INIT,
                                            start = STRBUF_INIT;
     char port[24];
-    struct text_pair pairs[] = { { "model_path", NULL }, { "port", port } };
+    struct text_pair pairs[] = { { "model_path", model_path }, { "port", port } };
     struct pair_list variables = { pairs, AQ_COUNT(pairs) };
 
     (void)snprintf(port, sizeof(port), "%" PRId64, spec->port);
-    command_quote(model_path, &quoted);
-    pairs[0].value = quoted.data;
-    command_expand(rt->command, &variables, &line);
-    command_start(line.data, "/bin/sh", spec->model ? model_path : NULL, &start);
+    if (!command_is_plain(model_path)) {
+        command_quote(model_path, &quoted);
+        pairs[0].value = quoted.data;
+    }
+    command_expand(command, &variables, &line);
+    command_start(line.data, "", spec->model ? model_path : NULL, &start);
     spec->session.command = arena_strdup(arena, start.data);
 }
 
@@ -116,7 +118,9 @@ int serving_runtime_apply(struct model_service_spec *spec, struct arena *arena,
     if (!spec->health_path)
         spec->health_path = rt->health_path;
     if (!spec->session.command && rt->command)
-        runtime_set_command(rt, target, spec, arena);
+        runtime_set_command(rt->command, target, spec, arena);
+    else if (spec->session.command && spec->model && !spec->definition_path)
+        runtime_set_command(spec->session.command, target, spec, arena);
     if (rt->port_variable) {
         (void)snprintf(port, sizeof(port), "%" PRId64, spec->port);
         command_set_variable(&spec->session.environ, arena, rt->port_variable, port);

@@ -32,8 +32,10 @@ const struct serving_runtime *serving_runtime_find(const char *name) AQ_UNTRUSTE
 
 /* Complete 'spec' by its runtime (spec->runtime, NULL = SERVING_RUNTIME_DEFAULT): command, port,
  * health path, and the variables BACKEND_MODEL_NAME and BACKEND_MODEL_PATH where it has a model. A
- * member that is there stays. Call it after model_definition_apply(), if there is a definition.
- * Texts are of 'arena'. -EINVAL with field "runtime", "port" or "model_target".
+ * member that is there stays; but without a definition (spec->definition_path is NULL) the command of
+ * a spec with a model folder is made to start in that folder, with {model_path} and {port} replaced.
+ * Call it once, after model_definition_apply(). Texts are of 'arena'. -EINVAL with field "runtime",
+ * "port" or "model_target".
  */
 int serving_runtime_apply(struct model_service_spec *spec, struct arena *arena,
                           struct aq_error *err) AQ_UNTRUSTED;

@@ -21,7 +21,7 @@ static void require(int condition)
 static void check_apply(const struct model_definition *d)
 {
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
-    struct model_service_spec spec = { .model = "id" };
+    struct model_service_spec spec = { .model = "id", .definition_path = "d" };
     struct str_list warnings = { 0 };
     struct aq_error err = { 0 };
 

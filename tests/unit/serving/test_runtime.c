@@ -48,8 +48,8 @@ static void a_runtime_completes_and_does_not_replace(void **state)
     (void)state;
     assert_int_equal(serving_runtime_apply(&spec, &arena, &err), 0);
     assert_string_equal(spec.session.command,
-                        "cd -- '/models' || exit; exec '/bin/sh' -c 'vllm serve "
-                        "'\\''/models'\\'' --host 0.0.0.0 --port 8000'");
+                        "cd -- '/models' || exit; s=/bin/bash; [ -x $s ] || s=/bin/sh; exec $s -c "
+                        "'vllm serve /models --host 0.0.0.0 --port 8000'");
     assert_string_equal(find(&spec.session.environ, "BACKEND_MODEL_NAME"), "llama");
     assert_string_equal(find(&spec.session.environ, "BACKEND_MODEL_PATH"), "/models");
 
@@ -62,6 +62,40 @@ static void a_runtime_completes_and_does_not_replace(void **state)
     assert_string_equal(spec.session.command, "mine");
     assert_string_equal(find(&spec.session.environ, "NIM_HTTP_API_PORT"), "9000");
     assert_null(find(&spec.session.environ, "BACKEND_MODEL_PATH"));
+}
+
+static void a_given_command_starts_in_the_model_folder(void **state)
+{
+    static const struct {
+        struct model_service_spec spec;
+        const char *expected;
+    } rows[] = {
+        { { .session = { .command = "serve {model_path} {port}" }, .model = "id", .port = 80 },
+          "cd -- '/models' || exit; s=/bin/bash; [ -x $s ] || s=/bin/sh; exec $s -c "
+          "'serve /models 80'" },
+        { { .session = { .command = "serve {model_path}" },
+            .model = "id",
+            .model_target = "/a b",
+            .port = 80 },
+          "cd -- '/a b' || exit; s=/bin/bash; [ -x $s ] || s=/bin/sh; exec $s -c "
+          "'serve '\\''/a b'\\'''" },
+        { { .session = { .command = "by definition" },
+            .model = "id",
+            .definition_path = "model-definition.yaml",
+            .port = 80 },
+          "by definition" },
+        { { .session = { .command = "model in the image" }, .port = 80 }, "model in the image" },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+        struct model_service_spec spec = rows[i].spec;
+        struct aq_error err = { 0 };
+
+        assert_int_equal(serving_runtime_apply(&spec, &arena, &err), 0);
+        assert_string_equal(spec.session.command, rows[i].expected);
+    }
 }
 
 static void errors_name_the_field(void **state)
@@ -97,6 +131,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ports_and_health_paths_are_those_of_backend_ai),
         cmocka_unit_test(a_runtime_completes_and_does_not_replace),
+        cmocka_unit_test(a_given_command_starts_in_the_model_folder),
         cmocka_unit_test(errors_name_the_field),
     };
 
