@@ -27,7 +27,7 @@ static const char *const signal_names[AUTOSCALE_SIGNAL_COUNT] = {
     [AUTOSCALE_METRIC] = "metric",       [AUTOSCALE_PROMETHEUS] = "prometheus",
 };
 
-static int scaling_read_signal(const struct json_member *at, struct autoscale_rule *ret)
+static int autoscale_read_signal(const struct json_member *at, struct autoscale_rule *ret)
 {
     const char *name = NULL;
     int r = json_member_text(at, "signal", SCALING_NAME_MAX, &name);
@@ -46,7 +46,7 @@ static int scaling_read_signal(const struct json_member *at, struct autoscale_ru
 }
 
 /* The members that say what is measured. */
-static int scaling_read_source(const struct json_member *at, struct autoscale_rule *ret)
+static int autoscale_read_source(const struct json_member *at, struct autoscale_rule *ret)
 {
     static const char *const pers[] = { "service", "replica", NULL };
     static const char *const sources[] = { "kernel", "inference_framework", NULL };
@@ -77,7 +77,7 @@ static int scaling_read_source(const struct json_member *at, struct autoscale_ru
     return 0;
 }
 
-static int scaling_read_target(const struct json_member *at, struct autoscale_rule *ret)
+static int autoscale_read_target(const struct json_member *at, struct autoscale_rule *ret)
 {
     int r;
 
@@ -88,7 +88,7 @@ static int scaling_read_target(const struct json_member *at, struct autoscale_ru
 }
 
 /* Clients of Backend.AI send the comparator in upper or lower case, and the step of either sign. */
-static int scaling_read_comparison(const struct json_member *at, struct autoscale_rule *ret)
+static int autoscale_read_comparison(const struct json_member *at, struct autoscale_rule *ret)
 {
     static const char *const comparators[] = { "less_than", "less_than_or_equal", "greater_than",
                                                "greater_than_or_equal", NULL };
@@ -124,7 +124,7 @@ static int scaling_read_comparison(const struct json_member *at, struct autoscal
     return 0;
 }
 
-static int scaling_read_thresholds(const struct json_member *at, struct autoscale_rule *ret)
+static int autoscale_read_thresholds(const struct json_member *at, struct autoscale_rule *ret)
 {
     int64_t step = 1;
     int r;
@@ -145,11 +145,11 @@ static int scaling_read_thresholds(const struct json_member *at, struct autoscal
     return 0;
 }
 
-static int scaling_read_step(const struct json_member *at, struct autoscale_rule *ret)
+static int autoscale_read_step(const struct json_member *at, struct autoscale_rule *ret)
 {
     int r = json_member_has(at, "comparator") || json_member_has(at, "threshold")
-                ? scaling_read_comparison(at, ret)
-                : scaling_read_thresholds(at, ret);
+                ? autoscale_read_comparison(at, ret)
+                : autoscale_read_thresholds(at, ret);
 
     if (r < 0
         || (r = json_member_seconds(at, "cooldown", SCALING_SECONDS_MAX, &ret->cooldown_usec)) < 0
@@ -167,7 +167,7 @@ static int scaling_read_step(const struct json_member *at, struct autoscale_rule
     return 0;
 }
 
-static int scaling_read_rule(const struct json_member *at, struct autoscale_rule *ret)
+static int autoscale_read_rule(const struct json_member *at, struct autoscale_rule *ret)
 {
     static const char *const targets[] = { "id",    "signal", "per",  "source", "name",
                                            "query", "target", "fill", NULL };
@@ -194,18 +194,18 @@ static int scaling_read_rule(const struct json_member *at, struct autoscale_rule
                                         : is_compared ? compared
                                                       : steps))
             < 0
-        || (r = scaling_read_signal(at, ret)) < 0
+        || (r = autoscale_read_signal(at, ret)) < 0
         || (r = json_member_text(at, "id", SCALING_NAME_MAX, &ret->id)) < 0
-        || (r = scaling_read_source(at, ret)) < 0)
+        || (r = autoscale_read_source(at, ret)) < 0)
         return r;
     if (!ret->is_step && !json_member_has(at, "target"))
         return json_member_refuse(at, "target",
                                   "is missing; give a target for one replica, or "
                                   "thresholds of a step");
-    return ret->is_step ? scaling_read_step(at, ret) : scaling_read_target(at, ret);
+    return ret->is_step ? autoscale_read_step(at, ret) : autoscale_read_target(at, ret);
 }
 
-static int scaling_read_rules(const struct json_member *at, struct autoscale *ret)
+static int autoscale_read_rules(const struct json_member *at, struct autoscale *ret)
 {
     const json_t *list = json_object_get(at->object, "rules");
     size_t count = json_array_size(list);
@@ -218,7 +218,7 @@ static int scaling_read_rules(const struct json_member *at, struct autoscale *re
     ret->rules = arena_array(at->arena, count + 1, sizeof(*ret->rules));
     for (size_t i = 0; i < count; i++) {
         struct json_member rule = json_member_item(at, "rules", i);
-        int r = scaling_read_rule(&rule, &ret->rules[ret->rule_count++]);
+        int r = autoscale_read_rule(&rule, &ret->rules[ret->rule_count++]);
 
         if (r < 0)
             return r;
@@ -229,7 +229,7 @@ static int scaling_read_rules(const struct json_member *at, struct autoscale *re
     return 0;
 }
 
-static int scaling_read_share(const struct json_member *at, struct autoscale *ret)
+static int autoscale_read_share(const struct json_member *at, struct autoscale *ret)
 {
     static const char *const known[] = { "min", "max", "quantum", NULL };
     double min = 0, max = 0, quantum = 0.05;
@@ -268,7 +268,7 @@ int autoscale_parse(const char *text, size_t len, struct arena *arena, struct au
     if (r < 0 || (r = json_member_check_keys(&at, known)) < 0
         || (r = json_member_seconds(&at, "window", SCALING_SECONDS_MAX, &a.window_usec)) < 0
         || (r = json_member_seconds(&at, "idle", 365 * SCALING_SECONDS_MAX, &a.idle_usec)) < 0
-        || (r = scaling_read_rules(&at, &a)) < 0 || (r = scaling_read_share(&at, &a)) < 0)
+        || (r = autoscale_read_rules(&at, &a)) < 0 || (r = autoscale_read_share(&at, &a)) < 0)
         return r;
     *ret = a;
     return 0;
@@ -276,7 +276,7 @@ int autoscale_parse(const char *text, size_t len, struct arena *arena, struct au
 
 /* ---- writing ---- */
 
-static void scaling_write_number(struct jsonw *w, const char *key, double value)
+static void autoscale_write_number(struct jsonw *w, const char *key, double value)
 {
     if (isnan(value))
         return;
@@ -284,27 +284,27 @@ static void scaling_write_number(struct jsonw *w, const char *key, double value)
     jsonw_double(w, value);
 }
 
-static void scaling_write_text(struct jsonw *w, const char *key, const char *text)
+static void autoscale_write_text(struct jsonw *w, const char *key, const char *text)
 {
     if (text)
         jsonw_member_str(w, key, text);
 }
 
-static void scaling_write_seconds(struct jsonw *w, const char *key, int64_t usec)
+static void autoscale_write_seconds(struct jsonw *w, const char *key, int64_t usec)
 {
     if (usec % USEC_PER_SEC == 0)
         jsonw_member_int(w, key, usec / USEC_PER_SEC);
     else
-        scaling_write_number(w, key, (double)usec / USEC_PER_SEC);
+        autoscale_write_number(w, key, (double)usec / USEC_PER_SEC);
 }
 
-static void scaling_write_step(const struct autoscale_rule *rule, struct jsonw *w)
+static void autoscale_write_step(const struct autoscale_rule *rule, struct jsonw *w)
 {
     bool is_both = !isnan(rule->above) && !isnan(rule->below);
 
     if (is_both) {
-        scaling_write_number(w, "min_threshold", rule->below);
-        scaling_write_number(w, "max_threshold", rule->above);
+        autoscale_write_number(w, "min_threshold", rule->below);
+        autoscale_write_number(w, "max_threshold", rule->above);
         jsonw_member_int(w, "step", rule->above_step);
     } else {
         AQ_CLEANUP(aq_freep) char *comparator = aq_format(
@@ -312,31 +312,31 @@ static void scaling_write_step(const struct autoscale_rule *rule, struct jsonw *
             rule->is_inclusive ? "_or_equal" : "");
 
         jsonw_member_str(w, "comparator", comparator);
-        scaling_write_number(w, "threshold", isnan(rule->above) ? rule->below : rule->above);
+        autoscale_write_number(w, "threshold", isnan(rule->above) ? rule->below : rule->above);
         jsonw_member_int(w, "step", isnan(rule->above) ? rule->below_step : rule->above_step);
     }
-    scaling_write_seconds(w, "cooldown", rule->cooldown_usec);
+    autoscale_write_seconds(w, "cooldown", rule->cooldown_usec);
     if (rule->replicas_min >= 0)
         jsonw_member_int(w, "min_replicas", rule->replicas_min);
     if (rule->replicas_max >= 0)
         jsonw_member_int(w, "max_replicas", rule->replicas_max);
 }
 
-static void scaling_write_rule(const struct autoscale_rule *rule, struct jsonw *w)
+static void autoscale_write_rule(const struct autoscale_rule *rule, struct jsonw *w)
 {
     jsonw_object_begin(w);
-    scaling_write_text(w, "id", rule->id);
+    autoscale_write_text(w, "id", rule->id);
     jsonw_member_str(w, "signal", signal_names[rule->signal]);
-    scaling_write_text(w, "source", rule->source);
-    scaling_write_text(w, "name", rule->name);
-    scaling_write_text(w, "query", rule->query);
+    autoscale_write_text(w, "source", rule->source);
+    autoscale_write_text(w, "name", rule->name);
+    autoscale_write_text(w, "query", rule->query);
     if (rule->query)
         jsonw_member_str(w, "per", rule->is_mean ? "replica" : "service");
     if (rule->is_step) {
-        scaling_write_step(rule, w);
+        autoscale_write_step(rule, w);
     } else {
-        scaling_write_number(w, "target", rule->target);
-        scaling_write_number(w, "fill", rule->fill);
+        autoscale_write_number(w, "target", rule->target);
+        autoscale_write_number(w, "fill", rule->fill);
     }
     jsonw_object_end(w);
 }
@@ -344,20 +344,20 @@ static void scaling_write_rule(const struct autoscale_rule *rule, struct jsonw *
 void autoscale_write(const struct autoscale *a, struct jsonw *w)
 {
     jsonw_object_begin(w);
-    scaling_write_seconds(w, "window", a->window_usec);
-    scaling_write_seconds(w, "idle", a->idle_usec);
+    autoscale_write_seconds(w, "window", a->window_usec);
+    autoscale_write_seconds(w, "idle", a->idle_usec);
     if (a->share_max_micro) {
         jsonw_key(w, "share");
         jsonw_object_begin(w);
-        scaling_write_number(w, "min", (double)a->share_min_micro / SCALING_MICRO);
-        scaling_write_number(w, "max", (double)a->share_max_micro / SCALING_MICRO);
-        scaling_write_number(w, "quantum", (double)a->share_quantum_micro / SCALING_MICRO);
+        autoscale_write_number(w, "min", (double)a->share_min_micro / SCALING_MICRO);
+        autoscale_write_number(w, "max", (double)a->share_max_micro / SCALING_MICRO);
+        autoscale_write_number(w, "quantum", (double)a->share_quantum_micro / SCALING_MICRO);
         jsonw_object_end(w);
     }
     jsonw_key(w, "rules");
     jsonw_array_begin(w);
     for (size_t i = 0; i < a->rule_count; i++)
-        scaling_write_rule(&a->rules[i], w);
+        autoscale_write_rule(&a->rules[i], w);
     jsonw_array_end(w);
     jsonw_object_end(w);
 }

@@ -41,7 +41,7 @@ struct serving_run {
 
 /* ---- requests under way, by the time at which they end ---- */
 
-static void run_push(struct serving_run *run, struct finish f)
+static void replay_push(struct serving_run *run, struct finish f)
 {
     size_t i = run->heap_count++;
 
@@ -52,7 +52,7 @@ static void run_push(struct serving_run *run, struct finish f)
     run->heap[i] = f;
 }
 
-static struct finish run_pop(struct serving_run *run)
+static struct finish replay_pop(struct serving_run *run)
 {
     struct finish first = run->heap[0], last = run->heap[--run->heap_count];
     size_t i = 0, child;
@@ -71,7 +71,7 @@ static struct finish run_pop(struct serving_run *run)
 
 /* ---- replicas ---- */
 
-static int64_t run_count(const struct serving_run *run, enum replica_state state)
+static int64_t replay_count(const struct serving_run *run, enum replica_state state)
 {
     int64_t count = 0;
 
@@ -80,19 +80,19 @@ static int64_t run_count(const struct serving_run *run, enum replica_state state
     return count;
 }
 
-static double run_part(const struct serving_run *run)
+static double replay_part(const struct serving_run *run)
 {
     int64_t max = run->scaling->share_max_micro;
 
     return max ? (double)run->share_micro / (double)max : 1;
 }
 
-static int64_t run_slots(const struct serving_run *run)
+static int64_t replay_slots(const struct serving_run *run)
 {
-    return AQ_MAX((int64_t)((double)run->model->slots * run_part(run) + 1e-9), 1);
+    return AQ_MAX((int64_t)((double)run->model->slots * replay_part(run) + 1e-9), 1);
 }
 
-static void run_add_replica(struct serving_run *run)
+static void replay_add_replica(struct serving_run *run)
 {
     size_t i = 0;
 
@@ -105,7 +105,7 @@ static void run_add_replica(struct serving_run *run)
 }
 
 /* One that starts, the newest; else the ready one with the fewest requests. */
-static void run_drop_replica(struct serving_run *run)
+static void replay_drop_replica(struct serving_run *run)
 {
     struct replica *chosen = NULL;
 
@@ -124,24 +124,24 @@ static void run_drop_replica(struct serving_run *run)
         chosen->state = chosen->in_flight ? REPLICA_DRAINING : REPLICA_NONE;
 }
 
-static void run_scale(struct serving_run *run, int64_t wanted)
+static void replay_scale(struct serving_run *run, int64_t wanted)
 {
-    int64_t have = run_count(run, REPLICA_STARTING) + run_count(run, REPLICA_READY);
+    int64_t have = replay_count(run, REPLICA_STARTING) + replay_count(run, REPLICA_READY);
 
     for (; have < wanted; have++)
-        run_add_replica(run);
+        replay_add_replica(run);
     for (; have > wanted; have--)
-        run_drop_replica(run);
+        replay_drop_replica(run);
     run->result->replicas_max = AQ_MAX(run->result->replicas_max,
-                                       wanted + run_count(run, REPLICA_DRAINING));
+                                       wanted + replay_count(run, REPLICA_DRAINING));
 }
 
 /* ---- events ---- */
 
 /* Send what waits to replicas that have room. */
-static void run_dispatch(struct serving_run *run)
+static void replay_dispatch(struct serving_run *run)
 {
-    int64_t slots = run_slots(run);
+    int64_t slots = replay_slots(run);
 
     while (run->taken < run->arrived) {
         const struct traced_request *a = &run->arrivals->items[run->taken];
@@ -160,14 +160,14 @@ static void run_dispatch(struct serving_run *run)
         run->waits[run->taken++] = (double)(run->now_usec - a->usec) / USEC_PER_SEC;
         least->in_flight++;
         run->busy++;
-        run_push(run,
-                 (struct finish){ run->now_usec + usec, a->usec, (size_t)(least - run->replicas) });
+        replay_push(
+            run, (struct finish){ run->now_usec + usec, a->usec, (size_t)(least - run->replicas) });
     }
 }
 
-static void run_finish(struct serving_run *run)
+static void replay_finish(struct serving_run *run)
 {
-    struct finish f = run_pop(run);
+    struct finish f = replay_pop(run);
     struct replica *r = &run->replicas[f.replica];
 
     r->in_flight--;
@@ -178,7 +178,7 @@ static void run_finish(struct serving_run *run)
         r->state = REPLICA_NONE;
 }
 
-static void run_note_decision(struct serving_run *run, const struct autoscale_wish *wish)
+static void replay_note_decision(struct serving_run *run, const struct autoscale_wish *wish)
 {
     struct serving_result *result = run->result;
     struct serving_decision *d;
@@ -192,8 +192,8 @@ static void run_note_decision(struct serving_run *run, const struct autoscale_wi
     memcpy(d->reason, wish->reason, sizeof(d->reason));
 }
 
-static void run_ask(struct serving_run *run, const struct serving_policy_ops *ops,
-                    struct serving_policy *policy)
+static void replay_ask(struct serving_run *run, const struct serving_policy_ops *ops,
+                       struct serving_policy *policy)
 {
     double seconds = (double)SERVING_TICK_USEC / USEC_PER_SEC;
     struct serving_view view = {
@@ -201,7 +201,7 @@ static void run_ask(struct serving_run *run, const struct serving_policy_ops *op
                     .replicas_min = run->model->replicas_min,
                     .replicas_max = run->model->replicas_max,
                     .wanted = run->wanted,
-                    .ready = run_count(run, REPLICA_READY),
+                    .ready = replay_count(run, REPLICA_READY),
                     .share_micro = run->share_micro,
                     .in_flight = (double)(run->busy + (int64_t)(run->arrived - run->taken)),
                     .arrived = (int64_t)(run->arrived - run->arrived_before) },
@@ -215,32 +215,32 @@ static void run_ask(struct serving_run *run, const struct serving_policy_ops *op
 
     ops->decide(policy, &view, &wish);
     if (wish.replicas != run->wanted || wish.share_micro != run->share_micro)
-        run_note_decision(run, &wish);
+        replay_note_decision(run, &wish);
     run->wanted = wish.replicas;
     run->share_micro = wish.share_micro;
-    run_scale(run, run->wanted);
+    replay_scale(run, run->wanted);
     run->in_flight_area = run->busy_area = run->ready_area = run->latency_sum = 0;
     run->answered = 0;
     run->arrived_before = run->arrived;
 }
 
 /* Let time pass, and count what it costs. */
-static void run_advance(struct serving_run *run, int64_t to_usec)
+static void replay_advance(struct serving_run *run, int64_t to_usec)
 {
     double seconds = (double)(to_usec - run->now_usec) / USEC_PER_SEC;
-    int64_t ready = run_count(run, REPLICA_READY), ending = run_count(run, REPLICA_DRAINING);
+    int64_t ready = replay_count(run, REPLICA_READY), ending = replay_count(run, REPLICA_DRAINING);
 
     run->result->replica_seconds += seconds
-                                    * (double)(ready + ending + run_count(run, REPLICA_STARTING))
-                                    * run_part(run);
+                                    * (double)(ready + ending + replay_count(run, REPLICA_STARTING))
+                                    * replay_part(run);
     run->in_flight_area += seconds * (double)(run->busy + (int64_t)(run->arrived - run->taken));
     run->busy_area += seconds * (double)run->busy;
-    run->ready_area += seconds * (double)((ready + ending) * run_slots(run));
+    run->ready_area += seconds * (double)((ready + ending) * replay_slots(run));
     run->now_usec = to_usec;
 }
 
 /* The time of the next replica that has started; INT64_MAX = none starts. */
-static int64_t run_next_start(const struct serving_run *run)
+static int64_t replay_next_start(const struct serving_run *run)
 {
     int64_t next = INT64_MAX;
 
@@ -250,7 +250,7 @@ static int64_t run_next_start(const struct serving_run *run)
     return next;
 }
 
-static void run_start_replicas(struct serving_run *run)
+static void replay_start_replicas(struct serving_run *run)
 {
     for (size_t i = 0; i < run->used; i++)
         if (run->replicas[i].state == REPLICA_STARTING
@@ -260,14 +260,14 @@ static void run_start_replicas(struct serving_run *run)
 
 /* ---- the whole ---- */
 
-static int run_compare_waits(const void *a, const void *b)
+static int replay_compare_waits(const void *a, const void *b)
 {
     const double *x = a, *y = b;
 
     return (*x > *y) - (*x < *y);
 }
 
-static void run_close(struct serving_run *run)
+static void replay_close(struct serving_run *run)
 {
     struct serving_result *result = run->result;
     size_t count = run->arrivals->count;
@@ -277,7 +277,7 @@ static void run_close(struct serving_run *run)
         result->waited += run->waits[i] > 1;
         result->wait_mean_sec += run->waits[i] / (double)count;
     }
-    qsort(run->waits, count, sizeof(*run->waits), run_compare_waits);
+    qsort(run->waits, count, sizeof(*run->waits), replay_compare_waits);
     result->wait_p99_sec = run->waits[(count - 1) * 99 / 100];
     result->wait_max_sec = run->waits[count - 1];
 }
@@ -299,7 +299,7 @@ void serving_replay(const struct request_trace *arrivals, const struct serving_m
                                  .result = ret };
     run->heap = aq_alloc_array(arrivals->count, sizeof(*run->heap));
     run->waits = aq_alloc_array(arrivals->count, sizeof(*run->waits));
-    run_scale(run, run->wanted);
+    replay_scale(run, run->wanted);
     for (size_t i = 0; i < run->used; i++)
         run->replicas[i].state = REPLICA_READY;
 
@@ -307,23 +307,23 @@ void serving_replay(const struct request_trace *arrivals, const struct serving_m
         int64_t arrival_usec = run->arrived < arrivals->count ? arrivals->items[run->arrived].usec
                                                               : INT64_MAX;
         int64_t finish_usec = run->heap_count ? run->heap[0].usec : INT64_MAX;
-        int64_t start_usec = run_next_start(run);
+        int64_t start_usec = replay_next_start(run);
         int64_t next = AQ_MIN(AQ_MIN(arrival_usec, finish_usec), AQ_MIN(start_usec, ask_usec));
 
-        run_advance(run, next);
+        replay_advance(run, next);
         if (next == finish_usec)
-            run_finish(run);
+            replay_finish(run);
         else if (next == arrival_usec)
             run->arrived++;
         else if (next == start_usec)
-            run_start_replicas(run);
+            replay_start_replicas(run);
         else {
-            run_ask(run, ops, policy);
+            replay_ask(run, ops, policy);
             ask_usec += SERVING_TICK_USEC;
         }
-        run_dispatch(run);
+        replay_dispatch(run);
     }
-    run_close(run);
+    replay_close(run);
     free(run->heap);
     free(run->waits);
     free(run);

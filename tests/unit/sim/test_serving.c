@@ -132,9 +132,10 @@ static void a_sleeping_service_is_woken(void **state)
 
     (void)state;
     sleeping.replicas_min = 0;
-    r = replay("time,output_tokens\n0,1000\n1000,1000\n",
-               "{\"idle\": 60, \"rules\": [{\"signal\": \"in_flight\", \"target\": 1, \"fill\": 1}]}", "aliquot",
-               &sleeping);
+    r = replay(
+        "time,output_tokens\n0,1000\n1000,1000\n",
+        "{\"idle\": 60, \"rules\": [{\"signal\": \"in_flight\", \"target\": 1, \"fill\": 1}]}",
+        "aliquot", &sleeping);
     assert_int_equal(r.waited, 1);
     assert_true(r.wait_max_sec >= 10 && r.wait_max_sec <= 11.001);
     assert_true(r.replica_seconds < 100);
