@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "base/fault.h"
+#include "base/fs.h"
+#include "base/utf8.h"
 #include "transfer/name.h"
 #include "storage/tree.h"
 #include "transfer/beneath.h"
@@ -76,6 +78,31 @@ int folder_stat(int root, const char *path, bool may_be_folder, struct aq_error 
         return 0;
     return aq_fail_field(err, S_ISDIR(st.st_mode) ? EISDIR : EINVAL, "path", "'%.200s' is no file",
                          path);
+}
+
+int folder_read(int root, const char *path, struct strbuf *out, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_closep) int fd = beneath_open(root, path, O_RDONLY | O_NONBLOCK, false);
+    size_t from = out->len;
+    struct stat st;
+    int r;
+
+    if (fd < 0 || fstat(fd, &st) < 0)
+        return folder_fail(err, fd < 0 ? -fd : errno, "path", path);
+    if (!S_ISREG(st.st_mode))
+        return aq_fail_field(err, S_ISDIR(st.st_mode) ? EISDIR : EINVAL, "path",
+                             "'%.200s' is not a file", path);
+    r = fs_read_fd(fd, path, FOLDER_READ_MAX, out, err);
+    if (r == -EFBIG)
+        return aq_fail_field(err, EFBIG, "path", "'%.200s' is larger than %d KiB", path,
+                             FOLDER_READ_MAX >> 10);
+    if (r < 0)
+        return folder_fail(err, -r, "path", path);
+    if (out->len > from
+        && (!utf8_is_valid(out->data + from, out->len - from)
+            || memchr(out->data + from, '\0', out->len - from)))
+        return aq_fail_field(err, EINVAL, "path", "'%.200s' is not a text in UTF-8", path);
+    return 0;
 }
 
 /* ---- moving ---- */

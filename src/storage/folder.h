@@ -51,4 +51,11 @@ int folder_delete(int root, const char *path, bool recursive, uint64_t *freed,
  */
 int folder_stat(int root, const char *path, bool may_be_folder, struct aq_error *err);
 
+#define FOLDER_READ_MAX (256 << 10) /* bytes */
+
+/* Append the text of a small file. -ENOENT, -EISDIR, -EINVAL for what is neither a file nor UTF-8
+ * without NUL, -EFBIG beyond FOLDER_READ_MAX.
+ */
+int folder_read(int root, const char *path, struct strbuf *out, struct aq_error *err);
+
 #endif

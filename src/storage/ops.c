@@ -123,6 +123,24 @@ static int op_list(const struct op_args *a, struct strbuf *out, struct aq_error 
     return r;
 }
 
+static int op_read(const struct op_args *a, struct strbuf *out, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct jsonw w = jsonw_make(out);
+    char path[PATH_MAX];
+    int r = op_path(a->json, "path", false, path, err);
+
+    if (r == 0)
+        r = folder_read(a->root, path, &text, err);
+    if (r < 0)
+        return r;
+    jsonw_object_begin(&w);
+    jsonw_key(&w, "text");
+    jsonw_strn(&w, text.len ? text.data : "", text.len);
+    jsonw_object_end(&w);
+    return 0;
+}
+
 static int op_move(const struct op_args *a, struct strbuf *out, struct aq_error *err)
 {
     char src[PATH_MAX], dst[PATH_MAX];
@@ -274,12 +292,13 @@ static const struct op_type {
     bool opens; /* the folder, which must be there */
     int (*run)(const struct op_args *args, struct strbuf *out, struct aq_error *err);
 } op_types[] = {
-    { "create", WORK_SHORT, false, op_create },    { "purge", WORK_SHORT, false, op_purge },
-    { "clone", WORK_COPY, true, op_clone },        { "mkdir", WORK_SHORT, true, op_mkdir },
-    { "list", WORK_SHORT, true, op_list },         { "move", WORK_SHORT, true, op_move },
-    { "rename", WORK_SHORT, true, op_rename },     { "delete", WORK_SHORT, true, op_delete },
-    { "usage", WORK_SHORT, true, op_usage },       { "upload", WORK_SHORT, true, op_upload },
-    { "download", WORK_SHORT, true, op_download }, { "recount", WORK_SHORT, false, op_recount },
+    { "create", WORK_SHORT, false, op_create },   { "purge", WORK_SHORT, false, op_purge },
+    { "clone", WORK_COPY, true, op_clone },       { "mkdir", WORK_SHORT, true, op_mkdir },
+    { "list", WORK_SHORT, true, op_list },        { "read", WORK_SHORT, true, op_read },
+    { "move", WORK_SHORT, true, op_move },        { "rename", WORK_SHORT, true, op_rename },
+    { "delete", WORK_SHORT, true, op_delete },    { "usage", WORK_SHORT, true, op_usage },
+    { "upload", WORK_SHORT, true, op_upload },    { "download", WORK_SHORT, true, op_download },
+    { "recount", WORK_SHORT, false, op_recount },
 };
 
 static const struct op_type *op_find(const char *name)

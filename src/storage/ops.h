@@ -6,6 +6,7 @@
  * | purge    |                                          | {}; space is freed afterwards
  * | mkdir    | path, parents, exist_ok                  | {}
  * | list     | path, after, limit, missing_ok           | as folder_list()
+ * | read     | path                                     | {"text"}: of a small file, folder_read()
  * | move     | src, dst                                 | {}
  * | rename   | path, new_name                           | {}
  * | delete   | files: list of paths, recursive          | {}

@@ -227,6 +227,52 @@ static void test_operations(void **state)
     check_empty(p);
 }
 
+static void check_read(struct place *p, const char *args, const char *want)
+{
+    json_t *answer = ask(p, "read", args);
+    const char *text = json_string_value(json_object_get(answer, "text"));
+
+    assert_row(text && strcmp(text, want) == 0, "%s: %s (%s)", args, text ? text : "nothing",
+               p->err.text);
+    json_decref(answer);
+}
+
+static void test_small_files_are_read(void **state)
+{
+    struct place *p = *state;
+    char path[512];
+    char *large;
+
+    succeed(p, "create", "");
+    succeed(p, "mkdir", "'path':'a'");
+    make_file(p, "a/model.yml", "models:\n- name: \"\xc3\xa9\"\n");
+    make_file(p, "empty", "");
+    check_read(p, "'path':'a/model.yml'", "models:\n- name: \"\xc3\xa9\"\n");
+    check_read(p, "'path':'empty'", "");
+    (void)snprintf(path, sizeof(path), "%s/inside", p->folder);
+    assert_int_equal(symlink("a/model.yml", path), 0);
+    check_read(p, "'path':'inside'", "models:\n- name: \"\xc3\xa9\"\n");
+    (void)snprintf(path, sizeof(path), "%s/outside", p->folder);
+    assert_int_equal(symlink("/etc/hostname", path), 0);
+    fail_as(p, "read", "'path':'outside'", EINVAL, "path");
+    (void)snprintf(path, sizeof(path), "%s/pipe", p->folder);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    fail_as(p, "read", "'path':'pipe'", EINVAL, "path");
+    fail_as(p, "read", "'path':'a'", EISDIR, "path");
+    fail_as(p, "read", "'path':'none'", ENOENT, "path");
+    fail_as(p, "read", "'path':'../x'", EINVAL, "path");
+    fail_as(p, "read", "", EINVAL, "path");
+    make_file(p, "latin", "caf\xe9");
+    fail_as(p, "read", "'path':'latin'", EINVAL, "path");
+    large = malloc(FOLDER_READ_MAX + 2);
+    assert_non_null(large);
+    memset(large, 'x', FOLDER_READ_MAX + 1);
+    large[FOLDER_READ_MAX + 1] = '\0';
+    make_file(p, "large", large);
+    fail_as(p, "read", "'path':'large'", EFBIG, "path");
+    free(large);
+}
+
 static void test_a_clone_has_what_the_folder_has(void **state)
 {
 #define COPY "11223344-ceea-4671-a3b2-0123456789ab"
@@ -610,6 +656,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_operations, setup, teardown),
         cmocka_unit_test_setup_teardown(test_tokens_are_given_for_what_can_be_done, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(test_small_files_are_read, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_clone_has_what_the_folder_has, setup, teardown),
 #ifdef AQ_FAULTS
         cmocka_unit_test_setup_teardown(test_kills, setup, teardown),
