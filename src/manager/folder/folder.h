@@ -43,6 +43,19 @@ struct folder_place {
 bool folder_rules_allow(const struct api *api, const struct folder_place *place, const char *host,
                         const char *permission);
 
+/* ---- files ---- */
+
+/* 'text' is borrowed for the call; NULL: 'err' says why, with the kinds of requests on folders. */
+typedef void folder_text_fn(void *data, const char *text, size_t len, const struct aq_error *err);
+
+/* Read a small file of a folder on this host (storage/folder.h: folder_read()) for the user 'who',
+ * whose right to the folder was checked. 'done' is called once and later, unless the manager ends
+ * before; the arena lives as long. -EHOSTUNREACH, -EAGAIN as of storage_ask().
+ */
+int folder_read_text(const struct api *api, const char *host, const struct uuid *folder,
+                     const struct uuid *who, const char *path, struct arena *arena,
+                     folder_text_fn *done, void *data, struct aq_error *err);
+
 /* False: no folder's name begins with a dot, so no session mounts one without being asked to. */
 bool folder_mounts_automatic(const struct api *api);
 
