@@ -21,11 +21,16 @@ struct core_front_ops {
     void (*on_message)(void *data, const char *id, const struct message *msg);
     /* It has gone, or another process took its name. NULL = nobody needs to know. */
     void (*on_lost)(void *data, const char *id);
+    /* It greets; messages can be sent from the next turn of the loop on. May be NULL, too. */
+    void (*on_connected)(void *data, const char *id);
 };
 
 /* 'ops' NULL = nobody listens any more. */
 void core_set_front_ops(struct core *core, enum front_kind kind, const struct core_front_ops *ops,
                         void *data);
+
+/* The same for the messages serving.* of proxies, which core_set_front_ops() does not get. */
+void core_set_serving_ops(struct core *core, const struct core_front_ops *ops, void *data);
 
 /* Is this the id of a front daemon, whether it is a good one or not? No agent's is. */
 bool core_is_front(const char *id);

@@ -22,13 +22,14 @@ struct front {
 
 static const struct front_type {
     const char *prefix, *name; /* of its ids; as settings and options call it */
-    enum message_type says[5]; /* no more than these */
+    enum message_type says[6]; /* no more than these */
     size_t says_count;
 } front_types[FRONT_KINDS] = {
     [FRONT_PROXY] = { LINK_PROXY_PREFIX,
                       "proxy",
-                      { MSG_APP_REDEEM, MSG_APP_CONNECT, MSG_APP_CHECK, MSG_APP_USE },
-                      4 },
+                      { MSG_APP_REDEEM, MSG_APP_CONNECT, MSG_APP_CHECK, MSG_APP_USE,
+                        MSG_SERVING_DONE, MSG_SERVING_USE },
+                      6 },
     [FRONT_STORAGE] = { LINK_STORAGE_PREFIX,
                         "storage",
                         { MSG_STORAGE_HELLO, MSG_STORAGE_ANSWER, MSG_STORAGE_PROGRESS,
@@ -84,9 +85,24 @@ static void front_tell_lost(const struct core *core, const char *id)
 {
     enum front_kind kind = front_kind_of(id);
     const struct core_front_ops *ops = core->fronts.ops[kind];
+    const struct core_front_ops *serving = core->fronts.serving_ops;
 
     if (ops && ops->on_lost)
         ops->on_lost(core->fronts.data[kind], id);
+    if (kind == FRONT_PROXY && serving && serving->on_lost)
+        serving->on_lost(core->fronts.serving_data, id);
+}
+
+static void front_tell_connected(const struct core *core, const char *id)
+{
+    enum front_kind kind = front_kind_of(id);
+    const struct core_front_ops *ops = core->fronts.ops[kind];
+    const struct core_front_ops *serving = core->fronts.serving_ops;
+
+    if (ops && ops->on_connected)
+        ops->on_connected(core->fronts.data[kind], id);
+    if (kind == FRONT_PROXY && serving && serving->on_connected)
+        serving->on_connected(core->fronts.serving_data, id);
 }
 
 int fronts_take_hello(struct core *core, const struct msg_hello *hello, struct aq_error *err)
@@ -113,6 +129,7 @@ int fronts_take_hello(struct core *core, const struct msg_hello *hello, struct a
     front->incarnation = hello->incarnation;
     memcpy(front->url, hello->addr, strlen(hello->addr) + 1);
     log_info("'%s' is connected; clients reach it at %s", hello->agent_id, front->url);
+    front_tell_connected(core, hello->agent_id);
     return 0;
 }
 
@@ -129,8 +146,12 @@ void fronts_take_message(struct core *core, const char *id, const struct message
                     message_type_name(msg->type));
         return;
     }
-    if (ops)
+    if (msg->type == MSG_SERVING_DONE || msg->type == MSG_SERVING_USE) {
+        if (core->fronts.serving_ops)
+            core->fronts.serving_ops->on_message(core->fronts.serving_data, id, msg);
+    } else if (ops) {
         ops->on_message(core->fronts.data[kind], id, msg);
+    }
 }
 
 /* By the wall clock. */
@@ -248,6 +269,12 @@ void core_set_front_ops(struct core *core, enum front_kind kind, const struct co
 {
     core->fronts.ops[kind] = ops;
     core->fronts.data[kind] = data;
+}
+
+void core_set_serving_ops(struct core *core, const struct core_front_ops *ops, void *data)
+{
+    core->fronts.serving_ops = ops;
+    core->fronts.serving_data = data;
 }
 
 int core_send_front(struct core *core, const char *id, const struct message *msg,

@@ -173,6 +173,8 @@ struct core {
         struct map gone;      /* the same, of those that have not come back */
         const struct core_front_ops *ops[FRONT_KINDS];
         void *data[FRONT_KINDS];
+        const struct core_front_ops *serving_ops; /* of proxies: serving.* */
+        void *serving_data;
     } fronts;                        /* nodes/fronts.c */
     core_login_end_fn *on_login_end; /* NULL = nobody needs to know */
     void *login_end_data;
