@@ -248,14 +248,14 @@ void service_token_apply(struct core *core, struct event *e)
 {
     struct model_service_entry *entry = model_service_entry_find(core,
                                                                  &e->service_token.service_id);
+    const struct uuid id = e->service_token.token.id;
     struct model_service_token *token;
 
     if (!entry)
         return;
-    if (e->kind == EVENT_SERVICE_TOKEN_ADDED)
+    if (e->kind == EVENT_SERVICE_TOKEN_ADDED) /* takes the token out of the event */
         model_service_entry_add_token(entry, &e->service_token.token);
-    token = (struct model_service_token *)(uintptr_t)model_service_find_token(
-        &entry->s, &e->service_token.token.id);
+    token = (struct model_service_token *)(uintptr_t)model_service_find_token(&entry->s, &id);
     if (!token)
         return;
     if (e->kind != EVENT_SERVICE_TOKEN_USED || token->budget) /* proxies know what is left */
