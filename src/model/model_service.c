@@ -51,6 +51,7 @@ static const struct wire_field model_service_spec_fields[] = {
     { "timeout_usec", WIRE_NUMBER, AT(health_timeout_usec), 0, HEALTH },
     { "retries", WIRE_NUMBER, AT(health_retries), 0, HEALTH },
     { "ready_usec", WIRE_NUMBER, AT(ready_usec) },
+    { "given", WIRE_TEXT, AT(given), 0, NULL, "given", SPEC_BYTES_MAX / 2 },
     { NULL, WIRE_BESIDE, AT(session), .of = &session_spec_shape },
     WIRE_FIELDS_END,
 };

@@ -64,6 +64,10 @@ struct model_service_spec {
     int64_t health_status;       /* 0 = 200 */
     int64_t health_interval_usec, health_timeout_usec; /* 0 = 10 s, 15 s */
     int64_t health_retries;                            /* 0 = 10 */
+    /* JSON of the spec as it was asked for, before definition and runtime completed it; NULL = as
+     * it is here.
+     */
+    const char *given;
     int64_t ready_usec; /* a replica that is not ready so long after its start is ended;
                                      0 = 30 minutes */
 };
