@@ -219,6 +219,14 @@ void core_create_sessions(struct core *core, const struct session_request *const
 int core_check_owner(const struct core *core, const struct session_request *request,
                      struct aq_error *err);
 
+/* The same, and whose sessions these would be. 'domain' is borrowed from the core. */
+struct core_owner {
+    struct uuid user_id, project_id;
+    const char *domain;
+};
+int core_find_owner(const struct core *core, const struct session_request *request,
+                    struct core_owner *ret, struct aq_error *err);
+
 struct array_set;
 struct session_array;
 

@@ -233,14 +233,25 @@ static int core_request_find_owner(const struct core *core, const struct session
     return 0;
 }
 
-int core_check_owner(const struct core *core, const struct session_request *request,
-                     struct aq_error *err)
+int core_find_owner(const struct core *core, const struct session_request *request,
+                    struct core_owner *ret, struct aq_error *err)
 {
     struct session s = { .project_id = { { 0 } } };
     int r = core_request_find_owner(core, request, &s, err);
 
+    if (r == 0)
+        *ret = (struct core_owner){ s.user_id, s.project_id,
+                                    core_find_domain(core, s.domain)->name };
     session_done(&s);
     return r;
+}
+
+int core_check_owner(const struct core *core, const struct session_request *request,
+                     struct aq_error *err)
+{
+    struct core_owner owner;
+
+    return core_find_owner(core, request, &owner, err);
 }
 
 /* ---- images ---- */
