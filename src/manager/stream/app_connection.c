@@ -28,6 +28,7 @@ struct app_connection {
     struct app_activity activity;
     size_t output; /* that has not been counted as work yet */
     bool is_ready;
+    bool is_serving; /* it counts for no idle check */
     const struct app_connection_ops *ops;
     void *data;
 };
@@ -51,6 +52,8 @@ static void app_connection_note_work(struct app_connection *c, const char *bytes
 {
     struct app_activity_found found = { .is_repeated = app_connection_is_repeated, .data = c };
 
+    if (c->is_serving)
+        return;
     app_activity_take(&c->activity, bytes, len, &found);
     if (app_activity_is_work(&c->activity, c->app, &found))
         core_note_work(c->core, &c->session_id);
@@ -124,7 +127,7 @@ static void app_connection_on_output(void *data, const char *bytes, size_t len)
         len -= taken;
     }
     app_connection_count(c, (struct app_use){ .bytes_out = (int64_t)len });
-    c->output += len;
+    c->output += c->is_serving ? 0 : len;
     core_note_traffic(c->core, &c->session_id, (int64_t)(c->output / APP_ACTIVITY_OUTPUT_PER_BYTE));
     c->output %= APP_ACTIVITY_OUTPUT_PER_BYTE;
     c->ops->on_bytes(c->data, bytes, len);
@@ -234,6 +237,7 @@ int app_connection_open(struct core *core, const struct kernel *kernel,
     c->pump = pump;
     c->ops = ops;
     c->data = data;
+    c->is_serving = params->is_serving;
     if (params->app)
         (void)snprintf(c->app, sizeof(c->app), "%s", params->app);
     strbuf_init(&c->answer);

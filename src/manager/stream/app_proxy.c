@@ -13,6 +13,7 @@
 #include "manager/stream/app_connection.h"
 #include "manager/stream/app_start.h"
 #include "manager/stream/app_ticket.h"
+#include "manager/stream/replica_app.h"
 #include "manager/session/session.h"
 #include "manager/call/streams.h"
 #include "model/session_feature.h"
@@ -94,6 +95,23 @@ const struct kernel *app_proxy_find_kernel(const struct api *api, const struct u
              && session_feature_check(session->type, is_ssh ? SESSION_SSH : SESSION_APPS, err) == 0)
         return kernel;
     return NULL;
+}
+
+/* Of app.connect and app.check. *ret_port is that of an app that is only connected to; 0 = it is
+ * started, and says then.
+ */
+static const struct kernel *app_proxy_find_wanted(const struct app_proxy *of,
+                                                  const struct msg_app_connect *want,
+                                                  uint16_t *ret_port, struct aq_error *err)
+{
+    const struct kernel *kernel;
+
+    if (!uuid_is_nil(&want->service_id))
+        return replica_app_find(of->api->core, &want->session_id, &want->service_id,
+                                want->access_key, ret_port, err);
+    kernel = app_proxy_find_kernel(of->api, &want->session_id, want->app, want->access_key, err);
+    *ret_port = kernel ? apps_find_port(kernel, want->app, 0) : 0;
+    return kernel;
 }
 
 /* ---- a stream ---- */
@@ -216,16 +234,17 @@ static const struct app_connection_ops app_stream_app_ops = {
 };
 
 static int app_stream_open(struct app_proxy *of, struct app_stream *st, const struct kernel *kernel,
-                           const struct msg_app_connect *want, struct aq_error *err)
+                           const struct msg_app_connect *want, uint16_t port, struct aq_error *err)
 {
-    const struct app_params params = { .app = want->app };
-    uint16_t port = apps_find_port(kernel, want->app, 0);
+    const struct app_params params = { .app = want->app,
+                                       .is_serving = !uuid_is_nil(&want->service_id) };
     int r = 0;
 
     if (kernel->session->status == SESSION_TERMINATING)
         return app_proxy_say_ended(err);
     st->kernel_id = kernel->id;
-    api_stream_open(of->api, want->access_key, &st->right, app_stream_refuse, st);
+    if (!params.is_serving) /* of a replica the right is the service's, not a user's */
+        api_stream_open(of->api, want->access_key, &st->right, app_stream_refuse, st);
     r = app_connection_open(of->api->core, kernel, &params, port, &st->pump, &app_stream_app_ops,
                             st, &st->app, err);
     return r == 0 && port ? app_stream_offer(st, err) : r;
@@ -247,10 +266,8 @@ static void app_proxy_on_started(void *data, const char *proxy, const struct msg
 
 /* -ESHUTDOWN and the like are of the app; without a ticket the bytes pass the manager. */
 static int app_proxy_direct(struct app_proxy *of, const char *proxy, const struct kernel *kernel,
-                            const struct msg_app_connect *want, struct aq_error *err)
+                            const struct msg_app_connect *want, uint16_t port, struct aq_error *err)
 {
-    uint16_t port = apps_find_port(kernel, want->app, 0);
-
     if (kernel->session->status == SESSION_TERMINATING)
         return app_proxy_say_ended(err);
     return port ? app_tickets_give(of->tickets, proxy, kernel, want, port, err)
@@ -259,7 +276,7 @@ static int app_proxy_direct(struct app_proxy *of, const char *proxy, const struc
 }
 
 static int app_proxy_relay(struct app_proxy *of, const char *proxy, const struct kernel *kernel,
-                           const struct msg_app_connect *want, struct aq_error *err)
+                           const struct msg_app_connect *want, uint16_t port, struct aq_error *err)
 {
     struct app_stream *st = aq_alloc(sizeof(*st));
     int r;
@@ -269,7 +286,7 @@ static int app_proxy_relay(struct app_proxy *of, const char *proxy, const struct
     (void)snprintf(st->proxy, sizeof(st->proxy), "%s", proxy);
     pump_init(&st->pump);
     list_add(&of->streams, &st->link);
-    r = app_stream_open(of, st, kernel, want, err);
+    r = app_stream_open(of, st, kernel, want, port, err);
     if (r < 0)
         app_stream_free(st);
     return r;
@@ -279,14 +296,14 @@ static void app_proxy_connect(struct app_proxy *of, const char *proxy,
                               const struct msg_app_connect *want)
 {
     struct aq_error err = { 0 };
-    const struct kernel *kernel = app_proxy_find_kernel(of->api, &want->session_id, want->app,
-                                                        want->access_key, &err);
+    uint16_t port;
+    const struct kernel *kernel = app_proxy_find_wanted(of, want, &port, &err);
     int r = -EACCES;
 
     if (kernel && want->direct && app_tickets_are_for(of->tickets, kernel))
-        r = app_proxy_direct(of, proxy, kernel, want, &err);
+        r = app_proxy_direct(of, proxy, kernel, want, port, &err);
     else if (kernel)
-        r = app_proxy_relay(of, proxy, kernel, want, &err);
+        r = app_proxy_relay(of, proxy, kernel, want, port, &err);
     if (r < 0)
         app_proxy_refuse(of, proxy, &want->request_id, &err);
 }
@@ -295,8 +312,8 @@ static void app_proxy_check(struct app_proxy *of, const char *proxy,
                             const struct msg_app_connect *want)
 {
     struct aq_error err = { 0 };
-    const struct kernel *kernel = app_proxy_find_kernel(of->api, &want->session_id, want->app,
-                                                        want->access_key, &err);
+    uint16_t port;
+    const struct kernel *kernel = app_proxy_find_wanted(of, want, &port, &err);
 
     if (!kernel)
         app_proxy_refuse(of, proxy, &want->request_id, &err);

@@ -16,6 +16,7 @@ struct app_params {
     const char *app, *arguments, *envs, *owner_access_key, *kernel;
     int64_t port;    /* 0 = the first */
     bool half_close; /* of a connection: the client is told of the program's end */
+    bool is_serving; /* of a connection: requests of a model service, which are nobody's work */
 };
 extern const struct field app_fields[];
 #define APP_HALF_CLOSE_FIELD                                                              \

@@ -12,6 +12,8 @@
 #include "base/memory.h"
 #include "http/defer.h"
 #include "manager/stream/app_proxy.h"
+#include "manager/stream/replica_app.h"
+#include "model/model_service.h"
 
 #define CHECK_MSEC 500
 #define TICKETS_MAX 65536 /* that are looked at; beyond, apps are reached through the manager */
@@ -27,6 +29,7 @@ struct app_tickets {
 struct app_ticket {
     struct uuid id, session_id; /* as proxies call it */
     struct uuid counted_id;     /* the session itself */
+    struct uuid service_id;     /* whose replica it is; nil = the app is not a model service's */
     char proxy[AGENT_ID_MAX + 1];
     char app[SERVICE_NAME_MAX + 1];
     char access_key[TICKET_KEY_MAX];
@@ -56,6 +59,17 @@ static void app_ticket_drop(struct app_tickets *ts, struct app_ticket *t)
     free(t);
 }
 
+static bool app_ticket_is_good(const struct app_tickets *ts, const struct app_ticket *t,
+                               struct aq_error *err)
+{
+    uint16_t port;
+
+    if (uuid_is_nil(&t->service_id))
+        return app_proxy_find_kernel(ts->api, &t->session_id, t->app, t->access_key, err);
+    return replica_app_find(ts->api->core, &t->session_id, &t->service_id, t->access_key, &port,
+                            err);
+}
+
 /* True if it is watched no more. */
 static bool app_ticket_look(struct app_tickets *ts, struct app_ticket *t, int64_t now)
 {
@@ -63,7 +77,7 @@ static bool app_ticket_look(struct app_tickets *ts, struct app_ticket *t, int64_
     struct message no = { .type = MSG_APP_REFUSED,
                           .app_refused = { .request_id = t->id, .text = err.text } };
 
-    if (app_proxy_find_kernel(ts->api, &t->session_id, t->app, t->access_key, &err)) {
+    if (app_ticket_is_good(ts, t, &err)) {
         if (now < t->expires_usec || t->connections)
             return false;
     } else {
@@ -103,6 +117,8 @@ static struct app_ticket *app_ticket_watch(struct app_tickets *ts, const char *p
         *t = (struct app_ticket){ .id = *id,
                                   .session_id = *session_id,
                                   .counted_id = kernel ? kernel->session->id : *session_id };
+        if (strcmp(app, MODEL_SERVICE_APP) == 0)
+            t->service_id = replica_app_service(ts->api->core, session_id);
         (void)snprintf(t->proxy, sizeof(t->proxy), "%s", proxy);
         (void)snprintf(t->app, sizeof(t->app), "%s", app);
         (void)snprintf(t->access_key, sizeof(t->access_key), "%s", access_key);
@@ -203,6 +219,8 @@ void app_tickets_count(struct app_tickets *ts, const char *proxy, const struct m
         return;
     t->connections = use->connections;
     app_ticket_count(ts, t, more);
+    if (!uuid_is_nil(&t->service_id)) /* requests of programs: no person works in the session */
+        return;
     if (use->is_work)
         core_note_work(core, &t->counted_id);
     core_note_traffic(core, &t->counted_id, use->traffic);
