@@ -66,6 +66,8 @@ static const struct problem_type types[] = {
     { "server-frozen", 503, "The server is frozen due to maintenance.", "api_access_unavailable" },
     { "server-misconfigured", 500, "The server is misconfigured.",
       "backendai_setup_internal-error" },
+    { "service-already-exists", 409, "A model service already has this name.",
+      "model-service_create_already-exists" },
     { "service-unavailable", 503, "Service unavailable.", "backendai_generic_unavailable" },
     { "session-already-exists", 400,
       "The session already exists but you requested not to reuse it.",

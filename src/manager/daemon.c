@@ -278,7 +278,7 @@ static void daemon_write_metrics(void *data, struct strbuf *out)
     uint64_t longest = d->turn_longest;
 
     d->turn_longest = 0;
-    metrics_write(d->core, d->server, (double)longest / 1e9, out);
+    metrics_write(d->api, d->server, (double)longest / 1e9, out);
 }
 
 /* An address in use is no reason not to serve sessions. */

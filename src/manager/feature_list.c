@@ -16,6 +16,7 @@
 #include "manager/session/session_feature.h"
 #include "manager/pipeline/pipeline_feature.h"
 #include "manager/stream/stream_feature.h"
+#include "manager/serving/serving_feature.h"
 #include "manager/event/event_feature.h"
 #include "manager/live/live_feature.h"
 #include "manager/node/node_feature.h"
@@ -36,6 +37,7 @@ const struct feature *const manager_features[] = {
     &session_feature,
     &stream_feature,
     &event_feature,
+    &serving_feature,
     &pipeline_feature,
     &booking_feature,
     &live_feature,

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "http/exposition.h"
+#include "manager/serving/serving.h"
 #include "store/store.h"
 
 static void metrics_put_sessions(const struct core_counts *counts, struct strbuf *out)
@@ -135,14 +136,16 @@ static void metrics_put_away(const struct store *store, struct strbuf *out)
                             : 0);
 }
 
-void metrics_write(struct core *core, const struct server *server, double turn_sec,
+void metrics_write(const struct api *api, const struct server *server, double turn_sec,
                    struct strbuf *out)
 {
+    struct core *core = api->core;
     const struct core_counts counts = core_get_counts(core);
 
     metrics_put_core(&counts, out);
     metrics_put_removed(&counts, out);
     metrics_put_apps(core_app_totals(core), out);
+    serving_write_metrics(api, out);
     metrics_put_server(server, out);
     metrics_put_risks(store_get_risks(core_store(core)), out);
     metrics_put_away(core_store(core), out);

@@ -4,10 +4,10 @@
 #define AQ_MANAGER_METRICS_H
 
 #include "http/server.h"
-#include "manager/core/core.h"
+#include "manager/call/api.h"
 
 /* 'turn_sec': processor time of the longest turn of the loop since the last call. */
-void metrics_write(struct core *core, const struct server *server, double turn_sec,
+void metrics_write(const struct api *api, const struct server *server, double turn_sec,
                    struct strbuf *out);
 
 #endif

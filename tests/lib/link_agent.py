@@ -2,12 +2,15 @@
 """An agent that a test plays: frames and messages of the link (src/link/frame.h, message.h) with
 the certificate that a real join made."""
 
+import base64
 import contextlib
 import json
+import pathlib
 import select
 import socket
 import ssl
 import struct
+import subprocess
 import uuid
 
 ENDS = (OSError, ssl.SSLError)
@@ -90,3 +93,37 @@ class LinkAgent:
             with contextlib.suppress(*ENDS):
                 self.socket.close()
         self.socket = None
+
+
+def join_front(cluster, kind, name, home):
+    """A daemon beside the manager joins, as "storage" or "proxy"; what takes a cluster's place for
+    its LinkAgent, whose name is then "own"."""
+    own = pathlib.Path(home) / "own"
+    own.mkdir()
+    subprocess.run(["openssl", "req", "-new", "-newkey", "ec", "-pkeyopt",
+                    "ec_paramgen_curve:P-256", "-nodes", "-keyout", own / "agent.key",
+                    "-out", own / "csr", "-subj", f"/CN={kind}:{name}"],
+                   check=True, capture_output=True)
+    token = cluster.client().post("/aliquot/v1/join-tokens", {kind: name}).json["token"]
+    secret = base64.urlsafe_b64decode(token.removeprefix("aq1."))[32:56]
+    joiner = LinkAgent.__new__(LinkAgent)
+    joiner.cluster, joiner.name = cluster, name
+    joiner.socket = None
+    joiner.tls = ssl.create_default_context(ssl.Purpose.SERVER_AUTH)
+    joiner.tls.check_hostname, joiner.tls.verify_mode = False, ssl.CERT_NONE
+    joiner.incarnation, joiner.said = str(uuid.uuid4()), []
+    host, port = cluster.link.split(":")
+    joiner.socket = joiner.tls.wrap_socket(socket.create_connection((host, int(port)), 30))
+    joiner.got, joiner.seq, joiner.heard = b"", 0, 0
+    joiner.send({"type": "join", "secret": base64.urlsafe_b64encode(secret).decode(),
+                 "agent_id": f"{kind}:{name}", "csr": (own / "csr").read_text(),
+                 "protocol_min": 1, "protocol_max": 1})
+    joined = joiner.wait(("joined", "refused")) or joiner.said[0]  # it may have hung up
+    joiner.close()
+    assert joined.get("type") == "joined", joined
+    (own / "agent.crt").write_text(joined["cert"])
+    (own / "ca.crt").write_text(joined["ca"])
+
+    class Place:
+        folder, link = pathlib.Path(home), cluster.link
+    return Place

@@ -3,19 +3,13 @@
 keeps files in memory. A test says what is to fail.
 """
 
-import base64
-import pathlib
-import socket
-import ssl
-import subprocess
 import tempfile
 import threading
 import time
-import uuid
 
 from client import ADMIN
 from cluster import wait_for
-from link_agent import ENDS, LinkAgent
+from link_agent import ENDS, LinkAgent, join_front
 
 MODIFIED = 1_700_000_000_000_000
 
@@ -33,12 +27,12 @@ class LinkStorage(LinkAgent):
     def __init__(self, cluster, name="local", volumes=("volume1",)):
         self.home = tempfile.TemporaryDirectory(prefix="aliquot-storage-")
         self.folders, self.asked, self.fails, self.volumes = {}, [], {}, volumes
+        self.texts = {}  # of small files, by path, whatever the folder
         self.progress, self.may_say = {}, threading.Event()
         self.sizes = []
         self.thread, self.is_over = None, threading.Event()
         self.admin = cluster.client(ADMIN)
-        cluster = self.join(cluster, name)
-        super().__init__(cluster, "own")
+        super().__init__(join_front(cluster, "storage", name, self.home.name), "own")
         self.name = f"storage:{name}"
 
     def __enter__(self):
@@ -48,39 +42,6 @@ class LinkStorage(LinkAgent):
     def __exit__(self, *_):
         self.stop()
         self.home.cleanup()
-
-    def join(self, cluster, name):
-        """As aliquot-storage does; the folder of its certificate takes the place of an agent's."""
-        own = pathlib.Path(self.home.name) / "own"
-        own.mkdir()
-        subprocess.run(["openssl", "req", "-new", "-newkey", "ec", "-pkeyopt",
-                        "ec_paramgen_curve:P-256", "-nodes", "-keyout", own / "agent.key",
-                        "-out", own / "csr", "-subj", f"/CN=storage:{name}"],
-                       check=True, capture_output=True)
-        token = self.admin.post("/aliquot/v1/join-tokens",
-                                           {"storage": name}).json["token"]
-        secret = base64.urlsafe_b64decode(token.removeprefix("aq1."))[32:56]
-        joiner = LinkAgent.__new__(LinkAgent)
-        joiner.cluster, joiner.name = cluster, name
-        joiner.socket = None
-        joiner.tls = ssl.create_default_context(ssl.Purpose.SERVER_AUTH)
-        joiner.tls.check_hostname, joiner.tls.verify_mode = False, ssl.CERT_NONE
-        joiner.incarnation, joiner.said = str(uuid.uuid4()), []
-        host, port = cluster.link.split(":")
-        joiner.socket = joiner.tls.wrap_socket(socket.create_connection((host, int(port)), 30))
-        joiner.got, joiner.seq, joiner.heard = b"", 0, 0
-        joiner.send({"type": "join", "secret": base64.urlsafe_b64encode(secret).decode(),
-                     "agent_id": f"storage:{name}", "csr": (own / "csr").read_text(),
-                     "protocol_min": 1, "protocol_max": 1})
-        joined = joiner.wait(("joined", "refused")) or joiner.said[0]  # it may have hung up
-        joiner.close()
-        assert joined.get("type") == "joined", joined
-        (own / "agent.crt").write_text(joined["cert"])
-        (own / "ca.crt").write_text(joined["ca"])
-
-        class Place:
-            folder, link = pathlib.Path(self.home.name), cluster.link
-        return Place
 
     def start(self):
         assert self.connect({"type": "hello", "protocol_min": 1, "protocol_max": 1,
@@ -194,6 +155,12 @@ class LinkStorage(LinkAgent):
     def do_delete(self, folder, args):
         for path in [self.find(folder, "files", path) for path in args["files"]]:
             del self.folders[folder][path]
+
+    def do_read(self, folder, args):
+        path = self.find(folder, "path", args["path"])
+        if path not in self.texts:
+            raise Failed("EISDIR", "path", f"'{path}' is not a file")
+        return {"text": self.texts[path]}
 
     def do_usage(self, folder, _):
         sizes = [size for size in self.folders[folder].values() if size is not None]

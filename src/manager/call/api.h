@@ -63,6 +63,7 @@ struct api {
     struct notification_state *notification;
     struct pipeline_runs *pipeline;
     struct scheduling_state *scheduling;
+    struct serving_state *serving;
     struct stream_state *stream;
 };
 

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Registers model services with the manager. */
+#include "manager/serving/serving_feature.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "manager/core/services.h"
+#include "manager/serving/serving.h"
+#include "manager/session/session.h"
+
+static const struct route_table *const serving_tables[] = { &serving_route_table,
+                                                            &serving_revisions_route_table,
+                                                            &serving_tokens_route_table, NULL };
+
+static int serving_feature_open(struct api *api, struct aq_error *err)
+{
+    (void)err;
+    api->serving = aq_alloc(sizeof(*api->serving));
+    api->serving->use = serving_use_new(api->core);
+    api->serving->routes = serving_routes_new(api->core, api->serving->use);
+    core_set_replica_mounts(api->core, session_may_mount, api);
+    return 0;
+}
+
+static void serving_feature_stop(struct api *api)
+{
+    serving_routes_stop(api->serving->routes);
+}
+
+static void serving_feature_close(struct api *api)
+{
+    if (!api->serving)
+        return;
+    serving_routes_free(api->serving->routes);
+    serving_use_free(api->serving->use);
+    free(AQ_TAKE(api->serving));
+}
+
+void serving_write_metrics(const struct api *api, struct strbuf *out)
+{
+    serving_use_write_metrics(api->serving->use, out);
+}
+
+const struct feature serving_feature = {
+    .name = "serving",
+    .routes = serving_tables,
+    .open = serving_feature_open,
+    .stop = serving_feature_stop,
+    .close = serving_feature_close,
+};

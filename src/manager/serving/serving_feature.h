@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serving_feature.h - model services: the state that the files of this directory share, and their
+ * tables of routes
+ */
+#ifndef AQ_MANAGER_SERVING_SERVING_FEATURE_H
+#define AQ_MANAGER_SERVING_SERVING_FEATURE_H
+
+#include "manager/call/feature.h"
+#include "manager/serving/serving_routes.h"
+#include "manager/serving/serving_use.h"
+
+struct serving_state {
+    struct serving_routes *routes;
+    struct serving_use *use;
+};
+
+API_ROUTES(serving);
+API_ROUTES(serving_revisions);
+API_ROUTES(serving_tokens);
+
+extern const struct feature serving_feature;
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serving_view.h - model services as clients see them */
+#ifndef AQ_MANAGER_SERVING_SERVING_VIEW_H
+#define AQ_MANAGER_SERVING_SERVING_VIEW_H
+
+#include "manager/call/api.h"
+#include "manager/core/services.h"
+
+/* May the caller see and change it: is it theirs, or do they administer its domain? */
+bool serving_view_may(const struct request *req, const struct model_service *s);
+
+/* Replicas that have not ended, by what they do. */
+struct serving_counts {
+    int64_t ready;     /* and take requests */
+    int64_t starting;  /* never answered yet */
+    int64_t unhealthy; /* answered, and do not now */
+    int64_t draining;
+    int64_t outdated; /* of another revision than the goal, and not draining */
+};
+
+struct serving_counts serving_view_count(const struct core *core, const struct model_service *s);
+
+/* "ready", "scaling", "sleeping", "degraded", "failing", "ending", "ended". Pure. */
+const char *serving_view_status(const struct model_service *s, const struct serving_counts *counts,
+                                bool is_held_back);
+
+/* An object. With 'is_whole' also the list of its replicas. One that has
+ * ended has no replicas.
+ */
+void serving_view_write(const struct api *api, const struct model_service *s, bool is_whole,
+                        struct jsonw *w);
+
+/* {"number", "note", ..., and what the revision says} */
+void serving_view_write_revision(const struct core *core, const struct model_service *s,
+                                 const struct model_service_revision *revision, struct jsonw *w);
+
+/* The members of a token; the object is open. */
+void serving_view_write_token(const struct core *core, const struct model_service_token *token,
+                              struct jsonw *w);
+
+/* The 404 of one that there is not, or that the caller may not see. */
+int serving_view_set_unknown(const char *name, struct aq_error *ret);
+
+#endif
