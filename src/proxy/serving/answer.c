@@ -19,18 +19,28 @@ static int64_t answer_keep_usec(const struct message_head *head)
     return timeout ? (AQ_MIN(sec, 3600L) - 1) * USEC_PER_SEC : KEEP_USEC;
 }
 
+/* Milliseconds that it waited; most requests did not. */
+static void answer_write_timing(const struct call *call, struct strbuf *out)
+{
+    if (call->queue_usec || call->start_usec)
+        strbuf_addf(out, "Server-Timing: queue;dur=%.1f, start;dur=%.1f",
+                    (double)call->queue_usec / 1000, (double)call->start_usec / 1000);
+    else
+        strbuf_adds(out, "Server-Timing: queue;dur=0, start;dur=0");
+    strbuf_adds(out, ", replica;desc=\"");
+    strbuf_adds(out, call->replica->short_id);
+    strbuf_adds(out, "\"\r\n\r\n");
+}
+
 void call_on_head(struct call *call, const struct message_head *head, struct strbuf *out)
 {
-    char id[UUID_TEXT_MAX];
-
     call->status = head->status;
     call->first_usec = clock_monotonic_usec();
     if (head->status == 200 && !message_get_header(head, "Content-Encoding"))
         usage_scan_begin(&call->usage, message_get_header(head, "Content-Type"));
+    replica_answered(call->replica);
     strbuf_truncate(out, out->len - 2); /* the empty line */
-    strbuf_addf(out, "Server-Timing: queue;dur=%.1f, start;dur=%.1f, replica;desc=\"%.8s\"\r\n\r\n",
-                (double)call->queue_usec / 1000, (double)call->start_usec / 1000,
-                uuid_format(&call->replica->session_id, id));
+    answer_write_timing(call, out);
 }
 
 void call_on_body(struct call *call, const char *bytes, size_t len)
@@ -77,7 +87,6 @@ void call_on_answered(struct call *call, bool is_lasting)
 
     answer_count_tokens(call);
     answer_count(call);
-    replica_answered(call->replica);
     if (conn && is_lasting)
         conn_give_back(conn, answer_keep_usec(head));
     else if (conn)

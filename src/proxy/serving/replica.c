@@ -9,6 +9,7 @@
  * shows whether it is back.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,14 +94,12 @@ void replica_failed(struct replica *replica)
     replica->is_trial = false;
     if (replica->at != BALANCE_NONE && replica_count_open(service) > 1
         && !replica->ejected_until_usec) {
-        char id[UUID_TEXT_MAX];
-
         replica->failed++;
         replica->ejected_until_usec = now + AQ_MIN(sec, EJECT_MAX_SEC) * USEC_PER_SEC;
         log_limited(&service->of->log, LOG_LEVEL_WARNING,
-                    "replica %.8s of service '%s' refused or reset a connection; it gets no "
+                    "replica %s of service '%s' refused or reset a connection; it gets no "
                     "requests for %lld s",
-                    uuid_format(&replica->session_id, id), service->msg->name, (long long)sec);
+                    replica->short_id, service->msg->name, (long long)sec);
     }
     replica_update(replica, now);
     service_report(service, false);
@@ -316,7 +315,9 @@ void replica_close_idle(struct replica *replica, int64_t now)
 struct replica *replica_new(struct service *service, const struct uuid *session_id)
 {
     struct replica *replica = aq_alloc(sizeof(*replica));
+    char id[UUID_TEXT_MAX];
 
+    (void)snprintf(replica->short_id, sizeof(replica->short_id), "%s", uuid_format(session_id, id));
     replica->service = service;
     replica->session_id = *session_id;
     replica->at = BALANCE_NONE;

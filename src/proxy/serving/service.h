@@ -63,6 +63,7 @@ struct replica {
     struct list link; /* service.replicas */
     struct service *service;
     struct uuid session_id;
+    char short_id[9]; /* the first 8 digits, for people */
     size_t at;        /* in service.entries; BALANCE_NONE: it is not listed any more */
     struct list idle; /* struct conn, the latest last */
     size_t idle_count;

@@ -36,7 +36,8 @@ static void fuzz_place(const char *target, const char *host)
     place.is_host = false;
     place_write_path(&place, &path);
     if (place_parse(path.data, NULL, NULL, &again, &err) != 1
-        || !uuid_equals(&again.session_id, &place.session_id) || strcmp(again.app, place.app) != 0)
+        || !uuid_equals(&again.session_id, &place.session_id) || strcmp(again.app, place.app) != 0
+        || strcmp(again.service, place.service) != 0)
         abort();
 }
 

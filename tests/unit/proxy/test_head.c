@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Headers of an app's answer: which ones reach the browser, and in which form. */
+/* Places of apps and services; headers of requests and answers: which ones pass, and in which form. */
 #include "testing.h"
+
+#include <errno.h>
 
 #include "proxy/head.h"
 
@@ -28,6 +30,74 @@ static void check_one(const char *name, const char *value, bool is_host, const c
     write_one(name, value, is_host, &got);
     assert_row(strcmp(got.data ? got.data : "", want) == 0, "%s: %s gives '%s'", name, value,
                got.data);
+}
+
+static void test_places(void **state)
+{
+    static const char id[] = "0123456789abcdef0123456789abcdef";
+    static const struct {
+        const char *target, *host;
+        int want;
+        const char *service, *rest; /* rest NULL: "/" is missing */
+        const char *path;           /* as place_write_path() has it */
+    } cases[] = {
+        { "/serve/digits/v1/x?y", "h", 1, "digits", "/v1/x?y", "/serve/digits" },
+        { "/serve/Digits_2-a/", "h", 1, "Digits_2-a", "/", "/serve/Digits_2-a" },
+        { "/serve/digits", "h", 1, "digits", NULL, "/serve/digits" },
+        { "/serve/digits?x", "h", 1, "digits", NULL, "/serve/digits" },
+        { "/serve/", "h", -EINVAL, NULL, NULL, NULL },
+        { "/serve//x", "h", -EINVAL, NULL, NULL, NULL },
+        { "/serve/a.b/x", "h", -EINVAL, NULL, NULL, NULL },
+        { "/serve/%64igits/x", "h", -EINVAL, NULL, NULL, NULL },
+        { "/serve/abcdefghijklmnopqrstuvwxy/x", "h", -EINVAL, NULL, NULL, NULL },
+        { "/served/digits/x", "h", 0, NULL, NULL, NULL },
+        { "/v1/x", "digits--serve.apps.org", 1, "digits", "/v1/x", "" },
+        { "/v1/x", "Digits--SERVE.Apps.org:8443", 1, "Digits", "/v1/x", "" },
+        { "/v1/x", "--serve.apps.org", -EINVAL, NULL, NULL, NULL },
+        { "/v1/x", "a.b--serve.apps.org", -EINVAL, NULL, NULL, NULL },
+        { "/v1/x", "digits--serve.other.org", 0, NULL, NULL, NULL },
+    };
+    char host[100];
+    struct place place;
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(cases); i++) {
+        AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+        int r = place_parse(cases[i].target, cases[i].host, "apps.org", &place, NULL);
+
+        assert_row(r == cases[i].want, "%s %s", cases[i].host, cases[i].target);
+        if (r != 1)
+            continue;
+        place_write_path(&place, &path);
+        assert_string_equal(place.service, cases[i].service);
+        assert_string_equal(place.rest ? place.rest : "none",
+                            cases[i].rest ? cases[i].rest : "none");
+        assert_string_equal(path.data, cases[i].path);
+    }
+    (void)snprintf(host, sizeof(host), "serve--%s.apps.org", id); /* an app of that name */
+    assert_int_equal(place_parse("/x", host, "apps.org", &place, NULL), 1);
+    assert_string_equal(place.app, "serve");
+    assert_string_equal(place.service, "");
+}
+
+static void test_a_service_gets_no_authorization(void **state)
+{
+    static const struct message_header headers[] = { { "Host", "h" },
+                                                     { "authorization", "Bearer secret" },
+                                                     { "Cookie", "aliquot_app=x; a=b" } };
+    static const struct head_origin origin = { .address = "192.0.2.1" };
+    const struct message_head head = { .target = "/", .headers = headers, .header_count = 3 };
+    const struct place service = { .service = "digits", .rest = "/v1" };
+    const struct place app = { .app = "web", .rest = "/v1" };
+    AQ_CLEANUP(strbuf_donep) struct strbuf to_service = STRBUF_INIT, to_app = STRBUF_INIT;
+
+    (void)state;
+    head_write_request(&head, &service, &origin, &to_service);
+    head_write_request(&head, &app, &origin, &to_app);
+    assert_null(strstr(to_service.data, "secret"));
+    assert_non_null(strstr(to_service.data, "X-Forwarded-Prefix: /serve/digits\r\n"));
+    assert_non_null(strstr(to_service.data, "Cookie: a=b\r\n"));
+    assert_non_null(strstr(to_app.data, "authorization: Bearer secret\r\n"));
 }
 
 static void test_headers_for_more_than_the_app(void **state)
@@ -101,6 +171,8 @@ static void test_cookies_that_an_app_sets(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_a_service_gets_no_authorization),
         cmocka_unit_test(test_headers_for_more_than_the_app),
         cmocka_unit_test(test_cookies_that_an_app_sets),
     };
