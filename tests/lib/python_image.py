@@ -64,7 +64,7 @@ def pip_layer(*packages):
                                     f"usr/local/lib/{PYTHON}/dist-packages")),
         folder("tmp", mode=0o1777), *libraries(*site.rglob("*.so")),
         *(file(f"usr/local/bin/{path.name}", script(path), mode=0o755)
-          for path in sorted((site / "bin").iterdir()) if path.is_file()),
+          for path in sorted((site / "bin").glob("*")) if path.is_file()),
         *tree(site / "etc", "usr/local/etc"), *tree(site / "share", "usr/local/share"),
         *tree(site, f"usr/local/lib/{PYTHON}/dist-packages",
               left_out=("bin", "etc", "share", "__pycache__"))])
