@@ -47,6 +47,8 @@ POINTS = [point for point in POINTS if not point.startswith(("core.array.", "api
 POINTS = [point for point in POINTS if not point.startswith(("agent.data.", "data."))]
 # Those of bookings need times (test_booking_fault.py).
 POINTS = [point for point in POINTS if not point.startswith(("core.booking.", "booking."))]
+# Those of readiness need a probe (test_probe_fault.py).
+POINTS = [point for point in POINTS if not point.startswith("agent.health.")]
 SETTINGS = {
     "ALIQUOT_AGENTS_HEARTBEAT": "1s", "ALIQUOT_AGENTS_TIMEOUT": "3s",
     "ALIQUOT_SESSIONS_KILL_GRACE": "0.3s", "ALIQUOT_MANAGER_HEARTBEAT": "0.2s",
