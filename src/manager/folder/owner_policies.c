@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "manager/call/object_setting.h"
+#include "manager/core/services.h"
 #include "manager/folder/folder_feature.h"
 
 #define NAME_CHARS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
@@ -33,11 +34,23 @@ static int owner_policies_read_since(struct store_tx *tx, void *data, struct aq_
     return r;
 }
 
+/* core_replica_limit_fn: all users have the policy 'default'. */
+static int64_t owner_policies_replica_limit(void *data, const struct uuid *user_id)
+{
+    const struct api *api = data;
+    const json_t *policy = json_object_get(api->folder->policies[OWNER_POLICY_USER],
+                                           OWNER_POLICY_DEFAULT);
+
+    (void)user_id;
+    return json_integer_value(json_object_get(policy, "max_session_count_per_model_session"));
+}
+
 int owner_policies_load(struct api *api, struct aq_error *err)
 {
     int r = store_call(core_store(api->core), owner_policies_read_since,
                        &api->folder->policies_since_usec, err);
 
+    core_set_replica_limit(api->core, owner_policies_replica_limit, api);
     for (size_t i = 0; r == 0 && i < OWNER_POLICY_KINDS; i++)
         r = object_setting_load(core_store(api->core), owner_policies_settings[i].name,
                                 &api->folder->policies[i], err);

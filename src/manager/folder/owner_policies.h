@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* owner_policies.h - Backend.AI's policies of users and of projects
  *
- * They limit folders (folder_rules.h); what else they have (model services, images made from
- * sessions, networks of users) does not exist here, so it is kept and nothing looks at it. All
+ * They limit folders (folder_rules.h) and replicas of model services; what else they have (images
+ * made from sessions, networks of users) does not exist here, so it is kept and nothing looks at it. All
  * users and projects have 'default'. One setting in the store for each kind, read at the start.
  */
 #ifndef AQ_MANAGER_FOLDER_OWNER_POLICIES_H
