@@ -43,7 +43,7 @@ static void replica_plan_end(struct replica_plan *plan, bool of_goal, int64_t co
 
 int64_t replica_plan(struct replica_plan *plan)
 {
-    int64_t goal = 0, others = 0, answering = 0;
+    int64_t goal = 0, others = 0, answering = 0, beside = 0;
 
     for (size_t i = 0; i < plan->count; i++) {
         struct replica_plan_item *item = &plan->items[i];
@@ -65,10 +65,10 @@ int64_t replica_plan(struct replica_plan *plan)
     goal = AQ_MIN(goal, plan->wanted);
     if (!others)
         return plan->wanted - goal;
-    replica_plan_end(plan, false, answering - plan->wanted + plan->unavailable);
-    others = 0;
+    replica_plan_end(plan, false, answering - plan->wanted);
+    /* One that drains may hold its resources for long, and is not exceeded either. */
     for (size_t i = 0; i < plan->count; i++)
-        others += replica_counts(&plan->items[i]) && plan->items[i].revision != plan->goal;
-    return AQ_MAX(AQ_MIN(plan->wanted - goal, plan->wanted + plan->surge - goal - others),
+        beside += plan->items[i].revision != plan->goal || !replica_counts(&plan->items[i]);
+    return AQ_MAX(AQ_MIN(plan->wanted - goal, plan->wanted + plan->surge - goal - beside),
                   INT64_C(0));
 }

@@ -2,8 +2,8 @@
 /* replica_plan.h - which replicas of a model service are created and which end
  *
  * Replicas of the goal are created until there are as many as wanted. Those of other revisions end
- * as replicas of the goal become ready: a rollout never takes away what answers requests, unless
- * 'unavailable' allows it. Pure: the same replicas give the same plan.
+ * as replicas of the goal become ready, so a rollout never takes away what answers requests. Pure: the
+ * same replicas give the same plan.
  */
 #ifndef AQ_SERVING_REPLICA_PLAN_H
 #define AQ_SERVING_REPLICA_PLAN_H
@@ -16,7 +16,7 @@ enum replica_stage {
     REPLICA_STAGE_STARTING,  /* waits, starts, or has not been ready yet */
     REPLICA_STAGE_READY,     /* takes requests */
     REPLICA_STAGE_UNHEALTHY, /* was ready, and does not answer now */
-    REPLICA_STAGE_LEAVING,   /* drains or ends: it counts no longer */
+    REPLICA_STAGE_LEAVING,   /* drains or ends */
 };
 
 struct replica_plan_item {
@@ -26,10 +26,9 @@ struct replica_plan_item {
 };
 
 struct replica_plan {
-    int64_t wanted;      /* replicas; 0 = all end */
-    int64_t goal;        /* revision of which they are to be */
-    int64_t surge;       /* replicas beyond 'wanted' during a rollout, at least 1 */
-    int64_t unavailable; /* replicas that may be missing during a rollout */
+    int64_t wanted; /* replicas; 0 = all end */
+    int64_t goal;   /* revision of which they are to be */
+    int64_t surge;  /* replicas beyond 'wanted' during a rollout, at least 1; leaving ones count */
     struct replica_plan_item *items;
     size_t count;
 };

@@ -44,8 +44,9 @@ struct core_replica {
 bool core_find_replica(const struct core *core, const struct session *session,
                        struct core_replica *ret);
 
-/* Why it has fewer ready replicas than wanted: the reason and last lines of one that failed, or what
- * a session waits for; NULL = it has them, or nothing is known. Valid until the loop runs again.
+/* Why it has fewer ready replicas than wanted: the reason of one that failed, or what a session waits
+ * for; NULL = it has them, or nothing is known. Valid until the loop runs again. Further lines are the
+ * end of the log of a replica that failed, which is for those who see its session alone.
  */
 const char *core_service_problem(const struct core *core, const struct model_service *service);
 /* When the next replica is tried after failures, wall clock; 0 = nothing is held back. */
@@ -72,10 +73,6 @@ void core_set_replica_mounts(struct core *core,
 /* How many replicas the owner's policy lets one service have; 0 = no limit. Before core_start(). */
 typedef int64_t core_replica_limit_fn(void *data, const struct uuid *user_id);
 void core_set_replica_limit(struct core *core, core_replica_limit_fn *fn, void *data);
-
-/* A live service whose replicas mount the folder; NULL = none. */
-const struct model_service *core_find_service_of_folder(const struct core *core,
-                                                        const struct uuid *folder_id);
 
 /* The contents of 's' are taken, with one revision: ids, version, numbers and times are set here.
  * 'answered' as for core_create_booking(). Errors: -EINVAL with the field; -EEXIST "name"; -EDQUOT:

@@ -13,34 +13,33 @@
  */
 static const struct {
     const char *replicas;
-    int64_t wanted, unavailable;
+    int64_t wanted;
     const char *after;
     int64_t created;
     const char *why;
 } cases[] = {
-    { "", 3, 0, "", 3, "a new service" },
-    { "S", 3, 0, "S", 2, "those that start count" },
-    { "RRR", 3, 0, "RRR", 0, "as many as wanted" },
-    { "RL", 2, 0, "RL", 1, "one that leaves does not count" },
-    { "RRRR", 2, 0, "RRR-R-", 0, "the newest end" },
-    { "RSRU", 2, 0, "RS-RU-", 0, "those that answer stay" },
-    { "SRS", 1, 0, "S-RS-", 0, "one that starts ends before one that is ready" },
-    { "RRL", 0, 0, "R-R-L", 0, "none" },
-    { "rr", 2, 0, "rr", 1, "a rollout begins with one more" },
-    { "rrS", 2, 0, "rrS", 0, "and waits for it" },
-    { "rrR", 2, 0, "rr-R", 1, "one of the old ones ends when it is ready" },
-    { "rlRS", 2, 0, "rlRS", 0, "old ones that leave do not hold it up" },
-    { "rRR", 2, 0, "r-RR", 0, "the last one" },
-    { "ruR", 2, 0, "ru-R", 1, "one that does not answer ends first" },
-    { "urU", 2, 0, "urU", 0, "an unhealthy new one replaces nothing" },
-    { "rsS", 2, 0, "rs-S", 1, "an old one that was never ready ends at once" },
-    { "rrrrR", 2, 0, "rr-r-r-R", 1, "fewer are wanted during a rollout" },
-    { "rrR", 4, 0, "rrR", 2, "more are wanted during a rollout" },
-    { "rr", 2, 1, "rr-", 2, "one may be missing" },
-    { "rS", 2, 1, "rS", 1, "one is missing" },
-    { "r", 1, 0, "r", 1, "of one alone" },
-    { "rR", 1, 0, "r-R", 0, "until the other is ready" },
-    { "rr", 0, 0, "r-r-", 0, "none of any revision" },
+    { "", 3, "", 3, "a new service" },
+    { "S", 3, "S", 2, "those that start count" },
+    { "RRR", 3, "RRR", 0, "as many as wanted" },
+    { "RL", 2, "RL", 1, "one that leaves does not count" },
+    { "RRRR", 2, "RRR-R-", 0, "the newest end" },
+    { "RSRU", 2, "RS-RU-", 0, "those that answer stay" },
+    { "SRS", 1, "S-RS-", 0, "one that starts ends before one that is ready" },
+    { "RRL", 0, "R-R-L", 0, "none" },
+    { "rr", 2, "rr", 1, "a rollout begins with one more" },
+    { "rrS", 2, "rrS", 0, "and waits for it" },
+    { "rrR", 2, "rr-R", 0, "one of the old ones ends when it is ready" },
+    { "rlR", 2, "rlR", 0, "the next one waits for the end of it" },
+    { "rRR", 2, "r-RR", 0, "the last one" },
+    { "ruR", 2, "ru-R", 0, "one that does not answer ends first" },
+    { "urU", 2, "urU", 0, "an unhealthy new one replaces nothing" },
+    { "rsS", 2, "rs-S", 0, "an old one that was never ready ends at once" },
+    { "rrrrR", 2, "rr-r-r-R", 0, "fewer are wanted during a rollout" },
+    { "rrR", 4, "rrR", 2, "more are wanted during a rollout" },
+    { "rR", 2, "rR", 1, "then it is created" },
+    { "r", 1, "r", 1, "of one alone" },
+    { "rR", 1, "r-R", 0, "until the other is ready" },
+    { "rr", 0, "r-r-", 0, "none of any revision" },
 };
 
 static enum replica_stage stage_of(char c)
@@ -62,11 +61,9 @@ static void planned(void **state)
     (void)state;
     for (size_t i = 0; i < AQ_COUNT(cases); i++) {
         struct replica_plan_item items[16];
-        struct replica_plan plan = { .wanted = cases[i].wanted,
-                                     .goal = 2,
-                                     .surge = 1,
-                                     .unavailable = cases[i].unavailable,
-                                     .items = items };
+        struct replica_plan plan = {
+            .wanted = cases[i].wanted, .goal = 2, .surge = 1, .items = items
+        };
         char after[40] = "";
         int64_t created;
 

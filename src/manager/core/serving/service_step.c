@@ -27,7 +27,6 @@
 
 #define READY_USEC (30 * 60 * USEC_PER_SEC) /* until a replica has to be ready */
 #define DRAIN_USEC (10 * 60 * USEC_PER_SEC) /* for what is under way */
-#define PLACE_USEC (60 * USEC_PER_SEC) /* a rollout waits so long for room beside old replicas */
 /* The wall clock can be set, and the end of a session may be refused: look now and then. */
 #define CHECK_USEC (5 * USEC_PER_SEC)
 #define SURGE 1
@@ -148,21 +147,6 @@ static enum replica_stage service_replica_stage(const struct core *core,
     return REPLICA_STAGE_STARTING;
 }
 
-/* A replica of the goal finds no room beside those that it is to replace: one of them may end first,
- * unless it is the only one.
- */
-static bool service_lacks_room(const struct model_service_entry *entry, int64_t now)
-{
-    LIST_FOREACH(link, &entry->replicas) {
-        const struct session *s = &LIST_ENTRY(link, struct replica_entry, link)->session->s;
-
-        if (s->status == SESSION_PENDING && s->replica->revision == entry->s.goal
-            && entry->s.replicas > 1 && now >= s->status_changed_usec + PLACE_USEC)
-            return true;
-    }
-    return false;
-}
-
 static void service_step_end(struct core *core, struct model_service_entry *entry,
                              const struct replica_plan *plan, int64_t now)
 {
@@ -209,8 +193,7 @@ static bool service_step_plan(struct core *core, struct model_service_entry *ent
 {
     struct replica_plan plan = { .wanted = entry->s.is_ending ? 0 : entry->s.replicas,
                                  .goal = entry->s.goal,
-                                 .surge = SURGE,
-                                 .unavailable = service_lacks_room(entry, now) };
+                                 .surge = SURGE };
     bool is_settled = true;
     int64_t count;
 
@@ -454,30 +437,4 @@ int64_t core_service_retry_usec(const struct core *core, const struct model_serv
     return entry && entry->failure.retry_usec > now
                ? clock_realtime_usec() + entry->failure.retry_usec - now
                : 0;
-}
-
-static bool service_spec_has_folder(const struct model_service_spec *spec, const char *id)
-{
-    if (spec->model && strcmp(spec->model, id) == 0)
-        return true;
-    for (size_t i = 0; i < spec->mounts.count; i++)
-        if (strncmp(spec->mounts.items[i], id, strlen(id)) == 0)
-            return true;
-    return false;
-}
-
-const struct model_service *core_find_service_of_folder(const struct core *core,
-                                                        const struct uuid *folder_id)
-{
-    char id[UUID_TEXT_MAX];
-
-    uuid_format(folder_id, id);
-    LIST_FOREACH(link, &core->services) {
-        const struct model_service *s = &LIST_ENTRY(link, struct model_service_entry, all_link)->s;
-        const struct model_service_revision *goal = model_service_find_revision(s, s->goal);
-
-        if (goal && service_spec_has_folder(goal->spec, id))
-            return s;
-    }
-    return NULL;
 }
