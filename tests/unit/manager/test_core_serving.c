@@ -342,13 +342,13 @@ static void rolled_out(void **state)
     becomes_ready(named("digits.r2.3"));
     assert_true(find(named("digits.r1.2")).is_draining);
     assert_false(find(named("digits.r1.1")).is_draining);
-    assert_non_null(named("digits.r2.4"));
-    assert_null(named("digits.r2.5"));
+    assert_null(named("digits.r2.4")); /* one that drains may hold its resources for long */
     old = named("digits.r1.2")->id;
     core_note_replica_idle(world.core, &old);
     settle();
     assert_string_equal(core_find_session(world.core, &old)->reason, "service-replaced");
     ends(old);
+    assert_null(named("digits.r2.5"));
     becomes_ready(named("digits.r2.4"));
     assert_true(find(named("digits.r1.1")).is_draining);
     old = named("digits.r1.1")->id;
@@ -725,6 +725,136 @@ static void replaced(void **state)
     assert_clean();
 }
 
+/* What is not allowed any more is a failure, and tried again when accounts change. */
+static void owner_out_of_use(void **state)
+{
+    const struct keypair *k = core_find_keypair(world.core, USER_KEY);
+    const struct model_service *s;
+    struct answer a = { 0 };
+
+    (void)state;
+    agent_comes("a", FOUR_CPUS);
+    s = serve("digits", 1);
+    becomes_ready(replica_of(s, 0));
+    for (int is_active = 0; is_active < 2; is_active++) {
+        struct event_batch *batch = event_batch_new();
+        struct event *e = event_batch_add(batch, EVENT_KEYPAIR_SAVED, world_wall);
+
+        entity_copy(&keypair_entity, &e->keypair, k);
+        e->keypair.is_active = is_active;
+        a.came = false;
+        core_save(world.core, batch, NULL, on_answer, &a);
+        settle();
+        assert_int_equal(a.r, 0);
+        if (is_active)
+            break;
+        assert_int_equal(find(replica_of(s, 0)).health, CORE_REPLICA_READY); /* it stays */
+        assert_int_equal(change(s, set_replicas, 2).r, 0);
+        assert_int_equal(count_replicas(s), 1);
+        assert_non_null(strstr(core_service_problem(world.core, s), "cannot create a replica"));
+    }
+    pass(USEC_PER_SEC);
+    assert_int_equal(count_replicas(s), 2);
+    assert_clean();
+}
+
+/* The end of its log says why a replica failed. */
+static void last_lines(void **state)
+{
+    const struct model_service *s;
+    struct msg_kernel_status report;
+    struct sent order;
+
+    (void)state;
+    agent_comes("a", FOUR_CPUS);
+    s = serve("digits", 1);
+    order = order_of(replica_of(s, 0));
+    agent_reports(&order, MSG_KERNEL_RUNNING);
+    report = kernel_report(&order, MSG_KERNEL_TERMINATED);
+    report.has_exit = true;
+    report.exit_code = 1;
+    report.last_lines = "Traceback\nKeyError: 'model'";
+    agent_says("a", report);
+    assert_string_equal(core_service_problem(world.core, s),
+                        "replica 'digits.r1.1' ended with exit status 1 (self-terminated)\n"
+                        "Traceback\nKeyError: 'model'");
+}
+
+static void agent_is_lost(void **state)
+{
+    const struct model_service *s;
+
+    (void)state;
+    agent_comes("a", FOUR_CPUS);
+    s = serve("digits", 1);
+    becomes_ready(replica_of(s, 0));
+    agent_goes("a");
+    pass(42 * USEC_PER_SEC);
+    assert_int_equal(find(replica_of(s, 0)).health, CORE_REPLICA_UNHEALTHY);
+    assert_string_equal(find(replica_of(s, 0)).health_text, "its agent is lost");
+    assert_int_equal(count_replicas(s), 1); /* it is not given up yet */
+}
+
+static void scaled_by_itself(void **state)
+{
+    const struct model_service *s;
+    struct answer a = { 0 };
+
+    (void)state;
+    agent_comes("a", FOUR_CPUS);
+    s = serve("digits", 0);
+    assert_int_equal(count_replicas(s), 0);
+    core_scale_service(world.core, &s->id, 100, "many requests", on_answer, &a);
+    settle();
+    assert_int_equal(a.r, 0);
+    assert_int_equal(s->replicas, 8); /* its maximum */
+    assert_int_equal(count_replicas(s), 8);
+    assert_non_null(strstr(core_service_problem(world.core, s), "waits for resources"));
+    assert_audited("scale-service", 0, NULL);
+    assert_clean();
+}
+
+/* Old revisions go, but for goals and those with replicas. */
+static void revisions_are_bounded(void **state)
+{
+    const struct model_service *s;
+
+    (void)state;
+    agent_comes("a", FOUR_CPUS);
+    s = serve("digits", 1);
+    becomes_ready(replica_of(s, 0));
+    for (int i = 0; i < MODEL_SERVICE_REVISIONS_MAX + 2; i++)
+        assert_int_equal(change(s, add_revision, i % 2).r, 0);
+    assert_int_equal(s->revision_count, MODEL_SERVICE_REVISIONS_MAX);
+    assert_int_equal(s->revisions[0].number, 1); /* its replica is the one that is ready */
+    assert_int_equal(s->revisions[1].number, 2); /* its replica is ending */
+    assert_int_equal(s->revisions[2].number, 6);
+    assert_int_equal(s->goal, MODEL_SERVICE_REVISIONS_MAX + 3);
+    assert_clean();
+}
+
+/* Somebody else was faster. */
+static void changed_at_once(void **state)
+{
+    const struct model_service *s;
+    struct model_service one, two;
+    struct answer a = { 0 }, b = { 0 };
+
+    (void)state;
+    s = serve("digits", 0);
+    model_service_copy(&one, s);
+    model_service_copy(&two, s);
+    one.is_public = two.is_public = true;
+    core_change_service(world.core, &one, &asker, on_answer, &a);
+    core_change_service(world.core, &two, &asker, on_answer, &b);
+    settle();
+    assert_int_equal(a.r, 0);
+    assert_int_equal(b.r, -ESTALE);
+    assert_string_equal(b.err.kind, "conflict");
+    assert_true(s->is_public);
+    assert_clean();
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, world_begin, world_end)
 
 int main(void)
@@ -744,6 +874,12 @@ int main(void)
         TEST(refused),
         TEST(ratio),
         TEST(replaced),
+        TEST(owner_out_of_use),
+        TEST(last_lines),
+        TEST(agent_is_lost),
+        TEST(scaled_by_itself),
+        TEST(revisions_are_bounded),
+        TEST(changed_at_once),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

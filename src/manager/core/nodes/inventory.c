@@ -161,6 +161,7 @@ static void inventory_take_fact(struct core *core, struct agent_entry *a, struct
         f->ended_usec = clock_monotonic_usec();
         free(f->error);
         f->error = inventory_remark_json(a, f, m);
+        service_note_last_lines(l, rank, m->last_lines);
     }
     if (heard == FACT_ERROR) {
         f->error_is_transient = inventory_is_transient_error(m->error_kind);
@@ -204,6 +205,7 @@ static struct msg_kernel_status inventory_bound_report(const struct msg_kernel_s
     ret.error_kind = inventory_bound(m->error_kind, KEPT_TEXT_MAX);
     ret.error_field = inventory_bound(m->error_field, KEPT_TEXT_MAX);
     ret.error_text = inventory_bound(m->error_text, KEPT_TEXT_MAX);
+    ret.last_lines = inventory_bound(m->last_lines, KEPT_TEXT_MAX);
     ret.limit_violation = inventory_bound(m->limit_violation, KEPT_TEXT_MAX);
     return ret;
 }

@@ -23,6 +23,7 @@
 #include "manager/core/state/state.h"
 
 #define HEALTH_TEXT_MAX 512
+#define LAST_LINES_MAX 2048
 #define RATIO_MAX INT64_C(1000000000) /* a thousand times as much as others */
 
 static bool service_replica_runs(const struct replica_entry *replica)
@@ -114,6 +115,14 @@ void service_note_health(struct core *core, const char *agent_id,
                                ? aq_strndup(health->text, strnlen(health->text, HEALTH_TEXT_MAX))
                                : NULL;
     model_service_entry_note_change(core, replica->service);
+}
+
+void service_note_last_lines(struct session_entry *l, size_t rank, const char *lines)
+{
+    if (!l->replica || rank > 0 || !lines)
+        return;
+    free(l->replica->last_lines);
+    l->replica->last_lines = aq_strndup(lines, strnlen(lines, LAST_LINES_MAX));
 }
 
 void core_note_replica_idle(struct core *core, const struct uuid *session_id)

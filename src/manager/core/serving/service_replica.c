@@ -186,8 +186,8 @@ static void service_replica_fail(struct core *core, struct model_service_entry *
     entry->failure.count++;
     entry->failure.retry_usec = now + pause;
     entry->failure.is_trial = true;
-    log_info("model service '%s': %s; the next replica is created in %lld s", entry->s.name, text,
-             (long long)(pause / USEC_PER_SEC));
+    log_info("model service '%s': %.*s; the next replica is created in %lld s", entry->s.name,
+             (int)strcspn(text, "\n"), text, (long long)(pause / USEC_PER_SEC));
 }
 
 /* Its end was decided by the service, by its user, or by the loss of its node. */
@@ -220,6 +220,8 @@ static void service_replica_describe_end(const struct session_entry *l, struct s
     core_status_text(l->s.status_data, &said);
     if (said.len)
         strbuf_addf(out, ": %s", said.data);
+    if (l->replica->last_lines)
+        strbuf_addf(out, "\n%s", l->replica->last_lines);
 }
 
 void service_replica_ended(struct core *core, struct model_service_entry *entry,

@@ -166,5 +166,6 @@ void replica_entry_leave(struct core *core, struct session_entry *l)
     list_remove(&replica->link);
     model_service_entry_note_change(core, replica->service);
     free(replica->health_text);
+    free(replica->last_lines);
     free(replica);
 }

@@ -55,6 +55,7 @@ struct replica_entry {
     enum core_replica_health health; /* as its agent said of 'attempt' */
     int64_t attempt;                 /* of its main kernel; 0 = its agent has not said anything */
     char *health_text;               /* likewise; NULL = nothing to say */
+    char *last_lines;                /* of its log, when its program had ended; NULL = none */
     bool is_idle;                    /* no proxy has anything under way in it */
 };
 
