@@ -19,9 +19,10 @@ static int service_refuse_insert(const void *of, int r, struct aq_error *err)
 
     if (r != -EEXIST)
         return r;
-    return aq_fail_as(err, EEXIST, "service-already-exists", "name",
-                      "a model service is already called '%s'; choose another name or end that one",
-                      s->name);
+    return aq_fail_field(err, EEXIST, "name",
+                         "a model service is already called '%s'; choose another name or end that "
+                         "one",
+                         s->name);
 }
 
 /* sql_refuse_fn */
@@ -205,15 +206,16 @@ int model_service_take_number(struct store_tx *tx, const struct uuid *id, int64_
     char text[UUID_TEXT_MAX];
     struct sql_stmt *q;
     int r = sql_prepare(tx->db,
-                        "UPDATE model_services SET last_replica = ? WHERE id = ?"
-                        " AND ended_at IS NULL AND is_ending = 0 AND last_replica < ?",
+                        "UPDATE model_services SET last_replica ="
+                        " CASE WHEN last_replica < ? THEN ? ELSE last_replica END"
+                        " WHERE id = ? AND ended_at IS NULL AND is_ending = 0",
                         &q, err);
 
     if (r < 0)
         return r;
     sql_put_int(q, number);
-    sql_put_uuid(q, id, text);
     sql_put_int(q, number);
+    sql_put_uuid(q, id, text);
     return sql_change_one(q, service_refuse_number, id, err);
 }
 
@@ -223,8 +225,7 @@ int model_service_take_number(struct store_tx *tx, const struct uuid *id, int64_
 static int service_refuse_token(const void *of, int r, struct aq_error *err)
 {
     (void)of;
-    return r == -ENODATA ? aq_fail_kind(err, ENOENT, "object-not-found", "No such model service.")
-                         : r;
+    return r == -ENODATA ? aq_fail(err, ENOENT, "the model service has ended") : r;
 }
 
 int model_service_token_add(struct store_tx *tx, const struct event *e, struct aq_error *err)

@@ -48,8 +48,8 @@ void model_service_changes_done(struct model_service_changes *changes);
 int store_read_model_service_changes(struct store_tx *tx, const struct uuid *id, size_t limit,
                                      struct model_service_changes *ret, struct aq_error *err);
 
-/* A replica of this number is made, in the transaction that makes its session. -ESTALE if the
- * service has ended, is ending, or has had a replica with that number.
+/* A replica of this number is made, in the transaction that makes its session; replicas may be made
+ * in another order than that of their numbers. -ESTALE if the service has ended or is ending.
  */
 int model_service_take_number(struct store_tx *tx, const struct uuid *id, int64_t number,
                               struct aq_error *err);

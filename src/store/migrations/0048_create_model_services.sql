@@ -3,10 +3,10 @@ CREATE TABLE model_services (
     id             TEXT    NOT NULL PRIMARY KEY,
     name           TEXT    NOT NULL,
     version        INTEGER NOT NULL,
-    user_id        TEXT    NOT NULL,
-    project_id     TEXT    NOT NULL,
+    user_id        TEXT    NOT NULL REFERENCES users (id),
+    project_id     TEXT    NOT NULL REFERENCES projects (id),
     access_key     TEXT    NOT NULL,
-    domain         TEXT    NOT NULL,
+    domain         TEXT    NOT NULL REFERENCES domains (name),
     resource_group TEXT,
     tag            TEXT,
     is_public      INTEGER NOT NULL,
@@ -29,7 +29,7 @@ CREATE INDEX model_services_ended ON model_services (ended_at);
 CREATE INDEX model_services_of_user ON model_services (user_id);
 
 CREATE TABLE model_service_revisions (
-    service_id TEXT    NOT NULL,
+    service_id TEXT    NOT NULL REFERENCES model_services (id),
     number     INTEGER NOT NULL,
     spec       TEXT    NOT NULL, -- JSON
     note       TEXT,
@@ -40,7 +40,7 @@ CREATE TABLE model_service_revisions (
 
 CREATE TABLE model_service_tokens (
     id         TEXT    NOT NULL PRIMARY KEY,
-    service_id TEXT    NOT NULL,
+    service_id TEXT    NOT NULL REFERENCES model_services (id),
     hash       TEXT    NOT NULL, -- SHA-256 of the token, which is not kept
     label      TEXT,
     paths      TEXT    NOT NULL, -- JSON
@@ -57,7 +57,7 @@ CREATE INDEX model_service_tokens_of ON model_service_tokens (service_id);
 
 -- How many replicas were wanted, of which revision.
 CREATE TABLE model_service_history (
-    service_id TEXT    NOT NULL,
+    service_id TEXT    NOT NULL REFERENCES model_services (id),
     version    INTEGER NOT NULL,
     at         INTEGER NOT NULL,
     replicas   INTEGER NOT NULL,

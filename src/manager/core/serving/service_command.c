@@ -32,6 +32,7 @@ struct service_command {
     core_service_write_fn write;
     struct audit_by by;
     const char *action; /* for the audit log */
+    char *reason;       /* for the history; NULL = it was requested */
     core_done_fn done;
     void *data;
 };
@@ -215,6 +216,7 @@ static void service_command_free(struct service_command *c)
 {
     model_service_done(&c->made);
     service_order_done(&c->order);
+    free(c->reason);
     free(c);
 }
 
@@ -223,8 +225,19 @@ static void service_on_committed(void *data, int r, const struct aq_error *err)
     struct service_command *c = data;
     struct aq_error why;
 
-    if (r == -ENOENT && model_service_entry_find(c->core, &c->made.id)) {
-        r = service_fail_conflict(&why); /* proposal.c says so of a version that has changed */
+    if (r == -ENOENT) {
+        r = c->is_new
+                ? aq_fail_kind(&why, EBUSY, "conflict",
+                               "the domain, the project or the user was renamed or removed "
+                               "while the model service was being created; repeat the request")
+            : model_service_entry_find(c->core, &c->made.id)
+                ? service_fail_conflict(&why) /* proposal.c says so of another version */
+                : aq_fail_kind(&why, ENOENT, "object-not-found", "No such model service.");
+        err = &why;
+    }
+    if (r == -EEXIST) {
+        why = *err;
+        why.kind = "service-already-exists";
         err = &why;
     }
     c->done(c->data, r, err);
@@ -343,6 +356,8 @@ static void service_commit(struct service_command *c)
                                    .object_domain = c->made.domain };
 
     e->service.has_revision = c->has_revision && !c->is_new;
+    if (c->reason)
+        e->service.reason = arena_strdup(&batch->arena, c->reason);
     if (e->service.has_revision)
         service_drop_revisions(was, batch, e);
     if (was)
@@ -486,10 +501,8 @@ void core_scale_service(struct core *core, const struct uuid *id, int64_t replic
                         const char *reason, core_done_fn done, void *data)
 {
     const struct model_service_entry *was = model_service_entry_find(core, id);
-    struct event_batch *batch;
-    struct aq_error err;
     struct service_command *c;
-    struct event *e;
+    struct aq_error err;
     int r = was ? 0 : aq_fail_kind(&err, ENOENT, "object-not-found", "No such model service.");
 
     if (r == 0)
@@ -502,11 +515,8 @@ void core_scale_service(struct core *core, const struct uuid *id, int64_t replic
     model_service_copy(&c->made, &was->s);
     c->made.version++;
     c->made.replicas = replicas;
-    batch = event_batch_new();
-    e = service_add_event(batch, EVENT_SERVICE_CHANGED, &c->made);
-    e->service.reason = arena_strdup(&batch->arena, reason);
-    AQ_FAULT("core.serving.scale.proposed");
-    proposal_commit_command(core, batch, service_on_committed, c);
+    c->reason = aq_strdup(reason);
+    service_commit(c);
 }
 
 void core_end_service(struct core *core, const struct uuid *id, bool forced,

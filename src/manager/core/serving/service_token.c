@@ -203,7 +203,6 @@ void service_token_step(struct core *core, struct model_service_entry *entry)
         entry->uses.writing_count = entry->uses.count;
         entry->uses.count = entry->uses.cap = 0;
         entry->uses.due_usec = 0;
-        AQ_FAULT("core.serving.use.proposed");
     } else if (entry->uses.due_usec) {
         durable_wake_at(core, &entry->durable, entry->uses.due_usec);
     }
