@@ -22,7 +22,7 @@
 
 void call_end(struct call *call)
 {
-    struct service *service = call->service;
+    struct served *service = call->service;
     struct browser *b = call->browser;
 
     if (call->state == CALL_WAITS)
@@ -74,7 +74,7 @@ void call_refuse(struct call *call, int status, const char *code, unsigned retry
 
 static size_t call_choose(const struct call *call)
 {
-    struct service *service = call->service;
+    struct served *service = call->service;
 
     return call->has_key ? balance_choose_by_key(service->entries, service->entry_count, call->key)
                          : balance_choose(service->entries, service->entry_count, service->turn);
@@ -101,7 +101,7 @@ static void call_connect(struct call *call, struct replica *replica)
 /* To the best replica, or to the end of the queue. */
 static void call_send(struct call *call)
 {
-    struct service *service = call->service;
+    struct served *service = call->service;
     size_t at = service->waiting_count ? BALANCE_NONE : call_choose(call);
 
     if (at == BALANCE_NONE)
@@ -123,7 +123,7 @@ void call_on_connected(struct call *call)
 }
 
 /* Is there a replica that has not just failed? */
-static bool service_has_other(const struct service *service)
+static bool service_has_other(const struct served *service)
 {
     for (size_t i = 0; i < service->entry_count; i++)
         if (service->entries[i].rank < BALANCE_EJECTED)
@@ -140,7 +140,7 @@ static void call_leave_replica(struct call *call)
 
 void call_on_unconnected(struct call *call, const struct aq_error *err)
 {
-    struct service *service = call->service;
+    struct served *service = call->service;
     struct replica *replica = call->replica;
     char text[480];
 
@@ -186,7 +186,7 @@ void call_on_unanswered(struct call *call)
                     : "The answer of the model service's replica is not HTTP.");
 }
 
-void service_serve_queue(struct service *service)
+void service_serve_queue(struct served *service)
 {
     struct call *call;
     size_t at;
@@ -243,7 +243,7 @@ int call_give(struct call *call, const char *bytes, size_t len, const struct mes
     return r == -EPIPE ? 0 : r; /* conn_on_close() tells of its end, after its last words */
 }
 
-static struct call *call_new(struct browser *b, struct service *service, struct token *token,
+static struct call *call_new(struct browser *b, struct served *service, struct token *token,
                              const struct message_head *head)
 {
     struct call *call = aq_alloc(sizeof(*call));
@@ -274,7 +274,7 @@ static struct call *call_new(struct browser *b, struct service *service, struct 
 static void call_start(struct call *call, const struct message_head *head)
 {
     struct browser *b = call->browser;
-    const struct service *service = call->service;
+    const struct served *service = call->service;
     const struct head_origin origin = { .address = stream_get_address(b->stream),
                                         .is_tls = stream_is_tls(b->stream) };
     const char *value = service->affinity == AFFINITY_HEADER
@@ -310,7 +310,7 @@ static void call_add_slash(struct browser *b)
 
 void call_begin(struct browser *b, const struct message_head *head)
 {
-    struct service *service = serving_find(b->proxy->serving, b->place.service);
+    struct served *service = serving_find(b->proxy->serving, b->place.service);
     struct token *token;
     char text[200];
 
@@ -371,7 +371,7 @@ static void call_cut(struct call *call, int status, const char *code, const char
 
 static void call_check(struct call *call, int64_t now)
 {
-    const struct service *service = call->service;
+    const struct served *service = call->service;
     bool is_revoked = call->token != &service->anyone && !call->token->said;
 
     if (is_revoked) {
@@ -387,7 +387,7 @@ static void call_check(struct call *call, int64_t now)
     }
 }
 
-void service_check_calls(struct service *service, int64_t now)
+void service_check_calls(struct served *service, int64_t now)
 {
     AQ_CLEANUP(list_cursor_end) struct list_cursor cursor;
     struct list *link;

@@ -13,7 +13,7 @@
 /* Seconds after which a refused client asks again. */
 #define RETRY_SEC 1
 
-static struct token *queue_find_longest(const struct service *service)
+static struct token *queue_find_longest(const struct served *service)
 {
     struct token *longest = NULL;
 
@@ -36,7 +36,7 @@ static void queue_refuse(struct call *call, const char *text)
 /* Room for one more call of this token; false if it has to go. */
 static bool queue_make_room(struct call *call)
 {
-    struct service *service = call->service;
+    struct served *service = call->service;
     struct token *longest = queue_find_longest(service);
     char text[200];
 
@@ -65,7 +65,7 @@ static bool queue_make_room(struct call *call)
 
 bool queue_add(struct call *call)
 {
-    struct service *service = call->service;
+    struct served *service = call->service;
     struct token *token = call->token;
     bool wakes = !service->open_usec && !service->waiting_count;
 
@@ -84,7 +84,7 @@ bool queue_add(struct call *call)
 
 void queue_remove(struct call *call)
 {
-    struct service *service = call->service;
+    struct served *service = call->service;
     struct token *token = call->token;
 
     list_remove(&call->waiting_link);
@@ -107,7 +107,7 @@ void queue_take(struct call *call)
     list_add(&call->service->turns, &token->turn_link);
 }
 
-struct call *queue_next(const struct service *service)
+struct call *queue_next(const struct served *service)
 {
     const struct token *token;
 
@@ -119,7 +119,7 @@ struct call *queue_next(const struct service *service)
 
 void queue_grow(struct call *call, size_t len)
 {
-    struct service *service = call->service;
+    struct served *service = call->service;
 
     call->queued_bytes += len;
     service->waiting_bytes += len;

@@ -43,7 +43,7 @@ static struct msg_app_connect replica_want(const struct replica *replica)
 
 void replica_update(struct replica *replica, int64_t now)
 {
-    const struct service *service = replica->service;
+    const struct served *service = replica->service;
     struct balance_replica *entry;
     const struct msg_serving_replica *said;
 
@@ -75,7 +75,7 @@ void replica_count(struct replica *replica, int by)
     service_report(replica->service, false);
 }
 
-static size_t replica_count_open(const struct service *service)
+static size_t replica_count_open(const struct served *service)
 {
     size_t open = 0;
 
@@ -86,7 +86,7 @@ static size_t replica_count_open(const struct service *service)
 
 void replica_failed(struct replica *replica)
 {
-    struct service *service = replica->service;
+    struct served *service = replica->service;
     int64_t now = clock_monotonic_usec();
     int64_t sec = replica->failed < 5 ? INT64_C(1) << replica->failed : EJECT_MAX_SEC;
 
@@ -312,7 +312,7 @@ void replica_close_idle(struct replica *replica, int64_t now)
 
 /* ---- life ---- */
 
-struct replica *replica_new(struct service *service, const struct uuid *session_id)
+struct replica *replica_new(struct served *service, const struct uuid *session_id)
 {
     struct replica *replica = aq_alloc(sizeof(*replica));
     char id[UUID_TEXT_MAX];

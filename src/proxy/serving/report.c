@@ -15,7 +15,7 @@
 #define REPORT_MSEC 100
 #define SERVICES_MAX 64 /* of one message: it fits in a frame with all their replicas */
 
-void service_report(struct service *service, bool at_once)
+void service_report(struct served *service, bool at_once)
 {
     struct serving *serving = service->of;
     int64_t since = (clock_monotonic_usec() - serving->reported_usec) / USEC_PER_MSEC;
@@ -29,7 +29,7 @@ void service_report(struct service *service, bool at_once)
 
 /* ---- writing ---- */
 
-static void report_replicas(const struct service *service, struct msg_serving_service_use *use)
+static void report_replicas(const struct served *service, struct msg_serving_service_use *use)
 {
     size_t count = 0;
 
@@ -55,7 +55,7 @@ static bool token_has_news(const struct token *token)
     return token->requests || token->prompt_tokens || token->completion_tokens;
 }
 
-static void report_tokens(const struct service *service, struct msg_serving_service_use *use)
+static void report_tokens(const struct served *service, struct msg_serving_service_use *use)
 {
     size_t count = 0;
 
@@ -75,7 +75,7 @@ static void report_tokens(const struct service *service, struct msg_serving_serv
     }
 }
 
-static void report_write(const struct service *service, struct msg_serving_service_use *use)
+static void report_write(const struct served *service, struct msg_serving_service_use *use)
 {
     *use = service->use;
     use->id = service->id;
@@ -86,7 +86,7 @@ static void report_write(const struct service *service, struct msg_serving_servi
 }
 
 /* The manager has it. */
-static void report_clear(struct service *service)
+static void report_clear(struct served *service)
 {
     service->use = (struct msg_serving_service_use){ .in_flight = 0 };
     service->is_dirty = false;
@@ -106,14 +106,14 @@ static void report_clear(struct service *service)
 static bool report_send_some(struct serving *serving)
 {
     struct msg_serving_service_use uses[SERVICES_MAX] = { { .in_flight = 0 } };
-    struct service *services[SERVICES_MAX];
+    struct served *services[SERVICES_MAX];
     struct message msg = { .type = MSG_SERVING_USE,
                            .serving_use = { .version = serving->version, .services = uses } };
     size_t count = 0;
     int r = -1;
 
     for (size_t i = 0; i < serving->services.count && count < SERVICES_MAX; i++) {
-        struct service *service = serving->services.entries[i].value;
+        struct served *service = serving->services.entries[i].value;
 
         if (service->is_dirty) {
             report_write(service, &uses[count]);
@@ -143,11 +143,11 @@ void serving_send_use(struct serving *serving)
 
 static void report_family(const struct serving *serving, struct strbuf *out, const char *name,
                           const char *type, const char *help,
-                          double (*value)(const struct service *service))
+                          double (*value)(const struct served *service))
 {
     exposition_family(out, name, type, help);
     for (size_t i = 0; i < serving->services.count; i++) {
-        const struct service *service = serving->services.entries[i].value;
+        const struct served *service = serving->services.entries[i].value;
 
         if (!service->is_listed || service->msg->is_gone)
             continue;
@@ -157,17 +157,17 @@ static void report_family(const struct serving *serving, struct strbuf *out, con
     }
 }
 
-static double report_in_flight(const struct service *service)
+static double report_in_flight(const struct served *service)
 {
     return (double)service->in_flight;
 }
 
-static double report_queued(const struct service *service)
+static double report_queued(const struct served *service)
 {
     return (double)service->waiting_count;
 }
 
-static double report_open(const struct service *service)
+static double report_open(const struct served *service)
 {
     size_t open = 0;
 
@@ -176,22 +176,22 @@ static double report_open(const struct service *service)
     return (double)open;
 }
 
-static double report_requests(const struct service *service)
+static double report_requests(const struct served *service)
 {
     return (double)service->totals.requests;
 }
 
-static double report_refused(const struct service *service)
+static double report_refused(const struct served *service)
 {
     return (double)service->totals.refused;
 }
 
-static double report_broken(const struct service *service)
+static double report_broken(const struct served *service)
 {
     return (double)service->totals.broken;
 }
 
-static double report_server_errors(const struct service *service)
+static double report_server_errors(const struct served *service)
 {
     return (double)service->totals.server_errors;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* service.h - services, tokens, replicas and calls from the inside, for the files of this directory
+/* service.h - services (struct served), tokens, replicas and calls from the inside, for the files of
+ * this directory
  *
  * table.c makes and changes services as the manager says; tokens.c lets requests in; queue.c has those
  * that wait; replica.c connects to replicas; call.c leads a request from the one to the other, and
@@ -26,8 +27,8 @@
 
 struct serving {
     struct proxy *proxy;
-    struct map services; /* id, 16 bytes -> struct service */
-    struct map names;    /* in lower case -> struct service; only those of the routes in use */
+    struct map services; /* id, 16 bytes -> struct served */
+    struct map names;    /* in lower case -> struct served; only those of the routes in use */
     int64_t version;     /* of these */
     bool is_unsaved;
     int64_t saved_usec;
@@ -61,7 +62,7 @@ struct token {
 
 struct replica {
     struct list link; /* service.replicas */
-    struct service *service;
+    struct served *service;
     struct uuid session_id;
     char short_id[9]; /* the first 8 digits, for people */
     size_t at;        /* in service.entries; BALANCE_NONE: it is not listed any more */
@@ -76,7 +77,7 @@ struct replica {
     int64_t ask_usec;           /* not before */
 };
 
-struct service {
+struct served {
     struct serving *of;
     struct uuid id;
     struct message said; /* serving.routes with this service alone */
@@ -111,7 +112,7 @@ enum call_state {
 struct call {
     struct list link; /* service.calls */
     struct browser *browser;
-    struct service *service;
+    struct served *service;
     struct token *token;
     struct list waiting_link; /* token.waiting */
     struct replica *replica;  /* NULL while it waits */
@@ -136,18 +137,18 @@ struct call {
 
 /* ---- table.c ---- */
 
-struct service *serving_find(const struct serving *serving, const char *name);
+struct served *serving_find(const struct serving *serving, const char *name);
 void serving_apply(struct serving *serving, const struct msg_serving_routes *routes);
-void service_free(struct service *service); /* without calls */
+void service_free(struct served *service); /* without calls */
 /* How long requests wait, how many and how many bytes, with defaults in place of 0. */
-int64_t service_queue_usec(const struct service *service);
-size_t service_queue_max(const struct service *service);
-size_t service_queue_bytes(const struct service *service);
+int64_t service_queue_usec(const struct served *service);
+size_t service_queue_max(const struct served *service);
+size_t service_queue_bytes(const struct served *service);
 
 /* ---- tokens.c ---- */
 
 /* The token of this request; NULL: it was refused. */
-struct token *token_admit(struct browser *b, struct service *service,
+struct token *token_admit(struct browser *b, struct served *service,
                           const struct message_head *head);
 struct token *token_new(const struct uuid *id);
 void token_free(struct token *token);
@@ -160,7 +161,7 @@ void queue_remove(struct call *call);
 /* The same as its turn has come: the token's next call waits until the others had theirs. */
 void queue_take(struct call *call);
 /* Whose turn it is; NULL = none waits. */
-struct call *queue_next(const struct service *service);
+struct call *queue_next(const struct served *service);
 /* More of its body has come. */
 void queue_grow(struct call *call, size_t len);
 
@@ -168,7 +169,7 @@ void queue_grow(struct call *call, size_t len);
 
 struct conn;
 
-struct replica *replica_new(struct service *service, const struct uuid *session_id);
+struct replica *replica_new(struct served *service, const struct uuid *session_id);
 void replica_free(struct replica *replica); /* without calls */
 /* Its entry says whether it is open, from what the manager said and how it did. */
 void replica_update(struct replica *replica, int64_t now);
@@ -199,8 +200,8 @@ void call_end(struct call *call);
 void call_refuse(struct call *call, int status, const char *code, unsigned retry_sec,
                  const char *text);
 /* Send those that wait, as long as there is room. */
-void service_serve_queue(struct service *service);
-void service_check_calls(struct service *service, int64_t now); /* their deadlines */
+void service_serve_queue(struct served *service);
+void service_check_calls(struct served *service, int64_t now); /* their deadlines */
 
 /* ---- refusal.c ---- */
 
@@ -211,7 +212,7 @@ void serving_refuse(struct browser *b, int status, const char *code, unsigned re
 /* ---- report.c ---- */
 
 /* Something that serving.use says has changed; 'now': it is sent at once. */
-void service_report(struct service *service, bool at_once);
+void service_report(struct served *service, bool at_once);
 void serving_send_use(struct serving *serving);
 
 #endif

@@ -36,7 +36,7 @@ static void service_name_key(const char *name, char key[SERVICE_NAME_ROOM])
     key[i] = '\0';
 }
 
-struct service *serving_find(const struct serving *serving, const char *name)
+struct served *serving_find(const struct serving *serving, const char *name)
 {
     char key[SERVICE_NAME_ROOM];
 
@@ -44,24 +44,24 @@ struct service *serving_find(const struct serving *serving, const char *name)
     return map_gets(&serving->names, key);
 }
 
-int64_t service_queue_usec(const struct service *service)
+int64_t service_queue_usec(const struct served *service)
 {
     return service->msg->queue_usec > 0 ? service->msg->queue_usec : QUEUE_USEC_DEFAULT;
 }
 
-size_t service_queue_max(const struct service *service)
+size_t service_queue_max(const struct served *service)
 {
     return service->msg->queue_max > 0 ? (size_t)service->msg->queue_max : QUEUE_MAX_DEFAULT;
 }
 
-size_t service_queue_bytes(const struct service *service)
+size_t service_queue_bytes(const struct served *service)
 {
     return service->msg->queue_bytes > 0 ? (size_t)service->msg->queue_bytes : QUEUE_BYTES_DEFAULT;
 }
 
 /* ---- tokens ---- */
 
-static void service_drop_tokens(struct service *service)
+static void service_drop_tokens(struct served *service)
 {
     LIST_FOREACH(it, &service->tokens) {
         struct token *token = LIST_ENTRY(it, struct token, link);
@@ -79,7 +79,7 @@ static void token_take(struct token *token, const struct msg_serving_token *said
     token->budget = said->budget;
 }
 
-static void service_take_tokens(struct service *service)
+static void service_take_tokens(struct served *service)
 {
     struct map known = MAP_INIT;
 
@@ -108,7 +108,7 @@ static void service_take_tokens(struct service *service)
 
 /* ---- replicas ---- */
 
-static struct replica *service_find_replica(const struct service *service, const struct uuid *id)
+static struct replica *service_find_replica(const struct served *service, const struct uuid *id)
 {
     LIST_FOREACH(it, &service->replicas) {
         struct replica *replica = LIST_ENTRY(it, struct replica, link);
@@ -122,7 +122,7 @@ static struct replica *service_find_replica(const struct service *service, const
 /* Its ticket leads nowhere any more. */
 static void replica_leave(struct replica *replica)
 {
-    const struct service *service = replica->service;
+    const struct served *service = replica->service;
     const struct msg_app_connect want = { .session_id = replica->session_id,
                                           .app = MODEL_SERVICE_APP,
                                           .access_key = service->msg->access_key };
@@ -134,7 +134,7 @@ static void replica_leave(struct replica *replica)
     replica_close_idle(replica, INT64_MAX);
 }
 
-static void service_drop_replicas(struct service *service)
+static void service_drop_replicas(struct served *service)
 {
     LIST_FOREACH(it, &service->replicas) {
         struct replica *replica = LIST_ENTRY(it, struct replica, link);
@@ -145,7 +145,7 @@ static void service_drop_replicas(struct service *service)
 }
 
 /* Since when has it been open? Requests that waited for that say so. */
-static void service_update(struct service *service, int64_t now)
+static void service_update(struct served *service, int64_t now)
 {
     for (size_t i = 0; i < service->entry_count; i++)
         replica_update(service->entry_replicas[i], now);
@@ -155,7 +155,7 @@ static void service_update(struct service *service, int64_t now)
         service->open_usec = now;
 }
 
-static void service_take_replicas(struct service *service)
+static void service_take_replicas(struct served *service)
 {
     size_t count = service->msg->replica_count;
 
@@ -184,9 +184,9 @@ static void service_take_replicas(struct service *service)
 
 /* ---- services ---- */
 
-static struct service *service_new(struct serving *serving, const struct uuid *id)
+static struct served *service_new(struct serving *serving, const struct uuid *id)
 {
-    struct service *service = aq_alloc(sizeof(*service));
+    struct served *service = aq_alloc(sizeof(*service));
     struct list *lists[] = { &service->tokens,          &service->replicas,
                              &service->calls,           &service->turns,
                              &service->anyone.link,     &service->anyone.waiting,
@@ -200,7 +200,7 @@ static struct service *service_new(struct serving *serving, const struct uuid *i
     return service;
 }
 
-void service_free(struct service *service)
+void service_free(struct served *service)
 {
     (void)map_remove(&service->of->services, service->id.bytes, sizeof(service->id.bytes));
     while (!list_is_empty(&service->replicas))
@@ -214,7 +214,7 @@ void service_free(struct service *service)
     free(service);
 }
 
-static void service_take_affinity(struct service *service)
+static void service_take_affinity(struct served *service)
 {
     const char *said = service->msg->affinity;
     size_t len = strlen(HEADER_PREFIX);
@@ -230,7 +230,7 @@ static void service_take_affinity(struct service *service)
 
 static void serving_take_service(struct serving *serving, const struct msg_serving_service *from)
 {
-    struct service *service = map_get(&serving->services, from->id.bytes, sizeof(from->id.bytes));
+    struct served *service = map_get(&serving->services, from->id.bytes, sizeof(from->id.bytes));
     struct msg_serving_service one = *from;
     const struct message msg = { .type = MSG_SERVING_ROUTES,
                                  .serving_routes = {
@@ -258,7 +258,7 @@ static void serving_index_names(struct serving *serving)
     map_done(&serving->names);
     serving->names = (struct map)MAP_INIT;
     for (size_t i = 0; i < serving->services.count; i++) {
-        struct service *service = serving->services.entries[i].value;
+        struct served *service = serving->services.entries[i].value;
         char key[SERVICE_NAME_ROOM];
 
         service_name_key(service->msg->name, key);
@@ -268,7 +268,7 @@ static void serving_index_names(struct serving *serving)
 }
 
 /* It is not listed any more: its calls end by themselves. */
-static void service_leave(struct service *service)
+static void service_leave(struct served *service)
 {
     service->is_listed = false;
     LIST_FOREACH(it, &service->replicas) {
@@ -284,11 +284,11 @@ static void service_leave(struct service *service)
 void serving_apply(struct serving *serving, const struct msg_serving_routes *routes)
 {
     for (size_t i = 0; routes->is_whole && i < serving->services.count; i++)
-        ((struct service *)serving->services.entries[i].value)->is_listed = false;
+        ((struct served *)serving->services.entries[i].value)->is_listed = false;
     for (size_t i = 0; i < routes->service_count; i++)
         serving_take_service(serving, &routes->services[i]);
     for (size_t i = 0; i < serving->services.count; i++) {
-        struct service *service = serving->services.entries[i].value;
+        struct served *service = serving->services.entries[i].value;
 
         if (!service->is_listed)
             service_leave(service);
@@ -313,7 +313,7 @@ static void serving_save(struct serving *serving)
 
     msg.serving_routes.services = services;
     for (size_t i = 0; i < serving->services.count; i++) {
-        const struct service *service = serving->services.entries[i].value;
+        const struct served *service = serving->services.entries[i].value;
 
         if (service->is_listed && msg.serving_routes.service_count < MSG_SERVICES_MAX)
             services[msg.serving_routes.service_count++] = *service->msg;
@@ -368,7 +368,7 @@ static void serving_load(struct serving *serving)
 /* ---- the passing of time ---- */
 
 /* True if it is gone. */
-static bool service_on_tick(struct service *service, int64_t now)
+static bool service_on_tick(struct served *service, int64_t now)
 {
     service_update(service, now);
     service_check_calls(service, now);

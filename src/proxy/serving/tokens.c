@@ -52,7 +52,7 @@ static const char *token_find_text(const struct message_head *head)
     return NULL;
 }
 
-static struct token *token_find(const struct service *service, const char *text)
+static struct token *token_find(const struct served *service, const char *text)
 {
     unsigned char hash[crypto_hash_sha256_BYTES];
     char hex[2 * sizeof(hash) + 1];
@@ -94,7 +94,7 @@ static struct token *token_refuse(struct browser *b, int status, const char *cod
     return NULL;
 }
 
-struct token *token_admit(struct browser *b, struct service *service,
+struct token *token_admit(struct browser *b, struct served *service,
                           const struct message_head *head)
 {
     const char *text = token_find_text(head);
