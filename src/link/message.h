@@ -617,7 +617,8 @@ struct msg_serving_service_use { /* counts and sums are since the last serving.u
     int64_t broken;                           /* clients that left, answers that broke off */
     int64_t duration_usec, first_byte_usec, queue_usec; /* sums over the answered */
     int64_t waited; /* how many of the answered had waited in the queue */
-    struct msg_serving_replica_use *replicas;
+    struct msg_serving_replica_use
+        *replicas; /* all that it knows: elsewhere nothing is under way */
     size_t replica_count;
     struct msg_serving_token_use *tokens;
     size_t token_count;

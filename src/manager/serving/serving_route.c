@@ -107,22 +107,26 @@ void serving_route_make(const struct core *core, const struct model_service *ser
 {
     const struct model_service_limits *limits = &service->limits;
 
+    if (service->is_ending) { /* what is under way goes on, and is reported */
+        *ret = (struct msg_serving_service){ .id = service->id,
+                                             .name = service->name,
+                                             .is_gone = true };
+        return;
+    }
     *ret = (struct msg_serving_service){
         .id = service->id,
         .name = service->name,
-        .is_public = service->is_public && !service->is_ending,
+        .is_public = service->is_public,
         .access_key = service->access_key,
         .queue_max = limits->queue_max ? limits->queue_max : SERVING_QUEUE_MAX,
         .queue_bytes = limits->queue_bytes ? limits->queue_bytes : SERVING_QUEUE_BYTES,
         .queue_usec = limits->queue_usec ? limits->queue_usec : SERVING_QUEUE_USEC,
         .request_usec = limits->request_usec ? limits->request_usec : SERVING_REQUEST_USEC,
         .affinity = limits->affinity ? limits->affinity : "none",
-        .wanted = service->is_ending ? 0 : service->replicas,
-        .problem = service->is_ending ? "the service is ending"
-                                      : core_service_problem(core, service),
+        .wanted = service->replicas,
+        .problem = core_service_problem(core, service),
     };
-    if (!service->is_ending) /* a service that ends admits nobody any more */
-        route_add_tokens(service, now_usec, arena, ret);
+    route_add_tokens(service, now_usec, arena, ret);
     route_add_replicas(core, service, arena, ret);
 }
 

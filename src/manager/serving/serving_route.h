@@ -13,7 +13,7 @@
 #define SERVING_REQUEST_USEC (INT64_C(600) * USEC_PER_SEC)
 #define SERVING_DRAIN_USEC (INT64_C(600) * USEC_PER_SEC)
 
-/* All but the cap, which is each proxy's own. Arrays are in the arena; texts are the core's, borrowed
+/* All but the cap, which is each proxy's own; of a service that ends, that it is gone. Arrays are in the arena; texts are the core's, borrowed
  * until the loop runs again.
  */
 void serving_route_make(const struct core *core, const struct model_service *service,

@@ -15,6 +15,7 @@
 #include "manager/core/services.h"
 #include "manager/serving/serving_route.h"
 
+#define PARTS_MAX 64                    /* of what is sent at once */
 #define PART_BYTES_MAX (2u << 20)       /* of one message; LINK_FRAME_MAX is the limit */
 #define TICK_MSEC 500                   /* between two looks at caps, budgets and drains */
 #define REPORT_USEC USEC_PER_SEC        /* in which a proxy reports what has changed */
@@ -288,13 +289,39 @@ static struct routes_batch routes_batch_make(struct serving_routes *r, bool is_w
     return b;
 }
 
-/* In parts that a message holds. Of a whole the first part says that others are gone. */
+/* Where the part ends that begins with the service 'from'. */
+static size_t routes_find_end(const struct routes_batch *b, size_t from)
+{
+    size_t size = 0, at = from;
+
+    while (at < b->count && at - from < MSG_SERVICES_MAX) {
+        size += serving_route_size(&b->services[at]);
+        if (size > PART_BYTES_MAX && at > from)
+            break;
+        at++;
+    }
+    return at;
+}
+
+static void routes_send_part(struct serving_routes *r, const struct serving_proxy *p,
+                             const struct msg_serving_routes *routes)
+{
+    const struct message msg = { .type = MSG_SERVING_ROUTES, .serving_routes = *routes };
+    struct aq_error err = { 0 };
+
+    if (core_send_front(r->core, p->id, &msg, &err) < 0)
+        log_warning("cannot send routes of model services to '%s': %s", p->id, err.text);
+}
+
+/* In parts that a message holds; only who has the last one has this version. Of a whole the first
+ * part says that others are gone.
+ */
 static void routes_send(struct serving_routes *r, const struct routes_batch *b, size_t proxy,
                         bool is_whole)
 {
     struct serving_proxy *p = r->proxies[proxy];
-    struct aq_error err = { 0 };
-    size_t from = 0, size = 0;
+    int64_t parts = 1;
+    size_t from = 0;
 
     for (size_t i = 0; i < b->count; i++)
         if (b->caps[i]) {
@@ -304,23 +331,18 @@ static void routes_send(struct serving_routes *r, const struct routes_batch *b, 
             (void)map_set(&p->caps, id->bytes, sizeof(id->bytes),
                           (void *)(intptr_t)b->services[i].cap);
         }
-    for (size_t i = 0; i <= b->count; i++) {
-        size_t next = i < b->count ? serving_route_size(&b->services[i]) : 0;
+    for (size_t end = routes_find_end(b, 0); end < b->count; end = routes_find_end(b, end))
+        parts++;
+    do {
+        size_t end = routes_find_end(b, from);
 
-        if (i == b->count || size + next > PART_BYTES_MAX || i - from == MSG_SERVICES_MAX) {
-            struct message msg = { .type = MSG_SERVING_ROUTES,
-                                   .serving_routes = { .version = r->version,
+        routes_send_part(r, p,
+                         &(struct msg_serving_routes){ .version = r->version - --parts,
                                                        .is_whole = is_whole && from == 0,
                                                        .services = b->services + from,
-                                                       .service_count = i - from } };
-
-            if (core_send_front(r->core, p->id, &msg, &err) < 0)
-                log_warning("cannot send routes of model services to '%s': %s", p->id, err.text);
-            from = i;
-            size = 0;
-        }
-        size += next;
-    }
+                                                       .service_count = end - from });
+        from = end;
+    } while (from < b->count);
 }
 
 static void routes_on_flush(void *data)
@@ -328,7 +350,7 @@ static void routes_on_flush(void *data)
     struct serving_routes *r = data;
     size_t wholes = 0;
 
-    r->version = AQ_MAX(r->version + 1, clock_realtime_usec());
+    r->version = AQ_MAX(r->version + PARTS_MAX, clock_realtime_usec());
     for (size_t i = 0; i < r->proxy_count; i++)
         wholes += r->proxies[i]->is_connected && r->proxies[i]->wants_whole;
     if (r->changed.count) {

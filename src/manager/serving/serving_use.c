@@ -169,6 +169,8 @@ static void use_take_service(struct serving_use *use, const char *proxy,
     sum->duration_usec += report->duration_usec;
     sum->first_byte_usec += report->first_byte_usec;
     sum->queue_usec += report->queue_usec;
+    for (size_t i = 0; i < p->replicas.count; i++) /* nothing is under way in those not listed */
+        p->replicas.items[i].figures = (struct serving_replica_figures){ .in_flight = 0 };
     for (size_t i = 0; i < report->replica_count; i++)
         use_take_replica(use, s, p, &report->replicas[i]);
     for (size_t i = 0; i < report->token_count; i++) {
