@@ -3,6 +3,7 @@
 #include "cli/service/service_settings.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include "cli/service/service.h"
 #include "cli/verbs.h"
 
+#define SCALING_MAX (64 << 10) /* bytes of a file; the manager has a limit of its own */
 #define END_WATCH_USEC (500 * USEC_PER_MSEC)
 
 static int service_add_replicas(const char *text, const char *what, json_t *body,
@@ -24,11 +26,55 @@ static int service_add_replicas(const char *text, const char *what, json_t *body
     return json_object_set_new(body, "replicas", value);
 }
 
+/* "in_flight=8" of each --target; the other members of the rules have their defaults. */
+static int service_add_targets(const struct cli_list *targets, json_t *body, struct aq_error *err)
+{
+    json_t *rules = json_array();
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < targets->count; i++) {
+        const char *text = targets->items[i], *equals = strchr(text, '=');
+        char *end = NULL;
+        double value = equals ? strtod(equals + 1, &end) : 0;
+
+        if (!equals || equals == text || end == equals + 1 || *end)
+            r = aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                             "--target takes SIGNAL=VALUE, such as in_flight=8, not '%.40s'", text);
+        else
+            (void)json_array_append_new(rules, json_pack("{s:s%, s:f}", "signal", text,
+                                                         (size_t)(equals - text), "target", value));
+    }
+    (void)json_object_set_new(body, "scaling.rules", rules);
+    return r;
+}
+
+static int service_add_scaling(const struct service_settings *settings, json_t *body,
+                               struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    json_t *rules;
+    int r;
+
+    if (!settings->scaling)
+        return settings->targets.count ? service_add_targets(&settings->targets, body, err) : 0;
+    if (settings->targets.count || settings->window.is_set || settings->idle.is_set)
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                            "--scaling is given in place of --target, --window and --idle");
+    if ((r = cli_read_file(settings->scaling, SCALING_MAX, &text, err)) < 0)
+        return aq_error_wrap(err, "--scaling");
+    if (!(rules = json_loadb(text.data, text.len, JSON_REJECT_DUPLICATES, NULL)))
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "--scaling: '%.100s' is not a JSON object",
+                            settings->scaling);
+    return json_object_set_new(body, "scaling", rules);
+}
+
 int service_settings_add(const struct service_settings *settings, json_t *body,
                          struct aq_error *err)
 {
-    return settings->replicas ? service_add_replicas(settings->replicas, "--replicas", body, err)
-                              : 0;
+    int r = settings->replicas ? service_add_replicas(settings->replicas, "--replicas", body, err)
+                               : 0;
+
+    return r < 0 ? r : service_add_scaling(settings, body, err);
 }
 
 static int service_change(struct cli *cli, const char *name, const json_t *body,

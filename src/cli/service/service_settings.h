@@ -8,13 +8,26 @@
 struct service_settings {
     const char *replicas, *affinity, *tag, *queue_bytes;
     struct cli_int cap, queue, queue_timeout, request_timeout, drain_timeout;
+    const char *scaling;     /* a file */
+    struct cli_list targets; /* "SIGNAL=VALUE" */
+    struct cli_int window, idle;
 };
 
 /* The rows for a struct whose member 'settings' is the above. */
 /* clang-format off */
 #define SERVICE_SETTINGS_ROWS(type)                                                                \
     { 'n', "replicas", CLI_STR, offsetof(type, settings.replicas), "N|MIN-MAX",                    \
-      "how many run; of a range as many as 'service scale' says" },                                \
+      "how many run; of a range as many as requests need, see --target" },                         \
+    { 0, "target", CLI_LIST, offsetof(type, settings.targets), "SIGNAL=VALUE",                     \
+      "what a replica should have: in_flight, rate, latency or use; repeatable; default in_flight " \
+      "of --cap, or 8" },                                                                          \
+    { 0, "window", CLI_DURATION, offsetof(type, settings.window), "TIME",                          \
+      "fewer replicas only if none of this time needed them; default 5m", "scaling.window" },      \
+    { 0, "idle", CLI_DURATION, offsetof(type, settings.idle), "TIME",                              \
+      "without a request for so long the service sleeps, if MIN is 0; default 10m",                \
+      "scaling.idle" },                                                                            \
+    { 0, "scaling", CLI_STR, offsetof(type, settings.scaling), "FILE",                             \
+      "rules as JSON, in place of the three above; '-' = standard input" },                        \
     { 0, "cap", CLI_INT, offsetof(type, settings.cap), "N",                                        \
       "requests under way in a replica, others wait; default 0, no limit", "limits.cap" },         \
     { 0, "queue", CLI_INT, offsetof(type, settings.queue), "N",                                    \

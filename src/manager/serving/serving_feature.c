@@ -18,7 +18,8 @@ static int serving_feature_open(struct api *api, struct aq_error *err)
     (void)err;
     api->serving = aq_alloc(sizeof(*api->serving));
     api->serving->use = serving_use_new(api->core);
-    api->serving->routes = serving_routes_new(api->core, api->serving->use);
+    api->serving->scale = serving_scale_new(api->core, api->serving->use);
+    api->serving->routes = serving_routes_new(api->core, api->serving->use, api->serving->scale);
     core_set_replica_mounts(api->core, session_may_mount, api);
     return 0;
 }
@@ -26,6 +27,7 @@ static int serving_feature_open(struct api *api, struct aq_error *err)
 static void serving_feature_stop(struct api *api)
 {
     serving_routes_stop(api->serving->routes);
+    serving_scale_stop(api->serving->scale);
 }
 
 static void serving_feature_close(struct api *api)
@@ -33,6 +35,7 @@ static void serving_feature_close(struct api *api)
     if (!api->serving)
         return;
     serving_routes_free(api->serving->routes);
+    serving_scale_free(api->serving->scale);
     serving_use_free(api->serving->use);
     free(AQ_TAKE(api->serving));
 }

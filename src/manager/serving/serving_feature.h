@@ -12,6 +12,7 @@
 struct serving_state {
     struct serving_routes *routes;
     struct serving_use *use;
+    struct serving_scale *scale;
 };
 
 API_ROUTES(serving);

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/utf8.h"
+#include "manager/serving/serving_scale.h"
 #include "model/folder_mount.h"
 
 #define AT(member) offsetof(struct serving_params, member)
@@ -60,7 +61,10 @@ static const struct field limits_fields[] = {
     { "tag", FIELD_STR, FIELD_NULLABLE | FIELD_LINE, AT(tag), 0, 64 },                             \
     { "public", FIELD_MAYBE, FIELD_NULLABLE, AT(is_public),                                        \
       .doc = "requests need no token" },                                                           \
-    { "limits", FIELD_STRUCT, FIELD_NULLABLE, .sub = limits_fields }
+    { "limits", FIELD_STRUCT, FIELD_NULLABLE, .sub = limits_fields },                              \
+    { "scaling", FIELD_OBJECT, FIELD_NULLABLE, AT(scaling),                                        \
+      .doc = "rules by which replicas come and go between their bounds; null: by requests under " \
+             "way" }
 #define REVISION(image_flags)                                                                      \
     { "image", FIELD_STR, image_flags, SPEC(session.image), 1, 512 },                              \
     { "architecture", FIELD_STR, FIELD_NULLABLE, SPEC(session.architecture), 1, 32 },              \
@@ -190,6 +194,29 @@ static int serving_read_limits(const struct serving_params *params, const json_t
     return 0;
 }
 
+void serving_params_keep(struct serving_params *params, struct arena *arena)
+{
+    AQ_CLEANUP(aq_freep) char *text = params->scaling ? json_dumps(params->scaling, JSON_COMPACT)
+                                                      : NULL;
+
+    params->scaling_text = text ? arena_strdup(arena, text) : NULL;
+    params->scaling = NULL;
+}
+
+static int serving_read_scaling(const char *scaling, struct model_service *s, struct aq_error *err)
+{
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    struct autoscale rules;
+    int r;
+
+    free(AQ_TAKE(s->scaling));
+    s->scaling = scaling ? aq_strdup(scaling) : NULL;
+    r = serving_scale_rules(s, &arena, &rules, err);
+    if (r < 0)
+        err->kind = "invalid-api-params";
+    return r;
+}
+
 int serving_params_apply(const struct serving_params *params, const json_t *given,
                          struct model_service *s, struct aq_error *err)
 {
@@ -205,6 +232,8 @@ int serving_params_apply(const struct serving_params *params, const json_t *give
         r = serving_read_replicas(params->replicas ? params->replicas : "1", s, err);
     if (r == 0 && given_has(given, "limits"))
         r = serving_read_limits(params, json_object_get(given, "limits"), &s->limits, err);
+    if (r == 0 && given_has(given, "scaling"))
+        r = serving_read_scaling(params->scaling_text, s, err);
     return r;
 }
 

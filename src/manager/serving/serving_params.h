@@ -18,6 +18,8 @@ struct serving_params {
     const char *replicas; /* "3" or "0-8" */
     const char *tag;
     enum maybe is_public;
+    const json_t *scaling; /* borrowed from the request's JSON, until serving_params_keep() */
+    const char *scaling_text;
     struct {
         int64_t cap, queue, queue_timeout_usec, request_timeout_usec, drain_timeout_usec;
         const char *queue_bytes, *affinity;
@@ -30,8 +32,11 @@ struct serving_params {
 extern const struct field serving_create_fields[], serving_change_fields[],
     serving_revision_fields[];
 
+/* After decoding: keep in the arena what is borrowed from the request's JSON, but for 'resources'. */
+void serving_params_keep(struct serving_params *params, struct arena *arena);
+
 /* Change the members of the service that 'given', the request's JSON, has (NULL = all): tag, public,
- * replicas and limits. A member that is null gets its default. The service's texts are its own.
+ * replicas, limits and scaling. A member that is null gets its default. The service's texts are its own.
  * -EINVAL names the field.
  */
 int serving_params_apply(const struct serving_params *params, const json_t *given,

@@ -269,6 +269,7 @@ static int serving_build(const struct serving_call *call, const struct model_ser
     const struct serving_deploy *d = &call->deploy;
 
     *ret = (struct model_service){ .user_id = d->owner.user_id, .project_id = d->owner.project_id };
+    ret->replicas = 1; /* within its bounds: whether a new service works is seen at once */
     (void)snprintf(ret->name, sizeof(ret->name), "%s", params->name);
     (void)snprintf(ret->access_key, sizeof(ret->access_key), "%s", d->access_key);
     ret->domain = aq_strdup(d->owner.domain);
@@ -320,6 +321,7 @@ static int serving_prepare(struct serving_call *call, struct aq_error *err)
         || (r = model_service_check_name(params->name, err)) < 0
         || (r = api_owner(call->api, call->req, params->owner_access_key, &key, err)) < 0)
         return r;
+    serving_params_keep(params, request_get_arena(call->req));
     d->access_key = arena_strdup(request_get_arena(call->req), key->access_key);
     owner.access_key = d->access_key;
     owner.domain = params->domain;
@@ -384,6 +386,7 @@ static void serving_on_change(struct request *req, void *data)
     }
     call->id = s->id;
     model_service_copy(&changed, s);
+    serving_params_keep(&call->params, request_get_arena(call->req));
     if (serving_params_apply(&call->params, tree, &changed, &err) < 0)
         request_fail(req, &err);
     else

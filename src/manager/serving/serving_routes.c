@@ -42,6 +42,7 @@ struct serving_drain {
 struct serving_routes {
     struct core *core;
     struct serving_use *use;
+    struct serving_scale *scale;
     struct serving_proxy **proxies;
     size_t proxy_count, proxy_cap;
     struct map changed; /* ids of services -> themselves */
@@ -250,6 +251,7 @@ static void routes_add(struct serving_routes *r, struct routes_batch *b, const s
                                                .name = arena_strdup(&b->arena, known),
                                                .is_gone = true };
         serving_use_forget(r->use, id);
+        serving_scale_forget(r->scale, id);
         free(map_remove(&r->names, id->bytes, sizeof(id->bytes)));
         for (size_t i = 0; i < r->proxy_count; i++)
             (void)map_remove(&r->proxies[i]->caps, id->bytes, sizeof(id->bytes));
@@ -471,6 +473,8 @@ static void routes_on_message(void *data, const char *id, const struct message *
         p->use_version = AQ_MAX(p->use_version, AQ_MIN(msg->serving_use.version, r->version));
         r->has_reports = true;
         routes_note_spending(r, &msg->serving_use);
+        for (size_t i = 0; i < msg->serving_use.service_count; i++)
+            serving_scale_look(r->scale, &msg->serving_use.services[i].id);
         routes_tick_later(r);
     }
     if (r->drains.count)
@@ -487,14 +491,15 @@ static bool routes_any_replica(const struct core *core)
     return false;
 }
 
-struct serving_routes *serving_routes_new(struct core *core, struct serving_use *use)
+struct serving_routes *serving_routes_new(struct core *core, struct serving_use *use,
+                                          struct serving_scale *scale)
 {
     static const struct core_front_ops ops = { .on_message = routes_on_message,
                                                .on_lost = routes_on_lost,
                                                .on_connected = routes_on_connected };
     struct serving_routes *r = aq_alloc(sizeof(*r));
 
-    *r = (struct serving_routes){ .core = core, .use = use };
+    *r = (struct serving_routes){ .core = core, .use = use, .scale = scale };
     r->flush = defer_new(core_loop(core), routes_on_flush, r);
     r->tick = defer_new(core_loop(core), routes_on_tick, r);
     if (routes_any_replica(core))

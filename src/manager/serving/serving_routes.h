@@ -13,12 +13,14 @@
 #define AQ_MANAGER_SERVING_SERVING_ROUTES_H
 
 #include "manager/call/api.h"
+#include "manager/serving/serving_scale.h"
 #include "manager/serving/serving_use.h"
 
 struct serving_routes;
 
-/* Talks with the core's proxies from now on. 'use' is borrowed. */
-struct serving_routes *serving_routes_new(struct core *core, struct serving_use *use);
+/* Talks with the core's proxies from now on. 'use' and 'scale' are borrowed. */
+struct serving_routes *serving_routes_new(struct core *core, struct serving_use *use,
+                                          struct serving_scale *scale);
 void serving_routes_stop(struct serving_routes *routes);
 /* NULL is fine. */
 void serving_routes_free(struct serving_routes *routes);

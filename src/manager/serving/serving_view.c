@@ -344,6 +344,19 @@ static void view_write_owner(const struct core *core, const struct model_service
     jsonw_member_str(w, "resource_group", s->resource_group);
 }
 
+static void view_write_scaling(const struct api *api, const struct model_service *s,
+                               struct jsonw *w)
+{
+    const char *reason = serving_scale_reason(api->serving->scale, &s->id);
+
+    jsonw_key(w, "scaling");
+    if (s->scaling)
+        jsonw_raw(w, s->scaling, strlen(s->scaling));
+    else
+        jsonw_null(w);
+    jsonw_member_str(w, "scaling_reason", *reason ? reason : NULL);
+}
+
 void serving_view_write(const struct api *api, const struct model_service *s, bool is_whole,
                         struct jsonw *w)
 {
@@ -366,6 +379,7 @@ void serving_view_write(const struct api *api, const struct model_service *s, bo
     api_write_time(w, "retry_at", retry_usec);
     view_write_replicas(s, &counts, w);
     view_write_limits(&s->limits, w);
+    view_write_scaling(api, s, w);
     jsonw_member_int(w, "tokens", (int64_t)s->token_count);
     view_write_figures(api, s, w);
     api_write_time(w, "created_at", s->created_usec);

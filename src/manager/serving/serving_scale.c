@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serving_scale.c - see serving_scale.h */
+#include "manager/serving/serving_scale.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/map.h"
+#include "base/memory.h"
+#include "http/defer.h"
+#include "manager/core/services.h"
+
+#define TICK_MSEC 1000
+#define RECENT 10        /* seconds over which rates and latencies are measured */
+#define DEFAULT_TARGET 8 /* requests under way in a replica without a cap */
+
+/* What all proxies had counted at some time. */
+struct scale_mark {
+    int64_t at_usec; /* monotonic; 0 = not yet */
+    int64_t arrived, answered, duration_usec;
+};
+
+struct scaled {
+    struct uuid id;
+    char *scaling; /* from which 'rules' were made; NULL = from 'cap' */
+    int64_t cap;
+    struct arena arena; /* of the rules */
+    struct autoscale rules;
+    struct autoscale_state state;
+    struct scale_mark marks[RECENT]; /* one a second, a ring */
+    size_t next_mark;
+    int64_t arrived; /* at the last sample */
+    bool is_busy;    /* a change is on its way to the store */
+    char reason[sizeof(((struct autoscale_wish *)NULL)->reason)];
+};
+
+struct serving_scale {
+    struct core *core;
+    const struct serving_use *use;
+    struct map services; /* id, 16 bytes -> struct scaled */
+    struct defer *timer;
+};
+
+/* ---- rules ---- */
+
+int serving_scale_rules(const struct model_service *s, struct arena *arena, struct autoscale *ret,
+                        struct aq_error *err)
+{
+    json_auto_t *tree = s->scaling ? json_loads(s->scaling, 0, NULL) : json_object();
+    AQ_CLEANUP(aq_freep) char *text = NULL;
+    int r;
+
+    if (!json_object_get(tree, "rules"))
+        (void)json_object_set_new(
+            tree, "rules",
+            json_pack("[{s:s, s:I}]", "signal", "in_flight", "target",
+                      (json_int_t)(s->limits.cap ? s->limits.cap : DEFAULT_TARGET)));
+    text = json_dumps(tree, JSON_COMPACT);
+    r = autoscale_parse(text, strlen(text), arena, ret, err);
+    if (r == 0 && ret->share_max_micro)
+        r = aq_fail_field(
+            err, EINVAL, "scaling.share",
+            "shares of replicas are not changed by rules; set them by 'resources' of a "
+            "revision");
+    for (size_t i = 0; r == 0 && i < ret->rule_count; i++) {
+        const struct autoscale_rule *rule = &ret->rules[i];
+
+        if (rule->signal == AUTOSCALE_PROMETHEUS
+            || (rule->signal == AUTOSCALE_METRIC && strcmp(rule->source, "kernel") != 0))
+            r = aq_fail_field(err, EINVAL, "scaling.rules",
+                              "rule %zu needs a metric of the model's server or of Prometheus, "
+                              "which this version does not collect; use in_flight, rate, latency, "
+                              "use or a metric of the kernel",
+                              i);
+    }
+    return r;
+}
+
+static void scaled_free(struct scaled *of)
+{
+    arena_done(&of->arena);
+    free(of->scaling);
+    free(of);
+}
+
+/* Its rules are those that the service has now. Other rules begin anew. */
+static bool scaled_keep_rules(struct scaled *of, const struct model_service *s)
+{
+    bool is_same = of->cap == s->limits.cap
+                   && (of->scaling ? s->scaling && strcmp(of->scaling, s->scaling) == 0
+                                   : !s->scaling);
+    struct aq_error err = { 0 };
+
+    if (is_same && (of->rules.rule_count || s->scaling))
+        return of->rules.rule_count > 0;
+    arena_done(&of->arena);
+    of->arena = (struct arena)ARENA_INIT;
+    free(of->scaling);
+    of->scaling = s->scaling ? aq_strdup(s->scaling) : NULL;
+    of->cap = s->limits.cap;
+    of->rules = (struct autoscale){ .rules = NULL };
+    of->state = (struct autoscale_state){ .is_started = false };
+    if (serving_scale_rules(s, &of->arena, &of->rules, &err) < 0) {
+        of->rules = (struct autoscale){ .rules = NULL };
+        log_warning("service '%s' is not scaled: %s", s->name, err.text);
+    }
+    return of->rules.rule_count > 0;
+}
+
+/* ---- what is measured ---- */
+
+static const struct scale_mark *scaled_oldest_mark(const struct scaled *of)
+{
+    const struct scale_mark *next = &of->marks[of->next_mark];
+
+    return next->at_usec ? next : &of->marks[0];
+}
+
+static void scaled_mark(struct scaled *of, const struct serving_figures *now, int64_t now_usec)
+{
+    of->marks[of->next_mark] = (struct scale_mark){
+        .at_usec = now_usec,
+        .arrived = now->arrived,
+        .answered = now->ok + now->client_errors + now->server_errors,
+        .duration_usec = now->duration_usec,
+    };
+    of->next_mark = (of->next_mark + 1) % RECENT;
+}
+
+/* Mean over ready replicas of a metric of their main kernels, in hundredths of
+ * its capacity; NAN if none has it.
+ */
+static double scaled_measure_kernels(const struct core *core, const struct model_service *s,
+                                     const char *metric)
+{
+    double sum = 0;
+    size_t count = 0;
+
+    for (const struct session *r = NULL; (r = core_next_replica(core, s, r));) {
+        const struct measured *m = r->kernel_count ? core_kernel_measured(core, &r->kernels[0].id)
+                                                   : NULL;
+        const struct measured_item *item = m ? measured_find(m, metric) : NULL;
+        double percent = item ? metric_percent(&item->metric, item->kind) : -1;
+
+        if (percent < 0)
+            continue;
+        sum += percent;
+        count++;
+    }
+    return count ? sum / (double)count : NAN;
+}
+
+static double scaled_measure(const struct serving_scale *scale, const struct scaled *of,
+                             const struct model_service *s, const struct autoscale_rule *rule,
+                             const struct autoscale_sample *sample,
+                             const struct serving_figures *now)
+{
+    const struct scale_mark *then = scaled_oldest_mark(of);
+    double seconds = (double)(sample->now_usec - then->at_usec) / USEC_PER_SEC;
+    int64_t answered = now->ok + now->client_errors + now->server_errors - then->answered;
+
+    switch (rule->signal) {
+    case AUTOSCALE_IN_FLIGHT:
+        return sample->in_flight;
+    case AUTOSCALE_RATE:
+        return then->at_usec && seconds >= 1 ? (double)(now->arrived - then->arrived) / seconds
+                                             : NAN;
+    case AUTOSCALE_LATENCY:
+        return then->at_usec && answered > 0 ? (double)(now->duration_usec - then->duration_usec)
+                                                   / USEC_PER_SEC / (double)answered
+                                             : NAN;
+    case AUTOSCALE_USE:
+        return scaled_measure_kernels(scale->core, s, "cuda_util") / 100;
+    case AUTOSCALE_METRIC:
+        return scaled_measure_kernels(scale->core, s, rule->name);
+    default:
+        return NAN;
+    }
+}
+
+/* ---- deciding ---- */
+
+struct scale_ask {
+    struct serving_scale *scale;
+    struct uuid id;
+};
+
+static struct scaled *scale_find(const struct serving_scale *scale, const struct uuid *id)
+{
+    return map_get(&scale->services, id->bytes, sizeof(id->bytes));
+}
+
+/* core_done_fn: nothing was written on failure, and the next look decides
+ * again. */
+static void scale_on_done(void *data, int r, const struct aq_error *err)
+{
+    struct scale_ask *ask = data;
+    struct scaled *of = scale_find(ask->scale, &ask->id);
+
+    if (of)
+        of->is_busy = false;
+    if (r < 0 && r != -ENOENT)
+        log_warning("a model service was not scaled: %s", err->text);
+    free(ask);
+}
+
+static void scale_ask(struct serving_scale *scale, struct scaled *of, int64_t replicas)
+{
+    struct scale_ask *ask = aq_alloc(sizeof(*ask));
+
+    *ask = (struct scale_ask){ .scale = scale, .id = of->id };
+    of->is_busy = true;
+    core_scale_service(scale->core, &of->id, replicas, of->reason, scale_on_done, ask);
+}
+
+static int64_t scale_count_ready(const struct core *core, const struct model_service *s)
+{
+    struct core_replica replica;
+    int64_t ready = 0;
+
+    for (const struct session *r = NULL; (r = core_next_replica(core, s, r));)
+        ready += core_find_replica(core, r, &replica) && replica.health == CORE_REPLICA_READY
+                 && !replica.is_draining;
+    return ready;
+}
+
+static void scale_decide(struct serving_scale *scale, struct scaled *of,
+                         const struct model_service *s, int64_t now_usec)
+{
+    struct serving_figures figures = serving_use_get(scale->use, &s->id);
+    bool is_heard = core_find_front_url(scale->core, FRONT_PROXY, NULL) != NULL;
+    struct autoscale_sample sample = {
+        .now_usec = now_usec,
+        .replicas_min = s->replicas_min,
+        .replicas_max = s->replicas_max,
+        .wanted = s->replicas,
+        .ready = scale_count_ready(scale->core, s),
+        .in_flight = is_heard ? (double)(figures.in_flight + figures.queued) : NAN,
+        .arrived = AQ_MAX(figures.arrived - of->arrived, 0),
+    };
+    struct autoscale_wish wish;
+
+    for (size_t i = 0; i < of->rules.rule_count; i++)
+        sample.values[i] = scaled_measure(scale, of, s, &of->rules.rules[i], &sample, &figures);
+    autoscale_decide(&of->rules, &of->state, &sample, &wish);
+    of->arrived = figures.arrived;
+    if (wish.replicas == s->replicas)
+        return;
+    (void)snprintf(of->reason, sizeof(of->reason), "%s", wish.reason);
+    log_info("service '%s': %lld replicas in place of %lld: %s", s->name, (long long)wish.replicas,
+             (long long)s->replicas, wish.reason);
+    scale_ask(scale, of, wish.replicas);
+}
+
+/* NULL if the service is not scaled by rules. */
+static struct scaled *scale_take(struct serving_scale *scale, const struct model_service *s)
+{
+    struct scaled *of = scale_find(scale, &s->id);
+
+    if (s->is_ending || s->replicas_min >= s->replicas_max)
+        return NULL;
+    if (!of) {
+        of = aq_alloc(sizeof(*of));
+        of->id = s->id;
+        of->arena = (struct arena)ARENA_INIT;
+        (void)map_set(&scale->services, of->id.bytes, sizeof(of->id.bytes), of);
+    }
+    return scaled_keep_rules(of, s) && !of->is_busy ? of : NULL;
+}
+
+void serving_scale_look(struct serving_scale *scale, const struct uuid *service_id)
+{
+    const struct model_service *s = core_find_service_by_id(scale->core, service_id);
+    struct scaled *of = s && scale->timer ? scale_take(scale, s) : NULL;
+
+    if (of)
+        scale_decide(scale, of, s, clock_monotonic_usec());
+}
+
+static void scale_on_timer(void *data)
+{
+    struct serving_scale *scale = data;
+    int64_t now = clock_monotonic_usec();
+
+    for (const struct model_service *s = NULL; (s = core_next_service(scale->core, s));) {
+        struct scaled *of = scale_take(scale, s);
+        struct serving_figures figures;
+
+        if (!of)
+            continue;
+        scale_decide(scale, of, s, now);
+        figures = serving_use_get(scale->use, &s->id);
+        scaled_mark(of, &figures, now);
+    }
+    defer_start(scale->timer, TICK_MSEC);
+}
+
+const char *serving_scale_reason(const struct serving_scale *scale, const struct uuid *service_id)
+{
+    const struct scaled *of = scale_find(scale, service_id);
+
+    return of ? of->reason : "";
+}
+
+/* ---- begin and end ---- */
+
+struct serving_scale *serving_scale_new(struct core *core, const struct serving_use *use)
+{
+    struct serving_scale *scale = aq_alloc(sizeof(*scale));
+
+    scale->core = core;
+    scale->use = use;
+    scale->timer = defer_new(core_loop(core), scale_on_timer, scale);
+    defer_start(scale->timer, TICK_MSEC);
+    return scale;
+}
+
+void serving_scale_forget(struct serving_scale *scale, const struct uuid *service_id)
+{
+    struct scaled *of = map_remove(&scale->services, service_id->bytes, sizeof(service_id->bytes));
+
+    if (of)
+        scaled_free(of);
+}
+
+void serving_scale_stop(struct serving_scale *scale)
+{
+    defer_cancel(AQ_TAKE(scale->timer));
+}
+
+void serving_scale_free(struct serving_scale *scale)
+{
+    if (!scale)
+        return;
+    defer_cancel(scale->timer);
+    for (size_t i = 0; i < scale->services.count; i++)
+        scaled_free(scale->services.entries[i].value);
+    map_done(&scale->services);
+    free(scale);
+}
