@@ -39,7 +39,7 @@ void call_end(struct call *call)
     strbuf_done(&call->scan);
     usage_scan_done(&call->usage);
     free(call);
-    service_serve_queue(service);
+    served_serve_queue(service);
 }
 
 /* The client has gone, or is cut, in the middle of it; a connection that was upgraded has done its work. */
@@ -123,7 +123,7 @@ void call_on_connected(struct call *call)
 }
 
 /* Is there a replica that has not just failed? */
-static bool service_has_other(const struct served *service)
+static bool served_has_other(const struct served *service)
 {
     for (size_t i = 0; i < service->entry_count; i++)
         if (service->entries[i].rank < BALANCE_EJECTED)
@@ -146,7 +146,7 @@ void call_on_unconnected(struct call *call, const struct aq_error *err)
 
     replica_failed(replica);
     call_leave_replica(call);
-    if (call->tries < TRIES_MAX && service->entry_count > 1 && service_has_other(service)) {
+    if (call->tries < TRIES_MAX && service->entry_count > 1 && served_has_other(service)) {
         call_send(call);
         return;
     }
@@ -186,7 +186,7 @@ void call_on_unanswered(struct call *call)
                     : "The answer of the model service's replica is not HTTP.");
 }
 
-void service_serve_queue(struct served *service)
+void served_serve_queue(struct served *service)
 {
     struct call *call;
     size_t at;
@@ -345,7 +345,7 @@ static void call_refuse_waiting(struct call *call)
         (void)snprintf(
             text, sizeof(text),
             "All replicas of model service '%s' are busy; the request waited for %lld s.",
-            msg->name, (long long)(service_queue_usec(call->service) / USEC_PER_SEC));
+            msg->name, (long long)(served_queue_usec(call->service) / USEC_PER_SEC));
     call_refuse(call, 503, "service_unavailable", RETRY_SEC, text);
 }
 
@@ -378,7 +378,7 @@ static void call_check(struct call *call, int64_t now)
         call_cut(call, 401, "invalid_api_key", "The token was revoked.");
     } else if (call->state == CALL_WAITS && (service->msg->is_gone || !service->is_listed)) {
         call_refuse(call, 410, "service_ended", 0, "The model service has ended.");
-    } else if (call->state == CALL_WAITS && now - call->queued_usec > service_queue_usec(service)) {
+    } else if (call->state == CALL_WAITS && now - call->queued_usec > served_queue_usec(service)) {
         call_refuse_waiting(call);
     } else if (call_is_stuck(call, now)) {
         call->replica->failures++;
@@ -387,7 +387,7 @@ static void call_check(struct call *call, int64_t now)
     }
 }
 
-void service_check_calls(struct served *service, int64_t now)
+void served_check_calls(struct served *service, int64_t now)
 {
     AQ_CLEANUP(list_cursor_end) struct list_cursor cursor;
     struct list *link;

@@ -40,8 +40,8 @@ static bool queue_make_room(struct call *call)
     struct token *longest = queue_find_longest(service);
     char text[200];
 
-    if (service->waiting_count < service_queue_max(service)
-        && service->waiting_bytes < service_queue_bytes(service))
+    if (service->waiting_count < served_queue_max(service)
+        && service->waiting_bytes < served_queue_bytes(service))
         return true;
     if (longest && longest->waiting_count > call->token->waiting_count + 1) {
         queue_refuse(LIST_ENTRY(longest->waiting.prev, struct call, waiting_link),
@@ -78,7 +78,7 @@ bool queue_add(struct call *call)
     list_add(&token->waiting, &call->waiting_link);
     service->waiting_count++;
     queue_grow(call, call->browser->pump.ends[PUMP_KERNEL].early.len);
-    service_report(service, wakes);
+    served_report(service, wakes);
     return true;
 }
 
@@ -93,7 +93,7 @@ void queue_remove(struct call *call)
     service->waiting_count--;
     service->waiting_bytes -= call->queued_bytes;
     call->queued_bytes = 0;
-    service_report(service, false);
+    served_report(service, false);
 }
 
 void queue_take(struct call *call)
@@ -123,6 +123,6 @@ void queue_grow(struct call *call, size_t len)
 
     call->queued_bytes += len;
     service->waiting_bytes += len;
-    if (service->waiting_bytes >= service_queue_bytes(service))
+    if (service->waiting_bytes >= served_queue_bytes(service))
         stream_pause(call->browser->stream);
 }

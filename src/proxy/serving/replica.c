@@ -72,7 +72,7 @@ void replica_count(struct replica *replica, int by)
     replica->service->in_flight += (size_t)by;
     if (replica->at != BALANCE_NONE)
         replica->service->entries[replica->at].in_flight = (int64_t)replica->in_flight;
-    service_report(replica->service, false);
+    served_report(replica->service, false);
 }
 
 static size_t replica_count_open(const struct served *service)
@@ -102,7 +102,7 @@ void replica_failed(struct replica *replica)
                     replica->short_id, service->msg->name, (long long)sec);
     }
     replica_update(replica, now);
-    service_report(service, false);
+    served_report(service, false);
 }
 
 void replica_answered(struct replica *replica)

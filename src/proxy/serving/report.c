@@ -15,7 +15,7 @@
 #define REPORT_MSEC 100
 #define SERVICES_MAX 64 /* of one message: it fits in a frame with all their replicas */
 
-void service_report(struct served *service, bool at_once)
+void served_report(struct served *service, bool at_once)
 {
     struct serving *serving = service->of;
     int64_t since = (clock_monotonic_usec() - serving->reported_usec) / USEC_PER_MSEC;

@@ -96,7 +96,7 @@ struct served {
     struct list calls;
     struct list turns; /* struct token: of the next call that is taken from the queue */
     size_t waiting_count, waiting_bytes, in_flight;
-    bool is_serving;                    /* service_serve_queue() runs */
+    bool is_serving;                    /* served_serve_queue() runs */
     struct msg_serving_service_use use; /* sums that are not reported yet */
     bool is_dirty;
     struct service_totals totals;
@@ -139,11 +139,11 @@ struct call {
 
 struct served *serving_find(const struct serving *serving, const char *name);
 void serving_apply(struct serving *serving, const struct msg_serving_routes *routes);
-void service_free(struct served *service); /* without calls */
+void served_free(struct served *service); /* without calls */
 /* How long requests wait, how many and how many bytes, with defaults in place of 0. */
-int64_t service_queue_usec(const struct served *service);
-size_t service_queue_max(const struct served *service);
-size_t service_queue_bytes(const struct served *service);
+int64_t served_queue_usec(const struct served *service);
+size_t served_queue_max(const struct served *service);
+size_t served_queue_bytes(const struct served *service);
 
 /* ---- tokens.c ---- */
 
@@ -200,8 +200,8 @@ void call_end(struct call *call);
 void call_refuse(struct call *call, int status, const char *code, unsigned retry_sec,
                  const char *text);
 /* Send those that wait, as long as there is room. */
-void service_serve_queue(struct served *service);
-void service_check_calls(struct served *service, int64_t now); /* their deadlines */
+void served_serve_queue(struct served *service);
+void served_check_calls(struct served *service, int64_t now); /* their deadlines */
 
 /* ---- refusal.c ---- */
 
@@ -212,7 +212,7 @@ void serving_refuse(struct browser *b, int status, const char *code, unsigned re
 /* ---- report.c ---- */
 
 /* Something that serving.use says has changed; 'now': it is sent at once. */
-void service_report(struct served *service, bool at_once);
+void served_report(struct served *service, bool at_once);
 void serving_send_use(struct serving *serving);
 
 #endif

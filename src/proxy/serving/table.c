@@ -27,7 +27,7 @@
 #define QUEUE_BYTES_DEFAULT ((size_t)64 << 20)
 #define HEADER_PREFIX "header:"
 
-static void service_name_key(const char *name, char key[SERVICE_NAME_ROOM])
+static void served_name_key(const char *name, char key[SERVICE_NAME_ROOM])
 {
     size_t i = 0;
 
@@ -40,28 +40,28 @@ struct served *serving_find(const struct serving *serving, const char *name)
 {
     char key[SERVICE_NAME_ROOM];
 
-    service_name_key(name, key);
+    served_name_key(name, key);
     return map_gets(&serving->names, key);
 }
 
-int64_t service_queue_usec(const struct served *service)
+int64_t served_queue_usec(const struct served *service)
 {
     return service->msg->queue_usec > 0 ? service->msg->queue_usec : QUEUE_USEC_DEFAULT;
 }
 
-size_t service_queue_max(const struct served *service)
+size_t served_queue_max(const struct served *service)
 {
     return service->msg->queue_max > 0 ? (size_t)service->msg->queue_max : QUEUE_MAX_DEFAULT;
 }
 
-size_t service_queue_bytes(const struct served *service)
+size_t served_queue_bytes(const struct served *service)
 {
     return service->msg->queue_bytes > 0 ? (size_t)service->msg->queue_bytes : QUEUE_BYTES_DEFAULT;
 }
 
 /* ---- tokens ---- */
 
-static void service_drop_tokens(struct served *service)
+static void served_drop_tokens(struct served *service)
 {
     LIST_FOREACH(it, &service->tokens) {
         struct token *token = LIST_ENTRY(it, struct token, link);
@@ -79,7 +79,7 @@ static void token_take(struct token *token, const struct msg_serving_token *said
     token->budget = said->budget;
 }
 
-static void service_take_tokens(struct served *service)
+static void served_take_tokens(struct served *service)
 {
     struct map known = MAP_INIT;
 
@@ -103,12 +103,12 @@ static void service_take_tokens(struct served *service)
         (void)map_sets(&service->hashes, said->hash, token);
     }
     map_done(&known);
-    service_drop_tokens(service);
+    served_drop_tokens(service);
 }
 
 /* ---- replicas ---- */
 
-static struct replica *service_find_replica(const struct served *service, const struct uuid *id)
+static struct replica *served_find_replica(const struct served *service, const struct uuid *id)
 {
     LIST_FOREACH(it, &service->replicas) {
         struct replica *replica = LIST_ENTRY(it, struct replica, link);
@@ -134,7 +134,7 @@ static void replica_leave(struct replica *replica)
     replica_close_idle(replica, INT64_MAX);
 }
 
-static void service_drop_replicas(struct served *service)
+static void served_drop_replicas(struct served *service)
 {
     LIST_FOREACH(it, &service->replicas) {
         struct replica *replica = LIST_ENTRY(it, struct replica, link);
@@ -145,7 +145,7 @@ static void service_drop_replicas(struct served *service)
 }
 
 /* Since when has it been open? Requests that waited for that say so. */
-static void service_update(struct served *service, int64_t now)
+static void served_update(struct served *service, int64_t now)
 {
     for (size_t i = 0; i < service->entry_count; i++)
         replica_update(service->entry_replicas[i], now);
@@ -155,7 +155,7 @@ static void service_update(struct served *service, int64_t now)
         service->open_usec = now;
 }
 
-static void service_take_replicas(struct served *service)
+static void served_take_replicas(struct served *service)
 {
     size_t count = service->msg->replica_count;
 
@@ -168,7 +168,7 @@ static void service_take_replicas(struct served *service)
     service->entry_count = count;
     for (size_t i = 0; i < count; i++) {
         const struct uuid *id = &service->msg->replicas[i].session_id;
-        struct replica *replica = service_find_replica(service, id);
+        struct replica *replica = served_find_replica(service, id);
 
         if (!replica)
             replica = replica_new(service, id);
@@ -178,13 +178,13 @@ static void service_take_replicas(struct served *service)
     LIST_FOREACH(it, &service->replicas)
         if (LIST_ENTRY(it, struct replica, link)->at == BALANCE_NONE)
             replica_leave(LIST_ENTRY(it, struct replica, link));
-    service_drop_replicas(service);
-    service_update(service, clock_monotonic_usec());
+    served_drop_replicas(service);
+    served_update(service, clock_monotonic_usec());
 }
 
 /* ---- services ---- */
 
-static struct served *service_new(struct serving *serving, const struct uuid *id)
+static struct served *served_new(struct serving *serving, const struct uuid *id)
 {
     struct served *service = aq_alloc(sizeof(*service));
     struct list *lists[] = { &service->tokens,          &service->replicas,
@@ -200,7 +200,7 @@ static struct served *service_new(struct serving *serving, const struct uuid *id
     return service;
 }
 
-void service_free(struct served *service)
+void served_free(struct served *service)
 {
     (void)map_remove(&service->of->services, service->id.bytes, sizeof(service->id.bytes));
     while (!list_is_empty(&service->replicas))
@@ -214,7 +214,7 @@ void service_free(struct served *service)
     free(service);
 }
 
-static void service_take_affinity(struct served *service)
+static void served_take_affinity(struct served *service)
 {
     const char *said = service->msg->affinity;
     size_t len = strlen(HEADER_PREFIX);
@@ -240,16 +240,16 @@ static void serving_take_service(struct serving *serving, const struct msg_servi
     if (message_copy(&msg, &said, NULL) < 0)
         return; /* it was decoded, so it can be encoded */
     if (!service)
-        service = service_new(serving, &from->id);
+        service = served_new(serving, &from->id);
     former = service->said;
     service->said = said;
     service->msg = &service->said.serving_routes.services[0];
     service->is_listed = true;
-    service_take_affinity(service);
-    service_take_tokens(service);
-    service_take_replicas(service);
+    served_take_affinity(service);
+    served_take_tokens(service);
+    served_take_replicas(service);
     message_done(&former);
-    service_report(service, false);
+    served_report(service, false);
 }
 
 /* Those that are gone leave their name to another. */
@@ -261,14 +261,14 @@ static void serving_index_names(struct serving *serving)
         struct served *service = serving->services.entries[i].value;
         char key[SERVICE_NAME_ROOM];
 
-        service_name_key(service->msg->name, key);
+        served_name_key(service->msg->name, key);
         if (service->is_listed && (!service->msg->is_gone || !map_gets(&serving->names, key)))
             (void)map_sets(&serving->names, key, service);
     }
 }
 
 /* It is not listed any more: its calls end by themselves. */
-static void service_leave(struct served *service)
+static void served_leave(struct served *service)
 {
     service->is_listed = false;
     LIST_FOREACH(it, &service->replicas) {
@@ -291,12 +291,12 @@ void serving_apply(struct serving *serving, const struct msg_serving_routes *rou
         struct served *service = serving->services.entries[i].value;
 
         if (!service->is_listed)
-            service_leave(service);
+            served_leave(service);
     }
     serving->version = routes->version;
     serving_index_names(serving);
     for (size_t i = 0; i < serving->services.count; i++)
-        service_serve_queue(serving->services.entries[i].value);
+        served_serve_queue(serving->services.entries[i].value);
     if (serving->services.count)
         defer_start(serving->tick, 0);
 }
@@ -368,20 +368,20 @@ static void serving_load(struct serving *serving)
 /* ---- the passing of time ---- */
 
 /* True if it is gone. */
-static bool service_on_tick(struct served *service, int64_t now)
+static bool served_on_tick(struct served *service, int64_t now)
 {
-    service_update(service, now);
-    service_check_calls(service, now);
-    service_serve_queue(service);
+    served_update(service, now);
+    served_check_calls(service, now);
+    served_serve_queue(service);
     LIST_FOREACH(it, &service->replicas)
         replica_close_idle(LIST_ENTRY(it, struct replica, link), now);
-    service_drop_replicas(service);
-    service_drop_tokens(service);
+    served_drop_replicas(service);
+    served_drop_tokens(service);
     for (size_t i = 0; service->of->ticks % TICKS_PER_SEC == 0 && i < service->entry_count; i++)
         replica_ask_ticket(service->entry_replicas[i], now);
     if (service->is_listed || !list_is_empty(&service->calls) || service->is_dirty)
         return false;
-    service_free(service);
+    served_free(service);
     return true;
 }
 
@@ -391,7 +391,7 @@ static void serving_on_tick(void *data)
     int64_t now = clock_monotonic_usec();
 
     for (size_t i = 0; i < serving->services.count;)
-        if (!service_on_tick(serving->services.entries[i].value, now))
+        if (!served_on_tick(serving->services.entries[i].value, now))
             i++;
     serving->ticks++;
     if (serving->services.count)
@@ -404,7 +404,7 @@ static void serving_on_tick(void *data)
 void serving_on_connected(struct serving *serving)
 {
     for (size_t i = 0; i < serving->services.count; i++)
-        service_report(serving->services.entries[i].value, false);
+        served_report(serving->services.entries[i].value, false);
     serving->ticks = 0; /* tickets are asked for in the next tick */
 }
 
@@ -432,7 +432,7 @@ void serving_free(struct serving *serving)
     if (serving->is_unsaved)
         serving_save(serving);
     while (serving->services.count)
-        service_free(serving->services.entries[0].value);
+        served_free(serving->services.entries[0].value);
     map_done(&serving->services);
     map_done(&serving->names);
     defer_cancel(serving->applied);

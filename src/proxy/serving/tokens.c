@@ -123,7 +123,7 @@ struct token *token_admit(struct browser *b, struct served *service,
     if ((wait = token_take_request(token, clock_monotonic_usec()))) {
         service->use.refused++;
         service->totals.refused++;
-        service_report(service, false);
+        served_report(service, false);
         return token_refuse(b, 429, "rate_limit_exceeded", wait,
                             "The token's limit of requests per second is exceeded.");
     }
