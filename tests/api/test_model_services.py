@@ -266,6 +266,22 @@ def test_ratios_are_of_replicas(user, service):
         assert refused.status == 400 and "ratio" in refused.json["data"], refused
 
 
+def test_the_policy_of_users_limits_replicas(admin, user, own):
+    change = """mutation($n: Int) { modify_user_resource_policy(name: "default",
+        props: {max_session_count_per_model_session: $n}) { ok msg } }"""
+    assert admin.gql(change, {"n": 2}).json["data"]["modify_user_resource_policy"]["ok"]
+    try:
+        refused = user.post(PATH, body(own, replicas="0-3"))
+        assert refused.status == 412 and "allows 2 replicas" in str(refused.json), refused
+        assert user.post(PATH, body(own, replicas="0-2")).status == 201
+        refused = user.send("PATCH", f"{PATH}/{own}", {"replicas": "0-3"})
+        assert refused.status == 412, refused
+    finally:
+        assert admin.gql(change, {"n": -1}).json["data"]["modify_user_resource_policy"]["ok"]
+    assert user.send("PATCH", f"{PATH}/{own}", {"replicas": "0-3"}).status == 200
+    assert user.delete(f"{PATH}/{own}").status == 204
+
+
 def test_lists_have_pages(user, own):
     names = [f"{own}-{i}" for i in range(3)]
     for name in names:

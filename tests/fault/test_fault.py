@@ -45,6 +45,8 @@ POINTS = [point for point in POINTS if not point.startswith(("core.retention.",
 POINTS = [point for point in POINTS if not point.startswith(("core.array.", "api.array."))]
 # Those of the data path need a proxy and a container (test_data_path_fault.py).
 POINTS = [point for point in POINTS if not point.startswith(("agent.data.", "data."))]
+# Those of requests for model services are tried by test_model_service_fault.py.
+POINTS = [point for point in POINTS if not point.startswith("api.service.")]
 # Those of bookings need times (test_booking_fault.py).
 POINTS = [point for point in POINTS if not point.startswith(("core.booking.", "booking."))]
 # Those of readiness need a probe (test_probe_fault.py).

@@ -9,7 +9,7 @@ import pytest
 from client import USER
 from cluster import Cluster, wait_for
 from link_storage import LinkStorage
-from serving import Node, Proxy
+from played_serving import Node, Proxy
 
 PATH = "/aliquot/v1/model-services"
 

@@ -40,14 +40,14 @@ void serving_params_keep(struct serving_params *params, struct arena *arena);
  * -EINVAL names the field.
  */
 int serving_params_apply(const struct serving_params *params, const json_t *given,
-                         struct model_service *s, struct aq_error *err);
+                         struct model_service *s, struct aq_error *err) AQ_UNTRUSTED;
 
 /* Change the members of 'spec' that 'given' has; null unsets them. Texts are in the arena. Amounts
  * are checked by 'types' (NULL = only their form). -EINVAL names the field.
  */
 int serving_params_apply_spec(const struct serving_params *params, const json_t *given,
                               const struct slot_types *types, struct arena *arena,
-                              struct model_service_spec *spec, struct aq_error *err);
+                              struct model_service_spec *spec, struct aq_error *err) AQ_UNTRUSTED;
 
 /* ---- tokens ---- */
 
@@ -70,6 +70,6 @@ extern const struct field serving_token_fields[];
  */
 int serving_token_make(const struct serving_token_params *params, int64_t now_usec,
                        struct model_service_token *ret, char ret_text[SERVING_TOKEN_TEXT_MAX],
-                       struct aq_error *err);
+                       struct aq_error *err) AQ_UNTRUSTED;
 
 #endif

@@ -252,7 +252,7 @@ static void serving_on_created(void *data, int r, const struct aq_error *err)
 {
     struct serving_call *call = data;
 
-    AQ_FAULT("serving.created");
+    AQ_FAULT("api.service.created");
     if (r < 0) {
         serving_refuse(call, err);
         return;

@@ -50,7 +50,7 @@ static void revision_on_saved(void *data, int r, const struct aq_error *err)
 {
     const struct revision_call *call = data;
 
-    AQ_FAULT("serving.deployed");
+    AQ_FAULT("api.service.deployed");
     if (r < 0)
         request_fail(call->req, err);
     else

@@ -32,7 +32,7 @@ static void token_on_made(void *data, int r, const struct aq_error *err)
     const struct model_service_token *token = s ? model_service_find_token(s, &call->id) : NULL;
     struct aq_error gone = { 0 };
 
-    AQ_FAULT("serving.token.made");
+    AQ_FAULT("api.service.token-made");
     if (r == 0 && !token)
         r = aq_fail_kind(&gone, ESTALE, "conflict", "the token was revoked meanwhile");
     if (r < 0) {
