@@ -35,6 +35,8 @@ class Page(http.server.BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
         self.wfile.write(text)
+    def log_message(self, *words):
+        pass
 print("serving", flush=True)
 http.server.ThreadingHTTPServer(("0.0.0.0", 8000), Page).serve_forever()
 """
@@ -124,7 +126,7 @@ def test_a_folder_becomes_a_url(cluster):
         assert words.stdout.startswith("digits\t"), words
     finally:
         cluster.service("rm", "--yes", "--wait", "digits")
-    assert cluster.service("ls") == ""
+    assert cluster.service("ls", "-o", "name") == ""
     assert cluster.get(url, token)[0] == 410
 
 
@@ -206,7 +208,7 @@ def test_replicas_are_scaled(cluster):
 
 def test_tokens_let_in_until_they_are_revoked(cluster):
     with cluster.made("guarded", "--no-token") as (url, token):
-        assert token is None and cluster.service("token", "ls", "guarded") == ""
+        assert token is None and cluster.service("token", "ls", "guarded", "-o", "name") == ""
         token = cluster.service("token", "create", "guarded", "--label", "bench", "--duration", "3d",
                                 "--path", "/v1", "--rate", "100").strip()
         assert cluster.get(url + "v1/x", token)[0] == 200
@@ -252,7 +254,7 @@ def test_mistakes_are_named(cluster):
             (("deploy", "nothing", "--note", "x"), 5, "nothing")):
         said = cluster.service(*words, status=status)
         assert part in said, (words, said)
-    assert cluster.service("ls") == ""
+    assert cluster.service("ls", "-o", "name") == ""
 
 
 def on_terminal(cluster, *words):

@@ -55,9 +55,11 @@ enum service_stage service_get_stage(const json_t *service);
 /* Follow a service until as many replicas of the goal revision as wanted are ready and no other
  * revision takes requests; progress goes to standard error. Returns an exit status: 0; 1 if a replica
  * failed or the service ended, with the problem and the last lines of the replica's log on standard
- * error; 3 after timeout_usec (0 = no limit). Or -errno.
+ * error; 3 after timeout_usec (0 = no limit). Or -errno. A manager that has answered the command
+ * before ('has_answered'), and then does not, is waited for.
  */
-int service_wait(struct cli *cli, const char *service, int64_t timeout_usec, struct aq_error *err);
+int service_wait(struct cli *cli, const char *service, int64_t timeout_usec, bool has_answered,
+                 struct aq_error *err);
 
 /* The rows of --wait and --timeout for a struct with these members. */
 /* clang-format off */

@@ -134,7 +134,9 @@ static int service_create(struct cli *cli, void *data, int argc, char **argv, st
         || (r = service_create_token(cli, opts, service, &token, err)) < 0
         || (r = service_create_print(cli, service, token, err)) < 0)
         return r;
-    return opts->wait ? service_wait(cli, output_text(service, "id"), opts->timeout.value, err) : 0;
+    return opts->wait
+               ? service_wait(cli, output_text(service, "id"), opts->timeout.value, true, err)
+               : 0;
 }
 
 const struct cli_verb verb_service_create = {

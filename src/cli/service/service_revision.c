@@ -46,23 +46,22 @@ static int service_deploy_unset(const char *name, json_t *goal, json_t *body, st
     return 0;
 }
 
-static int service_deploy_print(struct cli *cli, const char *name, const json_t *revision,
-                                struct aq_error *err)
+static int service_deploy_print(struct cli *cli, json_t *service, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    const json_t *number = json_object_get(json_object_get(service, "revision"), "number");
 
-    if (output_is_human(&cli->output))
-        strbuf_addf(&out, "revision %lld of service %s: its replicas replace the others\n",
-                    (long long)json_integer_value(json_object_get(revision, "number")), name);
-    else
-        output_document(&cli->output, revision, &out);
+    if (!output_is_human(&cli->output))
+        return service_print(cli, service, err);
+    strbuf_addf(&out, "revision %lld of service %s: its replicas replace the others\n",
+                (long long)json_integer_value(number), output_text(service, "name"));
     return cli_print(&out, err);
 }
 
 static int service_deploy(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
     const struct service_deploy_opts *opts = data;
-    json_auto_t *before = NULL, *body = json_object(), *revision = NULL;
+    json_auto_t *before = NULL, *body = json_object(), *service = NULL;
     json_t *goal;
     int r = service_get(cli, argv[0], &before, err);
 
@@ -79,12 +78,13 @@ static int service_deploy(struct cli *cli, void *data, int argc, char **argv, st
                             "all replicas again");
     if (r == 0)
         r = cli_thing_call(cli, METHOD_POST, &model_services, output_text(before, "id"),
-                           "/revisions", body, &revision, err);
+                           "/revisions", body, &service, err);
     if (r < 0)
         return r;
-    if ((r = service_deploy_print(cli, output_text(before, "name"), revision, err)) < 0)
+    if ((r = service_deploy_print(cli, service, err)) < 0)
         return r;
-    return opts->wait ? service_wait(cli, output_text(before, "id"), opts->timeout.value, err) : 0;
+    return opts->wait ? service_wait(cli, output_text(before, "id"), opts->timeout.value, true, err)
+                      : 0;
 }
 
 const struct cli_verb verb_service_deploy = {
@@ -175,7 +175,7 @@ static int service_rollback(struct cli *cli, void *data, int argc, char **argv,
                        err);
     if (r < 0 || (r = service_print(cli, service, err)) < 0)
         return r;
-    return opts->wait ? service_wait(cli, argv[0], opts->timeout.value, err) : 0;
+    return opts->wait ? service_wait(cli, argv[0], opts->timeout.value, true, err) : 0;
 }
 
 const struct cli_verb verb_service_rollback = {

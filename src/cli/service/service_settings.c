@@ -152,7 +152,7 @@ static int service_scale(struct cli *cli, void *data, int argc, char **argv, str
     (void)argc;
     if (r == 0)
         r = service_change(cli, argv[0], body, err);
-    return r < 0 || !opts->wait ? r : service_wait(cli, argv[0], opts->timeout.value, err);
+    return r < 0 || !opts->wait ? r : service_wait(cli, argv[0], opts->timeout.value, true, err);
 }
 
 const struct cli_verb verb_service_scale = {

@@ -159,7 +159,8 @@ static void service_pause(struct progress *p)
     }
 }
 
-int service_wait(struct cli *cli, const char *name, int64_t timeout_usec, struct aq_error *err)
+int service_wait(struct cli *cli, const char *name, int64_t timeout_usec, bool has_answered,
+                 struct aq_error *err)
 {
     int64_t begun_usec = clock_monotonic_usec(), lost_usec = 0;
     struct service_watch before = { .session = "" }, now;
@@ -173,10 +174,11 @@ int service_wait(struct cli *cli, const char *name, int64_t timeout_usec, struct
         json_t *answer = NULL;
 
         r = service_get(cli, name, &answer, err);
-        if (r < 0 && !cli_awaits_manager(cli, err, service != NULL, &lost_usec))
+        if (r < 0 && !cli_awaits_manager(cli, err, has_answered, &lost_usec))
             break;
         if (r == 0) {
             lost_usec = 0;
+            has_answered = true;
             json_decref(service);
             service = answer;
             service_watch_read(service, &now);
@@ -221,7 +223,7 @@ static int service_wait_run(struct cli *cli, void *data, int argc, char **argv,
     int r = 0;
 
     for (int i = 0; r == 0 && i < argc; i++)
-        r = service_wait(cli, argv[i], opts->timeout.value, err);
+        r = service_wait(cli, argv[i], opts->timeout.value, false, err);
     return r;
 }
 
