@@ -45,7 +45,7 @@ def test_rules_that_cannot_be_followed(cluster, tmp_path):  # noqa: F811
                 ({"window": -1}, "scaling.window")):
             (tmp_path / "rules.json").write_text(json.dumps(rules))
             assert said in cluster.service("update", "ruled", "--scaling", f"{tmp_path}/rules.json",
-                                           status=1)
+                                           status=4)
         assert "SIGNAL=VALUE" in cluster.service("update", "ruled", "--target", "in_flight", status=2)
         cluster.service("update", "ruled", "--target", "rate=5", "--target", "latency=0.5")
         assert [rule["signal"] for rule in cluster.info("ruled")["scaling"]["rules"]] == [
