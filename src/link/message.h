@@ -568,7 +568,8 @@ struct msg_serving_replica {
 struct msg_serving_service {
     struct uuid id;
     const char *name;
-    bool is_gone;           /* it has ended: only id and name are there */
+    bool is_gone;           /* it has ended, or ends: only id and name are there, and the tokens of
+                               what is under way */
     bool is_public;         /* without tokens */
     const char *access_key; /* of its owner, on whose behalf replicas are reached */
     int64_t cap;            /* requests under way in one replica, of this proxy; 0 = no limit */

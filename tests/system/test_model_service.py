@@ -44,9 +44,9 @@ http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Model).serve_fo
 
 @pytest.fixture(name="cluster", scope="module")
 def cluster_fixture():
-    with Proxied(**settings_of("crun"), ALIQUOT_IMAGE_ALLOW="* host oci:/",
-                 ALIQUOT_IMAGE_KEEP_FREE="0", ALIQUOT_RESOURCE_CPUS="8",
-                 ALIQUOT_SESSIONS_KILL_GRACE="5s") as cluster:
+    with Proxied(**{**settings_of("crun"), "ALIQUOT_RESOURCE_CPUS": "8",
+                    "ALIQUOT_SESSIONS_KILL_GRACE": "5s"}, ALIQUOT_IMAGE_ALLOW="* host oci:/",
+                 ALIQUOT_IMAGE_KEEP_FREE="0") as cluster:
         cluster.start_manager()
         cluster.start_agent()
         layout = Layout(cluster.folder / "layout")

@@ -111,6 +111,7 @@ void serving_route_make(const struct core *core, const struct model_service *ser
         *ret = (struct msg_serving_service){ .id = service->id,
                                              .name = service->name,
                                              .is_gone = true };
+        route_add_tokens(service, now_usec, arena, ret); /* without them proxies cut it */
         return;
     }
     *ret = (struct msg_serving_service){
