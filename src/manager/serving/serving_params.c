@@ -121,7 +121,7 @@ const struct field serving_revision_fields[] = { REVISION(FIELD_NULLABLE), FIELD
 
 /* ---- what was given ---- */
 
-static bool given_has(const json_t *given, const char *name)
+static bool serving_has(const json_t *given, const char *name)
 {
     return !given || json_object_get(given, name);
 }
@@ -165,17 +165,17 @@ static int serving_read_limits(const struct serving_params *params, const json_t
         *limits = (struct model_service_limits){ .cap = 0 };
         return 0;
     }
-    if (given_has(given, "cap"))
+    if (serving_has(given, "cap"))
         limits->cap = params->limits.cap;
-    if (given_has(given, "queue"))
+    if (serving_has(given, "queue"))
         limits->queue_max = params->limits.queue;
-    if (given_has(given, "queue_timeout"))
+    if (serving_has(given, "queue_timeout"))
         limits->queue_usec = params->limits.queue_timeout_usec;
-    if (given_has(given, "request_timeout"))
+    if (serving_has(given, "request_timeout"))
         limits->request_usec = params->limits.request_timeout_usec;
-    if (given_has(given, "drain_timeout"))
+    if (serving_has(given, "drain_timeout"))
         limits->drain_usec = params->limits.drain_timeout_usec;
-    if (given_has(given, "affinity")) {
+    if (serving_has(given, "affinity")) {
         const char *affinity = params->limits.affinity;
 
         free(limits->affinity);
@@ -189,7 +189,7 @@ static int serving_read_limits(const struct serving_params *params, const json_t
                < 0)
         return api_fail_param(err, "limits.queue_bytes", "'%s' is not a size such as 64m",
                               params->limits.queue_bytes);
-    if (given_has(given, "queue_bytes"))
+    if (serving_has(given, "queue_bytes"))
         limits->queue_bytes = bytes;
     return 0;
 }
@@ -222,15 +222,15 @@ int serving_params_apply(const struct serving_params *params, const json_t *give
 {
     int r = 0;
 
-    if (given_has(given, "tag")) {
+    if (serving_has(given, "tag")) {
         free(s->tag);
         s->tag = params->tag && *params->tag ? aq_strdup(params->tag) : NULL;
     }
-    if (given_has(given, "public"))
+    if (serving_has(given, "public"))
         s->is_public = params->is_public == MAYBE_TRUE;
-    if (given_has(given, "replicas"))
+    if (serving_has(given, "replicas"))
         r = serving_read_replicas(params->replicas ? params->replicas : "1", s, err);
-    if (r == 0 && given_has(given, "limits"))
+    if (r == 0 && serving_has(given, "limits"))
         r = serving_read_limits(params, json_object_get(given, "limits"), &s->limits, err);
     if (r == 0 && given_has(given, "scaling"))
         r = serving_read_scaling(params->scaling_text, s, err);
@@ -287,15 +287,15 @@ static void serving_apply_health(const struct model_service_spec *from, const js
 {
     bool is_null = json_is_null(given);
 
-    if (is_null || given_has(given, "path"))
+    if (is_null || serving_has(given, "path"))
         spec->health_path = from->health_path;
-    if (is_null || given_has(given, "status"))
+    if (is_null || serving_has(given, "status"))
         spec->health_status = from->health_status;
-    if (is_null || given_has(given, "interval"))
+    if (is_null || serving_has(given, "interval"))
         spec->health_interval_usec = from->health_interval_usec;
-    if (is_null || given_has(given, "timeout"))
+    if (is_null || serving_has(given, "timeout"))
         spec->health_timeout_usec = from->health_timeout_usec;
-    if (is_null || given_has(given, "retries"))
+    if (is_null || serving_has(given, "retries"))
         spec->health_retries = from->health_retries;
 }
 
@@ -317,9 +317,9 @@ static void serving_apply_texts(const struct model_service_spec *from, const jso
     };
 
     for (size_t i = 0; i < AQ_COUNT(texts); i++)
-        if (given_has(given, texts[i].name))
+        if (serving_has(given, texts[i].name))
             *texts[i].to = texts[i].from;
-    if (given_has(given, "model")) {
+    if (serving_has(given, "model")) {
         spec->model = from->model; /* a name until it is found */
         spec->model_name = NULL;
     }
@@ -334,23 +334,23 @@ int serving_params_apply_spec(const struct serving_params *params, const json_t 
     if (json_is_null(json_object_get(given, "image")))
         return api_fail_param(err, "image", "cannot be unset");
     serving_apply_texts(from, given, spec);
-    if (given_has(given, "port"))
+    if (serving_has(given, "port"))
         spec->port = from->port;
-    if (given_has(given, "health"))
+    if (serving_has(given, "health"))
         serving_apply_health(from, json_object_get(given, "health"), spec);
-    if (given_has(given, "ready_timeout"))
+    if (serving_has(given, "ready_timeout"))
         spec->ready_usec = from->ready_usec;
-    if (given_has(given, "environ"))
+    if (serving_has(given, "environ"))
         spec->session.environ = from->session.environ;
-    if (given_has(given, "cluster_size"))
+    if (serving_has(given, "cluster_size"))
         spec->cluster_size = from->cluster_size;
-    if (given_has(given, "cluster_mode"))
+    if (serving_has(given, "cluster_mode"))
         spec->is_multi_node = from->is_multi_node;
-    if (given_has(given, "mounts"))
+    if (serving_has(given, "mounts"))
         spec->mounts = from->mounts;
-    if (given_has(given, "priority"))
+    if (serving_has(given, "priority"))
         spec->priority = from->priority;
-    if (given_has(given, "resources"))
+    if (serving_has(given, "resources"))
         return serving_read_resources(params->resources, types, arena, &spec->resources, err);
     return 0;
 }

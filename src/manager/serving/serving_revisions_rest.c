@@ -173,7 +173,7 @@ static const struct field rollback_fields[] = {
     FIELD_END,
 };
 
-static void rollback_on_saved(void *data, int r, const struct aq_error *err)
+static void revision_on_rolled_back(void *data, int r, const struct aq_error *err)
 {
     const struct revision_call *call = data;
 
@@ -184,7 +184,7 @@ static void rollback_on_saved(void *data, int r, const struct aq_error *err)
 }
 
 /* 0 = none is older. */
-static int64_t rollback_find_before(const struct model_service *s)
+static int64_t revision_find_before(const struct model_service *s)
 {
     int64_t before = 0;
 
@@ -207,7 +207,7 @@ static void revision_on_rollback(struct request *req, void *data)
         request_fail(req, &err);
         return;
     }
-    to = params.revision ? params.revision : rollback_find_before(s);
+    to = params.revision ? params.revision : revision_find_before(s);
     if (!to)
         (void)api_fail_param(&err, "revision", "'%s' has no revision before %lld", s->name,
                              (long long)s->goal);
@@ -223,7 +223,7 @@ static void revision_on_rollback(struct request *req, void *data)
     call->id = s->id;
     model_service_copy(&changed, s);
     changed.goal = to;
-    core_change_service(call->api->core, &changed, api_who(call->api, req), rollback_on_saved,
+    core_change_service(call->api->core, &changed, api_who(call->api, req), revision_on_rolled_back,
                         call);
     model_service_done(&changed);
 }
