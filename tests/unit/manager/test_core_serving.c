@@ -855,6 +855,37 @@ static void changed_at_once(void **state)
     assert_clean();
 }
 
+/* Replicas that were ready before a failure do not end the pauses. */
+static void one_of_two_fails(void **state)
+{
+    const struct model_service *s;
+    struct sent order;
+
+    (void)state;
+    agent_comes("a", FOUR_CPUS);
+    s = serve("digits", 1);
+    becomes_ready(replica_of(s, 0));
+    order = order_of(replica_of(s, 0));
+    for (int i = 0; i < 61; i++) {
+        struct msg_kernel_status report = kernel_report(&order, MSG_KERNEL_RUNNING);
+
+        agent_beats("a", &report, 1);
+        pass(10 * USEC_PER_SEC);
+    }
+    assert_int_equal(change(s, set_replicas, 2).r, 0);
+    for (int64_t pause = 1; pause <= 4; pause *= 2) {
+        exits(replica_of(s, 1), 1);
+        assert_int_equal(count_replicas(s), 1);
+        assert_int_equal(core_service_retry_usec(world.core, s), world_wall + pause * USEC_PER_SEC);
+        pass(pause * USEC_PER_SEC);
+        assert_int_equal(count_replicas(s), 2);
+    }
+    assert_non_null(core_service_problem(world.core, s));
+    becomes_ready(replica_of(s, 1));
+    assert_null(core_service_problem(world.core, s));
+    assert_clean();
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, world_begin, world_end)
 
 int main(void)
@@ -880,6 +911,7 @@ int main(void)
         TEST(scaled_by_itself),
         TEST(revisions_are_bounded),
         TEST(changed_at_once),
+        TEST(one_of_two_fails),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -177,6 +177,8 @@ static void service_replica_fail(struct core *core, struct model_service_entry *
 
     free(entry->failure.text);
     entry->failure.text = aq_strdup(text);
+    entry->failure.at_usec = clock_realtime_usec();
+    entry->failure.is_trial = true;
     model_service_entry_note_change(core, entry);
     if (now < entry->failure.retry_usec) /* others have failed together with it */
         return;
@@ -185,7 +187,6 @@ static void service_replica_fail(struct core *core, struct model_service_entry *
     pause = AQ_MIN(pause, RETRY_USEC_MAX);
     entry->failure.count++;
     entry->failure.retry_usec = now + pause;
-    entry->failure.is_trial = true;
     log_info("model service '%s': %.*s; the next replica is created in %lld s", entry->s.name,
              (int)strcspn(text, "\n"), text, (long long)(pause / USEC_PER_SEC));
 }
@@ -244,9 +245,10 @@ void service_replica_ended(struct core *core, struct model_service_entry *entry,
 int64_t service_replica_succeeded(struct model_service_entry *entry, int64_t ready_usec,
                                   int64_t now_usec)
 {
+    if (!entry->failure.count || ready_usec <= entry->failure.at_usec)
+        return 0; /* those that were ready before do not show that the next one will be */
     entry->failure.is_trial = false;
-    if (!entry->failure.count)
-        return 0;
+    free(AQ_TAKE(entry->failure.text));
     if (now_usec < ready_usec + FORGIVE_USEC)
         return ready_usec + FORGIVE_USEC;
     service_replica_forgive(entry);

@@ -38,8 +38,9 @@ void service_replica_create(struct core *core, struct model_service_entry *entry
 void service_replica_ended(struct core *core, struct model_service_entry *entry,
                            const struct session_entry *l);
 
-/* A replica is ready, since 'ready_usec' (wall clock): further ones may be tried, and after ten
- * minutes failures are forgotten. Returns when to look again, wall clock; 0 = no more.
+/* A replica is ready, since 'ready_usec' (wall clock): if that is after the last failure, further ones
+ * may be tried, and after ten minutes failures are forgotten. Returns when to look again, wall clock;
+ * 0 = no more.
  */
 int64_t service_replica_succeeded(struct model_service_entry *entry, int64_t ready_usec,
                                   int64_t now_usec);

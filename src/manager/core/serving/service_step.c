@@ -136,6 +136,8 @@ static enum replica_stage service_replica_stage(const struct core *core,
 
     if (l->s.replica->draining_usec || l->commands.end_reason || l->s.status == SESSION_TERMINATING)
         return REPLICA_STAGE_LEAVING;
+    if (service_replica_became_ready(replica)) /* in the transaction that this step proposes */
+        return REPLICA_STAGE_READY;
     switch (service_replica_health(core, replica)) {
     case CORE_REPLICA_READY:
         return REPLICA_STAGE_READY;

@@ -34,6 +34,7 @@ struct model_service_entry {
     struct {
         unsigned count;     /* in a row */
         int64_t retry_usec; /* monotonic: no replica is created before; 0 = at once */
+        int64_t at_usec;    /* wall clock: the last one */
         bool is_trial;      /* one replica at a time, until one is ready */
         char *text;         /* the last one; NULL = none since all were ready */
     } failure;
