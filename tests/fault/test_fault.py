@@ -51,6 +51,8 @@ POINTS = [point for point in POINTS if not point.startswith("api.service.")]
 POINTS = [point for point in POINTS if not point.startswith(("core.booking.", "booking."))]
 # Those of readiness need a probe (test_probe_fault.py).
 POINTS = [point for point in POINTS if not point.startswith("agent.health.")]
+# Those of model services have a story of their own (test_serving_fault.py).
+POINTS = [point for point in POINTS if not point.startswith("core.serving.")]
 SETTINGS = {
     "ALIQUOT_AGENTS_HEARTBEAT": "1s", "ALIQUOT_AGENTS_TIMEOUT": "3s",
     "ALIQUOT_SESSIONS_KILL_GRACE": "0.3s", "ALIQUOT_MANAGER_HEARTBEAT": "0.2s",
