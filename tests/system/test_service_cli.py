@@ -5,6 +5,7 @@ storage host."""
 import contextlib
 import http.client
 import json
+import re
 import subprocess
 import threading
 import urllib.parse
@@ -163,7 +164,8 @@ def test_a_new_revision_comes_without_an_interruption(cluster):
         rows = json.loads(cluster.service("revisions", "rolling", "-o", "json"))
         assert [(row["number"], row["is_goal"], row["note"]) for row in rows] == [
             (2, True, "second"), (1, False, None)]
-        cluster.service("rollback", "rolling", "--wait")
+        said = cluster.service("rollback", "rolling", "--wait")
+        assert len(said.splitlines()) == 2 and said.splitlines()[1].startswith("rolling "), said
         assert json.loads(cluster.get(url, token)[1])["word"] == "one"
         cluster.service("deploy", "rolling", "--unset", "env", "-e", "WORD=three", "--wait")
         assert json.loads(cluster.get(url, token)[1])["kept"] is None
@@ -175,8 +177,11 @@ def test_waiting_ends_with_what_went_wrong(cluster):
     try:
         assert "a replica of service 'broken' failed" in said and "no model here" in said, said
         assert "aliquot service deploy broken" in said
+        wait_for(lambda: cluster.info("broken")["status"] == "failing", 60, "the next failure")
         shown = cluster.service("info", "broken")
-        assert "STATUS          failing" in shown and "PROBLEM" in shown, shown
+        assert re.search(r"^PROBLEM\nreplica 'broken.r1.\d+' ended.*\nno model here$", shown,
+                         re.M), shown
+        assert cluster.service("logs", "broken", "--replica", "1") == "no model here\n"
         again = cluster.service("wait", "broken", status=1)
         assert "a replica of service 'broken' failed" in again
         cluster.service("deploy", "broken", "-e", "WORD=good", "--wait")

@@ -84,19 +84,27 @@ static void service_copy_members(json_t *service, const json_t *from, const char
     }
 }
 
-/* "cap 8, queue 1000, drain_timeout 600" of what is set. */
-static json_t *service_limits_text(const json_t *limits)
+/* "cap=8 queue=1000 queue-timeout=10m": as options name them. */
+static json_t *service_limits_text(const struct output *o, const json_t *limits)
 {
+    static const struct column kinds[] = {
+        { "cap", "cap", COLUMN_NUMBER, 0 },
+        { "queue", "queue", COLUMN_NUMBER, 0 },
+        { "queue_bytes", "queue-bytes", COLUMN_BYTES, 0 },
+        { "queue_timeout", "queue-timeout", COLUMN_SPAN, 0 },
+        { "request_timeout", "request-timeout", COLUMN_SPAN, 0 },
+        { "drain_timeout", "drain-timeout", COLUMN_SPAN, 0 },
+        { "affinity", "affinity", COLUMN_TEXT, 0 },
+    };
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    const char *key;
-    json_t *value;
 
-    json_object_foreach((json_t *)limits, key, value) {
-        AQ_CLEANUP(aq_freep) char *shown = json_dumps(value, OUTPUT_JSON_FLAGS);
+    for (size_t i = 0; i < AQ_COUNT(kinds); i++) {
+        const json_t *value = json_object_get(limits, kinds[i].key);
 
-        if (json_is_string(value) || json_is_number(value))
-            strbuf_addf(&text, "%s%s=%s", text.len ? " " : "", key,
-                        json_is_string(value) ? json_string_value(value) : shown);
+        if (!value || json_is_null(value))
+            continue;
+        strbuf_addf(&text, "%s%s=", text.len ? " " : "", kinds[i].title);
+        cell_write(o, &kinds[i], value, &text);
     }
     return text.len ? json_string(text.data) : json_null();
 }
@@ -140,8 +148,6 @@ void service_adapt(json_t *service)
     (void)snprintf(text, sizeof(text), least == most ? "%lld" : "%lld of %lld-%lld",
                    (long long)wanted, (long long)least, (long long)most);
     (void)json_object_set_new(service, "bounds", json_string(text));
-    (void)json_object_set_new(service, "limits_text",
-                              service_limits_text(json_object_get(service, "limits")));
     json_array_foreach(json_object_get(service, "replica_list"), i, replica)
         (void)json_object_set_new(replica, "state", json_string(service_replica_state(replica)));
 }
@@ -154,7 +160,21 @@ int service_get(struct cli *cli, const char *name, json_t **ret, struct aq_error
 int service_print(struct cli *cli, json_t *service, struct aq_error *err)
 {
     service_adapt(service);
+    (void)json_object_set_new(
+        service, "limits_text",
+        service_limits_text(&cli->output, json_object_get(service, "limits")));
     return record_print(cli, service_columns, service, err);
+}
+
+int service_print_line(struct cli *cli, json_t *service, struct aq_error *err)
+{
+    json_auto_t *rows = NULL;
+
+    if (!output_is_human(&cli->output))
+        return service_print(cli, service, err);
+    service_adapt(service);
+    rows = json_pack("[O]", service);
+    return list_print(cli, service_columns, rows, err);
 }
 
 /* ---- bodies ---- */

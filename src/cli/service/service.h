@@ -20,8 +20,9 @@ void service_adapt(json_t *service);
 /* Read one by name or id. *ret is the caller's. */
 int service_get(struct cli *cli, const char *name, json_t **ret, struct aq_error *err);
 
-/* Print a service as a record. */
+/* Print a service as a record; or for users as a line of the list, after a change. */
 int service_print(struct cli *cli, json_t *service, struct aq_error *err);
+int service_print_line(struct cli *cli, json_t *service, struct aq_error *err);
 
 /* Move members with a dot in their names, as rows of options have them, into objects: "limits.cap"
  * into {"limits": {"cap"}}.

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "cli/service/service.h"
 #include "cli/verbs.h"
 
@@ -54,22 +55,39 @@ const struct cli_verb verb_service_ls = {
 
 /* ---- info ---- */
 
+/* The problem may have lines of a log, or of what the scheduler says: those stand below the record. */
+static void service_info_take_problem(json_t *service, struct strbuf *out)
+{
+    const char *problem = output_text(service, "problem");
+
+    if (!strchr(problem, '\n'))
+        return;
+    strbuf_adds(out, "\nPROBLEM\n");
+    utf8_write_printable(problem, strlen(problem), out);
+    if (out->data[out->len - 1] != '\n')
+        strbuf_addc(out, '\n');
+    (void)json_object_del(service, "problem");
+}
+
 static int service_info(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    bool is_human = output_is_human(&cli->output) && !cli->output.columns;
     json_auto_t *service = NULL;
     const json_t *replicas;
     int r = service_get(cli, argv[0], &service, err);
 
     (void)data;
     (void)argc;
-    if (r < 0 || (r = service_print(cli, service, err)) < 0)
+    if (r == 0 && is_human)
+        service_info_take_problem(service, &out);
+    if (r < 0 || (r = service_print(cli, service, err)) < 0 || !is_human)
         return r;
     replicas = json_object_get(service, "replica_list");
-    if (!output_is_human(&cli->output) || cli->output.columns || !json_array_size(replicas))
-        return 0;
-    strbuf_addc(&out, '\n');
-    r = output_list(&cli->output, service_replica_columns, replicas, &out, err);
+    if (json_array_size(replicas)) {
+        strbuf_addc(&out, '\n');
+        r = output_list(&cli->output, service_replica_columns, replicas, &out, err);
+    }
     return r < 0 ? r : cli_print(&out, err);
 }
 

@@ -173,7 +173,7 @@ static int service_rollback(struct cli *cli, void *data, int argc, char **argv,
         (void)json_object_set_new(body, "revision", json_integer(strtoll(argv[1], NULL, 10)));
     r = cli_thing_call(cli, METHOD_POST, &model_services, argv[0], "/rollback", body, &service,
                        err);
-    if (r < 0 || (r = service_print(cli, service, err)) < 0)
+    if (r < 0 || (r = service_print_line(cli, service, err)) < 0)
         return r;
     return opts->wait ? service_wait(cli, argv[0], opts->timeout.value, true, err) : 0;
 }

@@ -83,7 +83,7 @@ static int service_change(struct cli *cli, const char *name, const json_t *body,
     json_auto_t *service = NULL;
     int r = cli_thing_call(cli, METHOD_PATCH, &model_services, name, "", body, &service, err);
 
-    return r < 0 ? r : service_print(cli, service, err);
+    return r < 0 ? r : service_print_line(cli, service, err);
 }
 
 /* ---- update ---- */

@@ -123,9 +123,7 @@ static void service_write_log(struct cli *cli, const json_t *service, const char
     client_reply_done(&reply);
 }
 
-/* The problem, of which the manager may give several lines, and the log of the replica that was
- * starting; all of it on standard error.
- */
+/* The problem, with the last lines of the log of the replica that failed, on standard error. */
 static int service_fail(struct cli *cli, const json_t *service, const char *session)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
@@ -141,7 +139,8 @@ static int service_fail(struct cli *cli, const json_t *service, const char *sess
     if (*problem && problem[strlen(problem) - 1] != '\n')
         strbuf_addc(&out, '\n');
     if (!has_ended) {
-        service_write_log(cli, service, session, &out);
+        if (!strchr(problem, '\n')) /* else it has lines of the log */
+            service_write_log(cli, service, session, &out);
         strbuf_addf(&out,
                     "The manager tries again; see 'aliquot service info %s', or change it by "
                     "'aliquot service deploy %s'.\n",
