@@ -143,8 +143,9 @@ const struct cli_verb verb_service_url = {
     .name = "service url",
     .args = "SERVICE",
     .summary = "Print the URLs of a service, one a line",
-    .details = "The first is a path of the proxy. Where the proxy has a domain the second is a\n"
-               "host of its own.",
+    .details =
+        "One for each proxy that is connected. Where a proxy has a domain, a service is also\n"
+        "at https://SERVICE--serve.DOMAIN/.",
     .examples =
         "curl -H \"Authorization: Bearer $TOKEN\" \"$(aliquot service url digits | head -n1)\"",
     .min_args = 1,

@@ -167,7 +167,7 @@ const struct cli_verb verb_service_token_rm = {
     .args = "SERVICE TOKEN...",
     .summary = "Revoke tokens of a service, at once",
     .details = "TOKEN is the label, the id or at least 8 characters of its beginning. Requests\n"
-               "that are under way are answered.",
+               "of these tokens end, also those under way.",
     .examples = "aliquot service token rm digits bench",
     .min_args = 2,
     .max_args = -1,

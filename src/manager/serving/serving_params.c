@@ -232,7 +232,7 @@ int serving_params_apply(const struct serving_params *params, const json_t *give
         r = serving_read_replicas(params->replicas ? params->replicas : "1", s, err);
     if (r == 0 && serving_has(given, "limits"))
         r = serving_read_limits(params, json_object_get(given, "limits"), &s->limits, err);
-    if (r == 0 && given_has(given, "scaling"))
+    if (r == 0 && serving_has(given, "scaling"))
         r = serving_read_scaling(params->scaling_text, s, err);
     return r;
 }
