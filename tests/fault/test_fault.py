@@ -47,6 +47,8 @@ POINTS = [point for point in POINTS if not point.startswith(("core.array.", "api
 POINTS = [point for point in POINTS if not point.startswith(("agent.data.", "data."))]
 # Those of requests for model services are tried by test_model_service_fault.py.
 POINTS = [point for point in POINTS if not point.startswith("api.service.")]
+# Those of model services in the proxy have a manager of their own (test_serving_proxy_fault.py).
+POINTS = [point for point in POINTS if not point.startswith("serving.services.")]
 # Those of bookings need times (test_booking_fault.py).
 POINTS = [point for point in POINTS if not point.startswith(("core.booking.", "booking."))]
 # Those of readiness need a probe (test_probe_fault.py).

@@ -311,6 +311,7 @@ static void serving_save(struct serving *serving)
                                                           sizeof(*services));
     struct aq_error err = { 0 };
 
+    AQ_FAULT("serving.services.taken");
     msg.serving_routes.services = services;
     for (size_t i = 0; i < serving->services.count; i++) {
         const struct served *service = serving->services.entries[i].value;
