@@ -5,7 +5,6 @@ the replicas are servers of this process that answer byte by byte."""
 import concurrent.futures
 import contextlib
 import json
-import socket
 import stat
 import threading
 import time
@@ -540,8 +539,7 @@ def test_a_full_queue(served, handler):
         assert queued() == 4 and len(replica.requests) == 1
         handler.gate.set()
         assert all(done.result()[0] == 200 for done in mine[:-1] + other)
-    tokens = [t["id"] for t in service["tokens"]]
-    assert len(replica.requests) == 5 and len(tokens) == 2
+    assert len(replica.requests) == 5
 
 
 def test_tokens_take_turns(served, handler):
@@ -566,17 +564,17 @@ def test_tokens_take_turns(served, handler):
 
 def test_a_queue_of_bytes(served, handler):
     service, _ = make(served, handler, cap=1, queue_bytes=300_000)
-    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
         done = [pool.submit(served.ask, "POST", url(service, "hold"), b"{}")]
         wait_for(lambda: handler.held == 1, 30, "the first request")
         done.append(pool.submit(served.ask, "POST", url(service, "echo"), b"x" * 2_000_000))
         wait_for(lambda: served.manager.now(service, "queued") == 1, 30, "the request to wait")
-
-        def is_full():
-            status, _, body = served.ask("POST", url(service, "echo"), b"x" * 70_000)
-            return status == 503 and error_of(body)[1] == "queue_full"
-        with contextlib.suppress(socket.timeout):
-            pool.submit(wait_for, is_full, 30, "the queue to be full").result(40)
+        more = [pool.submit(served.ask, "POST", url(service, "echo"), b"x" * 200_000)
+                for _ in range(4)]
+        wait_for(lambda: any(one.done() for one in more), 30, "one to be refused")
+        refused = [one for one in more if one.done()]
+        assert all(one.result()[0] == 503 and error_of(one.result()[2])[1] == "queue_full"
+                   for one in refused)
         handler.gate.set()
         assert all(one.result()[0] == 200 for one in done)
         assert len(json.loads(done[1].result()[2])["body"]) == 2_000_000
