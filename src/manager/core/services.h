@@ -51,6 +51,10 @@ bool core_find_replica(const struct core *core, const struct session *session,
 const char *core_service_problem(const struct core *core, const struct model_service *service);
 /* When the next replica is tried after failures, wall clock; 0 = nothing is held back. */
 int64_t core_service_retry_usec(const struct core *core, const struct model_service *service);
+/* Failures of its replicas in a row, since one was ready for long enough. */
+int64_t core_service_failures(const struct core *core, const struct model_service *service);
+/* Forget failures, so that the next replica is created at once. -ENOENT. */
+int core_retry_service(struct core *core, const struct uuid *id, struct aq_error *err);
 
 /* Something that routes are made from may have changed: the service itself, tokens, which replicas
  * there are, their readiness, shares or ratios; or it has ended. Called in the turn of the loop, once
@@ -116,6 +120,13 @@ void core_revoke_service_token(struct core *core, const struct uuid *service_id,
 /* What proxies said was done with it; written down within ten seconds. */
 void core_note_token_use(struct core *core, const struct uuid *service_id,
                          const struct uuid *token_id, int64_t requests, int64_t spent);
+
+/* One replica less is wanted, and this one drains: bounds of the number of replicas move with it if
+ * they are in the way. -ENOENT: it is not a replica, or it drains already; others as of
+ * core_change_service().
+ */
+void core_remove_replica(struct core *core, const struct uuid *session_id,
+                         const struct audit_who *by, core_done_fn done, void *data);
 
 /* The traffic ratio of a replica, millionths. -ENOENT. */
 void core_set_replica_ratio(struct core *core, const struct uuid *session_id, int64_t ratio_ppm,

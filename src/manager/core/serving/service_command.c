@@ -28,6 +28,7 @@ struct service_command {
     bool is_new;                          /* it is created */
     bool has_revision;                    /* the last of its revisions is new */
     struct service_order order;           /* of the trial */
+    struct uuid removed;                  /* session of a replica that drains with it; nil = none */
     const struct core_answered *answered; /* with 'write'; NULL = the answer is not kept */
     core_service_write_fn write;
     struct audit_by by;
@@ -360,6 +361,12 @@ static void service_commit(struct service_command *c)
         e->service.reason = arena_strdup(&batch->arena, c->reason);
     if (e->service.has_revision)
         service_drop_revisions(was, batch, e);
+    if (!uuid_is_nil(&c->removed)) {
+        e = event_batch_add(batch, EVENT_REPLICA_CHANGED, clock_realtime_usec());
+        e->replica_change.id = c->removed;
+        e->replica_change.what = REPLICA_DRAINING;
+        e->replica_change.to.draining_usec = clock_realtime_usec();
+    }
     if (was)
         service_write_audit(&was->s, &before);
     service_write_audit(&c->made, &after);
@@ -516,6 +523,38 @@ void core_scale_service(struct core *core, const struct uuid *id, int64_t replic
     c->made.version++;
     c->made.replicas = replicas;
     c->reason = aq_strdup(reason);
+    service_commit(c);
+}
+
+void core_remove_replica(struct core *core, const struct uuid *session_id,
+                         const struct audit_who *by, core_done_fn done, void *data)
+{
+    const struct session_entry *l = session_entry_find(core, session_id);
+    struct service_command *c;
+    struct model_service *made;
+    struct aq_error err;
+    int r = 0;
+
+    if (!l || !l->replica || l->s.replica->draining_usec)
+        r = aq_fail_kind(&err, ENOENT, "object-not-found", "No such replica, or it ends already.");
+    else if (l->replica->service->s.is_ending)
+        r = aq_fail_kind(&err, EBUSY, "conflict",
+                         "the model service '%s' is ending and cannot be changed",
+                         l->replica->service->s.name);
+    if (r < 0) {
+        core_defer(core, done, data, r, &err);
+        return;
+    }
+    c = service_command_new(core, "remove-replica", by, done, data);
+    made = &c->made;
+    model_service_copy(made, &l->replica->service->s);
+    made->version++;
+    made->replicas = AQ_MAX(made->replicas - 1, 0);
+    made->replicas_max = made->replicas_min == made->replicas_max ? made->replicas
+                                                                  : made->replicas_max;
+    made->replicas_min = AQ_MIN(made->replicas_min, made->replicas);
+    c->removed = *session_id;
+    AQ_FAULT("core.serving.remove.proposed");
     service_commit(c);
 }
 

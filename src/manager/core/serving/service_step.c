@@ -5,6 +5,7 @@
  * again decides the same. A replica that takes requests is drained first, durably: it ends when no
  * proxy has anything under way in it, or when its time is over.
  */
+#include <errno.h>
 #include "manager/core/serving/service_step.h"
 
 #include <inttypes.h>
@@ -439,4 +440,22 @@ int64_t core_service_retry_usec(const struct core *core, const struct model_serv
     return entry && entry->failure.retry_usec > now
                ? clock_realtime_usec() + entry->failure.retry_usec - now
                : 0;
+}
+
+int64_t core_service_failures(const struct core *core, const struct model_service *service)
+{
+    const struct model_service_entry *entry = model_service_entry_find(core, &service->id);
+
+    return entry ? entry->failure.count : 0;
+}
+
+int core_retry_service(struct core *core, const struct uuid *id, struct aq_error *err)
+{
+    struct model_service_entry *entry = model_service_entry_find(core, id);
+
+    if (!entry)
+        return aq_fail_kind(err, ENOENT, "object-not-found", "No such model service.");
+    service_replica_forgive(entry);
+    model_service_entry_note_change(core, entry);
+    return 0;
 }
