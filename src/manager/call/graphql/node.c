@@ -279,6 +279,8 @@ static int gql_node_select(const struct gql_call *call, const struct gql_node *n
     uint32_t found = 0;
     char *copy;
 
+    by = by && *by ? by : NULL;
+    filter = filter && *filter ? filter : NULL;
     if (!filter && !by)
         return 0;
     if (!node->fields)
@@ -316,6 +318,28 @@ struct gql_value gql_node_connect(struct gql_call *call, const struct gql_node *
     return gql_object(relay_connection_new(call->arena, gql_node_type_name(node), node->id_of,
                                            (const char *)rows + (size_t)first * size, size,
                                            (uint32_t)shown, first, count));
+}
+
+struct gql_value gql_node_page(struct gql_call *call, const struct gql_node *node, const void *rows,
+                               size_t size, uint32_t count)
+{
+    int64_t limit = call->args[0].integer, offset = call->args[1].integer;
+    const struct gql_node_part part = { .filter = gql_arg_text(call, 2),
+                                        .order = gql_arg_text(call, 3) };
+    struct gql_rows_page *page = arena_alloc(call->arena, sizeof(*page));
+    struct aq_error err = { 0 };
+
+    if (limit < 1 || limit > GQL_PAGE_MAX || offset < 0)
+        return offset < 0 ? gql_error(call->arena, "offset must not be negative")
+                          : gql_error(call->arena, "limit must be within 1..%d", GQL_PAGE_MAX);
+    if (gql_node_select(call, node, &part, &rows, size, &count, &err) < 0)
+        return gql_error(call->arena, "%s", err.text);
+    offset = AQ_MIN(offset, (int64_t)count);
+    limit = AQ_MIN(limit, (int64_t)count - offset);
+    page->items = gql_rows_of(call->arena, (const char *)rows + (size_t)offset * size,
+                              (uint32_t)limit, size);
+    page->total = count;
+    return gql_object(page);
 }
 
 struct gql_value gql_node_connect_page(const struct gql_fetch *fetch, const void *rows,

@@ -65,6 +65,12 @@ const struct gql_node *gql_node_find(uint32_t type);
 struct gql_value gql_node_connect(struct gql_call *call, const struct gql_node *node,
                                   const void *rows, size_t size, uint32_t count);
 
+/* The page {items, total_count} of them that the call asks for by its first four arguments: limit,
+ * offset, filter and order.
+ */
+struct gql_value gql_node_page(struct gql_call *call, const struct gql_node *node, const void *rows,
+                               size_t size, uint32_t count);
+
 /* Of a page that was read. */
 struct gql_value gql_node_connect_page(const struct gql_fetch *fetch, const void *rows,
                                        size_t count, int64_t first, int64_t total);
@@ -80,6 +86,12 @@ struct gql_value gql_node_get_id(struct gql_get *get, const void *parent);
 /* Resolve each parent to the row of its id, of those that the caller may see by one; else null. */
 int gql_node_load(struct gql_call *call, const struct gql_node *node,
                   const struct uuid *(*id_of)(const void *parent));
+/* The same for lists: 'ids_of' gives the ids of a parent's rows and how many. Rows that the caller
+ * may not see are left out.
+ */
+int gql_node_load_lists(struct gql_call *call, const struct gql_node *node,
+                        const struct uuid *(*ids_of)(const struct gql_call *call,
+                                                     const void *parent, size_t *ret_count));
 /* Of a type of connections, what its edges lead to. */
 const struct gql_node *gql_node_of_connection(const struct gql_type *connection);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "manager/call/graphql/node.h"
+#include "store/folder.h"
 
 /* Narrows the query of a node's rows to what belongs to the parent. */
 typedef int gql_node_of_fn(struct gql_fetch *fetch, const void *parent, struct aq_error *err);
@@ -94,12 +95,19 @@ struct loaded {
     const struct uuid **ids; /* of each parent; NULL = none */
 };
 
-static int gql_node_read_loaded(struct store_tx *tx, void *data, struct aq_error *err)
+static int gql_node_read_ids(struct store_tx *tx, struct gql_fetch *fetch, struct aq_error *err)
 {
-    struct gql_fetch *fetch = ((struct loaded *)data)->fetch;
     int r = gql_set_room(fetch->call->context, &fetch->query, err);
 
-    return r < 0 ? r : fetch->list(tx, &fetch->query, &fetch->page, err);
+    if (r < 0)
+        return r;
+    return fetch->folders ? store_list_folders(tx, fetch->folders, &fetch->query, &fetch->page, err)
+                          : fetch->list(tx, &fetch->query, &fetch->page, err);
+}
+
+static int gql_node_read_loaded(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    return gql_node_read_ids(tx, ((struct loaded *)data)->fetch, err);
 }
 
 static const void *gql_node_find_loaded(const struct gql_fetch *fetch, const struct uuid *id)
@@ -159,6 +167,74 @@ int gql_node_load(struct gql_call *call, const struct gql_node *node,
     fetch->query.ids = ids;
     fetch->query.id_count = count;
     return gql_read(call, gql_node_read_loaded, gql_node_on_loaded, loaded);
+}
+
+/* ---- several rows for each parent, by their ids ---- */
+
+struct loaded_lists {
+    struct gql_fetch *fetch;
+    struct {
+        const struct uuid *ids;
+        size_t count;
+    } * of; /* each parent */
+};
+
+static int gql_node_read_loaded_lists(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    return gql_node_read_ids(tx, ((struct loaded_lists *)data)->fetch, err);
+}
+
+static void gql_node_on_loaded_lists(void *data, int r, const struct aq_error *err)
+{
+    const struct loaded_lists *loaded = data;
+    struct gql_fetch *fetch = loaded->fetch;
+    struct gql_call *call = fetch->call;
+
+    if (r < 0)
+        gql_call_fail(call, "%s", err->text);
+    else
+        gql_keep(call->context, call->arena, fetch->page);
+    for (uint32_t i = 0; r == 0 && i < call->count; i++) {
+        const void **rows = arena_array(call->arena, loaded->of[i].count + 1, sizeof(*rows));
+        uint32_t count = 0;
+
+        for (size_t k = 0; k < loaded->of[i].count; k++)
+            if ((rows[count] = gql_node_find_loaded(fetch, &loaded->of[i].ids[k])))
+                count++;
+        call->results[i] = gql_rows(rows, count);
+    }
+    gql_call_done(call);
+}
+
+int gql_node_load_lists(struct gql_call *call, const struct gql_node *node,
+                        const struct uuid *(*ids_of)(const struct gql_call *call,
+                                                     const void *parent, size_t *ret_count))
+{
+    struct loaded_lists *loaded = arena_alloc(call->arena, sizeof(*loaded));
+    struct gql_fetch *fetch = gql_fetch_new(call, GQL_MANY, node->list, node->row_size);
+    struct uuid *ids = arena_array(call->arena, STORE_IDS_MAX, sizeof(*ids));
+    struct aq_error err = { 0 };
+    char text[UUID_TEXT_MAX];
+    size_t count = 0;
+
+    loaded->fetch = fetch;
+    loaded->of = arena_array(call->arena, call->count, sizeof(*loaded->of));
+    fetch->node = node;
+    for (uint32_t i = 0; i < call->count; i++) {
+        loaded->of[i].ids = ids_of(call, call->parents[i], &loaded->of[i].count);
+        if (count + loaded->of[i].count > STORE_IDS_MAX)
+            return gql_call_fail(call, "%s: of %d rows at most", call->field->name, STORE_IDS_MAX);
+        for (size_t k = 0; k < loaded->of[i].count; k++)
+            ids[count++] = loaded->of[i].ids[k];
+        call->results[i] = gql_rows(NULL, 0);
+    }
+    if (count == 0)
+        return GQL_DONE;
+    if (node->narrow(fetch, uuid_format(ids, text), &err) < 0)
+        return gql_fetch_fail(fetch, &err);
+    fetch->query.ids = ids;
+    fetch->query.id_count = count;
+    return gql_read(call, gql_node_read_loaded_lists, gql_node_on_loaded_lists, loaded);
 }
 
 /* ---- lists for each parent ---- */
