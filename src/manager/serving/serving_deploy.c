@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "manager/folder/folder.h"
 #include "manager/image/image.h"
 #include "manager/session/session.h"
@@ -280,4 +281,35 @@ void serving_deploy_start(struct serving_deploy *d)
         deploy_fail(d, &err);
     else
         store_read(core_store(d->api->core), deploy_find_folders, deploy_on_folders, d);
+}
+
+/* ---- revisions ---- */
+
+int serving_deploy_read_goal(const struct model_service *s, struct arena *arena,
+                             struct model_service_spec *ret, struct aq_error *err)
+{
+    const struct model_service_revision *goal = model_service_find_revision(s, s->goal);
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&text);
+
+    if (!goal)
+        return aq_fail(err, ENOENT, "revision %lld of '%s' is missing", (long long)s->goal,
+                       s->name);
+    if (goal->spec->given)
+        return model_service_spec_parse(goal->spec->given, arena, ret, err);
+    model_service_spec_write(goal->spec, &w);
+    return model_service_spec_parse(text.data, arena, ret, err);
+}
+
+void serving_deploy_add_revision(const struct model_service_spec *spec, const char *note,
+                                 const struct uuid *creator_id, struct model_service *s)
+{
+    struct model_service_revision *last;
+
+    s->revisions = aq_realloc(s->revisions, (s->revision_count + 1) * sizeof(*s->revisions));
+    last = &s->revisions[s->revision_count++];
+    *last = (struct model_service_revision){ .spec = model_service_spec_copy(spec),
+                                             .note = note ? aq_strdup(note) : NULL,
+                                             .creator_id = *creator_id };
+    s->goal = 0; /* the new one */
 }

@@ -41,4 +41,12 @@ struct serving_deploy {
  */
 void serving_deploy_start(struct serving_deploy *deploy);
 
+/* What was asked for of the service's goal, in the arena: a new revision begins from it. */
+int serving_deploy_read_goal(const struct model_service *s, struct arena *arena,
+                             struct model_service_spec *ret, struct aq_error *err);
+
+/* A new revision of the service, which is its goal from then on. */
+void serving_deploy_add_revision(const struct model_service_spec *spec, const char *note,
+                                 const struct uuid *creator_id, struct model_service *s);
+
 #endif

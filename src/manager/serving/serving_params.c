@@ -222,6 +222,8 @@ int serving_params_apply(const struct serving_params *params, const json_t *give
 {
     int r = 0;
 
+    if (params->tag && strcmp(params->tag, SERVING_TRIAL_TAG) == 0)
+        return api_fail_param(err, "tag", "'%s' is reserved; choose another tag", params->tag);
     if (serving_has(given, "tag")) {
         free(s->tag);
         s->tag = params->tag && *params->tag ? aq_strdup(params->tag) : NULL;
@@ -342,6 +344,8 @@ int serving_params_apply_spec(const struct serving_params *params, const json_t 
         spec->ready_usec = from->ready_usec;
     if (serving_has(given, "environ"))
         spec->session.environ = from->session.environ;
+    if (serving_has(given, "splitting"))
+        spec->session.splitting = from->session.splitting;
     if (serving_has(given, "cluster_size"))
         spec->cluster_size = from->cluster_size;
     if (serving_has(given, "cluster_mode"))

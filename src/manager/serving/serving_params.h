@@ -9,6 +9,7 @@
 #include "model/model_service.h"
 
 #define SERVING_PRIORITY_DEFAULT 10
+#define SERVING_TRIAL_TAG "aliquot:trial" /* of services that are tried; requests cannot give it */
 
 /* What requests of all kinds say. Members that were not given are zeroed. Texts are in the request's
  * arena; 'resources' is borrowed from the request's JSON.

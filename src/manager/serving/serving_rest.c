@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "manager/call/repeat.h"
 #include "manager/serving/serving_call.h"
-#include "manager/serving/serving_deploy.h"
+#include "manager/serving/serving_create.h"
 #include "manager/serving/serving_feature.h"
 #include "manager/serving/serving_params.h"
 #include "store/model_service.h"
@@ -47,12 +47,7 @@ struct serving_call {
     const char *name;               /* the one that is wanted; NULL = all */
     struct model_service_rows rows; /* that have ended */
     struct uuid id;                 /* of one that is changed */
-
-    struct serving_params params; /* of a new one */
-    struct serving_deploy deploy;
-    struct core_answered answered;
-    const char *answer;
-    struct aq_error err; /* why it was refused */
+    struct serving_params params;   /* of the change */
 };
 
 static struct serving_call *serving_call_new(struct api *api, struct request *req)
@@ -209,147 +204,45 @@ static void serving_on_show(struct request *req, void *data)
 
 /* ---- creating ---- */
 
-/* store_tx_fn: what was committed before is durable once this has had its turn. */
-static int serving_wait_for_commits(struct store_tx *tx, void *data, struct aq_error *err)
-{
-    (void)tx;
-    (void)data;
-    (void)err;
-    return 0;
-}
-
-static void serving_on_waited(void *data, int r, const struct aq_error *err)
-{
-    struct serving_call *call = data;
-
-    repeat_fail(call->api, call->req, r < 0 ? err : &call->err, NULL);
-}
-
-/* A service whose name is taken may be in its own way: an earlier copy of the request may be on its
- * way to the store.
- */
-static void serving_refuse(struct serving_call *call, const struct aq_error *err)
-{
-    call->err = *err;
-    if (err->code == EEXIST)
-        store_write(core_store(call->api->core), serving_wait_for_commits, serving_on_waited, call);
-    else
-        repeat_fail(call->api, call->req, err, NULL);
-}
-
 /* core_service_write_fn */
 static int serving_write_answer(void *data, const struct model_service *s, struct strbuf *out)
 {
-    struct serving_call *call = data;
+    struct serving_create *create = data;
     struct jsonw w = jsonw_make(out);
 
-    serving_view_write(call->api, s, true, &w);
-    call->answer = arena_strdup(request_get_arena(call->req), out->data);
+    serving_view_write(create->api, s, true, &w);
+    create->answer = arena_strdup(request_get_arena(create->req), out->data);
     return 201;
 }
 
-static void serving_on_created(void *data, int r, const struct aq_error *err)
+/* serving_created_fn */
+static void serving_on_created(struct serving_create *create, const struct aq_error *err)
 {
-    struct serving_call *call = data;
-
     AQ_FAULT("api.service.created");
-    if (r < 0) {
-        serving_refuse(call, err);
-        return;
-    }
-    repeat_note_answered(call->api, call->req);
-    request_reply(call->req, 201, "application/json", call->answer, strlen(call->answer));
-}
-
-/* Its first revision is 'spec'. Contents are the caller's. -EINVAL names the field. */
-static int serving_build(const struct serving_call *call, const struct model_service_spec *spec,
-                         struct model_service *ret, struct aq_error *err)
-{
-    const struct serving_params *params = &call->params;
-    const struct serving_deploy *d = &call->deploy;
-
-    *ret = (struct model_service){ .user_id = d->owner.user_id, .project_id = d->owner.project_id };
-    ret->replicas = 1; /* within its bounds: whether a new service works is seen at once */
-    (void)snprintf(ret->name, sizeof(ret->name), "%s", params->name);
-    (void)snprintf(ret->access_key, sizeof(ret->access_key), "%s", d->access_key);
-    ret->domain = aq_strdup(d->owner.domain);
-    ret->resource_group = params->resource_group ? aq_strdup(params->resource_group) : NULL;
-    if (spec) {
-        ret->revisions = aq_alloc(sizeof(*ret->revisions));
-        ret->revision_count = 1;
-        ret->revisions->spec = model_service_spec_copy(spec);
-        ret->revisions->note = params->note ? aq_strdup(params->note) : NULL;
-        ret->revisions->creator_id = api_principal(call->req)->user_id;
-    }
-    return serving_params_apply(params, NULL, ret, err);
-}
-
-/* serving_deployed_fn */
-static void serving_on_deployed(struct serving_deploy *deploy, const struct aq_error *err)
-{
-    struct serving_call *call = AQ_CONTAINER_OF(deploy, struct serving_call, deploy);
-    struct aq_error wrong = { 0 };
-    struct model_service s;
-
     if (err) {
-        serving_refuse(call, err);
+        serving_create_refuse(create, err);
         return;
     }
-    if (serving_build(call, &deploy->spec, &s, &wrong) < 0) {
-        model_service_done(&s);
-        serving_refuse(call, &wrong);
-        return;
-    }
-    core_create_service(call->api->core, &s, &call->answered, serving_write_answer,
-                        api_who(call->api, call->req), serving_on_created, call);
-    model_service_done(&s);
+    repeat_note_answered(create->api, create->req);
+    request_reply(create->req, 201, "application/json", create->answer, strlen(create->answer));
 }
 
-/* All that can be refused at once. The spec has no null: what is null is as if it were not given. */
-static int serving_prepare(struct serving_call *call, struct aq_error *err)
-{
-    struct serving_params *params = &call->params;
-    struct serving_deploy *d = &call->deploy;
-    struct session_request owner = { .name = NULL };
-    const struct keypair *key;
-    struct model_service s;
-    json_auto_t *tree = NULL;
-    int r;
-
-    params->spec.priority = SERVING_PRIORITY_DEFAULT;
-    if ((r = api_decode(call->req, params, &tree, err)) < 0
-        || (r = model_service_check_name(params->name, err)) < 0
-        || (r = api_owner(call->api, call->req, params->owner_access_key, &key, err)) < 0)
-        return r;
-    serving_params_keep(params, request_get_arena(call->req));
-    d->access_key = arena_strdup(request_get_arena(call->req), key->access_key);
-    owner.access_key = d->access_key;
-    owner.domain = params->domain;
-    owner.group = params->group;
-    d->spec.priority = SERVING_PRIORITY_DEFAULT;
-    if ((r = core_find_owner(call->api->core, &owner, &d->owner, err)) < 0
-        || (r = serving_params_apply_spec(params, tree, core_slot_types(call->api->core),
-                                          request_get_arena(call->req), &d->spec, err))
-               < 0)
-        return r;
-    r = serving_build(call, NULL, &s, err);
-    model_service_done(&s);
-    return r;
-}
-
+/* The spec has no null: what is null is as if it were not given. */
 static void serving_make(struct request *req, void *data)
 {
-    struct serving_call *call = serving_call_new(data, req);
+    struct serving_create *create = serving_create_new(data, req);
     struct aq_error err = { 0 };
+    json_auto_t *tree = NULL;
 
-    repeat_fill(req, &call->answered);
-    call->deploy.api = data;
-    call->deploy.req = req;
-    call->deploy.done = serving_on_deployed;
-    if (serving_prepare(call, &err) < 0)
-        serving_refuse(call, &err);
-    else
-        serving_deploy_start(&call->deploy);
+    create->write = serving_write_answer;
+    create->done = serving_on_created;
+    create->params.spec.priority = SERVING_PRIORITY_DEFAULT;
+    if (api_decode(req, &create->params, &tree, &err) < 0) {
+        serving_create_refuse(create, &err);
+        return;
+    }
+    serving_params_keep(&create->params, request_get_arena(req));
+    serving_create_start(create, tree);
 }
 
 static void serving_on_create(struct request *req, void *data)

@@ -57,20 +57,6 @@ static void revision_on_saved(void *data, int r, const struct aq_error *err)
         serving_reply_by_id(call->api, call->req, &call->id, 201);
 }
 
-static void revision_add(struct model_service *s, const struct revision_call *call)
-{
-    struct model_service_revision *last;
-
-    s->revisions = aq_realloc(s->revisions, (s->revision_count + 1) * sizeof(*s->revisions));
-    last = &s->revisions[s->revision_count++];
-    *last = (struct model_service_revision){
-        .spec = model_service_spec_copy(&call->deploy.spec),
-        .note = call->params.note ? aq_strdup(call->params.note) : NULL,
-        .creator_id = api_principal(call->req)->user_id,
-    };
-    s->goal = 0; /* the new one */
-}
-
 /* serving_deployed_fn */
 static void revision_on_deployed(struct serving_deploy *deploy, const struct aq_error *err)
 {
@@ -91,27 +77,11 @@ static void revision_on_deployed(struct serving_deploy *deploy, const struct aq_
         return;
     }
     model_service_copy(&changed, s);
-    revision_add(&changed, call);
+    serving_deploy_add_revision(&call->deploy.spec, call->params.note,
+                                &api_principal(call->req)->user_id, &changed);
     core_change_service(call->api->core, &changed, api_who(call->api, call->req), revision_on_saved,
                         call);
     model_service_done(&changed);
-}
-
-/* What was asked for of the goal, in the arena. */
-static int revision_read_goal(const struct model_service *s, struct arena *arena,
-                              struct model_service_spec *ret, struct aq_error *err)
-{
-    const struct model_service_revision *goal = model_service_find_revision(s, s->goal);
-    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    struct jsonw w = jsonw_make(&text);
-
-    if (!goal)
-        return aq_fail(err, ENOENT, "revision %lld of '%s' is missing", (long long)s->goal,
-                       s->name);
-    if (goal->spec->given)
-        return model_service_spec_parse(goal->spec->given, arena, ret, err);
-    model_service_spec_write(goal->spec, &w);
-    return model_service_spec_parse(text.data, arena, ret, err);
 }
 
 static int revision_prepare(struct revision_call *call, struct aq_error *err)
@@ -132,7 +102,7 @@ static int revision_prepare(struct revision_call *call, struct aq_error *err)
     call->goal = s->goal;
     d->owner = (struct core_owner){ s->user_id, s->project_id, s->domain };
     d->access_key = arena_strdup(arena, s->access_key);
-    if ((r = revision_read_goal(s, arena, &d->spec, err)) < 0)
+    if ((r = serving_deploy_read_goal(s, arena, &d->spec, err)) < 0)
         return r;
     return serving_params_apply_spec(&call->params, tree, core_slot_types(call->api->core), arena,
                                      &d->spec, err);

@@ -204,16 +204,25 @@ static void view_add_url(void *data, const char *proxy)
     jsonw_str(urls->w, view_make_url(proxy, urls->name, &url));
 }
 
-static void view_write_urls(const struct core *core, const struct model_service *s, struct jsonw *w)
+const char *serving_view_url(const struct core *core, const struct model_service *s,
+                             struct arena *arena)
 {
     const char *proxy = s->ended_usec ? NULL : core_find_front_url(core, FRONT_PROXY, NULL);
     AQ_CLEANUP(strbuf_donep) struct strbuf url = STRBUF_INIT;
+
+    return proxy ? arena_strdup(arena, view_make_url(proxy, s->name, &url)) : NULL;
+}
+
+static void view_write_urls(const struct core *core, const struct model_service *s, struct jsonw *w)
+{
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    const char *url = serving_view_url(core, s, &arena);
     struct view_urls urls = { s->name, w };
 
-    jsonw_member_str(w, "url", proxy ? view_make_url(proxy, s->name, &url) : NULL);
+    jsonw_member_str(w, "url", url);
     jsonw_key(w, "urls");
     jsonw_array_begin(w);
-    if (proxy)
+    if (url)
         core_list_front_urls(core, FRONT_PROXY, view_add_url, &urls);
     jsonw_array_end(w);
 }

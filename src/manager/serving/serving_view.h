@@ -24,6 +24,10 @@ struct serving_counts serving_view_count(const struct core *core, const struct m
 const char *serving_view_status(const struct model_service *s, const struct serving_counts *counts,
                                 bool is_held_back);
 
+/* Where clients ask it first, in the arena; NULL: it has ended, or no proxy is connected. */
+const char *serving_view_url(const struct core *core, const struct model_service *s,
+                             struct arena *arena);
+
 /* An object. With 'is_whole' also the list of its replicas. One that has
  * ended has no replicas.
  */
