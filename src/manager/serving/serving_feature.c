@@ -6,12 +6,14 @@
 
 #include "base/memory.h"
 #include "manager/core/services.h"
+#include "manager/serving/backendai_try.h"
 #include "manager/serving/serving.h"
 #include "manager/session/session.h"
 
 static const struct route_table *const serving_tables[] = { &serving_route_table,
                                                             &serving_revisions_route_table,
-                                                            &serving_tokens_route_table, NULL };
+                                                            &serving_tokens_route_table,
+                                                            &backendai_services_route_table, NULL };
 
 static int serving_feature_open(struct api *api, struct aq_error *err)
 {
@@ -20,12 +22,14 @@ static int serving_feature_open(struct api *api, struct aq_error *err)
     api->serving->use = serving_use_new(api->core);
     api->serving->scale = serving_scale_new(api->core, api->serving->use);
     api->serving->routes = serving_routes_new(api->core, api->serving->use, api->serving->scale);
+    api->serving->tries = backendai_tries_new(api);
     core_set_replica_mounts(api->core, session_may_mount, api);
     return 0;
 }
 
 static void serving_feature_stop(struct api *api)
 {
+    backendai_tries_free(AQ_TAKE(api->serving->tries));
     serving_routes_stop(api->serving->routes);
     serving_scale_stop(api->serving->scale);
 }
@@ -34,6 +38,7 @@ static void serving_feature_close(struct api *api)
 {
     if (!api->serving)
         return;
+    backendai_tries_free(api->serving->tries);
     serving_routes_free(api->serving->routes);
     serving_scale_free(api->serving->scale);
     serving_use_free(api->serving->use);

@@ -9,15 +9,19 @@
 #include "manager/serving/serving_routes.h"
 #include "manager/serving/serving_use.h"
 
+struct backendai_tries;
+
 struct serving_state {
     struct serving_routes *routes;
     struct serving_use *use;
     struct serving_scale *scale;
+    struct backendai_tries *tries;
 };
 
 API_ROUTES(serving);
 API_ROUTES(serving_revisions);
 API_ROUTES(serving_tokens);
+API_ROUTES(backendai_services);
 
 extern const struct feature serving_feature;
 

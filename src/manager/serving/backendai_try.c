@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* backendai_try.c - see backendai_try.h */
+#include "manager/serving/backendai_try.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fault.h"
+#include "base/list.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "http/defer.h"
+#include "link/link.h"
+#include "manager/call/tasks.h"
+#include "manager/core/services.h"
+#include "manager/serving/serving_feature.h"
+#include "manager/serving/serving_params.h"
+#include "manager/serving/serving_view.h"
+#include "model/agent.h"
+#include "model/status.h"
+
+#define TICK_MSEC 200
+#define STEPS 3 /* created, running, ready */
+#define LOG_LINES 5
+#define LOG_BYTES 240 /* that fit in the message of a task */
+
+struct backendai_tries {
+    struct api *api;
+    struct list all; /* backendai_try.link */
+    struct defer *tick;
+    bool has_cleaned;
+};
+
+struct backendai_try {
+    struct list link;
+    struct backendai_tries *tries; /* NULL: the manager is stopping */
+    struct uuid service_id;
+    struct task *task;
+    int64_t step;   /* that was told last */
+    char *said;     /* likewise */
+    bool is_ending; /* nothing is waited for any more */
+    bool has_failed;
+    char *result; /* to be told when the service is removed */
+    struct {
+        struct uuid id;
+        char agent[AGENT_ID_MAX + 1]; /* "" = it has none yet */
+    } kernel;                         /* of the replica, which is forgotten once it has failed */
+    struct link_stream *log;
+    struct strbuf log_text;
+};
+
+/* ---- the end ---- */
+
+static void try_finish(struct backendai_try *t)
+{
+    struct task *task = t->task;
+
+    if (t->tries)
+        list_remove(&t->link);
+    free(t->said);
+    strbuf_done(&t->log_text);
+    task_end(task, t->has_failed, t->result); /* frees 't' */
+}
+
+static void try_on_removed(void *data, int r, const struct aq_error *err)
+{
+    struct backendai_try *t = data;
+    AQ_CLEANUP(aq_freep) char *result = NULL;
+
+    AQ_FAULT("serving.try.removed");
+    if (r < 0 && r != -ENOENT)
+        log_error("cannot remove a model service that was tried: %s", err->text);
+    result = t->result;
+    try_finish(t);
+}
+
+static void try_remove(struct backendai_try *t)
+{
+    core_end_service(t->tries->api->core, &t->service_id, true, NULL, try_on_removed, t);
+}
+
+static void try_succeed(struct backendai_try *t, const char *result)
+{
+    t->is_ending = true;
+    t->result = aq_strdup(result);
+    try_remove(t);
+}
+
+/* ---- failure: what the replica printed last ---- */
+
+static void try_on_log_data(void *data, struct link_stream *stream, const char *bytes, size_t len)
+{
+    struct backendai_try *t = data;
+
+    (void)stream;
+    strbuf_add(&t->log_text, bytes, len);
+    if (t->log_text.len > LOG_BYTES)
+        strbuf_consume(&t->log_text, t->log_text.len - LOG_BYTES);
+}
+
+static void try_on_log_close(void *data, struct link_stream *stream, const struct aq_error *err)
+{
+    struct backendai_try *t = data;
+    char *with_log;
+
+    (void)stream;
+    (void)err;
+    t->log = NULL;
+    if (!t->tries)
+        return;
+    if (t->log_text.len) {
+        with_log = aq_format("%s; last lines of its log:\n%s", t->result, t->log_text.data);
+        free(t->result);
+        t->result = with_log;
+    }
+    try_remove(t);
+}
+
+static void try_fail(struct backendai_try *t, const char *why)
+{
+    static const struct link_stream_ops ops = {
+        .on_data = try_on_log_data,
+        .on_close = try_on_log_close,
+    };
+    struct msg_stream_open open = { .kind = "logs",
+                                    .kernel_id = t->kernel.id,
+                                    .tail_lines = LOG_LINES };
+    struct aq_error err = { 0 };
+
+    t->is_ending = t->has_failed = true;
+    t->result = aq_strdup(why);
+    if (!*t->kernel.agent
+        || core_open_stream(t->tries->api->core, t->kernel.agent, &open, &ops, t, &t->log, &err)
+               < 0)
+        try_remove(t);
+}
+
+/* ---- progress ---- */
+
+static void try_say(struct backendai_try *t, int64_t step, const char *text)
+{
+    if (t->step == step && t->said && strcmp(t->said, text) == 0)
+        return;
+    free(t->said);
+    t->said = aq_strdup(text);
+    t->step = step;
+    task_update(t->task, step, text);
+}
+
+static void try_describe(struct backendai_try *t, const struct model_service *s)
+{
+    const struct core *core = t->tries->api->core;
+    const struct session *session = core_next_replica(core, s, NULL);
+    const char *problem = core_service_problem(core, s);
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+
+    if (!session) {
+        try_say(t, 1, "The model service was created; its session comes next.");
+        return;
+    }
+    t->kernel.id = session->kernels[0].id;
+    (void)snprintf(t->kernel.agent, sizeof(t->kernel.agent), "%s",
+                   session->kernels[0].agent_id ? session->kernels[0].agent_id : "");
+    strbuf_addf(&text, "Session %s is %s.", session->name, session_status_name(session->status));
+    if (session->status == SESSION_RUNNING)
+        strbuf_adds(&text, " Waiting until it answers its health check.");
+    if (problem)
+        strbuf_addf(&text, " %s", problem);
+    try_say(t, session->status == SESSION_RUNNING ? 2 : 1, text.data);
+}
+
+static void try_look(struct backendai_try *t)
+{
+    const struct core *core = t->tries->api->core;
+    const struct model_service *s = core_find_service_by_id(core, &t->service_id);
+    const char *problem;
+
+    if (t->is_ending)
+        return;
+    if (!s || s->is_ending) {
+        try_fail(t, "The model service was ended before it was ready.");
+    } else if (serving_view_count(core, s).ready) {
+        try_say(t, STEPS, "The replica is ready.");
+        try_succeed(t, "The replica started and answered its health check.");
+    } else if (core_service_failures(core, s)) {
+        problem = core_service_problem(core, s);
+        try_fail(t, problem ? problem : "The replica failed; no reason is known.");
+    } else {
+        try_describe(t, s);
+    }
+}
+
+static void try_on_cleaned(void *data, int r, const struct aq_error *err)
+{
+    (void)data;
+    if (r < 0)
+        log_warning("cannot remove a model service that was tried: %s", err->text);
+}
+
+/* Those that a manager before this one began. */
+static void try_clean(const struct backendai_tries *tries)
+{
+    const struct core *core = tries->api->core;
+
+    for (const struct model_service *s = NULL; (s = core_next_service(core, s));)
+        if (s->tag && strcmp(s->tag, SERVING_TRIAL_TAG) == 0 && !s->is_ending)
+            core_end_service(tries->api->core, &s->id, true, NULL, try_on_cleaned, NULL);
+}
+
+static void try_on_tick(void *data)
+{
+    struct backendai_tries *tries = data;
+    struct list *next;
+
+    if (!tries->has_cleaned)
+        try_clean(tries);
+    tries->has_cleaned = true;
+    for (struct list *link = tries->all.next; link != &tries->all; link = next) {
+        next = link->next;
+        try_look(LIST_ENTRY(link, struct backendai_try, link));
+    }
+    if (!list_is_empty(&tries->all))
+        defer_start(tries->tick, TICK_MSEC);
+}
+
+/* ---- from outside ---- */
+
+struct backendai_tries *backendai_tries_new(struct api *api)
+{
+    struct backendai_tries *tries = aq_alloc(sizeof(*tries));
+
+    tries->api = api;
+    list_init(&tries->all);
+    tries->tick = defer_new(core_loop(api->core), try_on_tick, tries);
+    defer_start(tries->tick, 0);
+    return tries;
+}
+
+void backendai_tries_free(struct backendai_tries *tries)
+{
+    struct list *link;
+
+    if (!tries)
+        return;
+    defer_cancel(tries->tick);
+    while ((link = list_take(&tries->all))) {
+        struct backendai_try *t = LIST_ENTRY(link, struct backendai_try, link);
+
+        t->tries = NULL; /* its task frees it */
+        link_stream_close(AQ_TAKE(t->log));
+        strbuf_done(&t->log_text);
+        free(AQ_TAKE(t->said));
+        free(AQ_TAKE(t->result));
+    }
+    free(tries);
+}
+
+const char *backendai_try_make_name(struct arena *arena)
+{
+    struct uuid id = uuid_random();
+    char text[UUID_TEXT_MAX], name[MODEL_SERVICE_NAME_MAX + 1];
+
+    (void)snprintf(name, sizeof(name), "trial-%.8s%.4s", uuid_format(&id, text), text + 9);
+    return arena_strdup(arena, name);
+}
+
+const struct uuid *backendai_try_start(struct api *api, const char *name,
+                                       const struct uuid *user_id)
+{
+    struct backendai_tries *tries = api->serving->tries;
+    const struct model_service *s = core_find_service(api->core, name);
+    struct backendai_try *t = aq_alloc(sizeof(*t));
+
+    t->tries = tries;
+    if (s)
+        t->service_id = s->id;
+    list_add(&tries->all, &t->link);
+    t->task = task_start(api->tasks, user_id, t);
+    task_set_total(t->task, STEPS);
+    defer_start(tries->tick, TICK_MSEC);
+    return task_id(t->task);
+}
