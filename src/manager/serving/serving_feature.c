@@ -14,6 +14,10 @@ static const struct route_table *const serving_tables[] = { &serving_route_table
                                                             &serving_revisions_route_table,
                                                             &serving_tokens_route_table,
                                                             &backendai_services_route_table, NULL };
+static const struct gql_table *const serving_gql[] = { &backendai_endpoint_gql_table,
+                                                       &backendai_modify_gql_table,
+                                                       &backendai_rule_gql_table, NULL };
+static const struct gql_node *const serving_nodes[] = { &backendai_rule_node, NULL };
 
 static int serving_feature_open(struct api *api, struct aq_error *err)
 {
@@ -53,6 +57,8 @@ void serving_write_metrics(const struct api *api, struct strbuf *out)
 const struct feature serving_feature = {
     .name = "serving",
     .routes = serving_tables,
+    .gql = serving_gql,
+    .nodes = serving_nodes,
     .open = serving_feature_open,
     .stop = serving_feature_stop,
     .close = serving_feature_close,

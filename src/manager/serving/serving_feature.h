@@ -6,10 +6,12 @@
 #define AQ_MANAGER_SERVING_SERVING_FEATURE_H
 
 #include "manager/call/feature.h"
+#include "manager/call/graphql/resolve.h"
 #include "manager/serving/serving_routes.h"
 #include "manager/serving/serving_use.h"
 
 struct backendai_tries;
+struct gql_node;
 
 struct serving_state {
     struct serving_routes *routes;
@@ -22,6 +24,12 @@ API_ROUTES(serving);
 API_ROUTES(serving_revisions);
 API_ROUTES(serving_tokens);
 API_ROUTES(backendai_services);
+
+GQL_ENTRIES(backendai_endpoint);
+GQL_ENTRIES(backendai_modify);
+GQL_ENTRIES(backendai_rule);
+
+extern const struct gql_node backendai_rule_node;
 
 extern const struct feature serving_feature;
 
