@@ -39,6 +39,8 @@ BROKEN = {
     ("22.3.2", "vfolder request-download"): "calling what its library does not have",
     ("23.9.10", "vfolder request-download"): "calling what its library does not have",
     ("26.9.6", "vfolder request-download"): "calling what its library does not have",
+    ("23.9.10", "service downscale-route"): "calling its function with what that does not take",
+    ("26.9.6", "service downscale-route"): "calling its function with what that does not take",
     ("26.9.6", "session set-priority"): "looking up the session",
     ("26.9.6", "notification channel validate"): "reading the answer, when it has been sent",
     ("26.9.6", "fair-share resource-group update-spec"): "printing what it has changed",
