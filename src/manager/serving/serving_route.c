@@ -106,6 +106,7 @@ void serving_route_make(const struct core *core, const struct model_service *ser
                         int64_t now_usec, struct arena *arena, struct msg_serving_service *ret)
 {
     const struct model_service_limits *limits = &service->limits;
+    const char *problem = core_service_problem(core, service);
 
     if (service->is_ending) { /* what is under way goes on, and is reported */
         *ret = (struct msg_serving_service){ .id = service->id,
@@ -125,7 +126,8 @@ void serving_route_make(const struct core *core, const struct model_service *ser
         .request_usec = limits->request_usec ? limits->request_usec : SERVING_REQUEST_USEC,
         .affinity = limits->affinity ? limits->affinity : "none",
         .wanted = service->replicas,
-        .problem = core_service_problem(core, service),
+        /* clients are told of it: not of the log, which its further lines are */
+        .problem = problem ? arena_strndup(arena, problem, strcspn(problem, "\n")) : NULL,
     };
     route_add_tokens(service, now_usec, arena, ret);
     route_add_replicas(core, service, arena, ret);
