@@ -239,18 +239,18 @@ static const struct filter_field route_fields[] = {
     { "created_at", "", FILTER_TIME, IN_ROUTE(created_usec) },
 };
 
-static const char *route_id_of(const void *row, char scratch[64])
+static const char *endpoint_route_id_of(const void *row, char scratch[64])
 {
     (void)scratch;
     return ((const struct route_row *)row)->id_text;
 }
 
 static const struct gql_node route_node = { .type = SCHEMA_TYPE_Routing,
-                                            .id_of = route_id_of,
+                                            .id_of = endpoint_route_id_of,
                                             .fields = route_fields,
                                             .field_count = AQ_COUNT(route_fields) };
 
-static void route_answer_page(struct gql_call *call, const struct endpoint_rows *rows)
+static void endpoint_route_answer_page(struct gql_call *call, const struct endpoint_rows *rows)
 {
     struct route_row *routes;
     uint32_t count = 0;
@@ -277,19 +277,19 @@ static void route_answer_page(struct gql_call *call, const struct endpoint_rows 
     call->results[0] = gql_node_page(call, &route_node, routes, sizeof(*routes), count);
 }
 
-static int route_list(struct gql_call *call)
+static int endpoint_route_list(struct gql_call *call)
 {
     struct endpoint_query *q = endpoint_query_new(call);
     struct aq_error err = { 0 };
 
-    q->answer = route_answer_page;
+    q->answer = endpoint_route_answer_page;
     if (endpoint_arg_uuid(call, "endpoint_id", &q->id, &err) < 0)
         return gql_call_fail(call, "%s", err.text);
     return endpoint_query_start(q, false);
 }
 
 /* Rows of the list are route_row, of which the fields of a Routing know the route. */
-static struct gql_value route_get_items(struct gql_get *get, const void *parent)
+static struct gql_value endpoint_route_get_items(struct gql_get *get, const void *parent)
 {
     const struct gql_rows_page *page = parent;
     const void **routes = arena_array(get->arena, page->items.count + 1, sizeof(*routes));
@@ -299,7 +299,7 @@ static struct gql_value route_get_items(struct gql_get *get, const void *parent)
     return gql_rows(routes, page->items.count);
 }
 
-static int route_get(struct gql_call *call)
+static int endpoint_route_get(struct gql_call *call)
 {
     const struct gql_context *context = call->context;
     struct endpoint_query *q = endpoint_query_new(call);
@@ -341,18 +341,18 @@ static const struct filter_field token_fields[] = {
     { "valid_until", "", FILTER_TIME, IN_TOKEN(expires_usec) },
 };
 
-static const char *token_id_of(const void *row, char scratch[64])
+static const char *endpoint_token_id_of(const void *row, char scratch[64])
 {
     (void)scratch;
     return ((const struct token_row *)row)->id_text;
 }
 
 static const struct gql_node token_node = { .type = SCHEMA_TYPE_EndpointToken,
-                                            .id_of = token_id_of,
+                                            .id_of = endpoint_token_id_of,
                                             .fields = token_fields,
                                             .field_count = AQ_COUNT(token_fields) };
 
-static void token_answer_page(struct gql_call *call, const struct endpoint_rows *rows)
+static void endpoint_token_answer_page(struct gql_call *call, const struct endpoint_rows *rows)
 {
     struct token_row *tokens;
     uint32_t count = 0;
@@ -379,18 +379,18 @@ static void token_answer_page(struct gql_call *call, const struct endpoint_rows 
     call->results[0] = gql_node_page(call, &token_node, tokens, sizeof(*tokens), count);
 }
 
-static int token_list(struct gql_call *call)
+static int endpoint_token_list(struct gql_call *call)
 {
     struct endpoint_query *q = endpoint_query_new(call);
     struct aq_error err = { 0 };
 
-    q->answer = token_answer_page;
+    q->answer = endpoint_token_answer_page;
     if (endpoint_arg_uuid(call, "endpoint_id", &q->id, &err) < 0)
         return gql_call_fail(call, "%s", err.text);
     return endpoint_query_start(q, false);
 }
 
-static struct gql_value token_get_items(struct gql_get *get, const void *parent)
+static struct gql_value endpoint_token_get_items(struct gql_get *get, const void *parent)
 {
     const struct gql_rows_page *page = parent;
     const void **tokens = arena_array(get->arena, page->items.count + 1, sizeof(*tokens));
@@ -400,7 +400,7 @@ static struct gql_value token_get_items(struct gql_get *get, const void *parent)
     return gql_rows(tokens, page->items.count);
 }
 
-static int token_get(struct gql_call *call)
+static int endpoint_token_get(struct gql_call *call)
 {
     struct endpoint_query *q = endpoint_query_new(call);
     struct endpoint_rows rows = endpoint_collect(q);
@@ -521,7 +521,7 @@ static struct gql_value endpoint_get_errors(struct gql_get *get, const void *par
     return gql_list(items, count);
 }
 
-static struct gql_value route_get_error(struct gql_get *get, const void *parent)
+static struct gql_value endpoint_route_get_error(struct gql_get *get, const void *parent)
 {
     const struct endpoint_route *route = parent;
 
@@ -530,7 +530,7 @@ static struct gql_value route_get_error(struct gql_get *get, const void *parent)
                : gql_null();
 }
 
-static struct gql_value route_get_ratio(struct gql_get *get, const void *parent)
+static struct gql_value endpoint_route_get_ratio(struct gql_get *get, const void *parent)
 {
     (void)get;
     return gql_float((double)((const struct endpoint_route *)parent)->ratio_ppm / 1e6);
@@ -549,10 +549,11 @@ static struct gql_value route_get_ratio(struct gql_get *get, const void *parent)
 static const struct gql_entry backendai_endpoint_entries[] = {
     { SCHEMA_FIELD_Queries_endpoint, GQL_CALL_COST(endpoint_get, GQL_COST_READ, 1) },
     { SCHEMA_FIELD_Queries_endpoint_list, GQL_CALL_COST(endpoint_list, GQL_COST_WALK, 1) },
-    { SCHEMA_FIELD_Queries_routing, GQL_CALL_COST(route_get, GQL_COST_READ, 1) },
-    { SCHEMA_FIELD_Queries_routing_list, GQL_CALL_COST(route_list, GQL_COST_WALK, 1) },
-    { SCHEMA_FIELD_Queries_endpoint_token, GQL_CALL_COST(token_get, GQL_COST_WALK, 1) },
-    { SCHEMA_FIELD_Queries_endpoint_token_list, GQL_CALL_COST(token_list, GQL_COST_WALK, 1) },
+    { SCHEMA_FIELD_Queries_routing, GQL_CALL_COST(endpoint_route_get, GQL_COST_READ, 1) },
+    { SCHEMA_FIELD_Queries_routing_list, GQL_CALL_COST(endpoint_route_list, GQL_COST_WALK, 1) },
+    { SCHEMA_FIELD_Queries_endpoint_token, GQL_CALL_COST(endpoint_token_get, GQL_COST_WALK, 1) },
+    { SCHEMA_FIELD_Queries_endpoint_token_list,
+      GQL_CALL_COST(endpoint_token_list, GQL_COST_WALK, 1) },
     { ENDPOINT(id), GQL_TEXT_AT(struct endpoint_row, id_text) },
     { ENDPOINT(endpoint_id), E_UUID(id) },
     { ENDPOINT(image), E_TEXT(image) },
@@ -612,12 +613,12 @@ static const struct gql_entry backendai_endpoint_entries[] = {
     { ROUTING(session), GQL_UUID_AT(struct endpoint_route, id) },
     { ROUTING(status), GQL_TEXT_AT(struct endpoint_route, status) },
     { ROUTING(health_status), GQL_TEXT_AT(struct endpoint_route, health) },
-    { ROUTING(traffic_ratio), GQL_GET(route_get_ratio) },
+    { ROUTING(traffic_ratio), GQL_GET(endpoint_route_get_ratio) },
     { ROUTING(created_at), GQL_TIME_AT(struct endpoint_route, created_usec) },
-    { ROUTING(error), GQL_GET_COST(route_get_error, GQL_COST_MADE) },
+    { ROUTING(error), GQL_GET_COST(endpoint_route_get_error, GQL_COST_MADE) },
     { ROUTING(error_data), OPTIONAL_AT(struct endpoint_route, error_data) },
     { ROUTING(live_stat), GQL_ALWAYS_NULL },
-    { SCHEMA_FIELD_RoutingList_items, GQL_GET(route_get_items) },
+    { SCHEMA_FIELD_RoutingList_items, GQL_GET(endpoint_route_get_items) },
     { SCHEMA_FIELD_RoutingList_total_count, GQL_PAGE_TOTAL },
     { TOKEN(id), GQL_UUID_AT(struct endpoint_token, id) },
     { TOKEN(token), GQL_TEXT_AT(struct endpoint_token, text) },
@@ -627,7 +628,7 @@ static const struct gql_entry backendai_endpoint_entries[] = {
     { TOKEN(session_owner), GQL_UUID_AT(struct endpoint_token, creator_id) },
     { TOKEN(created_at), GQL_TIME_AT(struct endpoint_token, created_usec) },
     { TOKEN(valid_until), GQL_TIME_AT(struct endpoint_token, expires_usec) },
-    { SCHEMA_FIELD_EndpointTokenList_items, GQL_GET(token_get_items) },
+    { SCHEMA_FIELD_EndpointTokenList_items, GQL_GET(endpoint_token_get_items) },
     { SCHEMA_FIELD_EndpointTokenList_total_count, GQL_PAGE_TOTAL },
 };
 GQL_ENTRIES_END(backendai_endpoint);

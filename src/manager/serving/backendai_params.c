@@ -10,13 +10,13 @@
 #include "model/folder_mount.h"
 #include "model/resource_opts.h"
 
-struct backendai_params {
+struct backendai_service_params {
     struct serving_params common;
     int64_t replicas;
     const json_t *mounts;
 };
 
-#define AT(member) offsetof(struct backendai_params, member)
+#define AT(member) offsetof(struct backendai_service_params, member)
 #define SPEC(member) AT(common.spec.member)
 
 static const struct field opts_fields[] = {
@@ -165,7 +165,7 @@ int backendai_params_read(struct request *req, struct serving_params *ret, json_
                           struct aq_error *err)
 {
     struct arena *arena = request_get_arena(req);
-    struct backendai_params params = { .replicas = 1 };
+    struct backendai_service_params params = { .replicas = 1 };
     char replicas[24];
     int r;
 

@@ -348,7 +348,7 @@ static void serving_on_ratio(struct request *req, void *data)
     const struct session *s;
     struct aq_error err = { 0 };
     json_auto_t *tree = NULL;
-    int64_t ratio_ppm;
+    int64_t ratio_ppm = 0;
 
     if (api_decode(req, &params, &tree, &err) < 0
         || serving_read_ratio(params.ratio, &ratio_ppm, &err) < 0
