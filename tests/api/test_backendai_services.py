@@ -9,7 +9,7 @@ import pytest
 
 from client import ADMIN, USER
 from cluster import Cluster, wait_for
-from serving import Node, Proxy
+from played_serving import Node, Proxy
 
 numbers = itertools.count(1)
 OURS = "/aliquot/v1/model-services"
@@ -50,7 +50,8 @@ def make_fixture(there):
     yield make
     for one in made:
         there.user.delete(f"{OURS}/{one}?force=true")
-    wait_for(lambda: not there.user.get(OURS).json["items"], what="the services to end")
+    wait_for(lambda: not there.user.get(OURS).json["items"], 60,
+             lambda: f"the services to end: {[there.user.get(f'{OURS}/{one}').json for one in made]}")
 
 
 def ask(client, query, **variables):
@@ -105,6 +106,7 @@ def test_rest(there, make):
     scaled = there.user.post(path + "/scale", {"to": 3}).json
     assert scaled["target_count"] == 3 and scaled["current_route_count"] >= 1
     assert there.user.get(f"{OURS}/{made['name']}").json["replicas"]["max"] == 3
+    run_replicas(there, made["endpoint_id"], 3)
     assert there.user.delete(path).json == {"success": True}
     assert there.user.get("/services/_/runtimes").json["runtimes"][0]["human_readable_name"]
 

@@ -44,9 +44,9 @@ def test_a_service_is_as_it_was_asked_for(user, own):
     made = user.post(PATH, body(own, **asked))
     assert made.status == 201, made
     one = made.json
-    assert (one["name"], one["tag"], one["public"], one["status"]) == (own, "t", True, "sleeping")
+    assert (one["name"], one["tag"], one["public"], one["status"]) == (own, "t", True, "scaling")
     assert {key: one["replicas"][key] for key in ("wanted", "min", "max", "ready")} == \
-        {"wanted": 0, "min": 0, "max": 3, "ready": 0}
+        {"wanted": 1, "min": 0, "max": 3, "ready": 0}
     assert one["limits"] == {"cap": 4, "queue": 10, "queue_bytes": 1 << 20, "queue_timeout": 30,
                              "request_timeout": 60, "drain_timeout": 5,
                              "affinity": "header:X-User"}
@@ -62,7 +62,8 @@ def test_a_service_is_as_it_was_asked_for(user, own):
     assert one["owner"] == "user@lablup.com" and one["project"] == "default"
     for name in own, own.upper(), one["id"]:
         shown = user.get(f"{PATH}/{name}").json
-        assert {**shown, "replica_list": []} == {**one, "replica_list": []}, shown
+        lively = {"replica_list": [], "replicas": {}, "problem": None}  # one replica waits for room
+        assert {**shown, **lively} == {**one, **lively}, shown
     assert own in [each["name"] for each in user.get(PATH).json["items"]]
     assert user.delete(f"{PATH}/{own}").status == 204
 

@@ -49,6 +49,8 @@ POINTS = [point for point in POINTS if not point.startswith(("agent.data.", "dat
 POINTS = [point for point in POINTS if not point.startswith("api.service.")]
 # Those of model services in the proxy have a manager of their own (test_serving_proxy_fault.py).
 POINTS = [point for point in POINTS if not point.startswith("serving.services.")]
+# Those of Backend.AI's requests for them are tried by test_model_service_fault.py.
+POINTS = [point for point in POINTS if not point.startswith(("serving.backendai.", "serving.try."))]
 # Those of bookings need times (test_booking_fault.py).
 POINTS = [point for point in POINTS if not point.startswith(("core.booking.", "booking."))]
 # Those of readiness need a probe (test_probe_fault.py).

@@ -174,7 +174,10 @@ def test_every_mutation_is_refused_to_whom_was_reviewed():
               "CreateUserV2Input": '{email: "none", username: "none", password: "none", domainName: '
                                    '"none", needPasswordChange: false, status: ACTIVE, role: USER}',
               "BulkUpdateUserV2Input": "{users: []}", "BulkPurgeUsersV2Input": "{userIds: []}",
-              "UpdateKeypairResourcePolicyInput": "{allowedVfolderHosts: []}"}
+              "UpdateKeypairResourcePolicyInput": "{allowedVfolderHosts: []}",
+              "EndpointAutoScalingRuleInput": '{metric_source: "kernel", metric_name: "none", threshold: '
+                                              '"1", comparator: "less_than", step_size: 1, '
+                                              "cooldown_seconds: 1}"}
     types, lines = read_schema(), []
     with Cluster() as cluster, contextlib.ExitStack() as closing:
         cluster.start_manager()

@@ -349,3 +349,23 @@ void endpoint_write_short(const struct endpoint_row *row, struct jsonw *w)
     jsonw_member_bool(w, "is_public", row->is_public);
     jsonw_object_end(w);
 }
+
+void endpoint_set_replicas(struct model_service *s, int64_t count)
+{
+    s->replicas = count;
+    s->replicas_min = s->scaling ? AQ_MIN(s->replicas_min, count) : count;
+    s->replicas_max = s->scaling ? AQ_MAX(s->replicas_max, count) : count;
+}
+
+void endpoint_set_bounds(struct model_service *s, const struct autoscale *rules)
+{
+    s->replicas_min = s->replicas_max = s->replicas;
+    for (size_t i = 0; i < rules->rule_count; i++) {
+        const struct autoscale_rule *rule = &rules->rules[i];
+        int64_t min = rule->replicas_min < 0 ? 1 : rule->replicas_min;
+        int64_t max = rule->replicas_max < 0 ? MODEL_SERVICE_REPLICAS_MAX : rule->replicas_max;
+
+        s->replicas_min = AQ_MIN(s->replicas_min, min);
+        s->replicas_max = AQ_MAX(s->replicas_max, max);
+    }
+}

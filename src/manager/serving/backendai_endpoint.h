@@ -11,6 +11,7 @@
 #include "manager/call/api.h"
 #include "manager/core/services.h"
 #include "manager/serving/serving_view.h"
+#include "serving/autoscale.h"
 
 struct endpoint_route {
     struct uuid id, endpoint_id;
@@ -60,6 +61,13 @@ void endpoint_fill(const struct api *api, const struct model_service *s, struct 
 /* HEALTHY, DEGRADED, UNHEALTHY, PROVISIONING, DESTROYING or DESTROYED. Pure. */
 const char *endpoint_status(const struct model_service *s, const struct serving_counts *counts,
                             bool is_held_back);
+
+/* So many replicas are wanted. Without rules they are not changed by anything else. */
+void endpoint_set_replicas(struct model_service *s, int64_t count);
+/* The bounds of the service are those of its rules, between which it is scaled; a rule without a bound
+ * goes down to 1 and up to MODEL_SERVICE_REPLICAS_MAX. Without rules it stays as it is now.
+ */
+void endpoint_set_bounds(struct model_service *s, const struct autoscale *rules);
 
 /* {"endpoint_id", ...}, as GET /services/{id} answers; and a row of GET /services. */
 void endpoint_write(const struct endpoint_row *row, struct jsonw *w);

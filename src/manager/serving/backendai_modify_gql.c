@@ -78,7 +78,7 @@ static int modify_apply_settings(const struct modify *m, struct model_service *s
         if (count.integer < 0 || count.integer > MODEL_SERVICE_REPLICAS_MAX)
             return api_fail_param(err, "replicas", "%" PRId64 " is not within 0..%d", count.integer,
                                   MODEL_SERVICE_REPLICAS_MAX);
-        s->replicas = s->replicas_min = s->replicas_max = count.integer;
+        endpoint_set_replicas(s, count.integer);
     }
     if (gql_is_given(is_public))
         s->is_public = is_public.boolean;

@@ -16,7 +16,9 @@
 #include "base/memory.h"
 #include "manager/call/graphql/mutation.h"
 #include "manager/call/graphql/node.h"
+#include "manager/serving/backendai_endpoint.h"
 #include "manager/serving/serving_feature.h"
+#include "manager/serving/serving_scale.h"
 #include "manager/serving/serving_view.h"
 #include "serving/autoscale.h"
 
@@ -376,6 +378,11 @@ static int rule_save(struct gql_call *call, const struct rule_place *at, bool is
     model_service_copy(&changed, at->service);
     free(changed.scaling);
     changed.scaling = saved.scaling.rule_count ? aq_strdup(text.data) : NULL;
+    if (changed.scaling && serving_scale_rules(&changed, call->arena, &saved.scaling, &err) < 0) {
+        model_service_done(&changed);
+        return mutation_fail(call, &err);
+    }
+    endpoint_set_bounds(&changed, &saved.scaling);
     core_change_service(mutation_api(call)->core, &changed, mutation_who(call), rule_on_saved, m);
     model_service_done(&changed);
     return GQL_LATER;

@@ -375,7 +375,7 @@ static void services_on_scale(struct request *req, void *data)
     call->service_id = s->id;
     call->target = params.to;
     model_service_copy(&changed, s);
-    changed.replicas = changed.replicas_min = changed.replicas_max = params.to;
+    endpoint_set_replicas(&changed, params.to);
     core_change_service(call->api->core, &changed, api_who(data, req), services_on_scaled, call);
     model_service_done(&changed);
 }
