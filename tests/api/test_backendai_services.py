@@ -156,7 +156,7 @@ def test_tokens(there, make):
     ({"name": "abc"}, "name"), ({"replicas": -1}, "replicas"), ({"replicas": 1000}, "replicas"),
     ({"config": {"extra_mounts": {"a:b": {}}}}, "config.extra_mounts"),
     ({"config": {"nosuch": 1}}, "config.nosuch"), ({"callback_url": "http://x"}, "callback_url"),
-    ({"config": {"resources": {"cpu": "-1"}}}, "resources.cpu"), ({"tag": "aliquot:trial"}, "tag"),
+    ({"config": {"resources": {"cpu": "-1"}}}, "resource_slots.cpu"), ({"tag": "aliquot:trial"}, "tag"),
     ({"runtime_variant": "nosuch"}, "runtime")))
 def test_refused(there, more, field):
     reply = there.user.post("/services", {**body(f"svc-{next(numbers)}"), **more})
@@ -272,7 +272,7 @@ def test_modify(there, make):
                         ({"cluster_mode": "x"}, "cluster_mode"),
                         ({"runtime_variant": "nosuch"}, "runtime"),
                         ({"extra_mounts": [{"vfolder_id": "a/b"}]}, "extra_mounts"),
-                        ({"resource_slots": '{"cpu": "x"}'}, "resources.cpu")):
+                        ({"resource_slots": '{"cpu": "x"}'}, "resource_slots.cpu")):
         done = modify(**props)
         assert not done["ok"] and text in done["msg"], (props, done)
     assert there.user.get(path).json["revision"]["number"] == 2

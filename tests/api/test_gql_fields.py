@@ -27,7 +27,8 @@ fragment type on __Type { kind name ofType { kind name ofType { kind name ofType
 # What is of the right type is read and left alone, as the schema says it.
 WITHOUT_EFFECT = {"allowed_vfolder_hosts", "max_concurrent_sftp_sessions", "max_quota_scope_size",
                   "max_vfolder_count", "max_vfolder_size", "clientMutationId", "architecture",
-                  "driver_opts", "scheduler_opts"}  # the scheduler's own: it takes what it knows
+                  "driver_opts", "scheduler_opts", "resource_opts", "step_size",
+                  "environ"}  # the scheduler's own: it takes what it knows
 
 
 # What everybody does with what is the own: see test_gql_filters.py and tests/web.
@@ -198,8 +199,17 @@ def there(root, own):
               if row["email"] == NAME + "@example.com"]
     [key] = [row["access_key"] for row in root.get(V1 + "/keypairs?limit=1000").json["items"]
              if row["user"] == NAME + "@example.com"]
+    service = root.post(f"{V1}/model-services", {"name": NAME, "image": "sh", "command": "serve",
+                                                 "port": 8000, "replicas": 0}).json["id"]
+    rule = make(root, "mutation ($props: EndpointAutoScalingRuleInput!) {"
+                      f' create_endpoint_auto_scaling_rule_node(endpoint: "{service}", props: $props)'
+                      " { ok msg rule { row_id } } }", props=RULE)["rule"]["row_id"]
     return {"gid": gid, "session": session, "access_key": key, "user": user,
-            "agent": own.agent()["id"]}
+            "agent": own.agent()["id"], "service": service, "rule": rule}
+
+
+RULE = {"metric_source": "kernel", "metric_name": "cpu_util", "threshold": "1",
+        "comparator": "less_than", "step_size": 1, "cooldown_seconds": 1}
 
 
 def good_of(field, there):
@@ -217,7 +227,12 @@ def good_of(field, there):
         "id": there["agent"] if name == "modify_agent" else NAME + ".example:5000",
         "input": {"id": there["session"], "priority": 10},
         "props": {}, "userId": there["user"], "agent_id": there["agent"],
+        "endpoint_id": there["service"], "endpoint": there["service"],
     }
+    if name.endswith("_endpoint_auto_scaling_rule_node"):
+        values.update(id=there["rule"], props=RULE if is_new else {"threshold": "2"})
+    elif name == "modify_endpoint":
+        values["props"] = {"replicas": 0}
     if name == "create_group" or name == "create_user":
         values["props"] = {"domain_name": NAME}
     elif name == "adminCreateUserV2":
@@ -257,6 +272,7 @@ def all_there_is(client):
     shown = {kind: client.get(f"{V1}/{kind}?limit=1000&all=true").json.get("items") for kind in kinds}
     for key in shown["keypairs"]:
         key.pop("last_used", None), key.pop("last_used_at", None), key.pop("num_queries", None)
+    shown["services"] = client.get(f"{V1}/model-services?all=true").json["items"]
     shown["owners"] = client.gql("{ user_resource_policies { name max_vfolder_count }"
                                  " project_resource_policies { name max_vfolder_count } }").json
     shown["audit"] = client.get(V1 + "/audit-log?limit=1").json["total"]
@@ -339,6 +355,8 @@ def good_query(field, there):
     """What the query cannot do without."""
     values = {"Int": 1, "UUID": there["gid"], "String": NAME, "ID": there["session"],
               "GlobalIDField": there["session"], "ScopeField": "system"}
+    if field["name"] == "endpoint_auto_scaling_rule_nodes":
+        values["String"] = there["service"]
     return {arg["name"]: values[base_of(arg["type"])] for arg in field["args"]
             if arg["type"]["kind"] == "NON_NULL"}
 
@@ -378,17 +396,21 @@ def test_others_learn_nothing_of_what_there_is(own, root, schema, there):
     for keypair in (DOMAIN_ADMIN, USER):
         client = own.client(keypair)
         for field in schema.mutations:
-            if (keypair is DOMAIN_ADMIN and field["name"] == "modify_compute_session"
+            if (keypair is DOMAIN_ADMIN and ("endpoint" in field["name"]
+                                             or field["name"] == "modify_compute_session")
                     or field["name"] == "updateUserV2"):
-                continue  # the session is of the same domain; of oneself
+                continue  # session and service are of the same domain; of oneself
             good = good_of(field, there)
             text = json.dumps(good).replace(NAME, "nobody").replace(
                 there["gid"], "00000000-0000-4000-8000-000000000000").replace(
                 there["session"], "00000000-0000-4000-8000-000000000000").replace(
+                there["service"], "00000000-0000-4000-8000-000000000000").replace(
+                there["rule"], "00000000-0000-4000-8000-000000000000").replace(
                 there["access_key"], "AKIANOBODYHASTHISKEY")
             replies = [ask(client, schema, "mutation", field, variables)
                        for variables in (good, json.loads(text))]
-            said = [refusal(reply, field["name"]) for reply in replies]
+            said = [re.sub("[0-9a-f-]{36}", "ID", refusal(reply, field["name"]))
+                    for reply in replies]
             assert said[0] and said[0] == said[1], (field["name"], replies)
     after = all_there_is(root)
     assert {**after, "audit": 0} == {**before, "audit": 0}

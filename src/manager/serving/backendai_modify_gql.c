@@ -34,9 +34,29 @@ static struct gql_context *modify_context(const struct modify *m)
     return m->call->context;
 }
 
+/* By the names that these clients know. */
+static int modify_refuse(struct gql_call *call, const struct aq_error *err)
+{
+    static const char *const names[][2] = {
+        { "resources", "resource_slots" }, { "definition", "model_definition_path" },
+        { "runtime", "runtime_variant" },  { "scaling_group", "resource_group" },
+        { "mounts", "extra_mounts" },      { "shmem", "resource_opts.shmem" }
+    };
+    struct aq_error named = *err;
+
+    for (size_t i = 0; i < AQ_COUNT(names); i++) {
+        size_t len = strlen(names[i][0]);
+
+        if (strncmp(err->field, names[i][0], len) == 0 && strchr(".", err->field[len]))
+            (void)snprintf(named.field, sizeof(named.field), "%s%.80s", names[i][1],
+                           err->field + len);
+    }
+    return mutation_refuse(call, &named);
+}
+
 static void modify_end(struct modify *m, const struct aq_error *err)
 {
-    (void)mutation_refuse(m->call, err);
+    (void)modify_refuse(m->call, err);
     gql_call_done(m->call);
 }
 
@@ -61,6 +81,16 @@ static void modify_on_saved(void *data, int r, const struct aq_error *err)
 
 /* ---- the service ---- */
 
+static int modify_check_count(const struct modify *m, const char *name, struct aq_error *err)
+{
+    struct gql_value count = mutation_prop(m->call, name);
+
+    if (!gql_is_given(count) || (count.integer >= 0 && count.integer <= MODEL_SERVICE_REPLICAS_MAX))
+        return 0;
+    return api_fail_param(err, name, "%" PRId64 " is not within 0..%d", count.integer,
+                          MODEL_SERVICE_REPLICAS_MAX);
+}
+
 static int modify_apply_settings(const struct modify *m, struct model_service *s,
                                  struct aq_error *err)
 {
@@ -69,19 +99,22 @@ static int modify_apply_settings(const struct modify *m, struct model_service *s
     struct gql_value count = mutation_prop(m->call, "replicas");
     struct gql_value name = mutation_prop(m->call, "name");
 
+    if (modify_check_count(m, "replicas", err) < 0
+        || modify_check_count(m, "desired_session_count", err) < 0)
+        return -EINVAL;
     if (!gql_is_given(count))
         count = mutation_prop(m->call, "desired_session_count");
     if (gql_is_given(name) && strcmp(name.text, s->name) != 0)
         return api_fail_param(
             err, "name", "is '%s' and cannot be changed; create another model service", s->name);
-    if (gql_is_given(count)) {
-        if (count.integer < 0 || count.integer > MODEL_SERVICE_REPLICAS_MAX)
-            return api_fail_param(err, "replicas", "%" PRId64 " is not within 0..%d", count.integer,
-                                  MODEL_SERVICE_REPLICAS_MAX);
+    if (gql_is_given(count))
         endpoint_set_replicas(s, count.integer);
-    }
     if (gql_is_given(is_public))
         s->is_public = is_public.boolean;
+    if (gql_is_given(group) && *group.text
+        && !core_find_resource_group(modify_context(m)->api->core, group.text))
+        return api_fail_param(err, "resource_group", "there is no resource group '%.64s'",
+                              group.text);
     if (gql_is_given(group)) {
         free(s->resource_group);
         s->resource_group = *group.text ? aq_strdup(group.text) : NULL;
@@ -349,7 +382,7 @@ static int modify_endpoint(struct gql_call *call)
     r = modify_read_revision(m, s, &err);
     json_decref(AQ_TAKE(m->given));
     if (r < 0)
-        return mutation_refuse(call, &err);
+        return modify_refuse(call, &err);
     if (m->has_revision)
         serving_deploy_start(&m->deploy);
     else

@@ -6,6 +6,7 @@
  * was made here is a UUID of version 7, which holds when that was.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "manager/call/decode.h"
 #include "manager/call/graphql/mutation.h"
 #include "manager/call/graphql/node.h"
 #include "manager/serving/backendai_endpoint.h"
@@ -22,6 +24,7 @@
 #include "manager/serving/serving_view.h"
 #include "serving/autoscale.h"
 
+#define RULE_NAME_MAX 256 /* characters of a metric, or of a query */
 #define RULES_USUAL 5
 
 /* In the request's arena. */
@@ -257,7 +260,14 @@ static int rule_read_source(const struct gql_call *call, struct autoscale_rule *
     struct gql_value source = rule_prop(call, "metric_source");
     struct gql_value name = rule_prop(call, "metric_name");
     const char *text = gql_is_given(name) ? name.text : rule->query ? rule->query : rule->name;
+    uint32_t code;
 
+    if (gql_is_given(name)
+        && (!*name.text || strlen(name.text) > RULE_NAME_MAX
+            || !decode_is_plain(name.text, strlen(name.text), false, &code)))
+        return api_fail_param(err, "metric_name",
+                              "must have 1 to %d characters, none of them a control character",
+                              RULE_NAME_MAX);
     if (gql_is_given(source)) {
         if (source.kind != GQL_STRING)
             return api_fail_param(err, "metric_source", "must be a text such as KERNEL");
@@ -307,8 +317,14 @@ static int rule_read_comparison(const struct gql_call *call, struct autoscale_ru
         if (end == threshold.text || *end || !isfinite(value))
             return api_fail_param(err, "threshold", "'%.40s' is not a number", threshold.text);
     }
-    if (gql_is_given(step))
+    if (gql_is_given(step)) {
         steps = step.integer;
+        if (steps == 0 || steps < -MODEL_SERVICE_REPLICAS_MAX || steps > MODEL_SERVICE_REPLICAS_MAX)
+            return api_fail_param(err, "step_size",
+                                  "%" PRId64 " is not a number of replicas up to %d, negative for "
+                                  "fewer",
+                                  steps, MODEL_SERVICE_REPLICAS_MAX);
+    }
     rule->above = which >= 2 ? value : (double)NAN;
     rule->below = which >= 2 ? (double)NAN : value;
     rule->above_step = which >= 2 ? steps : 0;

@@ -378,7 +378,7 @@ static void service_commit(struct service_command *c)
     proposal_commit_audited(c->core, batch, audit_by_get(&c->by), &change, service_on_committed, c);
 }
 
-/* ---- a new revision is tried out ---- */
+/* ---- a new revision, or resource group, is tried out ---- */
 
 /* core_dry_run_fn */
 static void service_on_tried(void *data, int r, const struct aq_error *err,
@@ -405,9 +405,12 @@ static void service_on_tried(void *data, int r, const struct aq_error *err,
 static void service_try_out(struct service_command *c)
 {
     const struct model_service_entry *was = model_service_entry_find(c->core, &c->made.id);
+    const struct model_service_revision *revision =
+        c->has_revision ? &c->made.revisions[c->made.revision_count - 1]
+                        : model_service_find_revision(&c->made, c->made.goal);
     struct aq_error err;
-    int r = service_order_make(c->core, &c->made, &c->made.revisions[c->made.revision_count - 1],
-                               was ? was->last_replica + 1 : 1, &c->order, &err);
+    int r = service_order_make(c->core, &c->made, revision, was ? was->last_replica + 1 : 1,
+                               &c->order, &err);
 
     if (r < 0) {
         service_rename_field(&err);
@@ -475,6 +478,11 @@ void core_create_service(struct core *core, struct model_service *s,
         service_try_out(c);
 }
 
+static bool service_is_same(const char *a, const char *b)
+{
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
 void core_change_service(struct core *core, struct model_service *s, const struct audit_who *by,
                          core_done_fn done, void *data)
 {
@@ -498,7 +506,7 @@ void core_change_service(struct core *core, struct model_service *s, const struc
         r = service_check_all(core, c, &err);
     if (r < 0)
         core_defer(core, service_command_refuse, c, r, &err);
-    else if (c->has_revision)
+    else if (c->has_revision || !service_is_same(was->s.resource_group, c->made.resource_group))
         service_try_out(c);
     else
         service_commit(c);
