@@ -156,7 +156,7 @@ def test_tokens(there, make):
     ({"name": "abc"}, "name"), ({"replicas": -1}, "replicas"), ({"replicas": 1000}, "replicas"),
     ({"config": {"extra_mounts": {"a:b": {}}}}, "config.extra_mounts"),
     ({"config": {"nosuch": 1}}, "config.nosuch"), ({"callback_url": "http://x"}, "callback_url"),
-    ({"config": {"resources": {"cpu": "-1"}}}, "resource_slots.cpu"), ({"tag": "aliquot:trial"}, "tag"),
+    ({"config": {"resources": {"cpu": "-1"}}}, "resources.cpu"), ({"tag": "aliquot:trial"}, "tag"),
     ({"runtime_variant": "nosuch"}, "runtime")))
 def test_refused(there, more, field):
     reply = there.user.post("/services", {**body(f"svc-{next(numbers)}"), **more})
