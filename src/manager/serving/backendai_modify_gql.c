@@ -48,7 +48,7 @@ static int modify_refuse(struct gql_call *call, const struct aq_error *err)
         size_t len = strlen(names[i][0]);
 
         if (strncmp(err->field, names[i][0], len) == 0 && strchr(".", err->field[len]))
-            (void)snprintf(named.field, sizeof(named.field), "%s%.80s", names[i][1],
+            (void)snprintf(named.field, sizeof(named.field), "%s%.40s", names[i][1],
                            err->field + len);
     }
     return mutation_refuse(call, &named);
