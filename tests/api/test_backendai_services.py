@@ -348,6 +348,8 @@ def test_a_trial_ends_with_its_manager(there):
     reply = there.user.post("/services/_/try", body("svc-y", 1, runtime_variant="vllm"))
     assert reply.status == 200, reply
     there.programs["manager"].kill()
+    there.node.stop()
     there.start_manager()
+    there.node.start()  # it has been given the replica, or not
     wait_for(lambda: all(one["tag"] != "aliquot:trial" for one in there.user.get(OURS).json["items"]),
              60, "the trial to be removed")

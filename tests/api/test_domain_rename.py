@@ -142,10 +142,11 @@ def columns(own):
 def holders(own, name):
     """Columns of the database with this name in them, but for what the audit log says was done."""
     find = "strpos" if own.env.get("ALIQUOT_MANAGER_DATABASE") else "instr"
-    return [row[0] for row in query(own, " UNION ALL ".join(
-        f"SELECT '{table}.{column}' WHERE EXISTS (SELECT 1 FROM {table} WHERE"
-        f" {find}(CAST({column} AS TEXT), '{name}') > 0)"
-        for table, column in columns(own) if (table, column) not in SAID))]
+    asked = [f"SELECT '{table}.{column}' WHERE EXISTS (SELECT 1 FROM {table} WHERE"
+             f" {find}(CAST({column} AS TEXT), '{name}') > 0)"
+             for table, column in columns(own) if (table, column) not in SAID]
+    return [row[0] for i in range(0, len(asked), 400)  # SQLite takes 500 at once
+            for row in query(own, " UNION ALL ".join(asked[i:i + 400]))]
 
 
 def strangers(own):

@@ -55,14 +55,19 @@ class Node(Played):
         cluster.join(name)
         super().__init__(cluster, name)
         self.slots = {"cpu": ["count", cpu], "mem": ["bytes", str(64 << 30)]}
-        self.kernels, self.fails = {}, False
+        self.fails = False
+        self.start()
+        wait_for(lambda: cluster.agent(name).get("connected"), 60, "the node")
+
+    def start(self):
+        """Without kernels, as after a restart of the machine."""
+        self.kernels = {}
         assert self.connect(self.hello(slots=self.slots))
         self.send({"type": "heartbeat", "incarnation": self.incarnation, "seq": 1, "kernels": []})
         self.send({"type": "image.list", "images": [
             {"digest": "sha256:1", "names": ["docker.io/library/python:3"], "size_bytes": 1,
              "architecture": "x86_64", "labels": {}}]})
         self.serve()
-        wait_for(lambda: cluster.agent(name).get("connected"), 60, "the node")
 
     def answer(self, order, state, **more):
         self.tell({"type": "kernel.status", "kernel_id": order["kernel_id"],
