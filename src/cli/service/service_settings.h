@@ -17,17 +17,15 @@ struct service_settings {
 /* clang-format off */
 #define SERVICE_SETTINGS_ROWS(type)                                                                \
     { 'n', "replicas", CLI_STR, offsetof(type, settings.replicas), "N|MIN-MAX",                    \
-      "how many run; of a range as many as requests need, see --target" },                         \
+      "how many run; of a range as many as requests need" },                                       \
     { 0, "target", CLI_LIST, offsetof(type, settings.targets), "SIGNAL=VALUE",                     \
-      "what a replica should have: in_flight, rate, latency or use; repeatable; default in_flight " \
-      "of --cap, or 8" },                                                                          \
+      "per replica: in_flight, rate, latency or use; default in_flight=8" },                       \
     { 0, "window", CLI_DURATION, offsetof(type, settings.window), "TIME",                          \
-      "fewer replicas only if none of this time needed them; default 5m", "scaling.window" },      \
+      "how long replicas outlast the need for them; default 5m", "scaling.window" },               \
     { 0, "idle", CLI_DURATION, offsetof(type, settings.idle), "TIME",                              \
-      "without a request for so long the service sleeps, if MIN is 0; default 10m",                \
-      "scaling.idle" },                                                                            \
+      "sleep after so long without requests; default 10m", "scaling.idle" },                       \
     { 0, "scaling", CLI_STR, offsetof(type, settings.scaling), "FILE",                             \
-      "rules as JSON, in place of the three above; '-' = standard input" },                        \
+      "rules as JSON, in place of these three; - is standard input" },                             \
     { 0, "cap", CLI_INT, offsetof(type, settings.cap), "N",                                        \
       "requests under way in a replica, others wait; default 0, no limit", "limits.cap" },         \
     { 0, "queue", CLI_INT, offsetof(type, settings.queue), "N",                                    \
