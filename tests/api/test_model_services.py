@@ -62,7 +62,7 @@ def test_a_service_is_as_it_was_asked_for(user, own):
     assert one["owner"] == "user@lablup.com" and one["project"] == "default"
     for name in own, own.upper(), one["id"]:
         shown = user.get(f"{PATH}/{name}").json
-        lively = {"replica_list": [], "replicas": {}, "problem": None}  # one replica waits for room
+        lively = dict.fromkeys(("replica_list", "replicas", "problem", "status", "retry_at"))
         assert {**shown, **lively} == {**one, **lively}, shown
     assert own in [each["name"] for each in user.get(PATH).json["items"]]
     assert user.delete(f"{PATH}/{own}").status == 204
