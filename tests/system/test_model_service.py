@@ -53,6 +53,9 @@ def cluster_fixture():
         own = archive([folder("tmp", mode=0o1777), folder("app"),
                        file("app/serve.py", SERVER.encode())])
         layout.image("model", [python_layer(), own], Labels={})
+        layout.image("ready-made", [python_layer(), own], Entrypoint=["python3", "-u", "serve.py"],
+                     Cmd=["8000"], WorkingDir="/app", Labels={})
+        cluster.ready_made = layout.reference("ready-made")
         cluster.image = layout.reference("model")
         cluster.start_proxy()
         cluster.user = cluster.client(USER)
@@ -140,6 +143,31 @@ def test_requests_reach_replicas_by_a_token(cluster, service):
     assert figures["in_flight"] == 0 and figures["server_errors"] == 0
     token = cluster.user.get(f"{PATH}/digits/tokens").json["items"][0]
     assert token["label"] == "test"
+
+
+@pytest.mark.parametrize("bootstrap", (None, "echo WORD=$WORD >/tmp/begun"))
+def test_an_image_is_served_by_its_own_program(cluster, bootstrap):
+    more = {"bootstrap": bootstrap} if bootstrap else {}
+    made = cluster.user.post(PATH, {
+        "name": "digits", "image": cluster.ready_made, "port": 8000,
+        "resources": {"cpu": "1", "mem": "128m"}, "environ": {"WORD": "own"},
+        "health": {"path": "/health", "interval": 1}, **more})
+    assert made.status == 201, made
+    cluster.key = cluster.user.post(f"{PATH}/digits/tokens", {"label": "test"}).json["token"]
+    wait_ready(cluster, 1)
+    assert ask(cluster)[1]["word"] == "own"
+    cluster.user.delete(f"{PATH}/digits", {"force": True})
+    wait_for(lambda: shown(cluster, made.json["id"])["status"] == "ended", 60)
+
+
+def test_an_image_without_a_program_is_refused_in_words(cluster):
+    made = cluster.user.post(PATH, {"name": "digits", "image": cluster.image, "port": 8000,
+                                    "resources": {"cpu": "1", "mem": "128m"}})
+    assert made.status == 201, made
+    wait_for(lambda: "no program of its own" in (shown(cluster)["problem"] or ""), 60,
+             lambda: f"the problem: {shown(cluster)}")
+    cluster.user.delete(f"{PATH}/digits", {"force": True})
+    wait_for(lambda: shown(cluster, made.json["id"])["status"] == "ended", 60)
 
 
 def test_a_rollout_loses_no_request(cluster, service):

@@ -81,6 +81,20 @@ static int config_get_labels(json_t *object, struct image_config *config, struct
     return 0;
 }
 
+/* Few sessions run the image's own program: for the others a malformed one is ignored. */
+static void config_get_program(json_t *run, struct image_config *config)
+{
+    const char *dir = json_string_value(json_object_get(run, "WorkingDir"));
+    size_t count = 0;
+
+    if (config_get_texts(run, "Entrypoint", IMAGE_TEXTS_MAX, &config->arena, &config->entrypoint,
+                         &count, NULL)
+        < 0)
+        return;
+    (void)config_get_texts(run, "Cmd", IMAGE_TEXTS_MAX, &config->arena, &config->cmd, &count, NULL);
+    config->working_dir = dir && *dir == '/' ? arena_strdup(&config->arena, dir) : NULL;
+}
+
 static int config_get_run(json_t *run, struct image_config *config, struct aq_error *err)
 {
     size_t count = 0, kept = 0;
@@ -92,6 +106,7 @@ static int config_get_run(json_t *run, struct image_config *config, struct aq_er
             config->env[kept++] = config->env[i];
     if (count)
         config->env[kept] = NULL;
+    config_get_program(run, config);
     return r < 0 ? r : config_get_labels(run, config, err);
 }
 

@@ -3,8 +3,8 @@
  *
  * The OCI image configuration (github.com/opencontainers/image-spec,
  * config.md; Docker's has the same members) as far as it matters here:
- * User, Entrypoint, Cmd and WorkingDir do not, as a session has its own. The
- * bytes are untrusted: sizes and counts are limited, texts have no NUL.
+ * User does not, as a session has its own. The bytes are untrusted: sizes and
+ * counts are limited, texts have no NUL.
  */
 #ifndef AQ_AGENT_IMAGE_CONFIG_H
 #define AQ_AGENT_IMAGE_CONFIG_H
@@ -21,6 +21,8 @@
 
 struct image_config {
     const char **env;                        /* "NAME=value", NULL-terminated; NULL = none */
+    const char **entrypoint, **cmd;          /* its own program, NULL-terminated; NULL = none */
+    const char *working_dir;                 /* of that; absolute, or NULL */
     const char *architecture, *os, *variant; /* OCI names; NULL = not said */
     struct text_pair *labels;
     size_t label_count;

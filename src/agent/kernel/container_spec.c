@@ -328,6 +328,7 @@ static int container_specify_program(const struct local_kernel *k, const struct 
         .work = CONTAINER_WORK,
         .shell = container_find_shell(image),
         .environ = image->config && image->config->env ? image->config->env : none,
+        .own = kernel_program_find_own(spec, image->config, arena),
         .core_names = image->config ? image_config_label(image->config, LABEL_CORE_NAMES) : NULL,
         .cores = container_count_cores(k),
         .runtime_type = image->config ? image_config_label(image->config, LABEL_RUNTIME) : NULL,
@@ -353,9 +354,10 @@ static int container_specify_program(const struct local_kernel *k, const struct 
     if (r < 0)
         return r;
     ret->envp = kernel_environ_make(&k->command.kernel_create, &place, arena);
-    ret->cwd = arena_strdup(arena, cwd);
+    ret->cwd = place.own && image->config && image->config->working_dir ? image->config->working_dir
+                                                                        : arena_strdup(arena, cwd);
     ret->output = place.output;
-    ret->tty = kernel_program_has_terminal(&spec->session) && ret->argv[0] != NULL;
+    ret->tty = !place.own && kernel_program_has_terminal(&spec->session) && ret->argv[0] != NULL;
     ret->input = kernel_program_has_input(&spec->session);
     return 0;
 }

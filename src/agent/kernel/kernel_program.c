@@ -105,6 +105,52 @@ bool kernel_program_has_input(const struct session_spec *spec)
     return spec->command && spec->input && strcmp(spec->input, KERNEL_INPUT_STREAM) == 0;
 }
 
+const char *const *kernel_program_find_own(const struct kernel_spec *spec,
+                                           const struct image_config *image, struct arena *arena)
+{
+    static const char *const none[] = { NULL };
+    const char **parts[] = { image ? image->entrypoint : NULL, image ? image->cmd : NULL };
+    const char **own = NULL, *end = NULL;
+    size_t count = 0;
+
+    if (spec->session.command || !spec->session_type
+        || strcmp(spec->session_type, session_type_name(SESSION_INFERENCE)) != 0)
+        return NULL;
+    for (size_t i = 0; i < AQ_COUNT(parts); i++)
+        for (const char **word = parts[i]; word && *word; word++)
+            arena_append(arena, &own, &count, word, sizeof(*word));
+    if (!own)
+        return none;
+    arena_append(arena, &own, &count, &end, sizeof(end));
+    return own;
+}
+
+static int kernel_program_own_argv(const struct session_spec *spec, const char *const *own,
+                                   struct arena *arena, const char *const **ret,
+                                   struct aq_error *err)
+{
+    const char **argv;
+    size_t count = 0, n = 0;
+
+    while (own[count])
+        count++;
+    if (!count)
+        return aq_fail_as(err, ENOTSUP, "no-command", "command",
+                          "the image has no program of its own; give the session a command");
+    *ret = own;
+    if (!spec->bootstrap)
+        return 0;
+    argv = arena_array(arena, count + 6, sizeof(*argv));
+    argv[n++] = "/bin/sh";
+    argv[n++] = "-c";
+    argv[n++] = BOOTSTRAP_COMMAND "shift; exec \"$@\"";
+    argv[n++] = "sh";
+    argv[n++] = spec->bootstrap;
+    memcpy(argv + n, own, count * sizeof(*argv));
+    *ret = argv;
+    return 0;
+}
+
 int kernel_program_argv(const struct session_spec *spec, const struct kernel_program_context *place,
                         struct arena *arena, const char *const **ret, struct aq_error *err)
 {
@@ -115,6 +161,8 @@ int kernel_program_argv(const struct session_spec *spec, const struct kernel_pro
     if (!place->shell && spec->bootstrap)
         return aq_fail_as(err, ENOTSUP, "no-shell", "bootstrap",
                           "the image has no shell, which a bootstrap script needs");
+    if (place->own)
+        return kernel_program_own_argv(spec, place->own, arena, ret, err);
     if (!place->shell)
         return spec->command ? kernel_program_split_command(spec->command, arena, ret, err) : 0;
     if (!spec->command && !spec->bootstrap) {

@@ -44,6 +44,7 @@ struct kernel_program_context {
     const char *work;           /* absolute path of the work directory, as the program sees it */
     const char *shell;          /* of interactive kernels, and for commands; NULL = there is none */
     const char *const *environ; /* of the image, NULL-terminated; NULL = no container */
+    const char *const *own;     /* program of the image, run without a command; NULL = a shell is */
     const char *core_names;     /* variables that tell the number of cores, "A,B"; NULL = none */
     int64_t cores;
     const char *runtime_type;                  /* label of the image; NULL = none */
@@ -68,9 +69,15 @@ struct kernel_program_context kernel_program_host_context(
 bool kernel_program_has_terminal(const struct session_spec *spec);
 bool kernel_program_has_input(const struct session_spec *spec);
 
+/* Entrypoint and Cmd of the image (NULL = there is no image), for a kernel without a command that serves
+ * a model: NULL for other kernels. In the arena; empty if the image has none.
+ */
+const char *const *kernel_program_find_own(const struct kernel_spec *spec,
+                                           const struct image_config *image, struct arena *arena);
+
 /* NULL-terminated, in the arena. Without a shell a command is taken apart by
  * blanks and quotes alone, and an interactive kernel has nothing to run:
- * argv[0] is NULL. -ENOTSUP for what needs a shell.
+ * argv[0] is NULL. -ENOTSUP for what needs a shell, and for an image without a program.
  */
 int kernel_program_argv(const struct session_spec *spec, const struct kernel_program_context *place,
                         struct arena *arena, const char *const **ret, struct aq_error *err);

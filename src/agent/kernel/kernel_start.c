@@ -65,13 +65,14 @@ static int kernel_start_specify(const struct local_kernel *k, struct places *pla
                                                                       &k->attachment);
 
     place.output = kernel_has_output(k) ? places->output : NULL;
+    place.own = kernel_program_find_own(spec, NULL, arena);
     places->cwd = aq_format("%s%s%s", places->work, spec->cwd ? "/" : "",
                             spec->cwd ? spec->cwd : "");
     *ret = (struct runtime_spec){
         .envp = kernel_environ_make(&k->command.kernel_create, &place, arena),
         .cwd = places->cwd,
         .output = place.output,
-        .tty = kernel_program_has_terminal(&spec->session),
+        .tty = !place.own && kernel_program_has_terminal(&spec->session),
         .input = kernel_program_has_input(&spec->session),
         .has_ids = agent->uid != (uid_t)-1,
         .uid = agent->uid,

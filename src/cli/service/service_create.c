@@ -144,11 +144,11 @@ const struct cli_verb verb_service_create = {
     .args = "NAME [COMMAND [ARG]...]",
     .summary = "Serve a model: create a service, and print its URL and a token",
     .details =
-        "A service keeps so many replicas running and spreads requests over them. How a\n"
-        "replica starts is said by COMMAND, by --runtime, or by the file\n"
-        "model-definition.yaml in the folder of the model. The token is shown once; clients\n"
-        "send it as 'Authorization: Bearer TOKEN'. A --public service gets none unless --token\n"
-        "is given.\n\n"
+        "A service keeps so many replicas running and spreads requests over them. A replica\n"
+        "runs COMMAND, or what --runtime or the file model-definition.yaml in the folder of\n"
+        "the model says, else the program of the image. The token is shown once; clients send\n"
+        "it as 'Authorization: Bearer TOKEN'. A --public service gets none unless --token is\n"
+        "given.\n\n"
         "One COMMAND word is a line for the shell; several are the program and its arguments.",
     .examples =
         "aliquot service create digits --model digits --image python:3.12 \\\n"
