@@ -601,7 +601,7 @@ struct msg_serving_replica_use {
     struct uuid session_id;
     int64_t in_flight;          /* now */
     int64_t requests, failures; /* since the last serving.use; failures: none or a broken answer */
-    bool is_ejected;            /* this proxy sends it nothing for now: it refused or reset */
+    bool is_ejected; /* this proxy routes no requests to it: it refused or reset connections */
 };
 
 struct msg_serving_token_use {

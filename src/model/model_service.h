@@ -146,7 +146,7 @@ struct model_service {
     char *domain;
     char *resource_group; /* asked for; NULL = any */
     char *tag;            /* NULL = none */
-    bool is_public;       /* whoever reaches the proxy may ask */
+    bool is_public;       /* clients that reach the proxy need no token */
     int64_t replicas;     /* wanted now, between the next two */
     int64_t replicas_min, replicas_max;
     int64_t goal;        /* number of the revision that is wanted */

@@ -89,7 +89,9 @@ static void scaled_free(struct scaled *of)
     free(of);
 }
 
-/* Its rules are those that the service has now. Other rules begin anew. */
+/* Parse the rules of the service again if they have changed, and drop what was measured for the old
+ * ones. False if there is nothing to scale by.
+ */
 static bool scaled_keep_rules(struct scaled *of, const struct model_service *s)
 {
     bool is_same = of->cap == s->limits.cap
@@ -108,7 +110,7 @@ static bool scaled_keep_rules(struct scaled *of, const struct model_service *s)
     of->state = (struct autoscale_state){ .is_started = false };
     if (serving_scale_rules(s, &of->arena, &of->rules, &err) < 0) {
         of->rules = (struct autoscale){ .rules = NULL };
-        log_warning("service '%s' is not scaled: %s", s->name, err.text);
+        log_warning("model service '%s': ignoring its scaling rules: %s", s->name, err.text);
     }
     return of->rules.rule_count > 0;
 }
@@ -206,7 +208,7 @@ static void scale_on_done(void *data, int r, const struct aq_error *err)
     if (of)
         of->is_busy = false;
     if (r < 0 && r != -ENOENT)
-        log_warning("a model service was not scaled: %s", err->text);
+        log_warning("failed to scale a model service: %s", err->text);
     free(ask);
 }
 
@@ -253,8 +255,8 @@ static void scale_decide(struct serving_scale *scale, struct scaled *of,
     if (wish.replicas == s->replicas)
         return;
     (void)snprintf(of->reason, sizeof(of->reason), "%s", wish.reason);
-    log_info("service '%s': %lld replicas in place of %lld: %s", s->name, (long long)wish.replicas,
-             (long long)s->replicas, wish.reason);
+    log_info("model service '%s': scaling from %lld to %lld replicas: %s", s->name,
+             (long long)s->replicas, (long long)wish.replicas, wish.reason);
     scale_ask(scale, of, wish.replicas);
 }
 

@@ -21,7 +21,7 @@ struct serving_figures {
 struct serving_replica_figures {
     int64_t in_flight; /* now, in all proxies */
     int64_t requests, failures;
-    bool is_ejected; /* a proxy sends it nothing for now */
+    bool is_ejected; /* some proxy routes no requests to it */
 };
 
 struct serving_use *serving_use_new(struct core *core);
