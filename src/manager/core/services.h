@@ -135,4 +135,17 @@ void core_set_replica_ratio(struct core *core, const struct uuid *session_id, in
 /* Every proxy has confirmed routes in which this replica drains, and has nothing under way in it. */
 void core_note_replica_idle(struct core *core, const struct uuid *session_id);
 
+/* What a replica answered in the last minute, as proxies counted it. */
+struct core_replica_figures {
+    int64_t requests;   /* that were answered, or failed */
+    int64_t errors;     /* of these: 5xx, none, or an answer that broke off */
+    double latency_sec; /* mean until the end of the answer */
+};
+
+/* Rollouts compare revisions by these. Forgotten with the session; a session that is not a replica is
+ * skipped.
+ */
+void core_note_replica_figures(struct core *core, const struct uuid *session_id,
+                               const struct core_replica_figures *figures);
+
 #endif

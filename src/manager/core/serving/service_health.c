@@ -135,6 +135,15 @@ void core_note_replica_idle(struct core *core, const struct uuid *session_id)
     durable_touch(core, &l->replica->service->durable);
 }
 
+void core_note_replica_figures(struct core *core, const struct uuid *session_id,
+                               const struct core_replica_figures *figures)
+{
+    struct session_entry *l = session_entry_find(core, session_id);
+
+    if (l && l->replica)
+        l->replica->figures = *figures;
+}
+
 void core_set_replica_ratio(struct core *core, const struct uuid *session_id, int64_t ratio_ppm,
                             const struct audit_who *by, core_done_fn done, void *data)
 {

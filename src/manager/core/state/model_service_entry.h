@@ -58,6 +58,8 @@ struct replica_entry {
     char *health_text;               /* likewise; NULL = nothing to say */
     char *last_lines;                /* of its log, when its program had ended; NULL = none */
     bool is_idle;                    /* no proxy has anything under way in it */
+    bool has_half_share; /* a rollout without room halves it; set by each step of the service */
+    struct core_replica_figures figures; /* of the last minute */
 };
 
 struct model_service_entry *model_service_entry_find(const struct core *core,
