@@ -126,12 +126,13 @@ static int booking_read_finished(struct store_tx *tx, void *data, struct aq_erro
 static void booking_on_list_read(void *data, int r, const struct aq_error *err)
 {
     struct booking_call *call = data; /* gone with the request once that is answered */
-    AQ_CLEANUP(booking_rows_donep) struct booking_rows rows = call->rows;
+    struct booking_rows rows = call->rows;
 
     if (r < 0)
         request_fail(call->req, err);
     else
         booking_reply_list(call);
+    booking_rows_done(&rows);
 }
 
 static void booking_on_list(struct request *req, void *data)
