@@ -93,7 +93,8 @@ static int app_take_head(struct browser *b, struct strbuf *out)
         return -EPROTO;
     if (message_get_head(b->request)->method == METHOD_HEAD)
         message_skip_body(b->answer);
-    if (head->until_close || b->proxy->is_draining)
+    /* What follows an answer that is whole before its request could not be told from it. */
+    if (head->until_close || b->proxy->is_draining || (head->status >= 200 && !b->turn.is_read))
         b->turn.is_kept = false;
     head_write_answer(head, &b->place, b->turn.is_kept, out);
     if (b->call && (head->status == 101 || head->status >= 200))

@@ -5,6 +5,7 @@ the replicas are servers of this process that answer byte by byte."""
 import concurrent.futures
 import contextlib
 import json
+import socket
 import stat
 import threading
 import time
@@ -358,6 +359,29 @@ def test_bytes_behind_an_answer_reach_nobody(served, handler):
             status, _, body = served.ask("GET", url(service, "echo"))
             assert status == 200 and b"SECRET" not in body
     assert replica.connections >= 6
+
+
+def test_an_answer_before_the_request_is_whole(served, handler):
+    """The client has the answer, and hears that the connection serves no further request."""
+    def refuse(listener):
+        while True:
+            with contextlib.suppress(OSError), listener.accept()[0] as peer:
+                read_upto(peer, b"\r\n\r\n")
+                reply(peer, b"too large", "413 Content Too Large")
+                read_all(peer)
+
+    service, (replica,) = make(served, handler)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=refuse, args=(listener,), daemon=True).start()
+        served.agent.ports[replica.session] = listener.getsockname()[1]
+        with served.send(f"POST {url(service)} HTTP/1.1\r\nHost: x\r\nContent-Length: 300000\r\n\r\n"
+                         + "x" * 1000) as peer:
+            got = read_upto(peer, b"too large").lower()
+            assert b"413" in got and b"\r\nconnection: close\r\n" in got
+            assert read_all(peer) == b""
+        with served.send(f"POST {url(service)} HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nwhole"
+                         ) as peer:
+            assert b"\r\nconnection: close\r\n" not in read_upto(peer, b"too large").lower()
 
 
 def test_one_request_is_not_two(served, handler):
