@@ -23,10 +23,12 @@ def find_container(folder):
     sys.exit(f"the container of {bundle} is not found")
 
 
-def write_bundle(original, folder, parent, is_plain):
-    """The same, but for the runner, whose descriptors nobody gives, the cgroup, and the network,
-    which is the runtime's own and empty."""
+def write_bundle(original, folder, parent, is_plain, command):
+    """The same, but for the runner, whose descriptors nobody gives, and its configuration, the cgroup,
+    and the network, which is the runtime's own and empty."""
     config = json.loads((original / "config.json").read_text())
+    config["mounts"] = [mount for mount in config["mounts"]
+                        if mount["destination"] != "/home/config"]
     for namespace in config["linux"]["namespaces"]:
         if namespace["type"] == "network":
             namespace.pop("path", None)
@@ -36,7 +38,7 @@ def write_bundle(original, folder, parent, is_plain):
                          options=[option for option in mount["options"] if option != "bind"])
     if is_plain:
         config["annotations"].pop("run.oci.seccomp_bpf_data", None)
-    config["process"]["args"] = ["/bin/true"]
+    config["process"]["args"] = [*command]
     config["linux"]["cgroupsPath"] = f"{parent}/bench/{folder.name}"
     folder.mkdir()
     (folder / "config.json").write_text(json.dumps(config))
@@ -55,10 +57,10 @@ class Peer:
     """In the mount namespace of the container that was found, timed by a helper there. 'world' is
     the agent's; "plain" is without the filter of system calls that the agent made ready."""
 
-    def __init__(self, world, found, name, is_plain):
+    def __init__(self, world, found, name, is_plain, command=("/bin/true",)):
         words, pid, bundle = found
         write_bundle(bundle, world.folder / name, world.env["ALIQUOT_RUNTIME_CGROUP_PARENT"],
-                     is_plain)
+                     is_plain, command)
         self.helper = subprocess.Popen(
             ["nsenter", "--target", str(pid), "--mount", "--", sys.executable, __file__,
              words[0], world.folder / name], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
