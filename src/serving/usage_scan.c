@@ -37,12 +37,30 @@ static int64_t usage_number(struct json_span value)
     return value.len ? number : -1;
 }
 
+/* OpenAI: {"cached_tokens": 12, ...} */
+static int64_t usage_read_cached(struct json_span details)
+{
+    struct json_scan json = json_scan_make(details.text, details.len);
+    struct json_span key;
+    int64_t cached = 0;
+
+    if (!details.len || *details.text != '{')
+        return 0;
+    while (json_scan_member(&json, &key)) {
+        int64_t number = usage_number(json_scan_value(&json));
+
+        if (json_span_is(key, "cached_tokens"))
+            cached = AQ_MAX(number, 0);
+    }
+    return cached;
+}
+
 /* What follows the key: a colon and an object. */
 static void usage_read_object(struct usage_scan *scan, const char *text, size_t len)
 {
     struct json_scan json;
     struct json_span key;
-    int64_t prompt = -1, completion = -1;
+    int64_t prompt = -1, completion = -1, cached = 0;
 
     while (len && (*text == ' ' || *text == ':')) {
         text++;
@@ -52,17 +70,22 @@ static void usage_read_object(struct usage_scan *scan, const char *text, size_t 
         return; /* null in most events */
     json = json_scan_make(text, len);
     while (json_scan_member(&json, &key)) {
-        int64_t number = usage_number(json_scan_value(&json));
+        struct json_span value = json_scan_value(&json);
+        int64_t number = usage_number(value);
 
         if (json_span_is(key, "prompt_tokens") || json_span_is(key, "input_tokens"))
             prompt = number;
         else if (json_span_is(key, "completion_tokens") || json_span_is(key, "output_tokens"))
             completion = number;
+        else if (json_span_is(key, "prompt_tokens_details")
+                 || json_span_is(key, "input_tokens_details"))
+            cached = usage_read_cached(value);
     }
     if (prompt < 0 && completion < 0)
         return;
     scan->prompt_tokens = AQ_MAX(prompt, 0);
     scan->completion_tokens = AQ_MAX(completion, 0);
+    scan->cached_tokens = AQ_MIN(cached, scan->prompt_tokens);
 }
 
 /* The last key of the name in the text counts. Inside of a JSON string its quotes would be escaped. */

@@ -24,6 +24,7 @@ struct usage_scan {
     struct strbuf held;                       /* the tail, or the line that has begun */
     bool is_skipping;                         /* USAGE_EVENTS: this line is too long */
     int64_t prompt_tokens, completion_tokens; /* as said last */
+    int64_t cached_tokens; /* of the prompt's, those that the server had computed before */
 };
 
 /* By the answer's Content-Type; NULL = it has none. */

@@ -54,6 +54,38 @@ static void test_usage(void **state)
     check(NULL, "{\"usage\":{\"prompt_tokens\":3}}", 5, 0, 0);
 }
 
+static void test_cached_tokens(void **state)
+{
+    static const struct {
+        const char *body;
+        int64_t cached;
+    } cases[] = {
+        { "{\"usage\":{\"prompt_tokens\":12,\"prompt_tokens_details\":{\"audio_tokens\":1,"
+          "\"cached_tokens\":8},\"completion_tokens\":3}}",
+          8 },
+        { "{\"usage\":{\"input_tokens\":12,\"input_tokens_details\":{\"cached_tokens\":4},"
+          "\"output_tokens\":3}}",
+          4 },
+        { "{\"usage\":{\"prompt_tokens\":12,\"prompt_tokens_details\":null}}", 0 },
+        { "{\"usage\":{\"prompt_tokens\":12,\"prompt_tokens_details\":{\"cached_tokens\":-8}}}",
+          0 },
+        { "{\"usage\":{\"prompt_tokens\":12,\"prompt_tokens_details\":{\"cached_tokens\":99}}}",
+          12 },
+        { "{\"usage\":{\"prompt_tokens\":12,\"cached_tokens\":9}}", 0 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(cases); i++) {
+        struct usage_scan scan;
+
+        usage_scan_begin(&scan, "application/json");
+        usage_scan_take(&scan, cases[i].body, strlen(cases[i].body));
+        usage_scan_finish(&scan);
+        assert_row(scan.cached_tokens == cases[i].cached, "%s", cases[i].body);
+        usage_scan_done(&scan);
+    }
+}
+
 static void test_long_answers_are_not_kept(void **state)
 {
     struct usage_scan json, events;
@@ -82,6 +114,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_usage),
+        cmocka_unit_test(test_cached_tokens),
         cmocka_unit_test(test_long_answers_are_not_kept),
     };
 
