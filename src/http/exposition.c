@@ -3,6 +3,7 @@
 #include "http/exposition.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/jsonw.h"
@@ -48,6 +49,35 @@ void exposition_value(struct strbuf *out, double value)
     else
         strbuf_adds(out, "NaN");
     strbuf_addc(out, '\n');
+}
+
+static void exposition_part(struct strbuf *out, const char *name, const char *part,
+                            const char *const *labels)
+{
+    strbuf_addf(out, "%s_%s", name, part);
+    for (size_t i = 0; labels[i]; i += 2)
+        exposition_label(out, labels[i], labels[i + 1]);
+}
+
+void exposition_histogram(struct strbuf *out, const char *name, const char *const *labels,
+                          const double *bounds, size_t bound_count, const int64_t *counts,
+                          double sum)
+{
+    int64_t total = 0;
+    char bound[32];
+
+    for (size_t i = 0; i <= bound_count; i++) {
+        if (i < bound_count)
+            (void)snprintf(bound, sizeof(bound), "%g", bounds[i]);
+        total += counts[i];
+        exposition_part(out, name, "bucket", labels);
+        exposition_label(out, "le", i < bound_count ? bound : "+Inf");
+        exposition_value(out, (double)total);
+    }
+    exposition_part(out, name, "sum", labels);
+    exposition_value(out, sum);
+    exposition_part(out, name, "count", labels);
+    exposition_value(out, (double)total);
 }
 
 void exposition_single(struct strbuf *out, const char *name, const char *type, const char *help,

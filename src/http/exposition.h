@@ -7,6 +7,7 @@
 #ifndef AQ_HTTP_EXPOSITION_H
 #define AQ_HTTP_EXPOSITION_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <uv.h>
 
@@ -20,6 +21,14 @@ void exposition_family(struct strbuf *out, const char *name, const char *type, c
 void exposition_begin(struct strbuf *out, const char *name);
 void exposition_label(struct strbuf *out, const char *label, const char *value);
 void exposition_value(struct strbuf *out, double value);
+
+/* The series of one histogram of a family of the type "histogram": NAME_bucket, NAME_sum, NAME_count.
+ * 'labels': names and values by turns, then NULL. 'counts' has one element more than 'bounds', for
+ * values above the last one; each counts its bucket alone.
+ */
+void exposition_histogram(struct strbuf *out, const char *name, const char *const *labels,
+                          const double *bounds, size_t bound_count, const int64_t *counts,
+                          double sum);
 
 /* A family with one series that has no labels. */
 void exposition_single(struct strbuf *out, const char *name, const char *type, const char *help,

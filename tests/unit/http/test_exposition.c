@@ -29,6 +29,24 @@ static void test_text(void **state)
                                   "# HELP c None\n# TYPE c gauge\nc NaN\n");
 }
 
+static void test_histograms(void **state)
+{
+    static const double bounds[] = { 0.005, 1, 600 };
+    static const int64_t counts[] = { 1, 2, 0, 4 };
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+
+    (void)state;
+    exposition_histogram(&out, "h", (const char *[]){ "a", "x", "b", "y", NULL }, bounds, 3, counts,
+                         7.5);
+    exposition_histogram(&out, "g", (const char *[]){ NULL }, bounds, 0, counts, 0);
+    assert_string_equal(out.data, "h_bucket{a=\"x\",b=\"y\",le=\"0.005\"} 1\n"
+                                  "h_bucket{a=\"x\",b=\"y\",le=\"1\"} 3\n"
+                                  "h_bucket{a=\"x\",b=\"y\",le=\"600\"} 3\n"
+                                  "h_bucket{a=\"x\",b=\"y\",le=\"+Inf\"} 7\n"
+                                  "h_sum{a=\"x\",b=\"y\"} 7.5\nh_count{a=\"x\",b=\"y\"} 7\n"
+                                  "g_bucket{le=\"+Inf\"} 1\ng_sum 0\ng_count 1\n");
+}
+
 static void write_nothing(void *data, struct strbuf *out)
 {
     (void)data;
@@ -76,6 +94,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text),
+        cmocka_unit_test(test_histograms),
         cmocka_unit_test(test_addresses),
     };
 
