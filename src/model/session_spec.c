@@ -38,7 +38,7 @@ static const struct wire_field spec_fields[] = {
     { "environ", WIRE_PAIRS, AT(environ), WIRE_FOR_AGENT, NULL, "environ", SESSION_VARIABLES_MAX },
     { "shmem", WIRE_AMOUNT, AT(shmem), WIRE_FOR_AGENT, OPTS, "config.resource_opts.shmem", 64 },
     { RESOURCE_OPTS_SPLITTING, WIRE_CHOICE, AT(splitting), WIRE_FOR_AGENT, OPTS },
-    { "preopen_ports", WIRE_PORTS, AT(ports), WIRE_FOR_AGENT, NULL, "preopen_ports", 1000 },
+    { "preopen_ports", WIRE_NUMBERS, AT(ports), WIRE_FOR_AGENT, NULL, "preopen_ports", 1000 },
     { "mounts", WIRE_MOUNTS, AT(mounts), WIRE_FOR_AGENT, NULL, "mounts", FOLDER_MOUNTS_MAX },
     { "cluster_size_min", WIRE_NUMBER, AT(cluster_size_min), WIRE_FOR_AGENT, NULL,
       "clusterSizeMin" },
@@ -131,8 +131,8 @@ static int spec_check_field(const struct session_spec *spec, const struct wire_f
         return *at.text ? spec_check_text(field, *at.text, err) : 0;
     case WIRE_TEXTS:
         return spec_check_count(field, at.texts->count, err);
-    case WIRE_PORTS:
-        return services_add_preopen(&(struct services){ .count = 0 }, at.ports, err);
+    case WIRE_NUMBERS:
+        return services_add_preopen(&(struct services){ .count = 0 }, at.numbers, err);
     case WIRE_PAIRS:
         r = spec_check_count(field, at.pairs->count, err);
         return r < 0 ? r : spec_check_variables(at.pairs, err);

@@ -71,9 +71,9 @@ static void wire_copy_value(struct wire_copy_block *block, enum wire_kind kind,
                 to.texts->items[i] = text;
         }
         return;
-    case WIRE_PORTS:
-        to.ports->items = wire_copy_take(block, from.ports->items,
-                                         from.ports->count * sizeof(*from.ports->items),
+    case WIRE_NUMBERS:
+        to.numbers->items = wire_copy_take(block, from.numbers->items,
+                                         from.numbers->count * sizeof(*from.numbers->items),
                                          alignof(int64_t));
         return;
     case WIRE_PAIRS:

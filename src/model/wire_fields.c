@@ -42,8 +42,8 @@ static bool wire_is_said(const struct wire_field *field, union wire_place at)
         return !uuid_is_nil(at.id);
     case WIRE_TEXTS:
         return at.texts->count;
-    case WIRE_PORTS:
-        return at.ports->count;
+    case WIRE_NUMBERS:
+        return at.numbers->count;
     case WIRE_PAIRS:
         return at.pairs->count;
     case WIRE_MOUNTS:
@@ -113,10 +113,10 @@ static void wire_write_value(const struct wire_field *field, union wire_place at
             jsonw_str(w, at.texts->items[i]);
         jsonw_array_end(w);
         return;
-    case WIRE_PORTS:
+    case WIRE_NUMBERS:
         jsonw_array_begin(w);
-        for (size_t i = 0; i < at.ports->count; i++)
-            jsonw_int(w, at.ports->items[i]);
+        for (size_t i = 0; i < at.numbers->count; i++)
+            jsonw_int(w, at.numbers->items[i]);
         jsonw_array_end(w);
         return;
     case WIRE_PAIRS:
@@ -246,7 +246,7 @@ static int wire_read_texts(const struct wire_field *field, const json_t *value, 
     return r;
 }
 
-static int wire_read_ports(const struct wire_field *field, const json_t *value, struct arena *arena,
+static int wire_read_numbers(const struct wire_field *field, const json_t *value, struct arena *arena,
                            struct int_list *ret, struct aq_error *err)
 {
     size_t count = json_array_size(value);
@@ -340,8 +340,8 @@ static int wire_read_value(const struct wire_field *field, const json_t *value, 
         return wire_read_uuid(field, value, at.id, err);
     case WIRE_TEXTS:
         return wire_read_texts(field, value, arena, at.texts, err);
-    case WIRE_PORTS:
-        return wire_read_ports(field, value, arena, at.ports, err);
+    case WIRE_NUMBERS:
+        return wire_read_numbers(field, value, arena, at.numbers, err);
     case WIRE_PAIRS:
         return wire_read_pairs(field, value, arena, at.pairs, err);
     case WIRE_MOUNTS:

@@ -26,7 +26,7 @@ enum wire_kind {
     WIRE_NUMBER, /* int64_t, never negative */
     WIRE_UUID,   /* struct uuid; nil is unsaid */
     WIRE_TEXTS,  /* struct str_list */
-    WIRE_PORTS,  /* struct int_list */
+    WIRE_NUMBERS, /* struct int_list */
     WIRE_PAIRS,  /* struct pair_list */
     WIRE_MOUNTS, /* struct folder_mounts */
     WIRE_LIST,   /* a pointer to structs of 'of', followed by its size_t count */
@@ -76,7 +76,7 @@ union wire_place {
     int64_t *number;
     struct uuid *id;
     struct str_list *texts;
-    struct int_list *ports;
+    struct int_list *numbers;
     struct pair_list *pairs;
     struct folder_mounts *mounts;
 };
