@@ -597,16 +597,24 @@ struct msg_serving_done {
     int64_t version;
 };
 
-struct msg_serving_replica_use {
+struct msg_serving_replica_use { /* counts and sums are since the last serving.use */
     struct uuid session_id;
-    int64_t in_flight;          /* now */
-    int64_t requests, failures; /* since the last serving.use; failures: none or a broken answer */
+    int64_t revision;  /* of the routes; 0: an older proxy, which has nothing of the second group */
+    int64_t in_flight; /* now */
+    int64_t requests, failures; /* failures: no answer, or one that broke off */
     bool is_ejected; /* this proxy routes no requests to it: it refused or reset connections */
+
+    int64_t ok, client_errors, server_errors, broken; /* as of the service */
+    int64_t duration_usec, first_byte_usec;           /* sums over the answered */
+    /* The answered by serving/latency.h; buckets at the end that are 0 may be absent. */
+    struct int_list duration_buckets, first_byte_buckets;
+    int64_t prompt_tokens, completion_tokens, cached_tokens;
 };
 
-struct msg_serving_token_use {
+struct msg_serving_token_use { /* since the last */
     struct uuid id;
-    int64_t requests, prompt_tokens, completion_tokens; /* since the last */
+    int64_t requests, prompt_tokens, completion_tokens;
+    int64_t cached_tokens, ok, client_errors, server_errors, refused;
 };
 
 struct msg_serving_service_use { /* counts and sums are since the last serving.use */
@@ -618,8 +626,9 @@ struct msg_serving_service_use { /* counts and sums are since the last serving.u
     int64_t broken;                           /* clients that left, answers that broke off */
     int64_t duration_usec, first_byte_usec, queue_usec; /* sums over the answered */
     int64_t waited; /* how many of the answered had waited in the queue */
-    struct msg_serving_replica_use
-        *replicas; /* all that it knows: elsewhere nothing is under way */
+    int64_t prompt_tokens, completion_tokens, cached_tokens;
+    int64_t oldest_usec; /* how long the first of those that wait now has waited */
+    struct msg_serving_replica_use *replicas; /* in the others nothing is under way */
     size_t replica_count;
     struct msg_serving_token_use *tokens;
     size_t token_count;

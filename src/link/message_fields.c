@@ -528,10 +528,22 @@ static const struct wire_field serving_done_fields[] = {
 
 static const struct wire_field serving_replica_use_fields[] = {
     NEEDED(msg_serving_replica_use, session_id, WIRE_UUID),
+    MEMBER(msg_serving_replica_use, revision, WIRE_NUMBER),
     MEMBER(msg_serving_replica_use, in_flight, WIRE_NUMBER),
     MEMBER(msg_serving_replica_use, requests, WIRE_NUMBER),
     MEMBER(msg_serving_replica_use, failures, WIRE_NUMBER),
     MEMBER(msg_serving_replica_use, is_ejected, WIRE_FLAG),
+    MEMBER(msg_serving_replica_use, ok, WIRE_NUMBER),
+    MEMBER(msg_serving_replica_use, client_errors, WIRE_NUMBER),
+    MEMBER(msg_serving_replica_use, server_errors, WIRE_NUMBER),
+    MEMBER(msg_serving_replica_use, broken, WIRE_NUMBER),
+    MEMBER(msg_serving_replica_use, duration_usec, WIRE_NUMBER),
+    MEMBER(msg_serving_replica_use, first_byte_usec, WIRE_NUMBER),
+    MEMBER(msg_serving_replica_use, duration_buckets, WIRE_NUMBERS),
+    MEMBER(msg_serving_replica_use, first_byte_buckets, WIRE_NUMBERS),
+    MEMBER(msg_serving_replica_use, prompt_tokens, WIRE_NUMBER),
+    MEMBER(msg_serving_replica_use, completion_tokens, WIRE_NUMBER),
+    MEMBER(msg_serving_replica_use, cached_tokens, WIRE_NUMBER),
     WIRE_FIELDS_END,
 };
 
@@ -546,6 +558,11 @@ static const struct wire_field serving_token_use_fields[] = {
     MEMBER(msg_serving_token_use, requests, WIRE_NUMBER),
     MEMBER(msg_serving_token_use, prompt_tokens, WIRE_NUMBER),
     MEMBER(msg_serving_token_use, completion_tokens, WIRE_NUMBER),
+    MEMBER(msg_serving_token_use, cached_tokens, WIRE_NUMBER),
+    MEMBER(msg_serving_token_use, ok, WIRE_NUMBER),
+    MEMBER(msg_serving_token_use, client_errors, WIRE_NUMBER),
+    MEMBER(msg_serving_token_use, server_errors, WIRE_NUMBER),
+    MEMBER(msg_serving_token_use, refused, WIRE_NUMBER),
     WIRE_FIELDS_END,
 };
 
@@ -569,6 +586,10 @@ static const struct wire_field serving_service_use_fields[] = {
     MEMBER(msg_serving_service_use, first_byte_usec, WIRE_NUMBER),
     MEMBER(msg_serving_service_use, queue_usec, WIRE_NUMBER),
     MEMBER(msg_serving_service_use, waited, WIRE_NUMBER),
+    MEMBER(msg_serving_service_use, prompt_tokens, WIRE_NUMBER),
+    MEMBER(msg_serving_service_use, completion_tokens, WIRE_NUMBER),
+    MEMBER(msg_serving_service_use, cached_tokens, WIRE_NUMBER),
+    MEMBER(msg_serving_service_use, oldest_usec, WIRE_NUMBER),
     LIST(msg_serving_service_use, replicas, serving_replica_uses),
     LIST(msg_serving_service_use, tokens, serving_token_uses),
     WIRE_FIELDS_END,

@@ -151,6 +151,10 @@ class PlayedManager:
         return [use for m in list(self.said) if m["type"] == "serving.use"
                 for use in m.get("services", []) if use["id"] == service["id"]]
 
+    @staticmethod
+    def replicas(uses):
+        return [replica for use in uses for replica in use.get("replicas", [])]
+
     def total(self, service, name):
         return sum(use.get(name, 0) for use in self.uses(service))
 

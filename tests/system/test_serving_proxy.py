@@ -4,6 +4,7 @@ the replicas are servers of this process that answer byte by byte."""
 
 import concurrent.futures
 import contextlib
+import http.client
 import json
 import socket
 import stat
@@ -60,7 +61,14 @@ class Handler:
                      + chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n")
 
     def do_usage(self, replica, peer, head, body):
-        reply(peer, b'{"usage":{"prompt_tokens":30,"completion_tokens":12}}')
+        reply(peer, b'{"usage":{"prompt_tokens":30,"completion_tokens":12,'
+                    b'"prompt_tokens_details":{"cached_tokens":20}}}')
+
+    def do_missing(self, replica, peer, head, body):
+        reply(peer, b"{}", "404 Not Found")
+
+    def do_wrong(self, replica, peer, head, body):
+        reply(peer, b"{}", "500 Internal Server Error")
 
     def do_cut(self, replica, peer, head, body):
         peer.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk(b"half"))
@@ -418,8 +426,7 @@ def test_the_least_loaded_takes_it(served, handler):
         handler.gate.set()
         assert all(done.result()[0] == 200 for done in waiting)
     wait_for(lambda: served.manager.total(service, "ok") == 8, 30, "the report")
-    last = served.manager.uses(service)[-1]["replicas"]
-    assert [r.get("in_flight", 0) for r in last] == [0, 0, 0]
+    assert not any(r.get("in_flight") for r in served.manager.replicas(served.manager.uses(service)[-1:]))
 
 
 def test_alike_prompts_meet_one_replica(served, handler):
@@ -464,7 +471,7 @@ def test_a_replica_that_refuses_is_left_alone(served, handler):
     for _ in range(20):  # a connection that dies is not used, and one that is refused is tried elsewhere
         assert served.ask("POST", url(service, "echo"), b"{}")[0] == 200
     wait_for(lambda: any(r["session_id"] == bad.session and r.get("is_ejected")
-                         for use in served.manager.uses(service) for r in use["replicas"]), 30,
+                         for r in served.manager.replicas(served.manager.uses(service))), 30,
              "the report")
     before = len(bad.requests)
     bad.listen()
@@ -498,8 +505,8 @@ def test_a_draining_replica_gets_no_new_request(served, handler):
         served.manager.tell(service)
 
         def in_flight():
-            use = served.manager.uses(service)[-1]["replicas"]
-            return next(r.get("in_flight", 0) for r in use if r["session_id"] == old.session)
+            last = served.manager.replicas(served.manager.uses(service)[-1:])
+            return sum(r.get("in_flight", 0) for r in last if r["session_id"] == old.session)
         assert in_flight() == 1  # said no later than the routes were confirmed
         for _ in range(5):
             assert served.ask("GET", url(service, "echo"))[0] == 200
@@ -695,6 +702,96 @@ def doctor(served):
     return next(one for one in found if one["id"] == "proxy.services")
 
 
+# ---- figures ----
+
+def test_what_replicas_and_tokens_did(served, handler):
+    token = token_of(OTHER, rate_milli=600)  # six at once
+    service, replicas = make(served, handler, 2, tokens=[token])
+    service["replicas"][1]["revision"] = 2
+    served.manager.tell(service)
+    paths = ["usage", "usage", "missing", "wrong", "cut", "echo"]
+    for path in paths:
+        with contextlib.suppress(http.client.HTTPException):
+            served.ask("GET", url(service, path), None, OTHER)
+    assert served.ask("GET", url(service, "echo"), None, OTHER)[0] == 429
+    wait_for(lambda: served.manager.total(service, "refused") == 1
+             and served.manager.now(service, "in_flight") == 0, 30, "the report")
+
+    def check():
+        uses = served.manager.uses(service)
+        of_replicas = served.manager.replicas(uses)
+        of_tokens = [t for use in uses for t in use.get("tokens", [])]
+
+        def sums(rows, name):
+            return sum(row.get(name, 0) for row in rows)
+        for rows in (uses, of_replicas, of_tokens):
+            assert [sums(rows, name) for name in ("ok", "client_errors", "server_errors")] == [3, 1, 1]
+            assert [sums(rows, f"{name}_tokens") for name in ("prompt", "completion", "cached")] \
+                == [60, 24, 40]
+        assert sums(of_replicas, "requests") == sums(of_tokens, "requests") == 6
+        assert (sums(of_tokens, "refused"), sums(of_replicas, "failures"), sums(of_replicas, "broken"),
+                sums(uses, "broken")) == (1, 1, 1, 1)
+        for name in ("duration", "first_byte"):
+            buckets = [sum(r[f"{name}_buckets"]) for r in of_replicas if f"{name}_buckets" in r]
+            assert sum(buckets) == 5
+            assert sums(of_replicas, f"{name}_usec") == sums(uses, f"{name}_usec") > 0
+        assert {(r["session_id"], r["revision"]) for r in of_replicas} \
+            == {(replicas[0].session, 1), (replicas[1].session, 2)}
+    check()
+    # a new connection to the manager repeats nothing
+    served.manager.stop()
+    served.manager.services = [service]
+    served.manager.start()
+    wait_for(served.is_up, 60, "the manager's return")
+    served.manager.tell(service)
+    check()
+
+
+def test_a_replica_that_has_gone_is_reported(served, handler):
+    service, replicas = make(served, handler, 2)
+    for _ in range(4):
+        assert served.ask("GET", url(service, "echo"))[0] == 200
+    served.manager.stop()
+    for _ in range(4):
+        assert served.ask("GET", url(service, "echo"))[0] == 200
+    service["replicas"].pop(0)
+    served.manager.services = [service]
+    served.manager.start()  # its first message is the routes without the replica
+    wait_for(lambda: served.manager.total(service, "ok") == 8, 60, "the report")
+
+    def answered(replica):
+        return sum(r.get("ok", 0) for r in served.manager.replicas(served.manager.uses(service))
+                   if r["session_id"] == replica.session)
+    wait_for(lambda: [answered(r) for r in replicas] == [len(r.requests) for r in replicas], 30,
+             "the report of both")
+
+
+def test_the_first_byte_is_of_the_body(served, handler):
+    service, _ = make(served, handler)
+    with served.send(f"GET {url(service, 'events')} HTTP/1.1\r\nHost: x\r\n\r\n") as peer:
+        read_upto(peer, b"\r\n\r\n")
+        time.sleep(0.3)
+        for _ in range(6):
+            handler.step.release()
+        read_upto(peer, b"0\r\n\r\n")
+    wait_for(lambda: served.manager.total(service, "ok") == 1, 30, "the report")
+    assert served.manager.total(service, "first_byte_usec") > 250_000
+    assert served.manager.total(service, "duration_usec") \
+        >= served.manager.total(service, "first_byte_usec")
+
+
+def test_many_services_fit_in_reports(served, handler):
+    replicas = [served.replica(handler) for _ in range(3)]
+    services = [service_of(f"many-{i}", *replicas, is_public=True) for i in range(300)]
+    served.manager.tell(*services)
+    served.manager.stop()
+    for service in services:
+        assert served.ask("GET", url(service, "echo"))[0] == 200
+    served.manager.services = services
+    served.manager.start()
+    wait_for(lambda: all(served.manager.total(s, "ok") == 1 for s in services), 60, "all reports")
+
+
 def test_metrics_and_doctor(served, handler):
     service, _ = make(served, handler, 2)
     assert served.ask("GET", url(service, "echo"))[0] == 200
@@ -703,6 +800,14 @@ def test_metrics_and_doctor(served, handler):
     assert metrics[f"aliquot_proxy_service_requests_total{name}"] == 1
     assert metrics[f"aliquot_proxy_service_replicas{name}"] == 2
     assert metrics[f"aliquot_proxy_service_in_flight{name}"] == 0
+    one = f'service="{service["name"]}"'
+    for family in ("duration", "first_byte"):
+        family = f"aliquot_proxy_service_{family}_seconds"
+        assert metrics[f'{family}_bucket{{{one},le="+Inf"}}'] == metrics[f"{family}_count{name}"] == 1
+        assert metrics[f"{family}_sum{name}"] > 0
+    assert metrics[f'aliquot_proxy_service_tokens_total{{{one},kind="prompt"}}'] == 0
+    assert served.ask("GET", url(service, "usage"))[0] == 200
+    assert served.metrics()[f'aliquot_proxy_service_tokens_total{{{one},kind="cached"}}'] == 20
     found = doctor(served)
     assert (found["level"], found["text"]) == ("ok", "1 model service, 2 ready replicas")
     served.manager.tell({**service, "replicas": [], "problem": "no GPU is free"})

@@ -36,6 +36,7 @@ void call_on_head(struct call *call, const struct message_head *head, struct str
 {
     call->status = head->status;
     call->first_usec = clock_monotonic_usec();
+    call->has_body = false;
     if (head->status == 200 && !message_get_header(head, "Content-Encoding"))
         usage_scan_begin(&call->usage, message_get_header(head, "Content-Type"));
     replica_answered(call->replica);
@@ -43,39 +44,83 @@ void call_on_head(struct call *call, const struct message_head *head, struct str
     answer_write_timing(call, out);
 }
 
+/* Servers of streams send the head before they have computed anything. */
 void call_on_body(struct call *call, const char *bytes, size_t len)
 {
+    if (!call->has_body) {
+        call->has_body = true;
+        call->first_usec = clock_monotonic_usec();
+    }
     usage_scan_take(&call->usage, bytes, len);
 }
 
 static void answer_count_tokens(struct call *call)
 {
-    struct token *token = call->token;
+    const struct usage_scan *usage = &call->usage;
+    struct msg_serving_service_use *use = &call->service->use;
+    struct service_totals *totals = &call->service->totals;
+    struct msg_serving_replica_use *of_replica = &call->replica->use;
+    struct msg_serving_token_use *of_token = &call->token->use;
 
     usage_scan_finish(&call->usage);
-    token->prompt_tokens += call->usage.prompt_tokens;
-    token->completion_tokens += call->usage.completion_tokens;
-    token->spent += call->usage.prompt_tokens + call->usage.completion_tokens;
+    if (!usage->prompt_tokens && !usage->completion_tokens)
+        return;
+    use->prompt_tokens += usage->prompt_tokens;
+    use->completion_tokens += usage->completion_tokens;
+    use->cached_tokens += usage->cached_tokens;
+    totals->prompt_tokens += (uint64_t)usage->prompt_tokens;
+    totals->completion_tokens += (uint64_t)usage->completion_tokens;
+    totals->cached_tokens += (uint64_t)usage->cached_tokens;
+    of_replica->prompt_tokens += usage->prompt_tokens;
+    of_replica->completion_tokens += usage->completion_tokens;
+    of_replica->cached_tokens += usage->cached_tokens;
+    of_token->prompt_tokens += usage->prompt_tokens;
+    of_token->completion_tokens += usage->completion_tokens;
+    of_token->cached_tokens += usage->cached_tokens;
+    call->token->spent += usage->prompt_tokens + usage->completion_tokens;
 }
 
-static void answer_count(struct call *call)
+void call_count_answer(struct call *call)
 {
     struct msg_serving_service_use *use = &call->service->use;
     struct service_totals *totals = &call->service->totals;
-    int64_t waited = call->queue_usec + call->start_usec;
 
     if (call->status < 400) {
         use->ok++;
         totals->ok++;
+        call->replica->use.ok++;
+        call->token->use.ok++;
     } else if (call->status < 500) {
         use->client_errors++;
         totals->client_errors++;
+        call->replica->use.client_errors++;
+        call->token->use.client_errors++;
     } else {
         use->server_errors++;
         totals->server_errors++;
+        call->replica->use.server_errors++;
+        call->token->use.server_errors++;
     }
-    use->duration_usec += clock_monotonic_usec() - call->sent_usec;
-    use->first_byte_usec += call->first_usec - call->sent_usec;
+}
+
+static void answer_count_times(struct call *call)
+{
+    struct msg_serving_service_use *use = &call->service->use;
+    int64_t duration = clock_monotonic_usec() - call->sent_usec;
+    int64_t first_byte = call->first_usec - call->sent_usec;
+    int64_t waited = call->queue_usec + call->start_usec;
+    size_t whole = latency_bucket(duration), first = latency_bucket(first_byte);
+    struct service_latency *latencies[] = { &call->service->totals.latency,
+                                            &call->replica->latency };
+
+    for (size_t i = 0; i < AQ_COUNT(latencies); i++) {
+        latencies[i]->duration_usec += duration;
+        latencies[i]->first_byte_usec += first_byte;
+        latencies[i]->durations[whole]++;
+        latencies[i]->first_bytes[first]++;
+    }
+    use->duration_usec += duration;
+    use->first_byte_usec += first_byte;
     use->queue_usec += waited;
     use->waited += waited > 0;
 }
@@ -86,7 +131,8 @@ void call_on_answered(struct call *call, bool is_lasting)
     struct conn *conn = AQ_TAKE(call->conn);
 
     answer_count_tokens(call);
-    answer_count(call);
+    call_count_answer(call);
+    answer_count_times(call);
     if (conn && is_lasting)
         conn_give_back(conn, answer_keep_usec(head));
     else if (conn)
@@ -97,5 +143,5 @@ void call_on_answered(struct call *call, bool is_lasting)
 /* browser_free() counts it. */
 void call_on_broken(struct call *call)
 {
-    call->replica->failures++;
+    call->replica->use.failures++;
 }

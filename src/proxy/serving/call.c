@@ -42,6 +42,14 @@ void call_end(struct call *call)
     served_serve_queue(service);
 }
 
+static void call_count_broken(struct call *call)
+{
+    call->service->use.broken++;
+    call->service->totals.broken++;
+    if (call->replica)
+        call->replica->use.broken++;
+}
+
 /* The client has gone, or is cut, in the middle of it; a connection that was upgraded has done its work. */
 void call_drop(struct browser *b)
 {
@@ -49,13 +57,10 @@ void call_drop(struct browser *b)
 
     if (!call)
         return;
-    if (b->is_upgraded) {
-        call->service->use.ok++;
-        call->service->totals.ok++;
-    } else {
-        call->service->use.broken++;
-        call->service->totals.broken++;
-    }
+    if (b->is_upgraded)
+        call_count_answer(call);
+    else
+        call_count_broken(call);
     call_end(call);
 }
 
@@ -88,7 +93,7 @@ static void call_connect(struct call *call, struct replica *replica)
     call->service->turn = replica->at + 1;
     call->state = CALL_CONNECTS;
     call->replica = replica;
-    replica->requests++;
+    replica->use.requests++;
     replica_count(replica, 1);
     r = conn_take(replica, call, &err);
     call->was_used = r == 1;
@@ -150,8 +155,7 @@ void call_on_unconnected(struct call *call, const struct aq_error *err)
         call_send(call);
         return;
     }
-    service->use.refused++;
-    service->totals.refused++;
+    served_count_refused(service, call->token);
     (void)snprintf(text, sizeof(text), "The replica of the model service cannot be reached: %s",
                    err->text);
     call_refuse(call, 503, "replica_unreachable", RETRY_SEC, text);
@@ -177,9 +181,8 @@ void call_on_unanswered(struct call *call)
     if (is_closed && !call->was_used)
         replica_failed(call->replica);
     else
-        call->replica->failures++;
-    call->service->use.broken++;
-    call->service->totals.broken++;
+        call->replica->use.failures++;
+    call_count_broken(call);
     call_refuse(call, 502, "bad_gateway", 0,
                 is_closed
                     ? "The replica of the model service closed the connection without an answer."
@@ -261,7 +264,7 @@ static struct call *call_new(struct browser *b, struct served *service, struct t
     list_init(&call->waiting_link);
     list_add(&service->calls, &call->link);
     token->calls++;
-    token->requests++;
+    token->use.requests++;
     service->use.arrived++;
     service->totals.requests++;
     b->call = call;
@@ -336,8 +339,7 @@ static void call_refuse_waiting(struct call *call)
     const struct msg_serving_service *msg = call->service->msg;
     char text[600];
 
-    call->service->use.refused++;
-    call->service->totals.refused++;
+    served_count_refused(call->service, call->token);
     if (!call->service->open_usec)
         (void)snprintf(text, sizeof(text), "Model service '%s' has no ready replica%s%.400s",
                        msg->name, msg->problem ? ": " : ".", msg->problem ? msg->problem : "");
@@ -381,7 +383,7 @@ static void call_check(struct call *call, int64_t now)
     } else if (call->state == CALL_WAITS && now - call->queued_usec > served_queue_usec(service)) {
         call_refuse_waiting(call);
     } else if (call_is_stuck(call, now)) {
-        call->replica->failures++;
+        call->replica->use.failures++;
         call_cut(call, 504, "request_timeout",
                  "The replica of the model service did not answer in time.");
     }

@@ -28,8 +28,7 @@ static struct token *queue_find_longest(const struct served *service)
 
 static void queue_refuse(struct call *call, const char *text)
 {
-    call->service->use.refused++;
-    call->service->totals.refused++;
+    served_count_refused(call->service, call->token);
     call_refuse(call, 429, "rate_limit_exceeded", RETRY_SEC, text);
 }
 
@@ -54,8 +53,7 @@ static bool queue_make_room(struct call *call)
                            "of it.");
         return false;
     }
-    service->use.refused++;
-    service->totals.refused++;
+    served_count_refused(service, call->token);
     (void)snprintf(text, sizeof(text),
                    "The queue of the model service is full: %zu requests wait for it.",
                    service->waiting_count);

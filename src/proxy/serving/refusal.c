@@ -6,6 +6,14 @@
 #include "base/jsonw.h"
 #include "proxy/serving/service.h"
 
+void served_count_refused(struct served *service, struct token *token)
+{
+    service->use.refused++;
+    service->totals.refused++;
+    token->use.refused++;
+    served_report(service, false);
+}
+
 static const char *refusal_type(int status)
 {
     return status == 401   ? "authentication_error"

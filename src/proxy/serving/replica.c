@@ -90,7 +90,7 @@ void replica_failed(struct replica *replica)
     int64_t now = clock_monotonic_usec();
     int64_t sec = replica->failed < 5 ? INT64_C(1) << replica->failed : EJECT_MAX_SEC;
 
-    replica->failures++;
+    replica->use.failures++;
     replica->is_trial = false;
     if (replica->at != BALANCE_NONE && replica_count_open(service) > 1
         && !replica->ejected_until_usec) {

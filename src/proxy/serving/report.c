@@ -4,6 +4,8 @@
  * Sums go on while the manager is away, and it gets them when it is back. Figures that were sent and
  * lost with the connection are lost.
  */
+#include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -13,7 +15,12 @@
 #include "proxy/serving/service.h"
 
 #define REPORT_MSEC 100
-#define SERVICES_MAX 64 /* of one message: it fits in a frame with all their replicas */
+#define SERVICES_MAX 64 /* of one message */
+/* A message with the last service that is added to it stays below LINK_FRAME_MAX. */
+#define REPORT_BYTES_MAX ((size_t)2 << 20)
+#define SERVICE_BYTES 1024
+#define REPLICA_BYTES 1024
+#define TOKEN_BYTES 512
 
 void served_report(struct served *service, bool at_once)
 {
@@ -29,7 +36,25 @@ void served_report(struct served *service, bool at_once)
 
 /* ---- writing ---- */
 
-static void report_replicas(const struct served *service, struct msg_serving_service_use *use)
+bool replica_has_news(const struct replica *replica)
+{
+    const struct msg_serving_replica_use *use = &replica->use;
+
+    return use->requests || use->failures || use->broken || use->ok || use->client_errors
+           || use->server_errors;
+}
+
+/* Without the buckets at the end that are 0. */
+static struct int_list report_buckets(int64_t *counts)
+{
+    size_t count = LATENCY_BUCKETS;
+
+    while (count && !counts[count - 1])
+        count--;
+    return (struct int_list){ counts, count };
+}
+
+static void report_replicas(struct served *service, struct msg_serving_service_use *use)
 {
     size_t count = 0;
 
@@ -37,22 +62,33 @@ static void report_replicas(const struct served *service, struct msg_serving_ser
         count++;
     use->replicas = aq_alloc_array(count + 1, sizeof(*use->replicas));
     LIST_FOREACH(it, &service->replicas) {
-        const struct replica *replica = LIST_ENTRY(it, struct replica, link);
+        struct replica *replica = LIST_ENTRY(it, struct replica, link);
+        struct msg_serving_replica_use *of = &use->replicas[use->replica_count];
 
-        if (use->replica_count < MSG_REPLICAS_MAX)
-            use->replicas[use->replica_count++] = (struct msg_serving_replica_use){
-                .session_id = replica->session_id,
-                .in_flight = (int64_t)replica->in_flight,
-                .requests = replica->requests,
-                .failures = replica->failures,
-                .is_ejected = replica->ejected_until_usec != 0,
-            };
+        if (use->replica_count == MSG_REPLICAS_MAX
+            || (!replica->in_flight && !replica->ejected_until_usec && !replica_has_news(replica)))
+            continue;
+        *of = replica->use;
+        of->session_id = replica->session_id;
+        of->revision = replica->revision;
+        of->in_flight = (int64_t)replica->in_flight;
+        of->is_ejected = replica->ejected_until_usec != 0;
+        of->duration_usec = replica->latency.duration_usec;
+        of->first_byte_usec = replica->latency.first_byte_usec;
+        of->duration_buckets = report_buckets(replica->latency.durations);
+        of->first_byte_buckets = report_buckets(replica->latency.first_bytes);
+        use->replica_count++;
     }
 }
 
+/* Whatever was counted of it began with a request, or was a refusal. Answers of a request may be
+ * reported after the request.
+ */
 static bool token_has_news(const struct token *token)
 {
-    return token->requests || token->prompt_tokens || token->completion_tokens;
+    const struct msg_serving_token_use *use = &token->use;
+
+    return use->requests || use->refused || use->ok || use->client_errors || use->server_errors;
 }
 
 static void report_tokens(const struct served *service, struct msg_serving_service_use *use)
@@ -65,22 +101,33 @@ static void report_tokens(const struct served *service, struct msg_serving_servi
     LIST_FOREACH(it, &service->tokens) {
         const struct token *token = LIST_ENTRY(it, struct token, link);
 
-        if (token_has_news(token) && use->token_count < MSG_SERVING_TOKENS_MAX)
-            use->tokens[use->token_count++] = (struct msg_serving_token_use){
-                .id = token->id,
-                .requests = token->requests,
-                .prompt_tokens = token->prompt_tokens,
-                .completion_tokens = token->completion_tokens,
-            };
+        if (token_has_news(token) && use->token_count < MSG_SERVING_TOKENS_MAX) {
+            use->tokens[use->token_count] = token->use;
+            use->tokens[use->token_count++].id = token->id;
+        }
     }
 }
 
-static void report_write(const struct served *service, struct msg_serving_service_use *use)
+static int64_t report_oldest(const struct served *service)
+{
+    int64_t now = clock_monotonic_usec(), oldest = 0;
+
+    LIST_FOREACH(it, &service->turns) {
+        const struct token *token = LIST_ENTRY(it, struct token, turn_link);
+        const struct call *first = LIST_ENTRY(token->waiting.next, struct call, waiting_link);
+
+        oldest = AQ_MAX(oldest, now - first->queued_usec);
+    }
+    return oldest;
+}
+
+static void report_write(struct served *service, struct msg_serving_service_use *use)
 {
     *use = service->use;
     use->id = service->id;
     use->in_flight = (int64_t)service->in_flight;
     use->queued = (int64_t)service->waiting_count;
+    use->oldest_usec = report_oldest(service);
     report_replicas(service, use);
     report_tokens(service, use);
 }
@@ -93,30 +140,38 @@ static void report_clear(struct served *service)
     LIST_FOREACH(it, &service->replicas) {
         struct replica *replica = LIST_ENTRY(it, struct replica, link);
 
-        replica->requests = replica->failures = 0;
+        replica->use = (struct msg_serving_replica_use){ .in_flight = 0 };
+        replica->latency = (struct service_latency){ .duration_usec = 0 };
     }
-    LIST_FOREACH(it, &service->tokens) {
-        struct token *token = LIST_ENTRY(it, struct token, link);
-
-        token->requests = token->prompt_tokens = token->completion_tokens = 0;
-    }
+    LIST_FOREACH(it, &service->tokens)
+        LIST_ENTRY(it, struct token, link)->use = (struct msg_serving_token_use){ .requests = 0 };
 }
 
-/* Up to SERVICES_MAX of those that have news; false if there is none, or the manager is away. */
+/* Bytes of the message that it has at most. */
+static size_t report_size(const struct msg_serving_service_use *use)
+{
+    return SERVICE_BYTES + use->replica_count * REPLICA_BYTES + use->token_count * TOKEN_BYTES;
+}
+
+/* As many of those that have news as a message holds; false if there is none, or the manager is
+ * away.
+ */
 static bool report_send_some(struct serving *serving)
 {
     struct msg_serving_service_use uses[SERVICES_MAX] = { { .in_flight = 0 } };
     struct served *services[SERVICES_MAX];
     struct message msg = { .type = MSG_SERVING_USE,
                            .serving_use = { .version = serving->version, .services = uses } };
-    size_t count = 0;
+    size_t count = 0, size = 0;
     int r = -1;
 
-    for (size_t i = 0; i < serving->services.count && count < SERVICES_MAX; i++) {
+    for (size_t i = 0;
+         i < serving->services.count && count < SERVICES_MAX && size < REPORT_BYTES_MAX; i++) {
         struct served *service = serving->services.entries[i].value;
 
         if (service->is_dirty) {
             report_write(service, &uses[count]);
+            size += report_size(&uses[count]);
             services[count++] = service;
         }
     }
@@ -141,16 +196,26 @@ void serving_send_use(struct serving *serving)
 
 /* ---- metrics ---- */
 
+/* The next that is listed and has not ended; *at begins with 0. NULL is the end. */
+static const struct served *report_next(const struct serving *serving, size_t *at)
+{
+    while (*at < serving->services.count) {
+        const struct served *service = serving->services.entries[(*at)++].value;
+
+        if (service->is_listed && !service->msg->is_gone)
+            return service;
+    }
+    return NULL;
+}
+
 static void report_family(const struct serving *serving, struct strbuf *out, const char *name,
                           const char *type, const char *help,
                           double (*value)(const struct served *service))
 {
-    exposition_family(out, name, type, help);
-    for (size_t i = 0; i < serving->services.count; i++) {
-        const struct served *service = serving->services.entries[i].value;
+    const struct served *service;
 
-        if (!service->is_listed || service->msg->is_gone)
-            continue;
+    exposition_family(out, name, type, help);
+    for (size_t at = 0; (service = report_next(serving, &at));) {
         exposition_begin(out, name);
         exposition_label(out, "service", service->msg->name);
         exposition_value(out, value(service));
@@ -176,24 +241,70 @@ static double report_open(const struct served *service)
     return (double)open;
 }
 
-static double report_requests(const struct served *service)
+/* Families of service_totals: one series for each service, or with 'label' one for each row of the
+ * same name.
+ */
+static const struct report_total {
+    const char *name, *label, *value, *help;
+    size_t at;
+} report_totals[] = {
+#define TOTAL(member) offsetof(struct service_totals, member)
+    { "requests_total", NULL, NULL, "Requests that were let in.", TOTAL(requests) },
+    { "refused_total", NULL, NULL, "Requests that were answered 429 or 503.", TOTAL(refused) },
+    { "client_errors_total", NULL, NULL, "Answers of replicas with a status from 400 to 499.",
+      TOTAL(client_errors) },
+    { "server_errors_total", NULL, NULL, "Answers of replicas with a status of 500 or more.",
+      TOTAL(server_errors) },
+    { "broken_total", NULL, NULL, "Requests whose client left or whose answer broke off.",
+      TOTAL(broken) },
+    { "tokens_total", "kind", "prompt", "Tokens of language models, as the usage of answers says.",
+      TOTAL(prompt_tokens) },
+    { "tokens_total", "kind", "completion", NULL, TOTAL(completion_tokens) },
+    { "tokens_total", "kind", "cached", NULL, TOTAL(cached_tokens) },
+#undef TOTAL
+};
+
+static void report_write_totals(const struct serving *serving, struct strbuf *out)
 {
-    return (double)service->totals.requests;
+    for (size_t i = 0; i < AQ_COUNT(report_totals); i++) {
+        const struct report_total *total = &report_totals[i];
+        const struct served *service;
+        char name[64];
+
+        (void)snprintf(name, sizeof(name), "aliquot_proxy_service_%s", total->name);
+        if (total->help)
+            exposition_family(out, name, "counter", total->help);
+        for (size_t at = 0; (service = report_next(serving, &at));) {
+            const char *totals = (const char *)&service->totals;
+
+            exposition_begin(out, name);
+            exposition_label(out, "service", service->msg->name);
+            if (total->label)
+                exposition_label(out, total->label, total->value);
+            exposition_value(out, (double)*(const uint64_t *)(const void *)(totals + total->at));
+        }
+    }
 }
 
-static double report_refused(const struct served *service)
+static void report_write_latency(const struct serving *serving, struct strbuf *out)
 {
-    return (double)service->totals.refused;
-}
+    static const char duration[] = "aliquot_proxy_service_duration_seconds";
+    static const char first_byte[] = "aliquot_proxy_service_first_byte_seconds";
+    const struct served *service;
 
-static double report_broken(const struct served *service)
-{
-    return (double)service->totals.broken;
-}
-
-static double report_server_errors(const struct served *service)
-{
-    return (double)service->totals.server_errors;
+    exposition_family(out, duration, "histogram",
+                      "Time from a request's way to a replica until the end of the answer.");
+    for (size_t at = 0; (service = report_next(serving, &at));)
+        exposition_histogram(out, duration, (const char *[]){ "service", service->msg->name, NULL },
+                             latency_bounds, LATENCY_BUCKETS - 1, service->totals.latency.durations,
+                             (double)service->totals.latency.duration_usec / USEC_PER_SEC);
+    exposition_family(out, first_byte, "histogram",
+                      "Time from a request's way to a replica until the first byte of the answer.");
+    for (size_t at = 0; (service = report_next(serving, &at));)
+        exposition_histogram(
+            out, first_byte, (const char *[]){ "service", service->msg->name, NULL },
+            latency_bounds, LATENCY_BUCKETS - 1, service->totals.latency.first_bytes,
+            (double)service->totals.latency.first_byte_usec / USEC_PER_SEC);
 }
 
 void serving_write_metrics(const struct serving *serving, struct strbuf *out)
@@ -206,12 +317,6 @@ void serving_write_metrics(const struct serving *serving, struct strbuf *out)
                   "Requests that wait for a replica now.", report_queued);
     report_family(serving, out, "aliquot_proxy_service_replicas", "gauge",
                   "Replicas that take new requests now.", report_open);
-    report_family(serving, out, "aliquot_proxy_service_requests_total", "counter",
-                  "Requests that were let in.", report_requests);
-    report_family(serving, out, "aliquot_proxy_service_refused_total", "counter",
-                  "Requests that were answered 429 or 503.", report_refused);
-    report_family(serving, out, "aliquot_proxy_service_server_errors_total", "counter",
-                  "Answers of replicas with a status of 500 or more.", report_server_errors);
-    report_family(serving, out, "aliquot_proxy_service_broken_total", "counter",
-                  "Requests whose client left or whose answer broke off.", report_broken);
+    report_write_totals(serving, out);
+    report_write_latency(serving, out);
 }

@@ -21,6 +21,7 @@
 #include "proxy/browser.h"
 #include "proxy/serving.h"
 #include "serving/balance.h"
+#include "serving/latency.h"
 #include "serving/usage_scan.h"
 
 #define SERVICE_NAME_ROOM (PLACE_SERVICE_MAX + 1)
@@ -42,8 +43,16 @@ struct serving {
 
 enum service_affinity { AFFINITY_NONE, AFFINITY_HEADER, AFFINITY_PROMPT };
 
+/* How long answers took, and how long until their first byte, by serving/latency.h. */
+struct service_latency {
+    int64_t duration_usec, first_byte_usec; /* sums */
+    int64_t durations[LATENCY_BUCKETS], first_bytes[LATENCY_BUCKETS];
+};
+
 struct service_totals { /* since the start of the proxy, for metrics */
     uint64_t requests, ok, client_errors, server_errors, refused, broken;
+    uint64_t prompt_tokens, completion_tokens, cached_tokens;
+    struct service_latency latency;
 };
 
 struct token {
@@ -55,9 +64,9 @@ struct token {
     int64_t budget, spent; /* OpenAI tokens: as the manager said last, and since */
     struct list waiting;   /* struct call, by arrival */
     size_t waiting_count;
-    struct list turn_link;                              /* service.turns, while some wait */
-    size_t calls;                                       /* that name it */
-    int64_t requests, prompt_tokens, completion_tokens; /* not reported yet */
+    struct list turn_link;            /* service.turns, while some wait */
+    size_t calls;                     /* that name it */
+    struct msg_serving_token_use use; /* sums that are not reported yet */
 };
 
 struct replica {
@@ -69,7 +78,9 @@ struct replica {
     struct list idle; /* struct conn, the latest last */
     size_t idle_count;
     size_t in_flight;
-    int64_t requests, failures; /* not reported yet */
+    int64_t revision;
+    struct msg_serving_replica_use use; /* sums that are not reported yet, as those of 'latency' */
+    struct service_latency latency;
     unsigned failed;            /* times in a row */
     int64_t ejected_until_usec; /* 0 = it is not ejected */
     bool is_trial;              /* its ejection is over: one request shows */
@@ -128,7 +139,9 @@ struct call {
     size_t scan_next;    /* look at so many bytes */
     size_t queued_bytes; /* counted in service.waiting_bytes */
     int status;          /* of the answer; 0 = none yet */
-    int64_t begun_usec, queued_usec, sent_usec, first_usec;
+    int64_t begun_usec, queued_usec, sent_usec;
+    int64_t first_usec; /* of the body's first byte, or of the head without a body; 0 = none yet */
+    bool has_body;
     int64_t queue_usec,
         start_usec;     /* how long it waited for a slot, and for a replica to be there */
     int64_t moved_usec; /* when bytes of it came last, either way */
@@ -199,6 +212,8 @@ void call_end(struct call *call);
 /* End it, and answer its client. As serving_refuse(). */
 void call_refuse(struct call *call, int status, const char *code, unsigned retry_sec,
                  const char *text);
+/* Count an answer by its status. */
+void call_count_answer(struct call *call);
 /* Send those that wait, as long as there is room. */
 void served_serve_queue(struct served *service);
 void served_check_calls(struct served *service, int64_t now); /* their deadlines */
@@ -209,10 +224,15 @@ void served_check_calls(struct served *service, int64_t now); /* their deadlines
 void serving_refuse(struct browser *b, int status, const char *code, unsigned retry_sec,
                     const char *text);
 
+/* Count a request that is answered 429 or 503. 'token': whose it is. */
+void served_count_refused(struct served *service, struct token *token);
+
 /* ---- report.c ---- */
 
-/* Something that serving.use says has changed; 'now': it is sent at once. */
+/* Something that serving.use says has changed; 'at_once': it is sent now. */
 void served_report(struct served *service, bool at_once);
+/* Something was counted that the manager has not got. */
+bool replica_has_news(const struct replica *replica);
 void serving_send_use(struct serving *serving);
 
 #endif

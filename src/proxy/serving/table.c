@@ -139,7 +139,7 @@ static void served_drop_replicas(struct served *service)
     LIST_FOREACH(it, &service->replicas) {
         struct replica *replica = LIST_ENTRY(it, struct replica, link);
 
-        if (replica->at == BALANCE_NONE && !replica->in_flight)
+        if (replica->at == BALANCE_NONE && !replica->in_flight && !replica_has_news(replica))
             replica_free(replica);
     }
 }
@@ -173,6 +173,7 @@ static void served_take_replicas(struct served *service)
         if (!replica)
             replica = replica_new(service, id);
         replica->at = i;
+        replica->revision = service->msg->replicas[i].revision;
         service->entry_replicas[i] = replica;
     }
     LIST_FOREACH(it, &service->replicas)

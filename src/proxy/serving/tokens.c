@@ -115,15 +115,12 @@ struct token *token_admit(struct browser *b, struct served *service,
         return token_refuse(b, 403, "path_not_allowed", 0,
                             "The token does not allow requests to this path.");
     if (token_is_spent(token)) {
-        service->use.refused++;
-        service->totals.refused++;
+        served_count_refused(service, token);
         return token_refuse(b, 429, "insufficient_quota", 0,
                             "The token has used up its budget of model tokens.");
     }
     if ((wait = token_take_request(token, clock_monotonic_usec()))) {
-        service->use.refused++;
-        service->totals.refused++;
-        served_report(service, false);
+        served_count_refused(service, token);
         return token_refuse(b, 429, "rate_limit_exceeded", wait,
                             "The token's limit of requests per second is exceeded.");
     }
