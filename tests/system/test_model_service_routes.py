@@ -3,6 +3,7 @@
 played; the manager is a real one."""
 
 import hashlib
+import urllib.request
 
 import pytest
 
@@ -10,6 +11,7 @@ from client import USER
 from cluster import Cluster, wait_for
 from link_storage import LinkStorage
 from played_serving import Node, Proxy
+from ports import free_port
 
 PATH = "/aliquot/v1/model-services"
 
@@ -17,7 +19,9 @@ PATH = "/aliquot/v1/model-services"
 @pytest.fixture(name="there", scope="module")
 def there_fixture():
     with Cluster(ALIQUOT_AGENTS_HEARTBEAT="300s", ALIQUOT_AGENTS_TIMEOUT="1h") as cluster:
-        cluster.start_manager()
+        port = free_port()
+        cluster.start_manager(ALIQUOT_METRICS_LISTEN=f"127.0.0.1:{port}")
+        cluster.metrics = f"http://127.0.0.1:{port}/metrics"
         cluster.node = Node(cluster)
         cluster.user = cluster.client(USER)
         yield cluster
@@ -194,9 +198,14 @@ def test_figures(there, proxy, make):
               replicas=[{"session_id": session, "in_flight": 2, "requests": 7, "failures": 1}])
     figures = wait_for(lambda: shown(there, "counted")["figures"]["requests"] and
                        shown(there, "counted")["figures"])
+    recent = figures.pop("recent")
     assert figures == {"in_flight": 2, "queued": 1, "requests": 10, "ok": 5, "client_errors": 1,
-                       "server_errors": 1, "refused": 2, "broken": 1, "waited": 2, "mean_ms": 1000,
-                       "mean_first_byte_ms": 100, "mean_queue_ms": 50}
+                       "server_errors": 1, "failures": 1, "refused": 2, "broken": 1, "waited": 2,
+                       "mean_ms": 1000, "mean_first_byte_ms": 100, "mean_queue_ms": 50,
+                       "prompt_tokens": 0, "completion_tokens": 0, "cached_tokens": 0,
+                       "cold_starts": 0, "mean_cold_start_ms": None}
+    assert (recent["requests"], recent["ok"], recent["error_ratio"]) == (10, 5, 0.25)
+    assert recent["p99_ms"] is None  # a proxy without buckets
     replica = shown(there, "counted")["replica_list"][0]
     assert (replica["in_flight"], replica["requests"], replica["failures"]) == (2, 7, 1)
     stranger = "11111111-2222-3333-4444-555555555555"
@@ -207,6 +216,59 @@ def test_figures(there, proxy, make):
     proxy.stop()
     wait_for(lambda: shown(there, "counted")["figures"]["in_flight"] == 0)
     assert shown(there, "counted")["figures"]["ok"] == 5
+
+
+def test_figures_of_revisions_and_tokens(there, proxy, make):
+    service = make("compared", replicas=1)
+    session = ready(there, "compared", 1)[0]
+    token = there.user.post(f"{PATH}/compared/tokens", {"label": "bench", "budget": 1000}).json
+    wait_for(lambda: proxy.services["compared"].get("tokens"), what="the token")
+    answered = {"session_id": session, "revision": 1, "requests": 10, "ok": 8, "server_errors": 1,
+                "failures": 1, "duration_usec": 900_000, "first_byte_usec": 90_000,
+                "duration_buckets": [0, 0, 0, 0, 9], "first_byte_buckets": [0, 9],
+                "prompt_tokens": 50, "completion_tokens": 10, "cached_tokens": 40}
+    counted = {"id": token["id"], "requests": 10, "ok": 8, "server_errors": 1, "refused": 3,
+               "prompt_tokens": 50, "completion_tokens": 10, "cached_tokens": 40}
+    proxy.use(service, arrived=10, ok=8, server_errors=1, refused=3, duration_usec=900_000,
+              prompt_tokens=50, completion_tokens=10, cached_tokens=40, replicas=[answered],
+              tokens=[counted])
+    wait_for(lambda: shown(there, "compared")["figures"]["requests"] == 10)
+    got = shown(there, "compared")
+    (revision,) = got["revision_figures"]
+    assert (revision["revision"], revision["requests"], revision["ok"]) == (1, 10, 8)
+    for recent in (revision["recent"], got["figures"]["recent"]):
+        assert (recent["error_ratio"], recent["p50_ms"], recent["p99_ms"]) == (0.2, 75, 99.5)
+        assert recent["p50_first_byte_ms"] == 7.5 and recent["cached_tokens"] == 40
+        assert recent["per_second"] > 0 and recent["tokens_per_second"] > 0
+    replica = got["replica_list"][0]
+    assert (replica["recent"]["mean_ms"], replica["recent"]["error_ratio"]) == (100, 0.2)
+    assert "p99_ms" not in replica["recent"]
+    (shown_token,) = there.user.get(f"{PATH}/compared/tokens").json["items"]
+    assert shown_token["figures"] == {**{k: v for k, v in counted.items() if k != "id"},
+                                      "client_errors": 0}
+    with urllib.request.urlopen(there.metrics) as reply:
+        metrics = reply.read().decode()
+    assert 'aliquot_service_revision_requests_total{service="compared",revision="1",' \
+        'class="server-error"} 1\n' in metrics
+    assert 'aliquot_service_duration_seconds_bucket{service="compared",revision="1",' \
+        'le="0.1"} 9\n' in metrics
+    # what its replica did counts for the revision after its end
+    there.node.end(session, 1)
+    wait_for(lambda: all(one["session"] != session
+                         for one in shown(there, "compared")["replica_list"]))
+    proxy.use(service, replicas=[answered])
+    wait_for(lambda: shown(there, "compared")["revision_figures"][0]["requests"] == 20)
+
+
+def test_a_cold_start_is_counted(there, proxy, make):
+    service = make("sleeper", replicas="0-1", scaling={"window": 5, "idle": 5})
+    wait_for(lambda: shown(there, "sleeper")["status"] == "sleeping", 60, "the service to sleep")
+    assert shown(there, "sleeper")["figures"]["cold_starts"] == 0
+    proxy.use(service, arrived=1, queued=1, oldest_usec=1_000_000)
+    ready(there, "sleeper", 1)
+    figures = wait_for(lambda: shown(there, "sleeper")["figures"]["cold_starts"]
+                       and shown(there, "sleeper")["figures"])
+    assert figures["cold_starts"] == 1 and figures["mean_cold_start_ms"] > 1000
 
 
 def test_a_proxy_asks_for_the_way_to_a_replica(there, proxy, make):

@@ -36,6 +36,7 @@ static void serving_feature_stop(struct api *api)
     backendai_tries_free(AQ_TAKE(api->serving->tries));
     serving_routes_stop(api->serving->routes);
     serving_scale_stop(api->serving->scale);
+    serving_use_stop(api->serving->use);
 }
 
 static void serving_feature_close(struct api *api)
@@ -51,7 +52,7 @@ static void serving_feature_close(struct api *api)
 
 void serving_write_metrics(const struct api *api, struct strbuf *out)
 {
-    serving_use_write_metrics(api->serving->use, out);
+    serving_use_write_metrics(api->serving->use, api->core, out);
 }
 
 const struct feature serving_feature = {

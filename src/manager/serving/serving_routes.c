@@ -409,7 +409,10 @@ static void routes_on_tick(void *data)
 /* core_service_changed_fn */
 static void routes_on_change(void *data, const struct uuid *service_id)
 {
-    routes_mark(data, service_id);
+    struct serving_routes *r = data;
+
+    serving_use_look(r->use, service_id);
+    routes_mark(r, service_id);
 }
 
 static void routes_on_connected(void *data, const char *id)

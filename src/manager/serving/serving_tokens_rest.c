@@ -43,6 +43,7 @@ static void token_on_made(void *data, int r, const struct aq_error *err)
     jsonw_object_begin(&w);
     jsonw_member_str(&w, "token", call->text);
     serving_view_write_token(call->api->core, token, &w);
+    serving_view_write_token_figures(call->api, &s->id, &token->id, &w);
     jsonw_object_end(&w);
     OPENSSL_cleanse(call->text, sizeof(call->text));
     request_reply_json(call->req, 201, &out);
@@ -89,6 +90,7 @@ static void token_on_list(struct request *req, void *data)
     for (size_t i = 0; i < s->token_count; i++) {
         jsonw_object_begin(&w);
         serving_view_write_token(api->core, &s->tokens[i], &w);
+        serving_view_write_token_figures(api, &s->id, &s->tokens[i].id, &w);
         jsonw_object_end(&w);
     }
     jsonw_array_end(&w);

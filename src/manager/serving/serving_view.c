@@ -11,8 +11,6 @@
 #include "model/status.h"
 #include "serving/runtime.h"
 
-#define MILLISECONDS(usec) ((usec) / 1000)
-
 bool serving_view_may(const struct request *req, const struct model_service *s)
 {
     const struct principal *who = api_principal(req);
@@ -256,39 +254,6 @@ static void view_write_limits(const struct model_service_limits *limits, struct 
     jsonw_object_end(w);
 }
 
-/* Sums of durations become means. */
-static void view_write_mean(const char *key, int64_t sum_usec, int64_t count, struct jsonw *w)
-{
-    jsonw_key(w, key);
-    if (count)
-        jsonw_double(w, (double)MILLISECONDS(sum_usec) / (double)count);
-    else
-        jsonw_null(w);
-}
-
-static void view_write_figures(const struct api *api, const struct model_service *s,
-                               struct jsonw *w)
-{
-    const struct serving_figures f = serving_use_get(api->serving->use, &s->id);
-    int64_t answered = f.ok + f.client_errors + f.server_errors;
-
-    jsonw_key(w, "figures");
-    jsonw_object_begin(w);
-    jsonw_member_int(w, "in_flight", f.in_flight);
-    jsonw_member_int(w, "queued", f.queued);
-    jsonw_member_int(w, "requests", f.arrived);
-    jsonw_member_int(w, "ok", f.ok);
-    jsonw_member_int(w, "client_errors", f.client_errors);
-    jsonw_member_int(w, "server_errors", f.server_errors);
-    jsonw_member_int(w, "refused", f.refused);
-    jsonw_member_int(w, "broken", f.broken);
-    jsonw_member_int(w, "waited", f.waited);
-    view_write_mean("mean_ms", f.duration_usec, answered, w);
-    view_write_mean("mean_first_byte_ms", f.first_byte_usec, answered, w);
-    view_write_mean("mean_queue_ms", f.queue_usec, f.waited, w);
-    jsonw_object_end(w);
-}
-
 static const char *view_health_name(const struct core_replica *replica)
 {
     static const char *const names[] = {
@@ -303,9 +268,6 @@ static const char *view_health_name(const struct core_replica *replica)
 static void view_write_replica(const struct api *api, const struct session *session,
                                const struct core_replica *replica, struct jsonw *w)
 {
-    const struct serving_replica_figures f = serving_use_get_replica(
-        api->serving->use, &replica->service->id, &session->id);
-
     jsonw_object_begin(w);
     api_write_uuid(w, "session", &session->id);
     jsonw_member_str(w, "session_name", session->name);
@@ -319,10 +281,7 @@ static void view_write_replica(const struct api *api, const struct session *sess
     jsonw_key(w, "ratio");
     jsonw_double(w, (double)replica->ratio_ppm / 1e6);
     jsonw_member_str(w, "agent", session->kernel_count ? session->kernels[0].agent_id : NULL);
-    jsonw_member_int(w, "in_flight", f.in_flight);
-    jsonw_member_int(w, "requests", f.requests);
-    jsonw_member_int(w, "failures", f.failures);
-    jsonw_member_bool(w, "ejected", f.is_ejected);
+    serving_view_write_replica_figures(api, &replica->service->id, &session->id, w);
     jsonw_object_end(w);
 }
 
@@ -390,7 +349,7 @@ void serving_view_write(const struct api *api, const struct model_service *s, bo
     view_write_limits(&s->limits, w);
     view_write_scaling(api, s, w);
     jsonw_member_int(w, "tokens", (int64_t)s->token_count);
-    view_write_figures(api, s, w);
+    serving_view_write_figures(api, s, w);
     api_write_time(w, "created_at", s->created_usec);
     api_write_time(w, "ended_at", s->ended_usec);
     jsonw_key(w, "revision");
@@ -398,7 +357,9 @@ void serving_view_write(const struct api *api, const struct model_service *s, bo
         serving_view_write_revision(core, s, goal, w);
     else
         jsonw_null(w);
-    if (is_whole)
+    if (is_whole) {
         view_write_replica_list(api, s, w);
+        serving_view_write_revision_figures(api, s, w);
+    }
     jsonw_object_end(w);
 }

@@ -42,6 +42,21 @@ void serving_view_write_revision(const struct core *core, const struct model_ser
 void serving_view_write_token(const struct core *core, const struct model_service_token *token,
                               struct jsonw *w);
 
+/* ---- figures: serving_use.h ---- */
+
+/* "figures": of the service. */
+void serving_view_write_figures(const struct api *api, const struct model_service *s,
+                                struct jsonw *w);
+/* "revision_figures": a list of the goal and of those that have had requests. */
+void serving_view_write_revision_figures(const struct api *api, const struct model_service *s,
+                                         struct jsonw *w);
+/* Members of a replica; the object is open. */
+void serving_view_write_replica_figures(const struct api *api, const struct uuid *service_id,
+                                        const struct uuid *session_id, struct jsonw *w);
+/* "figures": of a token. */
+void serving_view_write_token_figures(const struct api *api, const struct uuid *service_id,
+                                      const struct uuid *token_id, struct jsonw *w);
+
 /* The 404 of one that there is not, or that the caller may not see. */
 int serving_view_set_unknown(const char *name, struct aq_error *ret);
 
