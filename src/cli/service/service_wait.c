@@ -19,8 +19,9 @@
 /* What is on the way to being ready, of one answer of the manager. */
 struct service_watch {
     json_int_t wanted, goal;
-    size_t ready, starting,
-        others; /* replicas of the goal; of other revisions that take requests */
+    size_t ready, starting; /* replicas of the goal; starting: with those that were ready once */
+    size_t trying;          /* of these, those that have never been ready */
+    size_t others;          /* replicas of other revisions that take requests */
     /* the newest replica of the goal that is not ready yet; "" = none */
     char session[SERVICE_SESSION_MAX], name[80];
 };
@@ -46,6 +47,7 @@ static void service_watch_read(const json_t *service, struct service_watch *w)
             w->ready++;
         } else {
             w->starting++;
+            w->trying += strcmp(output_text(row, "health"), "starting") == 0;
             (void)snprintf(w->session, sizeof(w->session), "%s", output_text(row, "session"));
             (void)snprintf(w->name, sizeof(w->name), "%s", output_text(row, "session_name"));
         }
@@ -53,7 +55,7 @@ static void service_watch_read(const json_t *service, struct service_watch *w)
 }
 
 /* "retry_at" is set while the next replica is held back after a failure: there is no point in waiting
- * for that one in silence.
+ * for that one in silence. While it is tried the service is "failing" still, and it may become ready.
  */
 enum service_stage service_get_stage(const json_t *service)
 {
@@ -65,7 +67,8 @@ enum service_stage service_get_stage(const json_t *service)
         return SERVICE_ENDS;
     if ((json_int_t)w.ready >= w.wanted && !w.others)
         return SERVICE_IS_READY;
-    if (strcmp(status, "failing") == 0 || json_is_string(json_object_get(service, "retry_at")))
+    if ((strcmp(status, "failing") == 0 && !w.trying)
+        || json_is_string(json_object_get(service, "retry_at")))
         return SERVICE_FAILS;
     return SERVICE_COMES;
 }

@@ -51,6 +51,8 @@ bool core_find_replica(const struct core *core, const struct session *session,
 const char *core_service_problem(const struct core *core, const struct model_service *service);
 /* When the next replica is tried after failures, wall clock; 0 = nothing is held back. */
 int64_t core_service_retry_usec(const struct core *core, const struct model_service *service);
+/* A replica has failed, and none of the goal has become ready since. */
+bool core_service_is_failing(const struct core *core, const struct model_service *service);
 /* Failures of its replicas in a row, since one was ready for long enough. */
 int64_t core_service_failures(const struct core *core, const struct model_service *service);
 /* Forget failures, so that the next replica is created at once. -ENOENT. */

@@ -39,7 +39,7 @@ static const char *endpoint_pairs(struct arena *arena, const struct pair_list *p
 /* ---- status ---- */
 
 const char *endpoint_status(const struct model_service *s, const struct serving_counts *counts,
-                            bool is_held_back)
+                            bool is_failing)
 {
     if (s->ended_usec)
         return "DESTROYED";
@@ -51,7 +51,7 @@ const char *endpoint_status(const struct model_service *s, const struct serving_
         return "HEALTHY";
     if (counts->ready)
         return "DEGRADED";
-    return is_held_back || counts->unhealthy ? "UNHEALTHY" : "PROVISIONING";
+    return is_failing || counts->unhealthy ? "UNHEALTHY" : "PROVISIONING";
 }
 
 static const char *endpoint_lifecycle(const struct model_service *s)
@@ -250,9 +250,9 @@ static void endpoint_fill_state(const struct core *core, const struct model_serv
 {
     bool is_live = core_find_service_by_id(core, &s->id) == s;
     const struct serving_counts counts = serving_view_count(core, s);
-    bool is_held_back = is_live && core_service_retry_usec(core, s) != 0;
+    bool is_failing = is_live && core_service_is_failing(core, s);
 
-    ret->status = endpoint_status(s, &counts, is_held_back);
+    ret->status = endpoint_status(s, &counts, is_failing);
     ret->lifecycle = endpoint_lifecycle(s);
     ret->ready = counts.ready;
     ret->problem = endpoint_text(arena, is_live ? core_service_problem(core, s) : NULL);

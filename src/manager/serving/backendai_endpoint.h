@@ -60,7 +60,7 @@ void endpoint_fill(const struct api *api, const struct model_service *s, struct 
 
 /* HEALTHY, DEGRADED, UNHEALTHY, PROVISIONING, DESTROYING or DESTROYED. Pure. */
 const char *endpoint_status(const struct model_service *s, const struct serving_counts *counts,
-                            bool is_held_back);
+                            bool is_failing);
 
 /* So many replicas are wanted. Without rules they are not changed by anything else. */
 void endpoint_set_replicas(struct model_service *s, int64_t count);

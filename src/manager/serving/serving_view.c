@@ -53,7 +53,7 @@ struct serving_counts serving_view_count(const struct core *core, const struct m
 }
 
 const char *serving_view_status(const struct model_service *s, const struct serving_counts *counts,
-                                bool is_held_back)
+                                bool is_failing)
 {
     int64_t all = counts->ready + counts->starting + counts->unhealthy + counts->draining;
 
@@ -65,7 +65,7 @@ const char *serving_view_status(const struct model_service *s, const struct serv
         return all ? "scaling" : "sleeping";
     if (counts->ready >= s->replicas)
         return counts->outdated ? "scaling" : "ready";
-    if (!is_held_back && !counts->unhealthy)
+    if (!is_failing && !counts->unhealthy)
         return "scaling";
     return counts->ready ? "degraded" : "failing";
 }
@@ -332,6 +332,7 @@ void serving_view_write(const struct api *api, const struct model_service *s, bo
     const struct model_service_revision *goal = model_service_find_revision(s, s->goal);
     const struct serving_counts counts = serving_view_count(core, s);
     bool is_live = view_is_live(core, s);
+    bool is_failing = is_live && core_service_is_failing(core, s);
     int64_t retry_usec = is_live ? core_service_retry_usec(core, s) : 0;
 
     jsonw_object_begin(w);
@@ -342,7 +343,7 @@ void serving_view_write(const struct api *api, const struct model_service *s, bo
     view_write_owner(core, s, w);
     jsonw_member_str(w, "tag", s->tag);
     jsonw_member_bool(w, "public", s->is_public);
-    jsonw_member_str(w, "status", serving_view_status(s, &counts, retry_usec != 0));
+    jsonw_member_str(w, "status", serving_view_status(s, &counts, is_failing));
     jsonw_member_str(w, "problem", is_live ? core_service_problem(core, s) : NULL);
     api_write_time(w, "retry_at", retry_usec);
     view_write_replicas(s, &counts, w);

@@ -20,9 +20,11 @@ struct serving_counts {
 
 struct serving_counts serving_view_count(const struct core *core, const struct model_service *s);
 
-/* "ready", "scaling", "sleeping", "degraded", "failing", "ending", "ended". Pure. */
+/* "ready", "scaling", "sleeping", "degraded", "failing", "ending", "ended". 'is_failing': as of
+ * core_service_is_failing(). Pure.
+ */
 const char *serving_view_status(const struct model_service *s, const struct serving_counts *counts,
-                                bool is_held_back);
+                                bool is_failing);
 
 /* Where clients ask it first, in the arena; NULL: it has ended, or no proxy is connected. */
 const char *serving_view_url(const struct core *core, const struct model_service *s,

@@ -417,11 +417,14 @@ static void crash_loop(void **state)
             pass(USEC_PER_SEC);
         }
         assert_int_equal(count_replicas(s), 1); /* one shows whether it works now */
+        assert_int_equal(core_service_retry_usec(world.core, s), 0);
+        assert_true(core_service_is_failing(world.core, s)); /* also while it starts */
         exits(replica_of(s, 0), 1);
         assert_int_equal(count_replicas(s), 0);
     }
     /* A change is a reason to try again at once; others follow when one is ready. */
     assert_int_equal(change(s, add_revision, 1).r, 0);
+    assert_false(core_service_is_failing(world.core, s));
     assert_int_equal(count_replicas(s), 3);
     assert_clean();
 }

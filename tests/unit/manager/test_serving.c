@@ -168,7 +168,7 @@ static void test_states(void **state)
     static const struct {
         int64_t wanted;
         struct serving_counts counts;
-        bool is_held_back;
+        bool is_failing;
         const char *status;
     } rows[] = {
         { 2, { .ready = 2 }, false, "ready" },
@@ -187,7 +187,7 @@ static void test_states(void **state)
     (void)state;
     for (size_t i = 0; i < AQ_COUNT(rows); i++) {
         const struct model_service s = { .replicas = rows[i].wanted };
-        const char *status = serving_view_status(&s, &rows[i].counts, rows[i].is_held_back);
+        const char *status = serving_view_status(&s, &rows[i].counts, rows[i].is_failing);
 
         assert_row(strcmp(status, rows[i].status) == 0, "%zu: %s", i, status);
     }

@@ -442,6 +442,13 @@ int64_t core_service_retry_usec(const struct core *core, const struct model_serv
                : 0;
 }
 
+bool core_service_is_failing(const struct core *core, const struct model_service *service)
+{
+    const struct model_service_entry *entry = model_service_entry_find(core, &service->id);
+
+    return entry && entry->failure.is_trial;
+}
+
 int64_t core_service_failures(const struct core *core, const struct model_service *service)
 {
     const struct model_service_entry *entry = model_service_entry_find(core, &service->id);
