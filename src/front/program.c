@@ -119,6 +119,8 @@ static void front_on_greet(void *data, struct msg_hello *hello)
     const struct front *front = data;
 
     hello->addr = front->settings->public_url;
+    if (front->type->on_greet)
+        front->type->on_greet(front->self, hello);
 }
 
 static void front_on_connected(void *data, const struct msg_welcome *welcome)

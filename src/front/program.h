@@ -49,6 +49,8 @@ struct front_type {
     /* 'self' is its own. After a failure of open() close() follows, too. */
     int (*open)(void *self, struct front *front, const void *settings,
                 const struct link_identity *identity, struct aq_error *err);
+    /* Add to what the manager is told of it when it connects; NULL = nothing is added. */
+    void (*on_greet)(void *self, struct msg_hello *hello);
     void (*on_connected)(void *self); /* to the manager; NULL = nothing is to be done */
     void (*on_message)(void *self, const struct message *msg); /* acknowledged afterwards */
     void (*on_disconnected)(void *self);                       /* also after a failed try */

@@ -141,6 +141,8 @@ struct msg_hello {
     bool has_sftp;       /* sessions of the type system can run there */
     const char *data;    /* HOST:PORT at which proxies reach it, or "-" = only from its own machine;
                            NULL = by the manager alone */
+    const char *domain_url; /* of a proxy with a domain: "https://DOMAIN:PORT", of which
+                               NAME--serve.DOMAIN is a service's; NULL = it has none */
 };
 
 struct msg_welcome {

@@ -55,6 +55,7 @@ static const struct wire_field hello_fields[] = {
     MEMBER(msg_hello, network, WIRE_JSON),
     MEMBER(msg_hello, has_sftp, WIRE_FLAG),
     MEMBER(msg_hello, data, WIRE_TEXT),
+    MEMBER(msg_hello, domain_url, WIRE_TEXT),
     WIRE_FIELDS_END,
 };
 

@@ -145,18 +145,35 @@ static void place_write_label(const struct place *place, struct strbuf *out)
         strbuf_addf(out, "%02x", place->session_id.bytes[i]);
 }
 
+static const char *place_find_host(const char *url)
+{
+    return strstr(url, "://") + 3;
+}
+
+/* ":443", or "" without a port. */
+static const char *place_find_port(const char *url)
+{
+    const char *host = place_find_host(url);
+    const char *port = strrchr(host, ':'), *bracket = strchr(host, ']');
+
+    return port && (!bracket || bracket < port) ? port : "";
+}
+
 void place_write_url(const struct place *place, const char *url, const char *domain,
                      struct strbuf *out)
 {
-    const char *host = strstr(url, "://") + 3;
-    const char *port = strrchr(host, ':'), *bracket = strchr(host, ']');
-
     if (!domain) {
         strbuf_adds(out, url);
         place_write_path(place, out);
         return;
     }
-    strbuf_add(out, url, (size_t)(host - url));
+    strbuf_add(out, url, (size_t)(place_find_host(url) - url));
     place_write_label(place, out);
-    strbuf_addf(out, ".%s%s", domain, port && (!bracket || bracket < port) ? port : "");
+    strbuf_addf(out, ".%s%s", domain, place_find_port(url));
+}
+
+void place_write_domain(const char *url, const char *domain, struct strbuf *out)
+{
+    strbuf_add(out, url, (size_t)(place_find_host(url) - url));
+    strbuf_addf(out, "%s%s", domain, place_find_port(url));
 }

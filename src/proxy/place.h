@@ -38,6 +38,8 @@ void place_of_port(const struct cookie *of, const char *target, struct place *re
  */
 void place_write_url(const struct place *place, const char *url, const char *domain,
                      struct strbuf *out);
+/* "https://DOMAIN:PORT", with scheme and port of 'url'. */
+void place_write_domain(const char *url, const char *domain, struct strbuf *out);
 /* "/app/SESSION/APP" or "/serve/NAME", or "" by the host. */
 void place_write_path(const struct place *place, struct strbuf *out);
 

@@ -3,6 +3,7 @@
 #include "proxy/proxy.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -11,6 +12,7 @@
 #include "proxy/check.h"
 #include "proxy/connections.h"
 #include "proxy/agent_link.h"
+#include "proxy/place.h"
 #include "proxy/port.h"
 #include "proxy/route.h"
 #include "proxy/serving.h"
@@ -33,6 +35,12 @@ static int proxy_open(void *self, struct front *front, const void *settings,
     p->settings = settings;
     connections_init(p);
     list_init(&p->ports);
+    if (p->settings->domain) {
+        struct strbuf url = STRBUF_INIT;
+
+        place_write_domain(p->settings->common.public_url, p->settings->domain, &url);
+        p->domain_url = strbuf_steal(&url);
+    }
     manager_init(&p->manager, front);
     front_derive_secret(identity, "aliquot-proxy cookie 1", p->secret);
     p->routes = routes_new(p);
@@ -47,6 +55,13 @@ static int proxy_open(void *self, struct front *front, const void *settings,
     log_info("serving %s on port %u", p->settings->common.public_url,
              (unsigned)listener_get_port(p->listener));
     return 0;
+}
+
+static void proxy_on_greet(void *self, struct msg_hello *hello)
+{
+    const struct proxy *p = self;
+
+    hello->domain_url = p->domain_url;
 }
 
 static void proxy_on_connected(void *self)
@@ -100,6 +115,7 @@ static void proxy_close(void *self)
     routes_free(AQ_TAKE(p->routes));
     agent_links_free(AQ_TAKE(p->agent_links));
     explicit_bzero(p->secret, sizeof(p->secret));
+    free(AQ_TAKE(p->domain_url));
 }
 
 static void proxy_write_metrics(void *data, struct strbuf *out)
@@ -144,6 +160,7 @@ const struct front_type proxy_type = {
     .finish = settings_finish,
     .checks = proxy_checks,
     .open = proxy_open,
+    .on_greet = proxy_on_greet,
     .on_connected = proxy_on_connected,
     .on_message = proxy_on_message,
     .on_disconnected = proxy_on_disconnected,

@@ -28,6 +28,7 @@ enum client_step {
 struct proxy {
     uv_loop_t *loop;
     const struct settings *settings;
+    char *domain_url; /* public-url with the domain as its host; NULL = it has no domain */
     unsigned char secret[FRONT_SECRET_SIZE];
     struct manager manager;
     struct routes *routes;           /* route.h */

@@ -102,10 +102,10 @@ class Node(Played):
 class Proxy(Played):
     """'services' are the routes that it has, by name; 'versions' those that it got."""
 
-    def __init__(self, cluster, name="main", confirms=True):
+    def __init__(self, cluster, name="main", confirms=True, **hello):
         self.home = tempfile.TemporaryDirectory(prefix="aliquot-proxy-")
         super().__init__(join_front(cluster, "proxy", name, self.home.name), "own")
-        self.name, self.confirms = f"proxy:{name}", confirms
+        self.name, self.confirms, self.more = f"proxy:{name}", confirms, hello
         self.services, self.versions, self.answers = {}, [], []
         self.start()
 
@@ -113,7 +113,7 @@ class Proxy(Played):
         assert self.connect({"type": "hello", "protocol_min": 1, "protocol_max": 1,
                              "agent_id": self.name, "incarnation": self.incarnation,
                              "version": "0", "architecture": "x86_64", "slots": {},
-                             "addr": "http://127.0.0.1:5050"})
+                             "addr": "http://127.0.0.1:5050", **self.more})
         self.serve()
 
     def end(self):

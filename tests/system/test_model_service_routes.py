@@ -271,6 +271,18 @@ def test_a_cold_start_is_counted(there, proxy, make):
     assert figures["cold_starts"] == 1 and figures["mean_cold_start_ms"] > 1000
 
 
+def test_a_proxy_with_a_domain(there, make):
+    make("addressed", replicas=0)
+    proxy = Proxy(there, "wild", domain_url="https://apps.example.org:8443")
+    try:
+        urls = wait_for(lambda: shown(there, "addressed")["urls"])
+        assert urls == ["http://127.0.0.1:5050/serve/addressed/",
+                        "https://addressed--serve.apps.example.org:8443/"]
+    finally:
+        proxy.end()
+    assert wait_for(lambda: shown(there, "addressed")["urls"] == [])
+
+
 def test_a_proxy_asks_for_the_way_to_a_replica(there, proxy, make):
     service = make("reached", replicas=1)
     session = ready(there, "reached", 1)[0]

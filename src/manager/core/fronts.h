@@ -61,6 +61,7 @@ int core_read_ticket(struct core *core, const char *text, int64_t now_usec, stru
 struct core_front_contact {
     enum front_kind kind;
     const char *name, *url; /* of its last connection */
+    const char *domain_url; /* msg_hello.domain_url; NULL = it has none */
     bool is_connected;
     int64_t heard_usec; /* wall clock: when bytes came last from it */
 };

@@ -194,12 +194,22 @@ static const char *view_make_url(const char *proxy, const char *name, struct str
     return out->data;
 }
 
-static void view_add_url(void *data, const char *proxy)
+/* A proxy with a wildcard domain serves the same at a host of the service's own. */
+static void view_add_url(void *data, const struct core_front_contact *proxy)
 {
     const struct view_urls *urls = data;
-    AQ_CLEANUP(strbuf_donep) struct strbuf url = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf url = STRBUF_INIT, own = STRBUF_INIT;
+    const char *host;
 
-    jsonw_str(urls->w, view_make_url(proxy, urls->name, &url));
+    if (proxy->kind != FRONT_PROXY || !proxy->is_connected)
+        return;
+    jsonw_str(urls->w, view_make_url(proxy->url, urls->name, &url));
+    if (!proxy->domain_url)
+        return;
+    host = strstr(proxy->domain_url, "://") + 3;
+    strbuf_addf(&own, "%.*s%s--serve.%s/", (int)(host - proxy->domain_url), proxy->domain_url,
+                urls->name, host);
+    jsonw_str(urls->w, own.data);
 }
 
 const char *serving_view_url(const struct core *core, const struct model_service *s,
@@ -221,7 +231,7 @@ static void view_write_urls(const struct core *core, const struct model_service 
     jsonw_key(w, "urls");
     jsonw_array_begin(w);
     if (url)
-        core_list_front_urls(core, FRONT_PROXY, view_add_url, &urls);
+        core_each_front(core, view_add_url, &urls);
     jsonw_array_end(w);
 }
 

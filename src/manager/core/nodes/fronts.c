@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fronts.c - see core/fronts.h */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,7 @@ struct front {
     struct uuid incarnation;
     int64_t heard_usec; /* wall clock, before it was lost */
     char url[FRONT_URL_MAX + 1];
+    char domain_url[FRONT_URL_MAX + 1]; /* "" = it has none */
 };
 
 static const struct front_type {
@@ -119,6 +121,12 @@ int fronts_take_hello(struct core *core, const struct msg_hello *hello, struct a
                              "a %s says the URL at which clients reach it: public-url in its "
                              "settings",
                              front_types[front_kind_of(hello->agent_id)].name);
+    if (hello->domain_url
+        && (strlen(hello->domain_url) > FRONT_URL_MAX
+            || url_parse(hello->domain_url, &url, err) < 0))
+        return aq_fail_field(err, EINVAL, "domain_url",
+                             "'%.100s' is not the URL of the domain of a %s", hello->domain_url,
+                             front_types[front_kind_of(hello->agent_id)].name);
     if (front) {
         front_tell_lost(core, hello->agent_id);
     } else {
@@ -128,6 +136,8 @@ int fronts_take_hello(struct core *core, const struct msg_hello *hello, struct a
     free(map_removes(&core->fronts.gone, hello->agent_id));
     front->incarnation = hello->incarnation;
     memcpy(front->url, hello->addr, strlen(hello->addr) + 1);
+    (void)snprintf(front->domain_url, sizeof(front->domain_url), "%s",
+                   hello->domain_url ? hello->domain_url : "");
     log_info("'%s' is connected; clients reach it at %s", hello->agent_id, front->url);
     front_tell_connected(core, hello->agent_id);
     return 0;
@@ -245,8 +255,14 @@ static void front_write(const struct map *fronts, size_t i, bool is_connected, i
     const char *id = fronts->entries[i].key;
     const struct front *front = fronts->entries[i].value;
     enum front_kind kind = front_kind_of(id);
-    const struct core_front_contact contact = { kind, core_front_name(kind, id), front->url,
-                                                is_connected, heard_usec };
+    const struct core_front_contact contact = {
+        .kind = kind,
+        .name = core_front_name(kind, id),
+        .url = front->url,
+        .domain_url = front->domain_url[0] ? front->domain_url : NULL,
+        .is_connected = is_connected,
+        .heard_usec = heard_usec,
+    };
 
     fn(data, &contact);
 }
