@@ -19,6 +19,8 @@ struct browser_turn {
     bool is_page;           /* a person looks at it: it may come again by itself */
     bool is_passed;         /* it is the app's */
     bool is_kept;           /* the connection outlives it */
+    bool is_shared;         /* to a model service, with its token: pages of any origin may read the
+                               answer, unless the replica allows one alone */
     bool is_answered;       /* at least begun */
     bool is_whole;          /* the answer */
 };

@@ -70,6 +70,9 @@ class Handler:
     def do_wrong(self, replica, peer, head, body):
         reply(peer, b"{}", "500 Internal Server Error")
 
+    def do_open(self, replica, peer, head, body):
+        reply(peer, b"{}", more="Access-Control-Allow-Origin: https://app.example\r\n")
+
     def do_cut(self, replica, peer, head, body):
         peer.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk(b"half"))
         return False
@@ -790,6 +793,41 @@ def test_many_services_fit_in_reports(served, handler):
     served.manager.services = services
     served.manager.start()
     wait_for(lambda: all(served.manager.total(s, "ok") == 1 for s in services), 60, "all reports")
+
+
+# ---- pages of other origins ----
+
+def test_pages_of_other_origins(served, handler):
+    service, (replica,) = make(served, handler, tokens=[token_of(TOKEN, rate_milli=500)])
+    origin = {"Origin": "https://page.example"}
+    ask = {**origin, "Access-Control-Request-Method": "POST",
+           "Access-Control-Request-Headers": "authorization,content-type"}
+    status, headers, body = served.ask("OPTIONS", url(service, "echo"), **ask)
+    assert (status, body) == (204, b"") and not replica.requests
+    assert headers["Access-Control-Allow-Origin"] == "*"
+    assert headers["Access-Control-Allow-Methods"] == "POST"
+    assert headers["Access-Control-Allow-Headers"] == "authorization,content-type"
+    status, headers, _ = served.ask("POST", url(service, "echo"), b"{}", TOKEN, **origin)
+    assert status == 200 and headers["Access-Control-Allow-Origin"] == "*"
+    _, headers, _ = served.ask("GET", url(service, "open"), None, TOKEN, **origin)
+    assert headers["Access-Control-Allow-Origin"] == "https://app.example"
+    _, headers, _ = served.ask("GET", url(service, "echo"), None, TOKEN)
+    assert "Access-Control-Allow-Origin" not in headers
+    # with the token the replica answers, as to all methods
+    status, headers, body = served.ask("OPTIONS", url(service, "echo"), None, TOKEN, **ask)
+    assert status == 200 and json.loads(body)["session"] == replica.session
+    # without a good token no page reads anything
+    status, headers, _ = served.ask("POST", url(service, "echo"), b"{}", OTHER, **origin)
+    assert status == 401 and "Access-Control-Allow-Origin" not in headers
+    assert served.ask("OPTIONS", url(service, "echo"), **origin)[0] == 401
+    while (answer := served.ask("GET", url(service, "echo"), None, TOKEN, **origin))[0] == 200:
+        pass
+    assert answer[0] == 429 and answer[1]["Access-Control-Allow-Origin"] == "*"
+    assert "Retry-After" in answer[1]["Access-Control-Expose-Headers"]
+    public, (replica,) = make(served, handler)
+    status, headers, body = served.ask("OPTIONS", url(public, "echo"), **ask)
+    assert json.loads(body)["session"] == replica.session
+    assert "Access-Control-Allow-Origin" not in headers
 
 
 def test_metrics_and_doctor(served, handler):

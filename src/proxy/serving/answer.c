@@ -41,6 +41,8 @@ void call_on_head(struct call *call, const struct message_head *head, struct str
         usage_scan_begin(&call->usage, message_get_header(head, "Content-Type"));
     replica_answered(call->replica);
     strbuf_truncate(out, out->len - 2); /* the empty line */
+    if (call->browser->turn.is_shared && !message_get_header(head, "Access-Control-Allow-Origin"))
+        strbuf_adds(out, "Access-Control-Allow-Origin: *\r\n");
     answer_write_timing(call, out);
 }
 

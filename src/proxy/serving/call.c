@@ -311,6 +311,31 @@ static void call_add_slash(struct browser *b)
     browser_reply(b, 308, header.data, NULL, "");
 }
 
+/* A browser asks beforehand whether a page of another origin may send a request, and cannot send the
+ * token with that. The replica decides who may read its answers.
+ */
+static bool call_is_preflight(const struct served *service, const struct message_head *head)
+{
+    return head->method == METHOD_OPTIONS && !service->msg->is_public
+           && message_get_header(head, "Origin")
+           && message_get_header(head, "Access-Control-Request-Method")
+           && !message_get_header(head, "Authorization");
+}
+
+static void call_allow_preflight(struct browser *b, const struct message_head *head)
+{
+    const char *names = message_get_header(head, "Access-Control-Request-Headers");
+    AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT;
+
+    strbuf_addf(&headers,
+                "Access-Control-Allow-Origin: *\r\nAccess-Control-Allow-Methods: %s\r\n"
+                "Access-Control-Max-Age: 600\r\n",
+                message_get_header(head, "Access-Control-Request-Method"));
+    if (names)
+        strbuf_addf(&headers, "Access-Control-Allow-Headers: %s\r\n", names);
+    browser_reply(b, 204, headers.data, NULL, "");
+}
+
 void call_begin(struct browser *b, const struct message_head *head)
 {
     struct served *service = serving_find(b->proxy->serving, b->place.service);
@@ -327,6 +352,8 @@ void call_begin(struct browser *b, const struct message_head *head)
         serving_refuse(b, 410, "service_ended", 0, text);
     } else if (!b->place.rest) {
         call_add_slash(b);
+    } else if (call_is_preflight(service, head)) {
+        call_allow_preflight(b, head);
     } else if ((token = token_admit(b, service, head))) {
         call_start(call_new(b, service, token, head), head);
     }

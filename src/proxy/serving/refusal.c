@@ -41,6 +41,9 @@ void serving_refuse(struct browser *b, int status, const char *code, unsigned re
     jsonw_object_end(&w);
     if (status == 401)
         strbuf_adds(&headers, "WWW-Authenticate: Bearer realm=\"aliquot\"\r\n");
+    if (b->turn.is_shared)
+        strbuf_adds(&headers, "Access-Control-Allow-Origin: *\r\n"
+                              "Access-Control-Expose-Headers: Retry-After\r\n");
     if (retry_sec)
         strbuf_addf(&headers, "Retry-After: %u\r\n", retry_sec);
     b->proxy->counts.refused++;

@@ -107,6 +107,7 @@ struct token *token_admit(struct browser *b, struct served *service,
         return token_refuse(b, 401, "missing_api_key", 0,
                             "This model service requires a token: send it as 'Authorization: "
                             "Bearer TOKEN'.");
+    b->turn.is_shared = token && message_get_header(head, "Origin");
     if (!token || (token->said->expires_usec && token->said->expires_usec <= clock_realtime_usec()))
         return token_refuse(b, 401, "invalid_api_key", 0,
                             "The token is not one of this model service, was revoked, or has "
