@@ -8,6 +8,7 @@
 #ifndef AQ_MANAGER_SERVING_BACKENDAI_ENDPOINT_H
 #define AQ_MANAGER_SERVING_BACKENDAI_ENDPOINT_H
 
+#include "graphql/resolver.h"
 #include "manager/call/api.h"
 #include "manager/core/services.h"
 #include "manager/serving/serving_view.h"
@@ -72,5 +73,9 @@ void endpoint_set_bounds(struct model_service *s, const struct autoscale *rules)
 /* {"endpoint_id", ...}, as GET /services/{id} answers; and a row of GET /services. */
 void endpoint_write(const struct endpoint_row *row, struct jsonw *w);
 void endpoint_write_short(const struct endpoint_row *row, struct jsonw *w);
+
+/* live_stat of a struct endpoint_row and of a struct endpoint_route: gql_get_fn. */
+struct gql_value endpoint_get_live_stat(struct gql_get *get, const void *parent);
+struct gql_value endpoint_route_get_live_stat(struct gql_get *get, const void *parent);
 
 #endif

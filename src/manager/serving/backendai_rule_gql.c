@@ -32,7 +32,7 @@ struct rule_row {
     struct uuid id, service_id;
     const char *id_text, *source, *name, *comparator, *threshold;
     int64_t step, cooldown_sec, min, max; /* min, max: -1 = as of the service */
-    int64_t created_usec;                 /* 0 = not known */
+    int64_t created_usec, triggered_usec; /* 0 = not known, not yet */
 };
 
 /* The scaling of a service, and one of its rules. */
@@ -94,8 +94,11 @@ static const char *rule_comparator(const struct autoscale_rule *rule)
     return rule->is_inclusive ? "GREATER_THAN_OR_EQUAL" : "GREATER_THAN";
 }
 
-static void rule_fill(struct arena *arena, const struct rule_place *at, struct rule_row *ret)
+static void rule_fill(const struct gql_call *call, const struct rule_place *at,
+                      struct rule_row *ret)
 {
+    const struct api *api = ((const struct gql_context *)call->context)->api;
+    struct arena *arena = call->arena;
     const struct autoscale_rule *rule = &at->scaling.rules[at->index];
     bool is_below = isnan(rule->above);
     char id[UUID_TEXT_MAX], threshold[32];
@@ -113,6 +116,8 @@ static void rule_fill(struct arena *arena, const struct rule_place *at, struct r
     ret->name = arena_strdup(arena, rule->query ? rule->query : rule->name ? rule->name : "");
     ret->id_text = arena_strdup(arena, uuid_format(&ret->id, id));
     ret->created_usec = rule_id_usec(&ret->id);
+    ret->triggered_usec = serving_scale_fired_usec(api->serving->scale, &at->service->id,
+                                                   at->index);
 }
 
 /* Those that clients of Backend.AI know: steps by a metric or a query. */
@@ -207,7 +212,7 @@ static int rule_get_node(struct gql_call *call, const char *id, uint32_t type)
 
     if (rule_find(call, id, &at, &err) < 0)
         return gql_call_fail(call, "%s", err.text);
-    rule_fill(call->arena, &at, row);
+    rule_fill(call, &at, row);
     call->results[0] = gql_object_of(type, row);
     return GQL_DONE;
 }
@@ -232,7 +237,7 @@ static int rule_list(struct gql_call *call)
     rows = arena_array(call->arena, at.scaling.rule_count + 1, sizeof(*rows));
     for (; at.index < at.scaling.rule_count; at.index++)
         if (rule_is_shown(&at.scaling.rules[at.index]))
-            rule_fill(call->arena, &at, &rows[count++]);
+            rule_fill(call, &at, &rows[count++]);
     call->results[0] = gql_node_connect(call, &backendai_rule_node, rows, sizeof(*rows), count);
     return GQL_DONE;
 }
@@ -390,7 +395,7 @@ static int rule_save(struct gql_call *call, const struct rule_place *at, bool is
         return mutation_fail(call, &err);
     m->call = call;
     if (!is_removed)
-        rule_fill(call->arena, &saved, &m->row);
+        rule_fill(call, &saved, &m->row);
     model_service_copy(&changed, at->service);
     free(changed.scaling);
     changed.scaling = saved.scaling.rule_count ? aq_strdup(text.data) : NULL;
@@ -515,7 +520,7 @@ static const struct gql_entry backendai_rule_entries[] = {
     { NODE(min_replicas), BOUND_AT(min) },
     { NODE(max_replicas), BOUND_AT(max) },
     { NODE(created_at), GQL_TIME_AT(struct rule_row, created_usec) },
-    { NODE(last_triggered_at), GQL_ALWAYS_NULL },
+    { NODE(last_triggered_at), GQL_TIME_AT(struct rule_row, triggered_usec) },
     { NODE(endpoint), GQL_UUID_AT(struct rule_row, service_id) },
     NODE_CONNECTION(EndpointAutoScalingRule),
 };

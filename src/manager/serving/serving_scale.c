@@ -310,6 +310,19 @@ const char *serving_scale_reason(const struct serving_scale *scale, const struct
     return of ? of->reason : "";
 }
 
+int64_t serving_scale_fired_usec(const struct serving_scale *scale, const struct uuid *service_id,
+                                 size_t rule)
+{
+    const struct model_service *s = core_find_service_by_id(scale->core, service_id);
+    const struct scaled *of = scale_find(scale, service_id);
+
+    if (!s || !s->scaling || !of || !of->scaling || strcmp(s->scaling, of->scaling) != 0)
+        return 0; /* of other rules */
+    if (rule >= of->rules.rule_count || !of->state.has_fired[rule])
+        return 0;
+    return clock_realtime_usec() - (clock_monotonic_usec() - of->state.fired_usec[rule]);
+}
+
 /* ---- begin and end ---- */
 
 struct serving_scale *serving_scale_new(struct core *core, const struct serving_use *use)

@@ -35,6 +35,12 @@ void serving_scale_forget(struct serving_scale *scale, const struct uuid *servic
  */
 const char *serving_scale_reason(const struct serving_scale *scale, const struct uuid *service_id);
 
+/* When the step of this index in the service's rules last changed the number of replicas, wall clock;
+ * 0 = not since the rules were changed or the manager started.
+ */
+int64_t serving_scale_fired_usec(const struct serving_scale *scale, const struct uuid *service_id,
+                                 size_t rule);
+
 /* The rules of a service: its own, or those that follow from its cap. Texts are
  * in 'arena'. -EINVAL with the field, of rules that cannot be measured here,
  * too.
