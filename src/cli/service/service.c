@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "cli/service/service_figures.h"
 #include "cli/session/session.h"
 
 const struct cli_things model_services = { SERVICES_PATH "/", NULL };
@@ -35,6 +36,9 @@ const struct column service_columns[] = {
     { "in_flight", "IN FLIGHT", COLUMN_NUMBER, COLUMN_IS_WIDE },
     { "queued", "QUEUED", COLUMN_NUMBER, COLUMN_IS_WIDE },
     { "mean_ms", "MEAN MS", COLUMN_NUMBER, COLUMN_IS_WIDE },
+    { "recent_text", "LAST MINUTE", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    { "tokens_text", "MODEL TOKENS", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    { "cold_text", "COLD STARTS", COLUMN_TEXT, COLUMN_IS_EXTRA },
     { "public", "PUBLIC", COLUMN_BOOL, COLUMN_IS_EXTRA },
     { "tokens", "TOKENS", COLUMN_NUMBER, COLUMN_IS_EXTRA },
     { "limits_text", "LIMITS", COLUMN_TEXT, COLUMN_IS_EXTRA },
@@ -53,6 +57,7 @@ const struct column service_columns[] = {
     { "limits", "LIMITS-LIST", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
     { "scaling", "SCALING", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
     { "figures", "FIGURES", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
+    { "revision_figures", "REVISION-FIGURES", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
     { "token", "TOKEN", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
     COLUMN_END,
 };
@@ -160,6 +165,7 @@ int service_get(struct cli *cli, const char *name, json_t **ret, struct aq_error
 int service_print(struct cli *cli, json_t *service, struct aq_error *err)
 {
     service_adapt(service);
+    service_figures_add_texts(service);
     (void)json_object_set_new(
         service, "limits_text",
         service_limits_text(&cli->output, json_object_get(service, "limits")));

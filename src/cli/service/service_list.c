@@ -144,8 +144,8 @@ const struct cli_verb verb_service_url = {
     .args = "SERVICE",
     .summary = "Print the URLs of a service, one a line",
     .details =
-        "One for each proxy that is connected. Where a proxy has a domain, a service is also\n"
-        "at https://SERVICE--serve.DOMAIN/.",
+        "One for each proxy that is connected, and https://SERVICE--serve.DOMAIN/ for each of\n"
+        "them that has a domain.",
     .examples =
         "curl -H \"Authorization: Bearer $TOKEN\" \"$(aliquot service url digits | head -n1)\"",
     .min_args = 1,

@@ -7,6 +7,7 @@
 
 #include "cli/local_date.h"
 #include "cli/service/service.h"
+#include "cli/service/service_figures.h"
 #include "cli/verbs.h"
 #include "http/url.h"
 
@@ -15,9 +16,16 @@ static const struct column token_columns[] = {
     { "expires_at", "EXPIRES", COLUMN_CLOCK, 0 },
     { "paths", "PATHS", COLUMN_NAMES, 0 },
     { "rate", "RATE", COLUMN_NUMBER, 0 },
-    { "budget", "BUDGET", COLUMN_NUMBER, 0 },
-    { "used", "USED", COLUMN_NUMBER, 0 },
+    { "budget", "BUDGET", COLUMN_NUMBER, COLUMN_IS_WIDE },
+    { "spent", "SPENT", COLUMN_LOAD, 0 },
     { "requests", "REQUESTS", COLUMN_NUMBER, 0 },
+    { "errors", "ERRORS", COLUMN_NUMBER, 0 },
+    { "refused", "REFUSED", COLUMN_NUMBER, 0 },
+    { "prompt_tokens", "PROMPTS", COLUMN_NUMBER, 0 },
+    { "completion_tokens", "ANSWERS", COLUMN_NUMBER, 0 },
+    { "cached_tokens", "CACHED", COLUMN_NUMBER, COLUMN_IS_WIDE },
+    { "used", "USED", COLUMN_NUMBER, COLUMN_IS_EXTRA },
+    { "figures", "FIGURES", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
     { "used_at", "LAST USED", COLUMN_TIME, 0 },
     { "created_at", "AGE", COLUMN_TIME, 0 },
     { "created_by", "BY", COLUMN_TEXT, COLUMN_IS_WIDE },
@@ -123,12 +131,16 @@ static int service_token_ls(struct cli *cli, void *data, int argc, char **argv,
 {
     json_auto_t *answer = NULL;
     const json_t *tokens;
+    json_t *token;
+    size_t i;
     int r = cli_thing_call(cli, METHOD_GET, &model_services, argv[0], "/tokens", NULL, &answer,
                            err);
 
     (void)data;
     (void)argc;
     tokens = json_object_get(answer, "items");
+    json_array_foreach(tokens, i, token)
+        service_figures_adapt_token(token);
     return r < 0 || list_note_empty(cli, tokens) ? r : list_print(cli, token_columns, tokens, err);
 }
 
@@ -136,6 +148,9 @@ const struct cli_verb verb_service_token_ls = {
     .name = "service token ls",
     .args = "SERVICE",
     .summary = "List the tokens of a service, and how much they were used",
+    .details = "SPENT are tokens of the language model, of the budget if there is one. ERRORS,\n"
+               "REFUSED (429 and 503 of a proxy), PROMPTS and ANSWERS (tokens of them) are since\n"
+               "the manager's start.",
     .examples = "aliquot service token ls digits",
     .if_empty = "the service has no tokens; to make one: aliquot service token create SERVICE",
     .min_args = 1,
