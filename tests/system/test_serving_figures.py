@@ -105,7 +105,7 @@ def test_usage_and_times_are_those_of_the_model(cluster):
 def test_commands_show_them(cluster):
     assert chat(cluster)
     figures_of(cluster, 1)
-    for words, wanted in ((("top", "--once"), ("REQ/S", "P99 MS", "llama")),
+    for words, wanted in ((("top", "--once", "--everyone"), ("REQ/S", "P99 MS", "llama")),
                           (("top", "llama", "--once"), ("REPLICA", "REVISION", "TOKENS/S")),
                           (("info", "llama"), ("LAST MINUTE", "requests/s", "MODEL TOKENS")),
                           (("token", "ls", "llama"), ("SPENT", "crawler", "/100000"))):

@@ -80,7 +80,8 @@ static void figures_write_recent(const json_t *recent, struct strbuf *out)
         double number = json_number_value(value) * parts[i].times;
 
         if (json_is_number(value) && (parts[i].may_be_zero || number > 0))
-            strbuf_addf(out, "%s%.3g%s", parts[i].before, number, parts[i].after);
+            strbuf_addf(out, number >= 10 ? "%s%.0f%s" : "%s%.2g%s", parts[i].before, number,
+                        parts[i].after);
     }
 }
 

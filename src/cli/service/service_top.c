@@ -164,14 +164,27 @@ static int service_top_print(struct cli *cli, const json_t *answer, struct aq_er
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     const json_t *services = json_object_get(answer, "items");
+    const struct output *o = &cli->output;
+    json_auto_t *one = NULL;
+    int r;
 
     if (services)
         return list_print(cli, service_top_columns, services, err);
-    if (!output_is_human(&cli->output) || cli->output.columns || cli->output.sort)
+    if (!output_is_human(o) || o->columns || o->sort)
         return list_print(cli, service_top_replica_columns, json_object_get(answer, "replica_list"),
                           err);
-    service_top_draw(&cli->output, answer, &out);
-    return cli_print(&out, err);
+    one = json_pack("[O]", answer);
+    if ((r = output_list(o, service_top_columns, one, &out, err)) < 0)
+        return r;
+    strbuf_addc(&out, '\n');
+    if ((r = output_list(o, service_top_revision_columns,
+                         json_object_get(answer, "revision_figures"), &out, err))
+        < 0)
+        return r;
+    strbuf_addc(&out, '\n');
+    r = output_list(o, service_top_replica_columns, json_object_get(answer, "replica_list"), &out,
+                    err);
+    return r < 0 ? r : cli_print(&out, err);
 }
 
 static int service_top(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
