@@ -39,7 +39,7 @@ void call_on_head(struct call *call, const struct message_head *head, struct str
     call->has_body = false;
     if (head->status == 200 && !message_get_header(head, "Content-Encoding"))
         usage_scan_begin(&call->usage, message_get_header(head, "Content-Type"));
-    replica_answered(call->replica);
+    replica_answered(call->replica, head->status);
     strbuf_truncate(out, out->len - 2); /* the empty line */
     if (call->browser->turn.is_shared && !message_get_header(head, "Access-Control-Allow-Origin"))
         strbuf_adds(out, "Access-Control-Allow-Origin: *\r\n");

@@ -5,8 +5,8 @@
  * asked whether the server has closed it or said something meanwhile: such a connection is dropped, so
  * that neither a request is lost in it nor bytes behind an answer reach another client.
  *
- * A replica that refuses or resets connections is ejected for 1, 2, 4 ... 30 seconds, then one request
- * shows whether it is back.
+ * A replica that refuses or resets connections, or answers five requests in a row with errors of the
+ * server, is ejected for 1, 2, 4 ... 30 seconds, then one request shows whether it is back.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -21,6 +21,7 @@
 
 #define IDLE_MAX 1024 /* connections of a replica that are kept */
 #define EJECT_MAX_SEC 30
+#define ERRORS_MAX 5 /* in a row; one that fails fast has the fewest requests, and would get most */
 #define TICKET_RETRY_USEC (5 * USEC_PER_SEC)
 
 struct conn {
@@ -84,29 +85,41 @@ static size_t replica_count_open(const struct served *service)
     return open;
 }
 
-void replica_failed(struct replica *replica)
+/* Requests go to others for a while, if there are others. */
+static void replica_eject(struct replica *replica, const char *what)
 {
     struct served *service = replica->service;
     int64_t now = clock_monotonic_usec();
     int64_t sec = replica->failed < 5 ? INT64_C(1) << replica->failed : EJECT_MAX_SEC;
 
-    replica->use.failures++;
     replica->is_trial = false;
+    replica->errors = 0;
     if (replica->at != BALANCE_NONE && replica_count_open(service) > 1
         && !replica->ejected_until_usec) {
         replica->failed++;
         replica->ejected_until_usec = now + AQ_MIN(sec, EJECT_MAX_SEC) * USEC_PER_SEC;
         log_limited(&service->of->log, LOG_LEVEL_WARNING,
-                    "replica %s of service '%s' refused or reset a connection; it gets no "
-                    "requests for %lld s",
-                    replica->short_id, service->msg->name, (long long)sec);
+                    "replica %s of service '%s' %s; it gets no requests for %lld s",
+                    replica->short_id, service->msg->name, what, (long long)sec);
     }
     replica_update(replica, now);
     served_report(service, false);
 }
 
-void replica_answered(struct replica *replica)
+void replica_failed(struct replica *replica)
 {
+    replica->use.failures++;
+    replica_eject(replica, "refused or reset a connection");
+}
+
+void replica_answered(struct replica *replica, int status)
+{
+    if (status >= 500) {
+        if (++replica->errors >= ERRORS_MAX || replica->is_trial)
+            replica_eject(replica, "answered only errors");
+        return;
+    }
+    replica->errors = 0;
     if (!replica->failed && !replica->is_trial)
         return;
     replica->failed = 0;

@@ -81,7 +81,8 @@ struct replica {
     int64_t revision;
     struct msg_serving_replica_use use; /* sums that are not reported yet, as those of 'latency' */
     struct service_latency latency;
-    unsigned failed;            /* times in a row */
+    unsigned failed;            /* times in a row that it was ejected */
+    unsigned errors;            /* answers in a row with a status of 500 or more */
     int64_t ejected_until_usec; /* 0 = it is not ejected */
     bool is_trial;              /* its ejection is over: one request shows */
     struct manager_ask *ask;    /* for a ticket */
@@ -189,7 +190,8 @@ void replica_update(struct replica *replica, int64_t now);
 void replica_count(struct replica *replica, int by);
 /* It could not be reached, or reset a connection. */
 void replica_failed(struct replica *replica);
-void replica_answered(struct replica *replica);
+/* The head of an answer came, with this status. */
+void replica_answered(struct replica *replica, int status);
 void replica_ask_ticket(struct replica *replica, int64_t now);
 void replica_close_idle(struct replica *replica,
                         int64_t now); /* those that have been so too long */
