@@ -555,7 +555,7 @@ void stream_close(struct stream *s)
 {
     if (!s || s->closed)
         return;
-    if (s->tls && s->is_open && !s->failed && !s->shutting)
+    if (s->tls && s->is_open && !s->failed && !s->shutting && !s->is_broken)
         tls_session_shutdown(s->tls); /* as far as the socket takes it at once */
     s->closed = true;
     s->ops = &no_ops;
@@ -566,6 +566,17 @@ void stream_close(struct stream *s)
     } else {
         defer_end(s->later, stream_release, s); /* a callback of its own may be running */
     }
+}
+
+/* A socket that lingers for no time is reset when it is closed; TLS does not say goodbye. */
+void stream_break(struct stream *s)
+{
+    const struct linger none = { .l_onoff = 1, .l_linger = 0 };
+    uv_os_fd_t fd;
+
+    s->is_broken = true;
+    if (s->handle && uv_fileno(&s->handle->uv.any, &fd) == 0)
+        (void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
 }
 
 /* ---- other ends ---- */

@@ -129,6 +129,9 @@ void stream_shutdown(struct stream *stream);
 /* Close at once and free; what is queued is dropped. NULL is fine. */
 void stream_close(struct stream *stream);
 
+/* stream_close() will reset the connection, so that its peer gets an error in place of an end. */
+void stream_break(struct stream *stream);
+
 /* The verified certificate of the peer; false without one or before on_open(). */
 bool stream_get_peer(const struct stream *stream, struct tls_peer *ret);
 bool stream_is_tls(const struct stream *stream);

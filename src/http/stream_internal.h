@@ -46,6 +46,7 @@ struct stream {
     int failed;     /* errno to be told by on_later(); 0 = none */
     bool is_open;   /* connected; with TLS after the handshake */
     bool connected; /* the transport is */
+    bool is_broken; /* its end is to be an error for the peer */
     bool paused, writing, ended, closed, shutting;
     char address[INET6_ADDRSTRLEN];
 };

@@ -34,11 +34,20 @@ const struct message_limits browser_limits = {
     .line_max = 32 << 10, .head_max = 64 << 10, .headers_max = 200, .body_max = INT64_MAX
 };
 
+/* In the middle of an answer that has no other mark of its end than that of the connection. */
+static bool browser_is_in_unmarked_answer(const struct browser *b)
+{
+    return b->turn.is_passed && b->turn.is_answered && !b->is_upgraded
+           && message_get_head(b->answer)->until_close;
+}
+
 void browser_free(struct browser *b)
 {
     struct proxy *p = b->proxy;
     struct client_share *share = b->share, *user = b->user;
 
+    if (browser_is_in_unmarked_answer(b))
+        stream_break(b->stream);
     list_remove(&b->link);
     list_remove(&b->waiting_link);
     if (b->port)
