@@ -41,9 +41,9 @@ def program_command(**options):
     return " ".join(["exec", sys.executable, str(PROGRAMS / "openai_server.py"), *words(options)])
 
 
-def llama_command(port=PORT, slots=4):
+def llama_command(port=PORT, slots=4, context=4096):
     """What a session of llama_image() runs."""
-    return f"exec /usr/bin/python3 /app/llama_server.py /models/tiny.gguf {port} {slots}"
+    return f"exec /usr/bin/python3 /app/llama_server.py /models/tiny.gguf {port} {slots} {context}"
 
 
 def program_layer(*more):

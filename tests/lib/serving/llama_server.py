@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """llama.cpp's HTTP server in a Python process, as the package xllamacpp has it.
 
-    python3 llama_server.py MODEL.gguf [PORT [SLOTS]]
+    python3 llama_server.py MODEL.gguf [PORT [SLOTS [CONTEXT]]]
+
+CONTEXT is the number of tokens of all slots together.
 """
 
 import signal
@@ -10,12 +12,12 @@ import sys
 import xllamacpp
 
 
-def main(model, port="8000", slots="4"):
+def main(model, port="8000", slots="4", context="4096"):
     params = xllamacpp.CommonParams()
     params.model.path = model
     params.hostnames = ["127.0.0.1"]
     params.port = int(port)
-    params.n_ctx = 4096
+    params.n_ctx = int(context)
     params.n_parallel = int(slots)
     params.cpuparams.n_threads = 1
     params.cpuparams_batch.n_threads = 1
