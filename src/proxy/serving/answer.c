@@ -40,6 +40,8 @@ void call_on_head(struct call *call, const struct message_head *head, struct str
     if (head->status == 200 && !message_get_header(head, "Content-Encoding"))
         usage_scan_begin(&call->usage, message_get_header(head, "Content-Type"));
     replica_answered(call->replica, head->status);
+    if (call->was_used)
+        conn_note_kept(call->conn);
     strbuf_truncate(out, out->len - 2); /* the empty line */
     if (call->browser->turn.is_shared && !message_get_header(head, "Access-Control-Allow-Origin"))
         strbuf_adds(out, "Access-Control-Allow-Origin: *\r\n");
@@ -136,7 +138,7 @@ void call_on_answered(struct call *call, bool is_lasting)
     call_count_answer(call);
     answer_count_times(call);
     if (conn && is_lasting)
-        conn_give_back(conn, answer_keep_usec(head));
+        conn_give_back(conn, head, answer_keep_usec(head));
     else if (conn)
         conn_close(conn);
     call_end(call);

@@ -3,7 +3,10 @@
  *
  * Connections are kept and shared by all clients of the service. Before one is used again the system is
  * asked whether the server has closed it or said something meanwhile: such a connection is dropped, so
- * that neither a request is lost in it nor bytes behind an answer reach another client.
+ * that neither a request is lost in it nor bytes behind an answer reach another client. Some servers
+ * close after an answer without having said so, llama.cpp after each stream; a request that is sent just
+ * then is lost. So a connection rests for a while after an answer in chunks, unless one of the replica
+ * was used again after such an answer; and after answers with a length where it was found closed.
  *
  * A replica that refuses or resets connections, or answers five requests in a row with errors of the
  * server, is ejected for 1, 2, 4 ... 30 seconds, then one request shows whether it is back.
@@ -22,6 +25,7 @@
 #define IDLE_MAX 1024 /* connections of a replica that are kept */
 #define EJECT_MAX_SEC 30
 #define ERRORS_MAX 5 /* in a row; one that fails fast has the fewest requests, and would get most */
+#define REST_USEC 500000 /* a loaded server closes within that */
 #define TICKET_RETRY_USEC (5 * USEC_PER_SEC)
 
 struct conn {
@@ -29,7 +33,8 @@ struct conn {
     struct replica *replica;
     struct app_link *app;
     struct call *call; /* NULL: it is idle */
-    int64_t idle_until_usec;
+    bool was_chunked;  /* its last answer */
+    int64_t idle_usec, idle_until_usec;
 };
 
 static struct msg_app_connect replica_want(const struct replica *replica)
@@ -194,11 +199,27 @@ void conn_close(struct conn *conn)
     free(conn);
 }
 
+void conn_note_kept(struct conn *conn)
+{
+    conn->replica->keeps[conn->was_chunked] = true;
+}
+
+/* The server has closed it: soon after its last answer, or with the next request on its way? */
+static void conn_note_closed(struct conn *conn)
+{
+    const struct call *call = conn->call;
+
+    if (call ? call->was_used && !call->status
+             : clock_monotonic_usec() - conn->idle_usec < REST_USEC)
+        conn->replica->keeps[conn->was_chunked] = false;
+}
+
 /* The call goes on without it. */
 static struct call *conn_leave_call(struct conn *conn)
 {
     struct call *call = conn->call;
 
+    conn_note_closed(conn);
     conn->app = NULL; /* it is gone */
     if (call)
         call->conn = NULL;
@@ -251,19 +272,25 @@ static const struct app_link_ops conn_ops = {
     .on_close = conn_on_close,
 };
 
-/* The latest that is good; NULL = there is none. */
+/* The latest that is good and has rested; NULL = there is none. */
 static struct conn *conn_take_idle(struct replica *replica)
 {
     int64_t now = clock_monotonic_usec();
 
-    while (!list_is_empty(&replica->idle)) {
-        struct conn *conn = LIST_ENTRY(replica->idle.prev, struct conn, link);
+    for (struct list *it = replica->idle.prev, *before; it != &replica->idle; it = before) {
+        struct conn *conn = LIST_ENTRY(it, struct conn, link);
+        bool is_rested = replica->keeps[conn->was_chunked] || now - conn->idle_usec >= REST_USEC;
 
+        before = it->prev;
+        if (conn->idle_until_usec > now && !is_rested)
+            continue;
         if (conn->idle_until_usec > now && app_link_is_quiet(conn->app)) {
             list_remove(&conn->link);
             replica->idle_count--;
             return conn;
         }
+        if (conn->idle_until_usec > now)
+            conn_note_closed(conn);
         conn_close(conn);
     }
     return NULL;
@@ -298,7 +325,7 @@ struct app_link *conn_link(const struct conn *conn)
     return conn->app;
 }
 
-void conn_give_back(struct conn *conn, int64_t keep_usec)
+void conn_give_back(struct conn *conn, const struct message_head *answer, int64_t keep_usec)
 {
     struct replica *replica = conn->replica;
 
@@ -307,7 +334,9 @@ void conn_give_back(struct conn *conn, int64_t keep_usec)
         return;
     }
     conn->call = NULL;
-    conn->idle_until_usec = clock_monotonic_usec() + keep_usec;
+    conn->was_chunked = answer->is_chunked;
+    conn->idle_usec = clock_monotonic_usec();
+    conn->idle_until_usec = conn->idle_usec + keep_usec;
     app_link_pump.pause(conn->app, false); /* the client may have been slow */
     list_add(&replica->idle, &conn->link);
     replica->idle_count++;
@@ -334,6 +363,7 @@ struct replica *replica_new(struct served *service, const struct uuid *session_i
     replica->service = service;
     replica->session_id = *session_id;
     replica->at = BALANCE_NONE;
+    replica->keeps[false] = true;
     list_init(&replica->idle);
     list_add(&service->replicas, &replica->link);
     return replica;

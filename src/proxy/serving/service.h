@@ -77,6 +77,7 @@ struct replica {
     size_t at;        /* in service.entries; BALANCE_NONE: it is not listed any more */
     struct list idle; /* struct conn, the latest last */
     size_t idle_count;
+    bool keeps[2]; /* connections, after answers with a length and after those in chunks */
     size_t in_flight;
     int64_t revision;
     struct msg_serving_replica_use use; /* sums that are not reported yet, as those of 'latency' */
@@ -201,8 +202,10 @@ void replica_close_idle(struct replica *replica,
  */
 int conn_take(struct replica *replica, struct call *call, struct aq_error *err);
 struct app_link *conn_link(const struct conn *conn);
-/* It serves another request within 'keep_usec', or not at all. */
-void conn_give_back(struct conn *conn, int64_t keep_usec);
+/* It serves another request within 'keep_usec' after this answer, or not at all. */
+void conn_give_back(struct conn *conn, const struct message_head *answer, int64_t keep_usec);
+/* A connection that was used before has brought another answer. */
+void conn_note_kept(struct conn *conn);
 void conn_close(struct conn *conn);
 
 /* ---- call.c ---- */
