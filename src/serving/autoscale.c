@@ -233,7 +233,7 @@ void autoscale_decide(const struct autoscale *a, struct autoscale_state *state,
     if (!state->is_started || s->now_usec - state->last_usec > AUTOSCALE_GAP_USEC)
         autoscale_start(a, state, s);
     has_requests = s->arrived > 0 || s->in_flight > 0;
-    if (has_requests || isnan(s->in_flight))
+    if (has_requests || isnan(s->in_flight) || s->is_loading)
         state->busy_usec = s->now_usec;
 
     *ret = (struct autoscale_wish){ s->wanted, s->share_micro, -1, "" };

@@ -18,7 +18,8 @@
  * where a mean within 10 % of its target counts as the target. The largest demand of all rules counts,
  * and of all times in the window: more replicas are wanted at once, fewer only when none of the last
  * 300 s needed them. Replicas that start are part of what is wanted, and no measure includes them, so
- * waiting for them wants no more. A service without requests has none after 'idle', if it may.
+ * waiting for them wants no more. A service without requests has none after 'idle', if it may; loading
+ * the first replica does not count, as a large model may take longer than that.
  *
  * With a share, demand is counted in replicas of the largest share: a replica gets a larger share
  * first, and others come when one of the largest share is not enough; they go in the reverse order.
@@ -103,6 +104,7 @@ struct autoscale_sample {
     int64_t now_usec;                           /* monotonic; a jump back counts as no time */
     int64_t replicas_min, replicas_max, wanted; /* of the service */
     int64_t ready;
+    bool is_loading;                    /* none is ready, and one that never failed is starting */
     int64_t share_micro;                /* of each replica; 0 = none */
     double in_flight;                   /* with those that wait; NAN = not known */
     int64_t arrived;                    /* requests since the last sample */

@@ -232,6 +232,20 @@ static int64_t scale_count_ready(const struct core *core, const struct model_ser
     return ready;
 }
 
+/* A replica that fails, or is not ready in time, is a failure of the service: then it may sleep. */
+static bool scale_is_loading(const struct core *core, const struct model_service *s)
+{
+    struct core_replica replica;
+
+    if (core_service_failures(core, s) > 0)
+        return false;
+    for (const struct session *r = NULL; (r = core_next_replica(core, s, r));)
+        if (r->status != SESSION_PENDING && core_find_replica(core, r, &replica)
+            && replica.health == CORE_REPLICA_STARTING && !replica.is_draining)
+            return true;
+    return false;
+}
+
 static void scale_decide(struct serving_scale *scale, struct scaled *of,
                          const struct model_service *s, int64_t now_usec)
 {
@@ -248,6 +262,7 @@ static void scale_decide(struct serving_scale *scale, struct scaled *of,
     };
     struct autoscale_wish wish;
 
+    sample.is_loading = sample.ready == 0 && scale_is_loading(scale->core, s);
     for (size_t i = 0; i < of->rules.rule_count; i++)
         sample.values[i] = scaled_measure(scale, of, s, &of->rules.rules[i], &sample, &figures);
     autoscale_decide(&of->rules, &of->state, &sample, &wish);

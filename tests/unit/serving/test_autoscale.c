@@ -179,6 +179,22 @@ static void an_idle_service_has_no_replica_until_a_request_comes(void **state)
     assert_int_equal(step(&s, 10, 0), 1);
 }
 
+static void loading_is_not_idle(void **state)
+{
+    AQ_CLEANUP(service_donep) struct service s = service(
+        "{\"idle\": 100, \"rules\": [{\"signal\": \"in_flight\", \"target\": 8}]}", 0, 100, 1);
+
+    (void)state;
+    s.sample.ready = 0;
+    s.sample.is_loading = true;
+    for (int i = 0; i < 60; i++)
+        assert_int_equal(step(&s, 50, 0), 1);
+    s.sample.ready = 1;
+    s.sample.is_loading = false;
+    assert_int_equal(step(&s, 50, 0), 1);
+    assert_int_equal(step(&s, 50, 0), 0);
+}
+
 static void rules_of_means_wake_by_a_request_too(void **state)
 {
     AQ_CLEANUP(service_donep) struct service s = service(USE, 0, 10, 0);
@@ -452,6 +468,7 @@ int main(void)
         cmocka_unit_test(clocks_may_jump),
         cmocka_unit_test(a_first_sample_lowers_nothing),
         cmocka_unit_test(an_idle_service_has_no_replica_until_a_request_comes),
+        cmocka_unit_test(loading_is_not_idle),
         cmocka_unit_test(rules_of_means_wake_by_a_request_too),
         cmocka_unit_test(without_rules_only_zero_is_decided),
         cmocka_unit_test(shares_grow_before_replicas_and_shrink_after_them),
