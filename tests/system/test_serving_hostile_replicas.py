@@ -242,6 +242,36 @@ def test_a_replica_that_hangs(served, begins):
     assert left.wait(30)
 
 
+def test_a_replica_that_closes_after_an_answer_without_a_word(served):
+    """As llama.cpp does after each stream: the next request must not be lost on that connection."""
+    def handler(replica, peer, head, body):
+        peer.sendall(OK + b"Keep-Alive: timeout=5, max=100\r\n" + CHUNKED + b"\r\n" + chunk(b"hello")
+                     + b"0\r\n\r\n")
+        time.sleep(0.02)
+        return False
+    service, (replica,) = make(served, handler)
+    for _ in range(100):
+        assert served.ask("POST", url(service, "x"), b"{}")[::2] == (200, b"hello")
+    assert replica.connections == 100
+
+
+def test_connections_that_last_are_used_at_once(served):
+    def handler(replica, peer, head, body):
+        peer.sendall(OK + CHUNKED + b"\r\n" + chunk(b"hello") + b"0\r\n\r\n")
+    service, (replica,) = make(served, handler)
+    assert served.ask("POST", url(service, "x"), b"{}")[0] == 200
+
+    def is_used_again():
+        before = replica.connections
+        time.sleep(0.7)
+        return served.ask("POST", url(service, "x"), b"{}")[0] == 200 and replica.connections == before
+    wait_for(is_used_again, 30, "a connection to be used again")
+    before = replica.connections
+    for _ in range(20):
+        assert served.ask("POST", url(service, "x"), b"{}")[2] == b"hello"
+    assert replica.connections == before
+
+
 # ---- errors that come fast ----
 
 def fails(replica, peer, head, body):
