@@ -55,7 +55,6 @@ def connect(cluster, token=None, **more):
                        **more)
 
 
-@pytest.mark.gate
 def test_messages_go_both_ways(cluster):
     with connect(cluster, subprotocols=["chat.v1"]) as talk:
         assert talk.subprotocol == "chat.v1"
@@ -95,7 +94,6 @@ def test_a_socket_outlives_the_request_timeout(cluster):
     cluster.change("talker", limits={"request_timeout": 600})
 
 
-@pytest.mark.gate
 def test_events_come_as_they_are_sent(cluster):
     connection = http.client.HTTPConnection("127.0.0.1", cluster.port, timeout=60)
     with contextlib.closing(connection):
