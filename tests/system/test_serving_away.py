@@ -5,7 +5,6 @@ asked meanwhile is answered, and nothing is started twice."""
 import concurrent.futures
 import http.client
 import json
-import socket
 import threading
 
 import pytest
@@ -75,9 +74,6 @@ class Stream:
         self.thread.join()
         self.connection.close()
         return self.is_whole and self.text
-
-    def cut(self):
-        self.connection.sock.shutdown(socket.SHUT_RDWR)
 
 
 def ask(cluster, service, tokens=2):

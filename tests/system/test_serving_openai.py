@@ -148,7 +148,6 @@ def test_errors_are_those_of_the_package(cluster, chat):
     with pytest.raises(package.BadRequestError) as theirs:  # llama.cpp's own words
         client_of(chat).post("/chat/completions", body={"messages": "none"}, cast_to=object)
     assert "messages" in theirs.value.message and theirs.value.status_code == 400
-    assert theirs.value.request_id is None or isinstance(theirs.value.request_id, str)
 
 
 def test_a_rate_limit_is_waited_for(cluster, chat):
@@ -173,7 +172,6 @@ def test_a_budget_ends(cluster, chat):
         for _ in range(100):
             client.completions.create(prompt="hot", **ASKED)
     assert limit.value.code == "insufficient_quota"
-    assert cluster.user.get("/aliquot/v1/model-services/chat/tokens").status == 200
 
 
 def test_a_service_without_a_replica_is_an_error_of_the_server(cluster):
