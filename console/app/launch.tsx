@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // A new session: what it runs in, how much it gets, and whether it starts at once.
-import { useEffect, useMemo, useState } from "preact/hooks";
-import { formatAmount, parseAmount, stopAt, stopsOf } from "./amount";
-import { bytes, number, plain, reason, slotName } from "./format";
+import { useEffect, useState } from "preact/hooks";
+import { formatAmount } from "./amount";
+import { plain, reason } from "./format";
 import { Folders } from "./folders";
-import type { Choices, Form, Range, Trial } from "./form";
+import type { Choices, Form, Trial } from "./form";
 import {
   command,
   COUNT_MAX,
@@ -19,52 +19,7 @@ import {
 import { nodes } from "./live";
 import { Copy, failure, say, State, use } from "./parts";
 import { amend, go, place } from "./place";
-
-function Amount({
-  slot,
-  range,
-  text,
-  set,
-}: {
-  slot: string;
-  range: Range;
-  text: string;
-  set: (text: string) => void;
-}) {
-  const { most, free, quantum } = range;
-  const stops = useMemo(() => stopsOf(slot, most, quantum), [slot, most, quantum]);
-  const value = parseAmount(slot, text);
-  const id = `amount-${slot}`;
-  return (
-    <div class="amount">
-      <label for={id}>{slotName(slot)}</label>
-      <input
-        type="range"
-        min={0}
-        max={stops.length - 1}
-        value={stopAt(stops, value ?? 0)}
-        aria-label={`${slotName(slot)}, by slider`}
-        aria-valuetext={text}
-        onInput={(event) => set(formatAmount(slot, stops[Number(event.currentTarget.value)] ?? 0))}
-      />
-      <input
-        id={id}
-        value={text}
-        size={7}
-        inputMode={slot === "mem" ? "text" : "decimal"}
-        aria-invalid={value === null}
-        onInput={(event) => set(event.currentTarget.value.trim())}
-      />
-      <span class="dim" title="The most that one node has free, and that one node has">
-        {amountText(slot, free)} free of {amountText(slot, most)}
-      </span>
-    </div>
-  );
-}
-
-function amountText(slot: string, value: number): string {
-  return slot === "mem" ? bytes(value) : number(value);
-}
+import { Resources } from "./resources";
 
 function Answer({ trial, form }: { trial: Trial | null; form: Form }) {
   if (!form.image) return <p class="answer dim">Choose an image to see when it would start.</p>;
@@ -293,18 +248,7 @@ export function LaunchScreen() {
           </div>
         </div>
       )}
-      <fieldset>
-        <legend>Resources</legend>
-        {Object.entries(slots).map(([slot, range]) => (
-          <Amount
-            key={slot}
-            slot={slot}
-            range={range}
-            text={form.amounts[slot] ?? "0"}
-            set={(text) => change({ amounts: { ...form.amounts, [slot]: text } })}
-          />
-        ))}
-      </fieldset>
+      <Resources slots={slots} amounts={form.amounts} set={(amounts) => change({ amounts })} />
       <Folders
         mounts={form.mounts}
         names={choices.folders}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reservations: amounts that are kept for projects and users during a time. The list with its time
 // line, one of them, and the form that creates or changes one.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
+import { useAnswer } from "./answer";
 import { number, plain, quote, slots, time } from "./format";
 import type { Slots } from "./format";
 import { type Column, List } from "./list";
@@ -50,30 +51,6 @@ function hasFinished({ state }: Reservation): boolean {
 /** Only who may change a reservation is shown who created it. */
 function mayChange(reservation: Reservation): boolean {
   return reservation.created_by !== null && !hasFinished(reservation);
-}
-
-/** Read again now and then: the feed has no reservations. */
-function useAnswer<T>(path: string): { answer: T | null; why: string; again: () => void } {
-  const [answer, setAnswer] = useState<T | null>(null);
-  const [why, setWhy] = useState("");
-  const [turn, setTurn] = useState(0);
-  useEffect(() => setAnswer(null), [path]);
-  useEffect(() => {
-    const gone = new AbortController();
-    const timer = window.setTimeout(() => setTurn((count) => count + 1), AGAIN_MSEC);
-    manager.get<T>(path, gone.signal).then(
-      (read) => {
-        setAnswer(read);
-        setWhy("");
-      },
-      (error) => !gone.signal.aborted && setWhy(failure(error)),
-    );
-    return () => {
-      window.clearTimeout(timer);
-      gone.abort();
-    };
-  }, [path, turn]);
-  return { answer, why, again: () => setTurn((count) => count + 1) };
 }
 
 // ---- the list ----
@@ -131,7 +108,7 @@ function columnsOf(rows: Row[], at: number): Column<Row>[] {
 export function ReservationsScreen() {
   const { query } = use(place);
   const isAll = query.get("show") === "all";
-  const { answer, why } = useAnswer<{ items: Reservation[] }>(`${PATH}?all=${isAll}`);
+  const { answer, why } = useAnswer<{ items: Reservation[] }>(`${PATH}?all=${isAll}`, AGAIN_MSEC);
   const rows = (answer?.items ?? []).map((reservation) => ({ id: reservation.name, reservation }));
   const show = (what: string) => amend(new URLSearchParams(what ? { show: what } : {}));
   return (
@@ -197,7 +174,7 @@ function seconds(value: number): string {
 }
 
 export function ReservationScreen({ id }: { id: string }) {
-  const { answer: found, why, again } = useAnswer<Reservation>(`${PATH}/${encodeURIComponent(id)}`);
+  const { answer: found, why, again } = useAnswer<Reservation>(`${PATH}/${encodeURIComponent(id)}`, AGAIN_MSEC);
   if (!found) return <Empty>{why || "Asking the manager…"}</Empty>;
   const missing = (found.places ?? []).filter((at) => at.missing);
   return (
