@@ -3,6 +3,7 @@
 import { signal } from "@preact/signals-core";
 import { render } from "preact";
 import { useEffect } from "preact/hooks";
+import { DeployForm } from "./deploy";
 import { plain, time } from "./format";
 import { LaunchScreen } from "./launch";
 import { endedRuns, arrays, follow, forget, isLoaded, lostAt, nodes, runs, sessions, waiting, who } from "./live";
@@ -16,6 +17,9 @@ import { queued, QueueScreen } from "./queue";
 import { isLoggedIn, logOut, onExpired } from "./server";
 import { ReservationForm, ReservationScreen, ReservationsScreen } from "./reservations";
 import { RunScreen } from "./run";
+import { ServiceScreen } from "./service";
+import { ServicesScreen } from "./services";
+import { forgetFigures } from "./serving";
 import { countLive, SessionsScreen, shownRows } from "./sessions";
 
 const isIn = signal<boolean | null>(null);
@@ -51,11 +55,19 @@ const SCREENS: Record<string, Screen> = {
     tab: "reservations",
     isOwn: true,
   },
+  services: { title: "Services", draw: () => <ServicesScreen /> },
+  service: { title: "Service", draw: (id) => <ServiceScreen key={id} id={id} />, tab: "services", isOwn: true },
+  serve: {
+    title: "Create service",
+    draw: () => <DeployForm of={null} after={() => undefined} />,
+    tab: "services",
+    isOwn: true,
+  },
   launch: { title: "Launch", draw: () => <LaunchScreen /> },
 };
 
 const KEYS: [string, string][] = [
-  ["1 2 3 4 5", "map, sessions, queue, pipelines, reservations"],
+  ["1 2 3 4 5 6", "map, sessions, queue, pipelines, reservations, services"],
   ["n", "launch a session"],
   ["/", "filter the sessions"],
   ["j k", "the next session, the one before"],
@@ -118,6 +130,7 @@ const SCREEN_KEYS: Record<string, string> = {
   "3": "queue",
   "4": "pipelines",
   "5": "reservations",
+  "6": "services",
 };
 
 document.addEventListener("keydown", (event) => {
@@ -162,6 +175,7 @@ async function leave(): Promise<void> {
     return;
   }
   forget();
+  forgetFigures();
   isIn.value = false;
 }
 
@@ -271,6 +285,7 @@ function App() {
 onExpired.call = () => {
   if (!isIn.value) return;
   forget();
+  forgetFigures();
   hasExpired.value = true;
   isIn.value = false;
 };

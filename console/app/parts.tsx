@@ -159,25 +159,33 @@ export function Bar({
 
 // ---- actions ----
 
-async function copy(command: string): Promise<void> {
+async function copy(command: string, isSecret: boolean): Promise<void> {
   try {
     await navigator.clipboard.writeText(command);
-    say(`Copied: ${command}`);
+    say(isSecret ? "Copied." : `Copied: ${command}`);
   } catch {
-    say(command); // a page without TLS may not write to the clipboard
+    // A page without TLS may not write to the clipboard.
+    say(isSecret ? "The browser refuses to copy on pages without TLS; select the text." : command);
   }
 }
 
-/** Each action can be had as a command. */
+/** Each action can be had as a command. A secret is on the page already, and is not said again. */
 export function Copy({
   command,
+  isSecret = false,
   children = "Copy as command",
 }: {
   command: string;
+  isSecret?: boolean;
   children?: ComponentChildren;
 }) {
   return (
-    <button type="button" class="plain copy" title={command} onClick={() => void copy(command)}>
+    <button
+      type="button"
+      class="plain copy"
+      title={isSecret ? undefined : command}
+      onClick={() => void copy(command, isSecret)}
+    >
       {children}
     </button>
   );
