@@ -34,7 +34,10 @@ PLANTED = """(() => { const walk = (root) => [...root.querySelectorAll('*')].som
   return walk(document) || window.hacked !== undefined; })()"""
 FITS = """document.documentElement.scrollWidth <= innerWidth
     && [...document.querySelectorAll('.map .cards')].every((it) => it.getBoundingClientRect().right <= innerWidth)"""
-VIEWS = {"1": ".map", "2": ".rows", "3": ".queue", "n": ".launch"}
+VIEWS = {"1": ".map", "2": ".rows", "3": ".queue", "6": ".rows", "n": ".launch"}
+# What the tabs of a service show, and where.
+TABS = {"": "[aria-label=Problem]", "revisions": ".differences", "deploy": ".launch", "tokens": ".wide-table",
+        "settings": ".launch"}
 THERE = "/aliquot/v1"
 
 
@@ -79,8 +82,22 @@ def plant(cluster):
     wait_status(user, WORD, "RUNNING")
     made(cluster, USER, "waits-" + WORD[:50], group_name=NAME, tag=NAME, wait_for_capacity=True,
          config={"resources": {"cpu": "1000", "mem": "64m"}, "scaling_group": "default"})
+    serve(user)
     fine(admin.send("PATCH", f"{THERE}/agents/node2", {"resource_group": WORD}))
     fine(admin.post(f"{THERE}/agents/node1/drain", {"reason": TEXT + "w" * 200}))
+
+
+def serve(user):
+    """A model service that fails with such a text; its notes, tag, labels and variables are such, too."""
+    services = f"{THERE}/model-services"
+    fine(user.post(services, {
+        "name": "hostile", "image": WORD, "command": f"printf '{OUTPUT}\\n'; exit 1", "port": 8000,
+        "resources": {"cpu": "1", "mem": "64m"}, "environ": {"WORD": TEXT}, "tag": NAME, "note": NAME,
+        "resource_group": "default", "health": {"path": "/" + GROUP.replace(" ", "")}}))
+    fine(user.post(f"{services}/hostile/revisions", {"environ": {"WORD": GROUP}, "note": NAME + "w" * 200}))
+    fine(user.post(f"{services}/hostile/tokens", {"label": NAME}))
+    wait_for(lambda: "exit status 1" in (user.get(f"{services}/hostile").json["problem"] or ""), 120,
+             lambda: f"its failure: {user.get(f'{services}/hostile').json}")
 
 
 def check(page, where):
@@ -106,6 +123,15 @@ def test_console(cluster, browser, size):
     words = shlex.split(page.evaluate("navigator.clipboard.readText()"))
     assert words[:3] == ["aliquot", "session", "create"] and GROUP in words
     check(page, "launch, filled in")
+    for tab, selector in TABS.items():
+        page.evaluate(f"location.hash = '#/service/hostile?show={tab}'")
+        page.wait_for(f"document.querySelector('{selector}')?.innerText.length > 20")
+        check(page, f"service, {tab}")
+        if not tab:
+            assert "<img src=x onerror=hacked=1>" in text(page, selector) and "\x1b" not in text(page)
+            page.click("text=Log of a replica")
+            wait_text(page, "<script>hacked=1</script>", ".log")
+            check(page, "the log of a replica")
     session = next(row["id"] for row in cluster.live_sessions() if row["name"] == WORD)
     page.evaluate(f"location.hash = '#/sessions/{session}'")
     wait_text(page, "running", ".peek header")
