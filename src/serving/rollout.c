@@ -69,6 +69,15 @@ static double rollout_error_ratio(const struct rollout_side *side)
     return side->requests ? (double)side->errors / (double)side->requests : 0;
 }
 
+/* New replicas have to become ready, and not for ever. Old ones that drain, steps and people take the
+ * time that they take.
+ */
+static bool rollout_is_waiting(const struct rollout *rollout, const struct rollout_state *state,
+                               const struct rollout_sample *s)
+{
+    return rollout->stalled_usec && s->new.ready < state->target;
+}
+
 /* Why the rollout must not go on; false = no reason. */
 static bool rollout_has_failed(const struct rollout *rollout, const struct rollout_state *state,
                                const struct rollout_sample *s, char *why, size_t size)
@@ -94,7 +103,7 @@ static bool rollout_has_failed(const struct rollout *rollout, const struct rollo
         (void)snprintf(why, size,
                        "revision %" PRId64 " answers in %.3g s, revision %" PRId64 " in %.3g s",
                        state->to, new->latency_sec, state->from, old->latency_sec);
-    else if (rollout->stalled_usec
+    else if (rollout_is_waiting(rollout, state, s)
              && rollout_since(s, state->progress_usec) >= rollout->stalled_usec)
         (void)snprintf(why, size, "no progress for %" PRId64 " s",
                        rollout_since(s, state->progress_usec) / USEC_PER_SEC);
@@ -104,6 +113,13 @@ static bool rollout_has_failed(const struct rollout *rollout, const struct rollo
 }
 
 /* ---- strategies ---- */
+
+/* So many old replicas are to stay, or to be there again: only if their revision is known. */
+static int64_t rollout_keep(const struct rollout_state *state, const struct rollout_sample *s,
+                            int64_t least)
+{
+    return AQ_MAX(state->from > 0 ? least : AQ_MIN(least, rollout_serving(&s->old)), 0);
+}
 
 /* Replace old by new ones, of which at most 'most' are wanted and 'least' old ones stay. */
 static void rollout_roll(const struct rollout *rollout, const struct rollout_state *state,
@@ -115,9 +131,10 @@ static void rollout_roll(const struct rollout *rollout, const struct rollout_sta
     rollout_resolve(rollout, s, &surge, &unavailable);
     if (least > 0)
         surge = AQ_MAX(surge, 1); /* old ones stay, so there must be room for a new one */
-    ret->old_wanted = AQ_MAX(s->goal - unavailable - s->new.ready, least);
-    ret->old_wanted = AQ_MAX(AQ_MIN(ret->old_wanted, old), 0);
-    ret->new_wanted = AQ_MAX(state->target, s->goal + surge - s->old.live);
+    ret->old_wanted = AQ_MIN(s->goal - unavailable - s->new.ready, old - s->old.starting);
+    ret->old_wanted = AQ_MAX(ret->old_wanted, rollout_keep(state, s, least));
+    ret->new_wanted = s->goal + surge - s->old.live - s->new.draining;
+    ret->new_wanted = AQ_MAX(ret->new_wanted, AQ_MAX(state->target, rollout_serving(&s->new)));
     ret->new_wanted = AQ_MAX(AQ_MIN(ret->new_wanted, most), 0);
 }
 
@@ -125,7 +142,7 @@ static void rollout_decide_blue_green(const struct rollout *rollout, struct roll
                                       const struct rollout_sample *s, struct rollout_actions *ret)
 {
     ret->new_wanted = s->goal;
-    ret->old_wanted = rollout_serving(&s->old);
+    ret->old_wanted = rollout_keep(state, s, s->goal);
     if (!state->is_promoted && s->new.ready >= s->goal && !state->since_usec) {
         state->since_usec = s->now_usec;
         state->phase = ROLLOUT_READY;
@@ -140,8 +157,15 @@ static void rollout_decide_blue_green(const struct rollout *rollout, struct roll
         state->since_usec = s->now_usec;
         rollout_note(state, ret, ROLLOUT_PROMOTED, "the new replicas get all requests");
     }
-    if (state->is_promoted && rollout_since(s, state->since_usec) >= rollout->keep_usec)
-        ret->old_wanted = 0;
+    if (state->phase == ROLLOUT_READY && rollout->promotes)
+        ret->wake_usec = AQ_MIN(ret->wake_usec, state->since_usec + rollout->promote_delay_usec);
+    if (state->is_promoted) { /* they are not needed, and not replaced */
+        bool is_over = rollout_since(s, state->since_usec) >= rollout->keep_usec;
+
+        ret->old_wanted = is_over ? 0 : AQ_MIN(s->goal, rollout_serving(&s->old));
+        if (!is_over)
+            ret->wake_usec = AQ_MIN(ret->wake_usec, state->since_usec + rollout->keep_usec);
+    }
     ret->old_ratio_ppm = state->is_promoted ? 0 : ROLLOUT_FULL_PPM;
     ret->new_ratio_ppm = state->is_promoted ? ROLLOUT_FULL_PPM : 0;
 }
@@ -177,8 +201,10 @@ static void rollout_decide_canary(const struct rollout *rollout, struct rollout_
         return;
     if (!state->since_usec)
         state->since_usec = s->now_usec;
-    if (rollout_since(s, state->since_usec) < rollout->step_interval_usec)
+    if (!s->promote && rollout_since(s, state->since_usec) < rollout->step_interval_usec) {
+        ret->wake_usec = AQ_MIN(ret->wake_usec, state->since_usec + rollout->step_interval_usec);
         return;
+    }
     state->step++;
     state->since_usec = 0;
     state->progress_usec = s->now_usec;
@@ -219,6 +245,9 @@ static void rollout_note_progress(struct rollout_state *state, const struct roll
         state->progress_usec = s->now_usec;
     state->ready = s->new.ready;
     state->live = s->old.live;
+    /* The clock was set back: what has begun begins now. */
+    state->progress_usec = AQ_MIN(state->progress_usec, s->now_usec);
+    state->since_usec = AQ_MIN(state->since_usec, s->now_usec);
 }
 
 /* The replicas of both sides change their parts, and so do the numbers that are kept of them. */
@@ -246,7 +275,8 @@ void rollout_decide(const struct rollout *rollout, struct rollout_state *state,
 
     *ret = (struct rollout_actions){ .new_wanted = s.goal,
                                      .old_ratio_ppm = ROLLOUT_FULL_PPM,
-                                     .new_ratio_ppm = ROLLOUT_FULL_PPM };
+                                     .new_ratio_ppm = ROLLOUT_FULL_PPM,
+                                     .wake_usec = INT64_MAX };
     if (!rollout_is_under_way(state))
         return;
     rollout_note_progress(state, &s);
@@ -269,7 +299,11 @@ void rollout_decide(const struct rollout *rollout, struct rollout_state *state,
         rollout_decide_blue_green(rollout, state, &s, ret);
     else
         rollout_decide_canary(rollout, state, &s, ret);
+    if (state->target != ret->new_wanted)
+        state->progress_usec = s.now_usec;
     state->target = ret->new_wanted;
+    if (state->phase != ROLLOUT_ABORTING && rollout_is_waiting(rollout, state, &s))
+        ret->wake_usec = AQ_MIN(ret->wake_usec, state->progress_usec + rollout->stalled_usec);
     rollout_share(rollout, state, &s);
     ret->shared = state->shared;
 

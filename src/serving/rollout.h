@@ -2,16 +2,18 @@
 /* rollout.h - how a service goes from one revision to another
  *
  * A caller says how many replicas each revision has; the answer is how many each should have, how
- * requests are divided, and whether the rollout has ended. Old replicas only drain: one that ends is
- * not replaced. State is a value that the caller keeps durably; asked again with the same state and
- * sample, the answer is the same. Pure. Times are wall-clock microseconds.
+ * requests are divided, and whether the rollout has ended. State is a value that the caller keeps
+ * durably; asked again with the same state and sample, the answer is the same. Pure. Times are
+ * wall-clock microseconds.
  *
  *   rolling      new replicas up to goal + max_surge in all, where replicas that still drain count;
- *                old ones go as new ones are ready, so that goal - max_unavailable stay
+ *                old ones go as new ones are ready, so that goal - max_unavailable stay; an old one
+ *                that ends is not replaced, and one that was never ready goes at once
  *   blue-green   a second group of replicas gets no request until all are ready and it is promoted;
- *                then it gets all, and after 'keep' the old group drains
+ *                then it gets all, and after 'keep' the old group drains. Until it is promoted the
+ *                old group has as many replicas as are wanted, also when the goal grows
  *   canary       as rolling, in steps: at most so many new replicas as the step's percentage, and
- *                that part of requests
+ *                that part of requests; the others stay old ones, and are replaced if they end
  *
  * A rollout is aborted when too many new replicas fail, or when new ones answer with more errors or
  * more slowly than old ones. Aborting is a rolling rollout in the other direction: 'from' and 'to' of
@@ -84,11 +86,14 @@ struct rollout_state {
     int64_t target;        /* new replicas that were wanted last */
     int64_t step;          /* of canary */
     int64_t since_usec;    /* the step, or the second group, is ready; 0 = not yet */
-    int64_t progress_usec; /* of the last change of the two next */
+    int64_t progress_usec; /* of the last change of the two next, or of 'target' */
     int64_t ready, live;   /* new ones that are ready, old ones that have not ended */
+    int64_t failures;      /* of new ones: the caller adds them up, for rollout_side.failures */
     int64_t shared;        /* pairs of an old and a new replica with half a share each */
     bool is_promoted;
-    bool is_rolling;  /* blue-green or canary that goes on as rolling, where there is no room */
+    bool
+        is_rolling; /* blue-green or canary that goes on as rolling: there is no room, or nothing to
+                         try out */
     char reason[160]; /* of the last event, for people */
 };
 
@@ -96,6 +101,7 @@ struct rollout_state {
 struct rollout_side {
     int64_t live; /* have not ended, with those that drain */
     int64_t draining;
+    int64_t starting; /* have never been ready, without those that drain */
     int64_t ready;    /* take requests, without those that drain */
     int64_t unplaced; /* wait for resources, for longer than a moment */
     int64_t failures; /* since the rollout began: ended before they were ready, or got unhealthy */
@@ -106,7 +112,7 @@ struct rollout_side {
 struct rollout_sample {
     int64_t now_usec, goal;       /* replicas of the service */
     struct rollout_side old, new; /* new: of the state's 'to'; old: of all other revisions */
-    bool promote, abort;          /* asked for by people */
+    bool promote, abort;          /* asked for by people; promote: of a canary, the next step */
 };
 
 enum rollout_event {
@@ -119,9 +125,11 @@ enum rollout_event {
 };
 
 struct rollout_actions {
-    int64_t old_wanted, new_wanted;       /* replicas that do not drain */
+    int64_t old_wanted, new_wanted;       /* replicas that do not drain; may be more than there are,
+                                             old ones are then of the state's 'from' */
     int64_t old_ratio_ppm, new_ratio_ppm; /* of requests, for each replica; 0 = it gets none */
     int64_t shared;                       /* pairs that have half a share each */
+    int64_t wake_usec; /* when time alone changes the answer; INT64_MAX = never */
     enum rollout_event event;
 };
 
@@ -141,6 +149,10 @@ void rollout_write(const struct rollout *rollout, const struct rollout_state *st
  * back to, and it is never aborted.
  */
 struct rollout_state rollout_begin(int64_t from, int64_t to, int64_t now_usec);
+
+/* As in JSON: "blue-green", "aborting". Static. */
+const char *rollout_strategy_name(enum rollout_strategy strategy);
+const char *rollout_phase_name(enum rollout_phase phase);
 
 static inline bool rollout_is_under_way(const struct rollout_state *state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rollouts: what is accepted is written so that it reads back the same, and whatever replicas do, no
- * more than the goal is wanted of the new revision, and no old replica is made. The input is the
- * strategy, a zero byte, and samples.
+ * more than the goal is wanted of the new revision, and no more old replicas than there are or the goal
+ * is. The input is the strategy, a zero byte, and samples.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -62,7 +62,7 @@ static void check_decisions(const struct rollout *rollout, struct rollout_state 
         s.abort = data[7] & 32;
         rollout_decide(rollout, state, &s, &actions);
         old_live = actions.event == ROLLOUT_ABORTS ? s.new.live : s.old.live;
-        require(actions.old_wanted >= 0 && actions.old_wanted <= old_live);
+        require(actions.old_wanted >= 0 && actions.old_wanted <= AQ_MAX(old_live, s.goal));
         require(actions.new_wanted >= 0 && actions.new_wanted <= s.goal);
         require(actions.old_ratio_ppm >= 0 && actions.old_ratio_ppm <= ROLLOUT_FULL_PPM);
         require(actions.new_ratio_ppm >= 0 && actions.new_ratio_ppm <= ROLLOUT_FULL_PPM);

@@ -195,6 +195,38 @@ static void a_second_group_is_promoted_after_a_delay(void **state)
     assert_int_equal(s.state.phase, ROLLOUT_DONE);
 }
 
+/* The group that answers stays whole: replicas that have died are there again, and more if wanted. */
+static void the_old_group_is_kept_until_the_switch(void **state)
+{
+    struct service s = service("{\"strategy\": \"blue-green\", \"keep\": 60}", 3);
+
+    (void)state;
+    settle(&s);
+    s.sample.new.ready = 3;
+    decide(&s);
+    s.sample.old.live = s.sample.old.ready = 2;
+    decide(&s);
+    assert_int_equal(s.actions.old_wanted, 3);
+    s.sample.goal = 4;
+    decide(&s);
+    assert_int_equal(s.actions.old_wanted, 4);
+    assert_int_equal(s.actions.new_wanted, 4);
+    s.sample.promote = true;
+    decide(&s);
+    assert_int_equal(s.actions.event, ROLLOUT_NOTHING); /* the second group is not ready again */
+    s.sample.new.live = s.sample.new.ready = 4;
+    decide(&s);
+    assert_int_equal(s.actions.event, ROLLOUT_PROMOTED);
+    assert_int_equal(s.actions.old_wanted, 2); /* not needed any longer, so not replaced */
+    assert_int_equal(s.actions.wake_usec, s.sample.now_usec + 60 * USEC_PER_SEC);
+    s.state.from = 0; /* revision is not known: nothing to make them of */
+    s.state.is_promoted = false;
+    s.state.phase = ROLLOUT_READY;
+    s.sample.promote = false;
+    decide(&s);
+    assert_int_equal(s.actions.old_wanted, 2);
+}
+
 /* ---- canary ---- */
 
 static void a_canary_grows_in_steps(void **state)
@@ -230,6 +262,27 @@ static void a_canary_grows_in_steps(void **state)
         s.sample.new.ready = s.sample.new.live;
     }
     assert_int_equal(s.state.phase, ROLLOUT_DONE);
+}
+
+/* People need not wait for the time of a step, but for its replicas. */
+static void a_canary_is_promoted_to_its_next_step(void **state)
+{
+    struct service s = service(
+        "{\"strategy\": \"canary\", \"steps\": [25, 50], \"step_interval\": 600}", 4);
+
+    (void)state;
+    settle(&s);
+    s.sample.promote = true;
+    decide(&s);
+    assert_int_equal(s.actions.event, ROLLOUT_NOTHING);
+    s.sample.new.ready = 1;
+    decide(&s);
+    assert_int_equal(s.actions.event, ROLLOUT_STEPPED);
+    assert_int_equal(s.state.step, 1);
+    s.sample.promote = false;
+    s.sample.old.live = s.sample.old.ready = 1; /* two have died: half of four are to stay */
+    decide(&s);
+    assert_int_equal(s.actions.old_wanted, 2);
 }
 
 static void a_canary_of_one_replica_keeps_the_old_one(void **state)
@@ -313,6 +366,31 @@ static void reasons_to_abort(void **state)
             fail_msg("row %zu: %s", i, s.state.reason);
         if (rows[i].expected)
             assert_string_equal(s.state.reason, rows[i].expected);
+    }
+}
+
+/* Only new replicas that do not become ready are no progress. */
+static void time_that_others_take_is_no_reason_to_abort(void **state)
+{
+    static const char *const texts[] = {
+        "{" ABORTS "}",
+        "{\"strategy\": \"blue-green\", " ABORTS "}",
+        "{\"strategy\": \"canary\", \"step_interval\": 90000, " ABORTS "}",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(texts); i++) {
+        struct service s = service(texts[i], 2);
+
+        settle(&s);
+        assert_int_equal(s.actions.wake_usec, s.sample.now_usec + 600 * USEC_PER_SEC);
+        s.sample.new.ready = s.sample.new.live;
+        decide(&s);
+        s.sample.old.draining = 1;
+        s.sample.now_usec += 3600 * USEC_PER_SEC;
+        decide(&s);
+        if (s.actions.event == ROLLOUT_ABORTS)
+            fail_msg("row %zu: %s", i, s.state.reason);
     }
 }
 
@@ -424,18 +502,18 @@ static void what_is_written_reads_back(void **state)
         "{\"strategy\":\"rolling\",\"max_surge\":\"50%\",\"max_unavailable\":1,\"when_full\":"
         "\"share\",\"abort\":{\"failures\":0,\"error_ratio\":0.05,\"latency_ratio\":2,\"requests\":"
         "5,\"stalled\":600},\"state\":{\"phase\":\"running\",\"from\":3,\"to\":4,\"target\":2,"
-        "\"step\":0,\"since\":0,\"progress\":1700000000000000,\"ready\":1,\"live\":2,\"shared\":1,"
+        "\"step\":0,\"since\":0,\"progress\":1700000000000000,\"ready\":1,\"live\":2,\"shared\":1,\"failures\":2,"
         "\"promoted\":false,\"rolling\":true,\"reason\":\"x\"}}",
         "{\"strategy\":\"blue-green\",\"auto_promote\":true,\"promote_delay\":1.5,\"keep\":60,"
         "\"when_full\":\"wait\",\"abort\":{\"failures\":3,\"error_ratio\":0,\"latency_ratio\":0,"
         "\"requests\":20,\"stalled\":0},\"state\":{\"phase\":\"none\",\"from\":0,\"to\":0,"
-        "\"target\":0,\"step\":0,\"since\":0,\"progress\":0,\"ready\":0,\"live\":0,\"shared\":0,"
+        "\"target\":0,\"step\":0,\"since\":0,\"progress\":0,\"ready\":0,\"live\":0,\"shared\":0,\"failures\":0,"
         "\"promoted\":false,\"rolling\":false}}",
         "{\"strategy\":\"canary\",\"max_surge\":1,\"max_unavailable\":0,\"steps\":[5,99],"
         "\"step_interval\":300,\"when_full\":\"replace\",\"abort\":{\"failures\":3,\"error_ratio\":"
         "0,\"latency_ratio\":0,\"requests\":20,\"stalled\":0},\"state\":{\"phase\":\"aborted\","
         "\"from\":4,\"to\":3,\"target\":0,\"step\":2,\"since\":1,\"progress\":0,\"ready\":0,"
-        "\"live\":0,\"shared\":0,\"promoted\":true,\"rolling\":false}}",
+        "\"live\":0,\"shared\":0,\"failures\":0,\"promoted\":true,\"rolling\":false}}",
     };
 
     (void)state;
@@ -533,9 +611,12 @@ int main(void)
         cmocka_unit_test(the_goal_may_change_meanwhile),
         cmocka_unit_test(a_second_group_waits_to_be_promoted),
         cmocka_unit_test(a_second_group_is_promoted_after_a_delay),
+        cmocka_unit_test(the_old_group_is_kept_until_the_switch),
         cmocka_unit_test(a_canary_grows_in_steps),
+        cmocka_unit_test(a_canary_is_promoted_to_its_next_step),
         cmocka_unit_test(a_canary_of_one_replica_keeps_the_old_one),
         cmocka_unit_test(reasons_to_abort),
+        cmocka_unit_test(time_that_others_take_is_no_reason_to_abort),
         cmocka_unit_test(an_aborted_rollout_goes_back),
         cmocka_unit_test(a_first_rollout_is_not_aborted),
         cmocka_unit_test(a_rollout_without_room_waits_replaces_or_shares),
