@@ -2,10 +2,8 @@
 /* Model services: replicas are created, become ready, are drained and replaced; failures, tokens,
  * the end; and the manager that starts again in between.
  */
-#include "world.h"
+#include "service_world.h"
 
-#include "manager/core/serving/service_health.h"
-#include "manager/core/services.h"
 #include "manager/core/state/model_service_entry.h"
 #include "store/model_service.h"
 
@@ -23,119 +21,6 @@ static void on_change(void *data, const struct uuid *service_id)
         changed[len] = '*';
         changed[len + 1] = '\0';
     }
-}
-
-static struct model_service_spec spec_of(const char *command)
-{
-    static struct text_pair slots[] = { { "cpu", "1" }, { "mem", "64m" } };
-    static struct text_pair variables[] = { { "MODE", "fast" }, { "ALIQUOT_REPLICA", "stolen" } };
-
-    return (struct model_service_spec){
-        .session = { .image = "sh",
-                     .command = command,
-                     .environ = { variables, AQ_COUNT(variables) } },
-        .resources = { slots, AQ_COUNT(slots) },
-        .runtime = "custom",
-        .port = 8000,
-        .health_path = "/health",
-    };
-}
-
-static struct model_service wish(const char *name, int64_t replicas)
-{
-    const struct keypair *k = core_find_keypair(world.core, USER_KEY);
-    const struct user *u = core_find_user(world.core, &k->user_id);
-    struct model_service s = {
-        .replicas = replicas, .replicas_min = 0, .replicas_max = 8, .project_id = u->project_ids[0]
-    };
-    struct model_service_spec spec = spec_of("serve");
-
-    (void)snprintf(s.name, sizeof(s.name), "%s", name);
-    (void)snprintf(s.access_key, sizeof(s.access_key), "%s", USER_KEY);
-    s.domain = strdup("default");
-    s.revisions = calloc(1, sizeof(*s.revisions));
-    s.revisions[0].spec = model_service_spec_copy(&spec);
-    s.revision_count = 1;
-    return s;
-}
-
-static struct answer try_create(struct model_service *s)
-{
-    struct answer a = { 0 };
-
-    core_create_service(world.core, s, NULL, NULL, &asker, on_answer, &a);
-    settle();
-    assert_true(a.came);
-    return a;
-}
-
-static const struct model_service *serve(const char *name, int64_t replicas)
-{
-    struct model_service s = wish(name, replicas);
-    struct answer a = try_create(&s);
-
-    if (a.r < 0)
-        fail_msg("%s: %s", a.err.field, a.err.text);
-    return core_find_service(world.core, name);
-}
-
-static struct core_replica find(const struct session *s)
-{
-    struct core_replica replica;
-
-    assert_non_null(s);
-    assert_true(core_find_replica(world.core, s, &replica));
-    return replica;
-}
-
-/* Its n-th replica that lives. */
-static const struct session *replica_of(const struct model_service *s, size_t n)
-{
-    const struct session *session = core_next_replica(world.core, s, NULL);
-
-    while (session && n--)
-        session = core_next_replica(world.core, s, session);
-    return session;
-}
-
-static size_t count_replicas(const struct model_service *s)
-{
-    size_t count = 0;
-
-    for (const struct session *r = NULL; (r = core_next_replica(world.core, s, r));)
-        count++;
-    return count;
-}
-
-static struct sent order_of(const struct session *session)
-{
-    for (size_t i = world.sent_count; i-- > 0;)
-        if (world.sent[i].type == MSG_KERNEL_CREATE
-            && uuid_equals(&world.sent[i].session_id, &session->id))
-            return world.sent[i];
-    fail_msg("session %s was not started", session->name);
-    return (struct sent){ .attempt = 0 };
-}
-
-static void says_health(const struct session *session, const char *state, const char *text)
-{
-    const struct msg_kernel_health health = { .kernel_id = session->kernels[0].id,
-                                              .attempt = session->kernels[0].attempt,
-                                              .state = state,
-                                              .text = text };
-
-    service_note_health(world.core, session->kernels[0].agent_id, &health);
-    settle();
-}
-
-/* It runs, and is ready. */
-static void becomes_ready(const struct session *session)
-{
-    struct sent order = order_of(session);
-
-    agent_reports(&order, MSG_KERNEL_RUNNING);
-    says_health(session, "ready", NULL);
-    assert_int_equal(find(session).health, CORE_REPLICA_READY);
 }
 
 static void created_and_ready(void **state)
@@ -180,67 +65,6 @@ static void created_and_ready(void **state)
 }
 
 /* ---- more or fewer replicas ---- */
-
-static struct answer change(const struct model_service *s,
-                            void (*edit)(struct model_service *s, int64_t value), int64_t value)
-{
-    struct model_service changed_service;
-    struct answer a = { 0 };
-
-    model_service_copy(&changed_service, s);
-    edit(&changed_service, value);
-    core_change_service(world.core, &changed_service, &asker, on_answer, &a);
-    settle();
-    assert_true(a.came);
-    return a;
-}
-
-static void set_replicas(struct model_service *s, int64_t value)
-{
-    s->replicas = value;
-}
-
-static void add_revision(struct model_service *s, int64_t value)
-{
-    struct model_service_spec spec = spec_of(value ? "serve better" : "serve");
-
-    s->revisions = realloc(s->revisions, (s->revision_count + 1) * sizeof(*s->revisions));
-    s->revisions[s->revision_count++] = (struct model_service_revision){
-        .spec = model_service_spec_copy(&spec)
-    };
-    s->goal = 0;
-}
-
-static void set_goal(struct model_service *s, int64_t value)
-{
-    s->goal = value;
-}
-
-static void ends(struct uuid id)
-{
-    const struct session *session = core_find_session(world.core, &id);
-    struct sent order;
-
-    assert_non_null(session);
-    assert_int_equal(session->status, SESSION_TERMINATING);
-    order = order_of(session);
-    agent_reports_end(&order, 0, NULL);
-    assert_null(core_find_session(world.core, &id));
-}
-
-static void exits(const struct session *session, int code)
-{
-    struct sent order = order_of(session);
-
-    agent_reports_exit(&order, code);
-}
-
-static const struct session *named(const char *name)
-{
-    const struct keypair *k = core_find_keypair(world.core, USER_KEY);
-
-    return core_find_session_named(world.core, &k->user_id, name);
-}
 
 /* The manager starts again, and the agent reports two kernels as running. */
 static void restart_with(const struct sent *first, const struct sent *second)
