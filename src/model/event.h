@@ -156,6 +156,8 @@ struct event {
             int64_t *dropped;          /* revisions that are not kept any longer; of the arena */
             size_t dropped_count;
             const char *reason; /* for people; of the batch's arena; NULL = it was requested */
+            bool is_rollout;    /* only where a rollout is, and its goal: without a reason the
+                                   history does not show it */
         } service;
         struct {
             struct uuid service_id;

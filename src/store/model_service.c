@@ -82,12 +82,17 @@ static int service_add_history(struct store_tx *tx, const struct model_service *
     sql_put_text(q, reason);
     if ((r = sql_run(q, err)) < 0 || s->version <= MODEL_SERVICE_HISTORY_MAX)
         return r;
-    r = sql_prepare(
-        tx->db, "DELETE FROM model_service_history WHERE service_id = ? AND version <= ?", &q, err);
+    /* Not each version has an entry. */
+    r = sql_prepare(tx->db,
+                    "DELETE FROM model_service_history WHERE service_id = ? AND version <="
+                    " (SELECT version FROM model_service_history WHERE service_id = ?"
+                    " ORDER BY version DESC LIMIT 1 OFFSET ?)",
+                    &q, err);
     if (r < 0)
         return r;
     sql_put_uuid(q, &s->id, id);
-    sql_put_int(q, (int64_t)s->version - MODEL_SERVICE_HISTORY_MAX);
+    sql_put_uuid(q, &s->id, id);
+    sql_put_int(q, MODEL_SERVICE_HISTORY_MAX);
     return sql_run(q, err);
 }
 
@@ -188,7 +193,9 @@ int model_service_change(struct store_tx *tx, const struct event *e, struct aq_e
     if (r == 0 && s->ended_usec)
         r = service_run_for(tx, "DELETE FROM model_service_tokens WHERE service_id = ?", &s->id,
                             NULL, err);
-    return r < 0 ? r : service_add_history(tx, s, e->at_usec, e->service.reason, err);
+    if (r < 0 || (e->service.is_rollout && !e->service.reason))
+        return r;
+    return service_add_history(tx, s, e->at_usec, e->service.reason, err);
 }
 
 /* ---- replicas ---- */

@@ -10,6 +10,7 @@
 
 #include "manager/core/core.h"
 #include "model/model_service.h"
+#include "serving/rollout.h"
 
 /* That of this id or, whatever its case, name; NULL = there is none, or it has ended. */
 const struct model_service *core_find_service(const struct core *core, const char *text);
@@ -34,10 +35,11 @@ struct core_replica {
     const struct model_service *service;
     int64_t revision, number; /* number: unique in the service, from 1 */
     enum core_replica_health health;
-    const char *health_text; /* what the last probe found; NULL = nothing to say */
-    int64_t ready_usec;      /* wall clock: when it became ready first; 0 = not yet */
-    bool is_draining;        /* it takes no new requests, and ends when it has no more */
-    int64_t ratio_ppm;       /* traffic ratio, millionths; 1000000 = as others */
+    const char *health_text;   /* what the last probe found; NULL = nothing to say */
+    int64_t ready_usec;        /* wall clock: when it became ready first; 0 = not yet */
+    bool is_draining;          /* it takes no new requests, and ends when it has no more */
+    int64_t ratio_ppm;         /* traffic ratio, millionths; 1000000 = as others */
+    int64_t rollout_ratio_ppm; /* by which a rollout multiplies it; 0 = it gets no requests */
 };
 
 /* False if the session is no replica. */
@@ -57,6 +59,12 @@ bool core_service_is_failing(const struct core *core, const struct model_service
 int64_t core_service_failures(const struct core *core, const struct model_service *service);
 /* Forget failures, so that the next replica is created at once. -ENOENT. */
 int core_retry_service(struct core *core, const struct uuid *id, struct aq_error *err);
+
+/* How the service goes from one revision to another, with defaults, and where the last rollout is.
+ * False: there was none, and the state is zeroed.
+ */
+bool core_service_rollout(const struct core *core, const struct model_service *service,
+                          struct rollout *ret, struct rollout_state *ret_state);
 
 /* Something that routes are made from may have changed: the service itself, tokens, which replicas
  * there are, their readiness, shares or ratios; or it has ended. Called in the turn of the loop, once
@@ -92,7 +100,9 @@ void core_create_service(struct core *core, struct model_service *s,
 /* The service of s->id becomes 's', whose contents are taken; it was copied from the present one and
  * changed: name, tag, is_public, replicas and their bounds, goal, limits, scaling, rollout; a new last
  * element of revisions is a new revision. Revisions, tokens and owner stay as they are otherwise.
- * Errors as above; -ENOENT; -ESTALE, kind "conflict": it was changed meanwhile.
+ * Another goal begins a rollout; of 'rollout' the settings alone count, its state is the core's. What
+ * a rollout did since the copy was made is kept. Errors as above; -ENOENT; -ESTALE, kind "conflict":
+ * it was changed meanwhile.
  */
 void core_change_service(struct core *core, struct model_service *s, const struct audit_who *by,
                          core_done_fn done, void *data);
@@ -102,6 +112,17 @@ void core_change_service(struct core *core, struct model_service *s, const struc
  */
 void core_scale_service(struct core *core, const struct uuid *id, int64_t replicas,
                         const char *reason, core_done_fn done, void *data);
+
+/* The new replicas get all requests (blue-green), or the next step begins without its time being over
+ * (canary). -ENOENT; -EBUSY, kind "conflict": there is nothing to promote, or not all are ready.
+ */
+void core_promote_service(struct core *core, const struct uuid *id, const struct audit_who *by,
+                          core_done_fn done, void *data);
+/* The rollout under way goes back: the goal is the revision before. -ENOENT; -EBUSY, kind "conflict":
+ * there is none, it is aborted already, or there is nothing to go back to.
+ */
+void core_abort_rollout(struct core *core, const struct uuid *id, const struct audit_who *by,
+                        core_done_fn done, void *data);
 
 /* Its replicas end, with the time for what is under way unless 'forced'; then it has ended. From the
  * callback on proxies refuse its requests. -ENOENT; asking again is fine.

@@ -58,6 +58,14 @@ static bool route_lists(const struct session *session, const struct core_replica
                || session->status == SESSION_TERMINATING);
 }
 
+/* Its own ratio times what a rollout gives it; a part that is not nothing stays more than nothing. */
+static int64_t route_ratio(const struct core_replica *replica)
+{
+    int64_t ratio = replica->ratio_ppm * replica->rollout_ratio_ppm / ROLLOUT_FULL_PPM;
+
+    return replica->ratio_ppm && replica->rollout_ratio_ppm ? AQ_MAX(ratio, 1) : 0;
+}
+
 /* By accelerators if each has some, else by cores. */
 static void route_set_shares(const struct route_power *powers, struct msg_serving_service *ret)
 {
@@ -91,8 +99,8 @@ static void route_add_replicas(const struct core *core, const struct model_servi
         ret->replicas[ret->replica_count++] = (struct msg_serving_replica){
             .session_id = s->id,
             .revision = replica.revision,
-            .ratio_ppm = replica.ratio_ppm,
-            .is_draining = replica.is_draining || replica.ratio_ppm == 0
+            .ratio_ppm = route_ratio(&replica),
+            .is_draining = replica.is_draining || route_ratio(&replica) == 0
                            || s->status == SESSION_TERMINATING,
             .is_unhealthy = replica.health == CORE_REPLICA_UNHEALTHY,
         };

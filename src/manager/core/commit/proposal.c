@@ -60,6 +60,11 @@ struct event *proposal_add(struct core *core, struct durable *d, enum event_kind
     return event_batch_add(p->batch, kind, clock_realtime_usec());
 }
 
+struct arena *proposal_arena(struct core *core)
+{
+    return &core->open->batch->arena;
+}
+
 bool proposal_is_of(const struct core *core, const struct durable *d)
 {
     const struct proposal *p = core->open;

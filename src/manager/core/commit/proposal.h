@@ -13,6 +13,7 @@
 #include "model/event.h"
 #include "model/session.h"
 
+struct arena;
 struct core;
 struct durable;
 struct event;
@@ -31,6 +32,9 @@ struct proposal_hooks {
 
 /* An event of 'd' in the batch of this turn; d becomes busy. */
 struct event *proposal_add(struct core *core, struct durable *d, enum event_kind kind);
+
+/* Texts of events of this turn's batch, which has one at least. */
+struct arena *proposal_arena(struct core *core);
 
 /* The last member of the batch of this turn is 'd'. */
 bool proposal_is_of(const struct core *core, const struct durable *d);

@@ -16,6 +16,7 @@
 #include "manager/core/commit/proposal.h"
 #include "manager/core/services.h"
 #include "manager/core/serving/service_replica.h"
+#include "manager/core/serving/service_rollout.h"
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/model_service_entry.h"
 #include "manager/core/state/session_entry.h"
@@ -34,6 +35,7 @@ struct service_command {
     struct audit_by by;
     const char *action; /* for the audit log */
     char *reason;       /* for the history; NULL = it was requested */
+    enum service_rollout_ask ask;
     core_done_fn done;
     void *data;
 };
@@ -200,18 +202,24 @@ static int service_fail_conflict(struct aq_error *err)
                         "request");
 }
 
-static int service_check_version(const struct model_service_entry *was,
-                                 const struct model_service *s, struct aq_error *err)
+/* What rollouts did since the row was copied is no conflict: the next version is made from it. */
+static int service_check_version(const struct model_service_entry *was, struct model_service *s,
+                                 struct aq_error *err)
 {
     if (!was)
         return aq_fail_kind(err, ENOENT, "object-not-found", "No such model service.");
     if (was->s.is_ending)
         return aq_fail_kind(err, EBUSY, "conflict",
                             "the model service '%s' is ending and cannot be changed", was->s.name);
-    return was->s.version + 1 == s->version ? 0 : service_fail_conflict(err);
+    if (s->version > was->s.version + 1 || s->version <= was->base_version)
+        return service_fail_conflict(err);
+    s->version = was->s.version + 1;
+    return 0;
 }
 
 /* ---- the way to the store and back ---- */
+
+static void service_commit(struct service_command *c);
 
 static void service_command_free(struct service_command *c)
 {
@@ -224,16 +232,22 @@ static void service_command_free(struct service_command *c)
 static void service_on_committed(void *data, int r, const struct aq_error *err)
 {
     struct service_command *c = data;
+    const struct model_service_entry *was = model_service_entry_find(c->core, &c->made.id);
     struct aq_error why;
 
+    /* Of two changes at once the other one may have been a rollout's. */
+    if (r == -ENOENT && !c->is_new && was && was->s.version >= c->made.version
+        && service_check_version(was, &c->made, &why) == 0) {
+        service_commit(c);
+        return;
+    }
     if (r == -ENOENT) {
         r = c->is_new
                 ? aq_fail_kind(&why, EBUSY, "conflict",
                                "the domain, the project or the user was renamed or removed "
                                "while the model service was being created; repeat the request")
-            : model_service_entry_find(c->core, &c->made.id)
-                ? service_fail_conflict(&why) /* proposal.c says so of another version */
-                : aq_fail_kind(&why, ENOENT, "object-not-found", "No such model service.");
+            : was ? service_fail_conflict(&why) /* proposal.c says so of another version */
+                  : aq_fail_kind(&why, ENOENT, "object-not-found", "No such model service.");
         err = &why;
     }
     if (r == -EEXIST) {
@@ -263,6 +277,10 @@ static void service_write_audit(const struct model_service *s, struct strbuf *ou
     jsonw_member_int(&w, "replicas_min", s->replicas_min);
     jsonw_member_int(&w, "replicas_max", s->replicas_max);
     jsonw_member_int(&w, "revision", s->goal);
+    if (s->rollout) {
+        jsonw_key(&w, "rollout");
+        jsonw_raw(&w, s->rollout, strlen(s->rollout));
+    }
     jsonw_member_str(&w, "image", goal ? goal->spec->session.image : NULL);
     jsonw_member_str(&w, "model", goal ? goal->spec->model : NULL);
     jsonw_member_bool(&w, "public", s->is_public);
@@ -330,6 +348,7 @@ static void service_drop_revisions(const struct model_service_entry *was, struct
         struct model_service_revision *revision = &s->revisions[at];
 
         if (revision->number == s->goal || revision->number == was->s.goal
+            || revision->number == was->rollout.state.from
             || service_has_replica_of(was, revision->number)) {
             at++;
             continue;
@@ -342,13 +361,26 @@ static void service_drop_revisions(const struct model_service_entry *was, struct
     }
 }
 
+/* What the rollout becomes by it. */
+static int service_prepare_rollout(struct service_command *c, const struct model_service_entry *was,
+                                   struct aq_error *err)
+{
+    if (c->ask == SERVICE_ROLLOUT_NOT_ASKED)
+        return service_rollout_merge(c->core, was, &c->made, &c->reason, err);
+    model_service_done(&c->made);
+    model_service_copy(&c->made, &was->s);
+    c->made.version++;
+    return service_rollout_ask(c->core, was, c->ask, &c->made, &c->reason, err);
+}
+
 static void service_commit(struct service_command *c)
 {
     const struct model_service_entry *was = model_service_entry_find(c->core, &c->made.id);
     AQ_CLEANUP(strbuf_donep) struct strbuf before = STRBUF_INIT, after = STRBUF_INIT;
-    struct event_batch *batch = event_batch_new();
-    struct event *e = service_add_event(
-        batch, c->is_new ? EVENT_SERVICE_CREATED : EVENT_SERVICE_CHANGED, &c->made);
+    struct event_batch *batch;
+    struct aq_error err;
+    struct event *e;
+    int r = service_prepare_rollout(c, was, &err);
     char id[UUID_TEXT_MAX];
     struct audit_change change = { .action = c->action,
                                    .object_kind = "model-service",
@@ -356,6 +388,13 @@ static void service_commit(struct service_command *c)
                                    .object_name = c->made.name,
                                    .object_domain = c->made.domain };
 
+    if (r < 0) {
+        core_defer(c->core, service_command_refuse, c, r, &err);
+        return;
+    }
+    batch = event_batch_new();
+    e = service_add_event(batch, c->is_new ? EVENT_SERVICE_CREATED : EVENT_SERVICE_CHANGED,
+                          &c->made);
     e->service.has_revision = c->has_revision && !c->is_new;
     if (c->reason)
         e->service.reason = arena_strdup(&batch->arena, c->reason);
@@ -532,6 +571,38 @@ void core_scale_service(struct core *core, const struct uuid *id, int64_t replic
     c->made.replicas = replicas;
     c->reason = aq_strdup(reason);
     service_commit(c);
+}
+
+static void service_ask_rollout(struct core *core, const struct uuid *id, const char *action,
+                                enum service_rollout_ask ask, const struct audit_who *by,
+                                core_done_fn done, void *data)
+{
+    const struct model_service_entry *was = model_service_entry_find(core, id);
+    struct service_command *c = service_command_new(core, action, by, done, data);
+    struct aq_error err;
+    int r;
+
+    if (was)
+        model_service_copy(&c->made, &was->s);
+    c->made.version++;
+    c->ask = ask;
+    r = service_check_version(was, &c->made, &err);
+    if (r < 0)
+        core_defer(core, service_command_refuse, c, r, &err);
+    else
+        service_commit(c);
+}
+
+void core_promote_service(struct core *core, const struct uuid *id, const struct audit_who *by,
+                          core_done_fn done, void *data)
+{
+    service_ask_rollout(core, id, "promote-service", SERVICE_ROLLOUT_PROMOTE, by, done, data);
+}
+
+void core_abort_rollout(struct core *core, const struct uuid *id, const struct audit_who *by,
+                        core_done_fn done, void *data)
+{
+    service_ask_rollout(core, id, "abort-service-rollout", SERVICE_ROLLOUT_ABORT, by, done, data);
 }
 
 void core_remove_replica(struct core *core, const struct uuid *session_id,

@@ -16,6 +16,7 @@
 #include "base/memory.h"
 #include "link/message.h"
 #include "manager/core/commit/proposal.h"
+#include "manager/core/serving/service_rollout.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/model_service_entry.h"
@@ -71,6 +72,38 @@ bool service_replica_became_ready(const struct replica_entry *replica)
            && !service_replica_is_ready(&replica->session->s);
 }
 
+enum replica_stage service_replica_stage(const struct core *core,
+                                         const struct replica_entry *replica)
+{
+    const struct session_entry *l = replica->session;
+
+    if (l->s.replica->draining_usec || l->commands.end_reason || l->s.status == SESSION_TERMINATING)
+        return REPLICA_STAGE_LEAVING;
+    if (service_replica_became_ready(replica))
+        return REPLICA_STAGE_READY;
+    switch (service_replica_health(core, replica)) {
+    case CORE_REPLICA_READY:
+        return REPLICA_STAGE_READY;
+    case CORE_REPLICA_UNHEALTHY:
+        return REPLICA_STAGE_UNHEALTHY;
+    case CORE_REPLICA_STARTING:
+        break;
+    }
+    return REPLICA_STAGE_STARTING;
+}
+
+/* What a rollout gives it of requests. */
+static int64_t service_replica_rollout_ratio(const struct replica_entry *replica)
+{
+    const struct model_service_entry *entry = replica->service;
+
+    if (!entry->rollout.ratios.to)
+        return ROLLOUT_FULL_PPM;
+    return replica->session->s.replica->revision == entry->rollout.ratios.to
+               ? entry->rollout.ratios.new_ppm
+               : entry->rollout.ratios.old_ppm;
+}
+
 bool core_find_replica(const struct core *core, const struct session *session,
                        struct core_replica *ret)
 {
@@ -91,6 +124,7 @@ bool core_find_replica(const struct core *core, const struct session *session,
         .is_draining = l->s.replica->draining_usec || l->commands.end_reason
                        || l->s.status == SESSION_TERMINATING,
         .ratio_ppm = l->s.replica->ratio_ppm,
+        .rollout_ratio_ppm = service_replica_rollout_ratio(replica),
     };
     return true;
 }
@@ -102,10 +136,12 @@ void service_note_health(struct core *core, const char *agent_id,
                                       sizeof(health->kernel_id.bytes));
     struct replica_entry *replica = l ? l->replica : NULL;
     const struct kernel *k = replica ? &l->s.kernels[0] : NULL;
+    enum core_replica_health was;
 
     if (!replica || !uuid_equals(&k->id, &health->kernel_id) || !k->agent_id
         || strcmp(k->agent_id, agent_id) != 0 || health->attempt != (int64_t)k->attempt)
         return;
+    was = service_replica_health(core, replica);
     replica->attempt = health->attempt;
     replica->health = strcmp(health->state, "ready") == 0       ? CORE_REPLICA_READY
                       : strcmp(health->state, "unhealthy") == 0 ? CORE_REPLICA_UNHEALTHY
@@ -114,6 +150,9 @@ void service_note_health(struct core *core, const char *agent_id,
     replica->health_text = health->text
                                ? aq_strndup(health->text, strnlen(health->text, HEALTH_TEXT_MAX))
                                : NULL;
+    if (was == CORE_REPLICA_READY && replica->health == CORE_REPLICA_UNHEALTHY
+        && !l->s.replica->draining_usec)
+        service_rollout_note_failure(replica->service, l->s.replica->revision);
     model_service_entry_note_change(core, replica->service);
 }
 
@@ -140,8 +179,11 @@ void core_note_replica_figures(struct core *core, const struct uuid *session_id,
 {
     struct session_entry *l = session_entry_find(core, session_id);
 
-    if (l && l->replica)
-        l->replica->figures = *figures;
+    if (!l || !l->replica)
+        return;
+    l->replica->figures = *figures;
+    if (rollout_is_under_way(&l->replica->service->rollout.state))
+        durable_touch(core, &l->replica->service->durable);
 }
 
 void core_set_replica_ratio(struct core *core, const struct uuid *session_id, int64_t ratio_ppm,

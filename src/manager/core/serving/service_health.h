@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "manager/core/services.h"
+#include "serving/replica_plan.h"
 
 struct msg_kernel_health;
 struct replica_entry;
@@ -29,6 +30,10 @@ void service_note_last_lines(struct session_entry *l, size_t rank, const char *l
 /* As clients and proxies see it. */
 enum core_replica_health service_replica_health(const struct core *core,
                                                 const struct replica_entry *replica);
+
+/* For the plan of its service: ready also if the step under way proposes that it is. */
+enum replica_stage service_replica_stage(const struct core *core,
+                                         const struct replica_entry *replica);
 
 /* It runs, its agent says that it is ready, and its row does not yet. */
 bool service_replica_became_ready(const struct replica_entry *replica);

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "manager/core/serving/service_health.h"
+#include "manager/core/serving/service_rollout.h"
 #include "manager/core/state/model_service_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
@@ -238,6 +239,7 @@ void service_replica_ended(struct core *core, struct model_service_entry *entry,
                  l->s.reason ? l->s.reason : "no reason is known");
         return;
     }
+    service_rollout_note_failure(entry, l->s.replica->revision);
     service_replica_describe_end(l, &text);
     service_replica_fail(core, entry, text.data);
 }
@@ -302,7 +304,7 @@ static void service_creation_on_made(void *data, int r, const struct aq_error *e
     free(c);
 }
 
-void service_replica_create(struct core *core, struct model_service_entry *entry)
+void service_replica_create(struct core *core, struct model_service_entry *entry, int64_t revision)
 {
     const struct model_service *s = &entry->s;
     struct service_creation *c = aq_alloc(sizeof(*c));
@@ -311,7 +313,7 @@ void service_replica_create(struct core *core, struct model_service_entry *entry
 
     c->core = core;
     c->service_id = s->id;
-    if (service_order_make(core, s, model_service_find_revision(s, s->goal),
+    if (service_order_make(core, s, model_service_find_revision(s, revision),
                            entry->last_replica + 1, &c->order, &err)
         < 0) {
         service_replica_fail(core, entry, err.text);

@@ -31,8 +31,8 @@ int service_order_make(const struct core *core, const struct model_service *s,
                        struct service_order *ret, struct aq_error *err);
 void service_order_done(struct service_order *order);
 
-/* Create one more replica of the goal. */
-void service_replica_create(struct core *core, struct model_service_entry *entry);
+/* Create one more replica of this revision, which is kept. */
+void service_replica_create(struct core *core, struct model_service_entry *entry, int64_t revision);
 
 /* The session of the replica has ended: if that was a failure, a pause follows. */
 void service_replica_ended(struct core *core, struct model_service_entry *entry,

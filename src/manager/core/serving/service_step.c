@@ -19,6 +19,7 @@
 #include "manager/core/commit/proposal.h"
 #include "manager/core/serving/service_health.h"
 #include "manager/core/serving/service_replica.h"
+#include "manager/core/serving/service_rollout.h"
 #include "manager/core/serving/service_token.h"
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/model_service_entry.h"
@@ -30,7 +31,6 @@
 #define DRAIN_USEC (10 * 60 * USEC_PER_SEC) /* for what is under way */
 /* The wall clock can be set, and the end of a session may be refused: look now and then. */
 #define CHECK_USEC (5 * USEC_PER_SEC)
-#define SURGE 1
 
 static struct model_service_entry *service_of(struct durable *d)
 {
@@ -100,6 +100,20 @@ static int64_t service_step_unready(struct core *core, const struct model_servic
     return l->s.running_usec + limit;
 }
 
+/* Rollouts do something about replicas that wait for resources for longer than a moment. */
+static void service_step_pending(struct core *core, struct model_service_entry *entry,
+                                 struct replica_entry *replica)
+{
+    int64_t now = clock_monotonic_usec();
+
+    if (replica->session->s.status != SESSION_PENDING)
+        replica->pending_usec = 0;
+    else if (!replica->pending_usec)
+        replica->pending_usec = now;
+    if (replica->pending_usec && now < replica->pending_usec + SERVICE_UNPLACED_USEC)
+        durable_wake_at(core, &entry->durable, replica->pending_usec + SERVICE_UNPLACED_USEC);
+}
+
 /* When to look at it again, wall clock. */
 static int64_t service_step_replica(struct core *core, struct model_service_entry *entry,
                                     struct replica_entry *replica, int64_t now)
@@ -108,6 +122,7 @@ static int64_t service_step_replica(struct core *core, struct model_service_entr
     struct session_entry *l = replica->session;
     int64_t due;
 
+    service_step_pending(core, entry, replica);
     if (l->s.replica->draining_usec)
         return service_step_drain(core, s, replica, now);
     if (service_replica_became_ready(replica)) {
@@ -129,26 +144,6 @@ static int64_t service_step_replica(struct core *core, struct model_service_entr
 }
 
 /* ---- how many, and which ---- */
-
-static enum replica_stage service_replica_stage(const struct core *core,
-                                                const struct replica_entry *replica)
-{
-    const struct session_entry *l = replica->session;
-
-    if (l->s.replica->draining_usec || l->commands.end_reason || l->s.status == SESSION_TERMINATING)
-        return REPLICA_STAGE_LEAVING;
-    if (service_replica_became_ready(replica)) /* in the transaction that this step proposes */
-        return REPLICA_STAGE_READY;
-    switch (service_replica_health(core, replica)) {
-    case CORE_REPLICA_READY:
-        return REPLICA_STAGE_READY;
-    case CORE_REPLICA_UNHEALTHY:
-        return REPLICA_STAGE_UNHEALTHY;
-    case CORE_REPLICA_STARTING:
-        break;
-    }
-    return REPLICA_STAGE_STARTING;
-}
 
 static void service_step_end(struct core *core, struct model_service_entry *entry,
                              const struct replica_plan *plan, int64_t now)
@@ -173,54 +168,80 @@ static void service_step_end(struct core *core, struct model_service_entry *entr
     }
 }
 
-static void service_step_create(struct core *core, struct model_service_entry *entry,
-                                const struct replica_plan *plan, int64_t count)
+/* Replicas of this revision; returns how many were asked for. */
+static int64_t service_step_create_some(struct core *core, struct model_service_entry *entry,
+                                        int64_t revision, int64_t count)
 {
+    if (!model_service_find_revision(&entry->s, revision))
+        return 0;
+    count = entry->failure.is_trial ? AQ_MIN(count, INT64_C(1)) : count;
+    for (int64_t i = 0; i < count; i++)
+        service_replica_create(core, entry, revision);
+    return count;
+}
+
+static void service_step_create(struct core *core, struct model_service_entry *entry,
+                                const struct replica_plan *plan)
+{
+    int64_t created;
+
+    if (plan->old_created + plan->new_created <= 0 || entry->creating
+        || core->orphans.restored_usec)
+        return;
     /* After a failure one replica shows whether others would fail, too. */
     for (size_t i = 0; entry->failure.is_trial && i < plan->count; i++)
         if (plan->items[i].stage == REPLICA_STAGE_STARTING && !plan->items[i].ends)
             return;
-    if (entry->creating || core->orphans.restored_usec)
-        return;
     if (clock_monotonic_usec() < entry->failure.retry_usec) {
         durable_wake_at(core, &entry->durable, entry->failure.retry_usec);
         return;
     }
-    count = entry->failure.is_trial ? AQ_MIN(count, INT64_C(1)) : count;
-    for (int64_t i = 0; i < count; i++)
-        service_replica_create(core, entry);
+    created = service_step_create_some(core, entry, entry->rollout.state.from, plan->old_created);
+    if (created == 0 || !entry->failure.is_trial)
+        (void)service_step_create_some(core, entry, plan->goal, plan->new_created);
 }
 
-/* True if nothing is left to be done. */
-static bool service_step_plan(struct core *core, struct model_service_entry *entry, int64_t now)
+/* Some have half a share each, while old and new replicas have one place together. */
+static void service_step_share(struct core *core, struct model_service_entry *entry,
+                               const struct replica_plan *plan)
 {
-    struct replica_plan plan = { .wanted = entry->s.is_ending ? 0 : entry->s.replicas,
-                                 .goal = entry->s.goal,
-                                 .surge = SURGE };
-    bool is_settled = true;
-    int64_t count;
+    size_t i = 0;
 
-    LIST_FOREACH(link, &entry->replicas)
-        plan.count++;
-    plan.items = aq_alloc_array(AQ_MAX(plan.count, 1), sizeof(*plan.items));
-    plan.count = 0;
     LIST_FOREACH(link, &entry->replicas) {
-        const struct replica_entry *replica = LIST_ENTRY(link, struct replica_entry, link);
-        struct replica_plan_item *item = &plan.items[plan.count++];
+        struct replica_entry *replica = LIST_ENTRY(link, struct replica_entry, link);
+        const struct replica_plan_item *item = &plan->items[i++];
 
-        *item = (struct replica_plan_item){
-            .number = replica->session->s.replica->number,
-            .revision = replica->session->s.replica->revision,
-            .stage = service_replica_stage(core, replica),
-        };
-        is_settled &= item->stage == REPLICA_STAGE_READY;
+        if (replica->has_half_share == item->has_half_share)
+            continue;
+        replica->has_half_share = item->has_half_share;
+        durable_touch(core, &entry->durable);
     }
-    count = replica_plan(&plan);
+}
+
+/* When to look again, wall clock; INT64_MAX = as soon as something is there to be seen. */
+static int64_t service_step_plan(struct core *core, struct model_service_entry *entry, int64_t now)
+{
+    struct rollout_actions wanted = { .wake_usec = INT64_MAX }; /* none, if it is ending */
+    struct replica_plan plan;
+    bool is_settled = true;
+
+    service_rollout_list(core, entry, &plan);
+    if (!entry->s.is_ending)
+        service_rollout_decide(core, entry, &plan, &wanted);
+    if (wanted.event != ROLLOUT_NOTHING) { /* what follows from it is done once it is durable */
+        free(plan.items);
+        return INT64_MAX;
+    }
+    replica_plan(&plan, &wanted);
     service_step_end(core, entry, &plan, now);
-    if (count > 0)
-        service_step_create(core, entry, &plan, count);
+    service_step_share(core, entry, &plan);
+    service_step_create(core, entry, &plan);
+    for (size_t i = 0; i < plan.count; i++)
+        is_settled &= plan.items[i].stage == REPLICA_STAGE_READY;
+    is_settled &= plan.old_created + plan.new_created == 0
+                  && !rollout_is_under_way(&entry->rollout.state);
     free(plan.items);
-    return is_settled && count <= 0;
+    return is_settled ? wanted.wake_usec : AQ_MIN(wanted.wake_usec, now + CHECK_USEC);
 }
 
 /* ---- the step ---- */
@@ -239,7 +260,7 @@ static void service_propose_end(struct core *core, struct model_service_entry *e
 static void service_step(struct core *core, struct durable *d)
 {
     struct model_service_entry *entry = service_of(d);
-    int64_t now = clock_realtime_usec(), due = INT64_MAX;
+    int64_t now = clock_realtime_usec(), due = INT64_MAX, next;
 
     if (core->is_stopping)
         return;
@@ -249,15 +270,13 @@ static void service_step(struct core *core, struct durable *d)
     }
     service_token_step(core, entry);
     LIST_FOREACH(link, &entry->replicas) {
-        int64_t next = service_step_replica(core, entry,
-                                            LIST_ENTRY(link, struct replica_entry, link), now);
-
+        next = service_step_replica(core, entry, LIST_ENTRY(link, struct replica_entry, link), now);
         due = AQ_MIN(due, next);
     }
-    if (!service_step_plan(core, entry, now))
-        due = AQ_MIN(due, now + CHECK_USEC);
+    next = service_step_plan(core, entry, now);
+    due = AQ_MIN(due, next);
     if (due < INT64_MAX)
-        durable_wake_at(core, d, clock_monotonic_usec() + AQ_MIN(due - now, CHECK_USEC));
+        durable_wake_at(core, d, clock_monotonic_usec() + AQ_MAX(AQ_MIN(due - now, CHECK_USEC), 1));
 }
 
 static void service_returned(struct core *core, struct durable *d, int result,
@@ -265,6 +284,7 @@ static void service_returned(struct core *core, struct durable *d, int result,
 {
     (void)err;
     service_token_returned(core, service_of(d), result);
+    service_rollout_returned(service_of(d), result);
 }
 
 static void service_free(struct durable *d)
@@ -288,7 +308,12 @@ static void service_apply_change(struct core *core, struct event *e)
         return;
     if (e->service.row->goal != entry->s.goal || e->service.has_revision || !entry->s.replicas)
         service_replica_forgive(entry);
+    if (!e->service.is_rollout || e->service.row->goal != entry->s.goal)
+        entry->base_version = e->service.row->version;
+    if (e->service.is_rollout && e->service.reason)
+        log_info("model service '%s': %s", entry->s.name, e->service.reason);
     model_service_entry_replace(entry, e->service.row);
+    service_rollout_load(entry);
     model_service_entry_note_change(core, entry);
     if (entry->s.ended_usec)
         model_service_entry_retire(core, entry);
@@ -314,10 +339,13 @@ static void service_apply_replica(struct core *core, const struct event *e)
 
 void service_apply(struct core *core, struct event *e)
 {
+    struct model_service_entry *entry;
+
     switch (e->kind) {
     case EVENT_SERVICE_CREATED:
-        model_service_entry_note_change(
-            core, model_service_entry_add(core, e->service.row, e->service.last_replica));
+        entry = model_service_entry_add(core, e->service.row, e->service.last_replica);
+        service_rollout_load(entry);
+        model_service_entry_note_change(core, entry);
         break;
     case EVENT_SERVICE_CHANGED:
         service_apply_change(core, e);
@@ -379,11 +407,15 @@ void service_tell(struct core *core)
 
 static void service_describe_starting(const struct replica_entry *replica, struct strbuf *out)
 {
+    const struct model_service_entry *entry = replica->service;
     const struct session *s = &replica->session->s;
     AQ_CLEANUP(strbuf_donep) struct strbuf said = STRBUF_INIT;
 
     if (s->status == SESSION_PENDING) {
         core_status_text(s->status_data, &said);
+        if (rollout_is_under_way(&entry->rollout.state)
+            && s->replica->revision == entry->rollout.state.to)
+            strbuf_addf(out, "the rollout to revision %" PRId64 " waits: ", s->replica->revision);
         strbuf_addf(out, "replica '%s' waits for resources%s%s", s->name, said.len ? ": " : "",
                     said.len ? said.data : "");
     } else if (s->status == SESSION_RUNNING && replica->health_text) {

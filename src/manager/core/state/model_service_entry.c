@@ -62,6 +62,7 @@ struct model_service_entry *model_service_entry_add(struct core *core, struct mo
     list_init(&entry->changed_link);
     list_init(&entry->replicas);
     entry->last_replica = last_replica;
+    entry->base_version = entry->s.version;
     service_entry_list(core, entry);
     core->service_count++;
     durable_add(core, &entry->durable);

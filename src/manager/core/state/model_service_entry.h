@@ -13,6 +13,7 @@
 #include "manager/core/services.h"
 #include "manager/core/state/durable.h"
 #include "model/model_service.h"
+#include "serving/rollout.h"
 
 struct core;
 struct session_entry;
@@ -38,6 +39,16 @@ struct model_service_entry {
         bool is_trial;      /* one replica at a time, until one is ready */
         char *text;         /* the last one; NULL = none since all were ready */
     } failure;
+    uint32_t base_version; /* since which rollouts alone changed the row, and not its goal */
+    struct {
+        struct rollout settings; /* as the row says, parsed */
+        struct rollout_state state;
+        int64_t failures, counted; /* not in the state yet; of these in a proposal */
+        struct {
+            int64_t to; /* the revision that is new; 0 = all get as many requests */
+            int64_t old_ppm, new_ppm;
+        } ratios;
+    } rollout;     /* serving/service_rollout.c */
     char *problem; /* as core_service_problem() described it last; NULL = there was none */
     struct {
         struct service_token_use *items;
@@ -57,8 +68,9 @@ struct replica_entry {
     int64_t attempt;                 /* of its main kernel; 0 = its agent has not said anything */
     char *health_text;               /* likewise; NULL = nothing to say */
     char *last_lines;                /* of its log, when its program had ended; NULL = none */
-    bool is_idle;                    /* no proxy has anything under way in it */
-    bool has_half_share; /* a rollout without room halves it; set by each step of the service */
+    int64_t pending_usec; /* monotonic: since when it waits for resources; 0 = it does not */
+    bool is_idle;         /* no proxy has anything under way in it */
+    bool has_half_share;  /* a rollout without room halves it; set by each step of the service */
     struct core_replica_figures figures; /* of the last minute */
 };
 
