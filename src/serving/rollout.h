@@ -144,6 +144,10 @@ int rollout_parse(const char *text, size_t len, struct arena *arena, struct roll
 /* 'state' NULL = none. */
 void rollout_write(const struct rollout *rollout, const struct rollout_state *state,
                    struct jsonw *w);
+/* The members of the settings; the object is open. */
+void rollout_write_settings(const struct rollout *rollout, struct jsonw *w);
+/* "running" */
+const char *rollout_phase_name(enum rollout_phase phase);
 
 /* Begin to go from one revision to another, also while a rollout runs. 'from' 0: there is none to go
  * back to, and it is never aborted.

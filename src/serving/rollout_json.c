@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/json_load.h"
+#include "base/strbuf.h"
 #include "model/model_service.h"
 #include "serving/json_member.h"
 #include "serving/rollout.h"
@@ -84,11 +86,15 @@ static int rollout_read_steps(const struct json_member *at, struct rollout *ret)
             int64_t least = i ? ret->steps[i - 1] + 1 : 1;
 
             if (!json_is_integer(item) || json_integer_value(item) < least
-                || json_integer_value(item) > 99)
-                return json_member_refuse(at, "steps",
-                                          "expected percentages that grow, from 1 to 99; item %zu "
-                                          "is not",
-                                          i);
+                || json_integer_value(item) > 99) {
+                AQ_CLEANUP(aq_freep) char *key = aq_format("steps[%zu]", i);
+                AQ_CLEANUP(aq_freep) char *got = json_dump_text(item, JSON_ENCODE_ANY);
+
+                return json_member_refuse(at, key,
+                                          "expected percentages that grow, an integer from %" PRId64
+                                          " to 99 here, got %.40s",
+                                          least, got ? got : "");
+            }
             ret->steps[ret->step_count++] = json_integer_value(item);
         }
         return 0;
@@ -246,6 +252,11 @@ static void rollout_write_seconds(const char *key, int64_t usec, struct jsonw *w
         jsonw_double(w, (double)usec / USEC_PER_SEC);
 }
 
+const char *rollout_phase_name(enum rollout_phase phase)
+{
+    return phase_names[phase];
+}
+
 static void rollout_write_strategy(const struct rollout *rollout, struct jsonw *w)
 {
     jsonw_member_str(w, "strategy", strategy_names[rollout->strategy]);
@@ -289,10 +300,8 @@ static void rollout_write_state(const struct rollout_state *state, struct jsonw 
     jsonw_object_end(w);
 }
 
-void rollout_write(const struct rollout *rollout, const struct rollout_state *state,
-                   struct jsonw *w)
+void rollout_write_settings(const struct rollout *rollout, struct jsonw *w)
 {
-    jsonw_object_begin(w);
     rollout_write_strategy(rollout, w);
     jsonw_member_str(w, "when_full", when_full_names[rollout->when_full]);
     jsonw_key(w, "abort");
@@ -305,6 +314,13 @@ void rollout_write(const struct rollout *rollout, const struct rollout_state *st
     jsonw_member_int(w, "requests", rollout->requests);
     rollout_write_seconds("stalled", rollout->stalled_usec, w);
     jsonw_object_end(w);
+}
+
+void rollout_write(const struct rollout *rollout, const struct rollout_state *state,
+                   struct jsonw *w)
+{
+    jsonw_object_begin(w);
+    rollout_write_settings(rollout, w);
     if (state)
         rollout_write_state(state, w);
     jsonw_object_end(w);
