@@ -42,7 +42,7 @@ static int event_write_rows(struct store_tx *tx, struct event *e, struct aq_erro
     case EVENT_BOOKING_CHANGED:
         return booking_change(tx, e->booking.row, err);
     case EVENT_SERVICE_CREATED:
-        return model_service_insert(tx, e->service.row, err);
+        return model_service_insert(tx, e, err);
     case EVENT_SERVICE_CHANGED:
         return model_service_change(tx, e, err);
     case EVENT_SERVICE_TOKEN_ADDED:

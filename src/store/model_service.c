@@ -115,8 +115,9 @@ static void service_put(struct sql_stmt *q, const struct model_service *s, const
     sql_put_time(q, s->ended_usec);
 }
 
-int model_service_insert(struct store_tx *tx, const struct model_service *s, struct aq_error *err)
+int model_service_insert(struct store_tx *tx, const struct event *e, struct aq_error *err)
 {
+    const struct model_service *s = e->service.row;
     AQ_CLEANUP(strbuf_donep) struct strbuf limits = STRBUF_INIT;
     struct jsonw w = jsonw_make(&limits);
     char id[UUID_TEXT_MAX], user[UUID_TEXT_MAX], project[UUID_TEXT_MAX];
@@ -144,7 +145,7 @@ int model_service_insert(struct store_tx *tx, const struct model_service *s, str
     r = sql_change_one(q, service_refuse_insert, s, err);
     if (r == 0)
         r = service_add_revision(tx, s, err);
-    return r < 0 ? r : service_add_history(tx, s, s->created_usec, NULL, err);
+    return r < 0 ? r : service_add_history(tx, s, s->created_usec, e->service.reason, err);
 }
 
 static int service_run_for(struct store_tx *tx, const char *text, const struct uuid *id,

@@ -34,7 +34,7 @@ int store_read_ended_model_services(struct store_tx *tx, const char *text,
 /* A change of a service: how many replicas of which revision were wanted from then on. */
 struct model_service_change {
     int64_t version, at_usec, replicas, goal;
-    char *reason; /* of the autoscaler, of a rollout; NULL = it was requested */
+    char *reason; /* for people: what was changed, by whom, why; NULL = it is not known */
 };
 
 struct model_service_changes {

@@ -64,7 +64,7 @@ int booking_insert(struct store_tx *tx, const struct booking *b, struct aq_error
 /* -ESTALE unless its row has the version before. */
 int booking_change(struct store_tx *tx, const struct booking *b, struct aq_error *err);
 
-int model_service_insert(struct store_tx *tx, const struct model_service *s, struct aq_error *err);
+int model_service_insert(struct store_tx *tx, const struct event *e, struct aq_error *err);
 /* -ESTALE unless its row has the version before and has not ended. */
 int model_service_change(struct store_tx *tx, const struct event *e, struct aq_error *err);
 /* -ENOENT if the service has ended. */

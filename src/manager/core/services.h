@@ -100,12 +100,13 @@ void core_create_service(struct core *core, struct model_service *s,
 /* The service of s->id becomes 's', whose contents are taken; it was copied from the present one and
  * changed: name, tag, is_public, replicas and their bounds, goal, limits, scaling, rollout; a new last
  * element of revisions is a new revision. Revisions, tokens and owner stay as they are otherwise.
+ * 'note' (NULL = none) says for people why, and is kept in the history with what was changed.
  * Another goal begins a rollout; of 'rollout' the settings alone count, its state is the core's. What
  * a rollout did since the copy was made is kept. Errors as above; -ENOENT; -ESTALE, kind "conflict":
  * it was changed meanwhile.
  */
-void core_change_service(struct core *core, struct model_service *s, const struct audit_who *by,
-                         core_done_fn done, void *data);
+void core_change_service(struct core *core, struct model_service *s, const char *note,
+                         const struct audit_who *by, core_done_fn done, void *data);
 
 /* Only the number of replicas that is wanted now, by the autoscaler; clamped to the bounds, without an
  * entry in the audit log. 'reason' is for people and is kept in the history.

@@ -140,8 +140,8 @@ static void modify_save(struct modify *m)
     if (modify_apply_settings(m, &changed, &err) < 0)
         modify_end(m, &err);
     else
-        core_change_service(context->api->core, &changed, mutation_who(m->call), modify_on_saved,
-                            m);
+        core_change_service(context->api->core, &changed, NULL, mutation_who(m->call),
+                            modify_on_saved, m);
     model_service_done(&changed);
 }
 

@@ -404,7 +404,8 @@ static int rule_save(struct gql_call *call, const struct rule_place *at, bool is
         return mutation_fail(call, &err);
     }
     endpoint_set_bounds(&changed, &saved.scaling);
-    core_change_service(mutation_api(call)->core, &changed, mutation_who(call), rule_on_saved, m);
+    core_change_service(mutation_api(call)->core, &changed, NULL, mutation_who(call), rule_on_saved,
+                        m);
     model_service_done(&changed);
     return GQL_LATER;
 }

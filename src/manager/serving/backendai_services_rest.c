@@ -376,7 +376,8 @@ static void services_on_scale(struct request *req, void *data)
     call->target = params.to;
     model_service_copy(&changed, s);
     endpoint_set_replicas(&changed, params.to);
-    core_change_service(call->api->core, &changed, api_who(data, req), services_on_scaled, call);
+    core_change_service(call->api->core, &changed, NULL, api_who(data, req), services_on_scaled,
+                        call);
     model_service_done(&changed);
 }
 

@@ -116,7 +116,12 @@ const struct field serving_create_fields[] = {
       .doc = "act for this key; administrators" },
     FIELD_END,
 };
-const struct field serving_change_fields[] = { CHANGES, FIELD_END };
+const struct field serving_change_fields[] = {
+    CHANGES,
+    { "note", FIELD_STR, FIELD_NULLABLE | FIELD_LINE, AT(note), 0, 256,
+      .doc = "why, for people; the history shows it" },
+    FIELD_END,
+};
 const struct field serving_revision_fields[] = { REVISION(FIELD_NULLABLE), FIELD_END };
 
 /* ---- what was given ---- */

@@ -283,8 +283,8 @@ static void serving_on_change(struct request *req, void *data)
     if (serving_params_apply(&call->params, tree, &changed, &err) < 0)
         request_fail(req, &err);
     else
-        core_change_service(call->api->core, &changed, api_who(call->api, req), serving_on_changed,
-                            call);
+        core_change_service(call->api->core, &changed, call->params.note, api_who(call->api, req),
+                            serving_on_changed, call);
     model_service_done(&changed);
 }
 

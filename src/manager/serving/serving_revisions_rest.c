@@ -79,8 +79,8 @@ static void revision_on_deployed(struct serving_deploy *deploy, const struct aq_
     model_service_copy(&changed, s);
     serving_deploy_add_revision(&call->deploy.spec, call->params.note,
                                 &api_principal(call->req)->user_id, &changed);
-    core_change_service(call->api->core, &changed, api_who(call->api, call->req), revision_on_saved,
-                        call);
+    core_change_service(call->api->core, &changed, NULL, api_who(call->api, call->req),
+                        revision_on_saved, call);
     model_service_done(&changed);
 }
 
@@ -135,11 +135,14 @@ static void revision_on_deploy(struct request *req, void *data)
 
 struct rollback_params {
     int64_t revision; /* 0 = the one before the goal */
+    const char *note;
 };
 
 static const struct field rollback_fields[] = {
     { "revision", FIELD_INT, FIELD_NULLABLE, offsetof(struct rollback_params, revision), 1,
       INT64_C(1000000000), .doc = "its number; default: the one before" },
+    { "note", FIELD_STR, FIELD_NULLABLE | FIELD_LINE, offsetof(struct rollback_params, note), 0,
+      256, .doc = "why, for people; the history shows it" },
     FIELD_END,
 };
 
@@ -193,8 +196,8 @@ static void revision_on_rollback(struct request *req, void *data)
     call->id = s->id;
     model_service_copy(&changed, s);
     changed.goal = to;
-    core_change_service(call->api->core, &changed, api_who(call->api, req), revision_on_rolled_back,
-                        call);
+    core_change_service(call->api->core, &changed, params.note, api_who(call->api, req),
+                        revision_on_rolled_back, call);
     model_service_done(&changed);
 }
 

@@ -150,7 +150,7 @@ struct answer change(const struct model_service *s,
 
     model_service_copy(&changed_service, s);
     edit(&changed_service, value);
-    core_change_service(world.core, &changed_service, &asker, on_answer, &a);
+    core_change_service(world.core, &changed_service, NULL, &asker, on_answer, &a);
     settle();
     assert_true(a.came);
     return a;

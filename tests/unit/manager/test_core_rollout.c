@@ -487,7 +487,7 @@ static void changed_meanwhile(void **state)
     copy.replicas = 3;
     becomes_ready(named("digits.r2.3"));
     assert_true(s->version > version);
-    core_change_service(world.core, &copy, &asker, on_answer, &a);
+    core_change_service(world.core, &copy, NULL, &asker, on_answer, &a);
     settle();
     assert_int_equal(a.r, 0);
     assert_int_equal(s->replicas, 3);
@@ -496,7 +496,7 @@ static void changed_meanwhile(void **state)
     copy.replicas = 4;
     assert_int_equal(ask(core_abort_rollout).r, 0);
     a.came = false;
-    core_change_service(world.core, &copy, &asker, on_answer, &a);
+    core_change_service(world.core, &copy, NULL, &asker, on_answer, &a);
     settle();
     assert_int_equal(a.r, -ESTALE);
     assert_int_equal(s->goal, 1);

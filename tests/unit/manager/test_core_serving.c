@@ -672,8 +672,8 @@ static void changed_at_once(void **state)
     model_service_copy(&one, s);
     model_service_copy(&two, s);
     one.is_public = two.is_public = true;
-    core_change_service(world.core, &one, &asker, on_answer, &a);
-    core_change_service(world.core, &two, &asker, on_answer, &b);
+    core_change_service(world.core, &one, NULL, &asker, on_answer, &a);
+    core_change_service(world.core, &two, NULL, &asker, on_answer, &b);
     settle();
     assert_int_equal(a.r, 0);
     assert_int_equal(b.r, -ESTALE);

@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "manager/core/commit/proposal.h"
 #include "manager/core/services.h"
+#include "manager/core/serving/service_history.h"
 #include "manager/core/serving/service_replica.h"
 #include "manager/core/serving/service_rollout.h"
 #include "manager/core/state/deferred.h"
@@ -34,7 +35,8 @@ struct service_command {
     core_service_write_fn write;
     struct audit_by by;
     const char *action; /* for the audit log */
-    char *reason;       /* for the history; NULL = it was requested */
+    char *reason;       /* of the autoscaler or a rollout, for the history; NULL = none */
+    char *note;         /* of who asked, for the history; NULL = none */
     enum service_rollout_ask ask;
     core_done_fn done;
     void *data;
@@ -226,6 +228,7 @@ static void service_command_free(struct service_command *c)
     model_service_done(&c->made);
     service_order_done(&c->order);
     free(c->reason);
+    free(c->note);
     free(c);
 }
 
@@ -377,6 +380,7 @@ static void service_commit(struct service_command *c)
 {
     const struct model_service_entry *was = model_service_entry_find(c->core, &c->made.id);
     AQ_CLEANUP(strbuf_donep) struct strbuf before = STRBUF_INIT, after = STRBUF_INIT;
+    AQ_CLEANUP(aq_freep) char *described = NULL;
     struct event_batch *batch;
     struct aq_error err;
     struct event *e;
@@ -396,8 +400,11 @@ static void service_commit(struct service_command *c)
     e = service_add_event(batch, c->is_new ? EVENT_SERVICE_CREATED : EVENT_SERVICE_CHANGED,
                           &c->made);
     e->service.has_revision = c->has_revision && !c->is_new;
-    if (c->reason)
-        e->service.reason = arena_strdup(&batch->arena, c->reason);
+    if (c->by.is_some)
+        described = service_describe_change(was ? &was->s : NULL, &c->made, c->reason, c->note,
+                                            c->by.who.user_name);
+    if (described || c->reason)
+        e->service.reason = arena_strdup(&batch->arena, described ? described : c->reason);
     if (e->service.has_revision)
         service_drop_revisions(was, batch, e);
     if (!uuid_is_nil(&c->removed)) {
@@ -522,8 +529,8 @@ static bool service_is_same(const char *a, const char *b)
     return a && b ? strcmp(a, b) == 0 : a == b;
 }
 
-void core_change_service(struct core *core, struct model_service *s, const struct audit_who *by,
-                         core_done_fn done, void *data)
+void core_change_service(struct core *core, struct model_service *s, const char *note,
+                         const struct audit_who *by, core_done_fn done, void *data)
 {
     const struct model_service_entry *was = model_service_entry_find(core, &s->id);
     struct service_command *c = service_command_new(core, "modify-service", by, done, data);
@@ -532,6 +539,7 @@ void core_change_service(struct core *core, struct model_service *s, const struc
 
     c->made = *s;
     *s = (struct model_service){ .name = "" };
+    c->note = note && *note ? aq_strdup(note) : NULL;
     c->made.version++;
     r = service_check_version(was, &c->made, &err);
     if (r == 0 && c->made.revision_count > was->s.revision_count) {

@@ -254,6 +254,7 @@ static void service_propose_end(struct core *core, struct model_service_entry *e
     model_service_copy(e->service.row, &entry->s);
     e->service.row->version++;
     e->service.row->ended_usec = clock_realtime_usec();
+    e->service.reason = "all replicas have ended";
     AQ_FAULT("core.serving.ended.proposed");
 }
 
