@@ -164,6 +164,117 @@ def test_of_two_deployments_at_once_none_is_lost(user, service):
     assert user.get(path).json["total"] == 1 + len(made)
 
 
+ROLLING = {"strategy": "rolling", "max_surge": 1, "max_unavailable": 0, "when_full": "wait",
+           "abort": {"failures": 3, "error_ratio": 0, "latency_ratio": 0, "requests": 20,
+                     "stalled": 0}}
+
+
+def rollout_of(reply):
+    """The settings alone: a rollout may be under way."""
+    assert reply.status in (200, 201), reply
+    return {key: value for key, value in reply.json["rollout"].items() if key != "state"}
+
+
+def test_settings_of_rollouts(user, own):
+    canary = {"strategy": "canary", "steps": [5, 25, 50], "step_interval": "5m", "max_surge": "25%",
+              "when_full": "replace", "abort": {"error_ratio": 0.05, "failures": 1}}
+    made = user.post(PATH, body(own, rollout=canary))
+    wanted = {**ROLLING, **canary, "step_interval": 300,
+              "abort": {**ROLLING["abort"], "error_ratio": 0.05, "failures": 1}}
+    assert rollout_of(made) == wanted and made.json["rollout"]["state"] is None, made
+    path = f"{PATH}/{own}"
+
+    def change(rollout):
+        return user.send("PATCH", path, {"rollout": rollout})
+
+    # Without a strategy only the members that are named change; of "abort", too.
+    wanted["steps"] = [10]
+    assert rollout_of(change({"steps": [10]})) == wanted
+    wanted["abort"]["latency_ratio"] = 2
+    assert rollout_of(change({"abort": {"latency_ratio": 2}})) == wanted
+    wanted["steps"] = [40, 80]
+    wanted["max_surge"] = 1
+    assert rollout_of(change({"step_weight": 40, "max_surge": None})) == wanted
+    assert rollout_of(user.send("PATCH", path, {"tag": "x"})) == wanted
+    # With it the others have their defaults.
+    assert rollout_of(change({"strategy": "rolling", "max_unavailable": 1})) == {
+        **ROLLING, "max_unavailable": 1}
+    green = rollout_of(change({"strategy": "blue-green", "auto_promote": True, "promote_delay": 60,
+                               "keep": "10m"}))
+    assert green == {"strategy": "blue-green", "auto_promote": True, "promote_delay": 60,
+                     "keep": 600, "when_full": "wait", "abort": ROLLING["abort"]}
+    assert rollout_of(change(None)) == ROLLING
+    made = user.post(path + "/revisions", {"port": 9000, "rollout": {"max_surge": 2}})
+    assert rollout_of(made) == {**ROLLING, "max_surge": 2}
+    assert rollout_of(user.get(path)) == {**ROLLING, "max_surge": 2}
+    assert rollout_of(user.post(path + "/revisions", {"rollout": None})) == ROLLING
+    assert user.delete(path).status == 204
+
+
+@pytest.mark.parametrize("rollout, field", (
+    ({"strategy": "recreate"}, "rollout.strategy"), ({"steps": [5]}, "rollout.steps"),
+    ({"strategy": "canary", "steps": [5, 5]}, "rollout.steps[1]"),
+    ({"strategy": "canary", "steps": [100]}, "rollout.steps[0]"),
+    ({"strategy": "canary", "steps": ["x"]}, "rollout.steps[0]"),
+    ({"max_surge": "x"}, "rollout.max_surge"), ({"max_surge": 0}, "rollout.max_surge"),
+    ({"keep": 5}, "rollout.keep"), ({"nosuch": 1}, "rollout.nosuch"),
+    ({"abort": {"error_ratio": 2}}, "rollout.abort.error_ratio"),
+    ({"abort": 1}, "rollout.abort"), ({"state": {"phase": "done"}}, "rollout.state"),
+    ([], "rollout"), ("canary", "rollout")))
+def test_refused_settings_of_rollouts(user, service, rollout, field):
+    path = f"{PATH}/{service['name']}"
+    for reply in (user.send("PATCH", path, {"rollout": rollout}),
+                  user.post(path + "/revisions", {"rollout": rollout}),
+                  user.post(PATH, body("never-made", rollout=rollout))):
+        assert reply.status == 400 and field in reply.json["data"], reply
+    assert user.get(path).json["rollout"] == service["rollout"]
+    assert user.get(path + "/revisions").json["total"] == 1
+    assert user.get(f"{PATH}/never-made").status == 404
+
+
+def test_there_is_nothing_to_promote_or_abort(user, service):
+    for verb in "promote", "abort":
+        refused = user.post(f"{PATH}/{service['name']}/rollout/{verb}", {})
+        assert refused.status == 409 and service["name"] in str(refused.json), refused
+        refused = user.post(f"{PATH}/{service['name']}/rollout/{verb}", {"x": 1})
+        assert refused.status == 400, refused
+
+
+def test_history(user, admin, own):
+    made = user.post(PATH, body(own, note="first")).json
+    path = f"{PATH}/{own}"
+    user.send("PATCH", path, {"replicas": "0-4", "note": "the exam begins"})
+    user.send("PATCH", path, {"limits": {"cap": 2}, "public": True, "tag": "x"})
+    admin.send("PATCH", f"{PATH}/{made['id']}", {"rollout": {"max_surge": 2}})
+    user.post(path + "/revisions", {"port": 9000, "note": "second"})
+    user.post(path + "/rollback", {"note": "slower"})
+    user.send("PATCH", path, {"note": "looked at it"})
+    me = "user@lablup.com"
+    wanted = [f"no setting changed by {me}: looked at it",
+              "slower", "second",  # with what the rollout says
+              "rollout settings changed by admin@lablup.com",
+              f"limits changed, tag changed, made public by {me}",
+              f"scaled to 0-4 by {me}: the exam begins", f"created by {me}: first"]
+    items = user.get(path + "/history").json["items"]
+    asked = [each for each in items if "admin@" in each["reason"] or me in each["reason"]]
+    assert len(asked) == len(wanted) and all(
+        each["reason"].endswith(text) for each, text in zip(asked, wanted)), items
+    assert [each["revision"] for each in asked] == [1, 1, 2, 1, 1, 1, 1]
+    assert set(items[0]) == {"at", "version", "replicas", "share", "revision", "reason"}
+    assert [each["version"] for each in items] == sorted(
+        (each["version"] for each in items), reverse=True)
+    assert user.get(path + "/history?limit=2").json["items"] == items[:2]
+    for wrong in "0", "501", "x":
+        refused = user.get(f"{path}/history?limit={wrong}")
+        assert refused.status == 400 and "limit" in refused.json["data"], refused
+    assert user.delete(path).status == 204
+    wait_for(lambda: user.get(f"{PATH}/{made['id']}").json["status"] == "ended")
+    for name in own, made["id"]:
+        last = user.get(f"{PATH}/{name}/history").json["items"][:2]
+        assert [each["reason"] for each in last] == ["all replicas have ended", f"ended by {me}"]
+    assert user.get(f"{PATH}/nosuch-one/history").status == 404
+
+
 def test_tokens(user, service):
     path = f"{PATH}/{service['name']}/tokens"
     made = user.post(path, {"label": "ci", "duration": "3d", "paths": ["/v1/chat"], "rate": 0.5,
@@ -225,11 +336,14 @@ def test_strangers_get_404(user, admin, domain_admin, service):
                       user.get(path + "/revisions"), user.post(path + "/revisions", {}),
                       user.post(path + "/rollback", {}), user.get(path + "/tokens"),
                       user.post(path + "/tokens", {}), user.delete(path + "/tokens/x"),
+                      user.get(path + "/history"), user.post(path + "/rollout/promote", {}),
+                      user.post(path + "/rollout/abort", {}),
                       user.send("PATCH", path + "/replicas/x", {"ratio": 1})):
             assert reply.status == 404, reply
     assert domain_admin.delete(f"{PATH}/of-the-boss").status == 204
     wait_for(lambda: domain_admin.get(f"{PATH}/{made.json['id']}").json["status"] == "ended")
-    assert user.get(f"{PATH}/{made.json['id']}").status == 404
+    for rest in "", "/history":
+        assert user.get(f"{PATH}/{made.json['id']}{rest}").status == 404
 
 
 def test_a_repeated_request_makes_one_service(user, own):

@@ -11,8 +11,10 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/json_load.h"
 #include "base/memory.h"
 #include "base/utf8.h"
+#include "manager/serving/serving_rollout.h"
 #include "manager/serving/serving_scale.h"
 #include "model/folder_mount.h"
 
@@ -55,6 +57,10 @@ static const struct field limits_fields[] = {
 };
 
 /* clang-format off */
+#define ROLLOUT                                                                                    \
+    { "rollout", FIELD_OBJECT, FIELD_NULLABLE, AT(rollout),                                        \
+      .doc = "how replicas of a new revision take the place of others; without 'strategy' members " \
+             "change the present settings; null: rolling, one more at a time" }
 #define CHANGES                                                                                    \
     { "replicas", FIELD_SCALAR, FIELD_NULLABLE, AT(replicas), 1, 16,                               \
       .doc = "a number, or the bounds of what is wanted such as 0-8; default 1" },                 \
@@ -64,7 +70,8 @@ static const struct field limits_fields[] = {
     { "limits", FIELD_STRUCT, FIELD_NULLABLE, .sub = limits_fields },                              \
     { "scaling", FIELD_OBJECT, FIELD_NULLABLE, AT(scaling),                                        \
       .doc = "rules by which replicas come and go between their bounds; null: by requests under " \
-             "way" }
+             "way" },                                                                              \
+    ROLLOUT
 #define REVISION(image_flags)                                                                      \
     { "image", FIELD_STR, image_flags, SPEC(session.image), 1, 512 },                              \
     { "architecture", FIELD_STR, FIELD_NULLABLE, SPEC(session.architecture), 1, 32 },              \
@@ -122,7 +129,7 @@ const struct field serving_change_fields[] = {
       .doc = "why, for people; the history shows it" },
     FIELD_END,
 };
-const struct field serving_revision_fields[] = { REVISION(FIELD_NULLABLE), FIELD_END };
+const struct field serving_revision_fields[] = { REVISION(FIELD_NULLABLE), ROLLOUT, FIELD_END };
 
 /* ---- what was given ---- */
 
@@ -199,13 +206,19 @@ static int serving_read_limits(const struct serving_params *params, const json_t
     return 0;
 }
 
+/* A borrowed object as text of the arena; NULL = there is none. */
+static const char *serving_keep_object(const json_t **inout, struct arena *arena)
+{
+    AQ_CLEANUP(aq_freep) char *text = *inout ? json_dump_text(*inout, JSON_COMPACT) : NULL;
+
+    *inout = NULL;
+    return text ? arena_strdup(arena, text) : NULL;
+}
+
 void serving_params_keep(struct serving_params *params, struct arena *arena)
 {
-    AQ_CLEANUP(aq_freep) char *text = params->scaling ? json_dumps(params->scaling, JSON_COMPACT)
-                                                      : NULL;
-
-    params->scaling_text = text ? arena_strdup(arena, text) : NULL;
-    params->scaling = NULL;
+    params->scaling_text = serving_keep_object(&params->scaling, arena);
+    params->rollout_text = serving_keep_object(&params->rollout, arena);
 }
 
 static int serving_read_scaling(const char *scaling, struct model_service *s, struct aq_error *err)
@@ -241,6 +254,8 @@ int serving_params_apply(const struct serving_params *params, const json_t *give
         r = serving_read_limits(params, json_object_get(given, "limits"), &s->limits, err);
     if (r == 0 && serving_has(given, "scaling"))
         r = serving_read_scaling(params->scaling_text, s, err);
+    if (r == 0 && serving_has(given, "rollout"))
+        r = serving_rollout_apply(params->rollout_text, s, err);
     return r;
 }
 

@@ -21,6 +21,8 @@ struct serving_params {
     enum maybe is_public;
     const json_t *scaling; /* borrowed from the request's JSON, until serving_params_keep() */
     const char *scaling_text;
+    const json_t *rollout; /* likewise */
+    const char *rollout_text;
     struct {
         int64_t cap, queue, queue_timeout_usec, request_timeout_usec, drain_timeout_usec;
         const char *queue_bytes, *affinity;
@@ -37,7 +39,7 @@ extern const struct field serving_create_fields[], serving_change_fields[],
 void serving_params_keep(struct serving_params *params, struct arena *arena);
 
 /* Change the members of the service that 'given', the request's JSON, has (NULL = all): tag, public,
- * replicas, limits and scaling. A member that is null gets its default. The service's texts are its own.
+ * replicas, limits, scaling and rollout. A member that is null gets its default. The service's texts are its own.
  * -EINVAL names the field.
  */
 int serving_params_apply(const struct serving_params *params, const json_t *given,

@@ -10,6 +10,7 @@
 #include "manager/serving/serving_deploy.h"
 #include "manager/serving/serving_feature.h"
 #include "manager/serving/serving_params.h"
+#include "manager/serving/serving_rollout.h"
 
 /* A new revision, or another goal; in the request's arena. */
 struct revision_call {
@@ -19,6 +20,7 @@ struct revision_call {
     const char *name;
     int64_t goal; /* that the new revision begins from */
     struct serving_params params;
+    bool has_rollout; /* the request has settings of rollouts, perhaps null */
     struct serving_deploy deploy;
 };
 
@@ -79,8 +81,11 @@ static void revision_on_deployed(struct serving_deploy *deploy, const struct aq_
     model_service_copy(&changed, s);
     serving_deploy_add_revision(&call->deploy.spec, call->params.note,
                                 &api_principal(call->req)->user_id, &changed);
-    core_change_service(call->api->core, &changed, NULL, api_who(call->api, call->req),
-                        revision_on_saved, call);
+    if (call->has_rollout && serving_rollout_apply(call->params.rollout_text, &changed, &wrong) < 0)
+        request_fail(call->req, &wrong);
+    else
+        core_change_service(call->api->core, &changed, NULL, api_who(call->api, call->req),
+                            revision_on_saved, call);
     model_service_done(&changed);
 }
 
@@ -100,6 +105,8 @@ static int revision_prepare(struct revision_call *call, struct aq_error *err)
     call->id = s->id;
     call->name = arena_strdup(arena, s->name);
     call->goal = s->goal;
+    call->has_rollout = json_object_get(tree, "rollout");
+    serving_params_keep(&call->params, arena);
     d->owner = (struct core_owner){ s->user_id, s->project_id, s->domain };
     d->access_key = arena_strdup(arena, s->access_key);
     if ((r = serving_deploy_read_goal(s, arena, &d->spec, err)) < 0)

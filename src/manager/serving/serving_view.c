@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "manager/serving/serving_feature.h"
+#include "manager/serving/serving_rollout.h"
 #include "manager/serving/serving_route.h"
 #include "model/status.h"
 #include "serving/runtime.h"
@@ -359,6 +360,7 @@ void serving_view_write(const struct api *api, const struct model_service *s, bo
     view_write_replicas(s, &counts, w);
     view_write_limits(&s->limits, w);
     view_write_scaling(api, s, w);
+    serving_rollout_write(core, s, w);
     jsonw_member_int(w, "tokens", (int64_t)s->token_count);
     serving_view_write_figures(api, s, w);
     api_write_time(w, "created_at", s->created_usec);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests for model services: the first byte chooses the kind, the rest is the JSON. A revision that
- * is taken can be written, read back and changed once more; an error names a field.
+ * is taken can be written, read back and changed once more; a change that is made again changes
+ * nothing; an error names a field.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -42,11 +43,20 @@ static void check_service(const struct field *fields, const json_t *tree, struct
     int r = decode_object(fields, tree, arena, &params, &err);
 
     types = types ? types : slot_types_new();
-    if (r == 0)
+    if (r == 0) {
+        serving_params_keep(&params, arena);
         r = serving_params_apply(&params, tree, &s, &err);
-    if (r == 0)
+    }
+    if (r == 0) {
+        struct model_service again;
+
+        model_service_copy(&again, &s);
+        require(serving_params_apply(&params, tree, &again, &err) == 0);
+        require(model_service_equals(&again, &s));
+        model_service_done(&again);
         r = serving_params_apply_spec(&params, tree, types, arena, &spec, &err);
-    require(r == 0 || (r == -EINVAL && err.field[0] && err.text[0]));
+    }
+    require(r == 0 || ((r == -EINVAL || r == -E2BIG) && err.field[0] && err.text[0]));
     require(s.replicas_min <= s.replicas_max && s.replicas_max <= MODEL_SERVICE_REPLICAS_MAX);
     if (r == 0)
         check_spec(&spec, arena);
