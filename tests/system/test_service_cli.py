@@ -244,6 +244,41 @@ def test_settings_change_at_once(cluster):
         assert "--affinity" in said and "nonsense" in said, said
 
 
+def test_settings_of_rollouts_and_who_changed_what(cluster):
+    with cluster.made("recorded", "--strategy", "canary", "--steps", "5,25", "--step-interval", "5m",
+                      "--abort-errors", "2%"):
+        rollout = cluster.info("recorded")["rollout"]
+        assert (rollout["strategy"], rollout["steps"], rollout["step_interval"]) == (
+            "canary", [5, 25], 300)
+        assert rollout["abort"]["error_ratio"] == 0.02 and rollout["state"] is None
+        cluster.service("update", "recorded", "--max-surge", "50%", "--note", "more room")
+        said = cluster.service("info", "recorded")
+        assert "canary steps=5,25 max-surge=50% step-interval=5m when-full=wait" in said, said
+        cluster.service("update", "recorded", "--strategy", "blue-green", "--promote-after", "1m")
+        assert cluster.service("rollout", "recorded") == \
+            "recorded has had no rollout; the next one is blue-green\n"
+        shown = json.loads(cluster.service("rollout", "recorded", "-o", "json"))
+        assert (shown["auto_promote"], shown["promote_delay"], shown["state"]) == (True, 60, None)
+        cluster.service("scale", "recorded", "0", "--note", "exam week")
+        for verb in "promote", "abort":
+            said = cluster.service(verb, "recorded", status=7)
+            assert "recorded" in said, said
+        for words, status, part in (
+                (("--steps", "5,x"), 2, "--steps"), (("--max-surge", "much"), 2, "--max-surge"),
+                (("--steps", "5"), 4, "strategy 'canary'"), (("--keep", "60d"), 4, "--keep")):
+            said = cluster.service("update", "recorded", *words, status=status)
+            assert part in said, (words, said)
+        reasons = [row["reason"] for row in
+                   json.loads(cluster.service("history", "recorded", "-o", "json"))]
+        who = cluster.info("recorded")["owner"]
+        for wanted in (f"scaled to 0 by {who}: exam week", f"created by {who}",
+                       f"rollout settings changed by {who}: more room"):
+            assert wanted in reasons, reasons
+        said = cluster.service("history", "recorded", "--limit", "1")
+        assert said.splitlines()[0].split() == ["WHEN", "REPLICAS", "SHARE", "REVISION", "WHY"]
+        assert len(said.splitlines()) == 2 and said.endswith("exam week\n"), said
+
+
 def test_mistakes_are_named(cluster):
     for words, status, part in (
             (("info", "nothing"), 5, "nothing"),

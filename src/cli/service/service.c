@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "cli/service/service_figures.h"
+#include "cli/service/service_rollout.h"
 #include "cli/session/session.h"
 
 const struct cli_things model_services = { SERVICES_PATH "/", NULL };
@@ -42,6 +43,7 @@ const struct column service_columns[] = {
     { "public", "PUBLIC", COLUMN_BOOL, COLUMN_IS_EXTRA },
     { "tokens", "TOKENS", COLUMN_NUMBER, COLUMN_IS_EXTRA },
     { "limits_text", "LIMITS", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    { "rollout_text", "ROLLOUT", COLUMN_TEXT, COLUMN_IS_EXTRA },
     { "tag", "TAG", COLUMN_TEXT, COLUMN_IS_EXTRA },
     { "owner", "OWNER", COLUMN_TEXT, COLUMN_IS_WIDE },
     { "access_key", "ACCESS-KEY", COLUMN_TEXT, COLUMN_IS_EXTRA },
@@ -56,6 +58,7 @@ const struct column service_columns[] = {
     { "revision", "SPEC", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
     { "limits", "LIMITS-LIST", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
     { "scaling", "SCALING", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
+    { "rollout", "ROLLOUT-STATE", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
     { "figures", "FIGURES", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
     { "revision_figures", "REVISION-FIGURES", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
     { "token", "TOKEN", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
@@ -169,6 +172,7 @@ int service_print(struct cli *cli, json_t *service, struct aq_error *err)
     (void)json_object_set_new(
         service, "limits_text",
         service_limits_text(&cli->output, json_object_get(service, "limits")));
+    (void)json_object_set_new(service, "rollout_text", service_rollout_text(&cli->output, service));
     return record_print(cli, service_columns, service, err);
 }
 

@@ -48,28 +48,51 @@ int service_find_session(struct cli *cli, const json_t *service, const char *num
 
 /* ---- waiting ---- */
 
-enum service_stage { SERVICE_COMES, SERVICE_IS_READY, SERVICE_FAILS, SERVICE_ENDS };
+enum service_stage {
+    SERVICE_COMES,
+    SERVICE_IS_READY,
+    SERVICE_AWAITS_PROMOTION, /* all new replicas are ready, and people decide */
+    SERVICE_FAILS,
+    SERVICE_ENDS,
+    SERVICE_ABANDONED, /* the goal is another revision than the one that was deployed */
+};
 
-/* How far a service is on the way to as many ready replicas of its goal as wanted. */
-enum service_stage service_get_stage(const json_t *service);
+/* How far a service is on the way to as many ready replicas of its goal as wanted; 'revision' is the
+ * one that was deployed, 0 = any. Replicas that fail in a rollout that will be aborted after more
+ * failures are on the way.
+ */
+enum service_stage service_get_stage(const json_t *service, int64_t revision);
 
 /* Follow a service until as many replicas of the goal revision as wanted are ready and no other
- * revision takes requests; progress goes to standard error. Returns an exit status: 0; 1 if a replica
- * failed or the service ended, with the problem and the last lines of the replica's log on standard
- * error; 3 after timeout_usec (0 = no limit). Or -errno. A manager that has answered the command
- * before ('has_answered'), and then does not, is waited for.
+ * revision takes requests, or people have to promote it; progress goes to standard error. Returns an
+ * exit status: 0; 1 if a replica failed, the rollout of 'revision' (0 = any) was aborted or the service
+ * ended, with the reason and the last lines of the replica's log on standard error; 3 after
+ * timeout_usec (0 = no limit). Or -errno. A manager that has answered the command before
+ * ('has_answered'), and then does not, is waited for.
  */
-int service_wait(struct cli *cli, const char *service, int64_t timeout_usec, bool has_answered,
-                 struct aq_error *err);
+int service_wait(struct cli *cli, const char *service, int64_t revision, int64_t timeout_usec,
+                 bool has_answered, struct aq_error *err);
 
-/* The rows of --wait and --timeout for a struct with these members. */
+struct service_wait_opts {
+    bool wait;
+    struct cli_int timeout;
+};
+
+/* The rows for a struct that has the above at 'offset'. */
 /* clang-format off */
-#define SERVICE_WAIT_ROWS(type)                                                                    \
-    { 'w', "wait", CLI_FLAG, offsetof(type, wait), NULL,                                           \
-      "until its replicas are ready; exits with 1 if one fails" },                                 \
-    { 0, "timeout", CLI_DURATION, offsetof(type, timeout), "TIME",                                 \
+#define SERVICE_WAIT_ROWS(offset)                                                                  \
+    { 'w', "wait", CLI_FLAG, (offset) + offsetof(struct service_wait_opts, wait), NULL,            \
+      "until its replicas are ready; exits with 1 if that fails" },                                \
+    { 0, "timeout", CLI_DURATION, (offset) + offsetof(struct service_wait_opts, timeout), "TIME",  \
       "with --wait: give up after this long, with exit status 3" }
 /* clang-format on */
+
+/* These two rows alone, for struct service_wait_opts. */
+extern const struct cli_opt service_wait_rows[];
+
+/* If it was asked for, wait as service_wait() does, after a command that the manager answered. */
+int service_wait_if(struct cli *cli, const struct service_wait_opts *opts, const char *service,
+                    int64_t revision, struct aq_error *err);
 
 /* ---- tokens ---- */
 

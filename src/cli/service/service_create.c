@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/service/service.h"
+#include "cli/service/service_rollout.h"
 #include "cli/service/service_settings.h"
 #include "cli/service/service_spec.h"
 #include "cli/verbs.h"
@@ -14,13 +15,15 @@ struct service_create_opts {
     struct service_spec_opts spec;
     struct service_settings settings;
     const char *group, *resource_group, *token;
-    bool public, no_token, wait;
-    struct cli_int timeout;
+    bool public, no_token;
+    struct service_rollout_opts rollout;
+    struct service_wait_opts waiting;
 };
 
 static const struct cli_opt create_opts[] = {
     SERVICE_SPEC_ROWS(struct service_create_opts),
     SERVICE_SETTINGS_ROWS(struct service_create_opts),
+    SERVICE_ROLLOUT_ROWS(struct service_create_opts),
     { 0, "public", CLI_FLAG, offsetof(struct service_create_opts, public), NULL,
       "anyone who reaches the proxy may ask, without a token", "public" },
     { 'g', "project", CLI_STR, offsetof(struct service_create_opts, group), "PROJECT",
@@ -31,7 +34,7 @@ static const struct cli_opt create_opts[] = {
       "label of the token that is made with it; default \"" TOKEN_LABEL "\"" },
     { 0, "no-token", CLI_FLAG, offsetof(struct service_create_opts, no_token), NULL,
       "make no token" },
-    SERVICE_WAIT_ROWS(struct service_create_opts),
+    SERVICE_WAIT_ROWS(offsetof(struct service_create_opts, waiting)),
     CLI_OPT_END,
 };
 
@@ -54,6 +57,8 @@ static int service_create_body(const struct cli *cli, const struct service_creat
     if (!body)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "the name is not UTF-8");
     r = service_settings_add(&opts->settings, body, err);
+    if (r == 0)
+        r = service_rollout_add(&opts->rollout, body, err);
     if (r == 0)
         r = service_spec_add(create_opts, opts, &opts->spec, NULL, argc - 1, argv + 1, body, err);
     if (r < 0) {
@@ -134,9 +139,7 @@ static int service_create(struct cli *cli, void *data, int argc, char **argv, st
         || (r = service_create_token(cli, opts, service, &token, err)) < 0
         || (r = service_create_print(cli, service, token, err)) < 0)
         return r;
-    return opts->wait
-               ? service_wait(cli, output_text(service, "id"), opts->timeout.value, true, err)
-               : 0;
+    return service_wait_if(cli, &opts->waiting, output_text(service, "id"), 0, err);
 }
 
 const struct cli_verb verb_service_create = {

@@ -5,6 +5,7 @@
 
 #include "base/utf8.h"
 #include "cli/service/service.h"
+#include "cli/service/service_rollout.h"
 #include "cli/verbs.h"
 
 /* ---- ls ---- */
@@ -83,6 +84,10 @@ static int service_info(struct cli *cli, void *data, int argc, char **argv, stru
         service_info_take_problem(service, &out);
     if (r < 0 || (r = service_print(cli, service, err)) < 0 || !is_human)
         return r;
+    if (service_has_rollout(service)) {
+        strbuf_addc(&out, '\n');
+        service_write_rollout(&cli->output, service, &out);
+    }
     replicas = json_object_get(service, "replica_list");
     if (json_array_size(replicas)) {
         strbuf_addc(&out, '\n');
@@ -97,7 +102,7 @@ const struct cli_verb verb_service_info = {
     .summary = "Show a service: its settings, its replicas, and what is wrong",
     .details = "PROBLEM says why fewer replicas are ready than are wanted. As JSON also all that\n"
                "the goal revision says, and the figures of the proxies. Of a service that has\n"
-               "ended give the id.",
+               "ended give the id. A rollout is shown as by 'service rollout'.",
     .examples = "aliquot service info digits\n"
                 "aliquot service info digits -o json",
     .min_args = 1,

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/service/service.h"
+#include "cli/service/service_rollout.h"
 #include "cli/service/service_spec.h"
 #include "cli/verbs.h"
 
@@ -13,15 +14,16 @@
 struct service_deploy_opts {
     struct service_spec_opts spec;
     struct cli_list unset;
-    bool wait;
-    struct cli_int timeout;
+    struct service_rollout_opts rollout;
+    struct service_wait_opts waiting;
 };
 
 static const struct cli_opt deploy_opts[] = {
     SERVICE_SPEC_ROWS(struct service_deploy_opts),
     { 0, "unset", CLI_LIST, offsetof(struct service_deploy_opts, unset), "OPTION",
       "take back what this option says now, or 'command'; repeatable" },
-    SERVICE_WAIT_ROWS(struct service_deploy_opts),
+    SERVICE_ROLLOUT_ROWS(struct service_deploy_opts),
+    SERVICE_WAIT_ROWS(offsetof(struct service_deploy_opts, waiting)),
     CLI_OPT_END,
 };
 
@@ -46,15 +48,19 @@ static int service_deploy_unset(const char *name, json_t *goal, json_t *body, st
     return 0;
 }
 
+static int64_t service_goal(const json_t *service)
+{
+    return json_integer_value(json_object_get(json_object_get(service, "revision"), "number"));
+}
+
 static int service_deploy_print(struct cli *cli, json_t *service, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    const json_t *number = json_object_get(json_object_get(service, "revision"), "number");
 
     if (!output_is_human(&cli->output))
         return service_print(cli, service, err);
     strbuf_addf(&out, "revision %lld of service %s: its replicas replace the others\n",
-                (long long)json_integer_value(number), output_text(service, "name"));
+                (long long)service_goal(service), output_text(service, "name"));
     return cli_print(&out, err);
 }
 
@@ -71,6 +77,8 @@ static int service_deploy(struct cli *cli, void *data, int argc, char **argv, st
     for (size_t i = 0; r == 0 && i < opts->unset.count; i++)
         r = service_deploy_unset(opts->unset.items[i], goal, body, err);
     if (r == 0)
+        r = service_rollout_add(&opts->rollout, body, err);
+    if (r == 0)
         r = service_spec_add(deploy_opts, opts, &opts->spec, goal, argc - 1, argv + 1, body, err);
     if (r == 0 && json_object_size(body) == 0)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
@@ -83,8 +91,8 @@ static int service_deploy(struct cli *cli, void *data, int argc, char **argv, st
         return r;
     if ((r = service_deploy_print(cli, service, err)) < 0)
         return r;
-    return opts->wait ? service_wait(cli, output_text(before, "id"), opts->timeout.value, true, err)
-                      : 0;
+    return service_wait_if(cli, &opts->waiting, output_text(before, "id"), service_goal(service),
+                           err);
 }
 
 const struct cli_verb verb_service_deploy = {
@@ -150,12 +158,14 @@ const struct cli_verb verb_service_revisions = {
 /* ---- rollback ---- */
 
 struct service_rollback_opts {
-    bool wait;
-    struct cli_int timeout;
+    const char *note;
+    struct service_wait_opts waiting;
 };
 
 static const struct cli_opt rollback_opts[] = {
-    SERVICE_WAIT_ROWS(struct service_rollback_opts),
+    { 0, "note", CLI_STR, offsetof(struct service_rollback_opts, note), "TEXT",
+      "why, for people; 'service history' shows it", "note" },
+    SERVICE_WAIT_ROWS(offsetof(struct service_rollback_opts, waiting)),
     CLI_OPT_END,
 };
 
@@ -164,8 +174,10 @@ static int service_rollback(struct cli *cli, void *data, int argc, char **argv,
 {
     const struct service_rollback_opts *opts = data;
     json_auto_t *body = json_object(), *service = NULL;
-    int r;
+    int r = cli_options_add(rollback_opts, opts, body, err);
 
+    if (r < 0)
+        return r;
     if (argc == 2 && (!*argv[1] || strspn(argv[1], "0123456789") != strlen(argv[1])))
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
                             "REVISION is a number such as 3, not '%.40s'", argv[1]);
@@ -175,7 +187,7 @@ static int service_rollback(struct cli *cli, void *data, int argc, char **argv,
                        err);
     if (r < 0 || (r = service_print_line(cli, service, err)) < 0)
         return r;
-    return opts->wait ? service_wait(cli, argv[0], opts->timeout.value, true, err) : 0;
+    return service_wait_if(cli, &opts->waiting, argv[0], service_goal(service), err);
 }
 
 const struct cli_verb verb_service_rollback = {

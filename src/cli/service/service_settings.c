@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "cli/service/service.h"
+#include "cli/service/service_rollout.h"
 #include "cli/verbs.h"
 
 #define SCALING_MAX (64 << 10) /* bytes of a file; the manager has a limit of its own */
@@ -90,13 +91,18 @@ static int service_change(struct cli *cli, const char *name, const json_t *body,
 
 struct service_update_opts {
     struct service_settings settings;
+    struct service_rollout_opts rollout;
     int public; /* CLI_CHOICE */
+    const char *note;
 };
 
 static const struct cli_opt update_opts[] = {
     SERVICE_SETTINGS_ROWS(struct service_update_opts),
     { 0, "public", CLI_CHOICE, offsetof(struct service_update_opts, public), "yes|no",
       "whether anyone who reaches the proxy may ask, without a token", "public" },
+    SERVICE_ROLLOUT_ROWS(struct service_update_opts),
+    { 0, "note", CLI_STR, offsetof(struct service_update_opts, note), "TEXT",
+      "why, for people; 'service history' shows it", "note" },
     CLI_OPT_END,
 };
 
@@ -109,6 +115,8 @@ static int service_update(struct cli *cli, void *data, int argc, char **argv, st
     (void)argc;
     if (r == 0)
         r = service_settings_add(&opts->settings, body, err);
+    if (r == 0)
+        r = service_rollout_add(&opts->rollout, body, err);
     if (r == 0 && json_object_size(body) == 0)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
                             "name a change, such as --cap 8; image, model and command are changed "
@@ -134,12 +142,14 @@ const struct cli_verb verb_service_update = {
 /* ---- scale ---- */
 
 struct service_scale_opts {
-    bool wait;
-    struct cli_int timeout;
+    const char *note;
+    struct service_wait_opts waiting;
 };
 
 static const struct cli_opt scale_opts[] = {
-    SERVICE_WAIT_ROWS(struct service_scale_opts),
+    { 0, "note", CLI_STR, offsetof(struct service_scale_opts, note), "TEXT",
+      "why, for people; 'service history' shows it", "note" },
+    SERVICE_WAIT_ROWS(offsetof(struct service_scale_opts, waiting)),
     CLI_OPT_END,
 };
 
@@ -151,8 +161,10 @@ static int service_scale(struct cli *cli, void *data, int argc, char **argv, str
 
     (void)argc;
     if (r == 0)
+        r = cli_options_add(scale_opts, opts, body, err);
+    if (r == 0)
         r = service_change(cli, argv[0], body, err);
-    return r < 0 || !opts->wait ? r : service_wait(cli, argv[0], opts->timeout.value, true, err);
+    return r < 0 ? r : service_wait_if(cli, &opts->waiting, argv[0], 0, err);
 }
 
 const struct cli_verb verb_service_scale = {

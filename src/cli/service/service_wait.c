@@ -9,6 +9,7 @@
 #include "base/utf8.h"
 #include "cli/output/progress.h"
 #include "cli/service/service.h"
+#include "cli/service/service_rollout.h"
 #include "cli/verbs.h"
 #include "http/url.h"
 
@@ -54,19 +55,51 @@ static void service_watch_read(const json_t *service, struct service_watch *w)
     }
 }
 
+static const json_t *service_rollout_state(const json_t *service)
+{
+    return json_object_get(json_object_get(service, "rollout"), "state");
+}
+
+/* Will failures of new replicas abort the rollout? Then the manager decides when there were enough. */
+static bool service_may_abort(const json_t *service)
+{
+    const json_t *abort = json_object_get(json_object_get(service, "rollout"), "abort");
+    const json_t *state = service_rollout_state(service);
+
+    return service_rollout_is_under_way(service)
+           && json_integer_value(json_object_get(state, "from")) > 0
+           && json_integer_value(json_object_get(abort, "failures")) > 0;
+}
+
+/* Blue-green, without a time after which it is promoted. */
+static bool service_awaits_promotion(const json_t *service)
+{
+    const json_t *rollout = json_object_get(service, "rollout");
+
+    return strcmp(output_text(service_rollout_state(service), "phase"), "ready") == 0
+           && !json_is_true(json_object_get(rollout, "auto_promote"));
+}
+
 /* "retry_at" is set while the next replica is held back after a failure: there is no point in waiting
  * for that one in silence. While it is tried the service is "failing" still, and it may become ready.
  */
-enum service_stage service_get_stage(const json_t *service)
+enum service_stage service_get_stage(const json_t *service, int64_t revision)
 {
     const char *status = output_text(service, "status");
+    const json_t *promoted = json_object_get(service_rollout_state(service), "promoted");
     struct service_watch w;
 
     service_watch_read(service, &w);
     if (strcmp(status, "ending") == 0 || strcmp(status, "ended") == 0)
         return SERVICE_ENDS;
-    if ((json_int_t)w.ready >= w.wanted && !w.others)
+    if (revision && w.goal != revision)
+        return SERVICE_ABANDONED;
+    if ((json_int_t)w.ready >= w.wanted && (!w.others || json_is_true(promoted)))
         return SERVICE_IS_READY;
+    if (service_awaits_promotion(service))
+        return SERVICE_AWAITS_PROMOTION;
+    if (service_may_abort(service))
+        return SERVICE_COMES;
     if ((strcmp(status, "failing") == 0 && !w.trying)
         || json_is_string(json_object_get(service, "retry_at")))
         return SERVICE_FAILS;
@@ -78,7 +111,8 @@ enum service_stage service_get_stage(const json_t *service)
  */
 static bool service_has_lost(const json_t *service, const struct service_watch *before)
 {
-    return before->name[0] && strstr(output_text(service, "problem"), before->name)
+    return before->name[0] && !service_may_abort(service)
+           && strstr(output_text(service, "problem"), before->name)
            && !list_find(json_object_get(service, "replica_list"), "session", before->session);
 }
 
@@ -87,6 +121,7 @@ static void service_watch_show(struct progress *p, const json_t *service,
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     const char *problem = output_text(service, "problem");
+    const json_t *state = service_rollout_state(service);
 
     strbuf_addf(&text, "%s: %zu of %lld ready", output_text(service, "name"), w->ready,
                 (long long)w->wanted);
@@ -94,6 +129,10 @@ static void service_watch_show(struct progress *p, const json_t *service,
         strbuf_addf(&text, ", %zu starting", w->starting);
     if (w->others)
         strbuf_addf(&text, ", %zu of another revision", w->others);
+    if (json_is_integer(json_object_get(state, "step")) && service_rollout_is_under_way(service))
+        strbuf_addf(&text, ", step %lld of %lld",
+                    (long long)json_integer_value(json_object_get(state, "step")),
+                    (long long)json_integer_value(json_object_get(state, "steps")));
     if (*problem)
         strbuf_addf(&text, ": %.*s", (int)strcspn(problem, "\n"), problem);
     progress_stage(p, text.data);
@@ -126,14 +165,45 @@ static void service_write_log(struct cli *cli, const json_t *service, const char
     client_reply_done(&reply);
 }
 
+/* Why 'revision' is not the goal: its rollout was aborted, or another one was deployed. */
+static void service_write_abandoned(struct cli *cli, const json_t *service, int64_t revision,
+                                    const char *session, struct strbuf *out)
+{
+    const json_t *state = service_rollout_state(service);
+    const char *phase = output_text(state, "phase"), *reason = output_text(state, "reason");
+    bool is_aborted = (strcmp(phase, "aborting") == 0 || strcmp(phase, "aborted") == 0)
+                      && json_integer_value(json_object_get(state, "from")) == revision;
+    long long goal = json_integer_value(
+        json_object_get(json_object_get(service, "revision"), "number"));
+
+    if (!is_aborted) {
+        strbuf_addf(out, "aliquot: revision %lld of service '%s' was replaced by revision %lld\n",
+                    (long long)revision, output_text(service, "name"), goal);
+        return;
+    }
+    strbuf_addf(out, "aliquot: the rollout of revision %lld of service '%s' was aborted%s",
+                (long long)revision, output_text(service, "name"), *reason ? ": " : "");
+    utf8_write_printable(reason, strlen(reason), out);
+    strbuf_addf(out, "\nRevision %lld serves; see 'aliquot service history %s'.\n", goal,
+                output_text(service, "name"));
+    if (*session)
+        service_write_log(cli, service, session, out);
+}
+
 /* The problem, with the last lines of the log of the replica that failed, on standard error. */
-static int service_fail(struct cli *cli, const json_t *service, const char *session)
+static int service_fail(struct cli *cli, const json_t *service, int64_t revision,
+                        const char *session)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     const char *name = output_text(service, "name"), *problem = output_text(service, "problem");
-    bool has_ended = service_get_stage(service) == SERVICE_ENDS;
+    enum service_stage stage = service_get_stage(service, revision);
 
-    if (has_ended)
+    if (stage == SERVICE_ABANDONED) {
+        service_write_abandoned(cli, service, revision, session, &out);
+        (void)fwrite(out.data, 1, out.len, stderr);
+        return CLI_EXIT_FAILURE;
+    }
+    if (stage == SERVICE_ENDS)
         strbuf_addf(&out, "aliquot: service '%s' has ended\n", name);
     else
         strbuf_addf(&out, "aliquot: a replica of service '%s' failed%s", name,
@@ -141,7 +211,7 @@ static int service_fail(struct cli *cli, const json_t *service, const char *sess
     utf8_write_printable(problem, strlen(problem), &out);
     if (*problem && problem[strlen(problem) - 1] != '\n')
         strbuf_addc(&out, '\n');
-    if (!has_ended) {
+    if (stage != SERVICE_ENDS) {
         if (!strchr(problem, '\n')) /* else it has lines of the log */
             service_write_log(cli, service, session, &out);
         strbuf_addf(&out,
@@ -161,8 +231,8 @@ static void service_pause(struct progress *p)
     }
 }
 
-int service_wait(struct cli *cli, const char *name, int64_t timeout_usec, bool has_answered,
-                 struct aq_error *err)
+int service_wait(struct cli *cli, const char *name, int64_t revision, int64_t timeout_usec,
+                 bool has_answered, struct aq_error *err)
 {
     int64_t begun_usec = clock_monotonic_usec(), lost_usec = 0;
     struct service_watch before = { .session = "" }, now;
@@ -184,7 +254,7 @@ int service_wait(struct cli *cli, const char *name, int64_t timeout_usec, bool h
             json_decref(service);
             service = answer;
             service_watch_read(service, &now);
-            stage = service_get_stage(service);
+            stage = service_get_stage(service, revision);
             if (stage == SERVICE_COMES && service_has_lost(service, &before))
                 stage = SERVICE_FAILS;
             service_watch_show(&progress, service, &now);
@@ -203,14 +273,26 @@ int service_wait(struct cli *cli, const char *name, int64_t timeout_usec, bool h
     if (r == CLI_EXIT_TIMEOUT)
         cli_note(cli, "aliquot: service '%s' is not ready after the time given with --timeout",
                  service ? output_text(service, "name") : name);
-    return r == 0 && stage != SERVICE_IS_READY ? service_fail(cli, service, before.session) : r;
+    if (r != 0 || stage == SERVICE_IS_READY)
+        return r;
+    if (stage != SERVICE_AWAITS_PROMOTION)
+        return service_fail(cli, service, revision, before.session);
+    cli_note(cli,
+             "all new replicas of service '%s' are ready; 'aliquot service promote %s' gives them "
+             "the requests",
+             output_text(service, "name"), output_text(service, "name"));
+    return 0;
+}
+
+const struct cli_opt service_wait_rows[] = { SERVICE_WAIT_ROWS(0), CLI_OPT_END };
+
+int service_wait_if(struct cli *cli, const struct service_wait_opts *opts, const char *service,
+                    int64_t revision, struct aq_error *err)
+{
+    return opts->wait ? service_wait(cli, service, revision, opts->timeout.value, true, err) : 0;
 }
 
 /* ---- the command ---- */
-
-struct service_wait_opts {
-    struct cli_int timeout;
-};
 
 static const struct cli_opt wait_opts[] = {
     { 0, "timeout", CLI_DURATION, offsetof(struct service_wait_opts, timeout), "TIME",
@@ -225,7 +307,7 @@ static int service_wait_run(struct cli *cli, void *data, int argc, char **argv,
     int r = 0;
 
     for (int i = 0; r == 0 && i < argc; i++)
-        r = service_wait(cli, argv[i], opts->timeout.value, false, err);
+        r = service_wait(cli, argv[i], 0, opts->timeout.value, false, err);
     return r;
 }
 
