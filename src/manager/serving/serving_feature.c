@@ -10,10 +10,13 @@
 #include "manager/serving/serving.h"
 #include "manager/session/session.h"
 
-static const struct route_table *const serving_tables[] = {
-    &serving_route_table,        &serving_revisions_route_table,  &serving_rollout_route_table,
-    &serving_tokens_route_table, &backendai_services_route_table, NULL
-};
+static const struct route_table *const serving_tables[] = { &serving_route_table,
+                                                            &serving_revisions_route_table,
+                                                            &serving_rollout_route_table,
+                                                            &serving_history_route_table,
+                                                            &serving_tokens_route_table,
+                                                            &backendai_services_route_table,
+                                                            NULL };
 static const struct gql_table *const serving_gql[] = { &backendai_endpoint_gql_table,
                                                        &backendai_modify_gql_table,
                                                        &backendai_rule_gql_table, NULL };

@@ -23,6 +23,7 @@ struct serving_state {
 API_ROUTES(serving);
 API_ROUTES(serving_revisions);
 API_ROUTES(serving_rollout);
+API_ROUTES(serving_history);
 API_ROUTES(serving_tokens);
 API_ROUTES(backendai_services);
 
