@@ -190,13 +190,39 @@ def test_waiting_ends_with_what_went_wrong(cluster):
         cluster.service("rm", "--yes", "--wait", "--force", "broken")
 
 
-def test_a_failed_rollout_leaves_the_old_replicas(cluster):
+def word_of(cluster, url, token):
+    status, text = cluster.get(url, token)
+    return status == 200 and json.loads(text)["word"]
+
+
+def test_a_failed_rollout_goes_back(cluster):
     with cluster.made("stays", "-e", "WORD=one") as (url, token):
         said = cluster.service("deploy", "stays", "-e", "WORD=none", "--wait", status=1)
+        assert "the rollout of revision 2 of service 'stays' was aborted: " \
+            "3 replicas of revision 2 failed\nRevision 1 serves" in said, said
         assert "no model here" in said, said
-        assert json.loads(cluster.get(url, token)[1])["word"] == "one"
-        cluster.service("rollback", "stays", "--wait")
-        assert cluster.info("stays")["status"] == "ready"
+        assert word_of(cluster, url, token) == "one"
+        cluster.service("wait", "stays")
+        wait_for(lambda: cluster.service("rollout", "stays").startswith(
+            "rollout of stays aborted: revision 1 serves, not 2\n"), 60, "the end of the rollout")
+        assert cluster.info("stays")["goal"] == 1
+
+
+def test_people_promote_and_abort(cluster):
+    with cluster.made("green", "--strategy", "blue-green", "--keep", "1h", "-e",
+                      "WORD=one") as (url, token):
+        cluster.service("deploy", "green", "-e", "WORD=two", "--wait")
+        assert word_of(cluster, url, token) == "one"
+        shown = cluster.service("rollout", "green")
+        assert re.search(r"^to   revision 2 .*1 of 1 ready, 0 % of requests$", shown, re.M), shown
+        assert "'aliquot service promote green'" in shown, shown
+        cluster.service("promote", "green", "--wait")
+        wait_for(lambda: word_of(cluster, url, token) == "two", 30, "the new replicas' answers")
+        assert re.search(r"^to   revision 2 .*, 100 % of requests$",
+                         cluster.service("rollout", "green"), re.M)
+        cluster.service("abort", "green", "--wait")
+        wait_for(lambda: word_of(cluster, url, token) == "one", 30, "the old replicas' answers")
+        assert cluster.info("green")["goal"] == 1
 
 
 def test_replicas_are_scaled(cluster):
