@@ -244,6 +244,44 @@ static void ended(void **state)
     model_service_done(&loaded.s);
 }
 
+static int read_whole_history(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    struct history *h = data;
+
+    return store_read_model_service_changes(tx, &h->id, 2 * MODEL_SERVICE_HISTORY_MAX, &h->changes,
+                                            err);
+}
+
+/* Most changes of a rollout have no entry, and make none go. */
+static void history_is_bounded(void **state)
+{
+    struct bench *b = *state;
+    AQ_CLEANUP(model_service_donep) struct model_service s = service_of(b, "digits");
+    struct history history = { .id = s.id };
+    struct event_batch *batch = event_batch_new();
+    struct aq_error err = { 0 };
+
+    assert_int_equal(commit(b, EVENT_SERVICE_CREATED, &s, false, 0, &err), 0);
+    while (s.version < 3 * MODEL_SERVICE_HISTORY_MAX) {
+        struct event *e = event_batch_add(batch, EVENT_SERVICE_CHANGED, 2000);
+
+        s.version++;
+        e->service.row = aq_alloc(sizeof(*e->service.row));
+        model_service_copy(e->service.row, &s);
+        e->service.is_rollout = true;
+        e->service.reason = s.version % 2 ? "step" : NULL;
+    }
+    assert_int_equal(bench_commit(b, batch, &err), 0);
+    assert_int_equal(store_call(b->store, read_whole_history, &history, &err), 0);
+    assert_int_equal(history.changes.count, MODEL_SERVICE_HISTORY_MAX);
+    for (size_t i = 0; i < history.changes.count; i++) {
+        assert_int_equal(history.changes.items[i].version,
+                         3 * MODEL_SERVICE_HISTORY_MAX - 1 - 2 * (int64_t)i);
+        assert_string_equal(history.changes.items[i].reason, "step");
+    }
+    model_service_changes_done(&history.changes);
+}
+
 /* The columns of a session that is a replica. */
 static int keep_replica(void *data, struct event *e, struct aq_error *err)
 {
@@ -293,6 +331,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(written_and_loaded, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(ended, bench_setup, bench_teardown),
+        cmocka_unit_test_setup_teardown(history_is_bounded, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(replica_is_kept, bench_setup, bench_teardown),
     };
 
