@@ -12,6 +12,11 @@ from test_apps import python_layer
 from test_model_service import PATH, SERVER, Load, shown
 from test_proxy import Proxied
 
+# Fails where a revision says so, and is healthy all the same.
+BROKEN = SERVER.replace("self.answer(200, {\"word\"",
+                        "self.answer(500 if \"BROKEN\" in os.environ else 200, {\"word\"")
+assert BROKEN != SERVER
+
 
 @pytest.fixture(name="cluster", scope="module")
 def cluster_fixture():
@@ -22,7 +27,7 @@ def cluster_fixture():
         cluster.start_agent()
         layout = Layout(cluster.folder / "layout")
         own = archive([folder("tmp", mode=0o1777), folder("app"),
-                       file("app/serve.py", SERVER.encode())])
+                       file("app/serve.py", BROKEN.encode())])
         layout.image("model", [python_layer(), own], Labels={})
         cluster.image = layout.reference("model")
         cluster.start_proxy()
@@ -134,6 +139,23 @@ def test_a_revision_that_fails_is_taken_back(cluster, serve):
     assert not load.failed and set(load.words) == {"first"}, load.failed[:5]
     assert shown(cluster)["revision"]["number"] == 1
     assert shown(cluster)["rollout"]["state"]["reason"] == "2 replicas of revision 2 failed"
+    settled(cluster, 1)
+
+
+def test_a_revision_that_answers_with_errors_is_taken_back(cluster, serve):
+    serve(strategy="canary", steps=[50], step_interval=3600,
+          abort={"error_ratio": 0.2, "requests": 10})
+    with Load(cluster) as load:
+        says_only(load, "first")
+        deploy(cluster, environ={"WORD": "never", "BROKEN": "1"})
+        reaches(cluster, "aborted")
+        says_only(load, "first")
+        count = len(load.failed)
+        says_only(load, "first")
+    assert {status for status, _ in load.failed} == {500} and len(load.failed) == count
+    assert shown(cluster)["revision"]["number"] == 1
+    reason = shown(cluster)["rollout"]["state"]["reason"]
+    assert "of requests to revision 2 failed" in reason, reason
     settled(cluster, 1)
 
 
