@@ -22,12 +22,27 @@ static const char *const signal_texts[AUTOSCALE_SIGNAL_COUNT] = {
     [AUTOSCALE_PROMETHEUS] = "query",
 };
 
-/* The part of a replica of the largest share that one of the present share is. */
+/* What the i-th replica can be, in replicas of the largest share. */
+static double autoscale_limit(const struct autoscale *a, const struct autoscale_sample *s, size_t i)
+{
+    return a->share_max_micro && i < s->limit_count
+               ? (double)s->limits_micro[i] / (double)a->share_max_micro
+               : 1;
+}
+
+/* The part of a replica of the largest share that one of the present share is; a mean where some
+ * cannot have it.
+ */
 static double autoscale_part(const struct autoscale *a, const struct autoscale_sample *s)
 {
-    return a->share_max_micro && s->share_micro
-               ? (double)s->share_micro / (double)a->share_max_micro
-               : 1;
+    double share = a->share_max_micro && s->share_micro
+                       ? (double)s->share_micro / (double)a->share_max_micro
+                       : 1;
+    double sum = 0;
+
+    for (size_t i = 0; i < s->limit_count; i++)
+        sum += AQ_MIN(share, autoscale_limit(a, s, i));
+    return s->limit_count ? sum / (double)s->limit_count : share;
 }
 
 /* ---- time ---- */
@@ -155,6 +170,27 @@ static double autoscale_demand_of(const struct autoscale *a, const struct autosc
     return AQ_MIN(ratio, AUTOSCALE_DEMAND_MAX);
 }
 
+/* How many replicas it takes, if each is as large as it can be. */
+static int64_t autoscale_count(const struct autoscale *a, const struct autoscale_sample *s,
+                               double demand)
+{
+    int64_t count = 0;
+
+    for (; (size_t)count < s->limit_count && demand > AUTOSCALE_ROUNDING; count++)
+        demand -= autoscale_limit(a, s, (size_t)count);
+    return count + (int64_t)ceil(AQ_MAX(demand, 0) - AUTOSCALE_ROUNDING);
+}
+
+/* Some of the first replicas cannot have this share where they are. */
+static bool autoscale_is_short(const struct autoscale_sample *s, int64_t replicas,
+                               int64_t share_micro)
+{
+    for (size_t i = 0; i < s->limit_count && (int64_t)i < replicas; i++)
+        if (s->limits_micro[i] < share_micro)
+            return true;
+    return false;
+}
+
 /* The number and share of replicas for a demand. */
 static void autoscale_size(const struct autoscale *a, const struct autoscale_sample *s,
                            double demand, struct autoscale_wish *ret)
@@ -162,14 +198,14 @@ static void autoscale_size(const struct autoscale *a, const struct autoscale_sam
     int64_t min = AQ_MAX(s->replicas_min, demand > 0 ? 1 : 0);
     double share;
 
-    ret->replicas = (int64_t)ceil(demand - AUTOSCALE_ROUNDING);
+    ret->replicas = autoscale_count(a, s, demand);
     ret->replicas = AQ_MAX(AQ_MIN(ret->replicas, s->replicas_max), min);
     if (!a->share_max_micro)
         return;
     share = ret->replicas ? demand / (double)ret->replicas * (double)a->share_max_micro : 0;
     ret->share_micro = (int64_t)ceil(share / (double)a->share_quantum_micro - AUTOSCALE_ROUNDING)
                        * a->share_quantum_micro;
-    if (ret->replicas > AQ_MAX(min, 1))
+    if (ret->replicas > AQ_MAX(min, 1) || autoscale_is_short(s, ret->replicas, ret->share_micro))
         ret->share_micro = a->share_max_micro; /* shares shrink once no replica can go */
     ret->share_micro = AQ_MAX(AQ_MIN(ret->share_micro, a->share_max_micro), a->share_min_micro);
 }

@@ -23,6 +23,7 @@
  *
  * With a share, demand is counted in replicas of the largest share: a replica gets a larger share
  * first, and others come when one of the largest share is not enough; they go in the reverse order.
+ * A replica that cannot grow where it is counts as much as it has.
  *
  * A step is Backend.AI's rule: beyond a threshold replicas are added or removed, then the rule rests
  * for its cooldown. The first rule that changes something wins.
@@ -104,8 +105,12 @@ struct autoscale_sample {
     int64_t now_usec;                           /* monotonic; a jump back counts as no time */
     int64_t replicas_min, replicas_max, wanted; /* of the service */
     int64_t ready;
-    bool is_loading;                    /* none is ready, and one that never failed is starting */
-    int64_t share_micro;                /* of each replica; 0 = none */
+    bool is_loading;     /* none is ready, and one that never failed is starting */
+    int64_t share_micro; /* wanted of each replica; 0 = none */
+    const int64_t
+        *limits_micro; /* the largest share that each replica can have where it is now, the
+                                     one that goes first last; NULL = share_max_micro */
+    size_t limit_count;
     double in_flight;                   /* with those that wait; NAN = not known */
     int64_t arrived;                    /* requests since the last sample */
     double values[AUTOSCALE_RULES_MAX]; /* of each rule; NAN = not known */

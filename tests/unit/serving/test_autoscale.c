@@ -262,6 +262,44 @@ static void means_are_of_the_present_share(void **state)
     assert_int_equal(s.wish.share_micro, 400000);
 }
 
+/* A replica whose card is full counts as what it has: another one comes, and goes once what the first
+ * one has is enough.
+ */
+static void replicas_come_where_shares_cannot_grow(void **state)
+{
+    static const struct {
+        double value;
+        size_t count;
+        int64_t limits[3];
+        int64_t replicas, share_micro;
+    } rows[] = {
+        { 6, 1, { 1000000 }, 1, 750000 },
+        { 6, 1, { 500000 }, 2, 1000000 },          /* the card of the first is full */
+        { 6, 2, { 500000, 1000000 }, 2, 1000000 }, /* the second one has room: it stays */
+        { 6, 2, { 500000, 250000 }, 2, 1000000 },
+        { 9, 2, { 500000, 250000 }, 3, 1000000 },
+        { 6, 2, { 500000, 50000 }, 3, 1000000 },
+        { 4, 2, { 500000, 1000000 }, 1, 500000 },
+        { 2.5, 1, { 500000 }, 1, 250000 },
+        { 6, 1, { 1000000 }, 1, 750000 }, /* and there is room again */
+    };
+    AQ_CLEANUP(service_donep) struct service s = service(
+        "{\"window\": 0, \"share\": {\"min\": 0.25, \"max\": 1, \"quantum\": 0.25},"
+        "\"rules\": [{\"signal\": \"in_flight\", \"target\": 10, \"fill\": 1}]}",
+        1, 8, 1);
+
+    (void)state;
+    s.sample.share_micro = 250000;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        s.sample.limits_micro = rows[i].limits;
+        s.sample.limit_count = rows[i].count;
+        assert_row(step(&s, 1, rows[i].value) == rows[i].replicas, "row %zu: %d replicas", i,
+                   (int)s.wish.replicas);
+        assert_row(s.wish.share_micro == rows[i].share_micro, "row %zu: share %d", i,
+                   (int)s.wish.share_micro);
+    }
+}
+
 /* ---- steps ---- */
 
 #define STEPS                                                                                \
@@ -473,6 +511,7 @@ int main(void)
         cmocka_unit_test(without_rules_only_zero_is_decided),
         cmocka_unit_test(shares_grow_before_replicas_and_shrink_after_them),
         cmocka_unit_test(means_are_of_the_present_share),
+        cmocka_unit_test(replicas_come_where_shares_cannot_grow),
         cmocka_unit_test(steps_follow_thresholds_and_rest),
         cmocka_unit_test(a_step_never_goes_the_other_way),
         cmocka_unit_test(the_first_rule_that_changes_something_wins),
