@@ -552,10 +552,10 @@ bool model_service_equals(const struct model_service *a, const struct model_serv
            && uuid_equals(&a->user_id, &b->user_id) && uuid_equals(&a->project_id, &b->project_id)
            && a->is_public == b->is_public && a->replicas == b->replicas
            && a->replicas_min == b->replicas_min && a->replicas_max == b->replicas_max
-           && a->goal == b->goal && a->last_number == b->last_number
-           && a->created_usec == b->created_usec && a->is_ending == b->is_ending
-           && a->is_forced == b->is_forced && a->ended_usec == b->ended_usec
-           && strcmp(text_a.data, text_b.data) == 0;
+           && a->share_micro == b->share_micro && a->goal == b->goal
+           && a->last_number == b->last_number && a->created_usec == b->created_usec
+           && a->is_ending == b->is_ending && a->is_forced == b->is_forced
+           && a->ended_usec == b->ended_usec && strcmp(text_a.data, text_b.data) == 0;
 }
 
 const struct model_service_revision *model_service_find_revision(const struct model_service *s,

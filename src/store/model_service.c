@@ -69,7 +69,7 @@ static int service_add_history(struct store_tx *tx, const struct model_service *
     struct sql_stmt *q;
     int r = sql_prepare(tx->db,
                         "INSERT INTO model_service_history (service_id, version, at, replicas,"
-                        " goal, reason) VALUES (?,?,?,?,?,?)",
+                        " share_micro, goal, reason) VALUES (?,?,?,?,?,?,?)",
                         &q, err);
 
     if (r < 0)
@@ -78,6 +78,7 @@ static int service_add_history(struct store_tx *tx, const struct model_service *
     sql_put_int(q, s->version);
     sql_put_int(q, at_usec);
     sql_put_int(q, s->replicas);
+    sql_put_int(q, s->share_micro);
     sql_put_int(q, s->goal);
     sql_put_text(q, reason);
     if ((r = sql_run(q, err)) < 0 || s->version <= MODEL_SERVICE_HISTORY_MAX)
@@ -105,6 +106,7 @@ static void service_put(struct sql_stmt *q, const struct model_service *s, const
     sql_put_int(q, s->replicas);
     sql_put_int(q, s->replicas_min);
     sql_put_int(q, s->replicas_max);
+    sql_put_int(q, s->share_micro);
     sql_put_int(q, s->goal);
     sql_put_int(q, s->last_number);
     sql_put_text(q, limits);
@@ -125,9 +127,9 @@ int model_service_insert(struct store_tx *tx, const struct event *e, struct aq_e
     int r = sql_prepare(
         tx->db,
         "INSERT INTO model_services (version, tag, is_public, replicas, replicas_min,"
-        " replicas_max, goal, last_number, limits, scaling, rollout, is_ending, is_forced,"
-        " ended_at, id, name, user_id, project_id, access_key, domain, resource_group,"
-        " created_at, last_replica) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0)",
+        " replicas_max, share_micro, goal, last_number, limits, scaling, rollout, is_ending,"
+        " is_forced, ended_at, id, name, user_id, project_id, access_key, domain, resource_group,"
+        " created_at, last_replica) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0)",
         &q, err);
 
     if (r < 0)
@@ -172,7 +174,8 @@ int model_service_change(struct store_tx *tx, const struct event *e, struct aq_e
     struct sql_stmt *q;
     int r = sql_prepare(tx->db,
                         "UPDATE model_services SET version = ?, tag = ?, is_public = ?,"
-                        " replicas = ?, replicas_min = ?, replicas_max = ?, goal = ?,"
+                        " replicas = ?, replicas_min = ?, replicas_max = ?,"
+                        " share_micro = ?, goal = ?,"
                         " last_number = ?, limits = ?, scaling = ?, rollout = ?, is_ending = ?,"
                         " is_forced = ?, ended_at = ?"
                         " WHERE id = ? AND version = ? AND ended_at IS NULL",
@@ -312,6 +315,7 @@ void model_service_read_row(struct row *row, struct model_service *ret)
     ret->replicas = sql_get_int(q);
     ret->replicas_min = sql_get_int(q);
     ret->replicas_max = sql_get_int(q);
+    ret->share_micro = sql_get_int(q);
     ret->goal = sql_get_int(q);
     ret->last_number = sql_get_int(q);
     limits = sql_get_text(q);
@@ -452,8 +456,9 @@ int store_read_model_service_changes(struct store_tx *tx, const struct uuid *id,
     char text[UUID_TEXT_MAX];
     struct sql_stmt *q;
     int r = sql_prepare(tx->db,
-                        "SELECT version, at, replicas, goal, reason FROM model_service_history"
-                        " WHERE service_id = ? ORDER BY version DESC LIMIT ?",
+                        "SELECT version, at, replicas, share_micro, goal, reason"
+                        " FROM model_service_history WHERE service_id = ?"
+                        " ORDER BY version DESC LIMIT ?",
                         &q, err);
 
     if (r < 0)
@@ -468,6 +473,7 @@ int store_read_model_service_changes(struct store_tx *tx, const struct uuid *id,
         *change = (struct model_service_change){ .version = sql_get_int(q) };
         change->at_usec = sql_get_int(q);
         change->replicas = sql_get_int(q);
+        change->share_micro = sql_get_int(q);
         change->goal = sql_get_int(q);
         change->reason = aq_strdup(sql_get_text(q));
     }

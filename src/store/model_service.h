@@ -31,9 +31,11 @@ static inline void model_service_rows_donep(struct model_service_rows *rows)
 int store_read_ended_model_services(struct store_tx *tx, const char *text,
                                     struct model_service_rows *ret, struct aq_error *err);
 
-/* A change of a service: how many replicas of which revision were wanted from then on. */
+/* A change of a service: how many replicas of which revision were wanted from then on, and the share
+ * of each (0 = as the revision says).
+ */
 struct model_service_change {
-    int64_t version, at_usec, replicas, goal;
+    int64_t version, at_usec, replicas, share_micro, goal;
     char *reason; /* for people: what was changed, by whom, why; NULL = it is not known */
 };
 

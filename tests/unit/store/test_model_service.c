@@ -22,6 +22,7 @@ static struct model_service service_of(const struct bench *b, const char *name)
                                .tag = aq_strdup("demo"),
                                .replicas = 2,
                                .replicas_max = 4,
+                               .share_micro = 500000,
                                .goal = 1,
                                .last_number = 1,
                                .limits = { .cap = 4 },
