@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from cluster import wait_for
+from cluster import batch, wait_for, wait_status
 from test_service_cli import COMMAND, SMALL, Served, cluster  # noqa: F401
 
 FAST = ("--target", "in_flight=1", "--window", "10s", "--idle", "20s")
@@ -50,3 +50,33 @@ def test_rules_that_cannot_be_followed(cluster, tmp_path):  # noqa: F811
         cluster.service("update", "ruled", "--target", "rate=5", "--target", "latency=0.5")
         assert [rule["signal"] for rule in cluster.info("ruled")["scaling"]["rules"]] == [
             "rate", "latency"]
+
+
+def test_preemptible_work_yields_and_comes_back(cluster):  # noqa: F811
+    """A replica that needs room gets that of a preemptible batch session, which runs again after it."""
+    group = "/aliquot/v1/resource-groups/default"
+    assert cluster.client().send("PATCH", group, {"preemption": {"enabled": True}}).status == 200
+    reply = cluster.client().post("/session", batch(
+        "sweep", "sleep 600", image="host", is_preemptible=True,
+        config={"resources": {"cpu": "3", "mem": "64m"}}))
+    assert reply.status == 201, reply
+    sweep = reply.json["sessionId"]
+
+    def states():
+        items = cluster.client().get(f"/aliquot/v1/sessions/{sweep}/history").json["items"]
+        return [item["status"] for item in items if item["kernel"] is None]
+    try:
+        wait_status(cluster.client(), sweep, "RUNNING")
+        with cluster.made("hungry", "--replicas", "1-2") as (url, token):
+            assert states().count("PREEMPTED") == 0
+            cluster.service("scale", "hungry", "2", "--wait")
+            assert states().count("PREEMPTED") == 1
+            assert cluster.get(url, token)[0] == 200
+            cluster.service("scale", "hungry", "1", "--wait")
+            wait_status(cluster.client(), sweep, "RUNNING")
+            assert states().count("RUNNING") == 2
+    finally:
+        cluster.client().delete(f"/session/{sweep}?forced=true")
+        wait_status(cluster.client(), sweep, "TERMINATED", "CANCELLED")
+        assert cluster.client().send("PATCH", group,
+                                     {"preemption": {"enabled": False}}).status == 200

@@ -25,6 +25,7 @@
 #define RUNTIME_MAX (1 << 30)
 #define GRACE_MAX 86400
 #define GRACE_DEFAULT 300
+#define REPLICA_JOB_PRIORITY 101 /* of model services: above that of all jobs */
 
 /* ---- settings ---- */
 
@@ -218,6 +219,13 @@ void preemption_describe(struct core *core, const struct session_entry *l,
     ret->is_preemptible &= ret->job_priority <= s->preemptible_priority
                            && preemption_fate(l) != CORE_SKIPPED;
     ret->scope = preemption_find_scope(core, l);
+    if (l->s.type == SESSION_INFERENCE)
+        ret->job_priority = REPLICA_JOB_PRIORITY;
+}
+
+bool preemption_may_preempt(const struct session_entry *l)
+{
+    return l->s.type == SESSION_INFERENCE || l->s.spec->job_priority > 0;
 }
 
 bool preemption_is_on(const struct sched_preemption *p)

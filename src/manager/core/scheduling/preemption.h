@@ -29,6 +29,9 @@ enum core_fate preemption_fate(const struct session_entry *l);
 void preemption_describe(struct core *core, const struct session_entry *l,
                          struct sched_session *ret);
 
+/* Preemptible sessions may have to give way to it: its job priority is above that of some. */
+bool preemption_may_preempt(const struct session_entry *l);
+
 /* Some sessions may have to be preempted. */
 bool preemption_is_on(const struct sched_preemption *p);
 

@@ -75,7 +75,7 @@ static void pending_look_at_victims_again(struct core *core, struct session_entr
     const struct sched_preemption *p = &l->resource_group->options.preemption;
 
     if (!preemption_is_on(p) || !p->min_runtime_usec || l->queue.verdict != SCHED_NO_ROOM
-        || (!p->moves && !l->s.spec->job_priority))
+        || (!p->moves && !preemption_may_preempt(l)))
         return;
     if (now >= l->preemption.next_pass_usec) {
         l->resource_group->needs_pass |= l->preemption.next_pass_usec != 0;
