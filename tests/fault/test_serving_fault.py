@@ -16,7 +16,8 @@ from world import ROOT
 POINTS = subprocess.run([ROOT / "tools" / "fault-points"], capture_output=True, text=True,
                         check=True).stdout.split()
 POINTS = [point for point in POINTS if point.startswith("core.serving.")
-          and not point.startswith("core.serving.rollout.")]  # test_rollout_fault.py
+          # those of test_rollout_fault.py and test_serving_share_fault.py
+          and not point.startswith(("core.serving.rollout.", "core.serving.share."))]
 PATH = "/aliquot/v1/model-services"
 # Two replicas of a node without networks share a port.
 SERVER = """import os, socket, sys

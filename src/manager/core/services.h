@@ -40,6 +40,9 @@ struct core_replica {
     bool is_draining;          /* it takes no new requests, and ends when it has no more */
     int64_t ratio_ppm;         /* traffic ratio, millionths; 1000000 = as others */
     int64_t rollout_ratio_ppm; /* by which a rollout multiplies it; 0 = it gets no requests */
+    /* Of a device, millionths: what each of its kernels has and should have; 0 = it has no share. */
+    int64_t share_micro, share_wanted_micro;
+    const char *share_problem; /* why it cannot have that now; NULL = it has it, or will */
 };
 
 /* False if the session is no replica. */
@@ -108,11 +111,15 @@ void core_create_service(struct core *core, struct model_service *s,
 void core_change_service(struct core *core, struct model_service *s, const char *note,
                          const struct audit_who *by, core_done_fn done, void *data);
 
-/* Only the number of replicas that is wanted now, by the autoscaler; clamped to the bounds, without an
- * entry in the audit log. 'reason' is for people and is kept in the history.
+/* Only the number of replicas that is wanted now and the share of each (millionths; 0 = as it is), by
+ * the autoscaler; clamped to the bounds, without an entry in the audit log. 'reason' is for people and
+ * is kept in the history.
  */
 void core_scale_service(struct core *core, const struct uuid *id, int64_t replicas,
-                        const char *reason, core_done_fn done, void *data);
+                        int64_t share_micro, const char *reason, core_done_fn done, void *data);
+
+/* What replicas of the goal should have of a device, millionths; 0 = their resources name no share. */
+int64_t core_service_share(const struct model_service *service);
 
 /* The new replicas get all requests (blue-green), or the next step begins without its time being over
  * (canary). -ENOENT; -EBUSY, kind "conflict": there is nothing to promote, or not all are ready.

@@ -63,11 +63,6 @@ int serving_scale_rules(const struct model_service *s, struct arena *arena, stru
                       (json_int_t)(s->limits.cap ? s->limits.cap : DEFAULT_TARGET)));
     text = json_dumps(tree, JSON_COMPACT);
     r = autoscale_parse(text, strlen(text), arena, ret, err);
-    if (r == 0 && ret->share_max_micro)
-        r = aq_fail_field(
-            err, EINVAL, "scaling.share",
-            "shares of replicas are not changed by rules; set them by 'resources' of a "
-            "revision");
     for (size_t i = 0; r == 0 && i < ret->rule_count; i++) {
         const struct autoscale_rule *rule = &ret->rules[i];
 
@@ -212,13 +207,15 @@ static void scale_on_done(void *data, int r, const struct aq_error *err)
     free(ask);
 }
 
-static void scale_ask(struct serving_scale *scale, struct scaled *of, int64_t replicas)
+static void scale_ask(struct serving_scale *scale, struct scaled *of,
+                      const struct autoscale_wish *wish)
 {
     struct scale_ask *ask = aq_alloc(sizeof(*ask));
 
     *ask = (struct scale_ask){ .scale = scale, .id = of->id };
     of->is_busy = true;
-    core_scale_service(scale->core, &of->id, replicas, of->reason, scale_on_done, ask);
+    core_scale_service(scale->core, &of->id, wish->replicas, wish->share_micro, of->reason,
+                       scale_on_done, ask);
 }
 
 static int64_t scale_count_ready(const struct core *core, const struct model_service *s)
@@ -246,10 +243,37 @@ static bool scale_is_loading(const struct core *core, const struct model_service
     return false;
 }
 
+/* The largest share that each replica can have now, in the order of their creation. */
+static size_t scale_list_limits(const struct core *core, const struct model_service *s,
+                                int64_t share_max_micro, int64_t limits[MODEL_SERVICE_REPLICAS_MAX])
+{
+    struct core_replica replica;
+    size_t count = 0;
+
+    for (const struct session *r = NULL; share_max_micro && count < MODEL_SERVICE_REPLICAS_MAX
+                                         && (r = core_next_replica(core, s, r));)
+        if (core_find_replica(core, r, &replica) && !replica.is_draining)
+            limits[count++] = replica.share_problem ? replica.share_micro : share_max_micro;
+    return count;
+}
+
+static void scale_say(const struct model_service *s, const struct autoscale_sample *sample,
+                      const struct autoscale_wish *wish)
+{
+    if (wish->replicas != s->replicas)
+        log_info("model service '%s': scaling from %lld to %lld replicas: %s", s->name,
+                 (long long)s->replicas, (long long)wish->replicas, wish->reason);
+    if (wish->share_micro != sample->share_micro)
+        log_info("model service '%s': changing the share of each replica from %g to %g: %s",
+                 s->name, (double)sample->share_micro / AMOUNT_ONE,
+                 (double)wish->share_micro / AMOUNT_ONE, wish->reason);
+}
+
 static void scale_decide(struct serving_scale *scale, struct scaled *of,
                          const struct model_service *s, int64_t now_usec)
 {
     struct serving_figures figures = serving_use_get(scale->use, &s->id);
+    int64_t share_max_micro = of->rules.share_max_micro, limits[MODEL_SERVICE_REPLICAS_MAX];
     bool is_heard = core_find_front_url(scale->core, FRONT_PROXY, NULL) != NULL;
     struct autoscale_sample sample = {
         .now_usec = now_usec,
@@ -257,6 +281,9 @@ static void scale_decide(struct serving_scale *scale, struct scaled *of,
         .replicas_max = s->replicas_max,
         .wanted = s->replicas,
         .ready = scale_count_ready(scale->core, s),
+        .share_micro = share_max_micro ? core_service_share(s) : 0,
+        .limits_micro = limits,
+        .limit_count = scale_list_limits(scale->core, s, share_max_micro, limits),
         .in_flight = is_heard ? (double)(figures.in_flight + figures.queued) : NAN,
         .arrived = AQ_MAX(figures.arrived - of->arrived, 0),
     };
@@ -267,12 +294,11 @@ static void scale_decide(struct serving_scale *scale, struct scaled *of,
         sample.values[i] = scaled_measure(scale, of, s, &of->rules.rules[i], &sample, &figures);
     autoscale_decide(&of->rules, &of->state, &sample, &wish);
     of->arrived = figures.arrived;
-    if (wish.replicas == s->replicas)
+    if (wish.replicas == s->replicas && wish.share_micro == sample.share_micro)
         return;
     (void)snprintf(of->reason, sizeof(of->reason), "%s", wish.reason);
-    log_info("model service '%s': scaling from %lld to %lld replicas: %s", s->name,
-             (long long)s->replicas, (long long)wish.replicas, wish.reason);
-    scale_ask(scale, of, wish.replicas);
+    scale_say(s, &sample, &wish);
+    scale_ask(scale, of, &wish);
 }
 
 /* NULL if the service is not scaled by rules. */
@@ -280,7 +306,7 @@ static struct scaled *scale_take(struct serving_scale *scale, const struct model
 {
     struct scaled *of = scale_find(scale, &s->id);
 
-    if (s->is_ending || s->replicas_min >= s->replicas_max)
+    if (s->is_ending || s->replicas_max == 0 || (s->replicas_min == s->replicas_max && !s->scaling))
         return NULL;
     if (!of) {
         of = aq_alloc(sizeof(*of));
@@ -288,7 +314,10 @@ static struct scaled *scale_take(struct serving_scale *scale, const struct model
         of->arena = (struct arena)ARENA_INIT;
         (void)map_set(&scale->services, of->id.bytes, sizeof(of->id.bytes), of);
     }
-    return scaled_keep_rules(of, s) && !of->is_busy ? of : NULL;
+    return scaled_keep_rules(of, s) && !of->is_busy
+                   && (s->replicas_min < s->replicas_max || of->rules.share_max_micro)
+               ? of
+               : NULL;
 }
 
 void serving_scale_look(struct serving_scale *scale, const struct uuid *service_id)

@@ -2,7 +2,8 @@
 /* serving_scale.h - sets how many replicas model services want, by what proxies
  * report
  *
- * A service whose bounds leave room is looked at each second, and at once when
+ * A service whose bounds, of replicas or of their share, leave room is looked at
+ * each second, and at once when
  * a report of a proxy says that its requests wait or that more are under way.
  * What is wanted then is decided by serving/autoscale.h; without rules by the
  * requests under way in relation to the cap of a replica. Reports that lack (no

@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "base/fault.h"
+#include "manager/core/services.h"
 #include "manager/session/session_feature.h"
 #include "manager/session/session.h"
 
@@ -197,6 +198,23 @@ static void session_change_on_prioritised(void *data, int r, const struct aq_err
                             api_who(patch->api, patch->req), api_reply_done, patch->req);
 }
 
+/* The share of a replica would not stay: its service sets it. The request is refused if not. */
+static bool session_change_may_resize(const struct api *api, const struct session *session,
+                                      struct request *req)
+{
+    struct core_replica replica;
+    struct aq_error err = { 0 };
+
+    if (!core_find_replica(api->core, session, &replica) || !replica.share_wanted_micro)
+        return true;
+    (void)api_fail_param(&err, "resources",
+                         "'%s' is a replica of the model service '%s', which sets its share; "
+                         "change the share of the service",
+                         session->name, replica.service->name);
+    request_fail(req, &err);
+    return false;
+}
+
 static void session_change_resize(struct api *api, struct request *req,
                                   const struct patch_params *params)
 {
@@ -214,7 +232,8 @@ static void session_change_resize(struct api *api, struct request *req,
         api_fail_param(&err, "resources", "nothing to change: name a slot that the session has");
     if (err.code)
         request_fail(req, &err);
-    else if ((session = session_find_live(api, req, params->owner_access_key)))
+    else if ((session = session_find_live(api, req, params->owner_access_key))
+             && session_change_may_resize(api, session, req))
         core_resize_session(api->core, &session->id, &changes, api_who(api, req), api_reply_done,
                             req);
 }

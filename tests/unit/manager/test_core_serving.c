@@ -631,7 +631,7 @@ static void scaled_by_itself(void **state)
     agent_comes("a", FOUR_CPUS);
     s = serve("digits", 0);
     assert_int_equal(count_replicas(s), 0);
-    core_scale_service(world.core, &s->id, 100, "many requests", on_answer, &a);
+    core_scale_service(world.core, &s->id, 100, 0, "many requests", on_answer, &a);
     settle();
     assert_int_equal(a.r, 0);
     assert_int_equal(s->replicas, 8); /* its maximum */

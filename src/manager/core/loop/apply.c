@@ -33,6 +33,7 @@
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/idle_entry.h"
+#include "manager/core/state/model_service_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
 #include "manager/core/statistics/series.h"
@@ -271,6 +272,8 @@ static void apply_kernel_resized(struct core *core, struct event *e)
         apply_replace(&k->alloc, AQ_TAKE(e->kernel_resized.alloc));
     session_entry_hold(core, l, k->rank, e->at_usec);
     resize_applied(core, l, k->rank);
+    if (l->replica) /* proxies send it requests in relation to what it has */
+        model_service_entry_note_change(core, l->replica->service);
     announce(core, KERNEL_EVENT_RESIZED, l, k, NULL, apply_place(e, 0));
 }
 

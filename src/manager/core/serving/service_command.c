@@ -18,6 +18,7 @@
 #include "manager/core/serving/service_history.h"
 #include "manager/core/serving/service_replica.h"
 #include "manager/core/serving/service_rollout.h"
+#include "manager/core/serving/service_share.h"
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/model_service_entry.h"
 #include "manager/core/state/session_entry.h"
@@ -192,6 +193,8 @@ static int service_check_all(const struct core *core, const struct service_comma
         r = service_check_count(core, &c->made, err);
     if (r == 0)
         r = service_check_limit(core, &c->made, err);
+    if (r == 0)
+        r = service_share_check(core, &c->made, c->has_revision && !c->is_new, err);
     if (r < 0)
         service_rename_field(err);
     return r;
@@ -279,6 +282,10 @@ static void service_write_audit(const struct model_service *s, struct strbuf *ou
     jsonw_member_int(&w, "replicas", s->replicas);
     jsonw_member_int(&w, "replicas_min", s->replicas_min);
     jsonw_member_int(&w, "replicas_max", s->replicas_max);
+    if (s->share_micro) {
+        jsonw_key(&w, "share");
+        jsonw_double(&w, (double)s->share_micro / AMOUNT_ONE);
+    }
     jsonw_member_int(&w, "revision", s->goal);
     if (s->rollout) {
         jsonw_key(&w, "rollout");
@@ -454,9 +461,11 @@ static void service_try_out(struct service_command *c)
     const struct model_service_revision *revision =
         c->has_revision ? &c->made.revisions[c->made.revision_count - 1]
                         : model_service_find_revision(&c->made, c->made.goal);
+    const char *share_slot;
+    int64_t share_micro = service_share_of(&c->made, revision, &share_slot);
     struct aq_error err;
     int r = service_order_make(c->core, &c->made, revision, was ? was->last_replica + 1 : 1,
-                               &c->order, &err);
+                               share_slot, share_micro, &c->order, &err);
 
     if (r < 0) {
         service_rename_field(&err);
@@ -516,6 +525,8 @@ void core_create_service(struct core *core, struct model_service *s,
         service_number_revision(made, by);
         made->goal = made->last_number;
     }
+    made->share_micro = 0;
+    service_share_settle(core, made);
     r = k ? service_check_all(core, c, &err)
           : aq_fail_field(&err, EACCES, "owner_access_key", "the owner's key is not active");
     if (r < 0)
@@ -549,8 +560,10 @@ void core_change_service(struct core *core, struct model_service *s, const char 
         if (c->made.goal == 0) /* the new one */
             c->made.goal = c->made.last_number;
     }
-    if (r == 0)
+    if (r == 0) {
+        service_share_settle(core, &c->made);
         r = service_check_all(core, c, &err);
+    }
     if (r < 0)
         core_defer(core, service_command_refuse, c, r, &err);
     else if (c->has_revision || !service_is_same(was->s.resource_group, c->made.resource_group))
@@ -560,23 +573,28 @@ void core_change_service(struct core *core, struct model_service *s, const char 
 }
 
 void core_scale_service(struct core *core, const struct uuid *id, int64_t replicas,
-                        const char *reason, core_done_fn done, void *data)
+                        int64_t share_micro, const char *reason, core_done_fn done, void *data)
 {
     const struct model_service_entry *was = model_service_entry_find(core, id);
     struct service_command *c;
     struct aq_error err;
     int r = was ? 0 : aq_fail_kind(&err, ENOENT, "object-not-found", "No such model service.");
 
-    if (r == 0)
-        replicas = AQ_MAX(AQ_MIN(replicas, was->s.replicas_max), was->s.replicas_min);
-    if (r < 0 || was->s.is_ending || replicas == was->s.replicas) {
+    if (r < 0 || was->s.is_ending) {
         core_defer(core, done, data, r, &err);
         return;
     }
     c = service_command_new(core, "scale-service", NULL, done, data);
     model_service_copy(&c->made, &was->s);
     c->made.version++;
-    c->made.replicas = replicas;
+    c->made.replicas = AQ_MAX(AQ_MIN(replicas, was->s.replicas_max), was->s.replicas_min);
+    if (share_micro)
+        c->made.share_micro = share_micro;
+    service_share_settle(core, &c->made);
+    if (c->made.replicas == was->s.replicas && c->made.share_micro == was->s.share_micro) {
+        core_defer(core, service_command_refuse, c, 0, NULL);
+        return;
+    }
     c->reason = aq_strdup(reason);
     service_commit(c);
 }

@@ -17,6 +17,7 @@
 #include "link/message.h"
 #include "manager/core/commit/proposal.h"
 #include "manager/core/serving/service_rollout.h"
+#include "manager/core/serving/service_share.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/model_service_entry.h"
@@ -126,6 +127,7 @@ bool core_find_replica(const struct core *core, const struct session *session,
         .ratio_ppm = l->s.replica->ratio_ppm,
         .rollout_ratio_ppm = service_replica_rollout_ratio(replica),
     };
+    service_share_describe(core, replica, ret);
     return true;
 }
 

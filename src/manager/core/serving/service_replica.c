@@ -18,6 +18,7 @@
 #include "base/memory.h"
 #include "manager/core/serving/service_health.h"
 #include "manager/core/serving/service_rollout.h"
+#include "manager/core/serving/service_share.h"
 #include "manager/core/state/model_service_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
@@ -110,8 +111,10 @@ static int service_order_set_mounts(const struct core *core, const struct model_
 
 static int service_order_set_resources(const struct core *core,
                                        const struct model_service_spec *spec,
+                                       const char *share_slot, int64_t share_micro,
                                        struct service_order *order, struct aq_error *err)
 {
+    int r;
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     struct jsonw w = jsonw_make(&text);
 
@@ -119,12 +122,16 @@ static int service_order_set_resources(const struct core *core,
     for (size_t i = 0; i < spec->resources.count; i++)
         jsonw_member_str(&w, spec->resources.items[i].key, spec->resources.items[i].value);
     jsonw_object_end(&w);
-    return slots_from_text(text.data, text.len, core->types, &order->request.resources, err);
+    r = slots_from_text(text.data, text.len, core->types, &order->request.resources, err);
+    if (r == 0 && share_slot)
+        slots_put(&order->request.resources, share_slot, share_micro);
+    return r;
 }
 
 int service_order_make(const struct core *core, const struct model_service *s,
                        const struct model_service_revision *revision, int64_t number,
-                       struct service_order *ret, struct aq_error *err)
+                       const char *share_slot, int64_t share_micro, struct service_order *ret,
+                       struct aq_error *err)
 {
     const struct project *project = core_find_project(core, &s->project_id);
     const struct model_service_spec *spec = revision->spec;
@@ -160,7 +167,7 @@ int service_order_make(const struct core *core, const struct model_service *s,
         ret->request.spec.tag = s->tag;
     service_order_set_environ(s, spec, revision->number, number, ret);
     r = service_order_set_mounts(core, spec, ret, err);
-    return r < 0 ? r : service_order_set_resources(core, spec, ret, err);
+    return r < 0 ? r : service_order_set_resources(core, spec, share_slot, share_micro, ret, err);
 }
 
 void service_order_done(struct service_order *order)
@@ -309,12 +316,15 @@ void service_replica_create(struct core *core, struct model_service_entry *entry
     const struct model_service *s = &entry->s;
     struct service_creation *c = aq_alloc(sizeof(*c));
     const struct session_request *request = &c->order.request;
+    const struct model_service_revision *made_from = model_service_find_revision(s, revision);
+    const char *share_slot;
+    int64_t share_micro = service_share_of_next(core, entry, made_from, &share_slot);
     struct aq_error err;
 
     c->core = core;
     c->service_id = s->id;
-    if (service_order_make(core, s, model_service_find_revision(s, revision),
-                           entry->last_replica + 1, &c->order, &err)
+    if (service_order_make(core, s, made_from, entry->last_replica + 1, share_slot, share_micro,
+                           &c->order, &err)
         < 0) {
         service_replica_fail(core, entry, err.text);
         service_order_done(&c->order);

@@ -23,12 +23,13 @@ struct service_order {
     struct session_replica replica;
 };
 
-/* A replica of this revision and number. -ENOENT: the project was removed; -EINVAL with the field.
- * Done with service_order_done() in any case.
+/* A replica of this revision and number, with this amount of the slot of its share (NULL = none). -ENOENT:
+ * the project was removed; -EINVAL with the field. Done with service_order_done() in any case.
  */
 int service_order_make(const struct core *core, const struct model_service *s,
                        const struct model_service_revision *revision, int64_t number,
-                       struct service_order *ret, struct aq_error *err);
+                       const char *share_slot, int64_t share_micro, struct service_order *ret,
+                       struct aq_error *err);
 void service_order_done(struct service_order *order);
 
 /* Create one more replica of this revision, which is kept. */

@@ -20,6 +20,7 @@
 #include "manager/core/serving/service_health.h"
 #include "manager/core/serving/service_replica.h"
 #include "manager/core/serving/service_rollout.h"
+#include "manager/core/serving/service_share.h"
 #include "manager/core/serving/service_token.h"
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/model_service_entry.h"
@@ -278,6 +279,9 @@ static void service_step(struct core *core, struct durable *d)
     due = AQ_MIN(due, next);
     if (due < INT64_MAX)
         durable_wake_at(core, d, clock_monotonic_usec() + AQ_MAX(AQ_MIN(due - now, CHECK_USEC), 1));
+    due = service_share_step(core, entry); /* after has_half_share was set */
+    if (due < INT64_MAX)
+        durable_wake_at(core, d, due);
 }
 
 static void service_returned(struct core *core, struct durable *d, int result,

@@ -168,5 +168,6 @@ void replica_entry_leave(struct core *core, struct session_entry *l)
     model_service_entry_note_change(core, replica->service);
     free(replica->health_text);
     free(replica->last_lines);
+    free(replica->share.text);
     free(replica);
 }

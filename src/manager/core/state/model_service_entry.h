@@ -32,6 +32,7 @@ struct model_service_entry {
     struct list replicas;     /* replica_entry.link, by row of their sessions */
     int64_t last_replica;     /* highest number of a replica so far */
     size_t creating;          /* requests for sessions under way */
+    int64_t small_until_usec; /* monotonic: replicas are created with the least share until then */
     struct {
         unsigned count;     /* in a row */
         int64_t retry_usec; /* monotonic: no replica is created before; 0 = at once */
@@ -71,6 +72,16 @@ struct replica_entry {
     int64_t pending_usec; /* monotonic: since when it waits for resources; 0 = it does not */
     bool is_idle;         /* no proxy has anything under way in it */
     bool has_half_share;  /* a rollout without room halves it; set by each step of the service */
+    struct {
+        int64_t goal;       /* what it should have, at the last look; 0 = there was none */
+        int64_t aim;        /* what it is resized to: less than the goal where that has no room */
+        int64_t refused;    /* what had no room last */
+        int64_t retry_usec; /* monotonic: not resized before; 0 = at once */
+        unsigned failures;  /* in a row, of the goal */
+        bool is_resizing, is_shrinking;
+        bool is_held; /* it does not get the goal, for the reason that 'text' says */
+        char *text;   /* of the last refusal; NULL = none */
+    } share;          /* serving/service_share.c */
     struct core_replica_figures figures; /* of the last minute */
 };
 
