@@ -27,6 +27,8 @@ const struct column service_columns[] = {
     { "problem", "PROBLEM", COLUMN_TEXT, COLUMN_IS_WIDE | COLUMN_MAY_SHRINK },
     { "retry_at", "NEXT TRY", COLUMN_CLOCK, COLUMN_IS_EXTRA },
     { "bounds", "REPLICAS", COLUMN_TEXT, COLUMN_IS_WIDE },
+    { "share_text", "SHARE", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    { "share_problem", "SHARE PROBLEM", COLUMN_TEXT, COLUMN_IS_EXTRA },
     { "scaling_reason", "REASON", COLUMN_TEXT, COLUMN_IS_EXTRA },
     { "model", "MODEL", COLUMN_TEXT, COLUMN_IS_WIDE },
     { "runtime", "RUNTIME", COLUMN_TEXT, COLUMN_IS_EXTRA },
@@ -54,6 +56,7 @@ const struct column service_columns[] = {
     { "ended_at", "ENDED", COLUMN_TIME, COLUMN_IS_EXTRA },
     { "version", "VERSION", COLUMN_NUMBER, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
     { "replicas", "COUNTS", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
+    { "share", "SHARES", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
     { "replica_list", "REPLICA-LIST", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
     { "revision", "SPEC", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
     { "limits", "LIMITS-LIST", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
@@ -75,6 +78,7 @@ const struct column service_replica_columns[] = {
     { "ready_at", "READY SINCE", COLUMN_TIME, 0 },
     { "agent", "AGENT", COLUMN_TEXT, 0 },
     { "session_name", "SESSION", COLUMN_TEXT, 0 },
+    { "share", "SHARE", COLUMN_NUMBER, 0 },
     { "ratio", "RATIO", COLUMN_NUMBER, 0 },
     { "health_text", "PROBE", COLUMN_TEXT, COLUMN_MAY_SHRINK },
     COLUMN_END,
@@ -128,6 +132,33 @@ static const char *service_replica_state(const json_t *replica)
                                                                                         : health;
 }
 
+/* "0.5 of 0.25-1", and which replica has less because there is no room. */
+static void service_adapt_share(json_t *service)
+{
+    const json_t *share = json_object_get(service, "share"), *replica;
+    double least = json_number_value(json_object_get(share, "min"));
+    double wanted = json_number_value(json_object_get(share, "wanted"));
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    size_t i;
+
+    if (!json_is_object(share))
+        return;
+    strbuf_addf(&text, "%g", wanted);
+    if (least > 0)
+        strbuf_addf(&text, " of %g-%g", least, json_number_value(json_object_get(share, "max")));
+    (void)json_object_set_new(service, "share_text", json_string(text.data));
+    json_array_foreach(json_object_get(service, "replica_list"), i, replica)
+        if (*output_text(replica, "share_problem")) {
+            strbuf_clear(&text);
+            strbuf_addf(&text, "replica %lld keeps %g: %s",
+                        (long long)json_integer_value(json_object_get(replica, "number")),
+                        json_number_value(json_object_get(replica, "share")),
+                        output_text(replica, "share_problem"));
+            (void)json_object_set_new(service, "share_problem", json_string(text.data));
+            return;
+        }
+}
+
 void service_adapt(json_t *service)
 {
     static const char *const of_revision[] = { "image", "runtime",   "command",
@@ -156,6 +187,7 @@ void service_adapt(json_t *service)
     (void)snprintf(text, sizeof(text), least == most ? "%lld" : "%lld of %lld-%lld",
                    (long long)wanted, (long long)least, (long long)most);
     (void)json_object_set_new(service, "bounds", json_string(text));
+    service_adapt_share(service);
     json_array_foreach(json_object_get(service, "replica_list"), i, replica)
         (void)json_object_set_new(replica, "state", json_string(service_replica_state(replica)));
 }

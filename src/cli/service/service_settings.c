@@ -13,6 +13,7 @@
 #include "cli/verbs.h"
 
 #define SCALING_MAX (64 << 10) /* bytes of a file; the manager has a limit of its own */
+#define SHARE_MAX 1e6          /* devices */
 #define END_WATCH_USEC (500 * USEC_PER_MSEC)
 
 static int service_add_replicas(const char *text, const char *what, json_t *body,
@@ -49,6 +50,42 @@ static int service_add_targets(const struct cli_list *targets, json_t *body, str
     return r;
 }
 
+static int service_add_share(const char *member, const char *text, json_t *share,
+                             struct aq_error *err)
+{
+    char *end = NULL;
+    double value = text ? strtod(text, &end) : 0;
+
+    if (!text)
+        return 0;
+    if (end == text || *end || !(value > 0 && value <= SHARE_MAX))
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                            "--share-%s takes a part of a device such as 0.25, not '%.40s'", member,
+                            text);
+    return json_object_set_new(share, member, json_real(value));
+}
+
+/* "scaling.share"; null = its bounds are taken away. */
+static int service_add_shares(const struct service_settings *settings, json_t *body,
+                              struct aq_error *err)
+{
+    bool is_none = settings->share_max && strcmp(settings->share_max, "none") == 0;
+    json_t *share;
+    int r;
+
+    if (!settings->share_min && !settings->share_max)
+        return 0;
+    if (is_none && settings->share_min)
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                            "--share-max none takes both bounds away; leave --share-min out");
+    share = is_none ? json_null() : json_object();
+    (void)json_object_set_new(body, "scaling.share", share);
+    if (is_none)
+        return 0;
+    r = service_add_share("min", settings->share_min, share, err);
+    return r < 0 ? r : service_add_share("max", settings->share_max, share, err);
+}
+
 static int service_add_scaling(const struct service_settings *settings, json_t *body,
                                struct aq_error *err)
 {
@@ -56,11 +93,15 @@ static int service_add_scaling(const struct service_settings *settings, json_t *
     json_t *rules;
     int r;
 
-    if (!settings->scaling)
-        return settings->targets.count ? service_add_targets(&settings->targets, body, err) : 0;
-    if (settings->targets.count || settings->window.is_set || settings->idle.is_set)
+    if (!settings->scaling) {
+        r = settings->targets.count ? service_add_targets(&settings->targets, body, err) : 0;
+        return r < 0 ? r : service_add_shares(settings, body, err);
+    }
+    if (settings->targets.count || settings->window.is_set || settings->idle.is_set
+        || settings->share_min || settings->share_max)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
-                            "--scaling is given in place of --target, --window and --idle");
+                            "--scaling is given in place of --target, --window, --idle, "
+                            "--share-min and --share-max");
     if ((r = cli_read_file(settings->scaling, SCALING_MAX, &text, err)) < 0)
         return aq_error_wrap(err, "--scaling");
     if (!(rules = json_loadb(text.data, text.len, JSON_REJECT_DUPLICATES, NULL)))
@@ -106,6 +147,27 @@ static const struct cli_opt update_opts[] = {
     CLI_OPT_END,
 };
 
+/* The manager takes rules as a whole: what no option names is as the service has it. */
+static int service_complete_scaling(struct cli *cli, const char *name, json_t *body,
+                                    struct aq_error *err)
+{
+    json_t *given = json_object_get(body, "scaling"), *present, *share;
+    json_auto_t *service = NULL, *merged = NULL;
+    int r = service_get(cli, name, &service, err);
+
+    if (r < 0)
+        return r;
+    present = json_object_get(service, "scaling");
+    merged = json_is_object(present) ? json_copy(present) : json_object();
+    share = json_object_get(given, "share");
+    if (json_is_object(share) && json_is_object(json_object_get(present, "share")))
+        (void)json_object_update_missing(share, json_object_get(present, "share"));
+    (void)json_object_update(merged, given);
+    if (json_is_null(share))
+        (void)json_object_del(merged, "share");
+    return json_object_set(body, "scaling", merged);
+}
+
 static int service_update(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
     const struct service_update_opts *opts = data;
@@ -122,6 +184,8 @@ static int service_update(struct cli *cli, void *data, int argc, char **argv, st
                             "name a change, such as --cap 8; image, model and command are changed "
                             "by 'aliquot service deploy'");
     service_nest(body);
+    if (r == 0 && json_object_get(body, "scaling") && !opts->settings.scaling)
+        r = service_complete_scaling(cli, argv[0], body, err);
     return r < 0 ? r : service_change(cli, argv[0], body, err);
 }
 

@@ -11,6 +11,7 @@ struct service_settings {
     const char *scaling;     /* a file */
     struct cli_list targets; /* "SIGNAL=VALUE" */
     struct cli_int window, idle;
+    const char *share_min, *share_max; /* numbers; "none" = no bounds */
 };
 
 /* The rows for a struct whose member 'settings' is the above. */
@@ -24,8 +25,12 @@ struct service_settings {
       "how long replicas outlast the need for them; default 5m", "scaling.window" },               \
     { 0, "idle", CLI_DURATION, offsetof(type, settings.idle), "TIME",                              \
       "sleep after so long without requests; default 10m", "scaling.idle" },                       \
+    { 0, "share-min", CLI_STR, offsetof(type, settings.share_min), "SHARE",                        \
+      "least part of a GPU that a replica has, such as 0.25" },                                    \
+    { 0, "share-max", CLI_STR, offsetof(type, settings.share_max), "SHARE|none",                   \
+      "largest: it grows so far before replicas are added" },                                      \
     { 0, "scaling", CLI_STR, offsetof(type, settings.scaling), "FILE",                             \
-      "rules as JSON, in place of these three; - is standard input" },                             \
+      "rules as JSON, in place of these five; - is standard input" },                              \
     { 0, "cap", CLI_INT, offsetof(type, settings.cap), "N",                                        \
       "requests under way in a replica, others wait; default 0, no limit", "limits.cap" },         \
     { 0, "queue", CLI_INT, offsetof(type, settings.queue), "N",                                    \
@@ -44,7 +49,9 @@ struct service_settings {
     { 0, "tag", CLI_STR, offsetof(type, settings.tag), "TEXT", "a note that lists show", "tag" }
 /* clang-format on */
 
-/* Set what the rows do not say by themselves. -EINVAL of kind usage. */
+/* Set what the rows do not say by themselves: "replicas", "scaling" or members of it as
+ * "scaling.rules". -EINVAL of kind usage.
+ */
 int service_settings_add(const struct service_settings *settings, json_t *body,
                          struct aq_error *err);
 

@@ -251,6 +251,35 @@ static void view_write_replicas(const struct model_service *s, const struct serv
     jsonw_object_end(w);
 }
 
+static void view_write_share(const char *key, int64_t share_micro, struct jsonw *w)
+{
+    jsonw_key(w, key);
+    if (share_micro)
+        jsonw_double(w, (double)share_micro / AMOUNT_ONE);
+    else
+        jsonw_null(w);
+}
+
+/* Of a device, of each replica; the bounds are null where rules do not change it. */
+static void view_write_shares(const struct model_service *s, struct jsonw *w)
+{
+    AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
+    struct autoscale rules = { .share_max_micro = 0 };
+
+    jsonw_key(w, "share");
+    if (!core_service_share(s)) {
+        jsonw_null(w);
+        return;
+    }
+    if (s->scaling && serving_scale_rules(s, &arena, &rules, NULL) < 0)
+        rules.share_max_micro = 0;
+    jsonw_object_begin(w);
+    view_write_share("wanted", core_service_share(s), w);
+    view_write_share("min", rules.share_max_micro ? rules.share_min_micro : 0, w);
+    view_write_share("max", rules.share_max_micro, w);
+    jsonw_object_end(w);
+}
+
 static void view_write_limits(const struct model_service_limits *limits, struct jsonw *w)
 {
     jsonw_key(w, "limits");
@@ -291,6 +320,8 @@ static void view_write_replica(const struct api *api, const struct session *sess
     jsonw_member_bool(w, "draining", replica->is_draining);
     jsonw_key(w, "ratio");
     jsonw_double(w, (double)replica->ratio_ppm / 1e6);
+    view_write_share("share", replica->share_micro, w);
+    jsonw_member_str(w, "share_problem", replica->share_problem);
     jsonw_member_str(w, "agent", session->kernel_count ? session->kernels[0].agent_id : NULL);
     serving_view_write_replica_figures(api, &replica->service->id, &session->id, w);
     jsonw_object_end(w);
@@ -358,6 +389,7 @@ void serving_view_write(const struct api *api, const struct model_service *s, bo
     jsonw_member_str(w, "problem", is_live ? core_service_problem(core, s) : NULL);
     api_write_time(w, "retry_at", retry_usec);
     view_write_replicas(s, &counts, w);
+    view_write_shares(s, w);
     view_write_limits(&s->limits, w);
     view_write_scaling(api, s, w);
     serving_rollout_write(core, s, w);
