@@ -62,7 +62,7 @@ static void history_write(const struct model_service_changes *changes, struct js
         api_write_time(w, "at", change->at_usec);
         jsonw_member_int(w, "version", change->version);
         jsonw_member_int(w, "replicas", change->replicas);
-        jsonw_member_null(w, "share"); /* as the revision says */
+        serving_view_write_share("share", change->share_micro, w); /* null: the revision's */
         jsonw_member_int(w, "revision", change->goal);
         jsonw_member_str(w, "reason", change->reason);
         jsonw_object_end(w);

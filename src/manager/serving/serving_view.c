@@ -251,7 +251,7 @@ static void view_write_replicas(const struct model_service *s, const struct serv
     jsonw_object_end(w);
 }
 
-static void view_write_share(const char *key, int64_t share_micro, struct jsonw *w)
+void serving_view_write_share(const char *key, int64_t share_micro, struct jsonw *w)
 {
     jsonw_key(w, key);
     if (share_micro)
@@ -274,9 +274,9 @@ static void view_write_shares(const struct model_service *s, struct jsonw *w)
     if (s->scaling && serving_scale_rules(s, &arena, &rules, NULL) < 0)
         rules.share_max_micro = 0;
     jsonw_object_begin(w);
-    view_write_share("wanted", core_service_share(s), w);
-    view_write_share("min", rules.share_max_micro ? rules.share_min_micro : 0, w);
-    view_write_share("max", rules.share_max_micro, w);
+    serving_view_write_share("wanted", core_service_share(s), w);
+    serving_view_write_share("min", rules.share_max_micro ? rules.share_min_micro : 0, w);
+    serving_view_write_share("max", rules.share_max_micro, w);
     jsonw_object_end(w);
 }
 
@@ -320,7 +320,7 @@ static void view_write_replica(const struct api *api, const struct session *sess
     jsonw_member_bool(w, "draining", replica->is_draining);
     jsonw_key(w, "ratio");
     jsonw_double(w, (double)replica->ratio_ppm / 1e6);
-    view_write_share("share", replica->share_micro, w);
+    serving_view_write_share("share", replica->share_micro, w);
     jsonw_member_str(w, "share_problem", replica->share_problem);
     jsonw_member_str(w, "agent", session->kernel_count ? session->kernels[0].agent_id : NULL);
     serving_view_write_replica_figures(api, &replica->service->id, &session->id, w);

@@ -40,6 +40,9 @@ void serving_view_write(const struct api *api, const struct model_service *s, bo
 void serving_view_write_revision(const struct core *core, const struct model_service *s,
                                  const struct model_service_revision *revision, struct jsonw *w);
 
+/* A part of a device as a number, null = there is none. */
+void serving_view_write_share(const char *key, int64_t share_micro, struct jsonw *w);
+
 /* The members of a token; the object is open. */
 void serving_view_write_token(const struct core *core, const struct model_service_token *token,
                               struct jsonw *w);
