@@ -18,6 +18,7 @@
 #include "agent/kernel/lease.h"
 #include "agent/kernel/limit_violation.h"
 #include "agent/kernel/prerequisites.h"
+#include "agent/kernel/metrics_watch.h"
 #include "agent/kernel/readiness.h"
 #include "agent/kernel/services.h"
 #include "agent/settings/image_registries.h"
@@ -352,6 +353,9 @@ static void agent_on_message(void *data, uint64_t seq, const struct message *msg
         AQ_FAULT("agent.drain.received");
         agent->is_draining = msg->drain.on;
         break;
+    case MSG_METRICS_WATCH:
+        metrics_watch_set(agent->metrics_watch, &msg->metrics_watch);
+        break;
     case MSG_IMAGE_LOGINS:
         image_commands_take_logins(agent, msg->image_logins.auths);
         break;
@@ -627,6 +631,7 @@ int agent_new(uv_loop_t *loop, const struct settings *settings,
     (void)uv_timer_init(loop, &agent->shutdown_poll);
     log_turns_init(&agent->log_turns, loop);
     agent->probes = probes_new(loop);
+    agent->metrics_watch = metrics_watch_new(agent);
     r = agent_take_lock(agent, err);
     if (r == 0 && agent->containers) /* an agent that just stopped may have removed them */
         r = oci_host_make_directories(runtime_oci_host(agent->containers), err);
@@ -689,6 +694,7 @@ void agent_free(struct agent_daemon *agent)
     metrics_close(AQ_TAKE(agent->metrics));
     stats_collector_free(AQ_TAKE(agent->stats));
     link_client_free(AQ_TAKE(agent->link));
+    metrics_watch_free(AQ_TAKE(agent->metrics_watch));
     agent->is_closing = true;
     while (agent->kernels.count)
         kernel_drop(agent->kernels.entries[0].value);

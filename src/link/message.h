@@ -15,8 +15,8 @@
  * that has ended are dropped: the manager finds by the inventory of the first
  * heartbeat what has to be sent to the next. Transient messages (hello,
  * welcome, refused, heartbeat, heartbeat.reply, fenced, bye, join, joined, image.*,
- * service.*, statistics, network.*, stream.*, app.*, data.*, serving.*, kernel.health, storage.*, web.*) are neither kept nor
- * resent.
+ * service.*, statistics, network.*, stream.*, app.*, data.*, serving.*, kernel.health, metrics.*,
+ * storage.*, web.*) are neither kept nor resent.
  */
 #ifndef AQ_LINK_MESSAGE_H
 #define AQ_LINK_MESSAGE_H
@@ -87,6 +87,9 @@ enum message_type {
     MSG_DATA_OPENED,    /* "data.opened"     agent -> proxy, the answer; then bytes */
     MSG_DATA_REFUSED,   /* "data.refused"    agent -> proxy, the other answer */
     MSG_KERNEL_HEALTH,  /* "kernel.health"   agent -> manager, on each change and after welcome */
+    MSG_METRICS_WATCH,  /* "metrics.watch"   manager -> agent, after the first heartbeat and when it
+                           changes */
+    MSG_METRICS_VALUES, /* "metrics.values"  agent -> manager, after each reading of a page */
     MSG_SERVING_ROUTES, /* "serving.routes"  manager -> proxy, at its start and on each change */
     MSG_SERVING_DONE,  /* "serving.done"    proxy -> manager: no new request goes by older routes */
     MSG_SERVING_USE,   /* "serving.use"     proxy -> manager, what its services do */
@@ -544,6 +547,31 @@ struct msg_kernel_health {
     int64_t at_usec;   /* wall clock: since when */
 };
 
+#define MSG_METRICS_PAGES_MAX 512 /* of an agent */
+
+struct msg_metrics_page { /* in Prometheus' text format, of a program in a kernel */
+    struct uuid kernel_id;
+    int64_t port;          /* of 127.0.0.1 in the kernel's network */
+    const char *path;      /* "/metrics" */
+    struct str_list names; /* http/exposition_scan.h: what is read of it, at most 16 */
+};
+
+/* All pages that the agent reads from now on. Older agents read none. */
+struct msg_metrics_watch {
+    struct msg_metrics_page *pages;
+    size_t page_count;
+};
+
+struct msg_metrics_values {
+    struct uuid kernel_id;
+    int64_t port;
+    const char *path;
+    struct str_list names;    /* as in metrics.watch */
+    struct msg_value *values; /* 'metric' is an index of 'names'; others have no value now */
+    size_t value_count;
+    const char *text; /* why some have none, for people; NULL = all have one */
+};
+
 #define MSG_SERVICES_MAX 1024       /* of a cluster */
 #define MSG_REPLICAS_MAX 1024       /* of a service */
 #define MSG_SERVING_TOKENS_MAX 1024 /* of a service */
@@ -771,6 +799,8 @@ struct message {
         struct msg_data_opened data_opened;
         struct msg_data_refused data_refused;
         struct msg_kernel_health kernel_health;
+        struct msg_metrics_watch metrics_watch;
+        struct msg_metrics_values metrics_values;
         struct msg_serving_routes serving_routes;
         struct msg_serving_done serving_done;
         struct msg_serving_use serving_use;

@@ -457,6 +457,35 @@ static const struct wire_field kernel_health_fields[] = {
     WIRE_FIELDS_END,
 };
 
+static const struct wire_field metrics_page_fields[] = {
+    NEEDED(msg_metrics_page, kernel_id, WIRE_UUID),
+    NEEDED(msg_metrics_page, port, WIRE_NUMBER),
+    NEEDED(msg_metrics_page, path, WIRE_TEXT),
+    NEEDED(msg_metrics_page, names, WIRE_TEXTS),
+    WIRE_FIELDS_END,
+};
+
+static const struct wire_shape metrics_pages = {
+    .fields = metrics_page_fields,
+    .size = sizeof(struct msg_metrics_page),
+    .max = MSG_METRICS_PAGES_MAX,
+};
+
+static const struct wire_field metrics_watch_fields[] = {
+    LIST(msg_metrics_watch, pages, metrics_pages),
+    WIRE_FIELDS_END,
+};
+
+static const struct wire_field metrics_values_fields[] = {
+    NEEDED(msg_metrics_values, kernel_id, WIRE_UUID),
+    NEEDED(msg_metrics_values, port, WIRE_NUMBER),
+    NEEDED(msg_metrics_values, path, WIRE_TEXT),
+    NEEDED(msg_metrics_values, names, WIRE_TEXTS),
+    VALUES(msg_metrics_values, values),
+    MEMBER(msg_metrics_values, text, WIRE_TEXT),
+    WIRE_FIELDS_END,
+};
+
 static const struct wire_field serving_token_fields[] = {
     NEEDED(msg_serving_token, id, WIRE_UUID),
     NEEDED(msg_serving_token, hash, WIRE_TEXT),
@@ -729,6 +758,8 @@ const struct message_shape message_shapes[MSG_TYPE_COUNT] = {
     [MSG_DATA_OPENED] = { "data.opened", false, data_opened_fields },
     [MSG_DATA_REFUSED] = { "data.refused", false, data_refused_fields },
     [MSG_KERNEL_HEALTH] = { "kernel.health", false, kernel_health_fields },
+    [MSG_METRICS_WATCH] = { "metrics.watch", false, metrics_watch_fields },
+    [MSG_METRICS_VALUES] = { "metrics.values", false, metrics_values_fields },
     [MSG_SERVING_ROUTES] = { "serving.routes", false, serving_routes_fields },
     [MSG_SERVING_DONE] = { "serving.done", false, serving_done_fields },
     [MSG_SERVING_USE] = { "serving.use", false, serving_use_fields },

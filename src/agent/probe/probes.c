@@ -4,33 +4,28 @@
 
 #include <string.h>
 
+#include "agent/probe/turns.h"
 #include "base/clock.h"
-#include "base/list.h"
 #include "base/memory.h"
 #include "http/defer.h"
 
-#define SLOW_AT_ONCE (PROBES_AT_ONCE / 2)
-#define SLOW_USEC USEC_PER_SEC
 #define TEXT_USEC USEC_PER_SEC /* between findings that differ in their text alone */
 
 struct probes {
     uv_loop_t *loop;
-    struct list due, slow_due; /* struct probe, by when they were due */
-    size_t count, slow_count;  /* under way; those of slow_due among them */
-    size_t starting;           /* of all */
+    struct turns turns;
+    size_t starting; /* of all */
 };
 
 struct probe {
-    struct list link; /* while it is due */
+    struct turn turn;
     struct probes *of;
     struct probe_spec spec;
     char *path; /* of 'spec' */
     struct probe_state state;
     struct defer *timer;           /* until it is due; NULL then */
     struct probe_attempt *attempt; /* NULL = not under way */
-    int64_t attempt_usec;          /* monotonic: when it began */
-    bool is_slow;
-    char *text; /* what the last one found; NULL = an answer as expected */
+    char *text;                    /* what the last one found; NULL = an answer as expected */
     int64_t at_usec;
     char *told_text;
     int64_t told_usec; /* monotonic; 0 = nothing was */
@@ -38,15 +33,12 @@ struct probe {
     void *data;
 };
 
-static void probes_run(struct probes *probes);
-
 struct probes *probes_new(uv_loop_t *loop)
 {
     struct probes *probes = aq_alloc(sizeof(*probes));
 
     probes->loop = loop;
-    list_init(&probes->due);
-    list_init(&probes->slow_due);
+    turns_init(&probes->turns, PROBES_AT_ONCE);
     return probes;
 }
 
@@ -87,8 +79,7 @@ static void probe_on_due(void *data)
     struct probe *p = data;
 
     p->timer = NULL;
-    list_add(p->is_slow ? &p->of->slow_due : &p->of->due, &p->link);
-    probes_run(p->of);
+    turn_wait(&p->turn);
 }
 
 static void probe_take(struct probe *p, enum probe_outcome outcome, const char *text)
@@ -109,26 +100,18 @@ static void probe_take(struct probe *p, enum probe_outcome outcome, const char *
     probe_tell(p, has_changed, now_usec);
 }
 
-static void probe_leave(struct probe *p)
-{
-    p->of->count--;
-    p->of->slow_count -= p->is_slow;
-}
-
 static void probe_on_attempted(void *data, enum probe_outcome outcome, const char *text)
 {
     struct probe *p = data;
-    struct probes *probes = p->of;
 
     p->attempt = NULL;
-    probe_leave(p);
-    p->is_slow = clock_monotonic_usec() - p->attempt_usec > SLOW_USEC;
+    turn_over(&p->turn);
     probe_take(p, outcome, text);
-    probes_run(probes);
 }
 
-static void probe_begin(struct probe *p)
+static void probe_begin(struct turn *turn)
 {
+    struct probe *p = AQ_CONTAINER_OF(turn, struct probe, turn);
     AQ_CLEANUP(aq_closep) int ns = -1;
     struct aq_error err = { 0 };
     int r = p->ops->open_network(p->data, &ns, &err);
@@ -137,22 +120,9 @@ static void probe_begin(struct probe *p)
         r = probe_attempt_start(p->of->loop, ns, &p->spec.target, probe_on_attempted, p,
                                 &p->attempt, &err);
     if (r < 0) {
+        turn_over(turn);
         probe_take(p, PROBE_UNKNOWN, err.text);
-        return;
     }
-    p->attempt_usec = clock_monotonic_usec();
-    p->of->count++;
-    p->of->slow_count += p->is_slow;
-}
-
-static void probes_run(struct probes *probes)
-{
-    struct list *link;
-
-    while (probes->count < PROBES_AT_ONCE
-           && ((link = list_take(&probes->due))
-               || (probes->slow_count < SLOW_AT_ONCE && (link = list_take(&probes->slow_due)))))
-        probe_begin(LIST_ENTRY(link, struct probe, link));
 }
 
 /* ---- begin and end ---- */
@@ -171,7 +141,7 @@ struct probe *probe_new(struct probes *probes, const struct probe_spec *spec, in
                          .ops = ops,
                          .data = data };
     p->spec.target.path = p->path;
-    list_init(&p->link);
+    turn_init(&p->turn, &probes->turns, probe_begin);
     probes->starting += !ready_usec;
     p->timer = defer_call(probes->loop, 0, probe_on_due, p);
     return p;
@@ -179,21 +149,14 @@ struct probe *probe_new(struct probes *probes, const struct probe_spec *spec, in
 
 void probe_free(struct probe *p)
 {
-    struct probes *probes = p ? p->of : NULL;
-    bool was_under_way = p && p->attempt;
-
     if (!p)
         return;
-    list_remove(&p->link);
     defer_cancel(p->timer);
-    if (was_under_way)
-        probe_leave(p);
     probe_attempt_cancel(p->attempt);
-    probes->starting -= p->state.health == PROBE_STARTING;
+    p->of->starting -= p->state.health == PROBE_STARTING;
+    turn_over(&p->turn); /* another one has its place */
     free(p->path);
     free(p->text);
     free(p->told_text);
     free(p);
-    if (was_under_way)
-        probes_run(probes); /* another one has its place */
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* probes.h - the probes of all programs of the node
  *
- * At most 64 are under way at once. Of those, programs that took longer than a second the last time
- * have at most half, so that some that hang do not delay the others. Loop's thread only.
+ * At most 64 are under way at once, in turns.h. Loop's thread only.
  */
 #ifndef AQ_AGENT_PROBE_PROBES_H
 #define AQ_AGENT_PROBE_PROBES_H
