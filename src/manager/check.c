@@ -79,6 +79,22 @@ static void manager_check_database(void *data, struct finding *ret)
     finding_mend(ret, "change it on the server; 'aliquot admin db info' has all");
 }
 
+static void manager_check_prometheus(void *data, struct finding *ret)
+{
+    const struct manager_conf *conf = data;
+    struct aq_error err = { 0 };
+
+    if (!conf->prometheus.url || !*conf->prometheus.url)
+        return;
+    if (serving_prometheus_try(&conf->prometheus, &err) == 0) {
+        finding_say(ret, CHECK_OK, "%s answers", conf->prometheus.url);
+        return;
+    }
+    finding_say(ret, CHECK_WARNING, "%s", err.text);
+    finding_mean(ret, "scaling rules of model services that query it have no value");
+    finding_mend(ret, "set prometheus in [serving] of manager.toml, or start the server");
+}
+
 static void manager_check_clock(void *data, struct finding *ret)
 {
     (void)data;
@@ -97,6 +113,7 @@ static const struct check manager_checks[] = {
     { "manager.link", "manager", "port for agents", manager_check_link },
     { "manager.certificate", "manager", "certificate", manager_check_certificate },
     { "manager.database", "manager", "database", manager_check_database },
+    { "manager.prometheus", "manager", "Prometheus", manager_check_prometheus },
     { "manager.files", "manager", "open files", manager_check_files },
     { "manager.clock", "manager", "clock", manager_check_clock },
     { .id = NULL },

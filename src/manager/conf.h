@@ -7,6 +7,7 @@
 #include "manager/call/api.h"
 #include "manager/account/password_rules.h"
 #include "manager/login/signup.h"
+#include "manager/serving/serving_prometheus.h"
 #include "manager/stream/stream.h"
 #include "store/retention.h"
 
@@ -26,6 +27,7 @@ struct manager_conf {
     int64_t remembered_requests;
     struct password_rules passwords;
     struct signup_rules signup;
+    struct prometheus_settings prometheus;
     struct transfer_limits transfer_limits;
     int64_t ticket_lifetime_usec; /* of apps */
     char *metrics_listen, *metrics_tls_cert, *metrics_tls_key;

@@ -28,6 +28,7 @@
 #include "manager/http_api.h"
 #include "manager/login/login.h"
 #include "manager/notification/notification.h"
+#include "manager/serving/serving.h"
 #include "sched/plugin.h"
 
 #define BODY_MAX (512 << 10) /* of routes that say nothing else: it is parsed in one turn */
@@ -245,7 +246,8 @@ static int daemon_open_server(struct daemon *d, struct aq_error *err)
 
     if (r < 0 || (r = daemon_read_proxies(d, err)) < 0 || (r = daemon_read_networks(d, err)) < 0
         || (r = api_new(d->core, &d->api, err)) < 0
-        || (r = login_open_signup(d->api, &d->conf->signup, err)) < 0)
+        || (r = login_open_signup(d->api, &d->conf->signup, err)) < 0
+        || (r = serving_set_prometheus(d->api, &d->conf->prometheus, err)) < 0)
         return r;
     api_set_proxies(d->api, &d->proxies);
     account_set_password_rules(d->api, &d->conf->passwords);

@@ -61,6 +61,8 @@ struct autoscale_rule {
     const char *id;     /* of a rule that clients name; NULL = none */
     const char *source; /* of a metric: "kernel" or "inference_framework" */
     const char *name;   /* of a metric */
+    const char *path;   /* of an inference_framework's page of metrics; NULL = "/metrics" */
+    int64_t port;       /* of that page; 0 = the port of the replica */
     const char *query;  /* PromQL, with one number as its result */
     bool
         is_mean; /* the value is one replica's: latency, use, metric, or a query "per": "replica" */

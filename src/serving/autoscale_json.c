@@ -16,6 +16,7 @@
 
 #define SCALING_TEXT_MAX 4096 /* bytes of a query */
 #define SCALING_NAME_MAX 256
+#define SCALING_PATH_MAX 256
 #define SCALING_SECONDS_MAX 86400
 #define SCALING_VALUE_MAX 1e15
 #define SCALING_FILL_IN_FLIGHT 0.95 /* a slot is left for what comes while a replica starts */
@@ -45,6 +46,27 @@ static int autoscale_read_signal(const struct json_member *at, struct autoscale_
                               name ? name : "");
 }
 
+/* The page with the metrics of a model's server. */
+static int autoscale_read_page(const struct json_member *at, struct autoscale_rule *ret)
+{
+    bool has_page = ret->source && strcmp(ret->source, "inference_framework") == 0;
+    int r;
+
+    if (!has_page && (json_member_has(at, "path") || json_member_has(at, "port")))
+        return json_member_refuse(at, json_member_has(at, "path") ? "path" : "port",
+                                  "is only for metrics of the source 'inference_framework'");
+    if ((r = json_member_text(at, "path", SCALING_PATH_MAX, &ret->path)) < 0
+        || (r = json_member_integer(at, "port", 1, UINT16_MAX, &ret->port)) < 0)
+        return r;
+    for (const char *c = ret->path; c && *c; c++)
+        if (ret->path[0] != '/' || *c <= ' ' || *c > '~')
+            return json_member_refuse(at, "path",
+                                      "'%.60s' is not the path of a URL: begin with '/', and write "
+                                      "blanks and characters beyond ASCII as %%XX",
+                                      ret->path);
+    return 0;
+}
+
 /* The members that say what is measured. */
 static int autoscale_read_source(const struct json_member *at, struct autoscale_rule *ret)
 {
@@ -72,6 +94,8 @@ static int autoscale_read_source(const struct json_member *at, struct autoscale_
         return json_member_refuse(at, "per", "is only for the signal 'prometheus'");
     if (ret->signal == AUTOSCALE_METRIC && !ret->source)
         ret->source = sources[1];
+    if ((r = autoscale_read_page(at, ret)) < 0)
+        return r;
     ret->is_mean = ret->signal == AUTOSCALE_LATENCY || ret->signal == AUTOSCALE_USE
                    || ret->signal == AUTOSCALE_METRIC || (per && strcmp(per, "replica") == 0);
     return 0;
@@ -169,17 +193,29 @@ static int autoscale_read_step(const struct json_member *at, struct autoscale_ru
 
 static int autoscale_read_rule(const struct json_member *at, struct autoscale_rule *ret)
 {
-    static const char *const targets[] = { "id",    "signal", "per",  "source", "name",
-                                           "query", "target", "fill", NULL };
-    static const char *const steps[] = {
-        "id",           "signal",       "per",  "source",        "name",          "query",
-        "comparator",   "threshold",    "step", "min_threshold", "max_threshold", "cooldown",
-        "min_replicas", "max_replicas", NULL
-    };
-    static const char *const compared[] = { "id",   "signal",   "per",          "source",
-                                            "name", "query",    "comparator",   "threshold",
-                                            "step", "cooldown", "min_replicas", "max_replicas",
-                                            NULL };
+    static const char *const targets[] = { "id",   "signal", "per",    "source", "name", "path",
+                                           "port", "query",  "target", "fill",   NULL };
+    static const char *const steps[] = { "id",
+                                         "signal",
+                                         "per",
+                                         "source",
+                                         "name",
+                                         "path",
+                                         "port",
+                                         "query",
+                                         "comparator",
+                                         "threshold",
+                                         "step",
+                                         "min_threshold",
+                                         "max_threshold",
+                                         "cooldown",
+                                         "min_replicas",
+                                         "max_replicas",
+                                         NULL };
+    static const char *const compared[] = { "id",           "signal",       "per",  "source",
+                                            "name",         "path",         "port", "query",
+                                            "comparator",   "threshold",    "step", "cooldown",
+                                            "min_replicas", "max_replicas", NULL };
     bool is_compared = json_member_has(at, "comparator") || json_member_has(at, "threshold");
     int r;
 
@@ -329,6 +365,9 @@ static void autoscale_write_rule(const struct autoscale_rule *rule, struct jsonw
     jsonw_member_str(w, "signal", signal_names[rule->signal]);
     autoscale_write_text(w, "source", rule->source);
     autoscale_write_text(w, "name", rule->name);
+    autoscale_write_text(w, "path", rule->path);
+    if (rule->port)
+        jsonw_member_int(w, "port", rule->port);
     autoscale_write_text(w, "query", rule->query);
     if (rule->query)
         jsonw_member_str(w, "per", rule->is_mean ? "replica" : "service");

@@ -8,6 +8,7 @@
 #ifndef AQ_MANAGER_CORE_SERVICES_H
 #define AQ_MANAGER_CORE_SERVICES_H
 
+#include "link/message.h"
 #include "manager/core/core.h"
 #include "model/model_service.h"
 #include "serving/rollout.h"
@@ -178,5 +179,23 @@ struct core_replica_figures {
  */
 void core_note_replica_figures(struct core *core, const struct uuid *session_id,
                                const struct core_replica_figures *figures);
+
+/* ---- metrics of programs in replicas, which their agents read ---- */
+
+struct core_metrics_ops {
+    /* The agent of a replica has read a page; borrowed for the call. */
+    void (*on_values)(void *data, const struct msg_metrics_values *values);
+    /* The agent has connected: core_watch_metrics() reaches it from now on. A new process of it reads
+     * no pages until then.
+     */
+    void (*on_agent)(void *data, const char *agent_id);
+};
+
+/* 'ops' NULL = nobody listens any more. */
+void core_set_metrics_ops(struct core *core, const struct core_metrics_ops *ops, void *data);
+
+/* All pages that the agent is to read. False if it is not connected: to be sent again. */
+bool core_watch_metrics(struct core *core, const char *agent_id,
+                        const struct msg_metrics_watch *watch);
 
 #endif

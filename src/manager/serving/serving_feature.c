@@ -27,7 +27,8 @@ static int serving_feature_open(struct api *api, struct aq_error *err)
     (void)err;
     api->serving = aq_alloc(sizeof(*api->serving));
     api->serving->use = serving_use_new(api->core);
-    api->serving->scale = serving_scale_new(api->core, api->serving->use);
+    api->serving->signals = serving_signals_new(api->core);
+    api->serving->scale = serving_scale_new(api->core, api->serving->use, api->serving->signals);
     api->serving->routes = serving_routes_new(api->core, api->serving->use, api->serving->scale);
     api->serving->tries = backendai_tries_new(api);
     core_set_replica_mounts(api->core, session_may_mount, api);
@@ -40,6 +41,7 @@ static void serving_feature_stop(struct api *api)
     serving_routes_stop(api->serving->routes);
     serving_scale_stop(api->serving->scale);
     serving_use_stop(api->serving->use);
+    serving_signals_stop(api->serving->signals);
 }
 
 static void serving_feature_close(struct api *api)
@@ -49,6 +51,7 @@ static void serving_feature_close(struct api *api)
     backendai_tries_free(api->serving->tries);
     serving_routes_free(api->serving->routes);
     serving_scale_free(api->serving->scale);
+    serving_signals_free(api->serving->signals);
     serving_use_free(api->serving->use);
     free(AQ_TAKE(api->serving));
 }
@@ -56,6 +59,12 @@ static void serving_feature_close(struct api *api)
 void serving_write_metrics(const struct api *api, struct strbuf *out)
 {
     serving_use_write_metrics(api->serving->use, api->core, out);
+}
+
+int serving_set_prometheus(struct api *api, const struct prometheus_settings *settings,
+                           struct aq_error *err)
+{
+    return serving_signals_set_prometheus(api->serving->signals, settings, err);
 }
 
 const struct feature serving_feature = {

@@ -17,6 +17,7 @@ struct serving_state {
     struct serving_routes *routes;
     struct serving_use *use;
     struct serving_scale *scale;
+    struct serving_signals *signals;
     struct backendai_tries *tries;
 };
 

@@ -11,8 +11,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/log_budget.h"
 #include "base/map.h"
 #include "base/memory.h"
+#include "base/strbuf.h"
 #include "http/defer.h"
 #include "manager/core/services.h"
 
@@ -38,11 +40,14 @@ struct scaled {
     int64_t arrived; /* at the last sample */
     bool is_busy;    /* a change is on its way to the store */
     char reason[sizeof(((struct autoscale_wish *)NULL)->reason)];
+    char *problem; /* why a rule has no value; NULL = all have one, or nothing is known */
+    struct log_budget log;
 };
 
 struct serving_scale {
     struct core *core;
     const struct serving_use *use;
+    struct serving_signals *signals;
     struct map services; /* id, 16 bytes -> struct scaled */
     struct defer *timer;
 };
@@ -64,15 +69,11 @@ int serving_scale_rules(const struct model_service *s, struct arena *arena, stru
     text = json_dumps(tree, JSON_COMPACT);
     r = autoscale_parse(text, strlen(text), arena, ret, err);
     for (size_t i = 0; r == 0 && i < ret->rule_count; i++) {
-        const struct autoscale_rule *rule = &ret->rules[i];
+        struct aq_error wrong = { 0 };
 
-        if (rule->signal == AUTOSCALE_PROMETHEUS
-            || (rule->signal == AUTOSCALE_METRIC && strcmp(rule->source, "kernel") != 0))
-            r = aq_fail_field(err, EINVAL, "scaling.rules",
-                              "rule %zu needs a metric of the model's server or of Prometheus, "
-                              "which this version does not collect; use in_flight, rate, latency, "
-                              "use or a metric of the kernel",
-                              i);
+        r = serving_signals_check(&ret->rules[i], arena, &wrong);
+        if (r < 0)
+            (void)aq_fail_field(err, -r, "scaling.rules", "rule %zu: 'name' %s", i, wrong.text);
     }
     return r;
 }
@@ -81,6 +82,7 @@ static void scaled_free(struct scaled *of)
 {
     arena_done(&of->arena);
     free(of->scaling);
+    free(of->problem);
     free(of);
 }
 
@@ -175,7 +177,11 @@ static double scaled_measure(const struct serving_scale *scale, const struct sca
     case AUTOSCALE_USE:
         return scaled_measure_kernels(scale->core, s, "cuda_util") / 100;
     case AUTOSCALE_METRIC:
-        return scaled_measure_kernels(scale->core, s, rule->name);
+        if (strcmp(rule->source, "kernel") == 0)
+            return scaled_measure_kernels(scale->core, s, rule->name);
+        return serving_signals_get(scale->signals, s, rule, NULL);
+    case AUTOSCALE_PROMETHEUS:
+        return serving_signals_get(scale->signals, s, rule, NULL);
     default:
         return NAN;
     }
@@ -329,6 +335,37 @@ void serving_scale_look(struct serving_scale *scale, const struct uuid *service_
         scale_decide(scale, of, s, clock_monotonic_usec());
 }
 
+/* Also of services that are being changed at this moment, whose pages go on to be read. */
+static void scale_want_signals(struct serving_scale *scale)
+{
+    for (size_t i = 0; i < scale->services.count; i++) {
+        struct scaled *of = scale->services.entries[i].value;
+        const struct model_service *s = core_find_service_by_id(scale->core, &of->id);
+
+        if (s && !s->is_ending && s->replicas_min < s->replicas_max && of->rules.rule_count)
+            serving_signals_want(scale->signals, s, &of->rules);
+        else
+            free(AQ_TAKE(of->problem)); /* of rules that are not used any more */
+    }
+    serving_signals_run(scale->signals);
+}
+
+/* The first rule without a value is what people see; the log has it when it begins. */
+static void scaled_note_problem(const struct serving_scale *scale, struct scaled *of,
+                                const struct model_service *s)
+{
+    const char *text = NULL;
+    size_t i = 0;
+
+    for (; !text && i < of->rules.rule_count; i++)
+        (void)serving_signals_get(scale->signals, s, &of->rules.rules[i], &text);
+    if (text && !of->problem)
+        log_limited(&of->log, LOG_LEVEL_WARNING,
+                    "model service '%s': scaling rule %zu has no value: %s", s->name, i - 1, text);
+    free(of->problem);
+    of->problem = text ? aq_format("rule %zu has no value: %s", i - 1, text) : NULL;
+}
+
 static void scale_on_timer(void *data)
 {
     struct serving_scale *scale = data;
@@ -343,7 +380,9 @@ static void scale_on_timer(void *data)
         scale_decide(scale, of, s, now);
         figures = serving_use_get(scale->use, &s->id);
         scaled_mark(of, &figures, now);
+        scaled_note_problem(scale, of, s);
     }
+    scale_want_signals(scale);
     defer_start(scale->timer, TICK_MSEC);
 }
 
@@ -367,14 +406,23 @@ int64_t serving_scale_fired_usec(const struct serving_scale *scale, const struct
     return clock_realtime_usec() - (clock_monotonic_usec() - of->state.fired_usec[rule]);
 }
 
+const char *serving_scale_problem(const struct serving_scale *scale, const struct uuid *service_id)
+{
+    const struct scaled *of = scale_find(scale, service_id);
+
+    return of ? of->problem : NULL;
+}
+
 /* ---- begin and end ---- */
 
-struct serving_scale *serving_scale_new(struct core *core, const struct serving_use *use)
+struct serving_scale *serving_scale_new(struct core *core, const struct serving_use *use,
+                                        struct serving_signals *signals)
 {
     struct serving_scale *scale = aq_alloc(sizeof(*scale));
 
     scale->core = core;
     scale->use = use;
+    scale->signals = signals;
     scale->timer = defer_new(core_loop(core), scale_on_timer, scale);
     defer_start(scale->timer, TICK_MSEC);
     return scale;

@@ -14,14 +14,16 @@
 #ifndef AQ_MANAGER_SERVING_SERVING_SCALE_H
 #define AQ_MANAGER_SERVING_SERVING_SCALE_H
 
+#include "manager/serving/serving_signals.h"
 #include "manager/serving/serving_use.h"
 #include "model/model_service.h"
 #include "serving/autoscale.h"
 
 struct serving_scale;
 
-/* 'use' is borrowed. */
-struct serving_scale *serving_scale_new(struct core *core, const struct serving_use *use);
+/* 'use' and 'signals' are borrowed. */
+struct serving_scale *serving_scale_new(struct core *core, const struct serving_use *use,
+                                        struct serving_signals *signals);
 void serving_scale_stop(struct serving_scale *scale);
 void serving_scale_free(struct serving_scale *scale); /* NULL is fine */
 
@@ -41,6 +43,8 @@ const char *serving_scale_reason(const struct serving_scale *scale, const struct
  */
 int64_t serving_scale_fired_usec(const struct serving_scale *scale, const struct uuid *service_id,
                                  size_t rule);
+/* Which of its rules has no value now, and why, for people; NULL = none. Valid likewise. */
+const char *serving_scale_problem(const struct serving_scale *scale, const struct uuid *service_id);
 
 /* The rules of a service: its own, or those that follow from its cap. Texts are
  * in 'arena'. -EINVAL with the field, of rules that cannot be measured here,

@@ -365,6 +365,7 @@ static void view_write_scaling(const struct api *api, const struct model_service
     else
         jsonw_null(w);
     jsonw_member_str(w, "scaling_reason", *reason ? reason : NULL);
+    jsonw_member_str(w, "scaling_problem", serving_scale_problem(api->serving->scale, &s->id));
 }
 
 void serving_view_write(const struct api *api, const struct model_service *s, bool is_whole,

@@ -74,6 +74,24 @@ static const struct {
     { "{\"type\":\"statistics\",\"at_usec\":1,\"node\":[[0,1,2,3]]}", "node" },
     { "{\"type\":\"statistics\",\"at_usec\":1,\"node\":[[0,null]]}", "node" },
     { "{\"type\":\"statistics\",\"at_usec\":1,\"node\":[[0,1e999]]}", "" },
+    { "{\"type\":\"metrics.watch\"}", NULL },
+    { "{\"type\":\"metrics.watch\",\"pages\":[{\"kernel_id\":\"" ID
+      "\",\"port\":8000,\"path\":\"/metrics\",\"names\":[\"a:b\",\"c{d=\\\"e\\\"}\"]}]}",
+      NULL },
+    { "{\"type\":\"metrics.watch\",\"pages\":[{\"kernel_id\":\"" ID
+      "\",\"port\":8000,\"path\":\"/metrics\"}]}",
+      "names" },
+    { "{\"type\":\"metrics.watch\",\"pages\":[{\"kernel_id\":\"" ID "\",\"port\":8000}]}", "path" },
+    { "{\"type\":\"metrics.watch\",\"pages\":1}", "pages" },
+    { "{\"type\":\"metrics.values\",\"kernel_id\":\"" ID
+      "\",\"port\":8000,\"path\":\"/metrics\",\"names\":[\"a\"],\"values\":[[0,-1.5]]}",
+      NULL },
+    { "{\"type\":\"metrics.values\",\"kernel_id\":\"" ID
+      "\",\"port\":8000,\"path\":\"/metrics\",\"names\":[\"a\"],\"text\":\"404\"}",
+      NULL },
+    { "{\"type\":\"metrics.values\",\"kernel_id\":\"" ID
+      "\",\"port\":8000,\"path\":\"/metrics\",\"names\":[\"a\"],\"values\":[[-1,1]]}",
+      "values" },
     { "{\"type\":\"statistics\",\"at_usec\":1,\"devices\":[{\"values\":[]}]}", "device" },
     { "{\"type\":\"statistics\",\"at_usec\":1,\"devices\":[{\"device\":\"0\",\"values\":[7]}]}",
       "values" },

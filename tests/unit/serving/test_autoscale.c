@@ -374,6 +374,9 @@ static void what_is_written_reads_back(void **state)
         "\"signal\":\"rate\",\"comparator\":\"less_than_or_equal\",\"threshold\":-1,\"step\":2,"
         "\"cooldown\":300},{\"signal\":\"latency\",\"comparator\":\"greater_than\",\"threshold\":1,"
         "\"step\":-2,\"cooldown\":0}]}",
+        "{\"window\":300,\"idle\":600,\"rules\":[{\"signal\":\"metric\",\"source\":"
+        "\"inference_framework\",\"name\":\"a:b\",\"path\":\"/stats?x=1\",\"port\":9000,"
+        "\"target\":4,\"fill\":1}]}",
         "{\"window\":300,\"idle\":600,\"rules\":[]}",
     };
 
@@ -419,6 +422,15 @@ static void errors_name_the_member(void **state)
           "scaling.rules[0].source", "is only for" },
         { "{\"rules\": [{\"signal\": \"metric\", \"source\": \"x\", \"target\": 1}]}",
           "scaling.rules[0].source", "expected kernel or inference_framework, got \"x\"" },
+        { "{\"rules\": [{\"signal\": \"metric\", \"name\": \"a\", \"path\": \"x\", \"target\": 1}]}",
+          "scaling.rules[0].path", "begin with '/'" },
+        { "{\"rules\": [{\"signal\": \"metric\", \"name\": \"a\", \"path\": \"/\\r\\n\", \"target\": "
+          "1}]}",
+          "scaling.rules[0].path", "%XX" },
+        { "{\"rules\": [{\"signal\": \"metric\", \"name\": \"a\", \"port\": 0, \"target\": 1}]}",
+          "scaling.rules[0].port", "from 1 to 65535" },
+        { "{\"rules\": [{\"signal\": \"use\", \"port\": 1, \"target\": 1}]}",
+          "scaling.rules[0].port", "is only for metrics of the source 'inference_framework'" },
         { "{\"rules\": [{\"signal\": \"prometheus\", \"target\": 1}]}", "scaling.rules[0].query",
           "is missing; give a query" },
         { "{\"rules\": [{\"signal\": \"rate\", \"query\": \"x\", \"target\": 1}]}",

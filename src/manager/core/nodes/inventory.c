@@ -19,6 +19,7 @@
 #include "manager/core/nodes/liveness.h"
 #include "manager/core/nodes/orphans.h"
 #include "manager/core/nodes/reach.h"
+#include "manager/core/nodes/replica_metrics.h"
 #include "manager/core/nodes/registration.h"
 #include "manager/core/nodes/fronts_internal.h"
 #include "manager/core/scheduling/queue.h"
@@ -275,6 +276,7 @@ static void inventory_handle_heartbeat(struct core *core, struct agent_entry *a,
         sched_sync_mark_agent(core, a);
         agent_command_logins(core, a->a.id);
         reach_connected(core, a);
+        replica_metrics_greet(core, a->a.id);
         agent_command_drain(core, a->a.id, a->is_known && !a->a.schedulable);
         queue_agent_changed(
             core, resource_group_entry_get(core, a->a.resource_group ? a->a.resource_group : ""));
@@ -350,6 +352,8 @@ static void inventory_on_message(void *data, const char *agent_id, const struct 
         inventory_handle_kernel(core, a, &msg->kernel_status);
     else if (msg->type == MSG_KERNEL_HEALTH)
         service_note_health(core, agent_id, &msg->kernel_health);
+    else if (msg->type == MSG_METRICS_VALUES)
+        replica_metrics_take(core, agent_id, &msg->metrics_values);
     else if (msg->type == MSG_KERNEL_ORDER)
         orphans_take_order(core, a, &msg->kernel_order);
     else if (msg->type == MSG_IMAGE_STATUS)

@@ -400,6 +400,14 @@ bool agent_command_network(struct core *core, const char *agent_id, const struct
     return agent_command_send(core, agent_id, msg);
 }
 
+bool agent_command_watch_metrics(struct core *core, const char *agent_id,
+                                 const struct msg_metrics_watch *watch)
+{
+    struct message msg = { .type = MSG_METRICS_WATCH, .metrics_watch = *watch };
+
+    return agent_command_send(core, agent_id, &msg);
+}
+
 void agent_command_release(struct core *core, struct session_entry *l, size_t rank)
 {
     const struct kernel *k = &l->s.kernels[rank];

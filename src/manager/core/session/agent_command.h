@@ -13,6 +13,7 @@
 
 struct core;
 struct message;
+struct msg_metrics_watch;
 struct session_entry;
 struct uuid;
 
@@ -52,5 +53,9 @@ void agent_command_logins(struct core *core, const char *agent_id);
  * yet: to be sent again.
  */
 bool agent_command_network(struct core *core, const char *agent_id, const struct message *msg);
+
+/* The pages of metrics that the agent is to read; likewise. */
+bool agent_command_watch_metrics(struct core *core, const char *agent_id,
+                                 const struct msg_metrics_watch *watch);
 
 #endif

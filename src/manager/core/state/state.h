@@ -175,7 +175,11 @@ struct core {
         void *data[FRONT_KINDS];
         const struct core_front_ops *serving_ops; /* of proxies: serving.* */
         void *serving_data;
-    } fronts;                        /* nodes/fronts.c */
+    } fronts; /* nodes/fronts.c */
+    struct {
+        const struct core_metrics_ops *ops; /* NULL = nobody needs to know */
+        void *data;
+    } metrics;                       /* nodes/replica_metrics.c */
     core_login_end_fn *on_login_end; /* NULL = nobody needs to know */
     void *login_end_data;
     struct list image_jobs;   /* images.c */

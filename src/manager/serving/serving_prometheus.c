@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serving_prometheus.c - see serving_prometheus.h */
+#include "manager/serving/serving_prometheus.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <sodium.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/fs.h"
+#include "base/map.h"
+#include "base/memory.h"
+#include "base/strbuf.h"
+#include "base/utf8.h"
+#include "http/client.h"
+#include "http/tls.h"
+#include "http/url.h"
+#include "serving/prometheus_answer.h"
+
+#define INTERVAL_USEC (15 * USEC_PER_SEC)
+#define ANSWER_USEC (10 * USEC_PER_SEC)
+#define AGE_USEC (60 * USEC_PER_SEC) /* an older value is not known */
+#define AT_ONCE 8
+#define ANSWER_MAX (1u << 20)
+#define SECRET_MAX 4096 /* bytes of a token or a password */
+
+struct prometheus_query {
+    struct serving_prometheus *of;
+    char *text;
+    struct exchange *exchange; /* NULL = not under way */
+    int64_t begun_usec;        /* monotonic; 0 = never yet */
+    double value;
+    int64_t at_usec; /* when 'value' came; 0 = never yet */
+    char *problem;   /* of the last answer; NULL = none */
+    bool is_wanted;
+};
+
+struct serving_prometheus {
+    const struct prometheus_settings *settings;
+    struct client *client;
+    struct tls_context *tls;
+    char *url;          /* of queries */
+    struct map queries; /* text -> struct prometheus_query */
+    size_t next;        /* of those, the one that is looked at first */
+    size_t under_way;
+};
+
+/* ---- one query ---- */
+
+static void prometheus_query_settle(struct prometheus_query *query, const struct aq_error *err)
+{
+    free(query->problem);
+    query->problem = err->code ? aq_strdup(err->text) : NULL;
+    if (query->problem)
+        utf8_make_printable(query->problem); /* parts of it are the server's */
+}
+
+/* client_done_fn */
+static void prometheus_query_on_answer(void *data, const struct client_response *response,
+                                       const struct aq_error *failure)
+{
+    struct prometheus_query *query = data;
+    struct aq_error err = { 0 };
+    double value;
+
+    query->exchange = NULL;
+    query->of->under_way--;
+    if (!response)
+        (void)aq_fail(&err, EIO, "Prometheus does not answer: %s", failure->text);
+    else if (prometheus_answer_read(response->head->status, response->body, response->body_len,
+                                    &value, &err)
+             == 0) {
+        query->value = value;
+        query->at_usec = clock_monotonic_usec();
+        if (!isfinite(value))
+            (void)aq_fail(&err, EINVAL, "the query results in %g, which is not a number", value);
+    }
+    prometheus_query_settle(query, &err);
+}
+
+static int prometheus_read_secret(const char *path, struct strbuf *out, struct aq_error *err)
+{
+    int r = fs_read(AT_FDCWD, path, SECRET_MAX, out, err);
+
+    if (r < 0)
+        return r;
+    while (out->len && strchr("\r\n\t ", out->data[out->len - 1]))
+        strbuf_truncate(out, out->len - 1);
+    for (size_t i = 0; i < out->len; i++)
+        if ((unsigned char)out->data[i] < ' ')
+            return aq_fail(err, EINVAL, "'%s' has a control character; it must hold one line",
+                           path);
+    return 0;
+}
+
+/* Files are read for each query, so that they can be replaced. */
+static int prometheus_write_headers(const struct prometheus_settings *settings, struct strbuf *out,
+                                    struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf secret = STRBUF_INIT;
+    AQ_CLEANUP(aq_freep) char *pair = NULL;
+    AQ_CLEANUP(aq_freep) char *coded = NULL;
+    size_t size;
+    int r = 0;
+
+    strbuf_adds(out, "Content-Type: application/x-www-form-urlencoded\r\n"
+                     "Accept: application/json\r\nUser-Agent: aliquot-manager\r\n");
+    if (settings->token_file) {
+        if ((r = prometheus_read_secret(settings->token_file, &secret, err)) == 0)
+            strbuf_addf(out, "Authorization: Bearer %s\r\n", secret.len ? secret.data : "");
+    } else if (settings->user) {
+        if (settings->password_file)
+            r = prometheus_read_secret(settings->password_file, &secret, err);
+        pair = aq_format("%s:%s", settings->user, secret.len ? secret.data : "");
+        size = sodium_base64_encoded_len(strlen(pair), sodium_base64_VARIANT_ORIGINAL);
+        coded = aq_alloc(size);
+        (void)sodium_bin2base64(coded, size, (const unsigned char *)pair, strlen(pair),
+                                sodium_base64_VARIANT_ORIGINAL);
+        strbuf_addf(out, "Authorization: Basic %s\r\n", coded);
+    }
+    return r;
+}
+
+static void prometheus_query_send(struct prometheus_query *query)
+{
+    struct serving_prometheus *prometheus = query->of;
+    AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT;
+    AQ_CLEANUP(strbuf_donep) struct strbuf body = STRBUF_INIT;
+    struct aq_error err = { 0 };
+    int r = prometheus_write_headers(prometheus->settings, &headers, &err);
+
+    query->begun_usec = clock_monotonic_usec();
+    strbuf_adds(&body, "timeout=10s&limit=2&query=");
+    url_encode(&body, query->text);
+    if (r == 0)
+        r = client_fetch(prometheus->client,
+                         &(struct client_request){ .method = METHOD_POST,
+                                                   .url = prometheus->url,
+                                                   .headers = headers.data,
+                                                   .body = body.data,
+                                                   .body_len = body.len,
+                                                   .body_max = ANSWER_MAX },
+                         prometheus_query_on_answer, query, &query->exchange, &err);
+    if (r < 0)
+        prometheus_query_settle(query, &err);
+    else
+        prometheus->under_way++;
+}
+
+static void prometheus_query_stop(struct prometheus_query *query)
+{
+    if (!query->exchange)
+        return;
+    exchange_cancel(AQ_TAKE(query->exchange));
+    query->of->under_way--;
+}
+
+static void prometheus_query_free(struct prometheus_query *query)
+{
+    prometheus_query_stop(query);
+    free(query->text);
+    free(query->problem);
+    free(query);
+}
+
+/* ---- all ---- */
+
+void serving_prometheus_want(struct serving_prometheus *prometheus, const char *text)
+{
+    struct prometheus_query *query = map_gets(&prometheus->queries, text);
+
+    if (!query) {
+        query = aq_alloc(sizeof(*query));
+        query->of = prometheus;
+        query->text = aq_strdup(text);
+        (void)map_sets(&prometheus->queries, text, query);
+    }
+    query->is_wanted = true;
+}
+
+static void prometheus_look(struct prometheus_query *query, int64_t now_usec)
+{
+    struct aq_error err = { 0 };
+
+    if (query->exchange && now_usec - query->begun_usec > ANSWER_USEC) {
+        prometheus_query_stop(query);
+        (void)aq_fail(&err, ETIMEDOUT,
+                      "Prometheus does not answer: the server did not answer in time");
+        prometheus_query_settle(query, &err);
+    } else if (!query->exchange && query->of->under_way < AT_ONCE
+               && (!query->begun_usec || now_usec - query->begun_usec >= INTERVAL_USEC)) {
+        prometheus_query_send(query);
+    }
+}
+
+void serving_prometheus_run(struct serving_prometheus *prometheus)
+{
+    int64_t now_usec = clock_monotonic_usec();
+
+    for (size_t i = prometheus->queries.count; i-- > 0;) {
+        const struct map_entry *entry = &prometheus->queries.entries[i];
+        struct prometheus_query *query = entry->value;
+
+        if (!query->is_wanted)
+            prometheus_query_free(map_remove(&prometheus->queries, entry->key, entry->key_len));
+        else
+            query->is_wanted = false;
+    }
+    if (!prometheus->client)
+        return;
+    prometheus->next++; /* of many that are due others are first the next time */
+    for (size_t i = 0; i < prometheus->queries.count; i++)
+        prometheus_look(prometheus->queries
+                            .entries[(prometheus->next * AT_ONCE + i) % prometheus->queries.count]
+                            .value,
+                        now_usec);
+}
+
+double serving_prometheus_get(const struct serving_prometheus *prometheus, const char *text,
+                              const char **ret_problem)
+{
+    const struct prometheus_query *query = map_gets(&prometheus->queries, text);
+    const char *problem = query ? query->problem : NULL;
+    bool is_known = query && query->at_usec && isfinite(query->value)
+                    && clock_monotonic_usec() - query->at_usec <= AGE_USEC;
+
+    if (!prometheus->client)
+        problem = "there is no Prometheus server: set 'prometheus' in [serving] of manager.toml";
+    if (ret_problem)
+        *ret_problem = problem;
+    return is_known ? query->value : (double)NAN;
+}
+
+/* ---- begin and end ---- */
+
+static int prometheus_check(const struct prometheus_settings *settings, struct aq_error *err)
+{
+    struct url url;
+
+    if ((strncasecmp(settings->url, "http://", 7) != 0
+         && strncasecmp(settings->url, "https://", 8) != 0)
+        || strpbrk(settings->url, "?#@") || url_parse(settings->url, &url, NULL) < 0)
+        return aq_fail_field(err, EINVAL, "serving.prometheus",
+                             "'%.200s' must be a URL such as http://prometheus.example.org:9090; "
+                             "credentials are given by prometheus-token-file or prometheus-user",
+                             settings->url);
+    if (settings->token_file && settings->user)
+        return aq_fail_field(err, EINVAL, "serving.prometheus-user",
+                             "is set beside prometheus-token-file; leave one of them out");
+    return 0;
+}
+
+static int prometheus_open(struct serving_prometheus *prometheus, uv_loop_t *loop,
+                           struct aq_error *err)
+{
+    const struct prometheus_settings *settings = prometheus->settings;
+    AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT;
+    struct client_options options = { .connections_max = AT_ONCE,
+                                      .answer_msec = ANSWER_USEC / USEC_PER_MSEC };
+    size_t len;
+    int r = prometheus_check(settings, err);
+
+    if (r == 0 && (r = prometheus_write_headers(settings, &headers, err)) < 0)
+        (void)aq_error_wrap(err, "[serving] of manager.toml");
+    if (r == 0 && settings->ca) {
+        r = tls_context_new(&(struct tls_options){ .ca_file = settings->ca }, &prometheus->tls,
+                            err);
+        if (r < 0)
+            (void)aq_error_wrap(err, "serving.prometheus-ca");
+    }
+    if (r < 0)
+        return r;
+    for (len = strlen(settings->url); len && settings->url[len - 1] == '/'; len--)
+        ;
+    prometheus->url = aq_format("%.*s/api/v1/query", (int)len, settings->url);
+    options.tls = prometheus->tls;
+    prometheus->client = client_new(loop, &options);
+    return 0;
+}
+
+int serving_prometheus_new(uv_loop_t *loop, const struct prometheus_settings *settings,
+                           struct serving_prometheus **ret, struct aq_error *err)
+{
+    struct serving_prometheus *prometheus = aq_alloc(sizeof(*prometheus));
+    int r;
+
+    prometheus->settings = settings;
+    r = settings->url && *settings->url ? prometheus_open(prometheus, loop, err) : 0;
+    if (r < 0)
+        serving_prometheus_free(prometheus);
+    else
+        *ret = prometheus;
+    return r;
+}
+
+void serving_prometheus_free(struct serving_prometheus *prometheus)
+{
+    if (!prometheus)
+        return;
+    for (size_t i = 0; i < prometheus->queries.count; i++)
+        prometheus_query_free(prometheus->queries.entries[i].value);
+    map_done(&prometheus->queries);
+    client_free(prometheus->client);
+    tls_context_free(prometheus->tls);
+    free(prometheus->url);
+    free(prometheus);
+}
+
+int serving_prometheus_try(const struct prometheus_settings *settings, struct aq_error *err)
+{
+    static const char query[] = "vector(1)";
+    struct serving_prometheus *prometheus = NULL;
+    const char *problem = NULL;
+    uv_loop_t loop;
+    int r;
+
+    (void)uv_loop_init(&loop);
+    if ((r = serving_prometheus_new(&loop, settings, &prometheus, err)) == 0) {
+        serving_prometheus_want(prometheus, query);
+        serving_prometheus_run(prometheus);
+        while (isnan(serving_prometheus_get(prometheus, query, &problem)) && !problem)
+            (void)uv_run(&loop, UV_RUN_ONCE);
+        if (problem)
+            r = aq_fail(err, EIO, "%s", problem);
+        serving_prometheus_free(prometheus);
+    }
+    (void)uv_run(&loop, UV_RUN_DEFAULT);
+    (void)uv_loop_close(&loop);
+    return r;
+}
