@@ -317,6 +317,16 @@ def test_rules(there, make):
         "max_replicas": None, "metric_source": "KERNEL"}
     shown = there.user.get(f"{OURS}/{made['name']}").json
     assert shown["version"] == 4
+    for source, name, signal in (("inference_framework", "vllm:num_requests_waiting", "metric"),
+                                 ("PROMETHEUS", "sum(up)", "prometheus")):
+        changed = ask(there.user, CHANGE, id=rule["row_id"],
+                      props={"metric_source": source, "metric_name": name})
+        assert changed["modify_endpoint_auto_scaling_rule_node"]["rule"]["metric_source"] == \
+            source.upper()
+        first = there.user.get(f"{OURS}/{made['name']}").json["scaling"]["rules"][0]
+        assert first["signal"] == signal and name in (first.get("name"), first.get("query"))
+    assert "name of a metric" in fails(there.user, CHANGE, id=rule["row_id"], props={
+        "metric_source": "INFERENCE_FRAMEWORK", "metric_name": "rate(x[1m])"})
     for props, text in (({"threshold": "high"}, "threshold"), ({"metric_source": "x"}, "metric_source"),
                         ({"comparator": "equal"}, "comparator"), ({"step_size": 0}, "step"),
                         ({"cooldown_seconds": -1}, "cooldown_seconds"),

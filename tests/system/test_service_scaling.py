@@ -39,7 +39,7 @@ def test_replicas_follow_the_requests(cluster):  # noqa: F811
 def test_rules_that_cannot_be_followed(cluster, tmp_path):  # noqa: F811
     with cluster.made("ruled", "--replicas", "0-1") as _:
         for rules, said in (
-                ({"rules": [{"signal": "prometheus", "query": "up", "target": 1}]}, "Prometheus"),
+                ({"rules": [{"signal": "metric", "name": "a b", "target": 1}]}, "name of a metric"),
                 ({"rules": [{"signal": "speed", "target": 1}]}, "scaling.rules[0].signal"),
                 ({"rules": [{"signal": "rate", "target": 0}]}, "scaling.rules[0].target"),
                 ({"window": -1}, "scaling.window")):
@@ -50,6 +50,11 @@ def test_rules_that_cannot_be_followed(cluster, tmp_path):  # noqa: F811
         cluster.service("update", "ruled", "--target", "rate=5", "--target", "latency=0.5")
         assert [rule["signal"] for rule in cluster.info("ruled")["scaling"]["rules"]] == [
             "rate", "latency"]
+        cluster.service("update", "ruled", "--target", 'metric:waiting{queue="a"}=4',
+                        "--target", "prometheus:sum(up == 1)=2")
+        assert [(rule.get("name"), rule.get("query"), rule["target"])
+                for rule in cluster.info("ruled")["scaling"]["rules"]] == [
+            ('waiting{queue="a"}', None, 4), (None, "sum(up == 1)", 2)]
 
 
 def test_preemptible_work_yields_and_comes_back(cluster):  # noqa: F811

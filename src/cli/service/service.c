@@ -30,6 +30,7 @@ const struct column service_columns[] = {
     { "share_text", "SHARE", COLUMN_TEXT, COLUMN_IS_EXTRA },
     { "share_problem", "SHARE PROBLEM", COLUMN_TEXT, COLUMN_IS_EXTRA },
     { "scaling_reason", "REASON", COLUMN_TEXT, COLUMN_IS_EXTRA },
+    { "scaling_problem", "SCALING PROBLEM", COLUMN_TEXT, COLUMN_IS_EXTRA },
     { "model", "MODEL", COLUMN_TEXT, COLUMN_IS_WIDE },
     { "runtime", "RUNTIME", COLUMN_TEXT, COLUMN_IS_EXTRA },
     { "command", "COMMAND", COLUMN_TEXT, COLUMN_IS_EXTRA },

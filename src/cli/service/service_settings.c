@@ -28,23 +28,47 @@ static int service_add_replicas(const char *text, const char *what, json_t *body
     return json_object_set_new(body, "replicas", value);
 }
 
-/* "in_flight=8" of each --target; the other members of the rules have their defaults. */
+/* The rule of "in_flight=8", "metric:NAME=4" or "prometheus:QUERY=4"; names and queries may have '='.
+ * NULL if it is none of these.
+ */
+static json_t *service_parse_target(const char *text)
+{
+    static const struct {
+        const char *prefix, *signal, *member;
+    } kinds[] = { { "metric:", "metric", "name" }, { "prometheus:", "prometheus", "query" } };
+    const char *equals = strrchr(text, '=');
+    char *end = NULL;
+    double value = equals ? strtod(equals + 1, &end) : 0;
+
+    if (!equals || equals == text || end == equals + 1 || *end)
+        return NULL;
+    for (size_t i = 0; i < AQ_COUNT(kinds); i++) {
+        size_t len = strlen(kinds[i].prefix);
+
+        if (strncmp(text, kinds[i].prefix, len) == 0)
+            return json_pack("{s:s, s:s%, s:f}", "signal", kinds[i].signal, kinds[i].member,
+                             text + len, (size_t)(equals - text) - len, "target", value);
+    }
+    return json_pack("{s:s%, s:f}", "signal", text, (size_t)(equals - text), "target", value);
+}
+
+/* Each --target; the other members of the rules have their defaults. */
 static int service_add_targets(const struct cli_list *targets, json_t *body, struct aq_error *err)
 {
     json_t *rules = json_array();
     int r = 0;
 
     for (size_t i = 0; r == 0 && i < targets->count; i++) {
-        const char *text = targets->items[i], *equals = strchr(text, '=');
-        char *end = NULL;
-        double value = equals ? strtod(equals + 1, &end) : 0;
+        json_t *rule = service_parse_target(targets->items[i]);
 
-        if (!equals || equals == text || end == equals + 1 || *end)
-            r = aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
-                             "--target takes SIGNAL=VALUE, such as in_flight=8, not '%.40s'", text);
+        if (rule)
+            (void)json_array_append_new(rules, rule);
         else
-            (void)json_array_append_new(rules, json_pack("{s:s%, s:f}", "signal", text,
-                                                         (size_t)(equals - text), "target", value));
+            r = aq_fail_kind(
+                err, EINVAL, CLI_KIND_USAGE,
+                "--target takes SIGNAL=VALUE, such as in_flight=8, "
+                "metric:vllm:num_requests_waiting=4 or prometheus:QUERY=4, not '%.40s'",
+                targets->items[i]);
     }
     (void)json_object_set_new(body, "scaling.rules", rules);
     return r;
