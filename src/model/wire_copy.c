@@ -73,8 +73,8 @@ static void wire_copy_value(struct wire_copy_block *block, enum wire_kind kind,
         return;
     case WIRE_NUMBERS:
         to.numbers->items = wire_copy_take(block, from.numbers->items,
-                                         from.numbers->count * sizeof(*from.numbers->items),
-                                         alignof(int64_t));
+                                           from.numbers->count * sizeof(*from.numbers->items),
+                                           alignof(int64_t));
         return;
     case WIRE_PAIRS:
         to.pairs->items = wire_copy_take(block, from.pairs->items,

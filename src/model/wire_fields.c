@@ -246,8 +246,8 @@ static int wire_read_texts(const struct wire_field *field, const json_t *value, 
     return r;
 }
 
-static int wire_read_numbers(const struct wire_field *field, const json_t *value, struct arena *arena,
-                           struct int_list *ret, struct aq_error *err)
+static int wire_read_numbers(const struct wire_field *field, const json_t *value,
+                             struct arena *arena, struct int_list *ret, struct aq_error *err)
 {
     size_t count = json_array_size(value);
     int64_t *items = arena_array(arena, count + 1, sizeof(*items));

@@ -18,20 +18,20 @@
 
 enum wire_kind {
     WIRE_END,
-    WIRE_TEXT,   /* const char * */
-    WIRE_AMOUNT, /* const char *; a number is read as text */
-    WIRE_JSON,   /* const char *: the text of an object or a list */
-    WIRE_FLAG,   /* bool */
-    WIRE_CHOICE, /* an enum of unsaid, no, yes */
-    WIRE_NUMBER, /* int64_t, never negative */
-    WIRE_UUID,   /* struct uuid; nil is unsaid */
-    WIRE_TEXTS,  /* struct str_list */
+    WIRE_TEXT,    /* const char * */
+    WIRE_AMOUNT,  /* const char *; a number is read as text */
+    WIRE_JSON,    /* const char *: the text of an object or a list */
+    WIRE_FLAG,    /* bool */
+    WIRE_CHOICE,  /* an enum of unsaid, no, yes */
+    WIRE_NUMBER,  /* int64_t, never negative */
+    WIRE_UUID,    /* struct uuid; nil is unsaid */
+    WIRE_TEXTS,   /* struct str_list */
     WIRE_NUMBERS, /* struct int_list */
-    WIRE_PAIRS,  /* struct pair_list */
-    WIRE_MOUNTS, /* struct folder_mounts */
-    WIRE_LIST,   /* a pointer to structs of 'of', followed by its size_t count */
-    WIRE_BESIDE, /* a struct of 'of', whose members stand beside the others */
-    WIRE_OWN,    /* as 'own' does it */
+    WIRE_PAIRS,   /* struct pair_list */
+    WIRE_MOUNTS,  /* struct folder_mounts */
+    WIRE_LIST,    /* a pointer to structs of 'of', followed by its size_t count */
+    WIRE_BESIDE,  /* a struct of 'of', whose members stand beside the others */
+    WIRE_OWN,     /* as 'own' does it */
 };
 
 #define WIRE_REQUIRED (1u << 0)  /* refused when absent, nil, empty or 0 */
