@@ -3,6 +3,8 @@
 played; the manager is a real one."""
 
 import hashlib
+import json
+import time
 import urllib.request
 
 import pytest
@@ -269,6 +271,48 @@ def test_a_cold_start_is_counted(there, proxy, make):
     figures = wait_for(lambda: shown(there, "sleeper")["figures"]["cold_starts"]
                        and shown(there, "sleeper")["figures"])
     assert figures["cold_starts"] == 1 and figures["mean_cold_start_ms"] > 1000
+
+
+RULES = ("query($id: String!) { endpoint_auto_scaling_rule_nodes(endpoint: $id) { edges { node "
+         "{ comparator last_triggered_at } } } }")
+ADD_RULE = ("mutation($id: String!, $props: EndpointAutoScalingRuleInput!) { "
+            "create_endpoint_auto_scaling_rule_node(endpoint: $id, props: $props) { ok msg } }")
+LIVE = ("query($id: UUID!) { endpoint(endpoint_id: $id) { live_stat routings { session live_stat } } }")
+
+
+def test_clients_of_backendai_see_figures_and_when_rules_acted(there, proxy, make):
+    service = make("ruled", replicas="1-2")
+    session = ready(there, "ruled", 1)[0]
+    for comparator, threshold, step in (("GREATER_THAN", "50", 1), ("LESS_THAN", "10", -1)):
+        done = there.user.gql(ADD_RULE, {"id": service["id"], "props": {
+            "metric_source": "kernel", "metric_name": "busy", "threshold": threshold,
+            "comparator": comparator, "step_size": step, "cooldown_seconds": 60}}).json
+        assert done["data"]["create_endpoint_auto_scaling_rule_node"]["ok"], done
+
+    def triggered():
+        edges = there.user.gql(RULES, {"id": service["id"]}).json["data"][
+            "endpoint_auto_scaling_rule_nodes"]["edges"]
+        return {edge["node"]["comparator"]: edge["node"]["last_triggered_at"] for edge in edges}
+    assert triggered() == {"GREATER_THAN": None, "LESS_THAN": None}
+    order = there.node.kernels[session]
+
+    def measure():
+        there.node.say({"type": "statistics", "at_usec": int(time.time() * 1e6),
+                        "interval_usec": 1_000_000,
+                        "metrics": [{"key": "busy", "unit": 0, "show": 0, "stats": 0}],
+                        "kernels": [{"kernel_id": order["kernel_id"], "session_id": session,
+                                     "attempt": order["attempt"], "values": [[0, 90, 100]]}]})
+        return shown(there, "ruled")["replicas"]["wanted"] == 2
+    wait_for(measure, 60, "the rule to act")
+    assert triggered()["GREATER_THAN"] and not triggered()["LESS_THAN"]
+    proxy.use(service, in_flight=4, arrived=1, replicas=[
+        {"session_id": session, "revision": 1, "in_flight": 4, "requests": 1, "server_errors": 1}])
+    wait_for(lambda: shown(there, "ruled")["figures"]["in_flight"] == 4)
+    endpoint = there.user.gql(LIVE, {"id": service["id"]}).json["data"]["endpoint"]
+    routing = next(one for one in endpoint["routings"] if one["session"] == session)
+    for stat in (json.loads(endpoint["live_stat"]), json.loads(routing["live_stat"])):
+        assert stat["in_flight"] == {"current": "4", "capacity": None, "pct": "0.00",
+                                     "unit_hint": "count"}
 
 
 def test_a_proxy_with_a_domain(there, make):
