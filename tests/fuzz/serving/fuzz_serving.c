@@ -42,7 +42,10 @@ static void fuzz_usage(const char *type, const char *text, size_t len, size_t pi
     usage_scan_finish(&cut);
     if (len <= USAGE_TAIL_MAX
         && (whole.prompt_tokens != cut.prompt_tokens
-            || whole.completion_tokens != cut.completion_tokens))
+            || whole.completion_tokens != cut.completion_tokens
+            || whole.cached_tokens != cut.cached_tokens))
+        abort();
+    if (whole.cached_tokens < 0 || whole.cached_tokens > whole.prompt_tokens)
         abort();
     usage_scan_done(&whole);
     usage_scan_done(&cut);
