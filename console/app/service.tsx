@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { useAnswer } from "./answer";
 import { Chart } from "./charts";
 import { DeployForm } from "./deploy";
-import { age, number, plain, quote, reason, time } from "./format";
+import { number, plain, quote, reason, time } from "./format";
 import { LogView } from "./log";
 import { who } from "./live";
 import { Age, Commands, Confirm, Copy, Empty, Facts, failure, now, say, State, use } from "./parts";
@@ -452,7 +452,11 @@ export function ServiceScreen({ id }: { id: string }) {
             </button>
           ))}
         </div>
-        {service.ended_at && <span class="dim">ended {age(service.ended_at, use(now))} ago</span>}
+        {service.ended_at && (
+          <span class="dim">
+            ended <Age from={service.ended_at} /> ago
+          </span>
+        )}
       </div>
       <Tab tab={tabs.some(([name]) => name === tab) ? tab : ""} service={service} after={again} />
     </section>

@@ -293,6 +293,7 @@ export interface Point {
 }
 
 const histories = new Map<string, Sample[]>();
+const noted = new WeakSet<Service>(); // an answer is drawn more than once
 
 function sampleOf({ figures: f }: Service, at: number): Sample {
   const answered = f.ok + f.client_errors + f.server_errors;
@@ -312,6 +313,8 @@ function sampleOf({ figures: f }: Service, at: number): Sample {
  */
 export function noteFigures(services: readonly Service[], at = Date.now()): void {
   for (const service of services) {
+    if (noted.has(service)) continue;
+    noted.add(service);
     const fresh = sampleOf(service, at);
     const old = histories.get(service.id) ?? [];
     const last = old[old.length - 1];

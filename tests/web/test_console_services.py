@@ -84,10 +84,11 @@ def shown(cluster, name="digits"):
 
 
 def wait_ready(cluster, name="digits", count=1, revision=None):
-    wait_for(lambda: shown(cluster, name)["status"] == "ready"
-             and shown(cluster, name)["replicas"]["ready"] == count
-             and shown(cluster, name)["revision"]["number"] == (revision or shown(cluster, name)["revision"]["number"]),
-             120, lambda: f"{count} ready: {shown(cluster, name)}")
+    def is_ready():
+        now = shown(cluster, name)
+        return (now["status"] == "ready" and now["replicas"]["ready"] == count
+                and revision in (None, now["revision"]["number"]))
+    wait_for(is_ready, 120, lambda: f"{count} ready: {shown(cluster, name)}")
 
 
 def ask(url, token=None, path="v1/models"):
@@ -153,8 +154,9 @@ def test_from_the_form_to_the_end(browser, cluster):
     page.fill("#service-port", "8000")
     assert page.violations() == []
     command = commands(page, ".actions")["Copy as command"]
-    assert command == ("aliquot service create --image model --port 8000 --health /health -r cpu=1 -r mem=128m "
-                       "-r cuda.shares=0.5 -e WORD=first digits 'exec python3 /app/serve.py 8000'")
+    assert command == ("aliquot service create --image model --port 8000 --health /health -r cpu=1"
+                       " -r mem=128m -r cuda.shares=0.5 -e WORD=first digits"
+                       " 'exec python3 /app/serve.py 8000'")
     page.click(".launch button.main")
     wait_text(page, "digits", ".service h2")
     wait_state(page, "ready")
@@ -181,8 +183,8 @@ def test_from_the_form_to_the_end(browser, cluster):
     # Requests show in the figures.
     go_to(page, "Overview")
     with Load(url, token) as load:
-        page.wait_for("Number(document.querySelector('.chart .value').lastChild.textContent.replace('all ', '')) > 0")
-        page.wait_for("document.querySelectorAll('.chart .lines-of path')[0].getAttribute('d').includes('L')")
+        page.wait_for("Number(document.querySelector('.chart .value').lastChild.textContent) > 0")
+        page.wait_for("document.querySelector('.chart path').getAttribute('d').includes('L')")
         page.keyboard.press("6")
         page.wait_for(f"{ROWS}.some((row) => /ready digits .*0.5 fGPU [\\d.]+/.test(row))")
     assert load.replies and all(status == 200 for status, _ in load.replies)
@@ -277,9 +279,11 @@ def test_settings(browser, cluster):
     page.click(".actions button.main")
     wait_text(page, "was changed", ".said")
     now = shown(cluster)
-    assert (now["replicas"]["min"], now["replicas"]["max"], now["public"], now["tag"]) == (1, 3, True, "steady")
+    assert (now["replicas"]["min"], now["replicas"]["max"]) == (1, 3)
+    assert (now["public"], now["tag"]) == (True, "steady")
     assert (now["limits"]["cap"], now["limits"]["queue_timeout"]) == (16, 30)
-    assert now["scaling"]["rules"] == [{"signal": "in_flight", "target": 4}, {"signal": "latency", "target": 0.5}]
+    assert now["scaling"]["rules"] == [{"signal": "in_flight", "target": 4},
+                                       {"signal": "latency", "target": 0.5}]
     page.wait_for("document.querySelector('.actions button.main').disabled")
     go_to(page, "Tokens")
     wait_text(page, "requests need no token", ".section")
@@ -287,6 +291,43 @@ def test_settings(browser, cluster):
     wait_ready(cluster)
     assert ask(shown(cluster)["url"])[0] == 200
     assert [problem for problem in page.problems() if "400 (Bad Request)" not in problem] == []
+
+
+def test_each_action_as_a_command(browser, cluster):
+    """What the page does is typed in place of it, as it was copied."""
+    page = logged_in(browser, cluster)
+    page.evaluate("location.hash = '#/serve'")
+    page.wait_for("document.querySelector('#amount-mem') !== null")
+    for name, value in {"name": "digits", "image": "model", "command": COMMAND, "port": "8000",
+                        "environ": "WORD=it's first", "replicas": "1-2", "target": "in_flight=4"}.items():
+        page.fill(f"#service-{name}", value)
+    page.fill("#amount-mem", "128m")
+    copied = lambda: cluster.type(commands(page, ".actions")["Copy as command"])  # noqa: E731
+    assert "aqs-" in copied()
+    open_service(page, "digits")
+    menu = commands(page, ".service > header .commands")
+    assert '"digits"' in cluster.type(f"{menu['Show']} -o json")
+    go_to(page, "Settings")
+    page.fill("#setting-cap", "16")
+    copied()
+    go_to(page, "Deploy")
+    page.fill("#service-environ", "LOG=debug")
+    page.fill("#amount-mem", "160m")
+    copied()
+    go_to(page, "Tokens")
+    page.fill("#token-label", "crawler")
+    page.fill("#token-rate", "5")
+    copied()
+    wait_text(page, "5/s", ".wide-table")
+    now = shown(cluster)
+    assert (now["limits"]["cap"], now["tokens"], now["revision"]["number"]) == (16, 2, 2)
+    assert now["revision"]["environ"] == {"LOG": "debug"}
+    assert now["revision"]["resources"] == {"cpu": "1", "mem": "160m"}
+    cluster.type(menu["Scale"])
+    assert (shown(cluster)["replicas"]["min"], shown(cluster)["replicas"]["max"]) == (1, 1)
+    cluster.type(f"{menu['End']} --yes")  # a terminal is asked
+    wait_state(page, "ended")
+    assert not page.problems()
 
 
 def test_administrators_see_those_of_others(browser, cluster):
@@ -312,12 +353,18 @@ ROLLOUT = {"strategy": "canary", "max_surge": 1, "max_unavailable": 0, "steps": 
                "phase": "running", "from": 1, "to": 2, "step": 2, "steps": 4, "percent": 25,
                "since": "2026-11-30T12:00:00Z", "reason": "step 2 of 4",
                "old": {"replicas": 3, "ready": 3}, "new": {"replicas": 1, "ready": 1}}}
+HISTORY = [{"at": "2026-11-30T12:00:00Z", "version": 2, "replicas": 3, "share": None, "revision": 2,
+            "reason": "scaled to 3 by ann@example.com"},
+           {"at": "2026-11-30T11:00:00Z", "version": 1, "replicas": 1, "share": 0.5, "revision": 1,
+            "reason": None}]
 PATCHED = """(() => { const before = window.fetch; window.sent = [];
   window.fetch = async (path, options) => {
     if (/rollout\\/(promote|abort)$/.test(path)) {
       window.sent.push(path.split("/").pop());
       return new Response("{}", { status: 200 });
     }
+    if (/model-services\\/[^/]+\\/history/.test(path))
+      return new Response(JSON.stringify({ items: %s }), { status: 200 });
     if (/model-services\\/digits$/.test(path)) {
       const service = await (await before(path, options)).json();
       return new Response(JSON.stringify({ ...service, rollout: %s }), { status: 200 });
@@ -330,7 +377,7 @@ PATCHED = """(() => { const before = window.fetch; window.sent = [];
 def test_a_rollout_as_a_picture(browser, cluster):
     serve(cluster)
     page = logged_in(browser, cluster)
-    page.evaluate(PATCHED % json.dumps(ROLLOUT))
+    page.evaluate(PATCHED % (json.dumps(HISTORY), json.dumps(ROLLOUT)))
     open_service(page, "digits")
     wait_text(page, "canary from revision 1 to 2", ".rollout")
     wait_text(page, "25 % to revision 2", ".rollout")
@@ -340,6 +387,10 @@ def test_a_rollout_as_a_picture(browser, cluster):
         page.click(f".rollout button:has-text('{verb}')")
         page.keyboard.press("y")
         page.wait_for(f"window.sent.includes('{verb.lower()}')")
+    go_to(page, "History")
+    wait_text(page, "scaled to 3 by ann@example.com", ".wide-table")
+    assert text(page, ".wide-table tbody tr:last-child").split("\t")[1:] == ["1", "1", "0.5", "requested"]
+    assert page.violations() == []
     assert not page.problems()
 
 
@@ -351,11 +402,12 @@ def test_how_it_looks(browser, cluster, scheme, size):
     serve(cluster, "broken", command="echo no weights; exit 7")
     cluster.client(USER).post(f"{PATH}/digits/tokens", {"label": "crawler", "rate": 5})
     wait_ready(cluster)
-    reply = cluster.client(USER).post(f"{PATH}/digits/revisions", {"environ": {"WORD": "second"}, "note": "a note"})
+    reply = cluster.client(USER).post(f"{PATH}/digits/revisions",
+                                      {"environ": {"WORD": "second"}, "note": "a note"})
     assert reply.status == 201, reply
     wait_ready(cluster, revision=2)
     page = logged_in(browser, cluster, EMAIL, PASSWORD, size, colorScheme=scheme)
-    page.evaluate(PATCHED % json.dumps(ROLLOUT))
+    page.evaluate(PATCHED % (json.dumps(HISTORY), json.dumps(ROLLOUT)))
     places = {"services": "#/services", "service": "#/service/digits", "service-failing": "#/service/broken",
               "service-create": "#/serve",
               **{f"service-{tab}": f"#/service/digits?show={tab}"
