@@ -445,11 +445,11 @@ int model_service_check(const struct model_service *s, struct aq_error *err)
                              "a service has from 0 to %d replicas, as a number or as bounds such "
                              "as 0-8",
                              MODEL_SERVICE_REPLICAS_MAX);
-    if (!last || !model_service_find_revision(s, s->goal))
+    if ((last || s->goal) && !model_service_find_revision(s, s->goal))
         return aq_fail_field(err, ENOENT, "revision", "the service has no revision %lld",
                              (long long)s->goal);
     r = service_check_text(s->tag, "tag", TAG_BYTES_MAX, err);
-    if (r == 0)
+    if (r == 0 && last)
         r = service_check_text(last->note, "note", NOTE_BYTES_MAX, err);
     if (r == 0)
         r = service_check_limits(&s->limits, err);
@@ -457,7 +457,7 @@ int model_service_check(const struct model_service *s, struct aq_error *err)
         r = service_check_object(s->scaling, "scaling", err);
     if (r == 0)
         r = service_check_object(s->rollout, "rollout", err);
-    return r < 0 ? r : model_service_spec_check(last->spec, err);
+    return r < 0 || !last ? r : model_service_spec_check(last->spec, err);
 }
 
 void model_service_done(struct model_service *s)

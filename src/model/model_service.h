@@ -151,7 +151,7 @@ struct model_service {
     int64_t replicas_min, replicas_max;
     int64_t
         share_micro; /* of a device that each replica is to have now; 0 = as its revision says */
-    int64_t goal;    /* number of the revision that is wanted */
+    int64_t goal;    /* number of the revision that is wanted; 0 = it has none yet */
     int64_t last_number; /* of the newest revision */
     struct model_service_limits limits;
     char *scaling; /* JSON: rules and targets; NULL = replicas are set by hand */

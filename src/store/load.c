@@ -309,7 +309,8 @@ static int load_read_service(struct loader *l, struct row *row, struct event *e,
         r = load_scan_next_of_owner(&l->tokens, err);
     }
     row->is_damaged |= l->revisions.row.is_damaged || l->tokens.row.is_damaged
-                       || !model_service_find_revision(s, s->goal);
+                       || ((s->goal || s->revision_count)
+                           && !model_service_find_revision(s, s->goal));
     return r;
 }
 

@@ -145,7 +145,7 @@ int model_service_insert(struct store_tx *tx, const struct event *e, struct aq_e
     sql_put_text(q, s->resource_group);
     sql_put_int(q, s->created_usec);
     r = sql_change_one(q, service_refuse_insert, s, err);
-    if (r == 0)
+    if (r == 0 && s->revision_count)
         r = service_add_revision(tx, s, err);
     return r < 0 ? r : service_add_history(tx, s, s->created_usec, e->service.reason, err);
 }

@@ -92,7 +92,8 @@ void core_set_replica_mounts(struct core *core,
 typedef int64_t core_replica_limit_fn(void *data, const struct uuid *user_id);
 void core_set_replica_limit(struct core *core, core_replica_limit_fn *fn, void *data);
 
-/* The contents of 's' are taken, with one revision: ids, version, numbers and times are set here.
+/* The contents of 's' are taken, with one revision or none: ids, version, numbers and times are set
+ * here. Without a revision it has no replicas until core_change_service() adds the first.
  * 'answered' as for core_create_booking(). Errors: -EINVAL with the field; -EEXIST "name"; -EDQUOT:
  * MODEL_SERVICE_LIVE_MAX, or more replicas than the owner's policy lets a service have; -EACCES,
  * -ENOENT: the owner, project or resource group, as of core_create_sessions(); -EALREADY; the store's.

@@ -17,6 +17,7 @@
 #include "base/memory.h"
 #include "manager/folder/folder.h"
 #include "manager/image/image.h"
+#include "manager/serving/serving_params.h"
 #include "manager/session/session.h"
 #include "serving/definition.h"
 #include "serving/runtime.h"
@@ -275,6 +276,11 @@ void serving_deploy_start(struct serving_deploy *d)
                         ? arena_strdup(arena, user->domain)
                         : NULL,
     };
+    if (!d->spec.session.image) {
+        (void)api_fail_param(&err, "image", "is missing: name what replicas run");
+        deploy_fail(d, &err);
+        return;
+    }
     d->spec.session.image = arena_strdup(arena,
                                          image_aliases_resolve(d->api, d->spec.session.image));
     if (deploy_name_folders(d, &err) < 0)
@@ -285,20 +291,30 @@ void serving_deploy_start(struct serving_deploy *d)
 
 /* ---- revisions ---- */
 
+int serving_deploy_read_asked(const struct model_service_revision *revision, struct arena *arena,
+                              struct model_service_spec *ret, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&text);
+
+    if (revision->spec->given)
+        return model_service_spec_parse(revision->spec->given, arena, ret, err);
+    model_service_spec_write(revision->spec, &w);
+    return model_service_spec_parse(text.data, arena, ret, err);
+}
+
 int serving_deploy_read_goal(const struct model_service *s, struct arena *arena,
                              struct model_service_spec *ret, struct aq_error *err)
 {
     const struct model_service_revision *goal = model_service_find_revision(s, s->goal);
-    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    struct jsonw w = jsonw_make(&text);
 
+    *ret = (struct model_service_spec){ .priority = SERVING_PRIORITY_DEFAULT };
+    if (!s->goal)
+        return 0;
     if (!goal)
         return aq_fail(err, ENOENT, "revision %lld of '%s' is missing", (long long)s->goal,
                        s->name);
-    if (goal->spec->given)
-        return model_service_spec_parse(goal->spec->given, arena, ret, err);
-    model_service_spec_write(goal->spec, &w);
-    return model_service_spec_parse(text.data, arena, ret, err);
+    return serving_deploy_read_asked(goal, arena, ret, err);
 }
 
 void serving_deploy_add_revision(const struct model_service_spec *spec, const char *note,

@@ -41,7 +41,13 @@ struct serving_deploy {
  */
 void serving_deploy_start(struct serving_deploy *deploy);
 
-/* What was asked for of the service's goal, in the arena: a new revision begins from it. */
+/* What was asked for of a revision, in the arena: before definition and runtime completed it. */
+int serving_deploy_read_asked(const struct model_service_revision *revision, struct arena *arena,
+                              struct model_service_spec *ret, struct aq_error *err);
+
+/* What was asked for of the service's goal, in the arena: a new revision begins from it. Of a service
+ * that has no revision yet nothing was asked for.
+ */
 int serving_deploy_read_goal(const struct model_service *s, struct arena *arena,
                              struct model_service_spec *ret, struct aq_error *err);
 

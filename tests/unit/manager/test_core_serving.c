@@ -713,6 +713,43 @@ static void one_of_two_fails(void **state)
     assert_clean();
 }
 
+/* Made without a revision: nothing runs until there is one, after a restart, too. */
+static void waits_for_its_first_revision(void **state)
+{
+    struct model_service s;
+    const struct model_service *made;
+    struct answer a;
+
+    (void)state;
+    agent_comes("a", FOUR_CPUS);
+    s = wish("empty", 2);
+    free(s.revisions[0].spec);
+    s.revision_count = 0;
+    assert_int_equal(try_create(&s).r, 0);
+    for (int i = 0; i < 2; i++) {
+        made = core_find_service(world.core, "empty");
+        assert_int_equal(made->goal, 0);
+        assert_int_equal(count_replicas(made), 0);
+        assert_non_null(strstr(core_service_problem(world.core, made), "no revision"));
+        restart_core();
+        assert_int_equal(agent_greets("a", FOUR_CPUS, uuid_random()), 0);
+        agent_beats("a", NULL, 0);
+    }
+    made = core_find_service(world.core, "empty");
+    a = change(made, set_goal, 1);
+    assert_int_equal(a.r, -ENOENT);
+    assert_int_equal(change(made, set_replicas, 1).r, 0);
+    made = core_find_service(world.core, "empty");
+    assert_int_equal(count_replicas(made), 0);
+    assert_int_equal(change(made, add_revision, 0).r, 0);
+    made = core_find_service(world.core, "empty");
+    assert_int_equal(made->goal, 1);
+    assert_int_equal(count_replicas(made), 1);
+    becomes_ready(replica_of(made, 0));
+    assert_null(core_service_problem(world.core, made));
+    assert_clean();
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, world_begin, world_end)
 
 int main(void)
@@ -739,6 +776,7 @@ int main(void)
         TEST(revisions_are_bounded),
         TEST(changed_at_once),
         TEST(one_of_two_fails),
+        TEST(waits_for_its_first_revision),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

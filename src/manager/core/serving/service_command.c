@@ -511,7 +511,8 @@ void core_create_service(struct core *core, struct model_service *s,
 
     *made = *s;
     *s = (struct model_service){ .name = "" };
-    c->is_new = c->has_revision = true;
+    c->is_new = true;
+    c->has_revision = made->revision_count == 1;
     c->answered = answered;
     c->write = write;
     made->id = uuid_random();
@@ -521,7 +522,8 @@ void core_create_service(struct core *core, struct model_service *s,
     made->ended_usec = made->last_number = 0;
     if (k)
         made->user_id = k->user_id;
-    if (made->revision_count == 1) {
+    made->goal = 0;
+    if (c->has_revision) {
         service_number_revision(made, by);
         made->goal = made->last_number;
     }
@@ -531,8 +533,10 @@ void core_create_service(struct core *core, struct model_service *s,
           : aq_fail_field(&err, EACCES, "owner_access_key", "the owner's key is not active");
     if (r < 0)
         core_defer(core, service_command_refuse, c, r, &err);
-    else
+    else if (c->has_revision)
         service_try_out(c);
+    else
+        service_commit(c);
 }
 
 static bool service_is_same(const char *a, const char *b)
@@ -566,7 +570,8 @@ void core_change_service(struct core *core, struct model_service *s, const char 
     }
     if (r < 0)
         core_defer(core, service_command_refuse, c, r, &err);
-    else if (c->has_revision || !service_is_same(was->s.resource_group, c->made.resource_group))
+    else if (c->has_revision
+             || (c->made.goal && !service_is_same(was->s.resource_group, c->made.resource_group)))
         service_try_out(c);
     else
         service_commit(c);

@@ -222,12 +222,13 @@ static void service_step_share(struct core *core, struct model_service_entry *en
 /* When to look again, wall clock; INT64_MAX = as soon as something is there to be seen. */
 static int64_t service_step_plan(struct core *core, struct model_service_entry *entry, int64_t now)
 {
-    struct rollout_actions wanted = { .wake_usec = INT64_MAX }; /* none, if it is ending */
+    /* None, if it is ending or has no revision yet. */
+    struct rollout_actions wanted = { .wake_usec = INT64_MAX };
     struct replica_plan plan;
     bool is_settled = true;
 
     service_rollout_list(core, entry, &plan);
-    if (!entry->s.is_ending)
+    if (!entry->s.is_ending && entry->s.goal)
         service_rollout_decide(core, entry, &plan, &wanted);
     if (wanted.event != ROLLOUT_NOTHING) { /* what follows from it is done once it is durable */
         free(plan.items);
@@ -442,6 +443,8 @@ static char *service_describe_problem(const struct core *core,
     }
     if (ready >= entry->s.replicas || entry->s.is_ending)
         return NULL;
+    if (!entry->s.goal)
+        return aq_strdup("it has no revision yet: add one, which says what its replicas run");
     if (entry->failure.text)
         return aq_strdup(entry->failure.text);
     LIST_FOREACH(link, &entry->replicas) {
