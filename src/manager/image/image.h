@@ -11,7 +11,9 @@
 /* In the request's arena. */
 struct image_row {
     const char *reference; /* canonical */
-    const char *id, *name, *base_name, *tag, *version, *registry, *architecture, *digest;
+    const char *key;       /* REFERENCE@ARCHITECTURE */
+    const char *id;        /* a UUID that follows from the key, as clients compare and check ids */
+    const char *name, *base_name, *tag, *version, *registry, *architecture, *digest;
     const char *fetched_at; /* ISO 8601, "" = not known */
     int64_t size_bytes;
     bool is_installed, is_operation;
@@ -25,6 +27,9 @@ struct gql_images {
     size_t alias_count;
 };
 
+/* The id of an image by its key. */
+struct uuid gql_image_id(const char *reference, const char *architecture);
+
 /* All, by name and architecture; not all for a request that is over its memory. */
 void gql_images_load(struct gql_call *call, struct gql_images *ret);
 
@@ -32,7 +37,7 @@ void gql_images_load(struct gql_call *call, struct gql_images *ret);
 const struct image_row *gql_images_find(const struct gql_call *call,
                                         const struct gql_images *images, const char *name);
 
-/* The one of an id as its node has it, NAME@ARCHITECTURE, global or not; NULL: there is none. */
+/* The one of this id, global or not, or key; NULL: there is none. */
 const struct image_row *gql_images_find_id(const struct gql_call *call,
                                            const struct gql_images *images, const char *text);
 

@@ -196,15 +196,19 @@ static void gql_image_fill(struct gql_call *call, const json_t *image, const str
     const json_t *labels = json_object_get(image, "labels");
     const json_t *agents = json_object_get(image, "agents");
     json_auto_t *limits = image_limits_shown(api, ref->text, labels);
-    AQ_CLEANUP(aq_freep) char *id = NULL;
+    AQ_CLEANUP(aq_freep) char *key = NULL;
+    char id[UUID_TEXT_MAX];
+    struct uuid uuid;
 
     gql_image_fill_names(call->arena, ref, row);
     row->architecture = arena_strdup(
         call->arena, architecture_of_machine(gql_image_text_in(image, "architecture")));
     row->digest = arena_strdup(call->arena, gql_image_text_in(image, "digest"));
     row->fetched_at = arena_strdup(call->arena, gql_image_text_in(image, "fetched_at"));
-    id = aq_format("%s@%s", row->reference, row->architecture);
-    row->id = arena_strdup(call->arena, id);
+    key = aq_format("%s@%s", row->reference, row->architecture);
+    row->key = arena_strdup(call->arena, key);
+    uuid = gql_image_id(row->reference, row->architecture);
+    row->id = arena_strdup(call->arena, uuid_format(&uuid, id));
     row->size_bytes = json_integer_value(json_object_get(image, "size_bytes"));
     row->is_installed = gql_image_is_installed(api->core, agents);
     row->is_operation = gql_image_has_word(gql_image_text_in(labels, LABEL_FEATURES), "operation");
@@ -282,7 +286,7 @@ static void gql_image_add_name(struct gql_call *call, const json_t *image, const
 static int gql_image_compare(const void *left, const void *right)
 {
     const struct image_row *a = left, *b = right;
-    int r = strcmp(a->id, b->id);
+    int r = strcmp(a->key, b->key);
 
     if (r == 0)
         r = strcmp(b->fetched_at, a->fetched_at);

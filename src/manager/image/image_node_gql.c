@@ -3,11 +3,19 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "manager/image/image.h"
 #include "manager/call/graphql/node.h"
 #include "manager/image/image_aliases.h"
 #include "manager/image/image_feature.h"
 #include "model/reference.h"
+
+struct uuid gql_image_id(const char *reference, const char *architecture)
+{
+    AQ_CLEANUP(aq_freep) char *key = aq_format("%s@%s", reference, architecture);
+
+    return gql_uuid_of_name(key);
+}
 
 const struct image_row *gql_images_find(const struct gql_call *call,
                                         const struct gql_images *images, const char *name)
@@ -19,15 +27,15 @@ const struct image_row *gql_images_find(const struct gql_call *call,
 
     if (!name || reference_parse(image_aliases_resolve(api, name), NULL, &ref, NULL) < 0)
         return NULL;
-    while (low < high) { /* the first of this name or a later one: ids begin with names */
+    while (low < high) { /* the first of this name or a later one: keys begin with names */
         size_t middle = low + (high - low) / 2;
 
-        if (strcmp(images->items[middle].id, ref.text) < 0)
+        if (strcmp(images->items[middle].key, ref.text) < 0)
             low = middle + 1;
         else
             high = middle;
     }
-    for (; low < images->count && strncmp(images->items[low].id, ref.text, strlen(ref.text)) == 0;
+    for (; low < images->count && strncmp(images->items[low].key, ref.text, strlen(ref.text)) == 0;
          low++)
         if (!found && strcmp(images->items[low].reference, ref.text) == 0)
             found = &images->items[low];
@@ -47,7 +55,7 @@ const struct image_row *gql_images_find_id(const struct gql_call *call,
     const char *type, *id = relay_global_id_parse(call->arena, text, &type);
 
     for (size_t i = 0; i < images->count; i++)
-        if (strcmp(images->items[i].id, id) == 0)
+        if (strcmp(images->items[i].id, id) == 0 || strcmp(images->items[i].key, id) == 0)
             return &images->items[i];
     return NULL;
 }
