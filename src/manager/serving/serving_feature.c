@@ -18,6 +18,7 @@ static const struct route_table *const serving_tables[] = { &serving_route_table
                                                             &backendai_services_route_table,
                                                             NULL };
 static const struct gql_table *const serving_gql[] = { &backendai_endpoint_gql_table,
+                                                       &backendai_route_gql_table,
                                                        &backendai_modify_gql_table,
                                                        &backendai_rule_gql_table, NULL };
 static const struct gql_node *const serving_nodes[] = { &backendai_rule_node, NULL };

@@ -29,6 +29,7 @@ API_ROUTES(serving_tokens);
 API_ROUTES(backendai_services);
 
 GQL_ENTRIES(backendai_endpoint);
+GQL_ENTRIES(backendai_route);
 GQL_ENTRIES(backendai_modify);
 GQL_ENTRIES(backendai_rule);
 
