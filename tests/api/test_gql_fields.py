@@ -204,12 +204,38 @@ def there(root, own):
     rule = make(root, "mutation ($props: EndpointAutoScalingRuleInput!) {"
                       f' create_endpoint_auto_scaling_rule_node(endpoint: "{service}", props: $props)'
                       " { ok msg rule { row_id } } }", props=RULE)["rule"]["row_id"]
+    token = root.post(f"{V1}/model-services/{NAME}/tokens", {}).json["id"]
+    revision = root.gql(f'{{ deployment(id: "{service}") {{ currentRevisionId }} }}').json["data"]
+    project = root.gql("{ groups_by_name(name: \"default\") { id } }").json["data"]["groups_by_name"]
     return {"gid": gid, "session": session, "access_key": key, "user": user,
-            "agent": own.agent()["id"], "service": service, "rule": rule}
+            "agent": own.agent()["id"], "service": service, "rule": rule, "token": token,
+            "revision": revision["deployment"]["currentRevisionId"], "project": project[0]["id"]}
 
 
 RULE = {"metric_source": "kernel", "metric_name": "cpu_util", "threshold": "1",
         "comparator": "less_than", "step_size": 1, "cooldown_seconds": 1}
+
+
+def deployment_inputs(there):
+    """Of mutations that know model services as deployments; agents have no image for a revision."""
+    of, service = {"modelDeploymentId": there["service"]}, {"id": there["service"]}
+    return {
+        "createModelDeployment": {
+            "metadata": {"projectId": there["project"], "name": NEW},
+            "networkAccess": {"openToPublic": False}, "replicaCount": 0,
+            "defaultDeploymentStrategy": {"type": "ROLLING"}},
+        "updateModelDeployment": service, "deleteModelDeployment": service,
+        "addModelRevision": {
+            "deploymentId": there["service"], "clusterConfig": {"mode": "SINGLE_NODE", "size": 1},
+            "resourceConfig": {"resourceSlots": {"entries": []}}, "image": {"id": "none"},
+            "modelRuntimeConfig": {"runtimeVariantId": there["service"]}},
+        "activateDeploymentRevision": {"deploymentId": there["service"], "revisionId": there["revision"]},
+        "createAccessToken": of, "deleteAccessToken": {"id": there["token"]},
+        "createAutoScalingRule": {**of, "metricSource": "KERNEL", "metricName": "cpu_util",
+                                  "maxThreshold": "1", "stepSize": 1, "timeWindow": 1},
+        "updateAutoScalingRule": {"id": there["rule"], "stepSize": 2},
+        "deleteAutoScalingRule": {"id": there["rule"]},
+    }
 
 
 def good_of(field, there):
@@ -229,6 +255,7 @@ def good_of(field, there):
         "props": {}, "userId": there["user"], "agent_id": there["agent"],
         "endpoint_id": there["service"], "endpoint": there["service"],
     }
+    values["input"] = deployment_inputs(there).get(name, values["input"])
     if name.endswith("_endpoint_auto_scaling_rule_node"):
         values.update(id=there["rule"], props=RULE if is_new else {"threshold": "2"})
     elif name == "modify_endpoint":

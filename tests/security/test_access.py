@@ -177,7 +177,19 @@ def test_every_mutation_is_refused_to_whom_was_reviewed():
               "UpdateKeypairResourcePolicyInput": "{allowedVfolderHosts: []}",
               "EndpointAutoScalingRuleInput": '{metric_source: "kernel", metric_name: "none", threshold: '
                                               '"1", comparator: "less_than", step_size: 1, '
-                                              "cooldown_seconds: 1}"}
+                                              "cooldown_seconds: 1}",
+              "CreateDeploymentInput": '{metadata: {projectId: "none", name: "none"}, networkAccess: {}, '
+                                       "defaultDeploymentStrategy: {type: ROLLING}, replicaCount: 1}",
+              "AddRevisionInput": '{deploymentId: "none", clusterConfig: {mode: SINGLE_NODE, size: 1}, '
+                                  "resourceConfig: {resourceSlots: {entries: []}}, image: {id: "
+                                  '"none"}, modelRuntimeConfig: {runtimeVariantId: "none"}}',
+              "ActivateRevisionInput": '{deploymentId: "none", revisionId: "none"}',
+              "CreateAccessTokenInput": '{modelDeploymentId: "none"}',
+              "CreateAutoScalingRuleInput": '{modelDeploymentId: "none", metricSource: "KERNEL", '
+                                            'metricName: "none", stepSize: 1, timeWindow: 1}',
+              **{f"{name}Input": '{id: "none"}' for name in (
+                  "UpdateDeployment", "DeleteDeployment", "DeleteAccessToken",
+                  "UpdateAutoScalingRule", "DeleteAutoScalingRule")}}
     types, lines = read_schema(), []
     with Cluster() as cluster, contextlib.ExitStack() as closing:
         cluster.start_manager()

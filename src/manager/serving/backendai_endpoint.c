@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "model/resource_opts.h"
 #include "model/status.h"
+#include "serving/rollout.h"
 #include "serving/runtime.h"
 
 #define TOKEN_SHOWN 8 /* digits of a token's id */
@@ -178,6 +179,18 @@ static bool endpoint_fill_folder(struct arena *arena, const char *mount,
     return uuid_parse(id, &ret->id) == 0;
 }
 
+struct endpoint_folder *endpoint_read_folders(const struct str_list *mounts, struct arena *arena,
+                                              uint32_t *ret_count)
+{
+    struct endpoint_folder *folders = arena_array(arena, mounts->count + 1, sizeof(*folders));
+    uint32_t count = 0;
+
+    for (size_t i = 0; i < mounts->count; i++)
+        count += endpoint_fill_folder(arena, mounts->items[i], &folders[count]);
+    *ret_count = count;
+    return folders;
+}
+
 static const char *endpoint_opts(struct arena *arena, const struct model_service_spec *spec)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
@@ -214,10 +227,7 @@ static void endpoint_fill_spec(const struct model_service_spec *spec, struct are
     ret->resources = endpoint_pairs(arena, &spec->resources);
     ret->resource_opts = endpoint_opts(arena, spec);
     ret->environ = endpoint_pairs(arena, &spec->session.environ);
-    ret->folders = arena_array(arena, spec->mounts.count + 1, sizeof(*ret->folders));
-    for (size_t i = 0; i < spec->mounts.count; i++)
-        if (endpoint_fill_folder(arena, spec->mounts.items[i], &ret->folders[ret->folder_count]))
-            ret->folder_count++;
+    ret->folders = endpoint_read_folders(&spec->mounts, arena, &ret->folder_count);
 }
 
 /* ---- the row ---- */
@@ -261,6 +271,62 @@ static void endpoint_fill_state(const struct core *core, const struct model_serv
         endpoint_fill_routes(core, s, arena, ret);
 }
 
+/* ---- as a deployment ---- */
+
+/* A rollout says which revisions it goes from and to; without one they are those that replicas have. */
+static void endpoint_fill_revisions(const struct model_service *s,
+                                    const struct rollout_state *state, struct endpoint_row *ret)
+{
+    int64_t before = 0;
+
+    for (uint32_t i = 0; i < ret->route_count; i++)
+        if (ret->routes[i].revision != s->goal)
+            before = AQ_MAX(before, ret->routes[i].revision);
+    ret->current = s->goal;
+    if (rollout_is_under_way(state) && state->from) {
+        ret->current = state->from;
+        ret->deploying = state->to;
+    } else if (before) {
+        ret->current = before;
+        ret->deploying = s->goal;
+    }
+}
+
+static void endpoint_fill_phase(const struct model_service *s, struct endpoint_row *ret)
+{
+    static const char *const words[] = { "pending", "deploying", "scaling",
+                                         "ready",   "stopping",  "stopped" };
+    enum { PENDING, DEPLOYING, SCALING, READY, STOPPING, STOPPED } status = READY;
+
+    if (s->ended_usec)
+        status = STOPPED;
+    else if (s->is_ending)
+        status = STOPPING;
+    else if (!s->goal)
+        status = PENDING;
+    else if (ret->deploying || (s->replicas && !ret->ready))
+        status = DEPLOYING;
+    else if (ret->ready < s->replicas)
+        status = SCALING;
+    ret->deployment_status = status;
+    ret->phase = words[status];
+}
+
+static void endpoint_fill_deployment(const struct model_service *s, struct arena *arena,
+                                     struct endpoint_row *ret)
+{
+    struct rollout rollout = rollout_default();
+    struct rollout_state state = { .phase = ROLLOUT_NONE };
+    struct aq_error err;
+
+    if (s->rollout
+        && rollout_parse(s->rollout, strlen(s->rollout), arena, &rollout, &state, &err) < 0)
+        rollout = rollout_default(); /* of a newer version */
+    ret->strategy = (int)rollout.strategy;
+    endpoint_fill_revisions(s, &state, ret);
+    endpoint_fill_phase(s, ret);
+}
+
 void endpoint_fill(const struct api *api, const struct model_service *s, struct arena *arena,
                    struct endpoint_row *ret)
 {
@@ -282,6 +348,7 @@ void endpoint_fill(const struct api *api, const struct model_service *s, struct 
     endpoint_fill_people(api->core, s, arena, ret);
     endpoint_fill_spec(goal ? goal->spec : &none, arena, ret);
     endpoint_fill_state(api->core, s, arena, ret);
+    endpoint_fill_deployment(s, arena, ret);
     ret->tokens = arena_array(arena, s->token_count + 1, sizeof(*ret->tokens));
     for (size_t i = 0; i < s->token_count; i++)
         endpoint_fill_token(s, &s->tokens[i], arena, ret->domain, &ret->tokens[ret->token_count++]);

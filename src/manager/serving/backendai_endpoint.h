@@ -48,7 +48,14 @@ struct endpoint_row {
     int64_t replicas, ready, cluster_size, created_usec, destroyed_usec, failures;
     int64_t public_flag; /* is_public, for filters */
     bool is_public;
-    int64_t revision;                /* number of the goal */
+    int64_t revision; /* number of the goal; 0 = it has none yet */
+    /* As a deployment: a word, its index in DeploymentStatus, and the same of the strategy; of the
+     * revisions the number of that which served before, or serves, and of that which comes (0 =
+     * none).
+     */
+    const char *phase;
+    int deployment_status, strategy;
+    int64_t current, deploying;
     struct endpoint_route *routes;   /* that have not ended, by creation */
     struct endpoint_folder *folders; /* but for the model's */
     struct endpoint_token *tokens;
@@ -58,6 +65,10 @@ struct endpoint_row {
 /* Of one that lives, has ended, or is about to be created. */
 void endpoint_fill(const struct api *api, const struct model_service *s, struct arena *arena,
                    struct endpoint_row *ret);
+
+/* model_service_spec.mounts, those that are named by their ids. */
+struct endpoint_folder *endpoint_read_folders(const struct str_list *mounts, struct arena *arena,
+                                              uint32_t *ret_count);
 
 /* HEALTHY, DEGRADED, UNHEALTHY, PROVISIONING, DESTROYING or DESTROYED. Pure. */
 const char *endpoint_status(const struct model_service *s, const struct serving_counts *counts,

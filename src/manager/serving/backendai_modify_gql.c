@@ -12,6 +12,7 @@
 #include "graphql/relay.h"
 #include "manager/call/graphql/mutation.h"
 #include "manager/serving/backendai_endpoint.h"
+#include "manager/serving/backendai_input.h"
 #include "manager/serving/backendai_params.h"
 #include "manager/serving/serving_deploy.h"
 #include "manager/serving/serving_feature.h"
@@ -44,13 +45,7 @@ static int modify_refuse(struct gql_call *call, const struct aq_error *err)
     };
     struct aq_error named = *err;
 
-    for (size_t i = 0; i < AQ_COUNT(names); i++) {
-        size_t len = strlen(names[i][0]);
-
-        if (strncmp(err->field, names[i][0], len) == 0 && strchr(".", err->field[len]))
-            (void)snprintf(named.field, sizeof(named.field), "%s%.40s", names[i][1],
-                           err->field + len);
-    }
+    backendai_input_rename(names, AQ_COUNT(names), &named);
     return mutation_refuse(call, &named);
 }
 

@@ -20,8 +20,21 @@ static const struct route_table *const serving_tables[] = { &serving_route_table
 static const struct gql_table *const serving_gql[] = { &backendai_endpoint_gql_table,
                                                        &backendai_route_gql_table,
                                                        &backendai_modify_gql_table,
-                                                       &backendai_rule_gql_table, NULL };
-static const struct gql_node *const serving_nodes[] = { &backendai_rule_node, NULL };
+                                                       &backendai_rule_gql_table,
+                                                       &backendai_deployment_gql_table,
+                                                       &backendai_deployment_change_gql_table,
+                                                       &backendai_revision_gql_table,
+                                                       &backendai_revision_add_gql_table,
+                                                       &backendai_rule_v2_gql_table,
+                                                       &backendai_presets_gql_table,
+                                                       NULL };
+static const struct gql_node *const serving_nodes[] = {
+    &backendai_rule_node,       &backendai_rule_v2_node,
+    &backendai_deployment_node, &backendai_replica_node,
+    &backendai_token_node,      &backendai_revision_node,
+    &backendai_runtime_node,    &backendai_measurement_node,
+    &backendai_preset_node,     NULL
+};
 
 static int serving_feature_open(struct api *api, struct aq_error *err)
 {

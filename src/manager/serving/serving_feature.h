@@ -32,8 +32,16 @@ GQL_ENTRIES(backendai_endpoint);
 GQL_ENTRIES(backendai_route);
 GQL_ENTRIES(backendai_modify);
 GQL_ENTRIES(backendai_rule);
+GQL_ENTRIES(backendai_deployment);
+GQL_ENTRIES(backendai_deployment_change);
+GQL_ENTRIES(backendai_presets);
+GQL_ENTRIES(backendai_revision);
+GQL_ENTRIES(backendai_revision_add);
+GQL_ENTRIES(backendai_rule_v2);
 
-extern const struct gql_node backendai_rule_node;
+extern const struct gql_node backendai_rule_node, backendai_rule_v2_node, backendai_deployment_node,
+    backendai_replica_node, backendai_token_node, backendai_revision_node, backendai_runtime_node,
+    backendai_measurement_node, backendai_preset_node;
 
 extern const struct feature serving_feature;
 

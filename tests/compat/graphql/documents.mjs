@@ -1,15 +1,15 @@
 // The GraphQL documents in the files of a web interface, against a schema. Usage:
-//   node documents.mjs SCHEMA VERSION FOLDER
+//   node documents.mjs SCHEMA VERSION FOLDER [texts]
 // Relay's are texts with a name. Those of its older parts are put together in pieces: of
 // "${fields.join(' ')}" the list that is the variable's default is taken. What a document has only
 // for managers that are not VERSION goes first, as its client leaves it out. A line each is
-// printed: NAME and what the schema lacks of it, sorted.
+// printed: NAME and what the schema lacks of it, sorted. With 'texts' it is {NAME: text} as JSON.
 import fs from 'node:fs';
 import path from 'node:path';
 import { Kind, parse, print, validate, visit } from 'graphql';
 import { readSchema } from './oracle.mjs';
 
-const [schemaFile, version, folder] = process.argv.slice(2);
+const [schemaFile, version, folder, how] = process.argv.slice(2);
 const schema = readSchema(schemaFile);
 
 function* files(folder) {
@@ -142,15 +142,22 @@ function lacking(message) {
   return message.replaceAll(' ', '_');
 }
 
-const lines = new Map();
-for (const document of documents()) {
-  const sent = asSent(document);
-  const operation = sent.definitions.find((it) => it.kind === Kind.OPERATION_DEFINITION);
-  const missing = operation ? validate(schema, sent).map((it) => lacking(it.message)) : [];
-  const name = nameOf(document);
-  const kept = lines.get(name) ?? new Set();
-  missing.forEach((it) => kept.add(it));
-  lines.set(name, kept);
+function printLacking() {
+  const lines = new Map();
+  for (const document of documents()) {
+    const sent = asSent(document);
+    const operation = sent.definitions.find((it) => it.kind === Kind.OPERATION_DEFINITION);
+    const missing = operation ? validate(schema, sent).map((it) => lacking(it.message)) : [];
+    const name = nameOf(document);
+    const kept = lines.get(name) ?? new Set();
+    missing.forEach((it) => kept.add(it));
+    lines.set(name, kept);
+  }
+  for (const [name, missing] of [...lines].sort(([a], [b]) => (a < b ? -1 : 1)))
+    console.log([name, ...[...missing].sort()].join(' '));
 }
-for (const [name, missing] of [...lines].sort(([a], [b]) => (a < b ? -1 : 1)))
-  console.log([name, ...[...missing].sort()].join(' '));
+
+if (how === 'texts')
+  console.log(JSON.stringify(Object.fromEntries(documents().map((it) => [nameOf(it), print(asSent(it))]))));
+else
+  printLacking();

@@ -290,19 +290,35 @@ static struct gql_value newer_member(const struct gql_type *type, struct gql_val
     return object.items[def - type->inputs];
 }
 
-static void newer_add_order(const struct gql_node *node, const struct gql_type *type,
-                            struct gql_value list, struct strbuf *out)
+/* A direction is an enum, or the same word as a text. */
+static int newer_read_direction(const struct gql_type *type, struct gql_value way, bool *ret,
+                                struct aq_error *err)
+{
+    const char *name = way.kind == GQL_ENUM ? type->values[way.integer].name : way.text;
+
+    *ret = strcmp(name, "DESC") == 0;
+    return *ret || strcmp(name, "ASC") == 0
+               ? 0
+               : aq_fail(err, EINVAL, "orderBy: direction '%.40s' is neither ASC nor DESC", name);
+}
+
+static int newer_add_order(const struct gql_node *node, const struct gql_type *type,
+                           struct gql_value list, struct strbuf *out, struct aq_error *err)
 {
     for (uint32_t i = 0; i < list.count; i++) {
         const struct gql_type *fields, *directions;
         struct gql_value field = newer_member(type, list.items[i], "field", &fields);
         struct gql_value way = newer_member(type, list.items[i], "direction", &directions);
+        bool is_down;
 
+        if (newer_read_direction(directions, way, &is_down, err) < 0)
+            return -err->code;
         strbuf_adds(out, i ? "," : "");
-        if (directions->values[way.integer].name[0] == 'D')
+        if (is_down)
             strbuf_addc(out, '-');
         newer_add_field(node, fields->values[field.integer].name, out);
     }
+    return 0;
 }
 
 /* ---- arguments ---- */
@@ -349,8 +365,8 @@ int newer_read_part(const struct gql_call *call, const struct gql_node *node,
 
     if ((def = newer_find(call, "filter", &value)))
         r = newer_add_filter(&f, def->type.type, "", value);
-    if ((def = newer_find(call, "orderBy", &value)))
-        newer_add_order(node, def->type.type, value, &order);
+    if (r == 0 && (def = newer_find(call, "orderBy", &value)))
+        r = newer_add_order(node, def->type.type, value, &order, err);
     if (r < 0)
         return r;
     ret->filter = newer_keep(call, &filter);
