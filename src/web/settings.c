@@ -31,7 +31,7 @@ const struct conf_item settings_items[] = {
     { "web", "trusted-proxies", CONF_LIST, AT(trusted_proxies), NULL, 0, 0, 0,
       "Addresses of proxies that are believed for whom they ask (X-Forwarded-For)." },
     { "web", "hidden-pages", CONF_LIST, AT(hidden_pages),
-      "deployments,model-store,chat,pipeline,import,my-environment,reservoir,scheduler,"
+      "model-store,chat,pipeline,import,my-environment,reservoir,scheduler,"
       "diagnostics,branding,rbac,ai-agent,admin-deployments,admin-serving",
       0, 0, 0, "Pages of Backend.AI's WebUI that its menu does not show." },
     FRONT_RUNNING_ITEMS("web", "browsers", "127.0.0.1:8093"),
