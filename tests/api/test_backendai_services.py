@@ -261,8 +261,8 @@ def test_modify(there, make):
     assert done["ok"] and done["endpoint"]["open_to_public"], done
     assert there.user.get(path).json["revision"]["number"] == 1
     done = modify(environ='{"B": "2"}', resource_slots='{"cpu": "2", "mem": "128m"}',
-                  resource_opts='{"shmem": "32m"}', cluster_mode="SINGLE_NODE".lower().replace(
-                      "_", "-"), image={"name": "python:3"}, name=made["name"])
+                  resource_opts='{"shmem": "32m"}', cluster_mode="SINGLE_NODE",
+                  image={"name": "python:3"}, name=made["name"])
     assert done["ok"] and done["endpoint"]["environ"].count("B"), done
     shown = there.user.get(path).json
     assert shown["revision"]["number"] == 2 and shown["revision"]["shmem"] == "32m"

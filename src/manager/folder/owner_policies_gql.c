@@ -6,6 +6,7 @@
 #include "manager/call/graphql/mutation.h"
 #include "manager/folder/owner_policies.h"
 #include "manager/folder/folder_feature.h"
+#include "model/model_service.h"
 
 static const char *const members[] = { "max_vfolder_count", "max_quota_scope_size",
                                        "max_session_count_per_model_session",
@@ -151,6 +152,14 @@ static int owner_policy_delete(struct gql_call *call)
     return mutation_may(call) ? owner_policy_save(call, false, NULL) : GQL_DONE;
 }
 
+/* Without a limit it is the most that a service can have: pages refuse more than what they are told. */
+static struct gql_value owner_policy_get_replicas(struct gql_get *get, const void *parent)
+{
+    struct gql_value limit = owner_policy_get_member(get, parent);
+
+    return gql_is_given(limit) && limit.integer > 0 ? limit : gql_int(MODEL_SERVICE_REPLICAS_MAX);
+}
+
 #define USER(name) SCHEMA_FIELD_UserResourcePolicy_##name
 #define PROJECT(name) SCHEMA_FIELD_ProjectResourcePolicy_##name
 
@@ -167,7 +176,7 @@ static const struct gql_entry owner_policy_entries[] = {
     { USER(max_vfolder_count), GQL_GET(owner_policy_get_member) },
     { USER(max_quota_scope_size), GQL_GET(owner_policy_get_member) },
     { USER(max_vfolder_size), GQL_GET(owner_policy_get_member) },
-    { USER(max_session_count_per_model_session), GQL_GET(owner_policy_get_member) },
+    { USER(max_session_count_per_model_session), GQL_GET(owner_policy_get_replicas) },
     { USER(max_customized_image_count), GQL_GET(owner_policy_get_member) },
     { PROJECT(max_network_count), GQL_GET(owner_policy_get_member) },
     { SCHEMA_FIELD_Mutations_create_user_resource_policy,

@@ -11,6 +11,7 @@
 #include "base/memory.h"
 #include "graphql/relay.h"
 #include "manager/call/graphql/mutation.h"
+#include "manager/call/graphql/newer.h"
 #include "manager/serving/backendai_endpoint.h"
 #include "manager/serving/backendai_input.h"
 #include "manager/serving/backendai_params.h"
@@ -299,10 +300,12 @@ static int modify_read_texts(struct modify *m, struct aq_error *err)
     struct gql_value size = mutation_prop(m->call, "cluster_size");
     struct gql_value path = mutation_prop(m->call, "model_definition_path");
     struct gql_value runtime = mutation_prop(m->call, "runtime_variant");
+    char word[32];
 
     if (gql_is_given(mode)) {
-        m->params.spec.is_multi_node = strcasecmp(mode.text, "multi-node") == 0;
-        if (!m->params.spec.is_multi_node && strcasecmp(mode.text, "single-node") != 0)
+        newer_lower_word(mode.text, word, sizeof(word)); /* some send SINGLE_NODE */
+        m->params.spec.is_multi_node = strcmp(word, "multi-node") == 0;
+        if (!m->params.spec.is_multi_node && strcmp(word, "single-node") != 0)
             return api_fail_param(err, "cluster_mode",
                                   "'%.40s' is neither single-node nor multi-node", mode.text);
         modify_note(m, "cluster_mode");
