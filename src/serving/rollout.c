@@ -69,8 +69,8 @@ static double rollout_error_ratio(const struct rollout_side *side)
     return side->requests ? (double)side->errors / (double)side->requests : 0;
 }
 
-/* New replicas have to become ready, and not for ever. Old ones that drain, steps and people take the
- * time that they take.
+/* The time without progress counts only while new replicas have to become ready: a drain, a step and
+ * people may take longer.
  */
 static bool rollout_is_waiting(const struct rollout *rollout, const struct rollout_state *state,
                                const struct rollout_sample *s)

@@ -146,9 +146,6 @@ void rollout_write(const struct rollout *rollout, const struct rollout_state *st
                    struct jsonw *w);
 /* The members of the settings; the object is open. */
 void rollout_write_settings(const struct rollout *rollout, struct jsonw *w);
-/* "running" */
-const char *rollout_phase_name(enum rollout_phase phase);
-
 /* Begin to go from one revision to another, also while a rollout runs. 'from' 0: there is none to go
  * back to, and it is never aborted.
  */

@@ -252,11 +252,6 @@ static void rollout_write_seconds(const char *key, int64_t usec, struct jsonw *w
         jsonw_double(w, (double)usec / USEC_PER_SEC);
 }
 
-const char *rollout_phase_name(enum rollout_phase phase)
-{
-    return phase_names[phase];
-}
-
 static void rollout_write_strategy(const struct rollout *rollout, struct jsonw *w)
 {
     jsonw_member_str(w, "strategy", strategy_names[rollout->strategy]);
