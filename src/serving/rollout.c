@@ -10,10 +10,12 @@
 
 #define ROLLOUT_FAILURES 3
 #define ROLLOUT_REQUESTS 20
+#define ROLLOUT_STEP_USEC (300 * USEC_PER_SEC) /* enough to see errors, which are of one minute */
 
 struct rollout rollout_default(void)
 {
     return (struct rollout){ .max_surge = { 1, false },
+                             .step_interval_usec = ROLLOUT_STEP_USEC,
                              .failures = ROLLOUT_FAILURES,
                              .requests = ROLLOUT_REQUESTS };
 }

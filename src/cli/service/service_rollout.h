@@ -26,7 +26,7 @@ struct service_rollout_opts {
     { 0, "steps", CLI_STR, offsetof(type, rollout.steps), "N,N...",                                \
       "of canary: percentages of requests; default 20,40,60,80" },                                 \
     { 0, "step-interval", CLI_DURATION, offsetof(type, rollout.step_interval), "TIME",             \
-      "how long each step lasts; default 0", "rollout.step_interval" },                            \
+      "how long each step lasts; default 5m", "rollout.step_interval" },                            \
     { 0, "promote-after", CLI_DURATION, offsetof(type, rollout.promote_after), "TIME",             \
       "of blue-green: switch over so long after all are ready" },                                  \
     { 0, "promote-manually", CLI_FLAG, offsetof(type, rollout.promote_manually), NULL,             \
