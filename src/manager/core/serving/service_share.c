@@ -16,7 +16,6 @@
 #include "base/fault.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "manager/core/session/resize.h"
 #include "manager/core/state/agent_devices.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/model_service_entry.h"
@@ -232,6 +231,11 @@ static bool share_is_leaving(const struct session_entry *l)
            || l->s.status == SESSION_TERMINATING || session_is_terminal(l->s.status);
 }
 
+static bool share_runs(const struct session_entry *l)
+{
+    return l->s.status == SESSION_RUNNING || l->s.status == SESSION_RUNNING_DEGRADED;
+}
+
 static int64_t share_held(const struct session_entry *l, const char *slot)
 {
     for (size_t i = 0; i < l->s.kernel_count; i++)
@@ -439,7 +443,7 @@ static int64_t share_step_running(struct core *core, struct model_service_entry 
         const char *slot;
         int64_t wanted, held;
 
-        if (share_is_leaving(l) || !session_may_resize(l->s.status) || replica->share.is_resizing
+        if (share_is_leaving(l) || !share_runs(l) || replica->share.is_resizing
             || !(wanted = share_wanted(core, replica, &slot)) || !(held = share_held(l, slot)))
             continue;
         share_begin(replica, wanted);
