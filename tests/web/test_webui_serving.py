@@ -205,9 +205,11 @@ def test_a_deployment_of_26_9(cluster, browser):
     token = re.search(r"aqs-[\w-]{43}", text_of(page))[0]
     assert cluster.asked("greeter")[0] == 401
     assert cluster.asked("greeter", token) == (200, b"hello")
-    page.keyboard.press("Escape")
+    page.reload()
+    wait_until(page, "Add Rules")
 
     page.click("button:has-text('Add Rules') >> nth=0")
+    wait_until(page, "Metric Source")
     page.fill(f"{DIALOG} input[placeholder*='cpu_util']", "cpu_util")
     page.fill(f"{DIALOG} input[placeholder='Max Threshold'], {DIALOG} input[aria-label='Max Threshold']",
               "80")

@@ -168,8 +168,8 @@ static int change_read_strategy(const json_t *input, struct arena *arena, struct
 /* ---- creating ---- */
 
 /* Whose it is. */
-static int create_read_owner(struct gql_call *call, const json_t *metadata, struct model_service *s,
-                             struct aq_error *err)
+static int deployment_read_owner(struct gql_call *call, const json_t *metadata,
+                                 struct model_service *s, struct aq_error *err)
 {
     const struct gql_context *context = call->context;
     const struct core *core = context->api->core;
@@ -198,8 +198,8 @@ static int create_read_owner(struct gql_call *call, const json_t *metadata, stru
     return 0;
 }
 
-static int create_read(struct gql_call *call, const json_t *input, struct model_service *s,
-                       struct aq_error *err)
+static int deployment_read_new(struct gql_call *call, const json_t *input, struct model_service *s,
+                               struct aq_error *err)
 {
     const json_t *metadata = json_object_get(input, "metadata");
     const json_t *access = json_object_get(input, "networkAccess");
@@ -222,7 +222,7 @@ static int create_read(struct gql_call *call, const json_t *input, struct model_
     (void)snprintf(s->name, sizeof(s->name), "%s", name);
     s->is_public = json_is_true(json_object_get(access, "openToPublic"));
     s->resource_group = group ? aq_strdup(group) : NULL;
-    if ((r = create_read_owner(call, metadata, s, err)) < 0
+    if ((r = deployment_read_owner(call, metadata, s, err)) < 0
         || (r = change_read_tags(metadata, s, err)) < 0
         || (r = change_read_count(input, s, err)) < 0)
         return r;
@@ -236,7 +236,7 @@ static int deployment_create(struct gql_call *call)
     struct model_service s = { .goal = 0 };
     struct aq_error err = { 0 };
 
-    if (create_read(call, input, &s, &err) < 0) {
+    if (deployment_read_new(call, input, &s, &err) < 0) {
         model_service_done(&s);
         return change_fail(call, &err);
     }
@@ -249,8 +249,8 @@ static int deployment_create(struct gql_call *call)
 
 /* ---- changing ---- */
 
-static int update_read(struct gql_call *call, const json_t *input, struct model_service *s,
-                       struct aq_error *err)
+static int deployment_read_changes(struct gql_call *call, const json_t *input,
+                                   struct model_service *s, struct aq_error *err)
 {
     const char *name = backendai_input_text(input, "name");
     const json_t *is_public = json_object_get(input, "openToPublic");
@@ -279,7 +279,7 @@ static int deployment_update(struct gql_call *call)
         return change_fail(call, &err);
     c->id = s->id;
     model_service_copy(&changed, s);
-    if (update_read(call, input, &changed, &err) < 0) {
+    if (deployment_read_changes(call, input, &changed, &err) < 0) {
         model_service_done(&changed);
         return change_fail(call, &err);
     }
@@ -350,7 +350,7 @@ static int deployment_delete(struct gql_call *call)
 /* ---- tokens ---- */
 
 /* core_done_fn */
-static void token_on_made(void *data, int r, const struct aq_error *err)
+static void deployment_on_token(void *data, int r, const struct aq_error *err)
 {
     struct change *c = data;
     const struct model_service *s = core_find_service_by_id(mutation_api(c->call)->core, &c->id);
@@ -371,7 +371,7 @@ static void token_on_made(void *data, int r, const struct aq_error *err)
     backendai_payload_done(c->call, &c->payload, r < 0 ? err : gone.code ? &gone : NULL);
 }
 
-static int token_create(struct gql_call *call)
+static int deployment_create_token(struct gql_call *call)
 {
     struct change *c = change_new(call);
     json_auto_t *input = backendai_input_read(call);
@@ -388,13 +388,13 @@ static int token_create(struct gql_call *call)
     c->id = s->id;
     token.creator_id = ((const struct gql_context *)call->context)->who->user_id;
     core_add_service_token(mutation_api(call)->core, &s->id, &token, mutation_who(call),
-                           token_on_made, c);
+                           deployment_on_token, c);
     c->token_id = token.id;
     model_service_token_done(&token);
     return GQL_LATER;
 }
 
-static int token_delete(struct gql_call *call)
+static int deployment_delete_token(struct gql_call *call)
 {
     const struct gql_context *context = call->context;
     struct change *c = change_new(call);
@@ -437,8 +437,8 @@ static const struct gql_entry backendai_deployment_change_entries[] = {
     MUTATION(updateModelDeployment, deployment_update),
     MUTATION(deleteModelDeployment, deployment_delete),
     MUTATION(activateDeploymentRevision, deployment_activate),
-    MUTATION(createAccessToken, token_create),
-    MUTATION(deleteAccessToken, token_delete),
+    MUTATION(createAccessToken, deployment_create_token),
+    MUTATION(deleteAccessToken, deployment_delete_token),
     PAYLOAD(CreateDeploymentPayload, deployment),
     PAYLOAD(UpdateDeploymentPayload, deployment),
     PAYLOAD_ID(DeleteDeploymentPayload, id, id),

@@ -216,23 +216,23 @@ static const struct filter_field replica_fields[] = {
     { "created_at", "", FILTER_TIME, IN_REPLICA(route.created_usec) },
 };
 
-static const char *replica_id_of(const void *row, char scratch[64])
+static const char *deployment_replica_id_of(const void *row, char scratch[64])
 {
     (void)scratch;
     return ((const struct replica_row *)row)->id_text;
 }
 
 const struct gql_node backendai_replica_node = { .type = SCHEMA_TYPE_ModelReplica,
-                                                 .id_of = replica_id_of,
+                                                 .id_of = deployment_replica_id_of,
                                                  .fields = replica_fields,
                                                  .field_count = AQ_COUNT(replica_fields) };
 
-static bool replica_takes_requests(const struct endpoint_route *route)
+static bool deployment_replica_takes_requests(const struct endpoint_route *route)
 {
     return strcmp(route->status, "HEALTHY") == 0 && route->ratio_ppm > 0;
 }
 
-static const char *replica_word(const char *name)
+static const char *deployment_replica_word(const char *name)
 {
     static const char *const words[] = { "provisioning", "running", "terminating" };
     size_t i = 0;
@@ -242,7 +242,8 @@ static const char *replica_word(const char *name)
     return words[i];
 }
 
-static struct gql_value replica_connect(struct gql_call *call, const struct endpoint_row *row)
+static struct gql_value deployment_replica_connect(struct gql_call *call,
+                                                   const struct endpoint_row *row)
 {
     struct replica_row *rows = arena_array(call->arena, row->route_count + 1, sizeof(*rows));
     char id[UUID_TEXT_MAX];
@@ -251,20 +252,20 @@ static struct gql_value replica_connect(struct gql_call *call, const struct endp
         rows[i] = (struct replica_row){
             .route = row->routes[i],
             .id_text = arena_strdup(call->arena, uuid_format(&row->routes[i].id, id)),
-            .status = replica_word(row->routes[i].lifecycle),
-            .traffic = replica_takes_requests(&row->routes[i]) ? "active" : "inactive",
+            .status = deployment_replica_word(row->routes[i].lifecycle),
+            .traffic = deployment_replica_takes_requests(&row->routes[i]) ? "active" : "inactive",
         };
     return gql_node_connect(call, &backendai_replica_node, rows, sizeof(*rows), row->route_count);
 }
 
-static int replica_list(struct gql_call *call)
+static int deployment_replica_list(struct gql_call *call)
 {
     for (uint32_t i = 0; i < call->count && !arena_is_over(call->arena); i++)
-        call->results[i] = replica_connect(call, call->parents[i]);
+        call->results[i] = deployment_replica_connect(call, call->parents[i]);
     return GQL_DONE;
 }
 
-static struct gql_value replica_get_revision(struct gql_get *get, const void *parent)
+static struct gql_value deployment_replica_get_revision(struct gql_get *get, const void *parent)
 {
     const struct endpoint_route *route = parent;
     struct uuid id = backendai_revision_id(&route->endpoint_id, route->revision);
@@ -273,13 +274,13 @@ static struct gql_value replica_get_revision(struct gql_get *get, const void *pa
     return gql_copy(get, uuid_format(&id, text));
 }
 
-static struct gql_value replica_get_traffic(struct gql_get *get, const void *parent)
+static struct gql_value deployment_replica_get_traffic(struct gql_get *get, const void *parent)
 {
     (void)get;
-    return gql_text(replica_takes_requests(parent) ? "ACTIVE" : "INACTIVE");
+    return gql_text(deployment_replica_takes_requests(parent) ? "ACTIVE" : "INACTIVE");
 }
 
-static struct gql_value replica_get_health(struct gql_get *get, const void *parent)
+static struct gql_value deployment_replica_get_health(struct gql_get *get, const void *parent)
 {
     const char *health = ((const struct endpoint_route *)parent)->health;
 
@@ -289,14 +290,14 @@ static struct gql_value replica_get_health(struct gql_get *get, const void *pare
                                                        : "NOT_CHECKED");
 }
 
-static const struct uuid *replica_session_of(const void *parent)
+static const struct uuid *deployment_replica_session_of(const void *parent)
 {
     return &((const struct endpoint_route *)parent)->id;
 }
 
-static int replica_get_session(struct gql_call *call)
+static int deployment_replica_get_session(struct gql_call *call)
 {
-    return gql_node_load(call, gql_node_find(SCHEMA_TYPE_SessionV2), replica_session_of);
+    return gql_node_load(call, gql_node_find(SCHEMA_TYPE_SessionV2), deployment_replica_session_of);
 }
 
 /* ---- tokens ---- */
@@ -307,17 +308,17 @@ static const struct filter_field access_token_fields[] = {
     { "expires_at", "", FILTER_TIME, IN_TOKEN(expires_usec) },
 };
 
-static const char *access_token_id_of(const void *row, char scratch[64])
+static const char *deployment_token_id_of(const void *row, char scratch[64])
 {
     return uuid_format(&((const struct endpoint_token *)row)->id, scratch);
 }
 
 const struct gql_node backendai_token_node = { .type = SCHEMA_TYPE_AccessToken,
-                                               .id_of = access_token_id_of,
+                                               .id_of = deployment_token_id_of,
                                                .fields = access_token_fields,
                                                .field_count = AQ_COUNT(access_token_fields) };
 
-static int access_token_list(struct gql_call *call)
+static int deployment_token_list(struct gql_call *call)
 {
     for (uint32_t i = 0; i < call->count && !arena_is_over(call->arena); i++) {
         const struct endpoint_row *row = call->parents[i];
@@ -350,8 +351,10 @@ static const struct gql_entry backendai_deployment_entries[] = {
     { DEPLOYMENT(replicaState), GQL_SELF },
     { DEPLOYMENT(currentRevisionId), GQL_GET(deployment_get_current) },
     { DEPLOYMENT(deployingRevisionId), GQL_GET(deployment_get_deploying) },
-    { DEPLOYMENT(replicas), GQL_CALL_SHORT(replica_list, GQL_COST_MADE, REPLICAS_USUAL) },
-    { DEPLOYMENT(accessTokens), GQL_CALL_SHORT(access_token_list, GQL_COST_MADE, TOKENS_USUAL) },
+    { DEPLOYMENT(replicas),
+      GQL_CALL_SHORT(deployment_replica_list, GQL_COST_MADE, REPLICAS_USUAL) },
+    { DEPLOYMENT(accessTokens),
+      GQL_CALL_SHORT(deployment_token_list, GQL_COST_MADE, TOKENS_USUAL) },
     { DEPLOYMENT(creator), RELATED(deployment_get_creator) },
     { METADATA(projectId), GQL_UUID_AT(struct endpoint_row, project_id) },
     { METADATA(domainName), TEXT(domain) },
@@ -370,12 +373,12 @@ static const struct gql_entry backendai_deployment_entries[] = {
     NODE_CONNECTION(ModelDeployment),
     { REPLICA(id), GQL_GET(gql_node_get_id) },
     { REPLICA(sessionId), GQL_UUID_AT(struct endpoint_route, id) },
-    { REPLICA(revisionId), GQL_GET(replica_get_revision) },
+    { REPLICA(revisionId), GQL_GET(deployment_replica_get_revision) },
     { REPLICA(status), GQL_TEXT_AT(struct endpoint_route, lifecycle) },
-    { REPLICA(trafficStatus), GQL_GET(replica_get_traffic) },
-    { REPLICA(healthStatus), GQL_GET(replica_get_health) },
+    { REPLICA(trafficStatus), GQL_GET(deployment_replica_get_traffic) },
+    { REPLICA(healthStatus), GQL_GET(deployment_replica_get_health) },
     { REPLICA(createdAt), GQL_TIME_AT(struct endpoint_route, created_usec) },
-    { REPLICA(sessionV2), RELATED(replica_get_session) },
+    { REPLICA(sessionV2), RELATED(deployment_replica_get_session) },
     NODE_CONNECTION(ModelReplica),
     { OF(AccessToken, id), GQL_GET(gql_node_get_id) },
     { OF(AccessToken, token), GQL_TEXT_AT(struct endpoint_token, text) },

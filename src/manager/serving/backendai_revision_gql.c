@@ -249,24 +249,24 @@ static const struct filter_field runtime_fields[] = {
     { "name", "", FILTER_STRING, .offset = offsetof(struct runtime_row, name) },
 };
 
-static const char *runtime_id_of(const void *row, char scratch[64])
+static const char *revision_runtime_id_of(const void *row, char scratch[64])
 {
     return uuid_format(&((const struct runtime_row *)row)->id, scratch);
 }
 
 const struct gql_node backendai_runtime_node = { .type = SCHEMA_TYPE_RuntimeVariant,
-                                                 .id_of = runtime_id_of,
+                                                 .id_of = revision_runtime_id_of,
                                                  .fields = runtime_fields,
                                                  .field_count = AQ_COUNT(runtime_fields) };
 
-static void runtime_fill(const char *name, struct runtime_row *ret)
+static void revision_runtime_fill(const char *name, struct runtime_row *ret)
 {
     *ret = (struct runtime_row){ .id = backendai_runtime_id(name),
                                  .name = name,
                                  .reads_folder = strcmp(name, SERVING_RUNTIME_DEFAULT) == 0 };
 }
 
-static int runtime_list(struct gql_call *call)
+static int revision_runtime_list(struct gql_call *call)
 {
     struct runtime_row *rows;
     uint32_t count = 0;
@@ -275,12 +275,12 @@ static int runtime_list(struct gql_call *call)
         count++;
     rows = arena_array(call->arena, count + 1, sizeof(*rows));
     for (uint32_t i = 0; i < count; i++)
-        runtime_fill(serving_runtimes[i].name, &rows[i]);
+        revision_runtime_fill(serving_runtimes[i].name, &rows[i]);
     call->results[0] = gql_node_connect(call, &backendai_runtime_node, rows, sizeof(*rows), count);
     return GQL_DONE;
 }
 
-static int runtime_get(struct gql_call *call)
+static int revision_runtime_get(struct gql_call *call)
 {
     const struct serving_runtime *runtime;
     const struct uuid *id;
@@ -291,21 +291,21 @@ static int runtime_get(struct gql_call *call)
         return gql_call_fail(call, "%s", err.text);
     if ((runtime = backendai_runtime_find(id))) {
         row = arena_alloc(call->arena, sizeof(*row));
-        runtime_fill(runtime->name, row);
+        revision_runtime_fill(runtime->name, row);
         call->results[0] = gql_object(row);
     }
     return GQL_DONE;
 }
 
-static struct gql_value runtime_get_of_revision(struct gql_get *get, const void *parent)
+static struct gql_value revision_runtime_get_of_revision(struct gql_get *get, const void *parent)
 {
     struct runtime_row *row = arena_alloc(get->arena, sizeof(*row));
 
-    runtime_fill(((const struct revision_row *)parent)->runtime, row);
+    revision_runtime_fill(((const struct revision_row *)parent)->runtime, row);
     return gql_object(row);
 }
 
-static struct gql_value runtime_get_id_of_revision(struct gql_get *get, const void *parent)
+static struct gql_value revision_runtime_get_id_of_revision(struct gql_get *get, const void *parent)
 {
     struct uuid id = backendai_runtime_id(((const struct revision_row *)parent)->runtime);
     char text[UUID_TEXT_MAX];
@@ -330,8 +330,9 @@ static struct gql_value runtime_get_id_of_revision(struct gql_get *get, const vo
 #define FOLDER_COST (GQL_COST_READ / 10)
 
 static const struct gql_entry backendai_revision_entries[] = {
-    { OF(Queries, runtimeVariants), GQL_CALL_SHORT(runtime_list, GQL_COST_MADE, GQL_ROWS_WHOLE) },
-    { OF(Queries, runtimeVariant), GQL_CALL(runtime_get) },
+    { OF(Queries, runtimeVariants),
+      GQL_CALL_SHORT(revision_runtime_list, GQL_COST_MADE, GQL_ROWS_WHOLE) },
+    { OF(Queries, runtimeVariant), GQL_CALL(revision_runtime_get) },
     { OF(ModelDeployment, currentRevision), GQL_CALL_COST(revision_get_current, GQL_COST_MADE, 1) },
     { OF(ModelDeployment, deployingRevision),
       GQL_CALL_COST(revision_get_deploying, GQL_COST_MADE, 1) },
@@ -359,8 +360,8 @@ static const struct gql_entry backendai_revision_entries[] = {
     { OF(ResourceOptsEntry, value), PAIR_VALUE },
     { OF(AllocatedResourceSlot, slotName), PAIR_NAME },
     { OF(AllocatedResourceSlot, quantity), PAIR_VALUE },
-    { OF(ModelRuntimeConfig, runtimeVariantId), GQL_GET(runtime_get_id_of_revision) },
-    { OF(ModelRuntimeConfig, runtimeVariant), GQL_GET(runtime_get_of_revision) },
+    { OF(ModelRuntimeConfig, runtimeVariantId), GQL_GET(revision_runtime_get_id_of_revision) },
+    { OF(ModelRuntimeConfig, runtimeVariant), GQL_GET(revision_runtime_get_of_revision) },
     { OF(ModelRuntimeConfig, inferenceRuntimeConfig), GQL_ALWAYS_NULL },
     { OF(ModelRuntimeConfig, environ), GQL_SELF },
     { OF(ModelRuntimeConfig, runtimeVariantPresetValues), GQL_FIXED_EMPTY },
