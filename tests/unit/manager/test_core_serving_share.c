@@ -331,7 +331,8 @@ static void is_halved(void **state)
                            &replica);
     assert_int_equal(replica.share_wanted_micro, HALF);
     assert_int_equal(replica.share_micro, AMOUNT_ONE);
-    assert_int_equal(service_share_of_next(world.core, entry, &slot), AMOUNT_ONE);
+    assert_int_equal(service_share_of_next(world.core, entry, &entry->s.revisions[0], &slot),
+                     AMOUNT_ONE);
     assert_string_equal(slot, "cuda.shares");
 }
 
@@ -343,7 +344,7 @@ static struct answer change_scaling(const char *scaling)
     model_service_copy(&s, find_service());
     free(s.scaling);
     s.scaling = scaling ? strdup(scaling) : NULL;
-    core_change_service(world.core, &s, &asker, on_answer, &a);
+    core_change_service(world.core, &s, NULL, &asker, on_answer, &a);
     settle();
     assert_true(a.came);
     return a;
