@@ -264,7 +264,11 @@ def test_figures_of_revisions_and_tokens(there, proxy, make):
 
 def test_a_cold_start_is_counted(there, proxy, make):
     service = make("sleeper", replicas="0-1", scaling={"window": 5, "idle": 5})
-    wait_for(lambda: shown(there, "sleeper")["status"] == "sleeping", 60, "the service to sleep")
+    ready(there, "sleeper", 1)
+    wait_for(lambda: any(one.get("is_draining") for one in proxy.replicas("sleeper").values()), 60,
+             "the replica to drain")
+    wait_for(lambda: proxy.use(service) or shown(there, "sleeper")["status"] == "sleeping", 60,
+             lambda: f"the service to sleep: {shown(there, 'sleeper')}")
     assert shown(there, "sleeper")["figures"]["cold_starts"] == 0
     proxy.use(service, arrived=1, queued=1, oldest_usec=1_000_000)
     ready(there, "sleeper", 1)

@@ -20,7 +20,11 @@ COMMAND = model_server.llama_command(slots=SLOTS)
 ASKED = {"model": "tiny", "temperature": 0, "max_tokens": 60, "stream": True}
 PROMPTS = [f"{word} of all that we can say at {number}" for number in range(4)
            for word in ("some", "other", "one", "hot")]
-ROLLOUTS = {"rolling": {}}  # settings of the service
+ROLLOUTS = {  # settings of the service
+    "rolling": {},
+    "blue-green": {"rollout": {"strategy": "blue-green", "auto_promote": True}},
+    "canary": {"rollout": {"strategy": "canary", "steps": [50], "step_interval": 3}},
+}
 
 
 class ServingCluster(Serving, Proxied):

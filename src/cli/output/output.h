@@ -55,7 +55,7 @@ enum {
 /* Fractions have the digits with which they came, of which there are 15 at most. */
 #define OUTPUT_JSON_FLAGS (JSON_ENCODE_ANY | JSON_REAL_PRECISION(15))
 
-#define OUTPUT_COLUMNS_MAX 48 /* of a table */
+#define OUTPUT_COLUMNS_MAX 64 /* of a table */
 
 /* Separate from struct field (model/field.h), because most columns show answers that no struct of
  * ours describes. Columns of members of entities are made from their fields (account_tables.h).

@@ -112,7 +112,7 @@ void backendai_input_rename(const char *const names[][2], size_t count, struct a
         size_t len = strlen(names[i][0]);
 
         if (strncmp(field, names[i][0], len) == 0 && strchr(".", field[len]))
-            (void)snprintf(err->field, sizeof(err->field), "%.60s%.30s", names[i][1], field + len);
+            (void)snprintf(err->field, sizeof(err->field), "%.48s%.30s", names[i][1], field + len);
     }
 }
 
