@@ -20,8 +20,7 @@ struct service_settings {
     { 'n', "replicas", CLI_STR, offsetof(type, settings.replicas), "N|MIN-MAX",                    \
       "how many run; of a range as many as requests need" },                                       \
     { 0, "target", CLI_LIST, offsetof(type, settings.targets), "SIGNAL=VALUE",                     \
-      "per replica: in_flight, rate, latency, use, metric:NAME or prometheus:QUERY; default "       \
-      "in_flight=8" },                                                                             \
+      "what one replica should have; default in_flight=8" },                                       \
     { 0, "window", CLI_DURATION, offsetof(type, settings.window), "TIME",                          \
       "how long replicas outlast the need for them; default 5m", "scaling.window" },               \
     { 0, "idle", CLI_DURATION, offsetof(type, settings.idle), "TIME",                              \
