@@ -289,7 +289,7 @@ def test_a_replica_that_fails_fast_does_not_get_most_requests(served):
     assert statuses.count(500) == len(bad.requests) and set(statuses) == {200, 500}
     assert len(bad.requests) < 40, len(bad.requests)
     wait_for(lambda: any(r["session_id"] == bad.session and r.get("is_ejected")
-                         for use in served.manager.uses(service) for r in use["replicas"]), 30,
+                         for r in served.manager.replicas(served.manager.uses(service))), 30,
              "the report")
     assert "answered only errors" in (served.folder / "proxy.log").read_text()
     bad.handler = good
