@@ -99,5 +99,6 @@ void replica_plan(struct replica_plan *plan, const struct rollout_actions *wante
     plan->old_created = replica_plan_side(plan, false, wanted->old_wanted);
     plan->new_created = replica_plan_side(plan, true, wanted->new_wanted);
     replica_plan_share(plan, false, wanted->shared);
-    replica_plan_share(plan, true, wanted->shared);
+    /* One that is missing is created with half a share, so none that serves gives up a half for it. */
+    replica_plan_share(plan, true, wanted->shared - plan->new_created);
 }

@@ -230,14 +230,16 @@ static void rollout_fall_back(const struct rollout *rollout, struct rollout_stat
     }
 }
 
-/* Pairs of replicas with half a share: as many as have no room, until nothing is there twice. */
+/* Pairs of replicas with half a share: as many as have no room, until nothing is there twice. A new
+ * replica that waits is replaced by one of half the share, and is missing for that moment.
+ */
 static void rollout_share(const struct rollout *rollout, struct rollout_state *state,
                           const struct rollout_sample *s)
 {
     if (rollout->when_full == ROLLOUT_SHARE && s->new.unplaced > 0)
         state->shared = AQ_MAX(state->shared, s->new.unplaced);
     state->shared = AQ_MIN(state->shared, s->old.live);
-    if (s->old.live + s->new.live <= s->goal)
+    if (s->old.live + s->new.live <= s->goal && s->new.live >= state->target)
         state->shared = 0;
 }
 
@@ -292,6 +294,8 @@ void rollout_decide(const struct rollout *rollout, struct rollout_state *state,
             rollout_fall_back(rollout, state, &s);
         }
     }
+    rollout_share(rollout, state, &s); /* by the last target, which new replicas are counted by */
+    ret->shared = state->shared;
 
     is_rolling = state->phase == ROLLOUT_ABORTING || rollout->strategy == ROLLOUT_ROLLING
                  || state->is_rolling || s.goal == 0;
@@ -306,8 +310,6 @@ void rollout_decide(const struct rollout *rollout, struct rollout_state *state,
     state->target = ret->new_wanted;
     if (state->phase != ROLLOUT_ABORTING && rollout_is_waiting(rollout, state, &s))
         ret->wake_usec = AQ_MIN(ret->wake_usec, state->progress_usec + rollout->stalled_usec);
-    rollout_share(rollout, state, &s);
-    ret->shared = state->shared;
 
     is_last = is_rolling || state->is_promoted
               || (rollout->strategy == ROLLOUT_CANARY

@@ -152,6 +152,24 @@ def test_a_replica_is_added_where_the_card_is_full(cluster):
                 assert cluster.info("kept")["replica_list"][0]["share_problem"] is None
 
 
+def test_a_rollout_without_room_shares_the_cards(cluster):
+    """Both cards are full: an old replica and a new one have half of a card each for a while."""
+    with cluster.made("tight", "-r", "cuda.shares=2", "--replicas", "2", "--when-full", "share",
+                      "-e", "WORD=one") as (url, token):
+        halved = set()
+
+        def is_over():
+            info = cluster.info("tight")
+            halved.update(r["revision"] for r in info["replica_list"] if r["share"] == 1)
+            return info["rollout"]["state"]["phase"] == "done" and all(
+                r["share"] == 2 for r in info["replica_list"])
+        with Load(cluster, url, token, 2):
+            cluster.service("deploy", "tight", "-e", "WORD=two")
+            wait_for(is_over, 180, lambda: cluster.service("info", "tight"))
+        assert halved == {1, 2}
+        assert json.loads(cluster.get(url, token)[1])["word"] == "two"
+
+
 def test_the_manager_dies_while_a_share_changes(cluster):
     with cluster.made("killed", "--replicas", "1", *BOUNDED, *RULES) as (url, token):
         with Load(cluster, url, token, 4):

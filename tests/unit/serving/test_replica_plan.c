@@ -190,6 +190,13 @@ static void shared(void **state)
     assert_true(items[1].has_half_share); /* the one that ends next */
     assert_false(items[2].has_half_share);
     assert_true(items[3].has_half_share);
+    items[3].stage = REPLICA_STAGE_LEAVING; /* another one with half a share takes its place */
+    replica_plan(&plan, &wanted);
+    assert_int_equal(plan.new_created, 1);
+    assert_true(items[1].has_half_share);
+    assert_false(items[2].has_half_share);
+    items[3].stage = REPLICA_STAGE_STARTING;
+    replica_plan(&plan, &wanted);
     /* It has its place and is ready: the pair stays one until the old one has ended. */
     for (size_t i = 0; i < AQ_COUNT(items); i++)
         items[i].had_half_share = items[i].has_half_share;

@@ -461,7 +461,12 @@ static void a_rollout_without_room_waits_replaces_or_shares(void **state)
     settle(&s);
     assert_int_equal(s.actions.shared, 1);
     assert_int_equal(s.sample.old.live, 1);
-    s.sample.new.unplaced = 0; /* it has the other half now */
+    s.sample.new.unplaced = 0;
+    s.sample.new.live = 0; /* the one that waits for a whole share ends first */
+    decide(&s);
+    assert_int_equal(s.actions.shared, 1);
+    assert_int_equal(s.actions.new_wanted, 1);
+    s.sample.new.live = 1; /* it has the other half now */
     settle(&s);
     assert_int_equal(s.actions.shared, 1);
     s.sample.new.ready = 1;
