@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs of pipelines, the pipelines that are kept, and the form that runs one.
 import { useEffect, useState } from "preact/hooks";
+import { Choice, Whose } from "./choice";
 import { age, compare, plain, quote, time } from "./format";
 import { GraphView } from "./graph";
 import { type Column, List } from "./list";
-import { endedRuns, everyone, isLoaded, runs, showEveryone, who } from "./live";
+import { endedRuns, everyone, isLoaded, runs } from "./live";
 import { type Drawn, hasRunEnded, type Parameter, type Pipeline, type Run, stateOfRun } from "./model";
 import { Age, Copy, Empty, failure, now, say, State, use } from "./parts";
 import { address, amend, go, place } from "./place";
@@ -110,30 +111,21 @@ function Runs() {
 
 export function PipelinesScreen() {
   const { query } = use(place);
-  const isEveryone = use(everyone);
   const isKept = query.get("show") === "kept";
   const show = (what: string) => amend(new URLSearchParams(what ? { show: what } : {}));
   return (
     <section class="sessions" aria-label="Pipelines">
       <div class="filters">
-        <div class="choice" role="group" aria-label="What is listed">
-          <button type="button" aria-pressed={!isKept} onClick={() => show("")}>
-            runs
-          </button>
-          <button type="button" aria-pressed={isKept} onClick={() => show("kept")}>
-            kept pipelines
-          </button>
-        </div>
-        {who.value?.is_admin && !isKept && (
-          <div class="choice" role="group" aria-label="Whose runs">
-            <button type="button" aria-pressed={!isEveryone} onClick={() => showEveryone(false)}>
-              mine
-            </button>
-            <button type="button" aria-pressed={isEveryone} onClick={() => showEveryone(true)}>
-              everyone's
-            </button>
-          </div>
-        )}
+        <Choice
+          label="What is listed"
+          options={[
+            ["", "runs"],
+            ["kept", "kept pipelines"],
+          ]}
+          value={isKept ? "kept" : ""}
+          set={show}
+        />
+        {!isKept && <Whose label="Whose runs" />}
       </div>
       {isKept ? <Kept /> : <Runs />}
     </section>

@@ -3,6 +3,7 @@
 // line, one of them, and the form that creates or changes one.
 import { useRef, useState } from "preact/hooks";
 import { useAnswer } from "./answer";
+import { Choice } from "./choice";
 import { number, plain, quote, slots, time } from "./format";
 import type { Slots } from "./format";
 import { type Column, List } from "./list";
@@ -114,14 +115,15 @@ export function ReservationsScreen() {
   return (
     <section class="sessions" aria-label="Reservations">
       <div class="filters">
-        <div class="choice" role="group" aria-label="Which reservations">
-          <button type="button" aria-pressed={!isAll} onClick={() => show("")}>
-            planned and active
-          </button>
-          <button type="button" aria-pressed={isAll} onClick={() => show("all")}>
-            all
-          </button>
-        </div>
+        <Choice
+          label="Which reservations"
+          options={[
+            ["", "planned and active"],
+            ["all", "all"],
+          ]}
+          value={isAll ? "all" : ""}
+          set={show}
+        />
         {who.value?.is_admin && (
           <a class="main" href={address("reserve")}>
             Reserve

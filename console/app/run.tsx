@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A run of a pipeline: its graph as it goes on, its tasks, and one of them beside it.
 import { useEffect, useRef, useState } from "preact/hooks";
+import { Choice } from "./choice";
 import { age, plain, quote, time } from "./format";
 import { countStates, GraphView, tasksOf } from "./graph";
 import { type Column, List } from "./list";
@@ -171,16 +172,17 @@ function TaskPeek({ task, drawn, close }: { task: Task; drawn: Drawn | null; clo
 
 function Choices({ counts, shown, set }: { counts: Record<TaskState, number>; shown: string; set: (state: string) => void }) {
   return (
-    <div class="choice" role="group" aria-label="Which tasks">
-      <button type="button" aria-pressed={!shown} onClick={() => set("")}>
-        all
-      </button>
-      {STATES.filter((state) => counts[state] || shown === state).map((state) => (
-        <button key={state} type="button" aria-pressed={shown === state} onClick={() => set(state)}>
-          {state} {counts[state]}
-        </button>
-      ))}
-    </div>
+    <Choice
+      label="Which tasks"
+      options={[
+        ["", "all"],
+        ...STATES.filter((state) => counts[state] || shown === state).map(
+          (state) => [state, `${state} ${counts[state]}`] as const,
+        ),
+      ]}
+      value={shown}
+      set={set}
+    />
   );
 }
 

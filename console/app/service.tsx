@@ -3,6 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { useAnswer } from "./answer";
 import { Chart } from "./charts";
+import { Choice } from "./choice";
 import { DeployForm } from "./deploy";
 import { number, plain, quote, reason, time } from "./format";
 import { LogView } from "./log";
@@ -440,18 +441,12 @@ export function ServiceScreen({ id }: { id: string }) {
         {why && <span class="bad">{why}</span>}
       </header>
       <div class="filters">
-        <div class="choice" role="group" aria-label="What is shown">
-          {tabs.map(([name, title]) => (
-            <button
-              key={name}
-              type="button"
-              aria-pressed={tab === name}
-              onClick={() => amend(new URLSearchParams(name ? { show: name } : {}))}
-            >
-              {title}
-            </button>
-          ))}
-        </div>
+        <Choice
+          label="What is shown"
+          options={tabs}
+          value={tab}
+          set={(name) => amend(new URLSearchParams(name ? { show: name } : {}))}
+        />
         {service.ended_at && (
           <span class="dim">
             ended <Age from={service.ended_at} /> ago

@@ -2,9 +2,10 @@
 // The list of model services, and what the list and the page of one service both show.
 import { useAnswer } from "./answer";
 import { Spark } from "./charts";
+import { Choice, Whose } from "./choice";
 import { number, plain } from "./format";
 import { type Column, List } from "./list";
-import { everyone, showEveryone, who } from "./live";
+import { everyone } from "./live";
 import { Copy, Empty, State, use } from "./parts";
 import { address, amend, place } from "./place";
 import {
@@ -128,24 +129,16 @@ export function ServicesScreen() {
   return (
     <section class="sessions" aria-label="Services">
       <div class="filters">
-        <div class="choice" role="group" aria-label="Which services">
-          <button type="button" aria-pressed={!isAll} onClick={() => show("")}>
-            live
-          </button>
-          <button type="button" aria-pressed={isAll} onClick={() => show("all")}>
-            all
-          </button>
-        </div>
-        {who.value?.is_admin && (
-          <div class="choice" role="group" aria-label="Whose services">
-            <button type="button" aria-pressed={!isEveryone} onClick={() => showEveryone(false)}>
-              mine
-            </button>
-            <button type="button" aria-pressed={isEveryone} onClick={() => showEveryone(true)}>
-              everyone's
-            </button>
-          </div>
-        )}
+        <Choice
+          label="Which services"
+          options={[
+            ["", "live"],
+            ["all", "all"],
+          ]}
+          value={isAll ? "all" : ""}
+          set={show}
+        />
+        <Whose label="Whose services" />
         <a class="main" href={address("serve")}>
           Create service
         </a>

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The list of sessions: what lives, then what has ended, the newest first.
 import { ArrayAge, Counts, elementsOf, fold, loadMore, Reader, unfolded } from "./arrays";
+import { Choice, Whose } from "./choice";
 import { compare, image, plain, reason, slots } from "./format";
 import { type Column, List } from "./list";
-import { arrays, ended, endedArrays, everyone, isLoaded, sessions, showEveryone, waiting, who } from "./live";
+import { arrays, ended, endedArrays, everyone, isLoaded, sessions, waiting } from "./live";
 import type { Session, SessionArray } from "./model";
 import { stateOf, stateOfArray } from "./model";
 import { Age, cardShare, Empty, Meter, now, share, State, timeLeft, use } from "./parts";
@@ -140,7 +141,6 @@ const SHOWN = ["live", "ended", "all"] as const;
 
 function Filters({ query, count }: { query: URLSearchParams; count: number }) {
   const shown = query.get("show") ?? "live";
-  const isEveryone = use(everyone);
   const set = (name: string, value: string) => {
     const next = new URLSearchParams(query);
     if (value) next.set(name, value);
@@ -157,28 +157,13 @@ function Filters({ query, count }: { query: URLSearchParams; count: number }) {
         value={query.get("filter") ?? ""}
         onInput={(event) => set("filter", event.currentTarget.value)}
       />
-      <div class="choice" role="group" aria-label="Which sessions">
-        {SHOWN.map((name) => (
-          <button
-            key={name}
-            type="button"
-            aria-pressed={shown === name}
-            onClick={() => set("show", name === "live" ? "" : name)}
-          >
-            {name}
-          </button>
-        ))}
-      </div>
-      {who.value?.is_admin && (
-        <div class="choice" role="group" aria-label="Whose sessions">
-          <button type="button" aria-pressed={!isEveryone} onClick={() => showEveryone(false)}>
-            mine
-          </button>
-          <button type="button" aria-pressed={isEveryone} onClick={() => showEveryone(true)}>
-            everyone's
-          </button>
-        </div>
-      )}
+      <Choice
+        label="Which sessions"
+        options={SHOWN.map((name) => [name, name])}
+        value={shown}
+        set={(name) => set("show", name === "live" ? "" : name)}
+      />
+      <Whose label="Whose sessions" />
       <span class="dim count">{count}</span>
     </div>
   );
