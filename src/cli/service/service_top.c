@@ -120,19 +120,39 @@ static void service_top_take(json_t *answer)
         service_top_adapt(answer);
 }
 
-static void service_top_draw(const struct output *o, const json_t *answer, struct strbuf *out)
+/* A table of the answer. */
+struct top_table {
+    const struct column *columns;
+    const json_t *rows;
+};
+
+#define TOP_TABLES_MAX 3
+
+/* The list of services; or one, by revisions and replicas. 'one' has that service alone. */
+static size_t service_top_list(const json_t *answer, const json_t *one,
+                               struct top_table ret[TOP_TABLES_MAX])
 {
     const json_t *services = json_object_get(answer, "items");
-    json_auto_t *one = services ? NULL : json_pack("[O]", answer);
 
-    live_write_table(o, service_top_columns, services ? services : one, out);
-    if (services)
-        return;
-    strbuf_addc(out, '\n');
-    live_write_table(o, service_top_revision_columns, json_object_get(answer, "revision_figures"),
-                     out);
-    strbuf_addc(out, '\n');
-    live_write_table(o, service_top_replica_columns, json_object_get(answer, "replica_list"), out);
+    ret[0] = (struct top_table){ service_top_columns, services ? services : one };
+    ret[1] = (struct top_table){ service_top_revision_columns,
+                                 json_object_get(answer, "revision_figures") };
+    ret[2] = (struct top_table){ service_top_replica_columns,
+                                 json_object_get(answer, "replica_list") };
+    return services ? 1 : TOP_TABLES_MAX;
+}
+
+static void service_top_draw(const struct output *o, const json_t *answer, struct strbuf *out)
+{
+    json_auto_t *one = json_pack("[O]", answer);
+    struct top_table tables[TOP_TABLES_MAX];
+    size_t count = service_top_list(answer, one, tables);
+
+    for (size_t i = 0; i < count; i++) {
+        if (i)
+            strbuf_addc(out, '\n');
+        live_write_table(o, tables[i].columns, tables[i].rows, out);
+    }
 }
 
 /* ---- showing ---- */
@@ -165,8 +185,10 @@ static int service_top_print(struct cli *cli, const json_t *answer, struct aq_er
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     const json_t *services = json_object_get(answer, "items");
     const struct output *o = &cli->output;
+    struct top_table tables[TOP_TABLES_MAX];
     json_auto_t *one = NULL;
-    int r;
+    size_t count;
+    int r = 0;
 
     if (services)
         return list_print(cli, service_top_columns, services, err);
@@ -174,16 +196,12 @@ static int service_top_print(struct cli *cli, const json_t *answer, struct aq_er
         return list_print(cli, service_top_replica_columns, json_object_get(answer, "replica_list"),
                           err);
     one = json_pack("[O]", answer);
-    if ((r = output_list(o, service_top_columns, one, &out, err)) < 0)
-        return r;
-    strbuf_addc(&out, '\n');
-    if ((r = output_list(o, service_top_revision_columns,
-                         json_object_get(answer, "revision_figures"), &out, err))
-        < 0)
-        return r;
-    strbuf_addc(&out, '\n');
-    r = output_list(o, service_top_replica_columns, json_object_get(answer, "replica_list"), &out,
-                    err);
+    count = service_top_list(answer, one, tables);
+    for (size_t i = 0; r == 0 && i < count; i++) {
+        if (i)
+            strbuf_addc(&out, '\n');
+        r = output_list(o, tables[i].columns, tables[i].rows, &out, err);
+    }
     return r < 0 ? r : cli_print(&out, err);
 }
 
