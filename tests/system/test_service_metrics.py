@@ -161,7 +161,7 @@ ANSWERS = {
     "failed": (500, "<html>", "answers 500", 1),
     "html": (200, "<html>", "not that of a Prometheus server", 1),
     "huge": (200, "x" * (2 << 20), "does not answer", 1),
-    "hangs": (0, None, "did not answer in time", 1),
+    "hangs": (0, None, "did not answer within 10 s", 1),
 }
 
 

@@ -165,7 +165,7 @@ static struct watched_page *watched_page_new(struct metrics_watch *watch,
         if (exposition_selector_parse(from->names.items[i], &page->arena,
                                       &selectors[page->names.count], &err)
             < 0)
-            log_warning("ignoring a metric that the manager wants to know: %s", err.text);
+            log_warning("ignoring a metric that the manager asks for: %s", err.text);
         else
             page->names.items[page->names.count++] = arena_strdup(&page->arena,
                                                                   from->names.items[i]);

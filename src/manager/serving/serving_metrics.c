@@ -161,8 +161,8 @@ static bool metrics_tell(struct serving_metrics *metrics, const char *agent_id, 
             continue;
         if (watch.page_count == MSG_METRICS_PAGES_MAX) {
             log_limited(&metrics->log, LOG_LEVEL_WARNING,
-                        "agent '%s' reads the metrics of %d replicas, and none of the others",
-                        agent_id, MSG_METRICS_PAGES_MAX);
+                        "agent '%s' reads metrics of its first %d replicas only", agent_id,
+                        MSG_METRICS_PAGES_MAX);
             break;
         }
         *to = (struct msg_metrics_page){ .kernel_id = page->kernel_id,

@@ -189,8 +189,7 @@ static void prometheus_look(struct prometheus_query *query, int64_t now_usec)
 
     if (query->exchange && now_usec - query->begun_usec > ANSWER_USEC) {
         prometheus_query_stop(query);
-        (void)aq_fail(&err, ETIMEDOUT,
-                      "Prometheus does not answer: the server did not answer in time");
+        (void)aq_fail(&err, ETIMEDOUT, "Prometheus did not answer within 10 s");
         prometheus_query_settle(query, &err);
     } else if (!query->exchange && query->of->under_way < AT_ONCE
                && (!query->begun_usec || now_usec - query->begun_usec >= INTERVAL_USEC)) {

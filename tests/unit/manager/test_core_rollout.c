@@ -478,7 +478,7 @@ static void shares_without_room(void **state)
 
 /* ---- changes ---- */
 
-/* What a rollout does meanwhile is no conflict with a change, unless it changes the goal. */
+/* Steps of a rollout do not conflict with a change, unless they change the goal. */
 static void changed_meanwhile(void **state)
 {
     const struct model_service *s = deploy(SLOTS("8"), 2, NULL);

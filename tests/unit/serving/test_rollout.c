@@ -369,7 +369,7 @@ static void reasons_to_abort(void **state)
     }
 }
 
-/* Only new replicas that do not become ready are no progress. */
+/* The time without progress counts only while new replicas do not become ready. */
 static void time_that_others_take_is_no_reason_to_abort(void **state)
 {
     static const char *const texts[] = {

@@ -207,7 +207,7 @@ static int service_fail_conflict(struct aq_error *err)
                         "request");
 }
 
-/* What rollouts did since the row was copied is no conflict: the next version is made from it. */
+/* Changes by rollouts since the row was copied do not conflict: the next version is made from them. */
 static int service_check_version(const struct model_service_entry *was, struct model_service *s,
                                  struct aq_error *err)
 {

@@ -326,7 +326,7 @@ static void share_hold(struct replica_entry *replica)
                                                           : PAUSE_USEC_MAX;
 
     if (!replica->share.is_held)
-        log_info("model service '%s': the share of replica '%s' stays as it is: %s",
+        log_info("model service '%s': cannot resize replica '%s' to its share: %s",
                  replica->service->s.name, replica->session->s.name, replica->share.text);
     replica->share.is_held = true;
     replica->share.failures++;
@@ -420,9 +420,10 @@ static int64_t share_step_pending(struct core *core, struct model_service_entry 
     }
     if (held <= wanted)
         return due;
-    log_info("model service '%s': another replica with a smaller share takes the place of '%s', "
-             "which waits for room",
-             entry->s.name, l->s.name);
+    log_info(
+        "model service '%s': replacing replica '%s', which waits for room, by one with a smaller "
+        "share",
+        entry->s.name, l->s.name);
     l->commands.end_reason = REASON_SERVICE_SCALED;
     AQ_FAULT("core.serving.share.replaced");
     durable_touch(core, &l->durable);
