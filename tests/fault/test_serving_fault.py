@@ -110,7 +110,9 @@ def test_killed(point, passage):
         wait_for(lambda: show(client)["status"] == "ended", 90, lambda: f"the end: {show(client)}")
         wait_for(lambda: mark.exists(), 10, f"the manager has not passed {point}")
         numbers = ran.read_text().split()
-        assert len(numbers) == len({*numbers}) >= 4, numbers # none was started twice
+        # None was started twice. One may have ended before it began to run: they share a port, so
+        # that another replica may have answered its probe.
+        assert len(numbers) == len({*numbers}) >= 3, numbers
         live = [session["name"] for session in client.get("/aliquot/v1/sessions").json["items"]
                 if session["status"] not in ("TERMINATED", "ERROR", "CANCELLED")]
         assert not live, live
