@@ -21,13 +21,17 @@ static bool prompt_span_is_one_of(struct json_span span, const char *const *word
     return false;
 }
 
-/* A value, or what there is of one that is cut off: json_scan_value() says then where it begins. */
+/* A value, or the beginning of one that is cut off: json_scan_value() says then where it begins. A
+ * number or word that reaches to the end counts as cut off, because more of it may follow.
+ */
 static struct json_span prompt_take_value(struct json_scan *scan)
 {
     struct json_span value = json_scan_value(scan);
 
     if (scan->failed)
         value.len = (size_t)(scan->end - value.text);
+    else if (scan->at == scan->end)
+        scan->failed = !memchr("\"}]", scan->end[-1], 3);
     return value;
 }
 

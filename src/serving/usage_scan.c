@@ -144,7 +144,11 @@ void usage_scan_take(struct usage_scan *scan, const char *bytes, size_t len)
 
 void usage_scan_finish(struct usage_scan *scan)
 {
-    usage_read_text(scan, scan->held.data, scan->held.len);
+    size_t len = scan->held.len;
+
+    if (scan->form == USAGE_JSON) /* more is held if the answer came in small pieces */
+        len = AQ_MIN(len, (size_t)USAGE_TAIL_MAX);
+    usage_read_text(scan, scan->held.data + (scan->held.len - len), len);
 }
 
 void usage_scan_done(struct usage_scan *scan)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the proxy reads of bodies and paths of model services: the first byte says in which pieces.
- * However an answer is cut, its token counts are the same; the key of a prompt stays once it is
- * known; a path with a separator that servers read in two ways is within no prefix.
+ * However an answer is cut, its token counts are the same; what is found of a prompt at its beginning
+ * is what is found in the whole; a path with a separator that servers read in two ways is within no
+ * prefix.
  */
 #include <stdint.h>
 #include <stdlib.h>
@@ -15,18 +16,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void fuzz_prompt(const char *text, size_t len, size_t piece)
 {
-    uint64_t key = 0, found_key = 0;
-    enum prompt_found found = PROMPT_MORE, now;
+    uint64_t key = 0, whole_key = 0;
+    enum prompt_found whole = prompt_scan(text, len, true, &whole_key), found;
 
-    for (size_t at = 0; at <= len && at < 4096; at += piece) {
-        now = prompt_scan(text, at, false, &key);
-        if (found == PROMPT_KEY && now == PROMPT_KEY && key != found_key)
-            abort();
-        found = now;
-        found_key = key;
-    }
-    if (prompt_scan(text, len, true, &key) == PROMPT_MORE)
+    if (whole == PROMPT_MORE)
         abort();
+    for (size_t at = 0; at < AQ_MIN(len, (size_t)4096); at += piece) {
+        found = prompt_scan(text, at, false, &key);
+        if (found != PROMPT_MORE && (found != whole || (found == PROMPT_KEY && key != whole_key)))
+            abort();
+    }
 }
 
 static void fuzz_usage(const char *type, const char *text, size_t len, size_t piece)
@@ -40,10 +39,8 @@ static void fuzz_usage(const char *type, const char *text, size_t len, size_t pi
     for (size_t at = 0; at < len; at += piece)
         usage_scan_take(&cut, text + at, AQ_MIN(piece, len - at));
     usage_scan_finish(&cut);
-    if (len <= USAGE_TAIL_MAX
-        && (whole.prompt_tokens != cut.prompt_tokens
-            || whole.completion_tokens != cut.completion_tokens
-            || whole.cached_tokens != cut.cached_tokens))
+    if (whole.prompt_tokens != cut.prompt_tokens || whole.completion_tokens != cut.completion_tokens
+        || whole.cached_tokens != cut.cached_tokens)
         abort();
     if (whole.cached_tokens < 0 || whole.cached_tokens > whole.prompt_tokens)
         abort();

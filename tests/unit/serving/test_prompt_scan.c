@@ -87,6 +87,35 @@ static void test_a_body_in_pieces(void **state)
     }
 }
 
+/* Whatever is found before the end is what is found in the whole, also of text that is not JSON. */
+static void test_cuts_do_not_change_the_key(void **state)
+{
+    static const char *const cases[] = {
+        "{\"input\":12345,\"model\":\"m\"}",
+        "{\"input\":12345",
+        "{\"input\":tails\":12}",
+        "{\"input\":true,\"input\":false}",
+        "{\"system\":12,\"input\":[1,2]}",
+        "{\"messages\":[{\"role\":\"user\",\"content\":123}]}",
+        "{\"messages\":[{\"role\":\"user\",\"content\":123]}",
+        "{\"messages\":[{\"role\":\"user\"{\"content\":\"a\"}}]}",
+        "{\"prompt\":\"a\"",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(cases); i++) {
+        uint64_t key = 0, whole = 0;
+        enum prompt_found found = scan(cases[i], &whole);
+
+        for (size_t len = 0; len < strlen(cases[i]); len++) {
+            enum prompt_found now = prompt_scan(cases[i], len, false, &key);
+
+            assert_row(now == PROMPT_MORE || (now == found && key == whole), "%zu bytes of %s", len,
+                       cases[i]);
+        }
+    }
+}
+
 static void test_a_long_prompt_counts_as_far_as_it_is_read(void **state)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf one = STRBUF_INIT, other = STRBUF_INIT;
@@ -113,6 +142,7 @@ int main(void)
         cmocka_unit_test(test_what_counts),
         cmocka_unit_test(test_bodies_without_a_prompt),
         cmocka_unit_test(test_a_body_in_pieces),
+        cmocka_unit_test(test_cuts_do_not_change_the_key),
         cmocka_unit_test(test_a_long_prompt_counts_as_far_as_it_is_read),
     };
 

@@ -110,10 +110,31 @@ static void test_long_answers_are_not_kept(void **state)
     usage_scan_done(&events);
 }
 
+/* Counts farther from the end than USAGE_TAIL_MAX are not read, however the answer comes. */
+static void test_counts_before_the_tail(void **state)
+{
+    static const size_t pieces[] = { 1, 63, USAGE_TAIL_MAX, 20000 };
+    static const char usage[] = "\"usage\":{\"prompt_tokens\":3}}";
+    AQ_CLEANUP(strbuf_donep) struct strbuf before = STRBUF_INIT, within = STRBUF_INIT;
+
+    (void)state;
+    strbuf_adds(&before, "{\"usage\":{\"prompt_tokens\":3},\"text\":\"");
+    while (before.len < USAGE_TAIL_MAX + 500)
+        strbuf_adds(&before, "word ");
+    strbuf_add(&within, before.data, before.len);
+    strbuf_adds(&before, "\"}");
+    strbuf_addf(&within, "\",%s", usage);
+    for (size_t i = 0; i < AQ_COUNT(pieces); i++) {
+        check("application/json", before.data, pieces[i], 0, 0);
+        check("application/json", within.data, pieces[i], 3, 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_usage),
+        cmocka_unit_test(test_counts_before_the_tail),
         cmocka_unit_test(test_cached_tokens),
         cmocka_unit_test(test_long_answers_are_not_kept),
     };
