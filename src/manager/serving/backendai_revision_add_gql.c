@@ -175,7 +175,7 @@ static int addition_read_runtime(struct gql_call *call, const json_t *input, jso
 {
     const json_t *config = json_object_get(input, "modelRuntimeConfig");
     const struct serving_runtime *runtime;
-    json_t *environ = NULL;
+    json_t *variables = NULL;
     struct uuid id;
     int r = backendai_input_uuid(call, config, "runtimeVariantId", &id, err);
 
@@ -186,9 +186,9 @@ static int addition_read_runtime(struct gql_call *call, const json_t *input, jso
                               backendai_input_text(config, "runtimeVariantId"));
     addition_set(body, "runtime", runtime->name);
     if ((r = addition_read_entries(json_object_get(config, "environ"), "name", "value", "environ",
-                                   &environ, err))
+                                   &variables, err))
         == 0)
-        (void)json_object_set_new(body, "environ", environ);
+        (void)json_object_set_new(body, "environ", variables);
     return r;
 }
 

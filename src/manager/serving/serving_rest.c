@@ -148,12 +148,13 @@ static int serving_read_ended(struct store_tx *tx, void *data, struct aq_error *
 static void serving_on_list_read(void *data, int r, const struct aq_error *err)
 {
     struct serving_call *call = data; /* the answer frees it */
-    AQ_CLEANUP(model_service_rows_donep) struct model_service_rows rows = call->rows;
+    struct model_service_rows rows = call->rows;
 
     if (r < 0)
         request_fail(call->req, err);
     else
         serving_reply_list(call);
+    model_service_rows_done(&rows);
 }
 
 static void serving_on_list(struct request *req, void *data)
