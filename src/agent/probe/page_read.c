@@ -99,7 +99,7 @@ static void page_read_on_read(void *data, const char *bytes, size_t len)
         page_read_end(page, "the page is longer than 4 MiB");
         return;
     }
-    do { /* without bytes behind a head: its message may end there */
+    do { /* also without bytes left: the end of the message may follow its last piece */
         struct aq_error err = { 0 };
         ssize_t used = message_feed(page->parser, bytes, len, &piece, &err);
 
@@ -122,7 +122,7 @@ static void page_read_on_read(void *data, const char *bytes, size_t len)
             }
             message_reset(page->parser); /* of an interim answer, such as 103 */
         }
-    } while (len > 0 || piece.event == MESSAGE_HEAD);
+    } while (piece.event != MESSAGE_MORE);
 }
 
 static void page_read_on_end(void *data, const struct aq_error *err)

@@ -135,7 +135,7 @@ static bool probe_attempt_feed(struct probe_attempt *a, const char *bytes, size_
 {
     struct message_piece piece;
 
-    do { /* without bytes behind a head: its message may end there */
+    do { /* also without bytes left: the end of the message may follow its last piece */
         struct aq_error err = { 0 };
         ssize_t used = message_feed(a->parser, bytes, len, &piece, &err);
 
@@ -159,7 +159,7 @@ static bool probe_attempt_feed(struct probe_attempt *a, const char *bytes, size_
                 return true;
             message_reset(a->parser); /* of an interim answer, such as 103 */
         }
-    } while (len > 0 || piece.event == MESSAGE_HEAD);
+    } while (piece.event != MESSAGE_MORE);
     return false;
 }
 

@@ -15,12 +15,15 @@
 
 static uv_loop_t loop;
 
-/* A thread that answers one connection with 'says', or with 'filler' many times after it. */
+/* A thread that answers one connection with 'says', or with 'filler' many times after it, and leaves
+ * the end of the connection to the client if it 'waits'.
+ */
 struct server {
     int fd;
     uint16_t port;
     const char *says;
     size_t fillers;
+    bool waits;
     pthread_t thread;
 };
 
@@ -44,6 +47,8 @@ static void *server_run(void *data)
     for (size_t i = 0; i < server->fillers; i++)
         if (send(fd, filler, sizeof(filler) - 1, MSG_NOSIGNAL) < 0)
             break;
+    while (server->waits && recv(fd, request, sizeof(request), 0) > 0)
+        continue;
     close(fd);
     return NULL;
 }
@@ -132,6 +137,26 @@ static void test_answers(void **state)
     }
 }
 
+/* A server that ignores "Connection: close" does not delay a page whose end is known. */
+static void test_a_complete_page_ends_the_connection(void **state)
+{
+    static const char *const pages[] = {
+        OK "Content-Length: 8\r\n\r\ndepth 3\n",
+        OK "Transfer-Encoding: chunked\r\n\r\n8\r\ndepth 3\n\r\n0\r\n\r\n",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(pages); i++) {
+        struct server server = { .says = pages[i], .waits = true };
+        struct reading reading;
+
+        server_start(&server);
+        reading = read_page(server.port);
+        server_end(&server);
+        assert_row(reading.value == 3, "%.60s: '%s'", pages[i], reading.text);
+    }
+}
+
 static void test_a_port_where_nobody_listens(void **state)
 {
     struct server server = { .says = "" };
@@ -163,6 +188,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_a_complete_page_ends_the_connection),
         cmocka_unit_test(test_a_port_where_nobody_listens),
     };
 

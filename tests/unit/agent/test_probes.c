@@ -278,6 +278,30 @@ static void the_request_is_as_small_clients_send_it(void **data)
     server_end(&server);
 }
 
+/* A server that ignores "Connection: close" does not delay an answer whose end is known: turns of the
+ * loop that wait for nothing find it, long before the time is over that the body of an answer has.
+ */
+static void a_complete_answer_ends_the_connection(void **data)
+{
+    struct server server = { .says = OK_HEAD "ok", .waits_for_request = true };
+    struct probes *probes = probes_new(&loop);
+    struct found found = { .count = 0 };
+    struct probe_spec spec;
+    struct probe *probe;
+
+    (void)data;
+    server_begin(&server);
+    spec = spec_of(listener_get_port(server.listener), "/health");
+    probe = probe_new(probes, &spec, 0, &ops, &found);
+    RUN_UNTIL(server.count && server.guests[0]->len);
+    for (int turns = 0; !found.count && turns < 10000; turns++)
+        (void)uv_run(&loop, UV_RUN_NOWAIT);
+    assert_int_equal(found.health, PROBE_READY);
+    probe_free(probe);
+    probes_free(probes);
+    server_end(&server);
+}
+
 static void another_status_may_be_expected(void **data)
 {
     struct server server = { .says = "HTTP/1.1 204 No Content\r\n\r\n", .waits_for_request = true };
@@ -457,6 +481,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         TEST(answers),
         TEST(the_request_is_as_small_clients_send_it),
+        TEST(a_complete_answer_ends_the_connection),
         TEST(another_status_may_be_expected),
         TEST(nobody_listens),
         TEST(silence_ends_after_the_timeout),
