@@ -20,6 +20,10 @@
 #define LOOP_TRIES 1000     /* others take free devices too */
 #define UNMOUNT_TRIES 10000 /* a millisecond each */
 
+/* Offsets in ext4's superblock. */
+#define SUPER_LOG_BLOCK 24 /* 0 = 1024 bytes, 1 = 2048, 2 = 4096 */
+#define SUPER_MAGIC 56     /* 0xef53, little-endian */
+
 static int scratch_image_copy_range(int from, int to, off_t start, off_t end)
 {
     if (lseek(to, start, SEEK_SET) < 0)
@@ -52,10 +56,25 @@ static int scratch_image_copy_data(int from, int to, off_t size)
     return r;
 }
 
-/* A loop device with the file behind it, gone when the last user closes it. */
-static int scratch_image_attach(int file, char device[32], struct aq_error *err)
+/* The block size of the ext4 file system in 'image'; 0 = the default of loop devices. */
+static uint32_t scratch_image_find_block_size(int image)
+{
+    unsigned char super[SUPER_MAGIC + 2];
+
+    if (pread(image, super, sizeof(super), 1024) != (ssize_t)sizeof(super)
+        || super[SUPER_MAGIC] != 0x53 || super[SUPER_MAGIC + 1] != 0xef
+        || super[SUPER_LOG_BLOCK] > 2)
+        return 0;
+    return 1024u << super[SUPER_LOG_BLOCK];
+}
+
+/* A loop device with the file behind it, gone when the last user closes it. Its blocks are those of the
+ * file system in 'image' (decision 544).
+ */
+static int scratch_image_attach(int file, int image, char device[32], struct aq_error *err)
 {
     const struct loop_config config = { .fd = (uint32_t)file,
+                                        .block_size = scratch_image_find_block_size(image),
                                         .info = { .lo_flags = LO_FLAGS_AUTOCLEAR } };
     AQ_CLEANUP(aq_closep) int control = open("/dev/loop-control", O_RDWR | O_CLOEXEC);
 
@@ -120,7 +139,7 @@ static int scratch_image_mount_again(const char *path, const char *directory, st
                      : scratch_image_await_former(file, path, err);
 
     if (r == 0)
-        r = loop = scratch_image_attach(file, device, err);
+        r = loop = scratch_image_attach(file, file, device, err);
     if (r < 0)
         return r;
     return scratch_image_mount_image(device, directory) < 0 ? aq_fail_errno(err, "mount '%s'", path)
@@ -151,7 +170,7 @@ static int scratch_image_fill_and_mount(int file, int original, off_t size, cons
     char device[32] = "";
     int r;
 
-    loop = scratch_image_attach(file, device, err);
+    loop = scratch_image_attach(file, original, device, err);
     if (loop < 0)
         return loop;
     r = scratch_image_copy_data(original, loop, size);

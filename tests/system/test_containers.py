@@ -171,6 +171,19 @@ def test_scratch_is_full(cluster):
     assert run(cluster, "echo x > $HOME/file && cat $HOME/file")[1] == "x\n"
 
 
+def test_scratch_device_has_the_blocks_of_its_file_system(cluster):
+    """So that its mount reads what was filled in from memory."""
+    session = Session(cluster, "stat -f -c 'blocks %S.' $HOME; exec sleep 1000")
+    session.wait_log(".")
+    files = {path.read_text().strip(): path.parent.parent
+             for path in pathlib.Path("/sys/block").glob("loop*/loop/backing_file")}
+    [device] = [device for file, device in files.items() if session.kernel["id"] in file]
+    blocks = (device / "queue/logical_block_size").read_text().strip()
+    assert f"blocks {blocks}." in session.log, (blocks, session.log)
+    session.end(forced=True)
+    session.wait()
+
+
 def test_shared_memory(cluster):
     _, log = run(cluster, "df -k --output=size /dev/shm",
                  config={**resources(), "resource_opts": {"shmem": "8m"}})
