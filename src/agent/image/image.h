@@ -21,6 +21,7 @@
 #include "agent/image/config.h"
 #include "agent/settings/settings.h"
 #include "base/list.h"
+#include "base/map.h"
 #include "model/reference.h"
 
 struct images;
@@ -41,10 +42,12 @@ struct image {
                                   may see; only the image "host" has any */
     const struct image_config *config;
     int64_t size_bytes; /* of the unpacked files; 0 for host and rootfs */
+    struct map *known;  /* former answers of image_has(); NULL for host and rootfs, which change */
 };
 
 /* Is there anything at this absolute path? Links on the way are followed inside the image; one at
- * the end counts, wherever it leads.
+ * the end counts, wherever it leads. Each kernel asks the same: the answers for an image of the store
+ * are kept with it.
  */
 bool image_has(const struct image *image, const char *path);
 /* Is it IMAGE_OF_FILES? */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* image_lookup.c - whether an image has something at a path, through links across its layers */
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
@@ -12,7 +13,8 @@
 
 #include "agent/image/image.h"
 
-#define LINKS_MAX 40 /* as many as Linux follows */
+#define LINKS_MAX 40  /* as many as Linux follows */
+#define KNOWN_MAX 256 /* answers kept of an image, whose PATH may be long */
 
 /* A walk from the image's root. */
 struct image_lookup {
@@ -21,13 +23,17 @@ struct image_lookup {
     int links;
 };
 
-static int image_lookup_open(const char *layer, const char *path)
+static int image_lookup_open(const char *layer, const char *path, uint64_t resolve)
 {
-    const struct open_how how = { .flags = O_PATH | O_NOFOLLOW | O_CLOEXEC,
-                                  .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS };
+    const struct open_how how = { .flags = O_PATH | O_NOFOLLOW | O_CLOEXEC, .resolve = resolve };
     AQ_CLEANUP(aq_closep) int root = open(layer, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
     return root < 0 ? -1 : (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+}
+
+static bool image_lookup_is_whiteout(const struct stat *st)
+{
+    return S_ISCHR(st->st_mode) && st->st_rdev == makedev(0, 0);
 }
 
 /* What the topmost layer has that has anything there. 'link' is its target, "" = it is no link. */
@@ -35,7 +41,8 @@ static bool image_lookup_find(const struct image *image, const char *path, char 
 {
     link[0] = '\0';
     for (size_t i = 0; i < image->lower_count; i++) {
-        AQ_CLEANUP(aq_closep) int fd = image_lookup_open(image->lowers[i], path + 1);
+        AQ_CLEANUP(aq_closep) int fd = image_lookup_open(image->lowers[i], path + 1,
+                                                         RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
         struct stat st;
         ssize_t len;
 
@@ -43,7 +50,7 @@ static bool image_lookup_find(const struct image *image, const char *path, char 
             continue;
         if (S_ISLNK(st.st_mode) && (len = readlinkat(fd, "", link, PATH_MAX - 1)) >= 0)
             link[len] = '\0';
-        return !S_ISCHR(st.st_mode) || st.st_rdev != makedev(0, 0); /* that is a whiteout */
+        return !image_lookup_is_whiteout(&st);
     }
     return false;
 }
@@ -81,7 +88,18 @@ static bool image_lookup_follow(struct image_lookup *walk, const char *link)
     return ++walk->links <= LINKS_MAX && len < PATH_MAX;
 }
 
-bool image_has(const struct image *image, const char *path)
+/* Linux follows the links of a single layer. 1 or 0; -EAGAIN if a rename or a mount disturbed it. */
+static int image_lookup_in_one(const char *layer, const char *path)
+{
+    AQ_CLEANUP(aq_closep) int fd = image_lookup_open(layer, path, RESOLVE_IN_ROOT);
+    struct stat st;
+
+    if (fd < 0)
+        return errno == EAGAIN ? -EAGAIN : 0;
+    return fstat(fd, &st) == 0 && !image_lookup_is_whiteout(&st);
+}
+
+static bool image_lookup_in_layers(const struct image *image, const char *path)
 {
     struct image_lookup walk = { .links = 0 };
     char link[PATH_MAX];
@@ -99,4 +117,21 @@ bool image_has(const struct image *image, const char *path)
             return false;
     }
     return !walk.ahead[0];
+}
+
+bool image_has(const struct image *image, const char *path)
+{
+    static char is_there, is_missing;
+    void *known = image->known ? map_gets(image->known, path) : NULL;
+    int r = -EAGAIN;
+
+    if (known)
+        return known == &is_there;
+    if (image->lower_count == 1)
+        r = image_lookup_in_one(image->lowers[0], path);
+    if (r == -EAGAIN)
+        r = image_lookup_in_layers(image, path);
+    if (image->known && image->known->count < KNOWN_MAX)
+        (void)map_sets(image->known, path, r ? &is_there : &is_missing);
+    return r;
 }

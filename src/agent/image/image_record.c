@@ -48,6 +48,7 @@ void image_record_unref(struct image_record *record)
     free(record->stamp);
     free(record->user);
     image_config_done(&record->config);
+    map_done(&record->known);
     free(record);
 }
 
@@ -83,6 +84,7 @@ struct image *image_record_hold(struct image_record *record, const char *referen
         .hidden = record->hidden,
         .config = &record->config,
         .size_bytes = record->size_bytes,
+        .known = record->digest ? &record->known : NULL,
     };
     record->refs++;
     if (record->holds++ == 0)

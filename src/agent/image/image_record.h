@@ -19,7 +19,8 @@ struct image_record {
     bool is_said_used;     /* there were some when it was listed last */
     char *digest;          /* of the manifest; NULL for host and rootfs */
     struct image_config config;
-    char **lowers; /* topmost first */
+    struct map known; /* of struct image */
+    char **lowers;    /* topmost first */
     size_t lower_count;
     const char **hidden; /* NULL-terminated; the texts are borrowed */
     int64_t size_bytes;

@@ -243,6 +243,51 @@ static void test_paths_through_layers(void **state)
             fail_msg("%s", missing[i]);
 }
 
+static void test_paths_in_one_layer(void **state)
+{
+    static const char *const there[] = { "/bin/sh", "/usr/bin/sh", "//bin/./sh", "/broken",
+                                         "/up/bin/sh" };
+    static const char *const missing[] = { "/bin/bash", "/broken/sh", "/loop/sh", "/etc/hostname",
+                                           "/bin/sh/x" };
+    struct scene *s = *state;
+    AQ_CLEANUP(aq_freep) char *root = aq_format("%s/one", s->folder);
+    AQ_CLEANUP(aq_freep) char *program = aq_format("%s/one/usr/bin/sh", s->folder);
+    const char *lowers[] = { root };
+    const struct image image = { .lowers = lowers, .lower_count = 1 };
+
+    make_folder(s, "one/usr/bin");
+    assert_int_equal(fs_write_quick(AT_FDCWD, program, "", 0, 0755, NULL), 0);
+    make_link(s, "/usr/bin", "one/bin");
+    make_link(s, "../../..", "one/up");
+    make_link(s, "/nothing", "one/broken");
+    make_link(s, "loop", "one/loop");
+    for (size_t i = 0; i < AQ_COUNT(there); i++)
+        assert_row(image_has(&image, there[i]), "%s", there[i]);
+    for (size_t i = 0; i < AQ_COUNT(missing); i++)
+        assert_row(!image_has(&image, missing[i]), "%s", missing[i]);
+}
+
+/* Only of images whose files do not change. */
+static void test_answers_about_paths_are_kept(void **state)
+{
+    struct scene *s = *state;
+    AQ_CLEANUP(aq_freep) char *root = aq_format("%s/kept", s->folder);
+    AQ_CLEANUP(aq_freep) char *first = aq_format("%s/kept/first", s->folder);
+    const char *lowers[] = { root };
+    struct map known = MAP_INIT;
+    const struct image image = { .lowers = lowers, .lower_count = 1, .known = &known };
+    const struct image changing = { .lowers = lowers, .lower_count = 1 };
+
+    make_folder(s, "kept/first");
+    assert_true(image_has(&image, "/first") && image_has(&changing, "/first"));
+    assert_false(image_has(&image, "/second") || image_has(&changing, "/second"));
+    assert_int_equal(rmdir(first), 0);
+    make_folder(s, "kept/second");
+    assert_true(image_has(&image, "/first") && !image_has(&changing, "/first"));
+    assert_true(!image_has(&image, "/second") && image_has(&changing, "/second"));
+    map_done(&known);
+}
+
 /* ---- why a fetch failed, to administrators and to users ---- */
 
 static const char *tell(struct scene *s, const char *name, const char *said)
@@ -317,6 +362,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_find, scene_init, scene_done),
         cmocka_unit_test(test_progress_cancels_the_others),
         cmocka_unit_test_setup_teardown(test_paths_through_layers, scene_init, scene_done),
+        cmocka_unit_test_setup_teardown(test_paths_in_one_layer, scene_init, scene_done),
+        cmocka_unit_test_setup_teardown(test_answers_about_paths_are_kept, scene_init, scene_done),
         cmocka_unit_test_setup_teardown(test_causes, scene_init, scene_done),
         cmocka_unit_test_setup_teardown(test_no_scan_by_names, scene_init, scene_done),
     };
