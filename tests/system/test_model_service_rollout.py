@@ -2,6 +2,8 @@
 """Rollouts of a model service with replicas in real containers, while clients ask all the time through
 aliquot-proxy: no request may fail, whatever the strategy is and however the rollout ends."""
 
+import re
+
 import pytest
 
 from client import USER
@@ -12,10 +14,12 @@ from test_apps import python_layer
 from test_model_service import PATH, SERVER, Load, shown
 from test_proxy import Proxied
 
-# Fails where a revision says so, and is healthy all the same.
+# Fails, or answers late, where a revision says so, and is healthy all the same.
 BROKEN = SERVER.replace("self.answer(200, {\"word\"",
                         "self.answer(500 if \"BROKEN\" in os.environ else 200, {\"word\"")
-assert BROKEN != SERVER
+SLOW = BROKEN.replace(".get(\"seconds\", 0)",
+                      ".get(\"seconds\", 0) + float(os.environ.get(\"LATE\", 0))")
+assert len({SERVER, BROKEN, SLOW}) == 3
 
 
 @pytest.fixture(name="cluster", scope="module")
@@ -27,7 +31,7 @@ def cluster_fixture():
         cluster.start_agent()
         layout = Layout(cluster.folder / "layout")
         own = archive([folder("tmp", mode=0o1777), folder("app"),
-                       file("app/serve.py", BROKEN.encode())])
+                       file("app/serve.py", SLOW.encode())])
         layout.image("model", [python_layer(), own], Labels={})
         cluster.image = layout.reference("model")
         cluster.start_proxy()
@@ -157,6 +161,26 @@ def test_a_revision_that_answers_with_errors_is_taken_back(cluster, serve):
     reason = shown(cluster)["rollout"]["state"]["reason"]
     assert "of requests to revision 2 failed" in reason, reason
     settled(cluster, 1)
+
+
+def test_a_revision_that_answers_late_is_taken_back(cluster, serve):
+    serve(strategy="canary", steps=[50], step_interval=3600,
+          abort={"latency_ratio": 2, "requests": 10})
+    with Load(cluster) as load:
+        says_only(load, "first")
+        deploy(cluster, environ={"WORD": "late", "LATE": "1"})
+        wait_for(lambda: "late" in load.words, 120, lambda: f"the canary: {shown(cluster)}")
+        reaches(cluster, "aborted")
+        says_only(load, "first")
+    assert not load.failed, load.failed[:5]
+    assert shown(cluster)["revision"]["number"] == 1
+    settled(cluster, 1)
+    reason = shown(cluster)["rollout"]["state"]["reason"]
+    found = re.fullmatch(r"revision 2 answers in (\S+) s, revision 1 in (\S+) s", reason)
+    assert found and float(found[1]) > 1 and float(found[1]) > 2 * float(found[2]), reason
+    history = cluster.cli("service", "history", "digits").stdout
+    assert f"rollout to revision 2 is aborted: {reason}; going back to revision 1" in history
+    assert "revision 1 is back after the aborted rollout to revision 2" in history, history
 
 
 def test_aborted_by_hand(cluster, serve):
