@@ -165,6 +165,32 @@ static int service_run_for(struct store_tx *tx, const char *text, const struct u
     return sql_run(q, err);
 }
 
+static int service_drop_revision(struct store_tx *tx, const struct model_service *s, int64_t number,
+                                 struct aq_error *err)
+{
+    int r = service_run_for(
+        tx, "DELETE FROM model_service_revisions WHERE service_id = ? AND number = ?", &s->id,
+        &number, err);
+
+    return r < 0 ? r
+                 : service_run_for(tx,
+                                   "DELETE FROM model_service_totals WHERE service_id = ?"
+                                   " AND object = 'revision:' || CAST(? AS INTEGER)",
+                                   &s->id, &number, err);
+}
+
+/* It has ended: nobody uses it any longer. */
+static int service_drop_uses(struct store_tx *tx, const struct model_service *s,
+                             struct aq_error *err)
+{
+    int r = service_run_for(tx, "DELETE FROM model_service_tokens WHERE service_id = ?", &s->id,
+                            NULL, err);
+
+    return r < 0 ? r
+                 : service_run_for(tx, "DELETE FROM model_service_totals WHERE service_id = ?",
+                                   &s->id, NULL, err);
+}
+
 int model_service_change(struct store_tx *tx, const struct event *e, struct aq_error *err)
 {
     const struct model_service *s = e->service.row;
@@ -191,12 +217,9 @@ int model_service_change(struct store_tx *tx, const struct event *e, struct aq_e
     if (r == 0 && e->service.has_revision)
         r = service_add_revision(tx, s, err);
     for (size_t i = 0; r == 0 && i < e->service.dropped_count; i++)
-        r = service_run_for(
-            tx, "DELETE FROM model_service_revisions WHERE service_id = ? AND number = ?", &s->id,
-            &e->service.dropped[i], err);
+        r = service_drop_revision(tx, s, e->service.dropped[i], err);
     if (r == 0 && s->ended_usec)
-        r = service_run_for(tx, "DELETE FROM model_service_tokens WHERE service_id = ?", &s->id,
-                            NULL, err);
+        r = service_drop_uses(tx, s, err);
     if (r < 0 || (e->service.is_rollout && !e->service.reason))
         return r;
     return service_add_history(tx, s, e->at_usec, e->service.reason, err);
@@ -273,8 +296,14 @@ int model_service_token_add(struct store_tx *tx, const struct event *e, struct a
 
 int model_service_token_remove(struct store_tx *tx, const struct event *e, struct aq_error *err)
 {
-    return service_run_for(tx, "DELETE FROM model_service_tokens WHERE id = ?",
-                           &e->service_token.token.id, NULL, err);
+    int r = service_run_for(tx, "DELETE FROM model_service_tokens WHERE id = ?",
+                            &e->service_token.token.id, NULL, err);
+
+    return r < 0 ? r
+                 : service_run_for(tx,
+                                   "DELETE FROM model_service_totals"
+                                   " WHERE object = 'token:' || CAST(? AS TEXT)",
+                                   &e->service_token.token.id, NULL, err);
 }
 
 int model_service_token_use(struct store_tx *tx, const struct event *e, struct aq_error *err)

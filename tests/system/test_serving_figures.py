@@ -11,6 +11,7 @@ import pytest
 import model_server
 from client import USER
 from cluster import wait_for
+from database import sql
 from ports import free_port
 from runtimes import settings_of
 from test_proxy import Proxied
@@ -130,17 +131,44 @@ def test_a_proxy_that_is_killed_is_counted_once(cluster):
     assert figures["prompt_tokens"] > before["prompt_tokens"]
 
 
-def test_figures_begin_again_with_the_manager(cluster):
-    assert chat(cluster)
-    used = wait_for(lambda: cluster.user.get(f"{PATH}/llama/tokens").json["items"][0]["used"], 30)
-    cluster.programs["manager"].kill()
-    usages = [chat(cluster) for _ in range(3)]  # the proxy goes on
-    assert all(usages)
+def totals(cluster):
+    """What outlives the manager: counts of the service, the revision and the token."""
+    whole = shown(cluster)
+    (token,) = cluster.user.get(f"{PATH}/llama/tokens").json["items"]
+    kept = ("requests", "ok", "client_errors", "server_errors", "prompt_tokens",
+            "completion_tokens", "cached_tokens")
+    return [{name: figures[name] for name in kept}
+            for figures in (whole["figures"], whole["revision_figures"][0], token["figures"])]
+
+
+def start_again(cluster):
     cluster.programs["manager"].start()
     wait_for(cluster.is_serving, 60, "the manager")
-    figures = figures_of(cluster, 3)
-    assert figures["completion_tokens"] == sum(usage["completion_tokens"] for usage in usages)
-    spent = sum(usage["prompt_tokens"] + usage["completion_tokens"] for usage in usages)
-    wait_for(lambda: cluster.user.get(f"{PATH}/llama/tokens").json["items"][0]["used"] >= used + spent,
-             30, "the use of the token, which is kept")
+
+
+def test_totals_outlive_the_manager(cluster):
+    assert chat(cluster)
+    figures_of(cluster, 1)
+    before = totals(cluster)
+    cluster.programs["manager"].stop()
+    usages = [chat(cluster) for _ in range(3)]  # the proxy goes on
+    assert all(usages)
+    start_again(cluster)
+    ok = before[0]["ok"] + 3
+    figures_of(cluster, ok)
+    after = totals(cluster)
+    for one, then in zip(after, before):
+        assert one["ok"] == then["ok"] + 3, (before, after)
+        assert one["completion_tokens"] == then["completion_tokens"] \
+            + sum(usage["completion_tokens"] for usage in usages)
+    # Counters for Prometheus begin with 0, as it expects.
+    assert metrics(cluster)['aliquot_service_requests_total{service="llama",class="ok"}'] == 3
+
+    stored = f"SELECT COUNT(*) FROM model_service_totals WHERE counts LIKE '%\"ok\":{ok},%'"
+    wait_for(lambda: sql(cluster, stored) == 3, 90, "the totals to be stored")
+    used = cluster.user.get(f"{PATH}/llama/tokens").json["items"][0]["used"]
+    cluster.programs["manager"].kill()
+    start_again(cluster)
+    wait_for(lambda: totals(cluster) == after, 30, lambda: f"{after}: {totals(cluster)}")
+    assert cluster.user.get(f"{PATH}/llama/tokens").json["items"][0]["used"] == used
     assert all(value >= 0 for value in metrics(cluster).values())

@@ -41,6 +41,7 @@ static int serving_feature_open(struct api *api, struct aq_error *err)
     (void)err;
     api->serving = aq_alloc(sizeof(*api->serving));
     api->serving->use = serving_use_new(api->core);
+    api->serving->totals = serving_totals_new(api->core, api->serving->use);
     api->serving->signals = serving_signals_new(api->core);
     api->serving->scale = serving_scale_new(api->core, api->serving->use, api->serving->signals);
     api->serving->routes = serving_routes_new(api->core, api->serving->use, api->serving->scale);
@@ -54,6 +55,7 @@ static void serving_feature_stop(struct api *api)
     backendai_tries_free(AQ_TAKE(api->serving->tries));
     serving_routes_stop(api->serving->routes);
     serving_scale_stop(api->serving->scale);
+    serving_totals_stop(api->serving->totals);
     serving_use_stop(api->serving->use);
     serving_signals_stop(api->serving->signals);
 }
@@ -66,6 +68,7 @@ static void serving_feature_close(struct api *api)
     serving_routes_free(api->serving->routes);
     serving_scale_free(api->serving->scale);
     serving_signals_free(api->serving->signals);
+    serving_totals_free(api->serving->totals);
     serving_use_free(api->serving->use);
     free(AQ_TAKE(api->serving));
 }

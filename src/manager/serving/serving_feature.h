@@ -8,6 +8,7 @@
 #include "manager/call/feature.h"
 #include "manager/call/graphql/resolve.h"
 #include "manager/serving/serving_routes.h"
+#include "manager/serving/serving_totals.h"
 #include "manager/serving/serving_use.h"
 
 struct backendai_tries;
@@ -16,6 +17,7 @@ struct gql_node;
 struct serving_state {
     struct serving_routes *routes;
     struct serving_use *use;
+    struct serving_totals *totals;
     struct serving_scale *scale;
     struct serving_signals *signals;
     struct backendai_tries *tries;

@@ -86,15 +86,15 @@ static void figures_write_recent(const struct serving_summary *sum, int64_t requ
 void serving_view_write_figures(const struct api *api, const struct model_service *s,
                                 struct jsonw *w)
 {
-    const struct serving_cold_starts cold = serving_use_get_cold_starts(api->serving->use, &s->id);
+    const struct serving_cold_starts cold = serving_use_sum_cold_starts(api->serving->use, &s->id);
     struct serving_summary sum;
-    const struct serving_figures *f = &sum.all;
+    const struct serving_figures *f = &sum.total;
 
     serving_use_sum(api->serving->use, &s->id, &sum);
     jsonw_key(w, "figures");
     jsonw_object_begin(w);
-    jsonw_member_int(w, "in_flight", f->in_flight);
-    jsonw_member_int(w, "queued", f->queued);
+    jsonw_member_int(w, "in_flight", sum.all.in_flight);
+    jsonw_member_int(w, "queued", sum.all.queued);
     jsonw_member_int(w, "requests", f->arrived);
     figures_write_classes(f, w);
     jsonw_member_int(w, "refused", f->refused);
@@ -117,15 +117,15 @@ void serving_view_write_revision_figures(const struct api *api, const struct mod
         struct serving_summary sum;
 
         serving_use_sum_revision(api->serving->use, &s->id, s->revisions[i].number, &sum);
-        if (!sum.all.requests && s->revisions[i].number != s->goal)
+        if (!sum.total.requests && s->revisions[i].number != s->goal)
             continue;
         jsonw_object_begin(w);
         jsonw_member_int(w, "revision", s->revisions[i].number);
         jsonw_member_int(w, "in_flight", sum.all.in_flight);
-        jsonw_member_int(w, "requests", sum.all.requests);
-        figures_write_classes(&sum.all, w);
-        figures_write_means(&sum.all, w);
-        figures_write_tokens(&sum.all, w);
+        jsonw_member_int(w, "requests", sum.total.requests);
+        figures_write_classes(&sum.total, w);
+        figures_write_means(&sum.total, w);
+        figures_write_tokens(&sum.total, w);
         figures_write_recent(&sum, sum.recent.requests, true, w);
         jsonw_object_end(w);
     }

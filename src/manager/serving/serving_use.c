@@ -32,6 +32,7 @@ static void use_sums_add(struct use_sums *sums, struct serving_figures *more, si
     }
     if (is_empty)
         return;
+    sums->is_changed = true;
     if (!sums->window)
         sums->window = use_window_new(width, now);
     use_window_add(sums->window, counts, now);
@@ -45,7 +46,7 @@ static void use_sums_age(struct use_sums *sums, int64_t now)
 
 /* ---- making; what has ended makes room ---- */
 
-static struct service_use *use_make(struct serving_use *use, const struct uuid *id)
+struct service_use *use_make(struct serving_use *use, const struct uuid *id)
 {
     struct service_use *s = use_find(use, id);
 
@@ -89,8 +90,8 @@ static struct use_replica *use_make_replica(const struct serving_use *use, struc
     return &s->replicas[s->replica_count++];
 }
 
-static struct use_revision *use_make_revision(struct service_use *s,
-                                              const struct model_service *service, int64_t number)
+struct use_revision *use_make_revision(struct service_use *s, const struct model_service *service,
+                                       int64_t number)
 {
     struct use_revision *found = use_find_revision(s, number);
     size_t kept = 0;
@@ -108,8 +109,8 @@ static struct use_revision *use_make_revision(struct service_use *s,
     return &s->revisions[s->revision_count++];
 }
 
-static struct use_token *use_make_token(struct service_use *s, const struct model_service *service,
-                                        const struct uuid *id)
+struct use_token *use_make_token(struct service_use *s, const struct model_service *service,
+                                 const struct uuid *id)
 {
     struct use_token *found = use_find_token(s, id);
     size_t kept = 0;
@@ -210,13 +211,16 @@ static void use_take_token(const struct serving_use *use, struct service_use *s,
                                t->refused,       t->prompt_tokens,
                                t->cached_tokens, t->completion_tokens };
     struct serving_token_figures *f;
+    struct use_token *token;
 
     if (!model_service_find_token(service, &t->id) || !use_is_sane(counts, AQ_COUNT(counts)))
         return;
     if (t->requests || t->prompt_tokens || t->completion_tokens)
         core_note_token_use(use->core, &service->id, &t->id, t->requests,
                             t->prompt_tokens + t->completion_tokens);
-    f = &use_make_token(s, service, &t->id)->figures;
+    token = use_make_token(s, service, &t->id);
+    token->is_changed = true;
+    f = &token->figures;
     f->requests += t->requests;
     f->ok += t->ok;
     f->client_errors += t->client_errors;
@@ -262,6 +266,7 @@ void serving_use_look(struct serving_use *use, const struct uuid *service_id)
     if (use_has_ready(use->core, service)) {
         s->cold_starts.count++;
         s->cold_starts.usec += clock_monotonic_usec() - s->woken_usec;
+        s->sums.is_changed = true;
         s->woken_usec = 0;
     } else if (!service->replicas && !serving_use_get(use, service_id).queued) {
         s->woken_usec = 0; /* it sleeps again before it was ready, and nobody waits */

@@ -30,6 +30,9 @@ struct serving_figures {
 
 struct serving_summary {
     struct serving_figures all;           /* since the manager's start */
+    struct serving_figures total;         /* with those of managers before, as far as they were
+                                             stored (serving_totals.h); without histograms and, of
+                                             a replica, as 'all' */
     struct serving_figures recent;        /* of the last minute; in_flight and queued are 0 */
     double per_second, tokens_per_second; /* of the last ten seconds or so */
     bool is_ejected;                      /* of a replica: some proxy sends it no requests */
@@ -77,6 +80,9 @@ struct serving_token_figures serving_use_get_token(const struct serving_use *use
                                                    const struct uuid *service_id,
                                                    const struct uuid *token_id);
 struct serving_cold_starts serving_use_get_cold_starts(const struct serving_use *use,
+                                                       const struct uuid *service_id);
+/* With those of managers before. */
+struct serving_cold_starts serving_use_sum_cold_starts(const struct serving_use *use,
                                                        const struct uuid *service_id);
 
 /* What a proxy has under way in a replica, as it said last. */

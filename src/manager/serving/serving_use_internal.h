@@ -15,8 +15,10 @@
 #define FIGURES_PLAIN ((offsetof(struct serving_figures, durations) - FIGURES_AT) / sizeof(int64_t))
 
 struct use_sums {
-    struct serving_figures all; /* without what is now */
-    struct use_window *window;  /* NULL = nothing was counted in the last minute */
+    struct serving_figures all;    /* without what is now */
+    struct serving_figures before; /* of the managers before, without histograms */
+    struct use_window *window;     /* NULL = nothing was counted in the last minute */
+    bool is_changed; /* 'all' has changed since it was stored; a replica's is not stored */
 };
 
 struct use_revision {
@@ -32,6 +34,7 @@ struct use_replica {
 struct use_token {
     struct uuid id;
     struct serving_token_figures figures;
+    bool is_changed; /* as above */
 };
 
 /* What a replica has in one proxy now. */
@@ -59,7 +62,7 @@ struct service_use {
     size_t token_count, token_cap;
     struct use_proxy *proxies;
     size_t proxy_count, proxy_cap;
-    struct serving_cold_starts cold_starts;
+    struct serving_cold_starts cold_starts, cold_starts_before;
     int64_t woken_usec; /* monotonic: the request came that woke it; 0 = it is awake, or sleeps */
 };
 
@@ -83,5 +86,12 @@ struct use_proxy *use_find_proxy(const struct service_use *s, const char *proxy)
 struct use_replica *use_find_replica(const struct service_use *s, const struct uuid *id);
 struct use_revision *use_find_revision(const struct service_use *s, int64_t number);
 struct use_token *use_find_token(const struct service_use *s, const struct uuid *id);
+
+/* The same, made if it is not there. Revisions and tokens that 'service' has no longer make room. */
+struct service_use *use_make(struct serving_use *use, const struct uuid *id);
+struct use_revision *use_make_revision(struct service_use *s, const struct model_service *service,
+                                       int64_t number);
+struct use_token *use_make_token(struct service_use *s, const struct model_service *service,
+                                 const struct uuid *id);
 
 #endif

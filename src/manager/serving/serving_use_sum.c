@@ -59,7 +59,9 @@ void use_sums_get(const struct use_sums *sums, struct serving_summary *ret)
     struct serving_figures latest = { .in_flight = 0 };
     double seconds;
 
-    *ret = (struct serving_summary){ .all = sums->all };
+    *ret = (struct serving_summary){ .all = sums->all, .total = sums->before };
+    for (size_t i = 0; i < FIGURES_PLAIN; i++)
+        figures_counts(&ret->total)[i] += figures_counts(&ret->all)[i];
     if (!sums->window)
         return;
     (void)use_window_sum(sums->window, USE_WINDOW_SLOTS, now, figures_counts(&ret->recent));
@@ -148,6 +150,16 @@ struct serving_cold_starts serving_use_get_cold_starts(const struct serving_use 
     const struct service_use *s = use_find(use, service_id);
 
     return s ? s->cold_starts : (struct serving_cold_starts){ .count = 0 };
+}
+
+struct serving_cold_starts serving_use_sum_cold_starts(const struct serving_use *use,
+                                                       const struct uuid *service_id)
+{
+    const struct service_use *s = use_find(use, service_id);
+
+    return s ? (struct serving_cold_starts){ s->cold_starts.count + s->cold_starts_before.count,
+                                             s->cold_starts.usec + s->cold_starts_before.usec }
+             : (struct serving_cold_starts){ .count = 0 };
 }
 
 int64_t serving_use_in_flight(const struct serving_use *use, const char *proxy,

@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "store/model_service.h"
+#include "store/service_totals.h"
 #include "store/retention.h"
 #include "store/transaction.h"
 
@@ -327,12 +328,91 @@ static void replica_is_kept(void **state)
     assert_int_equal(got.ratio_ppm, 0);
 }
 
+/* ---- totals ---- */
+
+/* store_tx_fn */
+static int write_totals(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    return service_totals_write(tx, data, err);
+}
+
+/* store_tx_fn */
+static int read_totals(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    return service_totals_read(tx, data, err);
+}
+
+/* The stored texts, one after the other. */
+static char *totals_text(struct bench *b)
+{
+    struct service_totals totals = { .items = NULL };
+    struct strbuf text = STRBUF_INIT;
+
+    assert_int_equal(store_call(b->store, read_totals, &totals, NULL), 0);
+    for (size_t i = 0; i < totals.count; i++)
+        strbuf_addf(&text, "%.12s=%s;", totals.items[i].object, totals.items[i].counts);
+    service_totals_done(&totals);
+    return text.data ? strbuf_steal(&text) : aq_strdup("");
+}
+
+static void assert_totals(struct bench *b, const char *wanted)
+{
+    char *text = totals_text(b);
+
+    assert_string_equal(text, wanted);
+    free(text);
+}
+
+static void keep_totals(struct bench *b, const struct uuid *id, const char *object,
+                        const char *counts)
+{
+    struct service_totals totals = { .items = NULL };
+
+    service_totals_add(&totals, id, object, aq_strdup(counts));
+    assert_int_equal(store_call(b->store, write_totals, &totals, NULL), 0);
+    service_totals_done(&totals);
+}
+
+static void totals_go_with_what_they_are_of(void **state)
+{
+    struct bench *b = *state;
+    struct model_service s = service_of(b, "counted");
+    struct uuid token = uuid_random();
+    char object[SERVICE_TOTAL_OBJECT_MAX], id[UUID_TEXT_MAX], text[128];
+    struct aq_error err;
+
+    assert_int_equal(commit(b, EVENT_SERVICE_CREATED, &s, true, 0, &err), 0);
+    assert_int_equal(commit_token(b, EVENT_SERVICE_TOKEN_ADDED, &s, &token, 0), 0);
+    keep_totals(b, &s.id, "service", "1");
+    keep_totals(b, &s.id, "service", "2");
+    keep_totals(b, &s.id, "revision:1", "3");
+    (void)snprintf(object, sizeof(object), "token:%s", uuid_format(&token, id));
+    keep_totals(b, &s.id, object, "4");
+    (void)snprintf(text, sizeof(text), "revision:1=3;service=2;%.12s=4;", object);
+    assert_totals(b, text);
+
+    assert_int_equal(commit_token(b, EVENT_SERVICE_TOKEN_REMOVED, &s, &token, 0), 0);
+    assert_totals(b, "revision:1=3;service=2;");
+    s.version++;
+    assert_int_equal(commit(b, EVENT_SERVICE_CHANGED, &s, false, 1, &err), 0);
+    assert_totals(b, "service=2;");
+    s.version++;
+    s.ended_usec = 3000;
+    assert_int_equal(commit(b, EVENT_SERVICE_CHANGED, &s, false, 0, &err), 0);
+    assert_totals(b, "");
+    keep_totals(b, &s.id, "service", "5"); /* it has ended */
+    assert_totals(b, "");
+    model_service_done(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(written_and_loaded, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(ended, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(history_is_bounded, bench_setup, bench_teardown),
+        cmocka_unit_test_setup_teardown(totals_go_with_what_they_are_of, bench_setup,
+                                        bench_teardown),
         cmocka_unit_test_setup_teardown(replica_is_kept, bench_setup, bench_teardown),
     };
 

@@ -1,0 +1,8 @@
+-- Totals of what proxies counted, as JSON: of a model service ("service"), of one of its revisions
+-- ("revision:3"), and of a token ("token:UUID").
+CREATE TABLE model_service_totals (
+    service_id TEXT NOT NULL REFERENCES model_services (id),
+    object     TEXT NOT NULL,
+    counts     TEXT NOT NULL,
+    PRIMARY KEY (service_id, object)
+);
