@@ -8,13 +8,13 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/sum.h"
 #include "base/vec.h"
 #include "http/defer.h"
 #include "manager/core/services.h"
 #include "manager/serving/serving_use_internal.h"
 
 #define TICK_MSEC 1000
-#define COUNT_MAX INT64_C(1000000000000000) /* a report with more is wrong */
 #define WAIT_USEC_MAX (24 * 3600 * USEC_PER_SEC)
 
 /* ---- sums ---- */
@@ -27,7 +27,7 @@ static void use_sums_add(struct use_sums *sums, struct serving_figures *more, si
     bool is_empty = true;
 
     for (size_t i = 0; i < width; i++) {
-        all[i] += counts[i];
+        all[i] = sum_add(all[i], counts[i]);
         is_empty = is_empty && counts[i] == 0;
     }
     if (is_empty)
@@ -131,7 +131,7 @@ struct use_token *use_make_token(struct service_use *s, const struct model_servi
 static bool use_is_sane(const int64_t *counts, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (counts[i] < 0 || counts[i] > COUNT_MAX)
+        if (!sum_is_sane(counts[i]))
             return false;
     return true;
 }
@@ -221,14 +221,14 @@ static void use_take_token(const struct serving_use *use, struct service_use *s,
     token = use_make_token(s, service, &t->id);
     token->is_changed = true;
     f = &token->figures;
-    f->requests += t->requests;
-    f->ok += t->ok;
-    f->client_errors += t->client_errors;
-    f->server_errors += t->server_errors;
-    f->refused += t->refused;
-    f->prompt_tokens += t->prompt_tokens;
-    f->completion_tokens += t->completion_tokens;
-    f->cached_tokens += t->cached_tokens;
+    f->requests = sum_add(f->requests, t->requests);
+    f->ok = sum_add(f->ok, t->ok);
+    f->client_errors = sum_add(f->client_errors, t->client_errors);
+    f->server_errors = sum_add(f->server_errors, t->server_errors);
+    f->refused = sum_add(f->refused, t->refused);
+    f->prompt_tokens = sum_add(f->prompt_tokens, t->prompt_tokens);
+    f->completion_tokens = sum_add(f->completion_tokens, t->completion_tokens);
+    f->cached_tokens = sum_add(f->cached_tokens, t->cached_tokens);
 }
 
 /* ---- cold starts ---- */

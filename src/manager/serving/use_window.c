@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/sum.h"
 
 struct use_window {
     size_t width;
@@ -45,7 +46,7 @@ void use_window_add(struct use_window *window, const int64_t *counts, int64_t no
         memset(slot, 0, window->width * sizeof(*slot));
     }
     for (size_t i = 0; i < window->width; i++)
-        slot[i] += counts[i];
+        slot[i] = sum_add(slot[i], counts[i]);
 }
 
 double use_window_sum(const struct use_window *window, size_t slots, int64_t now_usec, int64_t *ret)
@@ -60,7 +61,7 @@ double use_window_sum(const struct use_window *window, size_t slots, int64_t now
         if (window->numbers[at] < first || window->numbers[at] > number)
             continue;
         for (size_t i = 0; i < window->width; i++)
-            ret[i] += slot[i];
+            ret[i] = sum_add(ret[i], slot[i]);
     }
     return AQ_MAX((double)(now_usec - since) / USEC_PER_SEC, 1.0);
 }

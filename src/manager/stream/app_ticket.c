@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/memory.h"
+#include "base/sum.h"
 #include "http/defer.h"
 #include "manager/stream/app_proxy.h"
 #include "manager/stream/replica_app.h"
@@ -210,13 +211,14 @@ void app_tickets_count(struct app_tickets *ts, const char *proxy, const struct m
     struct core *core = ts->api->core;
     struct app_ticket *t = app_ticket_watch(ts, proxy, &use->ticket_id, &use->session_id, use->app,
                                             use->access_key, 0);
-    const struct app_use more = { .connections = use->connections - (t ? t->connections : 0),
-                                  .requests = use->requests,
-                                  .bytes_in = use->bytes_in,
-                                  .bytes_out = use->bytes_out };
+    struct app_use more = { .requests = use->requests,
+                            .bytes_in = use->bytes_in,
+                            .bytes_out = use->bytes_out };
 
-    if (!t || use->connections < 0 || use->requests < 0 || use->bytes_in < 0 || use->bytes_out < 0)
+    if (!t || !sum_is_sane(use->connections) || !sum_is_sane(use->requests)
+        || !sum_is_sane(use->bytes_in) || !sum_is_sane(use->bytes_out))
         return;
+    more.connections = use->connections - t->connections;
     t->connections = use->connections;
     app_ticket_count(ts, t, more);
     if (!uuid_is_nil(&t->service_id)) /* requests of programs: no person works in the session */

@@ -269,6 +269,54 @@ static void test_reports_that_cannot_be(void **state)
     assert_int_equal(serving_use_get(use, &stranger).arrived, 0);
 }
 
+/* As often as a proxy likes, as much as one report may have. */
+static void test_sums_without_an_end(void **state)
+{
+    static int64_t many[LATENCY_BUCKETS];
+    const int64_t most = INT64_C(1000000000000000);
+    const struct model_service *s;
+    struct msg_serving_replica_use replica;
+    struct msg_serving_token_use token;
+    struct serving_summary sum;
+
+    (void)state;
+    agent_comes("a", FOUR_CPUS);
+    s = serve("digits", 1);
+    becomes_ready(replica_of(s, 0));
+    for (size_t i = 0; i < AQ_COUNT(many); i++)
+        many[i] = most;
+    replica = (struct msg_serving_replica_use){ .session_id = replica_of(s, 0)->id,
+                                                .revision = 1,
+                                                .in_flight = most,
+                                                .requests = most,
+                                                .failures = most,
+                                                .ok = most,
+                                                .server_errors = most,
+                                                .duration_usec = most,
+                                                .prompt_tokens = most,
+                                                .duration_buckets = { many, AQ_COUNT(many) } };
+    token = (struct msg_serving_token_use){
+        .id = add_token(s), .requests = most, .prompt_tokens = most, .completion_tokens = most
+    };
+    for (int i = 0; i < 9500; i++)
+        say("proxy:a", (struct msg_serving_service_use){ .id = s->id,
+                                                         .in_flight = most,
+                                                         .queued = most,
+                                                         .arrived = most,
+                                                         .prompt_tokens = most,
+                                                         .completion_tokens = most,
+                                                         .replicas = &replica,
+                                                         .replica_count = 1,
+                                                         .tokens = &token,
+                                                         .token_count = 1 });
+    serving_use_tick(use);
+    serving_use_sum(use, &s->id, &sum);
+    assert_true(sum.all.arrived > most && sum.recent.arrived > most);
+    assert_true(sum.tokens_per_second > 0);
+    sum = of_revision(s, 1);
+    assert_true(sum.all.durations[3] > most);
+}
+
 static void test_a_proxy_of_before(void **state)
 {
     const struct model_service *s;
@@ -423,6 +471,7 @@ int main(void)
         TEST(test_sums),
         TEST(test_a_replica_that_has_ended_counts_for_its_revision),
         TEST(test_reports_that_cannot_be),
+        TEST(test_sums_without_an_end),
         TEST(test_a_proxy_of_before),
         TEST(test_the_core_gets_the_last_minute),
         TEST(test_tokens),

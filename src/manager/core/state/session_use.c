@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/sum.h"
 #include "base/vec.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
@@ -34,10 +35,10 @@ static void session_use_add(struct app_uses *uses, const struct app_use *more, s
 {
     struct app_use *to = session_use_find_app(uses, more->name, max);
 
-    to->connections = AQ_MAX(to->connections + more->connections, 0);
-    to->requests += more->requests;
-    to->bytes_in += more->bytes_in;
-    to->bytes_out += more->bytes_out;
+    to->connections = AQ_MAX(sum_add(to->connections, more->connections), 0);
+    to->requests = sum_add(to->requests, more->requests);
+    to->bytes_in = sum_add(to->bytes_in, more->bytes_in);
+    to->bytes_out = sum_add(to->bytes_out, more->bytes_out);
 }
 
 /* ---- sessions ---- */
