@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 static int path_hex(char c)
 {
     return c >= '0' && c <= '9'   ? c - '0'
@@ -36,7 +38,7 @@ static bool path_decode(const char *target, char *out)
         out[n++] = (char)c;
     }
     out[n] = '\0';
-    return out[0] == '/';
+    return out[0] == '/' && utf8_is_valid(out, n); /* "/" has longer forms that some decode */
 }
 
 /* No segment is empty but the last, consists of dots alone, or has parameters. */
