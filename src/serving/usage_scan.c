@@ -55,20 +55,18 @@ static int64_t usage_read_cached(struct json_span details)
     return cached;
 }
 
-/* What follows the key: a colon and an object. */
-static void usage_read_object(struct usage_scan *scan, const char *text, size_t len)
+/* What follows the key: a colon and an object, of which the end is returned. */
+static const char *usage_read_object(struct usage_scan *scan, const char *text, const char *end)
 {
     struct json_scan json;
     struct json_span key;
-    int64_t prompt = -1, completion = -1, cached = 0;
+    int64_t prompt = 0, completion = 0, cached = 0;
 
-    while (len && (*text == ' ' || *text == ':')) {
+    while (text < end && (*text == ' ' || *text == ':'))
         text++;
-        len--;
-    }
-    if (!len || *text != '{')
-        return; /* null in most events */
-    json = json_scan_make(text, len);
+    if (text == end || *text != '{')
+        return text; /* null in most events */
+    json = json_scan_make(text, (size_t)(end - text));
     while (json_scan_member(&json, &key)) {
         struct json_span value = json_scan_value(&json);
         int64_t number = usage_number(value);
@@ -81,24 +79,19 @@ static void usage_read_object(struct usage_scan *scan, const char *text, size_t 
                  || json_span_is(key, "input_tokens_details"))
             cached = usage_read_cached(value);
     }
-    if (prompt < 0 && completion < 0)
-        return;
-    scan->prompt_tokens = AQ_MAX(prompt, 0);
-    scan->completion_tokens = AQ_MAX(completion, 0);
-    scan->cached_tokens = AQ_MIN(cached, scan->prompt_tokens);
+    scan->prompt_tokens = AQ_MAX(prompt, scan->prompt_tokens);
+    scan->completion_tokens = AQ_MAX(completion, scan->completion_tokens);
+    scan->cached_tokens = AQ_MIN(AQ_MAX(cached, scan->cached_tokens), scan->prompt_tokens);
+    return json.at; /* 'end' if it is not whole: so it is not read again from within */
 }
 
-/* The last key of the name in the text counts. Inside of a JSON string its quotes would be escaped. */
+/* All keys of the name in the text. Inside of a JSON string its quotes would be escaped. */
 static void usage_read_text(struct usage_scan *scan, const char *text, size_t len)
 {
-    const char *end = text + len, *at = text, *last = NULL;
+    const char *end = text + len, *at = text;
 
-    while ((at = memmem(at, (size_t)(end - at), KEY, strlen(KEY)))) {
-        at += strlen(KEY);
-        last = at;
-    }
-    if (last)
-        usage_read_object(scan, last, (size_t)(end - last));
+    while ((at = memmem(at, (size_t)(end - at), KEY, strlen(KEY))))
+        at = usage_read_object(scan, at + strlen(KEY), end);
 }
 
 static void usage_take_tail(struct usage_scan *scan, const char *bytes, size_t len)

@@ -3,7 +3,9 @@
  *
  * OpenAI's answers end with a "usage" object: in JSON near the end, in a stream of events in one of
  * the last. Of JSON the last USAGE_TAIL_MAX bytes are kept, of a stream one event at a time, up to
- * USAGE_EVENT_MAX bytes. Pure.
+ * USAGE_EVENT_MAX bytes. Answers repeat parts of a request (metadata, tools), so a client can add
+ * objects of that name: each figure is the largest of all, which a client cannot make smaller. Events
+ * have sums, or as those of Anthropic's API the prompt first and the completion last. Pure.
  */
 #ifndef AQ_SERVING_USAGE_SCAN_H
 #define AQ_SERVING_USAGE_SCAN_H
@@ -23,7 +25,7 @@ struct usage_scan {
     enum usage_form form;
     struct strbuf held;                       /* the tail, or the line that has begun */
     bool is_skipping;                         /* USAGE_EVENTS: this line is too long */
-    int64_t prompt_tokens, completion_tokens; /* as said last */
+    int64_t prompt_tokens, completion_tokens; /* the largest that were said */
     int64_t cached_tokens; /* of the prompt's, those that the server had computed before */
 };
 

@@ -44,6 +44,23 @@ static void test_usage(void **state)
           "data: {\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":1}}\r\n\r\n"
           "data: {\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":2}}\r\n\r\n",
           7, 2 },
+        { "text/event-stream",
+          "data: {\"message\":{\"usage\":{\"input_tokens\":7,\"output_tokens\":1}}}\n\n"
+          "data: {\"usage\":{\"output_tokens\":9}}\n\n",
+          7, 9 },
+        /* parts of a request that are repeated behind it */
+        { "application/json",
+          "{\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":8},\"metadata\":"
+          "{\"usage\":\"x\"}}",
+          7, 8 },
+        { "application/json",
+          "{\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":8},\"tools\":"
+          "[{\"usage\":{\"prompt_tokens\":0,\"completion_tokens\":0}},{\"usage\":{}}]}",
+          7, 8 },
+        { "application/json", "{\"usage\":{\"prompt_tokens\":1e300,\"completion_tokens\":NaN}}", 0,
+          0 },
+        { "application/json", "{\"usage\":{\"prompt_tokens\":99999999999999999999}}", 1000000000,
+          0 },
     };
     static const size_t pieces[] = { 1, 2, 7, 50, 10000 };
 
@@ -130,6 +147,25 @@ static void test_counts_before_the_tail(void **state)
     }
 }
 
+/* A text that is read again from each object within would take minutes. */
+static void test_objects_without_an_end(void **state)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf line = STRBUF_INIT;
+    struct usage_scan scan;
+
+    (void)state;
+    strbuf_adds(&line, "data: ");
+    while (line.len < USAGE_EVENT_MAX - 100)
+        strbuf_adds(&line, "{\"usage\":");
+    strbuf_adds(&line, "\n\ndata: {\"usage\":{\"prompt_tokens\":4}}\n\n");
+    usage_scan_begin(&scan, "text/event-stream");
+    for (int i = 0; i < 2000; i++)
+        usage_scan_take(&scan, line.data, line.len);
+    usage_scan_finish(&scan);
+    assert_int_equal(scan.prompt_tokens, 4);
+    usage_scan_done(&scan);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -137,6 +173,7 @@ int main(void)
         cmocka_unit_test(test_counts_before_the_tail),
         cmocka_unit_test(test_cached_tokens),
         cmocka_unit_test(test_long_answers_are_not_kept),
+        cmocka_unit_test(test_objects_without_an_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
