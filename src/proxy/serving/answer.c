@@ -16,7 +16,7 @@ static int64_t answer_keep_usec(const struct message_head *head)
     const char *timeout = value ? strcasestr(value, "timeout=") : NULL;
     long sec = timeout ? strtol(timeout + strlen("timeout="), NULL, 10) : 0;
 
-    return timeout ? (AQ_MIN(sec, 3600L) - 1) * USEC_PER_SEC : KEEP_USEC;
+    return timeout ? (AQ_MIN(AQ_MAX(sec, 0L), 3600L) - 1) * USEC_PER_SEC : KEEP_USEC;
 }
 
 /* Milliseconds that it waited; most requests did not. */
