@@ -89,7 +89,7 @@ static int app_take_head(struct browser *b, struct strbuf *out)
 {
     const struct message_head *head = message_get_head(b->answer);
 
-    if (head->status == 101 && !message_get_head(b->request)->is_upgrade)
+    if (head->status == 101 && !head_is_upgrade(message_get_head(b->request), &b->place))
         return -EPROTO;
     if (message_get_head(b->request)->method == METHOD_HEAD)
         message_skip_body(b->answer);
@@ -107,9 +107,11 @@ static int app_take_head(struct browser *b, struct strbuf *out)
     return 0;
 }
 
-/* How many bytes were used; -errno. *ret_more: feed again, though there be no more bytes. */
+/* How many bytes were used; -errno. *ret_more: feed again, though there be no more bytes. *ret_passed:
+ * how many of those used belong to the answer's body, and go to the browser as they are.
+ */
 static ssize_t app_feed(struct browser *b, const char *bytes, size_t len, struct strbuf *out,
-                        bool *ret_more)
+                        size_t *ret_passed, bool *ret_more)
 {
     struct message_piece piece;
     struct aq_error err = { 0 };
@@ -121,8 +123,7 @@ static ssize_t app_feed(struct browser *b, const char *bytes, size_t len, struct
         return used;
     if (piece.event == MESSAGE_HEAD)
         r = app_take_head(b, out);
-    else if (is_after_head && used)
-        r = app_pass(b, out, bytes, (size_t)used);
+    *ret_passed = is_after_head ? (size_t)used : 0;
     if (b->call && piece.event == MESSAGE_BODY)
         call_on_body(b->call, piece.bytes, piece.len);
     if (piece.event == MESSAGE_END && !b->turn.is_answered)
@@ -170,7 +171,9 @@ static void app_on_upgraded(struct browser *b, const char *bytes, size_t len)
 void app_take(struct browser *b, const char *bytes, size_t len)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    size_t passed, body_len = 0; /* passed on together, however many chunks it has */
     ssize_t used = 0;
+    int r;
 
     b->proxy->counts.bytes_out += len;
     if (b->is_upgraded) {
@@ -183,13 +186,15 @@ void app_take(struct browser *b, const char *bytes, size_t len)
         return;
     }
     for (bool is_more = true; is_more && used >= 0;) {
-        used = app_feed(b, bytes, len, &out, &is_more);
+        used = app_feed(b, bytes, len, &out, &passed, &is_more);
         if (used >= 0) {
             bytes += used;
             len -= (size_t)used;
+            body_len += passed;
         }
     }
-    if (app_flush(b, &out) < 0 || used < 0) {
+    r = body_len ? app_pass(b, &out, bytes - body_len, body_len) : 0;
+    if (r < 0 || app_flush(b, &out) < 0 || used < 0) {
         app_on_broken(b, "the app's answer is no HTTP");
         return;
     }

@@ -381,6 +381,10 @@ static void browser_on_read(void *data, const char *bytes, size_t len)
         browser_settle(b);
         is_more |= len > 0;
     }
+    if (b->call && call_flush(b->call) < 0) {
+        browser_on_bad(b, &err);
+        return;
+    }
     if (b->is_ending || !len)
         return;
     stream_push_back(b->stream, bytes, len);

@@ -24,6 +24,7 @@
  */
 #include "proxy/head.h"
 
+#include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
@@ -47,6 +48,25 @@ static bool head_is_ours(const struct message_head *head, const char *name)
 
     return head_is_one_of(name, names)
            || (!head_is_one_of(name, kept) && message_has_token(head, "Connection", name));
+}
+
+/* Servers that make variables of names (CGI, WSGI) take "_" for "-". */
+static bool head_begins_with(const char *name, const char *prefix)
+{
+    for (; *prefix; name++, prefix++)
+        if (tolower((unsigned char)(*name == '_' ? '-' : *name)) != *prefix)
+            return false;
+    return true;
+}
+
+/* Only the proxy says where a request came from. */
+static bool head_is_of_proxy(const char *name)
+{
+    static const char real[] = "x-real-ip", forwarded[] = "forwarded";
+
+    return head_begins_with(name, "x-forwarded-")
+           || (head_begins_with(name, real) && !name[strlen(real)])
+           || (head_begins_with(name, forwarded) && !name[strlen(forwarded)]);
 }
 
 static void head_write(struct strbuf *out, const char *name, const char *value)
@@ -110,19 +130,33 @@ static void head_write_origin(const struct message_head *head, const struct plac
         head_write(out, "X-Forwarded-Prefix", prefix.data);
 }
 
+bool head_is_upgrade(const struct message_head *head, const struct place *place)
+{
+    return head->is_upgrade
+           && (!place->service[0]
+               || strcasecmp(message_get_header(head, "Upgrade"), "websocket") == 0);
+}
+
+/* Not for a model service: the client's token, and trailers, which are dropped. */
+static bool head_is_kept_from_service(const char *name, const struct head_origin *origin)
+{
+    return strcasecmp(name, "Authorization") == 0 || strcasecmp(name, "Trailer") == 0
+           || (origin->is_plain && strcasecmp(name, "Accept-Encoding") == 0);
+}
+
 void head_write_request(const struct message_head *head, const struct place *place,
                         const struct head_origin *origin, struct strbuf *out)
 {
+    bool is_upgrade = head_is_upgrade(head, place);
+
     strbuf_addf(out, "%s %s HTTP/1.%d\r\n", method_name(head->method), place->rest,
                 head->is_http10 ? 0 : 1); /* who speaks 1.0 takes no chunks */
     for (size_t i = 0; i < head->header_count; i++) {
         const struct message_header *h = &head->headers[i];
 
-        if (head_is_ours(head, h->name) || strcasecmp(h->name, "Forwarded") == 0
-            || strncasecmp(h->name, "X-Forwarded-", strlen("X-Forwarded-")) == 0
-            || strcasecmp(h->name, "X-Real-IP") == 0
-            || (place->service[0] && strcasecmp(h->name, "Authorization") == 0)
-            || (!head->is_upgrade && strcasecmp(h->name, "Upgrade") == 0))
+        if (head_is_ours(head, h->name) || head_is_of_proxy(h->name)
+            || (place->service[0] && head_is_kept_from_service(h->name, origin))
+            || (!is_upgrade && strcasecmp(h->name, "Upgrade") == 0))
             continue;
         if (strcasecmp(h->name, "Cookie") == 0)
             head_write_cookies(h->value, out);
@@ -130,7 +164,7 @@ void head_write_request(const struct message_head *head, const struct place *pla
             head_write(out, h->name, h->value);
     }
     head_write_origin(head, place, origin, out);
-    if (head->is_upgrade)
+    if (is_upgrade)
         head_write(out, "Connection", "Upgrade");
     strbuf_adds(out, "\r\n");
 }

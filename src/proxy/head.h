@@ -15,7 +15,13 @@
 struct head_origin {
     const char *address; /* of the browser */
     bool is_tls;
+    bool is_plain; /* the answer is read in passing: the server is not asked to compress it */
 };
+
+/* Does the request ask to leave HTTP/1.1, in a way that is passed on? A model service only for
+ * WebSockets: after an upgrade to HTTP/2 the client could send requests that nobody checks.
+ */
+bool head_is_upgrade(const struct message_head *head, const struct place *place) AQ_UNTRUSTED;
 
 /* Does a page of another origin ask for what it must not, whatever the cookie says? A WebSocket, of
  * which browsers leave it to the server who may open it, or a change. 'url' is the proxy's own, as

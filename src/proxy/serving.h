@@ -37,6 +37,8 @@ void call_begin(struct browser *b, const struct message_head *head);
  * browser is not freed within. As app_give().
  */
 int call_give(struct call *call, const char *bytes, size_t len, const struct message_piece *piece);
+/* Chunks were given that are passed on together, after the last of what was read at once. Likewise. */
+int call_flush(struct call *call);
 /* The browser has no call any more: whatever it was waiting for is called off. */
 void call_drop(struct browser *b);
 

@@ -58,7 +58,7 @@ void call_on_body(struct call *call, const char *bytes, size_t len)
     usage_scan_take(&call->usage, bytes, len);
 }
 
-static void answer_count_tokens(struct call *call)
+void call_count_tokens(struct call *call)
 {
     const struct usage_scan *usage = &call->usage;
     struct msg_serving_service_use *use = &call->service->use;
@@ -134,7 +134,7 @@ void call_on_answered(struct call *call, bool is_lasting)
     const struct message_head *head = message_get_head(call->browser->answer);
     struct conn *conn = AQ_TAKE(call->conn);
 
-    answer_count_tokens(call);
+    call_count_tokens(call);
     call_count_answer(call);
     answer_count_times(call);
     if (conn && is_lasting)

@@ -36,18 +36,22 @@ void call_end(struct call *call)
     b->call = NULL;
     app_part(b);
     strbuf_done(&call->head);
+    strbuf_done(&call->chunks);
     strbuf_done(&call->scan);
     usage_scan_done(&call->usage);
     free(call);
     served_serve_queue(service);
 }
 
+/* A client that leaves an answer before its end has had what was said of its tokens so far. */
 static void call_count_broken(struct call *call)
 {
     call->service->use.broken++;
     call->service->totals.broken++;
-    if (call->replica)
-        call->replica->use.broken++;
+    if (!call->replica)
+        return;
+    call->replica->use.broken++;
+    call_count_tokens(call);
 }
 
 /* The client has gone, or is cut, in the middle of it; a connection that was upgraded has done its work. */
@@ -229,21 +233,57 @@ static bool call_find_key(struct call *call, const struct message_piece *piece)
     return found != PROMPT_MORE;
 }
 
+/* To the replica, or to wait for it. conn_on_close() tells of the connection's end, after its last words. */
+static int call_pass(struct call *call, const char *bytes, size_t len)
+{
+    struct pump *pump = &call->browser->pump;
+    const struct strbuf *waiting = &pump->ends[PUMP_KERNEL].early;
+    size_t had = waiting->len;
+    int r = len ? pump_give(pump, PUMP_CLIENT, bytes, len) : 0;
+
+    if (call->state == CALL_WAITS)
+        queue_grow(call, waiting->len - had);
+    return r == -EPIPE ? 0 : r;
+}
+
+/* Chunks are framed again, without their extensions and trailers: the connection to a replica is shared
+ * by clients, and a server that does not read trailers would take one for the next request.
+ */
+static void call_add_chunk(struct call *call, const struct message_piece *piece)
+{
+    if (piece->event == MESSAGE_BODY && piece->len) {
+        strbuf_addf(&call->chunks, "%zx\r\n", piece->len);
+        strbuf_add(&call->chunks, piece->bytes, piece->len);
+        strbuf_adds(&call->chunks, "\r\n");
+    } else if (piece->event == MESSAGE_END) {
+        strbuf_adds(&call->chunks, "0\r\n\r\n");
+    }
+}
+
+int call_flush(struct call *call)
+{
+    int r = call_pass(call, call->chunks.data, call->chunks.len);
+
+    strbuf_done(&call->chunks);
+    return r;
+}
+
 int call_give(struct call *call, const char *bytes, size_t len, const struct message_piece *piece)
 {
     struct browser *b = call->browser;
-    int r = len ? pump_give(&b->pump, PUMP_CLIENT, bytes, len) : 0;
+    bool is_chunked = message_get_head(b->request)->is_chunked;
+    int r = is_chunked ? 0 : call_pass(call, bytes, len);
 
     b->proxy->counts.bytes_in += len;
     call->moved_usec = clock_monotonic_usec();
-    if (call->state == CALL_WAITS) {
-        queue_grow(call, len);
-    } else if (call->state == CALL_READS && (len || piece->event == MESSAGE_END)
-               && call_find_key(call, piece)) {
+    if (is_chunked)
+        call_add_chunk(call, piece);
+    if (call->state == CALL_READS && (len || piece->event == MESSAGE_END)
+        && call_find_key(call, piece)) {
         defer_cancel(AQ_TAKE(b->timer));
         call_send(call);
     }
-    return r == -EPIPE ? 0 : r; /* conn_on_close() tells of its end, after its last words */
+    return r;
 }
 
 static struct call *call_new(struct browser *b, struct served *service, struct token *token,
@@ -256,6 +296,7 @@ static struct call *call_new(struct browser *b, struct served *service, struct t
                            .token = token,
                            .begun_usec = clock_monotonic_usec(),
                            .head = STRBUF_INIT,
+                           .chunks = STRBUF_INIT,
                            .scan = STRBUF_INIT };
     call->is_resendable = (head->method == METHOD_GET || head->method == METHOD_HEAD
                            || head->method == METHOD_OPTIONS)
@@ -279,7 +320,8 @@ static void call_start(struct call *call, const struct message_head *head)
     struct browser *b = call->browser;
     const struct served *service = call->service;
     const struct head_origin origin = { .address = stream_get_address(b->stream),
-                                        .is_tls = stream_is_tls(b->stream) };
+                                        .is_tls = stream_is_tls(b->stream),
+                                        .is_plain = call->token->budget > 0 };
     const char *value = service->affinity == AFFINITY_HEADER
                             ? message_get_header(head, service->affinity_header)
                             : NULL;

@@ -81,14 +81,15 @@ static void report_replicas(struct served *service, struct msg_serving_service_u
     }
 }
 
-/* Whatever was counted of it began with a request, or was a refusal. Answers of a request may be
- * reported after the request.
+/* Whatever was counted of it began with a request, or was a refusal. An answer, or the tokens of one that
+ * its client left, may be reported after the request.
  */
 static bool token_has_news(const struct token *token)
 {
     const struct msg_serving_token_use *use = &token->use;
 
-    return use->requests || use->refused || use->ok || use->client_errors || use->server_errors;
+    return use->requests || use->refused || use->ok || use->client_errors || use->server_errors
+           || use->prompt_tokens || use->completion_tokens;
 }
 
 static void report_tokens(const struct served *service, struct msg_serving_service_use *use)

@@ -136,11 +136,12 @@ struct call {
     bool is_fresh; /* it takes no connection that was used before */
     bool was_used; /* its connection was */
     uint64_t key;
-    struct strbuf head;  /* of one that is resendable */
-    struct strbuf scan;  /* the beginning of the body, for its key */
-    size_t scan_next;    /* look at so many bytes */
-    size_t queued_bytes; /* counted in service.waiting_bytes */
-    int status;          /* of the answer; 0 = none yet */
+    struct strbuf head;   /* of one that is resendable */
+    struct strbuf chunks; /* that were read and are not passed on yet */
+    struct strbuf scan;   /* the beginning of the body, for its key */
+    size_t scan_next;     /* look at so many bytes */
+    size_t queued_bytes;  /* counted in service.waiting_bytes */
+    int status;           /* of the answer; 0 = none yet */
     int64_t begun_usec, queued_usec, sent_usec;
     int64_t first_usec; /* of the body's first byte, or of the head without a body; 0 = none yet */
     bool has_body;
@@ -217,6 +218,8 @@ void call_end(struct call *call);
 /* End it, and answer its client. As serving_refuse(). */
 void call_refuse(struct call *call, int status, const char *code, unsigned retry_sec,
                  const char *text);
+/* Count what the answer's usage said so far, in the end. */
+void call_count_tokens(struct call *call);
 /* Count an answer by its status. */
 void call_count_answer(struct call *call);
 /* Send those that wait, as long as there is room. */

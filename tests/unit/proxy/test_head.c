@@ -100,6 +100,66 @@ static void test_a_service_gets_no_authorization(void **state)
     assert_non_null(strstr(to_app.data, "authorization: Bearer secret\r\n"));
 }
 
+/* What a replica gets of these headers of a request. */
+static void write_request(const struct message_header *headers, size_t count, bool is_plain,
+                          struct strbuf *out)
+{
+    const struct head_origin origin = { .address = "192.0.2.1", .is_plain = is_plain };
+    const struct message_head head = {
+        .target = "/", .headers = headers, .header_count = count, .is_upgrade = true
+    };
+    const struct place service = { .service = "digits", .rest = "/v1" };
+
+    head_write_request(&head, &service, &origin, out);
+}
+
+static void test_only_the_proxy_says_where_a_request_came_from(void **state)
+{
+    static const char *const names[] = {
+        "X-Forwarded-For", "x-forwarded-user", "X_Forwarded_For", "x_FORWARDED-proto", "Forwarded",
+        "X-Real-IP",       "X_Real_IP",        "x-real_ip",       "FORWARDED",
+    };
+    static const char *const others[] = { "X-Forward", "Forwarded-By", "X-Real-IP-Header" };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(names); i++) {
+        const struct message_header headers[] = { { "Upgrade", "h2c" }, { names[i], "10.0.0.1" } };
+        AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+
+        write_request(headers, AQ_COUNT(headers), false, &out);
+        assert_row(!strstr(out.data, "10.0.0.1"), "%s passes", names[i]);
+    }
+    for (size_t i = 0; i < AQ_COUNT(others); i++) {
+        const struct message_header headers[] = { { "Upgrade", "h2c" }, { others[i], "10.0.0.1" } };
+        AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+
+        write_request(headers, AQ_COUNT(headers), false, &out);
+        assert_row(strstr(out.data, "10.0.0.1"), "%s does not pass", others[i]);
+    }
+}
+
+static void test_what_a_service_is_not_asked_for(void **state)
+{
+    static const struct message_header h2c[] = { { "Upgrade", "h2c" },
+                                                 { "Accept-Encoding", "gzip" },
+                                                 { "Trailer", "X-End" } };
+    static const struct message_header websocket[] = { { "upgrade", "WebSocket" } };
+    AQ_CLEANUP(strbuf_donep) struct strbuf plain = STRBUF_INIT, other = STRBUF_INIT,
+                                           socket = STRBUF_INIT;
+
+    (void)state;
+    write_request(h2c, AQ_COUNT(h2c), true, &plain);
+    write_request(h2c, AQ_COUNT(h2c), false, &other);
+    write_request(websocket, AQ_COUNT(websocket), false, &socket);
+    assert_null(strstr(plain.data, "h2c"));
+    assert_null(strstr(plain.data, "Upgrade"));
+    assert_null(strstr(plain.data, "gzip"));
+    assert_null(strstr(plain.data, "Trailer"));
+    assert_non_null(strstr(other.data, "Accept-Encoding: gzip\r\n"));
+    assert_non_null(strstr(socket.data, "upgrade: WebSocket\r\n"));
+    assert_non_null(strstr(socket.data, "Connection: Upgrade\r\n"));
+}
+
 static void test_headers_for_more_than_the_app(void **state)
 {
     static const char *const dropped[][2] = {
@@ -173,6 +233,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_a_service_gets_no_authorization),
+        cmocka_unit_test(test_only_the_proxy_says_where_a_request_came_from),
+        cmocka_unit_test(test_what_a_service_is_not_asked_for),
         cmocka_unit_test(test_headers_for_more_than_the_app),
         cmocka_unit_test(test_cookies_that_an_app_sets),
     };
