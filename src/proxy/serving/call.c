@@ -17,6 +17,7 @@
 
 #define TRIES_MAX 3 /* replicas that are tried for a request */
 #define RETRY_SEC 1
+#define RESEND_MAX (64u << 10) /* bytes of a body that are kept for a second connection */
 
 /* ---- the end ---- */
 
@@ -35,7 +36,7 @@ void call_end(struct call *call)
     call->token->calls--;
     b->call = NULL;
     app_part(b);
-    strbuf_done(&call->head);
+    strbuf_done(&call->again);
     strbuf_done(&call->chunks);
     strbuf_done(&call->scan);
     usage_scan_done(&call->usage);
@@ -165,8 +166,8 @@ void call_on_unconnected(struct call *call, const struct aq_error *err)
     call_refuse(call, 503, "replica_unreachable", RETRY_SEC, text);
 }
 
-/* A request without a body that changes nothing may have met the end of a connection that was used
- * before. Any other may have been begun.
+/* A request may have met the end of a connection that was used before. One that may be begun twice
+ * (RFC 9110, 9.2.2) goes to a new connection; any other may have been begun.
  */
 void call_on_unanswered(struct call *call)
 {
@@ -176,7 +177,7 @@ void call_on_unanswered(struct call *call)
     if (is_closed && call->was_used && call->is_resendable && call->tries < TRIES_MAX
         && !message_has_begun(b->answer)) {
         app_part(b);
-        (void)pump_give(&b->pump, PUMP_CLIENT, call->head.data, call->head.len);
+        (void)pump_give(&b->pump, PUMP_CLIENT, call->again.data, call->again.len);
         call_leave_replica(call);
         call->is_fresh = true;
         call_send(call);
@@ -278,6 +279,8 @@ int call_give(struct call *call, const char *bytes, size_t len, const struct mes
     call->moved_usec = clock_monotonic_usec();
     if (is_chunked)
         call_add_chunk(call, piece);
+    else if (call->is_resendable && !call->status)
+        strbuf_add(&call->again, bytes, len);
     if (call->state == CALL_READS && (len || piece->event == MESSAGE_END)
         && call_find_key(call, piece)) {
         defer_cancel(AQ_TAKE(b->timer));
@@ -295,12 +298,12 @@ static struct call *call_new(struct browser *b, struct served *service, struct t
                            .service = service,
                            .token = token,
                            .begun_usec = clock_monotonic_usec(),
-                           .head = STRBUF_INIT,
+                           .again = STRBUF_INIT,
                            .chunks = STRBUF_INIT,
                            .scan = STRBUF_INIT };
-    call->is_resendable = (head->method == METHOD_GET || head->method == METHOD_HEAD
-                           || head->method == METHOD_OPTIONS)
-                          && !head->is_chunked && head->content_length == 0 && !head->is_upgrade;
+    call->is_resendable = head->method != METHOD_POST && head->method != METHOD_PATCH
+                          && !head->is_chunked && head->content_length <= RESEND_MAX
+                          && !head->is_upgrade && !head->expect_continue;
     strbuf_init(&call->usage.held);
     list_init(&call->waiting_link);
     list_add(&service->calls, &call->link);
@@ -327,10 +330,10 @@ static void call_start(struct call *call, const struct message_head *head)
                             : NULL;
     static const char go_on[] = "HTTP/1.1 100 Continue\r\n\r\n";
 
-    head_write_request(head, &b->place, &origin, &call->head);
-    (void)pump_give(&b->pump, PUMP_CLIENT, call->head.data, call->head.len);
+    head_write_request(head, &b->place, &origin, &call->again);
+    (void)pump_give(&b->pump, PUMP_CLIENT, call->again.data, call->again.len);
     if (!call->is_resendable)
-        strbuf_done(&call->head);
+        strbuf_done(&call->again);
     if (value) {
         call->has_key = true;
         call->key = balance_hash(0, value, strlen(value));

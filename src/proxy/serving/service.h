@@ -136,7 +136,7 @@ struct call {
     bool is_fresh; /* it takes no connection that was used before */
     bool was_used; /* its connection was */
     uint64_t key;
-    struct strbuf head;   /* of one that is resendable */
+    struct strbuf again;  /* one that is resendable, as far as it has come */
     struct strbuf chunks; /* that were read and are not passed on yet */
     struct strbuf scan;   /* the beginning of the body, for its key */
     size_t scan_next;     /* look at so many bytes */
