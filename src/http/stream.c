@@ -3,6 +3,7 @@
 #include "http/stream.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -325,6 +326,14 @@ bool stream_is_quiet(const struct stream *s)
         return false;
     return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0
            && (errno == EAGAIN || errno == EWOULDBLOCK);
+}
+
+bool stream_has_left(const struct stream *s)
+{
+    struct pollfd look = { .events = POLLRDHUP };
+
+    return s->paused && s->handle && !s->ended && !s->closed
+           && uv_fileno((uv_handle_t *)&s->handle->uv, &look.fd) == 0 && poll(&look, 1, 0) > 0;
 }
 
 void stream_push_back(struct stream *s, const char *bytes, size_t len)

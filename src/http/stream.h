@@ -120,6 +120,11 @@ bool stream_is_paused(const struct stream *stream);
  */
 bool stream_is_quiet(const struct stream *stream);
 
+/* The peer has closed or reset a connection that is paused, so that on_end() comes only when it is
+ * read again. Costs a system call; false for one that is not paused.
+ */
+bool stream_has_left(const struct stream *stream);
+
 /* An end of a pump that is a struct stream. */
 extern const struct pump_ops stream_pump;
 

@@ -17,6 +17,8 @@
 
 #define TRIES_MAX 3 /* replicas that are tried for a request */
 #define RETRY_SEC 1
+#define SLOW_USEC (15 * USEC_PER_SEC) /* a body may be slow for so long */
+#define SLOW_BYTES_PER_SEC 1024
 #define RESEND_MAX (64u << 10) /* bytes of a body that are kept for a second connection */
 
 /* ---- the end ---- */
@@ -277,6 +279,7 @@ int call_give(struct call *call, const char *bytes, size_t len, const struct mes
 
     b->proxy->counts.bytes_in += len;
     call->moved_usec = clock_monotonic_usec();
+    call->sent_bytes += (int64_t)len;
     if (is_chunked)
         call_add_chunk(call, piece);
     else if (call->is_resendable && !call->status)
@@ -433,6 +436,27 @@ static bool call_is_stuck(const struct call *call, int64_t now)
            && now - call->moved_usec > limit && !b->pump.ends[PUMP_CLIENT].is_full;
 }
 
+/* A slow client has a place in a replica that others wait for. One that sends its body this slowly gives
+ * it up, as any number of bytes keeps call_is_stuck() from ending it.
+ */
+static bool call_is_slow(const struct call *call, int64_t now)
+{
+    const struct browser *b = call->browser;
+    int64_t usec = now - call->sent_usec;
+
+    return call->state == CALL_SENT && call->service->waiting_count && !b->is_upgraded
+           && !b->turn.is_read && !b->pump.ends[PUMP_KERNEL].is_full && usec > SLOW_USEC
+           && call->sent_bytes < SLOW_BYTES_PER_SEC * usec / USEC_PER_SEC;
+}
+
+static bool call_has_lost_token(const struct call *call)
+{
+    const struct msg_serving_token *said = call->token->said;
+
+    return call->token != &call->service->anyone
+           && (!said || (said->expires_usec && said->expires_usec <= clock_realtime_usec()));
+}
+
 static void call_cut(struct call *call, int status, const char *code, const char *text)
 {
     struct browser *b = call->browser;
@@ -446,10 +470,11 @@ static void call_cut(struct call *call, int status, const char *code, const char
 static void call_check(struct call *call, int64_t now)
 {
     const struct served *service = call->service;
-    bool is_revoked = call->token != &service->anyone && !call->token->said;
 
-    if (is_revoked) {
-        call_cut(call, 401, "invalid_api_key", "The token was revoked.");
+    if (!call->browser->is_upgraded && stream_has_left(call->browser->stream)) {
+        browser_free(call->browser); /* its client sent more than is read now, and left */
+    } else if (call_has_lost_token(call)) {
+        call_cut(call, 401, "invalid_api_key", "The token was revoked, or has expired.");
     } else if (call->state == CALL_WAITS && (service->msg->is_gone || !service->is_listed)) {
         call_refuse(call, 410, "service_ended", 0, "The model service has ended.");
     } else if (call->state == CALL_WAITS && now - call->queued_usec > served_queue_usec(service)) {
@@ -458,6 +483,10 @@ static void call_check(struct call *call, int64_t now)
         call->replica->use.failures++;
         call_cut(call, 504, "request_timeout",
                  "The replica of the model service did not answer in time.");
+    } else if (call_is_slow(call, now)) {
+        call_cut(call, 408, "request_too_slow",
+                 "The request's body comes at less than 1 KiB/s while others wait for the model "
+                 "service.");
     }
 }
 
