@@ -55,7 +55,7 @@ void serving_use_stop(struct serving_use *use); /* its timer; figures can still 
 void serving_use_free(struct serving_use *use);
 
 void serving_use_take(struct serving_use *use, const char *proxy,
-                      const struct msg_serving_use *report);
+                      const struct msg_serving_use *report) AQ_UNTRUSTED;
 /* The proxy has gone. */
 void serving_use_lose(struct serving_use *use, const char *proxy);
 /* The service has changed: perhaps its first replica is ready. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/sum.h"
 #include "manager/core/services.h"
 #include "manager/serving/serving_use_internal.h"
 
@@ -131,7 +132,7 @@ void serving_use_sum_revision(const struct serving_use *use, const struct uuid *
 
             if (session && core_find_replica(use->core, session, &replica)
                 && replica.revision == revision)
-                ret->all.in_flight += load->in_flight;
+                ret->all.in_flight = sum_add(ret->all.in_flight, load->in_flight);
         }
 }
 
