@@ -16,6 +16,9 @@ static const struct route_table *const serving_tables[] = { &serving_route_table
                                                             &serving_history_route_table,
                                                             &serving_tokens_route_table,
                                                             &backendai_services_route_table,
+                                                            &backendai_services_list_route_table,
+                                                            &backendai_service_routes_route_table,
+                                                            &backendai_service_token_route_table,
                                                             NULL };
 static const struct gql_table *const serving_gql[] = { &backendai_endpoint_gql_table,
                                                        &backendai_route_gql_table,

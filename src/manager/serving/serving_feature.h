@@ -29,6 +29,9 @@ API_ROUTES(serving_rollout);
 API_ROUTES(serving_history);
 API_ROUTES(serving_tokens);
 API_ROUTES(backendai_services);
+API_ROUTES(backendai_services_list);
+API_ROUTES(backendai_service_routes);
+API_ROUTES(backendai_service_token);
 
 GQL_ENTRIES(backendai_endpoint);
 GQL_ENTRIES(backendai_route);
