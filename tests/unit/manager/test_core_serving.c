@@ -143,180 +143,6 @@ static void drain_has_a_deadline(void **state)
     assert_null(core_service_problem(world.core, s));
 }
 
-/* ---- revisions ---- */
-
-static void rolled_out(void **state)
-{
-    const struct model_service *s;
-    struct uuid old;
-
-    (void)state;
-    agent_comes("a", FOUR_CPUS);
-    s = serve("digits", 2);
-    becomes_ready(replica_of(s, 0));
-    becomes_ready(replica_of(s, 1));
-    assert_int_equal(change(s, add_revision, 1).r, 0);
-    assert_int_equal(s->goal, 2);
-    assert_int_equal(s->last_number, 2);
-    assert_int_equal(count_replicas(s), 3);
-    assert_non_null(named("digits.r2.3"));
-    assert_string_equal(order_of(named("digits.r2.3")).command, "serve better");
-    assert_false(find(named("digits.r1.1")).is_draining);
-    assert_false(find(named("digits.r1.2")).is_draining);
-    becomes_ready(named("digits.r2.3"));
-    assert_true(find(named("digits.r1.2")).is_draining);
-    assert_false(find(named("digits.r1.1")).is_draining);
-    assert_null(named("digits.r2.4")); /* one that drains may hold its resources for long */
-    old = named("digits.r1.2")->id;
-    core_note_replica_idle(world.core, &old);
-    settle();
-    assert_string_equal(core_find_session(world.core, &old)->reason, "service-replaced");
-    ends(old);
-    assert_null(named("digits.r2.5"));
-    becomes_ready(named("digits.r2.4"));
-    assert_true(find(named("digits.r1.1")).is_draining);
-    old = named("digits.r1.1")->id;
-    core_note_replica_idle(world.core, &old);
-    settle();
-    ends(old);
-    assert_int_equal(count_replicas(s), 2);
-    assert_clean();
-}
-
-/* A revision that never becomes ready takes nothing away, and goes when the goal is another one. */
-static void rolled_back(void **state)
-{
-    const struct model_service *s;
-
-    (void)state;
-    agent_comes("a", FOUR_CPUS);
-    s = serve("digits", 2);
-    becomes_ready(replica_of(s, 0));
-    becomes_ready(replica_of(s, 1));
-    assert_int_equal(change(s, add_revision, 1).r, 0);
-    assert_non_null(named("digits.r2.3"));
-    exits(named("digits.r2.3"), 3);
-    assert_null(named("digits.r2.3"));
-    assert_null(named("digits.r2.4")); /* not before a second has passed */
-    assert_non_null(core_service_problem(world.core, s));
-    assert_non_null(strstr(core_service_problem(world.core, s), "'digits.r2.3' ended with exit "
-                                                                "status 3"));
-    assert_int_equal(core_service_retry_usec(world.core, s), world_wall + USEC_PER_SEC);
-    pass(USEC_PER_SEC);
-    assert_non_null(named("digits.r2.4"));
-    assert_false(find(named("digits.r1.1")).is_draining);
-    assert_int_equal(change(s, set_goal, 1).r, 0);
-    assert_int_equal(named("digits.r2.4")->status, SESSION_TERMINATING);
-    assert_int_equal(count_replicas(s), 3);
-    ends(named("digits.r2.4")->id);
-    assert_int_equal(count_replicas(s), 2);
-    assert_null(core_service_problem(world.core, s));
-    assert_int_equal(core_service_retry_usec(world.core, s), 0);
-    assert_int_equal(change(s, set_goal, 7).r, -ENOENT);
-    assert_clean();
-}
-
-/* ---- failures ---- */
-
-static void crash_loop(void **state)
-{
-    const struct model_service *s;
-    int64_t pauses[] = { 1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300 };
-    char name[32];
-
-    (void)state;
-    agent_comes("a", FOUR_CPUS);
-    s = serve("digits", 3);
-    for (int i = 1; i <= 3; i++) { /* all at once count as one */
-        (void)snprintf(name, sizeof(name), "digits.r1.%d", i);
-        exits(named(name), 1);
-    }
-    assert_int_equal(count_replicas(s), 0);
-    for (size_t i = 0; i < AQ_COUNT(pauses); i++) {
-        assert_int_equal(core_service_retry_usec(world.core, s),
-                         world_wall + pauses[i] * USEC_PER_SEC);
-        for (int64_t left = pauses[i]; left > 0; left--) {
-            assert_int_equal(count_replicas(s), 0);
-            agent_beats("a", NULL, 0);
-            pass(USEC_PER_SEC);
-        }
-        assert_int_equal(count_replicas(s), 1); /* one shows whether it works now */
-        assert_int_equal(core_service_retry_usec(world.core, s), 0);
-        assert_true(core_service_is_failing(world.core, s)); /* also while it starts */
-        exits(replica_of(s, 0), 1);
-        assert_int_equal(count_replicas(s), 0);
-    }
-    /* A change is a reason to try again at once; others follow when one is ready. */
-    assert_int_equal(change(s, add_revision, 1).r, 0);
-    assert_false(core_service_is_failing(world.core, s));
-    assert_int_equal(count_replicas(s), 3);
-    assert_clean();
-}
-
-static void fails_soon_after_it_was_ready(void **state)
-{
-    const struct model_service *s;
-
-    (void)state;
-    agent_comes("a", FOUR_CPUS);
-    s = serve("digits", 1);
-    becomes_ready(replica_of(s, 0));
-    exits(replica_of(s, 0), 1);
-    assert_int_equal(count_replicas(s), 0);
-    assert_int_not_equal(core_service_retry_usec(world.core, s), 0);
-    pass(USEC_PER_SEC);
-    assert_int_equal(count_replicas(s), 1);
-    becomes_ready(replica_of(s, 0));
-    {
-        struct sent order = order_of(replica_of(s, 0));
-
-        for (int i = 0; i < 61; i++) {
-            struct msg_kernel_status report = kernel_report(&order, MSG_KERNEL_RUNNING);
-
-            agent_beats("a", &report, 1);
-            pass(10 * USEC_PER_SEC);
-        }
-    }
-    exits(replica_of(s, 0), 1); /* after ten minutes nothing is held back */
-    assert_int_equal(core_service_retry_usec(world.core, s), 0);
-    assert_int_equal(count_replicas(s), 1);
-}
-
-static void ends_when_it_is_not_ready_in_time(void **state)
-{
-    struct model_service wanted;
-    const struct model_service *s;
-    struct answer a;
-
-    (void)state;
-    agent_comes("a", FOUR_CPUS);
-    wanted = wish("digits", 1);
-    wanted.revisions[0].spec->ready_usec = 20 * USEC_PER_SEC;
-    a = try_create(&wanted);
-    assert_int_equal(a.r, 0);
-    s = core_find_service(world.core, "digits");
-    {
-        struct sent order = order_of(replica_of(s, 0));
-
-        agent_reports(&order, MSG_KERNEL_RUNNING);
-        says_health(replica_of(s, 0), "starting", "status 503");
-        for (int i = 0; i < 4; i++) {
-            struct msg_kernel_status report = kernel_report(&order, MSG_KERNEL_RUNNING);
-
-            assert_int_equal(replica_of(s, 0)->status, SESSION_RUNNING);
-            agent_beats("a", &report, 1);
-            pass(5 * USEC_PER_SEC);
-        }
-        assert_int_equal(replica_of(s, 0)->status, SESSION_TERMINATING);
-        assert_string_equal(replica_of(s, 0)->reason, "service-unready");
-        agent_reports_end(&order, 143, NULL);
-    }
-    assert_non_null(strstr(core_service_problem(world.core, s), "did not become ready in time"));
-    assert_non_null(strstr(core_service_problem(world.core, s), "status 503"));
-    assert_int_not_equal(core_service_retry_usec(world.core, s), 0);
-    assert_clean();
-}
-
 /* ---- the end ---- */
 
 static int read_ended(struct store_tx *tx, void *data, struct aq_error *err)
@@ -528,30 +354,6 @@ static void ratio(void **state)
     assert_clean();
 }
 
-/* A replica that its user ends, or whose agent is lost, is replaced at once. */
-static void replaced(void **state)
-{
-    const struct model_service *s;
-    struct uuid id;
-
-    (void)state;
-    agent_comes("a", FOUR_CPUS);
-    s = serve("digits", 1);
-    becomes_ready(replica_of(s, 0));
-    id = replica_of(s, 0)->id;
-    assert_int_equal(terminate(&id, false).r, 0);
-    assert_int_equal(count_replicas(s), 2); /* the new one does not wait for the end of the other */
-    ends(id);
-    assert_int_equal(count_replicas(s), 1);
-    becomes_ready(replica_of(s, 0));
-    set_loss_policy("requeue", 0);
-    agent_goes("a");
-    pass(11 * USEC_PER_SEC);
-    assert_int_equal(core_service_retry_usec(world.core, s), 0);
-    assert_null(strstr(world.events, "session_rescheduling"));
-    assert_clean();
-}
-
 /* What is not allowed any more is a failure, and tried again when accounts change. */
 static void owner_out_of_use(void **state)
 {
@@ -585,43 +387,6 @@ static void owner_out_of_use(void **state)
     assert_clean();
 }
 
-/* The end of its log says why a replica failed. */
-static void last_lines(void **state)
-{
-    const struct model_service *s;
-    struct msg_kernel_status report;
-    struct sent order;
-
-    (void)state;
-    agent_comes("a", FOUR_CPUS);
-    s = serve("digits", 1);
-    order = order_of(replica_of(s, 0));
-    agent_reports(&order, MSG_KERNEL_RUNNING);
-    report = kernel_report(&order, MSG_KERNEL_TERMINATED);
-    report.has_exit = true;
-    report.exit_code = 1;
-    report.last_lines = "Traceback\nKeyError: 'model'";
-    agent_says("a", report);
-    assert_string_equal(core_service_problem(world.core, s),
-                        "replica 'digits.r1.1' ended with exit status 1 (self-terminated)\n"
-                        "Traceback\nKeyError: 'model'");
-}
-
-static void agent_is_lost(void **state)
-{
-    const struct model_service *s;
-
-    (void)state;
-    agent_comes("a", FOUR_CPUS);
-    s = serve("digits", 1);
-    becomes_ready(replica_of(s, 0));
-    agent_goes("a");
-    pass(42 * USEC_PER_SEC);
-    assert_int_equal(find(replica_of(s, 0)).health, CORE_REPLICA_UNHEALTHY);
-    assert_string_equal(find(replica_of(s, 0)).health_text, "its agent is lost");
-    assert_int_equal(count_replicas(s), 1); /* it is not given up yet */
-}
-
 static void scaled_by_itself(void **state)
 {
     const struct model_service *s;
@@ -638,25 +403,6 @@ static void scaled_by_itself(void **state)
     assert_int_equal(count_replicas(s), 8);
     assert_non_null(strstr(core_service_problem(world.core, s), "waits for resources"));
     assert_audited("scale-service", 0, NULL);
-    assert_clean();
-}
-
-/* Old revisions go, but for goals and those with replicas. */
-static void revisions_are_bounded(void **state)
-{
-    const struct model_service *s;
-
-    (void)state;
-    agent_comes("a", FOUR_CPUS);
-    s = serve("digits", 1);
-    becomes_ready(replica_of(s, 0));
-    for (int i = 0; i < MODEL_SERVICE_REVISIONS_MAX + 2; i++)
-        assert_int_equal(change(s, add_revision, i % 2).r, 0);
-    assert_int_equal(s->revision_count, MODEL_SERVICE_REVISIONS_MAX);
-    assert_int_equal(s->revisions[0].number, 1); /* its replica is the one that is ready */
-    assert_int_equal(s->revisions[1].number, 2); /* its replica is ending */
-    assert_int_equal(s->revisions[2].number, 6);
-    assert_int_equal(s->goal, MODEL_SERVICE_REVISIONS_MAX + 3);
     assert_clean();
 }
 
@@ -682,74 +428,6 @@ static void changed_at_once(void **state)
     assert_clean();
 }
 
-/* Replicas that were ready before a failure do not end the pauses. */
-static void one_of_two_fails(void **state)
-{
-    const struct model_service *s;
-    struct sent order;
-
-    (void)state;
-    agent_comes("a", FOUR_CPUS);
-    s = serve("digits", 1);
-    becomes_ready(replica_of(s, 0));
-    order = order_of(replica_of(s, 0));
-    for (int i = 0; i < 61; i++) {
-        struct msg_kernel_status report = kernel_report(&order, MSG_KERNEL_RUNNING);
-
-        agent_beats("a", &report, 1);
-        pass(10 * USEC_PER_SEC);
-    }
-    assert_int_equal(change(s, set_replicas, 2).r, 0);
-    for (int64_t pause = 1; pause <= 4; pause *= 2) {
-        exits(replica_of(s, 1), 1);
-        assert_int_equal(count_replicas(s), 1);
-        assert_int_equal(core_service_retry_usec(world.core, s), world_wall + pause * USEC_PER_SEC);
-        pass(pause * USEC_PER_SEC);
-        assert_int_equal(count_replicas(s), 2);
-    }
-    assert_non_null(core_service_problem(world.core, s));
-    becomes_ready(replica_of(s, 1));
-    assert_null(core_service_problem(world.core, s));
-    assert_clean();
-}
-
-/* Made without a revision: nothing runs until there is one, after a restart, too. */
-static void waits_for_its_first_revision(void **state)
-{
-    struct model_service s;
-    const struct model_service *made;
-    struct answer a;
-
-    (void)state;
-    agent_comes("a", FOUR_CPUS);
-    s = wish("empty", 2);
-    free(s.revisions[0].spec);
-    s.revision_count = 0;
-    assert_int_equal(try_create(&s).r, 0);
-    for (int i = 0; i < 2; i++) {
-        made = core_find_service(world.core, "empty");
-        assert_int_equal(made->goal, 0);
-        assert_int_equal(count_replicas(made), 0);
-        assert_non_null(strstr(core_service_problem(world.core, made), "no revision"));
-        restart_core();
-        assert_int_equal(agent_greets("a", FOUR_CPUS, uuid_random()), 0);
-        agent_beats("a", NULL, 0);
-    }
-    made = core_find_service(world.core, "empty");
-    a = change(made, set_goal, 1);
-    assert_int_equal(a.r, -ENOENT);
-    assert_int_equal(change(made, set_replicas, 1).r, 0);
-    made = core_find_service(world.core, "empty");
-    assert_int_equal(count_replicas(made), 0);
-    assert_int_equal(change(made, add_revision, 0).r, 0);
-    made = core_find_service(world.core, "empty");
-    assert_int_equal(made->goal, 1);
-    assert_int_equal(count_replicas(made), 1);
-    becomes_ready(replica_of(made, 0));
-    assert_null(core_service_problem(world.core, made));
-    assert_clean();
-}
-
 #define TEST(function) cmocka_unit_test_setup_teardown(function, world_begin, world_end)
 
 int main(void)
@@ -758,25 +436,14 @@ int main(void)
         TEST(created_and_ready),
         TEST(scaled),
         TEST(drain_has_a_deadline),
-        TEST(rolled_out),
-        TEST(rolled_back),
-        TEST(crash_loop),
-        TEST(fails_soon_after_it_was_ready),
-        TEST(ends_when_it_is_not_ready_in_time),
         TEST(ended),
         TEST(ended_by_force),
         TEST(tokens),
         TEST(refused),
         TEST(ratio),
-        TEST(replaced),
         TEST(owner_out_of_use),
-        TEST(last_lines),
-        TEST(agent_is_lost),
         TEST(scaled_by_itself),
-        TEST(revisions_are_bounded),
         TEST(changed_at_once),
-        TEST(one_of_two_fails),
-        TEST(waits_for_its_first_revision),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
