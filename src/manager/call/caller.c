@@ -345,6 +345,17 @@ int api_guard_again(struct request *req, const struct route *route, void *data,
     return api_check_caller(data, req, err);
 }
 
+int api_check_acts_for(const struct request *req, const struct user *user, struct aq_error *err)
+{
+    const struct principal *who = api_principal(req);
+
+    if (who->role == ROLE_ADMIN
+        && (user->role == ROLE_SUPERADMIN || !user->domain || strcmp(user->domain, who->domain)))
+        return aq_fail_kind(err, EPERM, "generic-forbidden",
+                            "the access key belongs to another domain or to a superadmin");
+    return 0;
+}
+
 int api_owner(const struct api *api, const struct request *req, const char *owner_access_key,
               const struct keypair **ret, struct aq_error *err)
 {
@@ -361,12 +372,8 @@ int api_owner(const struct api *api, const struct request *req, const char *owne
     user = key ? core_find_user(api->core, &key->user_id) : NULL;
     if (!user || !key->is_active)
         return api_fail_param(err, "owner_access_key", "there is no such active access key");
-    if (who->role == ROLE_ADMIN
-        && (user->role == ROLE_SUPERADMIN || !user->domain || strcmp(user->domain, who->domain)))
-        return aq_fail_kind(err, EPERM, "generic-forbidden",
-                            "the access key belongs to another domain or to a superadmin");
     *ret = key;
-    return 0;
+    return api_check_acts_for(req, user, err);
 }
 
 bool api_name_peer(const char *address, char ret[SERVER_PEER_MAX], void *data)

@@ -69,6 +69,11 @@ bool keypair_is_published(const struct api *api, const struct keypair *key);
 /* Clients below v9 know the session states of 22.03 only. */
 bool principal_is_old(const struct principal *who);
 
+/* Whether an administrator may act with the rights of that user, whom it sees: one of a domain only for
+ * its users, and never for a superadmin. -EPERM (generic-forbidden).
+ */
+int api_check_acts_for(const struct request *req, const struct user *user, struct aq_error *err);
+
 /* The keypair on whose behalf a request is made: 'owner_access_key', for
  * administrators, or the caller's own if NULL. -EPERM (generic-forbidden),
  * -EINVAL for a key that does not exist.

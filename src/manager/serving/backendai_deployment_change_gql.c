@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "graphql/relay.h"
+#include "manager/call/decode.h"
 #include "manager/call/graphql/mutation.h"
 #include "manager/serving/backendai_endpoint.h"
 #include "manager/serving/backendai_input.h"
@@ -119,12 +120,16 @@ static int change_read_tags(const json_t *object, struct model_service *s, struc
 {
     const json_t *tags = json_object_get(object, "tags"), *tag;
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    uint32_t code;
     size_t i;
 
     if (!tags)
         return 0;
     json_array_foreach((json_t *)(uintptr_t)tags, i, tag)
         strbuf_addf(&text, "%s%s", text.len ? "," : "", json_string_value(tag));
+    if (!decode_is_plain(text.data ? text.data : "", text.len, false, &code))
+        return api_fail_param(err, "tags", "have an invisible or control character (U+%04X)",
+                              (unsigned)code);
     if (strcmp(text.data ? text.data : "", SERVING_TRIAL_TAG) == 0)
         return api_fail_param(err, "tags", "'%s' is the tag of services that are tried",
                               SERVING_TRIAL_TAG);
@@ -173,6 +178,7 @@ static int deployment_read_owner(struct gql_call *call, const json_t *metadata,
 {
     const struct gql_context *context = call->context;
     const struct core *core = context->api->core;
+    char text[UUID_TEXT_MAX];
     struct session_request request = { .access_key = context->who->access_key,
                                        .domain = backendai_input_text(metadata, "domainName") };
     const struct project *project;
@@ -182,7 +188,7 @@ static int deployment_read_owner(struct gql_call *call, const json_t *metadata,
 
     if ((r = backendai_input_uuid(call, metadata, "projectId", &id, err)) < 0)
         return r;
-    if (!(project = core_find_project(core, &id)))
+    if (api_find_project(context->api, context->req, uuid_format(&id, text), &project, err) < 0)
         return api_fail_param(err, "metadata.projectId", "there is no project '%.64s'",
                               backendai_input_text(metadata, "projectId"));
     request.group = project->name;

@@ -28,6 +28,7 @@ struct modify {
     struct serving_params params;
     json_t *given; /* names of the members that are in params */
     bool has_revision;
+    int64_t goal; /* that the revision begins from */
     struct serving_deploy deploy;
 };
 
@@ -127,6 +128,10 @@ static void modify_save(struct modify *m)
 
     if (!s) {
         (void)serving_view_set_unknown("", &err);
+        modify_end(m, &err);
+        return;
+    }
+    if (m->has_revision && serving_deploy_check_goal(s, m->goal, &err) < 0) {
         modify_end(m, &err);
         return;
     }
@@ -347,7 +352,8 @@ static int modify_read_revision(struct modify *m, const struct model_service *s,
     }
     if (!m->has_revision)
         return 0;
-    if ((r = serving_deploy_read_goal(s, m->call->arena, &m->deploy.spec, err)) < 0)
+    if ((r = serving_deploy_take_owner(&m->deploy, s, err)) < 0
+        || (r = serving_deploy_read_goal(s, m->call->arena, &m->deploy.spec, err)) < 0)
         return r;
     return serving_params_apply_spec(&m->params, m->given, core_slot_types(core), m->call->arena,
                                      &m->deploy.spec, err);
@@ -371,11 +377,10 @@ static int modify_endpoint(struct gql_call *call)
     }
     m->call = call;
     m->id = s->id;
+    m->goal = s->goal;
     m->deploy.api = context->api;
     m->deploy.req = context->req;
     m->deploy.done = modify_on_deployed;
-    m->deploy.owner = (struct core_owner){ s->user_id, s->project_id, s->domain };
-    m->deploy.access_key = arena_strdup(call->arena, s->access_key);
     m->given = json_object();
     r = modify_read_revision(m, s, &err);
     json_decref(AQ_TAKE(m->given));

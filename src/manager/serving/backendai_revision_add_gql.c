@@ -382,10 +382,9 @@ static int addition_prepare(struct addition *a, const json_t *input, struct aq_e
     d->api = context->api;
     d->req = context->req;
     d->done = addition_on_deployed;
-    d->owner = (struct core_owner){ s->user_id, s->project_id, s->domain };
-    d->access_key = arena_strdup(arena, s->access_key);
     d->spec = (struct model_service_spec){ .priority = SERVING_PRIORITY_DEFAULT };
-    if ((r = addition_make_body(a->call, input, body, err)) < 0
+    if ((r = serving_deploy_take_owner(d, s, err)) < 0
+        || (r = addition_make_body(a->call, input, body, err)) < 0
         || (r = decode_object(serving_revision_fields, body, arena, &a->params, err)) < 0)
         return r;
     return serving_params_apply_spec(&a->params, body, core_slot_types(context->api->core), arena,

@@ -291,6 +291,24 @@ void serving_deploy_start(struct serving_deploy *d)
 
 /* ---- revisions ---- */
 
+int serving_deploy_take_owner(struct serving_deploy *d, const struct model_service *s,
+                              struct aq_error *err)
+{
+    const struct user *owner = core_find_user(d->api->core, &s->user_id);
+
+    if (owner && api_check_acts_for(d->req, owner, err) < 0)
+        return aq_fail_kind(
+            err, EPERM, "generic-forbidden",
+            "the owner of the model service '%s' is a superadmin or of another "
+            "domain, whose folders a revision mounts; ask the owner or a superadmin "
+            "to deploy it",
+            s->name);
+    d->owner = (struct core_owner){ s->user_id, s->project_id,
+                                    arena_strdup(deploy_arena(d), s->domain) };
+    d->access_key = arena_strdup(deploy_arena(d), s->access_key);
+    return 0;
+}
+
 int serving_deploy_read_asked(const struct model_service_revision *revision, struct arena *arena,
                               struct model_service_spec *ret, struct aq_error *err)
 {
@@ -315,6 +333,16 @@ int serving_deploy_read_goal(const struct model_service *s, struct arena *arena,
         return aq_fail(err, ENOENT, "revision %lld of '%s' is missing", (long long)s->goal,
                        s->name);
     return serving_deploy_read_asked(goal, arena, ret, err);
+}
+
+int serving_deploy_check_goal(const struct model_service *s, int64_t goal, struct aq_error *err)
+{
+    if (s->goal == goal)
+        return 0;
+    return aq_fail_kind(err, ESTALE, "conflict",
+                        "another request has deployed a revision of '%s' meanwhile; look at it and "
+                        "deploy again",
+                        s->name);
 }
 
 void serving_deploy_add_revision(const struct model_service_spec *spec, const char *note,

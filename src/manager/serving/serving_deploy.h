@@ -36,6 +36,13 @@ struct serving_deploy {
     const char *definition; /* that is being read */
 };
 
+/* A revision of a service that exists: fill in 'owner' and 'access_key', in the arena. Whoever deploys it
+ * acts for the owner, whose folders it mounts. -EPERM: not as an administrator of a domain for a
+ * superadmin, or for a user who has gone to another domain.
+ */
+int serving_deploy_take_owner(struct serving_deploy *deploy, const struct model_service *s,
+                              struct aq_error *err);
+
 /* 'api' to 'access_key', 'spec' and 'done' are filled in; 'model' is a name or an id and mounts are as
  * the request has them. 'done' is called once, perhaps from within the call.
  */
@@ -50,6 +57,11 @@ int serving_deploy_read_asked(const struct model_service_revision *revision, str
  */
 int serving_deploy_read_goal(const struct model_service *s, struct arena *arena,
                              struct model_service_spec *ret, struct aq_error *err);
+
+/* When the revision is complete: is 'goal', from which it began, the goal still? Else what was deployed
+ * meanwhile would be lost. -ESTALE (conflict).
+ */
+int serving_deploy_check_goal(const struct model_service *s, int64_t goal, struct aq_error *err);
 
 /* A new revision of the service, which is its goal from then on. */
 void serving_deploy_add_revision(const struct model_service_spec *spec, const char *note,

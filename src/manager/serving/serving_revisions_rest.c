@@ -69,11 +69,8 @@ static void revision_on_deployed(struct serving_deploy *deploy, const struct aq_
 
     if (!err && !s)
         (void)serving_view_set_unknown(call->name, &wrong);
-    else if (!err && s->goal != call->goal)
-        (void)aq_fail_kind(&wrong, ESTALE, "conflict",
-                           "another request has deployed a revision of '%s' meanwhile; look at it "
-                           "and deploy again",
-                           s->name);
+    else if (!err)
+        (void)serving_deploy_check_goal(s, call->goal, &wrong);
     if (err || wrong.code) {
         request_fail(call->req, err ? err : &wrong);
         return;
@@ -107,9 +104,8 @@ static int revision_prepare(struct revision_call *call, struct aq_error *err)
     call->goal = s->goal;
     call->has_rollout = json_object_get(tree, "rollout");
     serving_params_keep(&call->params, arena);
-    d->owner = (struct core_owner){ s->user_id, s->project_id, s->domain };
-    d->access_key = arena_strdup(arena, s->access_key);
-    if ((r = serving_deploy_read_goal(s, arena, &d->spec, err)) < 0)
+    if ((r = serving_deploy_take_owner(d, s, err)) < 0
+        || (r = serving_deploy_read_goal(s, arena, &d->spec, err)) < 0)
         return r;
     return serving_params_apply_spec(&call->params, tree, core_slot_types(call->api->core), arena,
                                      &d->spec, err);

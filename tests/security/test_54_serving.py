@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Model services against who is not their owner: rights of administrators, and what strangers learn."""
+
+import base64
+import itertools
+
+import pytest
+
+from cluster import Cluster, wait_for
+from link_storage import LinkStorage
+from two_domains import OTHER, TwoDomains
+
+PATH = "/aliquot/v1/model-services"
+numbers = itertools.count(1)
+MODIFY = ("mutation($id: UUID!, $props: ModifyEndpointInput!) { modify_endpoint(endpoint_id: $id, "
+          "props: $props) { ok msg } }")
+CREATE = ("mutation($input: CreateDeploymentInput!) { createModelDeployment(input: $input) { "
+          "deployment { id } } }")
+ADD = "mutation($input: AddRevisionInput!) { addModelRevision(input: $input) { revision { id } } }"
+
+
+@pytest.fixture(name="there", scope="module")
+def there_fixture():
+    with Cluster(ALIQUOT_RESOURCE_CPUS="8") as cluster:
+        cluster.start_manager()
+        cluster.start_agent()
+        there = TwoDomains(cluster)
+        there.cluster = cluster
+        with LinkStorage(cluster):
+            wait_for(lambda: there.admin.get("/folders/_/hosts").json["allowed"])
+            yield there
+            remove_all(there.user)
+            remove_all(there.admin)
+        cluster.stop()
+
+
+def body(name, **more):
+    return {"name": name, "image": "sh", "command": "serve", "port": 8000, "replicas": 0,
+            "resources": {"cpu": "1", "mem": "64m"}, **more}
+
+
+def make(client, **more):
+    """A new service, with its path."""
+    made = client.post(PATH, body(f"svc-{next(numbers)}", **more))
+    assert made.status == 201, made
+    return {**made.json, "path": f"{PATH}/{made.json['id']}"}
+
+
+def remove_all(client):
+    for one in client.get(PATH).json["items"]:
+        client.delete(f"{PATH}/{one['id']}", {"force": True})
+    wait_for(lambda: client.get(PATH).json["total"] == 0, 60, "the services to end")
+
+
+# ---- administrators of a domain ----
+
+def folder_of(client):
+    made = client.post("/folders", {"name": f"f{next(numbers)}"})
+    assert made.status == 201, made
+    return made.json["id"]
+
+
+def test_a_domains_administrator_does_not_deploy_for_a_superadmin(there):
+    """A revision mounts the owner's folders, and has the owner's limits."""
+    folder = folder_of(there.admin)
+    mine = make(there.admin)
+    assert there.boss.get(mine["path"]).status == 200
+    reply = there.boss.post(mine["path"] + "/revisions", {"model": folder, "command": "cat /models/*"})
+    assert reply.status == 403 and "ask the owner or a superadmin" in str(reply.json), reply
+    done = there.boss.gql(MODIFY, {"id": mine["id"], "props": {
+        "extra_mounts": [{"vfolder_id": folder}]}}).json["data"]["modify_endpoint"]
+    assert not done["ok"] and "ask the owner or a superadmin" in done["msg"], done
+    runtimes = there.boss.gql("{ runtimeVariants { edges { node { id } } } }").json["data"]
+    said = there.boss.gql(ADD, {"input": {
+        "deploymentId": mine["id"], "clusterConfig": {"mode": "SINGLE_NODE", "size": 1},
+        "resourceConfig": {"resourceSlots": {"entries": []}}, "image": {"id": mine["id"]},
+        "modelMountConfig": {"vfolderId": folder},
+        "modelRuntimeConfig": {"runtimeVariantId": base64.b64decode(
+            runtimes["runtimeVariants"]["edges"][0]["node"]["id"]).decode().split(":")[1]}}}).json
+    assert "ask the owner or a superadmin" in str(said["errors"]), said
+    assert there.admin.get(mine["path"] + "/revisions").json["total"] == 1
+    assert there.admin.post(mine["path"] + "/revisions", {"model": folder}).status == 201
+    assert there.boss.send("PATCH", mine["path"], {"tag": "seen"}).status == 200
+
+
+def test_a_domains_administrator_deploys_for_users_of_the_domain(there):
+    one = make(there.user)
+    assert there.boss.post(one["path"] + "/revisions", {"port": 9000}).status == 201
+    assert there.strange_boss.post(one["path"] + "/revisions", {"port": 9000}).status == 404
+
+
+# ---- what strangers learn ----
+
+def test_a_project_of_another_domain_is_as_if_it_did_not_exist(there):
+    made = there.admin.post("/aliquot/v1/groups", {"name": "zz-secret", "domain": OTHER}).json
+    said = [str(there.user.gql(CREATE, {"input": {
+        "metadata": {"projectId": project, "domainName": domain, "name": "stray"},
+        "networkAccess": {}, "defaultDeploymentStrategy": {"type": "ROLLING"}, "replicaCount": 1,
+    }}).json["errors"]).replace(project, "ID")
+        for project in (made["id"], "00000000-0000-4000-8000-000000000000")
+        for domain in ("default", OTHER)]
+    assert len(set(said)) == 1 and "there is no project" in said[0], said
+
+
+def test_tags_have_no_terminal_escapes(there):
+    project = there.user.gql('{ groups_by_name(name: "default") { id } }'
+                             ).json["data"]["groups_by_name"][0]["id"]
+    for tag in ("\x1b]0;x\x07", "a\nb", "a\u202eb"):
+        said = there.user.gql(CREATE, {"input": {
+            "metadata": {"projectId": project, "domainName": "default", "name": "tagged",
+                         "tags": ["fine", tag]},
+            "networkAccess": {}, "defaultDeploymentStrategy": {"type": "ROLLING"},
+            "replicaCount": 0}}).json
+        assert "tags: have an invisible or control character" in str(said["errors"]), said
