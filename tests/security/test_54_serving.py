@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Model services against who is not their owner: rights of administrators, and what strangers learn."""
+"""Model services against who is not their owner: rights of administrators, what strangers learn, and
+limits that many requests at once do not pass."""
 
 import base64
+import concurrent.futures
 import itertools
 
 import pytest
@@ -11,6 +13,7 @@ from link_storage import LinkStorage
 from two_domains import OTHER, TwoDomains
 
 PATH = "/aliquot/v1/model-services"
+TOKENS_MAX, SERVICES_MAX = 256, 100  # of a service; of a user
 numbers = itertools.count(1)
 MODIFY = ("mutation($id: UUID!, $props: ModifyEndpointInput!) { modify_endpoint(endpoint_id: $id, "
           "props: $props) { ok msg } }")
@@ -50,6 +53,12 @@ def remove_all(client):
     for one in client.get(PATH).json["items"]:
         client.delete(f"{PATH}/{one['id']}", {"force": True})
     wait_for(lambda: client.get(PATH).json["total"] == 0, 60, "the services to end")
+
+
+def at_once(requests):
+    """The statuses of requests that are sent at the same time."""
+    with concurrent.futures.ThreadPoolExecutor(64) as pool:
+        return [reply.status for reply in pool.map(lambda send: send(), requests)]
 
 
 # ---- administrators of a domain ----
@@ -112,3 +121,24 @@ def test_tags_have_no_terminal_escapes(there):
             "networkAccess": {}, "defaultDeploymentStrategy": {"type": "ROLLING"},
             "replicaCount": 0}}).json
         assert "tags: have an invisible or control character" in str(said["errors"]), said
+
+
+# ---- many at once ----
+
+def test_many_requests_at_once_make_no_more_tokens_than_one_after_the_other(there):
+    one = make(there.user)
+    statuses = at_once([lambda: there.user.post(one["path"] + "/tokens", {})] * (TOKENS_MAX + 120))
+    assert (statuses.count(201), statuses.count(412)) == (TOKENS_MAX, 120), statuses
+    listed = there.user.get(one["path"] + "/tokens").json
+    assert listed["total"] == TOKENS_MAX
+    assert there.user.delete(f"{one['path']}/tokens/{listed['items'][0]['id']}").status == 204
+    assert there.user.post(one["path"] + "/tokens", {}).status == 201
+
+
+def test_many_requests_at_once_make_no_more_services_than_one_after_the_other(there):
+    remove_all(there.user)
+    names = [f"many-{i}" for i in range(SERVICES_MAX + 60)]
+    statuses = at_once([lambda name=name: there.user.post(PATH, body(name)) for name in names])
+    assert (statuses.count(201), statuses.count(412)) == (SERVICES_MAX, 60), statuses
+    remove_all(there.user)
+    make(there.user)

@@ -228,6 +228,7 @@ int core_new(const struct core_conf *conf, struct core **ret, struct aq_error *e
     list_init(&core->bookings);
     list_init(&core->booking_drafts);
     list_init(&core->services);
+    list_init(&core->service_creations);
     list_init(&core->changed_services);
     list_init(&core->durables.touched);
     list_init(&core->durables.retired);

@@ -31,24 +31,33 @@ void service_rename_field(struct aq_error *err)
     }
 }
 
-static size_t service_count_of_user(const struct core *core, const struct uuid *user_id)
+/* Of a user, or of all (NULL). What is on its way to the store counts: many requests at once are not
+ * more than one after the other.
+ */
+static size_t service_count(const struct core *core, const struct uuid *user_id)
 {
     size_t count = 0;
 
     LIST_FOREACH(link, &core->services)
-        count += uuid_equals(&LIST_ENTRY(link, struct model_service_entry, all_link)->s.user_id,
-                             user_id);
+        count += !user_id
+                 || uuid_equals(&LIST_ENTRY(link, struct model_service_entry, all_link)->s.user_id,
+                                user_id);
+    LIST_FOREACH(link, &core->service_creations)
+        count += !user_id
+                 || uuid_equals(
+                     &LIST_ENTRY(link, struct service_command, creation_link)->made.user_id,
+                     user_id);
     return count;
 }
 
 static int service_check_count(const struct core *core, const struct model_service *s,
                                struct aq_error *err)
 {
-    if (core->service_count >= MODEL_SERVICE_LIVE_MAX)
+    if (service_count(core, NULL) >= MODEL_SERVICE_LIVE_MAX)
         return aq_fail_kind(err, EDQUOT, "quota-exceeded",
                             "there are %d model services already; end some that are not needed",
                             MODEL_SERVICE_LIVE_MAX);
-    if (service_count_of_user(core, &s->user_id) >= MODEL_SERVICE_USER_MAX)
+    if (service_count(core, &s->user_id) >= MODEL_SERVICE_USER_MAX)
         return aq_fail_kind(err, EDQUOT, "quota-exceeded",
                             "the user has %d model services already; end some that are not needed",
                             MODEL_SERVICE_USER_MAX);

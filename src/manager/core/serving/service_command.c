@@ -97,6 +97,7 @@ static struct service_command *service_command_new(struct core *core, const char
     *c = (struct service_command){
         .core = core, .action = action, .by = audit_by_copy(by), .done = done, .data = data
     };
+    list_init(&c->creation_link);
     return c;
 }
 

@@ -13,6 +13,7 @@
 /* A command, from the request to the answer. */
 struct service_command {
     struct core *core;
+    struct list creation_link;            /* in service_creations while it is being written */
     struct model_service made;            /* what the service becomes */
     bool is_new;                          /* it is created */
     bool has_revision;                    /* the last of its revisions is new */

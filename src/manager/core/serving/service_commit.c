@@ -34,6 +34,7 @@ static void service_on_committed(void *data, int r, const struct aq_error *err)
     const struct model_service_entry *was = model_service_entry_find(c->core, &c->made.id);
     struct aq_error why;
 
+    list_remove(&c->creation_link);
     /* Of two changes at once the other one may have been a rollout's. */
     if (r == -ENOENT && !c->is_new && was && was->s.version >= c->made.version
         && service_check_version(was, &c->made, &why) == 0) {
@@ -220,6 +221,8 @@ void service_commit(struct service_command *c)
     change.after = after.data;
     if (c->answered)
         service_add_answer(c, batch);
+    if (c->is_new)
+        list_add(&c->core->service_creations, &c->creation_link);
     AQ_FAULT("core.serving.proposed");
     proposal_commit_audited(c->core, batch, audit_by_get(&c->by), &change, service_on_committed, c);
 }

@@ -60,12 +60,34 @@ static void service_token_commit(struct core *core, const struct model_service *
     proposal_commit_audited(core, batch, by, &change, done, data);
 }
 
+/* A new token on its way to the store. */
+struct service_token_addition {
+    struct core *core;
+    struct uuid service_id;
+    core_done_fn done;
+    void *data;
+};
+
+/* core_done_fn */
+static void service_token_on_added(void *data, int r, const struct aq_error *err)
+{
+    struct service_token_addition *addition = data;
+    struct model_service_entry *entry = model_service_entry_find(addition->core,
+                                                                 &addition->service_id);
+
+    if (entry)
+        entry->tokens_coming--;
+    addition->done(addition->data, r, err);
+    free(addition);
+}
+
 void core_add_service_token(struct core *core, const struct uuid *service_id,
                             struct model_service_token *token, const struct audit_who *by,
                             core_done_fn done, void *data)
 {
-    const struct model_service_entry *entry = model_service_entry_find(core, service_id);
+    struct model_service_entry *entry = model_service_entry_find(core, service_id);
     AQ_CLEANUP(strbuf_donep) struct strbuf after = STRBUF_INIT;
+    struct service_token_addition *addition;
     int64_t now = clock_realtime_usec();
     struct event_batch *batch;
     struct aq_error err;
@@ -73,7 +95,7 @@ void core_add_service_token(struct core *core, const struct uuid *service_id,
     int r = entry ? model_service_token_check(token, now, &err)
                   : service_fail_unknown("model service", &err);
 
-    if (r == 0 && entry->s.token_count >= MODEL_SERVICE_TOKENS_MAX)
+    if (r == 0 && entry->s.token_count + entry->tokens_coming >= MODEL_SERVICE_TOKENS_MAX)
         r = aq_fail_kind(&err, EDQUOT, "quota-exceeded",
                          "the model service '%s' has %d tokens already; revoke some that are not "
                          "needed",
@@ -96,8 +118,11 @@ void core_add_service_token(struct core *core, const struct uuid *service_id,
     model_service_token_done(token);
     token->id = e->service_token.token.id;
     token->created_usec = now;
-    service_token_commit(core, &entry->s, batch, "create-service-token", NULL, after.data, by, done,
-                         data);
+    addition = aq_alloc(sizeof(*addition));
+    *addition = (struct service_token_addition){ core, *service_id, done, data };
+    entry->tokens_coming++;
+    service_token_commit(core, &entry->s, batch, "create-service-token", NULL, after.data, by,
+                         service_token_on_added, addition);
 }
 
 void core_revoke_service_token(struct core *core, const struct uuid *service_id,

@@ -58,6 +58,7 @@ struct model_service_entry {
         size_t writing_count;
         int64_t due_usec; /* monotonic: to be written then; 0 = there are none */
     } uses;
+    size_t tokens_coming; /* that are being written */
 };
 
 /* A replica beside its row. */
