@@ -106,6 +106,8 @@ int app_socket_open_network(pid_t keeper, const struct uuid *kernel_id, int *ret
     if (r < 0)
         return r;
     ns = openat(proc, "ns/net", O_RDONLY | O_CLOEXEC);
+    if (ns < 0 && (errno == ENOENT || errno == ESRCH)) /* it ended after the check */
+        return aq_fail_kind(err, ESRCH, "not-found", "the container has ended");
     if (ns < 0)
         return aq_fail_kind(err, ESRCH, "not-found", "cannot open the container's network: %s",
                             strerror(errno));

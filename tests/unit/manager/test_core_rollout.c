@@ -299,8 +299,8 @@ static void a_failing_revision_is_taken_back(void **state)
     assert_history(
         "rolling rollout from revision 1 to 2 begins" BY "|"
         "rollout to revision 2 is aborted: 3 replicas of revision 2 failed; going back to "
-        "revision 1; last failure: replica 'digits.r2.5' ended with exit status 3 "
-        "(self-terminated)|"
+        "revision 1; last failure: replica 'digits.r2.5' ended: its program exited "
+        "with status 3 before it was ready|"
         "revision 1 is back after the aborted rollout to revision 2|");
     live(10);
     assert_int_equal(count_replicas(s), 2);

@@ -150,9 +150,12 @@ static void last_lines(void **state)
     report.has_exit = true;
     report.exit_code = 1;
     report.last_lines = "Traceback\nKeyError: 'model'";
+    /* A probe that meets a container on its way out must not hide why it ended. */
+    says_health(replica_of(s, 0), "starting", "cannot open the container's network: No such file");
     agent_says("a", report);
     assert_string_equal(core_service_problem(world.core, s),
-                        "replica 'digits.r1.1' ended with exit status 1 (self-terminated)\n"
+                        "replica 'digits.r1.1' ended: its program exited with status 1 before it "
+                        "was ready\n"
                         "Traceback\nKeyError: 'model'");
 }
 

@@ -93,8 +93,8 @@ static void rolled_back(void **state)
     assert_null(named("digits.r2.3"));
     assert_null(named("digits.r2.4")); /* not before a second has passed */
     assert_non_null(core_service_problem(world.core, s));
-    assert_non_null(strstr(core_service_problem(world.core, s), "'digits.r2.3' ended with exit "
-                                                                "status 3"));
+    assert_non_null(strstr(core_service_problem(world.core, s), "'digits.r2.3' ended: its program "
+                                                                "exited with status 3"));
     assert_int_equal(core_service_retry_usec(world.core, s), world_wall + USEC_PER_SEC);
     pass(USEC_PER_SEC);
     assert_non_null(named("digits.r2.4"));

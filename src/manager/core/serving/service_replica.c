@@ -212,19 +212,26 @@ static bool service_replica_is_excused(const struct session_entry *l)
     return l->s.replica->draining_usec || session_reason_is_by_user(l->s.reason);
 }
 
+/* Once the program has ended with a status, neither the reason "self-terminated" nor the last probe,
+ * which may have met the container while it went away, says more than the status and the log.
+ */
 static void service_replica_describe_end(const struct session_entry *l, struct strbuf *out)
 {
     const struct kernel *k = &l->s.kernels[0];
+    bool is_late = l->s.reason && strcmp(l->s.reason, REASON_SERVICE_UNREADY) == 0;
+    bool has_exited = !is_late && k->has_exit;
     AQ_CLEANUP(strbuf_donep) struct strbuf said = STRBUF_INIT;
 
     strbuf_addf(out, "replica '%s' ended", l->s.name);
-    if (l->s.reason && strcmp(l->s.reason, REASON_SERVICE_UNREADY) == 0)
+    if (is_late)
         strbuf_adds(out, " because it did not become ready in time");
-    else if (k->has_exit)
-        strbuf_addf(out, " with exit status %d", k->exit_code);
-    if (l->s.reason && strcmp(l->s.reason, REASON_SERVICE_UNREADY) != 0)
+    if (has_exited)
+        strbuf_addf(out, ": its program exited with status %d%s", k->exit_code,
+                    l->s.replica->ready_usec ? "" : " before it was ready");
+    if (l->s.reason && !is_late
+        && !(has_exited && strcmp(l->s.reason, REASON_SELF_TERMINATED) == 0))
         strbuf_addf(out, " (%s)", l->s.reason);
-    if (l->replica->health_text)
+    if (l->replica->health_text && !has_exited)
         strbuf_addf(out, "; its last health check said: %s", l->replica->health_text);
     core_status_text(l->s.status_data, &said);
     if (said.len)
