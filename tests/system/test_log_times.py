@@ -241,7 +241,7 @@ def open_files(cluster):
 @pytest.mark.parametrize("text, says", [
     ("-1", "--tail takes a whole number"), ("1.5", "--tail takes a whole number"),
     ("99999999999999999999", "--tail takes a whole number"),
-    ("1000001", "--tail: not within 0..1000000")])
+    ("1000001", "--tail: 1000001 is not within 0..1000000")])
 def test_tail_that_cannot_be(cluster, printed, text, says):
     done = cluster.cli("logs", "--tail", text, "odd-lines")
     assert done.returncode in (2, 4) and done.stdout == "" and says in done.stderr, done

@@ -189,7 +189,7 @@ def test_other_commands_read_it_so_too(cluster, words, text, says):
     ("-c 100000", "--cpus-per-task: No agent has cpu=100000"),
     ("--mem=100T", "--mem: No agent has mem=100t"),
     ("-G 1", "--gpus: unknown slot type"),
-    ("-t 99999-0", "--time: not within"),
+    ("-t 99999-0", "--time: 8639913600 is not within"),
     ("-t 99999999-0", "--time"),
     ("--export==1", "--export takes"),
     ("--begin=late", "--begin takes now+1hour"),

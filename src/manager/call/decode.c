@@ -133,8 +133,8 @@ static int decode_read_int(const struct field *field, const json_t *value, int64
             snprintf(why, sizeof(why), "%lld is not within %lld..%lld seconds; none = no limit",
                      (long long)number, (long long)field->min, (long long)field->max);
         else
-            snprintf(why, sizeof(why), "not within %lld..%lld", (long long)field->min,
-                     (long long)field->max);
+            snprintf(why, sizeof(why), "%lld is not within %lld..%lld", (long long)number,
+                     (long long)field->min, (long long)field->max);
         return decode_refuse(err, path, why);
     }
     *ret = number;
@@ -162,8 +162,9 @@ static int decode_read_duration(const struct field *field, const json_t *value, 
             return decode_refuse(err, path, "shorter than a microsecond");
     }
     if (!is_possible) {
-        snprintf(why, sizeof(why), "not within %lld..%lld seconds", (long long)field->min,
-                 (long long)field->max);
+        snprintf(why, sizeof(why), "%.15g is not within %lld..%lld seconds",
+                 json_is_string(value) ? (double)usec / USEC_PER_SEC : seconds,
+                 (long long)field->min, (long long)field->max);
         return decode_refuse(err, path, why);
     }
     *ret = usec;
