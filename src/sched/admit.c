@@ -107,7 +107,13 @@ static void admit_name_slot(const char *slot, char ret[SLOT_NAME_MAX + 32])
     (void)snprintf(ret, SLOT_NAME_MAX + 32, "config.resources.%s", slot);
 }
 
-#define ADMIT_WAIT " or let it wait for such an agent (--wait-for-capacity)."
+/* The other way out, after what may be asked for; replicas of services always need an agent. */
+static const char *admit_wait(const struct findings *f)
+{
+    return f->a->session->type == SESSION_INFERENCE
+               ? "."
+               : ", or let it wait for such an agent (--wait-for-capacity).";
+}
 
 /* Slot 'i' of the request is more than any agent has, or between two amounts that fit. */
 static void admit_add_slot(struct findings *f, const struct admit_search *search, size_t i)
@@ -133,20 +139,19 @@ static void admit_add_slot(struct findings *f, const struct admit_search *search
         admit_add(f, EINVAL, "clusterSize",
                   "No agent holds %" PRId64
                   " containers with %s=%s each: the most is %s=%s, ask for "
-                  "fewer," ADMIT_WAIT,
+                  "fewer%s",
                   search->containers, asked->name, x, asked->name,
-                  slot_amount_short(found->sum, type, most));
+                  slot_amount_short(found->sum, type, most), admit_wait(f));
     else if (found->largest == 0)
-        admit_add(f, EINVAL, field, "No agent has %s=%s: the most is %s," ADMIT_WAIT, asked->name,
-                  x, slot_amount_short(found->sum, type, most));
+        admit_add(f, EINVAL, field, "No agent has %s=%s: the most is %s%s", asked->name, x,
+                  slot_amount_short(found->sum, type, most), admit_wait(f));
     else if (found->above == INT64_MAX)
-        admit_add(f, EINVAL, field, "No agent has %s=%s%s: ask for %s at most," ADMIT_WAIT,
-                  asked->name, x, each, below);
+        admit_add(f, EINVAL, field, "No agent has %s=%s%s: ask for %s at most%s", asked->name, x,
+                  each, below, admit_wait(f));
     else
-        admit_add(f, EINVAL, field,
-                  "No agent gives %s=%s%s: ask for %s%s%s (the largest is %s)," ADMIT_WAIT,
+        admit_add(f, EINVAL, field, "No agent gives %s=%s%s: ask for %s%s%s (the largest is %s)%s",
                   asked->name, x, each, found->below ? below : "", found->below ? " or " : "",
-                  above, most);
+                  above, most, admit_wait(f));
 }
 
 /* Each slot fits, but not beside the others. */
@@ -162,15 +167,14 @@ static void admit_add_together(struct findings *f, const struct admit_search *se
         if (beside == 0)
             continue;
         admit_name_slot(each->items[i].name, field);
-        admit_add(
-            f, EINVAL, field,
-            "No agent has %s=%s beside all else that is asked for: ask for %s at most," ADMIT_WAIT,
-            each->items[i].name, slot_amount_short(each->items[i].amount, type, x),
-            slot_amount_short(beside, type, most));
+        admit_add(f, EINVAL, field,
+                  "No agent has %s=%s beside all else that is asked for: ask for %s at most%s",
+                  each->items[i].name, slot_amount_short(each->items[i].amount, type, x),
+                  slot_amount_short(beside, type, most), admit_wait(f));
         return;
     }
     admit_add(f, EINVAL, "config.resources",
-              "No agent has all that is asked for together: ask for less," ADMIT_WAIT);
+              "No agent has all that is asked for together: ask for less%s", admit_wait(f));
 }
 
 static void admit_add_capacity(struct findings *f, const struct admit_search *search)
@@ -188,8 +192,9 @@ static void admit_add_capacity(struct findings *f, const struct admit_search *se
     if (search->report.containers > 0)
         admit_add(f, EINVAL, "clusterSize",
                   "All agents together hold %" PRId64 " such containers, not %" PRId64
-                  ": ask for %" PRId64 " at most," ADMIT_WAIT,
-                  search->report.containers, search->containers, search->report.containers);
+                  ": ask for %" PRId64 " at most%s",
+                  search->report.containers, search->containers, search->report.containers,
+                  admit_wait(f));
     else
         admit_add_together(f, search);
 }
