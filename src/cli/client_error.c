@@ -47,6 +47,15 @@ static const struct {
     { "mounts", "mount" },
     { "owner_access_key", "owner" },
     { "preopen_ports", "port" },
+    { "resource_opts.shmem", "shmem" },
+    { "rollout.abort.error_ratio", "abort-errors" },
+    { "rollout.abort.failures", "abort-failures" },
+    { "rollout.abort.latency_ratio", "abort-latency" },
+    { "rollout.abort.stalled", "abort-stalled" },
+    { "rollout.max_surge", "max-surge" },
+    { "rollout.max_unavailable", "max-unavailable" },
+    { "rollout.promote_delay", "promote-after" },
+    { "rollout.steps", "steps" },
     { "scalingGroup", "resource-group" },
     { "scaling_group", "resource-group" },
 };
@@ -62,10 +71,15 @@ static const struct cli_opt *client_error_find_option(const struct cli_verb *ver
     for (opt = verb->opts; opt && opt->name; opt++)
         if (opt->member && strcmp(opt->member, field) == 0)
             return opt;
-    (void)snprintf(name, sizeof(name), "%s", field);
+    /* An option with a list is named as a whole: "--steps" of "rollout.steps[1]". */
+    (void)snprintf(name, sizeof(name), "%.*s",
+                   (int)(strncmp(field, "rollout.", 8) == 0 ? strcspn(field, "[") : strlen(field)),
+                   field);
     for (size_t i = 0; i < AQ_COUNT(client_error_options); i++)
-        if (strcmp(client_error_options[i].field, field) == 0)
+        if (strcmp(client_error_options[i].field, name) == 0) {
             (void)snprintf(name, sizeof(name), "%s", client_error_options[i].option);
+            break;
+        }
     for (char *c = name; (c = strchr(c, '_'));)
         *c = '-';
     len = strlen(name);
@@ -125,13 +139,15 @@ static void client_error_name_field(const struct cli_verb *verb, const char *fie
         strbuf_adds(out, field);
 }
 
-/* "-r cpu: is too much" of {"config.resources.cpu": "cpu: is too much"} */
+/* "-r cpu: is too much" of {"config.resources.cpu": "cpu: is too much"}, "--steps: ..." of
+ * {"rollout.steps": "rollout.steps: ..."}
+ */
 static void client_error_describe_field(const struct cli_verb *verb, const char *field,
                                         const char *text, struct strbuf *out)
 {
     const char *slot = client_error_find_slot(field), *way = client_error_find_way(field);
-    const char *said = slot ? slot : way; /* by the text, too */
-    size_t len = said ? strlen(said) : 0;
+    const char *said = slot ? slot : way ? way : field; /* by the text, too */
+    size_t len = strlen(said);
 
     client_error_name_field(verb, field, out);
     if (len && strncmp(text, said, len) == 0 && strncmp(text + len, ": ", 2) == 0)

@@ -316,8 +316,7 @@ static int service_check_limits(const struct model_service_limits *limits, struc
                                err);
     if (r == 0 && !service_is_affinity(limits->affinity))
         r = aq_fail_field(err, EINVAL, "limits.affinity",
-                          "limits.affinity must be prompt or header:NAME, not '%.100s'",
-                          limits->affinity);
+                          "expected prompt or header:NAME, got '%.100s'", limits->affinity);
     return r;
 }
 

@@ -108,6 +108,9 @@ static int autoscale_read_target(const struct json_member *at, struct autoscale_
     ret->fill = ret->signal == AUTOSCALE_IN_FLIGHT ? SCALING_FILL_IN_FLIGHT : 1;
     if ((r = json_member_number(at, "target", 1e-6, SCALING_VALUE_MAX, &ret->target)) < 0)
         return r;
+    if (ret->signal == AUTOSCALE_USE && ret->target > 1)
+        return json_member_refuse(
+            at, "target", "expected a part of the GPU share from 0 to 1, got %.6g", ret->target);
     return json_member_number(at, "fill", 0.01, 1, &ret->fill);
 }
 

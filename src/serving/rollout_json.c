@@ -120,6 +120,10 @@ static int rollout_read_abort(const struct json_member *at, struct rollout *ret)
         || (r = json_member_number(&abort, "latency_ratio", 0, 1000, &ret->latency_ratio)) < 0
         || (r = json_member_integer(&abort, "requests", 1, ROLLOUT_COUNT_MAX, &ret->requests)) < 0)
         return r;
+    if (ret->latency_ratio > 0 && ret->latency_ratio < 1) /* would abort for equal times */
+        return json_member_refuse(&abort, "latency_ratio",
+                                  "expected 0 or a factor from 1 to 1000, such as 2, got %.6g",
+                                  ret->latency_ratio);
     return json_member_seconds(&abort, "stalled", ROLLOUT_SECONDS_MAX, &ret->stalled_usec);
 }
 

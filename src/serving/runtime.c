@@ -110,8 +110,8 @@ int serving_runtime_apply(struct model_service_spec *spec, struct arena *arena,
                              name, target);
     if (!spec->port && !rt->port)
         return aq_fail_field(err, EINVAL, "port",
-                             "port is missing: runtime '%s' has no default; set 'port', or "
-                             "service.port in the model definition",
+                             "is missing, and runtime '%s' has no default; name the port at which "
+                             "a replica takes requests, or service.port in the model definition",
                              name);
     if (!spec->port)
         spec->port = rt->port;

@@ -95,7 +95,10 @@ static void deploy_on_definition(void *data, const char *text, size_t len,
             deploy_complete(d, NULL);
         return;
     }
-    if (err) {
+    if (err && err->code == ENOENT) {
+        (void)api_fail_param(&wrong, "definition", "folder '%s' has no file '%s'",
+                             d->found.folders[0].name, d->definition);
+    } else if (err) {
         wrong = *err;
         (void)snprintf(wrong.field, sizeof(wrong.field), "definition");
     } else if (model_definition_parse(text, len, &definition, &wrong) < 0) {

@@ -111,7 +111,7 @@ static const struct field limits_fields[] = {
 /* clang-format on */
 
 const struct field serving_create_fields[] = {
-    { "name", FIELD_STR, FIELD_REQUIRED, AT(name), MODEL_SERVICE_NAME_MIN, MODEL_SERVICE_NAME_MAX },
+    { "name", FIELD_STR, FIELD_REQUIRED, AT(name), 1, 64 },
     REVISION(FIELD_REQUIRED),
     CHANGES,
     { "group", FIELD_STR, FIELD_NULLABLE, AT(group), 1, 64,
@@ -428,8 +428,9 @@ static int serving_token_read_rate(const json_t *rate, int64_t *ret, struct aq_e
         return 0;
     if ((text && (!*text || *end)) || !(text || json_is_number(rate)) || !isfinite(number)
         || number < 0 || number > LIMIT_MAX || (number > 0 && number < 0.001))
-        return api_fail_param(
-            err, "rate", "must be a number of requests a second from 0.001 to %d, or 0", LIMIT_MAX);
+        return api_fail_param(err, "rate",
+                              "expected requests a second from 0.001 to %d, or 0 for no limit",
+                              LIMIT_MAX);
     *ret = (int64_t)llround(number * 1000);
     return 0;
 }

@@ -190,8 +190,8 @@ static void revision_on_rollback(struct request *req, void *data)
     else if (!model_service_find_revision(s, to))
         (void)api_fail_param(
             &err, "revision",
-            "'%s' has no revision %lld; GET .../revisions lists those that are kept", s->name,
-            (long long)to);
+            "'%s' has no revision %lld; 'aliquot service revisions %s' lists those that are kept",
+            s->name, (long long)to, s->name);
     if (err.code) {
         request_fail(req, &err);
         return;

@@ -120,8 +120,9 @@ static const struct model_service_token *token_find(const struct model_service *
         return found;
     if (count > 1)
         (void)aq_fail_kind(err, EEXIST, "conflict",
-                           "%zu tokens of '%s' are called '%.64s'; name one by its id", count,
-                           s->name, text);
+                           "%zu tokens of '%s' are called '%.64s'; name one by its id, which "
+                           "'aliquot service token ls -o wide' shows",
+                           count, s->name, text);
     else
         (void)problem_no_such(err, "token", "'%s' has no token '%.64s'", s->name, text);
     return NULL;

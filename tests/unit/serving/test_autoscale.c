@@ -412,6 +412,8 @@ static void errors_name_the_member(void **state)
           "expected a number from 1e-06" },
         { "{\"rules\": [{\"signal\": \"rate\", \"target\": \"x\"}]}", "scaling.rules[0].target",
           "got \"x\"" },
+        { "{\"rules\": [{\"signal\": \"use\", \"target\": 1.5}]}", "scaling.rules[0].target",
+          "expected a part of the GPU share from 0 to 1, got 1.5" },
         { "{\"rules\": [{\"signal\": \"rate\", \"target\": 1, \"fill\": 1.5}]}",
           "scaling.rules[0].fill", "expected a number from 0.01 to 1" },
         { "{\"rules\": [{\"signal\": \"metric\", \"target\": 1}]}", "scaling.rules[0].name",

@@ -584,6 +584,8 @@ static void errors_name_the_member(void **state)
         { "{\"abort\": {\"fail\": 1}}", "rollout.abort.fail", "unknown member" },
         { "{\"abort\": {\"error_ratio\": 2}}", "rollout.abort.error_ratio",
           "expected a number from 0 to 1" },
+        { "{\"abort\": {\"latency_ratio\": 0.5}}", "rollout.abort.latency_ratio",
+          "expected 0 or a factor from 1 to 1000, such as 2, got 0.5" },
         { "{\"abort\": {\"requests\": 0}}", "rollout.abort.requests",
           "expected an integer from 1" },
         { "{\"state\": []}", "rollout.state", "expected an object" },
