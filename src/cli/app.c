@@ -256,18 +256,48 @@ static int app_report(const struct cli *cli, const struct aq_error *err)
     return status;
 }
 
-/* An option that could not be read, as other programs have it: which of ours that is. */
+/* Is this "--NAME", or "-LETTER", an option of the verb? */
+static bool app_has_option(const struct cli_verb *verb, const char *option)
+{
+    if (option[0] == '-' && option[1] == '-')
+        return cli_opt_find(verb->opts, option + 2, strlen(option + 2)) != NULL;
+    for (const struct cli_opt *o = verb->opts; o && o->name; o++)
+        if (o->letter && o->letter == option[1])
+            return true;
+    return false;
+}
+
+/* The commands beside this one that have the option: "service create, service deploy". */
+static void app_write_owners(const struct cli_verb *verb, const char *option, struct strbuf *out)
+{
+    const char *action = strrchr(verb->name, ' ');
+    size_t noun = action ? (size_t)(action - verb->name) + 1 : 0;
+
+    for (const struct cli_verb *const *v = cli_verbs; noun && *v; v++)
+        if (*v != verb && strncmp((*v)->name, verb->name, noun) == 0
+            && !strchr((*v)->name + noun, ' ') && !((*v)->flags & CLI_HIDDEN)
+            && app_has_option(*v, option))
+            strbuf_addf(out, "%s%s", out->len ? ", " : "", (*v)->name);
+}
+
+/* An option that could not be read: which of ours it is, or which commands have it. */
 static void app_explain_option(struct cli *cli, struct aq_error *err)
 {
+    AQ_CLEANUP(strbuf_donep) struct strbuf owners = STRBUF_INIT;
     bool makes_sessions = cli_opt_find(cli->verb->opts, "resource", strlen("resource"));
     const char *ours = makes_sessions ? spelling_find_option(err->field) : NULL;
     char *guess = strstr(err->text, "; did you mean");
 
-    if (!ours)
+    if (!ours && strncmp(err->text, "unknown option", strlen("unknown option")) == 0)
+        app_write_owners(cli->verb, err->field, &owners);
+    if (!ours && !owners.len)
         return;
     if (guess)
         *guess = '\0';
-    cli_hint(cli, "instead of %s: %s", err->field, ours);
+    if (ours)
+        cli_hint(cli, "instead of %s: %s", err->field, ours);
+    else
+        cli_hint(cli, "%s is an option of: %s", err->field, owners.data);
 }
 
 static int app_check_args(struct cli *cli, int argc, char **argv, struct aq_error *err)

@@ -2,6 +2,7 @@
 /* Rows as a table. */
 #include "cli/output/table.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -318,7 +319,9 @@ static void table_pad(size_t width, struct strbuf *out)
 static void table_write_piece(const struct table *t, size_t c, const struct cell *cell,
                               const char *text, size_t len, const char *mark, struct strbuf *out)
 {
-    bool is_right = t->columns[c]->kind == COLUMN_NUMBER || t->columns[c]->kind == COLUMN_BYTES;
+    enum column_kind kind = t->columns[c]->kind;
+    bool is_right = kind == COLUMN_NUMBER || kind == COLUMN_BYTES
+                    || (kind == COLUMN_LOAD && len && isdigit((unsigned char)text[0])); /* no bar */
     size_t taken = utf8_width(text, len) + (mark[0] != '\0');
     size_t rest = t->widths[c] > taken ? t->widths[c] - taken : 0;
     const char *colour = len ? cell->colour : NULL;
