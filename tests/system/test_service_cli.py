@@ -323,6 +323,59 @@ def test_mistakes_are_named(cluster):
     assert cluster.service("ls", "-o", "name") == ""
 
 
+MADE = ("create", "mistaken", "--image", "host", "-r", "cpu=1", "-r", "mem=64m", "--port", "8000")
+
+
+@pytest.mark.parametrize("words, status, says", [
+    (("create", "abc", "--image", "host"), 4, "name: 'abc' is not a service's name: 4 to 24 ASCII"),
+    ((*MADE[:4], "-r", "cpu=1", *COMMAND), 4, "--port: is missing, and runtime 'custom' has no"),
+    ((*MADE[:-1], "99999"), 4, "--port: 99999 is not within 1..65535"),
+    ((*MADE, "--ready-timeout", "0"), 4, "--ready-timeout: 0 is not within 1..604800 seconds"),
+    ((*MADE[:4], "-r", "cpu=1000", "-r", "mem=64m", "--port", "8000"), 4, "-r cpu: No agent has cpu=1000: ask for 4 at most.\n"),
+    ((*MADE, "--model", "digits", "--definition", "other.yaml"), 4,
+     "--definition: folder 'digits' has no file 'other.yaml'"),
+    ((*MADE, "--shmem", "1x"), 4, "--shmem: '1x' has no known unit"),
+    ((*MADE, "--affinity", "cookie"), 4, "--affinity: expected prompt or header:NAME, got 'cookie'"),
+    ((*MADE, "--max-surge", "0"), 4, "--max-surge: max_surge and max_unavailable must not both"),
+    ((*MADE, "--strategy", "canary", "--steps", "50,20"), 4,
+     "--steps: expected percentages that grow, an integer from 51 to 99 here, got 20"),
+    ((*MADE, "--keep", "10m"), 4, "--keep: is only for the strategy 'blue-green'"),
+    ((*MADE, "--abort-errors", "200%"), 4, "--abort-errors: expected a number from 0 to 1, got 2"),
+    ((*MADE, "--abort-latency", "0.5"), 4, "--abort-latency: expected 0 or a factor from 1"),
+    ((*MADE, "-n", "1-2", "--target", "use=2"), 4,
+     "scaling.rules[0].target: expected a part of the GPU share from 0 to 1, got 2"),
+    ((*MADE, "--token", ""), 2, "--token takes a label"),
+    (("update", "x", "--port", "1"), 2,
+     "unknown option '--port'\n  --port is an option of: service create, service deploy\n"),
+    (("deploy", "x", "--cap", "3"), 2, "--cap is an option of: service create, service update"),
+    (("update", "x", "-e", "A=1"), 2, "-e is an option of: service create, service deploy"),
+    (("ls", "--filter", "ready"), 2, "--filter takes COLUMN=VALUE"),
+    (("token", "create", "x", "--budget", "0"), 2, "--budget takes a number of tokens from 1"),
+], ids=lambda words: words[-1] if isinstance(words, tuple) else None)
+def test_errors_name_the_option_and_the_value(cluster, words, status, says):
+    said = cluster.service(*words, status=status)
+    assert says in said, said
+    assert cluster.service("ls", "-o", "name") == ""
+
+
+def test_a_program_that_ends_at_once_is_described_by_its_end(cluster):
+    """Not by a probe that met the container on its way out."""
+    said = cluster.service("create", "short", *SMALL, "--timeout", "60s", "--", "sh", "-c",
+                           "echo lost the weights; exit 9", status=1)
+    try:
+        assert re.search(r"replica 'short.r1.\d+' ended: its program exited with status 9 before it was "
+                         r"ready\nlost the weights\n", said), said
+        assert said.count("exited with status 9") == 1, said
+        cluster.service("deploy", "short", "--note", "more time", "--", "sleep", "600")
+        said = cluster.service("wait", "short", "--timeout", "4s", status=3)
+        assert "not ready after the time given with --timeout: replica 'short.r2." in said, said
+        assert "is not ready: " in said, said
+        said = cluster.service("rollback", "short", "9", status=4)
+        assert "'aliquot service revisions short' lists those that are kept" in said, said
+    finally:
+        cluster.service("rm", "--yes", "--wait", "--force", "short")
+
+
 def on_terminal(cluster, *words):
     env = {**cluster.env, **cluster.cli_env(), "TERM": "xterm"}
     return Terminal(str(BUILD / "aliquot"), "service", *words, env=env, rows=24, columns=120)

@@ -84,7 +84,7 @@ struct service_wait_opts {
     { 'w', "wait", CLI_FLAG, (offset) + offsetof(struct service_wait_opts, wait), NULL,            \
       "until its replicas are ready; exits with 1 if that fails" },                                \
     { 0, "timeout", CLI_DURATION, (offset) + offsetof(struct service_wait_opts, timeout), "TIME",  \
-      "with --wait: give up after this long, with exit status 3" }
+      "wait, but give up after this long, with exit status 3" }
 /* clang-format on */
 
 /* These two rows alone, for struct service_wait_opts. */

@@ -131,6 +131,9 @@ static int service_create(struct cli *cli, void *data, int argc, char **argv, st
     json_auto_t *body = NULL, *service = NULL, *token = NULL;
     int r;
 
+    if (opts->token && !opts->token[0])
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                            "--token takes a label, such as crawler; --no-token makes no token");
     if (opts->token && opts->no_token)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
                             "--token and --no-token exclude each other");
@@ -155,7 +158,8 @@ const struct cli_verb verb_service_create = {
         "One COMMAND word is a line for the shell; several are the program and its arguments.",
     .examples =
         "aliquot service create digits --model digits --image python:3.12 \\\n"
-        "    -r cuda.shares=0.25 --replicas 2 --port 8000 --health /health -- python3 serve.py\n"
+        "    -r cuda.shares=0.25 --replicas 2 --port 8000 --health /health \\\n"
+        "    -- python3 /models/serve.py\n"
         "aliquot service create chat --model llama --runtime vllm --image vllm/vllm-openai \\\n"
         "    -r cuda.device=1 --cap 32 --affinity prompt --wait",
     .opts = create_opts,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
+#include "cli/output/row_filter.h"
 #include "cli/service/service.h"
 #include "cli/service/service_rollout.h"
 #include "cli/verbs.h"
@@ -36,6 +37,12 @@ static int service_ls(struct cli *cli, void *data, int argc, char **argv, struct
 
     (void)argc;
     (void)argv;
+    for (size_t i = 0; i < opts->list.filters.count; i++)
+        if (!row_filter_is_ours(opts->list.filters.items[i]))
+            return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                                "--filter takes COLUMN=VALUE, such as status=failing or 'age>2h', "
+                                "not '%.60s'",
+                                opts->list.filters.items[i]);
     strbuf_adds(&path, SERVICES_PATH);
     cli_path_options(&path, ls_opts, opts);
     return list_show_adapted(cli, path.data, &opts->list, service_columns, service_adapt, err);

@@ -200,6 +200,8 @@ static void rollout_write_title(const json_t *service, struct strbuf *out)
                     from, to);
     else if (strcmp(phase, "aborted") == 0)
         strbuf_addf(out, "rollout of %s aborted: revision %lld serves, not %lld\n", name, to, from);
+    else if (strcmp(phase, "done") == 0 && from == 0) /* its replicas were there already */
+        strbuf_addf(out, "rollout of %s complete: revision %lld serves\n", name, to);
     else if (strcmp(phase, "done") == 0)
         strbuf_addf(out, "rollout of %s complete: revision %lld took the place of %lld\n", name, to,
                     from);
@@ -289,7 +291,8 @@ void service_write_rollout(const struct output *o, const json_t *service, struct
     }
     rollout_write_title(service, out);
     rollout_write_step(o, service, out);
-    rollout_write_side(o, service, false, out);
+    if (rollout_number(state, "from"))
+        rollout_write_side(o, service, false, out);
     rollout_write_side(o, service, true, out);
     if (*reason) {
         strbuf_adds(out, "last event: ");

@@ -21,8 +21,8 @@ static const struct column token_columns[] = {
     { "requests", "REQUESTS", COLUMN_NUMBER, 0 },
     { "errors", "ERRORS", COLUMN_NUMBER, 0 },
     { "refused", "REFUSED", COLUMN_NUMBER, 0 },
-    { "prompt_tokens", "PROMPTS", COLUMN_NUMBER, 0 },
-    { "completion_tokens", "ANSWERS", COLUMN_NUMBER, 0 },
+    { "prompt_tokens", "PROMPT TOKENS", COLUMN_NUMBER, 0 },
+    { "completion_tokens", "ANSWER TOKENS", COLUMN_NUMBER, 0 },
     { "cached_tokens", "CACHED", COLUMN_NUMBER, COLUMN_IS_WIDE },
     { "used", "USED", COLUMN_NUMBER, COLUMN_IS_EXTRA },
     { "figures", "FIGURES", COLUMN_TEXT, COLUMN_IS_EXTRA | COLUMN_IS_NESTED },
@@ -72,6 +72,9 @@ static int service_token_body(const struct service_token_opts *opts, json_t *bod
 
     if (r < 0 || (r = local_date_check("--expires", opts->expires, err)) < 0)
         return r;
+    if (opts->budget.is_set && opts->budget.value == 0)
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                            "--budget takes a number of tokens from 1; leave it out for no limit");
     if (opts->expires && opts->duration.is_set)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
                             "--expires and --duration exclude each other");
@@ -139,8 +142,12 @@ static int service_token_ls(struct cli *cli, void *data, int argc, char **argv,
     (void)data;
     (void)argc;
     tokens = json_object_get(answer, "items");
-    json_array_foreach(tokens, i, token)
+    json_array_foreach(tokens, i, token) {
         service_figures_adapt_token(token);
+        if (output_is_human(&cli->output)
+            && !(json_number_value(json_object_get(token, "rate")) > 0))
+            (void)json_object_set_new(token, "rate", json_null()); /* "-", as for other limits */
+    }
     return r < 0 || list_note_empty(cli, tokens) ? r : list_print(cli, token_columns, tokens, err);
 }
 
@@ -148,9 +155,10 @@ const struct cli_verb verb_service_token_ls = {
     .name = "service token ls",
     .args = "SERVICE",
     .summary = "List the tokens of a service, and how much they were used",
-    .details = "SPENT are tokens of the language model, of the budget if there is one. ERRORS,\n"
-               "REFUSED (429 and 503 of a proxy), PROMPTS and ANSWERS (tokens of them) are since\n"
-               "the manager's start.",
+    .details =
+        "SPENT is the number of tokens of the language model that were used, and the budget\n"
+        "if there is one. REQUESTS and the columns from ERRORS to ANSWER TOKENS count from\n"
+        "the start of the manager; REFUSED are requests that a proxy answered 429 or 503.",
     .examples = "aliquot service token ls digits",
     .if_empty = "the service has no tokens; to make one: aliquot service token create SERVICE",
     .min_args = 1,

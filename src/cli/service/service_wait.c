@@ -133,8 +133,13 @@ static void service_watch_show(struct progress *p, const json_t *service,
         strbuf_addf(&text, ", step %lld of %lld",
                     (long long)json_integer_value(json_object_get(state, "step")),
                     (long long)json_integer_value(json_object_get(state, "steps")));
-    if (*problem)
-        strbuf_addf(&text, ": %.*s", (int)strcspn(problem, "\n"), problem);
+    if (*problem) {
+        /* A line that ends with a colon introduces a list, which is for 'service info'. */
+        size_t len = strcspn(problem, "\n");
+
+        strbuf_addf(&text, ": %.*s", (int)(len && problem[len - 1] == ':' ? len - 1 : len),
+                    problem);
+    }
     progress_stage(p, text.data);
 }
 
@@ -223,6 +228,18 @@ static int service_fail(struct cli *cli, const json_t *service, int64_t revision
     return CLI_EXIT_FAILURE;
 }
 
+/* The problem is what there was to wait for; it may have lines that progress leaves out. */
+static void service_note_timeout(struct cli *cli, const json_t *service, const char *name)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf problem = STRBUF_INIT;
+    const char *text = output_text(service, "problem");
+
+    utf8_write_printable(text, strlen(text), &problem);
+    cli_note(cli, "aliquot: service '%s' is not ready after the time given with --timeout%s%s",
+             service ? output_text(service, "name") : name, problem.len ? ": " : "",
+             problem.len ? problem.data : "");
+}
+
 static void service_pause(struct progress *p)
 {
     for (int64_t left = LOOK_USEC; left > 0; left -= TICK_USEC) {
@@ -257,7 +274,8 @@ int service_wait(struct cli *cli, const char *name, int64_t revision, int64_t ti
             stage = service_get_stage(service, revision);
             if (stage == SERVICE_COMES && service_has_lost(service, &before))
                 stage = SERVICE_FAILS;
-            service_watch_show(&progress, service, &now);
+            if (stage != SERVICE_FAILS) /* else the reason follows, with the log */
+                service_watch_show(&progress, service, &now);
             if (now.session[0] && stage == SERVICE_COMES)
                 before = now;
         }
@@ -271,8 +289,7 @@ int service_wait(struct cli *cli, const char *name, int64_t revision, int64_t ti
     }
     progress_clear(&progress);
     if (r == CLI_EXIT_TIMEOUT)
-        cli_note(cli, "aliquot: service '%s' is not ready after the time given with --timeout",
-                 service ? output_text(service, "name") : name);
+        service_note_timeout(cli, service, name);
     if (r != 0 || stage == SERVICE_IS_READY)
         return r;
     if (stage != SERVICE_AWAITS_PROMOTION)
@@ -289,7 +306,9 @@ const struct cli_opt service_wait_rows[] = { SERVICE_WAIT_ROWS(0), CLI_OPT_END }
 int service_wait_if(struct cli *cli, const struct service_wait_opts *opts, const char *service,
                     int64_t revision, struct aq_error *err)
 {
-    return opts->wait ? service_wait(cli, service, revision, opts->timeout.value, true, err) : 0;
+    return opts->wait || opts->timeout.is_set
+               ? service_wait(cli, service, revision, opts->timeout.value, true, err)
+               : 0;
 }
 
 /* ---- the command ---- */
