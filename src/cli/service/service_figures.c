@@ -96,7 +96,7 @@ void service_figures_add_texts(json_t *service)
     if (recent.len)
         (void)json_object_set_new(service, "recent_text", json_string(recent.data));
     if (figures_count(figures, "prompt_tokens") || figures_count(figures, "completion_tokens")) {
-        (void)snprintf(text, sizeof(text), "%lld of prompts (%lld cached), %lld of answers",
+        (void)snprintf(text, sizeof(text), "%lld in prompts (%lld cached), %lld in answers",
                        (long long)figures_count(figures, "prompt_tokens"),
                        (long long)figures_count(figures, "cached_tokens"),
                        (long long)figures_count(figures, "completion_tokens"));

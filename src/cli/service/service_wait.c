@@ -170,6 +170,31 @@ static void service_write_log(struct cli *cli, const json_t *service, const char
     client_reply_done(&reply);
 }
 
+/* Append how the last replica failed, which the history keeps beside the reason of the abort; a
+ * history that cannot be read adds nothing.
+ */
+static void service_write_last_failure(struct cli *cli, const json_t *service, struct strbuf *out)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    json_auto_t *answer = NULL;
+    const json_t *row;
+    size_t i;
+
+    cli_thing_path(&model_services, output_text(service, "id"), "/history", &path);
+    cli_path_query(&path, "limit", "5");
+    if (cli_call(cli, METHOD_GET, path.data, NULL, &answer, NULL) < 0)
+        return;
+    json_array_foreach(json_object_get(answer, "items"), i, row) {
+        const char *failure = strstr(output_text(row, "reason"), "last failure: ");
+
+        if (!failure)
+            continue;
+        utf8_write_printable(failure, strlen(failure), out);
+        strbuf_addc(out, '\n');
+        return;
+    }
+}
+
 /* Why 'revision' is not the goal: its rollout was aborted, or another one was deployed. */
 static void service_write_abandoned(struct cli *cli, const json_t *service, int64_t revision,
                                     const char *session, struct strbuf *out)
@@ -189,7 +214,9 @@ static void service_write_abandoned(struct cli *cli, const json_t *service, int6
     strbuf_addf(out, "aliquot: the rollout of revision %lld of service '%s' was aborted%s",
                 (long long)revision, output_text(service, "name"), *reason ? ": " : "");
     utf8_write_printable(reason, strlen(reason), out);
-    strbuf_addf(out, "\nRevision %lld serves; see 'aliquot service history %s'.\n", goal,
+    strbuf_addc(out, '\n');
+    service_write_last_failure(cli, service, out);
+    strbuf_addf(out, "Revision %lld serves; see 'aliquot service history %s'.\n", goal,
                 output_text(service, "name"));
     if (*session)
         service_write_log(cli, service, session, out);
