@@ -306,13 +306,18 @@ static void agent_socket_take(struct agent_ask *ask, const char *text, size_t le
         return;
     }
     is_opened = msg.type == MSG_DATA_OPENED && app >= 0;
-    if (msg.type == MSG_DATA_REFUSED)
-        agent_ask_refused(ask, &msg.data_refused);
-    message_done(&msg);
-    if (is_opened)
+    if (is_opened) {
         agent_ask_done(ask, AQ_TAKE_FD(app), NULL);
+    } else if (msg.type == MSG_DATA_REFUSED) {
+        agent_ask_refused(ask, &msg.data_refused);
+    } else {
+        agent_ask_leave_socket(ask);
+        agent_ask_start_tls(ask);
+    }
+    message_done(&msg);
 }
 
+/* The system closes descriptors beyond the one that there is room for. */
 static void agent_socket_on_poll(uv_poll_t *poll, int status, int events)
 {
     struct agent_ask *ask = poll->data;
@@ -325,7 +330,7 @@ static void agent_socket_on_poll(uv_poll_t *poll, int status, int events)
     struct msghdr packet = { .msg_iov = &part,
                              .msg_iovlen = 1,
                              .msg_control = control.room,
-                             .msg_controllen = sizeof(control.room) };
+                             .msg_controllen = CMSG_LEN(sizeof(int)) };
     ssize_t len = recvmsg(ask->fd, &packet, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     const struct cmsghdr *head = len > 0 ? CMSG_FIRSTHDR(&packet) : NULL;
     int fd = -1;

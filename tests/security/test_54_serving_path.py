@@ -329,6 +329,30 @@ def test_an_answer_that_is_cut_anywhere(served, answer):
             assert got.endswith(b"\r\n\r\n" + answer[head:at]), (at, got)
 
 
+# ---- an agent of the proxy's machine ----
+
+def test_an_agent_that_hands_over_more_than_a_connection(served, monkeypatch):
+    def serve(peer):
+        ticket = json.loads(peer.recv(65536))["ticket"]
+        with socket.create_connection(("127.0.0.1", served.agent.ports[ticket])) as end:
+            end.setblocking(False)
+            socket.send_fds(peer, [b'{"type":"data.opened","port":1}'], [end.fileno()] * 2)
+
+    def descriptors():
+        return len(list(pathlib.Path(f"/proc/{served.program.process.pid}/fd").iterdir()))
+
+    def closes(replica, peer, head, body):
+        reply(peer, b"{}", more="Connection: close\r\n")
+        return False
+    service, _ = make(served, closes)
+    served.ask("GET", url(service, "x"))
+    before = descriptors()
+    monkeypatch.setattr(served.agent, "serve", serve)
+    for _ in range(50):
+        served.ask("GET", url(service, "x"))
+    assert descriptors() < before + 10
+
+
 # ---- clients that take places ----
 
 def request(service, body=b"", more="", length=None):
