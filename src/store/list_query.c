@@ -13,6 +13,8 @@ void store_page_free(struct store_page *page)
 {
     if (!page)
         return;
+    if (page->done)
+        page->done(page);
     arena_done(&page->arena);
     free(page);
 }

@@ -407,20 +407,20 @@ void model_service_rows_done(struct model_service_rows *rows)
     *rows = (struct model_service_rows){ .items = NULL };
 }
 
-/* Of one that has been read: all, or its goal. */
+/* Of one that has been read: all, or its goal. '*inout_bytes' grows by those of the specs. */
 static int service_read_revisions(struct store_tx *tx, struct model_service *s, bool all,
-                                  struct aq_error *err)
+                                  size_t *inout_bytes, struct aq_error *err)
 {
     struct sql_stmt *q;
     struct row row = { .q = NULL };
     char id[UUID_TEXT_MAX];
     int r = sql_prepare(tx->db,
                         all ? "SELECT " MODEL_SERVICE_REVISION_COLUMNS
-                              " FROM model_service_revisions r WHERE r.service_id = ?"
-                              " ORDER BY r.number"
+                              ", length(r.spec) FROM model_service_revisions r"
+                              " WHERE r.service_id = ? ORDER BY r.number"
                             : "SELECT " MODEL_SERVICE_REVISION_COLUMNS
-                              " FROM model_service_revisions r WHERE r.service_id = ?"
-                              " AND r.number = ?",
+                              ", length(r.spec) FROM model_service_revisions r"
+                              " WHERE r.service_id = ? AND r.number = ?",
                         &q, err);
 
     if (r < 0)
@@ -431,6 +431,7 @@ static int service_read_revisions(struct store_tx *tx, struct model_service *s, 
         sql_put_int(q, s->goal);
     while ((r = sql_step(q, err)) > 0) {
         model_service_read_revision(&row, s);
+        *inout_bytes += (size_t)sql_get_int(q);
         if ((r = row_check(&row, "model_service_revisions", err)) < 0)
             break;
     }
@@ -438,27 +439,54 @@ static int service_read_revisions(struct store_tx *tx, struct model_service *s, 
     return r;
 }
 
-int store_read_ended_model_services(struct store_tx *tx, const char *text,
-                                    struct model_service_rows *ret, struct aq_error *err)
+/* The condition, with as many parameters as service_put_ended() fills in. */
+static void service_add_ended(const struct model_service_ended *of, struct strbuf *sql)
 {
+    strbuf_adds(sql, " FROM model_services m WHERE m.ended_at IS NOT NULL");
+    if (of->user_id)
+        strbuf_adds(sql,
+                    of->domain ? " AND (m.user_id = ? OR m.domain = ?)" : " AND m.user_id = ?");
+    if (of->text)
+        strbuf_adds(sql, " AND (m.id = ? OR lower(m.name) = lower(?))");
+}
+
+static void service_put_ended(const struct model_service_ended *of, struct sql_stmt *q,
+                              char id[UUID_TEXT_MAX])
+{
+    if (of->user_id)
+        sql_put_uuid(q, of->user_id, id);
+    if (of->user_id && of->domain)
+        sql_put_text(q, of->domain);
+    if (of->text) {
+        sql_put_text(q, of->text);
+        sql_put_text(q, of->text);
+    }
+}
+
+static int service_read_ended_rows(struct store_tx *tx, const struct model_service_ended *of,
+                                   struct model_service_rows *ret, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf sql = STRBUF_INIT;
     struct sql_stmt *q;
     struct row row = { .q = NULL };
-    int r = sql_prepare(
-        tx->db,
-        text ? "SELECT " MODEL_SERVICE_COLUMNS " FROM model_services m"
-               " WHERE m.ended_at IS NOT NULL AND (m.id = ?1 OR lower(m.name) = lower(?1))"
-               " ORDER BY CASE WHEN m.id = ?1 THEN 0 ELSE 1 END, m.ended_at DESC LIMIT 1"
-             : "SELECT " MODEL_SERVICE_COLUMNS " FROM model_services m"
-               " WHERE m.ended_at IS NOT NULL ORDER BY m.ended_at DESC, m.id LIMIT ?1",
-        &q, err);
+    char id[UUID_TEXT_MAX];
+    int r;
 
-    if (r < 0)
+    strbuf_adds(&sql, "SELECT " MODEL_SERVICE_COLUMNS);
+    service_add_ended(of, &sql);
+    strbuf_adds(&sql, of->text ? " ORDER BY CASE WHEN m.id = ? THEN 0 ELSE 1 END,"
+                                 " m.ended_at DESC LIMIT 1"
+                               : " ORDER BY m.ended_at DESC, m.id LIMIT ? OFFSET ?");
+    if ((r = sql_prepare_built(tx->db, sql.data, &q, err)) < 0)
         return r;
     row.q = q;
-    if (text)
-        sql_put_text(q, text);
-    else
-        sql_put_int(q, MODEL_SERVICE_ENDED_MAX);
+    service_put_ended(of, q, id);
+    if (of->text) {
+        sql_put_text(q, of->text);
+    } else {
+        sql_put_int(q, AQ_MAX(AQ_MIN(of->limit, MODEL_SERVICE_ENDED_MAX - of->offset), 0));
+        sql_put_int(q, of->offset);
+    }
     while ((r = sql_step(q, err)) > 0) {
         vec_grow(&ret->items, &ret->cap, ret->count + 1, sizeof(*ret->items));
         model_service_read_row(&row, &ret->items[ret->count++]);
@@ -466,8 +494,46 @@ int store_read_ended_model_services(struct store_tx *tx, const char *text,
             break;
     }
     sql_end(q);
-    for (size_t i = 0; r == 0 && i < ret->count; i++)
-        r = service_read_revisions(tx, &ret->items[i], text != NULL, err);
+    return r;
+}
+
+int store_read_ended_model_services(struct store_tx *tx, const struct model_service_ended *of,
+                                    struct model_service_rows *ret, struct aq_error *err)
+{
+    size_t bytes = 0, first = ret->count;
+    int r = service_read_ended_rows(tx, of, ret, err);
+
+    for (size_t i = first; r == 0 && i < ret->count; i++) {
+        r = service_read_revisions(tx, &ret->items[i], of->text != NULL, &bytes, err);
+        if (r == 0 && of->bytes_max && bytes > of->bytes_max)
+            r = aq_fail_field(
+                err, EMSGSIZE, "limit",
+                "the model services that have ended have more than %zu bytes: ask for "
+                "fewer",
+                of->bytes_max);
+    }
+    return r;
+}
+
+int store_count_ended_model_services(struct store_tx *tx, const struct model_service_ended *of,
+                                     int64_t *ret, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf sql = STRBUF_INIT;
+    char id[UUID_TEXT_MAX];
+    struct sql_stmt *q;
+    int r;
+
+    strbuf_adds(&sql, "SELECT count(*)");
+    service_add_ended(of, &sql);
+    if ((r = sql_prepare_built(tx->db, sql.data, &q, err)) < 0)
+        return r;
+    service_put_ended(of, q, id);
+    if ((r = sql_step(q, err)) > 0) {
+        *ret = sql_get_int(q);
+        *ret = AQ_MIN(*ret, MODEL_SERVICE_ENDED_MAX);
+        r = 0;
+    }
+    sql_end(q);
     return r;
 }
 

@@ -24,12 +24,27 @@ static inline void model_service_rows_donep(struct model_service_rows *rows)
     model_service_rows_done(rows);
 }
 
-/* Append those that have ended, the last one first, without tokens. With 'text' the one of this id,
- * else the last one of this name, whatever its case, with all of its revisions; without it all, up
- * to MODEL_SERVICE_ENDED_MAX, each with its goal alone.
+/* Which of those that have ended. Services of others are not even looked at: they would take the place
+ * of the caller's, in a list as under a name.
  */
-int store_read_ended_model_services(struct store_tx *tx, const char *text,
+struct model_service_ended {
+    const char *text;           /* of this id or name; NULL = any */
+    const struct uuid *user_id; /* of this user, NULL = of all users */
+    const char *domain;         /* beside 'user_id': and of this domain; NULL = of none besides */
+    int64_t limit, offset;      /* without 'text'; of the last MODEL_SERVICE_ENDED_MAX */
+    size_t bytes_max;           /* of their revisions; 0 = no limit */
+};
+
+/* Append them, the last one first, without tokens. With 'text' the one of this id, else the last one
+ * of this name, whatever its case, with all of its revisions; without it each has its goal alone.
+ * -EMSGSIZE with the field "limit".
+ */
+int store_read_ended_model_services(struct store_tx *tx, const struct model_service_ended *of,
                                     struct model_service_rows *ret, struct aq_error *err);
+
+/* How many there are without limit and offset, up to MODEL_SERVICE_ENDED_MAX. */
+int store_count_ended_model_services(struct store_tx *tx, const struct model_service_ended *of,
+                                     int64_t *ret, struct aq_error *err);
 
 /* A change of a service: how many replicas of which revision were wanted from then on, and the share
  * of each (0 = as the revision says).

@@ -198,6 +198,8 @@ struct audit_row; /* audit_log.h */
 
 struct store_page {
     struct arena arena;
+    void (*done)(
+        struct store_page *page); /* releases what rows have from the heap; NULL = nothing */
     size_t count;
     int64_t total; /* rows without limit and offset */
     int64_t first; /* how many of these come before the page's */

@@ -4,7 +4,10 @@ limits that many requests at once do not pass."""
 
 import base64
 import concurrent.futures
+import contextlib
 import itertools
+import pathlib
+import socket
 
 import pytest
 
@@ -44,7 +47,7 @@ def body(name, **more):
 
 def make(client, **more):
     """A new service, with its path."""
-    made = client.post(PATH, body(f"svc-{next(numbers)}", **more))
+    made = client.post(PATH, {**body(f"svc-{next(numbers)}"), **more})
     assert made.status == 201, made
     return {**made.json, "path": f"{PATH}/{made.json['id']}"}
 
@@ -53,6 +56,11 @@ def remove_all(client):
     for one in client.get(PATH).json["items"]:
         client.delete(f"{PATH}/{one['id']}", {"force": True})
     wait_for(lambda: client.get(PATH).json["total"] == 0, 60, "the services to end")
+
+
+def end(client, one):
+    assert client.delete(one["path"], {"force": True}).status == 204
+    wait_for(lambda: client.get(one["path"]).json["status"] == "ended", 60, "its end")
 
 
 def at_once(requests):
@@ -111,6 +119,44 @@ def test_a_project_of_another_domain_is_as_if_it_did_not_exist(there):
     assert len(set(said)) == 1 and "there is no project" in said[0], said
 
 
+def test_a_name_that_a_stranger_takes_hides_nothing(there):
+    """What has ended is found by its name, whoever had the name later."""
+    own = make(there.user, name="same-name", note="own")
+    end(there.user, own)
+    foreign = make(there.stranger, name="same-name", note="foreign")
+    end(there.stranger, foreign)
+    for client, one in ((there.user, own), (there.boss, own), (there.stranger, foreign),
+                        (there.admin, foreign)):
+        assert client.get(PATH + "/same-name").json["id"] == one["id"]
+        note = one["revision"]["note"]
+        assert note in str(client.get(PATH + "/same-name/history").json["items"][-1]), client
+    for client, one in ((there.user, foreign), (there.stranger, own)):
+        assert client.get(one["path"]).status == client.get(one["path"] + "/history").status == 404
+
+
+def test_pages_of_a_list_have_the_callers_services_alone(there):
+    mine = [make(there.user) for _ in range(5)]
+    for one in mine[1:4]:
+        end(there.user, one)
+    theirs = make(there.stranger)
+    end(there.stranger, theirs)
+    for client in (there.user, there.boss, there.stranger, there.admin):
+        for query in ("all_states=true", "all=true&all_states=true", "all=true", "all=false"):
+            whole = client.get(f"{PATH}?{query}").json
+            ids = [one["id"] for one in whole["items"]]
+            assert whole["total"] == len(ids) == len(set(ids))
+            pages = [client.get(f"{PATH}?{query}&limit=2&offset={at}").json
+                     for at in range(0, len(ids) + 2, 2)]
+            assert [one["id"] for page in pages for one in page["items"]] == ids
+            assert {page["total"] for page in pages} == {len(ids)}
+            if "all_states" in query and client is not there.admin:
+                sees = client is there.user or (client is there.boss and "all=true" in query)
+                assert {one["id"] for one in mine}.issubset(ids) == sees
+                assert (theirs["id"] in ids) == (client is there.stranger)
+    assert not {one["id"] for one in mine} & {
+        one["id"] for one in there.strange_boss.get(PATH + "?all=true&all_states=true").json["items"]}
+
+
 def test_tags_have_no_terminal_escapes(there):
     project = there.user.gql('{ groups_by_name(name: "default") { id } }'
                              ).json["data"]["groups_by_name"][0]["id"]
@@ -142,3 +188,30 @@ def test_many_requests_at_once_make_no_more_services_than_one_after_the_other(th
     assert (statuses.count(201), statuses.count(412)) == (SERVICES_MAX, 60), statuses
     remove_all(there.user)
     make(there.user)
+
+
+def most_memory(there):
+    """Of the manager, in MiB."""
+    status = pathlib.Path(f"/proc/{there.cluster.programs['manager'].pid}/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0]) >> 10
+
+
+def test_lists_that_nobody_reads_are_not_all_in_memory(there):
+    large = {"environ": {f"E{i}": "x" * 3900 for i in range(16)}, "bootstrap": "y" * 30000,
+             "command": "z" * 50000}
+    made = [make(there.user, **large) for _ in range(60)]
+    for one in made:
+        end(there.user, one)
+    size = len(there.user.get(PATH + "?all_states=true", timeout=300).body)
+    assert size > 8 << 20
+    before = most_memory(there)
+    with contextlib.ExitStack() as stack:
+        for _ in range(60):
+            sock = stack.enter_context(socket.socket())
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            sock.connect(there.user.address)
+            sock.sendall(there.user.request("GET", PATH + "?all_states=true"))
+        assert there.admin.get(PATH + "?all_states=true", timeout=300).status == 200
+        grown = most_memory(there) - before
+        assert grown < 150, (grown, size)  # all at once: more than 250 beyond sockets' buffers
+    assert there.user.get(PATH, timeout=300).status == 200

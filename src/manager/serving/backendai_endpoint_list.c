@@ -7,6 +7,8 @@
 
 #include "graphql/relay.h"
 
+#define ENDED_BYTES_MAX ((size_t)16 << 20) /* a request has 32 MiB for all of its rows */
+
 static bool endpoint_is_asked(const struct endpoint_query *q, const struct model_service *s)
 {
     const struct gql_context *context = q->call->context;
@@ -30,9 +32,14 @@ struct endpoint_rows endpoint_collect(const struct endpoint_query *q)
         return rows;
     rows.items = arena_array(arena, live + q->ended.count + 1, sizeof(*rows.items));
     rows.count = live;
-    for (const struct model_service *s = NULL; live && (s = core_next_service(api->core, s));)
+    for (const struct model_service *s = NULL;
+         live && !arena_is_over(arena) && (s = core_next_service(api->core, s));)
         if (endpoint_is_asked(q, s))
             endpoint_fill(api, s, arena, &rows.items[--live]);
+    if (live) { /* no room: the request fails, and rows that are not filled in are nobody's */
+        rows.count = 0;
+        return rows;
+    }
     for (size_t i = 0; i < q->ended.count && !arena_is_over(arena); i++)
         if (endpoint_is_asked(q, &q->ended.items[i]))
             endpoint_fill(api, &q->ended.items[i], arena, &rows.items[rows.count++]);
@@ -43,11 +50,14 @@ struct endpoint_rows endpoint_collect(const struct endpoint_query *q)
 static int endpoint_read_ended(struct store_tx *tx, void *data, struct aq_error *err)
 {
     struct endpoint_query *q = data;
+    const struct gql_context *context = q->call->context;
+    struct model_service_ended of = serving_view_ended(context->who, true);
     char id[UUID_TEXT_MAX];
 
+    of.text = q->id ? uuid_format(q->id, id) : NULL;
+    of.bytes_max = ENDED_BYTES_MAX;
     model_service_rows_done(&q->ended); /* of a try before */
-    return store_read_ended_model_services(tx, q->id ? uuid_format(q->id, id) : NULL, &q->ended,
-                                           err);
+    return store_read_ended_model_services(tx, &of, &q->ended, err);
 }
 
 static void endpoint_on_read(void *data, int r, const struct aq_error *err)

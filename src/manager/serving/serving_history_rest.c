@@ -42,7 +42,10 @@ static int history_read(struct store_tx *tx, void *data, struct aq_error *err)
 
     history_done(call); /* of a try before */
     if (uuid_is_nil(id)) {
-        r = store_read_ended_model_services(tx, call->name, &call->rows, err);
+        struct model_service_ended of = serving_view_ended(api_principal(call->req), true);
+
+        of.text = call->name;
+        r = store_read_ended_model_services(tx, &of, &call->rows, err);
         id = call->rows.count ? &call->rows.items[0].id : NULL;
     }
     return r < 0 || !id ? r

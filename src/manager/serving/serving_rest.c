@@ -7,6 +7,8 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/memory.h"
+#include "base/vec.h"
+#include "manager/call/list.h"
 #include "manager/call/repeat.h"
 #include "manager/serving/serving_call.h"
 #include "manager/serving/serving_create.h"
@@ -23,7 +25,7 @@ struct serving_list_params {
 static const struct field serving_list_fields[] = {
     { "all", FIELD_BOOL, 0, AT(all), .doc = "also those of others; administrators" },
     { "all_states", FIELD_BOOL, 0, AT(all_states), .doc = "also those that have ended" },
-    { "limit", FIELD_INT, 0, AT(limit), 1, 1000 },
+    { "limit", FIELD_INT, 0, AT(limit), 1, API_LIST_MAX },
     { "offset", FIELD_INT, 0, AT(offset), 0, 1000000 },
     FIELD_END,
 };
@@ -43,8 +45,7 @@ static const struct field serving_end_fields[] = {
 struct serving_call {
     struct api *api;
     struct request *req;
-    struct serving_list_params list;
-    const char *name;               /* the one that is wanted; NULL = all */
+    const char *name;               /* the one that is wanted */
     struct model_service_rows rows; /* that have ended */
     struct uuid id;                 /* of one that is changed */
     struct serving_params params;   /* of the change */
@@ -54,7 +55,7 @@ static struct serving_call *serving_call_new(struct api *api, struct request *re
 {
     struct serving_call *call = arena_alloc(request_get_arena(req), sizeof(*call));
 
-    *call = (struct serving_call){ .api = api, .req = req, .list = { .limit = 1000 } };
+    *call = (struct serving_call){ .api = api, .req = req };
     return call;
 }
 
@@ -109,65 +110,147 @@ void serving_reply_by_id(const struct api *api, struct request *req, const struc
 
 /* ---- lists ---- */
 
-static bool serving_is_listed(const struct serving_call *call, const struct model_service *s)
+/* Rows of its page are struct model_service: of one that lives the id alone, as it may end before it is
+ * written. In the request's arena.
+ */
+struct serving_list {
+    struct api_list list;
+    struct uuid *live; /* those that are listed, and live */
+    int64_t live_count;
+    struct model_service_ended ended;
+};
+
+static const struct serving_list *serving_list_of(const struct store_query *query)
 {
-    return call->list.all ? serving_view_may(call->req, s)
-                          : uuid_equals(&s->user_id, &api_principal(call->req)->user_id);
+    return AQ_CONTAINER_OF(AQ_CONTAINER_OF(query, struct api_list, query), struct serving_list,
+                           list);
 }
 
-static void serving_reply_list(struct serving_call *call)
+static void serving_list_find_live(struct serving_list *list, bool all)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    struct jsonw w = jsonw_make(&out);
-    int64_t count = 0, first = call->list.offset, end = first + call->list.limit;
+    const struct core *core = list->list.api->core;
+    struct request *req = list->list.req;
+    const struct uuid *me = &api_principal(req)->user_id;
 
-    jsonw_object_begin(&w);
-    jsonw_key(&w, "items");
-    jsonw_array_begin(&w);
-    for (const struct model_service *s = NULL; (s = core_next_service(call->api->core, s));)
-        if (serving_is_listed(call, s) && count++ >= first && count <= end)
-            serving_view_write(call->api, s, false, &w);
-    for (size_t i = 0; i < call->rows.count; i++)
-        if (serving_is_listed(call, &call->rows.items[i]) && count++ >= first && count <= end)
-            serving_view_write(call->api, &call->rows.items[i], false, &w);
-    jsonw_array_end(&w);
-    jsonw_member_int(&w, "total", count);
-    jsonw_object_end(&w);
-    request_reply_json(call->req, 200, &out);
+    list->live = arena_array(request_get_arena(req), MODEL_SERVICE_LIVE_MAX, sizeof(*list->live));
+    for (const struct model_service *s = NULL;
+         list->live_count < MODEL_SERVICE_LIVE_MAX && (s = core_next_service(core, s));)
+        if (all ? serving_view_may(req, s) : uuid_equals(&s->user_id, me))
+            list->live[list->live_count++] = s->id;
+}
+
+/* For store_page_free(). */
+static void serving_list_page_done(struct store_page *page)
+{
+    struct model_service *rows = page->rows;
+
+    for (size_t i = 0; i < page->count; i++)
+        model_service_done(&rows[i]);
+    free(rows);
+}
+
+/* The page as far as memory has it. */
+static void serving_list_add_live(const struct serving_list *list, struct model_service_rows *ret)
+{
+    const struct store_query *query = &list->list.query;
+    int64_t end = AQ_MIN(query->offset + query->limit, list->live_count);
+
+    for (int64_t i = query->offset; i < end; i++) {
+        vec_grow(&ret->items, &ret->cap, ret->count + 1, sizeof(*ret->items));
+        ret->items[ret->count++] = (struct model_service){ .id = list->live[i] };
+    }
+}
+
+static void serving_list_make_page(struct model_service_rows *rows, int64_t total,
+                                   struct store_page **ret)
+{
+    *ret = aq_alloc(sizeof(**ret));
+    (*ret)->done = serving_list_page_done;
+    (*ret)->count = rows->count;
+    (*ret)->rows = rows->items;
+    (*ret)->total = total;
+    *rows = (struct model_service_rows){ .items = NULL };
+}
+
+/* api_list.make */
+static int serving_list_make_live(const struct api_list *api_list, struct store_page **ret,
+                                  struct aq_error *err)
+{
+    const struct serving_list *list = serving_list_of(&api_list->query);
+    AQ_CLEANUP(model_service_rows_donep) struct model_service_rows rows = { .items = NULL };
+
+    (void)err;
+    serving_list_add_live(list, &rows);
+    serving_list_make_page(&rows, list->live_count, ret);
+    return 0;
+}
+
+/* api_list.list: those that have ended come after those that live. */
+static int serving_list_read_all(struct store_tx *tx, const struct store_query *query,
+                                 struct store_page **ret, struct aq_error *err)
+{
+    const struct serving_list *list = serving_list_of(query);
+    AQ_CLEANUP(model_service_rows_donep) struct model_service_rows rows = { .items = NULL };
+    struct model_service_ended ended = list->ended;
+    int64_t count;
+    int r = store_count_ended_model_services(tx, &ended, &count, err);
+
+    if (r < 0)
+        return r;
+    serving_list_add_live(list, &rows);
+    ended.offset = AQ_MAX(query->offset - list->live_count, 0);
+    ended.limit = query->limit - (int64_t)rows.count;
+    ended.bytes_max = query->bytes_max;
+    if ((r = store_read_ended_model_services(tx, &ended, &rows, err)) < 0)
+        return r;
+    serving_list_make_page(&rows, list->live_count + count, ret);
+    return 0;
+}
+
+static void serving_list_write(const struct api_list *list, const struct store_page *page, size_t i,
+                               struct jsonw *w)
+{
+    const struct model_service *s = &((const struct model_service *)page->rows)[i];
+
+    if (!s->ended_usec)
+        s = core_find_service_by_id(list->api->core, &s->id);
+    if (s && serving_view_may(list->req, s))
+        serving_view_write(list->api, s, false, w);
+}
+
+static void serving_on_list(struct request *req, void *data)
+{
+    struct serving_list *list = arena_alloc(request_get_arena(req), sizeof(*list));
+    struct serving_list_params params = { .limit = API_LIST_MAX };
+    struct aq_error err = { 0 };
+
+    if (api_decode(req, &params, NULL, &err) < 0) {
+        request_fail(req, &err);
+        return;
+    }
+    list->list.api = data;
+    list->list.req = req;
+    list->list.query.limit = params.limit;
+    list->list.query.offset = params.offset;
+    list->list.write = serving_list_write;
+    list->ended = serving_view_ended(api_principal(req), params.all);
+    serving_list_find_live(list, params.all);
+    if (params.all_states)
+        list->list.list = serving_list_read_all;
+    else
+        list->list.make = serving_list_make_live;
+    api_list_start(&list->list);
 }
 
 /* store_tx_fn */
 static int serving_read_ended(struct store_tx *tx, void *data, struct aq_error *err)
 {
     struct serving_call *call = data;
+    struct model_service_ended of = serving_view_ended(api_principal(call->req), true);
 
+    of.text = call->name;
     model_service_rows_done(&call->rows); /* of a try before */
-    return store_read_ended_model_services(tx, call->name, &call->rows, err);
-}
-
-static void serving_on_list_read(void *data, int r, const struct aq_error *err)
-{
-    struct serving_call *call = data; /* the answer frees it */
-    struct model_service_rows rows = call->rows;
-
-    if (r < 0)
-        request_fail(call->req, err);
-    else
-        serving_reply_list(call);
-    model_service_rows_done(&rows);
-}
-
-static void serving_on_list(struct request *req, void *data)
-{
-    struct serving_call *call = serving_call_new(data, req);
-    struct aq_error err = { 0 };
-
-    if (api_decode(req, &call->list, NULL, &err) < 0)
-        request_fail(req, &err);
-    else if (call->list.all_states)
-        store_read(core_store(call->api->core), serving_read_ended, serving_on_list_read, call);
-    else
-        serving_reply_list(call);
+    return store_read_ended_model_services(tx, &of, &call->rows, err);
 }
 
 static void serving_on_one_read(void *data, int r, const struct aq_error *err)

@@ -19,6 +19,17 @@ bool serving_view_may(const struct request *req, const struct model_service *s)
     return uuid_equals(&s->user_id, &who->user_id) || principal_sees_domain(who, s->domain);
 }
 
+struct model_service_ended serving_view_ended(const struct principal *who, bool all)
+{
+    struct model_service_ended of = { .user_id = &who->user_id, .limit = MODEL_SERVICE_ENDED_MAX };
+
+    if (all && principal_is_superadmin(who))
+        of.user_id = NULL;
+    else if (all && who->role == ROLE_ADMIN)
+        of.domain = who->domain;
+    return of;
+}
+
 int serving_view_set_unknown(const char *name, struct aq_error *ret)
 {
     return problem_no_such(ret, "model service", "there is no model service '%.64s'", name);

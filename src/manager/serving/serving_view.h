@@ -5,9 +5,15 @@
 
 #include "manager/call/api.h"
 #include "manager/core/services.h"
+#include "store/model_service.h"
 
 /* May the caller see and change it: is it theirs, or do they administer its domain? */
 bool serving_view_may(const struct request *req, const struct model_service *s);
+
+/* Those of the caller that have ended, and with 'all' what an administrator sees besides. Borrows from
+ * 'who'.
+ */
+struct model_service_ended serving_view_ended(const struct principal *who, bool all);
 
 /* Replicas that have not ended, by what they do. */
 struct serving_counts {

@@ -149,7 +149,8 @@ static int read_ended(struct store_tx *tx, void *data, struct aq_error *err)
 {
     struct model_service_rows rows = { 0 };
     size_t *revisions = data;
-    int r = store_read_ended_model_services(tx, "Digits", &rows, err);
+    int r = store_read_ended_model_services(tx, &(struct model_service_ended){ .text = "Digits" },
+                                            &rows, err);
 
     *revisions = rows.count == 1 && rows.items[0].ended_usec ? rows.items[0].revision_count : 0;
     model_service_rows_done(&rows);

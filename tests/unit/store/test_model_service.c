@@ -177,12 +177,14 @@ static int take(struct bench *b, const struct model_service *s, int64_t number)
 
 static int read_ended(struct store_tx *tx, void *data, struct aq_error *err)
 {
-    return store_read_ended_model_services(tx, "DIGITS", data, err);
+    return store_read_ended_model_services(tx, &(struct model_service_ended){ .text = "DIGITS" },
+                                           data, err);
 }
 
 static int read_all_ended(struct store_tx *tx, void *data, struct aq_error *err)
 {
-    return store_read_ended_model_services(tx, NULL, data, err);
+    return store_read_ended_model_services(tx, &(struct model_service_ended){ .limit = 10 }, data,
+                                           err);
 }
 
 struct history {
