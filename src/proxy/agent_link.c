@@ -135,6 +135,23 @@ static void agent_opened_on_end(void *data, const struct aq_error *err)
     (void)err;
 }
 
+/* A descriptor of another kind would end the loop, or be read without an end. */
+static int agent_check_connection(const struct agent_ask *ask, int fd, struct aq_error *err)
+{
+    struct sockaddr_storage peer = { .ss_family = AF_UNSPEC };
+    socklen_t len = sizeof(peer), type_len = sizeof(int), listens_len = sizeof(int);
+    int type = 0, listens = 0;
+
+    if (getpeername(fd, (struct sockaddr *)&peer, &len) < 0 && errno == ENOTCONN)
+        return aq_fail(err, ECONNRESET, "the connection ended before its first byte");
+    if ((peer.ss_family == AF_INET || peer.ss_family == AF_INET6)
+        && getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_len) == 0 && type == SOCK_STREAM
+        && getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &listens_len) == 0 && !listens)
+        return 0;
+    return aq_fail(err, EPROTO, "agent '%s' handed over a descriptor that is not a TCP connection",
+                   ask->agent_id);
+}
+
 int agent_opened_attach(struct agent_opened *opened, const struct link_stream_ops *ops, void *data,
                         struct link_stream **ret, struct aq_error *err)
 {
@@ -145,8 +162,10 @@ int agent_opened_attach(struct agent_opened *opened, const struct link_stream_op
     struct stream *connection = AQ_TAKE(opened->connection);
 
     if (opened->fd >= 0) {
-        int r = stream_adopt(ask->links->loop, opened->fd, &unknown, NULL, &connection, err);
+        int r = agent_check_connection(ask, opened->fd, err);
 
+        if (r == 0)
+            r = stream_adopt(ask->links->loop, opened->fd, &unknown, NULL, &connection, err);
         if (r < 0)
             return r;
         (void)AQ_TAKE_FD(opened->fd);

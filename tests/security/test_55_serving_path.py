@@ -8,6 +8,7 @@ import gzip
 import itertools
 import json
 import pathlib
+import select
 import socket
 import sys
 import threading
@@ -351,6 +352,39 @@ def test_an_agent_that_hands_over_more_than_a_connection(served, monkeypatch):
     for _ in range(50):
         served.ask("GET", url(service, "x"))
     assert descriptors() < before + 10
+
+
+@contextlib.contextmanager
+def descriptor(kind):
+    with contextlib.ExitStack() as ends:
+        if kind == "a listening socket":
+            yield ends.enter_context(socket.create_server(("127.0.0.1", 0))).fileno()
+        elif kind == "a socket of datagrams":
+            end = ends.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+            end.connect(("127.0.0.1", 9))
+            yield end.fileno()
+        elif kind == "a socket that is not connected":
+            yield ends.enter_context(socket.socket()).fileno()
+        elif kind == "a Unix socket":
+            yield ends.enter_context(socket.socketpair()[0]).fileno()
+        elif kind == "epoll":
+            yield ends.enter_context(select.epoll()).fileno()
+        else:
+            yield ends.enter_context(open(kind, "rb")).fileno()
+
+
+@pytest.mark.parametrize("kind", ("/etc/passwd", "/dev/zero", "a listening socket", "a socket of datagrams",
+                                  "a socket that is not connected", "a Unix socket", "epoll"))
+def test_an_agent_that_hands_over_something_else(served, monkeypatch, kind):
+    service, replica = make(served, echo)
+    with descriptor(kind) as fd, monkeypatch.context() as patch:
+        def serve(peer):
+            peer.recv(65536)
+            socket.send_fds(peer, [b'{"type":"data.opened","port":1}'], [fd])
+        patch.setattr(served.agent, "serve", serve)
+        status, _, body = served.ask("POST", url(service, "x"), b"{}")
+        assert (status, error_of(body)[1]) == (503, "replica_unreachable")
+    assert not replica.requests
 
 
 # ---- clients that take places ----
