@@ -25,15 +25,15 @@ static const struct cli_opt create_opts[] = {
     SERVICE_SETTINGS_ROWS(struct service_create_opts),
     SERVICE_ROLLOUT_ROWS(struct service_create_opts),
     { 0, "public", CLI_FLAG, offsetof(struct service_create_opts, public), NULL,
-      "anyone who reaches the proxy may ask, without a token", "public" },
+      "accept requests without a token from all who reach the proxy", "public" },
     { 'g', "project", CLI_STR, offsetof(struct service_create_opts, group), "PROJECT",
       "project it belongs to", "group" },
     { 0, "resource-group", CLI_STR, offsetof(struct service_create_opts, resource_group),
       "RESOURCE-GROUP", "group of agents its replicas may run on", "resource_group" },
     { 0, "token", CLI_STR, offsetof(struct service_create_opts, token), "LABEL",
-      "label of the token that is made with it; default \"" TOKEN_LABEL "\"" },
+      "label of the token that is created with it; default \"" TOKEN_LABEL "\"" },
     { 0, "no-token", CLI_FLAG, offsetof(struct service_create_opts, no_token), NULL,
-      "make no token" },
+      "create no token" },
     SERVICE_WAIT_ROWS(offsetof(struct service_create_opts, waiting)),
     CLI_OPT_END,
 };
@@ -150,11 +150,11 @@ const struct cli_verb verb_service_create = {
     .args = "NAME [COMMAND [ARG]...]",
     .summary = "Serve a model: create a service, and print its URL and a token",
     .details =
-        "A service keeps so many replicas running and spreads requests over them. A replica\n"
-        "runs COMMAND, or what --runtime or the file model-definition.yaml in the folder of\n"
-        "the model says, else the program of the image. The token is shown once; clients send\n"
-        "it as 'Authorization: Bearer TOKEN'. A --public service gets none unless --token is\n"
-        "given.\n\n"
+        "A service keeps --replicas replicas running and spreads requests over them. A replica\n"
+        "runs COMMAND, or what --runtime or the file model-definition.yaml in the folder of the\n"
+        "model contains, else the program of the image. The token is shown once; clients send\n"
+        "it as 'Authorization: Bearer TOKEN'. A --public service has none unless --token is\n"
+        "given. Ctrl-C during --wait ends the command, not the service.\n\n"
         "One COMMAND word is a line for the shell; several are the program and its arguments.",
     .examples =
         "aliquot service create digits --model digits --image python:3.12 \\\n"

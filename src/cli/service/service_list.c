@@ -52,8 +52,8 @@ const struct cli_verb verb_service_ls = {
     .name = "service ls",
     .args = "",
     .summary = "List model services",
-    .details = "READY is replicas that are ready of those that are wanted; REQUESTS were\n"
-               "answered since the manager started.",
+    .details = "READY are the ready and the wanted replicas; REQUESTS were answered since the\n"
+               "manager started.",
     .examples = "aliquot service ls --filter status=failing",
     .if_empty = "you have no model services; to create one: aliquot service create",
     .opts = ls_opts,
@@ -107,9 +107,9 @@ const struct cli_verb verb_service_info = {
     .name = "service info",
     .args = "SERVICE",
     .summary = "Show a service: its settings, its replicas, and what is wrong",
-    .details = "PROBLEM says why fewer replicas are ready than are wanted. As JSON also all that\n"
-               "the goal revision says, and the figures of the proxies. Of a service that has\n"
-               "ended give the id. A rollout is shown as by 'service rollout'.",
+    .details = "PROBLEM says why fewer replicas are ready than wanted. JSON has the goal revision\n"
+               "and the figures of the proxies besides. A service that has ended is found by its\n"
+               "id only. A rollout is shown as by 'service rollout'.",
     .examples = "aliquot service info digits\n"
                 "aliquot service info digits -o json",
     .min_args = 1,

@@ -46,9 +46,7 @@ const struct cli_verb verb_service_logs = {
     .name = "service logs",
     .args = "SERVICE",
     .summary = "Show what a replica of a service has printed",
-    .details =
-        "That of the newest replica, unless --replica names one. If all have ended, that of\n"
-        "the last.",
+    .details = "The log of the newest replica, or of --replica; if all have ended, of the last.",
     .examples = "aliquot service logs digits -f --tail 20\n"
                 "aliquot service logs digits --replica 3 --grep error",
     .opts = service_logs_opts,
@@ -88,9 +86,9 @@ const struct cli_verb verb_service_ratio = {
     .name = "service ratio",
     .args = "SERVICE REPLICA RATIO",
     .summary = "Change how many requests a replica gets, in relation to others",
-    .details = "1 is as many as its share of the resources gives it, 0.5 half as many, 0 none.\n"
-               "REPLICA is a number of 'service info'. A replica that takes its place begins\n"
-               "with 1.",
+    .details =
+        "1 is as many as its share of a GPU stands for, 0.5 half as many, 0 none. REPLICA is\n"
+        "a number of 'service info'. A replica that replaces it begins with 1.",
     .examples = "aliquot service ratio digits 2 0.1",
     .min_args = 3,
     .max_args = 3,

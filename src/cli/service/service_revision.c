@@ -98,12 +98,13 @@ static int service_deploy(struct cli *cli, void *data, int argc, char **argv, st
 const struct cli_verb verb_service_deploy = {
     .name = "service deploy",
     .args = "SERVICE [COMMAND [ARG]...]",
-    .summary = "Make a new revision of a service and replace its replicas by it",
+    .summary = "Create a new revision of a service and replace its replicas",
     .details =
-        "What is not named is as in the present revision, amount by amount and variable by\n"
-        "variable; --unset OPTION takes one back. A replica of the new revision has to be\n"
-        "ready before one of the old takes no more requests: clients notice nothing. If new\n"
-        "replicas fail, the old ones go on; 'service rollback' ends the attempt.",
+        "Options that are not given keep their values from the present revision, amount by\n"
+        "amount and variable by variable; --unset OPTION removes one. Unless --strategy says\n"
+        "otherwise, each new replica is ready before an old one drains, so clients notice\n"
+        "nothing. If new replicas fail, the old revision comes back; 'service abort' stops the\n"
+        "rollout sooner.",
     .examples = "aliquot service deploy digits --image python:3.13 --wait\n"
                 "aliquot service deploy digits -r mem=4g -e LOG=debug --note 'more memory'",
     .opts = deploy_opts,
@@ -148,7 +149,7 @@ static int service_revisions(struct cli *cli, void *data, int argc, char **argv,
 const struct cli_verb verb_service_revisions = {
     .name = "service revisions",
     .args = "SERVICE",
-    .summary = "List the revisions of a service that are kept, the newest first",
+    .summary = "List the revisions of a service, newest first",
     .examples = "aliquot service revisions digits -o wide",
     .min_args = 1,
     .max_args = 1,
@@ -164,7 +165,7 @@ struct service_rollback_opts {
 
 static const struct cli_opt rollback_opts[] = {
     { 0, "note", CLI_STR, offsetof(struct service_rollback_opts, note), "TEXT",
-      "why, for people; 'service history' shows it", "note" },
+      "reason of the change; 'service history' shows it", "note" },
     SERVICE_WAIT_ROWS(offsetof(struct service_rollback_opts, waiting)),
     CLI_OPT_END,
 };
@@ -194,9 +195,8 @@ const struct cli_verb verb_service_rollback = {
     .name = "service rollback",
     .args = "SERVICE [REVISION]",
     .summary = "Make an earlier revision the goal again",
-    .details =
-        "Without REVISION that before the present one. Replicas are replaced as by 'service\n"
-        "deploy'; those of the earlier revision that still run are kept.",
+    .details = "Without REVISION, the previous one. Replicas are replaced as by 'service deploy';\n"
+               "those of the earlier revision that still run are kept.",
     .examples = "aliquot service rollback digits --wait\n"
                 "aliquot service rollback digits 3",
     .opts = rollback_opts,

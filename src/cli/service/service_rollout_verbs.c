@@ -129,9 +129,9 @@ static int service_promote(struct cli *cli, void *data, int argc, char **argv, s
 const struct cli_verb verb_service_promote = {
     .name = "service promote",
     .args = "SERVICE",
-    .summary = "Go on with a rollout that waits",
-    .details = "The new replicas of a blue-green rollout, once all are ready, get all requests. A\n"
-               "canary goes to its next step at once.",
+    .summary = "Continue a rollout that waits",
+    .details = "A blue-green rollout whose new replicas are all ready moves all requests to them;\n"
+               "a canary goes to its next step at once.",
     .examples = "aliquot service promote digits --wait",
     .opts = service_wait_rows,
     .opts_size = sizeof(struct service_wait_opts),
@@ -149,10 +149,10 @@ static int service_abort(struct cli *cli, void *data, int argc, char **argv, str
 const struct cli_verb verb_service_abort = {
     .name = "service abort",
     .args = "SERVICE",
-    .summary = "End a rollout and go back to the revision before",
+    .summary = "Stop a rollout and go back to the previous revision",
     .details = "The revision from which the rollout began is the goal again. Its replicas that\n"
                "still run get all requests; those of the new revision end when they have answered\n"
-               "what is under way.",
+               "those under way.",
     .examples = "aliquot service abort digits --wait",
     .opts = service_wait_rows,
     .opts_size = sizeof(struct service_wait_opts),
@@ -169,7 +169,7 @@ struct history_opts {
 
 static const struct cli_opt history_opts[] = {
     { 'n', "limit", CLI_INT, offsetof(struct history_opts, limit), "N",
-      "at most so many changes, 1 to 500; default 100", "limit" },
+      "at most N changes, 1 to 500; default 100", "limit" },
     CLI_OPT_END,
 };
 
@@ -196,10 +196,11 @@ static int service_history(struct cli *cli, void *data, int argc, char **argv, s
 const struct cli_verb verb_service_history = {
     .name = "service history",
     .args = "SERVICE",
-    .summary = "List what was changed of a service, by whom and why, the newest first",
-    .details = "People, the autoscaler and rollouts change services. The last 500 changes are\n"
-               "kept. SHARE is - where the share is that of the revision. Of a service that has\n"
-               "ended give the id.",
+    .summary = "List the changes of a service, who made them and why, newest first",
+    .details =
+        "Changes by users, by the autoscaler and by rollouts; the last 500 are kept. SHARE\n"
+        "is - where the share is that of the revision. A service that has ended is found by\n"
+        "its id only.",
     .examples = "aliquot service history digits --limit 20",
     .opts = history_opts,
     .opts_size = sizeof(struct history_opts),

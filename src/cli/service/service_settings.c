@@ -164,10 +164,10 @@ struct service_update_opts {
 static const struct cli_opt update_opts[] = {
     SERVICE_SETTINGS_ROWS(struct service_update_opts),
     { 0, "public", CLI_CHOICE, offsetof(struct service_update_opts, public), "yes|no",
-      "whether anyone who reaches the proxy may ask, without a token", "public" },
+      "whether requests without a token are accepted", "public" },
     SERVICE_ROLLOUT_ROWS(struct service_update_opts),
     { 0, "note", CLI_STR, offsetof(struct service_update_opts, note), "TEXT",
-      "why, for people; 'service history' shows it", "note" },
+      "reason of the change; 'service history' shows it", "note" },
     CLI_OPT_END,
 };
 
@@ -217,7 +217,7 @@ const struct cli_verb verb_service_update = {
     .name = "service update",
     .args = "SERVICE",
     .summary = "Change limits and other settings of a service, at once",
-    .details = "Replicas go on as they are. What they are made from (image, model, command,\n"
+    .details = "Replicas keep running. What they are made from (image, model, command,\n"
                "resources) is changed by 'aliquot service deploy'. --tag '' removes the tag.",
     .examples = "aliquot service update digits --cap 16 --queue-timeout 30s",
     .opts = update_opts,
@@ -236,7 +236,7 @@ struct service_scale_opts {
 
 static const struct cli_opt scale_opts[] = {
     { 0, "note", CLI_STR, offsetof(struct service_scale_opts, note), "TEXT",
-      "why, for people; 'service history' shows it", "note" },
+      "reason of the change; 'service history' shows it", "note" },
     SERVICE_WAIT_ROWS(offsetof(struct service_scale_opts, waiting)),
     CLI_OPT_END,
 };

@@ -49,7 +49,7 @@ struct service_token_opts {
 
 static const struct cli_opt token_opts[] = {
     { 'l', "label", CLI_STR, offsetof(struct service_token_opts, label), "TEXT",
-      "what it is for; lists show it", "label" },
+      "label; lists show it", "label" },
     { 'd', "duration", CLI_DURATION, offsetof(struct service_token_opts, duration), "TIME",
       "it expires after this long, such as 3d; default never", "duration" },
     { 0, "expires", CLI_STR, offsetof(struct service_token_opts, expires), "DATE",
@@ -59,7 +59,7 @@ static const struct cli_opt token_opts[] = {
     { 0, "rate", CLI_STR, offsetof(struct service_token_opts, rate), "N",
       "requests a second, such as 0.5; default no limit" },
     { 0, "budget", CLI_INT, offsetof(struct service_token_opts, budget), "N",
-      "tokens of language models, prompts and answers; default no limit", "budget" },
+      "tokens of the language model, prompts and answers; default no limit", "budget" },
     CLI_OPT_END,
 };
 
@@ -116,8 +116,8 @@ const struct cli_verb verb_service_token_create = {
     .name = "service token create",
     .args = "SERVICE",
     .summary = "Make a token for clients of a service, and print it once",
-    .details = "The manager keeps only its hash. A request beyond --rate or the --budget is\n"
-               "answered 429. The budget counts what the usage of OpenAI answers says.",
+    .details = "The manager keeps only its hash. A request beyond --rate or --budget is answered\n"
+               "429. The budget counts the 'usage' of answers in OpenAI's form.",
     .examples = "aliquot service token create digits --label bench --duration 3d --rate 20\n"
                 "TOKEN=$(aliquot service token create digits --quiet)",
     .opts = token_opts,
@@ -189,8 +189,8 @@ const struct cli_verb verb_service_token_rm = {
     .name = "service token rm",
     .args = "SERVICE TOKEN...",
     .summary = "Revoke tokens of a service, at once",
-    .details = "TOKEN is the label, the id or at least 8 characters of its beginning. Requests\n"
-               "of these tokens end, also those under way.",
+    .details = "TOKEN is a label, an id, or at least the first 8 characters of an id. Requests\n"
+               "of these tokens that are under way are cut, too.",
     .examples = "aliquot service token rm digits bench",
     .min_args = 2,
     .max_args = -1,

@@ -245,9 +245,9 @@ const struct cli_verb verb_service_top = {
     .summary = "Show the requests of services, live, or of one by revision and replica",
     .details = "IN FLIGHT are requests in replicas, with a bar if they have a cap; WAITING those\n"
                "that wait for one. REQ/S and TOKENS/S are of the last ten seconds, the others\n"
-               "of the last minute: ERR % are answers of 500 and above, and none; FIRST BYTE is\n"
-               "the median, of a replica the mean. On a terminal it stays until q, Esc or\n"
-               "Ctrl-C, else it shows once.",
+               "of the last minute: ERR % are answers of 500 and above, or missing; FIRST BYTE is\n"
+               "the median, of a replica the mean. On a terminal the view is live until q, Esc\n"
+               "or Ctrl-C; elsewhere it is printed once.",
     .examples = "aliquot service top --once\n"
                 "aliquot service top digits --once",
     .opts = service_top_opts,
