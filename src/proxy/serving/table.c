@@ -21,7 +21,8 @@
 
 #define TICK_MSEC 250
 #define TICKS_PER_SEC 4
-#define SAVE_MSEC 100 /* the file is written at most so often */
+#define SAVE_MSEC 100      /* the file is written at most so often */
+#define SAVE_LATER_MSEC 20 /* a request that waits for these routes, or the next, is served first */
 #define QUEUE_USEC_DEFAULT (600 * USEC_PER_SEC)
 #define QUEUE_MAX_DEFAULT 1000
 #define QUEUE_BYTES_DEFAULT ((size_t)64 << 20)
@@ -348,7 +349,7 @@ void serving_on_routes(struct serving *serving, const struct msg_serving_routes 
 
     serving_apply(serving, routes);
     serving->is_unsaved = true;
-    defer_start(serving->applied, since >= SAVE_MSEC ? 0 : (unsigned)(SAVE_MSEC - since));
+    defer_start(serving->applied, (unsigned)AQ_MAX(SAVE_MSEC - since, SAVE_LATER_MSEC));
 }
 
 static void serving_load(struct serving *serving)
