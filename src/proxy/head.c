@@ -25,8 +25,13 @@
 #include "proxy/head.h"
 
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+
+#include "base/clock.h"
+
+#define KEEP_SEC_MAX 3600L
 
 static bool head_is_one_of(const char *name, const char *const *names)
 {
@@ -263,4 +268,13 @@ void head_write_answer(const struct message_head *head, const struct place *plac
     else if (head->status == 101)
         head_write(out, "Connection", "Upgrade");
     strbuf_adds(out, "\r\n");
+}
+
+int64_t head_keep_usec(const struct message_head *head)
+{
+    const char *value = message_get_header(head, "Keep-Alive");
+    const char *timeout = value ? strcasestr(value, "timeout=") : NULL;
+    long sec = timeout ? strtol(timeout + strlen("timeout="), NULL, 10) : 0;
+
+    return timeout ? AQ_MAX(AQ_MIN(sec, KEEP_SEC_MAX), 0L) * USEC_PER_SEC : -1;
 }

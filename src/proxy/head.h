@@ -7,6 +7,7 @@
 #define AQ_PROXY_HEAD_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/strbuf.h"
 #include "http/message.h"
@@ -40,5 +41,10 @@ void head_write_request(const struct message_head *head, const struct place *pla
  */
 void head_write_answer(const struct message_head *head, const struct place *place, bool is_kept,
                        struct strbuf *out);
+
+/* How long the sender keeps the connection without a request, as its Keep-Alive header says: at most an
+ * hour; -1 = it does not say.
+ */
+int64_t head_keep_usec(const struct message_head *head) AQ_UNTRUSTED;
 
 #endif

@@ -2,9 +2,9 @@
 /* answer.c - what is noted of a replica's answer while it passes, and at its end */
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/clock.h"
+#include "proxy/head.h"
 #include "proxy/serving/service.h"
 
 #define KEEP_USEC 1500000 /* an idle connection: servers give up after 2 s or more */
@@ -12,11 +12,9 @@
 /* A server that says how long it keeps a connection is left a second before. */
 static int64_t answer_keep_usec(const struct message_head *head)
 {
-    const char *value = message_get_header(head, "Keep-Alive");
-    const char *timeout = value ? strcasestr(value, "timeout=") : NULL;
-    long sec = timeout ? strtol(timeout + strlen("timeout="), NULL, 10) : 0;
+    int64_t said = head_keep_usec(head);
 
-    return timeout ? (AQ_MIN(AQ_MAX(sec, 0L), 3600L) - 1) * USEC_PER_SEC : KEEP_USEC;
+    return said < 0 ? KEEP_USEC : said - USEC_PER_SEC;
 }
 
 /* Milliseconds that it waited; most requests did not. */

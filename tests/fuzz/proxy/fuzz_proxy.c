@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/clock.h"
 #include "http/message.h"
 #include "proxy/cookie.h"
 #include "proxy/head.h"
@@ -51,6 +52,17 @@ static void fuzz_origin(const char *origin)
     bool is_own = strcasecmp(origin, "https://apps.example.org:5050") == 0;
 
     if (head_is_foreign(&head, "http://127.0.0.1:5050") ? is_own : !strstr(origin, "://"))
+        abort();
+}
+
+/* No text is more than an hour. */
+static void fuzz_keep(const char *value)
+{
+    const struct message_header header = { "Keep-Alive", value };
+    const struct message_head head = { .headers = &header, .header_count = 1 };
+    int64_t usec = head_keep_usec(&head);
+
+    if (usec < -1 || usec > 3600 * USEC_PER_SEC || (usec < 0 && strstr(value, "timeout=")))
         abort();
 }
 
@@ -166,6 +178,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     *host++ = *header++ = '\0';
     fuzz_place(text, host);
     fuzz_origin(host);
+    fuzz_keep(header);
     fuzz_cookie(header);
     return 0;
 }

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "base/clock.h"
 #include "proxy/head.h"
 
 #define OWN "/app/00000000-0000-0000-0000-000000000000/web"
@@ -228,6 +229,34 @@ static void test_cookies_that_an_app_sets(void **state)
         }
 }
 
+static void test_how_long_a_connection_is_kept(void **state)
+{
+    static const struct {
+        const char *value;
+        int64_t sec; /* -1 = it does not say */
+    } cases[] = {
+        { "timeout=5", 5 },
+        { "max=100, Timeout=5", 5 },
+        { "timeout=0", 0 },
+        { "timeout=x", 0 },
+        { "timeout=-9223372036854775808", 0 },
+        { "timeout=9223372036854775807", 3600 },
+        { "timeout=99999999999999999999", 3600 },
+        { "max=100", -1 },
+        { "", -1 },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(cases); i++) {
+        const struct message_header header = { "Keep-Alive", cases[i].value };
+        const struct message_head head = { .headers = &header, .header_count = 1 };
+        int64_t want = cases[i].sec < 0 ? -1 : cases[i].sec * USEC_PER_SEC;
+
+        assert_row(head_keep_usec(&head) == want, "%s", cases[i].value);
+    }
+    assert_int_equal(head_keep_usec(&(struct message_head){ .header_count = 0 }), -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -237,6 +266,7 @@ int main(void)
         cmocka_unit_test(test_what_a_service_is_not_asked_for),
         cmocka_unit_test(test_headers_for_more_than_the_app),
         cmocka_unit_test(test_cookies_that_an_app_sets),
+        cmocka_unit_test(test_how_long_a_connection_is_kept),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
