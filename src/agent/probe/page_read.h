@@ -33,7 +33,7 @@ typedef void page_read_fn(void *data, const struct exposition_sum *sums, const c
  * later. -errno if the node has no socket for it.
  */
 int page_read_start(uv_loop_t *loop, int ns, const struct page_target *target, page_read_fn *fn,
-                    void *data, struct page_read **ret, struct aq_error *err);
+                    void *data, struct page_read **ret, struct aq_error *err) AQ_UNTRUSTED;
 
 /* No callback follows. NULL is fine. */
 void page_read_cancel(struct page_read *page);

@@ -29,7 +29,7 @@ typedef void probe_attempt_fn(void *data, enum probe_outcome outcome, const char
  */
 int probe_attempt_start(uv_loop_t *loop, int ns, const struct probe_target *target,
                         probe_attempt_fn *fn, void *data, struct probe_attempt **ret,
-                        struct aq_error *err);
+                        struct aq_error *err) AQ_UNTRUSTED;
 
 /* No callback follows. NULL is fine. */
 void probe_attempt_cancel(struct probe_attempt *attempt);
