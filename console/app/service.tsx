@@ -131,7 +131,7 @@ function Charts({ service }: { service: Service }) {
         series={[{ name: "mean", kind: "all", values: points.map(({ firstByte }) => firstByte) }]}
       />
       <p class="dim totals">
-        {number(figures.requests)} requests since the manager's start: {number(figures.ok)} answered,{" "}
+        {number(figures.requests)} requests in all: {number(figures.ok)} answered,{" "}
         {number(figures.client_errors)} with errors of clients, {number(figures.server_errors)} with errors of replicas,{" "}
         {number(figures.refused)} refused, {number(figures.broken)} broken off
         {figures.recent && <>. Last minute: {recentText(figures.recent)}</>}

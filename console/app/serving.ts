@@ -32,7 +32,7 @@ export interface Recent {
   p99_first_byte_ms?: number | null;
 }
 
-/** Sums since the manager's start, but for the first two. */
+/** Sums since the service was made, but for the first two. */
 export interface Figures {
   in_flight: number;
   queued: number;
@@ -308,8 +308,8 @@ function sampleOf({ figures: f }: Service, at: number): Sample {
   };
 }
 
-/** Keep the figures of these services for the last minutes. Sums that are smaller than before belong to
- * another start of the manager.
+/** Keep the figures of these services for the last minutes. Sums that are smaller than before are those
+ * of a manager that was killed, as it had stored them.
  */
 export function noteFigures(services: readonly Service[], at = Date.now()): void {
   for (const service of services) {

@@ -157,8 +157,7 @@ const struct cli_verb verb_service_token_ls = {
     .summary = "List the tokens of a service, and how much they were used",
     .details =
         "SPENT is the number of tokens of the language model that were used, and the budget\n"
-        "if there is one. REQUESTS and the columns from ERRORS to ANSWER TOKENS count from\n"
-        "the start of the manager; REFUSED are requests that a proxy answered 429 or 503.",
+        "if there is one. REFUSED are requests that a proxy answered 429 or 503.",
     .examples = "aliquot service token ls digits",
     .if_empty = "the service has no tokens; to make one: aliquot service token create SERVICE",
     .min_args = 1,

@@ -14,6 +14,7 @@
 #include "base/json_load.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/sum.h"
 #include "http/defer.h"
 #include "manager/core/services.h"
 #include "manager/serving/serving_use_internal.h"
@@ -21,7 +22,6 @@
 
 #define LOOK_MSEC 5000
 #define WRITE_USEC (60 * USEC_PER_SEC)
-#define COUNT_MAX (INT64_MAX / 2) /* a stored count; what is added later has room */
 
 struct serving_totals {
     struct core *core;
@@ -108,8 +108,8 @@ static void totals_add_members(const struct totals_member *members, const json_t
         int64_t *count = (void *)((char *)to + members->offset);
         int64_t more = json_integer_value(json_object_get(tree, members->name));
 
-        if (more > 0 && more <= COUNT_MAX)
-            *count += AQ_MIN(more, INT64_MAX - *count);
+        if (more > 0)
+            *count = sum_add(*count, AQ_MIN(more, SUM_MAX));
     }
 }
 
