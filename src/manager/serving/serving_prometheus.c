@@ -31,6 +31,7 @@
 
 struct prometheus_query {
     struct serving_prometheus *of;
+    struct uuid user_id; /* on whose behalf it is sent */
     char *text;
     struct exchange *exchange; /* NULL = not under way */
     int64_t begun_usec;        /* monotonic; 0 = never yet */
@@ -46,9 +47,11 @@ struct serving_prometheus {
     struct tls_context *tls;
     char *url;          /* of queries */
     struct map queries; /* text -> struct prometheus_query */
-    size_t next;        /* of those, the one that is looked at first */
-    size_t under_way;
+    const struct prometheus_query *under_way[AT_ONCE];
+    size_t under_way_count;
 };
+
+static void prometheus_start_due(struct serving_prometheus *prometheus);
 
 /* ---- one query ---- */
 
@@ -60,6 +63,22 @@ static void prometheus_query_settle(struct prometheus_query *query, const struct
         utf8_make_printable(query->problem); /* parts of it are the server's */
 }
 
+static void prometheus_query_leave(const struct prometheus_query *query)
+{
+    struct serving_prometheus *prometheus = query->of;
+    size_t i = 0;
+
+    while (prometheus->under_way[i] != query)
+        i++;
+    prometheus->under_way[i] = prometheus->under_way[--prometheus->under_way_count];
+}
+
+static int prometheus_fail_late(struct aq_error *err)
+{
+    return aq_fail(err, ETIMEDOUT, "Prometheus did not answer within %d s",
+                   (int)(ANSWER_USEC / USEC_PER_SEC));
+}
+
 /* client_done_fn */
 static void prometheus_query_on_answer(void *data, const struct client_response *response,
                                        const struct aq_error *failure)
@@ -69,8 +88,10 @@ static void prometheus_query_on_answer(void *data, const struct client_response 
     double value;
 
     query->exchange = NULL;
-    query->of->under_way--;
-    if (!response)
+    prometheus_query_leave(query);
+    if (!response && failure->code == ETIMEDOUT)
+        (void)prometheus_fail_late(&err);
+    else if (!response)
         (void)aq_fail(&err, EIO, "Prometheus does not answer: %s", failure->text);
     else if (prometheus_answer_read(response->head->status, response->body, response->body_len,
                                     &value, &err)
@@ -81,6 +102,7 @@ static void prometheus_query_on_answer(void *data, const struct client_response 
             (void)aq_fail(&err, EINVAL, "the query results in %g, which is not a number", value);
     }
     prometheus_query_settle(query, &err);
+    prometheus_start_due(query->of);
 }
 
 static int prometheus_read_secret(const char *path, struct strbuf *out, struct aq_error *err)
@@ -149,7 +171,7 @@ static void prometheus_query_send(struct prometheus_query *query)
     if (r < 0)
         prometheus_query_settle(query, &err);
     else
-        prometheus->under_way++;
+        prometheus->under_way[prometheus->under_way_count++] = query;
 }
 
 static void prometheus_query_stop(struct prometheus_query *query)
@@ -157,7 +179,7 @@ static void prometheus_query_stop(struct prometheus_query *query)
     if (!query->exchange)
         return;
     exchange_cancel(AQ_TAKE(query->exchange));
-    query->of->under_way--;
+    prometheus_query_leave(query);
 }
 
 static void prometheus_query_free(struct prometheus_query *query)
@@ -170,7 +192,8 @@ static void prometheus_query_free(struct prometheus_query *query)
 
 /* ---- all ---- */
 
-void serving_prometheus_want(struct serving_prometheus *prometheus, const char *text)
+void serving_prometheus_want(struct serving_prometheus *prometheus, const char *text,
+                             const struct uuid *user_id)
 {
     struct prometheus_query *query = map_gets(&prometheus->queries, text);
 
@@ -180,21 +203,64 @@ void serving_prometheus_want(struct serving_prometheus *prometheus, const char *
         query->text = aq_strdup(text);
         (void)map_sets(&prometheus->queries, text, query);
     }
+    query->user_id = *user_id;
     query->is_wanted = true;
 }
 
-static void prometheus_look(struct prometheus_query *query, int64_t now_usec)
+static void prometheus_end_late(struct prometheus_query *query, int64_t now_usec)
 {
     struct aq_error err = { 0 };
 
-    if (query->exchange && now_usec - query->begun_usec > ANSWER_USEC) {
-        prometheus_query_stop(query);
-        (void)aq_fail(&err, ETIMEDOUT, "Prometheus did not answer within 10 s");
-        prometheus_query_settle(query, &err);
-    } else if (!query->exchange && query->of->under_way < AT_ONCE
-               && (!query->begun_usec || now_usec - query->begun_usec >= INTERVAL_USEC)) {
-        prometheus_query_send(query);
+    if (!query->exchange || now_usec - query->begun_usec <= ANSWER_USEC)
+        return;
+    prometheus_query_stop(query);
+    (void)prometheus_fail_late(&err);
+    prometheus_query_settle(query, &err);
+}
+
+static size_t prometheus_count_of_user(const struct serving_prometheus *prometheus,
+                                       const struct uuid *user_id)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < prometheus->under_way_count; i++)
+        count += uuid_equals(&prometheus->under_way[i]->user_id, user_id);
+    return count;
+}
+
+/* Of those that are due one of the user with the fewest under way, the one that has waited longest:
+ * however many and slow one user's queries are, those of others keep their values. NULL = none is due.
+ */
+static struct prometheus_query *prometheus_find_due(const struct serving_prometheus *prometheus,
+                                                    int64_t now_usec)
+{
+    struct prometheus_query *found = NULL;
+    size_t fewest = 0;
+
+    for (size_t i = 0; i < prometheus->queries.count; i++) {
+        struct prometheus_query *query = prometheus->queries.entries[i].value;
+        size_t count;
+
+        if (query->exchange || (query->begun_usec && now_usec - query->begun_usec < INTERVAL_USEC))
+            continue;
+        count = prometheus_count_of_user(prometheus, &query->user_id);
+        if (found
+            && (count > fewest || (count == fewest && query->begun_usec >= found->begun_usec)))
+            continue;
+        found = query;
+        fewest = count;
     }
+    return found;
+}
+
+static void prometheus_start_due(struct serving_prometheus *prometheus)
+{
+    int64_t now_usec = clock_monotonic_usec();
+    struct prometheus_query *query;
+
+    while (prometheus->under_way_count < AT_ONCE
+           && (query = prometheus_find_due(prometheus, now_usec)))
+        prometheus_query_send(query);
 }
 
 void serving_prometheus_run(struct serving_prometheus *prometheus)
@@ -205,19 +271,14 @@ void serving_prometheus_run(struct serving_prometheus *prometheus)
         const struct map_entry *entry = &prometheus->queries.entries[i];
         struct prometheus_query *query = entry->value;
 
+        prometheus_end_late(query, now_usec);
         if (!query->is_wanted)
             prometheus_query_free(map_remove(&prometheus->queries, entry->key, entry->key_len));
         else
             query->is_wanted = false;
     }
-    if (!prometheus->client)
-        return;
-    prometheus->next++; /* of many that are due others are first the next time */
-    for (size_t i = 0; i < prometheus->queries.count; i++)
-        prometheus_look(prometheus->queries
-                            .entries[(prometheus->next * AT_ONCE + i) % prometheus->queries.count]
-                            .value,
-                        now_usec);
+    if (prometheus->client)
+        prometheus_start_due(prometheus);
 }
 
 double serving_prometheus_get(const struct serving_prometheus *prometheus, const char *text,
@@ -320,7 +381,7 @@ int serving_prometheus_try(const struct prometheus_settings *settings, struct aq
 
     (void)uv_loop_init(&loop);
     if ((r = serving_prometheus_new(&loop, settings, &prometheus, err)) == 0) {
-        serving_prometheus_want(prometheus, query);
+        serving_prometheus_want(prometheus, query, &(struct uuid){ .bytes = { 0 } });
         serving_prometheus_run(prometheus);
         while (isnan(serving_prometheus_get(prometheus, query, &problem)) && !problem)
             (void)uv_run(&loop, UV_RUN_ONCE);

@@ -10,6 +10,7 @@
 #include <uv.h>
 
 #include "base/error.h"
+#include "base/uuid.h"
 
 /* [serving] of manager.toml; members may be NULL. */
 struct prometheus_settings {
@@ -27,10 +28,11 @@ int serving_prometheus_new(uv_loop_t *loop, const struct prometheus_settings *se
 /* NULL is fine. */
 void serving_prometheus_free(struct serving_prometheus *prometheus);
 
-/* This query is needed. */
-void serving_prometheus_want(struct serving_prometheus *prometheus, const char *query);
-/* What was not wanted since the last call is forgotten, and queries that are due are sent; every
- * second.
+/* This query is needed, for a service of this user. */
+void serving_prometheus_want(struct serving_prometheus *prometheus, const char *query,
+                             const struct uuid *user_id);
+/* What was not wanted since the last call is forgotten, and queries that are due are sent, eight at a
+ * time, in which users take turns; every second.
  */
 void serving_prometheus_run(struct serving_prometheus *prometheus);
 

@@ -118,7 +118,7 @@ void serving_signals_want(struct serving_signals *signals, const struct model_se
         if (rule->signal == AUTOSCALE_PROMETHEUS && signals->prometheus) {
             AQ_CLEANUP(aq_freep) char *query = signal_write_query(s, rule);
 
-            serving_prometheus_want(signals->prometheus, query);
+            serving_prometheus_want(signals->prometheus, query, &s->user_id);
         }
         if (rule->signal != AUTOSCALE_METRIC || strcmp(rule->source, "kernel") == 0)
             continue;
