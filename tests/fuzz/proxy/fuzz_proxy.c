@@ -131,14 +131,22 @@ static void fuzz_passed(bool is_request, const struct strbuf *passed)
         abort();
 }
 
-/* The messages of a connection, one after the other. */
-static void fuzz_messages(bool is_request, const char *bytes, size_t len)
+/* A replica is asked to leave HTTP for WebSockets alone, whoever wrote the request. */
+static void fuzz_upgrade(const struct message_head *head, const struct place *place,
+                         const struct strbuf *passed)
 {
-    static const struct head_origin origin = { .address = "192.0.2.1" };
+    if (place->service[0] && !head_is_upgrade(head, place)
+        && strcasestr(passed->data, "\r\nUpgrade:"))
+        abort();
+}
+
+/* The messages of a connection, one after the other, which come or go to this place. */
+static void fuzz_messages(bool is_request, const struct place *place, const char *bytes, size_t len)
+{
+    static const struct head_origin origin = { .address = "192.0.2.1", .is_plain = true };
     AQ_CLEANUP(message_parser_freep) struct message_parser *p = NULL;
     AQ_CLEANUP(strbuf_donep) struct strbuf passed = STRBUF_INIT;
     struct message_piece piece = { .event = MESSAGE_BODY };
-    const struct place place = { .app = "web", .rest = "/" };
     struct aq_error err = { 0 };
 
     if (message_parser_new(is_request, &limits, &p, &err) < 0)
@@ -149,10 +157,11 @@ static void fuzz_messages(bool is_request, const char *bytes, size_t len)
 
         if (used < 0 || (piece.event == MESSAGE_HEAD && is_request && head->method == METHOD_OTHER))
             return;
-        if (piece.event == MESSAGE_HEAD && is_request)
-            head_write_request(head, &place, &origin, &passed);
-        else if (piece.event == MESSAGE_HEAD)
-            head_write_answer(head, &place, true, &passed);
+        if (piece.event == MESSAGE_HEAD && is_request) {
+            head_write_request(head, place, &origin, &passed);
+            fuzz_upgrade(head, place, &passed);
+        } else if (piece.event == MESSAGE_HEAD)
+            head_write_answer(head, place, true, &passed);
         else
             strbuf_add(&passed, bytes, (size_t)used);
         bytes += used;
@@ -167,12 +176,16 @@ static void fuzz_messages(bool is_request, const char *bytes, size_t len)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    static const struct place places[] = { { .app = "web", .rest = "/" },
+                                           { .service = "digits", .rest = "/v1" } };
     AQ_CLEANUP(aq_freep) char *text = strndup((const char *)data, size);
     char *host = text ? strchr(text, '\n') : NULL;
     char *header = host ? strchr(host + 1, '\n') : NULL;
 
-    fuzz_messages(true, (const char *)data, size);
-    fuzz_messages(false, (const char *)data, size);
+    for (size_t i = 0; i < AQ_COUNT(places); i++) {
+        fuzz_messages(true, &places[i], (const char *)data, size);
+        fuzz_messages(false, &places[i], (const char *)data, size);
+    }
     if (!header || sodium_init() < 0)
         return 0;
     *host++ = *header++ = '\0';
