@@ -8,6 +8,7 @@
 #include "cli/service/service_settings.h"
 #include "cli/service/service_spec.h"
 #include "cli/verbs.h"
+#include "model/session.h"
 
 #define TOKEN_LABEL "default" /* of the token that is made with a service */
 
@@ -37,6 +38,18 @@ static const struct cli_opt create_opts[] = {
     SERVICE_WAIT_ROWS(offsetof(struct service_create_opts, waiting)),
     CLI_OPT_END,
 };
+
+/* Folders need a container; the usual image of a user may be that of plain processes. */
+static int service_check_image(const json_t *body, struct aq_error *err)
+{
+    bool has_folder = json_object_get(body, "model") || json_object_get(body, "mounts");
+
+    if (!has_folder || strcmp(output_text(body, "image"), IMAGE_OF_PROCESSES) != 0)
+        return 0;
+    return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                        "--image is missing: folders are mounted into containers, which need an "
+                        "image");
+}
 
 /* The body; what no option says comes from the user's settings. */
 static int service_create_body(const struct cli *cli, const struct service_create_opts *opts,
@@ -75,6 +88,10 @@ static int service_create_body(const struct cli *cli, const struct service_creat
         (void)json_object_set_new(body, "domain", json_string(domain));
     if (cli->globals.owner)
         (void)json_object_set_new(body, "owner_access_key", json_string(cli->globals.owner));
+    if ((r = service_check_image(body, err)) < 0) {
+        json_decref(body);
+        return r;
+    }
     *ret = body;
     return 0;
 }
