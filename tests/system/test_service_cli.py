@@ -322,6 +322,9 @@ def test_mistakes_are_named(cluster):
         said = cluster.service(*words, status=status)
         assert part in said, (words, said)
     assert cluster.service("ls", "-o", "name") == ""
+    assert cluster.service("top", "--once", "-o", "json") == "[]\n"
+    done = cluster.cli("service", "top", "--once")
+    assert done.stdout == "" and "you have no model services" in done.stderr, done
 
 
 MADE = ("create", "mistaken", "--image", "host", "-r", "cpu=1", "-r", "mem=64m", "--port", "8000")

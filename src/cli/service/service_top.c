@@ -191,7 +191,8 @@ static int service_top_print(struct cli *cli, const json_t *answer, struct aq_er
     int r = 0;
 
     if (services)
-        return list_print(cli, service_top_columns, services, err);
+        return list_note_empty(cli, services) ? 0
+                                              : list_print(cli, service_top_columns, services, err);
     if (!output_is_human(o) || o->columns || o->sort)
         return list_print(cli, service_top_replica_columns, json_object_get(answer, "replica_list"),
                           err);
@@ -250,6 +251,7 @@ const struct cli_verb verb_service_top = {
                "or Ctrl-C; elsewhere it is printed once.",
     .examples = "aliquot service top --once\n"
                 "aliquot service top digits --once",
+    .if_empty = "you have no model services; to create one: aliquot service create",
     .opts = service_top_opts,
     .opts_size = sizeof(struct service_top_opts),
     .max_args = 1,
