@@ -466,6 +466,7 @@ void model_service_done(struct model_service *s)
     free(s->tag);
     free(s->limits.affinity);
     free(s->scaling);
+    free(s->fired);
     free(s->rollout);
     for (size_t i = 0; i < s->revision_count; i++) {
         free(s->revisions[i].spec);
@@ -486,6 +487,7 @@ void model_service_copy(struct model_service *ret, const struct model_service *s
     ret->tag = aq_strdup(s->tag);
     ret->limits.affinity = aq_strdup(s->limits.affinity);
     ret->scaling = aq_strdup(s->scaling);
+    ret->fired = aq_strdup(s->fired);
     ret->rollout = aq_strdup(s->rollout);
     ret->revisions = aq_alloc_array(s->revision_count + 1, sizeof(*ret->revisions));
     for (size_t i = 0; i < s->revision_count; i++) {
@@ -512,6 +514,7 @@ static void service_write_all(const struct model_service *s, struct strbuf *out)
     jsonw_str(&w, s->tag);
     model_service_limits_write(&s->limits, &w);
     jsonw_str(&w, s->scaling);
+    jsonw_str(&w, s->fired);
     jsonw_str(&w, s->rollout);
     for (size_t i = 0; i < s->revision_count; i++) {
         const struct model_service_revision *revision = &s->revisions[i];

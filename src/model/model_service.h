@@ -155,6 +155,8 @@ struct model_service {
     int64_t last_number; /* of the newest revision */
     struct model_service_limits limits;
     char *scaling; /* JSON: rules and targets; NULL = replicas are set by hand */
+    char *fired; /* JSON: a list of when each rule of 'scaling' changed 'replicas' last, 0 = never;
+                      NULL = none has */
     char *rollout; /* JSON: strategy, and where a rollout is; NULL = default */
     int64_t created_usec;
     bool is_ending;                           /* its replicas end; then it has ended */

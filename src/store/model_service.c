@@ -111,6 +111,7 @@ static void service_put(struct sql_stmt *q, const struct model_service *s, const
     sql_put_int(q, s->last_number);
     sql_put_text(q, limits);
     sql_put_text(q, s->scaling);
+    sql_put_text(q, s->fired);
     sql_put_text(q, s->rollout);
     sql_put_int(q, s->is_ending);
     sql_put_int(q, s->is_forced);
@@ -127,9 +128,9 @@ int model_service_insert(struct store_tx *tx, const struct event *e, struct aq_e
     int r = sql_prepare(
         tx->db,
         "INSERT INTO model_services (version, tag, is_public, replicas, replicas_min,"
-        " replicas_max, share_micro, goal, last_number, limits, scaling, rollout, is_ending,"
-        " is_forced, ended_at, id, name, user_id, project_id, access_key, domain, resource_group,"
-        " created_at, last_replica) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0)",
+        " replicas_max, share_micro, goal, last_number, limits, scaling, fired, rollout,"
+        " is_ending, is_forced, ended_at, id, name, user_id, project_id, access_key, domain, resource_group,"
+        " created_at, last_replica) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,0)",
         &q, err);
 
     if (r < 0)
@@ -202,7 +203,8 @@ int model_service_change(struct store_tx *tx, const struct event *e, struct aq_e
                         "UPDATE model_services SET version = ?, tag = ?, is_public = ?,"
                         " replicas = ?, replicas_min = ?, replicas_max = ?,"
                         " share_micro = ?, goal = ?,"
-                        " last_number = ?, limits = ?, scaling = ?, rollout = ?, is_ending = ?,"
+                        " last_number = ?, limits = ?, scaling = ?, fired = ?, rollout = ?,"
+                        " is_ending = ?,"
                         " is_forced = ?, ended_at = ?"
                         " WHERE id = ? AND version = ? AND ended_at IS NULL",
                         &q, err);
@@ -350,6 +352,7 @@ void model_service_read_row(struct row *row, struct model_service *ret)
     limits = sql_get_text(q);
     row->is_damaged |= !limits || model_service_limits_parse(limits, &ret->limits, NULL) < 0;
     ret->scaling = row_text(row);
+    ret->fired = row_text(row);
     ret->rollout = row_text(row);
     ret->created_usec = sql_get_int(q);
     ret->is_ending = sql_get_int(q) != 0;

@@ -6,6 +6,7 @@ import hashlib
 import json
 import time
 import urllib.request
+import uuid
 
 import pytest
 
@@ -317,6 +318,24 @@ def test_clients_of_backendai_see_figures_and_when_rules_acted(there, proxy, mak
     for stat in (json.loads(endpoint["live_stat"]), json.loads(routing["live_stat"])):
         assert stat["in_flight"] == {"current": "4", "capacity": None, "pct": "0.00",
                                      "unit_hint": "count"}
+    acted = triggered()
+    there.programs["manager"].kill()
+    there.node.stop()
+    there.programs["manager"].start()
+    wait_for(there.is_serving, 60)
+    assert triggered() == acted
+    there.node.incarnation = str(uuid.uuid4())  # for the end of the replica
+    assert there.node.connect(there.node.hello(slots=there.node.slots))
+    there.node.send({"type": "heartbeat", "incarnation": there.node.incarnation, "seq": 1, "kernels": [
+        {"kernel_id": order["kernel_id"], "session_id": one, "attempt": order["attempt"],
+         "state": "RUNNING", "at_usec": 1} for one, order in there.node.kernels.items()]})
+    there.node.serve()
+    # other rules have not acted
+    done = there.user.gql(ADD_RULE, {"id": service["id"], "props": {
+        "metric_source": "kernel", "metric_name": "other", "threshold": "1",
+        "comparator": "GREATER_THAN_OR_EQUAL", "step_size": 1, "cooldown_seconds": 60}}).json
+    assert done["data"]["create_endpoint_auto_scaling_rule_node"]["ok"], done
+    assert {*triggered().values()} == {None}
 
 
 def test_a_proxy_with_a_domain(there, make):

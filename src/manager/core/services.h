@@ -114,11 +114,13 @@ void core_change_service(struct core *core, struct model_service *s, const char 
                          const struct audit_who *by, core_done_fn done, void *data);
 
 /* Only the number of replicas that is wanted now and the share of each (millionths; 0 = as it is), by
- * the autoscaler; clamped to the bounds, without an entry in the audit log. 'reason' is for people and
- * is kept in the history.
+ * the autoscaler; clamped to the bounds, without an entry in the audit log. 'rule': the index of the
+ * rule whose step this is, below AUTOSCALE_RULES_MAX; its time is kept in the service's 'fired'; -1 =
+ * none. 'reason' is for people and is kept in the history.
  */
 void core_scale_service(struct core *core, const struct uuid *id, int64_t replicas,
-                        int64_t share_micro, const char *reason, core_done_fn done, void *data);
+                        int64_t share_micro, int rule, const char *reason, core_done_fn done,
+                        void *data);
 
 /* What replicas of the goal should have of a device, millionths; 0 = their resources name no share. */
 int64_t core_service_share(const struct model_service *service);

@@ -85,7 +85,6 @@ static const char *rule_threshold(struct arena *arena, double value)
 void backendai_rule_fill(const struct gql_call *call, const struct rule_place *at,
                          struct rule_row *ret)
 {
-    const struct api *api = ((const struct gql_context *)call->context)->api;
     struct arena *arena = call->arena;
     const struct autoscale_rule *rule = &at->scaling.rules[at->index];
     bool is_below = isnan(rule->above);
@@ -105,8 +104,7 @@ void backendai_rule_fill(const struct gql_call *call, const struct rule_place *a
     ret->name = arena_strdup(arena, rule->query ? rule->query : rule->name ? rule->name : "");
     ret->id_text = arena_strdup(arena, uuid_format(&ret->id, id));
     ret->created_usec = rule_id_usec(&ret->id);
-    ret->triggered_usec = serving_scale_fired_usec(api->serving->scale, &at->service->id,
-                                                   at->index);
+    ret->triggered_usec = serving_scale_fired_usec(at->service, at->index);
 }
 
 /* Those that clients of Backend.AI know: steps by a metric or a query. */

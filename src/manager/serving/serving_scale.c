@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/json_load.h"
 #include "base/log.h"
 #include "base/log_budget.h"
 #include "base/map.h"
@@ -78,6 +79,26 @@ int serving_scale_rules(const struct model_service *s, struct arena *arena, stru
     return r;
 }
 
+int64_t serving_scale_fired_usec(const struct model_service *s, size_t rule)
+{
+    json_auto_t *times = s->fired ? json_load_string(s->fired, 0) : NULL;
+
+    return AQ_MAX(json_integer_value(json_array_get(times, rule)), INT64_C(0));
+}
+
+/* The pause after a step goes on over a restart of the manager. */
+static void scaled_restore_fired(struct scaled *of, const struct model_service *s)
+{
+    int64_t now = clock_monotonic_usec(), wall = clock_realtime_usec();
+
+    for (size_t i = 0; i < of->rules.rule_count; i++) {
+        int64_t at = AQ_MIN(serving_scale_fired_usec(s, i), wall); /* the clock may be set back */
+
+        of->state.has_fired[i] = at > 0;
+        of->state.fired_usec[i] = at > 0 ? now - (wall - at) : 0;
+    }
+}
+
 static void scaled_free(struct scaled *of)
 {
     arena_done(&of->arena);
@@ -109,6 +130,7 @@ static bool scaled_keep_rules(struct scaled *of, const struct model_service *s)
         of->rules = (struct autoscale){ .rules = NULL };
         log_warning("model service '%s': ignoring its scaling rules: %s", s->name, err.text);
     }
+    scaled_restore_fired(of, s);
     return of->rules.rule_count > 0;
 }
 
@@ -217,11 +239,12 @@ static void scale_ask(struct serving_scale *scale, struct scaled *of,
                       const struct autoscale_wish *wish)
 {
     struct scale_ask *ask = aq_alloc(sizeof(*ask));
+    bool is_step = wish->rule >= 0 && of->rules.rules[wish->rule].is_step;
 
     *ask = (struct scale_ask){ .scale = scale, .id = of->id };
     of->is_busy = true;
-    core_scale_service(scale->core, &of->id, wish->replicas, wish->share_micro, of->reason,
-                       scale_on_done, ask);
+    core_scale_service(scale->core, &of->id, wish->replicas, wish->share_micro,
+                       is_step ? wish->rule : -1, of->reason, scale_on_done, ask);
 }
 
 static int64_t scale_count_ready(const struct core *core, const struct model_service *s)
@@ -391,19 +414,6 @@ const char *serving_scale_reason(const struct serving_scale *scale, const struct
     const struct scaled *of = scale_find(scale, service_id);
 
     return of ? of->reason : "";
-}
-
-int64_t serving_scale_fired_usec(const struct serving_scale *scale, const struct uuid *service_id,
-                                 size_t rule)
-{
-    const struct model_service *s = core_find_service_by_id(scale->core, service_id);
-    const struct scaled *of = scale_find(scale, service_id);
-
-    if (!s || !s->scaling || !of || !of->scaling || strcmp(s->scaling, of->scaling) != 0)
-        return 0; /* of other rules */
-    if (rule >= of->rules.rule_count || !of->state.has_fired[rule])
-        return 0;
-    return clock_realtime_usec() - (clock_monotonic_usec() - of->state.fired_usec[rule]);
 }
 
 const char *serving_scale_problem(const struct serving_scale *scale, const struct uuid *service_id)

@@ -39,10 +39,9 @@ void serving_scale_forget(struct serving_scale *scale, const struct uuid *servic
 const char *serving_scale_reason(const struct serving_scale *scale, const struct uuid *service_id);
 
 /* When the step of this index in the service's rules last changed the number of replicas, wall clock;
- * 0 = not since the rules were changed or the manager started.
+ * 0 = not since the rules were changed.
  */
-int64_t serving_scale_fired_usec(const struct serving_scale *scale, const struct uuid *service_id,
-                                 size_t rule);
+int64_t serving_scale_fired_usec(const struct model_service *s, size_t rule);
 /* Which of its rules has no value now, and why, for people; NULL = none. Valid likewise. */
 const char *serving_scale_problem(const struct serving_scale *scale, const struct uuid *service_id);
 

@@ -6,3 +6,5 @@ CREATE TABLE model_service_totals (
     counts     TEXT NOT NULL,
     PRIMARY KEY (service_id, object)
 );
+-- When each rule of 'scaling' changed the number of replicas last: a JSON list, 0 = never.
+ALTER TABLE model_services ADD COLUMN fired TEXT;

@@ -391,20 +391,24 @@ static void owner_out_of_use(void **state)
 static void scaled_by_itself(void **state)
 {
     const struct model_service *s;
-    struct answer a = { 0 };
+    struct answer a = { 0 }, b = { 0 };
 
     (void)state;
     agent_comes("a", FOUR_CPUS);
     s = serve("digits", 0);
     assert_int_equal(count_replicas(s), 0);
-    core_scale_service(world.core, &s->id, 100, 0, "many requests", on_answer, &a);
+    core_scale_service(world.core, &s->id, 100, 0, -1, "many requests", on_answer, &a);
     settle();
     assert_int_equal(a.r, 0);
     assert_int_equal(s->replicas, 8); /* its maximum */
     assert_int_equal(count_replicas(s), 8);
     assert_non_null(strstr(core_service_problem(world.core, s), "waits for resources"));
     assert_audited("scale-service", 0, NULL);
-    assert_clean();
+    assert_null(s->fired);
+    core_scale_service(world.core, &s->id, 2, 0, 1, "a step", on_answer, &b);
+    settle();
+    assert_int_equal(strncmp(s->fired, "[0,1", 4), 0); /* the second rule, and when */
+    assert_clean(); /* the row has the same */
 }
 
 /* Somebody else was faster. */

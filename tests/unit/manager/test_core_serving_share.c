@@ -124,7 +124,7 @@ static void scale(int64_t replicas, int64_t share_micro)
 {
     struct answer a = { 0 };
 
-    core_scale_service(world.core, &find_service()->id, replicas, share_micro, "load", on_answer,
+    core_scale_service(world.core, &find_service()->id, replicas, share_micro, -1, "load", on_answer,
                        &a);
     settle();
     assert_int_equal(a.r, 0);

@@ -414,7 +414,7 @@ static void test_cold_starts(void **state)
     serving_use_look(use, &s->id);
     say("proxy:a",
         (struct msg_serving_service_use){ .id = s->id, .queued = 1, .oldest_usec = 500000 });
-    core_scale_service(world.core, &s->id, 1, 0, "a request waits", on_answer, &a);
+    core_scale_service(world.core, &s->id, 1, 0, -1, "a request waits", on_answer, &a);
     settle();
     serving_use_look(use, &s->id);
     pass(2 * USEC_PER_SEC);

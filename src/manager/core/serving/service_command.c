@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/json_load.h"
 #include "base/memory.h"
 #include "manager/core/serving/service_command.h"
 #include "manager/core/serving/service_share.h"
@@ -178,6 +179,8 @@ void core_change_service(struct core *core, struct model_service *s, const char 
     }
     if (r == 0) {
         service_share_settle(core, &c->made);
+        if (!service_is_same(was->s.scaling, c->made.scaling))
+            free(AQ_TAKE(c->made.fired)); /* of other rules */
         r = service_check_all(c, &err);
     }
     if (r < 0)
@@ -189,8 +192,24 @@ void core_change_service(struct core *core, struct model_service *s, const char 
         service_commit(c);
 }
 
+static void service_note_fired(struct model_service *s, size_t rule)
+{
+    json_auto_t *times = s->fired ? json_load_string(s->fired, 0) : NULL;
+
+    if (!json_is_array(times)) {
+        json_decref(times);
+        times = json_array();
+    }
+    while (json_array_size(times) <= rule)
+        (void)json_array_append_new(times, json_integer(0));
+    (void)json_array_set_new(times, rule, json_integer(clock_realtime_usec()));
+    free(s->fired);
+    s->fired = json_dump_text(times, JSON_COMPACT);
+}
+
 void core_scale_service(struct core *core, const struct uuid *id, int64_t replicas,
-                        int64_t share_micro, const char *reason, core_done_fn done, void *data)
+                        int64_t share_micro, int rule, const char *reason, core_done_fn done,
+                        void *data)
 {
     const struct model_service_entry *was = model_service_entry_find(core, id);
     struct service_command *c;
@@ -212,6 +231,8 @@ void core_scale_service(struct core *core, const struct uuid *id, int64_t replic
         core_defer(core, service_command_refuse, c, 0, NULL);
         return;
     }
+    if (rule >= 0)
+        service_note_fired(&c->made, (size_t)rule);
     c->reason = aq_strdup(reason);
     service_commit(c);
 }
