@@ -100,6 +100,10 @@ struct event_session_status {
     bool has_rerun; /* false keeps */
     struct rerun_record rerun;
     struct uuid array_id; /* that the session is an element of; nil = none */
+    /* A replica that ends as a failure: counted for this revision of its service, unless it was
+     * before. 0 = it is none.
+     */
+    int64_t failed_revision;
 };
 
 struct event_kernel_status {
@@ -129,7 +133,13 @@ struct event_array_change {
     int64_t cancelled_usec, ended_usec;
 };
 
-enum replica_part { REPLICA_READY = 1u << 0, REPLICA_DRAINING = 1u << 1, REPLICA_RATIO = 1u << 2 };
+enum replica_part {
+    REPLICA_READY = 1u << 0,
+    REPLICA_DRAINING = 1u << 1,
+    REPLICA_RATIO = 1u << 2,
+    REPLICA_HALF = 1u << 3,
+    REPLICA_FAILED = 1u << 4, /* counted for its revision, once */
+};
 
 struct store_tx;
 

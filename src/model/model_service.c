@@ -524,6 +524,7 @@ static void service_write_all(const struct model_service *s, struct strbuf *out)
         jsonw_str(&w, revision->note);
         jsonw_str(&w, uuid_format(&revision->creator_id, id));
         jsonw_int(&w, revision->created_usec);
+        jsonw_int(&w, revision->failures);
     }
     for (size_t i = 0; i < s->token_count; i++) {
         const struct model_service_token *token = &s->tokens[i];

@@ -90,6 +90,7 @@ struct model_service_revision {
     char *note; /* for people: why it was made; NULL = none */
     struct uuid creator_id;
     int64_t created_usec;
+    int64_t failures; /* replicas of it that have failed so far */
 };
 
 struct model_service_token {

@@ -85,6 +85,8 @@ struct session_replica {
     int64_t ratio_ppm;        /* traffic ratio, millionths */
     int64_t ready_usec;       /* when it became ready after its last start; 0 = never */
     int64_t draining_usec;    /* since when it takes no new requests; 0 = it takes them */
+    int64_t failed_usec;      /* since when it counts as failed while it lives; 0 = it does not */
+    bool has_half_share;      /* a rollout without room halves it */
 };
 
 /* The image of sessions that want no container. */

@@ -137,6 +137,11 @@ static void rollout_roll(const struct rollout *rollout, const struct rollout_sta
     ret->old_wanted = AQ_MAX(ret->old_wanted, rollout_keep(state, s, least));
     ret->new_wanted = s->goal + surge - s->old.live - s->new.draining;
     ret->new_wanted = AQ_MAX(ret->new_wanted, AQ_MAX(state->target, rollout_serving(&s->new)));
+    if (state->shared
+        > 0) /* one pair after the other: a half that is free is for its own partner */
+        ret->new_wanted = AQ_MIN(ret->new_wanted,
+                                 AQ_MAX(s->goal + 1 - s->old.live - s->new.draining,
+                                        rollout_serving(&s->new) - s->new.unplaced));
     ret->new_wanted = AQ_MAX(AQ_MIN(ret->new_wanted, most), 0);
 }
 
@@ -230,14 +235,18 @@ static void rollout_fall_back(const struct rollout *rollout, struct rollout_stat
     }
 }
 
-/* Pairs of replicas with half a share: as many as have no room, until nothing is there twice. A new
- * replica that waits is replaced by one of half the share, and is missing for that moment.
+/* Pairs of replicas with half a share, until nothing is there twice: as many as have no room where all
+ * new replicas are there before an old one goes, else one. With two, the half that the first old
+ * replica leaves could go to a third new one, and none of both on that card could grow. A new replica
+ * that waits is replaced by one of half the share, and is missing for that moment.
  */
 static void rollout_share(const struct rollout *rollout, struct rollout_state *state,
-                          const struct rollout_sample *s)
+                          const struct rollout_sample *s, bool is_rolling)
 {
+    bool is_group = rollout->strategy == ROLLOUT_BLUE_GREEN && !is_rolling;
+
     if (rollout->when_full == ROLLOUT_SHARE && s->new.unplaced > 0)
-        state->shared = AQ_MAX(state->shared, s->new.unplaced);
+        state->shared = is_group ? AQ_MAX(state->shared, s->new.unplaced) : 1;
     state->shared = AQ_MIN(state->shared, s->old.live);
     if (s->old.live + s->new.live <= s->goal && s->new.live >= state->target)
         state->shared = 0;
@@ -294,11 +303,11 @@ void rollout_decide(const struct rollout *rollout, struct rollout_state *state,
             rollout_fall_back(rollout, state, &s);
         }
     }
-    rollout_share(rollout, state, &s); /* by the last target, which new replicas are counted by */
-    ret->shared = state->shared;
-
     is_rolling = state->phase == ROLLOUT_ABORTING || rollout->strategy == ROLLOUT_ROLLING
                  || state->is_rolling || s.goal == 0;
+    rollout_share(rollout, state, &s,
+                  is_rolling); /* by the last target, which counts new replicas */
+    ret->shared = state->shared;
     if (is_rolling)
         rollout_roll(rollout, state, &s, s.goal, 0, ret);
     else if (rollout->strategy == ROLLOUT_BLUE_GREEN)

@@ -82,14 +82,15 @@ enum rollout_phase {
 
 struct rollout_state {
     enum rollout_phase phase;
-    int64_t from, to;      /* revisions */
-    int64_t target;        /* new replicas that were wanted last */
-    int64_t step;          /* of canary */
-    int64_t since_usec;    /* the step, or the second group, is ready; 0 = not yet */
-    int64_t progress_usec; /* of the last change of the two next, or of 'target' */
-    int64_t ready, live;   /* new ones that are ready, old ones that have not ended */
-    int64_t failures;      /* of new ones: the caller adds them up, for rollout_side.failures */
-    int64_t shared;        /* pairs of an old and a new replica with half a share each */
+    int64_t from, to;        /* revisions */
+    int64_t target;          /* new replicas that were wanted last */
+    int64_t step;            /* of canary */
+    int64_t since_usec;      /* the step, or the second group, is ready; 0 = not yet */
+    int64_t progress_usec;   /* of the last change of the two next, or of 'target' */
+    int64_t ready, live;     /* new ones that are ready, old ones that have not ended */
+    int64_t failures;        /* of new ones, as the caller counts them, for rollout_side.failures */
+    int64_t failures_before; /* of the revision 'to', before the rollout began: the caller's, too */
+    int64_t shared;          /* pairs of an old and a new replica with half a share each */
     bool is_promoted;
     bool
         is_rolling; /* blue-green or canary that goes on as rolling: there is no room, or nothing to

@@ -159,9 +159,10 @@ static int rollout_check_strategy(const struct json_member *at, const struct rol
 
 static int rollout_read_state(const struct json_member *at, struct rollout_state *ret)
 {
-    static const char *const known[] = { "phase",    "from",     "to",      "target", "step",
-                                         "since",    "progress", "ready",   "live",   "shared",
-                                         "failures", "promoted", "rolling", "reason", NULL };
+    static const char *const known[] = { "phase",    "from",    "to",       "target",
+                                         "step",     "since",   "progress", "ready",
+                                         "live",     "shared",  "failures", "failures_before",
+                                         "promoted", "rolling", "reason",   NULL };
     struct json_member state;
     const char *reason = NULL;
     unsigned phase = ROLLOUT_NONE;
@@ -183,6 +184,9 @@ static int rollout_read_state(const struct json_member *at, struct rollout_state
         || (r = json_member_integer(&state, "live", 0, ROLLOUT_COUNT_MAX, &ret->live)) < 0
         || (r = json_member_integer(&state, "shared", 0, ROLLOUT_COUNT_MAX, &ret->shared)) < 0
         || (r = json_member_integer(&state, "failures", 0, ROLLOUT_COUNT_MAX, &ret->failures)) < 0
+        || (r = json_member_integer(&state, "failures_before", 0, ROLLOUT_COUNT_MAX,
+                                    &ret->failures_before))
+               < 0
         || (r = json_member_flag(&state, "promoted", &ret->is_promoted)) < 0
         || (r = json_member_flag(&state, "rolling", &ret->is_rolling)) < 0
         || (r = json_member_text(&state, "reason", sizeof(ret->reason) - 1, &reason)) < 0)
@@ -292,6 +296,7 @@ static void rollout_write_state(const struct rollout_state *state, struct jsonw 
     jsonw_member_int(w, "live", state->live);
     jsonw_member_int(w, "shared", state->shared);
     jsonw_member_int(w, "failures", state->failures);
+    jsonw_member_int(w, "failures_before", state->failures_before);
     jsonw_member_bool(w, "promoted", state->is_promoted);
     jsonw_member_bool(w, "rolling", state->is_rolling);
     if (state->reason[0])

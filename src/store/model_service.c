@@ -377,6 +377,7 @@ void model_service_read_revision(struct row *row, struct model_service *ret)
     revision->note = row_text(row);
     revision->creator_id = sql_get_uuid(row->q);
     revision->created_usec = sql_get_int(row->q);
+    revision->failures = sql_get_int(row->q);
 }
 
 void model_service_read_token(struct row *row, struct model_service *ret)

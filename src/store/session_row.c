@@ -33,6 +33,8 @@ static struct session_replica *session_read_replica(struct row *row)
     record.ratio_ppm = sql_get_int(q);
     record.ready_usec = sql_get_int(q);
     record.draining_usec = sql_get_int(q);
+    record.has_half_share = sql_get_int(q) != 0;
+    record.failed_usec = sql_get_int(q);
     if (uuid_is_nil(&record.service_id))
         return NULL;
     ret = row->arena ? arena_alloc(row->arena, sizeof(*ret)) : aq_alloc(sizeof(*ret));

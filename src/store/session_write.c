@@ -42,8 +42,8 @@ static int session_insert_row(struct store_tx *tx, const struct session *s, stru
         " project_id, access_key, domain, resource_group, kernel_count, image, tag,"
         " cluster_mode, spec, reason, status_data, forced, created_at, status_changed_at,"
         " starts_at, running_at, array_id, array_index, booking_id, service_id,"
-        " service_revision, replica_number, ratio_ppm)"
-        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        " service_revision, replica_number, ratio_ppm, half_share)"
+        " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
         &q, err);
 
     if (r < 0)
@@ -89,8 +89,9 @@ static int session_insert_row(struct store_tx *tx, const struct session *s, stru
         sql_put_int(q, s->replica->revision);
         sql_put_int(q, s->replica->number);
         sql_put_int(q, s->replica->ratio_ppm);
+        sql_put_int(q, s->replica->has_half_share);
     } else {
-        for (int i = 0; i < 4; i++)
+        for (int i = 0; i < 5; i++)
             sql_put_null(q);
     }
     return sql_change_one(q, session_refuse_insert, s, err);
@@ -130,6 +131,27 @@ static int session_refuse_status(const void *of, int r, struct aq_error *err)
 
     return r == -ENODATA ? session_fail_stale(&c->id, session_status_name(c->from), c->version, err)
                          : r;
+}
+
+/* Before it is marked: each replica counts once. 'ends': it is ending with this failure. */
+static int replica_count_failure(struct store_tx *tx, const struct uuid *id, int64_t revision,
+                                 bool ends, struct aq_error *err)
+{
+    char text[UUID_TEXT_MAX];
+    struct sql_stmt *q;
+    int r = sql_prepare(
+        tx->db,
+        "UPDATE model_service_revisions SET failures = failures + 1 WHERE number = ?"
+        " AND service_id = (SELECT service_id FROM sessions WHERE id = ?"
+        " AND failed_at IS NULL AND (terminated_at IS NULL OR CAST(? AS INTEGER) = 1))",
+        &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_int(q, revision);
+    sql_put_uuid(q, id, text);
+    sql_put_int(q, ends);
+    return sql_run(q, err);
 }
 
 int session_set_status(struct store_tx *tx, const struct event *e, struct aq_error *err)
@@ -173,6 +195,8 @@ int session_set_status(struct store_tx *tx, const struct event *e, struct aq_err
     r = sql_change_one(q, session_refuse_status, e, err);
     if (r == 0 && session_is_terminal(c->to))
         r = session_total_add(tx, &c->id, err);
+    if (r == 0 && c->failed_revision)
+        r = replica_count_failure(tx, &c->id, c->failed_revision, true, err);
     if (r == 0 && session_is_terminal(c->to) && !uuid_is_nil(&c->array_id))
         r = array_count_end(tx, &c->array_id, &c->id, err);
     if (r < 0)
@@ -279,10 +303,17 @@ int replica_change(struct store_tx *tx, const struct event *e, struct aq_error *
     unsigned what = e->replica_change.what;
     char id[UUID_TEXT_MAX];
     struct sql_stmt *q;
-    int r = sql_prepare(
+    int r = 0;
+
+    if (what & REPLICA_FAILED && to->failed_usec)
+        r = replica_count_failure(tx, &e->replica_change.id, to->revision, false, err);
+    if (r < 0)
+        return r;
+    r = sql_prepare(
         tx->db,
         "UPDATE sessions SET ready_at = COALESCE(?, ready_at),"
-        " draining_at = COALESCE(?, draining_at), ratio_ppm = COALESCE(?, ratio_ppm)"
+        " draining_at = COALESCE(?, draining_at), ratio_ppm = COALESCE(?, ratio_ppm),"
+        " half_share = COALESCE(?, half_share), failed_at = CASE WHEN ? THEN ? ELSE failed_at END"
         " WHERE id = ? AND service_id IS NOT NULL AND terminated_at IS NULL",
         &q, err);
 
@@ -294,6 +325,12 @@ int replica_change(struct store_tx *tx, const struct event *e, struct aq_error *
         sql_put_int(q, to->ratio_ppm);
     else
         sql_put_null(q);
+    if (what & REPLICA_HALF)
+        sql_put_int(q, to->has_half_share);
+    else
+        sql_put_null(q);
+    sql_put_int(q, (what & REPLICA_FAILED) != 0);
+    sql_put_time(q, to->failed_usec);
     sql_put_uuid(q, &e->replica_change.id, id);
     return sql_run(q, err);
 }

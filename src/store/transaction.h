@@ -149,7 +149,8 @@ int row_check(const struct row *row, const char *what, struct aq_error *err);
     " " spec ", s.reason, " status_data ", s.forced, s.created_at, s.status_changed_at," \
     " s.starts_at, s.running_at, s.image, s.tag, s.cluster_mode, s.retry,"               \
     " s.subnet, s.rerun, s.array_id, s.array_index, s.booking_id, s.service_id,"         \
-    " s.service_revision, s.replica_number, s.ratio_ppm, s.ready_at, s.draining_at"
+    " s.service_revision, s.replica_number, s.ratio_ppm, s.ready_at, s.draining_at,"     \
+    " s.half_share, s.failed_at"
 #define SESSION_COLUMNS SESSION_COLUMNS_WITH("s.spec", "s.status_data")
 /* Without kernels and dependencies; 'ret_kernel_count' is the column. */
 void session_read_row(struct row *row, struct session *ret, size_t *ret_kernel_count);
@@ -177,7 +178,8 @@ void booking_read_row(struct row *row, struct booking *ret);
 /* Without revisions and tokens. All of it is from the heap. */
 void model_service_read_row(struct row *row, struct model_service *ret);
 /* Append to those of 'ret'. */
-#define MODEL_SERVICE_REVISION_COLUMNS "r.number, r.spec, r.note, r.creator_id, r.created_at"
+#define MODEL_SERVICE_REVISION_COLUMNS \
+    "r.number, r.spec, r.note, r.creator_id, r.created_at, r.failures"
 void model_service_read_revision(struct row *row, struct model_service *ret);
 #define MODEL_SERVICE_TOKEN_COLUMNS                                                       \
     "t.id, t.hash, t.label, t.paths, t.expires_at, t.rate, t.budget, t.used, t.requests," \

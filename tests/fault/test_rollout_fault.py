@@ -26,7 +26,7 @@ PASSED = {
     "rolling": ("begins", "noted", "ended"),
     "blue-green": ("begins", "noted", "ready", "asked", "ended"),
     "canary": ("begins", "noted", "stepped", "ended"),
-    "aborted": ("begins", "noted", "aborts", "ended"),
+    "aborted": ("begins", "noted", "failed", "aborts", "ended"),
 }
 CASES = [(strategy, "core.serving.rollout." + point) for strategy, points in PASSED.items()
          for point in points]
@@ -95,6 +95,8 @@ def test_killed(strategy, point, passage):
         assert show(client)["revision"]["number"] == goal
         numbers = ran.read_text().split()
         assert len(numbers) == len({*numbers}) >= 4, numbers # none was started twice
+        if point == "core.serving.rollout.failed":  # each failure counts, once
+            assert len(numbers) - 2 == 2, numbers
         cluster.check_audits()
         assert ask(client, "DELETE", f"{PATH}/digits").status in (204, 404)
         wait_for(lambda: show(client)["status"] == "ended", 90, lambda: f"the end: {show(client)}")

@@ -17,7 +17,9 @@ from world import ROOT
 ALL = subprocess.run([ROOT / "tools" / "fault-points"], capture_output=True, text=True,
                      check=True).stdout.split()
 REPLACED = "core.serving.share.replaced"
-POINTS = [point for point in ALL if point.startswith("core.serving.share.") and point != REPLACED]
+HALVED = "core.serving.share.halved"
+POINTS = [point for point in ALL
+          if point.startswith("core.serving.share.") and point not in (REPLACED, HALVED)]
 POINTS += [point for point in ALL if ".gpu.resize." in point]
 MAIN = """
 import http.server
@@ -29,10 +31,10 @@ SCALING = {"window": 1, "rules": [{"signal": "metric", "source": "kernel", "name
 
 
 @contextlib.contextmanager
-def started(point):
+def started(point, **settings):
     if why := containers.why_not("crun"):
         pytest.skip(why)
-    with GpuCluster(ALIQUOT_NETWORK_ENABLED="true") as cluster:
+    with GpuCluster(ALIQUOT_NETWORK_ENABLED="true", **settings) as cluster:
         mark = cluster.folder / "died"
         cluster.env.update(ALIQUOT_FAULT=point, ALIQUOT_FAULT_ONCE=str(mark))
         cluster.supervise()
@@ -44,12 +46,12 @@ def started(point):
         cluster.stop()
 
 
-def serve(client, shares, replicas, bounds):
+def serve(client, shares, replicas, bounds=None, **more):
+    scaling = {"scaling": {**SCALING, "share": bounds}} if bounds else {}
     reply = ask(client, "POST", PATH, {
         "name": "digits", "image": "host", "runtime": "custom", "command": 'exec python3 -c "$MAIN"',
         "environ": {"MAIN": MAIN}, "port": 8000, "health": {"interval": 1}, "replicas": replicas,
-        "resources": {"cpu": "1", "mem": "128m", "cuda.shares": shares},
-        "scaling": {**SCALING, "share": bounds}})
+        "resources": {"cpu": "1", "mem": "128m", "cuda.shares": shares}, **scaling, **more})
     assert reply.status in (201, 409), reply
 
 
@@ -94,4 +96,30 @@ def test_killed_while_a_replica_gives_way_to_a_smaller_one():
         live = [session["name"] for session in client.get("/aliquot/v1/sessions").json["items"]
                 if session["status"] == "RUNNING"]
         assert len(live) == 2, live
+        end(cluster, client)
+
+
+@pytest.mark.parametrize("passage", [1, 2, 3])
+def test_killed_while_a_rollout_shares_cards(passage):
+    """Two cards, each full with an old replica: one of both has half a card, and stays the one."""
+    with started(f"{HALVED}:{passage}", devices=2) as (cluster, client, mark):
+        serve(client, "2", 2, rollout={"when_full": "share"}, limits={"drain_timeout": 1})
+        wait_for(lambda: [one["health"] for one in show(client)["replica_list"]] == ["ready"] * 2, 90,
+                 lambda: f"two replicas: {show(client)}")
+        reply = ask(client, "POST", f"{PATH}/digits/revisions", {"note": "second"})
+        assert reply.status in (201, 409), reply
+        goal, halved = show(client)["revision"]["number"], []
+
+        def is_over():
+            shown = show(client)
+            old = [one["number"] for one in shown["replica_list"]
+                   if one["revision"] < goal and one["share"] == 1]
+            assert len(old) <= 1, shown["replica_list"]
+            halved.extend(one for one in old if one not in halved)
+            return shown["rollout"]["state"]["phase"] == "done" and [
+                (one["revision"], one["share"], one["health"]) for one in shown["replica_list"]
+            ] == [(goal, 2, "ready")] * 2
+        wait_for(is_over, 240, lambda: f"the rollout, {halved} were halved: {show(client)}")
+        wait_for(mark.exists, 10, f"the manager to pass {HALVED}")
+        assert len(halved) == 2, halved  # first one, then the other, each once
         end(cluster, client)

@@ -455,7 +455,7 @@ static void replaces_without_room(void **state)
 
 static bool has_half_share(const char *name)
 {
-    return session_entry_of(named(name))->replica->has_half_share;
+    return named(name)->replica->has_half_share;
 }
 
 static void shares_without_room(void **state)

@@ -124,8 +124,8 @@ static void scale(int64_t replicas, int64_t share_micro)
 {
     struct answer a = { 0 };
 
-    core_scale_service(world.core, &find_service()->id, replicas, share_micro, -1, "load", on_answer,
-                       &a);
+    core_scale_service(world.core, &find_service()->id, replicas, share_micro, -1, "load",
+                       on_answer, &a);
     settle();
     assert_int_equal(a.r, 0);
 }
@@ -320,20 +320,23 @@ static void is_halved(void **state)
     const char *slot;
     const struct model_service_entry *entry;
     struct core_replica replica = { .share_micro = 0 };
+    bool is_half;
 
     (void)state;
     agent_comes("a", CARD("2"));
     (void)serve("1", NULL);
     (void)becomes_ready(0);
     entry = model_service_entry_find(world.core, &find_service()->id);
-    session_entry_find(world.core, &replica_of(0)->id)->replica->has_half_share = true;
+    replica_of(0)->replica->has_half_share = true;
     service_share_describe(world.core, session_entry_find(world.core, &replica_of(0)->id)->replica,
                            &replica);
     assert_int_equal(replica.share_wanted_micro, HALF);
     assert_int_equal(replica.share_micro, AMOUNT_ONE);
-    assert_int_equal(service_share_of_next(world.core, entry, &entry->s.revisions[0], &slot),
-                     AMOUNT_ONE);
+    assert_int_equal(
+        service_share_of_next(world.core, entry, &entry->s.revisions[0], &slot, &is_half),
+        AMOUNT_ONE);
     assert_string_equal(slot, "cuda.shares");
+    assert_false(is_half);
 }
 
 static struct answer change_scaling(const char *scaling)

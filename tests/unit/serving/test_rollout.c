@@ -476,6 +476,38 @@ static void a_rollout_without_room_waits_replaces_or_shares(void **state)
     assert_int_equal(s.state.phase, ROLLOUT_DONE);
 }
 
+/* The half that is free is for the partner of the replica that left it, not for a third one. */
+static void pairs_come_one_after_the_other(void **state)
+{
+    struct service s = service("{\"when_full\": \"share\", \"max_surge\": 2}", 3);
+
+    (void)state;
+    settle(&s);
+    assert_int_equal(s.actions.new_wanted, 2);
+    s.sample.new.unplaced = 2;
+    decide(&s);
+    assert_int_equal(s.actions.shared, 1);
+    assert_int_equal(s.actions.new_wanted, 1); /* the other one ends, which has no place anyway */
+    assert_int_equal(s.actions.old_wanted, 3);
+    s.sample.new = (struct rollout_side){ .live = 1, .ready = 1 };
+    decide(&s);
+    assert_int_equal(s.actions.old_wanted, 2);
+    s.sample.old.live = s.sample.old.ready = 2;
+    decide(&s);
+    assert_int_equal(s.actions.shared, 0); /* the first pair is over: its new replica grows */
+    s.sample.new = (struct rollout_side){ .live = 3, .ready = 1, .unplaced = 2 };
+    decide(&s);
+    assert_int_equal(s.actions.shared, 1);
+    assert_int_equal(s.actions.new_wanted, 2);
+
+    s = service("{\"when_full\": \"share\", \"strategy\": \"blue-green\"}", 3);
+    settle(&s);
+    s.sample.new.unplaced = 3;
+    decide(&s);
+    assert_int_equal(s.actions.shared, 3); /* a group */
+    assert_int_equal(s.actions.new_wanted, 3);
+}
+
 static void strategies_that_need_room_go_on_as_rolling(void **state)
 {
     static const char *const texts[] = {
@@ -507,18 +539,21 @@ static void what_is_written_reads_back(void **state)
         "{\"strategy\":\"rolling\",\"max_surge\":\"50%\",\"max_unavailable\":1,\"when_full\":"
         "\"share\",\"abort\":{\"failures\":0,\"error_ratio\":0.05,\"latency_ratio\":2,\"requests\":"
         "5,\"stalled\":600},\"state\":{\"phase\":\"running\",\"from\":3,\"to\":4,\"target\":2,"
-        "\"step\":0,\"since\":0,\"progress\":1700000000000000,\"ready\":1,\"live\":2,\"shared\":1,\"failures\":2,"
+        "\"step\":0,\"since\":0,\"progress\":1700000000000000,\"ready\":1,\"live\":2,\"shared\":1,"
+        "\"failures\":2,\"failures_before\":7,"
         "\"promoted\":false,\"rolling\":true,\"reason\":\"x\"}}",
         "{\"strategy\":\"blue-green\",\"auto_promote\":true,\"promote_delay\":1.5,\"keep\":60,"
         "\"when_full\":\"wait\",\"abort\":{\"failures\":3,\"error_ratio\":0,\"latency_ratio\":0,"
         "\"requests\":20,\"stalled\":0},\"state\":{\"phase\":\"none\",\"from\":0,\"to\":0,"
-        "\"target\":0,\"step\":0,\"since\":0,\"progress\":0,\"ready\":0,\"live\":0,\"shared\":0,\"failures\":0,"
+        "\"target\":0,\"step\":0,\"since\":0,\"progress\":0,\"ready\":0,\"live\":0,\"shared\":0,"
+        "\"failures\":0,\"failures_before\":0,"
         "\"promoted\":false,\"rolling\":false}}",
         "{\"strategy\":\"canary\",\"max_surge\":1,\"max_unavailable\":0,\"steps\":[5,99],"
         "\"step_interval\":300,\"when_full\":\"replace\",\"abort\":{\"failures\":3,\"error_ratio\":"
         "0,\"latency_ratio\":0,\"requests\":20,\"stalled\":0},\"state\":{\"phase\":\"aborted\","
         "\"from\":4,\"to\":3,\"target\":0,\"step\":2,\"since\":1,\"progress\":0,\"ready\":0,"
-        "\"live\":0,\"shared\":0,\"failures\":0,\"promoted\":true,\"rolling\":false}}",
+        "\"live\":0,\"shared\":0,\"failures\":0,\"failures_before\":0,\"promoted\":true,"
+        "\"rolling\":false}}",
     };
 
     (void)state;
@@ -627,6 +662,7 @@ int main(void)
         cmocka_unit_test(an_aborted_rollout_goes_back),
         cmocka_unit_test(a_first_rollout_is_not_aborted),
         cmocka_unit_test(a_rollout_without_room_waits_replaces_or_shares),
+        cmocka_unit_test(pairs_come_one_after_the_other),
         cmocka_unit_test(strategies_that_need_room_go_on_as_rolling),
         cmocka_unit_test(what_is_written_reads_back),
         cmocka_unit_test(steps_are_of_equal_weight_unless_they_are_listed),

@@ -243,6 +243,8 @@ struct event *proposal_add_session_status(struct core *core, struct session_entr
         .reason = reason,
         .array_id = l->s.array_id,
     };
+    if (l->s.replica && session_is_terminal(to) && core->proposal_hooks->is_failure(l, reason))
+        e->session_status.failed_revision = l->s.replica->revision;
     return e;
 }
 

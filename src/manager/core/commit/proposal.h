@@ -28,6 +28,8 @@ struct proposal_hooks {
     void (*apply)(struct core *core, struct event *e);
     /* It held placements of a pass of 'g': durable (0), or nothing was written (< 0). */
     void (*on_pass)(struct core *core, struct resource_group_entry *g, int result);
+    /* Does a session that ends for this reason (NULL = as it says) end as a failed replica? */
+    bool (*is_failure)(const struct session_entry *l, const char *reason);
 };
 
 /* An event of 'd' in the batch of this turn; d becomes busy. */

@@ -138,7 +138,7 @@ static void apply_session_status(struct core *core, struct event *e)
         dependency_started(core, l);
     array_note_status(core, l);
     booking_note_status(core, l);
-    service_note_status(core, l);
+    service_note_status(core, l, c->failed_revision != 0);
     if (session_is_terminal(c->to)) {
         dependency_ended(core, l);
         dependency_forget(core, l);

@@ -110,7 +110,8 @@ static bool audit_same_replica(const struct session_replica *m, const struct ses
         return m == s;
     return uuid_equals(&m->service_id, &s->service_id) && m->revision == s->revision
            && m->number == s->number && m->ratio_ppm == s->ratio_ppm
-           && m->ready_usec == s->ready_usec && m->draining_usec == s->draining_usec;
+           && m->ready_usec == s->ready_usec && m->draining_usec == s->draining_usec
+           && m->has_half_share == s->has_half_share && m->failed_usec == s->failed_usec;
 }
 
 static void audit_compare_session(struct audit *a, const struct session *s)

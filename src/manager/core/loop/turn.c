@@ -13,6 +13,7 @@
 #include "manager/core/scheduling/attempts.h"
 #include "manager/core/scheduling/pass.h"
 #include "manager/core/scheduling/queue.h"
+#include "manager/core/serving/service_replica.h"
 #include "manager/core/serving/service_step.h"
 #include "manager/core/state/clock_adjustment.h"
 #include "manager/core/state/deferred.h"
@@ -123,4 +124,5 @@ static void turn_on_pass(struct core *core, struct resource_group_entry *g, int 
 const struct proposal_hooks turn_proposal_hooks = {
     .apply = apply_event,
     .on_pass = turn_on_pass,
+    .is_failure = service_replica_is_failure,
 };

@@ -153,8 +153,9 @@ void service_note_health(struct core *core, const char *agent_id,
                                ? aq_strndup(health->text, strnlen(health->text, HEALTH_TEXT_MAX))
                                : NULL;
     if (was == CORE_REPLICA_READY && replica->health == CORE_REPLICA_UNHEALTHY
-        && !l->s.replica->draining_usec)
-        service_rollout_note_failure(replica->service, l->s.replica->revision);
+        && !l->s.replica->draining_usec && !l->s.replica->failed_usec
+        && service_rollout_is_to(replica->service, l->s.replica->revision))
+        replica->is_failing = true;
     model_service_entry_note_change(core, replica->service);
 }
 

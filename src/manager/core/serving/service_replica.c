@@ -200,16 +200,32 @@ static void service_replica_fail(struct core *core, struct model_service_entry *
 }
 
 /* Its end was decided by the service, by its user, or by the loss of its node. */
-static bool service_replica_is_excused(const struct session_entry *l)
+static bool service_replica_is_excused(const struct session_entry *l, const char *reason)
 {
     static const char *const reasons[] = { REASON_SERVICE_ENDED,    REASON_SERVICE_SCALED,
                                            REASON_SERVICE_REPLACED, REASON_AGENT_LOST,
                                            REASON_AGENT_DRAINED,    REASON_AGENT_REMOVED };
 
-    for (size_t i = 0; l->s.reason && i < AQ_COUNT(reasons); i++)
-        if (strcmp(l->s.reason, reasons[i]) == 0)
+    for (size_t i = 0; reason && i < AQ_COUNT(reasons); i++)
+        if (strcmp(reason, reasons[i]) == 0)
             return true;
-    return l->s.replica->draining_usec || session_reason_is_by_user(l->s.reason);
+    return l->s.replica->draining_usec || session_reason_is_by_user(reason);
+}
+
+/* It was ready for long enough. */
+static bool service_replica_was_stable(const struct session_entry *l, int64_t ended_usec)
+{
+    int64_t ready = l->s.replica->ready_usec;
+
+    return ready && ready >= l->s.running_usec && ended_usec - ready >= STABLE_USEC;
+}
+
+bool service_replica_is_failure(const struct session_entry *l, const char *reason)
+{
+    if (!reason || (l->s.status == SESSION_TERMINATING && l->s.reason)) /* the first one wins */
+        reason = l->s.reason;
+    return l->replica && !l->replica->service->s.is_ending && !service_replica_is_excused(l, reason)
+           && !service_replica_was_stable(l, clock_realtime_usec());
 }
 
 /* Once the program has ended with a status, neither the reason "self-terminated" nor the last probe,
@@ -244,16 +260,14 @@ void service_replica_ended(struct core *core, struct model_service_entry *entry,
                            const struct session_entry *l)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    int64_t ready = l->s.replica->ready_usec;
 
-    if (service_replica_is_excused(l) || entry->s.is_ending)
+    if (service_replica_is_excused(l, l->s.reason) || entry->s.is_ending)
         return;
-    if (ready && ready >= l->s.running_usec && l->s.status_changed_usec - ready >= STABLE_USEC) {
+    if (service_replica_was_stable(l, l->s.status_changed_usec)) {
         log_info("model service '%s': replica '%s' ended: %s", entry->s.name, l->s.name,
                  l->s.reason ? l->s.reason : "no reason is known");
         return;
     }
-    service_rollout_note_failure(entry, l->s.replica->revision);
     service_replica_describe_end(l, &text);
     service_replica_fail(core, entry, text.data);
 }
@@ -325,7 +339,8 @@ void service_replica_create(struct core *core, struct model_service_entry *entry
     const struct session_request *request = &c->order.request;
     const struct model_service_revision *made_from = model_service_find_revision(s, revision);
     const char *share_slot;
-    int64_t share_micro = service_share_of_next(core, entry, made_from, &share_slot);
+    bool is_half;
+    int64_t share_micro = service_share_of_next(core, entry, made_from, &share_slot, &is_half);
     struct aq_error err;
 
     c->core = core;
@@ -338,6 +353,7 @@ void service_replica_create(struct core *core, struct model_service_entry *entry
         free(c);
         return;
     }
+    c->order.replica.has_half_share = is_half;
     c->order.request.rows = (struct session_rows){ service_creation_write, c };
     entry->last_replica++;
     entry->creating++;

@@ -35,6 +35,9 @@ void service_order_done(struct service_order *order);
 /* Create one more replica of this revision, which is kept. */
 void service_replica_create(struct core *core, struct model_service_entry *entry, int64_t revision);
 
+/* Does a replica that ends now, for this reason (NULL = that of its session), end as a failure? */
+bool service_replica_is_failure(const struct session_entry *l, const char *reason);
+
 /* The session of the replica has ended: if that was a failure, a pause follows. */
 void service_replica_ended(struct core *core, struct model_service_entry *entry,
                            const struct session_entry *l);

@@ -2,8 +2,8 @@
 /* service_rollout.c - how a model service goes from one revision to another
  *
  * What is decided follows from the row, the replicas and the time, so a manager that starts again
- * decides the same. Failures of replicas are counted in memory until the state has them: a manager
- * that dies between both forgets one, and the next replica of a revision that does not work fails, too.
+ * decides the same. Failures of replicas are counted with the revision, in the transaction that ends
+ * the replica; the state knows how many there were when the rollout began.
  */
 #include "manager/core/serving/service_rollout.h"
 
@@ -51,8 +51,6 @@ void service_rollout_load(struct model_service_entry *entry)
     if (service_rollout_read(&entry->s, &entry->rollout.settings, &entry->rollout.state, &err) < 0)
         log_warning("model service '%s': cannot read its rollout, using the defaults: %s",
                     entry->s.name, err.text);
-    if (!rollout_is_under_way(&entry->rollout.state))
-        entry->rollout.failures = 0;
 }
 
 bool core_service_rollout(const struct core *core, const struct model_service *service,
@@ -86,7 +84,7 @@ void service_rollout_list(const struct core *core, const struct model_service_en
             .stage = service_replica_stage(core, replica),
             .is_unplaced = replica->pending_usec
                            && now - replica->pending_usec >= SERVICE_UNPLACED_USEC,
-            .had_half_share = replica->has_half_share,
+            .had_half_share = replica->session->s.replica->has_half_share,
         };
     }
 }
@@ -153,6 +151,14 @@ static bool service_rollout_has_others(const struct replica_plan *plan, int64_t 
     return false;
 }
 
+/* Of a revision, so far. */
+static int64_t service_rollout_failures(const struct model_service *s, int64_t number)
+{
+    const struct model_service_revision *revision = model_service_find_revision(s, number);
+
+    return revision ? revision->failures : 0;
+}
+
 /* A revision of which replicas are ready answers requests already: going back to it, or on with it, is
  * not tried out first.
  */
@@ -162,6 +168,7 @@ static struct rollout_state service_rollout_begin(const struct model_service *s,
     struct rollout_state state = rollout_begin(service_rollout_find_from(s, plan, to), to,
                                                clock_realtime_usec());
 
+    state.failures_before = service_rollout_failures(s, to);
     for (size_t i = 0; i < plan->count; i++)
         state.is_rolling |= plan->items[i].revision == to
                             && plan->items[i].stage == REPLICA_STAGE_READY;
@@ -258,7 +265,6 @@ static void service_rollout_propose(struct core *core, struct model_service_entr
         row->goal = state->to;
     e->service.is_rollout = true;
     e->service.reason = reason ? arena_strdup(proposal_arena(core), reason) : NULL;
-    entry->rollout.counted = entry->rollout.failures;
     service_rollout_fault(event);
 }
 
@@ -286,7 +292,8 @@ void service_rollout_decide(struct core *core, struct model_service_entry *entry
         && service_rollout_has_others(plan, entry->s.goal))
         state = service_rollout_begin(&entry->s, plan, entry->s.goal);
     if (rollout_is_under_way(&state))
-        state.failures += entry->rollout.failures;
+        state.failures = AQ_MAX(state.failures, service_rollout_failures(&entry->s, state.to)
+                                                    - state.failures_before);
     sample = service_rollout_sample(entry, &state, plan);
     rollout_decide(&entry->rollout.settings, &state, &sample, ret);
     if (ret->event == ROLLOUT_ABORTS)
@@ -297,17 +304,25 @@ void service_rollout_decide(struct core *core, struct model_service_entry *entry
         service_rollout_set_ratios(core, entry, plan->goal, ret);
 }
 
-void service_rollout_note_failure(struct model_service_entry *entry, int64_t revision)
+bool service_rollout_is_to(const struct model_service_entry *entry, int64_t revision)
 {
-    if (rollout_is_under_way(&entry->rollout.state) && revision == entry->rollout.state.to)
-        entry->rollout.failures++;
+    return rollout_is_under_way(&entry->rollout.state) && revision == entry->rollout.state.to;
 }
 
-void service_rollout_returned(struct model_service_entry *entry, int result)
+void service_rollout_count_failure(struct session_entry *l, int64_t at_usec)
 {
-    if (result == 0)
-        entry->rollout.failures -= AQ_MIN(entry->rollout.counted, entry->rollout.failures);
-    entry->rollout.counted = 0;
+    struct session_replica *replica = l->s.replica;
+
+    AQ_FAULT("core.serving.rollout.failed");
+    l->replica->is_failing = false;
+    if (replica->failed_usec)
+        return;
+    replica->failed_usec = at_usec;
+    for (size_t i = 0; i < l->replica->service->s.revision_count; i++) {
+        struct model_service_revision *revision = &l->replica->service->s.revisions[i];
+
+        revision->failures += revision->number == replica->revision;
+    }
 }
 
 /* ---- changes by people ---- */
@@ -328,6 +343,7 @@ int service_rollout_merge(const struct core *core, const struct model_service_en
 
         service_rollout_list(core, was, &plan);
         state = service_rollout_begin(made, &plan, made->goal);
+        state.failures_before = service_rollout_failures(&was->s, made->goal);
         free(plan.items);
         free(*ret_reason);
         *ret_reason = service_rollout_describe_begin(&rollout, &state);

@@ -13,6 +13,7 @@
 #include "serving/replica_plan.h"
 
 struct model_service_entry;
+struct session_entry;
 
 #define SERVICE_UNPLACED_USEC (5 * USEC_PER_SEC) /* a normal start waits less for a place */
 
@@ -29,11 +30,13 @@ void service_rollout_list(const struct core *core, const struct model_service_en
 void service_rollout_decide(struct core *core, struct model_service_entry *entry,
                             struct replica_plan *plan, struct rollout_actions *ret);
 
-/* A replica of this revision ended before it was of use, or does not answer any longer. */
-void service_rollout_note_failure(struct model_service_entry *entry, int64_t revision);
+/* A rollout to this revision is under way. */
+bool service_rollout_is_to(const struct model_service_entry *entry, int64_t revision);
 
-/* A proposal of the service is back: failures are counted once. */
-void service_rollout_returned(struct model_service_entry *entry, int result);
+/* It is durable that this replica ended before it was of use, or does not answer any longer: as the
+ * store does, count it once for its revision.
+ */
+void service_rollout_count_failure(struct session_entry *l, int64_t at_usec);
 
 /* 'made' is to be the row after that of 'was' (NULL = it is new): keep the state, or begin a rollout
  * to its goal. Replaces made->rollout. *ret_reason: for the history, to be freed; stays if no rollout

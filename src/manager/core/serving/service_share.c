@@ -252,11 +252,13 @@ static int64_t share_wanted(const struct core *core, const struct replica_entry 
     int64_t share = service_share_of(
         s, model_service_find_revision(s, replica->session->s.replica->revision), ret_slot);
 
-    return share && replica->has_half_share ? share_half(core, *ret_slot, share) : share;
+    return share && replica->session->s.replica->has_half_share ? share_half(core, *ret_slot, share)
+                                                                : share;
 }
 
 int64_t service_share_of_next(const struct core *core, const struct model_service_entry *entry,
-                              const struct model_service_revision *revision, const char **ret_slot)
+                              const struct model_service_revision *revision, const char **ret_slot,
+                              bool *ret_is_half)
 {
     int64_t share = service_share_of(&entry->s, revision, ret_slot);
     struct autoscale bounds;
@@ -265,14 +267,15 @@ int64_t service_share_of_next(const struct core *core, const struct model_servic
     LIST_FOREACH(link, &entry->replicas) {
         const struct replica_entry *replica = LIST_ENTRY(link, struct replica_entry, link);
 
-        if (!replica->has_half_share)
+        if (!replica->session->s.replica->has_half_share)
             continue;
         if (replica->session->s.replica->revision != revision->number)
             halved++;
         else if (!share_is_leaving(replica->session))
             halved--;
     }
-    if (share && halved > (int64_t)entry->creating)
+    *ret_is_half = share && halved > (int64_t)entry->creating;
+    if (*ret_is_half)
         return share_half(core, *ret_slot, share);
     if (share && clock_monotonic_usec() < entry->small_until_usec
         && share_read_bounds(&entry->s, &bounds))
@@ -460,6 +463,22 @@ static int64_t share_step_running(struct core *core, struct model_service_entry 
         }
     }
     return due;
+}
+
+bool service_share_is_growing(const struct core *core, const struct model_service_entry *entry)
+{
+    LIST_FOREACH(link, &entry->replicas) {
+        const struct replica_entry *replica = LIST_ENTRY(link, struct replica_entry, link);
+        const struct session_entry *l = replica->session;
+        const char *slot;
+        int64_t wanted = share_wanted(core, replica, &slot);
+
+        if (wanted && !share_is_leaving(l) && share_runs(l) && share_held(l, slot) < wanted
+            && !(replica->share.is_held && replica->share.goal == wanted)
+            && core_agent_is_connected(core, l->s.kernels[0].agent_id))
+            return true;
+    }
+    return false;
 }
 
 /* Those under way; 'ret_less' of them make a share smaller. */

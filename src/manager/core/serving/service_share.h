@@ -31,7 +31,11 @@ int64_t service_share_of(const struct model_service *s,
  * had no room.
  */
 int64_t service_share_of_next(const struct core *core, const struct model_service_entry *entry,
-                              const struct model_service_revision *revision, const char **ret_slot);
+                              const struct model_service_revision *revision, const char **ret_slot,
+                              bool *ret_is_half);
+
+/* A replica that runs is to get more than it has, and was not refused it. */
+bool service_share_is_growing(const struct core *core, const struct model_service_entry *entry);
 
 /* Before a change of the service: share_micro is brought within the bounds, or set to 0 without
  * bounds; bounds without a quantum get one that the devices of the cluster have.

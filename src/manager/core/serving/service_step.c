@@ -115,6 +115,20 @@ static void service_step_pending(struct core *core, struct model_service_entry *
         durable_wake_at(core, &entry->durable, replica->pending_usec + SERVICE_UNPLACED_USEC);
 }
 
+/* A replica that stopped answering is counted, and again only after it has answered. */
+static void service_step_failure(struct core *core, struct model_service_entry *entry,
+                                 const struct replica_entry *replica, int64_t now)
+{
+    const struct session_replica *is = replica->session->s.replica;
+    struct event *e;
+
+    if (!replica->is_failing && (!is->failed_usec || replica->health != CORE_REPLICA_READY))
+        return;
+    e = service_propose_replica(core, entry, replica, REPLICA_FAILED);
+    e->replica_change.to.revision = is->revision;
+    e->replica_change.to.failed_usec = replica->is_failing ? now : 0;
+}
+
 /* When to look at it again, wall clock. */
 static int64_t service_step_replica(struct core *core, struct model_service_entry *entry,
                                     struct replica_entry *replica, int64_t now)
@@ -124,6 +138,7 @@ static int64_t service_step_replica(struct core *core, struct model_service_entr
     int64_t due;
 
     service_step_pending(core, entry, replica);
+    service_step_failure(core, entry, replica, now);
     if (l->s.replica->draining_usec)
         return service_step_drain(core, s, replica, now);
     if (service_replica_became_ready(replica)) {
@@ -189,6 +204,11 @@ static void service_step_create(struct core *core, struct model_service_entry *e
     if (plan->old_created + plan->new_created <= 0 || entry->creating
         || core->orphans.restored_usec)
         return;
+    /* What the old replica of a pair gave up is for the new one, not for the next pair: two new
+     * replicas on one card could not grow.
+     */
+    if (entry->rollout.state.shared && service_share_is_growing(core, entry))
+        return;
     /* After a failure one replica shows whether others would fail, too. */
     for (size_t i = 0; entry->failure.is_trial && i < plan->count; i++)
         if (plan->items[i].stage == REPLICA_STAGE_STARTING && !plan->items[i].ends)
@@ -202,21 +222,28 @@ static void service_step_create(struct core *core, struct model_service_entry *e
         (void)service_step_create_some(core, entry, plan->goal, plan->new_created);
 }
 
-/* Some have half a share each, while old and new replicas have one place together. */
-static void service_step_share(struct core *core, struct model_service_entry *entry,
+/* Some have half a share each, while old and new replicas have one place together. True if that has
+ * changed, and is being written: replicas are created and resized by what is durable.
+ */
+static bool service_step_share(struct core *core, struct model_service_entry *entry,
                                const struct replica_plan *plan)
 {
+    bool has_changed = false;
     size_t i = 0;
 
     LIST_FOREACH(link, &entry->replicas) {
-        struct replica_entry *replica = LIST_ENTRY(link, struct replica_entry, link);
+        const struct replica_entry *replica = LIST_ENTRY(link, struct replica_entry, link);
         const struct replica_plan_item *item = &plan->items[i++];
+        struct event *e;
 
-        if (replica->has_half_share == item->has_half_share)
+        if (replica->session->s.replica->has_half_share == item->has_half_share)
             continue;
-        replica->has_half_share = item->has_half_share;
-        durable_touch(core, &entry->durable);
+        e = service_propose_replica(core, entry, replica, REPLICA_HALF);
+        e->replica_change.to.has_half_share = item->has_half_share;
+        has_changed = true;
+        AQ_FAULT("core.serving.share.halved");
     }
+    return has_changed;
 }
 
 /* When to look again, wall clock; INT64_MAX = as soon as something is there to be seen. */
@@ -236,8 +263,8 @@ static int64_t service_step_plan(struct core *core, struct model_service_entry *
     }
     replica_plan(&plan, &wanted);
     service_step_end(core, entry, &plan, now);
-    service_step_share(core, entry, &plan);
-    service_step_create(core, entry, &plan);
+    if (!service_step_share(core, entry, &plan))
+        service_step_create(core, entry, &plan);
     for (size_t i = 0; i < plan.count; i++)
         is_settled &= plan.items[i].stage == REPLICA_STAGE_READY;
     is_settled &= plan.old_created + plan.new_created == 0
@@ -280,7 +307,7 @@ static void service_step(struct core *core, struct durable *d)
     due = AQ_MIN(due, next);
     if (due < INT64_MAX)
         durable_wake_at(core, d, clock_monotonic_usec() + AQ_MAX(AQ_MIN(due - now, CHECK_USEC), 1));
-    due = service_share_step(core, entry); /* after has_half_share was set */
+    due = service_share_step(core, entry);
     if (due < INT64_MAX)
         durable_wake_at(core, d, due);
 }
@@ -290,7 +317,6 @@ static void service_returned(struct core *core, struct durable *d, int result,
 {
     (void)err;
     service_token_returned(core, service_of(d), result);
-    service_rollout_returned(service_of(d), result);
 }
 
 static void service_free(struct durable *d)
@@ -339,6 +365,12 @@ static void service_apply_replica(struct core *core, const struct event *e)
         l->s.replica->draining_usec = to->draining_usec;
     if (what & REPLICA_RATIO)
         l->s.replica->ratio_ppm = to->ratio_ppm;
+    if (what & REPLICA_HALF)
+        l->s.replica->has_half_share = to->has_half_share;
+    if (what & REPLICA_FAILED && to->failed_usec)
+        service_rollout_count_failure(l, to->failed_usec);
+    else if (what & REPLICA_FAILED)
+        l->s.replica->failed_usec = 0;
     if (l->replica)
         model_service_entry_note_change(core, l->replica->service);
 }
@@ -367,12 +399,14 @@ void service_apply(struct core *core, struct event *e)
 
 /* ---- what happens elsewhere ---- */
 
-void service_note_status(struct core *core, struct session_entry *l)
+void service_note_status(struct core *core, struct session_entry *l, bool is_failure)
 {
     struct model_service_entry *entry = l->replica ? l->replica->service : NULL;
 
     if (!entry)
         return;
+    if (is_failure)
+        service_rollout_count_failure(l, l->s.status_changed_usec);
     if (session_is_terminal(l->s.status))
         service_replica_ended(core, entry, l);
     model_service_entry_note_change(core, entry);

@@ -6,6 +6,8 @@
 #ifndef AQ_MANAGER_CORE_SERVING_SERVICE_STEP_H
 #define AQ_MANAGER_CORE_SERVING_SERVICE_STEP_H
 
+#include <stdbool.h>
+
 struct core;
 struct durable_ops;
 struct event;
@@ -16,8 +18,8 @@ extern const struct durable_ops service_durable_ops;
 /* Change memory by an event of a service, a token or a replica. */
 void service_apply(struct core *core, struct event *e);
 
-/* The session, which may be a replica, has another status. */
-void service_note_status(struct core *core, struct session_entry *l);
+/* The session, which may be a replica, has another status; as a failure that was counted. */
+void service_note_status(struct core *core, struct session_entry *l, bool is_failure);
 
 /* An agent was lost, came back or was removed: its replicas may answer, or do not. */
 void service_note_agents(struct core *core);

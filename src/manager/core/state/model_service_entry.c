@@ -74,6 +74,12 @@ void model_service_entry_replace(struct model_service_entry *entry, struct model
     struct model_service_token *tokens = s->tokens;
     size_t count = s->token_count;
 
+    for (size_t i = 0; i < s->revision_count; i++) {
+        const struct model_service_revision *was = model_service_find_revision(
+            &entry->s, s->revisions[i].number);
+
+        s->revisions[i].failures = was ? was->failures : 0;
+    }
     s->tokens = entry->s.tokens;
     s->token_count = entry->s.token_count;
     entry->s.tokens = tokens;

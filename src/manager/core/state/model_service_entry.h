@@ -44,7 +44,6 @@ struct model_service_entry {
     struct {
         struct rollout settings; /* as the row says, parsed */
         struct rollout_state state;
-        int64_t failures, counted; /* not in the state yet; of these in a proposal */
         struct {
             int64_t to; /* the revision that is new; 0 = all get as many requests */
             int64_t old_ppm, new_ppm;
@@ -72,7 +71,7 @@ struct replica_entry {
     char *last_lines;                /* of its log, when its program had ended; NULL = none */
     int64_t pending_usec; /* monotonic: since when it waits for resources; 0 = it does not */
     bool is_idle;         /* no proxy has anything under way in it */
-    bool has_half_share;  /* a rollout without room halves it; set by each step of the service */
+    bool is_failing;      /* it stopped answering, which is to be counted */
     struct {
         int64_t goal;       /* what it should have, at the last look; 0 = there was none */
         int64_t aim;        /* what it is resized to: less than the goal where that has no room */
@@ -97,7 +96,7 @@ struct model_service_entry *model_service_entry_find_named(const struct core *co
 struct model_service_entry *model_service_entry_add(struct core *core, struct model_service *s,
                                                     int64_t last_replica);
 
-/* Other contents of the same id, taken as above; the tokens stay. */
+/* Other contents of the same id, taken as above; the tokens stay, and what was counted of revisions. */
 void model_service_entry_replace(struct model_service_entry *entry, struct model_service *s);
 
 /* The token is taken, and stands in the order of creation. */
