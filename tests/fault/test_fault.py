@@ -55,6 +55,8 @@ POINTS = [point for point in POINTS if not point.startswith(("serving.backendai.
 POINTS = [point for point in POINTS if not point.startswith(("core.booking.", "booking."))]
 # Those of readiness need a probe (test_probe_fault.py).
 POINTS = [point for point in POINTS if not point.startswith("agent.health.")]
+# Those of metrics need rules of a model service (test_metrics_fault.py).
+POINTS = [point for point in POINTS if not point.startswith(("agent.metrics.", "serving.metrics."))]
 # Those of model services have a story of their own (test_serving_fault.py).
 POINTS = [point for point in POINTS if not point.startswith("core.serving.")]
 SETTINGS = {

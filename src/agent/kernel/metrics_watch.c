@@ -10,6 +10,7 @@
 #include "agent/kernel/kernel_network.h"
 #include "agent/probe/page_read.h"
 #include "agent/probe/turns.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "base/map.h"
 #include "base/memory.h"
@@ -88,6 +89,7 @@ static void watched_page_report(const struct watched_page *page, const struct ex
     }
     if (words)
         msg.metrics_values.text = words;
+    AQ_FAULT("agent.metrics.read");
     agent_send(page->of->agent, &msg);
 }
 
@@ -209,6 +211,7 @@ void metrics_watch_set(struct metrics_watch *watch, const struct msg_metrics_wat
         if (page->generation != watch->generation)
             watched_page_free(map_remove(&watch->pages, entry->key, entry->key_len));
     }
+    AQ_FAULT("agent.metrics.watched");
 }
 
 /* ---- begin and end ---- */

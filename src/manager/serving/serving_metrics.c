@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/log.h"
 #include "base/log_budget.h"
 #include "base/map.h"
@@ -174,6 +175,7 @@ static bool metrics_tell(struct serving_metrics *metrics, const char *agent_id, 
         watch.page_count++;
     }
     *ret_count = watch.page_count;
+    AQ_FAULT("serving.metrics.told");
     return core_watch_metrics(metrics->core, agent_id, &watch);
 }
 
@@ -208,6 +210,7 @@ static void metrics_on_values(void *data, const struct msg_metrics_values *value
 
     if (!page)
         return;
+    AQ_FAULT("serving.metrics.taken");
     for (size_t i = 0; i < values->value_count; i++) {
         size_t at = (size_t)values->values[i].metric;
         struct page_metric *metric = at < values->names.count
