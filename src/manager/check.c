@@ -92,7 +92,10 @@ static void manager_check_prometheus(void *data, struct finding *ret)
     }
     finding_say(ret, CHECK_WARNING, "%s", err.text);
     finding_mean(ret, "scaling rules of model services that query it have no value");
-    finding_mend(ret, "set prometheus in [serving] of manager.toml, or start the server");
+    finding_mend(
+        ret,
+        "set prometheus in [serving] of manager.toml, and prometheus-ca where the site's own CA "
+        "signed its certificate; or start the server");
 }
 
 static void manager_check_clock(void *data, struct finding *ret)

@@ -7,6 +7,7 @@ import concurrent.futures
 import contextlib
 import http.server
 import json
+import ssl
 import subprocess
 import threading
 import urllib.parse
@@ -234,6 +235,90 @@ def test_credentials_for_prometheus(there, make, played_prometheus, tmp_path):  
                          **{f"ALIQUOT_SERVING_PROMETHEUS{name}": value
                             for name, value in settings.items()})
         assert done.returncode and text in done.stderr, done
+
+
+# ---- a Prometheus server with TLS ----
+
+
+def openssl(*words):
+    subprocess.run(["openssl", *map(str, words)], check=True, capture_output=True)
+
+
+def make_ca(folder, name):
+    openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj",
+            f"/CN={name}", "-keyout", folder / f"{name}.key", "-out", folder / f"{name}.crt")
+
+
+def sign(folder, name, names):
+    """A certificate of the site's CA for these names, with its key."""
+    (folder / "names").write_text(f"subjectAltName={names}\n")
+    openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj",
+            f"/CN={name}", "-keyout", folder / f"{name}.key", "-out", folder / f"{name}.csr")
+    openssl("x509", "-req", "-in", folder / f"{name}.csr", "-CA", folder / "site.crt", "-CAkey",
+            folder / "site.key", "-CAcreateserial", "-extfile", folder / "names",
+            "-out", folder / f"{name}.crt")
+
+
+@contextlib.contextmanager
+def served_by_tls(played, folder, name):
+    """The played server again, with this certificate; its URL."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / f"{name}.crt", folder / f"{name}.key")
+
+    class Server(http.server.ThreadingHTTPServer):
+        daemon_threads = True
+
+        def finish_request(self, request, address):
+            with contextlib.suppress(OSError):  # a client that refuses the certificate
+                super().finish_request(context.wrap_socket(request, server_side=True), address)
+    server = Server(("127.0.0.1", 0), played.RequestHandlerClass)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"https://localhost:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def test_prometheus_with_a_certificate_of_the_site(there, make, played_prometheus, tmp_path):  # noqa: F811
+    make_ca(tmp_path, "site")
+    make_ca(tmp_path, "other")
+    sign(tmp_path, "right", "DNS:localhost")
+    sign(tmp_path, "elsewhere", "DNS:prometheus.example.org")
+
+    def settings(url, ca):
+        return {"ALIQUOT_SERVING_PROMETHEUS": url,
+                "ALIQUOT_SERVING_PROMETHEUS_CA": str(tmp_path / f"{ca}.crt")}
+
+    def restart(url, ca):
+        there.programs["manager"].kill()
+        there.start_manager(**settings(url, ca))
+
+    def doctor(url, ca):
+        done = there.run("aliquot", "doctor", "manager", "-o", "json", **settings(url, ca))
+        return [one for one in json.loads(done.stdout) if "rometheus" in str(one)]
+    with served_by_tls(played_prometheus, tmp_path, "right") as url:
+        restart(url, "site")
+        make("sealed", replicas="1-4", scaling={"rules": [
+            {"signal": "prometheus", "query": "scalar", "target": 2}]})
+        wait_for(lambda: shown(there, "sealed")["replicas"]["wanted"] == 3, 30,
+                 lambda: f"three replicas: {shown(there, 'sealed')}")
+        assert shown(there, "sealed")["scaling_problem"] is None
+        wrong = [(url, "other", "certificate refused")]
+        with served_by_tls(played_prometheus, tmp_path, "elsewhere") as moved:
+            wrong.append((moved, "site", "hostname mismatch"))
+            for url, ca, text in wrong:
+                restart(url, ca)
+                asked = len(played_prometheus.asked)
+                problem = wait_for(lambda: shown(there, "sealed")["scaling_problem"], 30)
+                assert text in problem, problem
+                log = f"model service 'sealed': scaling {problem}"
+                wait_for(lambda log=log: log in there.log_of("manager"), 10,
+                         lambda log=log: f"{log}: {there.log_of('manager')[-2000:]}")
+                finding = doctor(url, ca)
+                assert text in str(finding) and "prometheus-ca" in str(finding), finding
+                assert len(played_prometheus.asked) == asked  # no credentials, and no query, were sent
+                assert shown(there, "sealed")["replicas"]["wanted"] == 3
 
 
 # ---- real containers ----
