@@ -330,6 +330,78 @@ static void replica_is_kept(void **state)
     assert_int_equal(got.ratio_ppm, 0);
 }
 
+static int64_t failures_of(struct bench *b)
+{
+    struct loaded loaded = { .last_replica = 0 };
+    int64_t failures;
+
+    assert_int_equal(store_load(b->store, keep_service, &loaded, NULL), 0);
+    failures = loaded.s.revisions[0].failures;
+    model_service_done(&loaded.s);
+    return failures;
+}
+
+static void change_replica(struct bench *b, const struct uuid *id, unsigned what,
+                           const struct session_replica *to)
+{
+    struct event_batch *batch = event_batch_new();
+    struct event *e = event_batch_add(batch, EVENT_REPLICA_CHANGED, 1);
+    struct aq_error err = { 0 };
+
+    e->replica_change.id = *id;
+    e->replica_change.what = what;
+    e->replica_change.to = *to;
+    assert_int_equal(bench_commit(b, batch, &err), 0);
+}
+
+/* A replica that stops answering counts once, until it answers again. */
+static void failures_are_counted_once(void **state)
+{
+    struct bench *b = *state;
+    struct model_service s = service_of(b, "failing");
+    struct session_replica replica = { .service_id = s.id, .revision = 1, .number = 1 };
+    struct event_batch *batch = event_batch_new();
+    struct session *session = add_session(batch, b, "failing.r1.1", 1);
+    struct uuid id = session->id;
+    uint32_t version = session->version;
+    struct aq_error err = { 0 };
+
+    session->replica = aq_alloc(sizeof(*session->replica));
+    *session->replica = replica;
+    assert_int_equal(commit(b, EVENT_SERVICE_CREATED, &s, true, 0, &err), 0);
+    assert_int_equal(bench_commit(b, batch, &err), 0);
+    assert_int_equal(failures_of(b), 0);
+    replica.failed_usec = 10;
+    for (int i = 0; i < 2; i++) {
+        change_replica(b, &id, REPLICA_FAILED, &replica);
+        assert_int_equal(failures_of(b), 1);
+    }
+    replica.has_half_share = true;
+    change_replica(b, &id, REPLICA_HALF, &replica);
+    assert_int_equal(store_load(b->store, keep_replica, &replica, &err), 0);
+    assert_true(replica.has_half_share && replica.failed_usec == 10);
+    replica.failed_usec = 0;
+    change_replica(b, &id, REPLICA_FAILED, &replica);
+    replica.failed_usec = 20;
+    change_replica(b, &id, REPLICA_FAILED, &replica);
+    assert_int_equal(failures_of(b), 2);
+
+    batch = event_batch_new(); /* it ends, as a failure that was counted */
+    event_batch_add(batch, EVENT_SESSION_STATUS, 30)->session_status =
+        (struct event_session_status){
+            .id = id,
+            .from = SESSION_PENDING,
+            .to = SESSION_CANCELLED,
+            .version = version,
+            .failed_revision = 1,
+        };
+    assert_int_equal(bench_commit(b, batch, &err), 0);
+    assert_int_equal(failures_of(b), 2);
+    change_replica(b, &id, REPLICA_FAILED, &replica); /* it has ended */
+    assert_int_equal(failures_of(b), 2);
+    model_service_done(&s);
+}
+
 /* ---- totals ---- */
 
 /* store_tx_fn */
@@ -413,6 +485,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(written_and_loaded, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(ended, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(history_is_bounded, bench_setup, bench_teardown),
+        cmocka_unit_test_setup_teardown(failures_are_counted_once, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(totals_go_with_what_they_are_of, bench_setup,
                                         bench_teardown),
         cmocka_unit_test_setup_teardown(replica_is_kept, bench_setup, bench_teardown),
