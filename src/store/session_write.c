@@ -134,7 +134,7 @@ static int session_refuse_status(const void *of, int r, struct aq_error *err)
 }
 
 /* Before it is marked: each replica counts once. 'ends': it is ending with this failure. */
-static int replica_count_failure(struct store_tx *tx, const struct uuid *id, int64_t revision,
+static int session_count_failure(struct store_tx *tx, const struct uuid *id, int64_t revision,
                                  bool ends, struct aq_error *err)
 {
     char text[UUID_TEXT_MAX];
@@ -196,7 +196,7 @@ int session_set_status(struct store_tx *tx, const struct event *e, struct aq_err
     if (r == 0 && session_is_terminal(c->to))
         r = session_total_add(tx, &c->id, err);
     if (r == 0 && c->failed_revision)
-        r = replica_count_failure(tx, &c->id, c->failed_revision, true, err);
+        r = session_count_failure(tx, &c->id, c->failed_revision, true, err);
     if (r == 0 && session_is_terminal(c->to) && !uuid_is_nil(&c->array_id))
         r = array_count_end(tx, &c->array_id, &c->id, err);
     if (r < 0)
@@ -306,7 +306,7 @@ int replica_change(struct store_tx *tx, const struct event *e, struct aq_error *
     int r = 0;
 
     if (what & REPLICA_FAILED && to->failed_usec)
-        r = replica_count_failure(tx, &e->replica_change.id, to->revision, false, err);
+        r = session_count_failure(tx, &e->replica_change.id, to->revision, false, err);
     if (r < 0)
         return r;
     r = sql_prepare(

@@ -170,10 +170,10 @@ void array_read_row(struct row *row, struct session_array *ret);
 /* All of it is from the heap. */
 void booking_read_row(struct row *row, struct booking *ret);
 
-#define MODEL_SERVICE_COLUMNS                                                           \
-    "m.id, m.name, m.version, m.user_id, m.project_id, m.access_key, m.domain,"         \
+#define MODEL_SERVICE_COLUMNS                                                            \
+    "m.id, m.name, m.version, m.user_id, m.project_id, m.access_key, m.domain,"          \
     " m.resource_group, m.tag, m.is_public, m.replicas, m.replicas_min, m.replicas_max," \
-    " m.share_micro, m.goal, m.last_number, m.limits, m.scaling, m.fired, m.rollout,"   \
+    " m.share_micro, m.goal, m.last_number, m.limits, m.scaling, m.fired, m.rollout,"    \
     " m.created_at, m.is_ending, m.is_forced, m.ended_at"
 /* Without revisions and tokens. All of it is from the heap. */
 void model_service_read_row(struct row *row, struct model_service *ret);

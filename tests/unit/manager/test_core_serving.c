@@ -408,7 +408,7 @@ static void scaled_by_itself(void **state)
     core_scale_service(world.core, &s->id, 2, 0, 1, "a step", on_answer, &b);
     settle();
     assert_int_equal(strncmp(s->fired, "[0,1", 4), 0); /* the second rule, and when */
-    assert_clean(); /* the row has the same */
+    assert_clean();                                    /* the row has the same */
 }
 
 /* Somebody else was faster. */
