@@ -5,7 +5,7 @@
 
 #include "cli/cli.h"
 
-#define BACKGROUND_MESSAGE_MAX 480
+#define BACKGROUND_MESSAGE_MAX 2048
 
 /* Wait for the end of a task and show how far it is; 'message' is the last thing it said. -EIO if
  * it failed, -errno of the connection.

@@ -37,6 +37,7 @@ static const struct transfer_table {
     { "model_services", "id" },
     { "model_service_revisions", "service_id, number" },
     { "model_service_tokens", "id" },
+    { "model_service_totals", "service_id, object" },
     { "model_service_history", "service_id, version" },
     { "arrays", "seq" },
     { "sessions", "seq" },

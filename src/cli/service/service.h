@@ -94,6 +94,13 @@ extern const struct cli_opt service_wait_rows[];
 int service_wait_if(struct cli *cli, const struct service_wait_opts *opts, const char *service,
                     int64_t revision, struct aq_error *err);
 
+/* ---- creation ---- */
+
+/* Set what no option said and the user's settings have, and for whom it is. -EINVAL: it has folders
+ * and no image.
+ */
+int service_add_usual(const struct cli *cli, json_t *body, struct aq_error *err);
+
 /* ---- tokens ---- */
 
 /* Create a token; *ret, the caller's, has it in "token". */

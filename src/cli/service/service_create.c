@@ -51,9 +51,7 @@ static int service_check_image(const json_t *body, struct aq_error *err)
                         "image");
 }
 
-/* The body; what no option says comes from the user's settings. */
-static int service_create_body(const struct cli *cli, const struct service_create_opts *opts,
-                               int argc, char **argv, json_t **ret, struct aq_error *err)
+int service_add_usual(const struct cli *cli, json_t *body, struct aq_error *err)
 {
     static const struct {
         const char *member;
@@ -64,20 +62,7 @@ static int service_create_body(const struct cli *cli, const struct service_creat
         { "resource_group", SETTING_RESOURCE_GROUP },
     };
     const char *domain = cli_config_get_chosen(&cli->config, SETTING_DOMAIN);
-    json_t *body = json_pack("{s:s}", "name", argv[0]);
-    int r;
 
-    if (!body)
-        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "the name is not UTF-8");
-    r = service_settings_add(&opts->settings, body, err);
-    if (r == 0)
-        r = service_rollout_add(&opts->rollout, body, err);
-    if (r == 0)
-        r = service_spec_add(create_opts, opts, &opts->spec, NULL, argc - 1, argv + 1, body, err);
-    if (r < 0) {
-        json_decref(body);
-        return r;
-    }
     for (size_t i = 0; i < AQ_COUNT(usual); i++) {
         const char *value = cli_config_get(&cli->config, usual[i].setting);
 
@@ -88,12 +73,19 @@ static int service_create_body(const struct cli *cli, const struct service_creat
         (void)json_object_set_new(body, "domain", json_string(domain));
     if (cli->globals.owner)
         (void)json_object_set_new(body, "owner_access_key", json_string(cli->globals.owner));
-    if ((r = service_check_image(body, err)) < 0) {
-        json_decref(body);
-        return r;
-    }
-    *ret = body;
-    return 0;
+    return service_check_image(body, err);
+}
+
+static int service_create_body(const struct cli *cli, const struct service_create_opts *opts,
+                               int argc, char **argv, json_t *body, struct aq_error *err)
+{
+    int r = service_settings_add(&opts->settings, body, err);
+
+    if (r == 0)
+        r = service_rollout_add(&opts->rollout, body, err);
+    if (r == 0)
+        r = service_spec_add(create_opts, opts, &opts->spec, NULL, argc - 1, argv + 1, body, err);
+    return r < 0 ? r : service_add_usual(cli, body, err);
 }
 
 /* For users: what to paste into a shell. */
@@ -145,16 +137,18 @@ static int service_create_token(struct cli *cli, const struct service_create_opt
 static int service_create(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
     const struct service_create_opts *opts = data;
-    json_auto_t *body = NULL, *service = NULL, *token = NULL;
+    json_auto_t *body = json_pack("{s:s}", "name", argv[0]), *service = NULL, *token = NULL;
     int r;
 
+    if (!body)
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "the name is not UTF-8");
     if (opts->token && !opts->token[0])
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
                             "--token takes a label, such as crawler; --no-token makes no token");
     if (opts->token && opts->no_token)
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
                             "--token and --no-token exclude each other");
-    if ((r = service_create_body(cli, opts, argc, argv, &body, err)) < 0
+    if ((r = service_create_body(cli, opts, argc, argv, body, err)) < 0
         || (r = cli_call_once(cli, SERVICES_PATH, body, &service, err)) < 0
         || (r = service_create_token(cli, opts, service, &token, err)) < 0
         || (r = service_create_print(cli, service, token, err)) < 0)

@@ -15,7 +15,7 @@
 #include "http/sse.h"
 #include "manager/call/api.h"
 
-#define MESSAGE_MAX 512
+#define MESSAGE_MAX 2048
 #define LATE_MSEC 500
 
 struct tasks {

@@ -2,15 +2,14 @@
 /* /services: creating, trying, showing, scaling and ending model services as clients of Backend.AI do. */
 #include <string.h>
 
-#include "base/fault.h"
 #include "manager/call/repeat.h"
 #include "manager/serving/backendai_endpoint.h"
 #include "manager/serving/backendai_params.h"
 #include "manager/serving/backendai_services.h"
-#include "manager/serving/backendai_try.h"
 #include "manager/serving/serving_call.h"
 #include "manager/serving/serving_create.h"
 #include "manager/serving/serving_feature.h"
+#include "manager/serving/serving_trial.h"
 #include "serving/runtime.h"
 
 static void services_reply_success(struct request *req)
@@ -79,42 +78,16 @@ static void services_on_create(struct request *req, void *data)
 
 /* ---- trying ---- */
 
-static void services_on_try_created(struct serving_create *create, const struct aq_error *err)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    struct jsonw w = jsonw_make(&out);
-    const struct uuid *task;
-
-    if (err) {
-        request_fail(create->req, err);
-        return;
-    }
-    AQ_FAULT("serving.try.created");
-    task = backendai_try_start(create->api, create->params.name,
-                               &api_principal(create->req)->user_id);
-    jsonw_object_begin(&w);
-    api_write_uuid(&w, "task_id", task);
-    jsonw_object_end(&w);
-    request_reply_json(create->req, 200, &out);
-}
-
-/* It has a name of its own, as clients send one that may be taken. */
 static void services_on_try(struct request *req, void *data)
 {
     struct serving_create *create = serving_create_new(data, req);
     struct aq_error err = { 0 };
     json_auto_t *tree = NULL;
 
-    create->reserved_tag = SERVING_TRIAL_TAG;
-    create->done = services_on_try_created;
-    if (backendai_params_read(req, &create->params, &tree, &err) < 0) {
+    if (backendai_params_read(req, &create->params, &tree, &err) < 0)
         request_fail(req, &err);
-        return;
-    }
-    create->params.name = backendai_try_make_name(request_get_arena(req));
-    create->params.replicas = "1";
-    create->params.is_public = MAYBE_FALSE;
-    serving_create_start(create, NULL);
+    else
+        serving_trial_create(create, NULL);
 }
 
 /* ---- one service ---- */

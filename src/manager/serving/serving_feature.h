@@ -11,7 +11,7 @@
 #include "manager/serving/serving_totals.h"
 #include "manager/serving/serving_use.h"
 
-struct backendai_tries;
+struct serving_trials;
 struct gql_node;
 
 struct serving_state {
@@ -20,7 +20,7 @@ struct serving_state {
     struct serving_totals *totals;
     struct serving_scale *scale;
     struct serving_signals *signals;
-    struct backendai_tries *tries;
+    struct serving_trials *tries;
 };
 
 API_ROUTES(serving);

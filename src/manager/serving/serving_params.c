@@ -108,21 +108,24 @@ static const struct field limits_fields[] = {
     { "priority", FIELD_INT, FIELD_NULLABLE, SPEC(priority), 0, 100, .doc = "default 10" },        \
     { "note", FIELD_STR, FIELD_NULLABLE | FIELD_LINES, AT(note), 0, 256,                           \
       .doc = "why the revision was made, for people" }
+#define OWNER                                                                                      \
+    { "group", FIELD_STR, FIELD_NULLABLE, AT(group), 1, 64,                                        \
+      .doc = "project; default: \"default\", or the only one" },                                   \
+    { "domain", FIELD_STR, FIELD_NULLABLE, AT(domain), 1, 64, .doc = "default: the owner's" },     \
+    { "resource_group", FIELD_STR, FIELD_NULLABLE, AT(resource_group), 1, 64,                      \
+      .doc = "default: the first one allowed" },                                                   \
+    { "owner_access_key", FIELD_STR, FIELD_NULLABLE, AT(owner_access_key), 1, 64,                  \
+      .doc = "act for this key; administrators" }
 /* clang-format on */
 
 const struct field serving_create_fields[] = {
     { "name", FIELD_STR, FIELD_REQUIRED, AT(name), 1, 64 },
     REVISION(FIELD_REQUIRED),
     CHANGES,
-    { "group", FIELD_STR, FIELD_NULLABLE, AT(group), 1, 64,
-      .doc = "project; default: \"default\", or the only one" },
-    { "domain", FIELD_STR, FIELD_NULLABLE, AT(domain), 1, 64, .doc = "default: the owner's" },
-    { "resource_group", FIELD_STR, FIELD_NULLABLE, AT(resource_group), 1, 64,
-      .doc = "default: the first one allowed" },
-    { "owner_access_key", FIELD_STR, FIELD_NULLABLE, AT(owner_access_key), 1, 64,
-      .doc = "act for this key; administrators" },
+    OWNER,
     FIELD_END,
 };
+const struct field serving_trial_fields[] = { REVISION(FIELD_REQUIRED), OWNER, FIELD_END };
 const struct field serving_change_fields[] = {
     CHANGES,
     { "note", FIELD_STR, FIELD_NULLABLE | FIELD_LINE, AT(note), 0, 256,

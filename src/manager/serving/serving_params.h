@@ -32,7 +32,7 @@ struct serving_params {
     const json_t *resources;
 };
 
-extern const struct field serving_create_fields[], serving_change_fields[],
+extern const struct field serving_create_fields[], serving_trial_fields[], serving_change_fields[],
     serving_revision_fields[];
 
 /* After decoding: keep in the arena what is borrowed from the request's JSON, but for 'resources'. */

@@ -14,6 +14,7 @@
 #include "manager/serving/serving_create.h"
 #include "manager/serving/serving_feature.h"
 #include "manager/serving/serving_params.h"
+#include "manager/serving/serving_trial.h"
 #include "store/model_service.h"
 
 struct serving_list_params {
@@ -336,6 +337,21 @@ static void serving_on_create(struct request *req, void *data)
     repeat_start(data, req, &handler);
 }
 
+static void serving_on_try(struct request *req, void *data)
+{
+    struct serving_create *create = serving_create_new(data, req);
+    struct aq_error err = { 0 };
+    json_auto_t *tree = NULL;
+
+    create->params.spec.priority = SERVING_PRIORITY_DEFAULT;
+    if (api_decode(req, &create->params, &tree, &err) < 0) {
+        request_fail(req, &err);
+        return;
+    }
+    serving_params_keep(&create->params, request_get_arena(req));
+    serving_trial_create(create, tree);
+}
+
 /* ---- changing and ending ---- */
 
 static void serving_on_changed(void *data, int r, const struct aq_error *err)
@@ -451,6 +467,10 @@ static const struct route serving_routes[] = {
       "Model services of the caller, by their creation" },
     { METHOD_POST, "/aliquot/v1/model-services", API_USER | API_FREEZABLE | API_ANSWERED_ONCE,
       serving_on_create, serving_create_fields, "Create a model service", .answer = { 201 } },
+    { METHOD_POST, "/aliquot/v1/model-services/_/try", API_USER | API_FREEZABLE, serving_on_try,
+      serving_trial_fields,
+      "Try a model service: one replica runs until it is ready, or fails; GET "
+      "/events/background-task tells of the task" },
     { METHOD_GET, "/aliquot/v1/model-services/{service}", API_USER, serving_on_show, NULL,
       "A model service, by id or name, with its replicas" },
     { METHOD_PATCH, "/aliquot/v1/model-services/{service}", API_USER | API_FREEZABLE,

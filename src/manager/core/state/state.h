@@ -125,7 +125,7 @@ struct core {
     struct list services;       /* struct model_service_entry, that have not ended */
     size_t service_count;
     struct list service_creations; /* of service_command.c: on their way to the store */
-    struct list changed_services; /* of which the listener is to be told */
+    struct list changed_services;  /* of which the listener is to be told */
     struct {
         core_service_changed_fn *changed; /* NULL = nobody listens */
         void *changed_data;

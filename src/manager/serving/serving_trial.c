@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* backendai_try.c - see backendai_try.h */
-#include "manager/serving/backendai_try.h"
+/* serving_trial.c - see serving_trial.h */
+#include "manager/serving/serving_trial.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/fault.h"
 #include "base/list.h"
 #include "base/log.h"
@@ -22,24 +23,26 @@
 
 #define TICK_MSEC 200
 #define STEPS 3 /* created, running, ready */
-#define LOG_LINES 5
-#define LOG_BYTES 240 /* that fit in the message of a task */
+#define LOG_LINES 20
+#define LOG_BYTES 1500                      /* that fit in the message of a task */
+#define UNPLACED_USEC (3600 * USEC_PER_SEC) /* nobody may be there to end it */
 
-struct backendai_tries {
+struct serving_trials {
     struct api *api;
-    struct list all; /* backendai_try.link */
+    struct list all; /* serving_trial.link */
     struct defer *tick;
     bool has_cleaned;
 };
 
-struct backendai_try {
+struct serving_trial {
     struct list link;
-    struct backendai_tries *tries; /* NULL: the manager is stopping */
+    struct serving_trials *tries; /* NULL: the manager is stopping */
     struct uuid service_id;
     struct task *task;
-    int64_t step;   /* that was told last */
-    char *said;     /* likewise */
-    bool is_ending; /* nothing is waited for any more */
+    int64_t begun_usec; /* monotonic */
+    int64_t step;       /* that was told last */
+    char *said;         /* likewise */
+    bool is_ending;     /* nothing is waited for any more */
     bool has_failed;
     char *result; /* to be told when the service is removed */
     struct {
@@ -52,7 +55,7 @@ struct backendai_try {
 
 /* ---- the end ---- */
 
-static void try_finish(struct backendai_try *t)
+static void try_finish(struct serving_trial *t)
 {
     struct task *task = t->task;
 
@@ -65,7 +68,7 @@ static void try_finish(struct backendai_try *t)
 
 static void try_on_removed(void *data, int r, const struct aq_error *err)
 {
-    struct backendai_try *t = data;
+    struct serving_trial *t = data;
     AQ_CLEANUP(aq_freep) char *result = NULL;
 
     AQ_FAULT("serving.try.removed");
@@ -75,12 +78,12 @@ static void try_on_removed(void *data, int r, const struct aq_error *err)
     try_finish(t);
 }
 
-static void try_remove(struct backendai_try *t)
+static void try_remove(struct serving_trial *t)
 {
     core_end_service(t->tries->api->core, &t->service_id, true, NULL, try_on_removed, t);
 }
 
-static void try_succeed(struct backendai_try *t, const char *result)
+static void try_succeed(struct serving_trial *t, const char *result)
 {
     t->is_ending = true;
     t->result = aq_strdup(result);
@@ -91,7 +94,7 @@ static void try_succeed(struct backendai_try *t, const char *result)
 
 static void try_on_log_data(void *data, struct link_stream *stream, const char *bytes, size_t len)
 {
-    struct backendai_try *t = data;
+    struct serving_trial *t = data;
 
     (void)stream;
     strbuf_add(&t->log_text, bytes, len);
@@ -101,7 +104,7 @@ static void try_on_log_data(void *data, struct link_stream *stream, const char *
 
 static void try_on_log_close(void *data, struct link_stream *stream, const struct aq_error *err)
 {
-    struct backendai_try *t = data;
+    struct serving_trial *t = data;
     char *with_log;
 
     (void)stream;
@@ -117,7 +120,7 @@ static void try_on_log_close(void *data, struct link_stream *stream, const struc
     try_remove(t);
 }
 
-static void try_fail(struct backendai_try *t, const char *why)
+static void try_fail(struct serving_trial *t, const char *why)
 {
     static const struct link_stream_ops ops = {
         .on_data = try_on_log_data,
@@ -130,7 +133,7 @@ static void try_fail(struct backendai_try *t, const char *why)
 
     t->is_ending = t->has_failed = true;
     t->result = aq_strdup(why);
-    if (!*t->kernel.agent
+    if (!*t->kernel.agent || strchr(why, '\n') /* it has lines of the log */
         || core_open_stream(t->tries->api->core, t->kernel.agent, &open, &ops, t, &t->log, &err)
                < 0)
         try_remove(t);
@@ -138,7 +141,7 @@ static void try_fail(struct backendai_try *t, const char *why)
 
 /* ---- progress ---- */
 
-static void try_say(struct backendai_try *t, int64_t step, const char *text)
+static void try_say(struct serving_trial *t, int64_t step, const char *text)
 {
     if (t->step == step && t->said && strcmp(t->said, text) == 0)
         return;
@@ -148,7 +151,7 @@ static void try_say(struct backendai_try *t, int64_t step, const char *text)
     task_update(t->task, step, text);
 }
 
-static void try_describe(struct backendai_try *t, const struct model_service *s)
+static void try_describe(struct serving_trial *t, const struct model_service *s)
 {
     const struct core *core = t->tries->api->core;
     const struct session *session = core_next_replica(core, s, NULL);
@@ -170,7 +173,7 @@ static void try_describe(struct backendai_try *t, const struct model_service *s)
     try_say(t, session->status == SESSION_RUNNING ? 2 : 1, text.data);
 }
 
-static void try_look(struct backendai_try *t)
+static void try_look(struct serving_trial *t)
 {
     const struct core *core = t->tries->api->core;
     const struct model_service *s = core_find_service_by_id(core, &t->service_id);
@@ -186,6 +189,8 @@ static void try_look(struct backendai_try *t)
     } else if (core_service_failures(core, s)) {
         problem = core_service_problem(core, s);
         try_fail(t, problem ? problem : "The replica failed; no reason is known.");
+    } else if (!*t->kernel.agent && clock_monotonic_usec() - t->begun_usec > UNPLACED_USEC) {
+        try_fail(t, "No agent had room for the replica within an hour.");
     } else {
         try_describe(t, s);
     }
@@ -199,7 +204,7 @@ static void try_on_cleaned(void *data, int r, const struct aq_error *err)
 }
 
 /* Those that a manager before this one began. */
-static void try_clean(const struct backendai_tries *tries)
+static void try_clean(const struct serving_trials *tries)
 {
     const struct core *core = tries->api->core;
 
@@ -210,7 +215,7 @@ static void try_clean(const struct backendai_tries *tries)
 
 static void try_on_tick(void *data)
 {
-    struct backendai_tries *tries = data;
+    struct serving_trials *tries = data;
     struct list *next;
 
     if (!tries->has_cleaned)
@@ -218,7 +223,7 @@ static void try_on_tick(void *data)
     tries->has_cleaned = true;
     for (struct list *link = tries->all.next; link != &tries->all; link = next) {
         next = link->next;
-        try_look(LIST_ENTRY(link, struct backendai_try, link));
+        try_look(LIST_ENTRY(link, struct serving_trial, link));
     }
     if (!list_is_empty(&tries->all))
         defer_start(tries->tick, TICK_MSEC);
@@ -226,9 +231,9 @@ static void try_on_tick(void *data)
 
 /* ---- from outside ---- */
 
-struct backendai_tries *backendai_tries_new(struct api *api)
+struct serving_trials *serving_trials_new(struct api *api)
 {
-    struct backendai_tries *tries = aq_alloc(sizeof(*tries));
+    struct serving_trials *tries = aq_alloc(sizeof(*tries));
 
     tries->api = api;
     list_init(&tries->all);
@@ -237,7 +242,7 @@ struct backendai_tries *backendai_tries_new(struct api *api)
     return tries;
 }
 
-void backendai_tries_free(struct backendai_tries *tries)
+void serving_trials_free(struct serving_trials *tries)
 {
     struct list *link;
 
@@ -245,7 +250,7 @@ void backendai_tries_free(struct backendai_tries *tries)
         return;
     defer_cancel(tries->tick);
     while ((link = list_take(&tries->all))) {
-        struct backendai_try *t = LIST_ENTRY(link, struct backendai_try, link);
+        struct serving_trial *t = LIST_ENTRY(link, struct serving_trial, link);
 
         t->tries = NULL; /* its task frees it */
         link_stream_close(AQ_TAKE(t->log));
@@ -256,23 +261,15 @@ void backendai_tries_free(struct backendai_tries *tries)
     free(tries);
 }
 
-const char *backendai_try_make_name(struct arena *arena)
+/* Follow the service of this name, which was created with the tag. */
+static const struct uuid *try_start(struct api *api, const char *name, const struct uuid *user_id)
 {
-    struct uuid id = uuid_random();
-    char text[UUID_TEXT_MAX], name[MODEL_SERVICE_NAME_MAX + 1];
-
-    (void)snprintf(name, sizeof(name), "trial-%.8s%.4s", uuid_format(&id, text), text + 9);
-    return arena_strdup(arena, name);
-}
-
-const struct uuid *backendai_try_start(struct api *api, const char *name,
-                                       const struct uuid *user_id)
-{
-    struct backendai_tries *tries = api->serving->tries;
+    struct serving_trials *tries = api->serving->tries;
     const struct model_service *s = core_find_service(api->core, name);
-    struct backendai_try *t = aq_alloc(sizeof(*t));
+    struct serving_trial *t = aq_alloc(sizeof(*t));
 
     t->tries = tries;
+    t->begun_usec = clock_monotonic_usec();
     if (s)
         t->service_id = s->id;
     list_add(&tries->all, &t->link);
@@ -280,4 +277,39 @@ const struct uuid *backendai_try_start(struct api *api, const char *name,
     task_set_total(t->task, STEPS);
     defer_start(tries->tick, TICK_MSEC);
     return task_id(t->task);
+}
+
+/* serving_created_fn */
+static void try_on_created(struct serving_create *create, const struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
+    struct jsonw w = jsonw_make(&out);
+
+    if (err) {
+        request_fail(create->req, err);
+        return;
+    }
+    AQ_FAULT("serving.try.created");
+    jsonw_object_begin(&w);
+    api_write_uuid(
+        &w, "task_id",
+        try_start(create->api, create->params.name, &api_principal(create->req)->user_id));
+    jsonw_member_str(&w, "name", create->params.name);
+    jsonw_object_end(&w);
+    request_reply_json(create->req, 200, &out);
+}
+
+void serving_trial_create(struct serving_create *create, const json_t *given)
+{
+    struct uuid id = uuid_random();
+    char text[UUID_TEXT_MAX], name[MODEL_SERVICE_NAME_MAX + 1];
+
+    /* Clients of Backend.AI send a name that may be taken. */
+    (void)snprintf(name, sizeof(name), "trial-%.8s%.4s", uuid_format(&id, text), text + 9);
+    create->params.name = arena_strdup(request_get_arena(create->req), name);
+    create->params.replicas = "1";
+    create->params.is_public = MAYBE_FALSE;
+    create->reserved_tag = SERVING_TRIAL_TAG;
+    create->done = try_on_created;
+    serving_create_start(create, given);
 }
