@@ -354,6 +354,19 @@ def test_a_trial_is_removed(there):
         wait_for(lambda: not trials(), 60, "the trial to be removed")
 
 
+def test_a_trial_has_a_service_of_its_own(there):
+    revision = {"image": "python:3", "command": "serve", "port": 8000,
+                "resources": {"cpu": "1", "mem": "64m"}}
+    reply = there.user.post(f"{OURS}/_/try", revision)
+    assert reply.status == 200 and set(reply.json) == {"task_id", "name"}, reply
+    trial = there.user.get(f"{OURS}/{reply.json['name']}").json
+    assert (trial["tag"], trial["public"], trial["replicas"]) == ("aliquot:trial", False, 1)
+    assert there.user.delete(f"{OURS}/{trial['id']}").status == 204
+    for member in "name", "replicas", "public", "tag":
+        reply = there.user.post(f"{OURS}/_/try", {**revision, member: "x"})
+        assert reply.status == 400 and member in str(reply.json), reply
+
+
 def test_a_trial_ends_with_its_manager(there):
     reply = there.user.post("/services/_/try", body("svc-y", 1, runtime_variant="vllm"))
     assert reply.status == 200, reply

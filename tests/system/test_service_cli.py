@@ -386,6 +386,20 @@ def on_terminal(cluster, *words):
     return Terminal(str(BUILD / "aliquot"), "service", *words, env=env, rows=24, columns=120)
 
 
+def test_a_model_is_tried(cluster):
+    options = ("--model", "digits", *SMALL)
+    done = cluster.cli("service", "try", *options, *COMMAND, timeout=180)
+    assert done.returncode == 0, done
+    assert re.fullmatch(r"ready after [0-9.]+ s; the replica was ended again", done.stderr.splitlines()[-1])
+    done = cluster.cli("service", "try", *options, "-e", "WORD=none", *COMMAND, timeout=180)
+    assert done.returncode == 1 and "exited with status 7" in done.stderr, done
+    assert "no model here" in done.stderr.splitlines(), done
+    for words, says in ((("--port", "0"), "--port"), (("--model", "nowhere"), "nowhere")):
+        done = cluster.cli("service", "try", *options, *words, *COMMAND, timeout=180)
+        assert done.returncode == 2 and says in done.stderr, done
+    assert not json.loads(cluster.service("ls", "-o", "json"))
+
+
 def test_the_view_is_live_and_the_end_is_asked_for(cluster):
     with cluster.made("watched") as (url, token):
         view = on_terminal(cluster, "top")

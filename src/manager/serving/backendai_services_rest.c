@@ -2,6 +2,7 @@
 /* /services: creating, trying, showing, scaling and ending model services as clients of Backend.AI do. */
 #include <string.h>
 
+#include "base/fault.h"
 #include "manager/call/repeat.h"
 #include "manager/serving/backendai_endpoint.h"
 #include "manager/serving/backendai_params.h"

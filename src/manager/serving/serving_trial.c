@@ -55,7 +55,7 @@ struct serving_trial {
 
 /* ---- the end ---- */
 
-static void try_finish(struct serving_trial *t)
+static void trial_finish(struct serving_trial *t)
 {
     struct task *task = t->task;
 
@@ -66,7 +66,7 @@ static void try_finish(struct serving_trial *t)
     task_end(task, t->has_failed, t->result); /* frees 't' */
 }
 
-static void try_on_removed(void *data, int r, const struct aq_error *err)
+static void trial_on_removed(void *data, int r, const struct aq_error *err)
 {
     struct serving_trial *t = data;
     AQ_CLEANUP(aq_freep) char *result = NULL;
@@ -75,24 +75,24 @@ static void try_on_removed(void *data, int r, const struct aq_error *err)
     if (r < 0 && r != -ENOENT)
         log_error("cannot remove a model service that was tried: %s", err->text);
     result = t->result;
-    try_finish(t);
+    trial_finish(t);
 }
 
-static void try_remove(struct serving_trial *t)
+static void trial_remove(struct serving_trial *t)
 {
-    core_end_service(t->tries->api->core, &t->service_id, true, NULL, try_on_removed, t);
+    core_end_service(t->tries->api->core, &t->service_id, true, NULL, trial_on_removed, t);
 }
 
-static void try_succeed(struct serving_trial *t, const char *result)
+static void trial_succeed(struct serving_trial *t, const char *result)
 {
     t->is_ending = true;
     t->result = aq_strdup(result);
-    try_remove(t);
+    trial_remove(t);
 }
 
 /* ---- failure: what the replica printed last ---- */
 
-static void try_on_log_data(void *data, struct link_stream *stream, const char *bytes, size_t len)
+static void trial_on_log_data(void *data, struct link_stream *stream, const char *bytes, size_t len)
 {
     struct serving_trial *t = data;
 
@@ -102,7 +102,7 @@ static void try_on_log_data(void *data, struct link_stream *stream, const char *
         strbuf_consume(&t->log_text, t->log_text.len - LOG_BYTES);
 }
 
-static void try_on_log_close(void *data, struct link_stream *stream, const struct aq_error *err)
+static void trial_on_log_close(void *data, struct link_stream *stream, const struct aq_error *err)
 {
     struct serving_trial *t = data;
     char *with_log;
@@ -117,14 +117,14 @@ static void try_on_log_close(void *data, struct link_stream *stream, const struc
         free(t->result);
         t->result = with_log;
     }
-    try_remove(t);
+    trial_remove(t);
 }
 
-static void try_fail(struct serving_trial *t, const char *why)
+static void trial_fail(struct serving_trial *t, const char *why)
 {
     static const struct link_stream_ops ops = {
-        .on_data = try_on_log_data,
-        .on_close = try_on_log_close,
+        .on_data = trial_on_log_data,
+        .on_close = trial_on_log_close,
     };
     struct msg_stream_open open = { .kind = "logs",
                                     .kernel_id = t->kernel.id,
@@ -136,12 +136,12 @@ static void try_fail(struct serving_trial *t, const char *why)
     if (!*t->kernel.agent || strchr(why, '\n') /* it has lines of the log */
         || core_open_stream(t->tries->api->core, t->kernel.agent, &open, &ops, t, &t->log, &err)
                < 0)
-        try_remove(t);
+        trial_remove(t);
 }
 
 /* ---- progress ---- */
 
-static void try_say(struct serving_trial *t, int64_t step, const char *text)
+static void trial_say(struct serving_trial *t, int64_t step, const char *text)
 {
     if (t->step == step && t->said && strcmp(t->said, text) == 0)
         return;
@@ -151,7 +151,7 @@ static void try_say(struct serving_trial *t, int64_t step, const char *text)
     task_update(t->task, step, text);
 }
 
-static void try_describe(struct serving_trial *t, const struct model_service *s)
+static void trial_describe(struct serving_trial *t, const struct model_service *s)
 {
     const struct core *core = t->tries->api->core;
     const struct session *session = core_next_replica(core, s, NULL);
@@ -159,7 +159,7 @@ static void try_describe(struct serving_trial *t, const struct model_service *s)
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
 
     if (!session) {
-        try_say(t, 1, "The model service was created; its session comes next.");
+        trial_say(t, 1, "The model service was created; its session comes next.");
         return;
     }
     t->kernel.id = session->kernels[0].id;
@@ -170,10 +170,10 @@ static void try_describe(struct serving_trial *t, const struct model_service *s)
         strbuf_adds(&text, " Waiting until it answers its health check.");
     if (problem)
         strbuf_addf(&text, " %s", problem);
-    try_say(t, session->status == SESSION_RUNNING ? 2 : 1, text.data);
+    trial_say(t, session->status == SESSION_RUNNING ? 2 : 1, text.data);
 }
 
-static void try_look(struct serving_trial *t)
+static void trial_look(struct serving_trial *t)
 {
     const struct core *core = t->tries->api->core;
     const struct model_service *s = core_find_service_by_id(core, &t->service_id);
@@ -182,21 +182,21 @@ static void try_look(struct serving_trial *t)
     if (t->is_ending)
         return;
     if (!s || s->is_ending) {
-        try_fail(t, "The model service was ended before it was ready.");
+        trial_fail(t, "The model service was ended before it was ready.");
     } else if (serving_view_count(core, s).ready) {
-        try_say(t, STEPS, "The replica is ready.");
-        try_succeed(t, "The replica started and answered its health check.");
+        trial_say(t, STEPS, "The replica is ready.");
+        trial_succeed(t, "The replica started and answered its health check.");
     } else if (core_service_failures(core, s)) {
         problem = core_service_problem(core, s);
-        try_fail(t, problem ? problem : "The replica failed; no reason is known.");
+        trial_fail(t, problem ? problem : "The replica failed; no reason is known.");
     } else if (!*t->kernel.agent && clock_monotonic_usec() - t->begun_usec > UNPLACED_USEC) {
-        try_fail(t, "No agent had room for the replica within an hour.");
+        trial_fail(t, "No agent had room for the replica within an hour.");
     } else {
-        try_describe(t, s);
+        trial_describe(t, s);
     }
 }
 
-static void try_on_cleaned(void *data, int r, const struct aq_error *err)
+static void trial_on_cleaned(void *data, int r, const struct aq_error *err)
 {
     (void)data;
     if (r < 0)
@@ -204,26 +204,26 @@ static void try_on_cleaned(void *data, int r, const struct aq_error *err)
 }
 
 /* Those that a manager before this one began. */
-static void try_clean(const struct serving_trials *tries)
+static void trial_clean(const struct serving_trials *tries)
 {
     const struct core *core = tries->api->core;
 
     for (const struct model_service *s = NULL; (s = core_next_service(core, s));)
         if (s->tag && strcmp(s->tag, SERVING_TRIAL_TAG) == 0 && !s->is_ending)
-            core_end_service(tries->api->core, &s->id, true, NULL, try_on_cleaned, NULL);
+            core_end_service(tries->api->core, &s->id, true, NULL, trial_on_cleaned, NULL);
 }
 
-static void try_on_tick(void *data)
+static void trial_on_tick(void *data)
 {
     struct serving_trials *tries = data;
     struct list *next;
 
     if (!tries->has_cleaned)
-        try_clean(tries);
+        trial_clean(tries);
     tries->has_cleaned = true;
     for (struct list *link = tries->all.next; link != &tries->all; link = next) {
         next = link->next;
-        try_look(LIST_ENTRY(link, struct serving_trial, link));
+        trial_look(LIST_ENTRY(link, struct serving_trial, link));
     }
     if (!list_is_empty(&tries->all))
         defer_start(tries->tick, TICK_MSEC);
@@ -237,7 +237,7 @@ struct serving_trials *serving_trials_new(struct api *api)
 
     tries->api = api;
     list_init(&tries->all);
-    tries->tick = defer_new(core_loop(api->core), try_on_tick, tries);
+    tries->tick = defer_new(core_loop(api->core), trial_on_tick, tries);
     defer_start(tries->tick, 0);
     return tries;
 }
@@ -262,7 +262,7 @@ void serving_trials_free(struct serving_trials *tries)
 }
 
 /* Follow the service of this name, which was created with the tag. */
-static const struct uuid *try_start(struct api *api, const char *name, const struct uuid *user_id)
+static const struct uuid *trial_start(struct api *api, const char *name, const struct uuid *user_id)
 {
     struct serving_trials *tries = api->serving->tries;
     const struct model_service *s = core_find_service(api->core, name);
@@ -280,7 +280,7 @@ static const struct uuid *try_start(struct api *api, const char *name, const str
 }
 
 /* serving_created_fn */
-static void try_on_created(struct serving_create *create, const struct aq_error *err)
+static void trial_on_created(struct serving_create *create, const struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
     struct jsonw w = jsonw_make(&out);
@@ -293,7 +293,7 @@ static void try_on_created(struct serving_create *create, const struct aq_error 
     jsonw_object_begin(&w);
     api_write_uuid(
         &w, "task_id",
-        try_start(create->api, create->params.name, &api_principal(create->req)->user_id));
+        trial_start(create->api, create->params.name, &api_principal(create->req)->user_id));
     jsonw_member_str(&w, "name", create->params.name);
     jsonw_object_end(&w);
     request_reply_json(create->req, 200, &out);
@@ -310,6 +310,6 @@ void serving_trial_create(struct serving_create *create, const json_t *given)
     create->params.replicas = "1";
     create->params.is_public = MAYBE_FALSE;
     create->reserved_tag = SERVING_TRIAL_TAG;
-    create->done = try_on_created;
+    create->done = trial_on_created;
     serving_create_start(create, given);
 }
