@@ -71,5 +71,5 @@ int background_task_follow(struct cli *cli, const char *id, char message[BACKGRO
     if (r == 0 && !w.is_over)
         return aq_fail(err, EPIPE,
                        "the manager ended the connection before it was done; try again");
-    return r == 0 && w.has_failed ? aq_fail(err, EIO, "%.300s", message) : r;
+    return r == 0 && w.has_failed ? aq_fail(err, EREMOTEIO, "%.300s", message) : r;
 }

@@ -120,8 +120,8 @@ bool stream_is_paused(const struct stream *stream);
  */
 bool stream_is_quiet(const struct stream *stream);
 
-/* The peer has closed or reset a connection that is paused, so that on_end() comes only when it is
- * read again. Costs a system call; false for one that is not paused.
+/* The peer of a paused connection has closed it, for writing at least, or reset it: on_end() would come
+ * if it were read. Costs a system call; false for one that is not paused.
  */
 bool stream_has_left(const struct stream *stream);
 

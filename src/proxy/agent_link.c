@@ -139,14 +139,13 @@ static void agent_opened_on_end(void *data, const struct aq_error *err)
 static int agent_check_connection(const struct agent_ask *ask, int fd, struct aq_error *err)
 {
     struct sockaddr_storage peer = { .ss_family = AF_UNSPEC };
-    socklen_t len = sizeof(peer), type_len = sizeof(int), listens_len = sizeof(int);
-    int type = 0, listens = 0;
+    socklen_t len = sizeof(peer), type_len = sizeof(int);
+    int type = 0;
 
     if (getpeername(fd, (struct sockaddr *)&peer, &len) < 0 && errno == ENOTCONN)
         return aq_fail(err, ECONNRESET, "the connection ended before its first byte");
     if ((peer.ss_family == AF_INET || peer.ss_family == AF_INET6)
-        && getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_len) == 0 && type == SOCK_STREAM
-        && getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &listens_len) == 0 && !listens)
+        && getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &type_len) == 0 && type == SOCK_STREAM)
         return 0;
     return aq_fail(err, EPROTO, "agent '%s' handed over a descriptor that is not a TCP connection",
                    ask->agent_id);

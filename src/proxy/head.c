@@ -142,7 +142,7 @@ bool head_is_upgrade(const struct message_head *head, const struct place *place)
                || strcasecmp(message_get_header(head, "Upgrade"), "websocket") == 0);
 }
 
-/* Not for a model service: the client's token, and trailers, which are dropped. */
+/* A model service gets neither the client's token nor Trailer, as trailers are dropped. */
 static bool head_is_kept_from_service(const char *name, const struct head_origin *origin)
 {
     return strcasecmp(name, "Authorization") == 0 || strcasecmp(name, "Trailer") == 0

@@ -137,8 +137,8 @@ static void rollout_roll(const struct rollout *rollout, const struct rollout_sta
     ret->old_wanted = AQ_MAX(ret->old_wanted, rollout_keep(state, s, least));
     ret->new_wanted = s->goal + surge - s->old.live - s->new.draining;
     ret->new_wanted = AQ_MAX(ret->new_wanted, AQ_MAX(state->target, rollout_serving(&s->new)));
-    if (state->shared
-        > 0) /* one pair after the other: a half that is free is for its own partner */
+    /* One pair after the other: a half that is free is for its own partner. */
+    if (state->shared > 0)
         ret->new_wanted = AQ_MIN(ret->new_wanted,
                                  AQ_MAX(s->goal + 1 - s->old.live - s->new.draining,
                                         rollout_serving(&s->new) - s->new.unplaced));

@@ -180,7 +180,7 @@ static int service_drop_revision(struct store_tx *tx, const struct model_service
                                    &s->id, &number, err);
 }
 
-/* It has ended: nobody uses it any longer. */
+/* Tokens and totals of a service that has ended. */
 static int service_drop_uses(struct store_tx *tx, const struct model_service *s,
                              struct aq_error *err)
 {
@@ -298,14 +298,21 @@ int model_service_token_add(struct store_tx *tx, const struct event *e, struct a
 
 int model_service_token_remove(struct store_tx *tx, const struct event *e, struct aq_error *err)
 {
+    char service_id[UUID_TEXT_MAX], id[UUID_TEXT_MAX];
+    struct sql_stmt *q;
     int r = service_run_for(tx, "DELETE FROM model_service_tokens WHERE id = ?",
                             &e->service_token.token.id, NULL, err);
 
-    return r < 0 ? r
-                 : service_run_for(tx,
-                                   "DELETE FROM model_service_totals"
-                                   " WHERE object = 'token:' || CAST(? AS TEXT)",
-                                   &e->service_token.token.id, NULL, err);
+    if (r == 0)
+        r = sql_prepare(tx->db,
+                        "DELETE FROM model_service_totals WHERE service_id = ?"
+                        " AND object = 'token:' || CAST(? AS TEXT)",
+                        &q, err);
+    if (r < 0)
+        return r;
+    sql_put_uuid(q, &e->service_token.service_id, service_id);
+    sql_put_uuid(q, &e->service_token.token.id, id);
+    return sql_run(q, err);
 }
 
 int model_service_token_use(struct store_tx *tx, const struct event *e, struct aq_error *err)
@@ -411,7 +418,7 @@ void model_service_rows_done(struct model_service_rows *rows)
     *rows = (struct model_service_rows){ .items = NULL };
 }
 
-/* Of one that has been read: all, or its goal. '*inout_bytes' grows by those of the specs. */
+/* All revisions of a service, or its goal; the length of their specs is added to '*inout_bytes'. */
 static int service_read_revisions(struct store_tx *tx, struct model_service *s, bool all,
                                   size_t *inout_bytes, struct aq_error *err)
 {
@@ -509,12 +516,17 @@ int store_read_ended_model_services(struct store_tx *tx, const struct model_serv
 
     for (size_t i = first; r == 0 && i < ret->count; i++) {
         r = service_read_revisions(tx, &ret->items[i], of->text != NULL, &bytes, err);
-        if (r == 0 && of->bytes_max && bytes > of->bytes_max)
+        if (r == 0 && of->bytes_max && bytes > of->bytes_max && of->leaves_out) {
+            for (size_t k = i; k < ret->count; k++)
+                model_service_done(&ret->items[k]);
+            ret->count = i;
+        } else if (r == 0 && of->bytes_max && bytes > of->bytes_max) {
             r = aq_fail_field(
                 err, EMSGSIZE, "limit",
                 "the model services that have ended have more than %zu bytes: ask for "
                 "fewer",
                 of->bytes_max);
+        }
     }
     return r;
 }

@@ -33,6 +33,7 @@ struct model_service_ended {
     const char *domain;         /* beside 'user_id': and of this domain; NULL = of none besides */
     int64_t limit, offset;      /* without 'text'; of the last MODEL_SERVICE_ENDED_MAX */
     size_t bytes_max;           /* of their revisions; 0 = no limit */
+    bool leaves_out;            /* what is beyond these bytes, rather than fail */
 };
 
 /* Append them, the last one first, without tokens. With 'text' the one of this id, else the last one

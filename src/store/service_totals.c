@@ -36,7 +36,13 @@ static int service_total_write(struct store_tx *tx, const struct service_total *
     int r = sql_prepare(tx->db,
                         "INSERT INTO model_service_totals (service_id, object, counts)"
                         " SELECT id, CAST(? AS TEXT), CAST(? AS TEXT) FROM model_services"
-                        " WHERE id = ? AND ended_at IS NULL"
+                        " WHERE id = ? AND ended_at IS NULL AND (CAST(? AS TEXT) = 'service'"
+                        " OR EXISTS (SELECT 1 FROM model_service_tokens t"
+                        " WHERE t.service_id = model_services.id"
+                        " AND 'token:' || t.id = CAST(? AS TEXT))"
+                        " OR EXISTS (SELECT 1 FROM model_service_revisions r"
+                        " WHERE r.service_id = model_services.id"
+                        " AND 'revision:' || r.number = CAST(? AS TEXT)))"
                         " ON CONFLICT (service_id, object) DO UPDATE SET counts = excluded.counts",
                         &q, err);
 
@@ -45,6 +51,8 @@ static int service_total_write(struct store_tx *tx, const struct service_total *
     sql_put_text(q, total->object);
     sql_put_text(q, total->counts);
     sql_put_uuid(q, &total->service_id, id);
+    for (int i = 0; i < 3; i++) /* what was removed meanwhile does not come back */
+        sql_put_text(q, total->object);
     return sql_run(q, err);
 }
 

@@ -360,7 +360,7 @@ def test_a_trial_has_a_service_of_its_own(there):
     reply = there.user.post(f"{OURS}/_/try", revision)
     assert reply.status == 200 and set(reply.json) == {"task_id", "name"}, reply
     trial = there.user.get(f"{OURS}/{reply.json['name']}").json
-    assert (trial["tag"], trial["public"], trial["replicas"]) == ("aliquot:trial", False, 1)
+    assert (trial["tag"], trial["public"], trial["replicas"]["max"]) == ("aliquot:trial", False, 1)
     assert there.user.delete(f"{OURS}/{trial['id']}").status == 204
     for member in "name", "replicas", "public", "tag":
         reply = there.user.post(f"{OURS}/_/try", {**revision, member: "x"})

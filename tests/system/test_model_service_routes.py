@@ -264,7 +264,9 @@ def test_figures_of_revisions_and_tokens(there, proxy, make):
 
 
 def test_a_cold_start_is_counted(there, proxy, make):
-    service = make("sleeper", replicas="0-1", scaling={"window": 5, "idle": 5})
+    # Proxies of tests before went without a word, and are waited for until the time is over.
+    service = make("sleeper", replicas="0-1", scaling={"window": 5, "idle": 5},
+                   limits={"drain_timeout": 2})
     ready(there, "sleeper", 1)
     wait_for(lambda: any(one.get("is_draining") for one in proxy.replicas("sleeper").values()), 60,
              "the replica to drain")

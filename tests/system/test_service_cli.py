@@ -351,9 +351,9 @@ MADE = ("create", "mistaken", "--image", "host", "-r", "cpu=1", "-r", "mem=64m",
     (("create", "mistaken", "--model", "digits", "--runtime", "vllm"), 2, "--image is missing: folders"),
     ((*MADE, "--token", ""), 2, "--token takes a label"),
     (("update", "x", "--port", "1"), 2,
-     "unknown option '--port'\n  --port is an option of: service create, service deploy\n"),
+     "unknown option '--port'\n  --port is an option of: service create, service try, service deploy\n"),
     (("deploy", "x", "--cap", "3"), 2, "--cap is an option of: service create, service update"),
-    (("update", "x", "-e", "A=1"), 2, "-e is an option of: service create, service deploy"),
+    (("update", "x", "-e", "A=1"), 2, "-e is an option of: service create, service try, service deploy"),
     (("ls", "--filter", "ready"), 2, "--filter takes COLUMN=VALUE"),
     (("token", "create", "x", "--budget", "0"), 2, "--budget takes a number of tokens from 1"),
 ], ids=lambda words: words[-1] if isinstance(words, tuple) else None)
@@ -394,9 +394,9 @@ def test_a_model_is_tried(cluster):
     done = cluster.cli("service", "try", *options, "-e", "WORD=none", *COMMAND, timeout=180)
     assert done.returncode == 1 and "exited with status 7" in done.stderr, done
     assert "no model here" in done.stderr.splitlines(), done
-    for words, says in ((("--port", "0"), "--port"), (("--model", "nowhere"), "nowhere")):
+    for words, says in ((("--port", "0"), "--port: 0 is not within"), (("--model", "nowhere"), "nowhere")):
         done = cluster.cli("service", "try", *options, *words, *COMMAND, timeout=180)
-        assert done.returncode == 2 and says in done.stderr, done
+        assert done.returncode == 4 and says in done.stderr, done
     assert not json.loads(cluster.service("ls", "-o", "json"))
 
 

@@ -42,7 +42,7 @@ def test_rules_that_cannot_be_followed(cluster, tmp_path):  # noqa: F811
                 ({"rules": [{"signal": "metric", "name": "a b", "target": 1}]}, "name of a metric"),
                 ({"rules": [{"signal": "speed", "target": 1}]}, "scaling.rules[0].signal"),
                 ({"rules": [{"signal": "rate", "target": 0}]}, "scaling.rules[0].target"),
-                ({"window": -1}, "scaling.window")):
+                ({"window": -1}, "window: expected seconds")):
             (tmp_path / "rules.json").write_text(json.dumps(rules))
             assert said in cluster.service("update", "ruled", "--scaling", f"{tmp_path}/rules.json",
                                            status=4)

@@ -23,12 +23,18 @@ struct image_lookup {
     int links;
 };
 
-static int image_lookup_open(const char *layer, const char *path, uint64_t resolve)
+/* '*ret_unsure' is set if it failed for want of memory or descriptors, which says nothing about the
+ * image.
+ */
+static int image_lookup_open(const char *layer, const char *path, uint64_t resolve,
+                             bool *ret_unsure)
 {
     const struct open_how how = { .flags = O_PATH | O_NOFOLLOW | O_CLOEXEC, .resolve = resolve };
     AQ_CLEANUP(aq_closep) int root = open(layer, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int fd = root < 0 ? -1 : (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
 
-    return root < 0 ? -1 : (int)syscall(SYS_openat2, root, path, &how, sizeof(how));
+    *ret_unsure |= fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM);
+    return fd;
 }
 
 static bool image_lookup_is_whiteout(const struct stat *st)
@@ -37,12 +43,13 @@ static bool image_lookup_is_whiteout(const struct stat *st)
 }
 
 /* What the topmost layer has that has anything there. 'link' is its target, "" = it is no link. */
-static bool image_lookup_find(const struct image *image, const char *path, char link[PATH_MAX])
+static bool image_lookup_find(const struct image *image, const char *path, char link[PATH_MAX],
+                              bool *ret_unsure)
 {
     link[0] = '\0';
     for (size_t i = 0; i < image->lower_count; i++) {
-        AQ_CLEANUP(aq_closep) int fd = image_lookup_open(image->lowers[i], path + 1,
-                                                         RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+        AQ_CLEANUP(aq_closep) int fd = image_lookup_open(
+            image->lowers[i], path + 1, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS, ret_unsure);
         struct stat st;
         ssize_t len;
 
@@ -89,9 +96,9 @@ static bool image_lookup_follow(struct image_lookup *walk, const char *link)
 }
 
 /* Linux follows the links of a single layer. 1 or 0; -EAGAIN if a rename or a mount disturbed it. */
-static int image_lookup_in_one(const char *layer, const char *path)
+static int image_lookup_in_one(const char *layer, const char *path, bool *ret_unsure)
 {
-    AQ_CLEANUP(aq_closep) int fd = image_lookup_open(layer, path, RESOLVE_IN_ROOT);
+    AQ_CLEANUP(aq_closep) int fd = image_lookup_open(layer, path, RESOLVE_IN_ROOT, ret_unsure);
     struct stat st;
 
     if (fd < 0)
@@ -99,7 +106,7 @@ static int image_lookup_in_one(const char *layer, const char *path)
     return fstat(fd, &st) == 0 && !image_lookup_is_whiteout(&st);
 }
 
-static bool image_lookup_in_layers(const struct image *image, const char *path)
+static bool image_lookup_in_layers(const struct image *image, const char *path, bool *ret_unsure)
 {
     struct image_lookup walk = { .links = 0 };
     char link[PATH_MAX];
@@ -109,7 +116,7 @@ static bool image_lookup_in_layers(const struct image *image, const char *path)
     while (image_lookup_advance(&walk)) {
         if (!walk.done[0])
             continue;
-        if (!image_lookup_find(image, walk.done, link))
+        if (!image_lookup_find(image, walk.done, link, ret_unsure))
             return false;
         if (!walk.ahead[strspn(walk.ahead, "/")])
             return true;
@@ -123,15 +130,16 @@ bool image_has(const struct image *image, const char *path)
 {
     static char is_there, is_missing;
     void *known = image->known ? map_gets(image->known, path) : NULL;
+    bool is_unsure = false;
     int r = -EAGAIN;
 
     if (known)
         return known == &is_there;
     if (image->lower_count == 1)
-        r = image_lookup_in_one(image->lowers[0], path);
+        r = image_lookup_in_one(image->lowers[0], path, &is_unsure);
     if (r == -EAGAIN)
-        r = image_lookup_in_layers(image, path);
-    if (image->known && image->known->count < KNOWN_MAX)
+        r = image_lookup_in_layers(image, path, &is_unsure);
+    if (image->known && !is_unsure && image->known->count < KNOWN_MAX)
         (void)map_sets(image->known, path, r ? &is_there : &is_missing);
     return r;
 }

@@ -82,7 +82,7 @@ struct service_wait_opts {
 /* clang-format off */
 #define SERVICE_WAIT_ROWS(offset)                                                                  \
     { 'w', "wait", CLI_FLAG, (offset) + offsetof(struct service_wait_opts, wait), NULL,            \
-      "wait until its replicas are ready; exits with 1 if that fails" },                                \
+      "wait until its replicas are ready; exits with 1 if that fails" },                           \
     { 0, "timeout", CLI_DURATION, (offset) + offsetof(struct service_wait_opts, timeout), "TIME",  \
       "wait, but give up after this long, with exit status 3" }
 /* clang-format on */

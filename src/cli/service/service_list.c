@@ -52,8 +52,8 @@ const struct cli_verb verb_service_ls = {
     .name = "service ls",
     .args = "",
     .summary = "List model services",
-    .details = "READY are the ready and the wanted replicas; REQUESTS were answered since the\n"
-               "manager started.",
+    .details = "READY are the ready and the wanted replicas; REQUESTS came since the service was\n"
+               "created.",
     .examples = "aliquot service ls --filter status=failing",
     .if_empty = "you have no model services; to create one: aliquot service create",
     .opts = ls_opts,
@@ -107,9 +107,10 @@ const struct cli_verb verb_service_info = {
     .name = "service info",
     .args = "SERVICE",
     .summary = "Show a service: its settings, its replicas, and what is wrong",
-    .details = "PROBLEM says why fewer replicas are ready than wanted. JSON has the goal revision\n"
-               "and the figures of the proxies besides. A service that has ended is found by its\n"
-               "id only. A rollout is shown as by 'service rollout'.",
+    .details =
+        "PROBLEM says why fewer replicas are ready than wanted. JSON has the goal revision\n"
+        "and the figures of the proxies besides. A service that has ended is found by its\n"
+        "id, or by its name unless another has it. A rollout is shown as by 'service rollout'.",
     .examples = "aliquot service info digits\n"
                 "aliquot service info digits -o json",
     .min_args = 1,

@@ -20,27 +20,27 @@ struct service_rollout_opts {
     { 0, "strategy", CLI_CHOICE, offsetof(type, rollout.strategy), "rolling|blue-green|canary",    \
       "how a new revision takes over; default rolling", "rollout.strategy" },                      \
     { 0, "max-surge", CLI_STR, offsetof(type, rollout.max_surge), "N|N%",                          \
-      "replicas beyond the wanted number during a rollout; default 1" },                                       \
+      "replicas beyond the wanted number during a rollout; default 1" },                           \
     { 0, "max-unavailable", CLI_STR, offsetof(type, rollout.max_unavailable), "N|N%",              \
-      "ready replicas that may be missing meanwhile; default 0" },                                  \
+      "ready replicas that may be missing meanwhile; default 0" },                                 \
     { 0, "steps", CLI_STR, offsetof(type, rollout.steps), "N,N...",                                \
-      "canary: percentages of requests; default 20,40,60,80" },                                 \
+      "canary: percentages of requests; default 20,40,60,80" },                                    \
     { 0, "step-interval", CLI_DURATION, offsetof(type, rollout.step_interval), "TIME",             \
-      "canary: how long each step lasts; default 5m", "rollout.step_interval" },                            \
+      "canary: how long each step lasts; default 5m", "rollout.step_interval" },                   \
     { 0, "promote-after", CLI_DURATION, offsetof(type, rollout.promote_after), "TIME",             \
-      "blue-green: promote this long after all are ready" },                                  \
+      "blue-green: promote this long after all are ready" },                                       \
     { 0, "promote-manually", CLI_FLAG, offsetof(type, rollout.promote_manually), NULL,             \
-      "blue-green: wait for 'service promote'; the default" },                                   \
+      "blue-green: wait for 'service promote'; the default" },                                     \
     { 0, "keep", CLI_DURATION, offsetof(type, rollout.keep), "TIME",                               \
-      "blue-green: keep old replicas this long afterwards; default 0", "rollout.keep" },                     \
+      "blue-green: keep old replicas this long afterwards; default 0", "rollout.keep" },           \
     { 0, "when-full", CLI_CHOICE, offsetof(type, rollout.when_full), "wait|replace|share",         \
-      "if there is no room for a new replica; default wait", "rollout.when_full" },                       \
+      "if there is no room for a new replica; default wait", "rollout.when_full" },                \
     { 0, "abort-failures", CLI_INT, offsetof(type, rollout.abort_failures), "N",                   \
       "go back after N failed new replicas; default 3, 0 = never" },                               \
     { 0, "abort-errors", CLI_STR, offsetof(type, rollout.abort_errors), "RATIO",                   \
-      "go back if the error rate rises by this much, such as 5%" },                                  \
+      "go back if the error rate rises by this much, such as 5%" },                                \
     { 0, "abort-latency", CLI_STR, offsetof(type, rollout.abort_latency), "FACTOR",                \
-      "go back if answers take this many times as long, such as 2" },                                       \
+      "go back if answers take this many times as long, such as 2" },                              \
     { 0, "abort-stalled", CLI_DURATION, offsetof(type, rollout.abort_stalled), "TIME",             \
       "go back after this long without progress; default never" }
 /* clang-format on */

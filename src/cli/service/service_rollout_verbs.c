@@ -200,7 +200,7 @@ const struct cli_verb verb_service_history = {
     .details =
         "Changes by users, by the autoscaler and by rollouts; the last 500 are kept. SHARE\n"
         "is - where the share is that of the revision. A service that has ended is found by\n"
-        "its id only.",
+        "its id, or by its name unless another has it.",
     .examples = "aliquot service history digits --limit 20",
     .opts = history_opts,
     .opts_size = sizeof(struct history_opts),

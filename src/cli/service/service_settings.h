@@ -18,34 +18,34 @@ struct service_settings {
 /* clang-format off */
 #define SERVICE_SETTINGS_ROWS(type)                                                                \
     { 'n', "replicas", CLI_STR, offsetof(type, settings.replicas), "N|MIN-MAX",                    \
-      "number, default 1; with a range, as many as requests need" },                                       \
+      "number, default 1; with a range, as many as requests need" },                               \
     { 0, "target", CLI_LIST, offsetof(type, settings.targets), "SIGNAL=VALUE",                     \
-      "load of one replica of a range; default in_flight=8; repeatable" },                                       \
+      "load of one replica of a range; default in_flight=8; repeatable" },                         \
     { 0, "window", CLI_DURATION, offsetof(type, settings.window), "TIME",                          \
-      "remove replicas after this long without a need; default 5m", "scaling.window" },               \
+      "remove replicas after this long without a need; default 5m", "scaling.window" },            \
     { 0, "idle", CLI_DURATION, offsetof(type, settings.idle), "TIME",                              \
-      "sleep after this long without requests, if MIN is 0; default 10m", "scaling.idle" },                       \
+      "sleep after this long without requests, if MIN is 0; default 10m", "scaling.idle" },        \
     { 0, "share-min", CLI_STR, offsetof(type, settings.share_min), "SHARE",                        \
-      "smallest share of a GPU that a replica gets, such as 0.25" },                                    \
+      "smallest share of a GPU that a replica gets, such as 0.25" },                               \
     { 0, "share-max", CLI_STR, offsetof(type, settings.share_max), "SHARE|none",                   \
-      "largest share; it grows up to this before replicas are added" },                                      \
+      "largest share; it grows up to this before replicas are added" },                            \
     { 0, "scaling", CLI_STR, offsetof(type, settings.scaling), "FILE",                             \
-      "rules as JSON, in place of the five above; - is standard input" },                              \
+      "rules as JSON, in place of the five above; - is standard input" },                          \
     { 0, "cap", CLI_INT, offsetof(type, settings.cap), "N",                                        \
-      "concurrent requests in a replica, others wait; default 0, no limit", "limits.cap" },         \
+      "concurrent requests in a replica, others wait; default 0, no limit", "limits.cap" },        \
     { 0, "queue", CLI_INT, offsetof(type, settings.queue), "N",                                    \
-      "requests that may wait in each proxy; default 1000", "limits.queue" },                         \
+      "requests that may wait in each proxy; default 1000", "limits.queue" },                      \
     { 0, "queue-bytes", CLI_STR, offsetof(type, settings.queue_bytes), "SIZE",                     \
-      "bytes of requests that may wait in each proxy; default 64m", "limits.queue_bytes" },                                      \
+      "bytes of requests that may wait in each proxy; default 64m", "limits.queue_bytes" },        \
     { 0, "queue-timeout", CLI_DURATION, offsetof(type, settings.queue_timeout), "TIME",            \
       "how long a request waits for a replica; default 10m", "limits.queue_timeout" },             \
     { 0, "request-timeout", CLI_DURATION, offsetof(type, settings.request_timeout), "TIME",        \
-      "longest silence of a replica during an answer; default 10m",                             \
+      "longest silence of a replica during an answer; default 10m",                                \
       "limits.request_timeout" },                                                                  \
     { 0, "drain-timeout", CLI_DURATION, offsetof(type, settings.drain_timeout), "TIME",            \
-      "how long a replica that ends may finish requests; default 10m", "limits.drain_timeout" },  \
+      "how long a replica that ends may finish requests; default 10m", "limits.drain_timeout" },   \
     { 0, "affinity", CLI_STR, offsetof(type, settings.affinity), "header:NAME|prompt|none",        \
-      "requests that have this in common go to one replica", "limits.affinity" },                    \
+      "requests that have this in common go to one replica", "limits.affinity" },                  \
     { 0, "tag", CLI_STR, offsetof(type, settings.tag), "TEXT", "a note that lists show", "tag" }
 /* clang-format on */
 

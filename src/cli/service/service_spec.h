@@ -29,15 +29,15 @@ struct service_spec_opts {
     { 0, "port", CLI_INT, offsetof(type, spec.port), "N",                                          \
       "port at which a replica takes requests", "port" },                                          \
     { 0, "health", CLI_STR, offsetof(type, spec.health), "PATH",                                   \
-      "path that a ready replica answers; default: it accepts a connection", "health.path" },        \
+      "path that a ready replica answers; default: it accepts a connection", "health.path" },      \
     { 0, "health-status", CLI_INT, offsetof(type, spec.health_status), "N",                        \
-      "status expected from this path; default 200", "health.status" },                             \
+      "status expected from this path; default 200", "health.status" },                            \
     { 0, "health-interval", CLI_DURATION, offsetof(type, spec.health_interval), "TIME",            \
       "time between probes; default 10s", "health.interval" },                                     \
     { 0, "health-timeout", CLI_DURATION, offsetof(type, spec.health_timeout), "TIME",              \
       "how long a probe may take; default 15s", "health.timeout" },                                \
     { 0, "health-retries", CLI_INT, offsetof(type, spec.health_retries), "N",                      \
-      "failed probes in a row that make a replica unhealthy; default 10", "health.retries" },            \
+      "failed probes in a row that make a replica unhealthy; default 10", "health.retries" },      \
     { 0, "ready-timeout", CLI_DURATION, offsetof(type, spec.ready_timeout), "TIME",                \
       "a replica not ready after this long is replaced; default 30m", "ready_timeout" },           \
     { 'r', "resource", CLI_LIST, offsetof(type, spec.resources), "SLOT=AMOUNT",                    \
@@ -45,11 +45,11 @@ struct service_spec_opts {
     { 0, "shmem", CLI_STR, offsetof(type, spec.shmem), "SIZE", "shared memory, such as 1g",        \
       "shmem" },                                                                                   \
     { 'e', "env", CLI_LIST, offsetof(type, spec.environ), "NAME[=VALUE]",                          \
-      "environment variable; without value: that of this shell; repeatable", "environ" },                           \
+      "environment variable; without value: that of this shell; repeatable", "environ" },          \
     { 'v', "mount", CLI_LIST, offsetof(type, spec.mounts), "FOLDER[:TARGET[:ro]]",                 \
       "further folder to mount; repeatable", "mounts" },                                           \
     { 0, "bootstrap", CLI_STR, offsetof(type, spec.bootstrap), "FILE",                             \
-      "shell script, read from here, that runs before the command", "bootstrap" },                  \
+      "shell script, read from here, that runs before the command", "bootstrap" },                 \
     { 0, "architecture", CLI_STR, offsetof(type, spec.architecture), "ARCH",                       \
       "of the image; default x86_64", "architecture" },                                            \
     { 0, "cluster-size", CLI_INT, offsetof(type, spec.cluster_size), "N",                          \

@@ -57,7 +57,7 @@ static int service_try(struct cli *cli, void *data, int argc, char **argv, struc
     id = json_string_value(json_object_get(answer, "task_id"));
     r = id ? background_task_follow(cli, id, message, err)
            : cli_fail_answer(cli, "has no task_id", err);
-    if (r == -EIO)
+    if (r == -EREMOTEIO)
         return service_try_fail(message);
     if (r == 0)
         cli_note(cli, "ready after %.1f s; the replica was ended again",

@@ -56,6 +56,7 @@ static int endpoint_read_ended(struct store_tx *tx, void *data, struct aq_error 
 
     of.text = q->id ? uuid_format(q->id, id) : NULL;
     of.bytes_max = ENDED_BYTES_MAX;
+    of.leaves_out = true;               /* clients cannot ask for fewer */
     model_service_rows_done(&q->ended); /* of a try before */
     return store_read_ended_model_services(tx, &of, &q->ended, err);
 }

@@ -48,14 +48,14 @@ static int serving_feature_open(struct api *api, struct aq_error *err)
     api->serving->signals = serving_signals_new(api->core);
     api->serving->scale = serving_scale_new(api->core, api->serving->use, api->serving->signals);
     api->serving->routes = serving_routes_new(api->core, api->serving->use, api->serving->scale);
-    api->serving->tries = serving_trials_new(api);
+    api->serving->trials = serving_trials_new(api);
     core_set_replica_mounts(api->core, session_may_mount, api);
     return 0;
 }
 
 static void serving_feature_stop(struct api *api)
 {
-    serving_trials_free(AQ_TAKE(api->serving->tries));
+    serving_trials_free(AQ_TAKE(api->serving->trials));
     serving_routes_stop(api->serving->routes);
     serving_scale_stop(api->serving->scale);
     serving_totals_stop(api->serving->totals);
@@ -67,7 +67,7 @@ static void serving_feature_close(struct api *api)
 {
     if (!api->serving)
         return;
-    serving_trials_free(api->serving->tries);
+    serving_trials_free(api->serving->trials);
     serving_routes_free(api->serving->routes);
     serving_scale_free(api->serving->scale);
     serving_signals_free(api->serving->signals);

@@ -20,7 +20,7 @@ struct serving_state {
     struct serving_totals *totals;
     struct serving_scale *scale;
     struct serving_signals *signals;
-    struct serving_trials *tries;
+    struct serving_trials *trials;
 };
 
 API_ROUTES(serving);

@@ -228,8 +228,8 @@ static size_t prometheus_count_of_user(const struct serving_prometheus *promethe
     return count;
 }
 
-/* Of those that are due one of the user with the fewest under way, the one that has waited longest:
- * however many and slow one user's queries are, those of others keep their values. NULL = none is due.
+/* The query that has waited longest of the user with the fewest under way, so that one user's slow
+ * queries do not delay those of others. NULL = none is due.
  */
 static struct prometheus_query *prometheus_find_due(const struct serving_prometheus *prometheus,
                                                     int64_t now_usec)

@@ -22,6 +22,7 @@
 
 #define LOOK_MSEC 5000
 #define WRITE_USEC (60 * USEC_PER_SEC)
+#define ROWS_MAX 2000 /* of one write; the rest follows at the next look */
 
 struct serving_totals {
     struct core *core;
@@ -196,7 +197,7 @@ static void totals_list_figures(const struct service_use *s, const char *object,
     struct jsonw w = jsonw_make(&text);
     struct serving_summary sum;
 
-    if (!sums->is_changed)
+    if (!sums->is_changed || out->count >= ROWS_MAX)
         return;
     sums->is_changed = false;
     use_sums_get(sums, &sum);
@@ -215,7 +216,7 @@ static void totals_list_token(const struct service_use *s, struct use_token *tok
     struct jsonw w = jsonw_make(&text);
     char object[SERVICE_TOTAL_OBJECT_MAX], id[UUID_TEXT_MAX];
 
-    if (!token->is_changed)
+    if (!token->is_changed || out->count >= ROWS_MAX)
         return;
     token->is_changed = false;
     (void)snprintf(object, sizeof(object), "token:%s", uuid_format(&token->id, id));
@@ -253,7 +254,7 @@ static int totals_write(struct store_tx *tx, void *data, struct aq_error *err)
     return service_totals_write(tx, &job->rows, err);
 }
 
-/* What was not written is written with the next change of it. */
+/* Figures whose write failed are written again at the next look. */
 static void totals_mark(struct serving_totals *totals, const struct uuid *id)
 {
     struct service_use *s = use_find(totals->use, id);
@@ -289,19 +290,23 @@ static struct totals_job *totals_begin(struct serving_totals *totals)
     return job;
 }
 
-static void totals_save(struct serving_totals *totals)
+/* Whether there is more to write. */
+static bool totals_save(struct serving_totals *totals)
 {
     struct totals_job *job = totals_begin(totals);
+    bool is_all;
 
     for (size_t i = 0; i < totals->use->services.count; i++)
         totals_list_service(totals, totals->use->services.entries[i].value, &job->rows);
     if (!job->rows.count) {
         totals->is_busy = false;
         totals_job_free(job);
-        return;
+        return false;
     }
-    totals->written_usec = clock_monotonic_usec();
+    is_all = job->rows.count < ROWS_MAX;
+    totals->written_usec = is_all ? clock_monotonic_usec() : 0;
     store_write(core_store(totals->core), totals_write, totals_on_written, job);
+    return !is_all;
 }
 
 static void totals_load(struct serving_totals *totals)
@@ -337,8 +342,8 @@ struct serving_totals *serving_totals_new(struct core *core, struct serving_use 
 void serving_totals_stop(struct serving_totals *totals)
 {
     defer_cancel(AQ_TAKE(totals->timer));
-    if (totals->is_loaded)
-        totals_save(totals);
+    while (totals->is_loaded && totals_save(totals))
+        continue;
 }
 
 void serving_totals_free(struct serving_totals *totals)

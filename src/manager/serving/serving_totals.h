@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* serving_totals.h - totals of model services, their revisions and tokens over restarts of the manager
  *
- * What was stored is added to what serving_use.h counts once it is read. What has changed is written
- * at most once a minute, and at an orderly end; a manager that is killed loses the figures of a minute.
+ * What was stored is added to what serving_use.h counts once it is read. What has changed is written,
+ * each at most once a minute, and at an orderly end; a manager that is killed loses those of a minute.
  * Loop's thread only.
  */
 #ifndef AQ_MANAGER_SERVING_SERVING_TOTALS_H

@@ -36,7 +36,7 @@ struct serving_trials {
 
 struct serving_trial {
     struct list link;
-    struct serving_trials *tries; /* NULL: the manager is stopping */
+    struct serving_trials *trials; /* NULL: the manager is stopping */
     struct uuid service_id;
     struct task *task;
     int64_t begun_usec; /* monotonic */
@@ -59,7 +59,7 @@ static void trial_finish(struct serving_trial *t)
 {
     struct task *task = t->task;
 
-    if (t->tries)
+    if (t->trials)
         list_remove(&t->link);
     free(t->said);
     strbuf_done(&t->log_text);
@@ -80,7 +80,7 @@ static void trial_on_removed(void *data, int r, const struct aq_error *err)
 
 static void trial_remove(struct serving_trial *t)
 {
-    core_end_service(t->tries->api->core, &t->service_id, true, NULL, trial_on_removed, t);
+    core_end_service(t->trials->api->core, &t->service_id, true, NULL, trial_on_removed, t);
 }
 
 static void trial_succeed(struct serving_trial *t, const char *result)
@@ -110,7 +110,7 @@ static void trial_on_log_close(void *data, struct link_stream *stream, const str
     (void)stream;
     (void)err;
     t->log = NULL;
-    if (!t->tries)
+    if (!t->trials)
         return;
     if (t->log_text.len) {
         with_log = aq_format("%s; last lines of its log:\n%s", t->result, t->log_text.data);
@@ -134,7 +134,7 @@ static void trial_fail(struct serving_trial *t, const char *why)
     t->is_ending = t->has_failed = true;
     t->result = aq_strdup(why);
     if (!*t->kernel.agent || strchr(why, '\n') /* it has lines of the log */
-        || core_open_stream(t->tries->api->core, t->kernel.agent, &open, &ops, t, &t->log, &err)
+        || core_open_stream(t->trials->api->core, t->kernel.agent, &open, &ops, t, &t->log, &err)
                < 0)
         trial_remove(t);
 }
@@ -153,7 +153,7 @@ static void trial_say(struct serving_trial *t, int64_t step, const char *text)
 
 static void trial_describe(struct serving_trial *t, const struct model_service *s)
 {
-    const struct core *core = t->tries->api->core;
+    const struct core *core = t->trials->api->core;
     const struct session *session = core_next_replica(core, s, NULL);
     const char *problem = core_service_problem(core, s);
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
@@ -175,7 +175,7 @@ static void trial_describe(struct serving_trial *t, const struct model_service *
 
 static void trial_look(struct serving_trial *t)
 {
-    const struct core *core = t->tries->api->core;
+    const struct core *core = t->trials->api->core;
     const struct model_service *s = core_find_service_by_id(core, &t->service_id);
     const char *problem;
 
@@ -204,78 +204,78 @@ static void trial_on_cleaned(void *data, int r, const struct aq_error *err)
 }
 
 /* Those that a manager before this one began. */
-static void trial_clean(const struct serving_trials *tries)
+static void trial_clean(const struct serving_trials *trials)
 {
-    const struct core *core = tries->api->core;
+    const struct core *core = trials->api->core;
 
     for (const struct model_service *s = NULL; (s = core_next_service(core, s));)
         if (s->tag && strcmp(s->tag, SERVING_TRIAL_TAG) == 0 && !s->is_ending)
-            core_end_service(tries->api->core, &s->id, true, NULL, trial_on_cleaned, NULL);
+            core_end_service(trials->api->core, &s->id, true, NULL, trial_on_cleaned, NULL);
 }
 
 static void trial_on_tick(void *data)
 {
-    struct serving_trials *tries = data;
+    struct serving_trials *trials = data;
     struct list *next;
 
-    if (!tries->has_cleaned)
-        trial_clean(tries);
-    tries->has_cleaned = true;
-    for (struct list *link = tries->all.next; link != &tries->all; link = next) {
+    if (!trials->has_cleaned)
+        trial_clean(trials);
+    trials->has_cleaned = true;
+    for (struct list *link = trials->all.next; link != &trials->all; link = next) {
         next = link->next;
         trial_look(LIST_ENTRY(link, struct serving_trial, link));
     }
-    if (!list_is_empty(&tries->all))
-        defer_start(tries->tick, TICK_MSEC);
+    if (!list_is_empty(&trials->all))
+        defer_start(trials->tick, TICK_MSEC);
 }
 
 /* ---- from outside ---- */
 
 struct serving_trials *serving_trials_new(struct api *api)
 {
-    struct serving_trials *tries = aq_alloc(sizeof(*tries));
+    struct serving_trials *trials = aq_alloc(sizeof(*trials));
 
-    tries->api = api;
-    list_init(&tries->all);
-    tries->tick = defer_new(core_loop(api->core), trial_on_tick, tries);
-    defer_start(tries->tick, 0);
-    return tries;
+    trials->api = api;
+    list_init(&trials->all);
+    trials->tick = defer_new(core_loop(api->core), trial_on_tick, trials);
+    defer_start(trials->tick, 0);
+    return trials;
 }
 
-void serving_trials_free(struct serving_trials *tries)
+void serving_trials_free(struct serving_trials *trials)
 {
     struct list *link;
 
-    if (!tries)
+    if (!trials)
         return;
-    defer_cancel(tries->tick);
-    while ((link = list_take(&tries->all))) {
+    defer_cancel(trials->tick);
+    while ((link = list_take(&trials->all))) {
         struct serving_trial *t = LIST_ENTRY(link, struct serving_trial, link);
 
-        t->tries = NULL; /* its task frees it */
+        t->trials = NULL; /* its task frees it */
         link_stream_close(AQ_TAKE(t->log));
         strbuf_done(&t->log_text);
         free(AQ_TAKE(t->said));
         free(AQ_TAKE(t->result));
     }
-    free(tries);
+    free(trials);
 }
 
 /* Follow the service of this name, which was created with the tag. */
 static const struct uuid *trial_start(struct api *api, const char *name, const struct uuid *user_id)
 {
-    struct serving_trials *tries = api->serving->tries;
+    struct serving_trials *trials = api->serving->trials;
     const struct model_service *s = core_find_service(api->core, name);
     struct serving_trial *t = aq_alloc(sizeof(*t));
 
-    t->tries = tries;
+    t->trials = trials;
     t->begun_usec = clock_monotonic_usec();
     if (s)
         t->service_id = s->id;
-    list_add(&tries->all, &t->link);
+    list_add(&trials->all, &t->link);
     t->task = task_start(api->tasks, user_id, t);
     task_set_total(t->task, STEPS);
-    defer_start(tries->tick, TICK_MSEC);
+    defer_start(trials->tick, TICK_MSEC);
     return task_id(t->task);
 }
 

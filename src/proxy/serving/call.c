@@ -100,7 +100,7 @@ static void call_connect(struct call *call, struct replica *replica)
     call->service->turn = replica->at + 1;
     call->state = CALL_CONNECTS;
     call->replica = replica;
-    replica->use.requests++;
+    replica->use.requests += !call->is_fresh; /* sent again, it is the same request */
     replica_count(replica, 1);
     r = conn_take(replica, call, &err);
     call->was_used = r == 1;
@@ -127,7 +127,7 @@ void call_on_connected(struct call *call)
     struct browser *b = call->browser;
 
     call->state = CALL_SENT;
-    call->sent_usec = call->moved_usec = clock_monotonic_usec();
+    call->sent_usec = call->moved_usec = call->awaited_usec = clock_monotonic_usec();
     app_expect_answer(b);
     pump_join(&b->pump, PUMP_KERNEL, &app_link_pump, conn_link(call->conn));
     (void)pump_open(&b->pump, PUMP_KERNEL); /* conn_on_close() tells of a failure */
@@ -439,13 +439,21 @@ static bool call_is_stuck(const struct call *call, int64_t now)
 /* A slow client has a place in a replica that others wait for. One that sends its body this slowly gives
  * it up, as any number of bytes keeps call_is_stuck() from ending it.
  */
-static bool call_is_slow(const struct call *call, int64_t now)
+static bool call_is_slow(struct call *call, int64_t now)
 {
     const struct browser *b = call->browser;
-    int64_t usec = now - call->sent_usec;
+    int64_t usec;
 
-    return call->state == CALL_SENT && call->service->waiting_count && !b->is_upgraded
-           && !b->turn.is_read && !b->pump.ends[PUMP_KERNEL].is_full && usec > SLOW_USEC
+    if (call->state != CALL_SENT || b->is_upgraded || b->turn.is_read)
+        return false;
+    if (b->pump.ends[PUMP_KERNEL].is_full
+        || (message_get_head(b->request)->expect_continue && !call->sent_bytes)) {
+        call->awaited_usec = now; /* it is the replica that is awaited */
+        call->sent_bytes = 0;
+        return false;
+    }
+    usec = now - call->awaited_usec;
+    return call->service->waiting_count && usec > SLOW_USEC
            && call->sent_bytes < SLOW_BYTES_PER_SEC * usec / USEC_PER_SEC;
 }
 
@@ -461,10 +469,12 @@ static void call_cut(struct call *call, int status, const char *code, const char
 {
     struct browser *b = call->browser;
 
-    if (b->turn.is_answered)
+    if (b->turn.is_answered) {
         browser_free(b); /* counts it as broken */
-    else
-        call_refuse(call, status, code, 0, text);
+        return;
+    }
+    call_count_broken(call);
+    call_refuse(call, status, code, 0, text);
 }
 
 static void call_check(struct call *call, int64_t now)

@@ -143,7 +143,8 @@ struct call {
     size_t queued_bytes;  /* counted in service.waiting_bytes */
     int status;           /* of the answer; 0 = none yet */
     int64_t begun_usec, queued_usec, sent_usec;
-    int64_t sent_bytes; /* of the body */
+    int64_t awaited_usec; /* since when the rest of the body is awaited of the client */
+    int64_t sent_bytes;   /* of the body, since then */
     int64_t first_usec; /* of the body's first byte, or of the head without a body; 0 = none yet */
     bool has_body;
     int64_t queue_usec,

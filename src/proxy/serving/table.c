@@ -21,8 +21,9 @@
 
 #define TICK_MSEC 250
 #define TICKS_PER_SEC 4
-#define SAVE_MSEC 100      /* the file is written at most so often */
-#define SAVE_LATER_MSEC 20 /* a request that waits for these routes, or the next, is served first */
+#define SAVE_MSEC 100 /* the file is written at most so often */
+#define SAVE_LATER_MSEC \
+    20 /* requests that waited for these routes go out before the file is written */
 #define QUEUE_USEC_DEFAULT (600 * USEC_PER_SEC)
 #define QUEUE_MAX_DEFAULT 1000
 #define QUEUE_BYTES_DEFAULT ((size_t)64 << 20)

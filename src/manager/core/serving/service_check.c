@@ -31,8 +31,8 @@ void service_rename_field(struct aq_error *err)
     }
 }
 
-/* Of a user, or of all (NULL). What is on its way to the store counts: many requests at once are not
- * more than one after the other.
+/* Services of a user, or of all (NULL), with those that are being written: requests at the same time
+ * cannot exceed the limit.
  */
 static size_t service_count(const struct core *core, const struct uuid *user_id)
 {

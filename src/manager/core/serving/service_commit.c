@@ -165,7 +165,7 @@ static void service_drop_revisions(const struct model_service_entry *was, struct
     }
 }
 
-/* What the rollout becomes by it. */
+/* Set the rollout that the changed service has. */
 static int service_prepare_rollout(struct service_command *c, const struct model_service_entry *was,
                                    struct aq_error *err)
 {

@@ -212,7 +212,7 @@ static bool service_replica_is_excused(const struct session_entry *l, const char
     return l->s.replica->draining_usec || session_reason_is_by_user(reason);
 }
 
-/* It was ready for long enough. */
+/* The replica was ready for STABLE_USEC. */
 static bool service_replica_was_stable(const struct session_entry *l, int64_t ended_usec)
 {
     int64_t ready = l->s.replica->ready_usec;

@@ -151,7 +151,7 @@ static bool service_rollout_has_others(const struct replica_plan *plan, int64_t 
     return false;
 }
 
-/* Of a revision, so far. */
+/* Failures of a revision so far; 0 if it is not kept. */
 static int64_t service_rollout_failures(const struct model_service *s, int64_t number)
 {
     const struct model_service_revision *revision = model_service_find_revision(s, number);
@@ -296,8 +296,10 @@ void service_rollout_decide(struct core *core, struct model_service_entry *entry
                                                     - state.failures_before);
     sample = service_rollout_sample(entry, &state, plan);
     rollout_decide(&entry->rollout.settings, &state, &sample, ret);
-    if (ret->event == ROLLOUT_ABORTS)
+    if (ret->event == ROLLOUT_ABORTS) {
         plan->goal = state.to;
+        state.failures_before = service_rollout_failures(&entry->s, state.to);
+    }
     service_rollout_propose(core, entry, &state, ret->event);
     /* What an event changes is done when it is durable. */
     if (ret->event == ROLLOUT_NOTHING || !entry->rollout.ratios.to)
@@ -415,8 +417,10 @@ int service_rollout_ask(const struct core *core, const struct model_service_entr
     if (sample.abort ? actions.event != ROLLOUT_ABORTS
                      : actions.event != ROLLOUT_PROMOTED && actions.event != ROLLOUT_STEPPED)
         return service_rollout_refuse(was, ask, &sample, err);
-    if (actions.event == ROLLOUT_ABORTS)
+    if (actions.event == ROLLOUT_ABORTS) {
         made->goal = state.to;
+        state.failures_before = service_rollout_failures(&was->s, state.to);
+    }
     free(made->rollout);
     made->rollout = service_rollout_text(&was->rollout.settings, &state);
     free(*ret_reason);

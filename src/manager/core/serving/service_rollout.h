@@ -33,8 +33,8 @@ void service_rollout_decide(struct core *core, struct model_service_entry *entry
 /* A rollout to this revision is under way. */
 bool service_rollout_is_to(const struct model_service_entry *entry, int64_t revision);
 
-/* It is durable that this replica ended before it was of use, or does not answer any longer: as the
- * store does, count it once for its revision.
+/* Count a failure in memory once the store has: the replica ended before it was of use, or stopped
+ * answering. A replica is counted once, for its revision.
  */
 void service_rollout_count_failure(struct session_entry *l, int64_t at_usec);
 

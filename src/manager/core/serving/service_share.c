@@ -474,7 +474,7 @@ bool service_share_is_growing(const struct core *core, const struct model_servic
         int64_t wanted = share_wanted(core, replica, &slot);
 
         if (wanted && !share_is_leaving(l) && share_runs(l) && share_held(l, slot) < wanted
-            && !(replica->share.is_held && replica->share.goal == wanted)
+            && !(replica->share.failures && replica->share.goal == wanted)
             && core_agent_is_connected(core, l->s.kernels[0].agent_id))
             return true;
     }

@@ -62,7 +62,8 @@ def test_a_proxy_reports_numbers_that_cannot_be(there, proxy, make):  # noqa: F8
     for version in (MOST, 0):
         proxy.say({"type": "serving.done", "version": version})
     proxy.use(service)
-    figures = wait_for(lambda: (f := shown(there, "figures")["figures"])["ok"] >= 10**16 and f, 60)
+    figures = wait_for(lambda: (f := shown(there, "figures")["figures"])["ok"] >= 10**16 and not f["in_flight"] and f,
+                           60)
     assert figures["in_flight"] == figures["queued"] == 0 <= figures["requests"]
 
     def listed():
