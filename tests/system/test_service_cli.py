@@ -394,9 +394,10 @@ def test_a_model_is_tried(cluster):
     done = cluster.cli("service", "try", *options, "-e", "WORD=none", *COMMAND, timeout=180)
     assert done.returncode == 1 and "exited with status 7" in done.stderr, done
     assert "no model here" in done.stderr.splitlines(), done
-    for words, says in ((("--port", "0"), "--port: 0 is not within"), (("--model", "nowhere"), "nowhere")):
+    for words, status, says in ((("--port", "0"), 4, "--port: 0 is not within"),
+                                (("--model", "nowhere"), 5, "there is no folder 'nowhere'")):
         done = cluster.cli("service", "try", *options, *words, *COMMAND, timeout=180)
-        assert done.returncode == 4 and says in done.stderr, done
+        assert done.returncode == status and says in done.stderr, done
     assert not json.loads(cluster.service("ls", "-o", "json"))
 
 
