@@ -51,16 +51,19 @@ static int background_on_event(void *data, const struct sse_event *event)
 }
 
 /* A stream that breaks is opened again, and begins with how far it is. */
-int background_task_follow(struct cli *cli, const char *id, char message[BACKGROUND_MESSAGE_MAX],
-                           struct aq_error *err)
+int background_task_follow(struct cli *cli, const json_t *answer, const char *id,
+                           char message[BACKGROUND_MESSAGE_MAX], struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    const char *task = json_string_value(json_object_get(answer, id));
     struct background_watch w = { .message = message };
     int r = 0, tries = 0;
 
     message[0] = '\0';
+    if (!task)
+        return cli_fail_answer(cli, "does not name its task", err);
     strbuf_adds(&path, "/events/background-task");
-    cli_path_query(&path, "task_id", id);
+    cli_path_query(&path, "task_id", task);
     progress_init(&w.progress, cli->globals.quiet, cli->output.ascii);
     do {
         if (tries)

@@ -7,10 +7,10 @@
 
 #define BACKGROUND_MESSAGE_MAX 2048
 
-/* Wait for the end of a task and show how far it is; 'message' is the last thing it said. -EREMOTEIO
- * if it failed, -errno of the connection.
+/* Wait for the end of the task that the member 'id' of an answer names, and show how far it is;
+ * 'message' is the last thing it said. -EREMOTEIO if it failed, -errno of the connection.
  */
-int background_task_follow(struct cli *cli, const char *id, char message[BACKGROUND_MESSAGE_MAX],
-                           struct aq_error *err);
+int background_task_follow(struct cli *cli, const json_t *answer, const char *id,
+                           char message[BACKGROUND_MESSAGE_MAX], struct aq_error *err);
 
 #endif

@@ -11,14 +11,11 @@ static int registry_rescan_one(struct cli *cli, const char *name, struct aq_erro
     const struct cli_things registries = { "/aliquot/v1/registries/", NULL };
     char message[BACKGROUND_MESSAGE_MAX];
     json_auto_t *answer = NULL;
-    const char *id;
     int r = cli_thing_call(cli, METHOD_POST, &registries, name, "/rescan", NULL, &answer, err);
 
     if (r < 0)
         return r;
-    id = json_string_value(json_object_get(answer, "task_id"));
-    r = id ? background_task_follow(cli, id, message, err)
-           : cli_fail_answer(cli, "has no task_id", err);
+    r = background_task_follow(cli, answer, "task_id", message, err);
     if (r == 0)
         cli_note(cli, "%s: %s", name, message);
     return r;

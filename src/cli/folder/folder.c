@@ -289,16 +289,13 @@ static int folder_clone(struct cli *cli, void *data, int argc, char **argv, stru
 {
     json_auto_t *answer = NULL, *whole = NULL;
     char message[BACKGROUND_MESSAGE_MAX];
-    const char *task;
     int r = folder_send(cli, METHOD_POST, argv[0], "/clone",
                         json_pack("{s:s}", "target_name", argv[1]), &answer, err);
 
     (void)argc;
     if (r < 0 || ((const struct folder_clone_opts *)data)->is_detached)
         return r < 0 ? r : record_print(cli, folder_columns, answer, err);
-    task = json_string_value(json_object_get(answer, "bgtask_id"));
-    r = task ? background_task_follow(cli, task, message, err)
-             : cli_fail_answer(cli, "has no bgtask_id", err);
+    r = background_task_follow(cli, answer, "bgtask_id", message, err);
     if (r == 0)
         r = folder_call(cli, METHOD_GET, json_string_value(json_object_get(answer, "id")), "", NULL,
                         &whole, err);

@@ -45,7 +45,6 @@ static int service_try(struct cli *cli, void *data, int argc, char **argv, struc
     json_auto_t *body = json_object(), *answer = NULL;
     int64_t begun_usec = clock_monotonic_usec();
     char message[BACKGROUND_MESSAGE_MAX];
-    const char *id;
     int r = service_spec_add(try_opts, opts, &opts->spec, NULL, argc, argv, body, err);
 
     if (r == 0)
@@ -54,9 +53,7 @@ static int service_try(struct cli *cli, void *data, int argc, char **argv, struc
         r = cli_call(cli, METHOD_POST, TRY_PATH, body, &answer, err);
     if (r < 0)
         return r;
-    id = json_string_value(json_object_get(answer, "task_id"));
-    r = id ? background_task_follow(cli, id, message, err)
-           : cli_fail_answer(cli, "has no task_id", err);
+    r = background_task_follow(cli, answer, "task_id", message, err);
     if (r == -EREMOTEIO)
         return service_try_fail(message);
     if (r == 0)
