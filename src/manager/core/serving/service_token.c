@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/memory.h"
+#include "base/sum.h"
 #include "base/vec.h"
 #include "manager/core/commit/proposal.h"
 #include "manager/core/services.h"
@@ -152,13 +153,6 @@ void core_revoke_service_token(struct core *core, const struct uuid *service_id,
 
 /* ---- what was done with them ---- */
 
-static int64_t service_token_sum(int64_t a, int64_t b)
-{
-    int64_t sum;
-
-    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
-}
-
 static void service_token_keep(struct core *core, struct model_service_entry *entry,
                                const struct service_token_use *more)
 {
@@ -172,8 +166,8 @@ static void service_token_keep(struct core *core, struct model_service_entry *en
         use = &entry->uses.items[entry->uses.count++];
         *use = (struct service_token_use){ .token_id = more->token_id };
     }
-    use->requests = service_token_sum(use->requests, more->requests);
-    use->spent = service_token_sum(use->spent, more->spent);
+    use->requests = sum_add(use->requests, more->requests);
+    use->spent = sum_add(use->spent, more->spent);
     if (!entry->uses.due_usec)
         entry->uses.due_usec = clock_monotonic_usec() + WRITE_USEC;
     durable_wake_at(core, &entry->durable, entry->uses.due_usec);
