@@ -268,3 +268,22 @@ def test_slow_queries_of_a_user_do_not_keep_values_from_others(prometheus):
                  60, "the redirection")
         assert {path for path, _ in prometheus.asked} == {"/api/v1/query"}
         cluster.stop()
+
+
+def test_a_trial_belongs_to_who_asked_for_it(there):
+    revision = {name: value for name, value in body("x").items() if name not in ("name", "replicas")}
+    for client in there.stranger, there.strange_boss:
+        foreign = client.post(f"{PATH}/_/try", {**revision, "owner_access_key": there.user.keypair[0]})
+        assert foreign.status in (400, 403), foreign
+    before = there.user.get(PATH).json["total"]
+    tried = there.user.post(f"{PATH}/_/try", {**revision, "command": "sleep 60"})
+    assert tried.status == 200, tried
+    trial = f"{PATH}/{tried.json['name']}"
+    follow = f"/events/background-task?task_id={tried.json['task_id']}"
+    for client in there.stranger, there.strange_boss:
+        assert client.get(follow).status == client.get(trial).status == 404
+        assert client.delete(trial).status == 404
+        assert client.post(f"{trial}/tokens", {"label": "mine"}).status == 404
+    assert there.user.get(PATH).json["total"] == before + 1  # it counts against the limit
+    assert there.user.delete(trial, {"force": True}).status == 204
+    wait_for(lambda: there.user.get(PATH).json["total"] == before, 60, "the trial to end")
