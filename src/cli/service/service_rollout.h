@@ -34,7 +34,7 @@ struct service_rollout_opts {
     { 0, "keep", CLI_DURATION, offsetof(type, rollout.keep), "TIME",                               \
       "blue-green: keep old replicas this long afterwards; default 0", "rollout.keep" },           \
     { 0, "when-full", CLI_CHOICE, offsetof(type, rollout.when_full), "wait|replace|share",         \
-      "if there is no room for a new replica; default wait", "rollout.when_full" },                \
+      "if no agent has room for a new replica; default wait", "rollout.when_full" },               \
     { 0, "abort-failures", CLI_INT, offsetof(type, rollout.abort_failures), "N",                   \
       "go back after N failed new replicas; default 3, 0 = never" },                               \
     { 0, "abort-errors", CLI_STR, offsetof(type, rollout.abort_errors), "RATIO",                   \
