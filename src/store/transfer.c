@@ -19,6 +19,7 @@ static const struct transfer_table {
     const char *name, *key;
 } tables[] = {
     { "settings", NULL },
+    { "managers", "name" },
     { "config_entries", "key" },
     { "slot_types", "name" },
     { "domains", "name" },
