@@ -43,16 +43,34 @@ static void test_from_nothing(void **state)
     assert_int_equal(ask(db, "SELECT applied_at > 0 FROM schema_migrations"), 1);
 }
 
-static void test_newer_refused(void **state)
+/* Programs of neighbouring versions serve a database in turn, unless a migration says otherwise. */
+static void test_newer(void **state)
 {
+    static const struct migration list[] = {
+        { 1, "0001_one", "aa",
+          "CREATE TABLE schema_readers (oldest INTEGER); INSERT INTO schema_readers VALUES (1);" },
+        { 2, "0002_two", "bb", "-- Adds.\nCREATE TABLE two (a INTEGER);\n-- readers: 2\n" },
+        { 3, "0003_three", "cc",
+          "-- Older programs\n-- readers: 0003\n-- fill no b.\nCREATE TABLE three (b INTEGER);\n" },
+    };
     AQ_CLEANUP(sql_closep) struct sql *db = open_empty();
     struct aq_error err = { 0 };
 
     (void)state;
-    assert_int_equal(migrate(db, two, 2, NULL), 0);
-    assert_int_equal(migrate(db, two, 1, &err), -EPROTO);
-    assert_non_null(strstr(err.text, "newer program"));
-    assert_non_null(strstr(err.text, "0002_two"));
+    assert_int_equal(migrate(db, list, 2, NULL), 0);
+    assert_int_equal(migrate_check_readable(db, list, 1, NULL), 0);
+    assert_int_equal(migrate(db, list, 1, NULL), 0);
+    assert_int_equal(ask(db, "SELECT COUNT(*) FROM schema_migrations"), 2);
+    assert_int_equal(migrate_check(db, list, 1, &err), -EPROTO); /* it copies tables */
+    assert_non_null(strstr(err.text, "of a newer version"));
+    assert_int_equal(migrate(db, list, 3, NULL), 0);
+    for (size_t count = 1; count < 3; count++) {
+        assert_int_equal(migrate(db, list, count, &err), -EPROTO);
+        assert_non_null(strstr(err.text, "newer program"));
+        assert_non_null(strstr(err.text, "0003_three"));
+        assert_int_equal(migrate_check_readable(db, list, count, NULL), -EPROTO);
+    }
+    assert_int_equal(migrate(db, list, 3, NULL), 0);
 }
 
 static void test_tampered_refused(void **state)
@@ -217,7 +235,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_from_nothing),
-        cmocka_unit_test(test_newer_refused),
+        cmocka_unit_test(test_newer),
         cmocka_unit_test(test_tampered_refused),
         cmocka_unit_test(test_half_is_undone),
         cmocka_unit_test(test_settings_become_keys),
