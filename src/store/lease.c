@@ -4,66 +4,242 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 
-struct lease_row {
-    int64_t epoch, beat;
-    char address[256];
-};
+#define LEASE_END_USEC (2 * USEC_PER_SEC)
+#define LEASE_END_PAUSE_USEC (20 * USEC_PER_MSEC)
 
-/* 1, or 0 without the table. */
-static int lease_read(struct sql *db, struct lease_row *ret, struct aq_error *err)
+char *lease_session_name(const char *incarnation, const char *kind, char buf[LEASE_SESSION_MAX])
 {
+    (void)snprintf(buf, LEASE_SESSION_MAX, "aliquot:%.36s%s%.16s", incarnation, kind ? " " : "",
+                   kind ? kind : "");
+    return buf;
+}
+
+/* ---- the row ---- */
+
+static void lease_get_text(struct sql_stmt *q, char *ret, size_t size)
+{
+    (void)snprintf(ret, size, "%s", sql_get_text(q));
+}
+
+static int lease_read_row(struct sql *db, struct lease_row *ret, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *text = aq_format(
+        "SELECT l.epoch, l.beat, l.taken_at, l.is_held, l.name, l.link, l.api, l.version,"
+        " l.incarnation, l.address, %s FROM manager_lease l",
+        db->ops->holder_has_sessions);
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
-    int r = sql_prepare_once(db, "SELECT epoch, beat, address FROM manager_lease", &q, err);
+    struct leader_view *view = &ret->view;
+    int r = sql_prepare_once(db, text, &q, err);
 
     if (r == 0)
         r = sql_step(q, err);
-    if (r <= 0)
-        return r;
-    ret->epoch = sql_get_int(q);
-    ret->beat = sql_get_int(q);
-    (void)snprintf(ret->address, sizeof(ret->address), "%s", sql_get_text(q));
-    return 1;
-}
-
-int lease_lock(struct sql *db, struct aq_error *err)
-{
-    struct lease_row row = { .address = "" };
-    int r = db->ops->lock(db, err);
-
-    if (r != 0)
-        return AQ_MIN(r, 0);
-    (void)lease_read(db, &row, NULL); /* a database that is being made has none yet */
-    return aq_fail(err, EBUSY,
-                   "the manager at %s has the database; stop it first, or, if its machine "
-                   "is gone, 'aliquot-manager db take-over'",
-                   row.address[0] ? row.address : "an unknown address");
-}
-
-int lease_take(struct store_tx *tx, const char *address, struct lease *ret, struct aq_error *err)
-{
-    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
-    int r = sql_prepare(tx->db,
-                        "UPDATE manager_lease SET epoch = epoch + 1, address = ?, taken_at = ?"
-                        " RETURNING epoch, beat",
-                        &q, err);
-
-    if (r < 0)
-        return r;
-    sql_put_text(q, address);
-    sql_put_int(q, clock_realtime_usec());
-    r = sql_step(q, err);
     if (r == 0)
         r = aq_fail(err, EUCLEAN, "the database's manager_lease has no row");
     if (r < 0)
         return r;
-    ret->epoch = sql_get_int(q);
+    view->epoch = sql_get_int(q);
+    view->beat = sql_get_int(q);
+    view->taken_usec = sql_get_int(q);
+    view->is_held = sql_get_int(q) != 0;
+    lease_get_text(q, view->holder.name, sizeof(view->holder.name));
+    lease_get_text(q, view->holder.link, sizeof(view->holder.link));
+    lease_get_text(q, view->holder.api, sizeof(view->holder.api));
+    lease_get_text(q, view->holder.version, sizeof(view->holder.version));
+    lease_get_text(q, view->holder.incarnation, sizeof(view->holder.incarnation));
+    lease_get_text(q, ret->address, sizeof(ret->address));
+    view->has_sessions = sql_get_int(q) != 0;
+    return 0;
+}
+
+/* 1 if the table has the columns of managers with standbys. */
+static int lease_has_columns(struct sql *db, struct aq_error *err)
+{
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    int r = sql_prepare_once(db, db->ops->list_columns, &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_text(q, "manager_lease");
+    while ((r = sql_step(q, err)) > 0)
+        if (strcmp(sql_get_text(q), "is_held") == 0)
+            return 1;
+    return r;
+}
+
+int lease_read(struct sql *db, struct lease_row *ret, struct aq_error *err)
+{
+    int found, r = lease_read_row(db, ret, err);
+
+    if (r == 0 || r == -EUCLEAN || db->ops->is_lost(db))
+        return r;
+    found = lease_has_columns(db, NULL); /* asked only when the row was not read */
+    return found == 0 ? aq_fail(err, ENODATA,
+                                "the database has no tables, or those of an older version: start a "
+                                "manager of this version")
+                      : r;
+}
+
+/* ---- the lock ---- */
+
+int lease_fail_held(const char *address, struct aq_error *err)
+{
+    return aq_fail(err, EBUSY,
+                   "the manager at %s has the database; stop it first, or, if its machine "
+                   "is gone, 'aliquot-manager db take-over'",
+                   address && *address ? address : "an unknown address");
+}
+
+int lease_lock(struct sql *db, struct aq_error *err)
+{
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    int r = db->ops->lock(db, err);
+    const char *address = NULL;
+
+    if (r != 0)
+        return AQ_MIN(r, 0);
+    /* A database that is being made has no such table yet. */
+    if (sql_prepare_once(db, "SELECT address FROM manager_lease", &q, NULL) == 0
+        && sql_step(q, NULL) > 0)
+        address = sql_get_text(q);
+    return lease_fail_held(address, err);
+}
+
+/* ---- sessions of a holder ---- */
+
+int lease_end_sessions(struct sql *db, const char *incarnation, struct aq_error *err)
+{
+    char prefix[LEASE_SESSION_MAX];
+    int64_t end = clock_monotonic_usec() + LEASE_END_USEC;
+    int r;
+
+    if (!incarnation[0])
+        return 0;
+    (void)lease_session_name(incarnation, NULL, prefix);
+    r = db->ops->end_sessions(db, prefix, err);
+    while (r >= 0 && (r = db->ops->count_sessions(db, prefix, err)) > 0) {
+        if (clock_monotonic_usec() >= end)
+            return aq_fail(err, EBUSY,
+                           "%d sessions '%s' on the database server do not end; end them with "
+                           "pg_terminate_backend()",
+                           r, prefix);
+        (void)usleep((useconds_t)LEASE_END_PAUSE_USEC);
+    }
+    return r;
+}
+
+/* Refuse what a change of the leader would not help, before anything is changed. */
+static int lease_check_holder(struct sql *db, const struct leader_view *seen, struct aq_error *err)
+{
+    char prefix[LEASE_SESSION_MAX];
+    int r;
+
+    if (seen->epoch < 0)
+        return aq_fail(err, EUCLEAN,
+                       "the database is a copy that broke off; finish 'db migrate --to', or "
+                       "begin with an empty one");
+    if (!seen->holder.incarnation[0])
+        return 0;
+    (void)lease_session_name(seen->holder.incarnation, NULL, prefix);
+    r = db->ops->count_protected_sessions(db, prefix, err);
+    if (r > 0)
+        return aq_fail(err, EACCES,
+                       "the sessions of manager '%s' on the database server belong to another "
+                       "role, and this one may not end them; give all managers the same role, or "
+                       "GRANT pg_signal_backend to this one",
+                       seen->holder.name);
+    if (r == 0 && seen->is_held)
+        r = db->ops->count_working_sessions(db, prefix, err);
+    if (r > 0)
+        return aq_fail(err, ESTALE,
+                       "the database server is at work on a transaction of manager '%s'; it is "
+                       "slow, waits for a lock, or for a standby of its own",
+                       seen->holder.name);
+    return r;
+}
+
+/* ---- taking ---- */
+
+static int lease_swap(struct sql *db, const struct leader_view *seen,
+                      const struct leader_claim *self, const char *address, int64_t *ret_epoch,
+                      struct aq_error *err)
+{
+    static const char update[] =
+        "UPDATE manager_lease SET epoch = epoch + 1, is_held = 1, name = ?, link = ?, api = ?,"
+        " version = ?, incarnation = ?, address = ?, taken_at = ? WHERE epoch = ? AND beat = ?"
+        " RETURNING epoch";
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    int r = sql_prepare_once(db, update, &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_text(q, self->name);
+    sql_put_text(q, self->link);
+    sql_put_text(q, self->api);
+    sql_put_text(q, self->version);
+    sql_put_text(q, self->incarnation);
+    sql_put_text(q, address ? address : self->api);
+    sql_put_int(q, clock_realtime_usec());
+    sql_put_int(q, seen->epoch);
+    sql_put_int(q, seen->beat);
+    r = sql_step(q, err);
+    if (r == 0)
+        return aq_fail(err, ESTALE, "another manager has the database, or the leader goes on");
+    if (r > 0)
+        *ret_epoch = sql_get_int(q);
+    return AQ_MIN(r, 0);
+}
+
+int lease_take(struct sql *db, const struct leader_view *seen, const struct leader_claim *self,
+               const char *address, int64_t *ret_epoch, struct aq_error *err)
+{
+    struct aq_error later = { 0 };
+    int r = lease_check_holder(db, seen, err);
+
+    if (r == 0)
+        r = lease_swap(db, seen, self, address, ret_epoch, err);
+    if (r == -EBUSY) {
+        /* A transaction of the holder has the row locked, and its client does not go on. */
+        r = lease_end_sessions(db, seen->holder.incarnation, err);
+        if (r == 0)
+            r = lease_swap(db, seen, self, address, ret_epoch, err);
+        if (r == -EBUSY)
+            r = aq_fail(err, EBUSY,
+                        "a transaction of another program locks the row manager_lease of the "
+                        "database; end it");
+    }
+    if (r < 0)
+        return r;
+    /* A session that is left can commit nothing, but may have rows and tables locked. */
+    if (lease_end_sessions(db, seen->holder.incarnation, &later) < 0)
+        log_warning("sessions of the former leader '%s': %s", seen->holder.name, later.text);
+    return 0;
+}
+
+int lease_begin(struct store_tx *tx, int64_t epoch, struct lease *ret, struct aq_error *err)
+{
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    int r = sql_prepare_once(tx->db, "SELECT beat FROM manager_lease WHERE epoch = ?", &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_int(q, epoch);
+    r = sql_step(q, err);
+    if (r == 0)
+        return aq_fail(err, EOWNERDEAD, "another manager has taken the database over");
+    if (r < 0)
+        return r;
+    ret->epoch = epoch;
     ret->beat = sql_get_int(q);
     return 0;
 }
+
+/* ---- commits ---- */
 
 static int lease_fail_lost(struct lease *lease, struct aq_error *err)
 {
@@ -83,11 +259,10 @@ static int lease_refuse_beat(const void *of, int r, struct aq_error *err)
     return lease_fail_lost(tx->lease, err);
 }
 
-int lease_beat(struct store_tx *tx, struct aq_error *err)
+static int lease_change(struct store_tx *tx, const char *update, struct aq_error *err)
 {
     struct sql_stmt *q;
-    int r = sql_prepare(tx->db, "UPDATE manager_lease SET beat = beat + 1 WHERE epoch = ?", &q,
-                        err);
+    int r = sql_prepare(tx->db, update, &q, err);
 
     if (r < 0)
         return r;
@@ -95,20 +270,45 @@ int lease_beat(struct store_tx *tx, struct aq_error *err)
     return sql_change_one(q, lease_refuse_beat, tx, err);
 }
 
+int lease_beat(struct store_tx *tx, struct aq_error *err)
+{
+    return lease_change(tx, "UPDATE manager_lease SET beat = beat + 1 WHERE epoch = ?", err);
+}
+
+int lease_release(struct store_tx *tx, struct aq_error *err)
+{
+    return lease_change(tx, "UPDATE manager_lease SET is_held = 0 WHERE epoch = ?", err);
+}
+
+void lease_note_commit(struct lease *lease, int64_t beat)
+{
+    lease->beat = beat;
+    atomic_store(&lease->acked_beat, beat);
+    atomic_store(&lease->renewed_usec, lease->begun_usec);
+}
+
+/* ---- a connection that was lost ---- */
+
 /* What the row says of our last commit: 1 if it was done. */
-static int lease_compare(struct lease *lease, const struct lease_row *row, struct aq_error *err)
+static int lease_compare(struct lease *lease, const struct leader_view *row, struct aq_error *err)
 {
     int64_t ahead = row->beat - lease->beat;
+    bool is_older = row->epoch < lease->epoch || ahead < 0;
 
-    if (row->epoch != lease->epoch && ahead >= 0)
+    if (row->epoch > lease->epoch && !is_older)
         return lease_fail_lost(lease, err);
     lease->is_lost = true;
-    if (row->epoch != lease->epoch || ahead < 0 || ahead > 1)
+    if (is_older)
         return aq_fail(err, EOWNERDEAD,
                        "the database lacks %lld commits that were acknowledged: it is an "
                        "older state (a standby that lagged, or a backup); it has to be "
                        "loaded again",
-                       (long long)-ahead);
+                       (long long)(AQ_MAX(-ahead, 0) + (row->epoch < lease->epoch)));
+    if (ahead > 1)
+        return aq_fail(err, EOWNERDEAD,
+                       "the database has %lld commits of this manager's epoch that it did not "
+                       "make: manager_lease was changed by hand; it has to be loaded again",
+                       (long long)ahead);
     if (ahead == 1 && lease->is_given_up)
         return aq_fail(err, EOWNERDEAD,
                        "the last commit before the database server went away was done after "
@@ -117,29 +317,47 @@ static int lease_compare(struct lease *lease, const struct lease_row *row, struc
     return (int)ahead;
 }
 
+/* The session that was lost may still be at work on the last commit: not before it is gone does
+ * the row say what became of that.
+ */
+static int lease_end_lost_session(struct store_tx *tx, struct aq_error *err)
+{
+    char prefix[LEASE_SESSION_MAX];
+    int64_t end = clock_monotonic_usec() + LEASE_END_USEC;
+    int r;
+
+    if (!tx->lease->incarnation[0])
+        return 0;
+    (void)lease_session_name(tx->lease->incarnation, LEASE_WRITER, prefix);
+    r = tx->db->ops->end_idle_sessions(tx->db, prefix, err);
+    while (r >= 0 && (r = tx->db->ops->count_sessions(tx->db, prefix, err)) > 0) {
+        if (clock_monotonic_usec() >= end)
+            return aq_fail(err, EHOSTDOWN,
+                           "the database is still held by a connection that is gone");
+        (void)usleep((useconds_t)LEASE_END_PAUSE_USEC);
+    }
+    return r;
+}
+
 int lease_resume(struct store_tx *tx, struct aq_error *err)
 {
-    struct lease_row row = { .address = "" };
-    int locked, r = tx->db->ops->connect_again(tx->db, err);
+    struct lease_row row;
+    int done, r = tx->db->ops->connect_again(tx->db, err);
 
-    if (r < 0)
-        return r;
-    locked = tx->db->ops->lock(tx->db, err);
-    if (locked < 0)
-        return locked;
-    r = lease_read(tx->db, &row, err);
     if (r == 0)
-        r = aq_fail(err, EUCLEAN, "the database's manager_lease has no row");
-    if (r > 0)
-        r = lease_compare(tx->lease, &row, err);
+        r = lease_end_lost_session(tx, err);
+    if (r == 0)
+        r = lease_read(tx->db, &row, err);
     if (r < 0)
         return r;
-    if (!locked) /* the server has not seen yet that our old connection is gone */
-        return aq_fail(err, EHOSTDOWN, "the database is still held by a connection that is gone");
-    tx->lease->beat = row.beat;
+    done = lease_compare(tx->lease, &row.view, err);
+    if (done < 0)
+        return done;
+    if (done)
+        lease_note_commit(tx->lease, row.view.beat);
     tx->lease->is_unsettled = tx->lease->is_given_up = false;
     lease_note_there(tx->lease);
-    return r;
+    return done;
 }
 
 /* ---- whether it is there ---- */
@@ -167,9 +385,25 @@ int64_t lease_away_usec(const struct lease *lease)
     return atomic_load(&lease->away_usec);
 }
 
+/* ---- by an administrator ---- */
+
+/* The holder's sessions are ended before, as they may lock the row, and after, as it connects
+ * again; one that is a version without standbys has the lock instead of a name.
+ */
 int lease_take_over(struct sql *db, struct aq_error *err)
 {
-    int r = sql_run_script(db, "UPDATE manager_lease SET epoch = epoch + 1", err);
+    struct lease_row row;
+    int r = lease_read(db, &row, err);
 
+    if (r == -ENODATA) {
+        r = sql_run_script(db, "UPDATE manager_lease SET epoch = epoch + 1", err);
+        return r < 0 ? r : db->ops->end_lock_holder(db, err);
+    }
+    if (r == 0)
+        r = lease_end_sessions(db, row.view.holder.incarnation, err);
+    if (r == 0)
+        r = sql_run_script(db, "UPDATE manager_lease SET epoch = epoch + 1, is_held = 0", err);
+    if (r == 0)
+        r = lease_end_sessions(db, row.view.holder.incarnation, err);
     return r < 0 ? r : db->ops->end_lock_holder(db, err);
 }

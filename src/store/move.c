@@ -57,6 +57,8 @@ static int move_open_target(struct mover *m, struct aq_error *err)
     if (r == 0)
         r = sql_open(engine, &conf, &m->to, err);
     if (r == 0 && engine->is_server)
+        r = engine->check_pooler(m->to, err);
+    if (r == 0 && engine->is_server)
         r = lease_lock(m->to, err);
     return r < 0 ? r : move_check_target(m, err);
 }
@@ -109,6 +111,8 @@ int store_move(struct store_move *move, struct aq_error *err)
                 ? aq_fail(err, EINVAL, "'%s' is that database already", move->to)
                 : store_open(&conf, &m.from, err);
 
+    if (r == 0) /* a newer one may have tables that are not known here */
+        r = migrate_check(m.from->tx.db, store_migrations, store_migration_count, err);
     if (r == 0)
         r = move_open_target(&m, err);
     if (r == 0)

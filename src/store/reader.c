@@ -77,7 +77,10 @@ static int reader_begin(struct store *st, struct sql *db, struct aq_error *err)
 
 static int reader_open(struct store *st, struct sql **db, struct aq_error *err)
 {
+    char session[LEASE_SESSION_MAX];
     const struct sql_conf conf = { .where = st->where,
+                                   .session = lease_session_name(st->lease.incarnation,
+                                                                 LEASE_READER, session),
                                    .read_only = true,
                                    .is_frozen = st->is_frozen,
                                    .cache_bytes = CACHE_BYTES };

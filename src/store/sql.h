@@ -42,6 +42,11 @@ struct sql_conf {
     bool is_frozen;     /* a file on a file system that nothing can be written to */
     bool is_foreign;    /* another program's: a server of any version and encoding */
     size_t cache_bytes; /* of pages kept in memory */
+    /* Of servers: the session's name there, NULL = "aliquot"; for how long it waits for a lock, and
+     * for an answer, after which the connection counts as lost; 0 = forever.
+     */
+    const char *session;
+    unsigned lock_msec, answer_msec;
 };
 
 /* Says in 'err' what it means to the client that asked that 'of' was refused with 'r': an
@@ -74,14 +79,28 @@ struct sql_ops {
     const char *list_columns; /* of the table '?': name, INTEGER TEXT or BLOB */
     const char *describe;     /* its name and version; bytes of the database */
     int (*is_empty)(struct sql *db, struct aq_error *err); /* 1 without any table of ours */
-    /* Only of servers: was the connection lost; make another (0 also if it was not);
-     * be the only one who writes for as long as it lasts (1, or 0 if somebody
-     * is); end the connection of who is.
-     */
+    /* Only of servers: was the connection lost; make another (0 also if it was not). */
     bool (*is_lost)(const struct sql *db);
     int (*connect_again)(struct sql *db, struct aq_error *err);
+    /* Only of servers: -EINVAL behind a pooler that gives a connection to a transaction. */
+    int (*check_pooler)(struct sql *db, struct aq_error *err);
+    /* Only of servers: a lock that lasts until unlock(), or as long as the connection. 1, or 0 if
+     * another connection has it. end_lock_holder() ends that one.
+     */
     int (*lock)(struct sql *db, struct aq_error *err);
+    int (*unlock)(struct sql *db, struct aq_error *err);
     int (*end_lock_holder)(struct sql *db, struct aq_error *err);
+    /* Only of servers, about other sessions on this database whose names begin with 'prefix'. Count
+     * those that may not be ended by us; those with a transaction that wrote, on which the server
+     * is at work (it does not wait for the client's next statement); all. End those that are not
+     * at work, or all. A condition that the holder of the row manager_lease l has some.
+     */
+    int (*count_protected_sessions)(struct sql *db, const char *prefix, struct aq_error *err);
+    int (*count_working_sessions)(struct sql *db, const char *prefix, struct aq_error *err);
+    int (*count_sessions)(struct sql *db, const char *prefix, struct aq_error *err);
+    int (*end_idle_sessions)(struct sql *db, const char *prefix, struct aq_error *err);
+    int (*end_sessions)(struct sql *db, const char *prefix, struct aq_error *err);
+    const char *holder_has_sessions;
     /* A line for each reason why what it acknowledges may get lost. */
     int (*list_risks)(struct sql *db, struct strbuf *out, struct aq_error *err);
     int (*audit)(struct sql *db, struct strbuf *out, struct aq_error *err);

@@ -24,6 +24,8 @@
  */
 #define COMPANY_WAIT_MAX_NSEC 1000000
 #define NSEC_PER_SEC INT64_C(1000000000)
+/* How often a store beats by itself. */
+#define BEAT_PAUSE_NSEC (NSEC_PER_SEC / 4)
 /* With so much in the log a reader's thread brings them to the file, so
  * that no commit waits for it. Then the writer brings what was committed
  * meanwhile, which is little: when nothing is left, the log is restarted. With
@@ -37,19 +39,27 @@ enum { LOG_GROWS, LOG_IS_TIDIED, LOG_WAS_TIDIED };
 
 void store_finish_pieces(struct store *st, struct list *pieces, size_t count)
 {
-    bool was_empty;
+    bool was_empty, has_news;
 
     (void)pthread_mutex_lock(&st->lock);
     was_empty = list_is_empty(&st->finished);
     LIST_FOREACH(link, pieces) {
+        struct piece *p = LIST_ENTRY(link, struct piece, link);
+
         list_remove(link);
-        list_add(&st->finished, link);
+        if (!p->is_beat) {
+            list_add(&st->finished, link);
+            continue;
+        }
+        st->is_beat_queued = false;
+        free(p);
     }
+    has_news = (was_empty && !list_is_empty(&st->finished)) || (st->is_lost && !st->is_lost_told);
     assert(st->outstanding >= count);
     st->outstanding -= count;
     (void)pthread_cond_broadcast(&st->finished_some);
     (void)pthread_mutex_unlock(&st->lock);
-    if (was_empty && st->wake)
+    if (has_news && st->wake)
         st->wake(st->wake_data);
 }
 
@@ -93,13 +103,28 @@ static void store_move_writes(struct store *st, bool only_batches, struct list *
     }
 }
 
+/* A batch of nothing. The lock is held. */
+static void store_queue_beat(struct store *st)
+{
+    static struct event_batch nothing;
+    struct piece *p = aq_alloc(sizeof(*p));
+
+    *p = (struct piece){ .batch = &nothing, .is_beat = true };
+    list_add(&st->writes, &p->link);
+    st->is_beat_queued = true;
+    st->outstanding++;
+    st->write_count++;
+}
+
 /* Wait for writes and take what there is. False when the store closes. */
 static bool store_take_writes(struct store *st, struct list *ret)
 {
     list_init(ret);
     (void)pthread_mutex_lock(&st->lock);
     st->taken = 0;
-    store_await_writes(st, 1, 0);
+    store_await_writes(st, 1, st->beats_itself ? store_monotonic_nsec() + BEAT_PAUSE_NSEC : 0);
+    if (list_is_empty(&st->writes) && st->beats_itself && !st->stopping)
+        store_queue_beat(st);
     if (!list_is_empty(&st->writes))
         store_move_writes(st, LIST_ENTRY(st->writes.next, struct piece, link)->batch, ret);
     (void)pthread_mutex_unlock(&st->lock);
@@ -269,6 +294,22 @@ void store_write(struct store *store, store_tx_fn fn, store_done_fn done, void *
     store_queue_piece(store, &(struct piece){ .fn = fn, .done = done, .data = data }, false);
 }
 
+void store_beat(struct store *store)
+{
+    bool is_wanted;
+
+    if (!store->engine->is_server)
+        return;
+    (void)pthread_mutex_lock(&store->lock);
+    store->beats_itself = false;
+    is_wanted = !store->is_beat_queued && store->write_count == 0;
+    if (is_wanted)
+        store_queue_beat(store);
+    (void)pthread_mutex_unlock(&store->lock);
+    if (is_wanted)
+        (void)pthread_cond_signal(&store->write_queued);
+}
+
 int store_call(struct store *store, store_tx_fn fn, void *data, struct aq_error *err)
 {
     struct piece piece = { .fn = fn, .data = data };
@@ -385,6 +426,21 @@ int64_t store_get_away_usec(const struct store *store)
     return lease_away_usec(&store->lease);
 }
 
+int64_t store_get_epoch(const struct store *store)
+{
+    return store->lease.epoch;
+}
+
+int64_t store_get_beat(const struct store *store)
+{
+    return atomic_load(&store->lease.acked_beat);
+}
+
+int64_t store_get_renewed_usec(const struct store *store)
+{
+    return atomic_load(&store->lease.renewed_usec);
+}
+
 const char *store_get_risks(const struct store *store)
 {
     return store->risks.len ? store->risks.data : "";
@@ -396,6 +452,7 @@ void store_close(struct store *store)
         return;
     store_flush(store);
     store_stop_threads(store);
+    store_open_release(store);
     sql_close(store->tx.db);
     strbuf_done(&store->risks);
     seal_free(store->seal);

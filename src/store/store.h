@@ -22,6 +22,7 @@
 #include "base/strbuf.h"
 #include "model/event.h"
 
+struct leader_claim;
 struct store;
 
 struct store_conf {
@@ -37,20 +38,27 @@ struct store_conf {
                                  store_dispatch(), once: the database is another manager's, or
                                  older than what was acknowledged. Nothing can be written any
                                  more; load again. NULL = say nothing */
+    const struct leader_claim *claim; /* of a manager that leads, see leadership.h; copied. NULL =
+                                         a program without standbys. Only for a server */
+    int64_t epoch; /* as leadership_take() gave it; 0 = take the row if it is free or its holder is
+                      dead: without a beat for 5 s and without sessions on the server */
 };
 
 /* Is the database on a server, not in a file? */
 bool store_is_server(const char *path);
 
 /* Open or create the database, take its lock, bring the schema up to date and
- * start the threads. Errors, each with what to do next: -EBUSY another process
- * has it, -EHOSTDOWN the server cannot be reached, -EUCLEAN damaged or changed by hand, -EPROTO
+ * start the threads. On a server it beats until store_beat() is called for the first time, so that
+ * it is not taken over while it loads. Errors, each with what to do next: -EBUSY another process
+ * has it, -EOWNERDEAD another manager took it over after conf->epoch was taken, -EHOSTDOWN the server cannot be reached, -EUCLEAN damaged or changed by hand, -EPROTO
  * made by a newer program, -EACCES the key file can be read by others, -EKEYREJECTED it is
  * missing or another one, -ENOSPC, -EIO.
  */
 int store_open(const struct store_conf *conf, struct store **ret, struct aq_error *err);
 
-/* Finish what is queued, run the outstanding callbacks, stop the threads. */
+/* Finish what is queued, run the outstanding callbacks, stop the threads. On a server the row
+ * manager_lease is given up, so that a standby leads at once.
+ */
 void store_close(struct store *store);
 AQ_DEFINE_CLEANUP(struct store, store_close)
 
@@ -86,6 +94,24 @@ bool store_is_frozen(const struct store *store);
 /* 64 hexadecimal digits that only the database's key file and 'purpose' decide. */
 int store_derive(const struct store *store, const char *purpose, char ret[65],
                  struct aq_error *err);
+
+/* ---- leading (of a file: 0, and nothing) ---- */
+
+/* Which leader of the cluster this store writes as. Any thread. */
+int64_t store_get_epoch(const struct store *store);
+
+/* The number of the last acknowledged commit. Any thread. */
+int64_t store_get_beat(const struct store *store);
+
+/* Ask for a commit of nothing, unless something is queued: a sign that the caller's loop runs, for
+ * standbys. The thread that opened the store, every 250 ms.
+ */
+void store_beat(struct store *store);
+
+/* Monotonic: when the last acknowledged commit was begun. Until 5 s later no standby has taken the
+ * database over. Any thread.
+ */
+int64_t store_get_renewed_usec(const struct store *store);
 
 /* ---- events ---- */
 
@@ -171,8 +197,8 @@ int store_audit_ledger(struct store_tx *tx, struct strbuf *out, struct aq_error 
 /* Check every page of the database; findings as above. Reads all of it. */
 int store_audit_file(struct store_tx *tx, struct strbuf *out, struct aq_error *err);
 
-/* Give a database on a server to the manager that opens it next: the manager that has it
- * writes no more, and ends. -EINVAL of a file.
+/* Give a database on a server to the manager that asks next, which may be a standby: the manager
+ * that leads writes no more, and ends. -EINVAL of a file.
  */
 int store_take_over(const char *path, struct aq_error *err);
 

@@ -45,6 +45,8 @@ struct store {
     size_t outstanding;    /* queued and not finished */
     int log_state;         /* LOG_... */
     bool stopping;
+    bool beats_itself;          /* until store_beat() is called */
+    bool is_beat_queued;        /* or written just now */
     bool is_lost, is_lost_told; /* the database is another manager's now */
     struct aq_error lost_err;
 
@@ -67,6 +69,9 @@ void *reader_loop(void *data);
  * case.
  */
 int store_open_database(struct store *st, const struct store_conf *conf, struct aq_error *err);
+
+/* Give a server's row manager_lease up, if this store has it and the server is there. */
+void store_open_release(struct store *st);
 
 /* Note in the lock file that the database was closed in order. */
 void store_open_mark_clean(struct store *st);

@@ -223,8 +223,8 @@ static int store_open_file(struct store *st, const char *key_path, struct aq_err
 
 /* ---- a server ---- */
 
-/* A manager that was killed has the lock until the server sees it. */
-#define LOCK_TRIES 20
+/* Another program may just make or change the schema, or die with the lock. */
+#define LOCK_TRIES 50
 #define LOCK_PAUSE_USEC (100 * USEC_PER_MSEC)
 
 static int store_open_lock_server(struct sql *db, struct aq_error *err)
@@ -236,6 +236,62 @@ static int store_open_lock_server(struct sql *db, struct aq_error *err)
         r = lease_lock(db, err);
     }
     return r;
+}
+
+/* A holder is alive if it beats, or if it has had sessions for so long: a process that was killed
+ * has them until the server sees it. Without sessions it may be a manager whose connections are
+ * cut, so it has time to come back; not if it is a tool, or one of our own name, which is not
+ * started twice.
+ */
+#define HOLDER_LOOK_USEC (100 * USEC_PER_MSEC)
+#define HOLDER_ALIVE_USEC (2 * USEC_PER_SEC)
+#define HOLDER_DEAD_USEC (5 * USEC_PER_SEC)
+#define HOLDER_GONE_USEC (700 * USEC_PER_MSEC)
+
+static int store_open_await_row(struct store *st, const struct leader_claim *self,
+                                struct lease_row *row, struct aq_error *err)
+{
+    int64_t changed = clock_monotonic_usec();
+    int r = lease_read(st->tx.db, row, err);
+    const struct leader_view first = row->view;
+    bool had_sessions = first.has_sessions;
+    bool is_brief = !first.holder.name[0] || strcmp(first.holder.name, self->name) == 0;
+
+    while (r == 0 && row->view.is_held) {
+        int64_t now = clock_monotonic_usec();
+
+        if (row->view.has_sessions != had_sessions)
+            changed = now;
+        had_sessions = row->view.has_sessions;
+        if (row->view.epoch != first.epoch || row->view.beat != first.beat
+            || (had_sessions && now - changed >= HOLDER_ALIVE_USEC))
+            return lease_fail_held(row->address, err);
+        if (!had_sessions && now - changed >= (is_brief ? HOLDER_GONE_USEC : HOLDER_DEAD_USEC))
+            return 0;
+        (void)usleep(HOLDER_LOOK_USEC);
+        r = lease_read(st->tx.db, row, err);
+    }
+    return r;
+}
+
+/* Without an epoch that was taken before. */
+static int store_open_take_row(struct store *st, const struct store_conf *conf,
+                               struct aq_error *err)
+{
+    struct leader_claim self = conf->claim ? *conf->claim : (struct leader_claim){ 0 };
+    char host[128] = "", address[192];
+    struct lease_row row;
+    int r;
+
+    (void)snprintf(self.incarnation, sizeof(self.incarnation), "%s", st->lease.incarnation);
+    (void)snprintf(self.version, sizeof(self.version), "%.32s", ALIQUOT_VERSION);
+    (void)gethostname(host, sizeof(host) - 1);
+    (void)snprintf(address, sizeof(address), "%s, process %ld", host, (long)getpid());
+    r = store_open_await_row(st, &self, &row, err);
+    if (r == 0)
+        r = lease_take(st->tx.db, &row.view, &self, conf->address ? conf->address : address,
+                       &st->lease.epoch, err);
+    return r == -ESTALE ? lease_fail_held(row.address, err) : r;
 }
 
 static int store_open_warn_of_risks(struct store *st, struct aq_error *err)
@@ -251,33 +307,85 @@ static int store_open_warn_of_risks(struct store *st, struct aq_error *err)
     return r;
 }
 
-static int store_open_server(struct store *st, const char *key_path, struct aq_error *err)
+static void store_open_name_process(struct store *st, const struct store_conf *conf)
 {
-    const struct sql_conf sql = { .where = st->where };
-    int is_new, r;
+    struct uuid id = uuid_random();
 
-    if (!key_path)
-        return aq_fail(err, EINVAL, "a database on a server needs the path of a key file");
-    if ((r = sql_open(st->engine, &sql, &st->tx.db, err)) < 0
-        || (r = store_open_lock_server(st->tx.db, err)) < 0
-        || (r = store_open_warn_of_risks(st, err)) < 0)
-        return r;
-    is_new = st->engine->is_empty(st->tx.db, err);
-    if (is_new < 0 || (r = store_open_make_folder(key_path, err)) < 0)
-        return AQ_MIN(is_new, r);
-    return seal_open(key_path, is_new, &st->seal, err);
+    if (conf->claim && conf->claim->incarnation[0])
+        (void)snprintf(st->lease.incarnation, sizeof(st->lease.incarnation), "%s",
+                       conf->claim->incarnation);
+    else
+        (void)uuid_format(&id, st->lease.incarnation);
 }
 
-/* store_tx_fn: each manager begins an epoch */
+static int store_open_server(struct store *st, const struct store_conf *conf, struct aq_error *err)
+{
+    char session[LEASE_SESSION_MAX];
+    struct sql_conf sql = { .where = st->where, .session = session };
+    int is_new, r;
+
+    if (!conf->key_path)
+        return aq_fail(err, EINVAL, "a database on a server needs the path of a key file");
+    store_open_name_process(st, conf);
+    (void)lease_session_name(st->lease.incarnation, LEASE_WRITER, session);
+    if ((r = sql_open(st->engine, &sql, &st->tx.db, err)) < 0
+        || (r = st->engine->check_pooler(st->tx.db, err)) < 0
+        || (r = is_new = st->engine->is_empty(st->tx.db, err)) < 0)
+        return r;
+    /* The row is taken before the lock, so that waiting for a dead holder blocks nobody, and only
+     * by a program that can read the schema.
+     */
+    st->lease.epoch = conf->epoch;
+    if (!is_new)
+        r = migrate_check_readable(st->tx.db, store_migrations, store_migration_count, err);
+    if (r >= 0 && !is_new && !conf->epoch && (r = store_open_take_row(st, conf, err)) == -ENODATA)
+        r = 0; /* store_open_lead() does it once there are tables */
+    if (r < 0 || (r = store_open_lock_server(st->tx.db, err)) < 0
+        || (r = store_open_warn_of_risks(st, err)) < 0
+        || (r = store_open_make_folder(conf->key_path, err)) < 0)
+        return r;
+    return seal_open(conf->key_path, is_new, &st->seal, err);
+}
+
+/* store_tx_fn: the first transaction in our epoch, which its commit checks */
 static int store_open_lease(struct store_tx *tx, void *data, struct aq_error *err)
 {
-    const struct store_conf *conf = data;
-    struct store *st = AQ_CONTAINER_OF(tx, struct store, tx);
-    char host[128] = "", address[192];
+    struct store *st = data;
+    int r = lease_begin(tx, st->lease.epoch, &st->lease, err);
 
-    (void)gethostname(host, sizeof(host) - 1);
-    (void)snprintf(address, sizeof(address), "%s, process %ld", host, (long)getpid());
-    return lease_take(tx, conf->address ? conf->address : address, &st->lease, err);
+    if (r == 0)
+        tx->lease = &st->lease;
+    return r;
+}
+
+/* Once the schema is that of this version. */
+static int store_open_lead(struct store *st, const struct store_conf *conf, struct aq_error *err)
+{
+    int r = st->lease.epoch ? 0 : store_open_take_row(st, conf, err);
+
+    if (r == 0)
+        r = store_call(st, store_open_lease, st, err);
+    st->beats_itself = r == 0;
+    return r;
+}
+
+/* store_tx_fn */
+static int store_open_release_row(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    (void)data;
+    return lease_release(tx, err);
+}
+
+void store_open_release(struct store *st)
+{
+    struct aq_error err = { 0 };
+
+    if (!st->lease.epoch || st->lease.is_lost || st->lease.is_unsettled
+        || st->engine->is_lost(st->tx.db))
+        return;
+    st->tx.lease = &st->lease;
+    if (store_call(st, store_open_release_row, NULL, &err) < 0 && !st->lease.is_lost)
+        log_warning("cannot give the lead up: %s", err.text);
 }
 
 static int store_open_check_copy(struct store *st, struct aq_error *err)
@@ -298,7 +406,7 @@ int store_open_database(struct store *st, const struct store_conf *conf, struct 
     int r = sql_find_engine(st->where, &st->engine, err);
 
     if (r == 0)
-        r = st->engine->is_server ? store_open_server(st, conf->key_path, err)
+        r = st->engine->is_server ? store_open_server(st, conf, err)
                                   : store_open_file(st, conf->key_path, err);
     if (r < 0)
         return r;
@@ -309,16 +417,16 @@ int store_open_database(struct store *st, const struct store_conf *conf, struct 
     st->tx.has_dotfiles = &st->has_dotfiles;
     AQ_FAULT("store.open.locked");
     r = migrate(st->tx.db, store_migrations, store_migration_count, err);
+    if (r == 0 && st->engine->is_server)
+        r = store_open_lead(st, conf, err);
     if (r == 0)
         r = store_open_check_copy(st, err);
     if (r == 0)
         r = store_call(st, store_open_check_key, NULL, err);
     if (r == 0)
         r = store_open_read_next(st, err);
-    if (r == 0 && st->engine->is_server) {
-        r = store_call(st, store_open_lease, (void *)(uintptr_t)conf, err);
-        st->tx.lease = &st->lease;
-    }
+    if (r == 0 && st->engine->is_server)
+        r = st->engine->unlock(st->tx.db, err);
     return r;
 }
 

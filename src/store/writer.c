@@ -77,8 +77,11 @@ static int writer_run_in_savepoint(struct store_tx *tx, struct piece *p, struct 
 
 static int writer_begin(struct store_tx *tx, struct aq_error *err)
 {
-    int r = sql_run_constant(tx->db, tx->db->ops->begin_write, err);
+    int r;
 
+    if (tx->lease)
+        tx->lease->begun_usec = clock_monotonic_usec();
+    r = sql_run_constant(tx->db, tx->db->ops->begin_write, err);
     AQ_FAULT("store.batch.begun");
     return r;
 }
@@ -93,7 +96,7 @@ static int writer_commit(struct store_tx *tx, struct aq_error *err)
     if (r == 0)
         r = sql_settle(tx->db, err);
     if (r == 0 && tx->lease)
-        tx->lease->beat++;
+        lease_note_commit(tx->lease, tx->lease->beat + 1);
     AQ_FAULT("store.commit.after");
     return r;
 }
@@ -188,6 +191,14 @@ static bool writer_is_away(const struct store_tx *tx)
     return tx->lease && tx->lease->is_unsettled && !tx->lease->is_lost;
 }
 
+static bool writer_are_all_beats(struct list *pieces)
+{
+    LIST_FOREACH(link, pieces)
+        if (!LIST_ENTRY(link, struct piece, link)->is_beat)
+            return false;
+    return true;
+}
+
 static int writer_try(struct store_tx *tx, struct list *pieces, writer_more_fn *more, void *data,
                       struct aq_error *err)
 {
@@ -196,8 +207,10 @@ static int writer_try(struct store_tx *tx, struct list *pieces, writer_more_fn *
     if (r == 0)
         return 0;
     writer_roll_back(tx);
-    if (tx->lease && (tx->lease->is_unsettled = tx->db->ops->is_lost(tx->db)))
+    if (tx->lease && (tx->lease->is_unsettled = tx->db->ops->is_lost(tx->db))) {
+        tx->lease->is_empty = writer_are_all_beats(pieces);
         lease_note_away(tx->lease, err);
+    }
     return r;
 }
 
@@ -277,7 +290,7 @@ static int writer_run_or_wait(struct store_tx *tx, struct list *pieces, writer_m
     if (r < 0)
         r = writer_wait(tx, pieces, r, err);
     if (r < 0 && tx->lease)
-        tx->lease->is_given_up = tx->lease->is_unsettled;
+        tx->lease->is_given_up = tx->lease->is_unsettled && !tx->lease->is_empty;
     return r;
 }
 

@@ -15,6 +15,7 @@ struct piece {
     store_tx_fn fn;
     store_done_fn done;
     void *data;
+    bool is_beat; /* of store_beat(): nobody waits for it */
     bool was_run; /* 'fn', which nobody may run twice */
     int result;
     struct aq_error err;

@@ -22,6 +22,7 @@ static void postgres_close(struct sql *sql)
 
     PQfinish(pg->conn);
     free(pg->where);
+    free(pg->session);
     free(pg->waiting);
     free(pg);
 }
@@ -62,23 +63,37 @@ static int postgres_run_script(struct sql *sql, const char *script, struct aq_er
 
 /* ---- connecting ---- */
 
-/* A server that is gone is noticed by both sides within a minute. */
-#define CONNECT_SECONDS "5"
+/* Seconds to connect to a host, milliseconds for a server's host to acknowledge what was sent. A
+ * manager that leads and its standbys wait equally long, and then ask the next host.
+ */
+#define CONNECT_SEC "5"
+#define CONNECT_SEC_MANAGER "2"
+#define ACKNOWLEDGE_MSEC "20000"
+#define ACKNOWLEDGE_MSEC_MANAGER "4000"
 #define SET_UP                                                                                 \
     "SET client_min_messages = error; SET standard_conforming_strings = on;"                   \
     " SET bytea_output = hex; SET tcp_keepalives_idle = 20; SET tcp_keepalives_interval = 10;" \
     " SET tcp_keepalives_count = 3; SET idle_in_transaction_session_timeout = 0;"              \
-    " SET statement_timeout = 0; SET lock_timeout = 0"
+    " SET statement_timeout = 0; SET lock_timeout = %u"
 
-static PGconn *postgres_connect(const char *where)
+/* What stands before the URI may be set by it. */
+static PGconn *postgres_connect(const struct postgres *pg)
 {
     static const char *const names[] = {
-        "dbname",           "fallback_application_name", "client_encoding",
-        "connect_timeout",  "keepalives_idle",           "keepalives_interval",
-        "keepalives_count", "tcp_user_timeout",          NULL
+        "connect_timeout",     "tcp_user_timeout", "dbname",
+        "application_name",    "client_encoding",  "keepalives_idle",
+        "keepalives_interval", "keepalives_count", NULL
     };
-    const char *const values[] = { where, "aliquot", "UTF8", CONNECT_SECONDS, "20", "10",
-                                   "3",   "20000",   NULL };
+    bool is_manager = pg->session != NULL;
+    const char *const values[] = { is_manager ? CONNECT_SEC_MANAGER : CONNECT_SEC,
+                                   is_manager ? ACKNOWLEDGE_MSEC_MANAGER : ACKNOWLEDGE_MSEC,
+                                   pg->where,
+                                   is_manager ? pg->session : "aliquot",
+                                   "UTF8",
+                                   "20",
+                                   "10",
+                                   "3",
+                                   NULL };
 
     return PQconnectdbParams(names, values, 1);
 }
@@ -103,7 +118,8 @@ static int postgres_check_server(struct postgres *pg, struct aq_error *err)
 static int postgres_set_up(struct postgres *pg, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *set_up = aq_format(
-        SET_UP "%s%s", pg->is_foreign ? "" : "; SET jit = off", /* older servers have none */
+        SET_UP "%s%s", pg->lock_msec,
+        pg->is_foreign ? "" : "; SET jit = off", /* older servers have none */
         pg->read_only ? "; SET default_transaction_read_only = on" : "");
     PGresult *result;
     int r = 0;
@@ -138,7 +154,7 @@ static int postgres_connect_again(struct sql *sql, struct aq_error *err)
     postgres_forget(pg);
     pg->is_broken = false;
     PQfinish(pg->conn);
-    pg->conn = postgres_connect(pg->where);
+    pg->conn = postgres_connect(pg);
     pg->generation++;
     return pg->conn ? postgres_set_up(pg, err) : aq_fail_oom(err);
 }
@@ -149,10 +165,13 @@ static int postgres_open(const struct sql_conf *conf, struct sql **ret, struct a
     int r;
 
     pg->where = aq_strdup(conf->where);
+    pg->session = conf->session ? aq_strdup(conf->session) : NULL;
+    pg->lock_msec = conf->lock_msec;
+    pg->answer_msec = conf->answer_msec;
     pg->read_only = conf->read_only;
     pg->is_foreign = conf->is_foreign;
     pg->generation = 1;
-    pg->conn = postgres_connect(conf->where);
+    pg->conn = postgres_connect(pg);
     r = pg->conn ? postgres_set_up(pg, err) : aq_fail_oom(err);
     if (r < 0)
         postgres_close(&pg->sql);
@@ -186,67 +205,6 @@ static int postgres_is_empty(struct sql *sql, struct aq_error *err)
     return sql_get_int(q) != 0;
 }
 
-/* ---- who writes ---- */
-
-/* Two numbers of ours; such locks are of one database. */
-#define LOCK "1095522644, 1" /* "AQT" */
-
-/* The one value of the one row. */
-static int postgres_ask(struct sql *sql, const char *query, int64_t *ret, struct aq_error *err)
-{
-    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
-    int r = sql_prepare_once(sql, query, &q, err);
-
-    if (r == 0)
-        r = sql_step(q, err);
-    if (r > 0)
-        *ret = sql_get_int(q);
-    return AQ_MIN(r, 0);
-}
-
-/* A pooler that gives connections to transactions, not to us, lends the one that
- * has our lock to the next who asks: to a second connection of ours.
- */
-static int postgres_refuse_pooler(struct postgres *pg, struct aq_error *err)
-{
-    static const char query[] =
-        "SELECT COUNT(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()";
-    struct sql_conf conf = { .where = pg->where };
-    AQ_CLEANUP(sql_closep) struct sql *other = NULL;
-    int64_t locks = 0;
-    int r = sql_open(pg->sql.ops, &conf, &other, err);
-
-    if (r == 0)
-        r = postgres_ask(other, query, &locks, err);
-    if (r < 0 || locks == 0)
-        return r;
-    return aq_fail(err, EINVAL,
-                   "the database is behind a pooler that gives a connection to a transaction: "
-                   "set its pool_mode to session, or connect to the server itself");
-}
-
-static int postgres_lock(struct sql *sql, struct aq_error *err)
-{
-    int64_t got = 0;
-    int r = postgres_ask(sql, "SELECT pg_try_advisory_lock(" LOCK ")", &got, err);
-
-    if (r == 0 && got && postgres_of(sql)->generation == 1)
-        r = postgres_refuse_pooler(postgres_of(sql), err);
-    return r < 0 ? r : got != 0;
-}
-
-static int postgres_end_lock_holder(struct sql *sql, struct aq_error *err)
-{
-    int64_t ended = 0;
-
-    return postgres_ask(sql,
-                        "SELECT COUNT(pg_terminate_backend(l.pid, 5000)) FROM pg_locks l"
-                        " JOIN pg_database d ON d.oid = l.database"
-                        " WHERE l.locktype = 'advisory' AND d.datname = current_database()"
-                        " AND (l.classid, l.objid) = (" LOCK ") AND l.pid <> pg_backend_pid()",
-                        &ended, err);
-}
-
 /* ---- care: the server's own ---- */
 
 static int postgres_list_risks(struct sql *sql, struct strbuf *out, struct aq_error *err)
@@ -266,7 +224,7 @@ static int postgres_list_risks(struct sql *sql, struct strbuf *out, struct aq_er
 
     for (size_t i = 0; i < AQ_COUNT(risks); i++) {
         int64_t is_so = 0;
-        int r = postgres_ask(sql, risks[i].query, &is_so, err);
+        int r = postgres_ask(sql, risks[i].query, NULL, &is_so, err);
 
         if (r < 0)
             return r;
@@ -318,8 +276,16 @@ static const struct sql_ops postgres_ops = {
     .is_empty = postgres_is_empty,
     .is_lost = postgres_is_lost,
     .connect_again = postgres_connect_again,
+    .check_pooler = postgres_check_pooler,
     .lock = postgres_lock,
+    .unlock = postgres_unlock,
     .end_lock_holder = postgres_end_lock_holder,
+    .count_protected_sessions = postgres_count_protected_sessions,
+    .count_working_sessions = postgres_count_working_sessions,
+    .count_sessions = postgres_count_sessions,
+    .end_idle_sessions = postgres_end_idle_sessions,
+    .end_sessions = postgres_end_sessions,
+    .holder_has_sessions = POSTGRES_HOLDER_HAS_SESSIONS,
     .list_risks = postgres_list_risks,
     .audit = postgres_audit,
     .log_bytes = postgres_log_bytes,

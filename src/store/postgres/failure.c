@@ -39,7 +39,7 @@ static int postgres_first_line(const char *text)
     return (int)strcspn(text, "\n");
 }
 
-static int postgres_fail_connection(struct postgres *pg, const char *text, struct aq_error *err)
+int postgres_fail_connection(struct postgres *pg, const char *text, struct aq_error *err)
 {
     pg->sql.was_refused = false;
     return aq_fail(err, EHOSTDOWN, "the database server cannot be reached: %.*s",

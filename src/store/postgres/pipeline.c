@@ -3,10 +3,12 @@
 #include "store/postgres/postgres.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/vec.h"
 
 void postgres_forget(struct postgres *pg)
@@ -91,14 +93,38 @@ static int postgres_refuse(struct postgres *pg, const struct postgres_waiting *w
     return w->refuse && pg->sql.was_refused ? w->refuse(w->of, r, err) : r;
 }
 
+int postgres_await_result(struct postgres *pg, PGresult **ret, struct aq_error *err)
+{
+    int64_t end = clock_monotonic_usec() + pg->answer_msec * USEC_PER_MSEC;
+
+    while (pg->answer_msec && PQisBusy(pg->conn)) {
+        struct pollfd socket = { .fd = PQsocket(pg->conn), .events = POLLIN };
+        int64_t left = end - clock_monotonic_usec();
+
+        if (left <= 0) {
+            pg->is_broken = true;
+            return postgres_fail_connection(pg, "it does not answer", err);
+        }
+        (void)poll(&socket, 1, (int)(left / USEC_PER_MSEC) + 1);
+        if (!PQconsumeInput(pg->conn))
+            return postgres_fail(pg, NULL, err);
+    }
+    *ret = PQgetResult(pg->conn);
+    return 0;
+}
+
 /* 0, or the first error; a statement after one that failed was skipped. */
 static int postgres_take_answer(struct postgres *pg, const struct postgres_waiting *w, int before,
                                 struct aq_error *err)
 {
-    PGresult *result = PQgetResult(pg->conn);
-    ExecStatusType status = PQresultStatus(result);
-    int r = before;
+    PGresult *result = NULL;
+    ExecStatusType status;
+    int r = postgres_await_result(pg, &result, err);
 
+    if (r < 0)
+        return r;
+    r = before;
+    status = PQresultStatus(result);
     if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK) {
         if (before == 0 && w->is_commit && strcmp(PQcmdStatus(result), "COMMIT") != 0)
             r = aq_fail(err, EIO, "database: the transaction was rolled back");
@@ -116,17 +142,22 @@ static int postgres_take_answer(struct postgres *pg, const struct postgres_waiti
 int postgres_settle(struct postgres *pg, struct aq_error *err)
 {
     size_t count = pg->waiting_count;
-    PGresult *result;
+    PGresult *result = NULL;
     int r = 0;
 
     if (count == 0)
         return 0;
     postgres_forget(pg);
+    if (pg->is_broken)
+        return postgres_fail_connection(pg, "the connection was ended", err);
     if (!PQpipelineSync(pg->conn))
         return postgres_fail(pg, NULL, err);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count && !pg->is_broken; i++)
         r = postgres_take_answer(pg, &pg->waiting[i], r, err);
-    result = PQgetResult(pg->conn);
+    if (pg->is_broken)
+        return r;
+    if (postgres_await_result(pg, &result, r < 0 ? NULL : err) < 0)
+        return -EHOSTDOWN;
     if (r == 0 && PQresultStatus(result) != PGRES_PIPELINE_SYNC)
         r = postgres_fail(pg, result, err);
     PQclear(result);

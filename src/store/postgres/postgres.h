@@ -27,7 +27,8 @@ struct postgres_waiting {
 struct postgres {
     struct sql sql; /* first */
     PGconn *conn;
-    char *where;
+    char *where, *session;
+    unsigned lock_msec, answer_msec;
     bool read_only, is_foreign;
     bool is_broken;      /* the server said that it ends the connection */
     unsigned generation; /* counts connections: statements are prepared on one */
@@ -77,6 +78,31 @@ char *postgres_translate_script(const char *script);
 /* Fill 'err' from a result, or from the connection if that is NULL. */
 int postgres_fail(struct postgres *pg, const PGresult *result, struct aq_error *err);
 
+/* The connection is of no more use: 'text' says why. */
+int postgres_fail_connection(struct postgres *pg, const char *text, struct aq_error *err);
+
+/* ---- sessions.c: the members of struct sql_ops about other connections ---- */
+
+/* SQL: the holder of the row manager_lease l has sessions. */
+#define POSTGRES_HOLDER_HAS_SESSIONS                                    \
+    "(l.incarnation <> '' AND EXISTS (SELECT 1 FROM pg_stat_activity a" \
+    " WHERE a.datname = current_database()"                             \
+    " AND starts_with(a.application_name, 'aliquot:' || l.incarnation)))"
+
+int postgres_check_pooler(struct sql *db, struct aq_error *err);
+int postgres_lock(struct sql *db, struct aq_error *err);
+int postgres_unlock(struct sql *db, struct aq_error *err);
+int postgres_end_lock_holder(struct sql *db, struct aq_error *err);
+int postgres_count_protected_sessions(struct sql *db, const char *prefix, struct aq_error *err);
+int postgres_count_working_sessions(struct sql *db, const char *prefix, struct aq_error *err);
+int postgres_count_sessions(struct sql *db, const char *prefix, struct aq_error *err);
+int postgres_end_idle_sessions(struct sql *db, const char *prefix, struct aq_error *err);
+int postgres_end_sessions(struct sql *db, const char *prefix, struct aq_error *err);
+
+/* The one value of the one row of a query, with a parameter unless that is NULL. */
+int postgres_ask(struct sql *db, const char *query, const char *param, int64_t *ret,
+                 struct aq_error *err);
+
 /* ---- pipeline.c ---- */
 
 /* Send the statement with the parameters that were put. */
@@ -89,6 +115,9 @@ int postgres_send_text(struct postgres *pg, const char *text,
 
 /* Wait for the answers to all that was sent; the first error. */
 int postgres_settle(struct postgres *pg, struct aq_error *err);
+
+/* Wait for a result of what was sent, or its end (NULL): at most pg->answer_msec. */
+int postgres_await_result(struct postgres *pg, PGresult **ret, struct aq_error *err);
 
 /* Drop what waits for answers that will never come. */
 void postgres_forget(struct postgres *pg);

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which manager of a cluster leads, and how another one takes over. */
+#include "store/leadership.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "store/lease.h"
+
+#define LOCK_MSEC 1000
+#define ANSWER_MSEC 4000
+
+struct leadership {
+    struct sql *db;
+    bool is_new;                     /* the connection was made since the last read */
+    struct leader_claim predecessor; /* of whom the row was to be taken last */
+    int64_t epoch, beat;             /* the highest epoch seen, and its highest beat */
+    bool is_warned;                  /* that the database went back */
+};
+
+int leadership_open(const char *uri, struct leadership **ret, struct aq_error *err)
+{
+    const struct sql_conf conf = { .where = uri,
+                                   .session = "aliquot standby",
+                                   .lock_msec = LOCK_MSEC,
+                                   .answer_msec = ANSWER_MSEC };
+    AQ_CLEANUP(leadership_closep) struct leadership *l = aq_alloc(sizeof(*l));
+    const struct sql_ops *engine;
+    int r = sql_find_engine(uri, &engine, err);
+
+    if (r == 0 && !engine->is_server)
+        r = aq_fail(err, EINVAL, "'%s' is a file, which one manager has alone", uri);
+    if (r == 0)
+        r = sql_open(engine, &conf, &l->db, err);
+    if (r == 0)
+        r = engine->check_pooler(l->db, err);
+    if (r < 0)
+        return r;
+    l->is_new = true;
+    *ret = AQ_TAKE(l);
+    return 0;
+}
+
+void leadership_close(struct leadership *leadership)
+{
+    if (!leadership)
+        return;
+    sql_close(leadership->db);
+    free(leadership);
+}
+
+static int leadership_connect(struct leadership *l, struct aq_error *err)
+{
+    int r;
+
+    if (!l->db->ops->is_lost(l->db))
+        return 0;
+    r = l->db->ops->connect_again(l->db, err);
+    l->is_new |= r == 0;
+    return r;
+}
+
+/* A server that took over from another one without its last commits has an older row. */
+static void leadership_compare(struct leadership *l, const struct leader_view *view)
+{
+    bool is_older = view->epoch < l->epoch || (view->epoch == l->epoch && view->beat < l->beat);
+
+    if (is_older && !l->is_warned && view->epoch == l->epoch)
+        log_warning("the database lacks the last %lld commits: its server is one that lagged, or a "
+                    "backup was restored",
+                    (long long)(l->beat - view->beat));
+    else if (is_older && !l->is_warned)
+        log_warning("the database is older than it was: it is of epoch %lld and was of epoch %lld",
+                    (long long)view->epoch, (long long)l->epoch);
+    l->is_warned = is_older;
+    if (!is_older) {
+        l->epoch = view->epoch;
+        l->beat = view->beat;
+    }
+}
+
+int leadership_read(struct leadership *leadership, struct leader_view *ret, bool *ret_is_new,
+                    struct aq_error *err)
+{
+    struct lease_row row;
+    int r = leadership_connect(leadership, err);
+
+    if (r == 0)
+        r = lease_read(leadership->db, &row, err);
+    if (r < 0)
+        return r;
+    *ret = row.view;
+    if (ret_is_new)
+        *ret_is_new = leadership->is_new;
+    leadership->is_new = false;
+    leadership_compare(leadership, ret);
+    return 0;
+}
+
+int leadership_take(struct leadership *leadership, const struct leader_view *seen,
+                    const struct leader_claim *self, int64_t *ret_epoch, struct aq_error *err)
+{
+    int r = leadership_connect(leadership, err);
+
+    if (r < 0)
+        return r;
+    /* A take whose answer was lost, and which was done. */
+    if (seen->is_held && strcmp(seen->holder.incarnation, self->incarnation) == 0) {
+        r = lease_end_sessions(leadership->db, leadership->predecessor.incarnation, err);
+        *ret_epoch = seen->epoch;
+        return r;
+    }
+    leadership->predecessor = seen->holder;
+    return lease_take(leadership->db, seen, self, NULL, ret_epoch, err);
+}
