@@ -20,14 +20,14 @@ int main(int argc, char **argv)
 {
     struct aq_error err = { .code = 0 };
     struct listener_options listen = { .address = argc > 1 ? argv[1] : "127.0.0.1:18084" };
-    struct server_options options = { .router = NULL };
+    struct server_options options = { .app.router = NULL };
     struct router *router = router_new();
     struct server *server = NULL;
     uv_loop_t *loop = uv_default_loop();
 
     if (router_add(router, routes, 1, NULL, &err) < 0)
         goto fail;
-    options.router = router;
+    options.app.router = router;
     server = server_new(loop, &options);
     if (server_listen(server, &listen, NULL, &err) < 0)
         goto fail;

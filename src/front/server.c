@@ -65,7 +65,7 @@ int front_server_open(struct front_server *server, struct server_options *option
     char address[HOST_PORT_MAX];
     const struct listener_options listener = front_listener_options(front, address);
 
-    options->router = server->router;
+    options->app.router = server->router;
     options->limits.connections_max = (unsigned)front->settings->connections_max;
     server->on_stopped = on_stopped;
     server->server = server_new(&front->loop, options);

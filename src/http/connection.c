@@ -73,6 +73,8 @@ static void connection_leave_answer(struct connection *conn)
         quota_leave(&conn->server->quota, conn->unsent_client, conn->unsent_bytes);
     conn->unsent_client = NULL;
     conn->unsent_bytes = 0;
+    if (conn->is_adopted && !conn->has_request)
+        places_leave(conn);
 }
 
 /* Close the stream; a handler's request and its connection stay. */
@@ -81,7 +83,9 @@ static void connection_close_stream(struct connection *conn)
     struct server *server = conn->server;
 
     ready_remove(conn);
-    (void)snprintf(conn->address, sizeof(conn->address), "%s", stream_get_address(conn->stream));
+    if (!conn->is_adopted)
+        (void)snprintf(conn->address, sizeof(conn->address), "%s",
+                       stream_get_address(conn->stream));
     stream_close(conn->stream);
     conn->stream = NULL;
     server_set_timer(conn, TIMER_NONE);
@@ -196,29 +200,37 @@ static void connection_break_off(struct connection *conn, const struct aq_error 
 
 void connection_call_handler(struct connection *conn)
 {
-    const struct server *server = conn->server;
     struct request *req = &conn->req;
+    const struct server_app *app = req->app;
     struct aq_error err = { .code = 0 };
 
     conn->state = CONNECTION_HANDLER;
     server_set_timer(conn, TIMER_NONE);
     AQ_FAULT("http.request.complete");
-    if (server->recheck && server->recheck(req, req->match.route, server->guard_data, &err) < 0) {
+    if (app->recheck && app->recheck(req, req->match.route, app->guard_data, &err) < 0) {
         request_fail(req, &err);
         return;
     }
     req->match.route->handler(req, req->match.data);
 }
 
-static void connection_on_head(struct connection *conn)
+void connection_invite_body(struct connection *conn)
+{
+    const struct message_head *head = message_get_head(conn->parser);
+
+    if (!head->expect_continue || conn->body_follows || conn->req.begun || !conn->stream)
+        return;
+    conn->body_follows = true;
+    reply_continue(conn);
+}
+
+/* The request is there, with its head. */
+static void connection_begin_request(struct connection *conn)
 {
     const struct message_head *head = message_get_head(conn->parser);
     const struct route *route;
     uint64_t body_max;
 
-    request_init(&conn->req, conn);
-    conn->body_follows = (head->is_chunked || head->content_length) && !head->expect_continue;
-    conn->server->stats.requests++;
     conn->state = CONNECTION_HANDLER;
     if (!connection_admit(conn))
         return;
@@ -229,13 +241,37 @@ static void connection_on_head(struct connection *conn)
     conn->mark = 0;
     if (head->is_chunked || head->content_length) {
         server_set_timer(conn, TIMER_BODY);
-        if (head->expect_continue && head->content_length <= body_max) {
-            conn->body_follows = true;
-            reply_continue(conn);
-        }
+        if (!(route->flags & ROUTE_STREAM_BODY) && head->content_length <= body_max)
+            connection_invite_body(conn);
     }
     if (route->flags & ROUTE_STREAM_BODY && head->content_length <= body_max)
         connection_call_handler(conn);
+}
+
+static void connection_on_head(struct connection *conn)
+{
+    const struct message_head *head = message_get_head(conn->parser);
+
+    request_init(&conn->req, conn);
+    conn->body_follows = (head->is_chunked || head->content_length) && !head->expect_continue;
+    conn->server->stats.requests++;
+    connection_begin_request(conn);
+}
+
+int request_reroute(struct request *req)
+{
+    struct connection *conn = req->conn;
+
+    if (!conn->stream)
+        return -EPIPE;
+    if (conn->state != CONNECTION_HANDLER || !(req->match.route->flags & ROUTE_STREAM_BODY)
+        || req->begun || req->on_body)
+        return -EINVAL;
+    request_done(req);
+    request_init(req, conn);
+    conn->state = CONNECTION_AGAIN;
+    connection_resume(conn);
+    return 0;
 }
 
 /* All bodies that are being collected, or those of one client, are too much together. */
@@ -327,6 +363,7 @@ static bool connection_is_hungry(const struct connection *conn)
         return false;
     switch (conn->state) {
     case CONNECTION_HEAD:
+    case CONNECTION_AGAIN:
     case CONNECTION_BODY:
     case CONNECTION_DISCARD:
         return true;
@@ -342,8 +379,13 @@ static bool connection_step(struct connection *conn, const char **bytes, size_t 
 {
     struct message_piece piece;
     struct aq_error err = { .code = 0 };
-    ssize_t used = message_feed(conn->parser, *bytes, *len, &piece, &err);
+    ssize_t used;
 
+    if (conn->state == CONNECTION_AGAIN) {
+        connection_begin_request(conn);
+        return true;
+    }
+    used = message_feed(conn->parser, *bytes, *len, &piece, &err);
     if (used < 0) {
         *len = 0;
         connection_break_off(conn, &err);

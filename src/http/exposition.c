@@ -174,7 +174,7 @@ static int exposition_open_server(struct metrics_server *m, uv_loop_t *loop,
     r = router_add(m->router, metrics_routes, AQ_COUNT(metrics_routes), m, err);
     if (r == 0 && m->is_healthy)
         r = router_add(m->router, health_routes, AQ_COUNT(health_routes), m, err);
-    options.router = m->router;
+    options.app.router = m->router;
     listen.tls = m->tls;
     m->server = server_new(loop, &options);
     return r < 0 ? r : server_listen(m->server, &listen, &m->listener, err);

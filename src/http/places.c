@@ -68,32 +68,53 @@ static struct connection *places_find(const struct server *server, const struct 
 /* ---- addresses ---- */
 
 /* Whose connection it is; NULL if that is not counted. */
-static struct client_share *places_get_peer(struct server *server, struct stream *stream)
+static struct client_share *places_get_peer(struct server *server, const char *address)
 {
-    const char *address = stream_get_address(stream);
+    const struct server_app *app = server->app;
     char name[SERVER_PEER_MAX];
 
-    if (!server->name_peer || !server->name_peer(address, name, server->guard_data))
+    if (!app->name_peer || !app->name_peer(address, name, app->guard_data))
         return NULL;
     return client_share_get(&server->peers, name);
+}
+
+static void places_count(struct connection *conn, struct client_share *peer)
+{
+    conn->peer = peer;
+    if (peer)
+        peer->connections++;
 }
 
 bool places_take(struct connection *conn)
 {
     struct server *server = conn->server;
-    struct client_share *peer = places_get_peer(server, conn->stream);
+    struct client_share *peer = NULL;
     struct connection *other = NULL;
 
+    if (!conn->is_adopted)
+        peer = places_get_peer(server, stream_get_address(conn->stream));
     if (places_has_its_share(server, peer))
         other = places_find(server, peer);
     if (!other && places_are_full(server))
         other = places_find(server, NULL);
-    conn->peer = peer;
-    if (peer)
-        peer->connections++;
+    places_count(conn, peer);
     if (other)
         connection_drop(other);
     return !places_are_full(server);
+}
+
+void places_take_for_request(struct connection *conn)
+{
+    struct client_share *peer;
+    struct connection *other = NULL;
+
+    places_leave(conn);
+    peer = places_get_peer(conn->server, conn->address);
+    if (places_has_its_share(conn->server, peer))
+        other = places_find(conn->server, peer);
+    places_count(conn, peer);
+    if (other)
+        connection_drop(other);
 }
 
 void places_leave(struct connection *conn)

@@ -13,6 +13,7 @@ void request_init(struct request *req, struct connection *conn)
 
     *req = (struct request){
         .conn = conn,
+        .app = conn->server->app,
         .method = head->method,
         .arena = conn->server->spare,
         .keep_alive = head->keep_alive,
@@ -31,6 +32,7 @@ void request_done(struct request *req)
     struct connection *conn = req->conn;
 
     conn->has_request = false;
+    drain_leave(req);
     if (req->unsent_bytes && conn->stream) { /* it is under way until the client has the answer */
         conn->unsent_client = req->client;
         conn->unsent_bytes = req->unsent_bytes + req->body_bytes;
@@ -121,7 +123,9 @@ struct arena *request_get_arena(struct request *req)
 
 const char *request_get_address(const struct request *req)
 {
-    return req->conn->stream ? stream_get_address(req->conn->stream) : req->conn->address;
+    const struct connection *conn = req->conn;
+
+    return conn->stream && !conn->is_adopted ? stream_get_address(conn->stream) : conn->address;
 }
 
 uv_loop_t *request_get_loop(const struct request *req)
@@ -155,6 +159,7 @@ void request_read_body(struct request *req, request_body_fn *on_body, void *data
 {
     req->on_body = on_body;
     req->body_data = data;
+    connection_invite_body(req->conn);
     server_set_timer(req->conn, TIMER_BODY);
     connection_resume(req->conn);
 }

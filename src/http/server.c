@@ -46,12 +46,9 @@ struct server *server_new(uv_loop_t *loop, const struct server_options *options)
 
     server->loop = loop;
     ready_init(server);
-    server->router = options->router;
-    server->guard = options->guard;
-    server->recheck = options->recheck;
-    server->guard_data = options->guard_data;
-    server->name_peer = options->name_peer;
-    server->origins = options->origins;
+    server->first_app = options->app;
+    server->app = &server->first_app;
+    list_init(&server->drains);
     server_set_limits(server, &options->limits);
     quota_init(&server->quota, server->limits.connections_max, server->limits.bodies_max);
     server->peers = (struct map)MAP_INIT;
@@ -120,15 +117,11 @@ void server_start_connection(struct connection *conn)
     server_set_timer(conn, TIMER_FRESH);
 }
 
-static void server_on_waiting(struct listener *listener, void *data)
+/* The connection has its stream. */
+static void server_welcome(struct connection *conn)
 {
-    struct server *server = data;
-    struct connection *conn = connection_new(server);
+    struct server *server = conn->server;
 
-    if (listener_accept(listener, &connection_ops, conn, &conn->stream, NULL) < 0) {
-        connection_free(conn);
-        return;
-    }
     conn->refused = !places_take(conn);
     server_start_connection(conn);
     if (!conn->refused)
@@ -138,6 +131,33 @@ static void server_on_waiting(struct listener *listener, void *data)
         connection_drop(conn);
     else
         connection_refuse(conn);
+}
+
+static void server_on_waiting(struct listener *listener, void *data)
+{
+    struct connection *conn = connection_new(data);
+
+    if (listener_accept(listener, &connection_ops, conn, &conn->stream, NULL) < 0)
+        connection_free(conn);
+    else
+        server_welcome(conn);
+}
+
+void server_adopt(struct server *server, struct stream *stream, const char *bytes, size_t len)
+{
+    struct connection *conn;
+
+    if (server->stopping) {
+        stream_close(stream);
+        return;
+    }
+    conn = connection_new(server);
+    conn->stream = stream;
+    conn->is_adopted = true;
+    stream_set_ops(stream, &connection_ops, conn);
+    stream_push_back(stream, bytes, len);
+    stream_resume(stream);
+    server_welcome(conn);
 }
 
 int server_listen(struct server *server, const struct listener_options *options,
@@ -238,6 +258,7 @@ void server_free(struct server *server)
     for (size_t i = 0; i < server->listener_count; i++)
         listener_close(server->listeners[i]);
     server_drop_all(server);
+    drain_cancel_all(server);
     defer_cancel(server->grace);
     defer_cancel(server->stopped);
     uv_close((uv_handle_t *)server->sweep, server_on_sweep_closed);

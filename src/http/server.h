@@ -68,10 +68,12 @@ typedef int server_guard_fn(struct request *req, const struct route *route, void
  */
 typedef bool server_name_peer_fn(const char *address, char ret[SERVER_PEER_MAX], void *data);
 
-struct server_options {
-    struct server_limits limits;
-    const struct router *router; /* must outlive the server */
-    server_guard_fn *guard;      /* may be NULL */
+/* Who answers requests, and which are admitted. What it points to must outlive all requests that
+ * begin under it.
+ */
+struct server_app {
+    const struct router *router;
+    server_guard_fn *guard; /* may be NULL */
     /* Likewise before the handler, with the whole body: a client may have taken long to send it.
      * With ROUTE_STREAM_BODY it has not. May be NULL.
      */
@@ -82,12 +84,38 @@ struct server_options {
     const struct origin_rules *origins;
 };
 
+struct server_options {
+    struct server_limits limits;
+    struct server_app app; /* copied: the server's first */
+};
+
 /* The loop must outlive the server. */
 struct server *server_new(uv_loop_t *loop, const struct server_options *options);
 
 /* Listen on one more address. The listener is the server's. */
 int server_listen(struct server *server, const struct listener_options *options,
                   struct listener **ret, struct aq_error *err);
+
+/* Requests that begin from now on are this app's. Borrowed, until another one is set and no request
+ * of it is left.
+ */
+void server_set_app(struct server *server, const struct server_app *app);
+
+/* End an app that is not the server's any more: requests under way may end within 'grace_msec',
+ * then their clients are cut, of which request_set_gone() tells. on_drained() is called once, from
+ * the loop, when none is left. Connections that are between requests live on. An app is drained
+ * once at a time; server_free() calls nothing.
+ */
+void server_drain(struct server *server, const struct server_app *app, unsigned grace_msec,
+                  void (*on_drained)(void *data), void *data);
+
+/* Take over an open stream on which another server passes on requests of many clients. Each must
+ * have one header "Aliquot-Client" with its client's address ("unix" for a socket of that machine):
+ * request_get_address() is that one then, and places are counted by it. On all other connections
+ * the header means nothing. 'bytes' is what came already, copied.
+ */
+void server_adopt(struct server *server, struct stream *stream, const char *bytes, size_t len);
+#define SERVER_CLIENT_HEADER "Aliquot-Client"
 
 /* Stop: listeners and idle connections close at once, requests under way may
  * end within 'grace_msec', then every connection closes and 'on_stopped' is
@@ -121,7 +149,9 @@ const struct url_query *request_get_queries(const struct request *req);
 const char *request_get_body(const struct request *req, size_t *ret_len);
 /* Memory that lives as long as the request. */
 struct arena *request_get_arena(struct request *req);
-/* Of the connection it came by, also when that is gone. Borrowed until the request ends. */
+/* Of the client, also when that is gone: of the connection it came by, or as server_adopt() has it.
+ * Borrowed until the request ends.
+ */
 const char *request_get_address(const struct request *req);
 uv_loop_t *request_get_loop(const struct request *req);
 
@@ -144,8 +174,16 @@ void request_set_gone(struct request *req, void (*on_gone)(struct request *req, 
                       void *data);
 bool request_is_gone(const struct request *req);
 
+/* Let the server's present app answer it: it is routed and admitted from the loop as if its head
+ * had come just now, and is not the caller's any more. -EINVAL unless its route is ROUTE_STREAM_BODY,
+ * no body was read and no answer was begun. -EPIPE once the client has gone. After an error it must
+ * still be ended.
+ */
+int request_reroute(struct request *req);
+
 /* ROUTE_STREAM_BODY: read the body as it comes. 'on_body' gets pieces, then
- * one call with len 0 at its end; -errno in 'status' if it broke off.
+ * one call with len 0 at its end; -errno in 'status' if it broke off. A client that waits for
+ * "100 Continue" is sent that now.
  */
 typedef void request_body_fn(struct request *req, const char *bytes, size_t len, int status,
                              void *data);

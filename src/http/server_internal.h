@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* server_internal.h - what server.c, connection*.c, places.c, ready.c, request.c and reply.c share
+/* server_internal.h - what server.c, drain.c, connection*.c, places.c, ready.c, request.c and reply.c
+ * share
  *
  * A connection has one request at a time, embedded. While a handler has it,
  * the connection lives on even if the client has gone (stream == NULL).
@@ -28,6 +29,7 @@ enum timer_kind {
 
 enum connection_state {
     CONNECTION_HEAD,     /* between requests or in a head */
+    CONNECTION_AGAIN,    /* the head is there, and the request is to be routed once more */
     CONNECTION_BODY,     /* collecting the body */
     CONNECTION_READY,    /* the request is complete and waits for the handler */
     CONNECTION_HANDLER,  /* the handler has the request */
@@ -40,6 +42,8 @@ enum connection_state {
 
 struct request {
     struct connection *conn;
+    const struct server_app *app; /* under which it began */
+    struct drain *drain;          /* which waits for its end, or NULL */
     enum method method;
     struct arena arena;
     const char *path; /* NULL until asked for */
@@ -71,7 +75,7 @@ struct request {
 struct connection {
     struct server *server;
     struct stream *stream;     /* NULL once gone */
-    char address[64];          /* of the client, once gone */
+    char address[64];          /* of the client: once gone, or of the request if is_adopted */
     struct client_share *peer; /* NULL = it is not counted */
     struct message_parser *parser;
     struct list all; /* in server->connections */
@@ -93,6 +97,7 @@ struct connection {
     bool has_request;  /* req is in use */
     bool close_after;  /* CONNECTION_FLUSH: then shut */
     bool refused;      /* beyond the limit */
+    bool is_adopted;   /* see server_adopt(); 'peer' is that of its request */
     bool body_follows; /* of the request: not all of it has come */
     bool has_ended;    /* the client has, see 'ends_well' */
     bool ends_well;    /* it has ended its sending, and may still read */
@@ -113,12 +118,10 @@ struct ready {
 
 struct server {
     uv_loop_t *loop;
-    const struct router *router;
-    server_guard_fn *guard, *recheck;
-    void *guard_data;
-    const struct origin_rules *origins; /* NULL = none */
-    server_name_peer_fn *name_peer;     /* NULL = places are not counted by address */
-    struct map peers;                   /* name -> struct client_share */
+    struct server_app first_app;  /* of server_options */
+    const struct server_app *app; /* of requests that begin now */
+    struct list drains;
+    struct map peers; /* name -> struct client_share */
     struct server_limits limits;
     struct listener *listeners[16];
     size_t listener_count;
@@ -165,6 +168,9 @@ void connection_drop(struct connection *conn);
  */
 void connection_next(struct connection *conn);
 
+/* A client that waits for "100 Continue" may send its body, unless it was told so before. */
+void connection_invite_body(struct connection *conn);
+
 /* Read on where the body was paused or awaited, in a later turn of the loop. */
 void connection_resume(struct connection *conn);
 
@@ -188,6 +194,13 @@ void server_set_timer(struct connection *conn, enum timer_kind kind);
 /* The stream of a connection is no more. */
 void server_count_down(struct server *server);
 
+/* ---- drain.c ---- */
+
+/* The request's drain waits for it no more. */
+void drain_leave(struct request *req);
+/* server_free(): without a call of on_drained(). */
+void drain_cancel_all(struct server *server);
+
 /* ---- places.c ---- */
 
 /* Give a new connection, whose stream is there and not counted yet, a place, if need be that of
@@ -195,6 +208,9 @@ void server_count_down(struct server *server);
  * there is none. It has to leave in either case.
  */
 bool places_take(struct connection *conn);
+/* The same for the client of a request on a connection that has a place of its own; never refused.
+ */
+void places_take_for_request(struct connection *conn);
 void places_leave(struct connection *conn);
 
 /* ---- ready.c ---- */

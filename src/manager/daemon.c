@@ -232,9 +232,9 @@ static int daemon_open_server(struct daemon *d, struct aq_error *err)
 {
     const char *host = d->conf->listen.host;
     char address[HOST_PORT_MAX], link[HOST_PORT_MAX];
-    struct server_options options = { .guard = api_guard,
-                                      .recheck = api_guard_again,
-                                      .name_peer = api_name_peer };
+    struct server_options options = {
+        .app = { .guard = api_guard, .recheck = api_guard_again, .name_peer = api_name_peer }
+    };
     struct listener_options listen = { .address = host_port_write(host, d->conf->listen.port,
                                                                   address),
                                        .insecure = d->conf->insecure };
@@ -256,14 +256,14 @@ static int daemon_open_server(struct daemon *d, struct aq_error *err)
     stream_set_execution_timeout(d->api, d->conf->execution_timeout_usec);
     notification_allow(d->api, d->networks, d->conf->callback_networks.count);
     api_set_remembered(d->api, (size_t)d->conf->remembered_requests);
-    options.router = api_get_router(d->api);
+    options.app.router = api_get_router(d->api);
     options.limits.message = message_limits_default;
     options.limits.message.body_max = BODY_MAX;
-    options.origins = cluster_set_origins(d->api, &origins);
+    options.app.origins = cluster_set_origins(d->api, &origins);
     if (origins.is_local && origins.count)
         log_warning("[api] allow-origins is not looked at with --dev: no web page may use keys "
                     "that everybody knows");
-    options.guard_data = d->api;
+    options.app.guard_data = d->api;
     listen.tls = d->tls;
     d->server = server_new(&d->loop, &options);
     if ((r = server_listen(d->server, &listen, &listener, err)) < 0)

@@ -117,7 +117,7 @@ static int storage_listen(struct storage *storage, struct aq_error *err)
 {
     static char any[] = "*";
     static char *const origins[] = { any };
-    struct server_options options = { .origins = &storage->origins };
+    struct server_options options = { .app.origins = &storage->origins };
 
     storage->origins = (struct origin_rules){ .allowed = origins, .count = 1 };
     options.limits.message = message_limits_default;

@@ -186,9 +186,9 @@ static int web_open(void *self, struct front *front, const void *settings,
                     const struct link_identity *identity, struct aq_error *err)
 {
     struct web *web = self;
-    struct server_options options = { .guard = page_guard,
-                                      .guard_data = web,
-                                      .name_peer = web_name_peer };
+    struct server_options options = {
+        .app = { .guard = page_guard, .guard_data = web, .name_peer = web_name_peer }
+    };
     int r;
 
     web->loop = &front->loop;

@@ -91,7 +91,7 @@ int scheduler_listen(struct scheduler_daemon *scheduler, struct aq_error *err)
 
     scheduler->router = router_new();
     r = router_add(scheduler->router, service_routes, AQ_COUNT(service_routes), scheduler, err);
-    options.router = scheduler->router;
+    options.app.router = scheduler->router;
     scheduler->server = server_new(scheduler->loop, &options);
     if (r == 0)
         r = server_listen(scheduler->server, &listen, &listener, err);

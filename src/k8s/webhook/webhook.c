@@ -120,7 +120,7 @@ int webhook_new(uv_loop_t *loop, const struct settings *settings, struct kube_ap
     webhook->settings = settings;
     webhook->router = router_new();
     r = router_add(webhook->router, webhook_routes, AQ_COUNT(webhook_routes), webhook, err);
-    options.router = webhook->router;
+    options.app.router = webhook->router;
     if (r < 0)
         return r;
     webhook->server = server_new(loop, &options);

@@ -237,7 +237,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!servers[1]) {
         static struct router *router;
         struct server_options options = {
-            .guard = guard,
+            .app.guard = guard,
             .limits = { .message = { 200, 1000, 10, 500 } },
         };
 
@@ -246,9 +246,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         router = router_new();
         if (uv_loop_init(&loop) < 0 || router_add(router, routes, AQ_COUNT(routes), NULL, NULL) < 0)
             return 0;
-        options.router = router;
+        options.app.router = router;
         for (size_t i = 0; i < AQ_COUNT(servers); i++) {
-            options.origins = &origins[i];
+            options.app.origins = &origins[i];
             servers[i] = server_new(&loop, &options);
         }
     }

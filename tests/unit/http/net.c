@@ -12,7 +12,7 @@ static void net_start(struct net *net, const struct route *routes, size_t count,
     assert_int_equal(uv_loop_init(&net->loop), 0);
     net->router = router_new();
     assert_int_equal(router_add(net->router, routes, count, data, &err), 0);
-    options.router = net->router;
+    options.app.router = net->router;
     net->server = server_new(&net->loop, &options);
     if (server_listen(net->server, listen ? listen : &loopback, &net->listener, &err) < 0)
         fail_msg("%s", err.text);
@@ -23,7 +23,7 @@ static void net_start(struct net *net, const struct route *routes, size_t count,
 void net_up(struct net *net, const struct route *routes, size_t count, void *data,
             const struct server_limits *limits, const struct listener_options *listen)
 {
-    struct server_options options = { .router = NULL };
+    struct server_options options = { .app.router = NULL };
 
     if (limits)
         options.limits = *limits;
@@ -33,7 +33,7 @@ void net_up(struct net *net, const struct route *routes, size_t count, void *dat
 void net_up_guarded(struct net *net, const struct route *routes, size_t count,
                     server_guard_fn *guard)
 {
-    net_start(net, routes, count, NULL, (struct server_options){ .guard = guard }, NULL);
+    net_start(net, routes, count, NULL, (struct server_options){ .app.guard = guard }, NULL);
 }
 
 void net_on_stopped(void *data)

@@ -139,7 +139,7 @@ static int set_up(void **state)
     assert_int_equal(uv_loop_init(&f.loop), 0);
     f.router = router_new();
     assert_int_equal(router_add(f.router, routes, AQ_COUNT(routes), NULL, NULL), 0);
-    options.router = f.router;
+    options.app.router = f.router;
     f.server = server_new(&f.loop, &options);
     for (size_t i = 0; i < CROWD; i++)
         f.crowd[i] = loopback_new(f.server);

@@ -147,14 +147,14 @@ static int guard(struct request *req, const struct route *route, void *data, str
 static int set_up(void **state)
 {
     static struct fixture f;
-    struct server_options options = { .guard = guard };
+    struct server_options options = { .app.guard = guard };
 
     memset(&f, 0, sizeof(f));
     strbuf_init(&f.seen);
     assert_int_equal(uv_loop_init(&f.loop), 0);
     f.router = router_new();
     assert_int_equal(router_add(f.router, routes, AQ_COUNT(routes), &f, NULL), 0);
-    options.router = f.router;
+    options.app.router = f.router;
     f.server = server_new(&f.loop, &options);
     *state = &f;
     return 0;
@@ -635,9 +635,9 @@ static void test_signed(void **state)
     };
     struct fixture *f = *state;
     int64_t date, now;
-    struct server_options options = { .router = f->router,
-                                      .guard = sign_guard,
-                                      .guard_data = &now };
+    struct server_options options = {
+        .app = { .router = f->router, .guard = sign_guard, .guard_data = &now }
+    };
     struct server *plain = f->server;
 
     assert_int_equal(clock_parse_date("2026-11-21T01:02:03.456789+00:00", &date), 0);

@@ -160,9 +160,9 @@ static int setup(void **state)
         print_error("%s\n", err.text);
         return -1;
     }
-    options.router = api_get_router(f.api);
-    options.guard = api_guard;
-    options.guard_data = f.api;
+    options.app.router = api_get_router(f.api);
+    options.app.guard = api_guard;
+    options.app.guard_data = f.api;
     f.server = server_new(&f.loop, &options);
     if (core_start(f.core, &err) < 0) {
         print_error("%s\n", err.text);
