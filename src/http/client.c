@@ -115,17 +115,29 @@ static struct wire *client_find_idle(struct client_pool *pool)
     return list_is_empty(&pool->wires) || first->exchange ? NULL : first;
 }
 
+static bool client_may_open(const struct client_pool *pool)
+{
+    const struct client_options *options = &pool->client->options;
+
+    return pool->count < options->connections_max
+           && (!options->connecting_max || pool->connecting < options->connecting_max);
+}
+
 /* Give the exchange an idle or new wire, or let it wait. */
 static int exchange_start(struct exchange *ex, struct aq_error *err)
 {
     struct client_pool *pool = ex->pool;
     struct wire *idle = client_find_idle(pool);
 
+    while (idle && ex->is_sent_once && !stream_is_quiet(idle->stream)) {
+        wire_close(idle); /* the server has closed it, which would be the end of the exchange */
+        idle = client_find_idle(pool);
+    }
     if (idle) {
         wire_take(idle, ex);
         return 0;
     }
-    if (pool->count < pool->client->options.connections_max)
+    if (client_may_open(pool))
         return wire_open(pool, ex, err);
     list_add(&pool->waiting, &ex->wait_link);
     return 0;
@@ -135,8 +147,7 @@ void pool_serve(struct client_pool *pool)
 {
     struct aq_error err = { .code = 0 };
 
-    while (!list_is_empty(&pool->waiting)
-           && (client_find_idle(pool) || pool->count < pool->client->options.connections_max)) {
+    while (!list_is_empty(&pool->waiting) && (client_find_idle(pool) || client_may_open(pool))) {
         struct exchange *ex = LIST_ENTRY(pool->waiting.next, struct exchange, wait_link);
 
         list_remove(&ex->wait_link);
@@ -176,7 +187,7 @@ void exchange_fail(struct exchange *ex, bool reused, const struct aq_error *err)
     struct client_pool *pool = ex->pool;
     struct aq_error again = *err;
 
-    if (reused && !ex->answered && !ex->retried && !ex->stream_body
+    if (reused && !ex->answered && !ex->retried && !ex->stream_body && !ex->is_sent_once
         && client_is_idempotent(ex->method)) {
         ex->retried = true;
         if (wire_open(pool, ex, &again) == 0)
@@ -215,10 +226,12 @@ static bool client_are_lines(const char *headers)
 static void client_write_request(struct strbuf *out, const struct client_request *r,
                                  const struct url *url)
 {
-    strbuf_addf(out, "%s %s HTTP/1.1\r\nHost: %s\r\n", method_name(r->method), url->target,
-                url->authority);
+    strbuf_addf(out, "%s %s HTTP/1.1\r\nHost: %s\r\n", r->verb ? r->verb : method_name(r->method),
+                url->target, r->host ? r->host : url->authority);
     strbuf_adds(out, r->headers ? r->headers : "");
-    if (r->stream_body)
+    if (r->stream_body && r->is_sized)
+        strbuf_addf(out, "Content-Length: %llu\r\n", (unsigned long long)r->body_length);
+    else if (r->stream_body)
         strbuf_adds(out, "Transfer-Encoding: chunked\r\n");
     else if (r->body_len || (r->method != METHOD_GET && r->method != METHOD_HEAD))
         strbuf_addf(out, "Content-Length: %zu\r\n", r->body_len);
@@ -240,6 +253,8 @@ static struct exchange *client_exchange_new(struct client *client, struct client
     ex->body_max = request->body_max;
     ex->answer_msec = request->answer_msec ? request->answer_msec : client->options.answer_msec;
     ex->stream_body = request->stream_body;
+    ex->is_sized = request->is_sized;
+    ex->is_sent_once = request->is_sent_once;
     ex->finished = !request->stream_body;
     strbuf_init(&ex->out);
     list_init(&ex->wait_link);

@@ -31,6 +31,7 @@ struct client_options {
     unsigned answer_msec;         /* from the request's end to the head; 0 = none */
     unsigned idle_msec;           /* an unused connection is kept; 0 = 20 s */
     unsigned connections_max;     /* per address, further exchanges wait; 0 = 32 */
+    unsigned connecting_max;      /* of these, in the middle of connecting; 0 = all */
     /* As in stream_options, of every connection. */
     bool (*may_reach)(void *data, const struct sockaddr *addr);
     void *reach_data;
@@ -46,13 +47,18 @@ uv_loop_t *client_get_loop(const struct client *client);
 
 struct client_request {
     enum method method;
+    const char *verb;    /* says the request line in place of the method's name; or NULL */
     const char *url;     /* absolute; see url_parse(). Copied */
+    const char *host;    /* says the Host header in place of the URL's; or NULL */
     const char *socket;  /* connect to this address instead of the URL's ("unix:/path"); or NULL */
     const char *headers; /* whole lines "Name: value\r\n"; Host, Content-Length and
                              Transfer-Encoding are added. Copied. NULL = none */
     const void *body;    /* copied */
     size_t body_len;
-    bool stream_body;     /* the body follows by exchange_write(), chunked */
+    bool stream_body; /* the body follows by exchange_write(), chunked unless is_sized */
+    bool is_sized;    /* it will have 'body_length' bytes */
+    uint64_t body_length;
+    bool is_sent_once;    /* never tried once more */
     uint64_t body_max;    /* of the answer; 0 = the client's limit, UINT64_MAX = none */
     unsigned answer_msec; /* 0 = the client's */
 };
@@ -61,6 +67,8 @@ struct exchange_ops {
     /* Any may be NULL but on_end. */
     void (*on_head)(struct exchange *ex, const struct message_head *head, void *data);
     void (*on_body)(struct exchange *ex, const char *bytes, size_t len, void *data);
+    /* The server asks for the body ("100 Continue"). */
+    void (*on_continue)(struct exchange *ex, void *data);
     /* Once, and last: err->code is 0 if the whole answer came. The exchange
      * is gone afterwards.
      */
@@ -70,7 +78,7 @@ struct exchange_ops {
 };
 
 /* Returns 0 or -EINVAL. Without an answer yet, an idempotent request on
- * a connection that was kept from before is tried once more on a new one.
+ * a connection that was kept from before is tried once more on a new one, unless is_sent_once.
  */
 int client_send(struct client *client, const struct client_request *request,
                 const struct exchange_ops *ops, void *data, struct exchange **ret,
@@ -80,6 +88,9 @@ int client_send(struct client *client, const struct client_request *request,
 int exchange_write(struct exchange *ex, const void *bytes, size_t len);
 int exchange_finish(struct exchange *ex);
 size_t exchange_get_queued(const struct exchange *ex);
+
+/* Was it put on an open connection, so that the server may have begun with it? Also in on_end(). */
+bool exchange_is_sent(const struct exchange *ex);
 
 /* Stop and continue reading the answer. */
 void exchange_pause(struct exchange *ex);

@@ -28,7 +28,8 @@ struct client_pool {
     struct address address;
     char server_name[URL_HOST_MAX];
     bool tls;
-    unsigned count; /* wires */
+    unsigned count;      /* wires */
+    unsigned connecting; /* of these, not open yet */
     struct list wires;
     struct list waiting; /* exchanges */
 };
@@ -60,8 +61,11 @@ struct exchange {
     unsigned answer_msec;
     struct defer *timer; /* for the answer's head */
     bool stream_body;    /* the body comes by exchange_write() */
-    bool finished;       /* the whole request was given */
-    bool answered;       /* at least one byte came */
+    bool is_sized;       /* and is not chunked */
+    bool is_sent_once;
+    bool sent;     /* its head, on an open connection */
+    bool finished; /* the whole request was given */
+    bool answered; /* at least one byte came */
     bool retried;
 };
 

@@ -31,6 +31,7 @@ void wire_close(struct wire *wire)
     wire->idle = NULL;
     list_remove(&wire->link);
     wire->pool->count--;
+    wire->pool->connecting -= !wire->is_open;
     stream_close(wire->stream);
     wire->stream = NULL;
     client_wire_free(wire);
@@ -79,6 +80,8 @@ static void client_wire_on_head(struct wire *wire, struct exchange *ex)
 {
     const struct message_head *head = message_get_head(wire->parser);
 
+    if (head->status == 100 && ex->ops->on_continue)
+        ex->ops->on_continue(ex, ex->data);
     if (head->status < 200 && head->status != 101)
         return;
     defer_cancel(ex->timer);
@@ -209,6 +212,7 @@ static void client_wire_send_request(struct wire *wire)
 {
     struct exchange *ex = wire->exchange;
 
+    ex->sent = true;
     (void)stream_write(wire->stream, ex->out.data,
                        ex->out.len); /* failure comes as client_wire_on_end() */
     if (ex->stream_body)
@@ -229,10 +233,14 @@ static void client_wire_on_open(void *data)
 {
     struct wire *wire = data;
 
+    struct client_pool *pool = wire->pool;
+
     wire->is_open = true;
+    pool->connecting--;
     client_wire_send_request(wire);
     if (!stream_queued(wire->stream))
         client_wire_on_drain(wire);
+    pool_serve(pool);
 }
 
 static const struct stream_ops wire_ops = {
@@ -290,6 +298,7 @@ int wire_open(struct client_pool *pool, struct exchange *ex, struct aq_error *er
     }
     list_add(&pool->wires, &wire->link);
     pool->count++;
+    pool->connecting++;
     wire->exchange = ex;
     ex->wire = wire;
     return 0;
@@ -316,8 +325,10 @@ int exchange_write(struct exchange *ex, const void *bytes, size_t len)
         return -EPIPE;
     if (!len)
         return 0;
-    bufs[0] = uv_buf_init(size, (unsigned)snprintf(size, sizeof(size), "%zx\r\n", len));
     bufs[1] = (uv_buf_t){ .base = (char *)(uintptr_t)bytes, .len = len };
+    if (ex->is_sized)
+        return client_wire_write_more(ex, bufs + 1, 1);
+    bufs[0] = uv_buf_init(size, (unsigned)snprintf(size, sizeof(size), "%zx\r\n", len));
     bufs[2] = (uv_buf_t){ .base = size + bufs[0].len - 2, .len = 2 };
     return client_wire_write_more(ex, bufs, 3);
 }
@@ -325,7 +336,7 @@ int exchange_write(struct exchange *ex, const void *bytes, size_t len)
 int exchange_finish(struct exchange *ex)
 {
     char last[] = "0\r\n\r\n";
-    uv_buf_t buf = uv_buf_init(last, 5);
+    uv_buf_t buf = uv_buf_init(last, ex->is_sized ? 0 : 5);
 
     if (!ex->stream_body || ex->finished)
         return -EPIPE;
@@ -333,6 +344,11 @@ int exchange_finish(struct exchange *ex)
     if (ex->wire && ex->wire->is_open)
         client_wire_await_answer(ex);
     return client_wire_write_more(ex, &buf, 1);
+}
+
+bool exchange_is_sent(const struct exchange *ex)
+{
+    return ex->sent;
 }
 
 size_t exchange_get_queued(const struct exchange *ex)

@@ -34,6 +34,7 @@ struct connection *connection_new(struct server *server)
     conn->server = server;
     conn->timer = TIMER_NONE;
     strbuf_init(&conn->input);
+    strbuf_init(&conn->again);
     strbuf_init(&conn->held);
     list_init(&conn->timer_link);
     list_init(&conn->ready_link);
@@ -51,6 +52,7 @@ void connection_free(struct connection *conn)
     list_remove(&conn->timer_link);
     message_parser_free(conn->parser);
     strbuf_done(&conn->input);
+    strbuf_done(&conn->again);
     strbuf_done(&conn->held);
     free(conn);
 }
@@ -214,6 +216,16 @@ void connection_call_handler(struct connection *conn)
     req->match.route->handler(req, req->match.data);
 }
 
+/* The parser sees no more what was read under another limit. */
+static void connection_refuse_length(struct connection *conn, uint64_t max)
+{
+    struct aq_error err = { .code = 0 };
+
+    (void)aq_fail_kind(&err, EFBIG, "request-too-large", "the body is larger than %llu bytes",
+                       (unsigned long long)max);
+    connection_answer_error(conn, &err);
+}
+
 void connection_invite_body(struct connection *conn)
 {
     const struct message_head *head = message_get_head(conn->parser);
@@ -237,6 +249,10 @@ static void connection_begin_request(struct connection *conn)
     route = conn->req.match.route;
     body_max = route->body_max ? route->body_max : conn->server->limits.message.body_max;
     message_set_body_max(conn->parser, body_max);
+    if (conn->again.len && AQ_MAX(conn->again.len, head->content_length) > body_max) {
+        connection_refuse_length(conn, body_max);
+        return;
+    }
     conn->state = CONNECTION_BODY;
     conn->mark = 0;
     if (head->is_chunked || head->content_length) {
@@ -256,22 +272,6 @@ static void connection_on_head(struct connection *conn)
     conn->body_follows = (head->is_chunked || head->content_length) && !head->expect_continue;
     conn->server->stats.requests++;
     connection_begin_request(conn);
-}
-
-int request_reroute(struct request *req)
-{
-    struct connection *conn = req->conn;
-
-    if (!conn->stream)
-        return -EPIPE;
-    if (conn->state != CONNECTION_HANDLER || !(req->match.route->flags & ROUTE_STREAM_BODY)
-        || req->begun || req->on_body)
-        return -EINVAL;
-    request_done(req);
-    request_init(req, conn);
-    conn->state = CONNECTION_AGAIN;
-    connection_resume(conn);
-    return 0;
 }
 
 /* All bodies that are being collected, or those of one client, are too much together. */
@@ -352,6 +352,49 @@ static void connection_on_message_end(struct connection *conn)
         connection_call_handler(conn);
 }
 
+/* ---- once more ---- */
+
+int request_reroute_read(struct request *req, const char *body, size_t len)
+{
+    struct connection *conn = req->conn;
+
+    if (!conn->stream)
+        return -EPIPE;
+    if (conn->state != CONNECTION_HANDLER || !(req->match.route->flags & ROUTE_STREAM_BODY)
+        || req->begun)
+        return -EINVAL;
+    strbuf_add(&conn->again, body, len);
+    conn->is_whole = req->body_complete;
+    request_done(req);
+    request_init(req, conn);
+    conn->state = CONNECTION_AGAIN;
+    connection_resume(conn);
+    return 0;
+}
+
+int request_reroute(struct request *req)
+{
+    return req->on_body ? -EINVAL : request_reroute_read(req, "", 0);
+}
+
+/* A piece of the body, or its end, that a handler has read before. */
+static bool connection_give_again(struct connection *conn)
+{
+    struct strbuf body = conn->again;
+
+    if (!body.len && !conn->is_whole)
+        return false;
+    strbuf_init(&conn->again);
+    if (body.len) {
+        connection_on_body(conn, body.data, body.len);
+    } else {
+        conn->is_whole = false;
+        connection_on_message_end(conn);
+    }
+    strbuf_done(&body);
+    return true;
+}
+
 /* ---- feeding it ---- */
 
 /* May the parser have more bytes now? */
@@ -385,6 +428,8 @@ static bool connection_step(struct connection *conn, const char **bytes, size_t 
         connection_begin_request(conn);
         return true;
     }
+    if (connection_give_again(conn))
+        return true;
     used = message_feed(conn->parser, *bytes, *len, &piece, &err);
     if (used < 0) {
         *len = 0;

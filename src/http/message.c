@@ -103,6 +103,19 @@ bool message_has_token(const struct message_head *head, const char *name, const 
     return false;
 }
 
+bool message_is_hop_header(const struct message_head *head, const char *name)
+{
+    static const char *const names[] = {
+        "Connection", "Content-Length", "Keep-Alive",        "Proxy-Connection",
+        "TE",         "Trailer",        "Transfer-Encoding", "Upgrade"
+    };
+
+    for (size_t i = 0; i < AQ_COUNT(names); i++)
+        if (message_same_name(name, names[i]))
+            return true;
+    return message_has_token(head, "Connection", name);
+}
+
 int message_parser_new(bool is_request, const struct message_limits *limits,
                        struct message_parser **ret, struct aq_error *err)
 {
@@ -459,7 +472,8 @@ static int message_parse_head(struct message_parser *p, struct aq_error *err)
     head->is_http10 = !hp.http_minor;
     if (p->is_request) {
         r = message_check_request_line(p, http_method_str(hp.method), line_len, err);
-        head->method = method_parse(http_method_str(hp.method));
+        head->method_text = http_method_str(hp.method);
+        head->method = method_parse(head->method_text);
     } else {
         head->status = hp.status_code;
         r = message_check_status_line(p, line_len, err);

@@ -51,9 +51,10 @@ struct message_header {
 };
 
 struct message_head {
-    enum method method; /* request */
-    const char *target; /* request: as on the request line */
-    int status;         /* response */
+    enum method method;      /* request */
+    const char *method_text; /* request: as on the request line; static */
+    const char *target;      /* request: as on the request line */
+    int status;              /* response */
     bool is_http10;
     bool keep_alive;      /* what version and Connection say */
     bool expect_continue; /* request: Expect: 100-continue */
@@ -67,6 +68,11 @@ struct message_head {
 
 /* Case-insensitive; the first of that name or NULL. */
 const char *message_get_header(const struct message_head *head, const char *name);
+
+/* Is a header of that name only for the connection that the message comes by, or about how its body
+ * is framed? Who passes a message on says these anew.
+ */
+bool message_is_hop_header(const struct message_head *head, const char *name);
 
 /* Does the comma-separated header have this token (both case-insensitive)? */
 bool message_has_token(const struct message_head *head, const char *name, const char *token);

@@ -284,6 +284,16 @@ void request_fail(struct request *req, const struct aq_error *err)
 
 /* ---- answers of unknown length ---- */
 
+/* How the body follows, and the end of the head. */
+static void reply_add_framing(const struct request *req, struct strbuf *out)
+{
+    if (req->chunked)
+        strbuf_adds(out, "Transfer-Encoding: chunked\r\n");
+    if (req->sized)
+        reply_add_length(out, req->left);
+    strbuf_add(out, "\r\n", 2);
+}
+
 static void reply_begin(struct request *req, int status, const char *content_type,
                         void (*on_drain)(struct request *req, void *data), void *data)
 {
@@ -298,11 +308,7 @@ static void reply_begin(struct request *req, int status, const char *content_typ
         return;
     req->keep_alive = req->keep_alive && (req->chunked || req->sized);
     reply_add_head(req, status, content_type);
-    if (req->chunked)
-        strbuf_adds(&conn->server->scratch, "Transfer-Encoding: chunked\r\n");
-    if (req->sized)
-        reply_add_length(&conn->server->scratch, req->left);
-    strbuf_add(&conn->server->scratch, "\r\n", 2);
+    reply_add_framing(req, &conn->server->scratch);
     reply_send_answer(req, NULL, 0);
 }
 
@@ -321,6 +327,36 @@ void request_begin_sized(struct request *req, int status, const char *content_ty
     reply_begin(req, status, content_type, on_drain, data);
 }
 
+void request_begin_as(struct request *req, const struct message_head *head,
+                      void (*on_drain)(struct request *req, void *data), void *data)
+{
+    struct strbuf *out = &req->conn->server->scratch;
+    bool has_length = message_get_header(head, "Content-Length");
+
+    if (!reply_is_first(req))
+        return;
+    req->begun = true;
+    req->on_drain = on_drain;
+    req->drain_data = data;
+    req->sized = has_length && !reply_has_no_body(head->status);
+    req->left = req->sized ? head->content_length : 0;
+    req->chunked = !req->sized && !reply_has_no_body(head->status)
+                   && !request_get_head(req)->is_http10;
+    req->is_bodiless = reply_has_no_body(head->status);
+    if (!req->conn->stream)
+        return;
+    req->keep_alive = req->keep_alive && (req->chunked || req->sized || req->is_bodiless)
+                      && reply_can_keep(req);
+    strbuf_clear(out);
+    reply_add_status_line(out, head->status);
+    for (size_t i = 0; i < head->header_count; i++)
+        if (!message_is_hop_header(head, head->headers[i].name))
+            strbuf_addf(out, "%s: %s\r\n", head->headers[i].name, head->headers[i].value);
+    strbuf_adds(out, reply_connection_line(request_get_head(req), req->keep_alive));
+    reply_add_framing(req, out);
+    reply_send_answer(req, NULL, 0);
+}
+
 size_t request_get_queued(const struct request *req)
 {
     return req->conn->stream ? stream_queued(req->conn->stream) : 0;
@@ -336,7 +372,7 @@ int request_write(struct request *req, const void *bytes, size_t len)
 
     if (!conn->stream || !conn->has_request)
         return -EPIPE;
-    if (!len || req->method == METHOD_HEAD)
+    if (!len || req->method == METHOD_HEAD || req->is_bodiless)
         return 0;
     if (queued && queued + len > conn->server->limits.queue_max)
         return -ENOBUFS;

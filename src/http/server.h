@@ -180,6 +180,8 @@ bool request_is_gone(const struct request *req);
  * still be ended.
  */
 int request_reroute(struct request *req);
+/* The same for one whose body was read, as far as 'body', which is copied: it is given again. */
+int request_reroute_read(struct request *req, const char *body, size_t len);
 
 /* ROUTE_STREAM_BODY: read the body as it comes. 'on_body' gets pieces, then
  * one call with len 0 at its end; -errno in 'status' if it broke off. A client that waits for
@@ -221,6 +223,12 @@ int request_write(struct request *req, const void *bytes, size_t len);
  */
 void request_begin_sized(struct request *req, int status, const char *content_type, uint64_t length,
                          void (*on_drain)(struct request *req, void *data), void *data);
+/* The same for an answer that another server gave to this request: status and headers are those of
+ * 'head', which is borrowed for the call, but for what is of this connection alone. Headers that were
+ * added to the request are left out. Its body follows as after request_begin().
+ */
+void request_begin_as(struct request *req, const struct message_head *head,
+                      void (*on_drain)(struct request *req, void *data), void *data);
 size_t request_get_queued(const struct request *req);
 /* An end of a pump that is a struct request: gives its body, and is put what request_write() takes.
  */

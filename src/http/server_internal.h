@@ -68,6 +68,7 @@ struct request {
     bool begun;      /* the head of the answer is out */
     bool chunked;
     bool sized;
+    bool is_bodiless; /* begun with a status that has no body */
     bool gone;
     uint64_t left; /* of a sized answer: still to be written */
 };
@@ -86,6 +87,7 @@ struct connection {
     uint64_t linger_end;                /* uv_now() */
     uint64_t linger_mark;               /* bytes that had come when the timer was set */
     struct strbuf input;                /* read, but not its turn yet */
+    struct strbuf again;                /* of the body, read before the request was rerouted */
     struct strbuf held;                 /* the answer that is sent once the body is through */
     struct quota_client *unsent_client; /* of the answer that is being sent; NULL = of no client */
     size_t unsent_bytes;                /* of it, as the quota counts them */
@@ -99,6 +101,7 @@ struct connection {
     bool refused;      /* beyond the limit */
     bool is_adopted;   /* see server_adopt(); 'peer' is that of its request */
     bool body_follows; /* of the request: not all of it has come */
+    bool is_whole;     /* with 'again' the body ends */
     bool has_ended;    /* the client has, see 'ends_well' */
     bool ends_well;    /* it has ended its sending, and may still read */
     struct request req;

@@ -75,7 +75,7 @@ static void on_other(struct request *req, void *data)
 static const struct route other_routes[] = {
     { METHOD_GET, "/who", 0, on_other, NULL, "Who" },
     { METHOD_GET, "/hold", 0, on_other, NULL, "Hold" },
-    { METHOD_POST, "/hold", 0, on_other, NULL, "Hold" },
+    { METHOD_POST, "/hold", 0, on_other, NULL, "Hold", 0, 10 },
 };
 
 static int refuse(struct request *req, const struct route *route, void *data, struct aq_error *err)
@@ -212,6 +212,67 @@ static void test_a_held_request_is_answered_by_the_next_app(void **state)
     assert_int_equal(request_reroute(AQ_TAKE(f->held)), 0);
     loopback_settle(lb);
     assert_non_null(strstr(loopback_get_output(lb)->data, "other"));
+    loopback_free(lb);
+}
+
+static void on_piece(struct request *req, const char *bytes, size_t len, int status, void *data)
+{
+    struct fixture *f = data;
+
+    (void)req;
+    (void)status;
+    strbuf_add(&f->seen, bytes, len);
+}
+
+static void test_what_was_read_of_a_body_is_given_again(void **state)
+{
+    static const char *const rest[] = { "", "lo" }; /* the whole body, and what has yet to come */
+    struct fixture *f = *state;
+    struct loopback *lb = loopback_new(f->net.server);
+
+    for (size_t i = 0; i < AQ_COUNT(rest); i++) {
+        server_set_app(f->net.server, &f->own);
+        strbuf_clear(&f->seen);
+        ask(lb, i ? "POST /hold HTTP/1.1\r\n" HOST "Content-Length: 5\r\n\r\nhel"
+                  : "POST /hold HTTP/1.1\r\n" HOST "Content-Length: 5\r\n\r\nhello" GET("/who"));
+        request_read_body(f->held, on_piece, f);
+        loopback_settle(lb);
+        assert_string_equal(f->seen.data, i ? "hel" : "hello");
+        assert_int_equal(request_reroute(f->held), -EINVAL);
+        server_set_app(f->net.server, &f->other);
+        assert_int_equal(request_reroute_read(AQ_TAKE(f->held), f->seen.data, f->seen.len), 0);
+        loopback_settle(lb);
+        loopback_send(lb, rest[i], strlen(rest[i]));
+        loopback_settle(lb);
+        assert_non_null(strstr(loopback_get_output(lb)->data, "\r\n\r\nhello"));
+        if (!i)
+            assert_non_null(strstr(loopback_get_output(lb)->data, "other"));
+    }
+    loopback_free(lb);
+}
+
+static void test_a_body_that_the_next_app_refuses_is_dropped(void **state)
+{
+    struct fixture *f = *state;
+    struct loopback *lb = loopback_new(f->net.server);
+
+    ask(lb, "POST /hold HTTP/1.1\r\n" HOST "X-Refused: 1\r\nContent-Length: 5\r\n\r\nhello");
+    request_read_body(f->held, on_piece, f);
+    loopback_settle(lb);
+    server_set_app(f->net.server, &f->other);
+    assert_int_equal(request_reroute_read(AQ_TAKE(f->held), "hello", 5), 0);
+    loopback_settle(lb);
+    assert_non_null(strstr(loopback_get_output(lb)->data, "HTTP/1.1 401 "));
+    assert_non_null(strstr(ask(lb, GET("/who")), "other"));
+
+    server_set_app(f->net.server, &f->own);
+    ask(lb, "POST /hold HTTP/1.1\r\n" HOST "Content-Length: 20\r\n\r\n12345678901234567890");
+    request_read_body(f->held, on_piece, f);
+    loopback_settle(lb);
+    server_set_app(f->net.server, &f->other);
+    assert_int_equal(request_reroute_read(AQ_TAKE(f->held), "12345678901234567890", 20), 0);
+    loopback_settle(lb);
+    assert_non_null(strstr(loopback_get_output(lb)->data, "HTTP/1.1 413 "));
     loopback_free(lb);
 }
 
@@ -369,6 +430,8 @@ int main(void)
         T(test_an_idle_app_is_drained_at_once),
         T(test_streams_are_cut_after_the_grace),
         T(test_a_held_request_is_answered_by_the_next_app),
+        T(test_what_was_read_of_a_body_is_given_again),
+        T(test_a_body_that_the_next_app_refuses_is_dropped),
         T(test_a_rerouted_request_passes_the_guard_again),
         T(test_a_client_that_waits_is_told_once_to_continue),
         T(test_only_unread_requests_are_rerouted),
