@@ -19,7 +19,7 @@
 #define PREFIX "/func"
 #define ANSWER_MSEC 500 /* for the answer of what ended its login, once that is known */
 
-void relay_free(struct relay *relay)
+static void relay_free(struct relay *relay)
 {
     list_remove(&relay->link);
     login_leave(&relay->use);
@@ -210,6 +210,48 @@ static void relay_on_late(void *data)
     relay_refuse_ended(relay);
 }
 
+/* ---- a WebSocket ---- */
+
+static void relay_on_tunnel_bytes(void *data, bool from_client, size_t len)
+{
+    struct relay *relay = data;
+
+    if (from_client)
+        relay->web->counts.bytes_in += len;
+    else
+        relay->web->counts.bytes_out += len;
+}
+
+static void relay_on_tunnel_end(void *data)
+{
+    relay_free(data);
+}
+
+/* The manager has agreed: 'head' is its answer. */
+static void relay_begin_tunnel(struct relay *relay, const struct message_head *head)
+{
+    static const struct tunnel_ops ops = { .gone_code = WEBSOCKET_GOING_AWAY,
+                                           .gone_reason = "the manager is away",
+                                           .on_bytes = relay_on_tunnel_bytes,
+                                           .on_end = relay_on_tunnel_end };
+    static const char *const names[] = { "Sec-WebSocket-Accept", "Sec-WebSocket-Protocol",
+                                         "Sec-WebSocket-Extensions" };
+
+    for (size_t i = 0; i < AQ_COUNT(names); i++) {
+        const char *value = message_get_header(head, names[i]);
+
+        if (value)
+            request_add_header(relay->req, names[i], value);
+    }
+    relay->tunnel = tunnel_begin(relay->req, AQ_TAKE(relay->exchange), &ops, relay);
+    if (relay->tunnel)
+        relay->web->counts.upgrades++;
+    else
+        relay_abort(relay);
+}
+
+/* ---- heads of answers ---- */
+
 static void relay_on_head(struct exchange *ex, const struct message_head *head, void *data)
 {
     struct relay *relay = data;
@@ -230,7 +272,7 @@ static void relay_on_head(struct exchange *ex, const struct message_head *head, 
         return;
     if (head->status == 101) {
         if (request_get_head(relay->req)->is_upgrade)
-            tunnel_begin(relay, head);
+            relay_begin_tunnel(relay, head);
         return;
     }
     relay_add_headers(relay, head);
@@ -424,8 +466,8 @@ static void relay_on_login_ended(void *data)
 {
     struct relay *relay = data;
 
-    if (relay->browser)
-        tunnel_close(relay, WEBSOCKET_POLICY, "the login has ended");
+    if (relay->tunnel)
+        tunnel_close(relay->tunnel, WEBSOCKET_POLICY, "the login has ended");
     else if (relay->is_begun && !relay->ends_login)
         relay_abort(relay);
     else if (!relay->status && relay->exchange)
@@ -503,8 +545,8 @@ void relays_cut(struct web *web)
     while (!list_is_empty(&web->relays)) {
         struct relay *relay = LIST_ENTRY(web->relays.next, struct relay, link);
 
-        if (relay->browser)
-            tunnel_cut(relay);
+        if (relay->tunnel)
+            tunnel_cut(relay->tunnel);
         else
             relay_abort(relay);
     }

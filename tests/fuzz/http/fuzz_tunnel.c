@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "web/tunnel_frame.h"
+#include "http/tunnel_frame.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

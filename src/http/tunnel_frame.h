@@ -2,8 +2,8 @@
 /* tunnel_frame.h - how far a tunnel is in the frames to its browser: between two of them one of
  * ours can be sent. Frames of servers, which have no mask. No allocation, no I/O.
  */
-#ifndef AQ_WEB_TUNNEL_FRAME_H
-#define AQ_WEB_TUNNEL_FRAME_H
+#ifndef AQ_HTTP_TUNNEL_FRAME_H
+#define AQ_HTTP_TUNNEL_FRAME_H
 
 #include "base/cleanup.h"
 #include "http/websocket_frames.h"

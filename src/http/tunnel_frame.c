@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tunnel_frame.c - see tunnel_frame.h */
-#include "web/tunnel_frame.h"
+#include "http/tunnel_frame.h"
 
 static size_t tunnel_frame_head_size(const struct tunnel_frame *frame)
 {
