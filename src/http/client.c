@@ -227,7 +227,7 @@ static void client_write_request(struct strbuf *out, const struct client_request
                                  const struct url *url)
 {
     strbuf_addf(out, "%s %s HTTP/1.1\r\nHost: %s\r\n", r->verb ? r->verb : method_name(r->method),
-                url->target, r->host ? r->host : url->authority);
+                r->target ? r->target : url->target, r->host ? r->host : url->authority);
     strbuf_adds(out, r->headers ? r->headers : "");
     if (r->stream_body && r->is_sized)
         strbuf_addf(out, "Content-Length: %llu\r\n", (unsigned long long)r->body_length);

@@ -49,6 +49,7 @@ struct client_request {
     enum method method;
     const char *verb;    /* says the request line in place of the method's name; or NULL */
     const char *url;     /* absolute; see url_parse(). Copied */
+    const char *target;  /* says the request line in place of the URL's; or NULL */
     const char *host;    /* says the Host header in place of the URL's; or NULL */
     const char *socket;  /* connect to this address instead of the URL's ("unix:/path"); or NULL */
     const char *headers; /* whole lines "Name: value\r\n"; Host, Content-Length and

@@ -95,6 +95,17 @@ void client_address_network(const char *address, char ret[CLIENT_ADDRESS_MAX])
     (void)inet_ntop(AF_INET6, bytes, ret, CLIENT_ADDRESS_MAX);
 }
 
+bool client_address_name_peer(const char *peer, const struct address_list *trusted,
+                              char ret[CLIENT_ADDRESS_MAX])
+{
+    char address[CLIENT_ADDRESS_MAX];
+
+    if (address_normalize(peer, strlen(peer), address) < 0 || address_list_has(trusted, address))
+        return false;
+    client_address_network(address, ret);
+    return true;
+}
+
 static bool client_address_parse(const char *address, struct sockaddr_storage *ret)
 {
     struct sockaddr_in *four = (struct sockaddr_in *)ret;

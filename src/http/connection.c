@@ -682,7 +682,8 @@ void connection_expire(struct connection *conn)
             connection_drop(conn);
         break;
     case TIMER_WRITE:
-        if (stream_sent(conn->stream) > conn->mark)
+        /* The other server ends those of its clients that do not read. */
+        if (conn->is_adopted || stream_sent(conn->stream) > conn->mark)
             connection_await_reader(conn);
         else
             connection_end(conn, -ETIMEDOUT);

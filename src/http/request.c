@@ -128,6 +128,11 @@ const char *request_get_address(const struct request *req)
     return conn->stream && !conn->is_adopted ? stream_get_address(conn->stream) : conn->address;
 }
 
+bool request_is_passed_on(const struct request *req)
+{
+    return req->conn->is_adopted;
+}
+
 uv_loop_t *request_get_loop(const struct request *req)
 {
     return req->conn->server->loop;

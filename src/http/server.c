@@ -11,6 +11,9 @@
 #define REFUSING_MAX 64 /* connections that are told 503 at one time */
 #define BODY_PAUSE_MSEC 2000
 #define LINGER_MSEC 2000
+/* What the other server adds to a head that may have been as long as its client's can be. */
+#define PASSED_ON_LINES 4
+#define PASSED_ON_BYTES 512
 
 static unsigned server_or_default(unsigned value, unsigned fallback)
 {
@@ -145,6 +148,7 @@ static void server_on_waiting(struct listener *listener, void *data)
 
 void server_adopt(struct server *server, struct stream *stream, const char *bytes, size_t len)
 {
+    struct message_limits limits = server->limits.message;
     struct connection *conn;
 
     if (server->stopping) {
@@ -154,6 +158,10 @@ void server_adopt(struct server *server, struct stream *stream, const char *byte
     conn = connection_new(server);
     conn->stream = stream;
     conn->is_adopted = true;
+    limits.headers_max += PASSED_ON_LINES;
+    limits.head_max += PASSED_ON_BYTES;
+    message_parser_free(conn->parser);
+    (void)message_parser_new(true, &limits, &conn->parser, NULL);
     stream_set_ops(stream, &connection_ops, conn);
     stream_push_back(stream, bytes, len);
     stream_resume(stream);

@@ -153,6 +153,8 @@ struct arena *request_get_arena(struct request *req);
  * Borrowed until the request ends.
  */
 const char *request_get_address(const struct request *req);
+/* It came by a connection that server_adopt() took over. */
+bool request_is_passed_on(const struct request *req);
 uv_loop_t *request_get_loop(const struct request *req);
 
 /* A pointer that the guard leaves for the handler, e.g. the principal; put

@@ -16,6 +16,12 @@
 #include "manager/call/turns.h"
 #include "manager/feature_list.h"
 
+/* As clients before 2020 call it. */
+static void api_add_aliases(struct router *router)
+{
+    router_alias(router, "kernel", "session");
+}
+
 static int api_add_routes(struct api *api, struct aq_error *err)
 {
     int r;
@@ -24,7 +30,23 @@ static int api_add_routes(struct api *api, struct aq_error *err)
         for (const struct route_table *const *table = (*feature)->routes; *table; table++)
             if ((r = router_add(api->router, (*table)->routes, (*table)->count, api, err)) < 0)
                 return r;
-    router_alias(api->router, "kernel", "session"); /* as clients before 2020 call it */
+    api_add_aliases(api->router);
+    return 0;
+}
+
+int api_new_answered_once(struct router **ret, struct aq_error *err)
+{
+    AQ_CLEANUP(router_freep) struct router *router = router_new();
+    int r;
+
+    for (const struct feature *const *feature = manager_features; *feature; feature++)
+        for (const struct route_table *const *table = (*feature)->routes; *table; table++)
+            for (size_t i = 0; i < (*table)->count; i++)
+                if ((*table)->routes[i].role & API_ANSWERED_ONCE
+                    && (r = router_add(router, &(*table)->routes[i], 1, NULL, err)) < 0)
+                    return r;
+    api_add_aliases(router);
+    *ret = AQ_TAKE(router);
     return 0;
 }
 

@@ -37,4 +37,7 @@ AQ_DEFINE_CLEANUP(struct api, api_free)
 /* For server_options, with api_guard() (call/caller.h) and the api itself as guard_data. */
 const struct router *api_get_router(const struct api *api);
 
+/* The rows whose answers are kept (API_ANSWERED_ONCE), without data: for forward_options. */
+int api_new_answered_once(struct router **ret, struct aq_error *err);
+
 #endif

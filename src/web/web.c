@@ -145,13 +145,8 @@ static int web_add_routes(struct web *web, struct aq_error *err)
 static bool web_name_peer(const char *address, char ret[SERVER_PEER_MAX], void *data)
 {
     const struct web *web = data;
-    char known[CLIENT_ADDRESS_MAX];
 
-    if (address_normalize(address, strlen(address), known) < 0
-        || address_list_has(&web->proxies, known))
-        return false;
-    client_address_network(known, ret);
-    return true;
+    return client_address_name_peer(address, &web->proxies, ret);
 }
 
 static void web_open_client(struct web *web)

@@ -379,12 +379,6 @@ int api_owner(const struct api *api, const struct request *req, const char *owne
 bool api_name_peer(const char *address, char ret[SERVER_PEER_MAX], void *data)
 {
     const struct api *api = data;
-    char one[CLIENT_ADDRESS_MAX], network[CLIENT_ADDRESS_MAX];
 
-    if (address_normalize(address, strlen(address), one) < 0
-        || address_list_has(&api->proxies, one))
-        return false;
-    client_address_network(one, network);
-    (void)snprintf(ret, SERVER_PEER_MAX, "%s", network);
-    return true;
+    return client_address_name_peer(address, &api->proxies, ret);
 }

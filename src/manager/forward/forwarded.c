@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One request that is passed on: its body to the leader, the answer back, and what becomes of it when
+ * the leader is lost.
+ *
+ * The body is read once the connection to the leader is open, so that a request which never got
+ * there has lost nothing. A client that waits for "100 Continue" gets it when the leader says so.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "http/websocket.h"
+#include "manager/forward/forward_internal.h"
+
+#define TRIES_MAX 3 /* at one leader that closes connections without an answer */
+#define RETRY_SEC 5
+
+static void forwarded_drop_kept(struct forwarded *fw)
+{
+    fw->forward->kept_bytes -= fw->kept.len;
+    strbuf_done(&fw->kept);
+    fw->is_kept = false;
+}
+
+static void forwarded_free(struct forwarded *fw)
+{
+    forward_leave(fw);
+    list_remove(&fw->link);
+    exchange_cancel(fw->exchange);
+    pump_done(&fw->pump);
+    forwarded_drop_kept(fw);
+    free(fw);
+}
+
+void forwarded_cut(struct forwarded *fw)
+{
+    struct request *req = fw->req;
+
+    if (fw->tunnel) {
+        tunnel_cut(fw->tunnel); /* frees it */
+        return;
+    }
+    forwarded_free(fw);
+    request_abort(req);
+}
+
+static void forwarded_fail(struct forwarded *fw, const struct aq_error *err)
+{
+    struct request *req = fw->req;
+
+    request_set_gone(req, NULL, NULL);
+    forwarded_free(fw);
+    request_fail(req, err);
+}
+
+static void forwarded_on_gone(struct request *req, void *data)
+{
+    (void)req;
+    forwarded_cut(data);
+}
+
+/* ---- a leader that is lost ---- */
+
+/* It changes nothing, and the leader does not remember that it had it. */
+static bool forwarded_only_reads(const struct forwarded *fw)
+{
+    enum method method = request_get_method(fw->req);
+
+    return (method == METHOD_GET || method == METHOD_HEAD) && !fw->has_body
+           && !request_get_head(fw->req)->is_upgrade;
+}
+
+/* May another leader get it after one that has not answered? */
+static bool forwarded_is_repeatable(const struct forwarded *fw)
+{
+    if (fw->has_body && !fw->has_read)
+        return true;
+    return forwarded_only_reads(fw) || (fw->is_once && fw->is_kept)
+           || (request_get_method(fw->req) == METHOD_OPTIONS && !fw->has_body);
+}
+
+static void forwarded_fail_lost(struct forwarded *fw)
+{
+    struct aq_error err;
+
+    (void)aq_fail_kind(&err, EAGAIN, "bad-gateway",
+                       "the leading manager was lost before it answered; the request may have been "
+                       "done: look before you repeat it");
+    forwarded_fail(fw, &err);
+}
+
+void forwarded_refuse(struct forwarded *fw)
+{
+    struct aq_error err;
+
+    if (fw->was_sent && !forwarded_only_reads(fw) && (!fw->has_body || fw->has_read)) {
+        forwarded_fail_lost(fw);
+        return;
+    }
+    request_add_header_int(fw->req, "Retry-After", RETRY_SEC);
+    (void)aq_fail_kind(&err, EAGAIN, "service-unavailable",
+                       "no manager of this cluster leads at the moment; repeat the request");
+    forwarded_fail(fw, &err);
+}
+
+void forwarded_reroute(struct forwarded *fw)
+{
+    struct request *req = fw->req;
+    struct strbuf body = fw->kept;
+    bool is_reading = fw->is_reading;
+    int r;
+
+    fw->forward->kept_bytes -= body.len;
+    strbuf_init(&fw->kept);
+    forwarded_free(fw);
+    r = is_reading ? request_reroute_read(req, body.data, body.len) : request_reroute(req);
+    if (r < 0)
+        request_abort(req);
+    strbuf_done(&body);
+}
+
+bool forwarded_may_be_sent(const struct forwarded *fw)
+{
+    const struct forward *f = fw->forward;
+
+    /* What another manager has sent here is for the leader that this one becomes, or for nobody:
+     * two that take each other for the leader would pass it on for ever.
+     */
+    if (!f->has_leader || request_is_passed_on(fw->req))
+        return false;
+    return !fw->tries || fw->turn != f->turn || (forwarded_only_reads(fw) && fw->tries < TRIES_MAX);
+}
+
+/* It is with no leader, and not answered. 'is_sent': one may have begun with it. */
+static void forwarded_go_on(struct forwarded *fw, bool is_sent)
+{
+    fw->is_giving = false;
+    if (is_sent && !forwarded_is_repeatable(fw)) {
+        forwarded_fail_lost(fw);
+        return;
+    }
+    fw->tries += is_sent;
+    fw->was_sent = fw->was_sent || is_sent;
+    if (fw->forward->is_released) {
+        forwarded_reroute(fw);
+        return;
+    }
+    if (fw->is_reading && !fw->has_ended)
+        request_pause_body(fw->req);
+    forward_hold(fw);
+}
+
+/* An event stream has no end of its own to wait for, and nothing comes from a leader of before. */
+void forwarded_leave_leader(struct forwarded *fw)
+{
+    struct request *req = fw->req;
+
+    if (fw->tunnel)
+        tunnel_close(fw->tunnel, WEBSOCKET_RESTART, "the leading manager changes: connect again");
+    else if (!fw->is_begun) {
+        struct exchange *exchange = AQ_TAKE(fw->exchange);
+        bool is_sent = exchange_is_sent(exchange);
+
+        exchange_cancel(exchange);
+        forwarded_go_on(fw, is_sent);
+    } else if (fw->is_events) {
+        forwarded_free(fw);
+        request_end(req);
+    }
+}
+
+/* ---- the answer ---- */
+
+static void forwarded_on_tunnel_end(void *data)
+{
+    forwarded_free(data);
+}
+
+static void forwarded_begin_tunnel(struct forwarded *fw, const struct message_head *head)
+{
+    static const struct tunnel_ops ops = {
+        .gone_code = WEBSOCKET_RESTART,
+        .gone_reason = "the leading manager is gone: connect again",
+        .on_end = forwarded_on_tunnel_end,
+    };
+
+    forwarded_add_upgrade_headers(fw->req, head);
+    fw->tunnel = tunnel_begin(fw->req, AQ_TAKE(fw->exchange), &ops, fw);
+    if (!fw->tunnel)
+        forwarded_cut(fw);
+}
+
+static void forwarded_on_client_drain(struct request *req, void *data)
+{
+    struct forwarded *fw = data;
+
+    (void)req;
+    pump_drained(&fw->pump, PUMP_CLIENT);
+}
+
+static void forwarded_on_head(struct exchange *ex, const struct message_head *head, void *data)
+{
+    struct forwarded *fw = data;
+    const char *type = message_get_header(head, "Content-Type");
+
+    (void)ex;
+    fw->forward->is_reached = true;
+    fw->is_begun = true;
+    forwarded_drop_kept(fw);
+    if (head->status == 101) {
+        if (forwarded_is_websocket(fw->req))
+            forwarded_begin_tunnel(fw, head);
+        return;
+    }
+    fw->is_events = type && strncasecmp(type, "text/event-stream", 17) == 0;
+    request_begin_as(fw->req, head, forwarded_on_client_drain, fw);
+    (void)pump_open(&fw->pump, PUMP_CLIENT);
+}
+
+static void forwarded_on_answer(struct exchange *ex, const char *bytes, size_t len, void *data)
+{
+    struct forwarded *fw = data;
+
+    (void)ex;
+    if (pump_give(&fw->pump, PUMP_KERNEL, bytes, len) < 0)
+        forwarded_cut(fw);
+}
+
+static void forwarded_on_end(struct exchange *ex, const struct aq_error *err, void *data)
+{
+    struct forwarded *fw = data;
+    struct request *req = fw->req;
+    bool is_events = fw->is_events;
+
+    fw->exchange = NULL;
+    pump_part(&fw->pump, PUMP_KERNEL);
+    if (!fw->is_begun) {
+        log_debug("the leader does not answer: %s", err->text);
+        fw->forward->is_reached = false;
+        forwarded_go_on(fw, exchange_is_sent(ex));
+        return;
+    }
+    request_set_gone(req, NULL, NULL);
+    forwarded_free(fw);
+    if (err->code && !is_events)
+        request_abort(req);
+    else
+        request_end(req);
+}
+
+/* ---- the body ---- */
+
+/* For another leader, while it may be sent again. */
+static void forwarded_keep(struct forwarded *fw, const char *bytes, size_t len)
+{
+    struct forward *f = fw->forward;
+
+    if (!fw->is_kept)
+        return;
+    if (fw->kept.len + len > FORWARD_KEPT_MAX || f->kept_bytes + len > FORWARD_KEPT_ALL_MAX) {
+        forwarded_drop_kept(fw);
+        return;
+    }
+    strbuf_add(&fw->kept, bytes, len);
+    f->kept_bytes += len;
+}
+
+/* What a client sends is malformed, or comes too slowly: it is told so unless it has gone. */
+static void forwarded_break_off(struct forwarded *fw, int status)
+{
+    struct aq_error err;
+
+    if (request_is_gone(fw->req) || fw->is_begun) {
+        forwarded_cut(fw);
+        return;
+    }
+    if (status == -ETIMEDOUT)
+        (void)aq_fail_kind(&err, ETIMEDOUT, "request-timeout",
+                           "The request's body came too slowly");
+    else
+        (void)aq_fail_kind(&err, EBADMSG, "generic-bad-request",
+                           "malformed HTTP: the body cannot be read");
+    forwarded_fail(fw, &err);
+}
+
+static void forwarded_on_body(struct request *req, const char *bytes, size_t len, int status,
+                              void *data)
+{
+    struct forwarded *fw = data;
+
+    if (status < 0) {
+        forwarded_break_off(fw, status);
+    } else if (len) {
+        fw->has_read = true;
+        forwarded_keep(fw, bytes, len);
+        (void)pump_give(&fw->pump, PUMP_CLIENT, bytes, len); /* its end says what is wrong */
+    } else {
+        fw->has_read = fw->has_ended = true;
+        request_set_gone(req, forwarded_on_gone, fw);
+        pump_finish(&fw->pump, PUMP_CLIENT);
+    }
+}
+
+/* What was kept of it first. */
+static void forwarded_give_body(struct forwarded *fw)
+{
+    fw->is_giving = true;
+    (void)pump_open(&fw->pump, PUMP_KERNEL);
+    (void)exchange_write(fw->exchange, fw->kept.data, fw->kept.len);
+    if (fw->has_ended)
+        pump_finish(&fw->pump, PUMP_CLIENT);
+    else if (fw->is_reading)
+        request_resume_body(fw->req);
+    else
+        request_read_body(fw->req, forwarded_on_body, fw);
+    fw->is_reading = true;
+}
+
+static bool forwarded_expects_continue(const struct forwarded *fw)
+{
+    return fw->has_body && request_get_head(fw->req)->expect_continue && !fw->is_reading;
+}
+
+static void forwarded_on_continue(struct exchange *ex, void *data)
+{
+    struct forwarded *fw = data;
+
+    (void)ex;
+    if (fw->has_body && !fw->is_giving && !fw->is_begun)
+        forwarded_give_body(fw);
+}
+
+static void forwarded_on_written(struct exchange *ex, void *data)
+{
+    struct forwarded *fw = data;
+
+    (void)ex;
+    if (fw->is_giving)
+        pump_drained(&fw->pump, PUMP_KERNEL);
+    else if (!forwarded_expects_continue(fw) && !fw->is_begun)
+        forwarded_give_body(fw);
+}
+
+/* ---- the request ---- */
+
+static const struct exchange_ops forwarded_ops = {
+    .on_head = forwarded_on_head,
+    .on_body = forwarded_on_answer,
+    .on_continue = forwarded_on_continue,
+    .on_end = forwarded_on_end,
+    .on_drain = forwarded_on_written,
+};
+
+void forwarded_send(struct forwarded *fw)
+{
+    struct forward *f = fw->forward;
+    const struct message_head *head = request_get_head(fw->req);
+    AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT, url = STRBUF_INIT;
+    struct client_request want = { .method = request_get_method(fw->req),
+                                   .verb = head->method_text,
+                                   .target = head->target,
+                                   .host = message_get_header(head, "Host"),
+                                   .stream_body = fw->has_body,
+                                   .is_sized = !head->is_chunked,
+                                   .body_length = head->content_length,
+                                   .body_max = UINT64_MAX,
+                                   .is_sent_once = true };
+    struct aq_error err = { .code = 0 };
+
+    forward_leave(fw);
+    list_remove(&fw->link);
+    list_add(&f->sent, &fw->link);
+    fw->tries = fw->turn == f->turn ? fw->tries : 0;
+    fw->turn = f->turn;
+    fw->place = f->place;
+    strbuf_addf(&url, "http%s://%s", f->options.tls ? "s" : "", f->leader);
+    forwarded_write_headers(fw, forwarded_expects_continue(fw), &headers);
+    want.url = url.data;
+    want.headers = headers.data;
+    if (client_send(f->client, &want, &forwarded_ops, fw, &fw->exchange, &err) < 0) {
+        forwarded_fail(fw, &err);
+        return;
+    }
+    pump_done(&fw->pump);
+    pump_init(&fw->pump);
+    pump_join(&fw->pump, PUMP_CLIENT, &request_pump, fw->req);
+    pump_join(&fw->pump, PUMP_KERNEL, &exchange_pump, fw->exchange);
+    if (fw->has_body && exchange_is_sent(fw->exchange) && !forwarded_expects_continue(fw))
+        forwarded_give_body(fw);
+}
+
+/* Is its answer kept, so that the same one comes if it is sent again? */
+static bool forwarded_is_answered_once(const struct forward *f, struct request *req)
+{
+    const char *path = request_get_path(req);
+    struct route_match match = { 0 };
+
+    if (request_get_header(req, "Idempotency-Key"))
+        return true;
+    return f->options.answered_once
+           && router_match(f->options.answered_once, request_get_method(req), path, strlen(path),
+                           request_get_arena(req), &match, NULL)
+                  == 0;
+}
+
+void forwarded_start(struct request *req, void *data)
+{
+    const struct message_head *head = request_get_head(req);
+    struct forward *f = data;
+    struct forwarded *fw = aq_alloc(sizeof(*fw));
+
+    fw->forward = f;
+    fw->req = req;
+    fw->has_body = head->is_chunked || head->content_length;
+    fw->is_once = forwarded_is_answered_once(f, req);
+    fw->is_kept = fw->is_once && head->content_length <= FORWARD_KEPT_MAX;
+    strbuf_init(&fw->kept);
+    list_init(&fw->link);
+    pump_init(&fw->pump);
+    request_set_gone(req, forwarded_on_gone, fw);
+    if (forwarded_may_be_sent(fw))
+        forwarded_send(fw);
+    else
+        forwarded_go_on(fw, false);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The heads of requests and answers that are passed on. */
+#include <strings.h>
+
+#include "manager/forward/forward_internal.h"
+
+bool forwarded_is_websocket(const struct request *req)
+{
+    const struct message_head *head = request_get_head(req);
+
+    return head->is_upgrade && message_has_token(head, "Upgrade", "websocket");
+}
+
+/* Of the connection between the managers, or said anew by it. */
+static bool forwarded_is_own_header(const struct message_head *head, const char *name)
+{
+    return message_is_hop_header(head, name) || strcasecmp(name, "Host") == 0
+           || strcasecmp(name, "Expect") == 0 || strcasecmp(name, SERVER_CLIENT_HEADER) == 0;
+}
+
+void forwarded_write_headers(const struct forwarded *fw, bool expects_continue, struct strbuf *out)
+{
+    const struct message_head *head = request_get_head(fw->req);
+
+    for (size_t i = 0; i < head->header_count; i++)
+        if (!forwarded_is_own_header(head, head->headers[i].name))
+            strbuf_addf(out, "%s: %s\r\n", head->headers[i].name, head->headers[i].value);
+    strbuf_addf(out, SERVER_CLIENT_HEADER ": %s\r\n", request_get_address(fw->req));
+    if (forwarded_is_websocket(fw->req))
+        strbuf_adds(out, "Connection: Upgrade\r\nUpgrade: websocket\r\n");
+    if (expects_continue)
+        strbuf_adds(out, "Expect: 100-continue\r\n");
+}
+
+void forwarded_add_upgrade_headers(struct request *req, const struct message_head *head)
+{
+    for (size_t i = 0; i < head->header_count; i++) {
+        const char *name = head->headers[i].name;
+
+        if (!message_is_hop_header(head, name) && strcasecmp(name, "Date") != 0
+            && strcasecmp(name, "Server") != 0) /* which request_upgrade() adds */
+            request_add_header(req, name, head->headers[i].value);
+    }
+}
