@@ -226,8 +226,12 @@ static bool client_are_lines(const char *headers)
 static void client_write_request(struct strbuf *out, const struct client_request *r,
                                  const struct url *url)
 {
-    strbuf_addf(out, "%s %s HTTP/1.1\r\nHost: %s\r\n", r->verb ? r->verb : method_name(r->method),
-                r->target ? r->target : url->target, r->host ? r->host : url->authority);
+    strbuf_adds(out, r->verb ? r->verb : method_name(r->method));
+    strbuf_addc(out, ' ');
+    strbuf_adds(out, r->target ? r->target : url->target);
+    strbuf_adds(out, " HTTP/1.1\r\nHost: ");
+    strbuf_adds(out, r->host ? r->host : url->authority);
+    strbuf_adds(out, "\r\n");
     strbuf_adds(out, r->headers ? r->headers : "");
     if (r->stream_body && r->is_sized)
         strbuf_addf(out, "Content-Length: %llu\r\n", (unsigned long long)r->body_length);

@@ -65,7 +65,7 @@ struct client_request {
 };
 
 struct exchange_ops {
-    /* Any may be NULL but on_end. */
+    /* Any may be NULL but on_end. The head lives until that has returned. */
     void (*on_head)(struct exchange *ex, const struct message_head *head, void *data);
     void (*on_body)(struct exchange *ex, const char *bytes, size_t len, void *data);
     /* The server asks for the body ("100 Continue"). */

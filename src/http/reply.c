@@ -327,8 +327,25 @@ void request_begin_sized(struct request *req, int status, const char *content_ty
     reply_begin(req, status, content_type, on_drain, data);
 }
 
-void request_begin_as(struct request *req, const struct message_head *head,
-                      void (*on_drain)(struct request *req, void *data), void *data)
+/* The client has bytes to take. */
+static void reply_await_reader(struct connection *conn)
+{
+    if (!stream_queued(conn->stream) || conn->timer == TIMER_WRITE)
+        return;
+    conn->mark = stream_sent(conn->stream);
+    server_set_timer(conn, TIMER_WRITE);
+}
+
+static void reply_add_line(struct strbuf *out, const struct message_header *header)
+{
+    strbuf_adds(out, header->name);
+    strbuf_add(out, ": ", 2);
+    strbuf_adds(out, header->value);
+    strbuf_add(out, "\r\n", 2);
+}
+
+void request_begin_as(struct request *req, const struct message_head *head, const char *bytes,
+                      size_t len, void (*on_drain)(struct request *req, void *data), void *data)
 {
     struct strbuf *out = &req->conn->server->scratch;
     bool has_length = message_get_header(head, "Content-Length");
@@ -351,10 +368,17 @@ void request_begin_as(struct request *req, const struct message_head *head,
     reply_add_status_line(out, head->status);
     for (size_t i = 0; i < head->header_count; i++)
         if (!message_is_hop_header(head, head->headers[i].name))
-            strbuf_addf(out, "%s: %s\r\n", head->headers[i].name, head->headers[i].value);
+            reply_add_line(out, &head->headers[i]);
     strbuf_adds(out, reply_connection_line(request_get_head(req), req->keep_alive));
     reply_add_framing(req, out);
-    reply_send_answer(req, NULL, 0);
+    if (!req->sized || req->method == METHOD_HEAD) {
+        reply_send_answer(req, NULL, 0);
+        (void)request_write(req, bytes, len);
+        return;
+    }
+    reply_send_answer(req, bytes, len);
+    req->left -= AQ_MIN(req->left, (uint64_t)len);
+    reply_await_reader(req->conn);
 }
 
 size_t request_get_queued(const struct request *req)
@@ -384,10 +408,8 @@ int request_write(struct request *req, const void *bytes, size_t len)
     if (r < 0)
         return r;
     req->left -= AQ_MIN(req->left, (uint64_t)len);
-    if (stream_queued(conn->stream) && conn->timer != TIMER_WRITE) {
-        conn->mark = stream_sent(conn->stream);
-        server_set_timer(conn, TIMER_WRITE);
-    } else if (!stream_queued(conn->stream) && req->keepalive)
+    reply_await_reader(conn);
+    if (!stream_queued(conn->stream) && req->keepalive)
         server_set_timer(conn, TIMER_KEEPALIVE);
     return 0;
 }

@@ -227,10 +227,11 @@ void request_begin_sized(struct request *req, int status, const char *content_ty
                          void (*on_drain)(struct request *req, void *data), void *data);
 /* The same for an answer that another server gave to this request: status and headers are those of
  * 'head', which is borrowed for the call, but for what is of this connection alone. Headers that were
- * added to the request are left out. Its body follows as after request_begin().
+ * added to the request are left out. Its body follows as after request_begin(): what has come of it
+ * goes out with the head.
  */
-void request_begin_as(struct request *req, const struct message_head *head,
-                      void (*on_drain)(struct request *req, void *data), void *data);
+void request_begin_as(struct request *req, const struct message_head *head, const char *bytes,
+                      size_t len, void (*on_drain)(struct request *req, void *data), void *data);
 size_t request_get_queued(const struct request *req);
 /* An end of a pump that is a struct request: gives its body, and is put what request_write() takes.
  */

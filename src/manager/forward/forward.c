@@ -92,6 +92,21 @@ void forward_leave(struct forwarded *fw)
     fw->forward->waiting_count--;
 }
 
+/* From the last: those that wait for a connection to be opened come after those that open one. */
+void forward_note_failure(struct forward *f, bool is_sent)
+{
+    struct list *before;
+
+    f->is_reached = false;
+    for (struct list *it = f->sent.prev; !is_sent && it != &f->sent; it = before) {
+        struct forwarded *fw = LIST_ENTRY(it, struct forwarded, link);
+
+        before = it->prev;
+        if (fw->exchange && !exchange_is_sent(fw->exchange))
+            forwarded_leave_leader(fw);
+    }
+}
+
 /* Send what may be sent, and refuse what has waited too long. A leader that was not reached gets a
  * few at a time, until one arrives.
  */

@@ -5,6 +5,7 @@
 
 #include "base/host_port.h"
 #include "base/list.h"
+#include "base/log_budget.h"
 #include "base/map.h"
 #include "http/client.h"
 #include "http/defer.h"
@@ -29,6 +30,7 @@ struct forward {
     size_t waiting_count;
     struct map shares; /* of 'waiting': network -> struct client_share */
     size_t kept_bytes;
+    struct log_budget log;
     struct defer *tick; /* while some wait */
     struct defer *old;  /* for answers of the leader before */
 };
@@ -38,15 +40,16 @@ struct forwarded {
     struct list link;
     struct forward *forward;
     struct request *req;
-    struct client_share *share; /* while it waits */
-    struct exchange *exchange;  /* NULL while it waits, and of a WebSocket */
-    struct tunnel *tunnel;      /* of a WebSocket; it ends the request */
-    struct pump pump;           /* request and exchange */
-    struct strbuf kept;         /* of its body all that was read, if is_kept */
-    uint64_t deadline;          /* uv_now(): it waits no longer; 0 = it has not waited */
-    unsigned turn, place;       /* of the leader it was sent to last */
-    unsigned tries;             /* so often that leader got it, and did not answer */
-    bool was_sent;              /* to any leader */
+    struct client_share *share;      /* while it waits */
+    struct exchange *exchange;       /* NULL while it waits, and of a WebSocket */
+    struct tunnel *tunnel;           /* of a WebSocket; it ends the request */
+    const struct message_head *head; /* of an answer that begins with the first bytes of its body */
+    struct pump pump;                /* request and exchange */
+    struct strbuf kept;              /* of its body all that was read, if is_kept */
+    uint64_t deadline;               /* uv_now(): it waits no longer; 0 = it has not waited */
+    unsigned turn, place;            /* of the leader it was sent to last */
+    unsigned tries;                  /* so often that leader got it, and did not answer */
+    bool was_sent;                   /* to any leader */
     bool has_body;
     bool is_once;    /* who gets it again answers as before */
     bool is_kept;    /* nothing of the body is lost */
@@ -54,7 +57,7 @@ struct forwarded {
     bool is_giving;  /* it, to the exchange */
     bool has_read;   /* some of it */
     bool has_ended;  /* all of it */
-    bool is_begun;   /* the answer is */
+    bool is_begun;   /* the answer is, to the client */
     bool is_events;  /* it is an event stream */
 };
 
@@ -65,6 +68,10 @@ void forward_name_client(const struct forward *forward, const struct request *re
                          char ret[CLIENT_ADDRESS_MAX]);
 /* It is sent by the next turn of forward.c that has a leader for it; or refused. */
 void forward_hold(struct forwarded *fw);
+/* A connection to the leader has failed: before a request was sent on it, then what has yet to be
+ * sent waits.
+ */
+void forward_note_failure(struct forward *forward, bool is_sent);
 /* It waits no more. */
 void forward_leave(struct forwarded *fw);
 

@@ -138,12 +138,14 @@ bool forwarded_may_be_sent(const struct forwarded *fw)
 static void forwarded_go_on(struct forwarded *fw, bool is_sent)
 {
     fw->is_giving = false;
+    fw->head = NULL;
     if (is_sent && !forwarded_is_repeatable(fw)) {
         forwarded_fail_lost(fw);
         return;
     }
     fw->tries += is_sent;
     fw->was_sent = fw->was_sent || is_sent;
+    fw->deadline = is_sent ? 0 : fw->deadline;
     if (fw->forward->is_released) {
         forwarded_reroute(fw);
         return;
@@ -201,6 +203,16 @@ static void forwarded_on_client_drain(struct request *req, void *data)
     pump_drained(&fw->pump, PUMP_CLIENT);
 }
 
+static void forwarded_begin_answer(struct forwarded *fw, const struct message_head *head,
+                                   const char *bytes, size_t len)
+{
+    fw->head = NULL;
+    fw->is_begun = true;
+    forwarded_drop_kept(fw);
+    request_begin_as(fw->req, head, bytes, len, forwarded_on_client_drain, fw);
+    (void)pump_open(&fw->pump, PUMP_CLIENT);
+}
+
 static void forwarded_on_head(struct exchange *ex, const struct message_head *head, void *data)
 {
     struct forwarded *fw = data;
@@ -208,16 +220,16 @@ static void forwarded_on_head(struct exchange *ex, const struct message_head *he
 
     (void)ex;
     fw->forward->is_reached = true;
-    fw->is_begun = true;
-    forwarded_drop_kept(fw);
+    fw->is_events = type && strncasecmp(type, "text/event-stream", 17) == 0;
     if (head->status == 101) {
+        fw->is_begun = true;
         if (forwarded_is_websocket(fw->req))
             forwarded_begin_tunnel(fw, head);
-        return;
+    } else if (head->content_length && request_get_method(fw->req) != METHOD_HEAD) {
+        fw->head = head; /* its body is on its way: one write for both */
+    } else {
+        forwarded_begin_answer(fw, head, NULL, 0);
     }
-    fw->is_events = type && strncasecmp(type, "text/event-stream", 17) == 0;
-    request_begin_as(fw->req, head, forwarded_on_client_drain, fw);
-    (void)pump_open(&fw->pump, PUMP_CLIENT);
 }
 
 static void forwarded_on_answer(struct exchange *ex, const char *bytes, size_t len, void *data)
@@ -225,7 +237,9 @@ static void forwarded_on_answer(struct exchange *ex, const char *bytes, size_t l
     struct forwarded *fw = data;
 
     (void)ex;
-    if (pump_give(&fw->pump, PUMP_KERNEL, bytes, len) < 0)
+    if (fw->head)
+        forwarded_begin_answer(fw, fw->head, bytes, len);
+    else if (pump_give(&fw->pump, PUMP_KERNEL, bytes, len) < 0)
         forwarded_cut(fw);
 }
 
@@ -233,14 +247,15 @@ static void forwarded_on_end(struct exchange *ex, const struct aq_error *err, vo
 {
     struct forwarded *fw = data;
     struct request *req = fw->req;
-    bool is_events = fw->is_events;
+    bool is_events = fw->is_events, is_sent = exchange_is_sent(ex);
 
     fw->exchange = NULL;
     pump_part(&fw->pump, PUMP_KERNEL);
     if (!fw->is_begun) {
-        log_debug("the leader does not answer: %s", err->text);
-        fw->forward->is_reached = false;
-        forwarded_go_on(fw, exchange_is_sent(ex));
+        log_limited(&fw->forward->log, LOG_LEVEL_WARNING, "the leader at %s does not answer: %s",
+                    fw->forward->leader, err->text);
+        forward_note_failure(fw->forward, is_sent);
+        forwarded_go_on(fw, is_sent);
         return;
     }
     request_set_gone(req, NULL, NULL);
@@ -367,7 +382,7 @@ void forwarded_send(struct forwarded *fw)
                                    .is_sized = !head->is_chunked,
                                    .body_length = head->content_length,
                                    .body_max = UINT64_MAX,
-                                   .is_sent_once = true };
+                                   .is_sent_once = !forwarded_only_reads(fw) };
     struct aq_error err = { .code = 0 };
 
     forward_leave(fw);
@@ -381,7 +396,10 @@ void forwarded_send(struct forwarded *fw)
     want.url = url.data;
     want.headers = headers.data;
     if (client_send(f->client, &want, &forwarded_ops, fw, &fw->exchange, &err) < 0) {
-        forwarded_fail(fw, &err);
+        log_limited(&f->log, LOG_LEVEL_ERR, "the leader's address %s cannot be used: %s", f->leader,
+                    err.text);
+        f->is_reached = false;
+        forwarded_go_on(fw, false);
         return;
     }
     pump_done(&fw->pump);

@@ -18,14 +18,22 @@ static bool forwarded_is_own_header(const struct message_head *head, const char 
            || strcasecmp(name, "Expect") == 0 || strcasecmp(name, SERVER_CLIENT_HEADER) == 0;
 }
 
+static void forwarded_add_header(struct strbuf *out, const char *name, const char *value)
+{
+    strbuf_adds(out, name);
+    strbuf_add(out, ": ", 2);
+    strbuf_adds(out, value);
+    strbuf_add(out, "\r\n", 2);
+}
+
 void forwarded_write_headers(const struct forwarded *fw, bool expects_continue, struct strbuf *out)
 {
     const struct message_head *head = request_get_head(fw->req);
 
     for (size_t i = 0; i < head->header_count; i++)
         if (!forwarded_is_own_header(head, head->headers[i].name))
-            strbuf_addf(out, "%s: %s\r\n", head->headers[i].name, head->headers[i].value);
-    strbuf_addf(out, SERVER_CLIENT_HEADER ": %s\r\n", request_get_address(fw->req));
+            forwarded_add_header(out, head->headers[i].name, head->headers[i].value);
+    forwarded_add_header(out, SERVER_CLIENT_HEADER, request_get_address(fw->req));
     if (forwarded_is_websocket(fw->req))
         strbuf_adds(out, "Connection: Upgrade\r\nUpgrade: websocket\r\n");
     if (expects_continue)
