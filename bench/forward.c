@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* forward.c - a server with one small JSON handler, and another process that passes requests on to
+/* forward.c - a server with one JSON handler, and another process that passes requests on to
  * it as a manager that does not lead does, for bench/forward
  *
- *     bench-forward DIRECT LINK PASSED
+ *     bench-forward DIRECT LINK PASSED WORK
  *
- * DIRECT and PASSED are for clients, LINK is between the two.
+ * DIRECT and PASSED are for clients, LINK is between the two. The handler takes WORK microseconds of
+ * the processor.
  */
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -18,9 +20,23 @@
 
 static const char answer[] = "{\"status\":\"ok\",\"id\":\"3f1c0c9e-7f62-4b4b-9d55-0a3c1f4c2f11\"} ";
 
+static int64_t work_nsec;
+
+static int64_t processor_nsec(void)
+{
+    struct timespec now = { 0 };
+
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
 static void on_get(struct request *req, void *data)
 {
+    int64_t end = work_nsec ? processor_nsec() + work_nsec : 0;
+
     (void)data;
+    while (end && processor_nsec() < end)
+        continue;
     request_reply(req, 200, "application/json", answer, sizeof(answer) - 1);
 }
 
@@ -131,10 +147,11 @@ int main(int argc, char **argv)
     struct certificate authority = { .cert = NULL }, own = { .cert = NULL };
     struct aq_error err = { .code = 0 };
 
-    if (argc != 4) {
-        (void)fprintf(stderr, "usage: bench-forward DIRECT LINK PASSED\n");
+    if (argc != 5) {
+        (void)fprintf(stderr, "usage: bench-forward DIRECT LINK PASSED WORK\n");
         return 2;
     }
+    work_nsec = strtol(argv[4], NULL, 10) * 1000;
     if (certificate_authority_new("bench", 2, &authority, &err) < 0
         || certificate_issue(&authority, "leader", 1, &own, &err) < 0)
         stop(&err);
