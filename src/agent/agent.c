@@ -295,7 +295,7 @@ static void agent_on_connected(void *data, const struct msg_welcome *welcome)
 
     /* the manager counts an agent as lost that reports less often than it asked for */
     agent->heartbeat_usec = AQ_MIN(own ? AQ_MIN(own, wanted) : wanted, HEARTBEAT_MAX_USEC);
-    log_info("connected to the manager (version %s)",
+    log_info("connected to the manager at %s (version %s)", link_client_address(agent->link),
              welcome->version ? welcome->version : "unknown");
     if (skew > 5 * USEC_PER_SEC || skew < -5 * USEC_PER_SEC)
         log_warning("this machine's clock and the manager's differ by %lld seconds",
@@ -400,10 +400,40 @@ static void agent_on_rejected(void *data, const char *kind, const char *text)
     agent->events->on_rejected(agent->data, kind, text);
 }
 
+/* Synced before an order of that epoch is taken: an agent that was killed then, or lost its power,
+ * still refuses the managers before it.
+ */
+static int agent_on_epoch(void *data, int64_t epoch)
+{
+    const struct agent_daemon *agent = data;
+    const struct link_identity_place place = identity_place(agent->settings);
+    struct aq_error err = { 0 };
+    int r = link_identity_keep_epoch(&place, epoch, &err);
+
+    if (r < 0)
+        log_error("cannot record epoch %lld, whose manager is not followed: %s", (long long)epoch,
+                  err.text);
+    else
+        log_info("the manager leads epoch %lld", (long long)epoch);
+    return r;
+}
+
+static void agent_on_managers(void *data, const struct link_manager *list, size_t count)
+{
+    const struct agent_daemon *agent = data;
+    const struct link_identity_place place = identity_place(agent->settings);
+    struct aq_error err = { 0 };
+
+    if (link_identity_keep_managers(&place, list, count, &err) < 0)
+        log_warning("cannot record the managers of the cluster: %s", err.text);
+}
+
 static int agent_connect_link(struct agent_daemon *agent, struct aq_error *err)
 {
     static const struct link_client_ops ops = {
         .on_greet = agent_on_greet,
+        .on_epoch = agent_on_epoch,
+        .on_managers = agent_on_managers,
         .on_connected = agent_on_connected,
         .on_message = agent_on_message,
         .on_disconnected = agent_on_disconnected,
@@ -414,15 +444,18 @@ static int agent_connect_link(struct agent_daemon *agent, struct aq_error *err)
 
     if (r < 0)
         return r;
-    r = link_client_new(&(struct link_client_conf){ .loop = agent->loop,
-                                                    .host = identity.manager.host,
-                                                    .port = identity.manager.port,
-                                                    .ca = identity.ca,
-                                                    .cert = identity.cert,
-                                                    .key = identity.key,
-                                                    .agent_id = agent->settings->id,
-                                                    .incarnation = agent->incarnation },
-                        &ops, agent, &agent->link, err);
+    r = link_client_new(
+        &(struct link_client_conf){ .loop = agent->loop,
+                                    .addresses = (const char *const *)identity.addresses.items,
+                                    .address_count = identity.addresses.count,
+                                    .is_fixed = identity.is_fixed,
+                                    .epoch = identity.epoch,
+                                    .ca = identity.ca,
+                                    .cert = identity.cert,
+                                    .key = identity.key,
+                                    .agent_id = agent->settings->id,
+                                    .incarnation = agent->incarnation },
+        &ops, agent, &agent->link, err);
     link_identity_done(&identity);
     return r;
 }

@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-static struct link_identity_place identity_place(const struct settings *settings)
+struct link_identity_place identity_place(const struct settings *settings)
 {
     return (struct link_identity_place){ settings->state, "agent", settings->id };
 }
@@ -20,7 +20,7 @@ int identity_join(const struct settings *settings, const char *url, const char *
 int identity_load(const struct settings *settings, struct link_identity *ret, struct aq_error *err)
 {
     const struct link_identity_place place = identity_place(settings);
-    int r = link_identity_load(&place, &settings->manager, ret, err);
+    int r = link_identity_load(&place, &settings->managers, ret, err);
 
     if (r != -ENOENT)
         return r;

@@ -6,12 +6,13 @@
 #include "agent/settings/settings.h"
 #include "link/identity.h"
 
+struct link_identity_place identity_place(const struct settings *settings);
 /* As link_identity_join(). */
 int identity_join(const struct settings *settings, const char *url, const char *token,
                   struct aq_error *err);
 
-/* -ENOENT, saying what to do, before joining. The manager of the settings
- * goes before the one that was joined.
+/* -ENOENT, saying what to do, before joining. The managers of the settings
+ * are taken in place of those that were joined and named.
  */
 int identity_load(const struct settings *settings, struct link_identity *ret, struct aq_error *err);
 

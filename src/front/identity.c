@@ -18,7 +18,7 @@ int front_identity_load(const struct front_settings *settings, struct link_ident
 {
     AQ_CLEANUP(aq_freep) char *id = aq_format("%s:%s", settings->program, settings->name);
     const struct link_identity_place place = { settings->state, settings->program, id };
-    int r = link_identity_load(&place, &settings->manager, ret, err);
+    int r = link_identity_load(&place, &settings->managers, ret, err);
 
     if (r != -ENOENT)
         return r;
@@ -28,4 +28,21 @@ int front_identity_load(const struct front_settings *settings, struct link_ident
                    "MANAGER:PORT TOKEN'",
                    settings->program, settings->state, settings->program, settings->name,
                    settings->program);
+}
+
+int front_identity_keep_epoch(const struct front_settings *settings, int64_t epoch,
+                              struct aq_error *err)
+{
+    const struct link_identity_place place = { settings->state, settings->program, NULL };
+
+    return link_identity_keep_epoch(&place, epoch, err);
+}
+
+int front_identity_keep_managers(const struct front_settings *settings,
+                                 const struct link_manager *list, size_t count,
+                                 struct aq_error *err)
+{
+    const struct link_identity_place place = { settings->state, settings->program, NULL };
+
+    return link_identity_keep_managers(&place, list, count, err);
 }

@@ -9,6 +9,12 @@
 /* As link_identity_join(). The id is "PROGRAM:NAME" of the settings. */
 int front_identity_join(const struct front_settings *settings, const char *address,
                         const char *token, struct aq_error *err);
+/* As link_identity_keep_epoch() and link_identity_keep_managers(). */
+int front_identity_keep_epoch(const struct front_settings *settings, int64_t epoch,
+                              struct aq_error *err);
+int front_identity_keep_managers(const struct front_settings *settings,
+                                 const struct link_manager *list, size_t count,
+                                 struct aq_error *err);
 /* -ENOENT, saying what to do, before joining. */
 int front_identity_load(const struct front_settings *settings, struct link_identity *ret,
                         struct aq_error *err);

@@ -128,7 +128,7 @@ static void front_on_connected(void *data, const struct msg_welcome *welcome)
     const struct front *front = data;
 
     (void)welcome;
-    log_info("connected to the manager");
+    log_info("connected to the manager at %s", link_client_address(front->link));
     if (front->type->on_connected)
         front->type->on_connected(front->self);
     notify_send("READY=1");
@@ -171,11 +171,34 @@ int front_send(const struct front *front, const struct message *msg, struct aq_e
                                      : aq_fail(err, ENOTCONN, "the manager is away; try again");
 }
 
+static int front_on_epoch(void *data, int64_t epoch)
+{
+    const struct front *front = data;
+    struct aq_error err = { 0 };
+    int r = front_identity_keep_epoch(front->settings, epoch, &err);
+
+    if (r < 0)
+        log_error("cannot record epoch %lld, whose manager is not followed: %s", (long long)epoch,
+                  err.text);
+    return r;
+}
+
+static void front_on_managers(void *data, const struct link_manager *list, size_t count)
+{
+    const struct front *front = data;
+    struct aq_error err = { 0 };
+
+    if (front_identity_keep_managers(front->settings, list, count, &err) < 0)
+        log_warning("cannot record the managers of the cluster: %s", err.text);
+}
+
 static int front_connect(struct front *front, const struct link_identity *identity,
                          struct aq_error *err)
 {
     static const struct link_client_ops ops = {
         .on_greet = front_on_greet,
+        .on_epoch = front_on_epoch,
+        .on_managers = front_on_managers,
         .on_connected = front_on_connected,
         .on_message = front_on_message,
         .on_disconnected = front_on_disconnected,
@@ -183,8 +206,10 @@ static int front_connect(struct front *front, const struct link_identity *identi
     };
     const struct link_client_conf conf = {
         .loop = &front->loop,
-        .host = identity->manager.host,
-        .port = identity->manager.port,
+        .addresses = (const char *const *)identity->addresses.items,
+        .address_count = identity->addresses.count,
+        .is_fixed = identity->is_fixed,
+        .epoch = identity->epoch,
         .ca = identity->ca,
         .cert = identity->cert,
         .key = identity->key,

@@ -10,6 +10,7 @@
 
 #include "base/host_port.h"
 #include "http/url.h"
+#include "link/identity.h"
 
 static char *front_default_state(const char *program)
 {
@@ -78,6 +79,9 @@ static int front_finish(const struct conf_item *items, const char *state, const 
     if (r == 0 && !s->tls_cert != !s->tls_key)
         r = aq_fail_field(err, EINVAL, field,
                           "tls-cert and tls-key belong together: set both or neither");
+    (void)snprintf(field, sizeof(field), "%s.manager", s->program);
+    if (r == 0)
+        r = link_identity_check_addresses(field, &s->managers, err);
     return r < 0 ? r : front_check_public_url(s, err);
 }
 

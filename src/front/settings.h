@@ -10,7 +10,8 @@
  */
 struct front_settings {
     const char *program; /* NAME: "proxy" */
-    struct conf_listen listen, manager;
+    struct conf_listen listen;
+    struct conf_list managers; /* links; none = as joined, and as the leader names them */
     char *name, *state, *public_url, *log_level;
     bool has_public_url; /* it was set */
     char *tls_cert, *tls_key;
@@ -36,8 +37,8 @@ struct front_settings {
     { program, "name", CONF_STR, FRONT_AT(name), initial_name, 0, 0, 0, \
       "Name of this " noun " in its cluster; a token to join is made for it." }, \
     { program, "state", CONF_PATH, FRONT_AT(state), NULL, 0, 0, 0, "Folder of " files "." }, \
-    { program, "manager", CONF_LISTEN, FRONT_AT(manager), NULL, 0, 0, 0, \
-      "The manager's link, HOST:8082; none: the one that was joined." }
+    { program, "manager", CONF_LIST, FRONT_AT(managers), NULL, 0, 0, 0, \
+      "Links of the cluster's managers, HOST:8082; none: those that it joined and learned." }
 #define FRONT_RUNNING_ITEMS(program, clients, metrics_address) \
     { program, "max-connections", CONF_INT, FRONT_AT(connections_max), "10000", 1, 1000000, 0, \
       "Connections of " clients " at one time; further ones are closed." }, \

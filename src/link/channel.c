@@ -28,6 +28,7 @@ struct channel {
     uint64_t sent_ack;
     int64_t ping_usec, dead_usec;
     int64_t heard_usec, spoke_usec; /* monotonic */
+    bool is_silent;
 };
 
 /* ---- sending ---- */
@@ -75,7 +76,7 @@ void channel_flush(struct channel *ch)
 {
     struct peer_item *item = peer_after(ch->peer, ch->sent_seq);
 
-    while (item && stream_queued(ch->stream) < WINDOW_BYTES) {
+    while (item && !ch->peer->is_held && stream_queued(ch->stream) < WINDOW_BYTES) {
         if (channel_send_frame(ch, item->seq, item->body, item->len) < 0)
             return; /* on_end follows */
         ch->sent_seq = item->seq;
@@ -134,6 +135,15 @@ static int channel_accept_seq(struct channel *ch, uint64_t seq)
     return seq > ch->peer->delivered_seq;
 }
 
+/* The first byte of a frame is 0, because frames are shorter than 16 MiB; that of a request is a
+ * letter of its method.
+ */
+static bool channel_is_http(const struct channel *ch)
+{
+    return !ch->peer && ch->used == 0 && ch->in.len && ch->in.data[0] >= 'A'
+           && ch->in.data[0] <= 'Z';
+}
+
 static int channel_deliver(struct channel *ch, const struct link_frame *frame, struct aq_error *err)
 {
     struct message msg;
@@ -176,6 +186,10 @@ static void channel_on_read(void *data, const char *bytes, size_t len)
     if (ch->peer)
         ch->peer->heard_usec = ch->heard_usec;
     strbuf_add(&ch->in, bytes, len);
+    if (ch->ops->on_http && channel_is_http(ch)) {
+        ch->ops->on_http(ch->data);
+        return;
+    }
     while (ch->stream) {
         size_t limit = ch->peer ? LINK_FRAME_MAX : CHANNEL_GREETING_MAX;
 
@@ -228,6 +242,7 @@ static void channel_on_timer(uv_timer_t *timer)
     char why[80];
 
     if (now - ch->heard_usec >= ch->dead_usec) {
+        ch->is_silent = true;
         (void)snprintf(why, sizeof(why),
                        ch->peer ? "no sign of life for %lld seconds"
                                 : "no greeting within %lld seconds",
@@ -280,21 +295,23 @@ struct channel *channel_new(uv_loop_t *loop, struct stream *stream, const struct
     return ch;
 }
 
-int channel_connect(uv_loop_t *loop, const char *host, uint16_t port, struct tls_context *tls,
+int channel_connect(uv_loop_t *loop, const struct channel_target *target,
                     const struct channel_ops *ops, void *data, struct channel **ret,
                     struct aq_error *err)
 {
     const struct stream_options options = {
-        .tls = tls,
+        .tls = target->tls,
         .server_name = "aliquot-manager",
-        .connect_msec = (unsigned)(CHANNEL_GREETING_USEC / USEC_PER_MSEC),
+        .connect_msec = (unsigned)(target->connect_usec / USEC_PER_MSEC),
     };
-    struct address address = { .port = port };
+    struct address address;
     struct channel *ch;
-    int r;
+    int r = address_parse(target->address, LINK_PORT, &address, err);
 
-    if ((size_t)snprintf(address.host, sizeof(address.host), "%s", host) >= sizeof(address.host))
-        return aq_fail(err, EINVAL, "the manager's host name is too long");
+    if (r == 0 && address.is_unix)
+        r = aq_fail(err, EINVAL, "'%s' is not an address like host:port", target->address);
+    if (r < 0)
+        return r;
     ch = channel_make(loop, ops, data);
     r = stream_connect(loop, &address, &options, &stream_ops, ch, &ch->stream, err);
     if (r < 0) {
@@ -325,6 +342,11 @@ void channel_bind(struct channel *ch, struct link_peer *peer, int64_t ping_usec,
     ch->ping_usec = ping_usec;
     ch->dead_usec = dead_usec;
     channel_start_timer(ch);
+}
+
+bool channel_is_silent(const struct channel *ch)
+{
+    return ch->is_silent;
 }
 
 bool channel_get_peer(const struct channel *ch, struct tls_peer *ret)

@@ -22,6 +22,10 @@ struct channel_ops {
     void (*on_open)(void *data); /* may be NULL */
     /* 'seq' 0 = transient. The callback may close the channel. */
     void (*on_message)(void *data, uint64_t seq, const struct message *msg);
+    /* Before channel_bind(): the other side begins with a request of HTTP instead of a frame. The
+     * owner closes or releases the channel. NULL: as a frame of an impossible length.
+     */
+    void (*on_http)(void *data);
     /* The connection is of no use any more; the owner calls channel_close(). */
     void (*on_end)(void *data, const char *why);
 };
@@ -31,10 +35,16 @@ struct channel *channel_new(uv_loop_t *loop, struct stream *stream, const struct
                             void *data);
 void channel_set_ops(struct channel *ch, const struct channel_ops *ops, void *data);
 
+struct channel_target {
+    const char *address; /* HOST[:PORT] */
+    struct tls_context *tls;
+    int64_t connect_usec; /* until on_open */
+};
+
 /* A channel that has yet to connect: made first, so that the stream's
- * callbacks have their owner.
+ * callbacks have their owner. -EINVAL for an address that is malformed.
  */
-int channel_connect(uv_loop_t *loop, const char *host, uint16_t port, struct tls_context *tls,
+int channel_connect(uv_loop_t *loop, const struct channel_target *target,
                     const struct channel_ops *ops, void *data, struct channel **ret,
                     struct aq_error *err);
 
@@ -61,6 +71,9 @@ int link_send(struct link_peer *peer, struct channel *channel, const struct mess
 void channel_flush(struct channel *ch);
 /* Tell the other side peer->handled_seq if it does not know it. */
 void channel_acknowledge(struct channel *ch);
+
+/* Within on_end(): it ends because the other side has not been heard. */
+bool channel_is_silent(const struct channel *ch);
 
 bool channel_get_peer(const struct channel *ch, struct tls_peer *ret);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* client.c - the agent's end: the control connection, its retries, and its streams */
+/* client.c - the agent's end: the leader that it looks for, the control connection, its streams */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "http/defer.h"
 #include "http/tls.h"
+#include "link/address_walk.h"
 #include "link/channel.h"
 #include "link/idle_pool.h"
 #include "link/link.h"
@@ -16,13 +17,24 @@
 
 #define RETRY_MIN_USEC (200 * USEC_PER_MSEC)
 #define RETRY_MAX_USEC (10 * USEC_PER_SEC)
+/* With several managers, one of them soon leads: the pause stays short. */
+#define RETRY_AMONG_USEC (2 * USEC_PER_SEC)
+#define CONNECT_AMONG_USEC (3 * USEC_PER_SEC)
+/* Before the next address of a round, at most. */
+#define STEP_USEC (20 * USEC_PER_MSEC)
 
 struct link_client {
-    struct link_client_conf conf; /* host and agent_id owned; PEM texts not kept */
-    char *host, *agent_id;
+    struct link_client_conf conf; /* agent_id owned; addresses and PEM texts not kept */
+    char *agent_id;
     const struct link_client_ops *ops;
     void *data;
     struct tls_context *tls;
+    struct address_walk *walk;
+    char *address;           /* of the try, or of the manager that welcomed us */
+    char *leader;            /* to which the last refusal pointed; NULL = unknown */
+    bool has_followed;       /* a refusal to the leader, in this round */
+    bool is_redirected;      /* the last manager that answered does not lead */
+    int64_t epoch;           /* the highest that was followed */
     struct channel *channel; /* NULL between tries */
     bool is_connected;       /* welcomed */
     bool is_stopped;         /* refused for good */
@@ -42,17 +54,56 @@ static void client_on_timer(uv_timer_t *timer)
     client_connect(timer->data);
 }
 
-/* Between half and the whole of the interval, so that a thousand agents do
- * not come back at once; the interval doubles each time.
- */
-static void client_schedule(struct link_client *client)
+static void client_replace(char **place, const char *text)
+{
+    char *copy = text ? aq_strdup(text) : NULL;
+
+    free(*place);
+    *place = copy;
+}
+
+/* ---- which manager is tried, and when ---- */
+
+/* Between half and the whole of the time, so that a thousand agents do not come at once. */
+static void client_wait(struct link_client *client, int64_t usec)
 {
     struct uuid random = uuid_random();
-    int64_t half = client->retry_usec / 2;
+    int64_t half = usec / 2;
     int64_t wait = half + (int64_t)(random.bytes[0] * 256 + random.bytes[1]) * half / 65536;
 
-    client->retry_usec = AQ_MIN(client->retry_usec * 2, client->conf.retry_max_usec);
     (void)uv_timer_start(&client->timer, client_on_timer, (uint64_t)(wait / USEC_PER_MSEC), 0);
+}
+
+static bool client_is_among(const struct link_client *client)
+{
+    return client->is_redirected || address_walk_count(client->walk) > 1;
+}
+
+static void client_begin_round(struct link_client *client, const char *first, int64_t pause_usec)
+{
+    address_walk_begin(client->walk, first);
+    client_replace(&client->address, address_walk_next(client->walk));
+    client_wait(client, pause_usec);
+}
+
+/* The next address of the round at once; after the last one a pause, which doubles each time, and
+ * another round.
+ */
+static void client_go_on(struct link_client *client)
+{
+    const char *next = address_walk_next(client->walk);
+    int64_t pause = client->retry_usec, longest = client->conf.retry_max_usec;
+
+    if (next) {
+        client_replace(&client->address, next);
+        client_wait(client, AQ_MIN(STEP_USEC, pause));
+        return;
+    }
+    if (longest == 0)
+        longest = client_is_among(client) ? RETRY_AMONG_USEC : RETRY_MAX_USEC;
+    client->retry_usec = AQ_MIN(pause * 2, longest);
+    client->has_followed = false;
+    client_begin_round(client, client->leader, AQ_MIN(pause, longest));
 }
 
 /* Connections to a manager that is perhaps another one now are of no use. */
@@ -63,13 +114,56 @@ static void client_disconnect(struct link_client *client)
     idle_pool_clear(&client->idle);
 }
 
-static void client_lose(struct link_client *client, const char *why)
+static void client_tell_lost(struct link_client *client, const char *why)
 {
-    client_disconnect(client);
-    client_schedule(client);
     if (client->ops->on_disconnected)
         client->ops->on_disconnected(client->data, why);
 }
+
+/* A try has failed. */
+static void client_fail(struct link_client *client, const char *why)
+{
+    client_disconnect(client);
+    client_go_on(client);
+    client_tell_lost(client, why);
+}
+
+/* The connection to a leader has ended. More often it is the network or a restart than another
+ * leader, so it comes first in the round, unless it has fallen silent.
+ */
+static void client_lose(struct link_client *client, const char *why, bool is_silent)
+{
+    if (!client->is_connected) {
+        client_fail(client, why);
+        return;
+    }
+    client_disconnect(client);
+    client_begin_round(client, is_silent ? NULL : client->address, client->conf.retry_min_usec);
+    client_tell_lost(client, why);
+}
+
+/* Another manager leads, or will soon: one that is named is tried at once, but only once in a round,
+ * since two managers may name each other.
+ */
+static void client_follow(struct link_client *client, const struct msg_refused *refused,
+                          const char *why)
+{
+    bool follows = refused->leader && !client->has_followed;
+
+    client_disconnect(client);
+    client->is_redirected = true;
+    client_replace(&client->leader, refused->leader);
+    client->retry_usec = AQ_MAX(refused->retry_usec, client->retry_usec);
+    if (follows) {
+        client->has_followed = true;
+        client_begin_round(client, client->leader, STEP_USEC);
+    } else {
+        client_go_on(client);
+    }
+    client_tell_lost(client, why);
+}
+
+/* ---- what managers say ---- */
 
 static void client_give_up(struct link_client *client, const char *kind, const char *text)
 {
@@ -81,37 +175,92 @@ static void client_give_up(struct link_client *client, const char *kind, const c
 static void client_on_refused(struct link_client *client, const struct msg_refused *refused)
 {
     char why[sizeof(((struct aq_error *)NULL)->text)];
+    const char *text = refused->text ? refused->text : "no reason given";
 
     if (refused->retry_usec == 0) {
         client_give_up(client, refused->kind ? refused->kind : "refused", refused->text);
-        return;
+    } else if (refused->kind && strcmp(refused->kind, LINK_NOT_LEADER) == 0) {
+        (void)snprintf(why, sizeof(why), "%s: %s", client->address, text);
+        client_follow(client, refused, why);
+    } else {
+        (void)snprintf(why, sizeof(why), "the manager refused for now: %s", text);
+        client_disconnect(client);
+        client_begin_round(client, client->address,
+                           AQ_MAX(refused->retry_usec, client->conf.retry_min_usec));
+        client_tell_lost(client, why);
     }
-    (void)snprintf(why, sizeof(why), "the manager refused for now: %s",
-                   refused->text ? refused->text : "no reason given");
-    client->retry_usec = AQ_MAX(refused->retry_usec, client->conf.retry_min_usec);
-    client_lose(client, why);
+}
+
+/* May the manager of this welcome be followed? One without epochs is of an older version, beside
+ * which no other manager can lead, or has its database in a file.
+ */
+static int client_check_epoch(struct link_client *client, int64_t epoch, struct aq_error *err)
+{
+    if (epoch == 0 || epoch == client->epoch)
+        return 0;
+    if (epoch < client->epoch)
+        return aq_fail(err, ESTALE, "the manager at %s leads epoch %lld, and epoch %lld has begun",
+                       client->address, (long long)epoch, (long long)client->epoch);
+    if (client->ops->on_epoch && client->ops->on_epoch(client->data, epoch) < 0)
+        return aq_fail(err, EIO, "cannot record epoch %lld of the manager at %s", (long long)epoch,
+                       client->address);
+    client->epoch = epoch;
+    AQ_FAULT("link.epoch.followed");
+    return 0;
+}
+
+static void client_take_managers(struct link_client *client, const struct link_manager *list,
+                                 size_t count)
+{
+    const struct msg_managers *news = count ? address_walk_name(client->walk, list, count) : NULL;
+
+    if (news && client->ops->on_managers)
+        client->ops->on_managers(client->data, news->managers, news->manager_count);
 }
 
 static void client_on_welcome(struct link_client *client, const struct msg_welcome *welcome)
 {
-    bool is_bad = false;
+    struct aq_error err = { 0 };
+    int r = client_check_epoch(client, welcome->epoch, &err);
 
+    if (r < 0) {
+        client_fail(client, err.text);
+        return;
+    }
     if (!welcome->is_resumed)
         peer_restart(&client->peer);
     else
-        is_bad = peer_acknowledge(&client->peer, (uint64_t)welcome->received_seq) < 0;
-    if (is_bad || welcome->protocol < LINK_PROTOCOL_MIN || welcome->protocol > LINK_PROTOCOL_MAX) {
-        client_lose(client, "the manager's welcome makes no sense");
+        r = peer_acknowledge(&client->peer, (uint64_t)welcome->received_seq);
+    if (r < 0 || welcome->protocol < LINK_PROTOCOL_MIN || welcome->protocol > LINK_PROTOCOL_MAX) {
+        client_fail(client, "the manager's welcome makes no sense");
         return;
     }
     client->manager = welcome->incarnation;
     client->is_connected = true;
+    client->has_followed = client->is_redirected = false;
     client->retry_usec = client->conf.retry_min_usec;
+    client_replace(&client->leader, NULL);
     AQ_FAULT("link.welcome.received");
     channel_bind(client->channel, &client->peer, client->conf.ping_usec, client->conf.dead_usec);
     channel_flush(client->channel);
+    client_take_managers(client, welcome->managers, welcome->manager_count);
     if (client->ops->on_connected)
         client->ops->on_connected(client->data, welcome);
+}
+
+/* An order of a manager that leads no more is acknowledged and not followed. */
+static void client_hand_up(struct link_client *client, uint64_t seq, const struct message *msg)
+{
+    const struct message skipped = { .type = MSG_UNKNOWN };
+    bool is_stale = message_is_order(msg->type) && msg->stamp.epoch
+                    && msg->stamp.epoch < client->epoch;
+
+    if (is_stale)
+        log_limited(&client->peer.log, LOG_LEVEL_WARNING,
+                    "link: refused '%s' of epoch %lld from %s; epoch %lld has begun",
+                    message_type_name(msg->type), (long long)msg->stamp.epoch, client->address,
+                    (long long)client->epoch);
+    client->ops->on_message(client->data, seq, is_stale ? &skipped : msg);
 }
 
 static void client_on_message(void *data, uint64_t seq, const struct message *msg)
@@ -126,15 +275,19 @@ static void client_on_message(void *data, uint64_t seq, const struct message *ms
         client_on_refused(client, &msg->refused);
         break;
     case MSG_BYE:
-        client_lose(client, msg->bye.text ? msg->bye.text : "the manager said bye");
+        client_lose(client, msg->bye.text ? msg->bye.text : "the manager said bye", false);
         break;
     case MSG_WELCOME:
         if (!client->is_connected)
             client_on_welcome(client, &msg->welcome);
         break;
+    case MSG_MANAGERS:
+        if (client->is_connected)
+            client_take_managers(client, msg->managers.managers, msg->managers.manager_count);
+        break;
     default:
         if (client->is_connected)
-            client->ops->on_message(client->data, seq, msg);
+            client_hand_up(client, seq, msg);
     }
 }
 
@@ -148,7 +301,8 @@ static void client_on_open(void *data)
                    .incarnation = client->conf.incarnation,
                    .peer_incarnation = client->manager,
                    .received_seq = (int64_t)client->peer.handled_seq,
-                   .version = ALIQUOT_VERSION },
+                   .version = ALIQUOT_VERSION,
+                   .epoch = client->epoch },
     };
     struct aq_error err = { 0 };
 
@@ -156,12 +310,23 @@ static void client_on_open(void *data)
         client->ops->on_greet(client->data, &msg.hello);
     msg.hello.agent_id = client->agent_id;
     if (channel_send(client->channel, &msg, &err) < 0)
-        client_lose(client, err.text);
+        client_fail(client, err.text);
 }
 
 static void client_on_end(void *data, const char *why)
 {
-    client_lose(data, why);
+    struct link_client *client = data;
+
+    client_lose(client, why, client->channel && channel_is_silent(client->channel));
+}
+
+static struct channel_target client_get_target(const struct link_client *client)
+{
+    return (struct channel_target){ .address = client->address,
+                                    .tls = client->tls,
+                                    .connect_usec = client_is_among(client)
+                                                        ? CONNECT_AMONG_USEC
+                                                        : CHANNEL_GREETING_USEC };
 }
 
 static void client_connect(struct link_client *client)
@@ -171,12 +336,11 @@ static void client_connect(struct link_client *client)
         .on_message = client_on_message,
         .on_end = client_on_end,
     };
+    const struct channel_target target = client_get_target(client);
     struct aq_error err = { 0 };
 
-    if (channel_connect(client->conf.loop, client->host, client->conf.port, client->tls, &ops,
-                        client, &client->channel, &err)
-        < 0)
-        client_lose(client, err.text);
+    if (channel_connect(client->conf.loop, &target, &ops, client, &client->channel, &err) < 0)
+        client_fail(client, err.text);
 }
 
 /* ---- streams ---- */
@@ -274,9 +438,10 @@ static const struct channel_ops opening_ops = {
 static int client_stream_connect(struct client_stream *opening, struct aq_error *err)
 {
     const struct link_client *client = opening->client;
+    const struct channel_target target = client_get_target(client);
 
-    return channel_connect(client->conf.loop, client->host, client->conf.port, client->tls,
-                           &opening_ops, opening, &opening->channel, err);
+    return channel_connect(client->conf.loop, &target, &opening_ops, opening, &opening->channel,
+                           err);
 }
 
 static void client_stream_on_taken(void *data)
@@ -358,14 +523,16 @@ static void client_on_closed(uv_handle_t *handle)
 int link_client_new(const struct link_client_conf *conf, const struct link_client_ops *ops,
                     void *data, struct link_client **ret, struct aq_error *err)
 {
-    struct link_client *client = aq_alloc(sizeof(*client));
+    struct link_client *client;
     int r;
 
+    if (conf->address_count == 0)
+        return aq_fail(err, EINVAL, "no address of a manager is known");
+    client = aq_alloc(sizeof(*client));
     client->conf = *conf;
     client->conf.ping_usec = conf->ping_usec ? conf->ping_usec : LINK_PING_USEC;
-    client->conf.dead_usec = conf->dead_usec ? conf->dead_usec : LINK_DEAD_USEC;
+    client->conf.dead_usec = conf->dead_usec ? conf->dead_usec : LINK_CLIENT_DEAD_USEC;
     client->conf.retry_min_usec = conf->retry_min_usec ? conf->retry_min_usec : RETRY_MIN_USEC;
-    client->conf.retry_max_usec = conf->retry_max_usec ? conf->retry_max_usec : RETRY_MAX_USEC;
     client->retry_usec = client->conf.retry_min_usec;
     client->ops = ops;
     client->data = data;
@@ -373,19 +540,20 @@ int link_client_new(const struct link_client_conf *conf, const struct link_clien
     idle_pool_init(&client->idle, conf->loop);
     client->reuse = connection_reuse_new(client_on_reusable, client);
     peer_init(&client->peer);
-    client->host = aq_strdup(conf->host);
+    client->epoch = conf->epoch;
+    client->walk = address_walk_new(conf->addresses, conf->address_count, conf->is_fixed);
     client->agent_id = aq_strdup(conf->agent_id);
     client->timer.data = client;
     (void)uv_timer_init(conf->loop, &client->timer);
     r = client_make_tls(client, conf, err);
     if (r < 0) {
         connection_reuse_end(client->reuse);
-        free(client->host);
+        address_walk_free(client->walk);
         free(client->agent_id);
         uv_close((uv_handle_t *)&client->timer, client_on_closed);
         return r;
     }
-    (void)uv_timer_start(&client->timer, client_on_timer, 0, 0);
+    client_begin_round(client, NULL, 0);
     *ret = client;
     return 0;
 }
@@ -409,7 +577,9 @@ void link_client_free(struct link_client *client)
     }
     peer_reset(&client->peer);
     tls_context_free(client->tls);
-    free(client->host);
+    address_walk_free(client->walk);
+    free(client->address);
+    free(client->leader);
     free(client->agent_id);
     uv_close((uv_handle_t *)&client->timer, client_on_closed);
 }
@@ -417,6 +587,11 @@ void link_client_free(struct link_client *client)
 bool link_client_is_connected(const struct link_client *client)
 {
     return client->is_connected;
+}
+
+const char *link_client_address(const struct link_client *client)
+{
+    return client->address;
 }
 
 int link_client_send(struct link_client *client, const struct message *msg, struct aq_error *err)

@@ -13,21 +13,40 @@
 #include "base/fault.h"
 #include "base/fs.h"
 #include "base/host_port.h"
+#include "base/log.h"
 #include "base/memory.h"
+#include "conf/tables.h"
 #include "link/link.h"
+#include "link/manager_list.h"
 
 #define JOIN_USEC (30 * USEC_PER_SEC)
 #define ROOM_BYTES 16384 /* of all files together */
+#define MANAGERS_MAX_BYTES (64u << 10)
+#define EPOCH_MAX_BYTES 32
 
-/* "scheme://host:port/" -> host and port. */
-static int link_identity_parse_url(const char *url, struct conf_listen *ret, struct aq_error *err)
+/* With a port, as it is kept. Caller frees. */
+static int link_identity_normalize(const char *text, char **ret, struct aq_error *err)
+{
+    char address[HOST_PORT_MAX];
+    struct conf_listen parsed;
+    int r = conf_parse_address(text, LINK_PORT, &parsed, err);
+
+    if (r < 0)
+        return r;
+    *ret = aq_strdup(host_port_write(parsed.host, parsed.port, address));
+    free(parsed.host);
+    return 0;
+}
+
+/* "scheme://host:port/" -> "host:port" */
+static int link_identity_parse_url(const char *url, char **ret, struct aq_error *err)
 {
     const char *host = strstr(url, "://") ? strstr(url, "://") + 3 : url;
     AQ_CLEANUP(aq_freep) char *copy = aq_strdup(host);
 
     if (copy[0] && copy[strlen(copy) - 1] == '/')
         copy[strlen(copy) - 1] = '\0';
-    return conf_parse_address(copy, LINK_PORT, ret, err);
+    return link_identity_normalize(copy, ret, err);
 }
 
 static char *link_identity_path(const struct link_identity_place *place, const char *name,
@@ -47,15 +66,20 @@ static int link_identity_write_file(const struct link_identity_place *place, con
     return fs_write_atomic(AT_FDCWD, path, text, strlen(text), mode, err);
 }
 
-/* The certificate comes last: it marks the identity as complete. */
-static int link_identity_write(const struct link_identity_place *place,
+/* Managers and epoch of a cluster that was joined before are not those of this one. The certificate
+ * comes last: it marks the identity as complete.
+ */
+static int link_identity_write(const struct link_identity_place *place, const char *address,
                                const struct link_identity *got, struct aq_error *err)
 {
-    char address[HOST_PORT_MAX];
-    AQ_CLEANUP(aq_freep) char *manager = aq_format(
-        "%s\n", host_port_write(got->manager.host, got->manager.port, address));
-    int r = link_identity_write_file(place, "manager", "", manager, 0644, err);
+    AQ_CLEANUP(aq_freep) char *manager = aq_format("%s\n", address);
+    AQ_CLEANUP(aq_freep) char *managers = link_identity_path(place, "managers", "");
+    AQ_CLEANUP(aq_freep) char *epoch = link_identity_path(place, "epoch", "");
+    int r;
 
+    (void)unlink(managers);
+    (void)unlink(epoch);
+    r = link_identity_write_file(place, "manager", "", manager, 0644, err);
     if (r == 0)
         r = link_identity_write_file(place, "ca", ".crt", got->ca, 0644, err);
     if (r == 0)
@@ -67,10 +91,13 @@ static int link_identity_write(const struct link_identity_place *place,
     return r;
 }
 
+/* 'inout_address' becomes that of the manager that answered. */
 static int link_identity_ask(const struct link_identity_place *place, const struct pki_token *token,
-                             bool machine, struct link_identity *got, struct aq_error *err)
+                             bool machine, char **inout_address, struct link_identity *got,
+                             struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *csr = NULL;
+    AQ_CLEANUP(aq_freep) char *asked = AQ_TAKE(*inout_address);
     char secret[PKI_SECRET_TEXT_MAX];
     struct utsname host = { .nodename = "" };
     int r = pki_request_new(place->id, &got->key, &csr, err);
@@ -78,14 +105,14 @@ static int link_identity_ask(const struct link_identity_place *place, const stru
     if (r < 0)
         return r;
     (void)uname(&host);
-    return link_join_request(got->manager.host, got->manager.port, token,
+    return link_join_request(asked, token,
                              &(struct msg_join){ .secret = pki_token_secret(token, secret),
                                                  .agent_id = place->id,
                                                  .csr = csr,
                                                  .version = ALIQUOT_VERSION,
                                                  .architecture = machine ? host.machine : NULL,
                                                  .hostname = machine ? host.nodename : NULL },
-                             JOIN_USEC, &got->cert, &got->ca, err);
+                             JOIN_USEC, &got->cert, &got->ca, inout_address, err);
 }
 
 /* Files that do not fit would cost the token, which is good for one join. */
@@ -109,6 +136,7 @@ static int link_identity_try_room(const struct link_identity_place *place, struc
 int link_identity_join(const struct link_identity_place *place, const char *url, const char *text,
                        bool machine, struct aq_error *err)
 {
+    AQ_CLEANUP(aq_freep) char *address = NULL;
     struct link_identity got = { .key = NULL };
     struct pki_token token;
     int r = pki_token_parse(text, &token, err);
@@ -118,14 +146,14 @@ int link_identity_join(const struct link_identity_place *place, const char *url,
                           "the join token has expired: ask an administrator for a new one "
                           "(aliquot agent token), and check this machine's clock");
     if (r == 0)
-        r = link_identity_parse_url(url, &got.manager, err);
+        r = link_identity_parse_url(url, &address, err);
     if (r == 0)
         r = link_identity_try_room(place, err);
     if (r == 0)
-        r = link_identity_ask(place, &token, machine, &got, err);
+        r = link_identity_ask(place, &token, machine, &address, &got, err);
     AQ_FAULT("link.join.received");
     if (r == 0)
-        r = link_identity_write(place, &got, err);
+        r = link_identity_write(place, address, &got, err);
     link_identity_done(&got);
     return r;
 }
@@ -144,25 +172,91 @@ static int link_identity_read_file(const struct link_identity_place *place, cons
     return r;
 }
 
-static int link_identity_find_manager(const struct link_identity_place *place,
-                                      const struct conf_listen *manager, struct conf_listen *ret,
-                                      struct aq_error *err)
+static void link_identity_add(struct link_identity *identity, const char *address)
+{
+    for (size_t i = 0; i < identity->addresses.count; i++)
+        if (strcmp(identity->addresses.items[i], address) == 0)
+            return;
+    conf_list_add(&identity->addresses, address, strlen(address));
+}
+
+static int link_identity_add_checked(struct link_identity *identity, const char *text,
+                                     struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *address = NULL;
+    int r = link_identity_normalize(text, &address, err);
+
+    if (r == 0)
+        link_identity_add(identity, address);
+    return r;
+}
+
+/* The manager that was joined, and those that a leader has named since. */
+static int link_identity_add_known(const struct link_identity_place *place,
+                                   struct link_identity *identity, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *joined = NULL;
-    int r;
+    AQ_CLEANUP(aq_freep) char *path = link_identity_path(place, "managers", "");
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    AQ_CLEANUP(manager_list_done) struct manager_list named;
+    const struct msg_managers *managers = &named.msg.managers;
+    struct aq_error why = { 0 };
+    int r = link_identity_read_file(place, "manager", "", &joined, err);
 
-    if (manager->host) {
-        *ret = (struct conf_listen){ .host = aq_strdup(manager->host), .port = manager->port };
-        return 0;
-    }
-    r = link_identity_read_file(place, "manager", "", &joined, err);
+    manager_list_init(&named);
     if (r < 0)
         return r;
     joined[strcspn(joined, "\n")] = '\0';
-    return conf_parse_address(joined, LINK_PORT, ret, err);
+    r = link_identity_add_checked(identity, joined, err);
+    if (r < 0 || fs_read(AT_FDCWD, path, MANAGERS_MAX_BYTES, &text, NULL) < 0)
+        return r;
+    if (manager_list_read(&named, text.data, text.len, &why) < 0)
+        log_warning("cannot read '%s', which the next leader writes again: %s", path, why.text);
+    for (size_t i = 0; i < managers->manager_count; i++)
+        (void)link_identity_add_checked(identity, managers->managers[i].link, &why);
+    return 0;
 }
 
-int link_identity_load(const struct link_identity_place *place, const struct conf_listen *manager,
+static int link_identity_find_managers(const struct link_identity_place *place,
+                                       const struct conf_list *managers,
+                                       struct link_identity *identity, struct aq_error *err)
+{
+    int r = managers->count ? 0 : link_identity_add_known(place, identity, err);
+
+    identity->is_fixed = managers->count > 0;
+    for (size_t i = 0; r == 0 && i < managers->count; i++)
+        r = link_identity_add_checked(identity, managers->items[i], err);
+    return r < 0 ? r
+                 : conf_parse_address(identity->addresses.items[0], LINK_PORT, &identity->manager,
+                                      err);
+}
+
+/* A damaged file is no reason to follow a leader that has been replaced. */
+static int link_identity_read_epoch(const struct link_identity_place *place, int64_t *ret,
+                                    struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *path = link_identity_path(place, "epoch", "");
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    char *end = NULL;
+    long long epoch;
+    int r = fs_read(AT_FDCWD, path, EPOCH_MAX_BYTES, &text, err);
+
+    if (r == -ENOENT)
+        return 0;
+    if (r < 0)
+        return r;
+    errno = 0;
+    epoch = strtoll(text.data, &end, 10);
+    if (errno || end == text.data || strcmp(end, "\n") != 0 || epoch < 0)
+        return aq_fail(err, EUCLEAN,
+                       "'%s' does not hold the number of an epoch; remove it once the manager that "
+                       "leads is the only one that runs",
+                       path);
+    *ret = epoch;
+    return 0;
+}
+
+int link_identity_load(const struct link_identity_place *place, const struct conf_list *managers,
                        struct link_identity *ret, struct aq_error *err)
 {
     struct link_identity got = { .key = NULL };
@@ -175,15 +269,51 @@ int link_identity_load(const struct link_identity_place *place, const struct con
     if (r == 0)
         r = link_identity_read_file(place, "ca", ".crt", &got.ca, err);
     if (r == 0)
-        r = link_identity_find_manager(place, manager, &got.manager, err);
+        r = link_identity_find_managers(place, managers, &got, err);
     if (r == -ENOENT)
         r = aq_fail(err, EUCLEAN, "'%s' has a certificate, and not all that belongs to it",
                     place->folder);
+    if (r == 0)
+        r = link_identity_read_epoch(place, &got.epoch, err);
     if (r < 0)
         link_identity_done(&got);
     else
         *ret = got;
     return r;
+}
+
+int link_identity_check_addresses(const char *field, const struct conf_list *managers,
+                                  struct aq_error *err)
+{
+    for (size_t i = 0; i < managers->count; i++) {
+        AQ_CLEANUP(aq_freep) char *address = NULL;
+        struct aq_error why;
+
+        if (link_identity_normalize(managers->items[i], &address, &why) < 0)
+            return aq_fail_field(err, EINVAL, field, "%s: %s", field, why.text);
+    }
+    return 0;
+}
+
+/* ---- what leaders say ---- */
+
+int link_identity_keep_epoch(const struct link_identity_place *place, int64_t epoch,
+                             struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *text = aq_format("%lld\n", (long long)epoch);
+
+    return link_identity_write_file(place, "epoch", "", text, 0644, err);
+}
+
+int link_identity_keep_managers(const struct link_identity_place *place,
+                                const struct link_manager *list, size_t count, struct aq_error *err)
+{
+    AQ_CLEANUP(manager_list_done) struct manager_list named;
+    int r;
+
+    manager_list_init(&named);
+    r = manager_list_set(&named, list, count, err);
+    return r < 0 ? r : link_identity_write_file(place, "managers", "", named.text.data, 0644, err);
 }
 
 void link_identity_done(struct link_identity *identity)
@@ -195,5 +325,6 @@ void link_identity_done(struct link_identity *identity)
     free(identity->cert);
     free(identity->ca);
     free(identity->manager.host);
+    conf_list_done(&identity->addresses);
     *identity = (struct link_identity){ .key = NULL };
 }

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* join_request.c - the agent asks to join a cluster: token and request out, certificate in */
+/* join_request.c - the agent asks to join a cluster: token and request out, certificate in
+ *
+ * A manager that does not lead says who does. The token names the authority, of which all managers
+ * have certificates, so each proves itself.
+ */
 #include <errno.h>
 #include <string.h>
 
@@ -10,10 +14,16 @@
 #include "link/channel.h"
 #include "link/link.h"
 
+#define CONNECT_USEC (10 * USEC_PER_SEC)
+
 struct join_request {
     uv_loop_t loop;
-    uv_timer_t timer;
+    uv_timer_t timer; /* until it is given up */
+    uv_timer_t again; /* until the next try */
+    struct tls_context *tls;
     struct channel *channel;
+    char *address;
+    bool is_redirected; /* the last manager that answered does not lead */
     const struct msg_join *msg;
     char *cert, *ca;
     struct aq_error err;
@@ -23,6 +33,22 @@ static void join_request_finish(struct join_request *request)
 {
     channel_close(AQ_TAKE(request->channel));
     uv_close((uv_handle_t *)&request->timer, NULL);
+    uv_close((uv_handle_t *)&request->again, NULL);
+}
+
+static void join_request_connect(uv_timer_t *timer);
+
+/* The leader that it names, else the same manager a little later, when there is one. */
+static void join_request_follow(struct join_request *request, const struct msg_refused *refused)
+{
+    channel_close(AQ_TAKE(request->channel));
+    request->is_redirected = true;
+    if (refused->leader) {
+        free(request->address);
+        request->address = aq_strdup(refused->leader);
+    }
+    (void)uv_timer_start(&request->again, join_request_connect,
+                         (uint64_t)(refused->retry_usec / USEC_PER_MSEC), 0);
 }
 
 static void join_request_on_open(void *data)
@@ -46,6 +72,10 @@ static void join_request_on_message(void *data, uint64_t seq, const struct messa
             log_warning("%s", msg->joined.note);
         request->cert = aq_strdup(msg->joined.cert);
         request->ca = aq_strdup(msg->joined.ca);
+    } else if (msg->type == MSG_REFUSED && msg->refused.kind && msg->refused.retry_usec
+               && strcmp(msg->refused.kind, LINK_NOT_LEADER) == 0) {
+        join_request_follow(request, &msg->refused);
+        return;
     } else {
         (void)aq_fail_kind(&request->err, EACCES, "refused", "the manager refused: %s",
                            msg->type == MSG_REFUSED && msg->refused.text ? msg->refused.text
@@ -66,7 +96,9 @@ static void join_request_on_timer(uv_timer_t *timer)
 {
     struct join_request *request = timer->data;
 
-    (void)aq_fail(&request->err, ETIMEDOUT, "the manager did not answer in time");
+    (void)aq_fail(&request->err, ETIMEDOUT, "the manager at %s %s", request->address,
+                  request->is_redirected ? "does not lead, and no manager that leads has answered"
+                                         : "did not answer in time");
     join_request_finish(request);
 }
 
@@ -86,52 +118,59 @@ static struct tls_context *join_request_make_tls(const struct pki_token *token,
     return tls_context_new(&options, &tls, err) < 0 ? NULL : tls;
 }
 
-static int join_request_ask(struct join_request *request, const char *host, uint16_t port,
-                            struct tls_context *tls, int64_t timeout_usec, struct aq_error *err)
+static void join_request_connect(uv_timer_t *timer)
 {
     static const struct channel_ops ops = {
         .on_open = join_request_on_open,
         .on_message = join_request_on_message,
         .on_end = join_request_on_end,
     };
-    int r;
+    struct join_request *request = timer->data;
+    const struct channel_target target = { .address = request->address,
+                                           .tls = request->tls,
+                                           .connect_usec = CONNECT_USEC };
 
-    (void)uv_timer_init(&request->loop, &request->timer);
-    request->timer.data = request;
-    (void)uv_timer_start(&request->timer, join_request_on_timer,
-                         (uint64_t)(timeout_usec / USEC_PER_MSEC), 0);
-    r = channel_connect(&request->loop, host, port, tls, &ops, request, &request->channel, err);
-    if (r < 0)
-        uv_close((uv_handle_t *)&request->timer, NULL);
-    (void)uv_run(&request->loop, UV_RUN_DEFAULT);
-    return r;
+    if (channel_connect(&request->loop, &target, &ops, request, &request->channel, &request->err)
+        < 0)
+        join_request_finish(request);
 }
 
-int link_join_request(const char *host, uint16_t port, const struct pki_token *token,
+static int join_request_run(struct join_request *request, int64_t timeout_usec,
+                            struct aq_error *err)
+{
+    int r = uv_loop_init(&request->loop);
+
+    if (r < 0)
+        return aq_fail(err, -r, "cannot make an event loop: %s", uv_strerror(r));
+    (void)uv_timer_init(&request->loop, &request->timer);
+    (void)uv_timer_init(&request->loop, &request->again);
+    request->timer.data = request->again.data = request;
+    (void)uv_timer_start(&request->timer, join_request_on_timer,
+                         (uint64_t)(timeout_usec / USEC_PER_MSEC), 0);
+    (void)uv_timer_start(&request->again, join_request_connect, 0, 0);
+    (void)uv_run(&request->loop, UV_RUN_DEFAULT);
+    (void)uv_loop_close(&request->loop);
+    if (request->err.code && err)
+        *err = request->err;
+    return -request->err.code;
+}
+
+int link_join_request(const char *address, const struct pki_token *token,
                       const struct msg_join *msg, int64_t timeout_usec, char **ret_cert,
-                      char **ret_ca, struct aq_error *err)
+                      char **ret_ca, char **ret_address, struct aq_error *err)
 {
     AQ_CLEANUP(tls_context_freep) struct tls_context *tls = join_request_make_tls(token, err);
-    struct join_request request = { .msg = msg };
-    int r;
+    struct join_request request = { .msg = msg, .tls = tls, .address = aq_strdup(address) };
+    int r = tls ? join_request_run(&request, timeout_usec, err) : err ? -err->code : -EINVAL;
 
-    if (!tls)
-        return err ? -err->code : -EINVAL;
-    if (uv_loop_init(&request.loop) < 0)
-        return aq_fail_oom(err);
-    r = join_request_ask(&request, host, port, tls, timeout_usec, err);
-    (void)uv_loop_close(&request.loop);
-    if (r == 0 && request.err.code) {
-        r = -request.err.code;
-        if (err)
-            *err = request.err;
-    }
     if (r < 0) {
         free(request.cert);
         free(request.ca);
+        free(request.address);
         return r;
     }
     *ret_cert = request.cert;
     *ret_ca = request.ca;
+    *ret_address = request.address;
     return 0;
 }

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* link.h - the connection between a manager and its agents
+/* link.h - the connection between the manager that leads and its agents
  *
- * The agent connects out: TLS 1.3, both sides show certificates of the
- * cluster's authority (pki.h). One control connection per agent carries
+ * Here an agent is each program that connects to a manager: an agent, a front
+ * daemon, another manager. It connects out: TLS 1.3, both sides show certificates
+ * of the cluster's authority (pki.h). It looks for the leader among the managers
+ * that it knows, and follows none of an epoch lower than it has followed. One
+ * control connection per agent carries
  * frames: 4 bytes length of the rest, 8 bytes seq, 8 bytes ack (big endian),
  * then the JSON text of a message (message.h); at most LINK_FRAME_MAX bytes
  * after the length. seq counts reliable messages of one process from 1;
@@ -29,7 +32,9 @@
 #define LINK_QUEUE_MAX_BYTES (64u << 20) /* unacknowledged, per peer */
 #define LINK_PORT 8082
 #define LINK_PING_USEC (3 * USEC_PER_SEC)
-#define LINK_DEAD_USEC (10 * USEC_PER_SEC)
+#define LINK_DEAD_USEC (10 * USEC_PER_SEC)        /* at the manager */
+#define LINK_CLIENT_DEAD_USEC (15 * USEC_PER_SEC) /* at the agent: decision 558 */
+#define LINK_NOT_LEADER "not-leader"              /* kind of a refusal */
 
 /* ---- streams, on both sides ---- */
 
@@ -61,6 +66,8 @@ extern const struct pump_ops link_stream_pump;
 
 struct link_server;
 struct link_join;
+struct stream;
+struct strbuf;
 
 struct link_server_conf {
     uv_loop_t *loop;
@@ -71,6 +78,7 @@ struct link_server_conf {
     struct uuid incarnation; /* of this manager process */
     int64_t ping_usec;       /* keep-alive interval; 0 = 3 s */
     int64_t dead_usec;       /* silence that ends a connection; 0 = 10 s */
+    int64_t epoch;           /* of this manager as the leader; 0 = its store counts none */
 };
 
 struct link_server_ops {
@@ -95,6 +103,11 @@ struct link_server_ops {
      * link_join_accept() and link_join_refuse(). NULL refuses everyone.
      */
     void (*on_join)(void *data, struct link_join *join, const struct msg_join *msg);
+    /* A connection with a certificate of another manager ("manager:NAME", which is 'peer') begins
+     * with HTTP. The callee owns 'stream' and sets its callbacks before it returns; 'first' are the
+     * bytes that were read, borrowed. NULL: it is closed.
+     */
+    void (*on_http)(void *data, struct stream *stream, struct strbuf *first, const char *peer);
 };
 
 int link_server_new(const struct link_server_conf *conf, const struct link_server_ops *ops,
@@ -108,6 +121,23 @@ bool link_server_is_connected(const struct link_server *server, const char *agen
 /* When bytes came last from it, monotonic; 0 = none yet. */
 int64_t link_server_heard_usec(const struct link_server *server, const char *agent_id);
 size_t link_server_connection_count(const struct link_server *server);
+
+/* The managers of the cluster, copied, of which at most LINK_MANAGERS_MAX are kept: all that connect
+ * are told, and those that are connected when the list has changed.
+ */
+void link_server_set_managers(struct link_server *server, const struct link_manager *list,
+                              size_t count);
+
+/* This manager does not lead: from now on every hello and join is refused as LINK_NOT_LEADER with
+ * the address of the manager that does ("host:port", copied; NULL = not known), streams are closed,
+ * and those that are connected are refused, too. May be called again with another leader.
+ */
+void link_server_redirect(struct link_server *server, const char *leader);
+
+/* While the lease of this leader is in doubt: reliable messages are queued and none is sent,
+ * transient ones fail with -ENOTCONN. Connections stay and are kept alive.
+ */
+void link_server_hold(struct link_server *server, bool is_held);
 
 /* Queue a message. Reliable ones wait for a reconnect of the same
  * incarnation and are dropped when another one connects; transient ones need
@@ -141,13 +171,17 @@ struct link_client;
 
 struct link_client_conf {
     uv_loop_t *loop;
-    const char *host;
-    uint16_t port;
+    const char *const *addresses; /* of managers, "host[:port]", copied; one at least */
+    size_t address_count;
+    bool is_fixed; /* an administrator chose these: managers named by a leader are not tried, except
+                      the leader to which a refusal points */
+    int64_t epoch; /* the highest that was followed; 0 = none */
     const char *ca, *cert, *key; /* PEM */
     const char *agent_id;
     struct uuid incarnation;
-    int64_t ping_usec, dead_usec;           /* 0 = 3 s, 10 s */
-    int64_t retry_min_usec, retry_max_usec; /* jittered back-off; 0 = 200 ms, 10 s */
+    int64_t ping_usec, dead_usec;           /* 0 = 3 s, 15 s */
+    int64_t retry_min_usec, retry_max_usec; /* jittered pause after all addresses were tried; 0 =
+                                               200 ms; 10 s, of several addresses 2 s */
 };
 
 struct link_client_ops {
@@ -155,9 +189,16 @@ struct link_client_ops {
      * until the callback's return is used, before the next callback.
      */
     void (*on_greet)(void *data, struct msg_hello *hello);
+    /* A leader of a higher epoch than any before: make it durable; only then it is followed.
+     * -errno: it is not followed, and tried again later. NULL = kept in memory alone.
+     */
+    int (*on_epoch)(void *data, int64_t epoch);
+    /* The managers of the cluster have changed, to be kept for the next start; NULL = unused. */
+    void (*on_managers)(void *data, const struct link_manager *list, size_t count);
     void (*on_connected)(void *data, const struct msg_welcome *welcome);
     /* A message; reliable ones (seq > 0) come in order, once. The manager
-     * keeps them until link_client_ack(); so MSG_UNKNOWN wants one, too.
+     * keeps them until link_client_ack(); so MSG_UNKNOWN wants one, too, as
+     * which an order of a lower epoch comes.
      */
     void (*on_message)(void *data, uint64_t seq, const struct message *msg);
     void (*on_disconnected)(void *data, const char *why); /* also after a failed try */
@@ -172,6 +213,8 @@ void link_client_free(struct link_client *client);
 AQ_DEFINE_CLEANUP(struct link_client, link_client_free)
 
 bool link_client_is_connected(const struct link_client *client);
+/* Of the manager that welcomed it last, or that is tried. Valid until the next callback. */
+const char *link_client_address(const struct link_client *client);
 int link_client_send(struct link_client *client, const struct message *msg, struct aq_error *err);
 /* All messages up to 'seq' are durable. */
 void link_client_ack(struct link_client *client, uint64_t seq);
@@ -181,12 +224,13 @@ int link_client_open_stream(struct link_client *client, const struct msg_stream_
                             const struct link_stream_ops *ops, void *data, struct link_stream **ret,
                             struct aq_error *err);
 
-/* Blocking, with a loop of its own: show the token to the manager at
- * host:port, whose authority must have the token's fingerprint, and get a
- * certificate for msg->csr. Caller frees both texts.
+/* Blocking, with a loop of its own: show the token to the manager at 'address'
+ * ("host[:port]"), whose authority must have the token's fingerprint, or to the leader
+ * to which it points, and get a certificate for msg->csr. Caller frees all three texts;
+ * ret_address is that of the manager that answered.
  */
-int link_join_request(const char *host, uint16_t port, const struct pki_token *token,
+int link_join_request(const char *address, const struct pki_token *token,
                       const struct msg_join *msg, int64_t timeout_usec, char **ret_cert,
-                      char **ret_ca, struct aq_error *err);
+                      char **ret_ca, char **ret_address, struct aq_error *err);
 
 #endif

@@ -26,6 +26,11 @@ bool message_is_reliable(enum message_type type)
     return message_shapes[type].reliable;
 }
 
+bool message_is_order(enum message_type type)
+{
+    return message_shapes[type].is_order;
+}
+
 const char *msg_kernel_state_name(enum msg_kernel_state state)
 {
     return state_names[state];
@@ -117,6 +122,8 @@ int message_encode(const struct message *msg, struct strbuf *out, struct aq_erro
     jsonw_object_begin(&w);
     jsonw_member_str(&w, "type", message_shapes[msg->type].name);
     r = wire_fields_write(message_shapes[msg->type].fields, &msg->join, 0, &w, err);
+    if (r == 0 && message_is_order(msg->type))
+        r = wire_fields_write(message_stamp_fields, &msg->stamp, 0, &w, err);
     jsonw_object_end(&w);
     return r;
 }
@@ -149,6 +156,8 @@ int message_decode(const char *text, size_t len, struct message *ret, struct aq_
     if (r == 0 && got.type != MSG_UNKNOWN)
         r = wire_fields_read(message_shapes[got.type].fields, object, 0, &got.arena, &got.join,
                              err);
+    if (r == 0 && message_is_order(got.type))
+        r = wire_fields_read(message_stamp_fields, object, 0, &got.arena, &got.stamp, err);
     json_decref(object);
     if (r < 0)
         arena_done(&got.arena);

@@ -14,7 +14,7 @@
  * sends again what no manager has acknowledged; messages to an agent process
  * that has ended are dropped: the manager finds by the inventory of the first
  * heartbeat what has to be sent to the next. Transient messages (hello,
- * welcome, refused, heartbeat, heartbeat.reply, fenced, bye, join, joined, image.*,
+ * welcome, refused, heartbeat, heartbeat.reply, fenced, bye, managers, join, joined, image.*,
  * service.*, statistics, network.*, stream.*, app.*, data.*, serving.*, kernel.health, metrics.*,
  * storage.*, web.*) are neither kept nor resent.
  */
@@ -47,6 +47,7 @@ enum message_type {
     MSG_REFUSED,         /* "refused"         manager -> agent, the other answer; then close */
     MSG_FENCED,          /* "fenced"          manager -> agent: another process has this identity */
     MSG_BYE,             /* "bye"             either: an orderly end of the connection */
+    MSG_MANAGERS,        /* "managers"        manager -> all, when the list of managers changes */
     MSG_HEARTBEAT,       /* "heartbeat"       agent -> manager */
     MSG_HEARTBEAT_REPLY, /* "heartbeat.reply" manager -> agent, if it said its uptime */
     MSG_KERNEL_CREATE,   /* "kernel.create"   manager -> agent */
@@ -107,6 +108,28 @@ enum message_type {
     MSG_TYPE_COUNT
 };
 
+/* ---- managers ---- */
+
+#define LINK_MANAGERS_MAX 32
+
+struct link_manager {
+    const char *name;
+    const char *link; /* HOST:PORT where agents, front daemons and other managers reach it */
+    const char *api;  /* URL of its API; NULL = not known */
+};
+
+struct msg_managers {
+    struct link_manager *managers; /* all of the cluster */
+    size_t manager_count;
+};
+
+/* Beside the members of a message that orders a change: who ordered it, and on which state. */
+struct msg_stamp {
+    int64_t
+        epoch; /* of the manager that leads; 0 = its store has none, or it is an older version */
+    int64_t commit; /* number of the store's last commit when it was sent; 0 likewise */
+};
+
 /* ---- joining and greeting ---- */
 
 struct msg_join {
@@ -146,6 +169,8 @@ struct msg_hello {
                            NULL = by the manager alone */
     const char *domain_url; /* of a proxy with a domain: "https://DOMAIN:PORT", of which
                                NAME--serve.DOMAIN is a service's; NULL = it has none */
+    const char *link;       /* of a manager: HOST:PORT of its own link; NULL = not a manager */
+    int64_t epoch;          /* the highest that was followed; 0 = none */
 };
 
 struct msg_welcome {
@@ -158,12 +183,16 @@ struct msg_welcome {
     int64_t at_usec; /* the manager's clock, to report skew */
     bool has_leases; /* heartbeats are answered; false: a manager that starts kernels elsewhere
                         without leases */
+    int64_t epoch;   /* of the manager that leads; 0 = its store counts none, or an older version */
+    struct link_manager *managers; /* all of the cluster; none: not known */
+    size_t manager_count;
 };
 
 struct msg_refused {
-    const char *kind; /* "protocol", "identity", "revoked", "token", "refused" */
+    const char *kind; /* "protocol", "identity", "revoked", "token", "refused", "not-leader" */
     const char *text;
     int64_t retry_usec; /* > 0: try again after this; 0: give up and exit */
+    const char *leader; /* "not-leader": HOST:PORT of the manager that leads; NULL = not known */
 };
 
 struct msg_fenced {
@@ -754,7 +783,8 @@ struct msg_web_ended {
 
 struct message {
     enum message_type type;
-    struct arena arena; /* owns everything below after message_decode(); unused otherwise */
+    struct arena arena;     /* owns everything below after message_decode(); unused otherwise */
+    struct msg_stamp stamp; /* of message_is_order(); of others it is neither written nor read */
     union {
         struct msg_join join;
         struct msg_joined joined;
@@ -763,6 +793,7 @@ struct message {
         struct msg_refused refused;
         struct msg_fenced fenced;
         struct msg_bye bye;
+        struct msg_managers managers;
         struct msg_heartbeat heartbeat;
         struct msg_heartbeat_reply heartbeat_reply;
         struct msg_kernel_create kernel_create;
@@ -835,6 +866,8 @@ void message_done(struct message *msg);
 
 const char *message_type_name(enum message_type type); /* "kernel.create"; "unknown" */
 bool message_is_reliable(enum message_type type);
+/* Orders a change of the receiver, and carries a stamp. */
+bool message_is_order(enum message_type type);
 const char *msg_kernel_state_name(enum msg_kernel_state state);
 
 #endif

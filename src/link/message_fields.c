@@ -11,6 +11,30 @@
     { #member, WIRE_OWN, offsetof(struct type, member), .own = &message_values }
 /* clang-format on */
 
+const struct wire_field message_stamp_fields[] = {
+    MEMBER(msg_stamp, epoch, WIRE_NUMBER),
+    MEMBER(msg_stamp, commit, WIRE_NUMBER),
+    WIRE_FIELDS_END,
+};
+
+static const struct wire_field manager_fields[] = {
+    NEEDED(link_manager, name, WIRE_TEXT),
+    NEEDED(link_manager, link, WIRE_TEXT),
+    MEMBER(link_manager, api, WIRE_TEXT),
+    WIRE_FIELDS_END,
+};
+
+static const struct wire_shape managers = {
+    .fields = manager_fields,
+    .size = sizeof(struct link_manager),
+    .max = LINK_MANAGERS_MAX,
+};
+
+static const struct wire_field managers_fields[] = {
+    LIST(msg_managers, managers, managers),
+    WIRE_FIELDS_END,
+};
+
 static const struct wire_field join_fields[] = {
     NEEDED(msg_join, secret, WIRE_TEXT),
     NEEDED(msg_join, agent_id, WIRE_TEXT),
@@ -56,6 +80,8 @@ static const struct wire_field hello_fields[] = {
     MEMBER(msg_hello, has_sftp, WIRE_FLAG),
     MEMBER(msg_hello, data, WIRE_TEXT),
     MEMBER(msg_hello, domain_url, WIRE_TEXT),
+    MEMBER(msg_hello, link, WIRE_TEXT),
+    MEMBER(msg_hello, epoch, WIRE_NUMBER),
     WIRE_FIELDS_END,
 };
 
@@ -68,6 +94,8 @@ static const struct wire_field welcome_fields[] = {
     MEMBER(msg_welcome, version, WIRE_TEXT),
     MEMBER(msg_welcome, at_usec, WIRE_NUMBER),
     MEMBER(msg_welcome, has_leases, WIRE_FLAG),
+    MEMBER(msg_welcome, epoch, WIRE_NUMBER),
+    LIST(msg_welcome, managers, managers),
     WIRE_FIELDS_END,
 };
 
@@ -75,6 +103,7 @@ static const struct wire_field refused_fields[] = {
     MEMBER(msg_refused, kind, WIRE_TEXT),
     MEMBER(msg_refused, text, WIRE_TEXT),
     MEMBER(msg_refused, retry_usec, WIRE_NUMBER),
+    MEMBER(msg_refused, leader, WIRE_TEXT),
     WIRE_FIELDS_END,
 };
 
@@ -721,26 +750,27 @@ const struct message_shape message_shapes[MSG_TYPE_COUNT] = {
     [MSG_REFUSED] = { "refused", false, refused_fields },
     [MSG_FENCED] = { "fenced", false, fenced_fields },
     [MSG_BYE] = { "bye", false, bye_fields },
+    [MSG_MANAGERS] = { "managers", false, managers_fields },
     [MSG_HEARTBEAT] = { "heartbeat", false, heartbeat_fields },
     [MSG_HEARTBEAT_REPLY] = { "heartbeat.reply", false, heartbeat_reply_fields },
-    [MSG_KERNEL_CREATE] = { "kernel.create", true, kernel_create_fields },
-    [MSG_KERNEL_DESTROY] = { "kernel.destroy", true, kernel_destroy_fields },
-    [MSG_KERNEL_RESTART] = { "kernel.restart", true, kernel_restart_fields },
-    [MSG_KERNEL_FORGET] = { "kernel.forget", true, kernel_forget_fields },
-    [MSG_KERNEL_RESIZE] = { "kernel.resize", true, kernel_resize_fields },
-    [MSG_KERNEL_RELEASE] = { "kernel.release", true, kernel_release_fields },
+    [MSG_KERNEL_CREATE] = { "kernel.create", true, kernel_create_fields, .is_order = true },
+    [MSG_KERNEL_DESTROY] = { "kernel.destroy", true, kernel_destroy_fields, .is_order = true },
+    [MSG_KERNEL_RESTART] = { "kernel.restart", true, kernel_restart_fields, .is_order = true },
+    [MSG_KERNEL_FORGET] = { "kernel.forget", true, kernel_forget_fields, .is_order = true },
+    [MSG_KERNEL_RESIZE] = { "kernel.resize", true, kernel_resize_fields, .is_order = true },
+    [MSG_KERNEL_RELEASE] = { "kernel.release", true, kernel_release_fields, .is_order = true },
     [MSG_KERNEL_DESCRIBE] = { "kernel.describe", true, kernel_describe_fields },
     [MSG_KERNEL_ORDER] = { "kernel.order", true, kernel_order_fields },
     [MSG_KERNEL_STATUS] = { "kernel.status", true, kernel_status_fields },
-    [MSG_SESSION_NETWORK] = { "session.network", true, session_network_fields },
+    [MSG_SESSION_NETWORK] = { "session.network", true, session_network_fields, .is_order = true },
     [MSG_NETWORK_PEERS] = { "network.peers", false, network_peers_fields },
     [MSG_NETWORK_REACH] = { "network.reach", false, network_reach_fields },
-    [MSG_DRAIN] = { "drain", true, drain_fields },
-    [MSG_IMAGE_COMMAND] = { "image.order", false, image_command_fields },
+    [MSG_DRAIN] = { "drain", true, drain_fields, .is_order = true },
+    [MSG_IMAGE_COMMAND] = { "image.order", false, image_command_fields, .is_order = true },
     [MSG_IMAGE_STATUS] = { "image.status", false, image_status_fields },
     [MSG_IMAGE_LIST] = { "image.list", false, image_list_fields },
     [MSG_IMAGE_LOGINS] = { "image.logins", false, image_logins_fields },
-    [MSG_SERVICE_COMMAND] = { "service.order", false, service_command_fields },
+    [MSG_SERVICE_COMMAND] = { "service.order", false, service_command_fields, .is_order = true },
     [MSG_SERVICE_STATUS] = { "service.status", false, service_status_fields },
     [MSG_STATISTICS] = { "statistics", false, statistics_fields },
     [MSG_STREAM_OPEN] = { "stream.open", false, stream_open_fields },
@@ -760,17 +790,17 @@ const struct message_shape message_shapes[MSG_TYPE_COUNT] = {
     [MSG_KERNEL_HEALTH] = { "kernel.health", false, kernel_health_fields },
     [MSG_METRICS_WATCH] = { "metrics.watch", false, metrics_watch_fields },
     [MSG_METRICS_VALUES] = { "metrics.values", false, metrics_values_fields },
-    [MSG_SERVING_ROUTES] = { "serving.routes", false, serving_routes_fields },
+    [MSG_SERVING_ROUTES] = { "serving.routes", false, serving_routes_fields, .is_order = true },
     [MSG_SERVING_DONE] = { "serving.done", false, serving_done_fields },
     [MSG_SERVING_USE] = { "serving.use", false, serving_use_fields },
     [MSG_STORAGE_HELLO] = { "storage.hello", false, storage_hello_fields },
-    [MSG_STORAGE_ASK] = { "storage.ask", false, storage_ask_fields },
+    [MSG_STORAGE_ASK] = { "storage.ask", false, storage_ask_fields, .is_order = true },
     [MSG_STORAGE_ANSWER] = { "storage.answer", false, storage_answer_fields },
     [MSG_STORAGE_PROGRESS] = { "storage.progress", false, storage_progress_fields },
     [MSG_STORAGE_CHECK] = { "storage.check", false, storage_check_fields },
     [MSG_STORAGE_CHECKED] = { "storage.checked", false, storage_checked_fields },
     [MSG_STORAGE_SIZE] = { "storage.size", false, storage_size_fields },
-    [MSG_STORAGE_CANCEL] = { "storage.cancel", false, storage_cancel_fields },
+    [MSG_STORAGE_CANCEL] = { "storage.cancel", false, storage_cancel_fields, .is_order = true },
     [MSG_WEB_ASK] = { "web.ask", false, web_ask_fields },
     [MSG_WEB_ANSWER] = { "web.answer", false, web_answer_fields },
     [MSG_WEB_ENDED] = { "web.ended", false, web_ended_fields },

@@ -10,11 +10,13 @@ struct message_shape {
     const char *name;
     bool reliable;
     const struct wire_field *fields; /* NULL: MSG_UNKNOWN */
+    bool is_order;                   /* has message_stamp_fields beside them */
 };
 
 /* enum msg_kernel_state; struct msg_value *, followed by its size_t count. */
 extern const struct wire_own message_kernel_state, message_values;
 
+extern const struct wire_field message_stamp_fields[]; /* of struct msg_stamp */
 extern const struct message_shape message_shapes[MSG_TYPE_COUNT];
 
 #endif

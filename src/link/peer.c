@@ -24,12 +24,14 @@ static void peer_drop(struct link_peer *peer, struct peer_item *item)
 void peer_reset(struct link_peer *peer)
 {
     struct log_budget log;
+    bool is_held = peer->is_held;
 
     LIST_FOREACH(it, &peer->items)
         peer_drop(peer, LIST_ENTRY(it, struct peer_item, link));
     log = peer->log;
     peer_init(peer);
     peer->log = log;
+    peer->is_held = is_held;
 }
 
 void peer_restart(struct link_peer *peer)

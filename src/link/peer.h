@@ -3,6 +3,7 @@
 #ifndef AQ_LINK_PEER_H
 #define AQ_LINK_PEER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,6 +26,7 @@ struct link_peer {
     uint64_t handled_seq;   /* of these, what we have acknowledged; <= delivered_seq */
     int64_t heard_usec;     /* monotonic: when bytes came last; 0 = none since the reset */
     struct log_budget log;  /* for what it causes; stays when all else is forgotten */
+    bool is_held;           /* items are queued and not sent: link_server_hold(); stays likewise */
 };
 
 void peer_init(struct link_peer *peer);

@@ -9,9 +9,11 @@
 #include "base/log.h"
 #include "base/memory.h"
 
+#define MANAGER_PREFIX "manager:" /* of the names in managers' certificates */
 #define GUESTS_MAX 256
 #define IDLE_GUESTS_MAX 1024
-#define IDLE_USEC (90 * USEC_PER_SEC) /* agents end theirs before: idle_pool.h */
+#define AWAY_USEC (300 * USEC_PER_MSEC) /* a leader is found soon */
+#define IDLE_USEC (90 * USEC_PER_SEC)   /* agents end theirs before: idle_pool.h */
 
 /* A connection that has not said what it wants. */
 struct server_guest {
@@ -40,6 +42,22 @@ void server_refuse(struct channel *channel, const char *kind, const char *text, 
     struct message msg = { .type = MSG_REFUSED,
                            .refused = { .kind = kind, .text = text, .retry_usec = retry_usec } };
 
+    (void)channel_send(channel, &msg, NULL);
+    channel_close(channel);
+}
+
+void server_send_away(struct link_server *server, struct channel *channel)
+{
+    char text[80 + HOST_PORT_MAX];
+    struct message msg = { .type = MSG_REFUSED,
+                           .refused = { .kind = LINK_NOT_LEADER,
+                                        .text = text,
+                                        .retry_usec = AWAY_USEC,
+                                        .leader = server->leader } };
+
+    (void)snprintf(text, sizeof(text), "this manager does not lead; %s%s",
+                   server->leader ? "the leader is at " : "no leader is known yet",
+                   server->leader ? server->leader : "");
     (void)channel_send(channel, &msg, NULL);
     channel_close(channel);
 }
@@ -76,7 +94,11 @@ static void server_on_first_message(void *data, uint64_t seq, const struct messa
     const char *kind, *text;
 
     (void)seq;
-    if (msg->type == MSG_JOIN) {
+    if (server->is_redirected && msg->type != MSG_STREAM_HELLO) {
+        server_send_away(server, channel);
+    } else if (server->is_redirected) {
+        server_refuse_stream(channel, "this manager does not lead");
+    } else if (msg->type == MSG_JOIN) {
         server_joins_ask(server, channel, &msg->join);
     } else if (!server_identify(server, channel, &who, &kind, &text)) {
         if (msg->type == MSG_STREAM_HELLO)
@@ -102,7 +124,27 @@ static void server_on_guest_end(void *data, const char *why)
     channel_close(server_guest_remove(guest));
 }
 
+static void server_on_http(void *data)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf first = STRBUF_INIT;
+    struct server_guest *guest = data;
+    struct link_server *server = guest->server;
+    struct channel *channel = server_guest_remove(guest);
+    struct tls_peer who;
+    const char *kind, *text = "it is not a manager's";
+
+    if (!server->ops->on_http || !server_identify(server, channel, &who, &kind, &text)
+        || strncmp(who.common_name, MANAGER_PREFIX, strlen(MANAGER_PREFIX)) != 0) {
+        log_limited(&server->log, LOG_LEVEL_WARNING, "link: refused a connection with HTTP: %s",
+                    text);
+        channel_close(channel);
+        return;
+    }
+    server->ops->on_http(server->data, channel_release(channel, &first), &first, who.common_name);
+}
+
 static const struct channel_ops guest_ops = {
+    .on_http = server_on_http,
     .on_message = server_on_first_message,
     .on_end = server_on_guest_end,
 };
@@ -243,6 +285,7 @@ int link_server_new(const struct link_server_conf *conf, const struct link_serve
     server->data = data;
     list_init(&server->guests);
     list_init(&server->joins);
+    manager_list_init(&server->managers);
     server->reuse = connection_reuse_new(server_on_reusable, server);
     r = server_make_tls(server, conf, err);
     if (r == 0)
@@ -264,8 +307,26 @@ void link_server_free(struct link_server *server)
     server_joins_free(server);
     server_streams_free(server);
     server_agents_free(server);
+    manager_list_done(&server->managers);
+    free(server->leader);
     tls_context_free(server->tls);
     free(server);
+}
+
+void link_server_redirect(struct link_server *server, const char *leader)
+{
+    char *copy = leader ? aq_strdup(leader) : NULL;
+
+    free(server->leader);
+    server->leader = copy;
+    server->is_redirected = true;
+    server_agents_redirect(server);
+}
+
+void link_server_hold(struct link_server *server, bool is_held)
+{
+    server->is_held = is_held;
+    server_agents_hold(server);
 }
 
 uint16_t link_server_port(const struct link_server *server)

@@ -31,6 +31,7 @@ static struct link_agent *server_agent_find_or_add(struct link_server *server, c
     agent->server = server;
     agent->id = aq_strdup(id);
     peer_init(&agent->peer);
+    agent->peer.is_held = server->is_held;
     map_sets(&server->agents, id, agent);
     return agent;
 }
@@ -177,20 +178,47 @@ static void server_agents_refuse_protocol(struct channel *channel, const struct 
     server_refuse(channel, "protocol", text, 0);
 }
 
+/* Another manager has led since: this one has been replaced and has not noticed yet, or its database
+ * is an older copy.
+ */
+static void server_agents_refuse_epoch(struct link_server *server, struct channel *channel,
+                                       const struct msg_hello *hello)
+{
+    char text[200];
+
+    (void)snprintf(text, sizeof(text),
+                   "'%.64s' has followed epoch %lld, this manager leads epoch %lld",
+                   hello->agent_id, (long long)hello->epoch, (long long)server->conf.epoch);
+    log_limited(
+        &server->log, LOG_LEVEL_ERR,
+        "link: refused a connection: %s; another manager has taken over, or the database is "
+        "an older copy",
+        text);
+    server_refuse(channel, LINK_NOT_LEADER, text, USEC_PER_SEC);
+}
+
 void server_agents_greet(struct link_server *server, struct channel *channel,
                          const struct msg_hello *hello)
 {
     struct message msg = { .type = MSG_WELCOME,
-                           .welcome = { .protocol = server_agents_choose_protocol(hello),
-                                        .incarnation = server->conf.incarnation,
-                                        .version = ALIQUOT_VERSION,
-                                        .at_usec = clock_realtime_usec() } };
+                           .welcome = {
+                               .protocol = server_agents_choose_protocol(hello),
+                               .incarnation = server->conf.incarnation,
+                               .version = ALIQUOT_VERSION,
+                               .at_usec = clock_realtime_usec(),
+                               .epoch = server->conf.epoch,
+                               .managers = server->managers.msg.managers.managers,
+                               .manager_count = server->managers.msg.managers.manager_count } };
     struct link_agent *agent = map_gets(&server->agents, hello->agent_id);
     struct aq_error err = { 0 };
     int64_t retry_usec = 0;
 
     if (msg.welcome.protocol == 0) {
         server_agents_refuse_protocol(channel, hello);
+        return;
+    }
+    if (server->conf.epoch && hello->epoch > server->conf.epoch) {
+        server_agents_refuse_epoch(server, channel, hello);
         return;
     }
     if (agent && server_agent_is_former(agent, &hello->incarnation)) {
@@ -228,7 +256,52 @@ int link_server_send(struct link_server *server, const char *agent_id, const str
     if (!agent)
         return aq_fail_kind(err, ENOTCONN, "service-unavailable", "agent '%s' has not connected",
                             agent_id);
-    return link_send(&agent->peer, agent->channel, msg, err);
+    return link_send(&agent->peer, server->is_held ? NULL : agent->channel, msg, err);
+}
+
+void link_server_set_managers(struct link_server *server, const struct link_manager *list,
+                              size_t count)
+{
+    struct aq_error err = { 0 };
+    int r = manager_list_set(&server->managers, list, count, &err);
+
+    if (r < 0)
+        log_error("link: the list of managers stays as it was: %s", err.text);
+    if (r <= 0)
+        return;
+    for (size_t i = 0; i < server->agents.count; i++) {
+        const struct link_agent *agent = server->agents.entries[i].value;
+
+        if (agent->channel)
+            (void)channel_send(agent->channel, &server->managers.msg,
+                               NULL); /* or by its next hello */
+    }
+}
+
+void server_agents_redirect(struct link_server *server)
+{
+    for (size_t i = 0; i < server->agents.count;) {
+        struct link_agent *agent = server->agents.entries[i].value;
+
+        if (!agent->channel) {
+            i++;
+            continue;
+        }
+        server_send_away(server, AQ_TAKE(agent->channel));
+        server_agent_disconnect(agent, false, "another manager leads");
+        i = 0; /* the callback may have dropped agents */
+    }
+}
+
+void server_agents_hold(struct link_server *server)
+{
+    for (size_t i = 0; i < server->agents.count; i++) {
+        struct link_agent *agent = server->agents.entries[i].value;
+
+        agent->peer.is_held = server->is_held;
+        if (agent->channel && !server->is_held)
+            channel_flush(agent->channel);
+    }
 }
 
 void link_server_drop(struct link_server *server, const char *agent_id, const char *text)

@@ -12,6 +12,7 @@
 #include "link/channel.h"
 #include "link/link.h"
 #include "link/link_stream.h"
+#include "link/manager_list.h"
 
 #define LINK_FORMER_MAX 16
 
@@ -30,6 +31,10 @@ struct link_server {
     struct map agents;  /* id -> struct link_agent */
     struct map streams; /* id text -> struct server_stream */
     size_t connected;
+    struct manager_list managers;
+    bool is_redirected; /* this manager does not lead */
+    char *leader;       /* then: who does; NULL = not known */
+    bool is_held;
     struct log_budget log; /* for strangers */
 };
 
@@ -50,10 +55,15 @@ struct link_agent {
  */
 void server_agents_greet(struct link_server *server, struct channel *channel,
                          const struct msg_hello *hello);
+/* All that are connected are told that another manager leads. */
+void server_agents_redirect(struct link_server *server);
+void server_agents_hold(struct link_server *server);
 void server_agents_free(struct link_server *server);
 
 /* Say why and close. */
 void server_refuse(struct channel *channel, const char *kind, const char *text, int64_t retry_usec);
+/* Refuse because this manager does not lead. */
+void server_send_away(struct link_server *server, struct channel *channel);
 /* Close without a word: to the agent whatever follows its stream_hello is data of the stream. */
 void server_refuse_stream(struct channel *channel, const char *text);
 

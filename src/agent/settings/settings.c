@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "conf/tables.h"
 #include "http/url.h"
+#include "link/identity.h"
 #include "model/agent.h"
 
 #define AT(member) offsetof(struct settings, member)
@@ -24,8 +25,9 @@ const struct conf_item settings_items[] = {
     { "", "id", CONF_STR, AT(id), NULL, 0, 0, 0, "Name of this node; the host's name by default" },
     { "", "log-level", CONF_STR, AT(log_level), "info", 0, 0, 0, "error, warning, info or debug" },
 
-    { "manager", "address", CONF_LISTEN, AT(manager), NULL, 0, 0, 0,
-      "Where the manager's agent link listens; as joined by default" },
+    { "manager", "address", CONF_LIST, AT(managers), NULL, 0, 0, 0,
+      "Agent links of the cluster's managers, HOST:PORT; those that it joined and learned by "
+      "default" },
     { "manager", "heartbeat", CONF_DURATION, AT(heartbeat_usec), NULL, 0, 60 * USEC_PER_SEC, 0,
       "Interval of reports; 0 leaves it to the manager" },
 
@@ -352,6 +354,8 @@ static int settings_check(const struct settings *settings, struct aq_error *err)
                              "statistics.interval is less than 0.1s; 0 takes none");
     if (settings->topology && topology_check(settings->topology, &wrong) < 0)
         return aq_fail_field(err, EINVAL, "node.topology", "%s", wrong.text);
+    if (link_identity_check_addresses("manager.address", &settings->managers, err) < 0)
+        return -EINVAL;
     if (image_registries_check(settings, err) < 0)
         return -err->code;
     for (size_t i = 0; i < settings->volumes.count; i++)

@@ -48,6 +48,9 @@ struct core_conf {
                     Also -ERESTART: the database's file system was read-only at the start, and
                     can be written now */
     void *lost_data;
+    /* Requests that another manager passes on, as of link_server_ops.on_http; NULL = refused. */
+    void (*on_http)(void *data, struct stream *stream, struct strbuf *first, const char *peer);
+    void *on_http_data;
     const char *link_host;         /* where agents connect to; NULL = no listener (tests) */
     uint16_t link_port;            /* 0 = any free one, see core_link_port() */
     const char *const *link_names; /* host names and addresses for its certificate */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "scene.h"
 
+#include <errno.h>
 #include <fcntl.h>
 
 #include "base/fs.h"
@@ -24,6 +25,7 @@ static int on_hello(void *data, const struct msg_hello *hello, struct msg_welcom
 
     s->hellos++;
     welcome->heartbeat_usec = 7;
+    welcome->epoch = s->welcome_epoch ? s->welcome_epoch : welcome->epoch;
     assert_string_equal(hello->agent_id, "node-1");
     *retry_usec = s->refuse_retry_usec;
     return s->refuse ? aq_fail(err, EACCES, "not today") : 0;
@@ -76,12 +78,23 @@ static void on_join(void *data, struct link_join *join, const struct msg_join *m
         link_join_accept(join, cert, NULL);
 }
 
+static void on_http(void *data, struct stream *stream, struct strbuf *first, const char *peer)
+{
+    struct scene *s = data;
+
+    (void)snprintf(s->http_peer, sizeof(s->http_peer), "%s", peer);
+    (void)snprintf(s->http_first, sizeof(s->http_first), "%s", first->data);
+    s->https++;
+    stream_close(stream);
+}
+
 static const struct link_server_ops server_ops = {
     .on_hello = on_hello,
     .on_connected = on_server_connected,
     .on_message = on_server_message,
     .on_disconnected = on_server_disconnected,
     .on_join = on_join,
+    .on_http = on_http,
 };
 
 /* ---- streams ---- */
@@ -158,6 +171,7 @@ static void on_client_message(void *data, uint64_t seq, const struct message *ms
                                                      &s->client_stream, &err),
                              0);
     }
+    s->unknowns += msg->type == MSG_UNKNOWN;
     if (seq && !s->no_ack)
         link_client_ack(s->client, seq);
     s->last_seq = seq ? seq : s->last_seq;
@@ -171,8 +185,49 @@ static void on_refused(void *data, const char *kind, const char *text)
     (void)snprintf(s->refused_text, sizeof(s->refused_text), "%s", text);
 }
 
+static int on_epoch(void *data, int64_t epoch)
+{
+    struct scene *s = data;
+
+    assert_true(epoch > s->epoch);
+    if (s->is_epoch_refused)
+        return -EIO;
+    s->epoch = epoch;
+    return 0;
+}
+
+static void on_managers(void *data, const struct link_manager *list, size_t count)
+{
+    struct scene *s = data;
+
+    s->named[0] = '\0';
+    for (size_t i = 0; i < count; i++)
+        (void)snprintf(s->named + strlen(s->named), sizeof(s->named) - strlen(s->named), "%s ",
+                       list[i].link);
+}
+
+static void on_client_connected(void *data, const struct msg_welcome *welcome)
+{
+    struct scene *s = data;
+
+    assert_true(welcome->epoch == 0 || welcome->epoch == s->epoch); /* after on_epoch() */
+    s->welcomes++;
+}
+
+static void on_client_disconnected(void *data, const char *why)
+{
+    struct scene *s = data;
+
+    (void)snprintf(s->lost_why, sizeof(s->lost_why), "%s", why);
+    s->losses++;
+}
+
 const struct link_client_ops scene_client_ops = {
     .on_greet = on_greet,
+    .on_epoch = on_epoch,
+    .on_managers = on_managers,
+    .on_connected = on_client_connected,
+    .on_disconnected = on_client_disconnected,
     .on_message = on_client_message,
     .on_refused = on_refused,
 };
@@ -193,16 +248,21 @@ void scene_start_server(struct scene *s, uint16_t port)
                                       .ca = scene_ca,
                                       .cert = cert,
                                       .key = key,
-                                      .incarnation = uuid_random() };
+                                      .incarnation = uuid_random(),
+                                      .epoch = s->server_epoch };
     assert_row(link_server_new(&conf, &server_ops, s, &s->server, &err) == 0, "%s", err.text);
 }
 
 struct link_client *scene_start_client(struct scene *s, const char *id,
                                        const struct link_client_ops *ops, void *data)
 {
+    AQ_CLEANUP(aq_freep) char *address = aq_format("127.0.0.1:%u", link_server_port(s->server));
+    const char *const addresses[] = { address };
     const struct link_client_conf conf = { .loop = &s->loop,
-                                           .host = "127.0.0.1",
-                                           .port = link_server_port(s->server),
+                                           .addresses = s->address_count ? s->addresses : addresses,
+                                           .address_count = s->address_count ? s->address_count : 1,
+                                           .is_fixed = s->is_fixed,
+                                           .epoch = s->epoch,
                                            .ca = pki_ca_cert(scene_ca),
                                            .cert = s->cert,
                                            .key = s->key,

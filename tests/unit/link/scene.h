@@ -18,6 +18,18 @@ struct scene {
     int connects, disconnects, orderly, hellos;
     int64_t refuse_retry_usec;
     bool refuse;
+    /* of clients that start: where managers are, if not at the server alone */
+    const char *addresses[4];
+    size_t address_count;
+    bool is_fixed;
+    int64_t epoch; /* the highest that was followed: at the start, then what on_epoch() got */
+    bool is_epoch_refused;
+    int64_t server_epoch;  /* of servers that start */
+    int64_t welcome_epoch; /* what their welcomes say instead; 0 = the same */
+    char named[200];       /* links of the managers that were named last, a blank behind each */
+    char lost_why[320];
+    int losses, welcomes, unknowns, https;
+    char http_peer[40], http_first[40];
     /* messages: the attempt of each counts up */
     int64_t at_client, at_server;
     uint64_t last_seq;

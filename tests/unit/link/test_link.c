@@ -129,25 +129,17 @@ static void test_cuts_lose_and_repeat_nothing(void **state)
 {
     struct scene s;
     struct relay relay;
-    struct aq_error err = { 0 };
+    char address[32];
 
     (void)state;
     scene_init(&s);
     relay_start(&relay, link_server_port(s.server));
     relay.cut_after = 40000; /* more than a TLS record, so that each connection gets on */
     assert_int_equal(pthread_create(&relay.thread, NULL, relay_run, &relay), 0);
-    assert_int_equal(link_client_new(&(struct link_client_conf){ .loop = &s.loop,
-                                                                 .host = "127.0.0.1",
-                                                                 .port = relay.port,
-                                                                 .ca = pki_ca_cert(scene_ca),
-                                                                 .cert = s.cert,
-                                                                 .key = s.key,
-                                                                 .agent_id = "node-1",
-                                                                 .incarnation = s.incarnation,
-                                                                 .retry_min_usec = 2000,
-                                                                 .retry_max_usec = 5000 },
-                                     &scene_client_ops, &s, &s.client, &err),
-                     0);
+    (void)snprintf(address, sizeof(address), "127.0.0.1:%u", relay.port);
+    s.addresses[0] = address;
+    s.address_count = 1;
+    s.client = scene_start_client(&s, "node-1", &scene_client_ops, &s);
     RUN_UNTIL(&s, s.connects == 1);
     for (int i = 1; i <= 4 * MANY; i++) {
         scene_send_status(&s, i);
@@ -353,7 +345,7 @@ struct joining {
     struct pki_token token;
     const char *secret;
     int r;
-    char *cert, *ca, *csr, *key;
+    char *cert, *ca, *address, *csr, *key;
     struct aq_error err;
     uv_async_t *done;
 };
@@ -361,10 +353,12 @@ struct joining {
 static void *join_run(void *data)
 {
     struct joining *j = data;
+    char address[32];
     struct msg_join msg = { .secret = j->secret, .agent_id = "node-7", .csr = j->csr };
 
-    j->r = link_join_request("127.0.0.1", j->port, &j->token, &msg, 10 * USEC_PER_SEC, &j->cert,
-                             &j->ca, &j->err);
+    (void)snprintf(address, sizeof(address), "127.0.0.1:%u", j->port);
+    j->r = link_join_request(address, &j->token, &msg, 10 * USEC_PER_SEC, &j->cert, &j->ca,
+                             &j->address, &j->err);
     (void)uv_async_send(j->done);
     return NULL;
 }
@@ -392,6 +386,7 @@ static void joining_done(struct joining *j)
 {
     free(j->cert);
     free(j->ca);
+    free(j->address);
     free(j->csr);
     free(j->key);
 }
@@ -425,6 +420,28 @@ static void test_join(void **state)
     scene_done(&s);
 }
 
+/* A manager that does not lead sends who joins to the one that does; each has the same authority. */
+static void test_join_at_a_standby(void **state)
+{
+    struct link_server *leader;
+    struct joining joining = { .token = pki_token_new(scene_ca, 0), .secret = "right" };
+    char address[32];
+    struct scene s;
+
+    (void)state;
+    scene_init(&s);
+    leader = s.server;
+    scene_start_server(&s, 0);
+    (void)snprintf(address, sizeof(address), "127.0.0.1:%u", link_server_port(leader));
+    link_server_redirect(s.server, address);
+    join_in_thread(&s, &joining);
+    assert_row(joining.r == 0, "%s", joining.err.text);
+    assert_string_equal(joining.address, address);
+    joining_done(&joining);
+    link_server_free(leader);
+    scene_done(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -439,6 +456,7 @@ int main(void)
         cmocka_unit_test(test_certificate_expires),
         cmocka_unit_test(test_newer_process_fences_the_older),
         cmocka_unit_test(test_join),
+        cmocka_unit_test(test_join_at_a_standby),
     };
 
     (void)signal(SIGPIPE, SIG_IGN);

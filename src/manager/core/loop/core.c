@@ -163,10 +163,23 @@ static int core_open_state(struct core *core, struct aq_error *err)
     return core->conf.link_host ? core_open_authority(core, err) : 0;
 }
 
+/* Who orders, and after which commit. */
+static struct msg_stamp core_stamp(const struct core *core)
+{
+    (void)core;
+    return (struct msg_stamp){ .epoch = 0, .commit = 0 };
+}
+
 static int core_send_by_link(struct core *core, const char *agent_id, const struct message *msg,
                              struct aq_error *err)
 {
-    return link_server_send(core->link, agent_id, msg, err);
+    struct message stamped;
+
+    if (!message_is_order(msg->type))
+        return link_server_send(core->link, agent_id, msg, err);
+    stamped = *msg;
+    stamped.stamp = core_stamp(core);
+    return link_server_send(core->link, agent_id, &stamped, err);
 }
 
 static void core_init_handles(struct core *core)
@@ -257,6 +270,7 @@ int core_start(struct core *core, struct aq_error *err)
         .cert = core->link_cert,
         .key = core->link_key,
         .incarnation = core->incarnation,
+        .epoch = core_stamp(core).epoch,
     };
     int r;
 

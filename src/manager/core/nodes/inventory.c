@@ -11,6 +11,7 @@
 #include "base/fault.h"
 #include "base/memory.h"
 #include "base/name_values.h"
+#include "http/stream.h"
 #include "manager/core/nodes/connection.h"
 #include "manager/core/nodes/agent_service_internal.h"
 #include "manager/core/nodes/images_internal.h"
@@ -382,10 +383,22 @@ static void inventory_on_disconnected(void *data, const char *agent_id,
                 orderly ? "has left" : "is disconnected", why);
 }
 
+static void inventory_on_http(void *data, struct stream *stream, struct strbuf *first,
+                              const char *peer)
+{
+    const struct core *core = data;
+
+    if (core->conf.on_http)
+        core->conf.on_http(core->conf.on_http_data, stream, first, peer);
+    else
+        stream_close(stream);
+}
+
 const struct link_server_ops inventory_link_ops = {
     .on_hello = inventory_on_hello,
     .on_connected = inventory_on_connected,
     .on_message = inventory_on_message,
     .on_disconnected = inventory_on_disconnected,
     .on_join = join_request,
+    .on_http = inventory_on_http,
 };
