@@ -289,7 +289,9 @@ static struct agent_link *agent_link_of(struct agent_links *links, const char *a
 static void agent_ask_start_tls(struct agent_ask *ask)
 {
     struct agent_links *links = ask->links;
-    struct address to;
+    const struct channel_target to = { .address = ask->address,
+                                       .tls = links->tls,
+                                       .connect_usec = CHANNEL_GREETING_USEC };
     struct aq_error err = { 0 };
     struct stream *kept;
 
@@ -303,10 +305,8 @@ static void agent_ask_start_tls(struct agent_ask *ask)
         return;
     }
     agent_ask_time(ask, REACH_MSEC);
-    if (strcmp(ask->address, "-") == 0 || address_parse(ask->address, 0, &to, &err) < 0
-        || channel_connect(links->loop, to.host, to.port, links->tls, &agent_tls_ops, ask,
-                           &ask->tls, &err)
-               < 0)
+    if (strcmp(ask->address, "-") == 0
+        || channel_connect(links->loop, &to, &agent_tls_ops, ask, &ask->tls, &err) < 0)
         ask->later = defer_call(links->loop, 0, agent_ask_on_later, ask);
 }
 
