@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "link/frame.h"
-#include "link/message.h"
+#include "link/manager_list.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -24,6 +24,21 @@ static void check_message(const char *text, size_t len)
     message_done(&msg);
 }
 
+/* The file of an agent. */
+static void check_managers(const char *text, size_t len)
+{
+    AQ_CLEANUP(manager_list_done) struct manager_list list;
+    int r;
+
+    manager_list_init(&list);
+    r = manager_list_read(&list, text, len, NULL);
+    if (r > 0
+        && manager_list_set(&list, list.msg.managers.managers, list.msg.managers.manager_count,
+                            NULL)
+               < 0)
+        __builtin_trap();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const char *bytes = (const char *)data;
@@ -32,6 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     ssize_t n;
 
     check_message(bytes, size);
+    check_managers(bytes, size);
     while ((n = frame_read(bytes + used, size - used, 1000, &frame)) > 0) {
         check_message(frame.body, frame.body_len);
         used += (size_t)n;
