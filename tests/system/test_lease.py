@@ -19,7 +19,7 @@ TIMEOUT, GRACE = 3, 1
 HASTY = {"ALIQUOT_AGENTS_HEARTBEAT": "1s", "ALIQUOT_AGENTS_TIMEOUT": f"{TIMEOUT}s",
          "ALIQUOT_MANAGER_HEARTBEAT": "0.2s", "ALIQUOT_SESSIONS_KILL_GRACE": f"{GRACE}s",
          "ALIQUOT_RESOURCE_CPUS": "1"}
-LEASE = TIMEOUT  # as the grace of the resource group is 0
+LEASE = 2.5 * TIMEOUT  # the least, as the grace of the resource group is 0
 BOUND = LEASE + GRACE + 1.5  # after the last contact nothing runs: SIGKILL, and its delay
 # Writes when it lives into a file of its own, and does not mind SIGTERM.
 ALIVE = """

@@ -19,7 +19,7 @@
 #define PART_BYTES_MAX (2u << 20)       /* of one message; LINK_FRAME_MAX is the limit */
 #define TICK_MSEC 500                   /* between two looks at caps, budgets and drains */
 #define REPORT_USEC USEC_PER_SEC        /* in which a proxy reports what has changed */
-#define SETTLE_USEC (15 * USEC_PER_SEC) /* in which proxies connect after the manager's start */
+#define SETTLE_USEC (20 * USEC_PER_SEC) /* in which proxies connect after a start or a takeover */
 #define AWAY_USEC (24 * 3600 * USEC_PER_SEC) /* after which a proxy is forgotten */
 
 struct serving_proxy {

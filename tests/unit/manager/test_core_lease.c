@@ -163,6 +163,35 @@ static void nothing_starts_before_it_is_over(void **state)
     check_starts_after(&order, TIMEOUT + KILL + 3 * USEC_PER_SEC / 2);
 }
 
+/* With the usual times: while another manager takes over, nothing ends and nothing moves. */
+static void a_takeover_fits_into_it(void **state)
+{
+    static const struct {
+        const char *policy;
+        bool has_lease;
+    } rows[] = { { "requeue", true }, { "terminate", false } };
+
+    (void)state;
+    world.core->conf.agent_timeout_usec = 10 * USEC_PER_SEC;
+    agent_comes("a", FOUR_CPUS);
+    for (size_t i = 0; i < AQ_COUNT(rows); i++) {
+        const struct agent_entry *a = agent_entry_find(world.core, "a");
+        struct sent order;
+        int64_t end;
+
+        set_loss_policy(rows[i].policy, 0);
+        order = submit_with("one", NULL);
+        end = order.lease_usec + KILL + (order.lease_usec + KILL) / 100 + USEC_PER_SEC;
+        if (rows[i].has_lease)
+            assert_in_range(order.lease_usec, 25 * USEC_PER_SEC, 40 * USEC_PER_SEC);
+        assert_true(end <= 40 * USEC_PER_SEC);
+        assert_int_equal(kernel_lease_loss_usec(world.core, a), 30 * USEC_PER_SEC); /* and 10 s */
+        agent_reports(&order, MSG_KERNEL_RUNNING);
+        agent_reports_exit(&order, 0);
+    }
+    assert_clean();
+}
+
 /* The administrator shortens the grace while the agent, which has the former lease, is cut off. */
 static void a_former_lease_counts(void **state)
 {
@@ -223,6 +252,7 @@ int main(void)
         TEST(a_lease_without_end),
         TEST(an_older_agent),
         TEST(nothing_starts_before_it_is_over),
+        TEST(a_takeover_fits_into_it),
         TEST(a_former_lease_counts),
         TEST(other_policies_are_as_before),
         TEST(a_kernel_that_it_ended_is_lost),

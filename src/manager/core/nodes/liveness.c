@@ -17,8 +17,10 @@
 
 /* A tick this late means that this process slept: nobody was silent then. */
 #define TICK_LATE_USEC (3 * USEC_PER_SEC)
-/* Agents try to connect again after ten seconds at most (link/client.c). */
-#define RETURN_USEC (15 * USEC_PER_SEC)
+/* An agent whose leader fell silent hangs up after 15 s and has found the next one 5 s later; one
+ * that was cut off tries again after ten seconds at most (link/client.c).
+ */
+#define RETURN_USEC (20 * USEC_PER_SEC)
 
 void liveness_hear(struct core *core, struct agent_entry *a)
 {

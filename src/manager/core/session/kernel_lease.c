@@ -17,6 +17,11 @@
 
 #define MARGIN_USEC USEC_PER_SEC
 #define MARGIN_PERCENT 1
+/* How long agents may be without a manager while another one takes over (decision 559), and after
+ * which time without contact kernels may start elsewhere: the lease, the kill and the margin fit.
+ */
+#define TAKEOVER_USEC (25 * USEC_PER_SEC)
+#define REASSIGN_USEC (40 * USEC_PER_SEC)
 #define LEASE_MAX_USEC (INT64_MAX / 8) /* of what an agent says: sums of it do not overflow */
 
 static const struct resource_group_entry *kernel_lease_find_group(const struct core *core,
@@ -45,16 +50,28 @@ static int64_t kernel_lease_end_usec(struct kernel_lease lease)
     return lease.usec ? usec + usec / 100 * MARGIN_PERCENT + MARGIN_USEC : 0;
 }
 
+/* Both are for the usual timeout of ten seconds; with a shorter one they are shorter in proportion. */
+static int64_t kernel_lease_takeover_usec(const struct core *core)
+{
+    return AQ_MIN(TAKEOVER_USEC, core->conf.agent_timeout_usec * 5 / 2);
+}
+
+static int64_t kernel_lease_reassign_usec(const struct core *core)
+{
+    return AQ_MIN(REASSIGN_USEC, core->conf.agent_timeout_usec * 4);
+}
+
 static struct kernel_lease kernel_lease_make(const struct core *core, const struct agent_entry *a,
                                              const struct session_entry *l)
 {
     const struct resource_group_entry *g = kernel_lease_find_group(core, a);
     int64_t timeout = core->conf.agent_timeout_usec, grace = core->conf.kill_grace_usec;
     int64_t all = timeout + (g ? g->g.agent_loss_grace_usec : 0) - MARGIN_USEC;
+    int64_t least = AQ_MAX(timeout, kernel_lease_takeover_usec(core));
 
     if (!kernel_lease_is_needed(core, a, l))
         return (struct kernel_lease){ 0 };
-    return (struct kernel_lease){ AQ_MAX(all / (100 + MARGIN_PERCENT) * 100 - grace, timeout),
+    return (struct kernel_lease){ AQ_MAX(all / (100 + MARGIN_PERCENT) * 100 - grace, least),
                                   grace };
 }
 
@@ -70,7 +87,7 @@ struct kernel_lease kernel_lease_give(const struct core *core, struct agent_entr
 int64_t kernel_lease_loss_usec(const struct core *core, const struct agent_entry *a)
 {
     const struct resource_group_entry *g = kernel_lease_find_group(core, a);
-    int64_t end = a->leases_end_usec;
+    int64_t end = AQ_MAX(a->leases_end_usec, kernel_lease_reassign_usec(core));
 
     LIST_FOREACH(link, &a->kernels) { /* an agent that was lost before this manager's life */
         const struct kernel_entry *f = LIST_ENTRY(link, struct kernel_entry, agent_link);

@@ -9,8 +9,11 @@
  *   |--------------|----------------|--------------------|
  *
  * The margin is 1 s and 1 % of the time before, for clocks of different rates and the death of the
- * processes. The lease is as long as T + G allows, and T at least, so that the restart of a
- * manager ends nothing; the restart elsewhere is later than T + G then.
+ * processes. The lease is as long as T + G allows, and at least T and 2.5 T (25 s at most), so that
+ * neither the restart of a manager nor the takeover by another one ends anything; the restart
+ * elsewhere is later than T + G then. Nothing is started elsewhere, with or without a lease, before
+ * 4 T (40 s at most) have passed since the last contact: until then the agent may come to the next
+ * leader.
  */
 #ifndef AQ_MANAGER_CORE_SESSION_KERNEL_LEASE_H
 #define AQ_MANAGER_CORE_SESSION_KERNEL_LEASE_H
@@ -31,7 +34,8 @@ struct kernel_lease kernel_lease_give(const struct core *core, struct agent_entr
                                       const struct session_entry *l);
 
 /* How long after the agent was found LOST its kernels may be started elsewhere: the grace of its
- * resource group, and until all leases are over that it may have.
+ * resource group, until all leases are over that it may have, and until it would have come back from
+ * a takeover.
  */
 int64_t kernel_lease_loss_usec(const struct core *core, const struct agent_entry *a);
 
