@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A manager and an agent that a test plays for a real aliquot-proxy: the manager sends routes of model
+"""Managers and agents that a test plays. For a real aliquot-proxy: the manager sends routes of model
 services and tickets over the link (src/link/message.h), the agent hands connections to replicas over
-by its socket (src/proxy/agent_link.c). Replicas are servers in the test's own process."""
+by its socket (src/proxy/agent_link.c). Replicas are servers in the test's own process. For a real
+aliquot-agent: one of several managers, which leads or refuses."""
 
 import contextlib
 import hashlib
@@ -161,6 +162,97 @@ class PlayedManager:
     def now(self, service, name):
         uses = self.uses(service)
         return uses[-1].get(name, 0) if uses else None
+
+
+class PlayedLeader(PlayedManager):
+    """One of several managers, for an agent: leads in an 'epoch', or with 'leader' set ("HOST:PORT",
+    or "" = not known) refuses. 'folder' has its certificate and that of the authority. 'said' are the
+    messages of the agent, 'streams' what came on streams by their ids."""
+
+    def __init__(self, folder, port, epoch=0, leader=None):
+        super().__init__(folder, port)
+        self.tls.verify_mode = ssl.CERT_OPTIONAL  # who joins has none
+        self.epoch, self.leader, self.managers = epoch, leader, []
+        self.streams, self.refused, self.seq, self.got = {}, 0, 0, 0
+        self.address = f"127.0.0.1:{port}"
+        self.start()
+
+    def send(self, message, peer=None, seq=0):
+        body = json.dumps(message).encode() if message else b""
+        with self.lock:
+            (peer or self.control).sendall(struct.pack(">IQQ", len(body) + 16, seq, self.got) + body)
+
+    def order(self, kind, **members):
+        """A reliable message of this epoch, unless another one is said."""
+        self.seq += 1
+        self.send({"type": kind, "epoch": self.epoch, "commit": self.seq, **members}, seq=self.seq)
+
+    def read(self, peer):
+        size, seq, _ = struct.unpack(">IQQ", self.take(peer, 20))
+        body = self.take(peer, size - 16)
+        self.got = max(self.got, seq)
+        return json.loads(body) if body else {"type": ""}
+
+    def refuse(self, peer):
+        self.refused += 1
+        self.send({"type": "refused", "kind": "not-leader", "text": "played", "retry_usec": 100_000,
+                   **({"leader": self.leader} if self.leader else {})}, peer)
+
+    def hand_over(self, leader):
+        """What is open stays: the manager goes on as one that does not lead."""
+        self.leader = leader
+        control, self.control = self.control, None
+        if control:
+            self.refuse(control)
+            control.close()
+
+    def serve(self, plain):
+        with contextlib.suppress(*ENDS):
+            peer = self.tls.wrap_socket(plain, server_side=True)
+            first = self.read(peer)
+            if first["type"] == "stream.hello":
+                self.collect(peer, first["stream_id"])
+            elif self.leader is not None:
+                self.refuse(peer)
+                peer.close()
+            else:
+                self.lead(peer, first)
+
+    def collect(self, peer, stream):
+        while data := peer.recv(65536):
+            self.streams[stream] += data
+
+    def lead(self, peer, hello):
+        self.seq = self.got = 0
+        self.said.append(hello)
+        self.send({"type": "welcome", "protocol": 1, "incarnation": str(uuid.uuid4()),
+                   "version": "0", "at_usec": int(time.time() * 1e6), "heartbeat_usec": 200_000,
+                   "epoch": self.epoch, "managers": self.managers}, peer)
+        self.control = peer
+        while True:
+            message = self.read(peer)
+            if message["type"]:
+                self.said.append(message)
+            self.send(None, peer)
+
+    def last(self, kind):
+        return next((m for m in reversed(list(self.said)) if m["type"] == kind), None)
+
+    def kernels(self):
+        """{id: state} of the newest inventory."""
+        beat = self.last("heartbeat") or {"kernels": []}
+        return {kernel["kernel_id"]: kernel["state"] for kernel in beat["kernels"]}
+
+    def follow(self, kernel):
+        """The id of a stream that collects the kernel's log."""
+        stream = str(uuid.uuid4())
+        self.streams[stream] = b""
+        self.send({"type": "stream.open", "stream_id": stream, "key": str(uuid.uuid4()),
+                   "kind": "logs", "kernel_id": kernel, "follow": True})
+        return stream
+
+    def lines(self, stream):
+        return self.streams[stream].decode().split("\n")[:-1]
 
 
 class PlayedAgent:

@@ -50,9 +50,20 @@ def receive(source):
         source.setblocking(True)
 
 
+def make_server_certificate(authority, key, cert):
+    """A manager's, for its link, by the authority of a cluster's state folder."""
+    subprocess.run(["openssl", "req", "-x509", "-CA", authority / "ca.crt", "-CAkey",
+                    authority / "ca.key", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+                    "-nodes", "-subj", "/CN=aliquot manager", "-addext",
+                    "extendedKeyUsage=serverAuth", "-addext",
+                    "subjectAltName=DNS:aliquot-manager,IP:127.0.0.1", "-days", "10",
+                    "-keyout", key, "-out", cert], check=True, capture_output=True)
+
+
 class LinkRelay:
     """'change' gets each message of the manager to the agent, and returns it; 'heard' are the messages
-    of the agent of the types in 'kinds', in their order."""
+    of the agent of the types in 'kinds', in their order. The agent is started with 'address' as
+    ALIQUOT_MANAGER_ADDRESS, or it would learn the manager's own."""
 
     def __init__(self, cluster, name="agent", kinds=(), change=lambda message: message):
         self.cluster, self.folder = cluster, cluster.folder / name
@@ -60,17 +71,12 @@ class LinkRelay:
         cluster.join(name)
         self.make_certificate(cluster.folder / "manager" / "ca")
         self.server = socket.create_server(("127.0.0.1", 0))
-        (self.folder / "manager").write_text("127.0.0.1:%d\n" % self.server.getsockname()[1])
+        self.address = "127.0.0.1:%d" % self.server.getsockname()[1]
         threading.Thread(target=self.serve, daemon=True).start()
 
     def make_certificate(self, authority):
         key, cert = self.folder / "relay.key", self.folder / "relay.crt"
-        subprocess.run(["openssl", "req", "-x509", "-CA", authority / "ca.crt", "-CAkey",
-                        authority / "ca.key", "-newkey", "ec", "-pkeyopt",
-                        "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=aliquot manager",
-                        "-addext", "extendedKeyUsage=serverAuth", "-addext",
-                        "subjectAltName=DNS:aliquot-manager,IP:127.0.0.1", "-days", "10",
-                        "-keyout", key, "-out", cert], check=True, capture_output=True)
+        make_server_certificate(authority, key, cert)
         self.inside = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.inside.load_cert_chain(cert, key)
         self.outside = ssl.create_default_context(cafile=self.folder / "ca.crt")

@@ -56,9 +56,9 @@ def there_fixture():
     with Linked(ALIQUOT_RESOURCE_CPUS="8") as cluster, contextlib.ExitStack() as stack:
         cluster.start_manager()
         with line(cluster) as cluster.storage_line:
-            cluster.start_storage()
+            cluster.start_storage(ALIQUOT_STORAGE_MANAGER=cluster.link)
         with line(cluster) as cluster.web_line:
-            cluster.start_web()
+            cluster.start_web(ALIQUOT_WEB_MANAGER=cluster.link)
         for relay in (cluster.storage_line, cluster.web_line):
             stack.callback(relay.close)
         cluster.start_agent()

@@ -33,7 +33,7 @@ class Probed(Cluster):
     def begin(self):
         self.start_manager()
         self.relay = LinkRelay(self, kinds=("kernel.health", "kernel.status"), change=self.change)
-        self.start_agent()
+        self.start_agent(ALIQUOT_MANAGER_ADDRESS=self.relay.address)
         self.image = "sh" if self.way == "process" else model_server.image(self)
         for path, change in (("resource-groups", {"networks": ["private", "host"]}),
                              ("keypair-policies", {"host_network": True})):
