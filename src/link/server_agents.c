@@ -192,8 +192,9 @@ static void server_agents_refuse_epoch(struct link_server *server, struct channe
     log_limited(
         &server->log, LOG_LEVEL_ERR,
         "link: refused a connection: %s; another manager has taken over, or the database is "
-        "an older copy",
-        text);
+        "an older copy (if that is meant, stop all managers and set epoch in its table "
+        "manager_lease to %lld)",
+        text, (long long)hello->epoch);
     server_refuse(channel, LINK_NOT_LEADER, text, USEC_PER_SEC);
 }
 

@@ -16,8 +16,8 @@
 #include "agent/identity.h"
 #include "agent/runtime/sync_tool.h"
 #include "base/clock.h"
-#include "base/host_port.h"
 #include "check/machine.h"
+#include "link/link.h"
 #include "link/pki.h"
 
 #define OWNER "aliquot-agent"
@@ -173,27 +173,34 @@ static int doctor_connect(const struct conf_listen *manager, struct aq_error *er
     return r < 0 ? aq_fail(err, -r, "%s", strerror(-r)) : 0;
 }
 
+/* One that can be reached is enough: it leads, or names the one that does. */
 void doctor_check_manager(void *data, struct finding *ret)
 {
     const struct doctor *d = data;
-    struct link_identity identity = { .key = NULL };
-    char address[HOST_PORT_MAX];
-    struct aq_error err = { 0 };
+    AQ_CLEANUP(link_identity_done) struct link_identity identity = { .key = NULL };
+    AQ_CLEANUP(strbuf_donep) struct strbuf failures = STRBUF_INIT;
 
     if (identity_load(d->settings, &identity, NULL) < 0)
         return; /* doctor_check_identity() has said that */
-    (void)host_port_write(identity.manager.host, identity.manager.port, address);
-    if (doctor_connect(&identity.manager, &err) == 0) {
-        finding_say(ret, CHECK_OK, "there is a connection to %s", address);
-    } else {
-        finding_say(ret, CHECK_MISSING, "the manager cannot be reached at %s: %s", address,
-                    err.text);
-        finding_mean(ret, "no session comes to this machine");
-        finding_mend(ret,
-                     "systemctl start aliquot-manager there, and let its firewall pass port %u",
-                     identity.manager.port);
+    for (size_t i = 0; i < identity.addresses.count; i++) {
+        const char *address = identity.addresses.items[i];
+        struct conf_listen manager = { .host = NULL };
+        struct aq_error err = { 0 };
+        int r = conf_parse_address(address, LINK_PORT, &manager, &err);
+
+        if (r == 0)
+            r = doctor_connect(&manager, &err);
+        free(manager.host);
+        if (r == 0) {
+            finding_say(ret, CHECK_OK, "there is a connection to %s", address);
+            return;
+        }
+        strbuf_addf(&failures, "%s%s: %s", i ? "; " : "", address, err.text);
     }
-    link_identity_done(&identity);
+    finding_say(ret, CHECK_MISSING, "the manager cannot be reached at %s", failures.data);
+    finding_mean(ret, "no session comes to this machine");
+    finding_mend(ret, "systemctl start aliquot-manager there, and let its firewall pass port %u",
+                 identity.manager.port);
 }
 
 /* ---- limits and time ---- */
