@@ -9,6 +9,7 @@
 #include <openssl/hmac.h>
 #include <openssl/rand.h>
 #include <openssl/sha.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -27,7 +28,8 @@
 #define TEXT_AT (NONCE_AT + NONCE_SIZE)
 #define TAG_SIZE 16
 
-_Static_assert(SEAL_OVERHEAD == TEXT_AT + TAG_SIZE, "the header says the same");
+_Static_assert(SEAL_OVERHEAD == TEXT_AT + TAG_SIZE && SEAL_KEY_TEXT == 2 * KEY_SIZE + 1,
+               "the header says the same");
 
 struct seal {
     unsigned char key[KEY_SIZE];
@@ -96,6 +98,34 @@ int seal_open(const char *path, bool may_create, struct seal **ret, struct aq_er
     r = seal_read_key(seal, fd, err);
     if (r == 0)
         *ret = AQ_TAKE(seal);
+    return r;
+}
+
+int seal_export(const char *path, char ret[SEAL_KEY_TEXT], struct aq_error *err)
+{
+    AQ_CLEANUP(seal_freep) struct seal *seal = NULL;
+    int r = seal_open(path, false, &seal, err);
+
+    for (size_t i = 0; r == 0 && i < KEY_SIZE; i++)
+        (void)snprintf(ret + 2 * i, 3, "%02x", seal->key[i]);
+    return r;
+}
+
+int seal_import(const char *path, const char *text, struct aq_error *err)
+{
+    unsigned char key[KEY_SIZE];
+    unsigned byte;
+    int r;
+
+    if (strlen(text) != SEAL_KEY_TEXT - 1 || text[strspn(text, "0123456789abcdef")])
+        return aq_fail(err, EINVAL, "the sealing key is not %d hexadecimal digits",
+                       SEAL_KEY_TEXT - 1);
+    for (size_t i = 0; i < KEY_SIZE; i++) {
+        (void)sscanf(text + 2 * i, "%2x", &byte);
+        key[i] = (unsigned char)byte;
+    }
+    r = fs_write_atomic(AT_FDCWD, path, key, sizeof(key), 0600, err);
+    explicit_bzero(key, sizeof(key));
     return r;
 }
 

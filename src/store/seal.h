@@ -26,6 +26,14 @@ int seal_open(const char *path, bool may_create, struct seal **ret, struct aq_er
 void seal_free(struct seal *seal);
 AQ_DEFINE_CLEANUP(struct seal, seal_free)
 
+/* The key file's content as hexadecimal, for another manager; refused as by seal_open(). The caller
+ * wipes it.
+ */
+#define SEAL_KEY_TEXT 65
+int seal_export(const char *path, char ret[SEAL_KEY_TEXT], struct aq_error *err);
+/* Write a key file of it (0600, fsynced). -EINVAL if it is not one. */
+int seal_import(const char *path, const char *text, struct aq_error *err);
+
 /* 'out' gets len + SEAL_OVERHEAD bytes. */
 int seal_close(const struct seal *seal, const char *row, const void *text, size_t len,
                unsigned char *out, struct aq_error *err);

@@ -2,7 +2,6 @@
 /* Parts of the URI of a database server. */
 #include "store/uri.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,4 +91,46 @@ void uri_take_password(char *uri, char **ret)
         memmove(colon, end, strlen(end) + 1);
     }
     uri_take_parameter(uri, "password", ret);
+}
+
+/* "[::1]:5432" and "10.0.0.1" without port and brackets; a socket's folder is encoded or not. */
+static bool uri_is_local_host(const char *text, size_t len)
+{
+    size_t from = len > 0 && text[0] == '[';
+    AQ_CLEANUP(aq_freep) char *host = uri_decode(text + from, len - from);
+
+    if (from)
+        host[strcspn(host, "]")] = '\0';
+    else if (host[0] != '/' && strchr(host, ':') == strrchr(host, ':'))
+        host[strcspn(host, ":")] = '\0';
+    return host[0] == '\0' || host[0] == '/' || host[0] == '@' || strcmp(host, "localhost") == 0
+           || (strncmp(host, "127.", 4) == 0 && !host[strspn(host, "0123456789.")])
+           || strcmp(host, "::1") == 0;
+}
+
+static bool uri_are_local_hosts(const char *list)
+{
+    do {
+        size_t len = strcspn(list, ",");
+
+        if (!uri_is_local_host(list, len))
+            return false;
+        list += len;
+    } while (*list++ == ',');
+    return true;
+}
+
+bool uri_is_local(const char *uri)
+{
+    AQ_CLEANUP(aq_freep) char *copy = aq_strdup(uri), *host = NULL, *address = NULL;
+    char *end;
+
+    uri_take_parameter(copy, "host", &host); /* goes before the authority, and hostaddr before it */
+    uri_take_parameter(copy, "hostaddr", &address);
+    if (address || host)
+        return uri_are_local_hosts(address ? address : host);
+    end = uri_credentials_end(copy);
+    host = aq_strdup(end ? end + 1 : uri_authority(copy));
+    host[strcspn(host, "/?")] = '\0';
+    return uri_are_local_hosts(host);
 }

@@ -7,6 +7,8 @@
 #ifndef AQ_STORE_URI_H
 #define AQ_STORE_URI_H
 
+#include <stdbool.h>
+
 #include "base/cleanup.h"
 
 /* Remove every parameter of that name; *ret is the last one's value, decoded, to be
@@ -16,5 +18,10 @@ void uri_take_parameter(char *uri, const char *key, char **ret);
 
 /* Remove the password, wherever it stands; *ret as above. */
 void uri_take_password(char *uri, char **ret);
+
+/* Does it reach the server from this machine alone: by a socket, or on loopback? Of several hosts,
+ * all.
+ */
+bool uri_is_local(const char *uri);
 
 #endif

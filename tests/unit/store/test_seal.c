@@ -89,6 +89,33 @@ static void test_key_files(void **state)
     }
 }
 
+/* A key goes to another machine as text, and opens there what was sealed here. */
+static void test_exported(void **state)
+{
+    static const char *const bad[] = {
+        "",
+        "12",
+        "g000000000000000000000000000000000000000000000000000000000000000",
+        "00000000000000000000000000000000000000000000000000000000000000000",
+    };
+    struct bench *b = *state;
+    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/key", b->dir), *to = aq_format("%s/to", b->dir);
+    AQ_CLEANUP(seal_freep) struct seal *here = NULL, *there = NULL;
+    unsigned char sealed[3 + SEAL_OVERHEAD];
+    char text[SEAL_KEY_TEXT], plain[3];
+
+    assert_int_equal(seal_export(path, text, NULL), -EKEYREJECTED); /* none is made for it */
+    assert_int_equal(seal_open(path, true, &here, NULL), 0);
+    assert_int_equal(seal_export(path, text, NULL), 0);
+    assert_int_equal(seal_import(to, text, NULL), 0);
+    assert_int_equal(seal_open(to, false, &there, NULL), 0); /* its mode is 0600, too */
+    assert_int_equal(seal_close(here, "row", "abc", 3, sealed, NULL), 0);
+    assert_int_equal(seal_reveal(there, "row", sealed, sizeof(sealed), plain, NULL), 0);
+    assert_memory_equal(plain, "abc", 3);
+    for (size_t i = 0; i < AQ_COUNT(bad); i++)
+        assert_row(seal_import(to, bad[i], NULL) == -EINVAL, "'%s'", bad[i]);
+}
+
 /* Neither the database nor its log has the secret's text. */
 static void test_not_in_the_file(void **state)
 {
@@ -193,6 +220,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_seal, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_derived, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_key_files, bench_setup, bench_teardown),
+        cmocka_unit_test_setup_teardown(test_exported, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_wrong_key, bench_setup, bench_teardown),
         cmocka_unit_test(test_password),
         cmocka_unit_test(test_foreign_password),

@@ -45,9 +45,42 @@ static void test_passwords(void **state)
     }
 }
 
+static void test_local(void **state)
+{
+    static const struct {
+        const char *uri;
+        bool is_local;
+    } rows[] = {
+        { "postgresql:///d", true },
+        { "postgresql://", true },
+        { "postgresql://u:p@/d", true },
+        { "postgresql://localhost/d", true },
+        { "postgresql://u@127.0.0.1:5432/d", true },
+        { "postgresql://u@[::1]:5432/d", true },
+        { "postgresql://%2Frun%2Fpostgresql/d", true },
+        { "postgresql:///d?host=/run/postgresql&port=5432", true },
+        { "postgresql://db/d?host=/tmp", true },
+        { "postgresql://db/d?hostaddr=127.0.0.1", true },
+        { "postgresql://localhost:1,127.0.0.1:2/d", true },
+        { "postgresql://u@db.example.org/d", false },
+        { "postgresql://127.example.org/d", false },
+        { "postgresql://10.0.0.7:5432/d", false },
+        { "postgresql://[fd00::7]:5432/d", false },
+        { "postgresql://localhost,db/d", false },
+        { "postgresql:///d?host=db", false },
+        { "postgresql:///d?host=/tmp,db", false },
+        { "postgresql://localhost/d?hostaddr=10.0.0.7", false },
+    };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(rows); i++)
+        assert_row(uri_is_local(rows[i].uri) == rows[i].is_local, "%s", rows[i].uri);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_passwords) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_passwords),
+                                        cmocka_unit_test(test_local) };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
