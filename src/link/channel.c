@@ -354,6 +354,11 @@ bool channel_get_peer(const struct channel *ch, struct tls_peer *ret)
     return stream_get_peer(ch->stream, ret);
 }
 
+const char *channel_get_address(const struct channel *ch)
+{
+    return stream_get_address(ch->stream);
+}
+
 static void channel_on_timer_closed(uv_handle_t *handle)
 {
     struct channel *ch = handle->data;

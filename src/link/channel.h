@@ -76,6 +76,8 @@ void channel_acknowledge(struct channel *ch);
 bool channel_is_silent(const struct channel *ch);
 
 bool channel_get_peer(const struct channel *ch, struct tls_peer *ret);
+/* stream_get_address() of its connection. */
+const char *channel_get_address(const struct channel *ch);
 
 /* Take the stream out and close the channel; 'rest', which is empty, gets the
  * bytes read beyond the last message.

@@ -112,7 +112,7 @@ static int link_identity_ask(const struct link_identity_place *place, const stru
                                                  .version = ALIQUOT_VERSION,
                                                  .architecture = machine ? host.machine : NULL,
                                                  .hostname = machine ? host.nodename : NULL },
-                             JOIN_USEC, &got->cert, &got->ca, inout_address, err);
+                             JOIN_USEC, &got->cert, &got->ca, inout_address, NULL, err);
 }
 
 /* Files that do not fit would cost the token, which is good for one join. */

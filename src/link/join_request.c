@@ -26,8 +26,24 @@ struct join_request {
     bool is_redirected; /* the last manager that answered does not lead */
     const struct msg_join *msg;
     char *cert, *ca;
+    struct link_join_keys keys; /* of a manager */
     struct aq_error err;
 };
+
+static void join_request_wipe(char *text)
+{
+    if (text)
+        explicit_bzero(text, strlen(text));
+    free(text);
+}
+
+void link_join_keys_done(struct link_join_keys *keys)
+{
+    join_request_wipe(keys->ca_key);
+    join_request_wipe(keys->seal_key);
+    join_request_wipe(keys->database);
+    *keys = (struct link_join_keys){ .ca_key = NULL };
+}
 
 static void join_request_finish(struct join_request *request)
 {
@@ -62,16 +78,30 @@ static void join_request_on_open(void *data)
         join_request_finish(request);
 }
 
+/* A manager asks without a request for a certificate, and gets keys. */
+static int join_request_take(struct join_request *request, const struct msg_joined *joined)
+{
+    bool is_manager = !request->msg->csr;
+
+    if (is_manager ? !joined->ca_key || !joined->seal_key : !joined->cert)
+        return aq_fail(&request->err, EPROTO, "the manager's answer has no %s: upgrade it",
+                       is_manager ? "keys for another manager" : "certificate");
+    request->cert = aq_strdup(joined->cert);
+    request->ca = aq_strdup(joined->ca);
+    request->keys = (struct link_join_keys){ .ca_key = aq_strdup(joined->ca_key),
+                                             .seal_key = aq_strdup(joined->seal_key),
+                                             .database = aq_strdup(joined->database) };
+    return 0;
+}
+
 static void join_request_on_message(void *data, uint64_t seq, const struct message *msg)
 {
     struct join_request *request = data;
 
     (void)seq;
     if (msg->type == MSG_JOINED) {
-        if (msg->joined.note)
+        if (join_request_take(request, &msg->joined) == 0 && msg->joined.note)
             log_warning("%s", msg->joined.note);
-        request->cert = aq_strdup(msg->joined.cert);
-        request->ca = aq_strdup(msg->joined.ca);
     } else if (msg->type == MSG_REFUSED && msg->refused.kind && msg->refused.retry_usec
                && strcmp(msg->refused.kind, LINK_NOT_LEADER) == 0) {
         join_request_follow(request, &msg->refused);
@@ -157,7 +187,8 @@ static int join_request_run(struct join_request *request, int64_t timeout_usec,
 
 int link_join_request(const char *address, const struct pki_token *token,
                       const struct msg_join *msg, int64_t timeout_usec, char **ret_cert,
-                      char **ret_ca, char **ret_address, struct aq_error *err)
+                      char **ret_ca, char **ret_address, struct link_join_keys *ret_keys,
+                      struct aq_error *err)
 {
     AQ_CLEANUP(tls_context_freep) struct tls_context *tls = join_request_make_tls(token, err);
     struct join_request request = { .msg = msg, .tls = tls, .address = aq_strdup(address) };
@@ -167,10 +198,15 @@ int link_join_request(const char *address, const struct pki_token *token,
         free(request.cert);
         free(request.ca);
         free(request.address);
+        link_join_keys_done(&request.keys);
         return r;
     }
     *ret_cert = request.cert;
     *ret_ca = request.ca;
     *ret_address = request.address;
+    if (ret_keys)
+        *ret_keys = request.keys;
+    else
+        link_join_keys_done(&request.keys);
     return 0;
 }

@@ -158,11 +158,22 @@ int link_server_open_stream(struct link_server *server, const char *agent_id,
                             struct msg_stream_open *open, const struct link_stream_ops *ops,
                             void *data, struct link_stream **ret, struct aq_error *err);
 
-/* Send the certificate that pki_issue_agent() made for msg->csr; the caller
- * has recorded it, so that it can be revoked. 'note' is shown to who runs the
- * join; NULL = nothing.
+/* What a manager is given in place of a certificate: PEM, hexadecimal, URI (see struct msg_joined).
+ * For ret_keys of link_join_request() they are allocated, and link_join_keys_done() wipes them.
  */
-void link_join_accept(struct link_join *join, const char *cert, const char *note);
+struct link_join_keys {
+    char *ca_key, *seal_key, *database;
+};
+void link_join_keys_done(struct link_join_keys *keys);
+
+/* Send the certificate that pki_issue_agent() made for msg->csr; the caller
+ * has recorded it, so that it can be revoked. A manager gets 'keys' instead;
+ * NULL for all others. 'note' is shown to who runs the join; NULL = nothing.
+ */
+void link_join_accept(struct link_join *join, const char *cert, const struct link_join_keys *keys,
+                      const char *note);
+/* Does the connection come from this machine? */
+bool link_join_is_local(const struct link_join *join);
 void link_join_refuse(struct link_join *join, const char *kind, const char *text);
 
 /* ---- agent side ---- */
@@ -226,11 +237,13 @@ int link_client_open_stream(struct link_client *client, const struct msg_stream_
 
 /* Blocking, with a loop of its own: show the token to the manager at 'address'
  * ("host[:port]"), whose authority must have the token's fingerprint, or to the leader
- * to which it points, and get a certificate for msg->csr. Caller frees all three texts;
+ * to which it points, and get a certificate for msg->csr; a manager gets no certificate
+ * (*ret_cert is NULL) and 'ret_keys', which is NULL for all others. Caller frees all texts;
  * ret_address is that of the manager that answered.
  */
 int link_join_request(const char *address, const struct pki_token *token,
                       const struct msg_join *msg, int64_t timeout_usec, char **ret_cert,
-                      char **ret_ca, char **ret_address, struct aq_error *err);
+                      char **ret_ca, char **ret_address, struct link_join_keys *ret_keys,
+                      struct aq_error *err);
 
 #endif

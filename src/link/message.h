@@ -135,15 +135,25 @@ struct msg_stamp {
 struct msg_join {
     const char *secret;   /* pki_token_secret() */
     const char *agent_id; /* wanted id; becomes the certificate's common name */
-    const char *csr;      /* PEM */
+    const char *csr;      /* PEM; a manager sends none */
     const char *version, *architecture, *hostname;
     int64_t protocol_min, protocol_max;
+    /* Of a manager (LINK_MANAGER_PREFIX): where agents and clients reach it, and whether its
+     * settings name the database. */
+    const char *link, *api;
+    bool has_database;
 };
 
+/* A manager joins by an id that begins with this. */
+#define LINK_MANAGER_PREFIX "manager:"
+
 struct msg_joined {
-    const char *cert, *ca; /* PEM */
+    const char *cert, *ca; /* PEM; a manager gets no certificate: it makes its own with ca_key */
     const char *agent_id;
     const char *note; /* for who runs the join; NULL = nothing to say */
+    /* For a manager: the authority's key (PEM), the sealing key of the database (hexadecimal),
+     * and the database's URI, NULL where msg_join.has_database. Never logged. */
+    const char *ca_key, *seal_key, *database;
 };
 
 struct msg_hello {

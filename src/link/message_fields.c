@@ -38,21 +38,23 @@ static const struct wire_field managers_fields[] = {
 static const struct wire_field join_fields[] = {
     NEEDED(msg_join, secret, WIRE_TEXT),
     NEEDED(msg_join, agent_id, WIRE_TEXT),
-    NEEDED(msg_join, csr, WIRE_TEXT),
+    MEMBER(msg_join, csr, WIRE_TEXT),
     MEMBER(msg_join, version, WIRE_TEXT),
     MEMBER(msg_join, architecture, WIRE_TEXT),
     MEMBER(msg_join, hostname, WIRE_TEXT),
     NEEDED(msg_join, protocol_min, WIRE_NUMBER),
     NEEDED(msg_join, protocol_max, WIRE_NUMBER),
+    MEMBER(msg_join, link, WIRE_TEXT),
+    MEMBER(msg_join, api, WIRE_TEXT),
+    MEMBER(msg_join, has_database, WIRE_FLAG),
     WIRE_FIELDS_END,
 };
 
 static const struct wire_field joined_fields[] = {
-    NEEDED(msg_joined, cert, WIRE_TEXT),
-    NEEDED(msg_joined, ca, WIRE_TEXT),
-    MEMBER(msg_joined, agent_id, WIRE_TEXT),
-    MEMBER(msg_joined, note, WIRE_TEXT),
-    WIRE_FIELDS_END,
+    MEMBER(msg_joined, cert, WIRE_TEXT),     NEEDED(msg_joined, ca, WIRE_TEXT),
+    MEMBER(msg_joined, agent_id, WIRE_TEXT), MEMBER(msg_joined, note, WIRE_TEXT),
+    MEMBER(msg_joined, ca_key, WIRE_TEXT),   MEMBER(msg_joined, seal_key, WIRE_TEXT),
+    MEMBER(msg_joined, database, WIRE_TEXT), WIRE_FIELDS_END,
 };
 
 static const struct wire_field hello_fields[] = {

@@ -161,6 +161,24 @@ void pki_ca_free(struct pki_ca *ca)
     free(ca);
 }
 
+int pki_ca_export_key(const struct pki_ca *ca, char **ret_key, struct aq_error *err)
+{
+    return x509_key_text(ca->key, ret_key, err);
+}
+
+int pki_ca_import(const char *folder, const char *cert, const char *key, struct aq_error *err)
+{
+    AQ_CLEANUP(pki_ca_freep) struct pki_ca *ca = NULL;
+    struct pki_ca files = { .folder = (char *)(uintptr_t)folder };
+    int r = fs_mkdirs(folder, 0700, err);
+
+    if (r == 0)
+        r = pki_write_file(&files, "ca.key", key, 0600, err);
+    if (r == 0)
+        r = pki_write_file(&files, "ca.crt", cert, 0600, err);
+    return r < 0 ? r : pki_ca_open(folder, &ca, err);
+}
+
 const char *pki_ca_cert(const struct pki_ca *ca)
 {
     return ca->cert_pem;
@@ -269,6 +287,11 @@ int pki_revoke(struct pki_ca *ca, const char *serial, struct aq_error *err)
     for (size_t i = 0; i < ca->revoked.count; i++)
         strbuf_addf(&text, "%s\n", ca->revoked.entries[i].key);
     return pki_write_file(ca, "revoked", text.data, 0644, err);
+}
+
+void pki_mark_revoked(struct pki_ca *ca, const char *serial)
+{
+    map_sets(&ca->revoked, serial, ca);
 }
 
 bool pki_is_revoked(const struct pki_ca *ca, const char *serial)

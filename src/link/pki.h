@@ -33,6 +33,13 @@ int pki_ca_open(const char *folder, struct pki_ca **ret, struct aq_error *err);
 void pki_ca_free(struct pki_ca *ca);
 AQ_DEFINE_CLEANUP(struct pki_ca, pki_ca_free)
 
+/* The authority's key (PEM), for another manager; the caller wipes and frees it. Any thread. */
+int pki_ca_export_key(const struct pki_ca *ca, char **ret_key, struct aq_error *err);
+/* Write the files of an authority that was exported elsewhere, key 0600, and read them back.
+ * -EINVAL if key and certificate do not belong together.
+ */
+int pki_ca_import(const char *folder, const char *cert, const char *key, struct aq_error *err);
+
 /* Borrowed until pki_ca_free(). */
 const char *pki_ca_cert(const struct pki_ca *ca);
 const uint8_t *pki_ca_fingerprint(const struct pki_ca *ca);
@@ -67,6 +74,8 @@ int pki_sign(const struct pki_ca *ca, const void *bytes, size_t len, unsigned ch
  * file, -ENOSPC and others, it holds until this process ends. Once is enough.
  */
 int pki_revoke(struct pki_ca *ca, const char *serial, struct aq_error *err);
+/* The same in memory alone, for what the database has again at the next start. */
+void pki_mark_revoked(struct pki_ca *ca, const char *serial);
 bool pki_is_revoked(const struct pki_ca *ca, const char *serial);
 
 struct pki_cert {

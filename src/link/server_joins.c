@@ -71,7 +71,15 @@ void server_joins_ask(struct link_server *server, struct channel *channel,
     server->ops->on_join(server->data, join, msg);
 }
 
-void link_join_accept(struct link_join *join, const char *cert, const char *note)
+bool link_join_is_local(const struct link_join *join)
+{
+    const char *address = join->channel ? channel_get_address(join->channel) : "";
+
+    return strncmp(address, "127.", 4) == 0 || strcmp(address, "::1") == 0;
+}
+
+void link_join_accept(struct link_join *join, const char *cert, const struct link_join_keys *keys,
+                      const char *note)
 {
     struct message msg = { .type = MSG_JOINED };
 
@@ -79,6 +87,11 @@ void link_join_accept(struct link_join *join, const char *cert, const char *note
                                       .ca = pki_ca_cert(join->server->conf.ca),
                                       .agent_id = join->agent_id,
                                       .note = note };
+    if (keys) {
+        msg.joined.ca_key = keys->ca_key;
+        msg.joined.seal_key = keys->seal_key;
+        msg.joined.database = keys->database;
+    }
     AQ_FAULT("link.join.accepted");
     if (join->channel)
         (void)channel_send(join->channel, &msg, NULL);

@@ -23,7 +23,7 @@ int token_create(struct store_tx *tx, const unsigned char hash[TOKEN_HASH_SIZE],
 }
 
 int token_use(struct store_tx *tx, const unsigned char hash[TOKEN_HASH_SIZE], const char *agent_id,
-              int64_t now_usec, struct aq_error *err)
+              const char *bound, int64_t now_usec, struct aq_error *err)
 {
     struct sql_stmt *q;
     int r = sql_prepare(tx->db,
@@ -38,8 +38,8 @@ int token_use(struct store_tx *tx, const unsigned char hash[TOKEN_HASH_SIZE], co
     sql_put_text(q, agent_id);
     sql_put_blob(q, hash, TOKEN_HASH_SIZE);
     sql_put_int(q, now_usec);
-    sql_put_text(q, agent_id);
-    sql_put_text(q, agent_id);
+    sql_put_text(q, bound);
+    sql_put_text(q, bound);
     return sql_change(q, err);
 }
 

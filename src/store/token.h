@@ -16,9 +16,11 @@ int token_create(struct store_tx *tx, const unsigned char hash[TOKEN_HASH_SIZE],
                  const char *agent_id, int64_t now_usec, int64_t expires_usec,
                  struct aq_error *err);
 
-/* Use it up. 1, or 0 if it is unknown, used, expired or meant for another agent. */
+/* Use it up. 1, or 0 if it is unknown, used, expired or not made for 'bound', which is 'agent_id' or
+ * the kind of it.
+ */
 int token_use(struct store_tx *tx, const unsigned char hash[TOKEN_HASH_SIZE], const char *agent_id,
-              int64_t now_usec, struct aq_error *err);
+              const char *bound, int64_t now_usec, struct aq_error *err);
 
 /* Was a token made for one agent only? 1, or 0 (also for a token that is unknown). */
 int token_is_bound(struct store_tx *tx, const unsigned char hash[TOKEN_HASH_SIZE],

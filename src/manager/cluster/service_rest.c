@@ -6,6 +6,8 @@ static void service_write(void *data, const struct core_front_contact *contact)
 {
     struct jsonw *w = data;
 
+    if (contact->kind == FRONT_MANAGER)
+        return; /* /aliquot/v1/managers */
     jsonw_object_begin(w);
     jsonw_member_str(w, "kind", core_front_kind_name(contact->kind));
     jsonw_member_str(w, "name", contact->name);

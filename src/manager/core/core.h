@@ -38,6 +38,7 @@
 #include "store/store.h"
 
 struct core;
+struct leader_claim;
 
 struct core_conf {
     uv_loop_t *loop;
@@ -68,6 +69,9 @@ struct core_conf {
     int64_t user_session_bytes_max; /* for those of one user; 0 = 256 MiB */
     int64_t array_size_max;         /* elements of an array; 0 = 100,000 */
     bool dev;                       /* add the well-known development users */
+    const struct leader_claim *claim; /* of this manager, for as long as the core; NULL = of tests:
+                                         it is not among the managers */
+    int64_t epoch;                    /* that leadership_take() gave; 0 = the store takes one */
     int64_t retention_usec[RETENTION_ENTITY_COUNT]; /* how long rows are kept; 0 = forever */
 };
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fronts.h - the daemons that clients reach beside the manager: proxies, which lead browsers to
- * apps of sessions, storage hosts, and web servers; part of core.h, whose rules hold here
+ * apps of sessions, storage hosts, and web servers; and standbys, which are managers that do not
+ * lead; part of core.h, whose rules hold here
  *
  * A front daemon joins with a token that was made for its name, and is connected by the agents'
  * link under an id such as "proxy:NAME" (LINK_PROXY_PREFIX). Nothing of it is stored but its
- * certificate.
+ * certificate; of a manager, its row (managers.h).
  */
 #ifndef AQ_MANAGER_CORE_FRONTS_H
 #define AQ_MANAGER_CORE_FRONTS_H
@@ -14,7 +15,7 @@
 
 struct core;
 
-enum front_kind { FRONT_PROXY, FRONT_STORAGE, FRONT_WEB, FRONT_KINDS };
+enum front_kind { FRONT_PROXY, FRONT_STORAGE, FRONT_WEB, FRONT_MANAGER, FRONT_KINDS };
 
 struct core_front_ops {
     /* What it asks or answers, app.*, storage.* or web.*; borrowed for the call. */
@@ -69,7 +70,7 @@ struct core_front_contact {
 /* All that have connected since the manager's start, in no order. */
 void core_each_front(const struct core *core,
                      void (*fn)(void *data, const struct core_front_contact *contact), void *data);
-/* "proxy", "storage", "web" */
+/* "proxy", "storage", "web", "manager" */
 const char *core_front_kind_name(enum front_kind kind);
 
 /* The URL at which clients reach the daemon; NULL = it is not connected. 'id' NULL = the first of

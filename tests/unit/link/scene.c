@@ -75,7 +75,7 @@ static void on_join(void *data, struct link_join *join, const struct msg_join *m
              < 0)
         link_join_refuse(join, "refused", err.text);
     else
-        link_join_accept(join, cert, NULL);
+        link_join_accept(join, cert, NULL, NULL);
 }
 
 static void on_http(void *data, struct stream *stream, struct strbuf *first, const char *peer)

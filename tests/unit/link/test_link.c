@@ -358,7 +358,7 @@ static void *join_run(void *data)
 
     (void)snprintf(address, sizeof(address), "127.0.0.1:%u", j->port);
     j->r = link_join_request(address, &j->token, &msg, 10 * USEC_PER_SEC, &j->cert, &j->ca,
-                             &j->address, &j->err);
+                             &j->address, NULL, &j->err);
     (void)uv_async_send(j->done);
     return NULL;
 }

@@ -707,12 +707,12 @@ static int use_tokens(struct store_tx *tx, void *data, struct aq_error *err)
     (void)data;
     assert_int_equal(token_create(tx, hash, NULL, 10, 20, err), 0);
     assert_int_equal(token_create(tx, bound, "i-1", 10, 20, err), 0);
-    assert_int_equal(token_use(tx, unknown, "i-1", 11, err), 0);
-    assert_int_equal(token_use(tx, bound, "i-2", 11, err), 0);
-    assert_int_equal(token_use(tx, bound, "i-1", 20, err), 0);
-    assert_int_equal(token_use(tx, bound, "i-1", 19, err), 1);
-    assert_int_equal(token_use(tx, bound, "i-1", 19, err), 0);
-    assert_int_equal(token_use(tx, hash, "i-9", 11, err), 1);
+    assert_int_equal(token_use(tx, unknown, "i-1", "i-1", 11, err), 0);
+    assert_int_equal(token_use(tx, bound, "i-2", "i-2", 11, err), 0);
+    assert_int_equal(token_use(tx, bound, "i-1", "i-1", 20, err), 0);
+    assert_int_equal(token_use(tx, bound, "i-1", "i-1", 19, err), 1);
+    assert_int_equal(token_use(tx, bound, "i-1", "i-1", 19, err), 0);
+    assert_int_equal(token_use(tx, hash, "i-9", "i-9", 11, err), 1);
 
     assert_int_equal(cert_save(tx, &cert, err), 0);
     assert_int_equal(cert_revoke_agent(tx, "i-1", 50, err), 1);

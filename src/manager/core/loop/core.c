@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
-#include "base/fs.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "link/pki.h"
@@ -22,6 +21,7 @@
 #include "manager/core/nodes/liveness.h"
 #include "manager/core/nodes/orphans.h"
 #include "manager/core/nodes/fronts_internal.h"
+#include "manager/core/nodes/managers_internal.h"
 #include "manager/core/retention/retention_job.h"
 #include "manager/core/scheduling/fair_share.h"
 #include "manager/core/scheduling/queue.h"
@@ -81,14 +81,14 @@ static char *core_state_path(const struct core *core, const char *name)
     return aq_format("%s/%s", core->conf.state_dir, name);
 }
 
-/* The database has the last word on what is revoked: the file that the link
- * reads may lack what was revoked just before a crash, or when its disk was full.
+/* The database has the last word on what is revoked: the file that the link reads lacks what was
+ * revoked just before a crash, when its disk was full, or by another manager that led. It is not
+ * written for these, which a takeover would wait for; the next start has them from here again.
  */
 static int core_revoke_again(void *data, const struct agent_cert *cert)
 {
-    int r = pki_revoke(data, cert->serial, NULL);
-
-    return fs_is_out_of_room(-r) ? 0 : r;
+    pki_mark_revoked(data, cert->serial);
+    return 0;
 }
 
 static int core_read_revoked(struct store_tx *tx, void *data, struct aq_error *err)
@@ -144,6 +144,8 @@ static int core_open_state(struct core *core, struct aq_error *err)
     struct store_conf conf = { .path = core->conf.database ? core->conf.database : db,
                                .key_path = key,
                                .address = core->conf.address,
+                               .claim = core->conf.claim,
+                               .epoch = core->conf.epoch,
                                .wake = core_wake_loop,
                                .lost = core_on_database_lost,
                                .wake_data = core };
@@ -157,7 +159,7 @@ static int core_open_state(struct core *core, struct aq_error *err)
         return r;
     if ((r = store_load(core->store, core_load_event, core, err)) < 0
         || (r = store_call(core->store, store_read_last_event, &core->last_event, err)) < 0
-        || (r = series_restore(core, err)) < 0)
+        || (r = series_restore(core, err)) < 0 || (r = managers_load(core, err)) < 0)
         return r;
     core_warn_of_published_keys(core);
     return core->conf.link_host ? core_open_authority(core, err) : 0;
@@ -391,6 +393,7 @@ static void core_free_memory(struct core *core)
     map_done(&core->sessions_by_name);
     map_done(&core->agents);
     fronts_free(core);
+    managers_free(core);
     orphans_done(core);
     dependency_free(core);
     access_forget(core);

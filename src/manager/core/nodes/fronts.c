@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "http/url.h"
 #include "manager/core/nodes/fronts_internal.h"
+#include "manager/core/nodes/managers_internal.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/state.h"
 
@@ -26,18 +27,26 @@ static const struct front_type {
     const char *prefix, *name; /* of its ids; as settings and options call it */
     enum message_type says[6]; /* no more than these */
     size_t says_count;
+    const char *token_command; /* that makes a token for its name */
 } front_types[FRONT_KINDS] = {
     [FRONT_PROXY] = { LINK_PROXY_PREFIX,
                       "proxy",
                       { MSG_APP_REDEEM, MSG_APP_CONNECT, MSG_APP_CHECK, MSG_APP_USE,
                         MSG_SERVING_DONE, MSG_SERVING_USE },
-                      6 },
+                      6,
+                      "aliquot agent token --proxy" },
     [FRONT_STORAGE] = { LINK_STORAGE_PREFIX,
                         "storage",
                         { MSG_STORAGE_HELLO, MSG_STORAGE_ANSWER, MSG_STORAGE_PROGRESS,
                           MSG_STORAGE_CHECK, MSG_STORAGE_SIZE },
-                        5 },
-    [FRONT_WEB] = { LINK_WEB_PREFIX, "web", { MSG_WEB_ASK }, 1 },
+                        5,
+                        "aliquot agent token --storage" },
+    [FRONT_WEB] = { LINK_WEB_PREFIX, "web", { MSG_WEB_ASK }, 1, "aliquot agent token --web" },
+    [FRONT_MANAGER] = { LINK_MANAGER_PREFIX,
+                        "manager",
+                        { MSG_UNKNOWN },
+                        0,
+                        "aliquot admin manager token --name" },
 };
 
 /* FRONT_KINDS = it is none. */
@@ -78,9 +87,9 @@ int fronts_fail_token(const char *id, struct aq_error *err)
 {
     enum front_kind kind = front_kind_of(id);
 
-    return aq_fail(err, EACCES,
-                   "a %s joins with a token that was made for it: 'aliquot agent token --%s %s'",
-                   front_types[kind].name, front_types[kind].name, core_front_name(kind, id));
+    return aq_fail(err, EACCES, "a %s joins with a token that was made for it: '%s %s'",
+                   front_types[kind].name, front_types[kind].token_command,
+                   core_front_name(kind, id));
 }
 
 static void front_tell_lost(const struct core *core, const char *id)
@@ -111,16 +120,19 @@ int fronts_take_hello(struct core *core, const struct msg_hello *hello, struct a
 {
     struct front *front = map_gets(&core->fronts.connected, hello->agent_id);
     struct url url;
+    bool is_manager = front_kind_of(hello->agent_id) == FRONT_MANAGER;
     int r = fronts_check_id(hello->agent_id, err);
 
+    if (r == 0 && is_manager)
+        r = managers_check(core, core_front_name(FRONT_MANAGER, hello->agent_id), err);
     if (r < 0)
         return r;
     if (!hello->addr || strlen(hello->addr) > FRONT_URL_MAX
         || url_parse(hello->addr, &url, err) < 0)
         return aq_fail_field(err, EINVAL, "addr",
-                             "a %s says the URL at which clients reach it: public-url in its "
-                             "settings",
-                             front_types[front_kind_of(hello->agent_id)].name);
+                             "a %s says the URL at which clients reach it: %s in its settings",
+                             front_types[front_kind_of(hello->agent_id)].name,
+                             is_manager ? "advertise" : "public-url");
     if (hello->domain_url
         && (strlen(hello->domain_url) > FRONT_URL_MAX
             || url_parse(hello->domain_url, &url, err) < 0))
@@ -138,6 +150,8 @@ int fronts_take_hello(struct core *core, const struct msg_hello *hello, struct a
     memcpy(front->url, hello->addr, strlen(hello->addr) + 1);
     (void)snprintf(front->domain_url, sizeof(front->domain_url), "%s",
                    hello->domain_url ? hello->domain_url : "");
+    if (is_manager)
+        managers_note_hello(core, core_front_name(FRONT_MANAGER, hello->agent_id), hello);
     log_info("'%s' is connected; clients reach it at %s", hello->agent_id, front->url);
     front_tell_connected(core, hello->agent_id);
     return 0;
@@ -198,6 +212,15 @@ void fronts_forget(struct core *core, const char *id)
         front_tell_lost(core, id);
     free(front);
     free(map_removes(&core->fronts.gone, id));
+}
+
+bool fronts_find(const struct core *core, const char *id, int64_t *ret_heard_usec)
+{
+    const struct front *gone = map_gets(&core->fronts.gone, id);
+    bool is_connected = map_gets(&core->fronts.connected, id);
+
+    *ret_heard_usec = is_connected ? front_heard_usec(core, id) : gone ? gone->heard_usec : 0;
+    return is_connected;
 }
 
 static void front_free_all(struct map *fronts)

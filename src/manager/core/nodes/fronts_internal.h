@@ -17,6 +17,8 @@ int fronts_take_hello(struct core *core, const struct msg_hello *hello, struct a
 void fronts_take_message(struct core *core, const char *id, const struct message *msg);
 void fronts_lost(struct core *core, const char *id, const struct uuid *incarnation,
                  const char *why);
+/* Is it connected? *ret_heard_usec is when bytes came last from it, wall clock; 0 = never. */
+bool fronts_find(const struct core *core, const char *id, int64_t *ret_heard_usec);
 /* Its certificate was revoked. */
 void fronts_forget(struct core *core, const char *id);
 void fronts_free(struct core *core);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* join.c - how agents come and go for good: tokens, certificates, removal
+/* join.c - how agents, front daemons and managers come and go for good: tokens, certificates,
+ * removal
  *
  * What the store must remember is durable before anybody hears of it: a token
  * before it is shown, its use before the certificate leaves, a revocation
@@ -22,6 +23,7 @@
 #include "manager/core/nodes/connection.h"
 #include "manager/core/nodes/join.h"
 #include "manager/core/nodes/fronts_internal.h"
+#include "manager/core/nodes/managers_internal.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/state.h"
@@ -41,10 +43,21 @@ static void join_hash_secret(const char *secret, unsigned char hash[TOKEN_HASH_S
     }
 }
 
-/* Of an agent or of a proxy. */
+static bool join_is_manager(const char *id)
+{
+    return strncmp(id, LINK_MANAGER_PREFIX, sizeof(LINK_MANAGER_PREFIX) - 1) == 0;
+}
+
+/* Of an agent or a front daemon. */
 static int join_check_id(const char *id, struct aq_error *err)
 {
     return core_is_front(id) ? fronts_check_id(id, err) : agent_id_check(id, err);
+}
+
+/* A token may be for one manager of any name. */
+static int join_check_token_id(const char *id, struct aq_error *err)
+{
+    return strcmp(id, LINK_MANAGER_PREFIX) == 0 ? 0 : join_check_id(id, err);
 }
 
 /* ---- tokens ---- */
@@ -106,10 +119,12 @@ void core_make_token(struct core *core, const char *agent_id, int64_t ttl_usec,
     int r = 0;
 
     *t = (struct token_making){ .core = core, .by = audit_by_copy(by), .done = done, .data = data };
-    if (agent_id && (r = join_check_id(agent_id, &t->err)) == 0)
+    if (agent_id && (r = join_check_token_id(agent_id, &t->err)) == 0)
         memcpy(t->agent_id, agent_id, strlen(agent_id) + 1);
     if (r == 0 && !core->ca)
         r = aq_fail(&t->err, ENOTSUP, "this manager listens to no agents");
+    if (r == 0 && join_is_manager(t->agent_id))
+        r = managers_check_token(core, ttl_usec, &t->err);
     if (r == 0 && (ttl_usec <= 0 || ttl_usec > 30 * DAY_USEC))
         r = aq_fail_field(&t->err, EINVAL, "ttl", "a token lives for up to 30 days");
     if (r == 0) {
@@ -185,6 +200,10 @@ struct joining {
     struct agent_cert row;
     bool is_taken; /* there is an agent of this name, whether it is connected or not */
     struct serials former;
+    struct manager_row manager; /* of a manager, unless it is refused for ... */
+    struct aq_error refusal;
+    bool has_database;
+    struct link_join_keys keys;
 };
 
 static void joining_free(struct joining *j)
@@ -192,6 +211,7 @@ static void joining_free(struct joining *j)
     free(j->request);
     free(j->cert);
     free(j->former.items);
+    link_join_keys_done(&j->keys);
     free(j);
 }
 
@@ -214,20 +234,49 @@ static int join_check_name(struct store_tx *tx, const struct joining *j, struct 
                    j->row.agent_id, j->row.agent_id);
 }
 
+/* It gets the keys of the cluster instead of a certificate. They are read for a good token only. */
+static int join_write_manager(struct store_tx *tx, struct joining *j, struct aq_error *err)
+{
+    int r;
+
+    if (j->refusal.code) {
+        *err = j->refusal;
+        return -err->code;
+    }
+    link_join_keys_done(&j->keys); /* a transaction may be run again */
+    r = managers_export_keys(j->core, j->has_database, &j->keys, err);
+    return r < 0 ? r : manager_row_join(tx, &j->manager, err);
+}
+
+/* A token of a manager is for its name or, with an empty one, for any manager. */
+static int join_use_token(struct store_tx *tx, const struct joining *j, struct aq_error *err)
+{
+    const char *id = j->row.agent_id;
+    bool is_manager = join_is_manager(id);
+    int r = token_use(tx, j->hash, id, id, j->row.issued_usec, err);
+
+    if (r == 0 && is_manager)
+        r = token_use(tx, j->hash, id, LINK_MANAGER_PREFIX, j->row.issued_usec, err);
+    if (r == 0)
+        return aq_fail_kind(err, EACCES, "invalid-token",
+                            "the join token is unknown, used, expired or made for another name; "
+                            "make a new one with '%s'",
+                            is_manager ? "aliquot admin manager token" : "aliquot agent token");
+    return AQ_MIN(r, 0);
+}
+
 /* Who has no token is not told which agents there are. A refusal leaves the
  * token unused. A name has one certificate: those before it are revoked.
  */
 static int join_write_join(struct store_tx *tx, void *data, struct aq_error *err)
 {
     struct joining *j = data;
-    int r = token_use(tx, j->hash, j->row.agent_id, j->row.issued_usec, err);
+    int r = join_use_token(tx, j, err);
 
     if (r == 0)
-        return aq_fail_kind(err, EACCES, "invalid-token",
-                            "the join token is unknown, used or expired; make a new one with "
-                            "'aliquot agent token'");
-    if (r > 0)
         r = join_check_name(tx, j, err);
+    if (r == 0 && join_is_manager(j->row.agent_id))
+        return join_write_manager(tx, j, err);
     if (r == 0) /* nobody has us sign without a token */
         r = pki_issue_agent(j->core->ca, j->request, j->row.agent_id, PKI_AGENT_DAYS, &j->cert,
                             j->row.serial, err);
@@ -252,16 +301,30 @@ static void join_retire_former(struct joining *j)
                     j->row.agent_id);
 }
 
+static void join_accept_manager(struct joining *j)
+{
+    struct core *core = j->core;
+
+    if (core->link && link_server_is_connected(core->link, j->row.agent_id))
+        link_server_drop(core->link, j->row.agent_id,
+                         "a machine has joined by this name with a token made for it");
+    managers_take(core, &j->manager);
+    log_warning("manager '%s' has joined, and has the keys of the cluster", j->manager.name);
+    link_join_accept(j->join, NULL, &j->keys, NULL);
+}
+
 static void join_on_join_written(void *data, int r, const struct aq_error *err)
 {
     struct joining *j = data;
 
     AQ_FAULT("core.join.stored");
-    if (r == 0) {
+    if (r == 0 && join_is_manager(j->row.agent_id)) {
+        join_accept_manager(j);
+    } else if (r == 0) {
         if (j->former.count)
             join_retire_former(j);
         log_info("agent '%s' has joined (certificate %s)", j->row.agent_id, j->row.serial);
-        link_join_accept(j->join, j->cert,
+        link_join_accept(j->join, j->cert, NULL,
                          j->is_taken ? "this machine takes the place of an agent of this name, "
                                        "whose certificate is revoked"
                                      : NULL);
@@ -277,10 +340,16 @@ static int join_prepare(struct core *core, struct joining *j, const struct msg_j
                         struct aq_error *err)
 {
     const struct agent_entry *same = agent_entry_find(core, msg->agent_id);
+    bool is_manager = join_is_manager(msg->agent_id);
     int r = join_check_id(msg->agent_id, err);
 
+    if (r == 0 && !is_manager && !msg->csr)
+        r = aq_fail_field(err, EINVAL, "csr", "an agent asks for a certificate: csr is missing");
     if (r < 0)
         return r;
+    if (is_manager)
+        (void)managers_read_join(core, msg, link_join_is_local(j->join), &j->manager, &j->refusal);
+    j->has_database = msg->has_database;
     j->request = aq_strdup(msg->csr);
     join_hash_secret(msg->secret, j->hash);
     memcpy(j->row.agent_id, msg->agent_id, strlen(msg->agent_id) + 1);
@@ -296,12 +365,13 @@ void join_request(void *data, struct link_join *join, const struct msg_join *msg
     struct core *core = data;
     struct joining *j = aq_alloc(sizeof(*j));
     struct aq_error err = { 0 };
-    int r = join_prepare(core, j, msg, &err);
+    int r;
 
+    j->core = core;
+    j->join = join;
+    r = join_prepare(core, j, msg, &err);
     AQ_FAULT("core.join.asked");
     if (r == 0) {
-        j->core = core;
-        j->join = join;
         store_write(core->store, join_write_join, join_on_join_written, j);
     } else {
         link_join_refuse(join, "refused", err.text);

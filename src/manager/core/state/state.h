@@ -178,6 +178,10 @@ struct core {
         void *serving_data;
     } fronts; /* nodes/fronts.c */
     struct {
+        struct map rows; /* name -> struct manager_row */
+        int64_t epoch, taken_usec;
+    } managers; /* nodes/managers.c */
+    struct {
         const struct core_metrics_ops *ops; /* NULL = nobody needs to know */
         void *data;
     } metrics;                       /* nodes/replica_metrics.c */
