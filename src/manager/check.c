@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/fs.h"
@@ -19,6 +20,31 @@ static void manager_check_state(void *data, struct finding *ret)
     const struct manager_conf *conf = data;
 
     machine_check_folder(conf->state_dir, OWNER, ret);
+}
+
+/* The keys of the cluster, and the address of its database with a password perhaps. */
+static void manager_check_keys(void *data, struct finding *ret)
+{
+    static const char *const files[] = { "aliquot.db.key", "ca/ca.key", "database" };
+    const struct manager_conf *conf = data;
+    bool has_keys = false; /* not before the first start */
+    struct stat st;
+
+    for (size_t i = 0; i < AQ_COUNT(files); i++) {
+        AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s", conf->state_dir, files[i]);
+
+        if (stat(path, &st) < 0)
+            continue;
+        has_keys = true;
+        if (!(st.st_mode & 077))
+            continue;
+        finding_say(ret, CHECK_WARNING, "others may read %s", path);
+        finding_mean(ret, "who has it reads all secrets of the cluster, or is let in as any agent");
+        finding_mend(ret, "chmod 600 %s", path);
+        return;
+    }
+    if (has_keys)
+        finding_say(ret, CHECK_OK, "for the manager's user alone");
 }
 
 static void manager_check_api(void *data, struct finding *ret)
@@ -112,6 +138,7 @@ static void manager_check_files(void *data, struct finding *ret)
 
 static const struct check manager_checks[] = {
     { "manager.state", "manager", "state folder", manager_check_state },
+    { "manager.keys", "manager", "keys of the cluster", manager_check_keys },
     { "manager.api", "manager", "port of the API", manager_check_api },
     { "manager.link", "manager", "port for agents", manager_check_link },
     { "manager.certificate", "manager", "certificate", manager_check_certificate },

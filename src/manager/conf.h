@@ -19,6 +19,9 @@ struct manager_conf {
     char *link_names;        /* "a.example.org, 10.0.0.1" for the link's certificate */
     char *state_dir;
     char *database;          /* URI; NULL = a file in the state folder */
+    char *name;              /* among several managers; NULL = see manager_claim_make() */
+    char *advertise;         /* URL of the API for others; NULL = made of 'listen' */
+    char *link_advertise;    /* host:port of the link for others; NULL = made of 'link' */
     char *scheduler_plugins; /* NULL = none */
     char *log_level;
     struct conf_list allow_origins;   /* web pages that may use the API */

@@ -26,6 +26,7 @@
 #include "manager/core/core.h"
 #include "manager/metrics.h"
 #include "manager/http_api.h"
+#include "manager/claim.h"
 #include "manager/login/login.h"
 #include "manager/notification/notification.h"
 #include "manager/serving/serving.h"
@@ -54,7 +55,8 @@ struct daemon {
     const char **name_list;
     size_t name_count, name_cap;
     bool is_stopping;
-    struct aq_error lost; /* why the database is not ours any more */
+    struct leader_claim claim; /* name and addresses of this manager */
+    struct aq_error lost;      /* why the database is not ours any more */
 };
 
 /* ---- the end ---- */
@@ -170,9 +172,12 @@ static int daemon_open_core(struct daemon *d, bool dev, struct aq_error *err)
         .user_session_bytes_max = d->conf->user_session_bytes_max,
         .array_size_max = d->conf->array_size_max,
         .dev = dev,
+        .claim = &d->claim,
     };
-    int r;
+    int r = manager_claim_make(d->conf, &d->claim, err);
 
+    if (r < 0)
+        return r;
     daemon_split_names(d);
     memcpy(conf.retention_usec, d->conf->retention_usec, sizeof(conf.retention_usec));
     (void)host_port_write(listen->host, listen->port, address);

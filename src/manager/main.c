@@ -18,6 +18,9 @@
 #include "manager/check.h"
 #include "manager/daemon.h"
 #include "manager/db_shell.h"
+#include "manager/join.h"
+
+#define TOKEN_LINE_MAX 256
 
 static const char help[] =
     "Usage: aliquot-manager [OPTIONS]            serve\n"
@@ -25,6 +28,9 @@ static const char help[] =
     "       aliquot-manager db VERB [OPTIONS]    the database: info, check, vacuum, shell,\n"
     "                                            migrate, take-over or mark-restored\n"
     "       aliquot-manager backup create|verify|restore|ls PATH [OPTIONS]\n"
+    "       aliquot-manager join HOST[:PORT] TOKEN [OPTIONS]\n"
+    "                                            be a further manager of a cluster on PostgreSQL;\n"
+    "                                            TOKEN is of 'aliquot admin manager token'\n"
     "       aliquot-manager sample               write a commented manager.toml\n"
     "       aliquot-manager backendai-dump       what 'aliquot admin import-backendai' starts\n"
     "       aliquot-manager check [OPTIONS]      look whether it could serve; see 'aliquot doctor'\n"
@@ -32,6 +38,7 @@ static const char help[] =
     "  --config FILE    settings [/etc/aliquot/manager.toml]\n"
     "  --state DIR      folder of the database and the certificate authority\n"
     "  --database URI   the database on a server, postgresql://USER@HOST/NAME\n"
+    "  --name NAME      join: among the managers of the cluster [this machine's name]\n"
     "  --listen ADDR    where the API is served [127.0.0.1:8081]\n"
     "  --link ADDR      where agents connect to [127.0.0.1:8082]\n"
     "  --dev            add the published development users; loopback only\n"
@@ -45,7 +52,8 @@ static const char help[] =
     "  --version, --help\n";
 
 struct manager_options {
-    const char *config, *state, *database, *to, *passphrase_file, *keep, *listen, *link, *email;
+    const char *config, *state, *database, *to, *passphrase_file, *keep, *listen, *link, *email,
+        *name;
     bool dev, json, dry_run, write;
 };
 
@@ -63,6 +71,7 @@ static int manager_parse(int argc, char **argv, struct manager_options *o)
         { "version", no_argument, NULL, 'v' },
         { "help", no_argument, NULL, 'h' },
         { "database", required_argument, NULL, 'b' },
+        { "name", required_argument, NULL, 'm' },
         { "to", required_argument, NULL, 't' },
         { "dry-run", no_argument, NULL, 'n' },
         { "write", no_argument, NULL, 'x' },
@@ -70,14 +79,9 @@ static int manager_parse(int argc, char **argv, struct manager_options *o)
         { "keep", required_argument, NULL, 'w' },
         { NULL, 0, NULL, 0 },
     };
-    const char **texts[] = { ['c'] = &o->config,
-                             ['s'] = &o->state,
-                             ['b'] = &o->database,
-                             ['t'] = &o->to,
-                             ['p'] = &o->passphrase_file,
-                             ['w'] = &o->keep,
-                             ['l'] = &o->listen,
-                             ['k'] = &o->link,
+    const char **texts[] = { ['c'] = &o->config, ['s'] = &o->state,  ['b'] = &o->database,
+                             ['t'] = &o->to,     ['m'] = &o->name,   ['p'] = &o->passphrase_file,
+                             ['w'] = &o->keep,   ['l'] = &o->listen, ['k'] = &o->link,
                              ['e'] = &o->email };
     int letter;
 
@@ -180,6 +184,23 @@ static int manager_backup(const char *verb, const char *path, const struct manag
                          verb);
 }
 
+/* '-' is on standard input: arguments are shown to every user of the machine. */
+static int manager_join_by(const char *address, const char *token, const struct manager_conf *conf,
+                           struct aq_error *err)
+{
+    char line[TOKEN_LINE_MAX];
+
+    if (strcmp(token, "-") != 0)
+        return manager_join(conf, address, token, err);
+    if (isatty(STDIN_FILENO))
+        (void)fputs("token: ", stderr);
+    if (!fgets(line, sizeof(line), stdin))
+        return aq_fail(err, EINVAL,
+                       "standard input has no token: 'aliquot admin manager token' makes one");
+    line[strcspn(line, "\r\n")] = '\0';
+    return manager_join(conf, address, line, err);
+}
+
 static int manager_act(int argc, char **argv, const struct manager_options *o,
                        const struct manager_conf *conf, struct aq_error *err)
 {
@@ -194,6 +215,8 @@ static int manager_act(int argc, char **argv, const struct manager_options *o,
         return manager_check(conf, argv + 1, argc - 1, err);
     if ((r = manager_become_owner(conf->state_dir, err)) < 0)
         return r;
+    if (strcmp(verb, "join") == 0 && argc == 3)
+        return manager_join_by(argv[1], argv[2], conf, err);
     if (strcmp(verb, "init") == 0 && argc == 1)
         return admin_init(conf, o->email ? o->email : "admin@localhost.localdomain", o->json, err);
     if (strcmp(verb, "backup") == 0 && argc == 3)
@@ -223,6 +246,10 @@ static int manager_run(int argc, char **argv, const struct manager_options *o, s
         r = manager_set_option("manager", "state", o->state, &conf, err);
     if (r == 0)
         r = manager_set_option("manager", "database", o->database, &conf, err);
+    if (r == 0)
+        r = manager_set_option("manager", "name", o->name, &conf, err);
+    if (r == 0)
+        r = manager_join_apply(&conf, err);
     if (r == 0 && (level = log_parse_level(conf.log_level)) < 0)
         r = aq_fail_field(err, EINVAL, "manager.log-level",
                           "'%s' is not error, warning, info or "
