@@ -102,6 +102,12 @@ void api_set_proxies(struct api *api, const struct address_list *proxies)
     api->proxies = *proxies;
 }
 
+void api_set_yield(struct api *api, api_yield_fn *yield, void *data)
+{
+    api->yield = yield;
+    api->yield_data = data;
+}
+
 void api_set_remembered(struct api *api, size_t requests_max)
 {
     replay_set_max(api->replay, requests_max);

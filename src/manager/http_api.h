@@ -12,6 +12,7 @@
 #include "http/router.h"
 #include "http/server.h"
 #include "manager/core/core.h"
+#include "manager/call/api.h"
 #include "manager/call/caller.h"
 #include "http/client_address.h"
 
@@ -24,6 +25,8 @@ int api_new(struct core *core, struct api **ret, struct aq_error *err);
 void api_set_proxies(struct api *api, const struct address_list *proxies);
 /* Remember so many requests that change something, of all keys. Before the first request. */
 void api_set_remembered(struct api *api, size_t requests_max);
+/* How this manager lets another one lead; without, it does not. */
+void api_set_yield(struct api *api, api_yield_fn *yield, void *data);
 /* End what has threads of its own, and have written what waits. Before core_stop(). */
 void api_stop(struct api *api);
 /* End the requests that wait for their turn, or for what core_stop() has finished; their clients

@@ -21,6 +21,11 @@
 #include "manager/call/decode.h"
 #include "manager/call/rate_limit.h"
 
+/* Let manager 'to', NULL = any, lead in place of this one. 0 = it will; what is under way ends in
+ * good order before.
+ */
+typedef int api_yield_fn(void *data, const char *to, struct aq_error *err);
+
 struct api_streams;
 struct audit_trail;
 struct flush_queue;
@@ -45,6 +50,8 @@ struct api {
     struct kept_answers *kept_answers; /* to requests that may be sent again */
     struct address_list proxies;       /* that are believed who asks them; borrowed */
     struct origin_rules origins;       /* in effect; the server looks at it */
+    api_yield_fn *yield;               /* NULL = there is one manager */
+    void *yield_data;
     bool is_frozen;                    /* by an administrator: API_FREEZABLE requests fail */
     struct turn_queue *turns;          /* of GraphQL requests and lists */
     struct turn_queue *file_turns;     /* of lists of files, which wait for storage hosts */

@@ -231,7 +231,7 @@ static void agent_on_remove(struct request *req, void *data)
 #define TOKEN_SEC_MAX (30 * 86400)
 
 struct token_params {
-    const char *agent_id, *proxy, *storage, *web;
+    const char *agent_id, *proxy, *storage, *web, *manager;
     int64_t expires_sec;
 };
 
@@ -247,6 +247,9 @@ static const struct field token_fields[] = {
     { "web", FIELD_STR, FIELD_NULLABLE, offsetof(struct token_params, web), 1,
       AGENT_ID_MAX - (int)(sizeof(LINK_WEB_PREFIX) - 1),
       .doc = "for a web server of this name, no agent" },
+    { "manager", FIELD_STR, FIELD_NULLABLE, offsetof(struct token_params, manager), 0,
+      AGENT_ID_MAX - (int)(sizeof(LINK_MANAGER_PREFIX) - 1),
+      .doc = "for a manager of this name, which gets the keys of the cluster; empty: of any name" },
     { "expires_sec", FIELD_INT, 0, offsetof(struct token_params, expires_sec), 1, TOKEN_SEC_MAX },
     FIELD_END,
 };
@@ -284,21 +287,23 @@ static int agent_check_token(struct token_params *params, char front[AGENT_ID_MA
         const char *name, *value, *prefix;
     } fronts[] = { { "proxy", params->proxy, LINK_PROXY_PREFIX },
                    { "storage", params->storage, LINK_STORAGE_PREFIX },
-                   { "web", params->web, LINK_WEB_PREFIX } };
+                   { "web", params->web, LINK_WEB_PREFIX },
+                   { "manager", params->manager, LINK_MANAGER_PREFIX } };
     const char *name = "agent_id", *id = params->agent_id;
 
     for (size_t i = 0; i < AQ_COUNT(fronts); i++) {
         if (!fronts[i].value)
             continue;
         if (id)
-            return api_fail_param(err, fronts[i].name,
-                                  "a token is for one agent, proxy, storage host or web server");
+            return api_fail_param(
+                err, fronts[i].name,
+                "a token is for one agent, proxy, storage host, web server or manager");
         name = fronts[i].name;
         id = fronts[i].value;
         (void)snprintf(front, AGENT_ID_MAX + 1, "%s%s", fronts[i].prefix, id);
         params->agent_id = front;
     }
-    if (id && agent_id_check(id, NULL) < 0)
+    if (id && agent_id_check(id, NULL) < 0 && !(id == params->manager && !id[0]))
         return api_fail_param(err, name, "must be letters, digits, '.', '_' and '-'");
     return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* node_feature.h - agents and their devices: tables of routes and GraphQL entries in its files */
+/* node_feature.h - agents, their devices, and managers: tables of routes and GraphQL entries in its files */
 #ifndef AQ_MANAGER_NODE_NODE_FEATURE_H
 #define AQ_MANAGER_NODE_NODE_FEATURE_H
 
@@ -8,6 +8,7 @@
 
 API_ROUTES(agent);
 API_ROUTES(agent_operation);
+API_ROUTES(managers);
 API_ROUTES(nodes);
 API_ROUTES(orphan);
 
