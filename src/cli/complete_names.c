@@ -24,6 +24,7 @@ static const struct complete_source {
     { "SESSION", COMPLETE_LIVE_PATH, "items", "name", "status" },
     { "SESSION", "/aliquot/v1/sessions?limit=100", "items", "name", "status" },
     { "AGENT", "/aliquot/v1/agents?limit=100", "items", "id", "status" },
+    { "MANAGER", "/aliquot/v1/managers", "items", "name", "role" },
     { "IMAGE", "/aliquot/v1/image-aliases", "items", "alias", "image" },
     { "IMAGE", "/aliquot/v1/images?limit=100", "items", "names", "id" },
     { "ALIAS", "/aliquot/v1/image-aliases", "items", "alias", "image" },

@@ -218,6 +218,7 @@ void help_overview(struct strbuf *out)
     help_write_summaries(out, "Sessions", "session ");
     help_write_summaries(out, "SSH keys", "ssh-key ");
     help_write_summaries(out, "Agents", "agent ");
+    help_write_summaries(out, "Managers", "manager ");
     help_write_summaries(out, "Administration", "admin ");
     help_write_summaries(out, "Profiles", "profile ");
     help_write_summaries(out, "Configuration", "config ");

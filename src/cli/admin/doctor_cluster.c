@@ -353,6 +353,64 @@ static void doctor_check_services(void *data, struct finding *ret)
                       "aliquot-web");
 }
 
+/* The standbys that are not connected, and the managers of another version than the leader. */
+static size_t doctor_list_bad_managers(const json_t *items, struct strbuf *out)
+{
+    const char *version = NULL;
+    const json_t *item;
+    size_t i, count = 0;
+
+    json_array_foreach(items, i, item)
+        if (strcmp(json_string_value(json_object_get(item, "role")), "leader") == 0)
+            version = json_string_value(json_object_get(item, "version"));
+    json_array_foreach(items, i, item) {
+        const char *own = json_string_value(json_object_get(item, "version"));
+        bool is_away = !json_is_true(json_object_get(item, "connected"));
+        bool is_other = version && own && strcmp(version, own) != 0;
+
+        if (!is_away && !is_other)
+            continue;
+        count++;
+        if (out->len > 200)
+            continue;
+        strbuf_addf(out, "%s'%s' (", out->len ? ", " : "",
+                    json_string_value(json_object_get(item, "name")));
+        if (is_away)
+            strbuf_adds(out, "not connected");
+        if (is_other)
+            strbuf_addf(out, "%sof version %s", is_away ? ", " : "", own);
+        strbuf_addc(out, ')');
+    }
+    return count;
+}
+
+static void doctor_check_managers(void *data, struct finding *ret)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf list = STRBUF_INIT;
+    struct doctor_cluster *c = data;
+    json_auto_t *answer = NULL;
+    const json_t *items;
+    size_t count, bad;
+
+    if (!c->is_reached
+        || cli_call(c->cli, METHOD_GET, "/aliquot/v1/managers", NULL, &answer, NULL) < 0)
+        return; /* only superadmins may list them */
+    items = json_object_get(answer, "items");
+    count = json_array_size(items);
+    bad = doctor_list_bad_managers(items, &list);
+    if (bad == 0) {
+        finding_say(ret, CHECK_OK, count > 1 ? "all %zu are connected and of one version" : "%zu",
+                    count);
+        return;
+    }
+    finding_say(ret, CHECK_WARNING, "%zu of %zu are not as the leader is: %s", bad, count,
+                list.data);
+    finding_mean(ret, "one that is not connected does not take over when the leader is gone");
+    finding_mend(ret, "on their machines: aliquot doctor manager, systemctl restart "
+                      "aliquot-manager, or upgrade it; for one that is gone for good: aliquot "
+                      "manager rm NAME");
+}
+
 /* The manager's clock, from "Date: ..." of its answer; 0 = it has none. */
 static int64_t doctor_read_date(const struct client_reply *reply)
 {
@@ -414,6 +472,7 @@ static const struct check doctor_cluster_checks[] = {
     { "cluster.restore", "cluster", "restore", doctor_check_restore },
     { "cluster.agents", "cluster", "agents", doctor_check_agents },
     { "cluster.network", "cluster", "network between agents", doctor_check_network },
+    { "cluster.managers", "cluster", "managers", doctor_check_managers },
     { "cluster.services", "cluster", "services", doctor_check_services },
     { "cluster.clock", "cluster", "clock", doctor_check_difference },
     { "cluster.login", "cluster", "login", doctor_check_login },

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Commands on the managers of a cluster: ls, yield, rm, and the token for another one. */
+#include <stdio.h>
+
+#include "base/host_port.h"
+#include "cli/list.h"
+#include "cli/request.h"
+#include "cli/verbs.h"
+
+static const struct column manager_columns[] = {
+    { "name", "MANAGER", COLUMN_TEXT, COLUMN_IS_NAME },
+    { "role", "ROLE", COLUMN_STATUS, 0 },
+    { "connected", "CONNECTED", COLUMN_BOOL, 0 },
+    { "version", "VERSION", COLUMN_TEXT, 0 },
+    { "api", "API", COLUMN_TEXT, 0 },
+    { "link", "LINK", COLUMN_TEXT, 0 },
+    { "heard", "HEARD", COLUMN_TIME, COLUMN_IS_WIDE },
+    { "epoch", "EPOCH", COLUMN_NUMBER, COLUMN_IS_WIDE },
+    { "since", "LEADS SINCE", COLUMN_TIME, COLUMN_IS_WIDE },
+    COLUMN_END,
+};
+
+static const struct cli_things managers = { "/aliquot/v1/managers/", "manager" };
+
+/* ---- ls ---- */
+
+static int manager_ls(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    json_t *answer = NULL;
+    int r = cli_call(cli, METHOD_GET, "/aliquot/v1/managers", NULL, &answer, err);
+
+    (void)data;
+    (void)argc;
+    (void)argv;
+    if (r == 0)
+        r = list_print(cli, manager_columns, json_object_get(answer, "items"), err);
+    json_decref(answer);
+    return r;
+}
+
+const struct cli_verb verb_manager_ls = {
+    .name = "manager ls",
+    .args = "",
+    .summary = "List the managers of the cluster, and which one leads",
+    .details = "One manager leads; it alone schedules and writes. The others, standbys, pass\n"
+               "requests on to it, and one of them takes over when it is gone.",
+    .examples = "aliquot manager ls\naliquot manager ls -o wide",
+    .run = manager_ls,
+};
+
+/* ---- yield ---- */
+
+struct manager_yield_opts {
+    const char *to;
+};
+
+static const struct cli_opt yield_opts[] = {
+    { 0, "to", CLI_STR, offsetof(struct manager_yield_opts, to), "MANAGER",
+      "the one that is to lead; default: the first that can", "to" },
+    CLI_OPT_END,
+};
+
+static int manager_yield(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    json_auto_t *body = json_object(), *answer = NULL;
+    int r = cli_options_add(yield_opts, data, body, err);
+
+    (void)argc;
+    (void)argv;
+    if (r == 0)
+        r = cli_call(cli, METHOD_POST, "/aliquot/v1/managers/yield", body, &answer, err);
+    if (r == 0)
+        cli_note(cli, "the leader ends its requests and lets another manager lead; see: aliquot "
+                      "manager ls");
+    return r;
+}
+
+const struct cli_verb verb_manager_yield = {
+    .name = "manager yield",
+    .args = "",
+    .summary = "Let another manager lead, before the leader's machine is serviced",
+    .details = "Sessions run on; requests wait for the next leader.",
+    .examples = "aliquot manager yield\naliquot manager yield --to manager2",
+    .opts = yield_opts,
+    .opts_size = sizeof(struct manager_yield_opts),
+    .run = manager_yield,
+};
+
+/* ---- rm ---- */
+
+struct manager_rm_opts {
+    bool yes;
+};
+
+static const struct cli_opt rm_opts[] = {
+    { 'y', "yes", CLI_FLAG, offsetof(struct manager_rm_opts, yes), NULL, "do not ask" },
+    CLI_OPT_END,
+};
+
+static int manager_rm(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
+{
+    const struct manager_rm_opts *opts = data;
+    int r = cli_confirm(opts->yes, err, "Remove %d manager%s from the cluster?", argc,
+                        argc == 1 ? "" : "s");
+
+    return r != 0 ? r : cli_things_call(cli, METHOD_DELETE, &managers, "", NULL, argc, argv, err);
+}
+
+const struct cli_verb verb_manager_rm = {
+    .name = "manager rm",
+    .args = "MANAGER...",
+    .summary = "Remove managers from the cluster",
+    .details =
+        "The leader accepts them no longer, and they do not lead again. Their machines still\n"
+        "have the keys of the cluster and the address of its database: remove their state\n"
+        "folders. If one was stolen, change the password of the database and make new keys.",
+    .examples = "aliquot manager rm --yes manager3",
+    .opts = rm_opts,
+    .opts_size = sizeof(struct manager_rm_opts),
+    .min_args = 1,
+    .max_args = -1,
+    .run = manager_rm,
+};
+
+/* ---- token ---- */
+
+static const struct column token_columns[] = {
+    { "token", "TOKEN", COLUMN_TEXT, COLUMN_IS_NAME },
+    { "expires_at", "EXPIRES", COLUMN_TIME, 0 },
+    COLUMN_END,
+};
+
+struct manager_token_opts {
+    struct cli_int expires;
+    const char *name;
+};
+
+static const struct cli_opt token_opts[] = {
+    { 0, "expires", CLI_DURATION, offsetof(struct manager_token_opts, expires), "TIME",
+      "how long it is good for, up to 24h; default 1h", "expires_sec" },
+    { 0, "name", CLI_STR, offsetof(struct manager_token_opts, name), "MANAGER",
+      "good for a manager of this name only", "manager" },
+    CLI_OPT_END,
+};
+
+/* The command for the new machine: with the address on which the leader's link listens or, if that
+ * is any, the host by which the leader was reached here.
+ */
+static void manager_note_join(struct cli *cli, const json_t *answer, const char *name)
+{
+    const char *host = json_string_value(json_object_get(answer, "link_host"));
+    char link[HOST_PORT_MAX];
+    struct url url;
+
+    if (url_parse(cli_client_endpoint(cli), &url, NULL) < 0)
+        return;
+    if (host)
+        (void)snprintf(url.address.host, sizeof(url.address.host), "%s", host);
+    host_port_write(url.address.host,
+                    (unsigned)json_integer_value(json_object_get(answer, "link_port")), link);
+    cli_note(cli,
+             "\nOn the new machine, which gets all keys of this cluster:\n"
+             "  aliquot-manager join %s %s%s%s",
+             link, json_string_value(json_object_get(answer, "token")), name ? " --name " : "",
+             name ? name : "");
+    if (address_is_local(&url.address))
+        cli_note(cli,
+                 "%s is reached from the manager's machine only; for others, let the link "
+                 "listen on another address: [link] listen of manager.toml",
+                 link);
+}
+
+static int admin_manager_token(struct cli *cli, void *data, int argc, char **argv,
+                               struct aq_error *err)
+{
+    const struct manager_token_opts *opts = data;
+    json_auto_t *body = json_object(), *answer = NULL;
+    int r = cli_options_add(token_opts, opts, body, err);
+
+    (void)argc;
+    (void)argv;
+    if (r == 0 && !opts->name)
+        (void)json_object_set_new(body, "manager", json_string("")); /* any */
+    if (r == 0)
+        r = cli_call(cli, METHOD_POST, "/aliquot/v1/join-tokens", body, &answer, err);
+    if (r == 0)
+        r = record_print(cli, token_columns, answer, err);
+    if (r == 0 && output_is_human(&cli->output))
+        manager_note_join(cli, answer, opts->name);
+    return r;
+}
+
+const struct cli_verb verb_admin_manager_token = {
+    .name = "admin manager token",
+    .args = "",
+    .summary = "Make a token that lets one machine join as a manager once",
+    .details = "The machine that joins gets the key of the cluster's certificate authority, the\n"
+               "sealing key of the database and its address: with these it can be any agent,\n"
+               "read every secret and let anybody in. Guard the token as you would guard them.",
+    .examples = "aliquot admin manager token --name manager2\n"
+                "aliquot admin manager token --expires 15m -o name",
+    .opts = token_opts,
+    .opts_size = sizeof(struct manager_token_opts),
+    .run = admin_manager_token,
+};
