@@ -53,6 +53,8 @@ POINTS = [point for point in POINTS if not point.startswith("serving.services.")
 POINTS = [point for point in POINTS if not point.startswith(("serving.backendai.", "serving.try."))]
 # Those of bookings need times (test_booking_fault.py).
 POINTS = [point for point in POINTS if not point.startswith(("core.booking.", "booking."))]
+# Of managers that join and go: test_manager_join_fault.py
+POINTS = [point for point in POINTS if not point.startswith(("manager.join.", "core.manager."))]
 # Those of readiness need a probe (test_probe_fault.py).
 POINTS = [point for point in POINTS if not point.startswith("agent.health.")]
 # Those of metrics need rules of a model service (test_metrics_fault.py).
