@@ -23,7 +23,7 @@ static int join_ask(const struct manager_conf *conf, const struct leader_claim *
 {
     AQ_CLEANUP(aq_freep) char *id = aq_format(LINK_MANAGER_PREFIX "%s", claim->name);
     AQ_CLEANUP(aq_freep) char *unused = NULL; /* a manager gets no certificate */
-    const char *host = strstr(url, "://") ? strstr(url, "://") + 3 : url;
+    AQ_CLEANUP(aq_freep) char *leader = NULL;
     char secret[PKI_SECRET_TEXT_MAX];
     const struct msg_join msg = {
         .secret = pki_token_secret(token, secret),
@@ -33,13 +33,9 @@ static int join_ask(const struct manager_conf *conf, const struct leader_claim *
         .api = claim->api,
         .has_database = conf->database,
     };
-    struct conf_listen leader = { .host = NULL };
-    int r = conf_parse_address(host, LINK_PORT, &leader, err);
+    int r = link_join_request(strstr(url, "://") ? strstr(url, "://") + 3 : url, token, &msg,
+                              JOIN_USEC, &unused, ret_ca, &leader, ret_keys, err);
 
-    if (r == 0)
-        r = link_join_request(leader.host, leader.port, token, &msg, JOIN_USEC, &unused, ret_ca,
-                              ret_keys, err);
-    free(leader.host);
     explicit_bzero(secret, sizeof(secret));
     return r;
 }
