@@ -135,7 +135,7 @@ void link_server_set_managers(struct link_server *server, const struct link_mana
 void link_server_redirect(struct link_server *server, const char *leader);
 
 /* While the lease of this leader is in doubt: reliable messages are queued and none is sent,
- * transient ones fail with -ENOTCONN. Connections stay and are kept alive.
+ * orders that are transient fail with -ENOTCONN. Other messages go out: connections are kept alive.
  */
 void link_server_hold(struct link_server *server, bool is_held);
 

@@ -257,7 +257,9 @@ int link_server_send(struct link_server *server, const char *agent_id, const str
     if (!agent)
         return aq_fail_kind(err, ENOTCONN, "service-unavailable", "agent '%s' has not connected",
                             agent_id);
-    return link_send(&agent->peer, server->is_held ? NULL : agent->channel, msg, err);
+    return link_send(&agent->peer,
+                     server->is_held && message_is_order(msg->type) ? NULL : agent->channel, msg,
+                     err);
 }
 
 void link_server_set_managers(struct link_server *server, const struct link_manager *list,

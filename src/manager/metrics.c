@@ -136,6 +136,14 @@ static void metrics_put_away(const struct store *store, struct strbuf *out)
                             : 0);
 }
 
+void metrics_write_process(const struct server *server, double turn_sec, struct strbuf *out)
+{
+    metrics_put_server(server, out);
+    exposition_single(out, "aliquot_turn_cpu_seconds_max", "gauge",
+                      "Processor time of the longest turn of the loop since the last scrape",
+                      turn_sec);
+}
+
 void metrics_write(const struct api *api, const struct server *server, double turn_sec,
                    struct strbuf *out)
 {
@@ -146,10 +154,7 @@ void metrics_write(const struct api *api, const struct server *server, double tu
     metrics_put_removed(&counts, out);
     metrics_put_apps(core_app_totals(core), out);
     serving_write_metrics(api, out);
-    metrics_put_server(server, out);
     metrics_put_risks(store_get_risks(core_store(core)), out);
     metrics_put_away(core_store(core), out);
-    exposition_single(out, "aliquot_turn_cpu_seconds_max", "gauge",
-                      "Processor time of the longest turn of the loop since the last scrape",
-                      turn_sec);
+    metrics_write_process(server, turn_sec, out);
 }

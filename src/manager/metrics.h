@@ -10,4 +10,7 @@
 void metrics_write(const struct api *api, const struct server *server, double turn_sec,
                    struct strbuf *out);
 
+/* What a manager has that does not lead, too. */
+void metrics_write_process(const struct server *server, double turn_sec, struct strbuf *out);
+
 #endif

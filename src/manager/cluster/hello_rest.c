@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "manager/cluster/cluster_feature.h"
+#include "manager/call/manager_health.h"
 
 /* What clients that look at the manager's version are told: the features that
  * they then use are those that are served here.
@@ -128,6 +129,19 @@ static void hello_on_health(struct request *req, void *data)
     request_reply_json(req, 200, &out);
 }
 
+/* This manager leads, as it has an API of its own: see lead/lead.h. */
+static void hello_on_manager_health(struct request *req, void *data)
+{
+    const struct api *api = data;
+    const struct leader_claim *claim = core_self(api->core);
+    const struct manager_health health = { .name = claim->name,
+                                           .role = "leader",
+                                           .leader = claim,
+                                           .epoch = store_get_epoch(core_store(api->core)) };
+
+    manager_health_reply(req, &health);
+}
+
 /* As managers of Backend.AI answer balancers from 26 on. */
 static void hello_on_component(struct request *req, void *data)
 {
@@ -163,6 +177,8 @@ static const struct route hello_routes[] = {
     { METHOD_GET, "/aliquot/v1/routes", API_PUBLIC, hello_on_routes, NULL, "All routes as data" },
     { METHOD_GET, "/aliquot/v1/health", API_PUBLIC, hello_on_health, NULL,
       "Whether the manager works" },
+    { METHOD_GET, MANAGER_HEALTH_PATH, API_PUBLIC, hello_on_manager_health, NULL,
+      "Whether this one of several managers leads, stands by, or waits for a leader (503)" },
     { METHOD_GET, "/health", API_PUBLIC, hello_on_component, NULL,
       "That the manager answers, as Backend.AI says it" },
     { METHOD_GET, "/license", API_USER, hello_on_license, NULL,

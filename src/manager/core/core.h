@@ -94,6 +94,8 @@ uint16_t core_link_port(const struct core *core);
  * machine, or not at all. Valid as long as the core.
  */
 const char *core_link_host(const struct core *core);
+/* As in core_conf. */
+const struct leader_claim *core_self(const struct core *core);
 /* Are the published development users let in? */
 bool core_is_dev(const struct core *core);
 struct store *core_store(struct core *core);

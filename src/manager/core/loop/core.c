@@ -13,6 +13,7 @@
 #include "manager/core/commit/proposal.h"
 #include "manager/core/booking/booking_step.h"
 #include "manager/core/events/bus_internal.h"
+#include "manager/core/state/lead_beat.h"
 #include "manager/core/loop/loop_internal.h"
 #include "manager/core/nodes/agents.h"
 #include "manager/core/nodes/agent_service_internal.h"
@@ -168,8 +169,8 @@ static int core_open_state(struct core *core, struct aq_error *err)
 /* Who orders, and after which commit. */
 static struct msg_stamp core_stamp(const struct core *core)
 {
-    (void)core;
-    return (struct msg_stamp){ .epoch = 0, .commit = 0 };
+    return (struct msg_stamp){ .epoch = store_get_epoch(core->store),
+                               .commit = store_get_beat(core->store) };
 }
 
 static int core_send_by_link(struct core *core, const char *agent_id, const struct message *msg,
@@ -179,6 +180,7 @@ static int core_send_by_link(struct core *core, const char *agent_id, const stru
 
     if (!message_is_order(msg->type))
         return link_server_send(core->link, agent_id, msg, err);
+    lead_beat_check(core);
     stamped = *msg;
     stamped.stamp = core_stamp(core);
     return link_server_send(core->link, agent_id, &stamped, err);
@@ -192,10 +194,12 @@ static void core_init_handles(struct core *core)
     (void)uv_idle_init(loop, &core->turn);
     (void)uv_timer_init(loop, &core->tick);
     (void)uv_timer_init(loop, &core->alarm);
+    (void)uv_timer_init(loop, &core->beat);
     (void)uv_timer_init(loop, &core->retention.pause);
     core->wake.data = core->turn.data = core->tick.data = core->alarm.data = core;
+    core->beat.data = core;
     core->retention.pause.data = core;
-    core->open_handles = 5;
+    core->open_handles = 6;
 }
 
 static void core_apply_defaults(struct core_conf *conf)
@@ -280,6 +284,7 @@ int core_start(struct core *core, struct aq_error *err)
     if (core->conf.link_host
         && (r = link_server_new(&conf, &inventory_link_ops, core, &core->link, err)) < 0)
         return r;
+    lead_beat_start(core);
     core->is_started = true;
     core->ticked_usec = clock_monotonic_usec();
     liveness_forgive(core, core->ticked_usec);
@@ -300,6 +305,7 @@ void core_stop(struct core *core)
     (void)uv_idle_stop(&core->turn);
     (void)uv_timer_stop(&core->tick);
     (void)uv_timer_stop(&core->alarm);
+    (void)uv_timer_stop(&core->beat);
     (void)uv_timer_stop(&core->retention.pause);
     if (core->store) {
         series_stop(core);
@@ -445,6 +451,7 @@ void core_free(struct core *core)
     uv_close((uv_handle_t *)&core->turn, core_on_handle_closed);
     uv_close((uv_handle_t *)&core->tick, core_on_handle_closed);
     uv_close((uv_handle_t *)&core->alarm, core_on_handle_closed);
+    uv_close((uv_handle_t *)&core->beat, core_on_handle_closed);
     uv_close((uv_handle_t *)&core->retention.pause, core_on_handle_closed);
 }
 
@@ -458,6 +465,11 @@ const char *core_link_host(const struct core *core)
     const char *host = core->conf.link_host;
 
     return host && strcmp(host, "0.0.0.0") != 0 && strcmp(host, "::") != 0 ? host : NULL;
+}
+
+const struct leader_claim *core_self(const struct core *core)
+{
+    return core->conf.claim;
 }
 
 bool core_is_dev(const struct core *core)

@@ -11,6 +11,7 @@
 #include "manager/core/session/kernel_failure.h"
 #include "manager/core/session/rerun.h"
 #include "manager/core/state/agent_entry.h"
+#include "manager/core/state/lead_beat.h"
 #include "manager/core/state/resource_group_entry.h"
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
@@ -124,8 +125,8 @@ void kernel_lease_reply(struct core *core, struct agent_entry *a,
     size_t *count = &msg.heartbeat_reply.lease_count;
     struct aq_error err = { 0 };
 
-    if (!heartbeat->uptime_usec)
-        return; /* an agent that knows no leases */
+    if (!heartbeat->uptime_usec || !lead_beat_may_renew(core))
+        return; /* an agent that knows no leases; or another manager may lead */
     a->leases_end_usec = 0;
     for (size_t i = 0; i < heartbeat->kernel_count; i++)
         *count += kernel_lease_differs(core, a, &heartbeat->kernels[i], &leases[*count]);

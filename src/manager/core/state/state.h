@@ -93,6 +93,8 @@ struct core {
     struct store *store;
     struct pki_ca *ca;
     char *link_cert, *link_key;
+    bool has_rivals;    /* other managers may take the lead */
+    bool is_in_doubt;   /* they may have taken it */
     struct link_server *link;
     /* link_server_send(), or a test's */
     int (*send)(struct core *core, const char *agent_id, const struct message *msg,
@@ -103,6 +105,7 @@ struct core {
     uv_idle_cb on_turn; /* of loop/turn.c */
     uv_timer_t tick;    /* agents' silence, every second */
     uv_timer_t alarm;   /* durable_next_wake() */
+    uv_timer_t beat;    /* state/lead_beat.h */
     int open_handles;
     bool is_started, is_stopping;
     struct session_event_place last_event; /* that was announced, or was there at the start */

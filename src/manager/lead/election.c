@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether a manager that does not lead may take the lead. */
+#include "manager/lead/election.h"
+
+#include <string.h>
+
+bool election_see(struct election *e, const struct leader_view *view, bool is_new, int64_t now_usec)
+{
+    bool is_first = !e->is_seen;
+    int64_t silent;
+
+    if (is_first || e->epoch != view->epoch || e->beat != view->beat) {
+        e->is_seen = true;
+        e->epoch = view->epoch;
+        e->beat = view->beat;
+        e->beat_usec = now_usec;
+    }
+    e->had_sessions = view->has_sessions || (e->had_sessions && !is_new);
+    silent = now_usec - e->beat_usec;
+    if (!view->is_held)
+        return now_usec >= e->abstains_until;
+    /* Taken, but the server was away before that was known. */
+    if (strcmp(view->holder.incarnation, e->self->incarnation) == 0)
+        return true;
+    /* The process that led is this manager's former one: its state folder is locked by this one. */
+    if (is_first && !view->has_sessions && strcmp(view->holder.name, e->self->name) == 0)
+        return true;
+    if (e->had_sessions && !view->has_sessions)
+        return silent >= ELECTION_GONE_USEC;
+    return silent >= ELECTION_SILENT_USEC;
+}
+
+void election_abstain(struct election *e, int64_t now_usec)
+{
+    e->abstains_until = now_usec + ELECTION_ABSTAIN_USEC;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* By what a manager proves to another one that it is of the same cluster. */
+#include "manager/lead/identity.h"
+
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "base/strbuf.h"
+#include "link/link.h"
+#include "manager/claim.h"
+
+int manager_identity_open(const char *state_dir, const char *name, struct manager_identity *ret,
+                          struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *folder = aq_format("%s/ca", state_dir);
+    struct tls_options options = { .tls13_only = true, .any_name = true };
+    int r;
+
+    *ret = (struct manager_identity){ .id = aq_format(LINK_MANAGER_PREFIX "%s", name) };
+    if ((r = pki_ca_open(folder, &ret->ca, err)) == 0)
+        r = manager_certificate_make(ret->ca, name, &ret->cert, &ret->key, err);
+    if (r < 0)
+        return r;
+    options.cert_pem = ret->cert;
+    options.key_pem = ret->key;
+    options.ca_pem = pki_ca_cert(ret->ca);
+    return tls_context_new(&options, &ret->tls, err);
+}
+
+void manager_identity_done(struct manager_identity *identity)
+{
+    tls_context_free(identity->tls);
+    pki_ca_free(identity->ca);
+    free(identity->id);
+    free(identity->cert);
+    free(identity->key);
+}

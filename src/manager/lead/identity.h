@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* identity.h - by what a manager proves to another one that it is of the same cluster: a client
+ * certificate of the authority, whose key each manager has
+ */
+#ifndef AQ_MANAGER_LEAD_IDENTITY_H
+#define AQ_MANAGER_LEAD_IDENTITY_H
+
+#include "http/tls.h"
+#include "link/pki.h"
+
+struct manager_identity {
+    struct pki_ca *ca; /* of this thread; the leader's core has one of its own */
+    char *id;          /* "manager:NAME" */
+    char *cert, *key;  /* PEM; made anew at each start, never on disk */
+    struct tls_context *tls; /* shows it; for requests that are passed on */
+};
+
+/* The authority in "STATE/ca" is made if there is none. Errors as of pki_ca_open(). */
+int manager_identity_open(const char *state_dir, const char *name, struct manager_identity *ret,
+                          struct aq_error *err);
+void manager_identity_done(struct manager_identity *identity);
+
+#endif
