@@ -52,6 +52,7 @@ void client_free(struct client *client)
 
         if (ex->wire)
             wire_close(ex->wire);
+        ex->has_outcome = true;
         exchange_end(ex, &err);
     }
     for (size_t i = 0; i < client->pools.count; i++)
@@ -169,10 +170,21 @@ void exchange_free(struct exchange *ex)
     free(ex);
 }
 
+void exchange_note_outcome(struct exchange *ex, int status)
+{
+    const struct client_options *options = &ex->client->options;
+    const struct client_outcome outcome = { &ex->pool->address, status, ex->sent };
+
+    if (options->on_outcome && !ex->has_outcome)
+        options->on_outcome(options->outcome_data, &outcome);
+    ex->has_outcome = true;
+}
+
 void exchange_end(struct exchange *ex, const struct aq_error *err)
 {
     list_remove(&ex->link);
     list_remove(&ex->wait_link);
+    exchange_note_outcome(ex, 0);
     ex->ops->on_end(ex, err, ex->data);
     exchange_free(ex);
 }
@@ -208,6 +220,41 @@ void exchange_cancel(struct exchange *ex)
         wire_close(ex->wire);
     exchange_free(ex);
     pool_serve(pool);
+}
+
+bool client_is_same_address(const struct address *a, const struct address *b)
+{
+    return a->is_unix == b->is_unix
+           && (a->is_unix ? strcmp(a->path, b->path) == 0
+                          : a->port == b->port && strcmp(a->host, b->host) == 0);
+}
+
+static struct exchange *client_find_broken(const struct client *client)
+{
+    LIST_FOREACH(it, &client->exchanges)
+        if (LIST_ENTRY(it, struct exchange, link)->is_broken)
+            return LIST_ENTRY(it, struct exchange, link);
+    return NULL;
+}
+
+/* What an owner asks anew, when told, is not marked. */
+void client_break(struct client *client, const struct address *address, const struct aq_error *err)
+{
+    struct exchange *ex;
+
+    LIST_FOREACH(it, &client->exchanges) {
+        ex = LIST_ENTRY(it, struct exchange, link);
+        ex->is_broken = ex->method == METHOD_GET
+                        && client_is_same_address(&ex->pool->address, address);
+    }
+    while ((ex = client_find_broken(client))) {
+        struct client_pool *pool = ex->pool;
+
+        if (ex->wire)
+            wire_close(ex->wire);
+        exchange_end(ex, err);
+        pool_serve(pool);
+    }
 }
 
 /* Whole header lines without an empty one among them. */
@@ -288,6 +335,7 @@ int client_send(struct client *client, const struct client_request *request,
     client_write_request(&ex->out, request, &url);
     r = exchange_start(ex, err);
     if (r < 0) {
+        exchange_note_outcome(ex, 0);
         exchange_free(ex);
         return r;
     }

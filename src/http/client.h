@@ -24,6 +24,15 @@
 struct client;
 struct exchange;
 
+/* What has come of a request: of one that is not cancelled before. */
+struct client_outcome {
+    const struct address *address; /* of the server */
+    int status;                    /* of the answer; 0 = none came */
+    bool was_sent;                 /* a connection was made, so the server may have the request */
+};
+
+bool client_is_same_address(const struct address *a, const struct address *b);
+
 struct client_options {
     struct tls_context *tls;      /* for https; NULL = the system's trust, made when needed */
     struct message_limits limits; /* of answers; 0 = message_limits_default */
@@ -35,6 +44,11 @@ struct client_options {
     /* As in stream_options, of every connection. */
     bool (*may_reach)(void *data, const struct sockaddr *addr);
     void *reach_data;
+    /* For those who know several servers of the same: once for each request, WebSockets as well,
+     * before its own callback. It begins and cancels no request. NULL = none.
+     */
+    void (*on_outcome)(void *data, const struct client_outcome *outcome);
+    void *outcome_data;
 };
 
 struct client *client_new(uv_loop_t *loop, const struct client_options *options);
@@ -44,6 +58,11 @@ struct client *client_new(uv_loop_t *loop, const struct client_options *options)
 void client_free(struct client *client);
 
 uv_loop_t *client_get_loop(const struct client *client);
+
+/* End every GET that is asked of this address, its answer begun or not: on_end() is called with
+ * 'err', and may ask another server, not this one. Not from within a callback.
+ */
+void client_break(struct client *client, const struct address *address, const struct aq_error *err);
 
 struct client_request {
     enum method method;

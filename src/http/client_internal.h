@@ -63,9 +63,11 @@ struct exchange {
     bool stream_body;    /* the body comes by exchange_write() */
     bool is_sized;       /* and is not chunked */
     bool is_sent_once;
-    bool sent;     /* its head, on an open connection */
-    bool finished; /* the whole request was given */
-    bool answered; /* at least one byte came */
+    bool sent;        /* its head, on an open connection */
+    bool finished;    /* the whole request was given */
+    bool answered;    /* at least one byte came */
+    bool is_broken;   /* client_break() is to end it */
+    bool has_outcome; /* client_options.on_outcome was called */
     bool retried;
 };
 
@@ -82,6 +84,8 @@ void wire_close(struct wire *wire);
 
 /* Room was made in a pool. */
 void pool_serve(struct client_pool *pool);
+/* Tell the client's owner of the answer's status, 0 for none, unless they were told. */
+void exchange_note_outcome(struct exchange *ex, int status);
 /* Over: tell the owner and free. The exchange has no wire any more. */
 void exchange_end(struct exchange *ex, const struct aq_error *err);
 /* The wire failed under it: try again, or end. */

@@ -90,6 +90,7 @@ static void client_wire_on_head(struct wire *wire, struct exchange *ex)
         message_skip_body(wire->parser);
     else if (ex->body_max)
         message_set_body_max(wire->parser, ex->body_max);
+    exchange_note_outcome(ex, head->status);
     if (ex->ops->on_head)
         ex->ops->on_head(ex, head, ex->data);
 }

@@ -59,7 +59,8 @@ int websocket_accept(struct request *req, const struct websocket_options *option
                      struct aq_error *err);
 
 /* Client: connect by a GET to request->url (ws:// or wss://). A refusal comes
- * as on_close() with the status in the error's text; of 404 the code is ENOENT.
+ * as on_close() with the status in the error's text; of 404 the code is ENOENT, of 502 to 504
+ * EAGAIN.
  */
 int websocket_connect(struct client *client, const struct client_request *request,
                       const struct websocket_options *options, const struct websocket_ops *ops,

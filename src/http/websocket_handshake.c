@@ -79,7 +79,10 @@ int websocket_check_response(const struct message_head *head, const char *key, s
     int r;
 
     if (head->status != 101)
-        return aq_fail(err, head->status == 404 ? ENOENT : EPROTO,
+        return aq_fail(err,
+                       head->status == 404                          ? ENOENT
+                       : head->status >= 502 && head->status <= 504 ? EAGAIN
+                                                                    : EPROTO,
                        "the server refused the WebSocket: %d %s", head->status,
                        status_text(head->status));
     r = websocket_answer_key(key, want, err);
