@@ -50,6 +50,21 @@ static int background_on_event(void *data, const struct sse_event *event)
     return 0;
 }
 
+/* A task belongs to the manager that began it: the next one knows nothing of it. */
+static int background_conclude(const struct background_watch *w, int r, bool has_broken,
+                               struct aq_error *err)
+{
+    if (r == -ENOENT && has_broken)
+        return aq_fail(
+            err, EPIPE,
+            "the manager that did this has gone, and how far it came is not known; look, "
+            "and try again");
+    if (r == 0 && !w->is_over)
+        return aq_fail(err, EPIPE,
+                       "the manager ended the connection before it was done; try again");
+    return r == 0 && w->has_failed ? aq_fail(err, EREMOTEIO, "%.300s", w->message) : r;
+}
+
 /* A stream that breaks is opened again, and begins with how far it is. */
 int background_task_follow(struct cli *cli, const json_t *answer, const char *id,
                            char message[BACKGROUND_MESSAGE_MAX], struct aq_error *err)
@@ -57,6 +72,8 @@ int background_task_follow(struct cli *cli, const json_t *answer, const char *id
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
     const char *task = json_string_value(json_object_get(answer, id));
     struct background_watch w = { .message = message };
+    bool goes_on = true, has_broken = false;
+    int64_t lost_usec = 0;
     int r = 0, tries = 0;
 
     message[0] = '\0';
@@ -65,14 +82,15 @@ int background_task_follow(struct cli *cli, const json_t *answer, const char *id
     strbuf_adds(&path, "/events/background-task");
     cli_path_query(&path, "task_id", task);
     progress_init(&w.progress, cli->globals.quiet, cli->output.ascii);
-    do {
-        if (tries)
-            (void)usleep(LISTEN_AGAIN_USEC);
+    while (goes_on) {
         r = cli_stream_events(cli, METHOD_GET, path.data, NULL, background_on_event, &w, err);
-    } while ((r == 0 || r == -EPIPE || r == -ECONNRESET) && !w.is_over && tries++ < LISTEN_TRIES);
+        goes_on = !w.is_over
+                  && (r < 0 ? cli_awaits_manager(cli, err, true, &lost_usec)
+                            : tries++ < LISTEN_TRIES);
+        has_broken |= goes_on;
+        if (goes_on)
+            (void)usleep(LISTEN_AGAIN_USEC);
+    }
     progress_clear(&w.progress);
-    if (r == 0 && !w.is_over)
-        return aq_fail(err, EPIPE,
-                       "the manager ended the connection before it was done; try again");
-    return r == 0 && w.has_failed ? aq_fail(err, EREMOTEIO, "%.300s", message) : r;
+    return background_conclude(&w, r, has_broken, err);
 }

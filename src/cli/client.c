@@ -1,41 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Signed requests to the manager. */
-#include "cli/client.h"
-
+/* The connection to a manager: which one of several, and what signs a request. */
 #include <errno.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 #include "base/clock.h"
-#include "base/fs.h"
 #include "base/memory.h"
-#include "base/uuid.h"
-#include "cli/silence.h"
+#include "cli/client_internal.h"
 #include "http/sign.h"
 #include "http/version.h"
 
-#define ANSWER_MAX (UINT64_C(64) << 20)
 #define CONNECTIONS_MAX 256
-#define EVENT_MAX (64u << 10)
-#define ASK_AGAIN_USEC (60 * USEC_PER_SEC)
 #define AWAY_USEC (300 * USEC_PER_SEC) /* without the manager before giving up */
-
-struct cli_client {
-    struct client_sync *sync;
-    char *endpoint;   /* the one in use, without a slash at its end */
-    const char *rest; /* of the configured list: what has not been tried */
-    const char *once; /* Idempotency-Key of the requests that are made; NULL = none */
-    bool was_stale;   /* and was told so */
-};
 
 void cli_client_free(struct cli_client *client)
 {
     if (!client)
         return;
+    defer_cancel(client->breaking);
     client_sync_free(client->sync);
-    free(client->endpoint);
+    endpoints_done(&client->endpoints);
     free(client);
 }
 
@@ -56,22 +41,48 @@ static unsigned client_seconds_to_msec(const char *text)
     return seconds > 0 && seconds < 1e6 ? (unsigned)(seconds * 1000) : 0;
 }
 
-/* Take the next endpoint of the list; -ENOENT when there is none. */
-static int client_next_endpoint(struct cli_client *client)
-{
-    size_t len;
+/* ---- endpoints ---- */
 
-    while (client->rest && (client->rest[0] == ',' || client->rest[0] == ' '))
-        client->rest++;
-    if (!client->rest || !client->rest[0])
-        return -ENOENT;
-    len = strcspn(client->rest, ", ");
-    free(client->endpoint);
-    client->endpoint = aq_strndup(client->rest, len);
-    client->rest += len;
-    while (len && client->endpoint[len - 1] == '/')
-        client->endpoint[--len] = '\0';
-    return 0;
+bool client_is_gateway_status(int status)
+{
+    return status == 502 || status == 503 || status == 504;
+}
+
+/* A manager that has stopped ends no connection: what is read of it goes on with the next one. */
+static void client_on_breaking(void *data)
+{
+    struct cli_client *client = data;
+    struct aq_error err = { 0 };
+
+    client->breaking = NULL;
+    (void)aq_fail(&err, ECONNRESET, "the manager has stopped answering");
+    client_break(client_sync_get_client(client->sync), &client->broken, &err);
+}
+
+/* client_options.on_outcome: what is asked from now on is asked of the next manager. */
+static void client_on_outcome(void *data, const struct client_outcome *outcome)
+{
+    struct cli_client *client = data;
+
+    if (!endpoints_is_current(&client->endpoints, outcome->address))
+        return;
+    client->was_sent = outcome->was_sent;
+    if (outcome->status && !client_is_gateway_status(outcome->status))
+        return;
+    if (!outcome->status && client->endpoints.count > 1 && !client->breaking) {
+        client->broken = *outcome->address;
+        client->breaking = defer_call(client_sync_get_loop(client->sync), 0, client_on_breaking,
+                                      client);
+    }
+    endpoints_next(&client->endpoints);
+}
+
+static bool client_needs_tls(const struct endpoints *endpoints)
+{
+    for (size_t i = 0; i < endpoints->count; i++)
+        if (endpoints->items[i].tls)
+            return true;
+    return false;
 }
 
 static int client_make_tls(const struct cli_config *config, struct tls_context **ret,
@@ -90,27 +101,25 @@ static int client_make_tls(const struct cli_config *config, struct tls_context *
 static int client_make(struct cli *cli, struct aq_error *err)
 {
     const struct cli_config *config = &cli->config;
+    struct cli_client *client = aq_alloc(sizeof(*client));
     struct client_options options = {
         .connect_msec = client_seconds_to_msec(cli_config_get(config, SETTING_CONNECT_TIMEOUT)),
         .answer_msec = client_seconds_to_msec(cli_config_get(config, SETTING_READ_TIMEOUT)),
         .connections_max = CONNECTIONS_MAX,
+        .on_outcome = client_on_outcome,
+        .outcome_data = client,
     };
     AQ_CLEANUP(tls_context_freep) struct tls_context *tls = NULL;
-    struct cli_client *client = aq_alloc(sizeof(*client));
-    int r;
+    int r = endpoints_read(cli_config_get(config, SETTING_ENDPOINT), &client->endpoints, err);
 
     cli->client = client;
-    client->rest = cli_config_get(config, SETTING_ENDPOINT);
-    r = client_next_endpoint(client);
-    if (r == -ENOENT)
-        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "the endpoint is empty");
-    if (r == 0 && strncasecmp(client->endpoint, "https:", 6) == 0)
+    if (r == 0 && client_needs_tls(&client->endpoints))
         r = client_make_tls(config, &tls, err);
     options.tls = tls;
     return r < 0 ? r : client_sync_new(&options, &client->sync, err);
 }
 
-static int client_need(struct cli *cli, struct aq_error *err)
+int client_need(struct cli *cli, struct aq_error *err)
 {
     if (cli->client && cli->client->sync)
         return 0;
@@ -121,7 +130,7 @@ static int client_need(struct cli *cli, struct aq_error *err)
 
 const char *cli_client_endpoint(const struct cli *cli)
 {
-    return cli->client->endpoint;
+    return endpoints_get(&cli->client->endpoints)->url;
 }
 
 int cli_client_open(struct cli *cli, uv_loop_t **ret_loop, struct client **ret_client,
@@ -157,7 +166,7 @@ static int client_write_signature(struct cli *cli, enum method method, const cha
     }
     r = url_parse(url, &parsed, err);
     if (r < 0)
-        return aq_error_wrap(err, "endpoint '%s'", cli->client->endpoint);
+        return aq_error_wrap(err, "endpoint '%s'", cli_client_endpoint(cli));
     input.target = parsed.target;
     input.host = parsed.authority;
     return sign_write_headers(&input, access_key, secret_key, clock_realtime_usec(), sign_tag(),
@@ -165,13 +174,12 @@ static int client_write_signature(struct cli *cli, enum method method, const cha
 }
 
 /* 'content_type' NULL: no such header, as for WebSockets and event streams. */
-static int client_prepare(struct cli *cli, enum method method, const char *path,
-                          const char *content_type, struct strbuf *url, struct strbuf *headers,
-                          struct aq_error *err)
+int client_prepare(struct cli *cli, enum method method, const char *path, const char *content_type,
+                   struct strbuf *url, struct strbuf *headers, struct aq_error *err)
 {
     const char *domain = cli_config_get(&cli->config, SETTING_DOMAIN);
 
-    strbuf_addf(url, "%s%s", cli->client->endpoint, path);
+    strbuf_addf(url, "%s%s", cli_client_endpoint(cli), path);
     strbuf_addf(headers, "User-Agent: aliquot/%s\r\n", ALIQUOT_VERSION);
     if (content_type)
         strbuf_addf(headers, "Content-Type: %s\r\n", content_type);
@@ -238,7 +246,18 @@ int cli_begin_fetch(struct cli *cli, const char *path, struct client_request req
                                 ret, err);
 }
 
-/* ---- requests ---- */
+/* ---- failures ---- */
+
+bool client_is_lost(int r)
+{
+    static const int codes[] = { ECONNREFUSED, ECONNRESET,  ECONNABORTED, EPIPE,
+                                 EHOSTUNREACH, ENETUNREACH, ETIMEDOUT };
+
+    for (size_t i = 0; i < AQ_COUNT(codes); i++)
+        if (r == -codes[i])
+            return true;
+    return false;
+}
 
 static bool client_is_unreachable(int r)
 {
@@ -247,8 +266,16 @@ static bool client_is_unreachable(int r)
 
 int cli_fail_connection(struct cli *cli, struct aq_error *err)
 {
-    int r = aq_error_wrap(err, "cannot reach the manager at %s", cli->client->endpoint);
+    const struct endpoints *endpoints = &cli->client->endpoints;
+    AQ_CLEANUP(strbuf_donep) struct strbuf all = STRBUF_INIT;
+    int r;
 
+    for (size_t i = 0; i < endpoints->count; i++)
+        strbuf_addf(&all, "%s%s", i ? ", " : "", endpoints->items[i].url);
+    r = aq_error_wrap(err,
+                      endpoints->count > 1 ? "cannot reach any manager of %s"
+                                           : "cannot reach the manager at %s",
+                      all.data);
     if (err && !err->kind && client_is_unreachable(r))
         err->kind = CLI_KIND_UNREACHABLE;
     return r;
@@ -266,239 +293,6 @@ bool cli_awaits_manager(struct cli *cli, const struct aq_error *err, bool has_an
         cli_note(cli, "aliquot: the manager does not answer (%s); waiting for it", err->text);
     }
     return now - *lost_usec < AWAY_USEC;
-}
-
-/* The manager answers from memory, as its database's server is away: say so once. */
-static void client_note_stale(struct cli *cli, const struct client_reply *reply)
-{
-    static const char name[] = "Aliquot-Stale: ";
-    const char *at = reply->status < 300 ? strstr(reply->headers.data, name) : NULL;
-    char text[64], since[CLOCK_ISO_MAX];
-    int64_t usec;
-
-    if (!at || cli->client->was_stale)
-        return;
-    at += strlen(name);
-    (void)snprintf(text, sizeof(text), "%.*s", (int)strcspn(at, "\r\n"), at);
-    if (clock_parse_date(text, &usec) < 0)
-        return;
-    cli->client->was_stale = true;
-    cli_note(cli,
-             "aliquot: the manager's database cannot be reached since %.19sZ: this is what the "
-             "manager has in memory, and changes wait",
-             clock_format_utc(usec, since));
-}
-
-static int client_fetch_once(struct cli *cli, enum method method, const char *path,
-                             const char *body, client_sync_body_fn *on_body, void *data,
-                             struct client_reply *reply, struct aq_error *err)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf url = STRBUF_INIT;
-    AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT;
-    struct client_request request = { .method = method, .body_max = ANSWER_MAX };
-    int r = client_prepare(cli, method, path, body ? "application/json" : "text/plain", &url,
-                           &headers, err);
-
-    if (r < 0)
-        return r;
-    request.url = url.data;
-    request.headers = headers.data;
-    request.body = body;
-    request.body_len = body ? strlen(body) : 0;
-    r = client_sync_stream(cli->client->sync, &request, on_body, data, reply, err);
-    if (r >= 0)
-        client_note_stale(cli, reply);
-    return r;
-}
-
-int cli_fetch_body(struct cli *cli, enum method method, const char *path, const char *body,
-                   client_sync_body_fn *on_body, void *data, struct client_reply *reply,
-                   struct aq_error *err)
-{
-    int r = client_need(cli, err);
-
-    if (r < 0)
-        return r;
-    do
-        r = client_fetch_once(cli, method, path, body, on_body, data, reply, err);
-    while (client_is_unreachable(r) && client_next_endpoint(cli->client) == 0);
-    cli->client->rest = NULL;
-    return r < 0 && r != -EINVAL ? cli_fail_connection(cli, err) : r;
-}
-
-int cli_fetch(struct cli *cli, enum method method, const char *path, const char *body,
-              struct client_reply *reply, struct aq_error *err)
-{
-    return cli_fetch_body(cli, method, path, body, NULL, NULL, reply, err);
-}
-
-int cli_fail_answer(const struct cli *cli, const char *why, struct aq_error *err)
-{
-    return aq_fail(err, EPROTO, "%s does not speak this protocol: its answer is not JSON (%s)",
-                   cli->client->endpoint, why);
-}
-
-int cli_check_status(const struct cli *cli, const struct client_reply *reply, struct aq_error *err)
-{
-    return reply->status < 200 || reply->status > 299
-               ? cli_fail_status(cli, reply->status, reply->body.data, reply->body.len, err)
-               : 0;
-}
-
-/* The text of an answer that is a success. */
-static int client_fetch_success(struct cli *cli, enum method method, const char *path,
-                                const json_t *body, struct client_reply *reply,
-                                struct aq_error *err)
-{
-    AQ_CLEANUP(aq_freep) char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
-    int r = cli_fetch(cli, method, path, text, reply, err);
-
-    return r < 0 ? r : cli_check_status(cli, reply, err);
-}
-
-int cli_call(struct cli *cli, enum method method, const char *path, const json_t *body,
-             json_t **ret, struct aq_error *err)
-{
-    struct client_reply reply = CLIENT_REPLY_INIT;
-    int r = client_fetch_success(cli, method, path, body, &reply, err);
-    json_error_t where;
-    json_t *answer;
-
-    if (r == 0 && ret) {
-        answer = json_loadb(reply.body.data, reply.body.len, JSON_DECODE_ANY | JSON_ALLOW_NUL,
-                            &where);
-        if (answer)
-            *ret = answer;
-        else
-            r = cli_fail_answer(cli, where.text, err);
-    }
-    client_reply_done(&reply);
-    return r;
-}
-
-/* ---- once ---- */
-
-/* The request may have come through; or, after that, the manager is not back yet. */
-static bool client_is_lost(int r, bool was_lost)
-{
-    return r == -ECONNRESET || r == -EPIPE
-           || (was_lost && (client_is_unreachable(r) || r == -ECONNABORTED || r == -EAGAIN));
-}
-
-static int client_call_until_answered(struct cli *cli, const char *path, const json_t *body,
-                                      json_t **ret, struct aq_error *err)
-{
-    int64_t end = clock_monotonic_usec() + ASK_AGAIN_USEC, pause = 100 * USEC_PER_MSEC;
-    bool was_lost = false;
-    int r;
-
-    while (client_is_lost(r = cli_call(cli, METHOD_POST, path, body, ret, err), was_lost)
-           && clock_monotonic_usec() < end) {
-        if (!was_lost)
-            cli_note(cli, "aliquot: no answer came (%s); asking again", err->text);
-        was_lost = true;
-        (void)usleep((useconds_t)pause);
-        pause = AQ_MIN(2 * pause, USEC_PER_SEC);
-    }
-    return r;
-}
-
-int cli_call_once(struct cli *cli, const char *path, const json_t *body, json_t **ret,
-                  struct aq_error *err)
-{
-    const struct uuid id = uuid_ordered();
-    char key[UUID_TEXT_MAX];
-    int r = client_need(cli, err);
-
-    if (r < 0)
-        return r;
-    cli->client->once = uuid_format(&id, key);
-    r = client_call_until_answered(cli, path, body, ret, err);
-    cli->client->once = NULL;
-    return r;
-}
-
-/* ---- streams ---- */
-
-static int client_on_copy(void *data, const char *bytes, size_t len)
-{
-    (void)data;
-    return fs_write_all(STDOUT_FILENO, bytes, len);
-}
-
-/* A body on its way to the caller. */
-struct client_flow {
-    client_sync_body_fn *on_body;
-    void *data;
-    struct silence silence;
-};
-
-static int client_on_flow(void *data, const char *bytes, size_t len)
-{
-    struct client_flow *flow = data;
-
-    silence_broken(&flow->silence);
-    return flow->on_body(flow->data, bytes, len);
-}
-
-int cli_stream(struct cli *cli, enum method method, const char *path, const json_t *body,
-               client_sync_body_fn *on_body, void *data, struct aq_error *err)
-{
-    AQ_CLEANUP(aq_freep) char *text = body ? json_dumps(body, JSON_COMPACT) : NULL;
-    AQ_CLEANUP(strbuf_donep) struct strbuf url = STRBUF_INIT;
-    AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT;
-    struct client_request request = { .method = method, .body_max = UINT64_MAX };
-    struct client_flow flow = { .on_body = on_body, .data = data };
-    struct client_reply reply = CLIENT_REPLY_INIT;
-    int r = client_need(cli, err);
-
-    if (r == 0)
-        r = client_prepare(cli, method, path, body ? "application/json" : "text/plain", &url,
-                           &headers, err);
-    if (r < 0)
-        return r;
-    request.url = url.data;
-    request.headers = headers.data;
-    request.body = text;
-    request.body_len = text ? strlen(text) : 0;
-    silence_begin(&flow.silence, cli, client_sync_get_loop(cli->client->sync));
-    r = client_sync_stream(cli->client->sync, &request, client_on_flow, &flow, &reply, err);
-    silence_end(&flow.silence);
-    if (r >= 0)
-        client_note_stale(cli, &reply);
-    if (r < 0)
-        r = cli_fail_connection(cli, err);
-    else if (r == 0)
-        r = cli_check_status(cli, &reply, err);
-    client_reply_done(&reply);
-    return r;
-}
-
-struct client_events {
-    struct sse_reader *reader;
-    struct aq_error err;
-};
-
-static int client_on_events(void *data, const char *bytes, size_t len)
-{
-    struct client_events *events = data;
-
-    return sse_reader_feed(events->reader, bytes, len, &events->err);
-}
-
-int cli_stream_events(struct cli *cli, enum method method, const char *path, const json_t *body,
-                      sse_event_fn *on_event, void *data, struct aq_error *err)
-{
-    struct client_events events = { .reader = sse_reader_new(EVENT_MAX, on_event, data) };
-    int r = cli_stream(cli, method, path, body, client_on_events, &events, err);
-
-    sse_reader_free(events.reader);
-    return r;
-}
-
-int cli_copy(struct cli *cli, const char *path, struct aq_error *err)
-{
-    return cli_stream(cli, METHOD_GET, path, NULL, client_on_copy, NULL, err);
 }
 
 void cli_path_query(struct strbuf *path, const char *name, const char *value)

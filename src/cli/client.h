@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* client.h - signed requests to the manager
  *
- * The connection is made by the first request. Endpoints of the configuration
- * are tried in turn until one accepts a connection; it is kept from then on.
+ * The connection is made by the first request. Of several endpoints of the configuration the one that
+ * answered last is asked; when it does not answer, or what is in front of it answers 502, 503 or 504,
+ * the next one is asked from then on. A request itself is sent again where that cannot do it twice:
+ * one that was not sent, one that only reads, and one with an Idempotency-Key. Others fail, with a
+ * hint that they may have been done.
  */
 #ifndef AQ_CLI_CLIENT_H
 #define AQ_CLI_CLIENT_H
@@ -25,14 +28,13 @@ int cli_call(struct cli *cli, enum method method, const char *path, const json_t
 
 /* The same of a POST that makes something, which is made once: if the connection is lost
  * before the answer, it is asked again for a minute, and standard error says so. Only for
- * routes that take an Idempotency-Key.
+ * routes that take an Idempotency-Key; from a manager of an earlier version, which refuses that for
+ * this route, the request is asked once without it.
  */
 int cli_call_once(struct cli *cli, const char *path, const json_t *body, json_t **ret,
                   struct aq_error *err);
 
-/* Send 'body' (NULL = none) and take the answer as it is, whatever its status. The
- * other endpoints are tried when nobody listens at the first.
- */
+/* Send 'body' (NULL = none) and take the answer as it is, whatever its status. */
 int cli_fetch(struct cli *cli, enum method method, const char *path, const char *body,
               struct client_reply *reply, struct aq_error *err);
 
@@ -106,7 +108,7 @@ int cli_begin_fetch(struct cli *cli, const char *path, struct client_request req
 int cli_client_open(struct cli *cli, uv_loop_t **ret_loop, struct client **ret_client,
                     struct aq_error *err);
 
-/* The endpoint that answers, once one has. */
+/* The endpoint in use. */
 const char *cli_client_endpoint(const struct cli *cli);
 
 /* Fill 'err' from an answer that is no success; returns -err->code. Members of the request that

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "cli/announcement.h"
 #include "cli/client.h"
+#include "cli/endpoints.h"
 #include "cli/list.h"
 #include "cli/request.h"
 #include "cli/project.h"
@@ -99,14 +100,16 @@ static int login_use_keypair(const struct login_opts *opts, const char *access_k
 
 static int login_use_stock_keypair(const char *endpoint, json_t **ret, struct aq_error *err)
 {
-    struct url url;
-    int r = url_parse(endpoint, &url, err);
+    AQ_CLEANUP(endpoints_done) struct endpoints endpoints = { .count = 0 };
+    int r = endpoints_read(endpoint, &endpoints, err);
 
     if (r < 0)
         return r;
-    if (!address_is_local(&url.address))
-        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
-                            "--dev is for a manager on loopback, and %s is none", endpoint);
+    for (size_t i = 0; i < endpoints.count; i++)
+        if (!address_is_local(&endpoints.items[i].address))
+            return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                                "--dev is for a manager on loopback, and %s is none",
+                                endpoints.items[i].url);
     *ret = json_pack("{s:s, s:s}", "access_key", DEV_ACCESS_KEY, "secret_key", DEV_SECRET_KEY);
     return 0;
 }
@@ -142,7 +145,7 @@ static int login_by_name(struct cli *cli, const struct login_opts *opts, const c
                              : login_use_keypair(opts, name, ret, err);
 }
 
-/* Another cluster is another profile: one that has this address, and this access key if it is known
+/* Another cluster is another profile: one that has one of these addresses, and this access key if it is known
  * already (else NULL), else one named after the host. *ret, to be freed, is NULL where the profile
  * in use is of this address or was named.
  */
@@ -151,8 +154,8 @@ static int login_find_profile(const struct cli *cli, const char *used, const cha
 {
     const char *url = cli_config_get(&cli->config, SETTING_ENDPOINT), *key, *found = NULL, *own;
     json_t *profiles = NULL, *settings;
-    struct url parsed;
-    int r = url_parse(url, &parsed, err);
+    AQ_CLEANUP(endpoints_done) struct endpoints endpoints = { .count = 0 };
+    int r = endpoints_read(url, &endpoints, err);
 
     if (r == 0 && !cli->config.is_chosen)
         r = cli_profiles_read(&cli->config, &profiles, err);
@@ -160,12 +163,13 @@ static int login_find_profile(const struct cli *cli, const char *used, const cha
         return r;
     own = output_text(json_object_get(profiles, used), "endpoint");
     json_object_foreach(profiles, key, settings)
-        if (strcmp(output_text(settings, "endpoint"), url) == 0
+        if (endpoints_overlap(output_text(settings, "endpoint"), url)
             && (!access_key || strcmp(output_text(settings, "access_key"), access_key) == 0))
             found = key;
-    if (own[0] && strcmp(own, url) != 0)
+    if (own[0] && !endpoints_overlap(own, url))
         *ret = found ? aq_strdup(found)
-                     : aq_format("%s:%u", parsed.address.host, (unsigned)parsed.address.port);
+                     : aq_format("%s:%u", endpoints.items[0].address.host,
+                                 (unsigned)endpoints.items[0].address.port);
     json_decref(profiles);
     return 0;
 }
@@ -265,14 +269,16 @@ const struct cli_verb verb_login = {
     .args = "[URL] [E-MAIL | ACCESS-KEY]",
     .summary = "Log in and remember the keypair in a profile",
     .details = "Asks for what is not given: e-mail and password, or access key and secret key,\n"
-               "and tries them. URL is the manager's address; the profile keeps it. The keypair\n"
-               "goes to a file that only you can read; passwords are not kept. Another cluster\n"
-               "gets a profile of its own, named after its host or by --profile; 'aliquot\n"
-               "profile use' switches between them. A login shows how many logins with a wrong\n"
-               "password there were since your last one, and the administrators' announcement.",
+               "and tries them. URL is the manager's address, or those of several managers of the\n"
+               "cluster with commas between them; the profile keeps it. The keypair goes to a\n"
+               "file that only you can read; passwords are not kept. Another cluster gets a\n"
+               "profile of its own, named after its host or by --profile; 'aliquot profile use'\n"
+               "switches between them. A login shows how many logins with a wrong password there\n"
+               "were since your last one, and the administrators' announcement.",
     .examples = "aliquot login --dev\n"
                 "aliquot login https://cluster.example.com\n"
                 "aliquot login https://cluster.example.com me@example.com\n"
+                "aliquot login https://m1.example.com,https://m2.example.com\n"
                 "aliquot login --access-key AKIA... --password-stdin < secret.txt",
     .opts = login_opts,
     .opts_size = sizeof(struct login_opts),

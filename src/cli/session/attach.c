@@ -9,26 +9,32 @@
 
 #include <nettle/base64.h>
 
+#include "base/clock.h"
 #include "base/fs.h"
 #include "base/memory.h"
 #include "cli/client.h"
+#include "cli/reopen.h"
 #include "cli/session/session.h"
 #include "cli/signals.h"
 #include "cli/verbs.h"
 #include "http/websocket.h"
 
-#define KEY_FIRST 0x10  /* Ctrl-P */
-#define KEY_SECOND 0x11 /* Ctrl-Q */
+#define KEY_FIRST 0x10     /* Ctrl-P */
+#define KEY_SECOND 0x11    /* Ctrl-Q */
+#define KEY_INTERRUPT 0x03 /* Ctrl-C, while there is no terminal that it could go to */
 #define INPUT_MAX 4096
+#define AWAY_USEC (300 * USEC_PER_SEC) /* without a manager before giving up */
 #define PING_MSEC 10000 /* so that a manager that has stopped is noticed while the user types */
 
 struct attach_run {
     struct cli *cli;
     const char *name;
+    const struct follow_session *session;
     uv_loop_t *loop;
     struct websocket *ws;
+    struct reopen reopen;
     struct termios saved;
-    bool is_raw, is_open, is_over, is_detached, has_output;
+    bool is_raw, is_open, was_open, is_over, is_detached, has_output;
     bool half_detached; /* the first of the two keys is held back */
     uv_poll_t input;
     bool is_polled; /* 'input' is open */
@@ -79,6 +85,13 @@ static void attach_send_size(struct attach_run *a)
     attach_send_text(a, &out);
 }
 
+/* Keys for a terminal that is not connected are for nobody, but those that leave it. */
+static void attach_note_key(struct attach_run *a, unsigned char key)
+{
+    if (!a->is_open && key == KEY_INTERRUPT)
+        attach_leave(a, aq_fail(&a->err, ECANCELED, "left; '%s' goes on", a->name));
+}
+
 static void attach_on_input(uv_poll_t *poll, int status, int events)
 {
     struct attach_run *a = poll->data;
@@ -103,6 +116,7 @@ static void attach_on_input(uv_poll_t *poll, int status, int events)
             attach_leave(a, 0);
             return;
         }
+        attach_note_key(a, bytes[i]);
         if (was_half)
             typed[count++] = KEY_FIRST;
         if (bytes[i] == KEY_FIRST)
@@ -110,17 +124,50 @@ static void attach_on_input(uv_poll_t *poll, int status, int events)
         else
             typed[count++] = bytes[i];
     }
-    attach_send_input(a, typed, count);
+    if (a->is_open)
+        attach_send_input(a, typed, count);
 }
 
 /* ---- from the session ---- */
+
+/* The terminal is raw, and the cursor may be anywhere. */
+static void attach_show_note(const struct attach_run *a, const char *text)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf line = STRBUF_INIT;
+
+    strbuf_addf(&line, "\r\n[aliquot] %s\r\n", text);
+    if (!a->cli->globals.quiet)
+        (void)fs_write_all(STDERR_FILENO, line.data, line.len);
+}
+
+static void attach_connect(void *data);
+
+/* The terminal and its programs stay in the session: another connection finds them. */
+static bool attach_again(struct attach_run *a, uint16_t code, const struct aq_error *err)
+{
+    bool is_first = !a->reopen.since_usec;
+    bool is_restart = code == WEBSOCKET_RESTART
+                      || (a->was_open && !is_first && code == WEBSOCKET_TRY_LATER);
+    struct aq_error why = *err;
+
+    if (is_restart)
+        why.code = EAGAIN;
+    if (!why.code || !reopen_later(&a->reopen, a->loop, &why, AWAY_USEC, attach_connect, a))
+        return false;
+    if (is_first && a->was_open)
+        attach_show_note(a, "the connection is lost; connecting again, Ctrl-C leaves");
+    return true;
+}
 
 static void attach_on_open(struct websocket *ws, void *data)
 {
     struct attach_run *a = data;
 
     (void)ws;
-    a->is_open = true;
+    reopen_done(&a->reopen);
+    if (a->was_open)
+        attach_show_note(a, "connected again");
+    a->is_open = a->was_open = true;
     attach_send_size(a);
     (void)uv_poll_start(&a->input, UV_READABLE | UV_DISCONNECT, attach_on_input);
 }
@@ -160,8 +207,11 @@ static void attach_on_close(struct websocket *ws, uint16_t code, const struct aq
 
     (void)ws;
     a->ws = NULL;
+    a->is_open = false;
     if (code == WEBSOCKET_NORMAL || code == WEBSOCKET_GOING_AWAY)
         attach_leave(a, 0);
+    else if (err && attach_again(a, code, err))
+        return;
     else if (err && err->text[0]) /* a failure, or the manager's reason */
         attach_leave(a, aq_fail(&a->err, err->code ? err->code : ECONNRESET, "session '%s': %s",
                                 a->name, err->text));
@@ -233,6 +283,7 @@ static int attach_start(struct attach_run *a, struct aq_error *err)
 
 static void attach_stop(struct attach_run *a)
 {
+    reopen_done(&a->reopen);
     websocket_abort(a->ws);
     a->ws = NULL;
     if (a->is_polled)
@@ -242,8 +293,7 @@ static void attach_stop(struct attach_run *a)
     cli_signals_close(&a->signals);
 }
 
-static int attach_connect_to(struct attach_run *a, const struct follow_session *session,
-                             struct aq_error *err)
+static void attach_connect(void *data)
 {
     static const struct websocket_ops ops = {
         .on_open = attach_on_open,
@@ -252,16 +302,20 @@ static int attach_connect_to(struct attach_run *a, const struct follow_session *
     };
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
     const struct websocket_options options = { .ping_msec = PING_MSEC };
+    struct attach_run *a = data;
+    int r;
 
-    strbuf_addf(&path, "/stream/session/%s/pty", session->id);
-    cli_path_query(&path, "kernel", session->kernel);
-    return cli_begin_websocket(a->cli, path.data, &options, &ops, a, &a->ws, err);
+    strbuf_addf(&path, "/stream/session/%s/pty", a->session->id);
+    cli_path_query(&path, "kernel", a->session->kernel);
+    r = cli_begin_websocket(a->cli, path.data, &options, &ops, a, &a->ws, &a->err);
+    if (r < 0)
+        attach_leave(a, r);
 }
 
 int attach_session(struct cli *cli, const struct follow_session *session, struct attach_result *ret,
                    struct aq_error *err)
 {
-    struct attach_run a = { .cli = cli, .name = session->name };
+    struct attach_run a = { .cli = cli, .name = session->name, .session = session };
     int r = cli_client_open(cli, &a.loop, NULL, err);
 
     if (r == 0)
@@ -269,12 +323,12 @@ int attach_session(struct cli *cli, const struct follow_session *session, struct
     if (r == 0)
         r = attach_start(&a, err);
     if (r == 0)
-        r = attach_connect_to(&a, session, err);
+        attach_connect(&a);
     while (r == 0 && !a.is_over)
         (void)uv_run(a.loop, UV_RUN_ONCE);
     attach_stop(&a);
     attach_restore(&a);
-    *ret = (struct attach_result){ a.is_open, a.has_output, a.is_detached };
+    *ret = (struct attach_result){ a.was_open, a.has_output, a.is_detached };
     if (r < 0)
         return r;
     if (a.r < 0)

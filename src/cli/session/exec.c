@@ -9,8 +9,10 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/jsonw.h"
 #include "cli/client.h"
+#include "cli/reopen.h"
 #include "cli/session/session.h"
 #include "cli/session/session_spec.h"
 #include "cli/session/standard_input.h"
@@ -19,6 +21,7 @@
 #include "http/websocket.h"
 
 #define QUEUE_HIGH (256 * 1024)
+#define OPEN_USEC (60 * USEC_PER_SEC) /* for a manager to open the connection */
 
 enum { CHANNEL_OUTPUT = 1, CHANNEL_ERRORS = 2 };
 
@@ -35,10 +38,12 @@ struct exec_run {
     int argc;
     json_t *env;      /* of the command, besides the session's */
     const char *name; /* of the session */
+    const struct follow_session *session;
     uv_loop_t *loop;
     struct websocket *ws;
+    struct reopen reopen; /* until the command was sent */
     struct termios saved;
-    bool tty, is_raw, is_started, is_over;
+    bool tty, is_sent, is_raw, is_started, is_over;
     struct standard_input input;
     bool is_reported; /* the session says how much of the input is read */
     struct cli_signals signals;
@@ -275,6 +280,8 @@ static void exec_on_open(struct websocket *ws, void *data)
     struct exec_run *e = data;
 
     (void)ws;
+    reopen_done(&e->reopen);
+    e->is_sent = true;
     exec_send_start(e);
     exec_read_on(e);
 }
@@ -285,9 +292,12 @@ static void exec_on_drain(struct websocket *ws, void *data)
     exec_read_on(data);
 }
 
+static void exec_connect(void *data);
+
 static void exec_on_close(struct websocket *ws, uint16_t code, const struct aq_error *err,
                           void *data)
 {
+    struct aq_error why = { .text = "the connection broke off" };
     struct exec_run *e = data;
 
     (void)ws;
@@ -295,13 +305,15 @@ static void exec_on_close(struct websocket *ws, uint16_t code, const struct aq_e
     e->ws = NULL;
     if (e->is_over)
         return; /* what was said last counts */
-    /* a failure, or the manager's reason */
-    if (err && err->text[0])
-        exec_leave(e, aq_fail(&e->err, err->code ? err->code : ECONNRESET, "session '%s': %s",
-                              e->name, err->text));
-    else
-        exec_leave(e,
-                   aq_fail(&e->err, ECONNRESET, "session '%s': the connection broke off", e->name));
+    why = err && err->text[0] ? *err : why;
+    why.code = why.code ? why.code : ECONNRESET;
+    if (!e->is_sent && reopen_later(&e->reopen, e->loop, &why, OPEN_USEC, exec_connect, e))
+        return;
+    exec_leave(e, aq_fail(&e->err, why.code, "session '%s': %s%s", e->name, why.text,
+                          e->is_started ? "; the command gets SIGHUP there, and its exit status is "
+                                          "not known"
+                          : e->is_sent  ? "; whether the command began is not known"
+                                        : ""));
 }
 
 /* ---- signals and the terminal ---- */
@@ -356,6 +368,7 @@ static void exec_restore(struct exec_run *e)
 
 static void exec_stop(struct exec_run *e)
 {
+    reopen_done(&e->reopen);
     websocket_abort(e->ws);
     e->ws = NULL;
     if (!e->loop)
@@ -366,8 +379,7 @@ static void exec_stop(struct exec_run *e)
 
 /* ---- the command ---- */
 
-static int exec_connect_to(struct exec_run *e, const struct follow_session *session,
-                           struct aq_error *err)
+static void exec_connect(void *data)
 {
     static const struct websocket_ops ops = {
         .on_open = exec_on_open,
@@ -377,10 +389,14 @@ static int exec_connect_to(struct exec_run *e, const struct follow_session *sess
     };
     AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
     const struct websocket_options options = { .message_max = 0 };
+    struct exec_run *e = data;
+    int r;
 
-    session_path(e->cli, &path, session->id, "/exec");
-    cli_path_query(&path, "kernel", session->kernel);
-    return cli_begin_websocket(e->cli, path.data, &options, &ops, e, &e->ws, err);
+    session_path(e->cli, &path, e->session->id, "/exec");
+    cli_path_query(&path, "kernel", e->session->kernel);
+    r = cli_begin_websocket(e->cli, path.data, &options, &ops, e, &e->ws, &e->err);
+    if (r < 0)
+        exec_leave(e, r);
 }
 
 static int exec_run(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
@@ -407,13 +423,13 @@ static int exec_run(struct cli *cli, void *data, int argc, char **argv, struct a
     if (r < 0)
         return r;
     e.name = session.name;
+    e.session = &session;
     if (!e.opts->no_input)
         r = standard_input_open(&e.input, e.loop, exec_on_input, &e, err);
     if (r == 0 && !e.tty && !e.opts->interactive && !e.opts->no_input)
         (void)standard_input_hold(&e.input);
-    if (r == 0)
-        r = exec_connect_to(&e, &session, err);
     if (r == 0) {
+        exec_connect(&e);
         cli_signals_open(&e.signals, e.loop, signums, exec_on_signal, &e);
         exec_make_raw(&e);
     }

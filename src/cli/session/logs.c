@@ -4,19 +4,23 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fs.h"
 #include "cli/client.h"
 #include "cli/local_date.h"
 #include "cli/request.h"
 #include "cli/session/kernel_logs.h"
 #include "cli/session/log_filter.h"
+#include "cli/session/log_position.h"
 #include "cli/session/session.h"
 #include "cli/verbs.h"
 #include "model/status.h"
 
-#define POLL_MSEC 5000      /* for kernels that start later */
-#define POLL_OVER_MSEC 1000 /* and when all logs have ended, for the session's end */
+#define FOLLOW_AGAIN_USEC 300000 /* before the manager is asked again that was lost */
+#define POLL_MSEC 5000           /* for kernels that start later */
+#define POLL_OVER_MSEC 1000      /* and when all logs have ended, for the session's end */
 
 struct logs_verb_opts {
     struct logs_opts logs; /* first: the rows below also read one that stands alone */
@@ -29,22 +33,99 @@ static const struct cli_opt logs_opts[] = {
     CLI_OPT_END,
 };
 
-static int logs_on_body(void *data, const char *bytes, size_t len)
+/* ---- of one kernel ---- */
+
+/* What comes of the log, on its way out. */
+struct logs_stream {
+    struct cli *cli;
+    const struct logs_opts *opts;
+    struct log_filter *filter; /* NULL = all lines */
+    struct log_position position;
+    bool has_position;  /* the log has times, and can be gone on with */
+    bool has_begun;     /* bytes have come, ever */
+    bool is_unwritable; /* 'written' is why */
+    int written;
+    int64_t lost_usec; /* of cli_awaits_manager() */
+};
+
+static int logs_write(struct logs_stream *s, const char *bytes, size_t len)
 {
-    return log_filter_feed(data, bytes, len);
+    s->written = s->filter ? log_filter_feed(s->filter, bytes, len)
+                           : fs_write_all(STDOUT_FILENO, bytes, len);
+    s->is_unwritable = s->written < 0;
+    return s->written;
 }
 
-static int logs_filter(struct cli *cli, const struct logs_opts *opts, const char *path,
-                       struct aq_error *err)
+static int logs_on_body(void *data, const char *bytes, size_t len)
 {
-    struct log_filter *filter = NULL;
-    int r = log_filter_new(opts->grep, opts->timestamps, &filter, err);
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct logs_stream *s = data;
+
+    s->has_begun = true;
+    s->lost_usec = 0;
+    if (!s->has_position)
+        return logs_write(s, bytes, len);
+    log_position_take(&s->position, bytes, len, s->opts->timestamps, &text);
+    return text.len ? logs_write(s, text.data, text.len) : 0;
+}
+
+/* 'since' in place of the options that say where it begins; NULL = as they say. */
+static int logs_open(struct logs_stream *s, const char *name, const char *since,
+                     struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    struct logs_opts opts = *s->opts;
+    char text[CLOCK_ISO_MAX];
+
+    if (since)
+        opts.tail.is_set = false;
+    opts.timestamps |= s->has_position;
+    session_path(s->cli, &path, name, "/logs");
+    cli_path_query(&path, "since", since ? since : local_date_resolve(opts.since, text));
+    cli_path_options(&path, logs_opts, &opts);
+    return cli_stream(s->cli, METHOD_GET, path.data, NULL, logs_on_body, s, err);
+}
+
+/* Until its end. A manager that goes away, or gives way to another, is waited for. */
+static int logs_follow(struct logs_stream *s, const char *name, struct aq_error *err)
+{
+    bool is_only_new = s->opts->tail.is_set && s->opts->tail.value == 0;
+    bool has_answered = !is_only_new || !s->opts->kernel; /* logs_show() has asked */
+    char begun[CLOCK_ISO_MAX];
+    const char *since = NULL;
+    int r;
+
+    (void)clock_format_iso(clock_realtime_usec(), begun);
+    s->has_position = true;
+    while ((r = logs_open(s, name, since, err)) < 0 && !s->is_unwritable) {
+        if (r == -EINVAL && s->has_position && !s->has_begun && !s->opts->timestamps
+            && !s->opts->since) { /* a log without times */
+            s->has_position = false;
+            continue;
+        }
+        if (!s->has_position
+            || !cli_awaits_manager(s->cli, err, has_answered || s->has_begun, &s->lost_usec))
+            return r;
+        (void)usleep(FOLLOW_AGAIN_USEC);
+        log_position_reopen(&s->position);
+        since = s->position.since[0] ? s->position.since : is_only_new ? begun : NULL;
+    }
+    return r;
+}
+
+static int logs_show_one(struct cli *cli, const struct logs_opts *opts, const char *name,
+                         struct aq_error *err)
+{
+    struct logs_stream s = { .cli = cli, .opts = opts };
+    int r = opts->grep ? log_filter_new(opts->grep, opts->timestamps, &s.filter, err) : 0;
 
     if (r == 0)
-        r = cli_stream(cli, METHOD_GET, path, NULL, logs_on_body, filter, err);
-    if (r == 0 && (r = log_filter_end(filter)) < 0)
-        (void)aq_fail(err, -r, "cannot write the log: %s", strerror(-r));
-    log_filter_free(filter);
+        r = opts->follow ? logs_follow(&s, name, err) : logs_open(&s, name, NULL, err);
+    if (r == 0 && s.filter && (s.written = log_filter_end(s.filter)) < 0)
+        s.is_unwritable = true;
+    if (s.is_unwritable)
+        r = aq_fail(err, -s.written, "cannot write the log: %s", strerror(-s.written));
+    log_filter_free(s.filter);
     return r;
 }
 
@@ -200,22 +281,10 @@ static int logs_show_merged(struct cli *cli, const struct logs_opts *opts, const
 
 /* ---- the command ---- */
 
-static int logs_show_one(struct cli *cli, const struct logs_opts *opts, const char *name,
-                         const char *since, struct aq_error *err)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
-
-    session_path(cli, &path, name, "/logs");
-    cli_path_query(&path, "since", since);
-    cli_path_options(&path, logs_opts, opts);
-    return opts->grep ? logs_filter(cli, opts, path.data, err) : cli_copy(cli, path.data, err);
-}
-
 int logs_show(struct cli *cli, const struct logs_opts *opts, const char *name, struct aq_error *err)
 {
     json_auto_t *session = NULL;
-    char text[CLOCK_ISO_MAX];
-    const char *since;
+    char since[CLOCK_ISO_MAX];
     bool is_only_new = opts->tail.is_set && opts->tail.value == 0;
     int r = local_date_check("--since", opts->since, err);
 
@@ -228,12 +297,11 @@ int logs_show(struct cli *cli, const struct logs_opts *opts, const char *name, s
         r = session_get(cli, name, &session, err);
     if (r < 0)
         return r;
-    since = local_date_resolve(opts->since, text);
     r = logs_as_json(cli)
                 || (!opts->attempt.is_set
                     && json_integer_value(json_object_get(session, "cluster_size")) > 1)
-            ? logs_show_merged(cli, opts, since, session, err)
-            : logs_show_one(cli, opts, name, since, err);
+            ? logs_show_merged(cli, opts, local_date_resolve(opts->since, since), session, err)
+            : logs_show_one(cli, opts, name, err);
     return r < 0 ? session_wrap_error(err, name) : r;
 }
 

@@ -7,12 +7,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "cli/client.h"
+#include "cli/reopen.h"
 #include "http/websocket.h"
 
+#define OPEN_USEC (30 * USEC_PER_SEC) /* for a manager to open it */
+
 struct tunnel {
+    struct cli *cli;
+    uv_loop_t *loop;
     struct websocket *ws;
+    struct reopen reopen;
+    struct strbuf path;
+    bool was_open, may_refuse; /* a refusal may be the app's */
     const struct tunnel_ops *ops;
     void *data;
     char name[sizeof(((struct follow_session *)0)->name)];
@@ -24,6 +33,8 @@ static void tunnel_on_open(struct websocket *ws, void *data)
     struct tunnel *tunnel = data;
 
     (void)ws;
+    reopen_done(&tunnel->reopen);
+    tunnel->was_open = true;
     tunnel->ops->on_open(tunnel->data);
 }
 
@@ -65,6 +76,15 @@ static void tunnel_explain_close(const struct tunnel *tunnel, uint16_t code, con
         (void)aq_fail(err, ECONNABORTED, "session '%s': %s", tunnel->name, text);
 }
 
+static void tunnel_connect(void *data);
+
+static void tunnel_release(struct tunnel *tunnel)
+{
+    reopen_done(&tunnel->reopen);
+    strbuf_done(&tunnel->path);
+    free(tunnel);
+}
+
 static void tunnel_on_close(struct websocket *ws, uint16_t code, const struct aq_error *err,
                             void *data)
 {
@@ -73,6 +93,9 @@ static void tunnel_on_close(struct websocket *ws, uint16_t code, const struct aq
 
     (void)ws;
     tunnel->ws = NULL;
+    if (err->code && !tunnel->was_open && !(tunnel->may_refuse && err->code == EAGAIN)
+        && reopen_later(&tunnel->reopen, tunnel->loop, err, OPEN_USEC, tunnel_connect, tunnel))
+        return;
     if (!err->code)
         tunnel_explain_close(tunnel, code, err->text, &said);
     else if (err->code == ENOENT)
@@ -84,7 +107,7 @@ static void tunnel_on_close(struct websocket *ws, uint16_t code, const struct aq
                       "off: %s",
                       tunnel->name, err->text);
     tunnel->ops->on_close(tunnel->data, &said);
-    free(tunnel);
+    tunnel_release(tunnel);
 }
 
 static const struct websocket_ops tunnel_ws_ops = {
@@ -94,25 +117,42 @@ static const struct websocket_ops tunnel_ws_ops = {
     .on_close = tunnel_on_close,
 };
 
-static int tunnel_connect(struct tunnel *tunnel, struct cli *cli,
-                          const struct follow_session *session, const char *app,
-                          struct aq_error *err)
+static int tunnel_begin(struct tunnel *tunnel, struct aq_error *err)
 {
     const struct websocket_options options = { .message_max = 4 << 20 };
-    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+
+    return cli_begin_websocket(tunnel->cli, tunnel->path.data, &options, &tunnel_ws_ops, tunnel,
+                               &tunnel->ws, err);
+}
+
+/* Again. */
+static void tunnel_connect(void *data)
+{
+    struct tunnel *tunnel = data;
+    struct aq_error err = { 0 };
+
+    if (tunnel_begin(tunnel, &err) == 0)
+        return;
+    tunnel->ops->on_close(tunnel->data, &err);
+    tunnel_release(tunnel);
+}
+
+static void tunnel_write_path(struct tunnel *tunnel, const struct follow_session *session,
+                              const char *app)
+{
     char port[8];
 
     (void)snprintf(port, sizeof(port), "%u", tunnel->port);
+    strbuf_init(&tunnel->path);
     if (app)
-        strbuf_addf(&path, "/stream/session/%s/tcpproxy", session->id);
+        strbuf_addf(&tunnel->path, "/stream/session/%s/tcpproxy", session->id);
     else
-        session_path(cli, &path, session->id, "/connect");
-    cli_path_query(&path, "app", app);
-    cli_path_query(&path, "owner_access_key", app ? cli->globals.owner : NULL);
-    cli_path_query(&path, "kernel", session->kernel);
-    cli_path_query(&path, "port", port);
-    cli_path_query(&path, "half_close", "true");
-    return cli_begin_websocket(cli, path.data, &options, &tunnel_ws_ops, tunnel, &tunnel->ws, err);
+        session_path(tunnel->cli, &tunnel->path, session->id, "/connect");
+    cli_path_query(&tunnel->path, "app", app);
+    cli_path_query(&tunnel->path, "owner_access_key", app ? tunnel->cli->globals.owner : NULL);
+    cli_path_query(&tunnel->path, "kernel", session->kernel);
+    cli_path_query(&tunnel->path, "port", port);
+    cli_path_query(&tunnel->path, "half_close", "true");
 }
 
 int tunnel_open(struct cli *cli, const struct follow_session *session, const char *app,
@@ -122,13 +162,18 @@ int tunnel_open(struct cli *cli, const struct follow_session *session, const cha
     struct tunnel *tunnel = aq_alloc(sizeof(*tunnel));
     int r;
 
+    tunnel->cli = cli;
     tunnel->ops = ops;
     tunnel->data = data;
     tunnel->port = port;
+    tunnel->may_refuse = app != NULL;
     memcpy(tunnel->name, session->name, sizeof(tunnel->name));
-    r = tunnel_connect(tunnel, cli, session, app, err);
+    tunnel_write_path(tunnel, session, app);
+    r = cli_client_open(cli, &tunnel->loop, NULL, err);
+    if (r == 0)
+        r = tunnel_begin(tunnel, err);
     if (r < 0)
-        free(tunnel);
+        tunnel_release(tunnel);
     else
         *ret = tunnel;
     return r;
@@ -158,9 +203,10 @@ void tunnel_pause(struct tunnel *tunnel, bool paused)
 
 void tunnel_free(struct tunnel *tunnel)
 {
-    if (tunnel)
-        websocket_abort(tunnel->ws);
-    free(tunnel);
+    if (!tunnel)
+        return;
+    websocket_abort(tunnel->ws);
+    tunnel_release(tunnel);
 }
 
 int tunnel_parse_port(const char *text, bool may_be_zero, uint16_t *ret, struct aq_error *err)
