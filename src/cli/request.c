@@ -253,6 +253,17 @@ int cli_thing_call(struct cli *cli, enum method method, const struct cli_things 
     return r < 0 && things->noun ? aq_error_wrap(err, "%s '%s'", things->noun, key) : r;
 }
 
+int cli_thing_call_once(struct cli *cli, const struct cli_things *things, const char *key,
+                        const char *rest, const json_t *body, json_t **ret, struct aq_error *err)
+{
+    AQ_CLEANUP(strbuf_donep) struct strbuf path = STRBUF_INIT;
+    int r;
+
+    cli_thing_path(things, key, rest, &path);
+    r = cli_call_once(cli, path.data, body, ret, err);
+    return r < 0 && things->noun ? aq_error_wrap(err, "%s '%s'", things->noun, key) : r;
+}
+
 int cli_things_call(struct cli *cli, enum method method, const struct cli_things *things,
                     const char *rest, const json_t *body, int argc, char **argv,
                     struct aq_error *err)

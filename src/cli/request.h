@@ -60,7 +60,11 @@ int cli_thing_call(struct cli *cli, enum method method, const struct cli_things 
                    const char *key, const char *rest, const json_t *body, json_t **ret,
                    struct aq_error *err);
 
-/* The same of one after the other, until one fails. */
+/* As cli_call_once(), of one of them. */
+int cli_thing_call_once(struct cli *cli, const struct cli_things *things, const char *key,
+                        const char *rest, const json_t *body, json_t **ret, struct aq_error *err);
+
+/* cli_thing_call() of one after the other, until one fails. */
 int cli_things_call(struct cli *cli, enum method method, const struct cli_things *things,
                     const char *rest, const json_t *body, int argc, char **argv,
                     struct aq_error *err);

@@ -9,6 +9,7 @@ import pytest
 from client import ADMIN, USER, Client, sse_messages
 from cluster import Cluster, wait_for
 from link_storage import LinkStorage
+from test_repeats import is_again, new_key, post
 
 HOST = "local:volume1"
 numbers = itertools.count(1)
@@ -53,6 +54,17 @@ def make(client, name=None, **more):
     reply = client.post("/folders", {"name": name or f"f{next(numbers)}", "host": HOST, **more})
     assert reply.status == 201, reply
     return reply.json
+
+
+def test_a_creation_sent_again(user, storage):
+    name, key = f"f{next(numbers)}", new_key()
+    first = post(user, "/folders", {"name": name, "host": HOST}, key)
+    assert first.status == 201 and not is_again(first), first
+    again = post(user, "/folders", {"name": name, "host": HOST}, key)
+    assert (again.status, again.body) == (201, first.body) and is_again(again), again
+    assert dashed(first.json["id"]) in storage.folders
+    refused = post(user, "/folders", {"name": name, "host": HOST}, new_key())
+    assert refused.slug == "vfolder-already-exists", refused
 
 
 def dashed(text):

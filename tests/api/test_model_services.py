@@ -359,6 +359,23 @@ def test_a_repeated_request_makes_one_service(user, own):
     assert post(user, PATH, body(own), key).body == replies[0].body  # ended or not
 
 
+def test_a_deployment_sent_again(user, service):
+    """One revision, and one step back, however often the answer is lost."""
+    path, key, other = f"{PATH}/{service['name']}", new_key(), new_key()
+    first = post(user, path + "/revisions", {"environ": {"B": "2"}}, key)
+    assert first.status == 201 and not is_again(first), first
+    again = post(user, path + "/revisions", {"environ": {"B": "2"}}, key)
+    assert again.status == 201 and is_again(again), again
+    assert again.json["revision"] == first.json["revision"]
+    assert user.get(path + "/revisions").json["total"] == 2
+    back = post(user, path + "/rollback", {}, other)
+    assert back.status == 200 and back.json["revision"]["number"] == 1, back
+    assert user.post(path + "/revisions", {"environ": {"B": "3"}}).status == 201
+    again = post(user, path + "/rollback", {}, other)
+    assert is_again(again) and again.json["revision"]["number"] == 1, again
+    assert user.get(path).json["revision"]["number"] == 3
+
+
 def test_audit_log(admin, user, own):
     user.post(PATH, body(own))
     token = user.post(f"{PATH}/{own}/tokens", {"label": "x"}).json

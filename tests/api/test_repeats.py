@@ -190,6 +190,9 @@ def test_routes_say_who_takes_a_key(user, routes):
                       "/session/_/create-cluster", SEVERAL, "/aliquot/v1/pipeline-runs",
                       "/aliquot/v1/pipeline-runs/{run}/resume",
                       "/aliquot/v1/reservations", "/aliquot/v1/sessions/{name}/retry",
-                      "/aliquot/v1/model-services", "/services"}
+                      "/aliquot/v1/model-services", "/services",
+                      "/aliquot/v1/model-services/{service}/revisions",
+                      "/aliquot/v1/model-services/{service}/rollback", "/folders",
+                      "/template/session", "/template/cluster", "/aliquot/v1/templates"}
     refused = post(user, "/aliquot/v1/sessions/_/dry-run", {}, new_key())
     assert refused.status == 400 and "Idempotency-Key" in refused.json["data"], refused

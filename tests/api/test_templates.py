@@ -8,6 +8,7 @@ import pytest
 
 from client import Client
 from cluster import wait_for, wait_status
+from test_repeats import is_again, post
 
 TEMPLATE = """\
 kind: task_template
@@ -266,6 +267,17 @@ def test_a_request_sent_again(user, name):
     again = user.raw("POST", "/session", json.dumps(body).encode(), sent)
     assert first.status == again.status == 201 and first.json == again.json, (first, again)
     wait_status(user, name + "-once", "TERMINATED")
+
+
+@pytest.mark.parametrize("path", [SESSIONS, "/aliquot/v1/templates"])
+def test_a_creation_sent_again(user, name, path):
+    body, key = {"payload": text_of(name)}, name + "-key"
+    first = post(user, path, body, key)
+    assert first.status in (200, 201) and not is_again(first), first
+    again = post(user, path, body, key)
+    assert (again.status, again.body) == (first.status, first.body) and is_again(again), again
+    refused = post(user, path, {"payload": text_of(name + "-b")}, key)
+    assert refused.slug == "idempotency-key-reused", refused
 
 
 def test_clusters(user, name, tmp_path):

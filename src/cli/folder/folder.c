@@ -200,7 +200,7 @@ static int folder_create(struct cli *cli, void *data, int argc, char **argv, str
 
     (void)argc;
     if (r == 0)
-        r = cli_call(cli, METHOD_POST, "/folders", body, &answer, err);
+        r = cli_call_once(cli, "/folders", body, &answer, err);
     return r < 0 ? r : record_print(cli, folder_columns, answer, err);
 }
 

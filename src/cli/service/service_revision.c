@@ -85,8 +85,8 @@ static int service_deploy(struct cli *cli, void *data, int argc, char **argv, st
                             "name a change, such as --image python:3.13, or --note alone to start "
                             "all replicas again");
     if (r == 0)
-        r = cli_thing_call(cli, METHOD_POST, &model_services, output_text(before, "id"),
-                           "/revisions", body, &service, err);
+        r = cli_thing_call_once(cli, &model_services, output_text(before, "id"), "/revisions", body,
+                                &service, err);
     if (r < 0)
         return r;
     if ((r = service_deploy_print(cli, service, err)) < 0)
@@ -184,8 +184,7 @@ static int service_rollback(struct cli *cli, void *data, int argc, char **argv,
                             "REVISION is a number such as 3, not '%.40s'", argv[1]);
     if (argc == 2)
         (void)json_object_set_new(body, "revision", json_integer(strtoll(argv[1], NULL, 10)));
-    r = cli_thing_call(cli, METHOD_POST, &model_services, argv[0], "/rollback", body, &service,
-                       err);
+    r = cli_thing_call_once(cli, &model_services, argv[0], "/rollback", body, &service, err);
     if (r < 0 || (r = service_print_line(cli, service, err)) < 0)
         return r;
     return service_wait_if(cli, &opts->waiting, argv[0], service_goal(service), err);

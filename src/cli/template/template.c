@@ -91,7 +91,7 @@ static int template_create(struct cli *cli, void *data, int argc, char **argv, s
     r = body ? cli_options_add(create_opts, data, body, err)
              : aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "'%s' is not UTF-8", argv[0]);
     if (r == 0)
-        r = cli_call(cli, METHOD_POST, TEMPLATES, body, &answer, err);
+        r = cli_call_once(cli, TEMPLATES, body, &answer, err);
     if (r < 0)
         return r;
     strbuf_addf(&line, "%s\n", json_string_value(json_object_get(answer, "id")));

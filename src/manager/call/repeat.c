@@ -244,6 +244,21 @@ void repeat_fill(struct request *req, struct core_answered *ret)
     ret->always = repeat->is_named;
 }
 
+int repeat_keep(struct store_tx *tx, struct request *req, int status, const char *body,
+                struct aq_error *err)
+{
+    struct event *e = arena_alloc(request_get_arena(req), sizeof(*e));
+    const struct repeat *repeat = repeat_of(req);
+
+    *e = (struct event){ .kind = EVENT_REQUEST_ANSWERED, .at_usec = clock_realtime_usec() };
+    e->answered.access_key = api_principal(req)->access_key;
+    e->answered.request_key = repeat->key;
+    e->answered.digest = repeat->digest;
+    e->answered.status = status;
+    e->answered.body = body;
+    return request_answer_add(tx, e, err);
+}
+
 void repeat_note_answered(struct api *api, struct request *req)
 {
     kept_answers_add(api->kept_answers, api_principal(req)->access_key, repeat_of(req)->key);

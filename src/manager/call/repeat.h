@@ -51,6 +51,11 @@ struct repeat_handler {
 void repeat_start(struct api *api, struct request *req, const struct repeat_handler *handler);
 /* For core_create_sessions(). */
 void repeat_fill(struct request *req, struct core_answered *ret);
+/* For functions given to store_write(): keep the answer with what they made. 'body' is of the
+ * request's arena. -EALREADY: repeat_fail() gives the answer that was kept.
+ */
+int repeat_keep(struct store_tx *tx, struct request *req, int status, const char *body,
+                struct aq_error *err);
 /* Its answer is durable. */
 void repeat_note_answered(struct api *api, struct request *req);
 /* It failed, unless it was made before; 'data' as of request_fail_data(). */

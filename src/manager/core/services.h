@@ -113,6 +113,11 @@ void core_create_service(struct core *core, struct model_service *s,
 void core_change_service(struct core *core, struct model_service *s, const char *note,
                          const struct audit_who *by, core_done_fn done, void *data);
 
+/* The same once: 'answered' as for core_create_booking(). -EALREADY. */
+void core_change_service_once(struct core *core, struct model_service *s, const char *note,
+                              const struct core_answered *answered, core_service_write_fn write,
+                              const struct audit_who *by, core_done_fn done, void *data);
+
 /* Only the number of replicas that is wanted now and the share of each (millionths; 0 = as it is), by
  * the autoscaler; clamped to the bounds, without an entry in the audit log. 'rule': the index of the
  * rule whose step this is, below AUTOSCALE_RULES_MAX; its time is kept in the service's 'fired'; -1 =

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/json_load.h"
+#include "manager/call/repeat.h"
 #include "manager/rules/folder_find.h"
 
 #define MIB 1048576
@@ -66,6 +67,8 @@ void folder_call_fail(struct folder_call *call, const struct aq_error *err)
     json_decref(AQ_TAKE(call->tree));
     if (call->finish)
         call->finish(call, err);
+    else if (call->is_once)
+        repeat_fail(call->api, call->req, err, NULL);
     else
         request_fail(call->req, err);
 }

@@ -51,6 +51,7 @@ struct folder_call {
     folder_failed_fn *failed; /* instead of 'done'; NULL = folder_call_fail() */
     folder_answer_fn *answered;
     struct storage_call *asked; /* what is waited for; it is cancelled when the client goes */
+    bool is_once;               /* it is answered once: manager/call/repeat.h */
     int status;                 /* of the usual answer without a body; 0 = 204 */
     folder_finish_fn *finish;   /* told instead of answering the request; NULL = it is answered */
     void *data;                 /* its */
@@ -59,6 +60,7 @@ struct folder_call {
     struct folder_limits limits;          /* of its owner */
     const struct folder_mounted *mounted; /* folder_mounted.c: what sessions mount */
     void *result;                         /* of 'run' */
+    const char *kept; /* of a creation: the answer, kept with what it makes; NULL = it is not */
     int count;
 };
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/fault.h"
+#include "manager/call/repeat.h"
 #include "manager/folder/folder_feature.h"
 #include "manager/folder/folder_create.h"
 #include "manager/folder/folder_jobs.h"
@@ -30,13 +31,22 @@ static const struct field folder_create_fields[] = {
     FIELD_END,
 };
 
-static void folder_on_create(struct request *req, void *data)
+static void folder_make(struct request *req, void *data)
 {
     struct folder_call *call = folder_call_new(
         data, req, FOLDER_SEE, sizeof(struct folder_create_params), &folder_create_defaults);
 
-    if (call)
-        folder_create(call);
+    if (!call)
+        return;
+    call->is_once = true;
+    folder_create(call);
+}
+
+static void folder_on_create(struct request *req, void *data)
+{
+    static const struct repeat_handler handler = { folder_make, NULL };
+
+    repeat_start(data, req, &handler);
 }
 
 /* ---- changing one ---- */
@@ -292,8 +302,8 @@ static void folder_on_force(struct request *req, void *data)
 #define CHANGE (API_USER | API_FREEZABLE)
 
 static const struct route folder_change_routes[] = {
-    { METHOD_POST, "/folders", CHANGE, folder_on_create, folder_create_fields, "Make a folder",
-      .answer = { 201 } },
+    { METHOD_POST, "/folders", CHANGE | API_ANSWERED_ONCE, folder_on_create, folder_create_fields,
+      "Make a folder", .answer = { 201 } },
     { METHOD_POST, "/folders/{name}/rename", CHANGE, folder_on_rename, folder_rename_fields,
       "Rename a folder", .answer = { 201, .types = "" } },
     { METHOD_POST, "/folders/{name}/update-options", CHANGE, folder_on_options,

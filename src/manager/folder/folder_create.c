@@ -7,6 +7,8 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
+#include "base/json_load.h"
+#include "manager/call/repeat.h"
 #include "manager/folder/folder_jobs.h"
 #include "manager/folder/folder_feature.h"
 #include "manager/rules/folder_find.h"
@@ -111,10 +113,26 @@ int folder_check_room(struct store_tx *tx, const struct folder_call *call,
     return 0;
 }
 
+/* Of a copy of a request that is not answered yet, the folder is there, and is not made yet. */
+static int folder_create_check_made(struct store_tx *tx, struct folder_call *call,
+                                    struct aq_error *err)
+{
+    struct folder there = { .name = NULL };
+
+    if (folder_find(tx, &call->who, call->folder.name, request_get_arena(call->req), &there, NULL)
+            < 0
+        || there.status != FOLDER_PERFORMING)
+        return -EEXIST;
+    return aq_fail_kind(err, EAGAIN, "service-unavailable",
+                        "a folder '%s' is being made; try again soon", call->folder.name);
+}
+
 static int folder_create_run(struct store_tx *tx, struct folder_call *call, struct aq_error *err)
 {
     int r = folder_check_room(tx, call, &call->folder, err);
 
+    if (r == -EEXIST && call->is_once)
+        r = folder_create_check_made(tx, call, err);
     if (r < 0 || (r = folder_insert(tx, &call->folder, err)) < 0)
         return r;
     return folder_audit(tx, call, "create-vfolder", NULL, folder_audit_side(&call->folder), err);
@@ -122,9 +140,27 @@ static int folder_create_run(struct store_tx *tx, struct folder_call *call, stru
 
 /* ---- its files' place ---- */
 
+/* store_tx_fn: as the storage host has answered; with the answer to the request. */
 static int folder_settle_run(struct store_tx *tx, void *data, struct aq_error *err)
 {
-    return folder_update(tx, &((const struct folder_call *)data)->folder, err);
+    const struct folder_call *call = data;
+    int r = folder_update(tx, &call->folder, err);
+
+    return r == 0 && call->kept ? repeat_keep(tx, call->req, call->status, call->kept, err) : r;
+}
+
+static void folder_create_reply_kept(struct folder_call *call)
+{
+    repeat_note_answered(call->api, call->req);
+    request_reply(call->req, call->status, "application/json", call->kept, strlen(call->kept));
+}
+
+static void folder_create_keep(struct folder_call *call)
+{
+    json_auto_t *shown = folder_show(&call->folder, &call->who);
+    AQ_CLEANUP(aq_freep) char *text = json_dump_text(shown, JSON_COMPACT);
+
+    call->kept = arena_strdup(request_get_arena(call->req), text);
 }
 
 static void folder_create_on_ready(void *data, int r, const struct aq_error *err)
@@ -135,6 +171,8 @@ static void folder_create_on_ready(void *data, int r, const struct aq_error *err
         folder_call_fail(call, err);
     else if (call->finish)
         call->finish(call, NULL);
+    else if (call->kept)
+        folder_create_reply_kept(call);
     else
         folder_reply_json(call, folder_show(&call->folder, &call->who));
 }
@@ -164,6 +202,8 @@ static void folder_create_answered(struct folder_call *call, json_t *answer,
     }
     AQ_FAULT("folder.create.made");
     call->folder.status = answer ? FOLDER_READY : FOLDER_DELETE_ONGOING;
+    if (answer && call->is_once)
+        folder_create_keep(call);
     store_write(store, folder_settle_run,
                 answer ? folder_create_on_ready : folder_create_on_refused, call);
 }

@@ -6,6 +6,7 @@
 
 #include "base/fault.h"
 #include "base/memory.h"
+#include "manager/call/repeat.h"
 #include "manager/serving/serving_call.h"
 #include "manager/serving/serving_deploy.h"
 #include "manager/serving/serving_feature.h"
@@ -22,7 +23,31 @@ struct revision_call {
     struct serving_params params;
     bool has_rollout; /* the request has settings of rollouts, perhaps null */
     struct serving_deploy deploy;
+    struct core_answered answered;
 };
+
+/* It may have been made before, by an earlier copy of the request. */
+static void revision_fail(struct revision_call *call, const struct aq_error *err)
+{
+    repeat_fail(call->api, call->req, err, NULL);
+}
+
+/* core_service_write_fn */
+static int revision_write_deployed(void *data, const struct model_service *s, struct strbuf *out)
+{
+    const struct revision_call *call = data;
+    struct jsonw w = jsonw_make(out);
+
+    serving_view_write(call->api, s, true, &w);
+    return 201;
+}
+
+/* The same of a rollback. */
+static int revision_write_rolled_back(void *data, const struct model_service *s, struct strbuf *out)
+{
+    (void)revision_write_deployed(data, s, out);
+    return 200;
+}
 
 /* ---- lists ---- */
 
@@ -50,13 +75,15 @@ static void revisions_on_list(struct request *req, void *data)
 
 static void revision_on_saved(void *data, int r, const struct aq_error *err)
 {
-    const struct revision_call *call = data;
+    struct revision_call *call = data;
 
     AQ_FAULT("api.service.deployed");
-    if (r < 0)
-        request_fail(call->req, err);
-    else
-        serving_reply_by_id(call->api, call->req, &call->id, 201);
+    if (r < 0) {
+        revision_fail(call, err);
+        return;
+    }
+    repeat_note_answered(call->api, call->req);
+    serving_reply_by_id(call->api, call->req, &call->id, 201);
 }
 
 /* serving_deployed_fn */
@@ -72,17 +99,18 @@ static void revision_on_deployed(struct serving_deploy *deploy, const struct aq_
     else if (!err)
         (void)serving_deploy_check_goal(s, call->goal, &wrong);
     if (err || wrong.code) {
-        request_fail(call->req, err ? err : &wrong);
+        revision_fail(call, err ? err : &wrong);
         return;
     }
     model_service_copy(&changed, s);
     serving_deploy_add_revision(&call->deploy.spec, call->params.note,
                                 &api_principal(call->req)->user_id, &changed);
     if (call->has_rollout && serving_rollout_apply(call->params.rollout_text, &changed, &wrong) < 0)
-        request_fail(call->req, &wrong);
+        revision_fail(call, &wrong);
     else
-        core_change_service(call->api->core, &changed, NULL, api_who(call->api, call->req),
-                            revision_on_saved, call);
+        core_change_service_once(call->api->core, &changed, NULL, &call->answered,
+                                 revision_write_deployed, api_who(call->api, call->req),
+                                 revision_on_saved, call);
     model_service_done(&changed);
 }
 
@@ -117,10 +145,11 @@ static struct revision_call *revision_call_new(struct api *api, struct request *
 
     call->api = api;
     call->req = req;
+    repeat_fill(req, &call->answered);
     return call;
 }
 
-static void revision_on_deploy(struct request *req, void *data)
+static void revision_make(struct request *req, void *data)
 {
     struct revision_call *call = revision_call_new(data, req);
     struct aq_error err = { 0 };
@@ -129,9 +158,16 @@ static void revision_on_deploy(struct request *req, void *data)
     call->deploy.req = req;
     call->deploy.done = revision_on_deployed;
     if (revision_prepare(call, &err) < 0)
-        request_fail(req, &err);
+        revision_fail(call, &err);
     else
         serving_deploy_start(&call->deploy);
+}
+
+static void revision_on_deploy(struct request *req, void *data)
+{
+    static const struct repeat_handler handler = { revision_make, NULL };
+
+    repeat_start(data, req, &handler);
 }
 
 /* ---- back to an older one ---- */
@@ -151,12 +187,14 @@ static const struct field rollback_fields[] = {
 
 static void revision_on_rolled_back(void *data, int r, const struct aq_error *err)
 {
-    const struct revision_call *call = data;
+    struct revision_call *call = data;
 
-    if (r < 0)
-        request_fail(call->req, err);
-    else
-        serving_reply_by_id(call->api, call->req, &call->id, 200);
+    if (r < 0) {
+        revision_fail(call, err);
+        return;
+    }
+    repeat_note_answered(call->api, call->req);
+    serving_reply_by_id(call->api, call->req, &call->id, 200);
 }
 
 /* 0 = none is older. */
@@ -170,7 +208,7 @@ static int64_t revision_find_before(const struct model_service *s)
     return before;
 }
 
-static void revision_on_rollback(struct request *req, void *data)
+static void revision_roll_back(struct request *req, void *data)
 {
     struct revision_call *call = revision_call_new(data, req);
     struct rollback_params params = { .revision = 0 };
@@ -180,7 +218,7 @@ static void revision_on_rollback(struct request *req, void *data)
     int64_t to;
 
     if (api_decode(req, &params, NULL, &err) < 0 || !(s = serving_find(call->api, req, &err))) {
-        request_fail(req, &err);
+        revision_fail(call, &err);
         return;
     }
     to = params.revision ? params.revision : revision_find_before(s);
@@ -193,24 +231,33 @@ static void revision_on_rollback(struct request *req, void *data)
             "'%s' has no revision %lld; 'aliquot service revisions %s' lists those that are kept",
             s->name, (long long)to, s->name);
     if (err.code) {
-        request_fail(req, &err);
+        revision_fail(call, &err);
         return;
     }
     call->id = s->id;
     model_service_copy(&changed, s);
     changed.goal = to;
-    core_change_service(call->api->core, &changed, params.note, api_who(call->api, req),
-                        revision_on_rolled_back, call);
+    core_change_service_once(call->api->core, &changed, params.note, &call->answered,
+                             revision_write_rolled_back, api_who(call->api, req),
+                             revision_on_rolled_back, call);
     model_service_done(&changed);
+}
+
+static void revision_on_rollback(struct request *req, void *data)
+{
+    static const struct repeat_handler handler = { revision_roll_back, NULL };
+
+    repeat_start(data, req, &handler);
 }
 
 static const struct route serving_revisions_routes[] = {
     { METHOD_GET, "/aliquot/v1/model-services/{service}/revisions", API_USER, revisions_on_list,
       NULL, "Revisions of a model service that are kept, the newest first" },
-    { METHOD_POST, "/aliquot/v1/model-services/{service}/revisions", API_USER | API_FREEZABLE,
-      revision_on_deploy, serving_revision_fields,
+    { METHOD_POST, "/aliquot/v1/model-services/{service}/revisions",
+      API_USER | API_FREEZABLE | API_ANSWERED_ONCE, revision_on_deploy, serving_revision_fields,
       "Deploy a new revision, which replaces the replicas one by one", .answer = { 201 } },
-    { METHOD_POST, "/aliquot/v1/model-services/{service}/rollback", API_USER | API_FREEZABLE,
-      revision_on_rollback, rollback_fields, "Deploy an older revision again" },
+    { METHOD_POST, "/aliquot/v1/model-services/{service}/rollback",
+      API_USER | API_FREEZABLE | API_ANSWERED_ONCE, revision_on_rollback, rollback_fields,
+      "Deploy an older revision again" },
 };
 API_ROUTES_END(serving_revisions);

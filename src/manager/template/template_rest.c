@@ -9,6 +9,7 @@
 #include "base/json_load.h"
 #include "manager/template/template_feature.h"
 #include "manager/call/list.h"
+#include "manager/call/repeat.h"
 #include "manager/rules/domain_check.h"
 #include "manager/rules/template_find.h"
 #include "manager/template/template.h"
@@ -72,6 +73,7 @@ struct template_call {
     size_t parsed_count;
     struct template_row row;
     struct template_row *rows; /* to create, as many */
+    const char *answer;        /* with them */
     struct store_page *page;   /* of a list */
     int (*run)(struct store_tx *tx, struct template_call *call, struct aq_error *err);
     void (*reply)(struct template_call *call);
@@ -181,18 +183,33 @@ static json_t *template_show_created(const struct template_row *row)
 }
 
 /* The oldest clients take one object, that of the last template. */
-static void template_reply_created(struct template_call *call)
+static const char *template_write_created(const struct template_call *call)
 {
-    json_t *made;
+    bool is_one = call->is_ours || api_principal(call->req)->version.major < 7;
+    AQ_CLEANUP(aq_freep) char *text = NULL;
+    json_auto_t *made = NULL;
 
-    if (call->is_ours || api_principal(call->req)->version.major < 7) {
+    if (is_one) {
         made = template_show_created(&call->rows[call->parsed_count - 1]);
     } else {
         made = json_array();
         for (size_t i = 0; i < call->parsed_count; i++)
             json_array_append_new(made, template_show_created(&call->rows[i]));
     }
-    template_reply_json(call, call->is_ours ? 201 : 200, made);
+    text = json_dump_text(made, JSON_COMPACT);
+    return arena_strdup(request_get_arena(call->req), text);
+}
+
+static int template_created_status(const struct template_call *call)
+{
+    return call->is_ours ? 201 : 200;
+}
+
+static void template_reply_created(struct template_call *call)
+{
+    repeat_note_answered(call->api, call->req);
+    request_reply(call->req, template_created_status(call), "application/json", call->answer,
+                  strlen(call->answer));
 }
 
 static void template_reply_success(struct template_call *call)
@@ -289,7 +306,10 @@ static int template_run_create(struct store_tx *tx, struct template_call *call,
         if (r == 0 && (r = domain_check(template_insert(tx, row, err), err)) == 0)
             r = template_audit(tx, call, "create-template", NULL, row, err);
     }
-    return r;
+    if (r < 0)
+        return r;
+    call->answer = template_write_created(call);
+    return repeat_keep(tx, call->req, template_created_status(call), call->answer, err);
 }
 
 static int template_run_list(struct store_tx *tx, struct template_call *call, struct aq_error *err)
@@ -388,6 +408,15 @@ static int template_run(struct store_tx *tx, void *data, struct aq_error *err)
     return call->run(tx, call, err);
 }
 
+/* One that is to be created may be, by an earlier copy of the request. */
+static void template_refuse(struct template_call *call, const struct aq_error *err)
+{
+    if (request_get_method(call->req) == METHOD_POST)
+        repeat_fail(call->api, call->req, err, NULL);
+    else
+        request_fail(call->req, err);
+}
+
 static void template_on_done(void *data, int r, const struct aq_error *err)
 {
     struct template_call *call = data;
@@ -399,7 +428,7 @@ static void template_on_done(void *data, int r, const struct aq_error *err)
     if (r == -EPERM)
         api_note_denied(call->api, call->req, "template", call->row.name);
     if (r < 0)
-        request_fail(call->req, &own);
+        template_refuse(call, &own);
     else
         call->reply(call);
 }
@@ -542,7 +571,7 @@ static void template_start(struct request *req, struct template_call call)
     *kept = call;
     if (template_read(kept, &err) < 0) {
         template_parsed_free(kept->parsed, kept->parsed_count);
-        request_fail(req, &err);
+        template_refuse(kept, &err);
     } else if (reads) {
         store_read(store, template_run, template_on_done, kept);
     } else {
@@ -560,13 +589,19 @@ static void template_start(struct request *req, struct template_call call)
                                                     .run = template_run_list,                     \
                                                     .reply = template_reply_list });              \
     }                                                                                             \
-    static void template_on_create_##name(struct request *req, void *data)                        \
+    static void template_make_##name(struct request *req, void *data)                             \
     {                                                                                             \
         template_start(req, (struct template_call){ .api = data,                                  \
                                                     .kind = which,                                \
                                                     .is_ours = ours,                              \
                                                     .run = template_run_create,                   \
                                                     .reply = template_reply_created });           \
+    }                                                                                             \
+    static void template_on_create_##name(struct request *req, void *data)                        \
+    {                                                                                             \
+        static const struct repeat_handler handler = { template_make_##name, NULL };              \
+                                                                                                  \
+        repeat_start(data, req, &handler);                                                        \
     }                                                                                             \
     static void template_on_get_##name(struct request *req, void *data)                           \
     {                                                                                             \
@@ -603,7 +638,7 @@ TEMPLATE_HANDLERS(any, TEMPLATE_ANY, true, template_reply_one)
       "Templates of " what " that you may use" },                               \
         { METHOD_POST,                                                          \
           path,                                                                 \
-          API_USER,                                                             \
+          API_USER | API_ANSWERED_ONCE,                                         \
           template_on_create_##name,                                            \
           template_create_fields,                                               \
           "Keep a template of " what,                                           \

@@ -160,6 +160,13 @@ static bool service_is_same(const char *a, const char *b)
 void core_change_service(struct core *core, struct model_service *s, const char *note,
                          const struct audit_who *by, core_done_fn done, void *data)
 {
+    core_change_service_once(core, s, note, NULL, NULL, by, done, data);
+}
+
+void core_change_service_once(struct core *core, struct model_service *s, const char *note,
+                              const struct core_answered *answered, core_service_write_fn write,
+                              const struct audit_who *by, core_done_fn done, void *data)
+{
     const struct model_service_entry *was = model_service_entry_find(core, &s->id);
     struct service_command *c = service_command_new(core, "modify-service", by, done, data);
     struct aq_error err;
@@ -168,6 +175,8 @@ void core_change_service(struct core *core, struct model_service *s, const char 
     c->made = *s;
     *s = (struct model_service){ .name = "" };
     c->note = note && *note ? aq_strdup(note) : NULL;
+    c->answered = answered;
+    c->write = write;
     c->made.version++;
     r = service_check_version(was, &c->made, &err);
     if (r == 0 && c->made.revision_count > was->s.revision_count) {
