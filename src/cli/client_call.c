@@ -103,23 +103,27 @@ static bool client_is_undone(const struct client_reply *reply)
            && strstr(reply->headers.data, "Retry-After: ");
 }
 
-/* What of another manager may be asked as well: what has not come through, and what does no harm when
- * it is done twice.
- */
+/* Does it do no harm when it is done twice? */
+static bool client_is_harmless(const struct cli *cli, const struct client_ask *ask)
+{
+    return ask->method == METHOD_GET || ask->method == METHOD_HEAD || cli->client->once
+           || strcmp(ask->path, QUERY_PATH) == 0;
+}
+
+/* What of another manager may be asked as well: what has not come through, and what is harmless. */
 static bool client_may_ask_next(struct cli *cli, const struct client_ask *ask, int r,
                                 const struct client_reply *reply)
 {
-    bool is_harmless = ask->method == METHOD_GET || ask->method == METHOD_HEAD || cli->client->once
-                       || strcmp(ask->path, QUERY_PATH) == 0;
     bool is_gateway = r == 0 && client_is_gateway_status(reply->status);
 
-    cli->client->is_in_doubt = false;
+    if (r >= 0 && !is_gateway)
+        cli->client->is_in_doubt = false;
     if (ask->has_begun || (!is_gateway && (r >= 0 || r == -EINVAL)))
         return false;
     if (is_gateway ? client_is_undone(reply) : !cli->client->was_sent)
         return true;
-    cli->client->is_in_doubt = is_gateway ? reply->status != 503 : client_is_lost(r);
-    return is_harmless;
+    cli->client->is_in_doubt |= is_gateway ? reply->status != 503 : client_is_lost(r);
+    return client_is_harmless(cli, ask);
 }
 
 /* Each manager once at most. */
@@ -130,6 +134,7 @@ static int client_ask(struct cli *cli, struct client_ask *ask, struct client_rep
     bool goes_on;
     int r;
 
+    cli->client->is_in_doubt = false;
     do {
         client_reply_done(reply);
         r = client_ask_one(cli, ask, reply, err);
@@ -137,7 +142,7 @@ static int client_ask(struct cli *cli, struct client_ask *ask, struct client_rep
     } while (goes_on && ++tries < cli->client->endpoints.count);
     if (r >= 0 || r == -EINVAL)
         return r;
-    if (cli->client->is_in_doubt && ask->method != METHOD_GET && !cli->client->once)
+    if (cli->client->is_in_doubt && !client_is_harmless(cli, ask))
         cli_hint(cli, "it may have been done all the same: look before you repeat it");
     return cli_fail_connection(cli, err);
 }
