@@ -17,7 +17,8 @@
 #include "web/payload.h"
 
 #define PREFIX "/func"
-#define ANSWER_MSEC 500 /* for the answer of what ended its login, once that is known */
+#define WHOLE_MAX (512u << 10) /* of a body that is kept until the answer */
+#define ANSWER_MSEC 500        /* for the answer of what ended its login, once that is known */
 
 static void relay_free(struct relay *relay)
 {
@@ -297,18 +298,30 @@ static void relay_on_answer(struct exchange *ex, const char *bytes, size_t len, 
         relay_abort(relay);
 }
 
-static void relay_send(struct relay *relay, const char *body, size_t body_len);
+static void relay_send(struct relay *relay);
+
+/* May another manager be asked, after one that has perhaps begun? Requests with a key are done once
+ * by all of them together.
+ */
+static bool relay_may_send_again(const struct relay *relay, bool was_sent)
+{
+    const struct message_head *head = request_get_head(relay->req);
+    bool changes = head->method == METHOD_POST || head->method == METHOD_PATCH;
+
+    return (!relay->has_body || relay->is_whole)
+           && (!was_sent || !changes || message_get_header(head, "Idempotency-Key"));
+}
 
 /* Another manager is asked next; this one has not answered. */
-static void relay_on_failed(struct relay *relay, const struct aq_error *err)
+static void relay_on_failed(struct relay *relay, bool was_sent, const struct aq_error *err)
 {
     struct web *web = relay->web;
     struct aq_error away = { 0 };
 
     web->api = (web->api + 1) % web->settings->api.count;
-    if (!relay->has_body && !request_is_gone(relay->req)
+    if (relay_may_send_again(relay, was_sent) && !request_is_gone(relay->req)
         && ++relay->tries < web->settings->api.count) {
-        relay_send(relay, NULL, 0);
+        relay_send(relay);
         return;
     }
     log_debug("the manager does not answer: %s", err->text);
@@ -323,11 +336,10 @@ static void relay_on_end(struct exchange *ex, const struct aq_error *err, void *
     bool is_begun = relay->is_begun;
     int status = relay->status;
 
-    (void)ex;
     relay->exchange = NULL;
     pump_part(&relay->pump, PUMP_KERNEL);
     if (err->code && !status) {
-        relay_on_failed(relay, err);
+        relay_on_failed(relay, exchange_is_sent(ex), err);
         return;
     }
     request_set_gone(req, NULL, NULL);
@@ -374,8 +386,8 @@ static void relay_on_body(struct request *req, const char *bytes, size_t len, in
     pump_finish(&relay->pump, PUMP_CLIENT);
 }
 
-/* The body is read once there is where it goes to. */
-static void relay_send(struct relay *relay, const char *body, size_t body_len)
+/* A body that is not whole is read once there is where it goes to. */
+static void relay_send(struct relay *relay)
 {
     static const struct exchange_ops ops = { .on_head = relay_on_head,
                                              .on_body = relay_on_answer,
@@ -385,9 +397,9 @@ static void relay_send(struct relay *relay, const char *body, size_t body_len)
     const struct message_head *head = request_get_head(relay->req);
     AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT, url = STRBUF_INIT;
     struct client_request want = { .method = head->method,
-                                   .body = body,
-                                   .body_len = body_len,
-                                   .stream_body = relay->has_body && !relay->is_hidden,
+                                   .body = relay->body.data,
+                                   .body_len = relay->body.len,
+                                   .stream_body = relay->has_body && !relay->is_whole,
                                    .body_max = UINT64_MAX };
     struct aq_error err = { 0 };
 
@@ -412,41 +424,61 @@ static void relay_send(struct relay *relay, const char *body, size_t body_len)
     request_read_body(relay->req, relay_on_body, relay);
 }
 
-/* A body that the WebUI has hidden is read as a whole. */
-static void relay_on_hidden(struct request *req, const char *bytes, size_t len, int status,
-                            void *data)
+/* What the WebUI has hidden, as it is meant. */
+static int relay_uncover(struct relay *relay, struct aq_error *err)
 {
-    AQ_CLEANUP(strbuf_donep) struct strbuf buf = STRBUF_INIT;
-    struct relay *relay = data;
+    AQ_CLEANUP(strbuf_donep) struct strbuf buf = STRBUF_INIT, plain = STRBUF_INIT;
     const char *body;
     size_t body_len;
+    int r = entry_read_body(relay->web, relay->req, relay->body.data, relay->body.len, &buf, &body,
+                            &body_len, err);
+
+    if (r < 0)
+        return r;
+    strbuf_add(&plain, body, body_len);
+    AQ_SWAP(plain, relay->body);
+    return 0;
+}
+
+/* A body that is hidden, or short, is read as a whole. */
+static void relay_on_whole(struct request *req, const char *bytes, size_t len, int status,
+                           void *data)
+{
+    struct relay *relay = data;
+    size_t max = relay->is_hidden ? PAYLOAD_MAX : WHOLE_MAX;
     struct aq_error err = { 0 };
 
+    (void)req;
     if (status < 0) {
         relay_abort(relay);
         return;
     }
-    if (len && relay->body.len + len <= PAYLOAD_MAX) {
+    if (len && relay->body.len + len <= max) {
+        relay->web->counts.bytes_in += len;
         strbuf_add(&relay->body, bytes, len);
         return;
     }
     if (len)
-        aq_fail_kind(&err, E2BIG, "generic-bad-request", "the encrypted body is too long");
-    else
-        (void)entry_read_body(relay->web, req, relay->body.data, relay->body.len, &buf, &body,
-                              &body_len, &err);
+        aq_fail_kind(&err, E2BIG, "generic-bad-request", "the body is too long");
+    else if (relay->is_hidden)
+        (void)relay_uncover(relay, &err);
     if (err.code)
         relay_refuse(relay, &err);
     else
-        relay_send(relay, body, body_len);
+        relay_send(relay);
 }
 
 static void relay_start(struct relay *relay)
 {
-    if (relay->has_body && relay->is_hidden)
-        request_read_body(relay->req, relay_on_hidden, relay);
+    const struct message_head *head = request_get_head(relay->req);
+
+    relay->is_whole = relay->has_body
+                      && (relay->is_hidden
+                          || (!head->is_chunked && head->content_length <= WHOLE_MAX));
+    if (relay->is_whole)
+        request_read_body(relay->req, relay_on_whole, relay);
     else
-        relay_send(relay, NULL, 0);
+        relay_send(relay);
 }
 
 /* ---- whose it is ---- */

@@ -15,13 +15,14 @@ struct relay {
     const char *target;        /* the manager's */
     struct exchange *exchange; /* NULL before and after */
     struct pump pump;          /* request and exchange */
-    struct strbuf body;        /* of one that is hidden, while it comes */
+    struct strbuf body;        /* of one that is sent as a whole */
     struct tunnel *tunnel;     /* of a WebSocket; it ends the request */
     struct defer *timer;       /* of one whose end has come */
     size_t tries;
     int status;      /* of the answer; 0 = it has not come */
     bool has_body;   /* the request has */
-    bool is_hidden;  /* its body */
+    bool is_hidden;  /* its body, until it has come */
+    bool is_whole;   /* the body is sent as a whole, and can be sent again */
     bool is_begun;   /* the answer */
     bool ends_login; /* its own, as the answer says */
 };

@@ -3,6 +3,7 @@
 
 import base64
 import concurrent.futures
+import contextlib
 import hashlib
 import hmac
 import re
@@ -450,4 +451,33 @@ def test_the_next_manager_is_asked(api):
         assert browser.login().json["authenticated"]
         assert browser.get("/first").status == 200
         assert browser.post("/second", b"x").status == 200
+        made.stop()
+
+
+@pytest.mark.parametrize("is_dead", [True, False])
+def test_a_change_that_a_manager_does_not_answer(api, is_dead):
+    """One that was not sent goes to the next manager; one that was sent, if it has a key."""
+    with Webbed() as made, socket.create_server(("127.0.0.1", 0)) as listener:
+        def hang_up():
+            with contextlib.suppress(OSError):
+                while True:
+                    peer, _ = listener.accept()
+                    peer.recv(65536)
+                    peer.close()
+        first = listener.getsockname()[1]
+        threading.Thread(target=hang_up, daemon=True).start()
+        made.start_manager()
+        made.start_web(ALIQUOT_WEB_API=f"http://127.0.0.1:{1 if is_dead else first} {api.url}")
+        browser = made.browser()
+        assert browser.login().json["authenticated"]
+        before = len(api.heads)
+        reply = browser.post("/change", b"x" * 1000, Idempotency_Key="one")
+        assert reply.status == 200, reply
+        assert (len(api.heads) - before, api.last()[1][0]) == (1, 1000)
+        made.programs["web"].may_end = True
+        made.programs["web"].kill()  # it knows which manager answers
+        made.start_web(ALIQUOT_WEB_API=f"http://127.0.0.1:{1 if is_dead else first} {api.url}")
+        browser = made.browser()
+        assert browser.login().json["authenticated"]
+        assert browser.post("/change", b"y").status == (200 if is_dead else 502)
         made.stop()
