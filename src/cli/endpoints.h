@@ -27,7 +27,7 @@ struct endpoints {
 /* "https://a,https://b" with commas or blanks between them. -EINVAL, of kind usage, names the address
  * that is none. After success: endpoints_done().
  */
-int endpoints_read(const char *text, struct endpoints *ret, struct aq_error *err) AQ_UNTRUSTED;
+int endpoints_read(const char *text, struct endpoints *ret, struct aq_error *err);
 void endpoints_done(struct endpoints *endpoints);
 
 /* The one in use. */

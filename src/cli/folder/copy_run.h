@@ -57,6 +57,7 @@ struct copy_run {
     size_t next, large_count; /* of the list: the large files come first */
     struct strbuf url, token; /* of the storage host, up to the last "/" */
     bool needs_token;
+    int64_t lost_usec; /* of cli_awaits_manager(), for the token */
     uv_timer_t tick;
     bool is_ticking;
     struct cli_signals signals;

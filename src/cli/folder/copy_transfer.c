@@ -356,13 +356,19 @@ static int copy_get_token(struct copy_run *run, struct aq_error *err)
     return 0;
 }
 
-/* Outside of callbacks, as this waits for the answer with the same loop. */
+/* Outside of callbacks, as this waits for the answer with the same loop. A manager that is away is
+ * asked again at the next tick.
+ */
 static void copy_renew_token(struct copy_run *run)
 {
     struct aq_error err = { 0 };
 
     run->needs_token = false;
-    if (copy_get_token(run, &err) < 0)
+    if (copy_get_token(run, &err) == 0)
+        run->lost_usec = 0;
+    else if (cli_awaits_manager(run->t->cli, &err, true, &run->lost_usec))
+        run->needs_token = true;
+    else
         copy_leave(run, &err);
 }
 

@@ -807,6 +807,91 @@ static void test_last_words(void **state)
     (void)close(listener);
 }
 
+/* ---- several servers of the same ---- */
+
+struct outcomes {
+    int count, status;
+    bool was_sent;
+    uint16_t port;
+};
+
+static void note_outcome(void *data, const struct client_outcome *outcome)
+{
+    struct outcomes *seen = data;
+
+    seen->count++;
+    seen->status = outcome->status;
+    seen->was_sent = outcome->was_sent;
+    seen->port = outcome->address->port;
+}
+
+static void ask(struct answer *answer, const char *url)
+{
+    const struct client_request request = { .method = METHOD_GET, .url = url };
+
+    memset(answer, 0, sizeof(*answer));
+    assert_int_equal(client_fetch(client, &request, answer_take, answer, NULL, NULL), 0);
+}
+
+static void test_outcomes(void **state)
+{
+    struct outcomes seen = { 0 };
+    const struct client_options options = { .on_outcome = note_outcome, .outcome_data = &seen };
+    struct answer answer;
+    struct url url;
+
+    (void)state;
+    up(&options, NULL);
+    assert_int_equal(url_parse(net.base, &url, NULL), 0);
+    fetch(&answer, METHOD_POST, "/echo?status=503", "x");
+    strbuf_done(&answer.body);
+    assert_int_equal(seen.count, 1);
+    assert_int_equal(seen.status, 503);
+    assert_true(seen.was_sent);
+    assert_int_equal(seen.port, url.address.port);
+    ask(&answer, "http://127.0.0.1:1/");
+    RUN_UNTIL(&net, answer.done);
+    assert_int_equal(seen.count, 2);
+    assert_int_equal(seen.status, 0);
+    assert_false(seen.was_sent);
+    assert_int_equal(seen.port, 1);
+    down();
+    assert_int_equal(seen.count, 2);
+}
+
+/* What was asked ends; what is asked from then on does not. */
+static void test_break(void **state)
+{
+    struct answer first, second;
+    struct aq_error gone = { 0 };
+    char hold[128];
+    struct url url;
+
+    (void)state;
+    up(&(struct client_options){ 0 }, NULL);
+    (void)snprintf(hold, sizeof(hold), "%s/hold", net.base);
+    assert_int_equal(url_parse(net.base, &url, NULL), 0);
+    ask(&first, hold);
+    RUN_UNTIL(&net, held);
+    (void)aq_fail(&gone, ECONNRESET, "gone");
+    client_break(client, &url.address, &gone);
+    assert_true(first.done);
+    assert_int_equal(first.err.code, ECONNRESET);
+    RUN_UNTIL(&net, request_is_gone(held));
+    request_reply_empty(held, 204);
+    held = NULL;
+    ask(&second, hold);
+    RUN_UNTIL(&net, held);
+    url.address.port++;
+    client_break(client, &url.address, &gone);
+    assert_false(second.done);
+    request_reply_empty(held, 204);
+    RUN_UNTIL(&net, second.done);
+    assert_int_equal(second.status, 204);
+    strbuf_done(&second.body);
+    down();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -824,6 +909,8 @@ int main(void)
         cmocka_unit_test(test_liars),
         cmocka_unit_test(test_sync),
         cmocka_unit_test(test_last_words),
+        cmocka_unit_test(test_outcomes),
+        cmocka_unit_test(test_break),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
