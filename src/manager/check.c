@@ -14,6 +14,7 @@
 #include "store/info.h"
 
 #define OWNER "aliquot-manager"
+#define REDIS_ANSWER_MSEC 6000 /* more than a server may take to answer */
 
 static void manager_check_state(void *data, struct finding *ret)
 {
@@ -124,6 +125,23 @@ static void manager_check_prometheus(void *data, struct finding *ret)
         "signed its certificate; or start the server");
 }
 
+static void manager_check_redis(void *data, struct finding *ret)
+{
+    const struct manager_conf *conf = data;
+    struct aq_error err = { 0 };
+
+    if (!conf->redis.uri || !*conf->redis.uri)
+        return;
+    if (redis_client_try(&conf->redis, REDIS_ANSWER_MSEC, &err) == 0) {
+        finding_say(ret, CHECK_OK, "the Redis server takes what is written");
+        return;
+    }
+    finding_say(ret, CHECK_WARNING, "Redis: %s", err.text);
+    finding_mean(
+        ret, "tools find no live figures there; the next manager counts requests of keys from 0");
+    finding_mend(ret, "set uri and password-file in [redis] of manager.toml, or start the server");
+}
+
 static void manager_check_clock(void *data, struct finding *ret)
 {
     (void)data;
@@ -144,6 +162,7 @@ static const struct check manager_checks[] = {
     { "manager.certificate", "manager", "certificate", manager_check_certificate },
     { "manager.database", "manager", "database", manager_check_database },
     { "manager.prometheus", "manager", "Prometheus", manager_check_prometheus },
+    { "manager.redis", "manager", "Redis", manager_check_redis },
     { "manager.files", "manager", "open files", manager_check_files },
     { "manager.clock", "manager", "clock", manager_check_clock },
     { .id = NULL },

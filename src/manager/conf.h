@@ -9,6 +9,7 @@
 #include "manager/login/signup.h"
 #include "manager/serving/serving_prometheus.h"
 #include "manager/stream/stream.h"
+#include "redis/redis_client.h"
 #include "store/retention.h"
 
 struct manager_conf {
@@ -31,6 +32,7 @@ struct manager_conf {
     struct password_rules passwords;
     struct signup_rules signup;
     struct prometheus_settings prometheus;
+    struct redis_settings redis;
     struct transfer_limits transfer_limits;
     int64_t ticket_lifetime_usec; /* of apps */
     char *metrics_listen, *metrics_tls_cert, *metrics_tls_key;

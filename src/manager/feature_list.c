@@ -20,6 +20,7 @@
 #include "manager/event/event_feature.h"
 #include "manager/live/live_feature.h"
 #include "manager/node/node_feature.h"
+#include "manager/redis/redis_feature.h"
 #include "manager/usage/usage_feature.h"
 #include "manager/backendai/backendai_feature.h"
 
@@ -43,6 +44,7 @@ const struct feature *const manager_features[] = {
     &live_feature,
     &node_feature,
     &usage_feature,
+    &redis_feature,
     &backendai_feature,
     &tasks_feature,
     &gql_feature,

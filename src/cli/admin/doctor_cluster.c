@@ -112,6 +112,23 @@ static void doctor_check_database(void *data, struct finding *ret)
     json_decref(health);
 }
 
+static void doctor_check_redis(void *data, struct finding *ret)
+{
+    const struct doctor_cluster *c = data;
+    json_t *health = json_loadb(c->health.body.data, c->health.body.len, 0, NULL);
+    const json_t *since = json_object_get(health, "redis_away_since");
+
+    if (c->is_reached && json_is_string(since)) {
+        finding_say(ret, CHECK_WARNING,
+                    "the manager's Redis server has not accepted writes since %s",
+                    json_string_value(since));
+        finding_mean(ret, "sessions are not affected; tools find no live figures in Redis");
+        finding_mend(ret,
+                     "on the manager's machine: aliquot doctor manager; start the Redis server");
+    }
+    json_decref(health);
+}
+
 static void doctor_check_status(void *data, struct finding *ret)
 {
     const struct doctor_cluster *c = data;
@@ -468,6 +485,7 @@ static const struct check doctor_cluster_checks[] = {
     { "cluster.manager", "cluster", "manager", doctor_check_reach },
     { "cluster.version", "cluster", "version", doctor_check_version },
     { "cluster.database", "cluster", "database", doctor_check_database },
+    { "cluster.redis", "cluster", "Redis", doctor_check_redis },
     { "cluster.status", "cluster", "status", doctor_check_status },
     { "cluster.restore", "cluster", "restore", doctor_check_restore },
     { "cluster.agents", "cluster", "agents", doctor_check_agents },

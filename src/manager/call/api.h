@@ -60,6 +60,8 @@ struct api {
     struct tasks *tasks; /* tasks.h */
     struct gql_engine *gql;
     struct list gql_feeds; /* subscriptions that follow a session, the oldest first */
+    /* A signature was accepted that must not be accepted again; NULL = nothing keeps copies. */
+    void (*on_signature)(const struct api *api, const struct sign_claim *claim);
 
     struct account_settings *account;
     struct cluster_state *cluster;
@@ -69,6 +71,7 @@ struct api {
     struct login_state *login;
     struct notification_state *notification;
     struct pipeline_runs *pipeline;
+    struct redis_state *redis; /* NULL = none is configured */
     struct scheduling_state *scheduling;
     struct serving_state *serving;
     struct stream_state *stream;

@@ -199,6 +199,8 @@ static int caller_find_signer(const struct api *api, struct request *req, struct
         return r;
     if (caller_is_once(req)) {
         r = replay_check(api->replay, claim.access_key, claim.signature, claim.date_usec, now, err);
+        if (r == 0 && !who->repeat && api->on_signature) /* answers that are kept tell of theirs */
+            api->on_signature(api, &claim);
         if ((r = repeat_admit_signature(api, req, who, &claim, r)) < 0)
             return r;
     }

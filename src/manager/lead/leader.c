@@ -18,6 +18,7 @@
 #include "manager/login/login.h"
 #include "manager/metrics.h"
 #include "manager/notification/notification.h"
+#include "manager/redis/redis.h"
 #include "manager/serving/serving.h"
 #include "sched/plugin.h"
 
@@ -107,7 +108,8 @@ static int leader_open_api(struct leader *l, const struct leader_conf *lc, struc
     if ((r = leader_read_networks(l, err)) < 0
         || (r = api_new(l->core, &l->api, err)) < 0
         || (r = login_open_signup(l->api, &c->signup, err)) < 0
-        || (r = serving_set_prometheus(l->api, &c->prometheus, err)) < 0)
+        || (r = serving_set_prometheus(l->api, &c->prometheus, err)) < 0
+        || (r = redis_open(l->api, &c->redis, err)) < 0)
         return r;
     api_set_proxies(l->api, lc->proxies);
     api_set_yield(l->api, lc->yield, lc->data);
