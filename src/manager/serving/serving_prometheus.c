@@ -12,9 +12,9 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
-#include "base/fs.h"
 #include "base/map.h"
 #include "base/memory.h"
+#include "base/secret_file.h"
 #include "base/strbuf.h"
 #include "base/utf8.h"
 #include "http/client.h"
@@ -27,7 +27,6 @@
 #define AGE_USEC (60 * USEC_PER_SEC) /* an older value is not known */
 #define AT_ONCE 8
 #define ANSWER_MAX (1u << 20)
-#define SECRET_MAX 4096 /* bytes of a token or a password */
 
 struct prometheus_query {
     struct serving_prometheus *of;
@@ -105,21 +104,6 @@ static void prometheus_query_on_answer(void *data, const struct client_response 
     prometheus_start_due(query->of);
 }
 
-static int prometheus_read_secret(const char *path, struct strbuf *out, struct aq_error *err)
-{
-    int r = fs_read(AT_FDCWD, path, SECRET_MAX, out, err);
-
-    if (r < 0)
-        return r;
-    while (out->len && strchr("\r\n\t ", out->data[out->len - 1]))
-        strbuf_truncate(out, out->len - 1);
-    for (size_t i = 0; i < out->len; i++)
-        if ((unsigned char)out->data[i] < ' ')
-            return aq_fail(err, EINVAL, "'%s' has a control character; it must hold one line",
-                           path);
-    return 0;
-}
-
 /* Files are read for each query, so that they can be replaced. */
 static int prometheus_write_headers(const struct prometheus_settings *settings, struct strbuf *out,
                                     struct aq_error *err)
@@ -133,11 +117,11 @@ static int prometheus_write_headers(const struct prometheus_settings *settings, 
     strbuf_adds(out, "Content-Type: application/x-www-form-urlencoded\r\n"
                      "Accept: application/json\r\nUser-Agent: aliquot-manager\r\n");
     if (settings->token_file) {
-        if ((r = prometheus_read_secret(settings->token_file, &secret, err)) == 0)
+        if ((r = secret_file_read(settings->token_file, &secret, err)) == 0)
             strbuf_addf(out, "Authorization: Bearer %s\r\n", secret.len ? secret.data : "");
     } else if (settings->user) {
         if (settings->password_file)
-            r = prometheus_read_secret(settings->password_file, &secret, err);
+            r = secret_file_read(settings->password_file, &secret, err);
         pair = aq_format("%s:%s", settings->user, secret.len ? secret.data : "");
         size = sodium_base64_encoded_len(strlen(pair), sodium_base64_VARIANT_ORIGINAL);
         coded = aq_alloc(size);
