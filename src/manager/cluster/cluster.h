@@ -36,6 +36,14 @@ struct config_change {
     char *object; /* the key of what is changed, which must be there; NULL = of nothing */
     bool is_new;  /* it must not be there */
     bool dry_run; /* find out what would be, and change nothing */
+    /* Adds to 'puts' and 'removes' by what the tree is in the transaction, whose part it is; on the
+     * store's thread. NULL = nothing is added.
+     */
+    int (*decide)(struct store_tx *tx, struct config_change *change, void *data,
+                  struct aq_error *err);
+    void *decide_data;
+    struct config_entries removes; /* keys, each without what is below it */
+    const char *action;            /* static: in the audit log, in place of its own name */
 
     /* config_change.c's own */
     struct api *api;
@@ -48,6 +56,8 @@ struct config_change {
 
 /* By who asks. */
 struct config_change *config_change_new(struct api *api, struct request *req);
+/* The same of what no request asks for. */
+struct config_change *config_change_new_by(struct api *api, const struct audit_who *by);
 void config_change_free(struct config_change *change);
 AQ_DEFINE_CLEANUP(struct config_change, config_change_free)
 
@@ -60,6 +70,16 @@ void config_change_start(struct config_change *change, config_done_fn *done, voi
 /* Set a single key. */
 void config_change_put(struct api *api, struct request *req, const char *key, const char *value,
                        config_done_fn *done, void *data);
+
+/* Does a key mean something, 1 or 0? -EINVAL with the key as field if it does and cannot have
+ * this value.
+ */
+int config_known_check(const char *key, const char *value, struct aq_error *err);
+/* Is the key that of a registry's password, which is kept sealed? */
+bool registry_logins_is_password(const char *key);
+
+/* Call 'changed' after each change of the tree; NULL = no more. */
+void cluster_follow_tree(struct api *api, void (*changed)(void *data), void *data);
 
 /* ---- what the tree says ---- */
 

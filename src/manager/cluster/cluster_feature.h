@@ -13,6 +13,8 @@ struct cluster_state {
     struct config_settings settings; /* of the configuration tree */
     struct origin_rules own_origins; /* of manager.toml */
     char *openapi;                   /* the answer of GET /spec/openapi; NULL = not asked for yet */
+    void (*on_change)(void *data);   /* cluster_follow_tree(); NULL = nobody does */
+    void *on_change_data;
 };
 
 /* Put the configuration tree into effect; blocks. */

@@ -14,12 +14,17 @@
 
 struct config_change *config_change_new(struct api *api, struct request *req)
 {
+    return config_change_new_by(api, api_who(api, req));
+}
+
+struct config_change *config_change_new_by(struct api *api, const struct audit_who *by)
+{
     struct config_change *change = aq_alloc(sizeof(*change));
 
     change->api = api;
     change->settings = aq_alloc(sizeof(*change->settings));
     change->audit = aq_alloc(sizeof(*change->audit));
-    change->audit->by = *api_who(api, req);
+    change->audit->by = *by;
     strbuf_init(&change->audit->keys);
     return change;
 }
@@ -32,6 +37,7 @@ void config_change_free(struct config_change *change)
     free(change->to);
     free(change->object);
     config_entries_done(&change->puts);
+    config_entries_done(&change->removes);
     config_settings_done(change->settings);
     free(change->settings);
     config_audit_done(change->audit);
@@ -78,6 +84,26 @@ static int config_change_remove(struct store_tx *tx, struct config_change *chang
     if (r == 0)
         r = config_entries_remove(tx, change->from, change->below, err);
     return r < 0 ? r : 0;
+}
+
+static int config_change_remove_listed(struct store_tx *tx, struct config_change *change,
+                                       struct aq_error *err)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < change->removes.count; i++) {
+        AQ_CLEANUP(config_entries_done) struct config_entries gone = { 0 };
+        const char *key = change->removes.items[i].key;
+
+        r = config_entries_read(tx, key, false, &gone, err);
+        if (r < 0 || !gone.count)
+            continue;
+        config_audit_add(change->audit, key, gone.items[0].value, NULL, true);
+        r = config_entries_remove(tx, key, false, err);
+        change->result.removed += r > 0;
+        r = AQ_MIN(r, 0);
+    }
+    return r;
 }
 
 static int config_change_compare(const void *key, const void *entry)
@@ -149,6 +175,10 @@ static int config_change_write_audit(struct store_tx *tx, const struct config_ch
     const char *action = change->to ? "move-config" : change->from ? "delete-config" : "set-config";
     const char *key = change->from ? change->from : puts->count == 1 ? puts->items[0].key : NULL;
 
+    if (change->action) {
+        action = change->action;
+        key = NULL;
+    }
     return config_audit_write(tx, change->audit, action, key, err);
 }
 
@@ -175,8 +205,12 @@ static int config_change_write(struct store_tx *tx, void *data, struct aq_error 
     change->result.named = json_array();
     if (change->object)
         r = config_change_check_object(tx, change, err);
+    if (r == 0 && change->decide)
+        r = change->decide(tx, change, change->decide_data, err);
     if (r == 0 && change->from)
         r = config_change_remove(tx, change, err);
+    if (r == 0)
+        r = config_change_remove_listed(tx, change, err);
     if (r == 0)
         r = config_change_put_all(tx, change, err);
     if (r == 0)
@@ -216,10 +250,16 @@ static void config_change_on_written(void *data, int r, const struct aq_error *e
 {
     AQ_CLEANUP(config_change_freep) struct config_change *change = data;
 
-    if (r == -ECANCELED && change->dry_run)
+    struct cluster_state *cluster = change->api->cluster;
+
+    if (r == -ECANCELED && change->dry_run) {
         r = 0;
-    else if (r == 0)
-        config_apply(change->api, change->settings);
+    } else if (r == 0) {
+        if (change->puts.count || change->removes.count || !change->decide)
+            config_apply(change->api, change->settings);
+        if (cluster->on_change)
+            cluster->on_change(cluster->on_change_data);
+    }
     change->done(change->data, &change->result, r, err);
 }
 
@@ -238,6 +278,12 @@ void config_change_put(struct api *api, struct request *req, const char *key, co
 
     config_entries_add(&change->puts, key, value);
     config_change_start(change, done, data);
+}
+
+void cluster_follow_tree(struct api *api, void (*changed)(void *data), void *data)
+{
+    api->cluster->on_change = changed;
+    api->cluster->on_change_data = data;
 }
 
 static int config_load_settings(struct store_tx *tx, void *data, struct aq_error *err)

@@ -32,11 +32,6 @@ struct config_settings {
 
 void config_settings_done(struct config_settings *settings);
 
-/* Does a key mean something, 1 or 0? -EINVAL with the key as field if it does and cannot have
- * this value.
- */
-int config_known_check(const char *key, const char *value, struct aq_error *err);
-
 /* What all of them say, on a thread of the store. A value that cannot be (kept by a program
  * that did not know the key) is logged and counts as none.
  */

@@ -12,9 +12,6 @@
 
 struct store_tx;
 
-/* Is the key, as config_key_add() writes it, that of a registry's password? */
-bool registry_logins_is_password(const char *key);
-
 /* Of all registries of this tree with a user name and a password: the JSON object "auths" of
  * containers-auth.json(5), to be freed; NULL = there is none. A password that does not open is
  * logged and left out. On a thread of the store.
