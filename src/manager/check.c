@@ -2,6 +2,7 @@
 /* Does the machine have what a manager needs? For "aliquot doctor". */
 #include "manager/check.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -142,6 +143,30 @@ static void manager_check_redis(void *data, struct finding *ret)
     finding_mend(ret, "set uri and password-file in [redis] of manager.toml, or start the server");
 }
 
+static void manager_check_etcd(void *data, struct finding *ret)
+{
+    const struct manager_conf *conf = data;
+    struct aq_error err = { 0 };
+    int r;
+
+    if (!conf->etcd.endpoints.count)
+        return;
+    r = etcd_try(&conf->etcd, &err);
+    if (r == 0) {
+        finding_say(ret, CHECK_OK, "%s answers%s", conf->etcd.endpoints.items[0],
+                    conf->etcd.endpoints.count > 1 ? ", and the others" : "");
+        return;
+    }
+    finding_say(ret, CHECK_WARNING, "%s", err.text);
+    finding_mean(ret,
+                 r == -EAGAIN
+                     ? "the other endpoints answer; if they fail, too, changes of the "
+                       "configuration tree are not carried between etcd and the database"
+                     : "changes of the configuration tree are not carried between etcd and the "
+                       "database");
+    finding_mend(ret, "set endpoints, user and tls-ca in [etcd] of manager.toml, or start etcd");
+}
+
 static void manager_check_clock(void *data, struct finding *ret)
 {
     (void)data;
@@ -163,6 +188,7 @@ static const struct check manager_checks[] = {
     { "manager.database", "manager", "database", manager_check_database },
     { "manager.prometheus", "manager", "Prometheus", manager_check_prometheus },
     { "manager.redis", "manager", "Redis", manager_check_redis },
+    { "manager.etcd", "manager", "etcd", manager_check_etcd },
     { "manager.files", "manager", "open files", manager_check_files },
     { "manager.clock", "manager", "clock", manager_check_clock },
     { .id = NULL },

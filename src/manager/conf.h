@@ -6,6 +6,7 @@
 #include "conf/conf.h"
 #include "manager/call/api.h"
 #include "manager/account/password_rules.h"
+#include "manager/etcd/etcd.h"
 #include "manager/login/signup.h"
 #include "manager/serving/serving_prometheus.h"
 #include "manager/stream/stream.h"
@@ -33,6 +34,7 @@ struct manager_conf {
     struct signup_rules signup;
     struct prometheus_settings prometheus;
     struct redis_settings redis;
+    struct etcd_settings etcd;
     struct transfer_limits transfer_limits;
     int64_t ticket_lifetime_usec; /* of apps */
     char *metrics_listen, *metrics_tls_cert, *metrics_tls_key;

@@ -7,6 +7,7 @@
 #include "manager/booking/booking_feature.h"
 #include "manager/cluster/cluster_feature.h"
 #include "manager/account/account_feature.h"
+#include "manager/etcd/etcd_feature.h"
 #include "manager/folder/folder_feature.h"
 #include "manager/image/image_feature.h"
 #include "manager/scheduling/scheduling_feature.h"
@@ -28,6 +29,7 @@
 /* clang-format off */
 const struct feature *const manager_features[] = {
     &cluster_feature,
+    &etcd_feature,
     &account_feature,
     &folder_feature,
     &image_feature,

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "http/exposition.h"
+#include "manager/etcd/etcd.h"
 #include "manager/redis/redis.h"
 #include "manager/serving/serving.h"
 #include "store/store.h"
@@ -158,5 +159,6 @@ void metrics_write(const struct api *api, const struct server *server, double tu
     metrics_put_risks(store_get_risks(core_store(core)), out);
     metrics_put_away(core_store(core), out);
     redis_write_metrics(api, out);
+    etcd_write_metrics(api, out);
     metrics_write_process(server, turn_sec, out);
 }

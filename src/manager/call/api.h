@@ -65,6 +65,9 @@ struct api {
 
     struct account_settings *account;
     struct cluster_state *cluster;
+    struct etcd_sync *etcd; /* NULL = none is set */
+    int64_t etcd_away_usec; /* wall clock: since when it and the configuration tree are not in
+                                agreement; 0 = they are, or there is none */
     struct folder_state *folder;
     struct image_state *image;
     struct live_feed *live;

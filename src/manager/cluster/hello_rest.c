@@ -126,6 +126,7 @@ static void hello_on_health(struct request *req, void *data)
     jsonw_member_int(&w, "uptime_sec", (clock_monotonic_usec() - api->started_usec) / USEC_PER_SEC);
     api_write_time(&w, "database_away_since", store_get_away_usec(core_store(api->core)));
     api_write_time(&w, "redis_away_since", redis_get_away_usec(api));
+    api_write_time(&w, "etcd_away_since", api->etcd_away_usec);
     api_write_time(&w, "backup_made_at", core_restored_usec(api->core));
     jsonw_object_end(&w);
     request_reply_json(req, 200, &out);

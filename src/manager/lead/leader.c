@@ -14,6 +14,7 @@
 #include "manager/account/account.h"
 #include "manager/backup/plain_copy.h"
 #include "manager/cluster/cluster.h"
+#include "manager/etcd/etcd.h"
 #include "manager/http_api.h"
 #include "manager/login/login.h"
 #include "manager/metrics.h"
@@ -109,7 +110,8 @@ static int leader_open_api(struct leader *l, const struct leader_conf *lc, struc
         || (r = api_new(l->core, &l->api, err)) < 0
         || (r = login_open_signup(l->api, &c->signup, err)) < 0
         || (r = serving_set_prometheus(l->api, &c->prometheus, err)) < 0
-        || (r = redis_open(l->api, &c->redis, err)) < 0)
+        || (r = redis_open(l->api, &c->redis, err)) < 0
+        || (r = etcd_open(l->api, &c->etcd, err)) < 0)
         return r;
     api_set_proxies(l->api, lc->proxies);
     api_set_yield(l->api, lc->yield, lc->data);
