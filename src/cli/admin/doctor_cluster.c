@@ -129,6 +129,23 @@ static void doctor_check_redis(void *data, struct finding *ret)
     json_decref(health);
 }
 
+static void doctor_check_etcd(void *data, struct finding *ret)
+{
+    const struct doctor_cluster *c = data;
+    json_t *health = json_loadb(c->health.body.data, c->health.body.len, 0, NULL);
+    const json_t *since = json_object_get(health, "etcd_away_since");
+
+    if (c->is_reached && json_is_string(since)) {
+        finding_say(ret, CHECK_WARNING,
+                    "etcd and the configuration tree are not in agreement since %s",
+                    json_string_value(since));
+        finding_mean(ret, "the manager uses the tree in its database; changes are not carried to "
+                          "or from etcd");
+        finding_mend(ret, "on the manager's machine: aliquot doctor manager; start etcd");
+    }
+    json_decref(health);
+}
+
 static void doctor_check_status(void *data, struct finding *ret)
 {
     const struct doctor_cluster *c = data;
@@ -486,6 +503,7 @@ static const struct check doctor_cluster_checks[] = {
     { "cluster.version", "cluster", "version", doctor_check_version },
     { "cluster.database", "cluster", "database", doctor_check_database },
     { "cluster.redis", "cluster", "Redis", doctor_check_redis },
+    { "cluster.etcd", "cluster", "etcd", doctor_check_etcd },
     { "cluster.status", "cluster", "status", doctor_check_status },
     { "cluster.restore", "cluster", "restore", doctor_check_restore },
     { "cluster.agents", "cluster", "agents", doctor_check_agents },
