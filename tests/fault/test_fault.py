@@ -61,6 +61,8 @@ POINTS = [point for point in POINTS if not point.startswith("agent.health.")]
 POINTS = [point for point in POINTS if not point.startswith(("agent.metrics.", "serving.metrics."))]
 # Those of model services have a story of their own (test_serving_fault.py).
 POINTS = [point for point in POINTS if not point.startswith("core.serving.")]
+# Those of etcd need one (test_etcd_fault.py).
+POINTS = [point for point in POINTS if not point.startswith("etcd.")]
 SETTINGS = {
     "ALIQUOT_AGENTS_HEARTBEAT": "1s", "ALIQUOT_AGENTS_TIMEOUT": "3s",
     "ALIQUOT_SESSIONS_KILL_GRACE": "0.3s", "ALIQUOT_MANAGER_HEARTBEAT": "0.2s",
