@@ -100,6 +100,22 @@ int leadership_read(struct leadership *leadership, struct leader_view *ret, bool
     return 0;
 }
 
+/* A take whose answer was lost, and which was done. */
+static int leadership_finish(struct leadership *l, const struct leader_view *seen,
+                             int64_t *ret_epoch, struct aq_error *err)
+{
+    struct lease_row row;
+    int r = lease_read(l->db, &row, err);
+
+    if (r == 0 && row.view.epoch != seen->epoch)
+        r = aq_fail(err, ESTALE, "another manager has the database");
+    if (r == 0)
+        r = lease_end_sessions(l->db, l->predecessor.incarnation, err);
+    if (r == 0)
+        *ret_epoch = seen->epoch;
+    return r;
+}
+
 int leadership_take(struct leadership *leadership, const struct leader_view *seen,
                     const struct leader_claim *self, int64_t *ret_epoch, struct aq_error *err)
 {
@@ -107,12 +123,8 @@ int leadership_take(struct leadership *leadership, const struct leader_view *see
 
     if (r < 0)
         return r;
-    /* A take whose answer was lost, and which was done. */
-    if (seen->is_held && strcmp(seen->holder.incarnation, self->incarnation) == 0) {
-        r = lease_end_sessions(leadership->db, leadership->predecessor.incarnation, err);
-        *ret_epoch = seen->epoch;
-        return r;
-    }
+    if (seen->is_held && strcmp(seen->holder.incarnation, self->incarnation) == 0)
+        return leadership_finish(leadership, seen, ret_epoch, err);
     leadership->predecessor = seen->holder;
     return lease_take(leadership->db, seen, self, NULL, ret_epoch, err);
 }

@@ -48,8 +48,9 @@ void leadership_close(struct leadership *leadership);
 AQ_DEFINE_CLEANUP(struct leadership, leadership_close)
 
 /* -ENODATA: the database has no tables, or those of a version before managers had standbys: open it
- * by store_open() with epoch 0. -EHOSTDOWN: the server is away. *ret_is_new (may be NULL): the
- * connection is another one than that of the last read that succeeded, perhaps to another server.
+ * by store_open() with epoch 0. -EHOSTDOWN: the server is away. -EBUSY: the table is locked, as while
+ * its columns are changed. *ret_is_new (may be NULL): the connection is another one than that of the
+ * last read that succeeded, perhaps to another server.
  */
 int leadership_read(struct leadership *leadership, struct leader_view *ret, bool *ret_is_new,
                     struct aq_error *err);

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-#define LEASE_END_USEC (2 * USEC_PER_SEC)
+#define LEASE_END_USEC (1500 * USEC_PER_MSEC)
 #define LEASE_END_PAUSE_USEC (20 * USEC_PER_MSEC)
 
 char *lease_session_name(const char *incarnation, const char *kind, char buf[LEASE_SESSION_MAX])
@@ -121,8 +121,7 @@ int lease_end_sessions(struct sql *db, const char *incarnation, struct aq_error 
     if (!incarnation[0])
         return 0;
     (void)lease_session_name(incarnation, NULL, prefix);
-    r = db->ops->end_sessions(db, prefix, err);
-    while (r >= 0 && (r = db->ops->count_sessions(db, prefix, err)) > 0) {
+    while ((r = db->ops->end_sessions(db, prefix, err)) > 0) { /* a live process connects again */
         if (clock_monotonic_usec() >= end)
             return aq_fail(err, EBUSY,
                            "%d sessions '%s' on the database server do not end; end them with "
@@ -299,11 +298,12 @@ static int lease_compare(struct lease *lease, const struct leader_view *row, str
         return lease_fail_lost(lease, err);
     lease->is_lost = true;
     if (is_older)
-        return aq_fail(err, EOWNERDEAD,
-                       "the database lacks %lld commits that were acknowledged: it is an "
-                       "older state (a standby that lagged, or a backup); it has to be "
-                       "loaded again",
-                       (long long)(AQ_MAX(-ahead, 0) + (row->epoch < lease->epoch)));
+        return aq_fail(
+            err, EOWNERDEAD,
+            "the database lacks %lld commits that were acknowledged (beats included): it is an "
+            "older state (a standby that lagged, or a backup); it has to be "
+            "loaded again",
+            (long long)(AQ_MAX(-ahead, 0) + (row->epoch < lease->epoch)));
     if (ahead > 1)
         return aq_fail(err, EOWNERDEAD,
                        "the database has %lld commits of this manager's epoch that it did not "

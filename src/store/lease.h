@@ -57,7 +57,7 @@ int lease_read(struct sql *db, struct lease_row *ret, struct aq_error *err);
 int lease_take(struct sql *db, const struct leader_view *seen, const struct leader_claim *self,
                const char *address, int64_t *ret_epoch, struct aq_error *err);
 
-/* End the sessions of a holder and wait, up to 2 s, until they are gone: 0, or -EBUSY. */
+/* End the sessions of a holder and wait, up to 1.5 s, until they are gone: 0, or -EBUSY. */
 int lease_end_sessions(struct sql *db, const char *incarnation, struct aq_error *err);
 
 /* A connection was lost or not made, which 'err' says; or it works. Logged when it changes. */

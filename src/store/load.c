@@ -7,6 +7,7 @@
 #include "base/vec.h"
 #include "store/dependency.h"
 #include "store/entity.h"
+#include "store/store_internal.h"
 
 /* Rows that belong to those of a table, read beside them in the same order. */
 struct load_scan {
@@ -408,17 +409,29 @@ int store_load_tx(struct store_tx *tx, store_visit_fn visit, void *data, struct 
     return r;
 }
 
+/* store_tx_fn */
+static int load_look(struct store_tx *tx, void *data, struct aq_error *err)
+{
+    (void)data;
+    return dotfile_look(tx, err);
+}
+
+/* store_tx_fn */
 static int load_all(struct store_tx *tx, void *data, struct aq_error *err)
 {
     struct loader *l = data;
-    int r = dotfile_look(tx, err);
 
-    return r < 0 ? r : store_load_tx(tx, l->visit, l->data, err);
+    return store_load_tx(tx, l->visit, l->data, err);
 }
 
+/* By a connection of its own to a server, so that the writer beats meanwhile. */
 int store_load(struct store *store, store_visit_fn visit, void *data, struct aq_error *err)
 {
     struct loader l = { .visit = visit, .data = data };
+    int r = store_call(store, load_look, NULL, err);
 
-    return store_call(store, load_all, &l, err);
+    if (r < 0)
+        return r;
+    return store->engine->is_server ? reader_call(store, load_all, &l, err)
+                                    : store_call(store, load_all, &l, err);
 }

@@ -67,12 +67,12 @@ static int migrate_check_applied(struct sql *db, const struct migration *list, s
     return r < 0 ? r : (int)applied;
 }
 
-int migrate_check_readable(struct sql *db, const struct migration *list, size_t count,
-                           struct aq_error *err)
+int migrate_count_due(struct sql *db, const struct migration *list, size_t count,
+                      struct aq_error *err)
 {
     int applied = migrate_check_applied(db, list, count, err);
 
-    return AQ_MIN(applied, 0);
+    return applied < 0 ? applied : AQ_MAX((int)count - applied, 0);
 }
 
 int migrate_check(struct sql *db, const struct migration *list, size_t count, struct aq_error *err)

@@ -33,9 +33,9 @@ extern const size_t store_migration_count;
  */
 int migrate(struct sql *db, const struct migration *list, size_t count, struct aq_error *err);
 
-/* The same errors, and nothing is applied. The database is not empty. */
-int migrate_check_readable(struct sql *db, const struct migration *list, size_t count,
-                           struct aq_error *err);
+/* How many migrate() would apply, or its errors. The database is not empty. */
+int migrate_count_due(struct sql *db, const struct migration *list, size_t count,
+                      struct aq_error *err);
 
 /* Has it all of them, and no other? -EPROTO or -EUCLEAN if not. */
 int migrate_check(struct sql *db, const struct migration *list, size_t count, struct aq_error *err);

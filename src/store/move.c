@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/fault.h"
+#include "store/lease_keeper.h"
 #include "store/migrate.h"
 #include "store/store_internal.h"
 #include "store/setting.h"
@@ -107,20 +108,25 @@ int store_move(struct store_move *move, struct aq_error *err)
 {
     const struct store_conf conf = { .path = move->from, .key_path = move->key_path };
     struct mover m = { .move = move };
-    int r = strcmp(move->from, move->to) == 0
-                ? aq_fail(err, EINVAL, "'%s' is that database already", move->to)
-                : store_open(&conf, &m.from, err);
+    struct lease_keeper *keeper = NULL;
+    int kept, r = strcmp(move->from, move->to) == 0
+                      ? aq_fail(err, EINVAL, "'%s' is that database already", move->to)
+                      : store_open(&conf, &m.from, err);
 
     if (r == 0) /* a newer one may have tables that are not known here */
         r = migrate_check(m.from->tx.db, store_migrations, store_migration_count, err);
     if (r == 0)
         r = move_open_target(&m, err);
+    if (r == 0 && m.from->engine->is_server) /* the writer copies, and beats only at the end */
+        r = lease_keeper_start(m.from->engine, move->from, m.from->lease.incarnation,
+                               m.from->lease.epoch, &keeper, err);
     if (r == 0)
         r = store_call(m.from, move_run, &m, err);
+    kept = lease_keeper_stop(keeper, r == 0 ? err : NULL);
     sql_close(m.to);
     store_close(m.from);
     strbuf_done(&m.differences);
-    return r;
+    return r < 0 ? r : kept;
 }
 
 /* ---- a copy while others write ---- */

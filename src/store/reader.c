@@ -124,6 +124,17 @@ static void reader_probe(struct store *st, struct sql **db)
         reader_end(*db);
 }
 
+int reader_call(struct store *st, store_tx_fn fn, void *data, struct aq_error *err)
+{
+    AQ_CLEANUP(sql_closep) struct sql *db = NULL;
+    struct piece p = { .fn = fn, .data = data };
+    int r = reader_run(st, &db, &p);
+
+    if (r < 0 && err)
+        *err = p.err;
+    return r;
+}
+
 void *reader_loop(void *data)
 {
     AQ_CLEANUP(sql_closep) struct sql *db = NULL; /* opened when it is needed */

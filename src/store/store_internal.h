@@ -62,6 +62,9 @@ void store_finish_pieces(struct store *st, struct list *pieces, size_t count);
 /* The thread of a reader; 'data' is the store. */
 void *reader_loop(void *data);
 
+/* Run 'fn' as a reader does, on the calling thread and a connection for this once. */
+int reader_call(struct store *st, store_tx_fn fn, void *data, struct aq_error *err);
+
 /* ---- store_open.c ---- */
 
 /* Lock, key, what an unclean end left of a file, migrations: the writer's

@@ -16,6 +16,7 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "store/lease_keeper.h"
 #include "store/migrate.h"
 #include "store/setting.h"
 
@@ -280,7 +281,7 @@ static int store_open_take_row(struct store *st, const struct store_conf *conf,
 {
     struct leader_claim self = conf->claim ? *conf->claim : (struct leader_claim){ 0 };
     char host[128] = "", address[192];
-    struct lease_row row;
+    struct lease_row row = { .address = "" };
     int r;
 
     (void)snprintf(self.incarnation, sizeof(self.incarnation), "%s", st->lease.incarnation);
@@ -337,7 +338,7 @@ static int store_open_server(struct store *st, const struct store_conf *conf, st
      */
     st->lease.epoch = conf->epoch;
     if (!is_new)
-        r = migrate_check_readable(st->tx.db, store_migrations, store_migration_count, err);
+        r = migrate_count_due(st->tx.db, store_migrations, store_migration_count, err);
     if (r >= 0 && !is_new && !conf->epoch && (r = store_open_take_row(st, conf, err)) == -ENODATA)
         r = 0; /* store_open_lead() does it once there are tables */
     if (r < 0 || (r = store_open_lock_server(st->tx.db, err)) < 0
@@ -345,6 +346,28 @@ static int store_open_server(struct store *st, const struct store_conf *conf, st
         || (r = store_open_make_folder(conf->key_path, err)) < 0)
         return r;
     return seal_open(conf->key_path, is_new, &st->seal, err);
+}
+
+/* Standbys see beats meanwhile, if they were to see them before. */
+static int store_open_migrate(struct store *st, struct aq_error *err)
+{
+    struct lease_keeper *keeper = NULL;
+    struct aq_error keeper_err = { 0 };
+    int kept, r = 0;
+
+    if (st->lease.epoch)
+        r = migrate_count_due(st->tx.db, store_migrations, store_migration_count, err);
+    if (r > 0)
+        r = lease_keeper_start(st->engine, st->where, st->lease.incarnation, st->lease.epoch,
+                               &keeper, err);
+    if (r == 0)
+        r = migrate(st->tx.db, store_migrations, store_migration_count, err);
+    kept = lease_keeper_stop(keeper, &keeper_err);
+    if (r < 0 || kept == 0)
+        return r;
+    if (err)
+        *err = keeper_err;
+    return kept;
 }
 
 /* store_tx_fn: the first transaction in our epoch, which its commit checks */
@@ -416,7 +439,7 @@ int store_open_database(struct store *st, const struct store_conf *conf, struct 
     st->tx.next_event = &st->next_event;
     st->tx.has_dotfiles = &st->has_dotfiles;
     AQ_FAULT("store.open.locked");
-    r = migrate(st->tx.db, store_migrations, store_migration_count, err);
+    r = store_open_migrate(st, err);
     if (r == 0 && st->engine->is_server)
         r = store_open_lead(st, conf, err);
     if (r == 0)

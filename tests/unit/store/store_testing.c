@@ -2,6 +2,8 @@
 /* store_testing.c - a store in a directory of its own, and rows to put into it */
 #include "store_testing.h"
 
+#include <sys/wait.h>
+
 #include "store/sql_module.h"
 
 /* The engine itself, in place of the module. */
@@ -61,16 +63,55 @@ struct bench *bench_new(void)
     return b;
 }
 
-struct sql *bench_open_sql(const struct bench *b)
+struct sql *bench_open_session(const struct bench *b, const char *name)
 {
     const struct sql_ops *engine = bench_is_server() ? aq_sql_module.ops : &sql_sqlite;
+    const struct sql_conf conf = { .where = b->path, .cache_bytes = 65536, .session = name };
     struct sql *db = NULL;
     struct aq_error err = { 0 };
 
-    if (sql_open(engine, &(struct sql_conf){ .where = b->path, .cache_bytes = 65536 }, &db, &err)
-        < 0)
+    if (sql_open(engine, &conf, &db, &err) < 0)
         fail_msg("%s", err.text);
     return db;
+}
+
+struct sql *bench_open_sql(const struct bench *b)
+{
+    return bench_open_session(b, NULL);
+}
+
+void bench_run_sql(const struct bench *b, const char *script)
+{
+    AQ_CLEANUP(sql_closep) struct sql *db = bench_open_sql(b);
+    struct aq_error err = { 0 };
+
+    if (sql_run_script(db, script, &err) < 0)
+        fail_msg("%s", err.text);
+}
+
+int64_t bench_ask_sql(const struct bench *b, const char *query)
+{
+    AQ_CLEANUP(sql_closep) struct sql *db = bench_open_sql(b);
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    struct aq_error err = { 0 };
+
+    if (sql_prepare_once(db, query, &q, &err) < 0 || sql_step(q, &err) <= 0)
+        fail_msg("%s: %s", query, err.text);
+    return sql_get_int(q);
+}
+
+void bench_await_sql(const struct bench *b, const char *query)
+{
+    while (bench_ask_sql(b, query) == 0)
+        (void)usleep(10000);
+}
+
+int bench_reap(pid_t pid)
+{
+    int status;
+
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
 }
 
 struct store_conf bench_conf(const struct bench *b)

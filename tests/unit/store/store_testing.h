@@ -33,6 +33,14 @@ bool bench_is_server(void);
 struct bench *bench_new(void);
 /* What the store's connection would be, beside it. */
 struct sql *bench_open_sql(const struct bench *b);
+/* The same under a name on the server; NULL = none. */
+struct sql *bench_open_session(const struct bench *b, const char *name);
+void bench_run_sql(const struct bench *b, const char *script);
+/* The number that a query gives; wait until it is not 0. */
+int64_t bench_ask_sql(const struct bench *b, const char *query);
+void bench_await_sql(const struct bench *b, const char *query);
+/* The exit status of a child, or minus the signal that ended it. */
+int bench_reap(pid_t pid);
 struct store_conf bench_conf(const struct bench *b);
 void bench_open(struct bench *b);
 void bench_close(struct bench *b);

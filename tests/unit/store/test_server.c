@@ -8,55 +8,6 @@
 #include "store/lease.h"
 #include "store/transaction.h"
 
-/* ---- beside the store ---- */
-
-static struct sql *open_session(const struct bench *b, const char *name)
-{
-    const struct sql_conf conf = { .where = b->path, .session = name };
-    const struct sql_ops *engine;
-    struct sql *db = NULL;
-    struct aq_error err = { 0 };
-
-    if (sql_find_engine(b->path, &engine, &err) < 0 || sql_open(engine, &conf, &db, &err) < 0)
-        fail_msg("%s", err.text);
-    return db;
-}
-
-static void run_sql(const struct bench *b, const char *script)
-{
-    AQ_CLEANUP(sql_closep) struct sql *db = bench_open_sql(b);
-    struct aq_error err = { 0 };
-
-    if (sql_run_script(db, script, &err) < 0)
-        fail_msg("%s", err.text);
-}
-
-static int64_t ask_sql(const struct bench *b, const char *query)
-{
-    AQ_CLEANUP(sql_closep) struct sql *db = bench_open_sql(b);
-    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
-    struct aq_error err = { 0 };
-
-    if (sql_prepare_once(db, query, &q, &err) < 0 || sql_step(q, &err) <= 0)
-        fail_msg("%s: %s", query, err.text);
-    return sql_get_int(q);
-}
-
-static void await_sql(const struct bench *b, const char *query)
-{
-    while (ask_sql(b, query) == 0)
-        (void)usleep(10000);
-}
-
-/* The exit status of a child, or minus the signal that ended it. */
-static int reap(pid_t pid)
-{
-    int status;
-
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-}
-
 /* ---- one manager ---- */
 
 static int create(struct bench *b, const char *name, struct aq_error *err)
@@ -171,7 +122,7 @@ static void test_cut_between(void **state)
     store_read(b->store, list_all, on_read, &count);
     store_flush(b->store);
     assert_int_equal(count, 1);
-    run_sql(b, cut_all);
+    bench_run_sql(b, cut_all);
     assert_int_equal(create(b, "second", NULL), 0);
     store_read(b->store, list_all, on_read, &count);
     store_flush(b->store);
@@ -244,8 +195,8 @@ static void test_went_back(void **state)
         (void)snprintf(name, sizeof(name), "kept-%d", i);
         assert_int_equal(create(b, name, NULL), 0);
     }
-    run_sql(b, "UPDATE manager_lease SET beat = beat - 2");
-    run_sql(b, cut_all);
+    bench_run_sql(b, "UPDATE manager_lease SET beat = beat - 2");
+    bench_run_sql(b, cut_all);
     assert_int_equal(create(b, "after", &err), -EOWNERDEAD);
     assert_non_null(strstr(err.text, "lacks 2 commits"));
     assert_int_equal(create(b, "after-that", &err), -EOWNERDEAD);
@@ -265,7 +216,7 @@ static void test_went_on(void **state)
 
     bench_close(b); /* its connection holds the lock */
     tx.db = db = bench_open_sql(b);
-    run_sql(b, "UPDATE manager_lease SET epoch = 1, beat = 8");
+    bench_run_sql(b, "UPDATE manager_lease SET epoch = 1, beat = 8");
     assert_int_equal(lease_resume(&tx, &err), 1);
     assert_int_equal(lease.beat, 8);
     assert_false(lease.is_unsettled);
@@ -273,7 +224,7 @@ static void test_went_on(void **state)
     assert_int_equal(lease_resume(&tx, &err), 0);
     assert_false(lease.is_given_up);
     lease.is_unsettled = lease.is_given_up = true;
-    run_sql(b, "UPDATE manager_lease SET beat = 9");
+    bench_run_sql(b, "UPDATE manager_lease SET beat = 9");
     assert_int_equal(lease_resume(&tx, &err), -EOWNERDEAD);
     assert_non_null(strstr(err.text, "after its callers were refused"));
     assert_true(lease.is_lost);
@@ -293,9 +244,9 @@ static void test_lost_session(void **state)
     pid_t pid;
 
     bench_close(b);
-    run_sql(b, "UPDATE manager_lease SET epoch = 1, beat = 7");
-    lost = open_session(b, lease_session_name("test", LEASE_WRITER, session));
-    tx.db = db = open_session(b, session);
+    bench_run_sql(b, "UPDATE manager_lease SET epoch = 1, beat = 7");
+    lost = bench_open_session(b, lease_session_name("test", LEASE_WRITER, session));
+    tx.db = db = bench_open_session(b, session);
     assert_int_equal(sql_run_script(lost, "BEGIN; UPDATE manager_lease SET beat = 8", &err), 0);
     assert_int_equal(lease_resume(&tx, &err), 0);
     assert_false(lease.is_unsettled);
@@ -306,7 +257,7 @@ static void test_lost_session(void **state)
     assert_int_equal(sql_run_script(holder, "SELECT pg_advisory_lock(5)", &err), 0);
     pid = fork();
     if (pid == 0) {
-        struct sql *own = open_session(b, session);
+        struct sql *own = bench_open_session(b, session);
 
         _exit(sql_run_script(own,
                              "BEGIN; UPDATE manager_lease SET beat = 8;"
@@ -314,12 +265,12 @@ static void test_lost_session(void **state)
                              NULL)
               != 0);
     }
-    await_sql(b, "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
-                 " AND datname = current_database()");
+    bench_await_sql(b, "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+                       " AND datname = current_database()");
     assert_int_equal(lease_resume(&tx, &err), -EHOSTDOWN);
     assert_true(lease.is_unsettled);
     assert_int_equal(sql_run_script(holder, "SELECT pg_advisory_unlock(5)", &err), 0);
-    assert_int_equal(reap(pid), 0);
+    assert_int_equal(bench_reap(pid), 0);
     assert_int_equal(lease_resume(&tx, &err), 1);
     assert_int_equal(lease.beat, 8);
     assert_int_equal(lease.acked_beat, 8);
