@@ -58,6 +58,51 @@ def test_one_manager(cluster):
     cluster.stop()
 
 
+HELD = "SELECT is_held FROM manager_lease"
+SESSIONS_OF_MANAGERS = ("SELECT COUNT(*) FROM pg_stat_activity WHERE datname = 'cluster'"
+                        " AND application_name LIKE 'aliquot:%'")
+
+
+def test_sessions_are_named_and_the_lead_is_given_up(cluster, server):
+    """By these names standbys see that a manager is gone; after an orderly stop they need not."""
+    start(cluster)
+    [name] = server.run("SELECT 'aliquot:' || incarnation FROM manager_lease", "cluster")
+    used = server.run("SELECT DISTINCT application_name FROM pg_stat_activity"
+                      " WHERE datname = 'cluster' AND pid <> pg_backend_pid()")
+    assert f"{name} writer" in used and all(one.startswith(name + " ") for one in used), used
+    assert server.run(HELD, "cluster") == ["1"]
+    cluster.programs["manager"].stop()
+    assert server.run(HELD, "cluster") == ["0"]
+    assert server.run(SESSIONS_OF_MANAGERS) == ["0"]
+    cluster.start_manager()
+    assert server.run(HELD, "cluster") == ["1"]
+    cluster.stop()
+
+
+def test_killed_and_started(cluster, server):
+    """Nobody gave the lead up: the next one sees that its sessions are gone."""
+    client = start(cluster)
+    run_to_end(client, "before")
+    epoch = server.run("SELECT epoch FROM manager_lease", "cluster")
+    cluster.programs["manager"].kill()
+    cluster.start_manager()
+    assert server.run("SELECT epoch FROM manager_lease", "cluster") > epoch
+    run_to_end(client, "after")
+    cluster.stop()
+
+
+def test_newer_database(cluster, server):
+    """A manager of a later version led before: this one goes on unless that one forbade it."""
+    run_to_end(start(cluster), "before")
+    cluster.programs["manager"].stop()
+    server.run("INSERT INTO schema_migrations VALUES (9999, '9999_later', 'x', 1);"
+               "ALTER TABLE sessions ADD COLUMN later INTEGER NOT NULL DEFAULT 0", "cluster")
+    cluster.start_manager()
+    run_to_end(cluster.client(), "after")
+    cluster.check_audits()
+    cluster.stop()
+
+
 def test_sleeper_is_taken_over(cluster):
     """Stopped, replaced, and awake again: it writes nothing, says why, and ends."""
     client = start(cluster)
@@ -258,7 +303,9 @@ def test_standby_that_lagged(server, standby):
         with contextlib.suppress(*GONE):
             assert client.post("/session", batch("too-late", "true"), timeout=90).status == 503
         assert manager.process.wait(90) == 1
-        assert "commits that were acknowledged" in cluster.log_of("manager")
+        lacks = re.search("lacks ([0-9]+) commits that were acknowledged",
+                          cluster.log_of("manager"))
+        assert lacks and int(lacks[1]) >= 5, cluster.log_of("manager")
         cluster.start_manager()
         assert cluster.client().get(SESSIONS + "/known").json["status"] == "TERMINATED"
         cluster.stop()
@@ -292,7 +339,33 @@ ignore_startup_parameters = extra_float_digits
 
 def test_pooler_of_sessions(server):
     with pooler(server, "session") as uri, Cluster(ALIQUOT_MANAGER_DATABASE=uri) as cluster:
-        run_to_end(start(cluster), "through")
+        client = start(cluster)
+        run_to_end(client, "through")
+        assert int(server.run(SESSIONS_OF_MANAGERS)[0]) >= 1
+        cluster.programs["manager"].kill()
+        wait_for(lambda: server.run(SESSIONS_OF_MANAGERS) == ["0"], 30, "the sessions to go")
+        cluster.start_manager()
+        run_to_end(client, "through-again")
+        cluster.stop()
+
+
+def test_sleeper_behind_a_pooler(server):
+    """Its sessions are found by their names, whoever holds the connections."""
+    with pooler(server, "session") as uri, Cluster(ALIQUOT_MANAGER_DATABASE=uri) as cluster:
+        run_to_end(start(cluster), "before")
+        sleeper = cluster.programs["manager"]
+        sleeper.signal(signal.SIGSTOP)
+        done = cluster.run("aliquot-manager", "db", "take-over", "--state",
+                           cluster.folder / "manager")
+        assert done.returncode == 0, done
+        assert server.run(SESSIONS_OF_MANAGERS) == ["0"]
+        assert server.run(HELD, "cluster") == ["0"]
+        sleeper.may_end = True
+        sleeper.signal(signal.SIGCONT)
+        assert sleeper.process.wait(60) == 1
+        assert "another manager has taken the database over" in cluster.log_of("manager")
+        cluster.start_manager()
+        run_to_end(cluster.client(), "after")
         cluster.stop()
 
 
@@ -410,7 +483,8 @@ def test_databases_that_will_not_do(shared):
         with Cluster(ALIQUOT_MANAGER_DATABASE=shared.uri("newer")) as other:
             other.start_manager()
             other.stop()
-            shared.run("INSERT INTO schema_migrations VALUES (9999, '9999_later', 'x', 1)", "newer")
+            shared.run("INSERT INTO schema_migrations VALUES (9999, '9999_later', 'x', 1);"
+                       "UPDATE schema_readers SET oldest = 9999", "newer")
             assert "newer program" in refused_start(other, "manager")
 
 
