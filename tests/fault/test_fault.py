@@ -51,6 +51,8 @@ POINTS = [point for point in POINTS if not point.startswith("api.service.")]
 POINTS = [point for point in POINTS if not point.startswith("serving.services.")]
 # Those of Backend.AI's requests for them are tried by test_model_service_fault.py.
 POINTS = [point for point in POINTS if not point.startswith(("serving.backendai.", "serving.try."))]
+# That of an agent that follows a new leader needs two (test_epoch_fault.py).
+POINTS = [point for point in POINTS if not point.startswith("link.epoch.")]
 # Those of bookings need times (test_booking_fault.py).
 POINTS = [point for point in POINTS if not point.startswith(("core.booking.", "booking."))]
 # Of managers that join and go: test_manager_join_fault.py

@@ -11,6 +11,7 @@ import json
 
 import pathlib
 import select
+import shutil
 import socket
 import ssl
 import struct
@@ -21,6 +22,7 @@ import urllib.request
 import uuid
 
 from cluster import Program, wait_for
+from link_relay import make_server_certificate
 from ports import free_port
 from world import BUILD, World
 
@@ -253,6 +255,28 @@ class PlayedLeader(PlayedManager):
 
     def lines(self, stream):
         return self.streams[stream].decode().split("\n")[:-1]
+
+
+@contextlib.contextmanager
+def played_managers(cluster, count=2):
+    """Managers of the cluster beside its own, none of which leads."""
+    folder, authority = cluster.folder / "played", cluster.folder / "manager" / "ca"
+    folder.mkdir()
+    shutil.copy(authority / "ca.crt", folder)
+    make_server_certificate(authority, folder / "manager.key", folder / "manager.crt")
+    played = [PlayedLeader(folder, free_port(), leader="") for _ in range(count)]
+    try:
+        yield played
+    finally:
+        for manager in played:
+            manager.stop()
+
+
+def lead(manager, others, epoch):
+    """The others send to it."""
+    manager.epoch, manager.leader = epoch, None
+    for other in others:
+        other.hand_over(manager.address)
 
 
 class PlayedAgent:

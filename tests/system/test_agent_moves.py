@@ -4,14 +4,11 @@ and follows none that was replaced, also after it was killed."""
 
 import json
 import os
-import shutil
 
 import pytest
 
 from cluster import Cluster, wait_for
-from link_manager import PlayedLeader
-from link_relay import make_server_certificate
-from ports import free_port
+from link_manager import lead, played_managers
 from runtimes import Session, settings_of
 from world import BUILD
 
@@ -28,23 +25,8 @@ def cluster(request):
 
 @pytest.fixture
 def managers(cluster):
-    """Two that are played, with certificates of the cluster. Neither leads."""
-    folder = cluster.folder / "played"
-    folder.mkdir()
-    authority = cluster.folder / "manager" / "ca"
-    shutil.copy(authority / "ca.crt", folder)
-    make_server_certificate(authority, folder / "manager.key", folder / "manager.crt")
-    played = [PlayedLeader(folder, free_port(), leader="") for _ in range(2)]
-    yield played
-    for manager in played:
-        manager.stop()
-
-
-def lead(manager, others, epoch):
-    """The others send to it."""
-    manager.epoch, manager.leader = epoch, None
-    for other in others:
-        other.hand_over(manager.address)
+    with played_managers(cluster) as played:
+        yield played
 
 
 def state_of(cluster, name):
