@@ -196,6 +196,49 @@ static void test_create_of_before(void **state)
     message_done(&msg);
 }
 
+/* A neighbouring version may say more: members that are not known are passed over. */
+static void test_unknown_members_are_skipped(void **state)
+{
+    static const char *const later[] = {
+        "{\"type\":\"welcome\",\"protocol\":1,\"incarnation\":\"00000000-0000-4000-8000-"
+        "000000000001\",\"of_later\":{\"a\":[1]},\"managers\":[{\"name\":\"m\",\"link\":\"a:1\","
+        "\"of_later\":1}]}",
+        "{\"type\":\"refused\",\"kind\":\"not-leader\",\"of_later\":true}",
+        "{\"type\":\"drain\",\"on\":true,\"of_later\":\"x\"}",
+        "{\"type\":\"of_later\",\"epoch\":3}",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < AQ_COUNT(later); i++) {
+        struct aq_error err = { 0 };
+        struct message msg;
+
+        assert_row(message_decode(later[i], strlen(later[i]), &msg, &err) == 0, "%s", err.text);
+        message_done(&msg);
+    }
+}
+
+/* Orders carry a stamp, other messages do not. */
+static void test_orders_are_stamped(void **state)
+{
+    struct message drain = { .type = MSG_DRAIN,
+                             .stamp = { .epoch = 7, .commit = INT64_MAX },
+                             .drain = { .on = true } };
+    struct message bye = { .type = MSG_BYE, .stamp = { .epoch = 7, .commit = 8 } };
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct message got;
+
+    (void)state;
+    assert_int_equal(message_copy(&drain, &got, NULL), 0);
+    assert_int_equal(got.stamp.epoch, 7);
+    assert_true(got.stamp.commit == INT64_MAX);
+    assert_true(got.drain.on);
+    message_done(&got);
+    assert_int_equal(message_encode(&bye, &text, NULL), 0);
+    assert_string_equal(text.data, "{\"type\":\"bye\"}");
+    assert_true(message_is_order(MSG_KERNEL_CREATE) && !message_is_order(MSG_WELCOME));
+}
+
 static void test_heartbeat_round_trip(void **state)
 {
     struct msg_kernel_status kernels[] = {
@@ -329,6 +372,8 @@ int main(void)
         cmocka_unit_test(test_texts),
         cmocka_unit_test(test_create_round_trip),
         cmocka_unit_test(test_create_of_before),
+        cmocka_unit_test(test_unknown_members_are_skipped),
+        cmocka_unit_test(test_orders_are_stamped),
         cmocka_unit_test(test_heartbeat_round_trip),
         cmocka_unit_test(test_statistics_round_trip),
         cmocka_unit_test(test_too_much_is_refused),
