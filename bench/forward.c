@@ -4,8 +4,8 @@
  *
  *     bench-forward DIRECT LINK PASSED WORK
  *
- * DIRECT and PASSED are for clients, LINK is between the two. The handler takes WORK microseconds of
- * the processor.
+ * DIRECT and PASSED are for clients, LINK is between the two. The handler takes WORK microseconds
+ * of the processor.
  */
 #include <signal.h>
 #include <stdio.h>

@@ -37,8 +37,8 @@ void client_address_find(const char *peer, const struct message_head *head,
  */
 void client_address_network(const char *address, char ret[CLIENT_ADDRESS_MAX]);
 
-/* Whose connection it is that comes from 'peer': the network of that address. False if it stands for
- * many, as a trusted proxy or what is no IP address does. For server_name_peer_fn.
+/* Whose connection it is that comes from 'peer': the network of that address. False if it stands
+ * for many, as a trusted proxy or what is no IP address does. For server_name_peer_fn.
  */
 bool client_address_name_peer(const char *peer, const struct address_list *trusted,
                               char ret[CLIENT_ADDRESS_MAX]);

@@ -177,9 +177,9 @@ void request_set_gone(struct request *req, void (*on_gone)(struct request *req, 
 bool request_is_gone(const struct request *req);
 
 /* Let the server's present app answer it: it is routed and admitted from the loop as if its head
- * had come just now, and is not the caller's any more. -EINVAL unless its route is ROUTE_STREAM_BODY,
- * no body was read and no answer was begun. -EPIPE once the client has gone. After an error it must
- * still be ended.
+ * had come just now, and is not the caller's any more. -EINVAL unless its route is
+ * ROUTE_STREAM_BODY, no body was read and no answer was begun. -EPIPE once the client has gone.
+ * After an error it must still be ended.
  */
 int request_reroute(struct request *req);
 /* The same for one whose body was read, as far as 'body', which is copied: it is given again. */
@@ -226,9 +226,9 @@ int request_write(struct request *req, const void *bytes, size_t len);
 void request_begin_sized(struct request *req, int status, const char *content_type, uint64_t length,
                          void (*on_drain)(struct request *req, void *data), void *data);
 /* The same for an answer that another server gave to this request: status and headers are those of
- * 'head', which is borrowed for the call, but for what is of this connection alone. Headers that were
- * added to the request are left out. Its body follows as after request_begin(): what has come of it
- * goes out with the head.
+ * 'head', which is borrowed for the call, but for what is of this connection alone. Headers that
+ * were added to the request are left out. Its body follows as after request_begin(): what has come
+ * of it goes out with the head.
  */
 void request_begin_as(struct request *req, const struct message_head *head, const char *bytes,
                       size_t len, void (*on_drain)(struct request *req, void *data), void *data);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* server_internal.h - what server.c, drain.c, connection*.c, places.c, ready.c, request.c and reply.c
- * share
+/* server_internal.h - what server.c, drain.c, connection*.c, places.c, ready.c, request.c and
+ * reply.c share
  *
  * A connection has one request at a time, embedded. While a handler has it,
  * the connection lives on even if the client has gone (stream == NULL).

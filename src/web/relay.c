@@ -231,10 +231,10 @@ static void relay_on_tunnel_end(void *data)
 /* The manager has agreed: 'head' is its answer. */
 static void relay_begin_tunnel(struct relay *relay, const struct message_head *head)
 {
-    static const struct tunnel_ops ops = { .gone_code = WEBSOCKET_GOING_AWAY,
-                                           .gone_reason = "the manager is away",
-                                           .on_bytes = relay_on_tunnel_bytes,
-                                           .on_end = relay_on_tunnel_end };
+    static const struct websocket_tunnel_ops ops = { .gone_code = WEBSOCKET_GOING_AWAY,
+                                                     .gone_reason = "the manager is away",
+                                                     .on_bytes = relay_on_tunnel_bytes,
+                                                     .on_end = relay_on_tunnel_end };
     static const char *const names[] = { "Sec-WebSocket-Accept", "Sec-WebSocket-Protocol",
                                          "Sec-WebSocket-Extensions" };
 
@@ -244,7 +244,7 @@ static void relay_begin_tunnel(struct relay *relay, const struct message_head *h
         if (value)
             request_add_header(relay->req, names[i], value);
     }
-    relay->tunnel = tunnel_begin(relay->req, AQ_TAKE(relay->exchange), &ops, relay);
+    relay->tunnel = websocket_tunnel_begin(relay->req, AQ_TAKE(relay->exchange), &ops, relay);
     if (relay->tunnel)
         relay->web->counts.upgrades++;
     else
@@ -499,7 +499,7 @@ static void relay_on_login_ended(void *data)
     struct relay *relay = data;
 
     if (relay->tunnel)
-        tunnel_close(relay->tunnel, WEBSOCKET_POLICY, "the login has ended");
+        websocket_tunnel_close(relay->tunnel, WEBSOCKET_POLICY, "the login has ended");
     else if (relay->is_begun && !relay->ends_login)
         relay_abort(relay);
     else if (!relay->status && relay->exchange)
@@ -578,7 +578,7 @@ void relays_cut(struct web *web)
         struct relay *relay = LIST_ENTRY(web->relays.next, struct relay, link);
 
         if (relay->tunnel)
-            tunnel_cut(relay->tunnel);
+            websocket_tunnel_cut(relay->tunnel);
         else
             relay_abort(relay);
     }

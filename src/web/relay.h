@@ -4,7 +4,7 @@
 #ifndef AQ_WEB_RELAY_H
 #define AQ_WEB_RELAY_H
 
-#include "http/tunnel.h"
+#include "http/websocket_tunnel.h"
 #include "web/web.h"
 
 struct relay {
@@ -12,12 +12,12 @@ struct relay {
     struct web *web;
     struct request *req;
     struct login_use use;
-    const char *target;        /* the manager's */
-    struct exchange *exchange; /* NULL before and after */
-    struct pump pump;          /* request and exchange */
-    struct strbuf body;        /* of one that is sent as a whole */
-    struct tunnel *tunnel;     /* of a WebSocket; it ends the request */
-    struct defer *timer;       /* of one whose end has come */
+    const char *target;              /* the manager's */
+    struct exchange *exchange;       /* NULL before and after */
+    struct pump pump;                /* request and exchange */
+    struct strbuf body;              /* of one that is sent as a whole */
+    struct websocket_tunnel *tunnel; /* of a WebSocket; it ends the request */
+    struct defer *timer;             /* of one whose end has come */
     size_t tries;
     int status;      /* of the answer; 0 = it has not come */
     bool has_body;   /* the request has */

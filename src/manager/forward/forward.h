@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* forward.h - requests to a manager that does not lead, passed on to the one that does
  *
- * All methods and paths, bodies, answers, event streams and WebSockets, as they come and at the pace
- * of the slower side. They go to the leader's link port, in TLS with this manager's certificate,
- * where server_adopt() takes them. While no leader is known they are held.
+ * All methods and paths, bodies, answers, event streams and WebSockets, as they come and at the
+ * pace of the slower side. They go to the leader's link port, in TLS with this manager's
+ * certificate, where server_adopt() takes them. While no leader is known they are held.
  *
  * A request whose leader is lost before it answers goes to the next leader if that does no harm: if
  * nothing of its body was sent yet, if it reads only (GET, HEAD, OPTIONS), or if the manager keeps
  * its answer (Idempotency-Key, or a row of 'answered_once') and its body has 512 KiB at most. Any
- * other is answered 502, as it may have been done. An event stream ends with its leader, a WebSocket
- * is closed with 1012.
+ * other is answered 502, as it may have been done. An event stream ends with its leader, a
+ * WebSocket is closed with 1012.
  *
  * Loop's thread only. Nothing here calls the caller back.
  */

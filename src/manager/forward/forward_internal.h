@@ -9,7 +9,7 @@
 #include "base/map.h"
 #include "http/client.h"
 #include "http/defer.h"
-#include "http/tunnel.h"
+#include "http/websocket_tunnel.h"
 #include "manager/forward/forward.h"
 
 #define FORWARD_KEPT_MAX ((size_t)512 << 10)    /* of one body */
@@ -42,7 +42,7 @@ struct forwarded {
     struct request *req;
     struct client_share *share;      /* while it waits */
     struct exchange *exchange;       /* NULL while it waits, and of a WebSocket */
-    struct tunnel *tunnel;           /* of a WebSocket; it ends the request */
+    struct websocket_tunnel *tunnel; /* of a WebSocket; it ends the request */
     const struct message_head *head; /* of an answer that begins with the first bytes of its body */
     struct pump pump;                /* request and exchange */
     struct strbuf kept;              /* of its body all that was read, if is_kept */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One request that is passed on: its body to the leader, the answer back, and what becomes of it when
- * the leader is lost.
+/* One request that is passed on: its body to the leader, the answer back, and what becomes of it
+ * when the leader is lost.
  *
  * The body is read once the connection to the leader is open, so that a request which never got
  * there has lost nothing. A client that waits for "100 Continue" gets it when the leader says so.
@@ -40,7 +40,7 @@ void forwarded_cut(struct forwarded *fw)
     struct request *req = fw->req;
 
     if (fw->tunnel) {
-        tunnel_cut(fw->tunnel); /* frees it */
+        websocket_tunnel_cut(fw->tunnel); /* frees it */
         return;
     }
     forwarded_free(fw);
@@ -161,7 +161,8 @@ void forwarded_leave_leader(struct forwarded *fw)
     struct request *req = fw->req;
 
     if (fw->tunnel)
-        tunnel_close(fw->tunnel, WEBSOCKET_RESTART, "the leading manager changes: connect again");
+        websocket_tunnel_close(fw->tunnel, WEBSOCKET_RESTART,
+                               "the leading manager changes: connect again");
     else if (!fw->is_begun) {
         struct exchange *exchange = AQ_TAKE(fw->exchange);
         bool is_sent = exchange_is_sent(exchange);
@@ -183,14 +184,14 @@ static void forwarded_on_tunnel_end(void *data)
 
 static void forwarded_begin_tunnel(struct forwarded *fw, const struct message_head *head)
 {
-    static const struct tunnel_ops ops = {
+    static const struct websocket_tunnel_ops ops = {
         .gone_code = WEBSOCKET_RESTART,
         .gone_reason = "the leading manager is gone: connect again",
         .on_end = forwarded_on_tunnel_end,
     };
 
     forwarded_add_upgrade_headers(fw->req, head);
-    fw->tunnel = tunnel_begin(fw->req, AQ_TAKE(fw->exchange), &ops, fw);
+    fw->tunnel = websocket_tunnel_begin(fw->req, AQ_TAKE(fw->exchange), &ops, fw);
     if (!fw->tunnel)
         forwarded_cut(fw);
 }
