@@ -252,6 +252,8 @@ static void forwarded_on_end(struct exchange *ex, const struct aq_error *err, vo
 
     fw->exchange = NULL;
     pump_part(&fw->pump, PUMP_KERNEL);
+    if (fw->head && !err->code) /* a status without a body, which has a length all the same */
+        forwarded_begin_answer(fw, fw->head, NULL, 0);
     if (!fw->is_begun) {
         log_limited(&fw->forward->log, LOG_LEVEL_WARNING, "the leader at %s does not answer: %s",
                     fw->forward->leader, err->text);
