@@ -64,19 +64,25 @@ static void join_second(void)
     managers_take(world.core, &row);
 }
 
-static int greet(const char *id)
+static int greet_from(const char *id, const char *link)
 {
     struct msg_hello hello = { .protocol_min = 1,
                                .protocol_max = 1,
                                .agent_id = id,
                                .incarnation = uuid_random(),
                                .version = "3",
-                               .addr = "http://m2:9081" };
+                               .addr = "http://m2:9081",
+                               .link = link };
     struct msg_welcome welcome = { 0 };
     struct aq_error err;
     int64_t retry;
 
     return inventory_link_ops.on_hello(world.core, &hello, &welcome, &retry, &err);
+}
+
+static int greet(const char *id)
+{
+    return greet_from(id, NULL);
 }
 
 static void test_list(void **state)
@@ -99,6 +105,14 @@ static void test_hello(void **state)
     assert_managers("first*+ m1:8082 1;second+ m2:8082 3;");
     restart_core(); /* its version was kept */
     assert_managers("first*+ m1:8082 1;second m2:8082 3;");
+    assert_int_equal(greet_from("manager:second", "m2:x"), 0); /* of no use to others */
+    settle();
+    assert_managers("first*+ m1:8082 1;second+ m2:8082 3;");
+    assert_int_equal(greet_from("manager:second", "m2:9082"), 0);
+    settle();
+    assert_managers("first*+ m1:8082 1;second+ m2:9082 3;");
+    restart_core();
+    assert_managers("first*+ m1:8082 1;second m2:9082 3;");
     assert_int_equal(greet("manager:../x"), -EINVAL);
 }
 

@@ -285,6 +285,7 @@ int core_start(struct core *core, struct aq_error *err)
         && (r = link_server_new(&conf, &inventory_link_ops, core, &core->link, err)) < 0)
         return r;
     lead_beat_start(core);
+    managers_publish(core);
     core->is_started = true;
     core->ticked_usec = clock_monotonic_usec();
     liveness_forgive(core, core->ticked_usec);

@@ -20,7 +20,6 @@
 #include "store/seal.h"
 #include "store/uri.h"
 
-#define MANAGERS_MAX 32
 #define MANAGER_TOKEN_USEC_MAX (24 * 3600 * USEC_PER_SEC)
 
 /* ---- rows ---- */
@@ -34,6 +33,24 @@ static void managers_keep(struct core *core, const struct manager_row *row)
         map_sets(&core->managers.rows, row->name, kept);
     }
     *kept = *row;
+}
+
+void managers_publish(struct core *core)
+{
+    const struct map *rows = &core->managers.rows;
+    struct link_manager list[LINK_MANAGERS_MAX];
+    size_t count = 0;
+
+    for (; count < rows->count && count < LINK_MANAGERS_MAX; count++) {
+        const struct manager_row *row = rows->entries[count].value;
+
+        list[count] = (struct link_manager){ .name = row->name,
+                                             .link = row->link,
+                                             .api = row->api };
+    }
+    core->managers.are_several |= count > 1;
+    if (core->link && core->managers.are_several)
+        link_server_set_managers(core->link, list, count);
 }
 
 static int managers_visit(void *data, const struct manager_row *row)
@@ -116,9 +133,13 @@ static void managers_on_refreshed(void *data, int r, const struct aq_error *err)
 void managers_note_hello(struct core *core, const char *name, const struct msg_hello *hello)
 {
     struct manager_row *row = map_gets(&core->managers.rows, name), was = *row, *changed;
+    struct address address;
 
     if (hello->addr && strlen(hello->addr) < sizeof(row->api))
         (void)snprintf(row->api, sizeof(row->api), "%s", hello->addr);
+    if (hello->link && strlen(hello->link) < sizeof(row->link)
+        && address_parse(hello->link, LINK_PORT, &address, NULL) == 0)
+        (void)snprintf(row->link, sizeof(row->link), "%s", hello->link);
     if (hello->version)
         (void)snprintf(row->version, sizeof(row->version), "%s", hello->version);
     if (strcmp(was.api, row->api) == 0 && strcmp(was.link, row->link) == 0
@@ -127,6 +148,7 @@ void managers_note_hello(struct core *core, const char *name, const struct msg_h
     changed = aq_alloc(sizeof(*changed));
     *changed = *row;
     store_write(core->store, managers_write_refresh, managers_on_refreshed, changed);
+    managers_publish(core);
 }
 
 /* ---- joining ---- */
@@ -180,11 +202,11 @@ int managers_read_join(const struct core *core, const struct msg_join *msg, bool
                              "'%s' is the name of the manager that leads: give this one another "
                              "by --name or name in [manager] of manager.toml",
                              name);
-    if (!map_gets(&core->managers.rows, name) && core->managers.rows.count >= MANAGERS_MAX)
+    if (!map_gets(&core->managers.rows, name) && core->managers.rows.count >= LINK_MANAGERS_MAX)
         return aq_fail(err, ENOSPC,
                        "a cluster has at most %d managers; remove one first: "
                        "aliquot manager rm NAME",
-                       MANAGERS_MAX);
+                       LINK_MANAGERS_MAX);
     if (!msg->link || strlen(msg->link) >= sizeof(ret->link)
         || address_parse(msg->link, LINK_PORT, &address, err) < 0)
         return aq_fail_field(err, EINVAL, "link",
@@ -207,6 +229,7 @@ int managers_read_join(const struct core *core, const struct msg_join *msg, bool
 void managers_take(struct core *core, const struct manager_row *row)
 {
     managers_keep(core, row);
+    managers_publish(core);
 }
 
 int managers_export_keys(const struct core *core, bool has_database, struct link_join_keys *ret,
@@ -268,6 +291,7 @@ static void managers_on_removed(void *data, int r, const struct aq_error *err)
         if (core->link)
             link_server_drop(core->link, id, "this manager was removed from the cluster");
         fronts_forget(core, id);
+        managers_publish(core);
         log_info("manager '%s' is removed from the cluster", removal->name);
     }
     managers_finish_removal(removal, r, err);

@@ -12,6 +12,11 @@
 int managers_load(struct core *core, struct aq_error *err);
 void managers_free(struct core *core);
 
+/* The link tells all that connect which managers there are. Of a manager that has always been alone
+ * it tells nothing: they reach it by the address that they joined, and may not by another one.
+ */
+void managers_publish(struct core *core);
+
 /* May a manager of this name connect? -EACCES. */
 int managers_check(const struct core *core, const char *name, struct aq_error *err);
 /* It has connected: keep its addresses and version. */

@@ -183,6 +183,7 @@ struct core {
     struct {
         struct map rows; /* name -> struct manager_row */
         int64_t epoch, taken_usec;
+        bool are_several; /* or were, since the start */
     } managers; /* nodes/managers.c */
     struct {
         const struct core_metrics_ops *ops; /* NULL = nobody needs to know */
