@@ -32,6 +32,8 @@ def test_rm(admin):
     reply = admin.delete(f"{MANAGERS}/{name}")
     assert reply.status == 409 and "leads" in reply.json["msg"], reply
     assert admin.delete(MANAGERS + "/nobody").status == 404
+    reply = admin.post("/aliquot/v1/agents/manager:b/revoke", {})
+    assert reply.status == 409 and "manager rm" in reply.json["msg"], reply
 
 
 @pytest.mark.file_database

@@ -66,11 +66,17 @@ static void on_server_disconnected(void *data, const char *agent_id, const struc
 static void on_join(void *data, struct link_join *join, const struct msg_join *msg)
 {
     AQ_CLEANUP(aq_freep) char *cert = NULL;
+    char ca_key[] = "key", seal_key[] = "seal", database[] = "uri";
+    const struct link_join_keys keys = { .ca_key = msg->link ? ca_key : NULL,
+                                         .seal_key = seal_key,
+                                         .database = msg->has_database ? NULL : database };
     struct aq_error err = { 0 };
 
     (void)data;
     if (strcmp(msg->secret, "right") != 0)
         link_join_refuse(join, "token", "the token is used up");
+    else if (!msg->csr) /* of a manager */
+        link_join_accept(join, NULL, &keys, NULL);
     else if (pki_issue_agent(scene_ca, msg->csr, msg->agent_id, PKI_AGENT_DAYS, &cert, NULL, &err)
              < 0)
         link_join_refuse(join, "refused", err.text);

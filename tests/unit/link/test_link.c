@@ -345,6 +345,9 @@ struct joining {
     struct pki_token token;
     const char *secret;
     int r;
+    const char *link; /* of a manager */
+    bool has_database;
+    struct link_join_keys keys;
     char *cert, *ca, *address, *csr, *key;
     struct aq_error err;
     uv_async_t *done;
@@ -368,7 +371,7 @@ static void on_join_done(uv_async_t *async)
     uv_close((uv_handle_t *)async, NULL);
 }
 
-static void join_in_thread(struct scene *s, struct joining *j)
+static void join_in_thread(struct scene *s, void *(*run)(void *), struct joining *j)
 {
     uv_async_t done;
     pthread_t thread;
@@ -377,7 +380,7 @@ static void join_in_thread(struct scene *s, struct joining *j)
     j->port = link_server_port(s->server);
     j->done = &done;
     assert_int_equal(uv_async_init(&s->loop, &done, on_join_done), 0);
-    assert_int_equal(pthread_create(&thread, NULL, join_run, j), 0);
+    assert_int_equal(pthread_create(&thread, NULL, run, j), 0);
     RUN_UNTIL(s, uv_is_closing((uv_handle_t *)&done));
     assert_int_equal(pthread_join(thread, NULL), 0);
 }
@@ -387,8 +390,59 @@ static void joining_done(struct joining *j)
     free(j->cert);
     free(j->ca);
     free(j->address);
+    link_join_keys_done(&j->keys);
     free(j->csr);
     free(j->key);
+}
+
+/* A manager asks without a request for a certificate, and gets keys. */
+static void *join_manager_run(void *data)
+{
+    struct joining *j = data;
+    char address[32];
+    struct msg_join msg = { .secret = j->secret,
+                            .agent_id = LINK_MANAGER_PREFIX "b",
+                            .link = j->link,
+                            .has_database = j->has_database };
+
+    (void)snprintf(address, sizeof(address), "127.0.0.1:%u", j->port);
+    j->r = link_join_request(address, &j->token, &msg, 10 * USEC_PER_SEC, &j->cert, &j->ca,
+                             &j->address, &j->keys, &j->err);
+    (void)uv_async_send(j->done);
+    return NULL;
+}
+
+static void test_join_manager(void **state)
+{
+    struct scene s;
+    struct joining good = { .token = pki_token_new(scene_ca, 0), .secret = "right", .link = "b:1" };
+    struct joining own = good, lacking = good, used = good;
+
+    (void)state;
+    scene_init(&s);
+    own.has_database = true;
+    lacking.link = NULL; /* the other side gives no key */
+    used.secret = "wrong";
+    join_in_thread(&s, join_manager_run, &good);
+    assert_int_equal(good.r, 0);
+    assert_null(good.cert);
+    assert_string_equal(good.ca, pki_ca_cert(scene_ca));
+    assert_string_equal(good.keys.ca_key, "key");
+    assert_string_equal(good.keys.seal_key, "seal");
+    assert_string_equal(good.keys.database, "uri");
+    join_in_thread(&s, join_manager_run, &own);
+    assert_int_equal(own.r, 0);
+    assert_null(own.keys.database);
+    join_in_thread(&s, join_manager_run, &lacking);
+    assert_int_equal(lacking.r, -EPROTO);
+    assert_null(lacking.keys.seal_key);
+    join_in_thread(&s, join_manager_run, &used);
+    assert_int_equal(used.r, -EACCES);
+    joining_done(&good);
+    joining_done(&own);
+    joining_done(&lacking);
+    joining_done(&used);
+    scene_done(&s);
 }
 
 static void test_join(void **state)
@@ -401,18 +455,18 @@ static void test_join(void **state)
 
     (void)state;
     scene_init(&s);
-    join_in_thread(&s, &good);
+    join_in_thread(&s, join_run, &good);
     assert_row(good.r == 0, "%s", good.err.text);
     assert_string_equal(good.ca, pki_ca_cert(scene_ca));
     assert_int_equal(pki_verify_agent(scene_ca, good.cert, clock_realtime_usec(), &cert, NULL), 0);
     assert_string_equal(cert.common_name, "node-7");
 
-    join_in_thread(&s, &used);
+    join_in_thread(&s, join_run, &used);
     assert_int_equal(used.r, -EACCES);
     assert_non_null(strstr(used.err.text, "used up"));
 
     spoofed.token.ca_fingerprint[0] ^= 1;
-    join_in_thread(&s, &spoofed);
+    join_in_thread(&s, join_run, &spoofed);
     assert_int_equal(spoofed.r, -ECONNABORTED);
     joining_done(&good);
     joining_done(&used);
@@ -434,7 +488,7 @@ static void test_join_at_a_standby(void **state)
     scene_start_server(&s, 0);
     (void)snprintf(address, sizeof(address), "127.0.0.1:%u", link_server_port(leader));
     link_server_redirect(s.server, address);
-    join_in_thread(&s, &joining);
+    join_in_thread(&s, join_run, &joining);
     assert_row(joining.r == 0, "%s", joining.err.text);
     assert_string_equal(joining.address, address);
     joining_done(&joining);
@@ -456,6 +510,7 @@ int main(void)
         cmocka_unit_test(test_certificate_expires),
         cmocka_unit_test(test_newer_process_fences_the_older),
         cmocka_unit_test(test_join),
+        cmocka_unit_test(test_join_manager),
         cmocka_unit_test(test_join_at_a_standby),
     };
 

@@ -456,7 +456,11 @@ static void join_begin_revocation(struct core *core, const char *id, bool and_re
     *v = (struct revocation){
         .core = core, .and_remove = and_remove, .by = audit_by_copy(by), .done = done, .data = data
     };
-    if (join_check_id(id, NULL) < 0 || (and_remove && (!a || !a->is_known)))
+    if (join_is_manager(id)) /* it has the authority's key, and makes its certificates */
+        r = aq_fail_kind(
+            &err, EBUSY, "conflict",
+            "'%.64s' is a manager; remove it from the cluster: aliquot manager rm NAME", id);
+    else if (join_check_id(id, NULL) < 0 || (and_remove && (!a || !a->is_known)))
         r = aq_fail(&err, ENOENT, "there is no agent '%.64s'", id);
     else if (and_remove && !list_is_empty(&a->kernels))
         r = aq_fail(&err, EBUSY, "%u kernels are on agent '%s'; drain it and end them first",
