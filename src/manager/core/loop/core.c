@@ -380,8 +380,8 @@ static void core_free_group(void *value)
 
 static void core_free_memory(struct core *core)
 {
-    while (!list_is_empty(&core->sessions))
-        session_entry_retire(core, LIST_ENTRY(core->sessions.next, struct session_entry, all_link));
+    while (!list_is_empty(&core->sessions)) /* the last first: they leave the end of the queue */
+        session_entry_retire(core, LIST_ENTRY(core->sessions.prev, struct session_entry, all_link));
     while (!list_is_empty(&core->arrays))
         array_entry_retire(core, LIST_ENTRY(core->arrays.next, struct array_entry, all_link));
     while (!list_is_empty(&core->bookings))
