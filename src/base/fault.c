@@ -54,6 +54,14 @@ static int fault_take_mark(void)
     return !path || fd >= 0;
 }
 
+/* A process that only stops may be woken when others have taken its place. */
+static int fault_find_signal(void)
+{
+    const char *wanted = getenv("ALIQUOT_FAULT_SIGNAL");
+
+    return wanted && strcmp(wanted, "STOP") == 0 ? SIGSTOP : SIGKILL;
+}
+
 void fault_point(const char *name, int *passed)
 {
     int passage = __atomic_add_fetch(passed, 1, __ATOMIC_RELAXED);
@@ -61,7 +69,7 @@ void fault_point(const char *name, int *passed)
     if (passage == 1)
         fault_note_passage(name);
     if (fault_is_due(name, passage) && fault_take_mark())
-        (void)kill(getpid(), SIGKILL);
+        (void)kill(getpid(), fault_find_signal());
 }
 
 #else

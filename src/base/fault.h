@@ -8,7 +8,9 @@
  * every first passage is appended to the file ALIQUOT_FAULT_LOG, so that the
  * suite can tell which places were never reached. ALIQUOT_FAULT_ONCE names a
  * file that is made before dying: while it exists nothing dies, so a
- * restarted process lives. In other builds the macro is nothing.
+ * restarted process lives, and a test that removes it chooses the moment.
+ * With ALIQUOT_FAULT_SIGNAL=STOP the process is stopped instead, until
+ * SIGCONT. In other builds the macro is nothing.
  * tools/fault-points lists all names from the sources.
  */
 #ifndef AQ_BASE_FAULT_H

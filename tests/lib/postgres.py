@@ -44,10 +44,13 @@ class Server:
     """Started by start(), or by 'with'. It goes, and its folder, when the test was killed, too.
 
     'init' are further words for initdb, 'settings' more of the server's, 'within' what stands
-    before each command, to run it in a namespace."""
+    before each command, to run it in a namespace. With an 'address' it listens there, too, and
+    lets all of 'network' in, who work and who stream."""
 
-    def __init__(self, init=(), settings=None, within=()):
+    def __init__(self, init=(), settings=None, within=(), address="", network=""):
         self.init_words, self.within = init, within
+        self.address, self.network = address, network
+        settings = {"listen_addresses": address, **(settings or {})}
         self.settings = {**SETTINGS, **(settings or {})}
         self.port = self.settings.get("port", 5432)
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="aliquot-postgres-"))
@@ -72,6 +75,10 @@ class Server:
                                       "--auth=trust", "-E", "UTF8", "--locale=C.UTF-8", "-N",
                                       *self.init_words)],
                        check=True, stdout=subprocess.DEVNULL)
+        if self.network:
+            with (self.data / "pg_hba.conf").open("a") as rules:
+                for database in ("all", "replication"):
+                    rules.write(f"host {database} all {self.network} trust\n")
 
     def start(self):
         if not self.data.exists():
@@ -94,6 +101,19 @@ class Server:
                 (self.folder / "log").read_text()[-2000:]
             time.sleep(0.05)
 
+    def clone(self, source):
+        """Take the data of a server that runs: this one streams from it once it is started."""
+        where = f"host={source.address or source.folder} port={source.port} user=aliquot " \
+                f"application_name={self.folder.name}"
+        subprocess.run([*self.within,
+                        *unprivileged(program("pg_basebackup"), "-d", where, "-D", self.data, "-R",
+                                      "-X", "stream", "-c", "fast")], check=True)
+
+    def promote(self):
+        """A standby becomes a primary of its own."""
+        subprocess.run(unprivileged(program("pg_ctl"), "promote", "-w", "-D", self.data),
+                       check=True, stdout=subprocess.DEVNULL)
+
     def run(self, script, database="postgres"):
         """Rows of a script's last statement, as lines with '|' between columns."""
         done = subprocess.run(["psql", "-XqAt", "-v", "ON_ERROR_STOP=1", "-d", self.uri(database)],
@@ -113,11 +133,15 @@ class Server:
         self.process = None
 
     def processes(self):
+        return self.processes_in(self.data)
+
+    @staticmethod
+    def processes_in(data):
         """All that work in the folder of the data, which are the server's."""
         found = []
         for proc in pathlib.Path("/proc").glob("[0-9]*"):
             with contextlib.suppress(OSError):
-                if os.readlink(proc / "cwd") == str(self.data):
+                if os.readlink(proc / "cwd") == str(data):
                     found.append(int(proc.name))
         return found
 

@@ -10,15 +10,16 @@ from world import BUILD
 
 
 class Swarm:
-    """'authority' is the folder STATE/ca of a manager, 'managers' their link addresses."""
+    """'authority' is the folder STATE/ca of a manager, 'managers' their link addresses, 'within' what
+    stands before the command, to run it in a namespace."""
 
-    def __init__(self, authority, managers, log, build=BUILD, env=None, **options):
+    def __init__(self, authority, managers, log, build=BUILD, env=None, within=(), **options):
         words = [word for name, value in options.items()
                  for word in ("--" + name.replace("_", "-"), str(value))]
         self.nodes = options.get("nodes", 1000)
         with open(log, "ab") as errors:
             self.process = subprocess.Popen(
-                [str(build / "bench" / "swarm"), "--ca", str(authority),
+                [*within, str(build / "bench" / "swarm"), "--ca", str(authority),
                  *(word for manager in managers for word in ("--manager", manager)), *words],
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True,
                 env=env or os.environ, start_new_session=True)

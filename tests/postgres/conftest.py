@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A server for a test, a database on it, and a cluster whose manager keeps its rows there."""
 
-import subprocess
-
 import pytest
 
 from cluster import Cluster
-from postgres import Server, program, unprivileged
+from postgres import Server
 
 
 @pytest.fixture(scope="module")
@@ -30,17 +28,11 @@ def cluster(server):
         yield running
 
 
-def make_standby(server, folder):
-    subprocess.run(unprivileged(program("pg_basebackup"), "-h", server.folder, "-U", "aliquot",
-                                "-D", folder / "data", "-R", "-X", "stream", "-c", "fast"),
-                   check=True)
-
-
 @pytest.fixture
 def standby(server):
     """Streams from the server; not started."""
     other = Server()
-    make_standby(server, other.folder)
+    other.clone(server)
     yield other
     other.stop()
     other.__exit__()

@@ -7,7 +7,6 @@ import contextlib
 import json
 import re
 import signal
-import subprocess
 import time
 import urllib.request
 from datetime import datetime
@@ -16,7 +15,7 @@ import pytest
 
 from cluster import ENDED, GONE, WAITS, Cluster, batch, wait_for, wait_status
 from ports import free_port
-from postgres import program, unprivileged
+from pgha import pooler
 
 SESSIONS = "/aliquot/v1/sessions"
 
@@ -264,11 +263,6 @@ def two_hosts(server, standby):
             "&user=aliquot&target_session_attrs=read-write")
 
 
-def promote(standby):
-    subprocess.run(unprivileged(program("pg_ctl"), "promote", "-w", "-D", standby.data),
-                   check=True, stdout=subprocess.DEVNULL)
-
-
 def test_standby_takes_over(server, standby):
     """Synchronous: nothing is lost, and the manager goes on there by itself."""
     standby.start()
@@ -278,7 +272,7 @@ def test_standby_takes_over(server, standby):
         client = start(cluster)
         made = [submit(client, f"kept-{i}") for i in range(20)]
         server.stop(signal.SIGKILL)
-        promote(standby)
+        standby.promote()
         run_to_end(client, "on-the-standby")
         wait_for(lambda: not cluster.live_sessions(), 60, "all to end")
         assert {session["id"] for session in cluster.sessions()} > set(made)
@@ -297,7 +291,7 @@ def test_standby_that_lagged(server, standby):
             submit(client, f"lost-{i}")
         server.stop(signal.SIGKILL)
         standby.start()
-        promote(standby)
+        standby.promote()
         manager = cluster.programs["manager"]
         manager.may_end = True
         with contextlib.suppress(*GONE):
@@ -312,30 +306,6 @@ def test_standby_that_lagged(server, standby):
 
 
 # ---- poolers ----
-
-@contextlib.contextmanager
-def pooler(server, mode):
-    """pgbouncer before the server; its URI."""
-    port, conf = free_port(), server.folder / f"pgbouncer-{mode}.ini"
-    conf.write_text(f"""[databases]
-cluster = host={server.folder} user=aliquot
-[pgbouncer]
-listen_addr =
-listen_port = {port}
-unix_socket_dir = {server.folder}
-auth_type = any
-pool_mode = {mode}
-ignore_startup_parameters = extra_float_digits
-""")
-    process = subprocess.Popen(unprivileged("/usr/sbin/pgbouncer", "-q", conf),
-                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    wait_for((server.folder / f".s.PGSQL.{port}").exists, 10, "pgbouncer")
-    try:
-        yield f"postgresql:///cluster?host={server.folder}&port={port}&user=aliquot"
-    finally:
-        process.kill()
-        process.wait()
-
 
 def test_pooler_of_sessions(server):
     with pooler(server, "session") as uri, Cluster(ALIQUOT_MANAGER_DATABASE=uri) as cluster:
