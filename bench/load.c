@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* load.c - create sessions over keep-alive connections, as fast as they are answered
  *
- *     load PORT CLIENTS COUNT [COMMAND [PREFIX]]
+ *     load [ADDRESS:]PORT CLIENTS COUNT [COMMAND [PREFIX [CPUS]]]
  *
  * Each of CLIENTS has one connection and one request under way. The requests
  * are signed before the clock starts, and one thread serves all clients, so that
  * they take as little as can be of the machine that they share with the manager.
  * Prints one JSON object: sessions per second and latencies of the answers,
- * each of which is a durable 201. Uses the development superadmin's keypair.
+ * each of which is a durable 201. Uses the keypair of ALIQUOT_ACCESS_KEY and
+ * ALIQUOT_SECRET_KEY, else that of the development superadmin.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -31,9 +32,10 @@
 #define SECRET_KEY "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 
 static struct {
-    uint16_t port;
+    struct sockaddr_in address;
+    char host[32]; /* as requests name it */
     int clients, count;
-    const char *command, *prefix;
+    const char *command, *prefix, *cpus, *access_key, *secret_key;
     struct strbuf *requests; /* by session */
     int next, failed;
     int64_t *latency_usec; /* by session */
@@ -47,12 +49,9 @@ struct client {
 
 static int connect_to_manager(void)
 {
-    const struct sockaddr_in address = { .sin_family = AF_INET,
-                                         .sin_port = htons(load.port),
-                                         .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
 
-    if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0) {
+    if (fd < 0 || connect(fd, (const struct sockaddr *)&load.address, sizeof(load.address)) < 0) {
         perror("load: connect");
         exit(1);
     }
@@ -67,24 +66,22 @@ static void write_request(int number, int64_t date_usec, struct strbuf *out)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf body = STRBUF_INIT;
     struct aq_error err = { 0 };
-    char host[32];
     const struct sign_input input = { .method = "POST",
                                       .target = "/session",
-                                      .host = host,
+                                      .host = load.host,
                                       .content_type = "application/json",
                                       .version = "v6.20220615" };
 
-    (void)snprintf(host, sizeof(host), "127.0.0.1:%u", load.port);
     strbuf_addf(
         &body,
         "{\"name\":\"%s%d\",\"image\":\"host\",\"type\":\"batch\",\"startupCommand\":\"%s\","
-        "\"enqueueOnly\":true,\"config\":{\"resources\":{\"cpu\":\"1\",\"mem\":\"64m\"}}}",
-        load.prefix, number, load.command);
+        "\"enqueueOnly\":true,\"config\":{\"resources\":{\"cpu\":\"%s\",\"mem\":\"64m\"}}}",
+        load.prefix, number, load.command, load.cpus);
     strbuf_addf(out,
                 "POST /session HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\n"
                 "Content-Length: %zu\r\n",
-                host, body.len);
-    if (sign_write_headers(&input, ACCESS_KEY, SECRET_KEY, date_usec, 0, out, &err) < 0) {
+                load.host, body.len);
+    if (sign_write_headers(&input, load.access_key, load.secret_key, date_usec, 0, out, &err) < 0) {
         (void)fprintf(stderr, "load: %s\n", err.text);
         exit(1);
     }
@@ -181,20 +178,45 @@ static int compare_usec(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* "PORT" of the loopback or "ADDRESS:PORT". */
+static void read_address(const char *text)
+{
+    const char *colon = strrchr(text, ':');
+    int len = colon ? (int)(colon - text) : 0;
+    char address[INET_ADDRSTRLEN];
+
+    (void)snprintf(address, sizeof(address), "%.*s", colon ? len : 9, colon ? text : "127.0.0.1");
+    load.address.sin_family = AF_INET;
+    load.address.sin_port = htons((uint16_t)atoi(colon ? colon + 1 : text));
+    if (inet_pton(AF_INET, address, &load.address.sin_addr) != 1) {
+        (void)fprintf(stderr, "load: '%s' is not an IPv4 address\n", address);
+        exit(2);
+    }
+    (void)snprintf(load.host, sizeof(load.host), "%s:%u", address, ntohs(load.address.sin_port));
+}
+
 int main(int argc, char **argv)
 {
     struct client clients[CLIENTS_MAX] = { 0 };
     int64_t started, took;
 
     if (argc < 4 || atoi(argv[2]) < 1 || atoi(argv[2]) > CLIENTS_MAX || atoi(argv[3]) < 1) {
-        (void)fprintf(stderr, "usage: load PORT CLIENTS COUNT [COMMAND [PREFIX]]\n");
+        (void)fprintf(stderr,
+                      "usage: load [ADDRESS:]PORT CLIENTS COUNT [COMMAND [PREFIX [CPUS]]]\n");
         return 2;
     }
-    load.port = (uint16_t)atoi(argv[1]);
+    read_address(argv[1]);
+    load.access_key = getenv("ALIQUOT_ACCESS_KEY");
+    load.secret_key = getenv("ALIQUOT_SECRET_KEY");
+    if (!load.access_key || !load.secret_key) {
+        load.access_key = ACCESS_KEY;
+        load.secret_key = SECRET_KEY;
+    }
     load.clients = atoi(argv[2]);
     load.count = atoi(argv[3]);
     load.command = argc > 4 ? argv[4] : "true";
     load.prefix = argc > 5 ? argv[5] : "load-";
+    load.cpus = argc > 6 ? argv[6] : "1";
     load.latency_usec = calloc((size_t)load.count, sizeof(*load.latency_usec));
     load.requests = calloc((size_t)load.count, sizeof(*load.requests));
     if (!load.latency_usec || !load.requests)

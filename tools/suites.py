@@ -319,6 +319,7 @@ GATE_SUITES = {"system": BOTH, "security": BOTH, "fault": SANITIZED, "postgres":
 SUITES = {"unit": unit, "api": python_suite("api", SANITIZED), "system": python_suite("system", BOTH),
           "fault": python_suite("fault", SANITIZED, "load"),
           "postgres": postgres,
+          "ha": python_suite("ha", SANITIZED, workers=0),  # each test has a database and managers
           "security": python_suite("security", BOTH),
           "compat": python_suite("compat", BOTH),
           "web": python_suite("web", SANITIZED),
@@ -329,9 +330,10 @@ SUITES = {"unit": unit, "api": python_suite("api", SANITIZED), "system": python_
 NODE = [] if shutil.which("npm") else ["node"]  # it often is not Debian's
 GROUPS = {"system": ["containers", "system", *NODE], "fault": ["containers", "system"],
           "postgres": ["containers", "system", "postgres"],
+          "ha": ["containers", "system", "postgres", "ha"],
           "security": ["containers", "system"],
           "gate": ["containers", "system", "postgres", "demo"], "fuzz": ["fuzz"],
-          "bench": ["containers", "bench", *NODE],
+          "bench": ["containers", "bench", "postgres", *NODE],
           "compat": ["containers", "demo", *NODE],
           "web": ["containers", "system", *NODE],
           "cluster": ["containers", "system", "cluster"],
