@@ -202,14 +202,11 @@ void server_agents_greet(struct link_server *server, struct channel *channel,
                          const struct msg_hello *hello)
 {
     struct message msg = { .type = MSG_WELCOME,
-                           .welcome = {
-                               .protocol = server_agents_choose_protocol(hello),
-                               .incarnation = server->conf.incarnation,
-                               .version = ALIQUOT_VERSION,
-                               .at_usec = clock_realtime_usec(),
-                               .epoch = server->conf.epoch,
-                               .managers = server->managers.msg.managers.managers,
-                               .manager_count = server->managers.msg.managers.manager_count } };
+                           .welcome = { .protocol = server_agents_choose_protocol(hello),
+                                        .incarnation = server->conf.incarnation,
+                                        .version = ALIQUOT_VERSION,
+                                        .at_usec = clock_realtime_usec(),
+                                        .epoch = server->conf.epoch } };
     struct link_agent *agent = map_gets(&server->agents, hello->agent_id);
     struct aq_error err = { 0 };
     int64_t retry_usec = 0;
@@ -231,6 +228,9 @@ void server_agents_greet(struct link_server *server, struct channel *channel,
         server_refuse(channel, err.kind ? err.kind : "refused", err.text, retry_usec);
         return;
     }
+    /* The hello of a manager may have changed them. */
+    msg.welcome.managers = server->managers.msg.managers.managers;
+    msg.welcome.manager_count = server->managers.msg.managers.manager_count;
     agent = server_agent_find_or_add(server, hello->agent_id);
     server_agent_welcome(agent, channel, hello, &msg);
 }
