@@ -38,6 +38,8 @@ struct repeat {
     char digest[DIGEST_MAX];
     struct aq_error err; /* why it failed; err.code 0 = it was not made yet */
     const char *err_data;
+    int unmade_status; /* of the answer if it made nothing now or before; 0 = it did not come so far */
+    const char *unmade_body;
     struct request_answer answer;
 };
 
@@ -162,6 +164,9 @@ static void repeat_on_none(struct repeat *repeat)
         request_fail(repeat->req, &err);
     } else if (repeat->err.code) {
         request_fail_data(repeat->req, &repeat->err, repeat->err_data);
+    } else if (repeat->unmade_status) {
+        request_reply(repeat->req, repeat->unmade_status, "application/json", repeat->unmade_body,
+                      strlen(repeat->unmade_body));
     } else {
         repeat->handler->make(repeat->req, repeat->api);
     }
@@ -283,6 +288,21 @@ void repeat_fail(struct api *api, struct request *req, const struct aq_error *er
     repeat->err = *err;
     if (data)
         repeat->err_data = arena_strdup(request_get_arena(req), data);
+    repeat_read(repeat);
+}
+
+void repeat_reply_unmade(struct api *api, struct request *req, int status,
+                         const struct strbuf *json)
+{
+    struct repeat *repeat = repeat_of(req);
+
+    if (repeat->was_read || repeat->is_named || !repeat_may_be_kept(repeat)) {
+        request_reply_json(req, status, json);
+        return;
+    }
+    repeat->api = api;
+    repeat->unmade_status = status;
+    repeat->unmade_body = arena_strdup(request_get_arena(req), json->data);
     repeat_read(repeat);
 }
 

@@ -61,6 +61,11 @@ void repeat_note_answered(struct api *api, struct request *req);
 /* It failed, unless it was made before; 'data' as of request_fail_data(). */
 void repeat_fail(struct api *api, struct request *req, const struct aq_error *err,
                  const char *data);
+/* Nothing was made, as what it asks for is there: perhaps made by this very request before, at
+ * another manager, which is answered as it was then.
+ */
+void repeat_reply_unmade(struct api *api, struct request *req, int status,
+                         const struct strbuf *json);
 void repeat_reply(struct request *req, const struct request_answer *answer);
 /* The same with a body that says how things are now. */
 void repeat_mark(struct request *req);

@@ -93,7 +93,10 @@ static void session_create_reply_created(const struct session_create_creation *c
 
     session_create_write_created(id, name, status, is_new,
                                  core_find_session(creation->api->core, id), &w);
-    request_reply_json(req, is_new ? 201 : 200, &out);
+    if (is_new)
+        request_reply_json(req, 201, &out);
+    else
+        repeat_reply_unmade(creation->api, req, 200, &out);
     AQ_FAULT("api.create.answered");
 }
 
