@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "store/lease.h"
+#include "store/store_internal.h"
 
 #define LOCK_MSEC 1000
 #define ANSWER_MSEC 4000
@@ -114,6 +115,16 @@ static int leadership_finish(struct leadership *l, const struct leader_view *see
     if (r == 0)
         *ret_epoch = seen->epoch;
     return r;
+}
+
+int leadership_check_key(struct leadership *leadership, const char *key_path, struct aq_error *err)
+{
+    AQ_CLEANUP(seal_freep) struct seal *seal = NULL;
+    struct store_tx tx = { .db = leadership->db };
+    int r = seal_open(key_path, false, &seal, err);
+
+    tx.seal = seal;
+    return r < 0 ? r : store_open_check_key(&tx, NULL, err);
 }
 
 int leadership_take(struct leadership *leadership, const struct leader_view *seen,

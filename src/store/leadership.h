@@ -31,7 +31,8 @@ struct leader_view {
     int64_t epoch, beat, taken_usec; /* taken: wall clock of the leader */
     bool is_held;                    /* false: given up in good order, or never had */
     bool has_sessions;               /* the holder has sessions on the server */
-    struct leader_claim holder;      /* or the last one */
+    struct leader_claim holder;      /* or the last one; or who is to lead next: with a name and
+                                        without an incarnation */
 };
 
 /* One connection that looks at the row and may take it. Used by one thread. A call takes at most 5
@@ -54,6 +55,11 @@ AQ_DEFINE_CLEANUP(struct leadership, leadership_close)
  */
 int leadership_read(struct leadership *leadership, struct leader_view *ret, bool *ret_is_new,
                     struct aq_error *err);
+
+/* Is the key in the file that of the database? -EKEYREJECTED if not, as of store_open(); a manager
+ * without it could not lead.
+ */
+int leadership_check_key(struct leadership *leadership, const char *key_path, struct aq_error *err);
 
 /* Take the row if (epoch, beat) are still those of 'seen', end the sessions of its holder on the
  * server, and wait until they are gone. Whether the holder is dead is the caller's to judge;

@@ -274,9 +274,22 @@ int lease_beat(struct store_tx *tx, struct aq_error *err)
     return lease_change(tx, "UPDATE manager_lease SET beat = beat + 1 WHERE epoch = ?", err);
 }
 
-int lease_release(struct store_tx *tx, struct aq_error *err)
+int lease_release(struct store_tx *tx, const char *successor, struct aq_error *err)
 {
-    return lease_change(tx, "UPDATE manager_lease SET is_held = 0 WHERE epoch = ?", err);
+    struct sql_stmt *q;
+    int r;
+
+    if (!successor)
+        return lease_change(tx, "UPDATE manager_lease SET is_held = 0 WHERE epoch = ?", err);
+    r = sql_prepare(tx->db,
+                    "UPDATE manager_lease SET is_held = 0, name = ?, incarnation = ''"
+                    " WHERE epoch = ?",
+                    &q, err);
+    if (r < 0)
+        return r;
+    sql_put_text(q, successor);
+    sql_put_int(q, tx->lease->epoch);
+    return sql_change_one(q, lease_refuse_beat, tx, err);
 }
 
 void lease_note_commit(struct lease *lease, int64_t beat)

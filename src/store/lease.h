@@ -80,8 +80,8 @@ int lease_begin(struct store_tx *tx, int64_t epoch, struct lease *ret, struct aq
 /* The last statement before COMMIT: refused if the epoch is not ours any more. */
 int lease_beat(struct store_tx *tx, struct aq_error *err);
 
-/* Give the row up in good order: a standby takes it at once. */
-int lease_release(struct store_tx *tx, struct aq_error *err);
+/* Give the row up in good order: the standby named 'successor', NULL = any, takes it at once. */
+int lease_release(struct store_tx *tx, const char *successor, struct aq_error *err);
 
 /* After a lost connection: connect again, and end the session that was lost. 1 if the last commit
  * was done, 0 if not, and the lease is settled; -EHOSTDOWN: try again later;

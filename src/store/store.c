@@ -431,6 +431,12 @@ int64_t store_get_epoch(const struct store *store)
     return store->lease.epoch;
 }
 
+void store_set_successor(struct store *store, const char *name)
+{
+    free(store->successor);
+    store->successor = aq_strdup(name);
+}
+
 int64_t store_get_beat(const struct store *store)
 {
     return atomic_load(&store->lease.acked_beat);
@@ -467,6 +473,7 @@ void store_close(struct store *store)
     (void)pthread_cond_destroy(&store->read_queued);
     (void)pthread_cond_destroy(&store->finished_some);
     free(store->reserve_path);
+    free(store->successor);
     free(store->where);
     free(store);
 }

@@ -113,6 +113,9 @@ void store_beat(struct store *store);
  */
 int64_t store_get_renewed_usec(const struct store *store);
 
+/* Which manager is to lead after store_close(); NULL = any. Copied. */
+void store_set_successor(struct store *store, const char *name);
+
 /* ---- events ---- */
 
 /* 'batch' belongs to the callback: to apply when 'result' is 0, then to free.

@@ -28,6 +28,7 @@ struct store {
     struct seal *seal;
     struct store_tx tx; /* of the writer */
     struct lease lease; /* of a server */
+    char *successor;    /* store_set_successor() */
     int64_t next_seq, next_event;
     _Atomic bool has_dotfiles; /* there may be one */
 
@@ -75,6 +76,8 @@ int store_open_database(struct store *st, const struct store_conf *conf, struct 
 
 /* Give a server's row manager_lease up, if this store has it and the server is there. */
 void store_open_release(struct store *st);
+/* store_tx_fn: is the key that of the database? -EKEYREJECTED. */
+int store_open_check_key(struct store_tx *tx, void *data, struct aq_error *err);
 
 /* Note in the lock file that the database was closed in order. */
 void store_open_mark_clean(struct store *st);

@@ -150,7 +150,7 @@ static int store_open_check_file(struct store *st, struct aq_error *err)
 }
 
 /* A sealed constant in the database tells at once whether the key fits. */
-static int store_open_check_key(struct store_tx *tx, void *data, struct aq_error *err)
+int store_open_check_key(struct store_tx *tx, void *data, struct aq_error *err)
 {
     static const char word[] = "aliquot";
     unsigned char sealed[sizeof(word) + SEAL_OVERHEAD];
@@ -395,8 +395,7 @@ static int store_open_lead(struct store *st, const struct store_conf *conf, stru
 /* store_tx_fn */
 static int store_open_release_row(struct store_tx *tx, void *data, struct aq_error *err)
 {
-    (void)data;
-    return lease_release(tx, err);
+    return lease_release(tx, data, err);
 }
 
 void store_open_release(struct store *st)
@@ -407,7 +406,7 @@ void store_open_release(struct store *st)
         || st->engine->is_lost(st->tx.db))
         return;
     st->tx.lease = &st->lease;
-    if (store_call(st, store_open_release_row, NULL, &err) < 0 && !st->lease.is_lost)
+    if (store_call(st, store_open_release_row, st->successor, &err) < 0 && !st->lease.is_lost)
         log_warning("cannot give the lead up: %s", err.text);
 }
 
