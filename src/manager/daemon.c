@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The manager as a service: its loop, signals, HTTP server and /metrics; lead/lead.h has the rest. */
+/* The manager as a service: its loop, signals, HTTP server and /metrics; lead.h has the rest. */
 #include "manager/daemon.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@
 #include "http/exposition.h"
 #include "http/tls.h"
 #include "manager/claim.h"
-#include "manager/lead/lead.h"
+#include "manager/lead.h"
 
 #define BODY_MAX (512 << 10) /* of routes that say nothing else: it is parsed in one turn */
 #define STOP_GRACE_MSEC 5000
@@ -30,7 +30,7 @@ struct daemon {
     uv_timer_t watchdog, trim;
     uv_check_t turn;
     uint64_t turn_began, turn_longest; /* processor time of the loop's thread, ns */
-    struct leader_claim claim; /* as others see this manager */
+    struct leader_claim claim;         /* as others see this manager */
     struct lead *lead;
     struct server *server;
     struct tls_context *tls;

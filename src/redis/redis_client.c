@@ -78,7 +78,8 @@ static void client_say_away(struct redis_client *client, const char *problem)
 {
     char name[HOST_PORT_MAX];
 
-    (void)snprintf(client->status.problem, sizeof(client->status.problem), "%s", problem);
+    (void)snprintf(client->status.problem, sizeof(client->status.problem), "%.*s",
+                   (int)sizeof(client->status.problem) - 1, problem);
     if (!client->away_usec)
         client->away_usec = clock_realtime_usec();
     if (client->was_told)

@@ -55,8 +55,8 @@ static bool redis_parse_number(const char *text, size_t len, int64_t *ret)
 /* The number after the type of a reply. */
 static int redis_read_number(struct redis_reader *reader, int64_t *ret)
 {
-    const char *text;
-    size_t len;
+    const char *text = NULL;
+    size_t len = 0;
     int r = redis_read_line(reader, &text, &len);
 
     if (r > 0 && !redis_parse_number(text, len, ret))

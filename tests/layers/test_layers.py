@@ -149,9 +149,7 @@ def test_circles_of_subdirectories_are_the_ones_of_the_table():
 
 
 # Directories of src/manager that are no features.
-NO_FEATURES = {"call", "core", "rules", "backup", "forward", "lead"}
-# Of these, the ones that put the features together, as src/manager itself does.
-ABOVE_FEATURES = {"lead"}
+NO_FEATURES = {"call", "core", "rules", "backup", "forward"}
 
 
 def feature_of(name):
@@ -167,7 +165,7 @@ def test_features_include_of_another_its_one_header():
         own = path.relative_to(SRC).parts[1]
         for name in includes(path):
             other = feature_of(name)
-            if other in (None, own) or path.parent == SRC / "manager" or own in ABOVE_FEATURES:
+            if other in (None, own) or path.parent == SRC / "manager":
                 continue
             if own in NO_FEATURES or name != f"manager/{other}/{other}.h":
                 wrong.append(f"{path.relative_to(ROOT)} includes {name}")

@@ -52,10 +52,10 @@ struct api {
     struct origin_rules origins;       /* in effect; the server looks at it */
     api_yield_fn *yield;               /* NULL = there is one manager */
     void *yield_data;
-    bool is_frozen;                    /* by an administrator: API_FREEZABLE requests fail */
-    struct turn_queue *turns;          /* of GraphQL requests and lists */
-    struct turn_queue *file_turns;     /* of lists of files, which wait for storage hosts */
-    struct flush_queue *flushes;       /* of event streams */
+    bool is_frozen;                /* by an administrator: API_FREEZABLE requests fail */
+    struct turn_queue *turns;      /* of GraphQL requests and lists */
+    struct turn_queue *file_turns; /* of lists of files, which wait for storage hosts */
+    struct flush_queue *flushes;   /* of event streams */
     struct api_streams *streams;
     struct tasks *tasks; /* tasks.h */
     struct gql_engine *gql;

@@ -132,11 +132,12 @@ static void hello_on_health(struct request *req, void *data)
     request_reply_json(req, 200, &out);
 }
 
-/* This manager leads, as it has an API of its own: see lead/lead.h. */
+/* This manager leads, as it has an API of its own: see manager/lead.h. */
 static void hello_on_manager_health(struct request *req, void *data)
 {
     const struct api *api = data;
-    const struct leader_claim *claim = core_self(api->core);
+    static const struct leader_claim alone = { .name = "" };
+    const struct leader_claim *claim = core_self(api->core) ? core_self(api->core) : &alone;
     const struct manager_health health = { .name = claim->name,
                                            .role = "leader",
                                            .leader = claim,

@@ -222,7 +222,7 @@ static int etcd_load(const char *text, size_t len, json_t **ret, struct aq_error
 static int etcd_load_answer(int status, const char *text, size_t len, json_t **ret,
                             struct aq_error *err)
 {
-    json_t *root;
+    json_t *root = NULL;
     const char *error;
     int64_t code;
     int r = etcd_load(text, len, &root, err);

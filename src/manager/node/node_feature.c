@@ -3,7 +3,8 @@
 #include "manager/node/node_feature.h"
 
 static const struct route_table *const node_routes[] = {
-    &agent_route_table, &agent_operation_route_table, &managers_route_table, &nodes_route_table, &orphan_route_table, NULL
+    &agent_route_table, &agent_operation_route_table, &managers_route_table,
+    &nodes_route_table, &orphan_route_table,          NULL
 };
 static const struct gql_table *const node_gql[] = { &agent_gql_table, NULL };
 static const struct gql_node *const node_nodes[] = { &agent_node, NULL };

@@ -322,7 +322,7 @@ static void test_order_of_a_lower_epoch_is_skipped(void **state)
 
 static void test_held_server_queues(void **state)
 {
-    const struct message drain = { .type = MSG_IMAGE_LOGINS };
+    const struct message order = { .type = MSG_IMAGE_COMMAND };
     struct aq_error err = { 0 };
     struct scene s;
 
@@ -332,7 +332,7 @@ static void test_held_server_queues(void **state)
     RUN_UNTIL(&s, s.welcomes == 1);
     link_server_hold(s.server, true);
     scene_send_forget(&s, 1);
-    assert_int_equal(link_server_send(s.server, "node-1", &drain, &err), -ENOTCONN);
+    assert_int_equal(link_server_send(s.server, "node-1", &order, &err), -ENOTCONN);
     scene_send_status(&s, 1);
     RUN_UNTIL(&s, s.at_server == 1); /* it is still heard */
     link_client_free(AQ_TAKE(s.client));

@@ -2,7 +2,7 @@
 /* When a standby may take the lead. */
 #include "testing.h"
 
-#include "manager/lead/election.h"
+#include "manager/election.h"
 
 #define MSEC USEC_PER_MSEC
 
@@ -113,6 +113,23 @@ static void test_who_gave_it_up_waits_for_others_but_not_forever(void **state)
     assert_true(election_see(&standby, &view, false, now));
 }
 
+static void test_a_lead_given_to_another_is_left_to_it_for_a_while(void **state)
+{
+    (void)state;
+    view.is_held = false;
+    view.holder = (struct leader_claim){ .name = "c" };
+    assert_false(look_for(3000));
+    assert_true(election_see(&standby, &view, false, now));
+}
+
+static void test_a_lead_given_to_this_one_is_taken_at_once(void **state)
+{
+    (void)state;
+    view.is_held = false;
+    view.holder = (struct leader_claim){ .name = "b" };
+    assert_true(election_see(&standby, &view, false, now));
+}
+
 static void test_the_former_process_of_this_manager_is_dead(void **state)
 {
     (void)state;
@@ -151,6 +168,8 @@ int main(void)
         cmocka_unit_test_setup(test_who_never_had_sessions_is_given_the_whole_time, set_up),
         cmocka_unit_test_setup(test_a_lead_given_up_is_taken_at_once, set_up),
         cmocka_unit_test_setup(test_who_gave_it_up_waits_for_others_but_not_forever, set_up),
+        cmocka_unit_test_setup(test_a_lead_given_to_another_is_left_to_it_for_a_while, set_up),
+        cmocka_unit_test_setup(test_a_lead_given_to_this_one_is_taken_at_once, set_up),
         cmocka_unit_test_setup(test_the_former_process_of_this_manager_is_dead, set_up),
         cmocka_unit_test_setup(test_a_former_process_with_sessions_may_live_elsewhere, set_up),
         cmocka_unit_test_setup(test_a_lead_taken_without_an_answer_is_taken_again, set_up),

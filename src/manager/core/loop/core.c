@@ -241,6 +241,7 @@ int core_new(const struct core_conf *conf, struct core **ret, struct aq_error *e
     core->on_turn = turn_on_idle;
     core->incarnation = uuid_random();
     core->send = core_send_by_link;
+    core->stand_by = managers_stand_by;
     idle_settings_defaults(&core->idle);
     list_init(&core->sessions);
     list_init(&core->arrays);

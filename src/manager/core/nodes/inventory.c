@@ -18,6 +18,7 @@
 #include "manager/core/nodes/inventory.h"
 #include "manager/core/nodes/join.h"
 #include "manager/core/nodes/liveness.h"
+#include "manager/core/nodes/managers_internal.h"
 #include "manager/core/nodes/orphans.h"
 #include "manager/core/nodes/reach.h"
 #include "manager/core/nodes/replica_metrics.h"
@@ -388,7 +389,7 @@ static void inventory_on_http(void *data, struct stream *stream, struct strbuf *
 {
     const struct core *core = data;
 
-    if (core->conf.on_http)
+    if (core->conf.on_http && managers_check(core, core_front_name(FRONT_MANAGER, peer), NULL) == 0)
         core->conf.on_http(core->conf.on_http_data, stream, first, peer);
     else
         stream_close(stream);

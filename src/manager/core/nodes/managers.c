@@ -67,7 +67,7 @@ static bool managers_describe_self(const struct core *core, struct manager_row *
     if (!claim)
         return false;
     *ret = (struct manager_row){ .joined_usec = clock_realtime_usec() };
-    (void)snprintf(ret->name, sizeof(ret->name), "%s", claim->name);
+    (void)snprintf(ret->name, sizeof(ret->name), "%.*s", MANAGER_NAME_MAX, claim->name);
     (void)snprintf(ret->link, sizeof(ret->link), "%s", claim->link);
     (void)snprintf(ret->api, sizeof(ret->api), "%s", claim->api);
     (void)snprintf(ret->version, sizeof(ret->version), "%s", claim->version);
@@ -355,6 +355,19 @@ void core_each_manager(const struct core *core,
             manager.heard_usec = clock_realtime_usec();
         fn(data, &manager);
     }
+}
+
+static void managers_note_absent(void *data, const struct core_manager *manager)
+{
+    *(bool *)data &= manager->is_connected;
+}
+
+bool managers_stand_by(const struct core *core)
+{
+    bool all = true;
+
+    core_each_manager(core, managers_note_absent, &all);
+    return all;
 }
 
 int64_t core_get_epoch(const struct core *core, int64_t *ret_taken_usec)

@@ -33,6 +33,11 @@ int managers_read_join(const struct core *core, const struct msg_join *msg, bool
 /* Its row is durable. */
 void managers_take(struct core *core, const struct manager_row *row);
 
+/* Do all other managers stand by at this one? Then none of them leads: it parts before it takes the
+ * lead.
+ */
+bool managers_stand_by(const struct core *core);
+
 /* What the new manager gets besides; of any thread. link_join_keys_done(). */
 int managers_export_keys(const struct core *core, bool has_database, struct link_join_keys *ret,
                          struct aq_error *err);

@@ -29,7 +29,7 @@ void lead_beat_check(struct core *core)
 
 bool lead_beat_may_renew(const struct core *core)
 {
-    return lead_beat_age(core) < LEAD_SILENT_USEC;
+    return lead_beat_age(core) < LEAD_SILENT_USEC || core->stand_by(core);
 }
 
 static void lead_beat_on_timer(uv_timer_t *timer)

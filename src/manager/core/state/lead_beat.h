@@ -6,7 +6,8 @@
  * LEAD_BEAT_USEC, so that a loop that hangs loses the lead. A standby takes it 5 s after the last
  * one; before that, LEAD_DOUBT_USEC after the last one was begun, orders to agents wait. Heartbeats
  * are answered for LEAD_SILENT_USEC: what the answers renew, a next leader waits for
- * (nodes/liveness.c). With the database in a file nothing of this happens.
+ * (nodes/liveness.c). They are answered for longer while all other managers stand by here, as none
+ * of them can lead then: so a database that is away for all ends no kernel. With the database in a file nothing of this happens.
  */
 #ifndef AQ_MANAGER_CORE_STATE_LEAD_BEAT_H
 #define AQ_MANAGER_CORE_STATE_LEAD_BEAT_H

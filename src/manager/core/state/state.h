@@ -93,8 +93,9 @@ struct core {
     struct store *store;
     struct pki_ca *ca;
     char *link_cert, *link_key;
-    bool has_rivals;    /* other managers may take the lead */
-    bool is_in_doubt;   /* they may have taken it */
+    bool has_rivals;                           /* other managers may take the lead */
+    bool (*stand_by)(const struct core *core); /* managers_stand_by() */
+    bool is_in_doubt;                          /* they may have taken it */
     struct link_server *link;
     /* link_server_send(), or a test's */
     int (*send)(struct core *core, const char *agent_id, const struct message *msg,
@@ -184,7 +185,7 @@ struct core {
         struct map rows; /* name -> struct manager_row */
         int64_t epoch, taken_usec;
         bool are_several; /* or were, since the start */
-    } managers; /* nodes/managers.c */
+    } managers;           /* nodes/managers.c */
     struct {
         const struct core_metrics_ops *ops; /* NULL = nobody needs to know */
         void *data;

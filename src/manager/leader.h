@@ -4,8 +4,8 @@
  *
  * Opened and ended on a loop that goes on. A manager on a file always leads.
  */
-#ifndef AQ_MANAGER_LEAD_LEADER_H
-#define AQ_MANAGER_LEAD_LEADER_H
+#ifndef AQ_MANAGER_LEADER_H
+#define AQ_MANAGER_LEADER_H
 
 #include "http/server.h"
 #include "manager/call/api.h"
@@ -19,8 +19,8 @@ struct leader_conf {
     uv_loop_t *loop;
     const struct manager_conf *conf;
     const struct address_list *proxies; /* trusted, in their normal form */
-    const struct leader_claim *claim; /* of this manager */
-    int64_t epoch;                    /* that was taken; 0 = the store takes one */
+    const struct leader_claim *claim;   /* of this manager */
+    int64_t epoch;                      /* that was taken; 0 = the store takes one */
     uint16_t link_port;
     bool dev;
     /* Of core_conf: why this manager does not lead any more. */

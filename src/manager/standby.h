@@ -4,11 +4,11 @@
  *
  * Both ends of the link are the same as an agent's and a leader's: link/link.h.
  */
-#ifndef AQ_MANAGER_LEAD_STANDBY_H
-#define AQ_MANAGER_LEAD_STANDBY_H
+#ifndef AQ_MANAGER_STANDBY_H
+#define AQ_MANAGER_STANDBY_H
 
 #include "manager/conf.h"
-#include "manager/lead/identity.h"
+#include "manager/manager_identity.h"
 #include "store/leadership.h"
 
 struct standby;

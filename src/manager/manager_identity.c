@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* By what a manager proves to another one that it is of the same cluster. */
-#include "manager/lead/identity.h"
+#include "manager/manager_identity.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "base/strbuf.h"
@@ -34,4 +35,19 @@ void manager_identity_done(struct manager_identity *identity)
     free(identity->id);
     free(identity->cert);
     free(identity->key);
+}
+
+void link_names_split(const char *text, struct link_names *ret)
+{
+    char *rest = NULL;
+
+    *ret = (struct link_names){ .text = aq_strdup(text) };
+    for (char *name = text ? strtok_r(ret->text, ", ", &rest) : NULL;
+         name && ret->count < LINK_NAMES_MAX; name = strtok_r(NULL, ", ", &rest))
+        ret->list[ret->count++] = name;
+}
+
+void link_names_done(struct link_names *names)
+{
+    free(names->text);
 }

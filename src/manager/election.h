@@ -5,8 +5,8 @@
  * so that no wall clock decides anything. Whether it really leads then is decided by the
  * compare-and-swap of leadership_take(), of which one manager at most has the success.
  */
-#ifndef AQ_MANAGER_LEAD_ELECTION_H
-#define AQ_MANAGER_LEAD_ELECTION_H
+#ifndef AQ_MANAGER_ELECTION_H
+#define AQ_MANAGER_ELECTION_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,7 +20,9 @@
 #define ELECTION_SILENT_USEC (5 * USEC_PER_SEC)
 /* The same where the database's server has seen its sessions end. */
 #define ELECTION_GONE_USEC (700 * USEC_PER_MSEC)
-/* A manager that gave the lead up leaves it to others for so long. */
+/* A manager that gave the lead up leaves it to others for so long, as do those for whom it was not
+ * given up.
+ */
 #define ELECTION_ABSTAIN_USEC (3 * USEC_PER_SEC)
 
 /* Zeroed but for 'self' at the start. */
@@ -36,7 +38,8 @@ struct election {
 /* The row has been read at 'now_usec'. 'is_new': by another connection than before, perhaps to
  * another server. True if the lead may be taken.
  */
-bool election_see(struct election *e, const struct leader_view *view, bool is_new, int64_t now_usec);
+bool election_see(struct election *e, const struct leader_view *view, bool is_new,
+                  int64_t now_usec);
 
 /* This manager has given the lead up, or was refused it. */
 void election_abstain(struct election *e, int64_t now_usec);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The role of a manager. */
-#include "manager/lead/lead.h"
+#include "manager/lead.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,10 +20,10 @@
 #include "manager/core/fronts.h"
 #include "manager/forward/forward.h"
 #include "manager/http_api.h"
-#include "manager/lead/election.h"
-#include "manager/lead/leader.h"
-#include "manager/lead/standby.h"
-#include "manager/lead/watch.h"
+#include "manager/election.h"
+#include "manager/leader.h"
+#include "manager/standby.h"
+#include "manager/lead_watch.h"
 #include "manager/metrics.h"
 #include "store/store.h"
 
@@ -38,13 +38,13 @@ struct lead {
     struct lead_conf conf;
     enum lead_role role;
     uint16_t link_port;
-    struct leader *leader; /* NULL = does not lead */
+    struct leader *leader;       /* NULL = does not lead */
     struct address_list proxies; /* trusted */
     bool is_ready, is_lost, is_stopping;
     /* All below only with the database on a server. */
     int lock_fd;
     struct manager_identity identity;
-    struct router *router; /* what it answers itself while it does not lead */
+    struct router *router;        /* what it answers itself while it does not lead */
     struct router *answered_once; /* the API's rows of API_ANSWERED_ONCE */
     struct forward *forward;
     struct standby *standby; /* NULL = it leads */
@@ -227,8 +227,10 @@ static void lead_on_taken(void *data, int r, int64_t epoch, const struct aq_erro
         return;
     if (r == 0)
         lead_begin(lead, epoch);
-    else
+    else if (r == -ESTALE || r == -EBUSY || r == -EHOSTDOWN || lead->is_ready)
         log_info("the lead was not taken: %s", err->text);
+    else
+        lead_on_lost(lead, err); /* nothing that passes */
 }
 
 /* ---- to give the lead up ---- */
@@ -287,6 +289,7 @@ static int lead_yield(void *data, const char *to, struct aq_error *err)
         return aq_fail_kind(err, ENOTCONN, "service-unavailable",
                             "no standby is connected that could take the lead; see "
                             "'aliquot manager ls'");
+    store_set_successor(core_store(leader_get_core(lead->leader)), to);
     lead->role = LEAD_YIELDING;
     lead->later = defer_call(lead->conf.loop, 0, lead_on_yield, lead);
     return 0;
@@ -340,23 +343,45 @@ static int lead_read_proxies(struct lead *lead, struct aq_error *err)
     return 0;
 }
 
-/* A second manager on the same folder would go by the same name. */
+/* A second manager on the same folder would go by the same name. The folder itself is locked, as
+ * its disk may be full or read-only.
+ */
 static int lead_lock_folder(struct lead *lead, struct aq_error *err)
 {
-    AQ_CLEANUP(aq_freep) char *path = aq_format("%s/manager.lock", lead->conf.conf->state_dir);
-    int r = fs_mkdirs(lead->conf.conf->state_dir, 0700, err);
+    const char *folder = lead->conf.conf->state_dir;
+    int r = fs_mkdirs(folder, 0700, err);
 
     if (r < 0)
         return r;
-    lead->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    lead->lock_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (lead->lock_fd < 0)
-        return aq_fail_errno(err, "open '%s'", path);
+        return aq_fail_errno(err, "open '%s'", folder);
     if (flock(lead->lock_fd, LOCK_EX | LOCK_NB) < 0)
         return aq_fail(err, EBUSY,
                        "another manager has the state folder '%s'; stop it first, or give this "
                        "one a folder of its own (aliquot-manager join)",
-                       lead->conf.conf->state_dir);
+                       folder);
     return 0;
+}
+
+/* A manager that could not lead does not stand by, either: it would be missed only then. */
+static int lead_try_database(struct lead *lead, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep) char *key = aq_format("%s/aliquot.db.key", lead->conf.conf->state_dir);
+    AQ_CLEANUP(leadership_closep) struct leadership *leadership = NULL;
+    struct leader_view view;
+    int r;
+
+    if ((r = leadership_open(lead->conf.conf->database, &leadership, err)) < 0)
+        return r;
+    if ((r = leadership_read(leadership, &view, NULL, err)) < 0)
+        return r == -ENODATA ? 0 : r;
+    if ((r = leadership_check_key(leadership, key, err)) < 0 && view.holder.name[0])
+        (void)aq_error_wrap(err,
+                            "a further manager of the cluster of '%s' joins first "
+                            "(aliquot-manager join HOST TOKEN)",
+                            view.holder.name);
+    return r;
 }
 
 static int lead_start_watching(struct lead *lead, struct aq_error *err)
@@ -370,7 +395,7 @@ static int lead_start_watching(struct lead *lead, struct aq_error *err)
     struct forward_options options = { .loop = lead->conf.loop, .server = lead->conf.server };
     int r;
 
-    if ((r = lead_lock_folder(lead, err)) < 0
+    if ((r = lead_lock_folder(lead, err)) < 0 || (r = lead_try_database(lead, err)) < 0
         || (r = manager_identity_open(conf->state_dir, lead->conf.claim->name, &lead->identity,
                                       err))
                < 0

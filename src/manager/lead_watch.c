@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A thread that looks at who leads. */
-#include "manager/lead/watch.h"
+#include "manager/lead_watch.h"
 
 #include <errno.h>
 #include <pthread.h>

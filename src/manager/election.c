@@ -1,8 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether a manager that does not lead may take the lead. */
-#include "manager/lead/election.h"
+#include "manager/election.h"
 
 #include <string.h>
+
+/* The lead was given up for another manager. */
+static bool election_is_anothers(const struct election *e, const struct leader_view *view)
+{
+    return view->holder.name[0] && !view->holder.incarnation[0]
+           && strcmp(view->holder.name, e->self->name) != 0;
+}
 
 bool election_see(struct election *e, const struct leader_view *view, bool is_new, int64_t now_usec)
 {
@@ -17,6 +24,8 @@ bool election_see(struct election *e, const struct leader_view *view, bool is_ne
     }
     e->had_sessions = view->has_sessions || (e->had_sessions && !is_new);
     silent = now_usec - e->beat_usec;
+    if (!view->is_held && election_is_anothers(e, view) && silent < ELECTION_ABSTAIN_USEC)
+        return false;
     if (!view->is_held)
         return now_usec >= e->abstains_until;
     /* Taken, but the server was away before that was known. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a manager has on the link while it does not lead. */
-#include "manager/lead/standby.h"
+#include "manager/standby.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -116,10 +116,7 @@ static void standby_on_agent_message(void *data, const char *agent_id, const str
 static int standby_listen(struct standby *s, struct aq_error *err)
 {
     static const struct link_server_ops ops = { .on_message = standby_on_agent_message };
-    AQ_CLEANUP(aq_freep) char *names = aq_strdup(s->conf.conf->link_names);
-    const char *list[64];
-    size_t count = 0;
-    char *rest = NULL;
+    AQ_CLEANUP(link_names_done) struct link_names names;
     AQ_CLEANUP(aq_freep) char *cert = NULL;
     AQ_CLEANUP(aq_freep) char *key = NULL;
     struct link_server_conf conf = { .loop = s->conf.loop,
@@ -129,10 +126,9 @@ static int standby_listen(struct standby *s, struct aq_error *err)
                                      .incarnation = s->incarnation };
     int r;
 
-    for (char *name = names ? strtok_r(names, ", ", &rest) : NULL; name && count < AQ_COUNT(list);
-         name = strtok_r(NULL, ", ", &rest))
-        list[count++] = name;
-    if ((r = pki_issue_server(conf.ca, list, count, PKI_SERVER_DAYS, &cert, &key, err)) < 0)
+    link_names_split(s->conf.conf->link_names, &names);
+    if ((r = pki_issue_server(conf.ca, names.list, names.count, PKI_SERVER_DAYS, &cert, &key, err))
+        < 0)
         return r;
     conf.cert = cert;
     conf.key = key;

@@ -7,8 +7,8 @@
  * to the leader; while there is none they wait. A manager that has lost the lead by force does not
  * stand by: what it has in memory is not to be trusted, and its program ends, to be started again.
  */
-#ifndef AQ_MANAGER_LEAD_LEAD_H
-#define AQ_MANAGER_LEAD_LEAD_H
+#ifndef AQ_MANAGER_LEAD_H
+#define AQ_MANAGER_LEAD_H
 
 #include <uv.h>
 

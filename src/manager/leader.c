@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a manager has while it leads. */
-#include "manager/lead/leader.h"
+#include "manager/leader.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -9,7 +9,6 @@
 #include "base/host_port.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/vec.h"
 #include "http/network.h"
 #include "manager/account/account.h"
 #include "manager/backup/plain_copy.h"
@@ -17,6 +16,7 @@
 #include "manager/etcd/etcd.h"
 #include "manager/http_api.h"
 #include "manager/login/login.h"
+#include "manager/manager_identity.h"
 #include "manager/metrics.h"
 #include "manager/notification/notification.h"
 #include "manager/redis/redis.h"
@@ -29,22 +29,8 @@ struct leader {
     struct api *api;
     struct server_app app;
     struct network *networks; /* that callbacks may reach, as in conf */
-    char *names;              /* link_names, cut at its commas */
-    const char **name_list;
-    size_t name_count, name_cap;
+    struct link_names names;
 };
-
-static void leader_split_names(struct leader *l)
-{
-    char *rest = NULL;
-
-    l->names = aq_strdup(l->conf->link_names);
-    for (char *name = l->names ? strtok_r(l->names, ", ", &rest) : NULL; name;
-         name = strtok_r(NULL, ", ", &rest)) {
-        vec_grow(&l->name_list, &l->name_cap, l->name_count + 1, sizeof(char *));
-        l->name_list[l->name_count++] = name;
-    }
-}
 
 static int leader_open_core(struct leader *l, const struct leader_conf *lc, struct aq_error *err)
 {
@@ -76,11 +62,11 @@ static int leader_open_core(struct leader *l, const struct leader_conf *lc, stru
     };
     int r;
 
-    leader_split_names(l);
+    link_names_split(c->link_names, &l->names);
     memcpy(conf.retention_usec, c->retention_usec, sizeof(conf.retention_usec));
     sched_plugin_set_folder(c->scheduler_plugins);
-    conf.link_names = l->name_list;
-    conf.link_name_count = l->name_count;
+    conf.link_names = l->names.list;
+    conf.link_name_count = l->names.count;
     if ((r = core_new(&conf, &l->core, err)) == 0)
         plain_copy_remove_leftovers(c->state_dir);
     return r < 0 ? r : core_start(l->core, err);
@@ -106,8 +92,7 @@ static int leader_open_api(struct leader *l, const struct leader_conf *lc, struc
                                           .is_local = core_is_dev(l->core) };
     int r;
 
-    if ((r = leader_read_networks(l, err)) < 0
-        || (r = api_new(l->core, &l->api, err)) < 0
+    if ((r = leader_read_networks(l, err)) < 0 || (r = api_new(l->core, &l->api, err)) < 0
         || (r = login_open_signup(l->api, &c->signup, err)) < 0
         || (r = serving_set_prometheus(l->api, &c->prometheus, err)) < 0
         || (r = redis_open(l->api, &c->redis, err)) < 0
@@ -179,7 +164,6 @@ void leader_free(struct leader *l)
     api_free(l->api);
     core_free(l->core);
     free(l->networks);
-    free(l->names);
-    free(l->name_list);
+    link_names_done(&l->names);
     free(l);
 }
