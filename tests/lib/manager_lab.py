@@ -202,12 +202,12 @@ class Walker:
     """A client that asks the next manager where one does not answer, as the command line does."""
 
     def __init__(self, managers):
-        self.clients = [manager.client() for manager in managers.all]
-        self.at = random.randrange(len(self.clients))
+        self.managers = managers  # also those that join later
+        self.at = random.randrange(len(managers.all))
 
     def send(self, method, path, body=None, key=None, timeout=15):
         """One try: the answer, or None where none came."""
-        client = self.clients[self.at]
+        client = self.managers.all[self.at].client()
         raw = b"" if body is None else json.dumps(body).encode()
         headers = client.headers(method, path, "text/plain" if body is None else "application/json")
         if key:
@@ -217,7 +217,7 @@ class Walker:
         except GONE:
             reply = None
         if reply is None or reply.status in UNDECIDED:
-            self.at = (self.at + 1) % len(self.clients)
+            self.at = (self.at + 1) % len(self.managers.all)
         return reply
 
     def ask(self, method, path, body=None, key=None, seconds=120, again=True):

@@ -6,6 +6,7 @@ import concurrent.futures
 import contextlib
 import json
 import re
+import shutil
 import signal
 import time
 import urllib.request
@@ -51,8 +52,9 @@ def refused_start(cluster, state="second", **settings):
 def test_one_manager(cluster):
     client = start(cluster)
     said = refused_start(cluster)
-    assert "the manager at 127.0.0.1:%d has the database" % cluster.address[1] in said, said
-    assert "take-over" in said
+    assert "aliquot-manager join" in said, said
+    said = refused_start(cluster, state="manager")
+    assert "another manager has the state folder" in said, said
     run_to_end(client, "goes-on")
     cluster.stop()
 
@@ -111,11 +113,12 @@ def test_sleeper_is_taken_over(cluster):
     done = cluster.run("aliquot-manager", "db", "take-over", "--state", cluster.folder / "manager")
     assert done.returncode == 0, done
     sleeper.may_end = True
+    shutil.copytree(cluster.folder / "manager", cluster.folder / "second")
     address = cluster.address
     cluster.address = ("127.0.0.1", free_port())
     cluster.link = "127.0.0.1:%d" % free_port()
     cluster.programs["asleep"] = sleeper
-    cluster.start_manager()
+    cluster.start_manager("--state", cluster.folder / "second")
     assert cluster.client().get(SESSIONS + "/before").json["status"] == "TERMINATED"
     sleeper.signal(signal.SIGCONT)
     cluster.address, other = address, cluster.address
