@@ -143,7 +143,8 @@ static void hello_on_manager_health(struct request *req, void *data)
                                            .leader = claim,
                                            .epoch = store_get_epoch(core_store(api->core)) };
 
-    manager_health_reply(req, &health);
+    if (api_has_no_params(req))
+        manager_health_reply(req, &health);
 }
 
 /* As managers of Backend.AI answer balancers from 26 on. */
