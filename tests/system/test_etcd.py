@@ -352,7 +352,8 @@ def test_a_login(tmp_path):
             server.set_password("aliquot", "second")
             wait_for(lambda: not site.agrees(), 60, "the manager to be refused")
             site.set("a", "2")
-            assert "authentication failed" in site.log() or "invalid" in site.log()
+            wait_for(lambda: "authentication failed" in site.log() or "invalid" in site.log(), 60,
+                     "the manager to say that it is refused")
             secret.write_text("second\n")
             wait_for(lambda: server.tree() == {"a": "2"}, 60)
             wait_for(site.agrees, 60)
