@@ -124,7 +124,9 @@ int leadership_check_key(struct leadership *leadership, const char *key_path, st
     int r = seal_open(key_path, false, &seal, err);
 
     tx.seal = seal;
-    return r < 0 ? r : store_open_check_key(&tx, NULL, err);
+    if (r == 0)
+        r = store_open_compare_key(&tx, err);
+    return r == -ENOENT ? 0 : r; /* no manager has led yet: the first one notes its key */
 }
 
 int leadership_take(struct leadership *leadership, const struct leader_view *seen,

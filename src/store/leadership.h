@@ -67,10 +67,11 @@ int leadership_check_key(struct leadership *leadership, const char *key_path, st
  *   -ESTALE  another manager was faster, the holder goes on, or the server is at work for it (so
  *            the server is slow or waits for a standby of its own; a new leader would wait, too)
  *   -EACCES  the holder's sessions belong to a role whose sessions ours may not end
- *   -EBUSY   another program locks the row
- *   -EHOSTDOWN  the server does not answer. The row may be taken then: the next read shows 'self'
- *            as the holder, and to take that finishes it
+ *   -EBUSY   another program locks the row, or the holder's sessions do not end
+ *   -EHOSTDOWN  the server does not answer
  *   -EUCLEAN the database is a copy that broke off
+ * With -EBUSY and -EHOSTDOWN the row may be taken: the next read shows 'self' as the holder, and to take that
+ * finishes it.
  */
 int leadership_take(struct leadership *leadership, const struct leader_view *seen,
                     const struct leader_claim *self, int64_t *ret_epoch, struct aq_error *err);

@@ -197,7 +197,6 @@ static int lease_swap(struct sql *db, const struct leader_view *seen,
 int lease_take(struct sql *db, const struct leader_view *seen, const struct leader_claim *self,
                const char *address, int64_t *ret_epoch, struct aq_error *err)
 {
-    struct aq_error later = { 0 };
     int r = lease_check_holder(db, seen, err);
 
     if (r == 0)
@@ -212,12 +211,8 @@ int lease_take(struct sql *db, const struct leader_view *seen, const struct lead
                         "a transaction of another program locks the row manager_lease of the "
                         "database; end it");
     }
-    if (r < 0)
-        return r;
     /* A session that is left can commit nothing, but may have rows and tables locked. */
-    if (lease_end_sessions(db, seen->holder.incarnation, &later) < 0)
-        log_warning("sessions of the former leader '%s': %s", seen->holder.name, later.text);
-    return 0;
+    return r < 0 ? r : lease_end_sessions(db, seen->holder.incarnation, err);
 }
 
 int lease_begin(struct store_tx *tx, int64_t epoch, struct lease *ret, struct aq_error *err)

@@ -78,6 +78,8 @@ int store_open_database(struct store *st, const struct store_conf *conf, struct 
 void store_open_release(struct store *st);
 /* store_tx_fn: is the key that of the database? -EKEYREJECTED. */
 int store_open_check_key(struct store_tx *tx, void *data, struct aq_error *err);
+/* The same without writing: -ENOENT if the database has no such constant yet. */
+int store_open_compare_key(struct store_tx *tx, struct aq_error *err);
 
 /* Note in the lock file that the database was closed in order. */
 void store_open_mark_clean(struct store *st);

@@ -150,21 +150,38 @@ static int store_open_check_file(struct store *st, struct aq_error *err)
 }
 
 /* A sealed constant in the database tells at once whether the key fits. */
+static const char store_open_key_word[] = "aliquot";
+#define STORE_OPEN_SEALED_SIZE (sizeof(store_open_key_word) + SEAL_OVERHEAD)
+
+static int store_open_note_key(struct store_tx *tx, struct aq_error *err)
+{
+    unsigned char sealed[STORE_OPEN_SEALED_SIZE];
+    char hex[2 * sizeof(sealed) + 1];
+    int r = seal_close(tx->seal, "seal.check", store_open_key_word, sizeof(store_open_key_word),
+                       sealed, err);
+
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < sizeof(sealed); i++)
+        (void)snprintf(hex + 2 * i, 3, "%02x", sealed[i]);
+    return setting_set(tx, "seal.check", hex, err);
+}
+
 int store_open_check_key(struct store_tx *tx, void *data, struct aq_error *err)
 {
-    static const char word[] = "aliquot";
-    unsigned char sealed[sizeof(word) + SEAL_OVERHEAD];
-    char hex[2 * sizeof(sealed) + 1], text[sizeof(word)];
+    int r = store_open_compare_key(tx, err);
+
+    (void)data;
+    return r == -ENOENT ? store_open_note_key(tx, err) : r;
+}
+
+int store_open_compare_key(struct store_tx *tx, struct aq_error *err)
+{
+    unsigned char sealed[STORE_OPEN_SEALED_SIZE];
+    char text[sizeof(store_open_key_word)];
     AQ_CLEANUP(strbuf_donep) struct strbuf known = STRBUF_INIT;
     int r = setting_get(tx, "seal.check", &known, err);
 
-    (void)data;
-    if (r == -ENOENT) {
-        r = seal_close(tx->seal, "seal.check", word, sizeof(word), sealed, err);
-        for (size_t i = 0; i < sizeof(sealed); i++)
-            (void)snprintf(hex + 2 * i, 3, "%02x", sealed[i]);
-        return r < 0 ? r : setting_set(tx, "seal.check", hex, err);
-    }
     if (r < 0)
         return r;
     for (size_t i = 0; i < sizeof(sealed); i++)
