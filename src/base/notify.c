@@ -3,6 +3,7 @@
 #include "base/notify.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -36,4 +37,17 @@ int64_t notify_watchdog_usec(void)
     if (!usec || (pid && strtol(pid, NULL, 10) != (long)getpid()))
         return 0;
     return AQ_MAX(strtoll(usec, NULL, 10), 0) / 2;
+}
+
+void notify_extend_watchdog(bool is_long)
+{
+    int64_t usec = 2 * notify_watchdog_usec();
+    char state[48];
+
+    if (!usec || usec >= NOTIFY_LONG_USEC)
+        return;
+    (void)snprintf(state, sizeof(state), "WATCHDOG_USEC=%lld",
+                   (long long)(is_long ? NOTIFY_LONG_USEC : usec));
+    notify_send(state);
+    notify_send("WATCHDOG=1"); /* the new time begins now */
 }

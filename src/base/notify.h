@@ -8,6 +8,7 @@
 #ifndef AQ_BASE_NOTIFY_H
 #define AQ_BASE_NOTIFY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 void notify_send(const char *state);
@@ -16,5 +17,11 @@ void notify_send(const char *state);
  * 0 = not at all.
  */
 int64_t notify_watchdog_usec(void);
+
+/* Before work that occupies the loop for longer than the watchdog waits, as loading a database: give
+ * it NOTIFY_LONG_USEC; and after it (false): the time that it had at the start of the process.
+ */
+#define NOTIFY_LONG_USEC (INT64_C(600) * 1000000)
+void notify_extend_watchdog(bool is_long);
 
 #endif
