@@ -22,6 +22,10 @@ bool election_see(struct election *e, const struct leader_view *view, bool is_ne
         e->beat = view->beat;
         e->beat_usec = now_usec;
     }
+    if (e->refused_epoch != view->epoch)
+        e->refused_code = 0;
+    if (now_usec < e->retries_at)
+        return false;
     e->had_sessions = view->has_sessions || (e->had_sessions && !is_new);
     silent = now_usec - e->beat_usec;
     if (!view->is_held && election_is_anothers(e, view) && silent < ELECTION_ABSTAIN_USEC)
@@ -42,4 +46,14 @@ bool election_see(struct election *e, const struct leader_view *view, bool is_ne
 void election_abstain(struct election *e, int64_t now_usec)
 {
     e->abstains_until = now_usec + ELECTION_ABSTAIN_USEC;
+}
+
+bool election_refuse(struct election *e, int code, int64_t now_usec)
+{
+    bool is_new = e->refused_code != code;
+
+    e->refused_code = code;
+    e->refused_epoch = e->epoch;
+    e->retries_at = now_usec + ELECTION_RETRY_USEC;
+    return is_new;
 }

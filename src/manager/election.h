@@ -24,6 +24,8 @@
  * given up.
  */
 #define ELECTION_ABSTAIN_USEC (3 * USEC_PER_SEC)
+/* A try that was refused is made again after this time: its reason may last for hours. */
+#define ELECTION_RETRY_USEC (1 * USEC_PER_SEC)
 
 /* Zeroed but for 'self' at the start. */
 struct election {
@@ -33,6 +35,9 @@ struct election {
     int64_t beat_usec;      /* when this beat was seen first; monotonic, as all times here */
     bool had_sessions;      /* its leader has, as seen by the connection of now */
     int64_t abstains_until; /* 0 = does not */
+    int64_t retries_at;     /* 0 = at once */
+    int refused_code;       /* of the last try, made in refused_epoch; 0 = none in this epoch */
+    int64_t refused_epoch;
 };
 
 /* The row has been read at 'now_usec'. 'is_new': by another connection than before, perhaps to
@@ -41,7 +46,12 @@ struct election {
 bool election_see(struct election *e, const struct leader_view *view, bool is_new,
                   int64_t now_usec);
 
-/* This manager has given the lead up, or was refused it. */
+/* This manager has given the lead up. */
 void election_abstain(struct election *e, int64_t now_usec);
+
+/* The lead was not taken, for the reason 'code' (errno). True if the former try in this epoch did not
+ * fail by the same reason: it is worth a line in the log then.
+ */
+bool election_refuse(struct election *e, int code, int64_t now_usec);
 
 #endif

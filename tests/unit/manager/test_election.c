@@ -2,6 +2,8 @@
 /* When a standby may take the lead. */
 #include "testing.h"
 
+#include <errno.h>
+
 #include "manager/election.h"
 
 #define MSEC USEC_PER_MSEC
@@ -156,6 +158,28 @@ static void test_a_lead_taken_without_an_answer_is_taken_again(void **state)
     assert_true(election_see(&standby, &view, true, now));
 }
 
+static void test_a_refused_try_is_made_again_a_second_later(void **state)
+{
+    (void)state;
+    view.is_held = false;
+    assert_true(election_see(&standby, &view, false, now));
+    (void)election_refuse(&standby, EACCES, now);
+    assert_false(look_for(1000));
+    assert_true(election_see(&standby, &view, false, now));
+}
+
+static void test_a_reason_is_worth_one_line_an_epoch(void **state)
+{
+    (void)state;
+    (void)election_see(&standby, &view, false, now);
+    assert_true(election_refuse(&standby, EACCES, now));
+    assert_false(election_refuse(&standby, EACCES, now));
+    assert_true(election_refuse(&standby, EBUSY, now));
+    view.epoch++;
+    (void)election_see(&standby, &view, false, now);
+    assert_true(election_refuse(&standby, EBUSY, now));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -173,6 +197,8 @@ int main(void)
         cmocka_unit_test_setup(test_the_former_process_of_this_manager_is_dead, set_up),
         cmocka_unit_test_setup(test_a_former_process_with_sessions_may_live_elsewhere, set_up),
         cmocka_unit_test_setup(test_a_lead_taken_without_an_answer_is_taken_again, set_up),
+        cmocka_unit_test_setup(test_a_refused_try_is_made_again_a_second_later, set_up),
+        cmocka_unit_test_setup(test_a_reason_is_worth_one_line_an_epoch, set_up),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
