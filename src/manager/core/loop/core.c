@@ -131,6 +131,7 @@ static void core_on_database_lost(void *data, const struct aq_error *err)
 {
     struct core *core = data;
 
+    lead_beat_lose(core);
     if (core->conf.lost)
         core->conf.lost(core->conf.lost_data, err);
     else

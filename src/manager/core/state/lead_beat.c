@@ -16,7 +16,7 @@ void lead_beat_check(struct core *core)
 {
     bool is_in_doubt = lead_beat_age(core) > LEAD_DOUBT_USEC;
 
-    if (is_in_doubt == core->is_in_doubt || !core->link)
+    if (is_in_doubt == core->is_in_doubt || !core->link || core->has_lost)
         return;
     core->is_in_doubt = is_in_doubt;
     link_server_hold(core->link, is_in_doubt);
@@ -27,9 +27,16 @@ void lead_beat_check(struct core *core)
         log_info("commits are made again: orders to agents go out");
 }
 
+void lead_beat_lose(struct core *core)
+{
+    core->has_lost = true;
+    if (core->link)
+        link_server_hold(core->link, true);
+}
+
 bool lead_beat_may_renew(const struct core *core)
 {
-    return lead_beat_age(core) < LEAD_SILENT_USEC || core->stand_by(core);
+    return !core->has_lost && (lead_beat_age(core) < LEAD_SILENT_USEC || core->stand_by(core));
 }
 
 static void lead_beat_on_timer(uv_timer_t *timer)

@@ -28,6 +28,9 @@ void lead_beat_start(struct core *core);
 /* Before an order is sent: hold the link's orders back or let them go, as the last commit says. */
 void lead_beat_check(struct core *core);
 
+/* The database is lost for good: no order goes out and no heartbeat is answered any more. */
+void lead_beat_lose(struct core *core);
+
 /* May a heartbeat be answered now? */
 bool lead_beat_may_renew(const struct core *core);
 

@@ -96,6 +96,7 @@ struct core {
     bool has_rivals;                           /* other managers may take the lead */
     bool (*stand_by)(const struct core *core); /* managers_stand_by() */
     bool is_in_doubt;                          /* they may have taken it */
+    bool has_lost;                             /* the database is another manager's */
     struct link_server *link;
     /* link_server_send(), or a test's */
     int (*send)(struct core *core, const char *agent_id, const struct message *msg,
