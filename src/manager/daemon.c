@@ -71,6 +71,7 @@ static void daemon_on_lost(void *data, const struct aq_error *err)
     d->is_stopping = true;
     if (err->code != ERESTART)
         notify_send("STOPPING=1");
+    lead_prepare_stop(d->lead);
     server_stop(d->server, STOP_GRACE_MSEC, daemon_on_server_stopped, d);
 }
 
@@ -83,6 +84,7 @@ static void daemon_on_signal(uv_signal_t *handle, int number)
     d->is_stopping = true;
     log_info("stopping on signal %d", number);
     notify_send("STOPPING=1");
+    lead_prepare_stop(d->lead);
     server_stop(d->server, STOP_GRACE_MSEC, daemon_on_server_stopped, d);
 }
 

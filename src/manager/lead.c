@@ -14,10 +14,10 @@
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/notify.h"
 #include "http/defer.h"
 #include "http/exposition.h"
 #include "manager/call/manager_health.h"
-#include "manager/core/fronts.h"
 #include "manager/forward/forward.h"
 #include "manager/http_api.h"
 #include "manager/election.h"
@@ -31,6 +31,8 @@
  * come again.
  */
 #define YIELD_GRACE_MSEC 300
+/* Then requests that their clients have left are ended by leader_stop(). */
+#define YIELD_CUT_MSEC 500
 
 enum lead_role { LEAD_WAITING, LEAD_STANDBY, LEAD_LEADER, LEAD_YIELDING };
 
@@ -53,6 +55,7 @@ struct lead {
     struct leader_view view; /* as read last */
     bool is_taking, is_seen, is_away;
     struct defer *later; /* of the change of role, or of the end */
+    struct defer *cut;   /* lead_on_cut() */
     struct aq_error lost;
 };
 
@@ -117,7 +120,7 @@ static int lead_open_leader(struct lead *lead, int64_t epoch, struct aq_error *e
         .dev = lead->conf.dev,
         .lost = lead_on_lost,
         .on_http = lead_on_http,
-        .yield = lead_yield,
+        .yield = lead->watch ? lead_yield : NULL,
         .data = lead,
     };
     int r = leader_open(&conf, &lead->leader, err);
@@ -133,10 +136,14 @@ static int lead_open_leader(struct lead *lead, int64_t epoch, struct aq_error *e
 static void lead_begin(struct lead *lead, int64_t epoch)
 {
     struct aq_error err = { 0 };
+    int r;
 
     lead_watch_pause(lead->watch, true);
     standby_free(AQ_TAKE(lead->standby));
-    if (lead_open_leader(lead, epoch, &err) < 0) {
+    notify_extend_watchdog(true);
+    r = lead_open_leader(lead, epoch, &err);
+    notify_extend_watchdog(false);
+    if (r < 0) {
         lead_on_lost(lead, &err);
         return;
     }
@@ -158,6 +165,8 @@ static int lead_open_standby(struct lead *lead, struct aq_error *err)
         .identity = &lead->identity,
         .claim = lead->conf.claim,
         .link_port = lead->link_port,
+        .on_refused = lead_on_lost,
+        .data = lead,
     };
     int r = standby_open(&conf, &lead->standby, err);
 
@@ -187,7 +196,7 @@ static void lead_on_view(void *data, const struct leader_view *view, bool is_new
     lead->is_seen = true;
     lead->is_away = false;
     lead->view = *view;
-    if (lead->is_taking || lead->is_lost || !lead->standby)
+    if (lead->is_taking || lead->is_lost || lead->is_stopping || !lead->standby)
         return;
     if (!election_see(&lead->election, view, is_new, clock_monotonic_usec())) {
         lead_follow(lead, view);
@@ -197,8 +206,10 @@ static void lead_on_view(void *data, const struct leader_view *view, bool is_new
         log_warning("the leader '%s' at %s is silent: taking the lead", view->holder.name,
                     view->holder.link);
     lead->is_taking = true;
+    lead->role = LEAD_WAITING;
     /* A leader that only lacks the database knows by this that it may be replaced. */
     standby_set_leader(lead->standby, NULL);
+    forward_set_leader(lead->forward, NULL);
     lead_watch_take(lead->watch, view, lead->conf.claim);
 }
 
@@ -206,10 +217,10 @@ static void lead_on_error(void *data, int r, const struct aq_error *err)
 {
     struct lead *lead = data;
 
-    if (lead->is_taking || lead->is_lost || !lead->standby)
+    if (lead->is_taking || lead->is_lost || lead->is_stopping || !lead->standby)
         return;
-    if (r == -ENODATA) {
-        lead_begin(lead, 0);
+    if (r == -ENODATA && !lead->is_seen) {
+        lead_begin(lead, 0); /* a new cluster */
     } else if (!lead->is_seen) {
         lead_on_lost(lead, err);
     } else if (!lead->is_away) {
@@ -225,12 +236,14 @@ static void lead_on_taken(void *data, int r, int64_t epoch, const struct aq_erro
     lead->is_taking = false;
     if (lead->is_lost || lead->is_stopping)
         return;
-    if (r == 0)
+    if (r == 0) {
         lead_begin(lead, epoch);
-    else if (r == -ESTALE || r == -EBUSY || r == -EHOSTDOWN || lead->is_ready)
-        log_info("the lead was not taken: %s", err->text);
-    else
+    } else if (r == -ESTALE || r == -EBUSY || r == -EHOSTDOWN || lead->is_ready) {
+        if (election_refuse(&lead->election, -r, clock_monotonic_usec()))
+            log_warning("the lead was not taken: %s", err->text);
+    } else {
         lead_on_lost(lead, err); /* nothing that passes */
+    }
 }
 
 /* ---- to give the lead up ---- */
@@ -240,11 +253,14 @@ static void lead_on_drained(void *data)
     struct lead *lead = data;
     struct aq_error err = { 0 };
 
+    defer_cancel(AQ_TAKE(lead->cut));
     if (lead->is_lost || lead->is_stopping)
         return;
     AQ_FAULT("lead.drained");
+    notify_extend_watchdog(true);
     leader_stop(lead->leader);
     leader_free(AQ_TAKE(lead->leader));
+    notify_extend_watchdog(false);
     AQ_FAULT("lead.yielded");
     log_info("this manager, '%s', has given up the lead", lead->conf.claim->name);
     election_abstain(&lead->election, clock_monotonic_usec());
@@ -253,6 +269,15 @@ static void lead_on_drained(void *data)
         lead_on_lost(lead, &err);
     else
         lead_watch_pause(lead->watch, false);
+}
+
+/* Requests that wait for the core outlive their connections: the core's end answers them. */
+static void lead_on_cut(void *data)
+{
+    struct lead *lead = data;
+
+    lead->cut = NULL;
+    leader_stop(lead->leader);
 }
 
 /* The answer to who asked for it goes out meanwhile. */
@@ -265,30 +290,15 @@ static void lead_on_yield(void *data)
     server_set_app(lead->conf.server, forward_get_app(lead->forward));
     server_drain(lead->conf.server, leader_get_app(lead->leader), YIELD_GRACE_MSEC, lead_on_drained,
                  lead);
-}
-
-static void lead_note_standby(void *data, const struct core_front_contact *contact)
-{
-    bool *has_standby = data;
-
-    *has_standby |= contact->kind == FRONT_MANAGER && contact->is_connected;
+    lead->cut = defer_call(lead->conf.loop, YIELD_CUT_MSEC, lead_on_cut, lead);
 }
 
 static int lead_yield(void *data, const char *to, struct aq_error *err)
 {
     struct lead *lead = data;
-    bool has_standby = false;
 
-    if (!lead->watch)
-        return aq_fail_kind(err, EINVAL, "generic-bad-request",
-                            "the database of this manager is a file: no other manager can lead");
-    if (lead->role != LEAD_LEADER || lead->is_lost)
-        return aq_fail(err, EALREADY, "this manager gives up the lead already");
-    core_each_front(leader_get_core(lead->leader), lead_note_standby, &has_standby);
-    if (!has_standby)
-        return aq_fail_kind(err, ENOTCONN, "service-unavailable",
-                            "no standby is connected that could take the lead; see "
-                            "'aliquot manager ls'");
+    if (lead->role != LEAD_LEADER || lead->is_lost || lead->is_stopping)
+        return aq_fail_kind(err, EBUSY, "conflict", "this manager gives up the lead already");
     store_set_successor(core_store(leader_get_core(lead->leader)), to);
     lead->role = LEAD_YIELDING;
     lead->later = defer_call(lead->conf.loop, 0, lead_on_yield, lead);
@@ -462,10 +472,18 @@ void lead_write_metrics(const struct lead *lead, double turn_sec, struct strbuf 
         metrics_write_process(lead->conf.server, turn_sec, out);
 }
 
-void lead_stop(struct lead *lead)
+void lead_prepare_stop(struct lead *lead)
 {
     lead->is_stopping = true;
+    if (lead->watch)
+        lead_watch_pause(lead->watch, true);
+}
+
+void lead_stop(struct lead *lead)
+{
+    lead_prepare_stop(lead);
     defer_cancel(AQ_TAKE(lead->later));
+    defer_cancel(AQ_TAKE(lead->cut));
     forward_free(AQ_TAKE(lead->forward)); /* while there is a server */
     if (lead->leader)
         leader_stop(lead->leader);
@@ -480,6 +498,7 @@ void lead_free(struct lead *lead)
     forward_free(lead->forward);
     leader_free(lead->leader);
     defer_cancel(lead->later);
+    defer_cancel(lead->cut);
     router_free(lead->router);
     router_free(lead->answered_once);
     manager_identity_done(&lead->identity);

@@ -41,6 +41,8 @@ uint16_t lead_get_link_port(const struct lead *lead);
 /* 'turn_sec': the longest turn of the loop since the last time. */
 void lead_write_metrics(const struct lead *lead, double turn_sec, struct strbuf *out);
 
+/* The server is about to stop: from here on the role does not change. */
+void lead_prepare_stop(struct lead *lead);
 /* After the server has stopped: make durable what is under way, give the lead up. */
 void lead_stop(struct lead *lead);
 /* After lead_stop(), and server_free(). The loop must run once more. NULL is fine. */

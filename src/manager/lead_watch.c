@@ -101,9 +101,13 @@ static void watch_take(struct lead_watch *w, struct leadership *leadership)
 static void watch_connected(struct lead_watch *w, struct leadership *leadership)
 {
     while (!w->is_stopping && !w->is_paused) {
-        if (watch_wait(w))
+        bool is_to_take = watch_wait(w);
+
+        if (w->is_stopping || w->is_paused)
+            break;
+        if (is_to_take)
             watch_take(w, leadership);
-        else if (!w->is_stopping && !w->is_paused)
+        else
             watch_look(w, leadership);
         (void)uv_async_send(&w->wake);
     }
@@ -126,7 +130,7 @@ static void watch_connect(struct lead_watch *w)
         w->news.has_error = true;
         w->news.err = err;
         (void)uv_async_send(&w->wake);
-        if (watch_wait(w))
+        if (watch_wait(w) && !w->is_paused)
             w->news = (struct lead_news){ .has_taken = true, .taken_result = r, .taken_err = err };
     }
     (void)pthread_mutex_unlock(&w->lock);

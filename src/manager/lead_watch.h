@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* watch.h - a thread that looks at who leads, five times a second, and takes the lead if told to
+/* lead_watch.h - a thread that looks at who leads, five times a second, and takes the lead if told to
  *
  * Reading the row blocks for as long as the database's server does not answer, so it has a thread
  * of its own. The callbacks come on the loop's thread, never from within a function of this header;
@@ -34,8 +34,8 @@ int lead_watch_new(uv_loop_t *loop, const char *uri, const struct lead_watch_ops
 void lead_watch_take(struct lead_watch *watch, const struct leader_view *seen,
                      const struct leader_claim *self);
 
-/* A leader does not look: it is told by its commits. No callback comes while paused, and the
- * connection is closed.
+/* A leader does not look: its commits tell. While paused no on_view() and no on_error() come, a
+ * take that has not begun is forgotten, and the connection is closed.
  */
 void lead_watch_pause(struct lead_watch *watch, bool is_paused);
 

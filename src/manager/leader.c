@@ -30,6 +30,7 @@ struct leader {
     struct server_app app;
     struct network *networks; /* that callbacks may reach, as in conf */
     struct link_names names;
+    bool is_stopped;
 };
 
 static int leader_open_core(struct leader *l, const struct leader_conf *lc, struct aq_error *err)
@@ -94,9 +95,11 @@ static int leader_open_api(struct leader *l, const struct leader_conf *lc, struc
 
     if ((r = leader_read_networks(l, err)) < 0 || (r = api_new(l->core, &l->api, err)) < 0
         || (r = login_open_signup(l->api, &c->signup, err)) < 0
-        || (r = serving_set_prometheus(l->api, &c->prometheus, err)) < 0
-        || (r = redis_open(l->api, &c->redis, err)) < 0
-        || (r = etcd_open(l->api, &c->etcd, err)) < 0)
+        || (r = serving_set_prometheus(l->api, &c->prometheus, err)) < 0)
+        return r;
+    /* Before Redis, which gives back the signatures that were seen. */
+    api_set_remembered(l->api, (size_t)c->remembered_requests);
+    if ((r = redis_open(l->api, &c->redis, err)) < 0 || (r = etcd_open(l->api, &c->etcd, err)) < 0)
         return r;
     api_set_proxies(l->api, lc->proxies);
     api_set_yield(l->api, lc->yield, lc->data);
@@ -105,7 +108,6 @@ static int leader_open_api(struct leader *l, const struct leader_conf *lc, struc
     stream_set_ticket_lifetime(l->api, c->ticket_lifetime_usec);
     stream_set_execution_timeout(l->api, c->execution_timeout_usec);
     notification_allow(l->api, l->networks, c->callback_networks.count);
-    api_set_remembered(l->api, (size_t)c->remembered_requests);
     if (origins.is_local && origins.count)
         log_warning("[api] allow-origins is not looked at with --dev: no web page may use keys "
                     "that everybody knows");
@@ -152,6 +154,9 @@ void leader_write_metrics(const struct leader *l, const struct server *server, d
 
 void leader_stop(struct leader *l)
 {
+    if (l->is_stopped)
+        return;
+    l->is_stopped = true;
     api_stop(l->api);
     core_stop(l->core);
     api_end_requests(l->api);

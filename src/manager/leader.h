@@ -27,8 +27,8 @@ struct leader_conf {
     void (*lost)(void *data, const struct aq_error *err);
     /* Of another manager, with requests of its clients: link_server_ops.on_http(). */
     void (*on_http)(void *data, struct stream *stream, struct strbuf *first, const char *peer);
-    api_yield_fn *yield;
-    void *data; /* of the three */
+    api_yield_fn *yield; /* NULL = no other manager can lead */
+    void *data;          /* of the three */
 };
 
 /* Load the database and listen to agents. Blocks while it loads. Errors as of core_new(),
@@ -42,8 +42,9 @@ struct core *leader_get_core(const struct leader *leader);
 void leader_write_metrics(const struct leader *leader, const struct server *server, double turn_sec,
                           struct strbuf *out);
 
-/* Make durable what is under way, give up the lease, close the link. After the server has drained
- * leader_get_app().
+/* Make durable what is under way, give up the lease, close the link, and end the requests whose
+ * clients have gone. The server passes leader_get_app() no further ones. Calls after the first do
+ * nothing.
  */
 void leader_stop(struct leader *leader);
 /* After leader_stop(), if it was opened. The loop must run once more. NULL is fine. */

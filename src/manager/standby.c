@@ -59,8 +59,11 @@ static void standby_on_disconnected(void *data, const char *why)
 static void standby_on_refused(void *data, const char *kind, const char *text)
 {
     const struct standby *s = data;
+    struct aq_error err = { 0 };
 
-    log_error("the leader at %s refuses this manager (%s): %s", s->leader, kind, text);
+    (void)aq_fail_kind(&err, EACCES, kind, "the leader at %s refuses this manager (%s): %s",
+                       s->leader, kind, text);
+    s->conf.on_refused(s->conf.data, &err);
 }
 
 static int standby_connect(struct standby *s, struct aq_error *err)
@@ -155,11 +158,6 @@ int standby_open(const struct standby_conf *conf, struct standby **ret, struct a
 uint16_t standby_get_link_port(const struct standby *s)
 {
     return link_server_port(s->server);
-}
-
-bool standby_is_connected(const struct standby *s)
-{
-    return s->client && link_client_is_connected(s->client);
 }
 
 void standby_free(struct standby *s)

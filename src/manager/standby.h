@@ -19,6 +19,11 @@ struct standby_conf {
     const struct manager_identity *identity; /* both borrowed, as is 'claim' */
     const struct leader_claim *claim;        /* of this manager */
     uint16_t link_port;                      /* to listen on; 0 = any free one */
+    /* The leader accepts this manager no longer, e.g. as an administrator has removed it: it cannot
+     * stand by. Not from within a function of this header.
+     */
+    void (*on_refused)(void *data, const struct aq_error *err);
+    void *data;
 };
 
 /* Listens. Errors as of link_server_new(). */
@@ -27,8 +32,6 @@ int standby_open(const struct standby_conf *conf, struct standby **ret, struct a
  */
 void standby_set_leader(struct standby *standby, const char *link);
 uint16_t standby_get_link_port(const struct standby *standby);
-/* Is it connected to the leader? */
-bool standby_is_connected(const struct standby *standby);
 /* The loop must run once more. NULL is fine. */
 void standby_free(struct standby *standby);
 
