@@ -3,13 +3,17 @@
 #include "http/stream.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "http/stream_internal.h"
 
@@ -366,6 +370,16 @@ void stream_connected(struct stream *s)
     stream_update_reading(s);
     if (s->tls)
         (void)stream_shake_hands(s);
+}
+
+void stream_limit_unacknowledged(struct stream *s, int64_t usec)
+{
+    unsigned msec = (unsigned)(usec / USEC_PER_MSEC);
+    uv_os_fd_t fd;
+
+    if (s->kind == STREAM_TCP && !s->closed
+        && uv_fileno((const uv_handle_t *)&s->handle->uv.tcp, &fd) == 0)
+        (void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &msec, sizeof(msec));
 }
 
 /* ---- writing ---- */

@@ -46,7 +46,7 @@ struct stream_ops {
 struct stream_options {
     struct tls_context *tls; /* NULL = plain; a reference is taken */
     const char *server_name; /* TLS: the name to verify and send; NULL = the address' host */
-    unsigned connect_msec;   /* until on_open; 0 = 30 s */
+    unsigned connect_msec;   /* until on_open, half of it for a first answer; 0 = 30 s */
     /* May it connect to this address, of those that the name has? NULL = to all. If to none,
      * on_end() says EACCES.
      */
@@ -104,6 +104,12 @@ size_t stream_queued(const struct stream *stream);
  * count that stands still.
  */
 uint64_t stream_sent(const struct stream *stream);
+
+/* End with -ETIMEDOUT once the other machine has not acknowledged bytes for so long: it is off, or the
+ * network to it is cut. A program there that is busy or stopped makes no difference. Connections
+ * that are not TCP, and a socket that does not take the option, go on as before.
+ */
+void stream_limit_unacknowledged(struct stream *stream, int64_t usec);
 
 /* Give bytes to on_read() once more, from the loop; used when a stream changes
  * its owner.

@@ -27,6 +27,8 @@ struct stream_dial {
     struct address address;
     struct stream_dial_lookup *lookup;
     struct defer *timeout, *start;
+    unsigned half_msec; /* of the time until on_open() */
+    bool is_second_half;
     bool (*may_reach)(void *data, const struct sockaddr *addr);
     void *reach_data;
     bool is_refused; /* an address that it may not reach was left out */
@@ -157,11 +159,18 @@ static void stream_dial_add_literals(struct stream_dial *d)
         stream_dial_add_try(d, (const struct sockaddr *)&six, sizeof(six));
 }
 
+/* Half of the time is enough for the first answer of a machine that is there, busy or not. */
 static void stream_dial_on_timeout(void *data)
 {
     struct stream *s = data;
+    struct stream_dial *d = s->dial;
 
-    s->dial->timeout = NULL;
+    d->timeout = NULL;
+    if (s->connected && !d->is_second_half) {
+        d->is_second_half = true;
+        d->timeout = defer_call(s->loop, d->half_msec, stream_dial_on_timeout, s);
+        return;
+    }
     stream_dial_fail(s, ETIMEDOUT, "no answer in time");
 }
 
@@ -191,7 +200,8 @@ static int stream_dial_address(struct stream *s, const struct address *address,
         stream_renew_handle(s);
     else
         stream_dial_add_literals(d);
-    d->timeout = defer_call(s->loop, msec, stream_dial_on_timeout, s);
+    d->half_msec = AQ_MAX(msec / 2, 1);
+    d->timeout = defer_call(s->loop, d->half_msec, stream_dial_on_timeout, s);
     if (s->kind == STREAM_TCP && !d->count && !d->is_refused)
         return stream_dial_look_up(s, err);
     /* A refusal must not be told from within stream_connect(). */

@@ -223,8 +223,11 @@ static void channel_on_stream_open(void *data)
 
 static void channel_on_stream_end(void *data, const struct aq_error *err)
 {
-    ((struct channel *)data)->is_ended = true;
-    channel_end(data, err->code ? err->text : "the other side closed the connection");
+    struct channel *ch = data;
+
+    ch->is_ended = true;
+    ch->is_silent = err->code == ETIMEDOUT;
+    channel_end(ch, err->code ? err->text : "the other side closed the connection");
 }
 
 static void channel_on_stream_drain(void *data)
@@ -342,6 +345,11 @@ void channel_bind(struct channel *ch, struct link_peer *peer, int64_t ping_usec,
     ch->ping_usec = ping_usec;
     ch->dead_usec = dead_usec;
     channel_start_timer(ch);
+}
+
+void channel_limit_unacknowledged(struct channel *ch, int64_t usec)
+{
+    stream_limit_unacknowledged(ch->stream, usec);
 }
 
 bool channel_is_silent(const struct channel *ch)

@@ -38,7 +38,7 @@ void channel_set_ops(struct channel *ch, const struct channel_ops *ops, void *da
 struct channel_target {
     const char *address; /* HOST[:PORT] */
     struct tls_context *tls;
-    int64_t connect_usec; /* until on_open */
+    int64_t connect_usec; /* until on_open, half of it for a first answer */
 };
 
 /* A channel that has yet to connect: made first, so that the stream's
@@ -56,6 +56,9 @@ void channel_set_patience(struct channel *ch, int64_t usec);
 /* The greeting is over: keep alive and carry this peer's reliable messages. */
 void channel_bind(struct channel *ch, struct link_peer *peer, int64_t ping_usec, int64_t dead_usec);
 
+/* End it, as silent, once the other machine has not acknowledged what was sent for so long. */
+void channel_limit_unacknowledged(struct channel *ch, int64_t usec);
+
 /* Send a transient message. -ENOBUFS when the other side does not take what
  * was sent before.
  */
@@ -72,7 +75,7 @@ void channel_flush(struct channel *ch);
 /* Tell the other side peer->handled_seq if it does not know it. */
 void channel_acknowledge(struct channel *ch);
 
-/* Within on_end(): it ends because the other side has not been heard. */
+/* Within on_end(): it ends because neither the other side nor its machine has been heard. */
 bool channel_is_silent(const struct channel *ch);
 
 bool channel_get_peer(const struct channel *ch, struct tls_peer *ret);

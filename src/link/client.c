@@ -242,6 +242,7 @@ static void client_on_welcome(struct link_client *client, const struct msg_welco
     client_replace(&client->leader, NULL);
     AQ_FAULT("link.welcome.received");
     channel_bind(client->channel, &client->peer, client->conf.ping_usec, client->conf.dead_usec);
+    channel_limit_unacknowledged(client->channel, LINK_CLIENT_CUT_USEC);
     channel_flush(client->channel);
     client_take_managers(client, welcome->managers, welcome->manager_count);
     if (client->ops->on_connected)

@@ -33,6 +33,7 @@
 #define LINK_PORT 8082
 #define LINK_PING_USEC (3 * USEC_PER_SEC)
 #define LINK_DEAD_USEC (10 * USEC_PER_SEC)        /* at the manager */
+#define LINK_CLIENT_CUT_USEC (4 * USEC_PER_SEC)   /* without the manager's machine: decision 586 */
 #define LINK_CLIENT_DEAD_USEC (15 * USEC_PER_SEC) /* at the agent: decision 558 */
 #define LINK_NOT_LEADER "not-leader"              /* kind of a refusal */
 
