@@ -165,12 +165,13 @@ class Managers(World):
 
     def sessions(self):
         """All of them, also those that ended."""
-        found, client = [], self.walker()
+        found, read, client = {}, 0, self.walker()
         while True:
-            page = client.get(f"{SESSIONS}?all=true&limit=1000&offset={len(found)}").json
-            found += page["items"]
-            if not page["items"] or len(found) >= page["total"]:
-                return found
+            page = client.get(f"{SESSIONS}?all=true&limit=1000&offset={read}").json
+            found.update({item["id"]: item for item in page["items"]})  # pages may overlap
+            read += len(page["items"])
+            if not page["items"] or read >= page["total"]:
+                return list(found.values())
 
     # ---- ending ----
 
