@@ -70,7 +70,7 @@ static void invariants_check_fits(const struct cluster *c)
 /* All that wait are in the queue, in order; all that hold something hold it on agents there are. */
 static void invariants_check_entries(const struct sched *s)
 {
-    size_t waiting = 0, preempting = 0;
+    size_t waiting = 0, preempting = 0, gaps = 0;
 
     for (size_t i = 0; i < s->entry_count; i++) {
         const struct sched_entry *e = &s->entries[i];
@@ -83,12 +83,17 @@ static void invariants_check_entries(const struct sched *s)
                    || (entry_is_holding(e) && e->holds[q].node < s->cluster.node_count));
         }
     }
-    assert(waiting == s->queue_count && preempting == s->preempting);
+    assert(waiting == s->queue_count - s->queue_gaps && preempting == s->preempting);
     for (size_t i = 0; i < s->queue_count; i++) {
-        assert(s->entries[s->queue[i].handle].status == ENTRY_WAITING);
-        assert(s->entries[s->queue[i].handle].row == s->queue[i].row);
+        const struct queue_item *q = &s->queue[i];
+
+        gaps += q->handle == NO_HANDLE;
+        assert(q->handle == NO_HANDLE
+               || (s->entries[q->handle].status == ENTRY_WAITING
+                   && s->entries[q->handle].row == q->row));
         assert(i == 0 || wait_queue_compare(&s->queue[i - 1], &s->queue[i]) < 0);
     }
+    assert(gaps == s->queue_gaps);
 }
 
 void sched_assert_consistent(const struct sched *s)

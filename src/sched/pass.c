@@ -567,6 +567,7 @@ void sched_pass(struct sched *s, int64_t now_usec, struct arena *arena, struct s
     struct pass_run p = { .s = s, .now_usec = now_usec, .arena = arena };
 
     s->pass_count++;
+    wait_queue_close_gaps(s);
     booked_advance(s, now_usec);
     strbuf_clear(&s->choices);
     pass_start_preempting(&p);

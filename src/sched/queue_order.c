@@ -95,11 +95,15 @@ void wait_queue_insert(struct sched *s, uint32_t handle)
     struct queue_item q = queue_order_item_of(s, e);
     size_t at = wait_queue_find(s, &q);
 
-    assert(at == s->queue_count || wait_queue_compare(&q, &s->queue[at]) < 0); /* rows are unique */
-    vec_grow(&s->queue, &s->queue_cap, s->queue_count + 1, sizeof(*s->queue));
-    memmove(&s->queue[at + 1], &s->queue[at], (s->queue_count - at) * sizeof(q));
+    if (at < s->queue_count && wait_queue_compare(&q, &s->queue[at]) == 0) {
+        assert(s->queue[at].handle == NO_HANDLE); /* rows are unique */
+        s->queue_gaps--;
+    } else {
+        vec_grow(&s->queue, &s->queue_cap, s->queue_count + 1, sizeof(*s->queue));
+        memmove(&s->queue[at + 1], &s->queue[at], (s->queue_count - at) * sizeof(q));
+        s->queue_count++;
+    }
     s->queue[at] = q;
-    s->queue_count++;
     e->queued_in_pass = s->pass_count;
     room_search_add(&s->search, handle);
 }
@@ -110,8 +114,21 @@ void wait_queue_remove(struct sched *s, const struct sched_entry *e)
     size_t at = wait_queue_find(s, &q);
 
     assert(at < s->queue_count && s->queue[at].handle == q.handle);
-    memmove(&s->queue[at], &s->queue[at + 1], (s->queue_count - at - 1) * sizeof(q));
-    s->queue_count--;
+    s->queue[at].handle = NO_HANDLE;
+    s->queue_gaps++;
+}
+
+void wait_queue_close_gaps(struct sched *s)
+{
+    size_t kept = 0;
+
+    if (!s->queue_gaps)
+        return;
+    for (size_t i = 0; i < s->queue_count; i++)
+        if (s->queue[i].handle != NO_HANDLE)
+            s->queue[kept++] = s->queue[i];
+    s->queue_count = kept;
+    s->queue_gaps = 0;
 }
 
 /* ---- by row ---- */

@@ -123,7 +123,8 @@ int sched_add_what_if(struct sched *s, const struct sched_session *session, uint
     size_t at = wait_queue_find(s, &q);
     int r;
 
-    if (at < s->queue_count && wait_queue_compare(&s->queue[at], &q) == 0)
+    if (at < s->queue_count && s->queue[at].handle != NO_HANDLE
+        && wait_queue_compare(&s->queue[at], &q) == 0)
         return aq_fail(err, EEXIST, "session %lld waits already", (long long)session->row);
     if ((r = entry_add(s, session, ret_handle, err)) < 0)
         return r;

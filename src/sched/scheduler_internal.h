@@ -133,7 +133,8 @@ struct sched {
     uint32_t *free_entries;
     size_t free_count, free_cap;
     struct queue_item *queue;
-    size_t queue_count, queue_cap;
+    size_t queue_count, queue_cap; /* gaps included */
+    size_t queue_gaps;             /* items without a handle: wait_queue_remove() */
     struct account_state *accounts;
     size_t account_count, account_cap;
     struct owner_state *owners;
@@ -247,10 +248,18 @@ int64_t entry_amount(const struct sched_entry *e, size_t column);
 int wait_queue_compare(const struct queue_item *a, const struct queue_item *b);
 /* The first place whose item does not come before 'item'. */
 size_t wait_queue_find(const struct sched *s, const struct queue_item *item);
+/* One that was removed since the queue was closed up gets its former place back without a move of
+ * those behind it.
+ */
 void wait_queue_insert(struct sched *s, uint32_t handle);
+/* Leaves a gap: sessions that are told anew are removed and inserted again, all of them after a
+ * takeover.
+ */
 void wait_queue_remove(struct sched *s, const struct sched_entry *e);
 /* There is one more that the search has not looked at; too many undo it. */
 void room_search_add(struct room_search *search, uint32_t handle);
+/* Before a walk through the queue. */
+void wait_queue_close_gaps(struct sched *s);
 /* The place in the queue of one like 'session'. */
 struct queue_item wait_queue_item(const struct sched_session *session);
 /* The first place in the queue behind 'from' with a lower priority, or of another unit. */

@@ -94,6 +94,7 @@ size_t sched_estimate_starts(struct sched *s, int64_t now_usec, size_t max, stru
         .s = s, .arena = arena, .now_usec = now_usec, .from_usec = now_usec, .max = max
     };
 
+    wait_queue_close_gaps(s);
     booked_advance(s, now_usec);
     p.planned = arena_array(arena, s->queue_count + 1, sizeof(*p.planned));
     p.forecast = forecast_new(s, now_usec, false, arena);
