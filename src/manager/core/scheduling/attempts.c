@@ -19,6 +19,8 @@
 #include "manager/core/state/state.h"
 
 #define KEEP_USEC (60 * USEC_PER_SEC)
+#define TURN_USEC (USEC_PER_SEC / 1000)
+#define TURNS_AT_ONCE 1000
 #define PRUNE_USEC (600 * USEC_PER_SEC)
 
 /* 'count' more with this answer, the first of them at 'since' (monotonic). */
@@ -92,6 +94,21 @@ void attempts_failed(struct core *core, struct session_entry *l, const struct re
     attempts_add(core, l, retry_result_name(result), 1, clock_monotonic_usec(), detail.data);
 }
 
+bool attempts_have_turn(struct core *core, struct session_entry *l, int64_t now)
+{
+    if (!l->attempts.turn_usec) {
+        core->attempts_turn_usec = AQ_MAX(core->attempts_turn_usec, now - TURNS_AT_ONCE * TURN_USEC)
+                                   + TURN_USEC;
+        l->attempts.turn_usec = core->attempts_turn_usec;
+    }
+    if (now < l->attempts.turn_usec) {
+        durable_wake_at(core, &l->durable, l->attempts.turn_usec);
+        return false;
+    }
+    l->attempts.turn_usec = 0;
+    return true;
+}
+
 void attempts_keep(struct core *core, struct session_entry *l, int64_t now)
 {
     int64_t due = l->attempts.written_usec
@@ -104,6 +121,8 @@ void attempts_keep(struct core *core, struct session_entry *l, int64_t now)
         durable_wake_at(core, &l->durable, due);
         return;
     }
+    if (more > 0 && !attempts_have_turn(core, l, now))
+        return;
     if (more > 0)
         attempts_add(core, l, sched_verdict_name(l->queue.explained), more,
                      l->attempts.written_usec, NULL);

@@ -3,6 +3,7 @@
 #ifndef AQ_MANAGER_CORE_SCHEDULING_ATTEMPTS_H
 #define AQ_MANAGER_CORE_SCHEDULING_ATTEMPTS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "model/retry.h"
@@ -19,6 +20,12 @@ void attempts_placed(struct core *core, struct session_entry *l, const char *cho
 /* A step of its start has failed; 'error' is JSON {"error": ...} or NULL. */
 void attempts_failed(struct core *core, struct session_entry *l, const struct retry_record *record,
                      enum retry_result result, const char *error);
+
+/* May the session write now why it waits, and how often it was looked at? Else it is examined again
+ * when it has its turn: 1,000 sessions write each second, so that a takeover with 100,000 that wait
+ * does not keep back what users ask for.
+ */
+bool attempts_have_turn(struct core *core, struct session_entry *l, int64_t now);
 
 /* It waits on: write now and then how often it was looked at. */
 void attempts_keep(struct core *core, struct session_entry *l, int64_t now);

@@ -62,6 +62,8 @@ static void pending_reason_later(struct core *core, struct session_entry *l, int
             durable_wake_at(core, &l->durable, l->queue.verdict_usec + EXPLAIN_USEC);
             return;
         }
+        if (!attempts_have_turn(core, l, now))
+            return;
     }
     if (pending_reason_write(core, l, NULL, &json, NULL) == 0)
         pending_propose_explanation(core, l, &json);

@@ -169,6 +169,7 @@ struct session_entry {
         uint32_t tries;            /* passes in vain that its scheduler no longer knows of */
         uint32_t tries_written;    /* of all, those that are in the store */
         int64_t written_usec;      /* monotonic */
+        int64_t turn_usec;         /* the same: when it may write; 0 = it has not asked */
         uint32_t tries_base;       /* of all, those before the present run of SCHED_NO_ROOM */
         bool has_rows;             /* the store may have some of it */
     } attempts;                    /* scheduling/attempts.c */

@@ -112,7 +112,8 @@ struct core {
     bool is_started, is_stopping;
     struct session_event_place last_event; /* that was announced, or was there at the start */
     int64_t ticked_usec;
-    int64_t pruned_usec; /* monotonic: attempts.c */
+    int64_t pruned_usec;        /* monotonic: attempts.c */
+    int64_t attempts_turn_usec; /* the same; the last turn that a session was given */
 
     struct slot_types *types;
     const struct state_hooks *hooks;             /* of scheduling/queue.c */
