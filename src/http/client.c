@@ -164,6 +164,7 @@ void exchange_free(struct exchange *ex)
     list_remove(&ex->link);
     list_remove(&ex->wait_link);
     defer_cancel(ex->timer);
+    defer_cancel(ex->drain);
     strbuf_done(&ex->out);
     if (ex->release)
         ex->release(ex->data);

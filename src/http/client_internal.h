@@ -60,6 +60,7 @@ struct exchange {
     uint64_t body_max;
     unsigned answer_msec;
     struct defer *timer; /* for the answer's head */
+    struct defer *drain; /* calls on_drain() after the exchange took an idle wire; or NULL */
     bool stream_body;    /* the body comes by exchange_write() */
     bool is_sized;       /* and is not chunked */
     bool is_sent_once;

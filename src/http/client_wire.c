@@ -230,6 +230,18 @@ static void client_wire_on_drain(void *data)
         ex->ops->on_drain(ex, ex->data);
 }
 
+/* Bytes that were written while the exchange waited for this wire may all be with the system at
+ * once; then no drain of the stream follows. The wire may be taken inside a call of any owner.
+ */
+static void client_wire_on_taken(void *data)
+{
+    struct exchange *ex = data;
+
+    ex->drain = NULL;
+    if (ex->ops->on_drain && !exchange_get_queued(ex))
+        ex->ops->on_drain(ex, ex->data);
+}
+
 static void client_wire_on_open(void *data)
 {
     struct wire *wire = data;
@@ -274,6 +286,8 @@ void wire_take(struct wire *wire, struct exchange *ex)
     ex->wire = wire;
     stream_resume(wire->stream);
     client_wire_send_request(wire);
+    if (ex->stream_body && !stream_queued(wire->stream))
+        ex->drain = defer_call(ex->client->loop, 0, client_wire_on_taken, ex);
 }
 
 int wire_open(struct client_pool *pool, struct exchange *ex, struct aq_error *err)

@@ -372,6 +372,29 @@ static void test_upload(void **state)
     down();
 }
 
+/* It took its wire when another exchange gave it back: the rest follows its first bytes. */
+static void test_upload_that_waits(void **state)
+{
+    struct transfer t = { .to_send = 20000000 };
+    struct client_request request = { .method = METHOD_POST, .stream_body = true };
+    struct answer first;
+
+    (void)state;
+    up(&(struct client_options){ .connections_max = 1 }, NULL);
+    send_one(&first, METHOD_GET, "/hold", NULL);
+    RUN_UNTIL(&net, held);
+    begin_transfer(&t, &request, "/upload");
+    assert_int_equal(exchange_write(t.ex, "before", 6), 0);
+    request_reply_empty(held, 204);
+    RUN_UNTIL(&net, t.done);
+    assert_int_equal(first.status, 204);
+    assert_int_equal(t.status, 200);
+    assert_string_equal(t.text.data, "20000006 0");
+    strbuf_done(&t.text);
+    strbuf_done(&first.body);
+    down();
+}
+
 static void test_download_paused(void **state)
 {
     struct transfer t = { .pauses = 50 };
@@ -901,6 +924,7 @@ int main(void)
         cmocka_unit_test(test_pool),
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_upload),
+        cmocka_unit_test(test_upload_that_waits),
         cmocka_unit_test(test_download_paused),
         cmocka_unit_test(test_events),
         cmocka_unit_test(test_unix),
