@@ -24,6 +24,7 @@ struct entry {
     struct request *req;
     struct manager_ask *ask;
     struct exchange *exchange;
+    const char *api; /* the manager that 'exchange' was sent to */
     struct login_use use;
     char hash[COOKIE_HASH_MAX];     /* of the cookie that came; "" = none */
     char cookie[COOKIE_TEXT_MAX];   /* that is given */
@@ -400,6 +401,7 @@ static void entry_on_changed(void *data, const struct client_response *response,
 
     entry->exchange = NULL;
     if (!response) {
+        web_leave_api(entry->web, entry->api);
         aq_fail_kind(&away, EAGAIN, "bad-gateway", "the manager is away: %s", err->text);
         entry_fail(entry, &away, 1);
         return;
@@ -416,7 +418,8 @@ static void entry_send_change(struct entry *entry, const json_t *json, struct aq
     static const char target[] = "/auth/update-password-no-auth";
     struct web *web = entry->web;
     AQ_CLEANUP(strbuf_donep) struct strbuf headers = STRBUF_INIT;
-    AQ_CLEANUP(aq_freep) char *url = aq_format("%s%s", web->settings->api.items[web->api], target);
+    const char *api = web_get_api(web);
+    AQ_CLEANUP(aq_freep) char *url = aq_format("%s%s", api, target);
     json_t *args = json_pack("{s:s, s:O?, s:O?, s:O?}", "domain", web->settings->domain, "username",
                              json_object_get(json, "username"), "current_password",
                              json_object_get(json, "current_password"), "new_password",
@@ -429,11 +432,12 @@ static void entry_send_change(struct entry *entry, const json_t *json, struct aq
                                    .answer_msec = ANSWER_MSEC };
 
     json_decref(args);
-    if (relay_write_headers(web, entry->req, METHOD_POST, target, "application/json", NULL,
+    if (relay_write_headers(web, entry->req, api, METHOD_POST, target, "application/json", NULL,
                             &headers, err)
         < 0)
         return;
     want.headers = headers.data;
+    entry->api = api;
     (void)client_fetch(web->client, &want, entry_on_changed, entry, &entry->exchange, err);
     explicit_bzero(body, strlen(body));
 }

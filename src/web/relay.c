@@ -102,9 +102,9 @@ static int relay_sign(struct web *web, const struct login *login, const struct s
     return 0;
 }
 
-int relay_write_headers(struct web *web, const struct request *req, enum method method,
-                        const char *target, const char *content_type, const struct login *login,
-                        struct strbuf *out, struct aq_error *err)
+int relay_write_headers(struct web *web, const struct request *req, const char *api,
+                        enum method method, const char *target, const char *content_type,
+                        const struct login *login, struct strbuf *out, struct aq_error *err)
 {
     const struct message_head *head = request_get_head(req);
     const char *version = request_get_header(req, "X-BackendAI-Version");
@@ -115,7 +115,7 @@ int relay_write_headers(struct web *web, const struct request *req, enum method 
                                 .version = version ? version : API_VERSION_ANNOUNCED };
     char address[CLIENT_ADDRESS_MAX];
     struct url url;
-    int r = url_parse(web->settings->api.items[web->api], &url, err);
+    int r = url_parse(api, &url, err);
 
     if (r < 0)
         return r;
@@ -318,7 +318,7 @@ static void relay_on_failed(struct relay *relay, bool was_sent, const struct aq_
     struct web *web = relay->web;
     struct aq_error away = { 0 };
 
-    web->api = (web->api + 1) % web->settings->api.count;
+    web_leave_api(web, relay->api);
     if (relay_may_send_again(relay, was_sent) && !request_is_gone(relay->req)
         && ++relay->tries < web->settings->api.count) {
         relay_send(relay);
@@ -403,8 +403,9 @@ static void relay_send(struct relay *relay)
                                    .body_max = UINT64_MAX };
     struct aq_error err = { 0 };
 
-    strbuf_addf(&url, "%s%s", web->settings->api.items[web->api], relay->target);
-    (void)relay_write_headers(web, relay->req, head->method, relay->target,
+    relay->api = web_get_api(web);
+    strbuf_addf(&url, "%s%s", relay->api, relay->target);
+    (void)relay_write_headers(web, relay->req, relay->api, head->method, relay->target,
                               message_get_header(head, "Content-Type"), relay->use.login, &headers,
                               &err);
     want.url = url.data;

@@ -13,6 +13,7 @@ struct relay {
     struct request *req;
     struct login_use use;
     const char *target;              /* the manager's */
+    const char *api;                 /* the manager that it was sent to last */
     struct exchange *exchange;       /* NULL before and after */
     struct pump pump;                /* request and exchange */
     struct strbuf body;              /* of one that is sent as a whole */

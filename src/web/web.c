@@ -49,6 +49,17 @@ static const struct route web_other = { METHOD_GET,
 
 /* ---- the manager ---- */
 
+const char *web_get_api(const struct web *web)
+{
+    return web->settings->api.items[web->api];
+}
+
+void web_leave_api(struct web *web, const char *api)
+{
+    if (web_get_api(web) == api)
+        web->api = (web->api + 1) % web->settings->api.count;
+}
+
 static void web_ask_origins(struct web *web);
 
 static void web_on_time(void *data)

@@ -42,6 +42,13 @@ struct web {
 
 extern const struct front_type web_type;
 
+/* The URL of the manager that requests are sent to, borrowed from the settings. */
+const char *web_get_api(const struct web *web);
+/* A request that was sent to 'api', of web_get_api(), failed: the next manager of the list is used,
+ * unless another request that failed there has left it before.
+ */
+void web_leave_api(struct web *web, const char *api);
+
 /* ---- page.c: what guards browsers ---- */
 
 /* server_guard_fn: pages of other origins change nothing, open no WebSocket and ask the manager
@@ -78,10 +85,10 @@ bool relay_is_asked(const struct request *req);
 void relay_serve(struct web *web, struct request *req);
 /* Everything that is passed on is cut. */
 void relays_cut(struct web *web);
-/* To the manager in use; for requests without a keypair 'login' is NULL. Header lines. */
-int relay_write_headers(struct web *web, const struct request *req, enum method method,
-                        const char *target, const char *content_type, const struct login *login,
-                        struct strbuf *out, struct aq_error *err);
+/* To the manager at 'api'; for requests without a keypair 'login' is NULL. Header lines. */
+int relay_write_headers(struct web *web, const struct request *req, const char *api,
+                        enum method method, const char *target, const char *content_type,
+                        const struct login *login, struct strbuf *out, struct aq_error *err);
 
 /* ---- files.c ---- */
 
