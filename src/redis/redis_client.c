@@ -47,7 +47,8 @@ struct redis_client {
     struct address server;               /* that it leads to, or the last one did */
     bool is_asking;                      /* it is one to a Sentinel */
     bool is_up;                          /* greeted by the server */
-    bool is_refused;                     /* which refuses what is written */
+    bool is_accepted;                    /* it has accepted a write on this connection */
+    bool is_refused;                     /* it refuses what is written */
     bool has_refused;                    /* one command, which was logged */
     bool was_told;                       /* that it is away */
     size_t sentinel, tried;              /* the one to ask next; how many failed in a row */
@@ -219,15 +220,25 @@ void redis_client_send(struct redis_client *client, unsigned db, struct redis_co
 
 /* ---- the mark ---- */
 
+/* A connection alone does not end being away: a replica and a full server accept it, too. */
+static void client_on_accepted(struct redis_client *client)
+{
+    client->is_accepted = true;
+    client->tried = 0;
+    client->retry_msec = RETRY_MIN_MSEC;
+    client_say_back(client);
+}
+
 static void client_on_mark_set(void *data, const struct redis_reply *reply)
 {
     struct redis_client *client = data;
+    bool was_refused = client->is_refused;
 
-    if (!reply || reply->type == REDIS_ERROR || !client->is_refused)
+    if (!reply || reply->type == REDIS_ERROR || (client->is_accepted && !was_refused))
         return;
     client->is_refused = false;
-    client_say_back(client);
-    if (client->options.on_fresh)
+    client_on_accepted(client);
+    if (was_refused && client->options.on_fresh)
         client->options.on_fresh(client->options.data);
 }
 
@@ -299,6 +310,7 @@ static void client_on_failed(void *data, const struct aq_error *err)
     struct redis_connection *connection = AQ_TAKE(client->connection);
 
     client->is_up = false;
+    client->is_accepted = false;
     client->is_refused = false;
     client_say_away(client, err->text);
     redis_connection_close(connection);
@@ -312,13 +324,12 @@ static void client_on_ready(void *data)
 
     client->is_up = true;
     client->has_refused = false;
-    client->tried = 0;
-    client->retry_msec = RETRY_MIN_MSEC;
     client->status.connects++;
-    client_say_back(client);
     if (client->options.mark) {
         (void)uuid_format(&id, client->mark); /* unlike the server's: on_fresh() follows */
         client_mark(client);
+    } else {
+        client_on_accepted(client); /* its owner looks at the replies */
     }
     client_run_queue(client);
 }
@@ -495,7 +506,7 @@ void redis_client_free(struct redis_client *client)
 void redis_client_get_status(const struct redis_client *client, struct redis_status *ret)
 {
     *ret = client->status;
-    ret->is_ready = client->is_up && !client->is_refused;
+    ret->is_ready = client->is_up && client->is_accepted && !client->is_refused;
     ret->away_usec = ret->is_ready ? 0 : client->away_usec;
     ret->queued = client->queue_count + client->flying;
     (void)client_name(client, ret->server);

@@ -83,9 +83,9 @@ void redis_client_send(struct redis_client *client, unsigned db, struct redis_co
 /* ---- how it is ---- */
 
 struct redis_status {
-    bool is_ready;              /* connected, and the server takes what is written */
-    int64_t away_usec;          /* wall clock: since when it is not ready; 0 = it is */
-    char problem[320];          /* why it is not; "" = it is, or was not reached yet */
+    bool is_ready;     /* connected, and the last mark was accepted; without a mark: connected */
+    int64_t away_usec; /* wall clock: since when it is not ready; 0 = it is */
+    char problem[320]; /* why it is not; "" = it is, or was not reached yet */
     char server[HOST_PORT_MAX]; /* in use or tried last; "" = none yet */
     uint64_t sent, dropped, refused, connects;
     uint64_t failures; /* how often no address led to a server */

@@ -332,6 +332,26 @@ static void test_a_server_that_is_full(void **state)
     assert_int_equal(s->server.connections, 1);
 }
 
+/* It accepts connections, and is not called ready for that. */
+static void test_a_server_that_is_read_only(void **state)
+{
+    struct scene *s = *state;
+    int64_t away_usec;
+
+    s->server.oom = "-READONLY You can't write against a read only replica.\r\n";
+    scene_begin(s, "/0");
+    away_usec = scene_look(s)->away_usec;
+    while (scene_look(s)->connects < 4) {
+        (void)uv_run(&s->loop, UV_RUN_ONCE);
+        assert_false(scene_look(s)->is_ready);
+        assert_int_equal(s->status.away_usec, away_usec);
+        assert_true(!s->status.refused || strstr(s->status.problem, "READONLY"));
+    }
+    s->server.oom = NULL;
+    RUN_UNTIL(s, scene_look(s)->is_ready);
+    assert_string_equal(s->status.problem, "");
+}
+
 /* The oldest commands are dropped, each with its callback. */
 static void test_a_queue_that_is_full(void **state)
 {
@@ -402,6 +422,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_hostile_server, scene_up, scene_down),
         cmocka_unit_test_setup_teardown(test_a_greeting_that_is_refused, scene_up, scene_down),
         cmocka_unit_test_setup_teardown(test_a_server_that_is_full, scene_up, scene_down),
+        cmocka_unit_test_setup_teardown(test_a_server_that_is_read_only, scene_up, scene_down),
         cmocka_unit_test_setup_teardown(test_a_queue_that_is_full, scene_up, scene_down),
         cmocka_unit_test_setup_teardown(test_sentinel, scene_up, scene_down),
     };
