@@ -3,16 +3,15 @@
 #include "redis/redis_client.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/fs.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/secret_file.h"
 #include "base/utf8.h"
 #include "base/uuid.h"
 #include "http/defer.h"
@@ -27,7 +26,6 @@
 #define MARK_SEC "3600"
 #define RETRY_MIN_MSEC 250u
 #define RETRY_MAX_MSEC 10000u
-#define PASSWORD_MAX 1024
 
 struct redis_entry {
     struct list link;
@@ -45,7 +43,6 @@ struct redis_client {
     struct tls_context *tls;
     struct redis_connection *connection; /* NULL = none */
     struct address server;               /* that it leads to, or the last one did */
-    bool is_asking;                      /* it is one to a Sentinel */
     bool is_up;                          /* greeted by the server */
     bool is_accepted;                    /* it has accepted a write on this connection */
     bool is_refused;                     /* it refuses what is written */
@@ -334,25 +331,13 @@ static void client_on_ready(void *data)
     client_run_queue(client);
 }
 
-/* A password is read for each connection: it may have changed. */
-static int client_read_password(const char *file, char ret[PASSWORD_MAX], struct aq_error *err)
-{
-    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
-    int r = fs_read(AT_FDCWD, file, PASSWORD_MAX - 1, &text, err);
-
-    if (r < 0)
-        return r;
-    (void)snprintf(ret, PASSWORD_MAX, "%.*s", (int)strcspn(text.data, "\r\n"), text.data);
-    explicit_bzero(text.data, text.len);
-    return 0;
-}
-
+/* A password in a file is read for each connection: it may have changed. */
 static int client_open(struct redis_client *client, const struct address *address,
                        void (*on_ready)(void *data), bool is_sentinel, struct aq_error *err)
 {
     const struct redis_settings *settings = client->options.settings;
     const char *file = is_sentinel ? settings->sentinel_password_file : settings->password_file;
-    char secret[PASSWORD_MAX];
+    AQ_CLEANUP(strbuf_donep) struct strbuf secret = STRBUF_INIT;
     struct redis_connection_options options = {
         .loop = client->options.loop,
         .address = address,
@@ -366,16 +351,16 @@ static int client_open(struct redis_client *client, const struct address *addres
         .on_failed = client_on_failed,
         .data = client,
     };
-    int r = file ? client_read_password(file, secret, err) : 0;
+    int r = file ? secret_file_read(file, &secret, err) : 0;
 
-    if (r < 0)
-        return r;
-    if (file)
-        options.password = secret;
-    client->server = *address;
-    client->is_asking = is_sentinel;
-    r = redis_connection_open(&options, &client->connection, err);
-    explicit_bzero(secret, sizeof(secret));
+    if (r == 0) {
+        if (file)
+            options.password = secret.len ? secret.data : "";
+        client->server = *address;
+        r = redis_connection_open(&options, &client->connection, err);
+    }
+    if (secret.len)
+        explicit_bzero(secret.data, secret.len);
     return r;
 }
 

@@ -3,6 +3,7 @@
 #include "testing.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 #include <uv.h>
 
 #include "base/memory.h"
@@ -315,6 +316,23 @@ static void test_a_greeting_that_is_refused(void **state)
     RUN_UNTIL(s, s->replies == 1);
 }
 
+static void test_a_password_of_two_lines(void **state)
+{
+    struct scene *s = *state;
+    char path[] = "/tmp/test_redis_XXXXXX";
+    int fd = mkstemp(path);
+
+    assert_true(fd >= 0 && write(fd, "SECRET\nother\n", 13) == 13);
+    assert_int_equal(close(fd), 0);
+    s->settings.password_file = path;
+    scene_begin(s, "/0");
+    RUN_UNTIL(s, scene_look(s)->failures);
+    assert_int_equal(s->server.connections, 0);
+    assert_non_null(strstr(s->status.problem, "must hold one line"));
+    assert_null(strstr(s->status.problem, "SECRET"));
+    assert_int_equal(unlink(path), 0);
+}
+
 static void test_a_server_that_is_full(void **state)
 {
     struct scene *s = *state;
@@ -421,6 +439,7 @@ int main(void)
                                         scene_down),
         cmocka_unit_test_setup_teardown(test_a_hostile_server, scene_up, scene_down),
         cmocka_unit_test_setup_teardown(test_a_greeting_that_is_refused, scene_up, scene_down),
+        cmocka_unit_test_setup_teardown(test_a_password_of_two_lines, scene_up, scene_down),
         cmocka_unit_test_setup_teardown(test_a_server_that_is_full, scene_up, scene_down),
         cmocka_unit_test_setup_teardown(test_a_server_that_is_read_only, scene_up, scene_down),
         cmocka_unit_test_setup_teardown(test_a_queue_that_is_full, scene_up, scene_down),
