@@ -71,13 +71,14 @@ static const char *client_name(const struct redis_client *client, char ret[HOST_
     return host_port_write(address->host, address->port, ret);
 }
 
-/* Said once, until it is back. */
+/* Said once, until it is back. Parts of the problem are a server's text. */
 static void client_say_away(struct redis_client *client, const char *problem)
 {
     char name[HOST_PORT_MAX];
 
     (void)snprintf(client->status.problem, sizeof(client->status.problem), "%.*s",
                    (int)sizeof(client->status.problem) - 1, problem);
+    utf8_make_printable(client->status.problem);
     if (!client->away_usec)
         client->away_usec = clock_realtime_usec();
     if (client->was_told)
@@ -86,7 +87,7 @@ static void client_say_away(struct redis_client *client, const char *problem)
     client->dropped_before = client->status.dropped;
     if (!client->options.is_quiet)
         log_warning("Redis server %s is not available: %s; continuing with what is in memory",
-                    client_name(client, name), problem);
+                    client_name(client, name), client->status.problem);
 }
 
 static void client_say_back(struct redis_client *client)

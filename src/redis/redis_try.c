@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/utf8.h"
 #include "http/defer.h"
 #include "redis/redis_client.h"
 
@@ -43,8 +44,10 @@ static void try_on_reply(void *data, const struct redis_reply *reply)
     if (!reply)
         return;
     try->is_over = true;
-    if (reply->type == REDIS_ERROR)
-        (void)aq_fail(&try->err, EIO, "it refuses commands: %.250s", reply->text);
+    if (reply->type != REDIS_ERROR)
+        return;
+    (void)aq_fail(&try->err, EIO, "it refuses commands: %.250s", reply->text);
+    utf8_make_printable(try->err.text);
 }
 
 static void try_on_late(void *data)

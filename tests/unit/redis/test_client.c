@@ -412,6 +412,7 @@ static void test_sentinel(void **state)
         { "*2\r\n$1\r\na\r\n$5\r\n65536\r\n", "names no address" },
         { "*2\r\n:1\r\n:2\r\n", "names no address" },
         { "-ERR no\r\n", "the Sentinel refuses: ERR no" },
+        { "-ERR \x1b[1m\xff no\r\n", "the Sentinel refuses: ERR ?[1m? no" },
     };
     struct scene *s = *state;
 
