@@ -117,6 +117,11 @@ int redis_uri_parse(const char *uri, struct arena *arena, struct redis_place *re
                        "it does not begin with redis://, rediss://, redis+sentinel:// or "
                        "rediss+sentinel://");
     path = at + strcspn(at, "/?");
+    if (strchr(path, '@')) /* else a part of the password is taken for a host, and quoted */
+        return aq_fail(
+            err, EINVAL,
+            "there is '/' or '?' before '@': in its user and password, '/' is written as "
+            "%%2F and '?' as %%3F");
     login_end = memrchr(at, '@', (size_t)(path - at));
     if (login_end
         && (r = redis_uri_read_login(at, (size_t)(login_end - at), arena, &place, err)) < 0)
