@@ -100,7 +100,7 @@ def test_keys_of_backendai(runtime):
             assert node["node"]["mem"]["unit_hint"] == "bytes"
             assert node["devices"]["mem"].keys() == {"root"}
             assert 0 < server.ask("TTL", "agent", db=STATISTICS) <= 120
-        seen = last_seen(server)
+        seen = wait_for(lambda: last_seen(server), 30, "heartbeats")
         assert seen.keys() == {"agent"} and abs(seen["agent"] - time.time()) < 30
         wait_for(lambda: last_seen(server)["agent"] > seen["agent"], 30, "the next heartbeat")
 
@@ -274,6 +274,21 @@ def test_full():
         server.ask("CONFIG", "SET", "maxmemory", "0")
         wait_back(cluster)
         wait_for(lambda: window(server) == 1, 10, "what was refused")
+        cluster.stop()
+
+
+def test_heartbeats_that_are_refused():
+    """The former ones stay for readers, whole, and the next ones come once they are accepted."""
+    with redis.Server() as server, cluster_with(server) as cluster:
+        cluster.start_manager()
+        cluster.start_agent("agent")
+        seen = wait_for(lambda: last_seen(server), 30, "heartbeats")
+        server.ask("ACL", "SETUSER", "default", "-hset")
+        wait_for(lambda: lines(cluster, "refuses a command: NOPERM"), 30, "a refused command")
+        assert set(last_seen(server)) == set(seen)
+        server.ask("ACL", "SETUSER", "default", "+hset")
+        refused = last_seen(server)["agent"]
+        wait_for(lambda: last_seen(server)["agent"] > refused, 30, "the next heartbeat")
         cluster.stop()
 
 

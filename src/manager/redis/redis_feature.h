@@ -36,6 +36,7 @@ struct redis_state {
     struct uuid next_session; /* whose kernels' statistics are written next; nil = the first */
     size_t next_agent;        /* likewise */
     int64_t heartbeats_usec;  /* monotonic: when they were written */
+    bool is_replacing;        /* they are written, and not yet in place of the former ones */
 };
 
 /* redis_live.c: statistics and heartbeats; a part of them in each second. */

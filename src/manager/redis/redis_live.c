@@ -20,6 +20,7 @@
 #define AGENT_SEC "120" /* as Backend.AI keeps them */
 #define KERNEL_SEC "86400"
 #define HEARTBEATS "agent.last_seen"
+#define HEARTBEATS_NEXT "agent.last_seen.next" /* while it is written */
 #define HEARTBEATS_USEC (3 * USEC_PER_SEC)
 
 /* 'text' is JSON, and is emptied. */
@@ -100,17 +101,34 @@ static void redis_live_write_agents(struct redis_state *redis)
     }
 }
 
-static void redis_live_send(struct redis_state *redis, const char *word, const char *key)
+static void redis_live_delete(struct redis_state *redis, const char *key)
 {
     struct redis_command command = REDIS_COMMAND_INIT;
 
-    redis_command_adds(&command, word);
-    if (key)
-        redis_command_adds(&command, key);
+    redis_command_adds(&command, "DEL");
+    redis_command_adds(&command, key);
     redis_client_send(redis->client, REDIS_DB_LIVE, &command, NULL, NULL);
 }
 
-/* All agents that are alive, in place of those of before, at once for readers. */
+/* A refused hash leaves the last one to readers. */
+static void redis_live_on_heartbeats(void *data, const struct redis_reply *reply)
+{
+    struct redis_state *redis = data;
+    struct redis_command command = REDIS_COMMAND_INIT;
+
+    redis->is_replacing = false;
+    if (!reply || reply->type == REDIS_ERROR)
+        return;
+    redis_command_adds(&command, "RENAME");
+    redis_command_adds(&command, HEARTBEATS_NEXT);
+    redis_command_adds(&command, HEARTBEATS);
+    redis_client_send(redis->client, REDIS_DB_LIVE, &command, NULL, NULL);
+}
+
+/* All agents that are alive, in place of the former ones. They are written under another key, which
+ * is renamed, so that readers see all of the one or of the other, also where a command is refused or
+ * lost.
+ */
 static void redis_live_write_heartbeats(struct redis_state *redis)
 {
     const struct core *core = redis->api->core;
@@ -118,7 +136,7 @@ static void redis_live_write_heartbeats(struct redis_state *redis)
     const struct agent *agent;
 
     redis_command_adds(&command, "HSET");
-    redis_command_adds(&command, HEARTBEATS);
+    redis_command_adds(&command, HEARTBEATS_NEXT);
     for (size_t i = 0; (agent = core_get_agent(core, i)); i++) {
         int64_t heard = core_agent_contact_usec(core, agent->id);
 
@@ -128,11 +146,13 @@ static void redis_live_write_heartbeats(struct redis_state *redis)
         redis_command_addf(&command, "%lld.%03d", (long long)(heard / USEC_PER_SEC),
                            (int)(heard % USEC_PER_SEC / USEC_PER_MSEC));
     }
-    redis_live_send(redis, "MULTI", NULL);
-    redis_live_send(redis, "DEL", HEARTBEATS);
-    if (command.count > 2)
-        redis_client_send(redis->client, REDIS_DB_LIVE, &command, NULL, NULL);
-    redis_live_send(redis, "EXEC", NULL);
+    redis_live_delete(redis, HEARTBEATS_NEXT);
+    if (command.count > 2) {
+        redis->is_replacing = true;
+        redis_client_send(redis->client, REDIS_DB_LIVE, &command, redis_live_on_heartbeats, redis);
+    } else {
+        redis_live_delete(redis, HEARTBEATS);
+    }
     strbuf_done(&command.bytes);
 }
 
@@ -142,7 +162,7 @@ void redis_live_write(struct redis_state *redis)
 
     redis_live_write_kernels(redis);
     redis_live_write_agents(redis);
-    if (now - redis->heartbeats_usec < HEARTBEATS_USEC)
+    if (redis->is_replacing || now - redis->heartbeats_usec < HEARTBEATS_USEC)
         return;
     redis->heartbeats_usec = now;
     redis_live_write_heartbeats(redis);
