@@ -144,7 +144,7 @@ struct msg_join {
     bool has_database;
 };
 
-/* A manager joins by an id that begins with this. */
+/* A manager joins by an id that begins with this, and its certificates have it as their name. */
 #define LINK_MANAGER_PREFIX "manager:"
 
 struct msg_joined {

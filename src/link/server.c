@@ -9,7 +9,6 @@
 #include "base/log.h"
 #include "base/memory.h"
 
-#define MANAGER_PREFIX "manager:" /* of the names in managers' certificates */
 #define GUESTS_MAX 256
 #define IDLE_GUESTS_MAX 1024
 #define AWAY_USEC (300 * USEC_PER_MSEC) /* a leader is found soon */
@@ -134,7 +133,7 @@ static void server_on_http(void *data)
     const char *kind, *text = "it is not a manager's";
 
     if (!server->ops->on_http || !server_identify(server, channel, &who, &kind, &text)
-        || strncmp(who.common_name, MANAGER_PREFIX, strlen(MANAGER_PREFIX)) != 0) {
+        || strncmp(who.common_name, LINK_MANAGER_PREFIX, strlen(LINK_MANAGER_PREFIX)) != 0) {
         log_limited(&server->log, LOG_LEVEL_WARNING, "link: refused a connection with HTTP: %s",
                     text);
         channel_close(channel);
