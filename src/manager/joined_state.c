@@ -37,7 +37,7 @@ static int joined_state_write_line(const char *folder, const char *file, const c
 
 int joined_state_prepare(const char *state_dir, struct aq_error *err)
 {
-    static const char *const marks[] = { "aliquot.db", "aliquot.db.key", "ca/ca.key", "database" };
+    static const char *const marks[] = { "aliquot.db", "aliquot.db.key", "ca", "database" };
     static const char room[ROOM_BYTES];
     AQ_CLEANUP(aq_freep) char *path = joined_state_path(state_dir, ".room");
     struct aq_error why = { 0 };

@@ -34,6 +34,17 @@ int manager_row_join(struct store_tx *tx, const struct manager_row *row, struct 
     return AQ_MIN(r, 0);
 }
 
+int manager_row_exists(struct store_tx *tx, const char *name, struct aq_error *err)
+{
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    int r = sql_prepare(tx->db, "SELECT 1 FROM managers WHERE name = ? AND link <> ''", &q, err);
+
+    if (r < 0)
+        return r;
+    sql_put_text(q, name);
+    return sql_step(q, err);
+}
+
 int manager_row_refresh(struct store_tx *tx, const struct manager_row *row, struct aq_error *err)
 {
     return manager_row_write(tx,

@@ -26,6 +26,9 @@ struct manager_row {
 /* It joins, perhaps again, perhaps in place of another machine. */
 int manager_row_join(struct store_tx *tx, const struct manager_row *row, struct aq_error *err);
 
+/* Is there one of this name, that was not removed? 1 or 0. */
+int manager_row_exists(struct store_tx *tx, const char *name, struct aq_error *err);
+
 /* It runs: its addresses and version; the first manager gets its row so. 1, or 0 if it was removed.
  */
 int manager_row_refresh(struct store_tx *tx, const struct manager_row *row, struct aq_error *err);

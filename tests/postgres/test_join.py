@@ -69,6 +69,15 @@ def test_tokens(leader):
     assert done.returncode == 1 and "unknown, used, expired" in done.stderr, done
     assert join(leader, "third", any_name, "--name", "third").returncode == 0
     assert set(managers(leader)) == {"first", "second", "third"}
+    # It does not take the name of a manager that is there, and stays good.
+    any_name = make_token(leader)
+    done = join(leader, "thief", any_name, "--name", "third")
+    assert done.returncode == 1 and "there is a manager called 'third'" in done.stderr, done
+    assert "--name" in done.stderr, done
+    assert join(leader, "fourth", any_name, "--name", "fourth").returncode == 0
+    assert join(leader, "third-again", make_token(leader, "third"), "--name",
+                "third").returncode == 0
+    assert set(managers(leader)) == {"first", "second", "third", "fourth"}
     # Nor does it make an agent.
     token = make_token(leader)
     done = leader.run("aliquot-agent", "--state", leader.folder / "agent", "join", leader.link,
@@ -99,6 +108,10 @@ def test_refused(leader):
     assert done.returncode == 1 and "link.advertise" in done.stderr, done
     done = join(leader, "manager", token, "--name", "b")  # the leader's own folder
     assert done.returncode == 1 and "has a cluster already" in done.stderr, done
+    (leader.folder / "authority" / "ca").mkdir(parents=True)
+    done = join(leader, "authority", token, "--name", "b")
+    assert done.returncode == 1 and "authority' has a cluster already (ca)" in done.stderr, done
+    assert "--state" in done.stderr, done
     # All of it left the token good.
     assert join(leader, "x", token, "--name", "b").returncode == 0
     reply = leader.client().post(TOKENS, {"manager": "c", "expires_sec": 86401})

@@ -199,6 +199,7 @@ struct joining {
     char *request, *cert; /* to be signed, signed */
     struct agent_cert row;
     bool is_taken; /* there is an agent of this name, whether it is connected or not */
+    bool is_any;   /* a manager's token is for one of any name */
     struct serials former;
     struct manager_row manager; /* of a manager, unless it is refused for ... */
     struct aq_error refusal;
@@ -234,6 +235,22 @@ static int join_check_name(struct store_tx *tx, const struct joining *j, struct 
                    j->row.agent_id, j->row.agent_id);
 }
 
+/* The keys of the cluster are for any name, but what a manager of this name is to others, only a
+ * token that was made for the name hands over.
+ */
+static int join_check_manager(struct store_tx *tx, const struct joining *j, struct aq_error *err)
+{
+    int r = j->is_any ? manager_row_exists(tx, j->manager.name, err) : 0;
+
+    if (r <= 0)
+        return r;
+    return aq_fail_field(err, EEXIST, "name",
+                         "there is a manager called '%s': give this one another name (--name, or "
+                         "name in [manager] of manager.toml). If this machine is to take its "
+                         "place, join with a token of 'aliquot admin manager token --name %s'",
+                         j->manager.name, j->manager.name);
+}
+
 /* It gets the keys of the cluster instead of a certificate. They are read for a good token only. */
 static int join_write_manager(struct store_tx *tx, struct joining *j, struct aq_error *err)
 {
@@ -243,19 +260,22 @@ static int join_write_manager(struct store_tx *tx, struct joining *j, struct aq_
         *err = j->refusal;
         return -err->code;
     }
+    if ((r = join_check_manager(tx, j, err)) < 0)
+        return r;
     link_join_keys_done(&j->keys); /* a transaction may be run again */
     r = managers_export_keys(j->core, j->has_database, &j->keys, err);
     return r < 0 ? r : manager_row_join(tx, &j->manager, err);
 }
 
 /* A token of a manager is for its name or, with an empty one, for any manager. */
-static int join_use_token(struct store_tx *tx, const struct joining *j, struct aq_error *err)
+static int join_use_token(struct store_tx *tx, struct joining *j, struct aq_error *err)
 {
     const char *id = j->row.agent_id;
     bool is_manager = join_is_manager(id);
     int r = token_use(tx, j->hash, id, id, j->row.issued_usec, err);
 
-    if (r == 0 && is_manager)
+    j->is_any = r == 0 && is_manager;
+    if (j->is_any)
         r = token_use(tx, j->hash, id, LINK_MANAGER_PREFIX, j->row.issued_usec, err);
     if (r == 0)
         return aq_fail_kind(err, EACCES, "invalid-token",
