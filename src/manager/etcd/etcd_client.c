@@ -308,7 +308,8 @@ static void etcd_watch_on_end(struct exchange *ex, const struct aq_error *failur
         && etcd_read_watch(client->watch_line.data, client->watch_line.len, &answer, &err) == 0)
         etcd_pairs_done(&answer.pairs);
     if (!err.code)
-        (void)aq_fail(&err, ECONNRESET, "etcd has ended the watch");
+        (void)aq_fail(&err, ECONNRESET, "it closed the connection");
+    (void)aq_error_wrap(&err, "the watch for changes ended");
     etcd_watch_end(client, &err);
 }
 

@@ -3,6 +3,7 @@
 #include "manager/etcd/etcd_sync.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,20 +58,23 @@ void etcd_sync_fail(struct etcd_sync *sync, const struct aq_error *err)
 {
     bool is_usual = etcd_sync_is_usual(sync, err);
     size_t endpoints = sync->settings->endpoints.count;
+    char when[40] = "trying the next address now";
     int64_t delay = 0;
 
     if (!is_usual && !sync->api->etcd_away_usec)
         sync->api->etcd_away_usec = clock_realtime_usec();
-    if (!is_usual && sync->told.code != err->code) {
-        log_limited(&sync->budget, LOG_LEVEL_WARNING,
-                    "etcd at %s: %s; the configuration tree is kept in the database alone until it "
-                    "can be reached",
-                    etcd_client_get_endpoint(sync->client), err->text);
-        sync->told = *err;
-    }
     sync->state = ETCD_AWAY;
     if (!is_usual && ++sync->failures >= endpoints) /* all were tried */
         delay = AQ_MIN(USEC_PER_SEC << AQ_MIN(sync->failures / endpoints - 1, 4), RETRY_MAX_USEC);
+    if (!is_usual && sync->told.code != err->code) {
+        if (delay)
+            (void)snprintf(when, sizeof(when), "trying again in %d s", (int)(delay / USEC_PER_SEC));
+        log_limited(&sync->budget, LOG_LEVEL_WARNING,
+                    "etcd at %s: %s; %s; until then the configuration tree is kept in the database "
+                    "alone",
+                    etcd_client_get_endpoint(sync->client), err->text, when);
+        sync->told = *err;
+    }
     sync->retry_usec = clock_monotonic_usec() + delay;
     if (!sync->is_deciding)
         etcd_pass_done(&sync->pass);
@@ -113,7 +117,7 @@ static void etcd_sync_follow(struct etcd_sync *sync, int64_t now_usec)
         return;
     if (sync->awaited_revision > sync->view.revision
         && now_usec - sync->awaited_usec > AWAIT_USEC) {
-        (void)aq_fail(&err, ETIMEDOUT, "the watch does not show our own change");
+        (void)aq_fail(&err, ETIMEDOUT, "the watch did not deliver a change that this manager made");
         etcd_sync_fail(sync, &err);
     } else if (!etcd_client_is_calling(sync->client) && now_usec - sync->polled_usec > POLL_USEC) {
         etcd_poll(sync);
