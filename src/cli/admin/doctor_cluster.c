@@ -94,6 +94,14 @@ static void doctor_check_version(void *data, struct finding *ret)
     json_decref(health);
 }
 
+/* A text of an answer of the manager, whose version may lack it. */
+static const char *doctor_text(const json_t *item, const char *name)
+{
+    const char *text = json_string_value(json_object_get(item, name));
+
+    return text ? text : "";
+}
+
 static void doctor_check_database(void *data, struct finding *ret)
 {
     const struct doctor_cluster *c = data;
@@ -251,8 +259,8 @@ static int doctor_list_contacts(struct doctor_cluster *c, const char *path, cons
     json_array_foreach(items, i, item)
         away += doctor_is_away(item);
     json_array_foreach(items, i, item) {
-        const char *kind = json_string_value(json_object_get(item, "kind"));
-        const char *name = json_string_value(json_object_get(item, noun ? "id" : "name"));
+        const char *kind = doctor_text(item, "kind");
+        const char *name = doctor_text(item, noun ? "id" : "name");
         const char *status = json_string_value(json_object_get(item, "status"));
 
         if ((away && !doctor_is_away(item)) || out->len > 200)
@@ -395,7 +403,7 @@ static size_t doctor_list_bad_managers(const json_t *items, struct strbuf *out)
     size_t i, count = 0;
 
     json_array_foreach(items, i, item)
-        if (strcmp(json_string_value(json_object_get(item, "role")), "leader") == 0)
+        if (strcmp(doctor_text(item, "role"), "leader") == 0)
             version = json_string_value(json_object_get(item, "version"));
     json_array_foreach(items, i, item) {
         const char *own = json_string_value(json_object_get(item, "version"));
@@ -407,8 +415,7 @@ static size_t doctor_list_bad_managers(const json_t *items, struct strbuf *out)
         count++;
         if (out->len > 200)
             continue;
-        strbuf_addf(out, "%s'%s' (", out->len ? ", " : "",
-                    json_string_value(json_object_get(item, "name")));
+        strbuf_addf(out, "%s'%s' (", out->len ? ", " : "", doctor_text(item, "name"));
         if (is_away)
             strbuf_adds(out, "not connected");
         if (is_other)
