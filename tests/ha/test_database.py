@@ -28,7 +28,7 @@ def test_database_is_away(pair, cluster, load):
     """Nobody leads without it; when it is back, it goes on."""
     for host in pair.hosts:
         host.pull()
-    with pytest.raises(AssertionError):
+    with pytest.raises(AssertionError, match="waited 8 s for 1 more sessions"):
         load.wait_created(1, seconds=8)
     for host in pair.hosts:
         host.plug()

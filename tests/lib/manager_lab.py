@@ -196,7 +196,10 @@ class Managers(World):
             if manager.program and manager.program.process.poll() is None:
                 manager.signal(signal.SIGCONT)
                 manager.kill()
-        self.end()
+        try:
+            self.check_sanitizers()
+        finally:
+            self.end()
 
 
 class Walker:
