@@ -148,10 +148,13 @@ class Managers(World):
         return wait_for(look, seconds, lambda: f"a leader: {[m.health() for m in self.all]}")
 
     def wait_settled(self, seconds=60):
-        """One leads, all others stand by; those that have ended are started again."""
+        """One leads, all others stand by; those that have ended, by a failure that they noticed
+        or because they were killed, are started again."""
         def look():
             for manager in self.all:
-                if manager.program.process.poll() is not None:
+                code = manager.program.process.poll()
+                if code is not None:
+                    assert code in (1, -signal.SIGKILL), f"{manager.name} ended with {code}"
                     manager.start()
             roles = collections.Counter(manager.health().get("role") for manager in self.all)
             return roles["leader"] == 1 and roles["standby"] == len(self.all) - 1
