@@ -139,5 +139,8 @@ int leadership_take(struct leadership *leadership, const struct leader_view *see
     if (seen->is_held && strcmp(seen->holder.incarnation, self->incarnation) == 0)
         return leadership_finish(leadership, seen, ret_epoch, err);
     leadership->predecessor = seen->holder;
-    return lease_take(leadership->db, seen, self, NULL, ret_epoch, err);
+    /* A server that lacks the takeovers that were seen before would count their epochs again, which
+     * agents have followed already.
+     */
+    return lease_take(leadership->db, seen, self, NULL, leadership->epoch + 1, ret_epoch, err);
 }

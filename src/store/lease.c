@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/strbuf.h"
 
 #define LEASE_END_USEC (1500 * USEC_PER_MSEC)
 #define LEASE_END_PAUSE_USEC (20 * USEC_PER_MSEC)
@@ -165,11 +166,11 @@ static int lease_check_holder(struct sql *db, const struct leader_view *seen, st
 /* ---- taking ---- */
 
 static int lease_swap(struct sql *db, const struct leader_view *seen,
-                      const struct leader_claim *self, const char *address, int64_t *ret_epoch,
-                      struct aq_error *err)
+                      const struct leader_claim *self, const char *address, int64_t floor,
+                      int64_t *ret_epoch, struct aq_error *err)
 {
     static const char update[] =
-        "UPDATE manager_lease SET epoch = epoch + 1, is_held = 1, name = ?, link = ?, api = ?,"
+        "UPDATE manager_lease SET epoch = ?, is_held = 1, name = ?, link = ?, api = ?,"
         " version = ?, incarnation = ?, address = ?, taken_at = ? WHERE epoch = ? AND beat = ?"
         " RETURNING epoch";
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
@@ -177,6 +178,7 @@ static int lease_swap(struct sql *db, const struct leader_view *seen,
 
     if (r < 0)
         return r;
+    sql_put_int(q, AQ_MAX(seen->epoch + 1, floor));
     sql_put_text(q, self->name);
     sql_put_text(q, self->link);
     sql_put_text(q, self->api);
@@ -194,18 +196,23 @@ static int lease_swap(struct sql *db, const struct leader_view *seen,
     return AQ_MIN(r, 0);
 }
 
+int64_t lease_restored_epoch(void)
+{
+    return clock_realtime_usec() / USEC_PER_SEC;
+}
+
 int lease_take(struct sql *db, const struct leader_view *seen, const struct leader_claim *self,
-               const char *address, int64_t *ret_epoch, struct aq_error *err)
+               const char *address, int64_t floor, int64_t *ret_epoch, struct aq_error *err)
 {
     int r = lease_check_holder(db, seen, err);
 
     if (r == 0)
-        r = lease_swap(db, seen, self, address, ret_epoch, err);
+        r = lease_swap(db, seen, self, address, floor, ret_epoch, err);
     if (r == -EBUSY) {
         /* A transaction of the holder has the row locked, and its client does not go on. */
         r = lease_end_sessions(db, seen->holder.incarnation, err);
         if (r == 0)
-            r = lease_swap(db, seen, self, address, ret_epoch, err);
+            r = lease_swap(db, seen, self, address, floor, ret_epoch, err);
         if (r == -EBUSY)
             r = aq_fail(err, EBUSY,
                         "a transaction of another program locks the row manager_lease of the "
@@ -400,6 +407,7 @@ int64_t lease_away_usec(const struct lease *lease)
  */
 int lease_take_over(struct sql *db, struct aq_error *err)
 {
+    AQ_CLEANUP(strbuf_donep) struct strbuf update = STRBUF_INIT;
     struct lease_row row;
     int r = lease_read(db, &row, err);
 
@@ -410,7 +418,10 @@ int lease_take_over(struct sql *db, struct aq_error *err)
     if (r == 0)
         r = lease_end_sessions(db, row.view.holder.incarnation, err);
     if (r == 0)
-        r = sql_run_script(db, "UPDATE manager_lease SET epoch = epoch + 1, is_held = 0", err);
+        strbuf_addf(&update, "UPDATE manager_lease SET epoch = %lld, is_held = 0",
+                    (long long)AQ_MAX(row.view.epoch + 1, lease_restored_epoch()));
+    if (r == 0)
+        r = sql_run_script(db, update.data, err);
     if (r == 0)
         r = lease_end_sessions(db, row.view.holder.incarnation, err);
     return r < 0 ? r : db->ops->end_lock_holder(db, err);

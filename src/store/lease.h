@@ -53,9 +53,17 @@ char *lease_session_name(const char *incarnation, const char *kind, char buf[LEA
 /* -ENODATA as of leadership_read(). */
 int lease_read(struct sql *db, struct lease_row *ret, struct aq_error *err);
 
-/* As leadership_take(), under the address (NULL = none). 'db' gives up on a lock after a while. */
+/* An epoch for a database that may be older than what agents have recorded: Unix time in seconds.
+ * Epochs grow by one per takeover, which is less than one a second, so this exceeds every epoch that
+ * was counted from an earlier one, as long as the clock is not behind that restore's.
+ */
+int64_t lease_restored_epoch(void);
+
+/* As leadership_take(), under the address (NULL = none). 'db' gives up on a lock after a while. The
+ * epoch is the next one, and 'floor' at least.
+ */
 int lease_take(struct sql *db, const struct leader_view *seen, const struct leader_claim *self,
-               const char *address, int64_t *ret_epoch, struct aq_error *err);
+               const char *address, int64_t floor, int64_t *ret_epoch, struct aq_error *err);
 
 /* End the sessions of a holder and wait, up to 1.5 s, until they are gone: 0, or -EBUSY. */
 int lease_end_sessions(struct sql *db, const char *incarnation, struct aq_error *err);
@@ -89,7 +97,9 @@ int lease_release(struct store_tx *tx, const char *successor, struct aq_error *e
  */
 int lease_resume(struct store_tx *tx, struct aq_error *err);
 
-/* End the epoch and the sessions of the manager that leads: the next one that asks leads. */
+/* End the epoch and the sessions of the manager that leads: the next one that asks leads, in an epoch
+ * above lease_restored_epoch(), so that agents follow it on a database that was put back, too.
+ */
 int lease_take_over(struct sql *db, struct aq_error *err);
 
 #endif

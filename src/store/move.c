@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/fault.h"
+#include "store/lease.h"
 #include "store/lease_keeper.h"
 #include "store/migrate.h"
 #include "store/store_internal.h"
@@ -23,7 +24,26 @@ struct mover {
 
 /* Until all rows have arrived the target's lease has an epoch that store_open() refuses. */
 static const char move_begin[] = "UPDATE manager_lease SET epoch = -1",
-                  move_end[] = "UPDATE manager_lease SET epoch = 0";
+                  move_end[] = "UPDATE manager_lease SET epoch = ?, beat = ?";
+
+/* Commits are counted on, as agents have the numbers of those that their orders followed. 'epoch' is
+ * above what agents have recorded, or 0 of a file.
+ */
+static int move_count_on(struct sql *from, struct sql *to, int64_t epoch, struct aq_error *err)
+{
+    AQ_CLEANUP(sql_endp) struct sql_stmt *beat = NULL, *q = NULL;
+    int r = sql_prepare_once(from, "SELECT beat FROM manager_lease", &beat, err);
+
+    if (r == 0)
+        r = sql_step(beat, err);
+    if (r >= 0)
+        r = sql_prepare_once(to, move_end, &q, err);
+    if (r < 0)
+        return r;
+    sql_put_int(q, epoch);
+    sql_put_int(q, sql_get_int(beat));
+    return sql_run(q, err);
+}
 
 static int move_has_rows(struct sql *db, const char *query, struct aq_error *err)
 {
@@ -101,7 +121,9 @@ static int move_run(struct store_tx *tx, void *data, struct aq_error *err)
         return r;
     if ((r = move_copy(m, err)) < 0 || (r = move_compare(m, err)) < 0)
         return r;
-    return sql_run_script(m->to, move_end, err);
+    return move_count_on(
+        tx->db, m->to,
+        m->to->ops->is_server ? AQ_MAX(m->from->lease.epoch, lease_restored_epoch()) : 0, err);
 }
 
 int store_move(struct store_move *move, struct aq_error *err)
@@ -152,6 +174,8 @@ static int move_copy_server(struct sql *from, const char *file, struct pace *pac
         r = transfer_compare(from, to, pace, &differences, err);
     if (r > 0)
         r = aq_fail(err, EUCLEAN, "the copy is not what it should be: %.200s", differences.data);
+    if (r == 0)
+        r = move_count_on(from, to, 0, err);
     return r < 0 ? r : to->ops->checkpoint(to, err);
 }
 
@@ -216,7 +240,10 @@ int store_mark_restored(const char *where, const char *key_path, int64_t made_us
                         struct aq_error *err)
 {
     AQ_CLEANUP(store_closep) struct store *store = NULL;
-    int r = store_open(&(struct store_conf){ .path = where, .key_path = key_path }, &store, err);
+    const struct store_conf conf = { .path = where,
+                                     .key_path = key_path,
+                                     .epoch_floor = lease_restored_epoch() };
+    int r = store_open(&conf, &store, err);
 
     return r < 0 ? r : store_call(store, move_write_mark, &made_usec, err);
 }

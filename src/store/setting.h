@@ -22,4 +22,7 @@ int setting_list(struct store_tx *tx, const char *prefix, struct config_entries 
  */
 #define SETTING_RESTORED "manager.restored"
 
+/* The epochs of this database's own past, see store/lineage.h. */
+#define SETTING_LINEAGE "manager.epochs"
+
 #endif

@@ -42,6 +42,7 @@ struct store_conf {
                                          a program without standbys. Only for a server */
     int64_t epoch; /* as leadership_take() gave it; 0 = take the row if it is free or its holder is
                       dead: without a beat for 5 s and without sessions on the server */
+    int64_t epoch_floor; /* of an epoch that is taken here; 0 = the next one is enough */
 };
 
 /* Is the database on a server, not in a file? */

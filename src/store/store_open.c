@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "store/lease_keeper.h"
+#include "store/lineage.h"
 #include "store/migrate.h"
 #include "store/setting.h"
 
@@ -308,7 +309,7 @@ static int store_open_take_row(struct store *st, const struct store_conf *conf,
     r = store_open_await_row(st, &self, &row, err);
     if (r == 0)
         r = lease_take(st->tx.db, &row.view, &self, conf->address ? conf->address : address,
-                       &st->lease.epoch, err);
+                       conf->epoch_floor, &st->lease.epoch, err);
     return r == -ESTALE ? lease_fail_held(row.address, err) : r;
 }
 
@@ -395,6 +396,8 @@ static int store_open_lease(struct store_tx *tx, void *data, struct aq_error *er
 
     if (r == 0)
         tx->lease = &st->lease;
+    if (r == 0)
+        r = lineage_begin_epoch(tx, st->lease.epoch, st->lease.beat, err);
     return r;
 }
 
