@@ -318,6 +318,7 @@ static void agent_on_message(void *data, uint64_t seq, const struct message *msg
 {
     struct agent_daemon *agent = data;
 
+    agent->stamp = msg->stamp;
     switch (msg->type) {
     case MSG_HEARTBEAT_REPLY:
         lease_take_reply(agent, &msg->heartbeat_reply);

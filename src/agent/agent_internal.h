@@ -81,9 +81,10 @@ struct agent_daemon {
     struct map kernels;    /* 16 bytes of id -> struct local_kernel */
     struct probes *probes; /* of kernels: kernel/readiness.h */
     struct metrics_watch *metrics_watch;
-    struct list receipts; /* in order of seq */
-    uint64_t last_seq;    /* of the newest message that was dealt with */
-    struct list streams;  /* streams.c */
+    struct list receipts;   /* in order of seq */
+    struct msg_stamp stamp; /* of the message that is being handled */
+    uint64_t last_seq;      /* of the newest message that was dealt with */
+    struct list streams;    /* streams.c */
     struct log_turns log_turns;
     struct retained_logs retained_logs;
     struct stats_collector *stats;  /* metrics/stats_collector.h; NULL = none are taken */

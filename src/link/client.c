@@ -35,6 +35,7 @@ struct link_client {
     bool has_followed;       /* a refusal to the leader, in this round */
     bool is_redirected;      /* the last manager that answered does not lead */
     int64_t epoch;           /* the highest that was followed */
+    int64_t commit;          /* the highest that an order of it followed */
     struct channel *channel; /* NULL between tries */
     bool is_connected;       /* welcomed */
     bool is_stopped;         /* refused for good */
@@ -205,6 +206,7 @@ static int client_check_epoch(struct link_client *client, int64_t epoch, struct 
         return aq_fail(err, EIO, "cannot record epoch %lld of the manager at %s", (long long)epoch,
                        client->address);
     client->epoch = epoch;
+    client->commit = 0;
     AQ_FAULT("link.epoch.followed");
     return 0;
 }
@@ -261,6 +263,8 @@ static void client_hand_up(struct link_client *client, uint64_t seq, const struc
                     "link: refused '%s' of epoch %lld from %s; epoch %lld has begun",
                     message_type_name(msg->type), (long long)msg->stamp.epoch, client->address,
                     (long long)client->epoch);
+    else if (message_is_order(msg->type) && msg->stamp.epoch == client->epoch)
+        client->commit = AQ_MAX(client->commit, msg->stamp.commit);
     client->ops->on_message(client->data, seq, is_stale ? &skipped : msg);
 }
 
@@ -303,7 +307,8 @@ static void client_on_open(void *data)
                    .peer_incarnation = client->manager,
                    .received_seq = (int64_t)client->peer.handled_seq,
                    .version = ALIQUOT_VERSION,
-                   .epoch = client->epoch },
+                   .epoch = client->epoch,
+                   .commit = client->commit },
     };
     struct aq_error err = { 0 };
 

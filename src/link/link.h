@@ -121,6 +121,10 @@ uint16_t link_server_port(const struct link_server *server);
 bool link_server_is_connected(const struct link_server *server, const char *agent_id);
 /* When bytes came last from it, monotonic; 0 = none yet. */
 int64_t link_server_heard_usec(const struct link_server *server, const char *agent_id);
+/* The highest epoch of an agent that was refused because it follows a later one than ours, and who
+ * that was last, valid while the server is; 0 = none was.
+ */
+int64_t link_server_get_ahead(const struct link_server *server, const char **ret_agent_id);
 size_t link_server_connection_count(const struct link_server *server);
 
 /* The managers of the cluster, copied, of which at most LINK_MANAGERS_MAX are kept: all that connect

@@ -181,6 +181,7 @@ struct msg_hello {
                                NAME--serve.DOMAIN is a service's; NULL = it has none */
     const char *link;       /* of a manager: HOST:PORT of its own link; NULL = not a manager */
     int64_t epoch;          /* the highest that was followed; 0 = none */
+    int64_t commit; /* the highest that an order of that epoch followed; 0 = none since its start */
 };
 
 struct msg_welcome {
@@ -317,8 +318,9 @@ struct msg_kernel_status { /* also one element of the heartbeat's inventory */
      * as is known
      */
     const char *limit_violation;
-    bool is_ready;  /* CREATING, held, and it lacks nothing but kernel.release */
-    bool bootstrap; /* CREATING, and its bootstrap script runs */
+    int64_t epoch, commit; /* msg_stamp of the order that began the attempt, as of its directory */
+    bool is_ready;         /* CREATING, held, and it lacks nothing but kernel.release */
+    bool bootstrap;        /* CREATING, and its bootstrap script runs */
     int64_t lease_usec, lease_grace_usec; /* as in kernel_spec: those that apply now */
     int64_t at_usec;                      /* when the state began */
 };

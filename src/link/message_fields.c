@@ -84,6 +84,7 @@ static const struct wire_field hello_fields[] = {
     MEMBER(msg_hello, domain_url, WIRE_TEXT),
     MEMBER(msg_hello, link, WIRE_TEXT),
     MEMBER(msg_hello, epoch, WIRE_NUMBER),
+    MEMBER(msg_hello, commit, WIRE_NUMBER),
     WIRE_FIELDS_END,
 };
 
@@ -145,6 +146,8 @@ static const struct wire_field kernel_status_fields[] = {
     MEMBER(msg_kernel_status, lease_usec, WIRE_NUMBER),
     MEMBER(msg_kernel_status, lease_grace_usec, WIRE_NUMBER),
     { "misuse", WIRE_TEXT, offsetof(struct msg_kernel_status, limit_violation) },
+    MEMBER(msg_kernel_status, epoch, WIRE_NUMBER),
+    MEMBER(msg_kernel_status, commit, WIRE_NUMBER),
     MEMBER(msg_kernel_status, at_usec, WIRE_NUMBER),
     WIRE_FIELDS_END,
 };

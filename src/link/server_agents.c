@@ -189,12 +189,15 @@ static void server_agents_refuse_epoch(struct link_server *server, struct channe
     (void)snprintf(text, sizeof(text),
                    "'%.64s' has followed epoch %lld, this manager leads epoch %lld",
                    hello->agent_id, (long long)hello->epoch, (long long)server->conf.epoch);
-    log_limited(
-        &server->log, LOG_LEVEL_ERR,
-        "link: refused a connection: %s; another manager has taken over, or the database is "
-        "an older copy (if that is meant, stop all managers and set epoch in its table "
-        "manager_lease to %lld)",
-        text, (long long)hello->epoch);
+    if (hello->epoch > server->ahead.epoch) {
+        server->ahead.epoch = hello->epoch;
+        (void)snprintf(server->ahead.agent_id, sizeof(server->ahead.agent_id), "%s",
+                       hello->agent_id);
+        log_error("link: refused a connection: %s; another manager has taken over, or the database "
+                  "is an older copy. If it was put back on purpose, stop all managers, run "
+                  "'aliquot admin db mark-restored' and start them",
+                  text);
+    }
     server_refuse(channel, LINK_NOT_LEADER, text, USEC_PER_SEC);
 }
 
@@ -233,6 +236,12 @@ void server_agents_greet(struct link_server *server, struct channel *channel,
     msg.welcome.manager_count = server->managers.msg.managers.manager_count;
     agent = server_agent_find_or_add(server, hello->agent_id);
     server_agent_welcome(agent, channel, hello, &msg);
+}
+
+int64_t link_server_get_ahead(const struct link_server *server, const char **ret_agent_id)
+{
+    *ret_agent_id = server->ahead.agent_id;
+    return server->ahead.epoch;
 }
 
 bool link_server_is_connected(const struct link_server *server, const char *agent_id)

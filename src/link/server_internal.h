@@ -35,6 +35,10 @@ struct link_server {
     bool is_redirected; /* this manager does not lead */
     char *leader;       /* then: who does; NULL = not known */
     bool is_held;
+    struct {
+        int64_t epoch; /* the highest of those that follow a later epoch than ours; 0 = none do */
+        char agent_id[128];
+    } ahead;
     struct log_budget log; /* for strangers */
 };
 

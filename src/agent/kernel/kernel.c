@@ -78,6 +78,8 @@ void kernel_describe(const struct local_kernel *k, struct msg_kernel_status *ret
         .kernel_id = k->id,
         .session_id = k->session_id,
         .attempt = k->attempt,
+        .epoch = k->command.stamp.epoch,
+        .commit = k->command.stamp.commit,
         .state = k->state,
         .reason = k->reason,
         .has_exit = k->has_exit,

@@ -31,18 +31,22 @@ int kernel_command_check(const struct kernel_spec *spec, struct aq_error *err)
     return readiness_check(spec, err);
 }
 
-int kernel_command_copy(const struct msg_kernel_create *create, struct message *ret,
-                        struct aq_error *err)
+int kernel_command_copy(const struct msg_kernel_create *create, const struct msg_stamp *stamp,
+                        struct message *ret, struct aq_error *err)
 {
-    const struct message msg = { .type = MSG_KERNEL_CREATE, .kernel_create = *create };
+    const struct message msg = { .type = MSG_KERNEL_CREATE,
+                                 .kernel_create = *create,
+                                 .stamp = *stamp };
 
     return message_copy(&msg, ret, err);
 }
 
-int kernel_command_write(const struct msg_kernel_create *create, int64_t attempt, char **ret,
+int kernel_command_write(const struct message *command, int64_t attempt, char **ret,
                          struct aq_error *err)
 {
-    struct message msg = { .type = MSG_KERNEL_CREATE, .kernel_create = *create };
+    struct message msg = { .type = MSG_KERNEL_CREATE,
+                           .kernel_create = command->kernel_create,
+                           .stamp = command->stamp };
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     int r;
 

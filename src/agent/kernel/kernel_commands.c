@@ -125,7 +125,7 @@ static void kernel_commands_create_new(struct agent_daemon *agent, uint64_t seq,
     if (r == 0) {
         k = kernel_add(agent, &create->kernel_id);
         k->attempt = create->attempt;
-        r = kernel_command_copy(create, &k->command, &err);
+        r = kernel_command_copy(create, &agent->stamp, &k->command, &err);
     }
     if (r == 0)
         r = kernel_take_spec(k, &err);
@@ -161,7 +161,7 @@ static void kernel_commands_begin_attempt(struct local_kernel *k, uint64_t seq, 
     int64_t former = k->attempt;
     struct message command = { .type = MSG_UNKNOWN };
     struct aq_error err = { 0 };
-    int r = kernel_command_copy(create, &command, &err);
+    int r = kernel_command_copy(create, &k->agent->stamp, &command, &err);
 
     k->attempt = attempt;
     devices_detach(k);
@@ -300,14 +300,14 @@ void kernel_on_describe(struct agent_daemon *agent, const struct msg_kernel_desc
     struct message answer = { .type = MSG_KERNEL_ORDER, .kernel_order = { describe->kernel_id } };
     AQ_CLEANUP(aq_freep) char *order = NULL;
     struct aq_error err = { .text = "its order is unreadable" };
-    struct msg_kernel_create create;
+    struct message command;
 
     if (!k)
         return; /* the inventory says what is here */
-    create = k->command.kernel_create;
-    create.spec.ssh_seed = NULL; /* the manager derives it */
+    command = k->command;
+    command.kernel_create.spec.ssh_seed = NULL; /* the manager derives it */
     if (k->command.type == MSG_UNKNOWN
-        || kernel_command_write(&create, k->attempt, &order, &err) < 0)
+        || kernel_command_write(&command, k->attempt, &order, &err) < 0)
         log_warning("a kernel cannot be described: %s", err.text);
     answer.kernel_order.order = order;
     agent_send(agent, &answer);

@@ -250,7 +250,7 @@ int kernel_describe_config(struct local_kernel *k, struct disk_job *job, struct 
     if (!k->is_container)
         r = kernel_start_specify(k, &places, &arena, &spec, err);
     if (r == 0 && job->action != DISK_DESCRIBE && job->action != DISK_INTEND)
-        r = kernel_command_write(&k->command.kernel_create, k->attempt, &job->spec, err);
+        r = kernel_command_write(&k->command, k->attempt, &job->spec, err);
     if (r == 0 && k->grant.count)
         r = kernel_start_write_resource(k, places.config, &job->resource, err);
     if (r < 0 || k->is_container)

@@ -237,7 +237,7 @@ static int resize_write_all(struct local_kernel *k, struct aq_error *err)
     create.spec.devices = NULL; /* it has its devices; their amounts were others */
     message_done(&z->command);
     z->command = (struct message){ .type = MSG_UNKNOWN };
-    r = kernel_command_copy(&create, &z->command, err);
+    r = kernel_command_copy(&create, &k->command.stamp, &z->command, err);
     if (r < 0)
         return r;
     resize_exchange(k);
