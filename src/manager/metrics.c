@@ -138,6 +138,20 @@ static void metrics_put_away(const struct store *store, struct strbuf *out)
                             : 0);
 }
 
+static void metrics_put_older_database(const struct core *core, struct strbuf *out)
+{
+    struct core_lost_commits lost;
+    const char *agent_id;
+
+    (void)core_get_lost_commits(core, &lost);
+    exposition_single(out, "aliquot_database_lost_commits", "gauge",
+                      "Commits of a former leader that agents have seen and the database lacks",
+                      (double)(lost.seen - lost.had));
+    exposition_single(out, "aliquot_database_epoch_ahead", "gauge",
+                      "Epoch of refused agents that follow a later one than the leader's; 0 = none",
+                      (double)core_get_epoch_ahead(core, &agent_id));
+}
+
 void metrics_write_process(const struct server *server, double turn_sec, struct strbuf *out)
 {
     metrics_put_server(server, out);
@@ -157,6 +171,7 @@ void metrics_write(const struct api *api, const struct server *server, double tu
     metrics_put_apps(core_app_totals(core), out);
     serving_write_metrics(api, out);
     metrics_put_risks(store_get_risks(core_store(core)), out);
+    metrics_put_older_database(api->core, out);
     metrics_put_away(core_store(core), out);
     redis_write_metrics(api, out);
     etcd_write_metrics(api, out);

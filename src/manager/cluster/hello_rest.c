@@ -114,6 +114,25 @@ static void hello_on_hello(struct request *req, void *data)
         request_reply(req, 200, "application/json", hello, sizeof(hello) - 1);
 }
 
+/* Signs that the database is an older copy: agents that are refused since they follow a later epoch,
+ * and orders that followed commits which it lacks.
+ */
+static void hello_write_older_database(struct core *core, struct jsonw *w)
+{
+    struct core_lost_commits lost;
+    const char *agent_id;
+    int64_t ahead = core_get_epoch_ahead(core, &agent_id);
+
+    if (ahead) {
+        jsonw_member_int(w, "epoch", store_get_epoch(core_store(core)));
+        jsonw_member_int(w, "epoch_ahead", ahead);
+    }
+    if (core_get_lost_commits(core, &lost)) {
+        jsonw_member_int(w, "lost_commits", lost.seen - lost.had);
+        jsonw_member_int(w, "lost_commits_epoch", lost.epoch);
+    }
+}
+
 static void hello_on_health(struct request *req, void *data)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
@@ -128,6 +147,7 @@ static void hello_on_health(struct request *req, void *data)
     api_write_time(&w, "redis_away_since", redis_get_away_usec(api));
     api_write_time(&w, "etcd_away_since", api->etcd_away_usec);
     api_write_time(&w, "backup_made_at", core_restored_usec(api->core));
+    hello_write_older_database(api->core, &w);
     jsonw_object_end(&w);
     request_reply_json(req, 200, &out);
 }

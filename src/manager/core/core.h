@@ -318,6 +318,19 @@ void core_set_priority(struct core *core, const struct uuid *id, int priority,
  * core_finish_restore().
  */
 
+/* Commits of a former leader that the database lacks, as the orders that agents keep prove. */
+struct core_lost_commits {
+    int64_t epoch;        /* of the former leader */
+    int64_t had, seen;    /* the last commit that the database has, and the last that is known */
+    const char *agent_id; /* that proves it; valid until the next turn */
+};
+/* False: none are known to be lost. */
+bool core_get_lost_commits(const struct core *core, struct core_lost_commits *ret);
+/* The highest epoch that a refused agent follows, above ours; 0 = none. 'ret_agent_id' is valid while
+ * the core is.
+ */
+int64_t core_get_epoch_ahead(const struct core *core, const char **ret_agent_id);
+
 /* When the backup was made (wall clock); 0 = not restored, or that is finished. */
 int64_t core_restored_usec(const struct core *core);
 
@@ -330,6 +343,7 @@ struct core_orphan {
     size_t found, expected; /* kernels; expected: 0 = not known yet */
     bool is_ending;         /* an administrator has ended it */
     bool is_unreadable;     /* an agent cannot say any more what it was made from */
+    bool is_of_lost_commit; /* its order is newer than what the database has of that epoch */
 };
 typedef void (*core_orphan_fn)(void *data, const struct core_orphan *o);
 /* Each session; valid during the call. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* /aliquot/v1/orphans: what is newer on agents than the backup that was restored */
+/* /aliquot/v1/orphans: what is newer on agents than the database */
 #include <errno.h>
 
 #include "manager/node/node_feature.h"
@@ -16,6 +16,7 @@ static void orphan_write(void *data, const struct core_orphan *o)
     jsonw_member_str(w, "image", o->image);
     jsonw_member_str(w, "state", o->is_ending ? "ENDING" : o->state);
     jsonw_member_str(w, "status", o->status);
+    jsonw_member_str(w, "reason", o->is_of_lost_commit ? "lost-commit" : "restored");
     jsonw_member_str(w, "agents", o->agents);
     jsonw_member_int(w, "containers", (int64_t)o->found);
     if (o->expected)
@@ -107,11 +108,11 @@ static void orphan_on_finish(struct request *req, void *data)
 
 static const struct route orphan_routes[] = {
     { METHOD_GET, "/aliquot/v1/orphans", API_SUPERADMIN, orphan_on_list, NULL,
-      "After a restore: sessions on agents that are newer than the backup" },
+      "Sessions on agents that are newer than the database: after a restore, or of lost commits" },
     { METHOD_POST, "/aliquot/v1/orphans/{id}/adopt", API_SUPERADMIN, orphan_on_adopt, NULL,
-      "Take over a session that is newer than the restored backup", .answer = { 204 } },
+      "Take over a session that is newer than the database", .answer = { 204 } },
     { METHOD_DELETE, "/aliquot/v1/orphans/{id}", API_SUPERADMIN, orphan_on_end, NULL,
-      "Kill a session that is newer than the restored backup", .answer = { 204 } },
+      "Kill a session that is newer than the database", .answer = { 204 } },
     { METHOD_POST, "/aliquot/v1/restore/finish", API_SUPERADMIN, orphan_on_finish, finish_fields,
       "Finish a restore: start sessions again", .answer = { 204 } },
 };

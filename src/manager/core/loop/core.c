@@ -20,6 +20,7 @@
 #include "manager/core/nodes/images_internal.h"
 #include "manager/core/nodes/inventory.h"
 #include "manager/core/nodes/liveness.h"
+#include "manager/core/nodes/lost_commits.h"
 #include "manager/core/nodes/orphans.h"
 #include "manager/core/nodes/fronts_internal.h"
 #include "manager/core/nodes/managers_internal.h"
@@ -161,7 +162,8 @@ static int core_open_state(struct core *core, struct aq_error *err)
         return r;
     if ((r = store_load(core->store, core_load_event, core, err)) < 0
         || (r = store_call(core->store, store_read_last_event, &core->last_event, err)) < 0
-        || (r = series_restore(core, err)) < 0 || (r = managers_load(core, err)) < 0)
+        || (r = series_restore(core, err)) < 0 || (r = managers_load(core, err)) < 0
+        || (r = lost_commits_load(core, err)) < 0)
         return r;
     core_warn_of_published_keys(core);
     return core->conf.link_host ? core_open_authority(core, err) : 0;

@@ -19,6 +19,7 @@
 #include "manager/core/nodes/join.h"
 #include "manager/core/nodes/liveness.h"
 #include "manager/core/nodes/managers_internal.h"
+#include "manager/core/nodes/lost_commits.h"
 #include "manager/core/nodes/orphans.h"
 #include "manager/core/nodes/reach.h"
 #include "manager/core/nodes/replica_metrics.h"
@@ -231,6 +232,7 @@ static void inventory_handle_kernel(struct core *core, struct agent_entry *a,
             l->kernels[k->rank].heartbeat = a->heartbeat; /* it is there, a later attempt */
         return;
     }
+    (void)lost_commits_note(core, a->a.id, m->epoch, m->commit);
     l->kernels[k->rank].heartbeat = a->heartbeat;
     if (m->attempt == k->attempt) {
         limit_violation_take(core, a, l, k->rank, m->limit_violation);
@@ -306,6 +308,7 @@ static int inventory_on_hello(void *data, const struct msg_hello *hello,
         log_limited(&a->log, LOG_LEVEL_WARNING, "agent '%s' is refused: %s", a->a.id, err->text);
         return r;
     }
+    (void)lost_commits_note(core, a->a.id, hello->epoch, hello->commit);
     welcome->heartbeat_usec = core->conf.heartbeat_usec;
     welcome->has_leases = true;
     return 0;

@@ -69,6 +69,7 @@ void orphan_adoption_describe(struct core *core, struct orphan *const *kernels, 
             strbuf_addf(&agents, "%s%s", i ? "," : "", kernels[i]->agent_id);
         told.is_ending |= kernels[i]->is_ending;
         told.is_unreadable |= kernels[i]->is_unreadable;
+        told.is_of_lost_commit |= kernels[i]->is_of_lost_commit;
         if (order.type == MSG_UNKNOWN && adoption_read_order(kernels[i], &order, NULL) < 0)
             order.type = MSG_UNKNOWN;
     }
@@ -119,7 +120,7 @@ static int adoption_find_kernels(struct adoption *a, struct aq_error *err)
     }
     return a->count ? 0
                     : aq_fail_kind(err, ENOENT, "session-not-found",
-                                   "No session of that id is newer than the backup.");
+                                   "No session of that id is newer than the database.");
 }
 
 static void adoption_add_kernel(struct adoption *a, const struct kernel *k, const struct orphan *o,

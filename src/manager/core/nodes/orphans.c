@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "manager/core/commit/proposal.h"
+#include "manager/core/nodes/lost_commits.h"
 #include "manager/core/nodes/orphans_internal.h"
 #include "manager/core/scheduling/sched_sync.h"
 #include "manager/core/session/agent_command.h"
@@ -87,15 +88,17 @@ bool orphans_keep(struct core *core, struct agent_entry *a, const struct session
                   const struct msg_kernel_status *m)
 {
     int64_t now = clock_monotonic_usec();
+    bool is_of_lost_commit = lost_commits_note(core, a->a.id, m->epoch, m->commit);
     struct orphan *o;
 
-    if (!core->orphans.restored_usec || !orphan_may_be_newer(l, m))
+    if ((!core->orphans.restored_usec && !is_of_lost_commit) || !orphan_may_be_newer(l, m))
         return false;
     o = map_get(&core->orphans.by_kernel, &m->kernel_id, sizeof(m->kernel_id));
     if (!o && !(o = orphan_add(core, a, m)))
         return true; /* not listed, and not ended either */
     if (strcmp(o->agent_id, a->a.id) != 0)
         return true; /* the first who has it */
+    o->is_of_lost_commit = is_of_lost_commit;
     o->attempt = m->attempt;
     o->state = m->state;
     o->heartbeat = a->heartbeat;

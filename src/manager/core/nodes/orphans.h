@@ -3,7 +3,8 @@
  *
  * As a rule they are ended. After a restore they may be newer than the backup:
  * then they are kept and listed until an administrator adopts or ends them, and
- * no session is started (core.h, "after a restore").
+ * no session is started (core.h, "after a restore"). A kernel whose order follows
+ * a commit that the database lacks (lost_commits.h) is kept and listed, too.
  */
 #ifndef AQ_MANAGER_CORE_NODES_ORPHANS_H
 #define AQ_MANAGER_CORE_NODES_ORPHANS_H

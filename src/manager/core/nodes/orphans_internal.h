@@ -19,6 +19,7 @@ struct orphan {
     char *order;        /* JSON of kernel.create; NULL = it has not come yet */
     bool is_unreadable; /* the agent has none any more */
     bool is_ending;     /* an administrator does not want it */
+    bool is_of_lost_commit;
     char agent_id[AGENT_ID_MAX + 1];
 };
 

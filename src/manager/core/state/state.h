@@ -23,6 +23,7 @@
 #include "manager/core/state/subnets.h"
 #include "model/idle.h"
 #include "sched/scheduler.h"
+#include "store/lineage.h"
 
 /* ---- statistics ---- */
 
@@ -204,7 +205,12 @@ struct core {
                                   is finished; 0 = it is, or was not */
         struct map by_kernel;  /* struct orphan */
         size_t order_bytes;
-    } orphans;               /* nodes/orphans.c */
+    } orphans; /* nodes/orphans.c */
+    struct {
+        struct lineage lineage;   /* as of the start */
+        int64_t epoch, had, seen; /* seen: 0 = no commit is known to be lost */
+        char agent_id[AGENT_ID_MAX + 1];
+    } lost_commits;          /* nodes/lost_commits.c */
     struct list subscribers; /* of all sessions */
     struct map session_subscribers;
     struct statistics_keeper statistics;
