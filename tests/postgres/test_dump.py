@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The server's own dump of everything, read back into an empty server."""
 
+import json
 import subprocess
 
 from cluster import Cluster, batch, wait_for, wait_status
@@ -71,5 +72,88 @@ def test_drill(server):
         assert cluster.cli("admin", "orphan", "finish").returncode == 0
         assert client.get(f"{SESSIONS}/{running}").json["status"] == "RUNNING"
         submit(client, "goes-on")
+        cluster.check_audits()
+        cluster.stop()
+
+
+def orphans(client):
+    return {o["name"]: o for o in client.get("/aliquot/v1/orphans").json["items"]}
+
+
+def doctor(cluster):
+    found = json.loads(cluster.cli("doctor", "cluster", "-o", "json").stdout)
+    return {f["id"]: f for f in found}["cluster.restore"]
+
+
+def test_older_epoch(server):
+    """The dump is of an epoch before the one that the agent follows: without a mark it refuses the
+    manager, which says what to run; with it, it follows."""
+    with Cluster(ALIQUOT_MANAGER_DATABASE=server.uri("cluster"),
+                 ALIQUOT_RESOURCE_CPUS="4") as cluster, Server() as empty:
+        cluster.start_manager()
+        cluster.start_agent()
+        client = cluster.client()
+        script = dump_all(server)
+        for _ in range(3):
+            cluster.programs["manager"].kill()
+            cluster.start_manager()
+            wait_for(lambda: cluster.agent().get("connected"), 60, "the agent")
+        newer = submit(client, "newer", "sleep 600", wait="RUNNING")
+        followed = client.get("/aliquot/v1/health/manager").json["epoch"]
+        cluster.programs["manager"].kill()
+        server.stop()
+
+        where = empty.uri("cluster")
+        read_back(empty, script)
+        cluster.start_manager(ALIQUOT_MANAGER_DATABASE=where)
+        wait_for(lambda: client.get("/aliquot/v1/health").json.get("epoch_ahead") == followed, 60,
+                 "the agent to refuse")
+        assert "mark-restored" in doctor(cluster)["remedy"], doctor(cluster)
+        assert doctor(cluster)["level"] == "missing"
+        cluster.programs["manager"].kill()
+        assert mark(cluster, where).returncode == 0
+        cluster.start_manager(ALIQUOT_MANAGER_DATABASE=where)
+        wait_for(lambda: cluster.agent().get("connected"), 60, "the agent")
+        assert client.get("/aliquot/v1/health/manager").json["epoch"] > followed
+        wait_for(lambda: orphans(client).get("newer", {}).get("adoptable"), 60, "what is newer")
+        assert cluster.cli("admin", "orphan", "adopt", "--all").returncode == 0
+        wait_status(client, newer, "RUNNING")
+        assert cluster.cli("admin", "orphan", "finish").returncode == 0
+        cluster.check_audits()
+        cluster.stop()
+
+
+def test_lost_commits(server):
+    """A server without the last commits, as a standby that lagged, and nobody has marked it: what
+    those commits started is kept, adopted or ended, and the others go on."""
+    with Cluster(ALIQUOT_MANAGER_DATABASE=server.uri("cluster"),
+                 ALIQUOT_RESOURCE_CPUS="4") as cluster, Server() as empty:
+        cluster.start_manager()
+        cluster.start_agent()
+        client = cluster.client()
+        running = submit(client, "runs", "sleep 600", wait="RUNNING")
+        script = dump_all(server)
+        newer = submit(client, "newer", "sleep 600", wait="RUNNING")
+        submit(client, "unwanted", "sleep 600", wait="RUNNING")
+        cluster.programs["manager"].kill()
+        server.stop()
+
+        where = empty.uri("cluster")
+        read_back(empty, script)
+        cluster.start_manager(ALIQUOT_MANAGER_DATABASE=where)
+        wait_for(lambda: {name: o["reason"] for name, o in orphans(client).items()
+                          if o["adoptable"]}
+                 == {"newer": "lost-commit", "unwanted": "lost-commit"}, 60, "both to be described")
+        submit(client, "goes-on")
+        health = client.get("/aliquot/v1/health").json
+        assert health["lost_commits"] > 0 and health["backup_made_at"] is None, health
+        assert doctor(cluster)["level"] == "warning", doctor(cluster)
+        assert cluster.cli("admin", "orphan", "adopt", newer).returncode == 0
+        wait_status(client, newer, "RUNNING")
+        unwanted = orphans(client)["unwanted"]["id"]
+        assert cluster.cli("admin", "orphan", "end", unwanted, "--yes").returncode == 0
+        wait_for(lambda: not orphans(client), 60, "it to go")
+        assert client.get(f"{SESSIONS}/{running}").json["status"] == "RUNNING"
+        assert client.delete(f"/session/{newer}?forced=true").status < 300
         cluster.check_audits()
         cluster.stop()

@@ -139,7 +139,7 @@ def test_ended_by_an_administrator(cluster):
     ended = wait_status(client, made["over"], "TERMINATED")
     assert ended["kernels"][0]["exit_code"] == 3, ended
     again = cluster.cli("admin", "orphan", "adopt", made["over"])
-    assert again.returncode != 0 and "newer than the backup" in again.stderr, again
+    assert again.returncode != 0 and "newer than the database" in again.stderr, again
     done = cluster.cli("admin", "orphan", "end", made["unwanted"], "--yes")
     assert done.returncode == 0, done
     wait_for(lambda: not orphans(client), 60, "it to go")

@@ -135,7 +135,8 @@ const struct cli_verb verb_admin_db = {
                "that has it, because its machine sleeps, say, cannot write any more.\n"
                "mark-restored is for a database that was restored by other means than admin\n"
                "backup, such as pg_dumpall: the manager starts no session then, and keeps what\n"
-               "is newer on agents, until 'admin orphan finish'.",
+               "is newer on agents, until 'admin orphan finish'. It also raises the epoch of a\n"
+               "database on a server, so that agents follow it.",
     .examples =
         "aliquot admin db info\n"
         "aliquot admin db check\n"

@@ -187,6 +187,32 @@ static int doctor_count_newer(struct doctor_cluster *c)
     return count;
 }
 
+/* True: the health names a sign that the database is older than what agents have seen. */
+static bool doctor_find_older_database(const json_t *health, struct finding *ret)
+{
+    json_int_t ahead = json_integer_value(json_object_get(health, "epoch_ahead"));
+    json_int_t lost = json_integer_value(json_object_get(health, "lost_commits"));
+
+    if (ahead) {
+        finding_say(ret, CHECK_MISSING,
+                    "agents follow epoch %lld and refuse this manager, which leads epoch %lld",
+                    (long long)ahead,
+                    (long long)json_integer_value(json_object_get(health, "epoch")));
+        finding_mean(ret, "the database is an older copy, or another manager leads");
+        finding_mend(ret, "if the database was put back: stop all managers; aliquot admin db "
+                          "mark-restored; start them");
+    } else if (lost) {
+        finding_say(ret, CHECK_WARNING,
+                    "the database lacks %lld commits of epoch %lld that agents have seen",
+                    (long long)lost,
+                    (long long)json_integer_value(json_object_get(health, "lost_commits_epoch")));
+        finding_mean(ret, "what was acknowledged in them is lost; containers that they started are "
+                          "kept");
+        finding_mend(ret, "aliquot admin orphan ls; aliquot admin orphan adopt --all, or end");
+    }
+    return ahead || lost;
+}
+
 static void doctor_check_restore(void *data, struct finding *ret)
 {
     struct doctor_cluster *c = data;
@@ -209,7 +235,7 @@ static void doctor_check_restore(void *data, struct finding *ret)
         finding_mend(ret, "%saliquot admin orphan finish",
                      newer ? "aliquot admin orphan ls; aliquot admin orphan adopt --all, or end; "
                            : "");
-    } else if (c->is_reached) {
+    } else if (c->is_reached && !doctor_find_older_database(health, ret)) {
         finding_say(ret, CHECK_OK, "no unfinished restore");
     }
     json_decref(health);

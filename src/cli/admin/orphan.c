@@ -15,6 +15,7 @@ static const struct column columns[] = {
     { "image", "IMAGE", COLUMN_TEXT, COLUMN_MAY_SHRINK },
     { "state", "STATE", COLUMN_STATUS, 0 },
     { "status", "KNOWN AS", COLUMN_STATUS, 0 },
+    { "reason", "REASON", COLUMN_TEXT, 0 },
     { "containers", "FOUND", COLUMN_NUMBER, 0 },
     { "cluster_size", "OF", COLUMN_NUMBER, 0 },
     { "agents", "AGENTS", COLUMN_TEXT, COLUMN_MAY_SHRINK },
@@ -34,11 +35,13 @@ static int orphan_ls(struct cli *cli, void *data, int argc, char **argv, struct 
         return r;
     items = json_object_get(answer, "items");
     r = list_print(cli, columns, items, err);
-    if (json_is_null(json_object_get(answer, "backup_made_at")))
-        cli_note(cli, "this cluster was not restored, or that is finished");
-    else if (json_array_size(items) == 0)
+    if (json_is_null(json_object_get(answer, "backup_made_at"))) {
+        if (json_array_size(items) == 0)
+            cli_note(cli, "this cluster was not restored, or that is finished");
+    } else if (json_array_size(items) == 0) {
         cli_note(cli, "nothing is newer than the backup on the agents that are back; "
                       "'aliquot admin orphan finish' starts sessions again");
+    }
     json_decref(answer);
     return r;
 }
@@ -46,10 +49,12 @@ static int orphan_ls(struct cli *cli, void *data, int argc, char **argv, struct 
 const struct cli_verb verb_admin_orphan_ls = {
     .name = "admin orphan ls",
     .args = "",
-    .summary = "After a restore: list sessions on agents that are newer than the backup",
+    .summary = "List sessions on agents that are newer than the database",
     .details = "A restored manager kills nothing and starts nothing. Sessions that its database\n"
                "does not know, or knows as waiting (KNOWN AS), go on where they run until they\n"
-               "are adopted or ended; 'orphan finish' then starts sessions again.",
+               "are adopted or ended; 'orphan finish' then starts sessions again.\n"
+               "REASON is restored, or lost-commit: the container was started by a manager\n"
+               "whose last commits the database lacks. Other sessions start meanwhile.",
     .examples = "aliquot admin orphan ls",
     .run = orphan_ls,
 };
