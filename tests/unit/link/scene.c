@@ -24,6 +24,7 @@ static int on_hello(void *data, const struct msg_hello *hello, struct msg_welcom
     struct scene *s = data;
 
     s->hellos++;
+    s->hello_commit = hello->commit;
     welcome->heartbeat_usec = 7;
     welcome->epoch = s->welcome_epoch ? s->welcome_epoch : welcome->epoch;
     assert_string_equal(hello->agent_id, "node-1");

@@ -16,6 +16,7 @@ struct scene {
     char *key, *cert;
     struct uuid incarnation;
     int connects, disconnects, orderly, hellos;
+    int64_t hello_commit; /* of the last hello */
     int64_t refuse_retry_usec;
     bool refuse;
     /* of clients that start: where managers are, if not at the server alone */

@@ -250,10 +250,12 @@ static void test_lower_epoch_is_not_followed(void **state)
 /* A leader that has been replaced finds out by the agents that come from the next one. */
 static void test_replaced_leader_refuses(void **state)
 {
+    const char *agent_id;
     struct scene s;
 
     (void)state;
     scene_init(&s);
+    assert_int_equal(link_server_get_ahead(s.server, &agent_id), 0);
     link_server_free(AQ_TAKE(s.server));
     s.server_epoch = 4;
     scene_start_server(&s, 0);
@@ -261,6 +263,8 @@ static void test_replaced_leader_refuses(void **state)
     start_client(&s);
     RUN_UNTIL(&s, s.losses == 1);
     assert_true(strstr(s.lost_why, "'node-1' has followed epoch 5") != NULL);
+    assert_int_equal(link_server_get_ahead(s.server, &agent_id), 5);
+    assert_string_equal(agent_id, "node-1");
     assert_int_equal(s.hellos, 0);
     scene_done(&s);
 }
@@ -312,9 +316,14 @@ static void test_order_of_a_lower_epoch_is_skipped(void **state)
     RUN_UNTIL(&s, s.last_seq == 1); /* acknowledged, or it would come again */
     assert_int_equal(s.unknowns, 1);
     assert_int_equal(s.at_client, 0);
-    msg.stamp.epoch = 3;
+    msg.stamp = (struct msg_stamp){ .epoch = 3, .commit = 60 };
     assert_int_equal(link_server_send(s.server, "node-1", &msg, &err), 0);
     RUN_UNTIL(&s, s.at_client == 1);
+    /* The next leader learns the highest commit of the epoch that is followed. */
+    assert_int_equal(s.hello_commit, 0);
+    link_server_drop(s.server, "node-1", NULL);
+    RUN_UNTIL(&s, s.welcomes == 2);
+    assert_int_equal(s.hello_commit, 60);
     scene_done(&s);
 }
 
