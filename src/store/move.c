@@ -42,7 +42,8 @@ static int move_count_on(struct sql *from, struct sql *to, int64_t epoch, struct
         return r;
     sql_put_int(q, epoch);
     sql_put_int(q, sql_get_int(beat));
-    return sql_run(q, err);
+    r = sql_step(q, err);
+    return AQ_MIN(r, 0);
 }
 
 static int move_has_rows(struct sql *db, const char *query, struct aq_error *err)
