@@ -133,6 +133,7 @@ void simuv_crash(simuv_host host, bool is_silent)
         host_abandon_loop(LIST_ENTRY(it, struct simuv_loop, link));
     simuv_tasks_crash(host);
     simuv_works_crash(machine);
+    simuv_files_crash(host);
     simuv_sockets_crash(machine, is_silent);
 }
 

@@ -66,8 +66,9 @@ void simuv_stop(void); /* may be called from anywhere */
 void simuv_at(int64_t usec, void (*fn)(void *data), void *data);
 
 /* The process on this host ends between two instructions: its loops and threads never run again,
- * its memory stays allocated. Its connections end at once for their peers, with a reset or an end
- * of file; if it is silent, the whole machine is gone and peers hear nothing.
+ * its memory stays allocated. Files that it opened with open() are closed, and their locks gone. Its
+ * connections end at once for their peers, with a reset or an end of file; if it is silent, the
+ * whole machine is gone and peers hear nothing.
  */
 void simuv_crash(simuv_host host, bool is_silent);
 

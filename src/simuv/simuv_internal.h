@@ -332,6 +332,11 @@ void simuv_streams_run_pending(struct simuv_loop *loop);
 void simuv_stream_close(uv_stream_t *stream);
 void simuv_stream_finish_close(uv_stream_t *stream);
 
+/* ---- file.c ---- */
+
+/* Close what the host's process had open. */
+void simuv_files_crash(simuv_host host);
+
 /* ---- descriptor.c ---- */
 
 int simuv_descriptor_of(struct simuv_socket *socket);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "simuv/simuv_internal.h"
 
 const char *uv_strerror(int error)
@@ -67,6 +68,32 @@ int uv_ip_name(const struct sockaddr *address, char *into, size_t size)
 }
 
 /* ---- threads ---- */
+
+struct simuv_thread_call {
+    uv_thread_cb fn;
+    void *data;
+};
+
+static void *text_run_thread(void *data)
+{
+    struct simuv_thread_call call = *(struct simuv_thread_call *)data;
+
+    free(data);
+    call.fn(call.data);
+    return NULL;
+}
+
+int uv_thread_create(uv_thread_t *ret, uv_thread_cb fn, void *data)
+{
+    struct simuv_thread_call *call = aq_alloc(sizeof(*call));
+    int error;
+
+    *call = (struct simuv_thread_call){ fn, data };
+    error = pthread_create(ret, NULL, text_run_thread, call);
+    if (error)
+        free(call);
+    return -error;
+}
 
 uv_thread_t uv_thread_self(void)
 {

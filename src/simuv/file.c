@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* file.c - which host opened a descriptor of the real machine, so that it is closed with its process
+ *
+ * A lock that a crashed process held would stay otherwise. Only what open() and openat() gave is
+ * known; a number that was closed within the C library and given to another file since is left alone.
+ */
+#include <fcntl.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/vec.h"
+#include "simuv/simuv_internal.h"
+
+struct simuv_file {
+    simuv_host host; /* 0 = of nobody */
+    dev_t device;
+    ino_t inode;
+};
+
+static struct simuv_file *files;
+static size_t file_count, file_cap;
+
+int __real_open(const char *path, int flags, ...);
+int __real_open64(const char *path, int flags, ...);
+int __real___open_2(const char *path, int flags);
+int __real___open64_2(const char *path, int flags);
+int __real_openat(int folder, const char *path, int flags, ...);
+int __real_openat64(int folder, const char *path, int flags, ...);
+int __real___openat_2(int folder, const char *path, int flags);
+int __real___openat64_2(int folder, const char *path, int flags);
+int __real_close(int fd);
+
+int __wrap_open(const char *path, int flags, ...);
+int __wrap_open64(const char *path, int flags, ...);
+int __wrap___open_2(const char *path, int flags);
+int __wrap___open64_2(const char *path, int flags);
+int __wrap_openat(int folder, const char *path, int flags, ...);
+int __wrap_openat64(int folder, const char *path, int flags, ...);
+int __wrap___openat_2(int folder, const char *path, int flags);
+int __wrap___openat64_2(int folder, const char *path, int flags);
+int __wrap_close(int fd);
+
+static int file_opened(int fd)
+{
+    simuv_host host = simuv_has_begun ? simuv_current_host() : 0;
+    struct stat st;
+
+    if (fd < 0 || !host || fstat(fd, &st) < 0)
+        return fd;
+    if ((size_t)fd >= file_count) {
+        vec_grow(&files, &file_cap, (size_t)fd + 1, sizeof(*files));
+        memset(files + file_count, 0, ((size_t)fd + 1 - file_count) * sizeof(*files));
+        file_count = (size_t)fd + 1;
+    }
+    files[fd] = (struct simuv_file){ host, st.st_dev, st.st_ino };
+    return fd;
+}
+
+void simuv_files_crash(simuv_host host)
+{
+    struct stat st;
+
+    for (size_t fd = 0; fd < file_count; fd++) {
+        if (files[fd].host != host)
+            continue;
+        files[fd].host = 0;
+        if (fstat((int)fd, &st) == 0 && st.st_dev == files[fd].device
+            && st.st_ino == files[fd].inode)
+            (void)__real_close((int)fd);
+    }
+}
+
+static mode_t file_mode(int flags, va_list rest)
+{
+    return flags & (O_CREAT | __O_TMPFILE) ? va_arg(rest, mode_t) : 0;
+}
+
+#define FILE_DEFINE_OPEN(name)                                \
+    int __wrap_##name(const char *path, int flags, ...)       \
+    {                                                         \
+        va_list rest;                                         \
+        mode_t mode;                                          \
+                                                              \
+        va_start(rest, flags);                                \
+        mode = file_mode(flags, rest);                        \
+        va_end(rest);                                         \
+        return file_opened(__real_##name(path, flags, mode)); \
+    }                                                         \
+                                                              \
+    int __wrap___##name##_2(const char *path, int flags)      \
+    {                                                         \
+        return file_opened(__real___##name##_2(path, flags)); \
+    }
+
+#define FILE_DEFINE_OPENAT(name)                                      \
+    int __wrap_##name(int folder, const char *path, int flags, ...)   \
+    {                                                                 \
+        va_list rest;                                                 \
+        mode_t mode;                                                  \
+                                                                      \
+        va_start(rest, flags);                                        \
+        mode = file_mode(flags, rest);                                \
+        va_end(rest);                                                 \
+        return file_opened(__real_##name(folder, path, flags, mode)); \
+    }                                                                 \
+                                                                      \
+    int __wrap___##name##_2(int folder, const char *path, int flags)  \
+    {                                                                 \
+        return file_opened(__real___##name##_2(folder, path, flags)); \
+    }
+
+FILE_DEFINE_OPEN(open)
+FILE_DEFINE_OPEN(open64)
+FILE_DEFINE_OPENAT(openat)
+FILE_DEFINE_OPENAT(openat64)
+
+int __wrap_close(int fd)
+{
+    if (fd >= 0 && (size_t)fd < file_count)
+        files[fd].host = 0;
+    return __real_close(fd);
+}
