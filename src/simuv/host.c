@@ -21,6 +21,7 @@ static struct simuv_machine *host_add(struct in_addr address)
     machine->address = address;
     machine->next_port = FIRST_PORT;
     list_init(&machine->loops);
+    list_init(&machine->abandoned);
     list_init(&machine->sockets);
     list_init(&machine->listeners);
     list_init(&machine->works);
@@ -109,10 +110,11 @@ void simuv_set_wall_offset(simuv_host host, int64_t usec)
 
 /* ---- the end of a process, and a new one ---- */
 
-static void host_abandon_loop(struct simuv_loop *loop)
+static void host_abandon_loop(struct simuv_machine *machine, struct simuv_loop *loop)
 {
     simuv_event_cancel(&loop->event);
     list_remove(&loop->link);
+    list_add(&machine->abandoned, &loop->link);
     loop->is_dead = true;
 }
 
@@ -130,7 +132,7 @@ void simuv_crash(simuv_host host, bool is_silent)
     if (is_silent)
         machine->down_since = simuv_now;
     LIST_FOREACH(it, &machine->loops)
-        host_abandon_loop(LIST_ENTRY(it, struct simuv_loop, link));
+        host_abandon_loop(machine, LIST_ENTRY(it, struct simuv_loop, link));
     simuv_tasks_crash(host);
     simuv_works_crash(machine);
     simuv_files_crash(host);

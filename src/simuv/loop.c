@@ -32,34 +32,27 @@ static int64_t loop_due(const struct simuv_loop *loop)
     return timer == UINT64_MAX ? INT64_MAX : (int64_t)timer * 1000;
 }
 
-static void loop_schedule(struct simuv_loop *loop)
+static void loop_advance(struct simuv_loop *loop, int64_t at)
 {
-    int64_t due = loop_due(loop);
+    if (at != INT64_MAX && (!simuv_event_is_queued(&loop->event) || loop->event.at > at))
+        simuv_event_schedule(&loop->event, at);
+}
 
-    if (due == INT64_MAX)
-        simuv_event_cancel(&loop->event);
-    else
-        simuv_event_schedule(&loop->event, due);
+/* No turn of this loop is under way, and somebody waits for the next. */
+static bool loop_is_asleep(const struct simuv_loop *loop)
+{
+    return !loop->is_turning && !loop->is_dead && (loop->nested || !loop->is_manual);
+}
+
+static int64_t loop_wake_time(void)
+{
+    return simuv_now + 1 + (int64_t)simuv_random_of_below(SIMUV_TURNS, WAKE_USEC);
 }
 
 void simuv_loop_touch(struct simuv_loop *loop)
 {
-    if (loop->is_turning || loop->is_dead || (loop->is_manual && !loop->nested))
-        return;
-    if (loop_has_work(loop))
-        simuv_loop_wake(loop);
-    else
-        loop_schedule(loop);
-}
-
-void simuv_loop_wake(struct simuv_loop *loop)
-{
-    int64_t at = simuv_now + 1 + (int64_t)simuv_random_of_below(SIMUV_TURNS, WAKE_USEC);
-
-    if (loop->is_turning || loop->is_dead || (loop->is_manual && !loop->nested))
-        return;
-    if (!simuv_event_is_queued(&loop->event) || loop->event.at > at)
-        simuv_event_schedule(&loop->event, at);
+    if (loop_is_asleep(loop))
+        loop_advance(loop, loop_has_work(loop) ? loop_wake_time() : loop_due(loop));
 }
 
 /* ---- an iteration ---- */
@@ -103,7 +96,7 @@ static void loop_turn(struct simuv_loop *loop)
     loop->is_turning = false;
     loop->uv->stop_flag = 0;
     simuv_leave();
-    loop_schedule(loop);
+    simuv_loop_touch(loop);
     simuv_event_stepped();
 }
 
@@ -145,7 +138,8 @@ int uv_loop_init(uv_loop_t *uv)
     list_init((struct list *)(void *)uv->handle_queue);
     list_add(&simuv_machine_here()->loops, &loop->link);
     loop_update_time(loop);
-    simuv_loop_wake(loop); /* its first iteration */
+    if (!loop->is_manual)
+        loop_advance(loop, loop_wake_time()); /* its first iteration */
     return 0;
 }
 

@@ -110,6 +110,7 @@ void simuv_segment_send(struct simuv_socket *from, enum simuv_segment_kind kind,
     segment->from = from;
     segment->to = from->peer;
     segment->len = (uint32_t)len;
+    segment->number = kind == SIMUV_RST ? 0 : ++from->sent;
     list_init(&segment->link);
     if (len) {
         memcpy(segment->bytes, bytes, len);
@@ -162,12 +163,24 @@ static void segment_on_arrival(struct simuv_event *event)
     struct simuv_way *way = segment->from->out;
 
     simuv_note("segment", segment->from->id, (uint64_t)segment->kind << 32 | segment->len);
-    if (!simuv_way_is_open(way))
+    if (!simuv_way_is_open(way)) {
         way_hold(way, segment);
-    else if (segment->kind != SIMUV_RST && simuv_chance_of(SIMUV_NETWORK, way->path.reset))
-        segment_reset(segment);
-    else
-        simuv_socket_receive(segment);
+    } else if (segment->number > segment->from->arrived + 1) {
+        segment_schedule(segment, 0); /* one before it was held up, and comes */
+    } else {
+        segment->from->arrived = AQ_MAX(segment->from->arrived, segment->number);
+        if (segment->kind != SIMUV_RST && simuv_chance_of(SIMUV_NETWORK, way->path.reset))
+            segment_reset(segment);
+        else
+            simuv_socket_receive(segment);
+    }
+}
+
+/* It will not come: what follows need not wait for it. */
+static void segment_drop(struct simuv_segment *segment)
+{
+    segment->from->arrived = AQ_MAX(segment->from->arrived, segment->number);
+    simuv_segment_free(segment);
 }
 
 /* The longer it was blocked, the longer TCP waits for its next attempt. */
@@ -186,7 +199,7 @@ void simuv_way_flush(struct simuv_way *way)
 
         segment->from->held--;
         if (segment->from->is_lost)
-            simuv_segment_free(segment); /* nobody is there to send it again */
+            segment_drop(segment); /* nobody is there to send it again */
         else
             segment_schedule(segment, way_delay(way) + retry);
     }

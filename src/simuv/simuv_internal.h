@@ -82,7 +82,8 @@ struct simuv_machine {
     uint32_t boots;
     uint16_t next_port;
     struct list loops, sockets, listeners;
-    struct list works; /* queued by uv_queue_work(), and not begun */
+    struct list abandoned; /* loops of processes that crashed */
+    struct list works;     /* queued by uv_queue_work(), and not begun */
     int works_running;
     struct list paths; /* that lead here */
 };
@@ -169,9 +170,6 @@ static inline struct simuv_loop *simuv_loop_of(const uv_loop_t *loop)
 /* Something changed that may make the loop turn earlier. */
 void simuv_loop_touch(struct simuv_loop *loop);
 
-/* The next iteration is due now. */
-void simuv_loop_wake(struct simuv_loop *loop);
-
 /* ---- handle.c ---- */
 
 enum simuv_handle_flags {
@@ -232,6 +230,7 @@ struct simuv_segment {
     struct list link; /* held up on a way, or in the receiver's buffer */
     enum simuv_segment_kind kind;
     struct simuv_socket *from, *to; /* with a reference each; 'to' of a SYN is NULL */
+    uint64_t number;                /* among those of its sender, from 1; 0 = a reset */
     uint32_t len, taken;
     char bytes[];
 };
@@ -274,6 +273,7 @@ struct simuv_socket {
     size_t unread;             /* bytes in these */
     size_t under_way;          /* bytes sent that the peer has not read */
     size_t held;               /* segments that wait on a way that is not open */
+    uint64_t sent, arrived;    /* numbers of its segments */
     int64_t last_arrival;      /* of what this end sent */
     int64_t heard_usec;        /* something last came */
     int64_t dead_at, probe_at; /* retransmissions, keepalive give up; 0 = no */
