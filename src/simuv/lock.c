@@ -10,10 +10,12 @@
 
 #include "simuv/simuv_internal.h"
 
+#define YIELD_ONE_IN 32
+#define YIELD_USEC 50
+
 struct simuv_mutex {
     struct simuv_task *owner; /* NULL = free */
     uint32_t waiting;
-    uint32_t depth; /* of a recursive lock */
 };
 
 struct simuv_condition {
@@ -54,6 +56,14 @@ _Static_assert(sizeof(struct simuv_condition) <= sizeof(pthread_cond_t), "no roo
 
 /* ---- mutexes ---- */
 
+/* Others run first, at times, as they may on a real machine at any instruction. */
+static void lock_yield(void)
+{
+    if (!simuv_task_now->is_driver && simuv_random_of_below(SIMUV_TURNS, YIELD_ONE_IN) == 0)
+        (void)simuv_wait(NULL, simuv_now + (int64_t)simuv_random_of_below(SIMUV_TURNS, YIELD_USEC),
+                         "yield");
+}
+
 int __wrap_pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t *attr)
 {
     int r = __real_pthread_mutex_init(mutex, attr);
@@ -88,6 +98,7 @@ int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex)
 
     if (!simuv_has_begun)
         return __real_pthread_mutex_lock(mutex);
+    lock_yield();
     if (m->owner == simuv_task_now)
         simuv_cannot("pthread_mutex_lock() of a mutex that this thread holds");
     while (m->owner) {

@@ -265,8 +265,11 @@ static void socket_on_fin(struct simuv_socket *socket)
         simuv_stream_notify(socket);
 }
 
-static void socket_on_synack(struct simuv_socket *socket)
+/* It may have been given up meanwhile: then the other end is a stranger. */
+static void socket_on_synack(struct simuv_socket *socket, struct simuv_socket *from)
 {
+    if (socket->state == SIMUV_ENDED)
+        simuv_socket_fail(from, ECONNRESET);
     if (socket->state != SIMUV_CONNECTING)
         return;
     socket->state = SIMUV_CONNECTED;
@@ -288,7 +291,7 @@ void simuv_socket_receive(struct simuv_segment *segment)
         socket_on_syn(segment->from);
         break;
     case SIMUV_SYNACK:
-        socket_on_synack(to);
+        socket_on_synack(to, segment->from);
         break;
     case SIMUV_FIN:
         if (to->state == SIMUV_CONNECTED)
@@ -462,7 +465,7 @@ static void socket_probe(struct simuv_socket *socket)
 
     socket->probe_at = 0;
     if (socket_is_reachable(socket, &since)) {
-        if (socket->peer->is_lost)
+        if (socket->peer->state == SIMUV_ENDED && !socket->has_fin)
             simuv_socket_fail(socket, ECONNRESET);
         return;
     }

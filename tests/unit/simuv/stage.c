@@ -72,6 +72,15 @@ void stage_close(struct stage_end *end)
     end->is_open = false;
 }
 
+void stage_break(struct stage_end *end)
+{
+    const struct linger none = { .l_onoff = 1, .l_linger = 0 };
+    int fd;
+
+    assert_int_equal(uv_fileno((uv_handle_t *)&end->tcp, &fd), 0);
+    assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none)), 0);
+}
+
 static void on_written(uv_write_t *req, int status)
 {
     (void)status;

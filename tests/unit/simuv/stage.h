@@ -44,6 +44,7 @@ void stage_connect(struct stage *s);
 /* All of these bytes are written, with uv_write(). */
 void stage_write(struct stage_end *end, const char *bytes, size_t len);
 void stage_close(struct stage_end *end);
+void stage_break(struct stage_end *end); /* it is reset when it is closed */
 
 /* Its loop and sockets are left as they are: the stage has to stay, too. */
 void stage_crash_server(struct stage *s, bool is_silent);

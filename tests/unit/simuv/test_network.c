@@ -232,6 +232,51 @@ static void test_a_machine_that_is_back_resets_old_connections(void **state)
     stage_done(&s);
 }
 
+/* The reset of a process that ended behind a cut is lost: probes find it later. */
+static void test_an_end_behind_a_cut_is_found_by_probes(void **state)
+{
+    static struct stage s;
+
+    (void)state;
+    stage_init(&s);
+    stage_connect(&s);
+    stage_run(SEC);
+    assert_int_equal(uv_tcp_keepalive(&s.client.tcp, 1, 60), 0);
+    stage_break(&s.server);
+    stage_set_cut(&s, true);
+    stage_close(&s.server);
+    stage_run(10 * SEC);
+    stage_set_cut(&s, false);
+    stage_run(40 * SEC);
+    assert_int_equal(s.client.ended, 0);
+    stage_run(20 * SEC);
+    assert_int_equal(s.client.ended, UV_ECONNRESET);
+    stage_done(&s);
+}
+
+/* Who was accepted after the client gave up is told so. */
+static void test_a_connection_that_comes_too_late_is_reset(void **state)
+{
+    const struct simuv_path cut = { .is_cut = true };
+    const struct simuv_path whole = { .latency_min_usec = 100, .latency_max_usec = 100 };
+    struct stage s;
+
+    (void)state;
+    stage_init(&s);
+    simuv_set_path(s.server_host, s.client_host, &cut);
+    stage_connect(&s);
+    stage_run(SEC);
+    assert_true(s.server.is_open);
+    assert_int_equal(s.client.connected, 0);
+    stage_run(130 * SEC);
+    assert_int_equal(s.client.connected, UV_ETIMEDOUT);
+    assert_int_equal(s.server.ended, 0);
+    simuv_set_path(s.server_host, s.client_host, &whole);
+    stage_run(130 * SEC);
+    assert_int_equal(s.server.ended, UV_ECONNRESET);
+    stage_done(&s);
+}
+
 static void test_a_path_may_reset_connections(void **state)
 {
     const struct simuv_path bad = { .latency_min_usec = 10, .latency_max_usec = 10, .reset = 1 };
@@ -292,6 +337,8 @@ int main(void)
         cmocka_unit_test(test_a_long_cut_ends_who_writes),
         cmocka_unit_test(test_a_machine_that_is_gone_is_found_by_probes),
         cmocka_unit_test(test_a_machine_that_is_back_resets_old_connections),
+        cmocka_unit_test(test_an_end_behind_a_cut_is_found_by_probes),
+        cmocka_unit_test(test_a_connection_that_comes_too_late_is_reset),
         cmocka_unit_test(test_a_path_may_reset_connections),
         cmocka_unit_test(test_a_descriptor_shows_what_waits),
     };

@@ -19,12 +19,9 @@ static void *sleep_at_random(void *data)
 {
     unsigned char byte;
 
-    (void)data;
-    for (int i = 0; i < 20; i++) {
-        (void)getrandom(&byte, 1, 0);
+    for (int i = 0; i < 20 && getrandom(&byte, 1, 0) == 1; i++)
         (void)usleep(byte * 1000U);
-    }
-    return NULL;
+    return data;
 }
 
 /* Bytes of all sources of chance go over connections that stall and break. */
@@ -37,7 +34,7 @@ static void talk(struct stage *s)
         return;
     (void)RAND_bytes(bytes[0], sizeof(bytes[0]));
     randombytes_buf(bytes[1], sizeof(bytes[1]));
-    (void)getrandom(bytes[2], sizeof(bytes[2]), 0);
+    assert_int_equal(getrandom(bytes[2], sizeof(bytes[2]), 0), sizeof(bytes[2]));
     stage_write(&s->client, (const char *)bytes, sizeof(bytes));
     (void)uv_try_write((uv_stream_t *)&s->client.tcp, &(uv_buf_t){ (char *)id.bytes, 16 }, 1);
 }
