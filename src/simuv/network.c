@@ -70,9 +70,9 @@ int64_t simuv_way_blocked_since(const struct simuv_way *way)
 
 /* ---- sending ---- */
 
-static void segment_on_arrival(struct simuv_event *event);
+static void network_on_arrival(struct simuv_event *event);
 
-static int64_t way_delay(const struct simuv_way *way)
+static int64_t network_delay(const struct simuv_way *way)
 {
     int64_t min = way->path.latency_min_usec, max = way->path.latency_max_usec, delay;
 
@@ -88,7 +88,7 @@ static int64_t way_delay(const struct simuv_way *way)
 }
 
 /* Not before what this end sent earlier. */
-static void segment_schedule(struct simuv_segment *segment, int64_t delay)
+static void network_schedule(struct simuv_segment *segment, int64_t delay)
 {
     struct simuv_socket *from = segment->from;
     int64_t at = AQ_MAX(simuv_now + delay, from->last_arrival);
@@ -105,7 +105,7 @@ void simuv_segment_send(struct simuv_socket *from, enum simuv_segment_kind kind,
     if (!segment)
         memory_is_short();
     memset(segment, 0, sizeof(*segment));
-    segment->event = (struct simuv_event){ .run = segment_on_arrival, .is_urgent = true };
+    segment->event = (struct simuv_event){ .run = network_on_arrival, .is_urgent = true };
     segment->kind = kind;
     segment->from = from;
     segment->to = from->peer;
@@ -119,7 +119,7 @@ void simuv_segment_send(struct simuv_socket *from, enum simuv_segment_kind kind,
     simuv_socket_ref(from);
     if (segment->to)
         simuv_socket_ref(segment->to);
-    segment_schedule(segment, way_delay(from->out));
+    network_schedule(segment, network_delay(from->out));
 }
 
 void simuv_segment_free(struct simuv_segment *segment)
@@ -136,7 +136,7 @@ void simuv_segment_free(struct simuv_segment *segment)
 
 /* ---- arriving ---- */
 
-static void way_hold(struct simuv_way *way, struct simuv_segment *segment)
+static void network_hold(struct simuv_way *way, struct simuv_segment *segment)
 {
     if (segment->kind == SIMUV_RST) {
         simuv_segment_free(segment);
@@ -148,7 +148,7 @@ static void way_hold(struct simuv_way *way, struct simuv_segment *segment)
 }
 
 /* Something between the two has no memory of the connection any more. */
-static void segment_reset(struct simuv_segment *segment)
+static void network_reset(struct simuv_segment *segment)
 {
     simuv_note("reset", segment->from->id, 0);
     simuv_socket_fail(segment->from, ECONNRESET);
@@ -157,27 +157,27 @@ static void segment_reset(struct simuv_segment *segment)
     simuv_segment_free(segment);
 }
 
-static void segment_on_arrival(struct simuv_event *event)
+static void network_on_arrival(struct simuv_event *event)
 {
     struct simuv_segment *segment = AQ_CONTAINER_OF(event, struct simuv_segment, event);
     struct simuv_way *way = segment->from->out;
 
     simuv_note("segment", segment->from->id, (uint64_t)segment->kind << 32 | segment->len);
     if (!simuv_way_is_open(way)) {
-        way_hold(way, segment);
+        network_hold(way, segment);
     } else if (segment->number > segment->from->arrived + 1) {
-        segment_schedule(segment, 0); /* one before it was held up, and comes */
+        network_schedule(segment, 0); /* one before it was held up, and comes */
     } else {
         segment->from->arrived = AQ_MAX(segment->from->arrived, segment->number);
         if (segment->kind != SIMUV_RST && simuv_chance_of(SIMUV_NETWORK, way->path.reset))
-            segment_reset(segment);
+            network_reset(segment);
         else
             simuv_socket_receive(segment);
     }
 }
 
 /* It will not come: what follows need not wait for it. */
-static void segment_drop(struct simuv_segment *segment)
+static void network_drop(struct simuv_segment *segment)
 {
     segment->from->arrived = AQ_MAX(segment->from->arrived, segment->number);
     simuv_segment_free(segment);
@@ -199,9 +199,9 @@ void simuv_way_flush(struct simuv_way *way)
 
         segment->from->held--;
         if (segment->from->is_lost)
-            segment_drop(segment); /* nobody is there to send it again */
+            network_drop(segment); /* nobody is there to send it again */
         else
-            segment_schedule(segment, way_delay(way) + retry);
+            network_schedule(segment, network_delay(way) + retry);
     }
 }
 

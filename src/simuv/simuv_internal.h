@@ -312,11 +312,17 @@ void simuv_socket_close(struct simuv_socket *socket);
 
 /* The connection is over for this end; its peer hears of it by another way or not at all. */
 void simuv_socket_fail(struct simuv_socket *socket, int error);
-void simuv_sockets_crash(struct simuv_machine *machine, bool is_silent);
+
+/* ---- silence.c ---- */
+
+void simuv_socket_on_timer(struct simuv_event *event);
+
+/* What it sends, or would hear, is held up: timeouts run. */
+void simuv_socket_watch(struct simuv_socket *socket);
 
 /* The way between two machines is not open any more. */
 void simuv_sockets_watch(struct simuv_machine *a, struct simuv_machine *b);
-void simuv_socket_watch(struct simuv_socket *socket);
+void simuv_sockets_crash(struct simuv_machine *machine, bool is_silent);
 
 /* ---- stream.c ---- */
 

@@ -79,7 +79,7 @@ static struct simuv_work *work_next(struct simuv_machine *machine)
 }
 
 /* All that is ready on its host. */
-static void worker_run(struct simuv_worker *worker)
+static void work_run(struct simuv_worker *worker)
 {
     struct simuv_machine *machine = worker->work->machine;
 
@@ -93,12 +93,12 @@ static void worker_run(struct simuv_worker *worker)
     machine->works_running--;
 }
 
-static void *worker_main(void *data)
+static void *work_main(void *data)
 {
     struct simuv_worker *worker = data;
 
     for (;;) {
-        worker_run(worker);
+        work_run(worker);
         worker->task->hosts[0] = 0;
         list_add(&work_idle, &worker->link);
         while (!worker->work)
@@ -121,7 +121,7 @@ static void work_start(struct simuv_work *work)
         return;
     }
     list_init(&worker->link);
-    worker->task = simuv_task_start(work->machine->id, NULL, worker_main, worker, &error);
+    worker->task = simuv_task_start(work->machine->id, NULL, work_main, worker, &error);
     if (!worker->task)
         simuv_cannot("no more threads for uv_queue_work()");
 }
