@@ -22,13 +22,18 @@ static bool loop_has_work(const struct simuv_loop *loop)
            || !list_is_empty(&loop->works_done) || loop->uv->closing_handles;
 }
 
+static int64_t loop_spin_time(void)
+{
+    return simuv_now + 1 + (int64_t)simuv_random_of_below(SIMUV_TURNS, SPIN_USEC);
+}
+
 /* When the next turn is due; INT64_MAX = nothing is to be done. */
 static int64_t loop_due(const struct simuv_loop *loop)
 {
     uint64_t timer = simuv_timers_next_msec(loop);
 
     if (loop_has_work(loop))
-        return simuv_now + 1 + (int64_t)simuv_random_of_below(SIMUV_TURNS, SPIN_USEC);
+        return loop_spin_time();
     return timer == UINT64_MAX ? INT64_MAX : (int64_t)timer * 1000;
 }
 
@@ -180,19 +185,27 @@ uint64_t uv_now(const uv_loop_t *uv)
 
 /* ---- uv_run() by the code itself ---- */
 
-/* Until something is due for the loop. Only urgent events happen, if the driver waits. */
+/* Until something is due for the loop; if it has work, as long as an iteration takes. Only urgent
+ * events happen, if the driver waits.
+ */
 static void loop_wait(struct simuv_loop *loop)
 {
     int64_t due = loop_due(loop);
 
-    if (loop_has_work(loop))
-        return;
     loop->is_due = false;
     loop->event.is_urgent = true;
     if (due != INT64_MAX)
         simuv_event_schedule(&loop->event, due);
     while (!loop->is_due)
         (void)simuv_wait(loop, INT64_MAX, "uv_run() of a loop for which nothing ever comes");
+    loop->event.is_urgent = false;
+}
+
+/* As long as an iteration takes. */
+static void loop_pass(struct simuv_loop *loop)
+{
+    loop->event.is_urgent = true; /* it is due now, if at all */
+    (void)simuv_wait(NULL, loop_spin_time(), "an iteration of uv_run()");
     loop->event.is_urgent = false;
 }
 
@@ -203,9 +216,10 @@ static void loop_iterate(struct simuv_loop *loop, uv_run_mode mode)
     loop->is_turning = true;
     loop_begin_iteration(loop);
     loop->is_turning = false;
-    if (mode == UV_RUN_DEFAULT || (mode == UV_RUN_ONCE && !has_pending))
-        if (!loop->uv->stop_flag && uv_loop_alive(loop->uv))
-            loop_wait(loop);
+    if (mode == UV_RUN_NOWAIT || has_pending || loop->uv->stop_flag || !uv_loop_alive(loop->uv))
+        loop_pass(loop);
+    else
+        loop_wait(loop);
     loop->is_turning = true;
     loop_end_iteration(loop);
     if (mode == UV_RUN_ONCE) {

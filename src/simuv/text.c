@@ -95,6 +95,11 @@ int uv_thread_create(uv_thread_t *ret, uv_thread_cb fn, void *data)
     return -error;
 }
 
+int uv_thread_join(uv_thread_t *thread)
+{
+    return -pthread_join(*thread, NULL);
+}
+
 uv_thread_t uv_thread_self(void)
 {
     return pthread_self();
