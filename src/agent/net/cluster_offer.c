@@ -136,7 +136,7 @@ static int cluster_offer_find_mode(struct cluster *cluster, const char *mode, st
         return cluster->mode == CLUSTER_NONE ? -ENOTSUP : 0;
     }
     for (enum cluster_mode m = CLUSTER_WIREGUARD; m <= CLUSTER_VXLAN; m++)
-        if (strcmp(mode, cluster_mode_name(m)) == 0) {
+        if (strcmp(mode, cluster_plan_mode_name(m)) == 0) {
             int r = cluster_tunnel_check_mode(m, tag, err);
 
             cluster->mode = r < 0 ? CLUSTER_NONE : m;
@@ -193,7 +193,7 @@ static void cluster_offer_write(struct cluster *cluster)
 {
     bool has_key = cluster->mode == CLUSTER_WIREGUARD || cluster->mode == CLUSTER_WIREGUARD_GO;
     bool is_none = cluster->mode == CLUSTER_NONE;
-    const struct cluster_network_offer offer = { .mode = cluster_mode_name(cluster->mode),
+    const struct cluster_network_offer offer = { .mode = cluster_plan_mode_name(cluster->mode),
                                                  .endpoint = is_none ? NULL : cluster->endpoint,
                                                  .key = has_key ? cluster->public_key : NULL,
                                                  .host = cluster->host[0] ? cluster->host : NULL,

@@ -2,7 +2,7 @@
 /* cluster_plan.c - the texts of a plan: rules and the configuration of WireGuard */
 #include "agent/net/cluster_plan.h"
 
-const char *cluster_mode_name(enum cluster_mode mode)
+const char *cluster_plan_mode_name(enum cluster_mode mode)
 {
     static const char *const names[] = { "none", "wireguard", "wireguard-go", "vxlan" };
 

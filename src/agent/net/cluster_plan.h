@@ -22,7 +22,7 @@
 enum cluster_mode { CLUSTER_NONE, CLUSTER_WIREGUARD, CLUSTER_WIREGUARD_GO, CLUSTER_VXLAN };
 
 /* "none", "wireguard", "wireguard-go", "vxlan" */
-const char *cluster_mode_name(enum cluster_mode mode);
+const char *cluster_plan_mode_name(enum cluster_mode mode);
 
 /* Another agent. */
 struct cluster_peer {

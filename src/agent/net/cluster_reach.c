@@ -85,7 +85,7 @@ static void cluster_reach_set(struct cluster *cluster, struct cluster_reach *rea
         return;
     if (state == REACH_NO)
         log_warning("agent %s (%s, %s) does not answer; open that UDP port between the nodes",
-                    reach->id, reach->endpoint, cluster_mode_name(cluster->mode));
+                    reach->id, reach->endpoint, cluster_plan_mode_name(cluster->mode));
     else
         log_info("agent %s (%s) answers", reach->id, reach->endpoint);
     cluster_reach_tell(cluster);
@@ -128,7 +128,7 @@ static void cluster_reach_fail(struct cluster_member *m, const char *id)
         (void)aq_fail_kind(&err, EHOSTUNREACH, CLUSTER_UNREACHABLE,
                            "agent %s got no answer from agent %s (%s/udp, %s) for %d s; open that "
                            "port between the nodes",
-                           m->cluster->id, id, reach->endpoint, cluster_mode_name(m->cluster->mode),
+                           m->cluster->id, id, reach->endpoint, cluster_plan_mode_name(m->cluster->mode),
                            (int)(WAIT_USEC / USEC_PER_SEC));
     cluster_member_end(m, &err);
 }
