@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* play_manager.h - the real core of a manager on a simulated host
+ *
+ * Its database is on the simulated disk; its keys are files of a directory of its own below
+ * /dev/shm, or TMPDIR. When it loses its database it crashes and boots again, as under systemd.
+ * Functions are called outside of all hosts.
+ */
+#ifndef AQ_SIM_PLAY_PLAY_MANAGER_H
+#define AQ_SIM_PLAY_PLAY_MANAGER_H
+
+#include <stdint.h>
+
+#include "simuv/simuv.h"
+
+struct core;
+struct play_manager;
+
+/* Boots it. A first start that fails ends the process. 'ip' is borrowed. */
+struct play_manager *play_manager_new(simuv_host host, const char *ip, uint16_t link_port);
+
+struct core *play_manager_core(struct play_manager *m); /* NULL while it is down */
+
+/* The disk keeps what was synced; simuv_crash() says what 'is_silent' means. */
+void play_manager_crash(struct play_manager *m, bool is_silent);
+/* A start that fails for a fault of the disk is tried again after some seconds. */
+void play_manager_boot(struct play_manager *m);
+void play_manager_stop(struct play_manager *m); /* in order, as by SIGTERM */
+
+/* Real files of the simulation are here; borrowed. */
+const char *play_manager_scratch(const struct play_manager *m);
+/* "10.0.0.1:8082", for agents; borrowed. */
+const char *play_manager_address(const struct play_manager *m);
+
+/* Stop it if it runs, and remove the real files, of agents too. */
+void play_manager_free(struct play_manager *m);
+
+#endif

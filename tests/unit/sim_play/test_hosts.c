@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A real manager and real agents over simulated machines: sessions end, over crashes of both, and
+ * programs start once.
+ */
+#include "testing.h"
+
+#include "base/clock.h"
+#include "manager/core/core.h"
+#include "manager/core/lookup.h"
+#include "sim/play/play_agent.h"
+#include "sim/play/play_disk.h"
+#include "sim/play/play_manager.h"
+#include "sim/play/play_runtime.h"
+
+#define USER_KEY "AKIANABBDUSEREXAMPLE"
+#define AGENTS 3
+#define MINUTE (60 * USEC_PER_SEC)
+
+static struct play_manager *manager;
+static struct play_agent *agents[AGENTS];
+static simuv_host manager_host;
+
+struct created {
+    bool came;
+    struct uuid id;
+};
+
+static void on_created(void *data, int r, const struct aq_error *err,
+                       const struct core_created *created)
+{
+    struct created *a = data;
+
+    assert_row(r == 0, "%s", err ? err->text : "");
+    a->came = true;
+    a->id = created->id;
+}
+
+static void run_for(int64_t usec)
+{
+    simuv_run_until(simuv_now_usec() + usec, NULL, NULL);
+}
+
+static struct uuid submit(const char *command)
+{
+    const struct session_request req = { .name = "test",
+                                         .type = SESSION_BATCH,
+                                         .spec.image = "host",
+                                         .spec.command = command,
+                                         .access_key = USER_KEY,
+                                         .priority = -1 };
+    const struct session_request *reqs = &req;
+    struct created a = { .came = false };
+
+    simuv_enter(manager_host);
+    core_create_sessions(play_manager_core(manager), &reqs, 1, NULL, NULL, on_created, &a);
+    simuv_leave();
+    run_for(USEC_PER_SEC);
+    assert_true(a.came);
+    return a.id;
+}
+
+static bool lives(const struct uuid *id)
+{
+    const struct session *s = core_find_session(play_manager_core(manager), id);
+
+    return s && s->status != SESSION_TERMINATED && s->status != SESSION_CANCELLED
+           && s->status != SESSION_ERROR;
+}
+
+struct count {
+    int programs, running, most_starts;
+};
+
+static void on_program(void *data, const struct play_program *p)
+{
+    struct count *count = data;
+
+    count->programs++;
+    count->running += p->is_running;
+    count->most_starts = AQ_MAX(count->most_starts, p->starts);
+}
+
+static struct count count_programs(void)
+{
+    struct count count = { 0 };
+
+    play_each_program(on_program, &count);
+    return count;
+}
+
+static int begin(void **state)
+{
+    static const char *const ids[AGENTS] = { "node-1", "node-2", "node-3" };
+    static const char *const ips[AGENTS] = { "10.0.1.1", "10.0.1.2", "10.0.1.3" };
+
+    (void)state;
+    simuv_begin(7);
+    play_disk_register();
+    manager_host = simuv_add_host("10.0.0.1");
+    manager = play_manager_new(manager_host, "10.0.0.1", 8082);
+    for (int i = 0; i < AGENTS; i++)
+        agents[i] = play_agent_new(
+            simuv_add_host(ips[i]), ips[i],
+            &(struct play_agent_spec){ .id = ids[i], .cpus = 4, .memory = INT64_C(8) << 30 },
+            manager);
+    run_for(MINUTE);
+    return 0;
+}
+
+static int end(void **state)
+{
+    (void)state;
+    for (int i = 0; i < AGENTS; i++)
+        play_agent_stop(agents[i]);
+    play_manager_free(manager);
+    simuv_end();
+    return 0;
+}
+
+static void test_session_ends(void **state)
+{
+    int before = count_programs().programs;
+    struct uuid id;
+
+    (void)state;
+    id = submit("/play run=60");
+    run_for(MINUTE / 2);
+    assert_true(lives(&id));
+    assert_int_equal(count_programs().running, 1);
+    run_for(2 * MINUTE);
+    assert_false(lives(&id));
+    assert_int_equal(count_programs().running, 0);
+    assert_int_equal(count_programs().programs, before + 1);
+    assert_int_equal(count_programs().most_starts, 1);
+}
+
+static void test_crash_of_manager(void **state)
+{
+    int before = count_programs().programs;
+    struct uuid id;
+
+    (void)state;
+    id = submit("/play run=240");
+    run_for(MINUTE);
+    play_manager_crash(manager, false);
+    assert_null(play_manager_core(manager));
+    run_for(MINUTE);
+    play_manager_boot(manager);
+    assert_true(lives(&id)); /* acknowledged, so durable */
+    run_for(MINUTE);
+    assert_true(lives(&id));
+    run_for(4 * MINUTE);
+    assert_false(lives(&id));
+    assert_int_equal(count_programs().programs, before + 1);
+    assert_int_equal(count_programs().most_starts, 1);
+}
+
+static void test_crash_of_agents(void **state)
+{
+    int before = count_programs().programs;
+    struct uuid id;
+
+    (void)state;
+    id = submit("/play run=240");
+    run_for(MINUTE);
+    for (int i = 0; i < AGENTS; i++)
+        play_agent_crash(agents[i], false);
+    run_for(USEC_PER_SEC);
+    assert_int_equal(count_programs().running, 1);
+    for (int i = 0; i < AGENTS; i++)
+        play_agent_boot(agents[i]);
+    run_for(MINUTE);
+    assert_true(lives(&id));
+    run_for(4 * MINUTE);
+    assert_false(lives(&id));
+    assert_int_equal(count_programs().programs, before + 1);
+    assert_int_equal(count_programs().most_starts, 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_session_ends),
+        cmocka_unit_test(test_crash_of_manager),
+        cmocka_unit_test(test_crash_of_agents),
+    };
+
+    return cmocka_run_group_tests(tests, begin, end);
+}
