@@ -56,7 +56,7 @@ struct agent_daemon {
     char *notes; /* for administrators: what is weaker here than it could be */
     struct images *images;
     struct net *net;                     /* of containers; NULL = they have none */
-    struct cluster *cluster;             /* between nodes; NULL without 'net' */
+    struct cluster_networks *cluster;    /* between nodes; NULL without 'net' */
     struct rdma_devices rdma;            /* available to sessions */
     struct ssh *ssh;                     /* server of containers; NULL = they have none */
     struct gpu *gpu;                     /* slices of containers; NULL without containers */

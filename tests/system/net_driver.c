@@ -30,7 +30,7 @@ struct kernel {
 
 static uv_loop_t loop;
 static struct net *net;
-static struct cluster *cluster;
+static struct cluster_networks *cluster;
 static struct kernel kernels[KERNELS_MAX];
 static uv_pipe_t input;
 static struct strbuf line = STRBUF_INIT;

@@ -22,7 +22,7 @@
 
 struct metrics_watch {
     struct agent_daemon *agent;
-    struct turns turns;
+    struct turn_queue turns;
     struct map pages;    /* watched_page_key() -> struct watched_page */
     uint64_t generation; /* of the newest metrics.watch */
 };

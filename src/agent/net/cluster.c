@@ -19,7 +19,7 @@
 #define LIST_MAX (512u << 10) /* bytes of one list of kernels and agents, of 1024 each */
 #define PEERS "peers"
 
-static void cluster_change(struct cluster *cluster)
+static void cluster_change(struct cluster_networks *cluster)
 {
     cluster->wanted++;
     cluster_write_update(cluster);
@@ -28,7 +28,7 @@ static void cluster_change(struct cluster *cluster)
 
 /* ---- sessions ---- */
 
-static struct cluster_session *cluster_find_session(const struct cluster *cluster,
+static struct cluster_session *cluster_find_session(const struct cluster_networks *cluster,
                                                     const struct uuid *id)
 {
     LIST_FOREACH(it, &cluster->sessions) {
@@ -48,7 +48,8 @@ bool cluster_session_needs(const struct cluster_session *session, const char *ag
     return false;
 }
 
-static void cluster_session_find_needed(const struct cluster *cluster, struct cluster_session *s)
+static void cluster_session_find_needed(const struct cluster_networks *cluster,
+                                        struct cluster_session *s)
 {
     s->needed = NULL;
     s->needed_count = 0;
@@ -60,7 +61,7 @@ static void cluster_session_find_needed(const struct cluster *cluster, struct cl
     }
 }
 
-static int cluster_check_subnet(const struct cluster *cluster, const struct uuid *id,
+static int cluster_check_subnet(const struct cluster_networks *cluster, const struct uuid *id,
                                 const struct range *subnet, struct aq_error *err)
 {
     char text[RANGE_TEXT_MAX], id_text[UUID_TEXT_MAX];
@@ -82,7 +83,7 @@ static int cluster_check_subnet(const struct cluster *cluster, const struct uuid
 }
 
 /* Parses and checks a list, which replaces the session's and becomes the newest. */
-static int cluster_session_take(struct cluster *cluster, struct cluster_session *s,
+static int cluster_session_take(struct cluster_networks *cluster, struct cluster_session *s,
                                 const char *text, struct aq_error *err)
 {
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
@@ -108,7 +109,7 @@ static int cluster_session_take(struct cluster *cluster, struct cluster_session 
 }
 
 /* Keeps the list for the agent's next process. */
-static void cluster_keep(const struct cluster *cluster, const char *name, const char *text)
+static void cluster_keep(const struct cluster_networks *cluster, const char *name, const char *text)
 {
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s/%s", cluster->path, name);
     struct aq_error err = { 0 };
@@ -127,7 +128,7 @@ static void cluster_session_free(struct cluster_session *s)
     free(s);
 }
 
-static void cluster_session_release(struct cluster *cluster, struct cluster_session *s)
+static void cluster_session_release(struct cluster_networks *cluster, struct cluster_session *s)
 {
     AQ_CLEANUP(aq_freep) char *path = NULL;
     char id[UUID_TEXT_MAX];
@@ -161,7 +162,7 @@ static void cluster_member_write_hosts(struct cluster_member *m)
 }
 
 /* Takes a new list for a session: keeps it and passes it to its kernels here. */
-static int cluster_session_replace(struct cluster *cluster, struct cluster_session *s,
+static int cluster_session_replace(struct cluster_networks *cluster, struct cluster_session *s,
                                    const char *text, struct aq_error *err)
 {
     char id[UUID_TEXT_MAX];
@@ -183,8 +184,8 @@ static int cluster_session_replace(struct cluster *cluster, struct cluster_sessi
     return 0;
 }
 
-int cluster_set_session(struct cluster *cluster, const struct uuid *session_id, const char *text,
-                        struct aq_error *err)
+int cluster_set_session(struct cluster_networks *cluster, const struct uuid *session_id,
+                        const char *text, struct aq_error *err)
 {
     struct cluster_session *s = cluster_find_session(cluster, session_id);
     int r = s ? cluster_session_replace(cluster, s, text, err) : 0;
@@ -196,7 +197,8 @@ int cluster_set_session(struct cluster *cluster, const struct uuid *session_id, 
 
 /* ---- agents that are checked ---- */
 
-static int cluster_take_peers(struct cluster *cluster, const char *text, struct aq_error *err)
+static int cluster_take_peers(struct cluster_networks *cluster, const char *text,
+                              struct aq_error *err)
 {
     AQ_CLEANUP(arena_donep) struct arena arena = ARENA_INIT;
     struct cluster_network peers;
@@ -209,7 +211,7 @@ static int cluster_take_peers(struct cluster *cluster, const char *text, struct 
     return 0;
 }
 
-int cluster_set_peers(struct cluster *cluster, const char *text, struct aq_error *err)
+int cluster_set_peers(struct cluster_networks *cluster, const char *text, struct aq_error *err)
 {
     int r = cluster->mode == CLUSTER_NONE ? 0 : cluster_take_peers(cluster, text, err);
 
@@ -223,7 +225,8 @@ int cluster_set_peers(struct cluster *cluster, const char *text, struct aq_error
 
 /* ---- kernels ---- */
 
-static struct cluster_session *cluster_add_session(struct cluster *cluster, const struct uuid *id)
+static struct cluster_session *cluster_add_session(struct cluster_networks *cluster,
+                                                   const struct uuid *id)
 {
     struct cluster_session *s = cluster_find_session(cluster, id);
 
@@ -252,7 +255,7 @@ static int cluster_member_find_address(struct cluster_member *m, struct aq_error
 }
 
 /* The list in the command, or the newer one that the agent's previous process received. */
-static int cluster_session_load(struct cluster *cluster, struct cluster_session *s,
+static int cluster_session_load(struct cluster_networks *cluster, struct cluster_session *s,
                                 const struct cluster_request *request, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf kept = STRBUF_INIT;
@@ -268,7 +271,7 @@ static int cluster_session_load(struct cluster *cluster, struct cluster_session 
     return cluster_session_replace(cluster, s, request->network, err);
 }
 
-int cluster_open(struct cluster *cluster, const struct cluster_request *request,
+int cluster_open(struct cluster_networks *cluster, const struct cluster_request *request,
                  struct cluster_member **ret, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) struct cluster_member *m = NULL;
@@ -334,7 +337,7 @@ static void cluster_member_free(struct cluster_member *m)
 
 void cluster_close(struct cluster_member *m)
 {
-    struct cluster *cluster;
+    struct cluster_networks *cluster;
     struct cluster_session *s;
 
     if (!m)
@@ -354,7 +357,7 @@ void cluster_leave(struct cluster_member *m)
     cluster_member_free(m);
 }
 
-void cluster_sweep(struct cluster *cluster)
+void cluster_sweep(struct cluster_networks *cluster)
 {
     if (!list_is_empty(&cluster->members) || cluster->is_writing)
         cluster_change(cluster);
@@ -364,19 +367,19 @@ void cluster_sweep(struct cluster *cluster)
 
 /* ---- its life ---- */
 
-const char *cluster_get_offer(const struct cluster *cluster)
+const char *cluster_get_offer(const struct cluster_networks *cluster)
 {
     return cluster->offer;
 }
 
-const char *cluster_get_note(const struct cluster *cluster)
+const char *cluster_get_note(const struct cluster_networks *cluster)
 {
     return cluster->note[0] ? cluster->note : NULL;
 }
 
 /* Loads the peers that the agent's previous process received: the manager may be unreachable now.
  */
-static void cluster_load_peers(struct cluster *cluster)
+static void cluster_load_peers(struct cluster_networks *cluster)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s/" PEERS, cluster->path);
@@ -386,10 +389,10 @@ static void cluster_load_peers(struct cluster *cluster)
 }
 
 int cluster_new(struct net *net, const struct cluster_settings *settings,
-                void (*on_reach)(void *data), void *data, struct cluster **ret,
+                void (*on_reach)(void *data), void *data, struct cluster_networks **ret,
                 struct aq_error *err)
 {
-    struct cluster *cluster = aq_alloc(sizeof(*cluster));
+    struct cluster_networks *cluster = aq_alloc(sizeof(*cluster));
     int r;
 
     cluster->net = net;
@@ -418,7 +421,7 @@ int cluster_new(struct net *net, const struct cluster_settings *settings,
 
 static void cluster_on_timer_closed(uv_handle_t *handle)
 {
-    struct cluster *cluster = handle->data;
+    struct cluster_networks *cluster = handle->data;
     struct net *net = cluster->net;
 
     LIST_FOREACH(it, &cluster->members)
@@ -441,12 +444,12 @@ static void cluster_on_timer_closed(uv_handle_t *handle)
 
 static void cluster_on_poll_closed(uv_handle_t *handle)
 {
-    struct cluster *cluster = handle->data;
+    struct cluster_networks *cluster = handle->data;
 
     uv_close((uv_handle_t *)&cluster->timer, cluster_on_timer_closed);
 }
 
-static void cluster_destroy(struct cluster *cluster)
+static void cluster_destroy(struct cluster_networks *cluster)
 {
     if (cluster->socket >= 0)
         uv_close((uv_handle_t *)&cluster->poll, cluster_on_poll_closed);
@@ -454,13 +457,13 @@ static void cluster_destroy(struct cluster *cluster)
         uv_close((uv_handle_t *)&cluster->timer, cluster_on_timer_closed);
 }
 
-void cluster_job_ended(struct cluster *cluster)
+void cluster_job_ended(struct cluster_networks *cluster)
 {
     if (cluster->is_freed)
         cluster_destroy(cluster);
 }
 
-void cluster_free(struct cluster *cluster)
+void cluster_free(struct cluster_networks *cluster)
 {
     if (!cluster)
         return;

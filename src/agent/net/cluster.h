@@ -21,7 +21,7 @@
 #define CLUSTER_INTERFACE "cluster0"              /* of a kernel, in its namespace */
 #define CLUSTER_UNREACHABLE "network-unreachable" /* kind of the error */
 
-struct cluster;
+struct cluster_networks;
 struct cluster_member;
 
 struct cluster_settings {
@@ -40,32 +40,32 @@ struct cluster_settings {
  * and each minute.
  */
 int cluster_new(struct net *net, const struct cluster_settings *settings,
-                void (*on_reach)(void *data), void *data, struct cluster **ret,
+                void (*on_reach)(void *data), void *data, struct cluster_networks **ret,
                 struct aq_error *err);
 
 /* Joined kernels stay joined; without any, namespace and tunnel are removed. To be called before
  * net_free(), which waits for it. Accepts NULL.
  */
-void cluster_free(struct cluster *cluster);
+void cluster_free(struct cluster_networks *cluster);
 
 /* JSON of struct cluster_network_offer, for the manager. */
-const char *cluster_get_offer(const struct cluster *cluster);
+const char *cluster_get_offer(const struct cluster_networks *cluster);
 /* "none: ..." or such, for administrators; NULL = nothing to say. */
-const char *cluster_get_note(const struct cluster *cluster);
+const char *cluster_get_note(const struct cluster_networks *cluster);
 
 /* Text of network.peers: agents that are checked all the time. -EINVAL. */
-int cluster_set_peers(struct cluster *cluster, const char *text, struct aq_error *err);
+int cluster_set_peers(struct cluster_networks *cluster, const char *text, struct aq_error *err);
 /* Ids of the agents that answer and of those that do not, in the arena. Agents that were not
  * checked yet are in neither list.
  */
-void cluster_list_reach(const struct cluster *cluster, struct arena *arena,
+void cluster_list_reach(const struct cluster_networks *cluster, struct arena *arena,
                         struct str_list *ret_reachable, struct str_list *ret_unreachable);
 
 /* A session's kernels have moved, or there are more: text of session.network. Nothing happens
  * unless one of them is here. -EINVAL.
  */
-int cluster_set_session(struct cluster *cluster, const struct uuid *session_id, const char *text,
-                        struct aq_error *err);
+int cluster_set_session(struct cluster_networks *cluster, const struct uuid *session_id,
+                        const char *text, struct aq_error *err);
 
 struct cluster_request {
     struct uuid session_id;
@@ -77,7 +77,7 @@ struct cluster_request {
 /* Announces a kernel of such a session: from now on its other agents can reach this one. -EINVAL,
  * -EEXIST if its subnet is in use, -ENOTSUP without a tunnel.
  */
-int cluster_open(struct cluster *cluster, const struct cluster_request *request,
+int cluster_open(struct cluster_networks *cluster, const struct cluster_request *request,
                  struct cluster_member **ret, struct aq_error *err);
 
 /* Join its network, and ask the session's other agents for an echo. 'fn' comes once, with an error
@@ -97,6 +97,6 @@ void cluster_close(struct cluster_member *member);
 void cluster_leave(struct cluster_member *member);
 
 /* Removes what no kernel has claimed, after all kernels were found. */
-void cluster_sweep(struct cluster *cluster);
+void cluster_sweep(struct cluster_networks *cluster);
 
 #endif

@@ -34,7 +34,7 @@ enum member_state {
 
 struct cluster_member {
     struct list link;
-    struct cluster *cluster;
+    struct cluster_networks *cluster;
     struct cluster_session *session;
     enum member_state state;
     char hostname[NET_HOSTNAME_MAX + 1];
@@ -62,7 +62,7 @@ struct cluster_reach {
     enum reach_state state;
 };
 
-struct cluster {
+struct cluster_networks {
     struct net *net;
     enum cluster_mode mode;
     char id[AGENT_ID_MAX + 1], note[512];
@@ -98,30 +98,30 @@ struct cluster {
 #define CLUSTER_MTU_MIN 1280
 
 /* Records for administrators that only packets up to this size reach an agent; 'why' says why. */
-void cluster_offer_lower_mtu(struct cluster *cluster, uint32_t mtu, const char *why);
+void cluster_offer_lower_mtu(struct cluster_networks *cluster, uint32_t mtu, const char *why);
 
 /* Find mode, key, port and address. -errno if the state directory cannot be used. */
-int cluster_offer_find(struct cluster *cluster, const struct cluster_settings *settings,
+int cluster_offer_find(struct cluster_networks *cluster, const struct cluster_settings *settings,
                        struct aq_error *err);
 /* Releases the port for other agents of this machine. */
-void cluster_offer_release(struct cluster *cluster);
+void cluster_offer_release(struct cluster_networks *cluster);
 
 /* ---- cluster_write.c ---- */
 
 /* Bring the namespace up to date in the background; members that wait for it go on. */
-void cluster_write_update(struct cluster *cluster);
+void cluster_write_update(struct cluster_networks *cluster);
 
 /* ---- cluster_reach.c ---- */
 
 /* Ask, and wait for answers, as members and peers are now. */
-void cluster_reach_update(struct cluster *cluster);
+void cluster_reach_update(struct cluster_networks *cluster);
 /* Has the reachability sent again to a manager that has just connected. */
-void cluster_reach_tell_soon(struct cluster *cluster);
+void cluster_reach_tell_soon(struct cluster_networks *cluster);
 /* A socket in the cluster namespace, for worker threads: data points to a pointer to it. */
 int cluster_reach_open_socket(const void *data, struct aq_error *err);
-void cluster_reach_take_socket(struct cluster *cluster, int fd);
+void cluster_reach_take_socket(struct cluster_networks *cluster, int fd);
 /* The agent of this id, NULL = it is not asked. */
-struct cluster_reach *cluster_reach_find(const struct cluster *cluster, const char *id);
+struct cluster_reach *cluster_reach_find(const struct cluster_networks *cluster, const char *id);
 
 /* ---- cluster.c ---- */
 
@@ -130,6 +130,6 @@ void cluster_member_end(struct cluster_member *member, const struct aq_error *er
 /* Has the agent kernels of the session? */
 bool cluster_session_needs(const struct cluster_session *session, const char *agent_id);
 /* The end of a job; frees what cluster_free() left. */
-void cluster_job_ended(struct cluster *cluster);
+void cluster_job_ended(struct cluster_networks *cluster);
 
 #endif

@@ -45,7 +45,8 @@ static int cluster_offer_derive(const unsigned char key[KEY_SIZE], char ret[CLUS
 }
 
 /* 32 bytes, made once: other agents know this one by it. */
-static int cluster_offer_find_key(struct cluster *cluster, const char *state, struct aq_error *err)
+static int cluster_offer_find_key(struct cluster_networks *cluster, const char *state,
+                                  struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s/" KEY_FILE, state);
     AQ_CLEANUP(strbuf_donep) struct strbuf found = STRBUF_INIT;
@@ -84,7 +85,7 @@ static bool cluster_offer_is_free(uint16_t port)
 /* Several agents of this machine may start at the same time; creating the file claims the port. A
  * claim is stale if the directory of its agent is gone.
  */
-static bool cluster_offer_claim(struct cluster *cluster, uint16_t port)
+static bool cluster_offer_claim(struct cluster_networks *cluster, uint16_t port)
 {
     const struct net_directory *directory = &cluster->net->directory;
     AQ_CLEANUP(strbuf_donep) struct strbuf owner = STRBUF_INIT;
@@ -104,7 +105,8 @@ static bool cluster_offer_claim(struct cluster *cluster, uint16_t port)
     return fd >= 0 && fs_write_all(fd, directory->tag, strlen(directory->tag)) == 0;
 }
 
-static int cluster_offer_find_port(struct cluster *cluster, unsigned first, struct aq_error *err)
+static int cluster_offer_find_port(struct cluster_networks *cluster, unsigned first,
+                                   struct aq_error *err)
 {
     for (unsigned port = first; port < first + NET_TUNNEL_PORTS && port <= UINT16_MAX; port++)
         if (cluster_offer_claim(cluster, (uint16_t)port)) {
@@ -115,7 +117,7 @@ static int cluster_offer_find_port(struct cluster *cluster, unsigned first, stru
                    first, first + NET_TUNNEL_PORTS - 1);
 }
 
-void cluster_offer_release(struct cluster *cluster)
+void cluster_offer_release(struct cluster_networks *cluster)
 {
     AQ_CLEANUP(aq_freep) char *name = aq_format(CLAIM "%u", cluster->port);
 
@@ -125,7 +127,8 @@ void cluster_offer_release(struct cluster *cluster)
 
 /* ---- mode ---- */
 
-static int cluster_offer_find_mode(struct cluster *cluster, const char *mode, struct aq_error *err)
+static int cluster_offer_find_mode(struct cluster_networks *cluster, const char *mode,
+                                   struct aq_error *err)
 {
     const char *tag = cluster->net->directory.tag;
 
@@ -150,7 +153,7 @@ static int cluster_offer_find_mode(struct cluster *cluster, const char *mode, st
                    mode);
 }
 
-static int cluster_offer_find_address(struct cluster *cluster, const char *address,
+static int cluster_offer_find_address(struct cluster_networks *cluster, const char *address,
                                       struct aq_error *err)
 {
     struct in_addr four;
@@ -169,7 +172,7 @@ static int cluster_offer_find_address(struct cluster *cluster, const char *addre
 }
 
 /* Other nodes reach containers with the node's network by its address. */
-static void cluster_offer_find_host(struct cluster *cluster,
+static void cluster_offer_find_host(struct cluster_networks *cluster,
                                     const struct cluster_settings *settings)
 {
     unsigned char bytes[sizeof(struct in6_addr)];
@@ -189,7 +192,7 @@ static void cluster_offer_find_host(struct cluster *cluster,
 
 /* ---- all of it ---- */
 
-static void cluster_offer_write(struct cluster *cluster)
+static void cluster_offer_write(struct cluster_networks *cluster)
 {
     bool has_key = cluster->mode == CLUSTER_WIREGUARD || cluster->mode == CLUSTER_WIREGUARD_GO;
     bool is_none = cluster->mode == CLUSTER_NONE;
@@ -208,7 +211,7 @@ static void cluster_offer_write(struct cluster *cluster)
     cluster->offer = strbuf_steal(&text);
 }
 
-void cluster_offer_lower_mtu(struct cluster *cluster, uint32_t mtu, const char *why)
+void cluster_offer_lower_mtu(struct cluster_networks *cluster, uint32_t mtu, const char *why)
 {
     size_t len = strlen(cluster->note);
 
@@ -217,7 +220,7 @@ void cluster_offer_lower_mtu(struct cluster *cluster, uint32_t mtu, const char *
     cluster_offer_write(cluster);
 }
 
-int cluster_offer_find(struct cluster *cluster, const struct cluster_settings *settings,
+int cluster_offer_find(struct cluster_networks *cluster, const struct cluster_settings *settings,
                        struct aq_error *err)
 {
     struct aq_error why = { 0 };

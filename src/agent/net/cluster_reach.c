@@ -44,7 +44,7 @@ int cluster_reach_open_socket(const void *data, struct aq_error *err)
 }
 
 /* A packet of 'size' bytes, which is not split. */
-static void cluster_reach_ask(struct cluster *cluster, const struct cluster_reach *reach,
+static void cluster_reach_ask(struct cluster_networks *cluster, const struct cluster_reach *reach,
                               size_t size)
 {
     const struct sockaddr_in to = { .sin_family = AF_INET,
@@ -60,14 +60,14 @@ static void cluster_reach_ask(struct cluster *cluster, const struct cluster_reac
                                                                    missing answer */
 }
 
-static void cluster_reach_tell(struct cluster *cluster)
+static void cluster_reach_tell(struct cluster_networks *cluster)
 {
     cluster->told_usec = clock_monotonic_usec();
     if (!cluster->is_freed)
         cluster->on_reach(cluster->data);
 }
 
-void cluster_reach_tell_soon(struct cluster *cluster)
+void cluster_reach_tell_soon(struct cluster_networks *cluster)
 {
     cluster->told_usec = clock_monotonic_usec();
     for (size_t i = 0; i < cluster->reach_count; i++)
@@ -75,7 +75,7 @@ void cluster_reach_tell_soon(struct cluster *cluster)
             cluster->told_usec = INT64_MIN / 2;
 }
 
-static void cluster_reach_set(struct cluster *cluster, struct cluster_reach *reach,
+static void cluster_reach_set(struct cluster_networks *cluster, struct cluster_reach *reach,
                               enum reach_state state)
 {
     if (reach->state == state)
@@ -93,7 +93,7 @@ static void cluster_reach_set(struct cluster *cluster, struct cluster_reach *rea
 
 /* ---- kernels that wait ---- */
 
-struct cluster_reach *cluster_reach_find(const struct cluster *cluster, const char *id)
+struct cluster_reach *cluster_reach_find(const struct cluster_networks *cluster, const char *id)
 {
     for (size_t i = 0; i < cluster->reach_count; i++)
         if (strcmp(cluster->reach[i].id, id) == 0)
@@ -128,13 +128,14 @@ static void cluster_reach_fail(struct cluster_member *m, const char *id)
         (void)aq_fail_kind(&err, EHOSTUNREACH, CLUSTER_UNREACHABLE,
                            "agent %s got no answer from agent %s (%s/udp, %s) for %d s; open that "
                            "port between the nodes",
-                           m->cluster->id, id, reach->endpoint, cluster_plan_mode_name(m->cluster->mode),
+                           m->cluster->id, id, reach->endpoint,
+                           cluster_plan_mode_name(m->cluster->mode),
                            (int)(WAIT_USEC / USEC_PER_SEC));
     cluster_member_end(m, &err);
 }
 
 /* True if some kernel still waits. */
-static bool cluster_reach_settle(struct cluster *cluster)
+static bool cluster_reach_settle(struct cluster_networks *cluster)
 {
     AQ_CLEANUP(list_cursor_end) struct list_cursor cursor;
     int64_t now = clock_monotonic_usec();
@@ -159,7 +160,7 @@ static bool cluster_reach_settle(struct cluster *cluster)
     return is_waiting;
 }
 
-static bool cluster_reach_is_awaited(const struct cluster *cluster, const char *id)
+static bool cluster_reach_is_awaited(const struct cluster_networks *cluster, const char *id)
 {
     LIST_FOREACH(it, &cluster->members) {
         const struct cluster_member *m = LIST_ENTRY(it, struct cluster_member, link);
@@ -172,7 +173,7 @@ static bool cluster_reach_is_awaited(const struct cluster *cluster, const char *
 
 /* ---- answers ---- */
 
-static void cluster_reach_take_answer(struct cluster *cluster, uint32_t from, size_t size)
+static void cluster_reach_take_answer(struct cluster_networks *cluster, uint32_t from, size_t size)
 {
     for (size_t i = 0; i < cluster->reach_count; i++) {
         struct cluster_reach *reach = &cluster->reach[i];
@@ -189,7 +190,7 @@ static void cluster_reach_take_answer(struct cluster *cluster, uint32_t from, si
 
 static void cluster_reach_on_readable(uv_poll_t *poll, int status, int events)
 {
-    struct cluster *cluster = poll->data;
+    struct cluster_networks *cluster = poll->data;
     struct sockaddr_in from;
     socklen_t len = sizeof(from);
     union {
@@ -212,7 +213,7 @@ static void cluster_reach_on_readable(uv_poll_t *poll, int status, int events)
     (void)cluster_reach_settle(cluster);
 }
 
-void cluster_reach_take_socket(struct cluster *cluster, int fd)
+void cluster_reach_take_socket(struct cluster_networks *cluster, int fd)
 {
     cluster->socket = fd;
     (void)uv_poll_init(cluster->net->loop, &cluster->poll, fd);
@@ -224,7 +225,8 @@ void cluster_reach_take_socket(struct cluster *cluster, int fd)
 /* Lowers the size of packets for all agents: a router or switch between the nodes drops large ones
  * silently.
  */
-static void cluster_reach_lower_mtu(struct cluster *cluster, const struct cluster_reach *reach)
+static void cluster_reach_lower_mtu(struct cluster_networks *cluster,
+                                    const struct cluster_reach *reach)
 {
     AQ_CLEANUP(aq_freep) char *why = aq_format("packets of %u bytes do not get to agent %s: the "
                                                "MTU is %d",
@@ -237,7 +239,7 @@ static void cluster_reach_lower_mtu(struct cluster *cluster, const struct cluste
 }
 
 /* After a check; small and large were asked for at once. */
-static void cluster_reach_check_size(struct cluster *cluster, struct cluster_reach *reach)
+static void cluster_reach_check_size(struct cluster_networks *cluster, struct cluster_reach *reach)
 {
     bool has_answer = reach->answered_usec >= reach->sent_usec;
 
@@ -251,7 +253,8 @@ static void cluster_reach_check_size(struct cluster *cluster, struct cluster_rea
 
 /* ---- time ---- */
 
-static void cluster_reach_check(struct cluster *cluster, struct cluster_reach *reach, int64_t now)
+static void cluster_reach_check(struct cluster_networks *cluster, struct cluster_reach *reach,
+                                int64_t now)
 {
     bool is_lost = reach->sent_usec && reach->answered_usec < reach->sent_usec;
 
@@ -265,11 +268,11 @@ static void cluster_reach_check(struct cluster *cluster, struct cluster_reach *r
     cluster_reach_ask(cluster, reach, cluster->mtu);
 }
 
-static void cluster_reach_start_timer(struct cluster *cluster, bool is_waiting);
+static void cluster_reach_start_timer(struct cluster_networks *cluster, bool is_waiting);
 
 static void cluster_reach_on_tick(uv_timer_t *timer)
 {
-    struct cluster *cluster = timer->data;
+    struct cluster_networks *cluster = timer->data;
     int64_t now = clock_monotonic_usec();
 
     for (size_t i = 0; i < cluster->reach_count; i++) {
@@ -294,7 +297,7 @@ static void cluster_reach_on_tick(uv_timer_t *timer)
     cluster_reach_start_timer(cluster, cluster_reach_settle(cluster));
 }
 
-static void cluster_reach_start_timer(struct cluster *cluster, bool is_waiting)
+static void cluster_reach_start_timer(struct cluster_networks *cluster, bool is_waiting)
 {
     if (!cluster->is_freed)
         (void)uv_timer_start(&cluster->timer, cluster_reach_on_tick,
@@ -306,13 +309,13 @@ static void cluster_reach_start_timer(struct cluster *cluster, bool is_waiting)
 /* The agent with the smaller id of two asks first: simultaneous WireGuard handshakes can both fail
  * for 15 s.
  */
-static int64_t cluster_reach_begin(const struct cluster *cluster, const char *id)
+static int64_t cluster_reach_begin(const struct cluster_networks *cluster, const char *id)
 {
     return clock_monotonic_usec() + (strcmp(cluster->id, id) < 0 ? 0 : USEC_PER_SEC);
 }
 
-static void cluster_reach_add(struct cluster *cluster, const struct cluster_network_agent *agent,
-                              bool is_checked)
+static void cluster_reach_add(struct cluster_networks *cluster,
+                              const struct cluster_network_agent *agent, bool is_checked)
 {
     struct cluster_reach *reach = cluster_reach_find(cluster, agent->id);
     struct range range = { .first = 0 };
@@ -333,7 +336,7 @@ static void cluster_reach_add(struct cluster *cluster, const struct cluster_netw
     reach->is_wanted = true;
 }
 
-static void cluster_reach_drop_unwanted(struct cluster *cluster)
+static void cluster_reach_drop_unwanted(struct cluster_networks *cluster)
 {
     size_t kept = 0;
 
@@ -343,7 +346,7 @@ static void cluster_reach_drop_unwanted(struct cluster *cluster)
     cluster->reach_count = kept;
 }
 
-void cluster_reach_update(struct cluster *cluster)
+void cluster_reach_update(struct cluster_networks *cluster)
 {
     for (size_t i = 0; i < cluster->reach_count; i++)
         cluster->reach[i].is_wanted = cluster->reach[i].is_checked = false;
@@ -361,7 +364,7 @@ void cluster_reach_update(struct cluster *cluster)
         cluster_reach_start_timer(cluster, true);
 }
 
-void cluster_list_reach(const struct cluster *cluster, struct arena *arena,
+void cluster_list_reach(const struct cluster_networks *cluster, struct arena *arena,
                         struct str_list *ret_reachable, struct str_list *ret_unreachable)
 {
     *ret_reachable = *ret_unreachable = (struct str_list){ .count = 0 };

@@ -123,7 +123,8 @@ static int cluster_tunnel_bring(const struct cluster_plan *plan, int ns, struct 
 /* The agent's previous process may have used another mode. */
 static bool cluster_tunnel_is_alive(const struct cluster_plan *plan, int nl, uint32_t *ret_index)
 {
-    const char *kind = plan->mode == CLUSTER_WIREGUARD_GO ? "tun" : cluster_plan_mode_name(plan->mode);
+    const char *kind = plan->mode == CLUSTER_WIREGUARD_GO ? "tun"
+                                                          : cluster_plan_mode_name(plan->mode);
     struct rtnl_link link;
     char name[IF_NAMESIZE];
 

@@ -17,7 +17,7 @@
 
 struct cluster_write {
     uv_work_t work;
-    struct cluster *cluster;
+    struct cluster_networks *cluster;
     uint64_t version;
     struct cluster_plan plan;
     struct cluster_member **members; /* of the plan's joins; in its arena */
@@ -84,7 +84,7 @@ static void cluster_write_add_kernels(struct cluster_write *w, struct map *peers
 static void cluster_write_add_sessions(struct cluster_write *w)
 {
     AQ_CLEANUP(map_done) struct map peers = MAP_INIT;
-    struct cluster *cluster = w->cluster;
+    struct cluster_networks *cluster = w->cluster;
 
     if (cluster->peers.address)
         w->plan.address = cluster_write_parse(cluster->peers.address);
@@ -119,7 +119,7 @@ static void cluster_write_add_members(struct cluster_write *w)
     }
 }
 
-static struct cluster_write *cluster_write_new(struct cluster *cluster)
+static struct cluster_write *cluster_write_new(struct cluster_networks *cluster)
 {
     struct cluster_write *w = aq_alloc(sizeof(*w));
 
@@ -197,7 +197,7 @@ static void cluster_write_tell(struct cluster_write *w)
 static void cluster_write_on_written(uv_work_t *work, int status)
 {
     struct cluster_write *w = work->data;
-    struct cluster *cluster = w->cluster;
+    struct cluster_networks *cluster = w->cluster;
 
     (void)status;
     if (w->err.code && !cluster->has_failed)
@@ -219,7 +219,7 @@ static void cluster_write_on_written(uv_work_t *work, int status)
     cluster_job_ended(cluster);
 }
 
-void cluster_write_update(struct cluster *cluster)
+void cluster_write_update(struct cluster_networks *cluster)
 {
     struct cluster_write *w;
 

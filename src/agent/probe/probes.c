@@ -13,7 +13,7 @@
 
 struct probes {
     uv_loop_t *loop;
-    struct turns turns;
+    struct turn_queue turns;
     size_t starting; /* of all */
 };
 

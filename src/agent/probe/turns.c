@@ -6,15 +6,15 @@
 
 #define SLOW_USEC USEC_PER_SEC
 
-void turns_init(struct turns *turns, size_t max)
+void turns_init(struct turn_queue *turns, size_t max)
 {
-    *turns = (struct turns){ .max = max };
+    *turns = (struct turn_queue){ .max = max };
     list_init(&turns->waiting);
     list_init(&turns->slow_waiting);
 }
 
 /* A turn that ends within begin() comes back here: the loop goes on with the room that it leaves. */
-static void turns_run(struct turns *turns)
+static void turns_run(struct turn_queue *turns)
 {
     struct list *link;
 
@@ -35,7 +35,7 @@ static void turns_run(struct turns *turns)
     turns->is_running = false;
 }
 
-void turn_init(struct turn *turn, struct turns *of, void (*begin)(struct turn *turn))
+void turn_init(struct turn *turn, struct turn_queue *of, void (*begin)(struct turn *turn))
 {
     *turn = (struct turn){ .of = of, .begin = begin };
     list_init(&turn->link);

@@ -13,7 +13,7 @@
 
 #include "base/list.h"
 
-struct turns {
+struct turn_queue {
     struct list waiting, slow_waiting; /* struct turn, by when they came */
     size_t max, count, slow_count;     /* under way; slow ones among them */
     bool is_running;
@@ -22,16 +22,16 @@ struct turns {
 /* Part of what connects. */
 struct turn {
     struct list link; /* while it waits */
-    struct turns *of;
+    struct turn_queue *of;
     void (*begin)(struct turn *turn);
     int64_t begun_usec; /* monotonic; 0 = not under way */
     bool is_slow;
 };
 
-void turns_init(struct turns *turns, size_t max);
+void turns_init(struct turn_queue *turns, size_t max);
 
 /* begin() is called in its turn and may end it at once; it must not free it. */
-void turn_init(struct turn *turn, struct turns *of, void (*begin)(struct turn *turn));
+void turn_init(struct turn *turn, struct turn_queue *of, void (*begin)(struct turn *turn));
 /* It waits, and begins here if there is room. */
 void turn_wait(struct turn *turn);
 /* It is over, or waits no more; others may begin here. Nothing if it neither waits nor runs. */
