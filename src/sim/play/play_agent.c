@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A real agent on a simulated machine: its settings, its certificate, its crashes and boots. */
 #include "sim/play/play_agent.h"
 
 #include <fcntl.h>

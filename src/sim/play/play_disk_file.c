@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Files of a simulated disk: what was written, and what of it was synced. */
 #include "sim/play/play_disk_file.h"
 
 #include <stdlib.h>

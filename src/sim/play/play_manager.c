@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A real manager's core on a simulated machine: its start, its crashes and boots. */
 #include "sim/play/play_manager.h"
 
 #include <fcntl.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* A runtime whose programs are events of the simulation and outlive the agent. */
 #include "sim/play/play_runtime.h"
 
 #include <fcntl.h>
