@@ -193,10 +193,11 @@ static void server_agents_refuse_epoch(struct link_server *server, struct channe
         server->ahead.epoch = hello->epoch;
         (void)snprintf(server->ahead.agent_id, sizeof(server->ahead.agent_id), "%s",
                        hello->agent_id);
-        log_error("link: refused a connection: %s; another manager has taken over, or the database "
-                  "is an older copy. If it was put back on purpose, stop all managers, run "
-                  "'aliquot admin db mark-restored' and start them",
-                  text);
+        log_limited(&server->log, LOG_LEVEL_ERR,
+                    "link: refused a connection: %s; another manager has taken over, or the "
+                    "database is an older copy. If it was put back on purpose, stop all managers, "
+                    "run 'aliquot admin db mark-restored' and start them",
+                    text);
     }
     server_refuse(channel, LINK_NOT_LEADER, text, USEC_PER_SEC);
 }

@@ -22,8 +22,6 @@ bool election_see(struct election *e, const struct leader_view *view, bool is_ne
         e->beat = view->beat;
         e->beat_usec = now_usec;
     }
-    if (e->refused_epoch != view->epoch)
-        e->refused_code = 0;
     if (now_usec < e->retries_at)
         return false;
     e->had_sessions = view->has_sessions || (e->had_sessions && !is_new);
@@ -50,7 +48,7 @@ void election_abstain(struct election *e, int64_t now_usec)
 
 bool election_refuse(struct election *e, int code, int64_t now_usec)
 {
-    bool is_new = e->refused_code != code;
+    bool is_new = e->refused_code != code || e->refused_epoch != e->epoch;
 
     e->refused_code = code;
     e->refused_epoch = e->epoch;

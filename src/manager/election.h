@@ -36,7 +36,7 @@ struct election {
     bool had_sessions;      /* its leader has, as seen by the connection of now */
     int64_t abstains_until; /* 0 = does not */
     int64_t retries_at;     /* 0 = at once */
-    int refused_code;       /* of the last try, made in refused_epoch; 0 = none in this epoch */
+    int refused_code;       /* of the last try, which was made in refused_epoch */
     int64_t refused_epoch;
 };
 

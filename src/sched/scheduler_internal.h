@@ -248,13 +248,11 @@ int64_t entry_amount(const struct sched_entry *e, size_t column);
 int wait_queue_compare(const struct queue_item *a, const struct queue_item *b);
 /* The first place whose item does not come before 'item'. */
 size_t wait_queue_find(const struct sched *s, const struct queue_item *item);
-/* One that was removed since the queue was closed up gets its former place back without a move of
- * those behind it.
+/* A session that was removed since wait_queue_close_gaps() takes its former place; the items behind it
+ * stay where they are.
  */
 void wait_queue_insert(struct sched *s, uint32_t handle);
-/* Leaves a gap: sessions that are told anew are removed and inserted again, all of them after a
- * takeover.
- */
+/* Leaves a gap. A changed session is removed and inserted again; after a takeover all sessions are. */
 void wait_queue_remove(struct sched *s, const struct sched_entry *e);
 /* There is one more that the search has not looked at; too many undo it. */
 void room_search_add(struct room_search *search, uint32_t handle);

@@ -298,7 +298,7 @@ void simuv_socket_receive(struct simuv_segment *segment);
 int simuv_socket_listen(struct simuv_socket *socket, int backlog);
 int simuv_socket_connect(struct simuv_socket *socket, const struct sockaddr_in *to);
 
-/* Bytes taken or -errno; -EAGAIN = there is no room. */
+/* Returns the number of bytes that were queued, or -errno; -EAGAIN: the buffer is full. */
 ssize_t simuv_socket_write(struct simuv_socket *socket, const uv_buf_t *bufs, unsigned count);
 
 /* After -EAGAIN: its handle is to hear of it when there is some. */

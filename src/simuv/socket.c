@@ -64,7 +64,7 @@ static void socket_drop_received(struct simuv_socket *socket)
     socket->unread = 0;
 }
 
-/* No segment follows. The ends let go of each other, as two that hold each other stay for ever. */
+/* No segment follows. Both ends drop their pointer to the other one, so that each can be freed. */
 static void socket_end(struct simuv_socket *socket)
 {
     struct simuv_socket *peer = socket->peer;

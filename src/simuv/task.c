@@ -246,7 +246,7 @@ int __wrap_pthread_join(pthread_t thread, void **ret)
     if (!task)
         return __real_pthread_join(thread, ret);
     while (!task->has_ended)
-        (void)simuv_wait(task, INT64_MAX, "pthread_join() of a thread that waits for ever");
+        (void)simuv_wait(task, INT64_MAX, "pthread_join() of a thread that never ends");
     r = __real_pthread_join(thread, ret); /* it may have to return yet */
     list_remove(&task->link);
     (void)sem_destroy(&task->baton);

@@ -235,8 +235,8 @@ static int join_check_name(struct store_tx *tx, const struct joining *j, struct 
                    j->row.agent_id, j->row.agent_id);
 }
 
-/* The keys of the cluster are for any name, but what a manager of this name is to others, only a
- * token that was made for the name hands over.
+/* A token for any name gives the keys of the cluster. The place of a manager that there is already is
+ * given only by a token that was made for its name.
  */
 static int join_check_manager(struct store_tx *tx, const struct joining *j, struct aq_error *err)
 {

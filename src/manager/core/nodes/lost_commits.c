@@ -27,16 +27,21 @@ bool lost_commits_note(struct core *core, const char *agent_id, int64_t epoch, i
     if (commit <= had)
         return false;
     if (commit > core->lost_commits.seen) {
+        /* Agents report one after another, and a lying one without end: a line if the number doubles. */
+        bool is_news = commit / 2 >= core->lost_commits.seen;
+
         core->lost_commits.epoch = epoch;
         core->lost_commits.had = had;
         core->lost_commits.seen = commit;
         (void)snprintf(core->lost_commits.agent_id, sizeof(core->lost_commits.agent_id), "%s",
                        agent_id);
-        log_error("the database lacks %lld commits of epoch %lld: it has %lld, agent '%s' has an "
-                  "order that followed commit %lld; containers of lost commits are kept, see "
-                  "'aliquot admin orphan ls'",
-                  (long long)(commit - had), (long long)epoch, (long long)had, agent_id,
-                  (long long)commit);
+        if (is_news)
+            log_error(
+                "the database lacks at least %lld commits of epoch %lld: its last one is %lld, "
+                "but agent '%s' has an order that followed commit %lld; containers of lost "
+                "commits are kept ('aliquot admin orphan ls')",
+                (long long)(commit - had), (long long)epoch, (long long)had, agent_id,
+                (long long)commit);
     }
     return true;
 }

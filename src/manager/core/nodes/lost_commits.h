@@ -17,7 +17,8 @@ struct core;
 int lost_commits_load(struct core *core, struct aq_error *err);
 
 /* An agent has an order of 'epoch' that followed the commit 'commit'. True if the database lacks that
- * commit; the highest one is logged and kept for core_get_lost_commits(). Zeros of older agents are
+ * commit; the highest one is kept for core_get_lost_commits(), and logged at first
+ * and when its number doubles. Zeros of older agents are
  * false.
  */
 bool lost_commits_note(struct core *core, const char *agent_id, int64_t epoch, int64_t commit);
