@@ -42,22 +42,25 @@ static void host_log_plugin(int level, const char *text)
               "%s", text ? text : "");
 }
 
-static int host_open_plugin(struct host *host, const char *config, struct aq_error *err)
+int host_open(const struct aq_accelerator *plugin, const char *path, const char *config,
+              struct host *ret, struct aq_error *err)
 {
-    static struct aq_accelerator_host services; /* for the plugin's life */
     const char *root = getenv(ACCEL_ROOT_VARIABLE);
     struct aq_accelerator_out out;
     struct results results;
-    int r;
+    int r = host_check_plugin(plugin, path, err);
 
-    services = (struct aq_accelerator_host){ .abi = AQ_ACCELERATOR_ABI,
-                                             .size = sizeof(services),
-                                             .root = root ? root : "",
-                                             .config = config,
-                                             .log = host_log_plugin };
+    if (r < 0)
+        return r;
+    ret->plugin = plugin;
+    ret->services = (struct aq_accelerator_host){ .abi = AQ_ACCELERATOR_ABI,
+                                                  .size = sizeof(ret->services),
+                                                  .root = root ? root : "",
+                                                  .config = config,
+                                                  .log = host_log_plugin };
     results_init(&results);
     out = results_out(&results);
-    r = host->plugin->open(&services, &out, &host->self);
+    r = plugin->open(&ret->services, &out, &ret->self);
     if (r < 0)
         (void)aq_fail(err, -r, "%s", results.error[0] ? results.error : strerror(-r));
     results_done(&results);
@@ -66,24 +69,19 @@ static int host_open_plugin(struct host *host, const char *config, struct aq_err
 
 int host_load(const char *path, const char *config, struct host *ret, struct aq_error *err)
 {
-    struct host host = { .handle = dlopen(path, RTLD_NOW | RTLD_LOCAL) };
-    const char *why = host.handle ? NULL : dlerror();
-    int r;
+    const struct aq_accelerator *plugin;
+    const char *why;
 
-    if (!host.handle)
+    ret->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    why = ret->handle ? NULL : dlerror();
+    if (!ret->handle)
         return aq_fail(err, ENOEXEC, "cannot load it: %s", why ? why : path);
-    host.plugin = dlsym(host.handle, AQ_ACCELERATOR_SYMBOL);
-    if (!host.plugin)
-        r = aq_fail(err, ENOEXEC, "'%s' is no accelerator plugin: it has no symbol '%s'", path,
-                    AQ_ACCELERATOR_SYMBOL);
-    else
-        r = host_check_plugin(host.plugin, path, err);
-    if (r == 0)
-        r = host_open_plugin(&host, config, err);
-    if (r < 0)
-        return r; /* what was loaded stays: the process ends, and destructors may crash */
-    *ret = host;
-    return 0;
+    plugin = dlsym(ret->handle, AQ_ACCELERATOR_SYMBOL);
+    if (!plugin)
+        return aq_fail(err, ENOEXEC, "'%s' is no accelerator plugin: it has no symbol '%s'", path,
+                       AQ_ACCELERATOR_SYMBOL);
+    /* what was loaded stays after a failure: the process ends, and destructors may crash */
+    return host_open(plugin, path, config, ret, err);
 }
 
 /* ---- requests ---- */

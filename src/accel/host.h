@@ -10,11 +10,17 @@
 struct host {
     const struct aq_accelerator *plugin;
     void *handle, *self;
+    struct aq_accelerator_host services; /* the plugin has its address */
 };
 
-/* Load the shared object and open the plugin. -ENOEXEC for one that is not a
- * plugin of this ABI, with what is wrong; what open() returned.
+/* Open a plugin that is part of this program. 'path' names it in errors; 'config' is borrowed for
+ * the plugin's life, and *ret stays where it is. -ENOEXEC for one that is not a plugin of this ABI,
+ * with what is wrong; what open() returned.
  */
+int host_open(const struct aq_accelerator *plugin, const char *path, const char *config,
+              struct host *ret, struct aq_error *err);
+
+/* Load the shared object and open the plugin. Errors as of host_open(). */
 int host_load(const char *path, const char *config, struct host *ret, struct aq_error *err);
 
 /* Serve the requests that come from 'fd' until its end. 0, or -errno. */

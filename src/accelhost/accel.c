@@ -194,6 +194,7 @@ static void accel_start_helper(struct plugin *p)
                                                   .plugin = p->plugin_choice.path,
                                                   .config = p->plugin_choice.config,
                                                   .name = p->plugin_choice.name,
+                                                  .linked = accel->settings->linked,
                                                   .limit_usec = accel->settings->limit_usec,
                                                   .on_failed = accel_on_failed,
                                                   .on_started = accel_on_started,

@@ -6,6 +6,8 @@
 #include "base/clock.h"
 #include "conf/conf.h"
 
+struct aq_accelerator;
+
 struct accel_settings {
     struct conf_list plugins; /* names or paths, each may have ":CONFIG" */
     char *mock;               /* mock-accelerator.toml; NULL = no mock devices */
@@ -15,6 +17,10 @@ struct accel_settings {
     bool hooks;               /* those of CDI specifications are run */
     char *helper;             /* path of aliquot-accel; NULL = beside the program */
     int64_t rescan_usec, limit_usec;
+    /* For programs that simulate nodes: this plugin, which is part of the program, instead of
+     * 'plugins'. It is called within the program, with 'mock' as its settings. NULL = none.
+     */
+    const struct aq_accelerator *linked;
 };
 
 /* Rows of a table of items for a 'struct accel_settings' member. */

@@ -4,32 +4,22 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-#include "accel/protocol.h"
 #include "accelhost/answer.h"
+#include "accelhost/helper_process.h"
+#include "accelhost/linked_plugin.h"
 #include "base/clock.h"
 #include "base/list.h"
 #include "base/log.h"
 #include "base/memory.h"
 
 #define DELAY_MAX_USEC (60 * USEC_PER_SEC)
-#define READ_SIZE 65536
-
-/* Outlives its helper until it is reaped and its pipe is closed. */
-struct helper_process {
-    uv_process_t process;
-    uv_pipe_t pipe;
-    struct helper *helper; /* NULL once it has been given up */
-    struct strbuf in;
-    int open_handles;
-    bool has_exited, has_process;
-};
 
 struct helper {
     struct helper_conf conf;        /* texts are ours */
     struct helper_process *process; /* NULL = none */
+    struct linked_plugin *linked;   /* instead of a process; NULL = none */
     struct list calls;              /* the first may be under way */
     bool is_busy;                   /* it is */
     int64_t last_id;
@@ -45,11 +35,6 @@ struct helper_call {
     char *text;          /* the request, one line */
     helper_done_fn done; /* NULL = cancelled while under way */
     void *data;
-};
-
-struct helper_request {
-    uv_write_t write;
-    char *text;
 };
 
 static void helper_set_timer(struct helper *h);
@@ -81,34 +66,11 @@ static struct helper_call *helper_first_call(struct helper *h)
 
 /* ---- the end of a process ---- */
 
-static void helper_maybe_free_process(struct helper_process *p)
-{
-    if (p->open_handles > 0)
-        return;
-    strbuf_done(&p->in);
-    free(p);
-}
-
-static void helper_on_handle_closed(uv_handle_t *handle)
-{
-    struct helper_process *p = handle->data;
-
-    p->open_handles--;
-    helper_maybe_free_process(p);
-}
-
-/* Kill it, forget it; it is reaped later. */
 static void helper_give_up_process(struct helper *h)
 {
-    struct helper_process *p = AQ_TAKE(h->process);
-
-    if (!p)
-        return;
-    p->helper = NULL;
+    helper_process_free(AQ_TAKE(h->process));
+    linked_plugin_free(AQ_TAKE(h->linked));
     h->is_busy = false;
-    uv_close((uv_handle_t *)&p->pipe, helper_on_handle_closed);
-    if (p->has_process && !p->has_exited)
-        (void)uv_process_kill(&p->process, SIGKILL);
 }
 
 /* The process is of no more use: say why, plan the next one. */
@@ -168,8 +130,9 @@ static void helper_on_result(struct helper *h, int64_t id, const json_t *result,
     helper_set_timer(h);
 }
 
-static void helper_on_line(struct helper *h, const char *line, size_t len)
+static void helper_on_line(void *data, const char *line, size_t len)
 {
+    struct helper *h = data;
     struct aq_error why = { 0 }, err = { 0 };
     json_t *result = NULL;
     int64_t id;
@@ -181,172 +144,52 @@ static void helper_on_line(struct helper *h, const char *line, size_t len)
     json_decref(result);
 }
 
-static void helper_on_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+static void helper_on_failed(void *data, const char *why)
 {
-    struct helper_process *p = handle->data;
-
-    (void)suggested;
-    strbuf_reserve(&p->in, READ_SIZE);
-    *buf = uv_buf_init(p->in.data + p->in.len, READ_SIZE);
-}
-
-/* 'got' further bytes are in the buffer: answer every whole line. */
-static void helper_take_bytes(struct helper_process *p, size_t got)
-{
-    size_t from = p->in.len;
-    const char *end;
-
-    p->in.len += got;
-    p->in.data[p->in.len] = '\0';
-    while (p->helper && (end = memchr(p->in.data + from, '\n', p->in.len - from))) {
-        size_t len = (size_t)(end - p->in.data);
-        AQ_CLEANUP(aq_freep) char *line = aq_strndup(p->in.data, len);
-
-        strbuf_consume(&p->in, len + 1);
-        from = 0;
-        helper_on_line(p->helper, line, len);
-    }
-    if (p->helper && p->in.len > ACCEL_LINE_MAX)
-        helper_fail(p->helper, "answers without an end");
-}
-
-static void helper_on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
-{
-    (void)buf;
-    if (got < 0)
-        (void)uv_read_stop(stream); /* its end is told by its exit status */
-    else
-        helper_take_bytes(stream->data, (size_t)got);
-}
-
-/* What it wrote before its end and nobody has read yet. */
-static void helper_read_rest(struct helper_process *p)
-{
-    uv_os_fd_t fd;
-
-    while (p->helper && uv_fileno((uv_handle_t *)&p->pipe, &fd) == 0) {
-        ssize_t got;
-
-        strbuf_reserve(&p->in, READ_SIZE);
-        got = recv(fd, p->in.data + p->in.len, READ_SIZE, MSG_DONTWAIT);
-        if (got <= 0)
-            return;
-        helper_take_bytes(p, (size_t)got);
-    }
-}
-
-static void helper_on_exit_seen(uv_process_t *process, int64_t status, int signum)
-{
-    struct helper_process *p = process->data;
-    char why[80];
-
-    p->has_exited = true;
-    uv_close((uv_handle_t *)process, helper_on_handle_closed);
-    helper_read_rest(p);
-    if (!p->helper)
-        return;
-    if (signum)
-        (void)snprintf(why, sizeof(why), "has crashed: %s", strsignal(signum));
-    else
-        (void)snprintf(why, sizeof(why), "has ended with status %d", (int)status);
-    helper_fail(p->helper, why);
+    helper_fail(data, why);
 }
 
 /* ---- requests ---- */
 
-static void helper_on_written(uv_write_t *write, int status)
-{
-    struct helper_request *request = write->data;
-
-    (void)status; /* a broken pipe is told by the exit status */
-    free(request->text);
-    free(request);
-}
-
 static void helper_send_next(struct helper *h)
 {
     struct helper_call *call = helper_first_call(h);
-    struct helper_request *request;
-    uv_buf_t buf;
 
-    if (!h->process || h->is_busy || !call)
+    if (!(h->process || h->linked) || h->is_busy || !call)
         return;
-    request = aq_alloc(sizeof(*request));
-    request->text = AQ_TAKE(call->text);
-    request->write.data = request;
-    buf = uv_buf_init(request->text, (unsigned)strlen(request->text));
     h->is_busy = true;
-    if (uv_write(&request->write, (uv_stream_t *)&h->process->pipe, &buf, 1, helper_on_written) < 0)
-        helper_on_written(&request->write, 0);
+    if (h->linked)
+        linked_plugin_send(h->linked, AQ_TAKE(call->text));
+    else
+        helper_process_send(h->process, AQ_TAKE(call->text));
 }
 
 /* ---- the start of a process ---- */
 
-static int helper_spawn(struct helper *h, struct helper_process *p, int theirs)
+static int helper_start_process(struct helper *h, struct aq_error *err)
 {
-    char *args[] = { (char *)(uintptr_t)h->conf.program, (char *)(uintptr_t)h->conf.plugin,
-                     (char *)(uintptr_t)h->conf.config, NULL };
-    uv_stdio_container_t stdio[] = {
-        { .flags = UV_IGNORE },
-        { .flags = UV_IGNORE },
-        { .flags = UV_INHERIT_FD, .data.fd = STDERR_FILENO },
-        { .flags = UV_INHERIT_FD, .data.fd = theirs },
-    };
-    const uv_process_options_t options = {
-        .exit_cb = helper_on_exit_seen,
-        .file = h->conf.program,
-        .args = args,
-        .stdio_count = ACCEL_DESCRIPTOR + 1,
-        .stdio = stdio,
-    };
-    int r = uv_spawn(h->conf.loop, &p->process, &options);
+    static const struct helper_events events = { .on_line = helper_on_line,
+                                                 .on_failed = helper_on_failed };
+    int r;
 
-    p->open_handles++; /* also after a failure it must be closed */
-    p->has_process = r == 0;
+    if (h->conf.linked)
+        return linked_plugin_new(&h->conf, &events, h, &h->linked, err);
+    r = helper_process_new(&h->conf, &events, h, &h->process);
     if (r < 0)
-        uv_close((uv_handle_t *)&p->process, helper_on_handle_closed);
-    return r;
-}
-
-/* The pipe of ours must be closed by the caller that gives the process up. */
-static int helper_start_process(struct helper *h, struct helper_process *p)
-{
-    int fds[2], r;
-
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) < 0)
-        return -errno;
-    r = uv_pipe_open(&p->pipe, fds[0]);
-    if (r < 0)
-        (void)close(fds[0]);
-    else
-        r = helper_spawn(h, p, fds[1]);
-    (void)close(fds[1]);
-    if (r == 0)
-        r = uv_read_start((uv_stream_t *)&p->pipe, helper_on_room, helper_on_read);
+        (void)aq_fail(err, -r, "cannot be started: %.160s: %s", h->conf.program,
+                      r == UV_ENOENT && access(h->conf.program, X_OK) == 0
+                          ? "it needs the GNU C library (glibc), which this machine does not have"
+                          : uv_strerror(r));
     return r;
 }
 
 static void helper_start(struct helper *h)
 {
-    struct helper_process *p = aq_alloc(sizeof(*p));
-    int r;
+    struct aq_error err = { 0 };
 
     h->start_usec = 0;
-    strbuf_init(&p->in);
-    p->helper = h;
-    p->process.data = p->pipe.data = p;
-    (void)uv_pipe_init(h->conf.loop, &p->pipe, 0);
-    p->open_handles = 1;
-    h->process = p;
-    r = helper_start_process(h, p);
-    if (r < 0) {
-        char why[256];
-
-        (void)snprintf(why, sizeof(why), "cannot be started: %.160s: %s", h->conf.program,
-                       r == UV_ENOENT && access(h->conf.program, X_OK) == 0
-                           ? "it needs the GNU C library (glibc), which this machine does not have"
-                           : uv_strerror(r));
-        helper_fail(h, why);
+    if (helper_start_process(h, &err) < 0) {
+        helper_fail(h, err.text);
         return;
     }
     h->conf.on_started(h->conf.data);

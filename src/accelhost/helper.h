@@ -21,6 +21,7 @@
 
 #include "base/error.h"
 
+struct aq_accelerator;
 struct helper;
 struct helper_call;
 
@@ -30,6 +31,7 @@ struct helper_conf {
     const char *plugin;                             /* path of the shared object */
     const char *config;                             /* of the plugin's settings, or NULL */
     const char *name;                               /* for messages */
+    const struct aq_accelerator *linked;            /* accel_settings.linked */
     int64_t limit_usec;                             /* of a call; of loading the plugin, too */
     void (*on_failed)(void *data, const char *why); /* the process had to be ended, or ended */
     void (*on_started)(void *data);                 /* a new process takes calls */

@@ -8,6 +8,7 @@
 
 #include "accel/protocol.h"
 #include "accelhost/accel_internal.h"
+#include "aliquot/accelerator.h"
 #include "base/installed.h"
 #include "base/memory.h"
 #include "base/vec.h"
@@ -163,6 +164,15 @@ int plugin_choices_make(const struct accel_settings *settings, struct plugin_cho
     struct plugin_choices plugin_choices = { .items = NULL };
     int r = 0;
 
+    if (settings->linked) {
+        plugin_choice_add(
+            &plugin_choices,
+            (struct plugin_choice){ .name = aq_strdup(settings->linked->name),
+                                    .path = aq_strdup(settings->linked->name),
+                                    .config = settings->mock ? aq_strdup(settings->mock) : NULL });
+        *ret = plugin_choices;
+        return 0;
+    }
     for (size_t i = 0; r == 0 && i < settings->plugins.count; i++) {
         const char *text = settings->plugins.items[i];
 
