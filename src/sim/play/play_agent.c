@@ -3,11 +3,13 @@
 #include "sim/play/play_agent.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <uv.h>
 
 #include "agent/agent.h"
+#include "aliquot/accelerator.h"
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -16,7 +18,11 @@
 #include "sim/play/play_runtime.h"
 
 #define CERTIFICATE_DAYS 30
+#define GPU_MEMORY (INT64_C(40) << 30)
+#define GPU_PROCESSORS 108
 #define ACCEPTED_MAX (16u << 20)
+
+extern const struct aq_accelerator aq_accelerator; /* plugins/mock */
 
 struct play_agent {
     simuv_host host;
@@ -64,7 +70,39 @@ static void play_agent_join(const struct play_agent *a, struct play_manager *m)
     play_agent_write(a, "manager", address);
 }
 
-/* Without anything that needs child processes or the machine's own devices. */
+/* The cards of mock-accelerator.toml: each is one share, whatever its size. */
+static char *play_agent_describe_gpus(const struct play_agent_spec *spec)
+{
+    struct strbuf text = STRBUF_INIT;
+
+    strbuf_adds(&text, "slot_name = \"cuda\"\nunit_mem = 0\nunit_proc = 0\nquantum_size = 0.05\n");
+    if (spec->whole_gpus > 0)
+        strbuf_addf(&text, "[[device]]\nid = \"GPU-%s-whole-*\"\nallocation_mode = \"discrete\"\n",
+                    spec->id);
+    for (int i = 0; i < spec->gpus + spec->whole_gpus; i++)
+        strbuf_addf(&text,
+                    "[[devices]]\nmother_uuid = \"GPU-%s-%s%d\"\nmodel_name = \"Simulated\"\n"
+                    "subproc_count = %d\nmemory_size = %" PRId64 "\nis_mig_device = false\n",
+                    spec->id, i < spec->gpus ? "" : "whole-", i, GPU_PROCESSORS,
+                    spec->gpu_memory ? spec->gpu_memory : GPU_MEMORY);
+    return strbuf_steal(&text);
+}
+
+static void play_agent_add_gpus(struct play_agent *a, const struct play_agent_spec *spec,
+                                const char *home)
+{
+    AQ_CLEANUP(aq_freep) char *text = play_agent_describe_gpus(spec);
+    struct accel_settings *accel = &a->settings.accel;
+    struct aq_error err = { 0 };
+
+    accel->mock = aq_format("%s/gpus.toml", home);
+    accel->linked = &aq_accelerator;
+    play_agent_need(fs_write_quick(AT_FDCWD, accel->mock, text, strlen(text), 0600, &err), &err);
+}
+
+/* Without anything that needs child processes or the machine's own devices. Those of a simulated
+ * machine stay the same: looking again each half minute would only take time.
+ */
 static void play_agent_load_settings(struct play_agent *a, const struct play_agent_spec *spec,
                                      const char *ip, const struct play_manager *m)
 {
@@ -75,7 +113,7 @@ static void play_agent_load_settings(struct play_agent *a, const struct play_age
     AQ_CLEANUP(aq_freep) char *text = aq_format(
         "id = \"%s\"\n[resource]\ncpus = %d\nreserved-mem = 0\n"
         "allocation-mode = \"shared\"\n[process]\nshell = \"/bin/sh\"\n[metrics]\n"
-        "listen = \"off\"\n[accelerators]\nplugins = []\n[statistics]\ninterval = 0\n[runtime]\ndriver = \"process\"\n"
+        "listen = \"off\"\n[accelerators]\nplugins = []\nrescan = \"1h\"\n[statistics]\ninterval = 0\n[runtime]\ndriver = \"process\"\n"
         "folder = \"%s/run\"\n",
         spec->id, spec->cpus, home);
     struct aq_error err = { 0 };
@@ -86,6 +124,8 @@ static void play_agent_load_settings(struct play_agent *a, const struct play_age
     free(a->settings.address);
     a->settings.address = aq_strdup(ip);
     a->settings.memory_bytes = spec->memory;
+    if (spec->gpus + spec->whole_gpus > 0)
+        play_agent_add_gpus(a, spec, home);
 }
 
 static void play_agent_on_ready(void *data)

@@ -17,8 +17,10 @@ struct play_agent;
 struct play_agent_spec {
     const char *id;
     int cpus;
-    int64_t memory; /* bytes */
-    int gpus;       /* 0: accelerators come from a helper process, which hosts do not have yet */
+    int64_t memory;     /* bytes */
+    int gpus;           /* cards of which sessions get parts: 1 of "cuda.shares" each, in 0.05 */
+    int whole_gpus;     /* further ones, which sessions get whole: "cuda.device" */
+    int64_t gpu_memory; /* bytes of each; 0 = 40 GiB */
 };
 
 /* Gives it a certificate of the manager's authority, who must be up, and boots it. Ends the process

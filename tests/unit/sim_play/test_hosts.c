@@ -40,23 +40,35 @@ static void run_for(int64_t usec)
     simuv_run_until(simuv_now_usec() + usec, NULL, NULL);
 }
 
-static struct uuid submit(const char *command)
+static struct uuid submit_with(const char *command, const char *slot, int64_t amount)
 {
-    const struct session_request req = { .name = "test",
-                                         .type = SESSION_BATCH,
-                                         .spec.image = "host",
-                                         .spec.command = command,
-                                         .access_key = USER_KEY,
-                                         .priority = -1 };
+    static int number;
+    AQ_CLEANUP(slots_donep) struct slots wanted = { .items = NULL };
+    struct session_request req = { .type = SESSION_BATCH,
+                                   .spec.image = "host",
+                                   .spec.command = command,
+                                   .access_key = USER_KEY,
+                                   .priority = -1 };
     const struct session_request *reqs = &req;
     struct created a = { .came = false };
+    char name[32];
 
+    (void)snprintf(name, sizeof(name), "test-%d", ++number);
+    req.name = name;
+    if (slot)
+        assert_int_equal(slots_set(&wanted, slot_name_intern(slot, strlen(slot)), amount), 0);
+    req.resources = wanted;
     simuv_enter(manager_host);
     core_create_sessions(play_manager_core(manager), &reqs, 1, NULL, NULL, on_created, &a);
     simuv_leave();
     run_for(USEC_PER_SEC);
     assert_true(a.came);
     return a.id;
+}
+
+static struct uuid submit(const char *command)
+{
+    return submit_with(command, NULL, 0);
 }
 
 static bool lives(const struct uuid *id)
@@ -80,6 +92,11 @@ static void on_program(void *data, const struct play_program *p)
     count->most_starts = AQ_MAX(count->most_starts, p->starts);
 }
 
+static bool runs(const struct uuid *id)
+{
+    return core_find_session(play_manager_core(manager), id)->status == SESSION_RUNNING;
+}
+
 static struct count count_programs(void)
 {
     struct count count = { 0 };
@@ -99,10 +116,13 @@ static int begin(void **state)
     manager_host = simuv_add_host("10.0.0.1");
     manager = play_manager_new(manager_host, "10.0.0.1", 8082);
     for (int i = 0; i < AGENTS; i++)
-        agents[i] = play_agent_new(
-            simuv_add_host(ips[i]), ips[i],
-            &(struct play_agent_spec){ .id = ids[i], .cpus = 4, .memory = INT64_C(8) << 30 },
-            manager);
+        agents[i] = play_agent_new(simuv_add_host(ips[i]), ips[i],
+                                   &(struct play_agent_spec){ .id = ids[i],
+                                                              .cpus = 4,
+                                                              .memory = INT64_C(8) << 30,
+                                                              .gpus = i == 0,
+                                                              .whole_gpus = i == 1 },
+                                   manager);
     run_for(MINUTE);
     return 0;
 }
@@ -177,12 +197,78 @@ static void test_crash_of_agents(void **state)
     assert_int_equal(count_programs().most_starts, 1);
 }
 
+/* The only card in shares has room for a half and two quarters. */
+static void test_parts_of_gpu(void **state)
+{
+    struct uuid half, quarters[2], late;
+
+    (void)state;
+    half = submit_with("/play run=300", "cuda.shares", AMOUNT_ONE / 2);
+    for (int i = 0; i < 2; i++)
+        quarters[i] = submit_with("/play run=600", "cuda.shares", AMOUNT_ONE / 4);
+    late = submit_with("/play run=300", "cuda.shares", AMOUNT_ONE / 4);
+    run_for(MINUTE);
+    assert_true(runs(&half));
+    assert_true(runs(&quarters[0]));
+    assert_true(runs(&quarters[1]));
+    assert_false(runs(&late));
+    assert_string_equal(core_find_session(play_manager_core(manager), &half)->kernels[0].agent_id,
+                        "node-1");
+    run_for(6 * MINUTE); /* the half has ended */
+    assert_false(lives(&half));
+    assert_true(runs(&quarters[0]));
+    assert_true(runs(&late));
+    run_for(10 * MINUTE);
+    assert_false(lives(&late));
+    assert_int_equal(count_programs().running, 0);
+}
+
+static void test_whole_gpu(void **state)
+{
+    struct uuid first, second;
+
+    (void)state;
+    first = submit_with("/play run=240", "cuda.device", AMOUNT_ONE);
+    second = submit_with("/play run=60", "cuda.device", AMOUNT_ONE);
+    run_for(MINUTE);
+    assert_true(runs(&first));
+    assert_false(runs(&second));
+    assert_string_equal(core_find_session(play_manager_core(manager), &first)->kernels[0].agent_id,
+                        "node-2");
+    run_for(6 * MINUTE);
+    assert_false(lives(&first));
+    assert_false(lives(&second));
+    assert_int_equal(count_programs().most_starts, 1);
+}
+
+/* A card's parts are found again in what the agent wrote about its kernels. */
+static void test_parts_over_crash_of_agent(void **state)
+{
+    struct uuid half, other, late;
+
+    (void)state;
+    half = submit_with("/play run=600", "cuda.shares", AMOUNT_ONE / 2);
+    other = submit_with("/play run=600", "cuda.shares", AMOUNT_ONE / 2);
+    run_for(MINUTE);
+    assert_true(runs(&half) && runs(&other));
+    play_agent_crash(agents[0], false);
+    run_for(USEC_PER_SEC);
+    play_agent_boot(agents[0]);
+    late = submit_with("/play run=60", "cuda.shares", AMOUNT_ONE / 20);
+    run_for(2 * MINUTE);
+    assert_true(runs(&half) && runs(&other));
+    assert_false(runs(&late));
+    run_for(12 * MINUTE);
+    assert_false(lives(&late));
+    assert_int_equal(count_programs().running, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_session_ends),
-        cmocka_unit_test(test_crash_of_manager),
-        cmocka_unit_test(test_crash_of_agents),
+        cmocka_unit_test(test_session_ends),    cmocka_unit_test(test_crash_of_manager),
+        cmocka_unit_test(test_crash_of_agents), cmocka_unit_test(test_parts_of_gpu),
+        cmocka_unit_test(test_whole_gpu),       cmocka_unit_test(test_parts_over_crash_of_agent),
     };
 
     return cmocka_run_group_tests(tests, begin, end);
