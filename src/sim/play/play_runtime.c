@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "agent/runtime/program_file.h"
+#include "alloc/resource_txt.h"
 #include "base/clock.h"
 #include "base/fs.h"
 #include "base/list.h"
@@ -197,6 +198,23 @@ static int play_work_read(struct play_work *work, struct aq_error *err)
     return r;
 }
 
+/* Beside the directory of the attempt: kernels/ID/config, kernels/ID/run/ATTEMPT. */
+static int play_work_read_holds(struct play_work *work, struct aq_error *err)
+{
+    AQ_CLEANUP(aq_freep)
+    char *path = aq_format("%s/../../config/resource.txt", work->directory);
+    AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
+    struct resource_txt file = { .scratch_bytes = 0 };
+    int r = fs_read(AT_FDCWD, path, RESOURCE_TXT_MAX, &text, err);
+
+    if (r == 0)
+        r = resource_txt_read(text.data, text.len, NULL, &file, err);
+    if (r == 0)
+        alloc_grant_copy(&work->program.holds, &file.grant);
+    resource_txt_done(&file);
+    return r;
+}
+
 static struct play_work *play_machine_find(const struct play_machine *machine,
                                            const char *directory)
 {
@@ -299,6 +317,8 @@ static int play_runtime_start(struct runtime *runtime, const struct runtime_spec
                                 .run_usec = -1 };
     if (r == 0)
         r = play_work_read(work, err);
+    if (r == 0)
+        r = play_work_read_holds(work, err);
     if (r < 0) {
         free(work->directory);
         free(work);

@@ -14,6 +14,7 @@
 #include <uv.h>
 
 #include "agent/runtime/runtime.h"
+#include "alloc/grant.h"
 #include "base/uuid.h"
 #include "simuv/simuv.h"
 
@@ -23,6 +24,10 @@ struct play_program {
     int starts; /* of one attempt */
     bool is_running;
     int64_t started_usec; /* simulated time */
+    /* What the agent wrote in the kernel's resource.txt before it ordered the start: each device
+     * and its amount, 10^-6 cores, cards or shares, bytes of memory. Also after the program's end.
+     */
+    struct alloc_grant holds;
 };
 
 /* Each attempt of a kernel that was ordered to start, in no order; valid during the call. */

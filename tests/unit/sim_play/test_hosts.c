@@ -197,10 +197,44 @@ static void test_crash_of_agents(void **state)
     assert_int_equal(count_programs().most_starts, 1);
 }
 
+struct holds {
+    const char *agent_id;
+    int64_t cpu, memory, card; /* of running programs: 10^-6 cores, bytes, 10^-6 cards */
+    int cards;                 /* devices of which these are parts */
+};
+
+static void on_holds(void *data, const struct play_program *p)
+{
+    struct holds *holds = data;
+
+    if (!p->is_running || strcmp(p->agent_id, holds->agent_id) != 0)
+        return;
+    for (size_t i = 0; i < p->holds.count; i++) {
+        const struct grant_item *item = &p->holds.items[i];
+
+        holds->cpu += strcmp(item->slot_name, "cpu") == 0 ? item->amount : 0;
+        holds->memory += strcmp(item->slot_name, "mem") == 0 ? item->amount : 0;
+        if (strncmp(item->slot_name, "cuda.", 5) == 0) {
+            assert_non_null(strstr(item->device_id, holds->agent_id));
+            holds->card += item->amount;
+            holds->cards++;
+        }
+    }
+}
+
+static struct holds sum_holds(const char *agent_id)
+{
+    struct holds holds = { .agent_id = agent_id };
+
+    play_each_program(on_holds, &holds);
+    return holds;
+}
+
 /* The only card in shares has room for a half and two quarters. */
 static void test_parts_of_gpu(void **state)
 {
     struct uuid half, quarters[2], late;
+    struct holds holds;
 
     (void)state;
     half = submit_with("/play run=300", "cuda.shares", AMOUNT_ONE / 2);
@@ -214,6 +248,11 @@ static void test_parts_of_gpu(void **state)
     assert_false(runs(&late));
     assert_string_equal(core_find_session(play_manager_core(manager), &half)->kernels[0].agent_id,
                         "node-1");
+    holds = sum_holds("node-1");
+    assert_int_equal(holds.cpu, 3 * AMOUNT_ONE);
+    assert_int_equal(holds.memory, 3 * (INT64_C(1) << 30));
+    assert_int_equal(holds.card, AMOUNT_ONE);
+    assert_int_equal(holds.cards, 3);
     run_for(6 * MINUTE); /* the half has ended */
     assert_false(lives(&half));
     assert_true(runs(&quarters[0]));
@@ -235,6 +274,7 @@ static void test_whole_gpu(void **state)
     assert_false(runs(&second));
     assert_string_equal(core_find_session(play_manager_core(manager), &first)->kernels[0].agent_id,
                         "node-2");
+    assert_int_equal(sum_holds("node-2").card, AMOUNT_ONE);
     run_for(6 * MINUTE);
     assert_false(lives(&first));
     assert_false(lives(&second));
