@@ -181,8 +181,9 @@ void play_agent_crash(struct play_agent *a, bool is_silent)
     a->runtime = NULL;
     a->loop = NULL;
     play_machine_abandon(a->machine);
+    if (!a->has_crashed)
+        simuv_crash(a->host, is_silent);
     a->has_crashed = true;
-    simuv_crash(a->host, is_silent);
 }
 
 /* The list of accepted commands names the run of the machine that it is of. */

@@ -30,7 +30,9 @@ struct play_agent *play_agent_new(simuv_host host, const char *ip,
                                   const struct play_agent_spec *spec, struct play_manager *m);
 /* The daemon; its programs go on. */
 void play_agent_crash(struct play_agent *a, bool is_silent);
-/* The programs are gone, too; the agent finds that the machine was restarted. */
+/* The programs are gone, too; the agent finds that the machine was restarted. It may have crashed
+ * before.
+ */
 void play_agent_crash_machine(struct play_agent *a);
 void play_agent_boot(struct play_agent *a);
 /* In order, as by SIGTERM; programs go on. */

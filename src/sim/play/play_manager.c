@@ -23,25 +23,36 @@ struct play_manager {
     char *scratch, *state, *address;
     uv_loop_t *loop; /* of this process; those that crashed are abandoned */
     struct core *core;
-    bool must_crash, has_crashed, is_free;
+    play_manager_ended_fn on_ended; /* NULL = nobody listens */
+    void *on_ended_data;
+    struct aq_error lost; /* why the core asked for its end */
+    bool must_crash, has_crashed, is_retrying, is_free;
 };
 
 static void play_manager_on_retry(void *data)
 {
     struct play_manager *m = data;
 
-    if (!m->core && !m->is_free)
+    if (m->is_retrying && !m->is_free)
         play_manager_boot(m);
+}
+
+/* As systemd has it: it is started again after some seconds. */
+static void play_manager_end(struct play_manager *m, const struct aq_error *why)
+{
+    play_manager_crash(m, false);
+    m->is_retrying = true;
+    simuv_at(simuv_now_usec() + RETRY_USEC, play_manager_on_retry, m);
+    if (m->on_ended)
+        m->on_ended(m->on_ended_data, why->text);
 }
 
 static void play_manager_on_lost_later(void *data)
 {
     struct play_manager *m = data;
 
-    if (!m->must_crash || !m->core)
-        return;
-    play_manager_crash(m, false);
-    simuv_at(simuv_now_usec() + RETRY_USEC, play_manager_on_retry, m);
+    if (m->must_crash && m->core)
+        play_manager_end(m, &m->lost);
 }
 
 /* Not while its code runs. */
@@ -49,8 +60,11 @@ static void play_manager_on_lost(void *data, const struct aq_error *err)
 {
     struct play_manager *m = data;
 
+    if (m->must_crash)
+        return;
     log_error("the manager lost its database: %s", err->text);
     m->must_crash = true;
+    m->lost = *err;
     simuv_at(simuv_now_usec(), play_manager_on_lost_later, m);
 }
 
@@ -84,7 +98,7 @@ void play_manager_boot(struct play_manager *m)
 
     if (m->has_crashed)
         simuv_boot(m->host);
-    m->has_crashed = false;
+    m->has_crashed = m->is_retrying = false;
     simuv_enter(m->host);
     m->must_crash = false;
     m->loop = aq_alloc(sizeof(*m->loop));
@@ -94,8 +108,7 @@ void play_manager_boot(struct play_manager *m)
     if (r == 0)
         return;
     log_error("the manager cannot start: %s", err.text);
-    play_manager_crash(m, false);
-    simuv_at(simuv_now_usec() + RETRY_USEC, play_manager_on_retry, m);
+    play_manager_end(m, &err);
 }
 
 struct play_manager *play_manager_new(simuv_host host, const char *ip, uint16_t link_port)
@@ -124,6 +137,9 @@ struct core *play_manager_core(struct play_manager *m)
 
 void play_manager_crash(struct play_manager *m, bool is_silent)
 {
+    m->is_retrying = false;
+    if (m->has_crashed)
+        return;
     m->core = NULL;
     m->loop = NULL;
     m->has_crashed = true;
@@ -142,6 +158,12 @@ void play_manager_stop(struct play_manager *m)
     (void)uv_loop_close(m->loop);
     free(AQ_TAKE(m->loop));
     simuv_leave();
+}
+
+void play_manager_on_ended(struct play_manager *m, play_manager_ended_fn fn, void *data)
+{
+    m->on_ended = fn;
+    m->on_ended_data = data;
 }
 
 const char *play_manager_scratch(const struct play_manager *m)

@@ -20,11 +20,19 @@ struct play_manager *play_manager_new(simuv_host host, const char *ip, uint16_t 
 
 struct core *play_manager_core(struct play_manager *m); /* NULL while it is down */
 
-/* The disk keeps what was synced; simuv_crash() says what 'is_silent' means. */
+/* The disk keeps what was synced; simuv_crash() says what 'is_silent' means. It may have ended. */
 void play_manager_crash(struct play_manager *m, bool is_silent);
-/* A start that fails for a fault of the disk is tried again after some seconds. */
+/* play_manager_core() is NULL afterwards if it could not, for a fault of the disk. */
 void play_manager_boot(struct play_manager *m);
 void play_manager_stop(struct play_manager *m); /* in order, as by SIGTERM */
+
+/* Called, outside of all hosts, when its process has ended for another reason than the functions
+ * above: its core asked for it, or could not start. 'why' is borrowed. It is a crash of the process;
+ * unless play_manager_crash() or play_manager_boot() are called before, it boots again after some
+ * seconds.
+ */
+typedef void (*play_manager_ended_fn)(void *data, const char *why);
+void play_manager_on_ended(struct play_manager *m, play_manager_ended_fn fn, void *data);
 
 /* Real files of the simulation are here; borrowed. */
 const char *play_manager_scratch(const struct play_manager *m);

@@ -30,7 +30,7 @@ struct play_work {
     enum play_state state;
     int64_t run_usec, start_usec; /* run: -1 = forever */
     int code;
-    bool is_stubborn, is_oom, fails, is_terminated, is_gone; /* gone: with its machine */
+    bool is_stubborn, is_oom, fails, is_gone; /* gone: with its machine */
     int64_t end_usec;                 /* simulated time of an end that was asked for; 0 = none */
     int64_t lease_usec;               /* the same of the lease */
     int64_t started_usec, ended_usec; /* wall clock of the host */
@@ -87,11 +87,12 @@ static int64_t play_work_wall(const struct play_work *work)
 static void play_work_record(const struct play_work *work)
 {
     AQ_CLEANUP(aq_freep) char *path = aq_format("%s/exit.json", work->directory);
+    AQ_CLEANUP(aq_freep) char *code = work->fails ? aq_strdup("null") : aq_format("%d", work->code);
     char id[UUID_TEXT_MAX];
     AQ_CLEANUP(aq_freep) char *text = aq_format(
-        "{\"version\":1,\"kernel_id\":\"%s\",\"reason\":\"%s\",\"text\":\"\",\"exit_code\":%d,"
+        "{\"version\":1,\"kernel_id\":\"%s\",\"reason\":\"%s\",\"text\":\"\",\"exit_code\":%s,"
         "\"signal\":null,\"started_at\":%" PRId64 ",\"ended_at\":%" PRId64 "}",
-        uuid_format(&work->program.kernel_id, id), work->reason, work->code, work->started_usec,
+        uuid_format(&work->program.kernel_id, id), work->reason, code, work->started_usec,
         work->ended_usec);
     struct aq_error err = { 0 };
 
@@ -485,9 +486,9 @@ void play_machine_crash(struct play_machine *machine)
     LIST_FOREACH(it, &machine->works) {
         struct play_work *work = LIST_ENTRY(it, struct play_work, link);
 
+        work->is_gone = work->is_gone || work->state != PLAY_ENDED;
         work->state = PLAY_ENDED;
         work->program.is_running = false;
-        work->is_gone = true;
     }
 }
 

@@ -42,7 +42,9 @@ struct runtime *play_runtime_new(struct play_machine *machine, uv_loop_t *loop);
 
 /* The agent has crashed: nothing is told to its runtime any more. */
 void play_machine_abandon(struct play_machine *machine);
-/* The machine has crashed: no program is left, and none has an exit record. */
+/* The machine has crashed: no program is left. Those that had not ended have no exit record, and
+ * the record of their start was not on the disk yet.
+ */
 void play_machine_crash(struct play_machine *machine);
 
 #endif
