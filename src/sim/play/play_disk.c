@@ -11,6 +11,7 @@
 
 #include "base/cleanup.h"
 #include "base/memory.h"
+#include "base/vec.h"
 #include "sim/play/play_disk_file.h"
 
 #define NAME_MAX_BYTES 512
@@ -43,15 +44,23 @@ struct play_disk_handle {
     int last_errno;
 };
 
-struct play_disk_faults {
-    double eio, enospc;
+struct play_disk {
+    struct play_disk_node *nodes;
+    double eio, enospc; /* chances */
 };
 
-static struct {
-    struct play_disk_node *nodes;
-    struct play_disk_faults *faults; /* by host */
-    size_t fault_count;
-} disk;
+static struct play_disk *disks; /* by host */
+static size_t disk_count, disk_cap;
+
+static struct play_disk *play_disk_of(simuv_host host)
+{
+    if (host >= disk_count) {
+        vec_grow(&disks, &disk_cap, host + 1, sizeof(*disks));
+        memset(&disks[disk_count], 0, (host + 1 - disk_count) * sizeof(*disks));
+        disk_count = host + 1;
+    }
+    return &disks[host];
+}
 
 static struct play_disk_handle *play_disk_handle_of(sqlite3_file *file)
 {
@@ -60,22 +69,19 @@ static struct play_disk_handle *play_disk_handle_of(sqlite3_file *file)
 
 static bool play_disk_fails(struct play_disk_handle *handle, bool writes)
 {
-    simuv_host host = handle->node->host;
-    const struct play_disk_faults *faults = host < disk.fault_count ? &disk.faults[host] : NULL;
+    const struct play_disk *disk = play_disk_of(handle->node->host);
 
     handle->last_errno = 0;
-    if (!faults)
-        return false;
-    if (faults->eio > 0 && simuv_chance(faults->eio))
+    if (disk->eio > 0 && simuv_chance(disk->eio))
         handle->last_errno = EIO;
-    else if (writes && faults->enospc > 0 && simuv_chance(faults->enospc))
+    else if (writes && disk->enospc > 0 && simuv_chance(disk->enospc))
         handle->last_errno = ENOSPC;
     return handle->last_errno != 0;
 }
 
 static void play_disk_drop(struct play_disk_node *node)
 {
-    struct play_disk_node **at = &disk.nodes;
+    struct play_disk_node **at = &play_disk_of(node->host)->nodes;
 
     while (*at != node)
         at = &(*at)->next;
@@ -323,10 +329,10 @@ static const sqlite3_io_methods play_disk_methods = {
 
 static struct play_disk_node *play_disk_find(const char *name)
 {
-    simuv_host host = simuv_current_host();
+    struct play_disk_node *node = play_disk_of(simuv_current_host())->nodes;
 
-    for (struct play_disk_node *node = disk.nodes; node && name; node = node->next)
-        if (node->host == host && !node->is_removed && strcmp(node->name, name) == 0)
+    for (; node && name; node = node->next)
+        if (!node->is_removed && strcmp(node->name, name) == 0)
             return node;
     return NULL;
 }
@@ -342,11 +348,13 @@ static int play_disk_on_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *f
     if (!node && name && !(flags & SQLITE_OPEN_CREATE))
         return SQLITE_CANTOPEN;
     if (!node) {
+        struct play_disk *disk = play_disk_of(simuv_current_host());
+
         node = aq_alloc(sizeof(*node));
-        *node = (struct play_disk_node){ .next = disk.nodes,
+        *node = (struct play_disk_node){ .next = disk->nodes,
                                          .host = simuv_current_host(),
                                          .name = aq_strdup(name ? name : "") };
-        disk.nodes = node;
+        disk->nodes = node;
     }
     node->opens++;
     handle->node = node;
@@ -429,10 +437,8 @@ void play_disk_crash(simuv_host host)
 {
     struct play_disk_node *next;
 
-    for (struct play_disk_node *node = disk.nodes; node; node = next) {
+    for (struct play_disk_node *node = play_disk_of(host)->nodes; node; node = next) {
         next = node->next;
-        if (node->host != host)
-            continue;
         node->opens = 0;
         if (node->is_removed || node->name[0] == '\0') {
             play_disk_drop(node);
@@ -447,9 +453,8 @@ void play_disk_crash(simuv_host host)
 
 void play_disk_set_faults(simuv_host host, double eio, double enospc)
 {
-    while (disk.fault_count <= host) {
-        disk.faults = aq_realloc(disk.faults, (disk.fault_count + 1) * sizeof(*disk.faults));
-        disk.faults[disk.fault_count++] = (struct play_disk_faults){ 0 };
-    }
-    disk.faults[host] = (struct play_disk_faults){ eio, enospc };
+    struct play_disk *disk = play_disk_of(host);
+
+    disk->eio = eio;
+    disk->enospc = enospc;
 }

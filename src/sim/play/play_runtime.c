@@ -13,6 +13,7 @@
 #include "base/fs.h"
 #include "base/list.h"
 #include "base/log.h"
+#include "base/map.h"
 #include "base/memory.h"
 #include "monitor/protocol.h"
 
@@ -23,6 +24,7 @@ enum play_state { PLAY_STARTING, PLAY_RUNNING, PLAY_ENDED };
 
 struct play_work {
     struct list link;
+    struct list news_link; /* of its machine; self-linked = its handle has heard all */
     struct play_machine *machine;
     struct play_handle *handle; /* of the agent's process; NULL = nobody watches */
     char *directory;
@@ -30,7 +32,7 @@ struct play_work {
     enum play_state state;
     int64_t run_usec, start_usec; /* run: -1 = forever */
     int code;
-    bool is_stubborn, is_oom, fails, is_gone; /* gone: with its machine */
+    bool is_stubborn, is_oom, fails;
     int64_t end_usec;                 /* simulated time of an end that was asked for; 0 = none */
     int64_t lease_usec;               /* the same of the lease */
     int64_t started_usec, ended_usec; /* wall clock of the host */
@@ -38,7 +40,8 @@ struct play_work {
 };
 
 struct play_machine {
-    struct list link, works;
+    struct list link, works, news;
+    struct map by_directory; /* but for works that are gone with their machine */
     simuv_host host;
     const char *agent_id;
     struct play_runtime *runtime; /* NULL = no agent runs */
@@ -62,12 +65,19 @@ static struct list machines = { &machines, &machines };
 
 /* ---- the life of a program, outside of the agent's process ---- */
 
+static void play_work_note_news(struct play_work *work)
+{
+    if (list_is_empty(&work->news_link))
+        list_add(&work->machine->news, &work->news_link);
+}
+
 static void play_work_announce(struct play_work *work)
 {
     struct play_machine *machine = work->machine;
 
     if (!machine->runtime || !work->handle)
         return;
+    play_work_note_news(work);
     simuv_enter(machine->host);
     (void)uv_async_send(&machine->runtime->changed);
     simuv_leave();
@@ -216,18 +226,6 @@ static int play_work_read_holds(struct play_work *work, struct aq_error *err)
     return r;
 }
 
-static struct play_work *play_machine_find(const struct play_machine *machine,
-                                           const char *directory)
-{
-    LIST_FOREACH(it, &machine->works) {
-        struct play_work *work = LIST_ENTRY(it, struct play_work, link);
-
-        if (!work->is_gone && strcmp(work->directory, directory) == 0)
-            return work;
-    }
-    return NULL;
-}
-
 /* ---- the agent's side ---- */
 
 static void play_handle_tell_end(struct play_handle *handle)
@@ -261,23 +259,17 @@ static bool play_handle_tell(struct play_handle *handle)
     return true;
 }
 
-static bool play_runtime_tell_one(const struct play_machine *machine)
-{
-    LIST_FOREACH(it, &machine->works) {
-        const struct play_work *work = LIST_ENTRY(it, struct play_work, link);
-
-        if (work->handle && play_handle_tell(work->handle))
-            return true;
-    }
-    return false;
-}
-
+/* A callback may start, release and end others. */
 static void play_runtime_on_changed(uv_async_t *async)
 {
     const struct play_runtime *rt = async->data;
+    struct list *news = &rt->machine->news;
 
-    while (play_runtime_tell_one(rt->machine)) {
-        /* a callback may have changed the list */
+    while (!list_is_empty(news)) {
+        const struct play_work *work = LIST_ENTRY(news->next, struct play_work, news_link);
+
+        if (!work->handle || !play_handle_tell(work->handle))
+            list_remove(news->next);
     }
 }
 
@@ -300,8 +292,9 @@ static void play_runtime_watch(struct play_runtime *rt, struct play_work *work,
         .super.ops = rt->super.ops, .work = work, .events = events, .data = data
     };
     work->handle = handle;
+    play_work_note_news(work); /* what happened before */
     *ret = &handle->super;
-    (void)uv_async_send(&rt->changed); /* what happened before */
+    (void)uv_async_send(&rt->changed);
 }
 
 static int play_runtime_start(struct runtime *runtime, const struct runtime_spec *spec,
@@ -326,6 +319,8 @@ static int play_runtime_start(struct runtime *runtime, const struct runtime_spec
         return r;
     }
     list_add(&rt->machine->works, &work->link);
+    list_init(&work->news_link);
+    (void)map_sets(&rt->machine->by_directory, work->directory, work);
     simuv_at(simuv_now_usec() + work->start_usec, play_work_on_started, work);
     play_runtime_watch(rt, work, events, data, ret);
     return 0;
@@ -336,7 +331,7 @@ static int play_runtime_adopt(struct runtime *runtime, const char *directory,
                               struct runtime_kernel **ret, struct aq_error *err)
 {
     struct play_runtime *rt = AQ_CONTAINER_OF(runtime, struct play_runtime, super);
-    struct play_work *work = play_machine_find(rt->machine, directory);
+    struct play_work *work = map_gets(&rt->machine->by_directory, directory);
 
     if (!work)
         return aq_fail(err, ENOENT, "no program was started in '%s'", directory);
@@ -469,6 +464,7 @@ struct play_machine *play_machine_new(simuv_host host, const char *agent_id)
 
     *machine = (struct play_machine){ .host = host, .agent_id = agent_id };
     list_init(&machine->works);
+    list_init(&machine->news);
     list_add(&machines, &machine->link);
     return machine;
 }
@@ -486,7 +482,8 @@ void play_machine_crash(struct play_machine *machine)
     LIST_FOREACH(it, &machine->works) {
         struct play_work *work = LIST_ENTRY(it, struct play_work, link);
 
-        work->is_gone = work->is_gone || work->state != PLAY_ENDED;
+        if (work->state != PLAY_ENDED)
+            (void)map_removes(&machine->by_directory, work->directory);
         work->state = PLAY_ENDED;
         work->program.is_running = false;
     }
