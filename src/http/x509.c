@@ -243,11 +243,14 @@ static int x509_set_serial(X509 *cert)
     return ok;
 }
 
+/* Machines of a cluster accept each other's certificates though their clocks are hours apart, as with
+ * one that takes local time for UTC until NTP has set it.
+ */
 static int x509_set_times(X509 *cert, int days)
 {
     time_t now = (time_t)(clock_realtime_usec() / USEC_PER_SEC);
 
-    return X509_time_adj_ex(X509_getm_notBefore(cert), 0, -3600, &now)
+    return X509_time_adj_ex(X509_getm_notBefore(cert), -1, 0, &now)
            && X509_time_adj_ex(X509_getm_notAfter(cert), days, 0, &now);
 }
 

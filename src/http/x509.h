@@ -31,8 +31,8 @@ struct x509_plan {
     EVP_PKEY *signer;
 };
 
-/* A version 3 certificate with a random 127-bit serial number, valid from an
- * hour before now (clocks differ) for 'days' days.
+/* A version 3 certificate with a random 127-bit serial number, valid from a day before now, as
+ * clocks differ, until 'days' days from now.
  */
 int x509_make(const struct x509_plan *plan, X509 **ret, struct aq_error *err);
 

@@ -89,7 +89,9 @@ static void test_agent_certificate(void **state)
     assert_row(pki_verify_agent(ca, cert, now, &got, &err) == 0, "%s", err.text);
     assert_string_equal(got.common_name, "node-1");
     assert_true(strlen(got.serial) > 16);
-    assert_true(got.not_before_usec <= now && got.not_after_usec > now + 9 * DAY_USEC);
+    /* Clocks of machines may be hours off. */
+    assert_true(got.not_before_usec < now - DAY_USEC + DAY_USEC / 100);
+    assert_true(got.not_after_usec > now + 9 * DAY_USEC);
 }
 
 static void test_refused_certificates(void **state)
@@ -110,7 +112,8 @@ static void test_refused_certificates(void **state)
     assert_int_equal(pki_verify_agent(ca, server, now, &got, &err), -EACCES);
     assert_int_equal(pki_verify_agent(ca, own, now + 11 * DAY_USEC, &got, &err), -EACCES);
     assert_non_null(strstr(err.text, "expired"));
-    assert_int_equal(pki_verify_agent(ca, own, now - DAY_USEC, &got, &err), -EACCES);
+    assert_int_equal(pki_verify_agent(ca, own, now - DAY_USEC / 2, &got, &err), 0);
+    assert_int_equal(pki_verify_agent(ca, own, now - 2 * DAY_USEC, &got, &err), -EACCES);
     assert_int_equal(pki_verify_agent(ca, "nothing", now, &got, &err), -EINVAL);
     assert_int_equal(pki_verify_agent(ca, own, now, &got, &err), 0);
 }
