@@ -28,6 +28,11 @@ int64_t simuv_wall_ahead_usec(void)
     return WALL_AHEAD_USEC + simuv_machine_here()->wall_offset;
 }
 
+int64_t simuv_get_wall_usec(simuv_host host)
+{
+    return simuv_now + WALL_AHEAD_USEC + simuv_machine_of(host)->wall_offset;
+}
+
 static void clock_from_usec(struct timespec *ret, int64_t usec)
 {
     ret->tv_sec = (time_t)(usec / SIMUV_USEC_PER_SEC);

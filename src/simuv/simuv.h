@@ -56,6 +56,9 @@ simuv_host simuv_current_host(void);
 /* The clock of CLOCK_REALTIME on this host is off by so much from now on. */
 void simuv_set_wall_offset(simuv_host host, int64_t usec);
 
+/* That clock, in microseconds; also while the host is down. */
+int64_t simuv_get_wall_usec(simuv_host host);
+
 /* Run what is due, in the order of time, until simulated time 'usec' or simuv_stop(). 'step' (or
  * NULL) is called after each turn of a loop, and so outside of all hosts.
  */
