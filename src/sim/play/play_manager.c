@@ -26,6 +26,7 @@ struct play_manager {
     play_manager_ended_fn on_ended; /* NULL = nobody listens */
     void *on_ended_data;
     struct aq_error lost; /* why the core asked for its end */
+    uint32_t boots;
     bool must_crash, has_crashed, is_retrying, is_free;
 };
 
@@ -99,6 +100,7 @@ void play_manager_boot(struct play_manager *m)
     if (m->has_crashed)
         simuv_boot(m->host);
     m->has_crashed = m->is_retrying = false;
+    m->boots++;
     simuv_enter(m->host);
     m->must_crash = false;
     m->loop = aq_alloc(sizeof(*m->loop));
@@ -133,6 +135,11 @@ struct play_manager *play_manager_new(simuv_host host, const char *ip, uint16_t 
 struct core *play_manager_core(struct play_manager *m)
 {
     return m->must_crash ? NULL : m->core;
+}
+
+uint32_t play_manager_boots(const struct play_manager *m)
+{
+    return m->boots;
 }
 
 void play_manager_crash(struct play_manager *m, bool is_silent)

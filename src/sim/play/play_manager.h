@@ -20,6 +20,9 @@ struct play_manager *play_manager_new(simuv_host host, const char *ip, uint16_t 
 
 struct core *play_manager_core(struct play_manager *m); /* NULL while it is down */
 
+/* How often it was booted: another number is another process. */
+uint32_t play_manager_boots(const struct play_manager *m);
+
 /* The disk keeps what was synced; simuv_crash() says what 'is_silent' means. It may have ended. */
 void play_manager_crash(struct play_manager *m, bool is_silent);
 /* play_manager_core() is NULL afterwards if it could not, for a fault of the disk. */

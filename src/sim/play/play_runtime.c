@@ -62,6 +62,22 @@ struct play_handle {
 };
 
 static struct list machines = { &machines, &machines };
+static struct {
+    void (*fn)(void *data, const struct play_program *p);
+    void *data;
+} program_listener;
+
+void play_on_program(void (*fn)(void *data, const struct play_program *p), void *data)
+{
+    program_listener.fn = fn;
+    program_listener.data = data;
+}
+
+static void play_work_publish(const struct play_work *work)
+{
+    if (program_listener.fn)
+        program_listener.fn(program_listener.data, &work->program);
+}
 
 /* ---- the life of a program, outside of the agent's process ---- */
 
@@ -81,16 +97,6 @@ static void play_work_announce(struct play_work *work)
     simuv_enter(machine->host);
     (void)uv_async_send(&machine->runtime->changed);
     simuv_leave();
-}
-
-static int64_t play_work_wall(const struct play_work *work)
-{
-    int64_t now;
-
-    simuv_enter(work->machine->host);
-    now = clock_realtime_usec();
-    simuv_leave();
-    return now;
 }
 
 /* What the monitor of a real program leaves. */
@@ -118,8 +124,11 @@ static void play_work_end(struct play_work *work, const char *reason, int code)
     work->program.is_running = false;
     work->reason = reason;
     work->code = code;
-    work->ended_usec = play_work_wall(work);
+    work->program.reason = reason;
+    work->program.code = code;
+    work->ended_usec = simuv_get_wall_usec(work->machine->host);
     play_work_record(work);
+    play_work_publish(work);
     play_work_announce(work);
 }
 
@@ -160,10 +169,11 @@ static void play_work_on_started(void *data)
         return;
     }
     work->state = PLAY_RUNNING;
-    work->started_usec = play_work_wall(work);
+    work->started_usec = simuv_get_wall_usec(work->machine->host);
     work->program.starts++;
     work->program.is_running = true;
     work->program.started_usec = simuv_now_usec();
+    play_work_publish(work);
     if (work->run_usec >= 0)
         simuv_at(simuv_now_usec() + work->run_usec, play_work_on_done, work);
     play_work_announce(work);
@@ -482,10 +492,12 @@ void play_machine_crash(struct play_machine *machine)
     LIST_FOREACH(it, &machine->works) {
         struct play_work *work = LIST_ENTRY(it, struct play_work, link);
 
-        if (work->state != PLAY_ENDED)
-            (void)map_removes(&machine->by_directory, work->directory);
+        if (work->state == PLAY_ENDED)
+            continue;
+        (void)map_removes(&machine->by_directory, work->directory);
         work->state = PLAY_ENDED;
         work->program.is_running = false;
+        play_work_publish(work);
     }
 }
 

@@ -28,10 +28,17 @@ struct play_program {
      * and its amount, 10^-6 cores, cards or shares, bytes of memory. Also after the program's end.
      */
     struct alloc_grant holds;
+    const char *reason; /* of its end, as in monitor/protocol.h; NULL = none, or with its machine */
+    int code;           /* the same: exit status */
 };
 
 /* Each attempt of a kernel that was ordered to start, in no order; valid during the call. */
 void play_each_program(void (*fn)(void *data, const struct play_program *p), void *data);
+
+/* Called when a program begins to run, and when one that was ordered has ended; it may have begun to
+ * run (starts) or not. Also from code of hosts. One function for the process.
+ */
+void play_on_program(void (*fn)(void *data, const struct play_program *p), void *data);
 
 /* The programs of one machine, for as long as the process. 'agent_id' is borrowed. */
 struct play_machine;
