@@ -14,8 +14,9 @@
 
 #include "base/error.h"
 
-/* syslog(3) levels */
+/* syslog(3) levels, but for the first */
 enum log_level {
+    LOG_LEVEL_NONE = 0, /* as a limit: write nothing */
     LOG_LEVEL_ERR = 3,
     LOG_LEVEL_WARNING = 4,
     LOG_LEVEL_INFO = 6,
