@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* file.c - which host opened a descriptor of the real machine, so that it is closed with its process
+/* file.c - files of the real machine: which host opened a descriptor, so that it is closed with its
+ * process
  *
  * A lock that a crashed process held would stay otherwise. Only what open() and openat() gave is
  * known; a number that was closed within the C library and given to another file since is left alone.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/vec.h"
@@ -31,6 +34,8 @@ int __real_openat64(int folder, const char *path, int flags, ...);
 int __real___openat_2(int folder, const char *path, int flags);
 int __real___openat64_2(int folder, const char *path, int flags);
 int __real_close(int fd);
+int __real_statvfs(const char *path, struct statvfs *ret);
+int __real_statvfs64(const char *path, struct statvfs64 *ret);
 
 int __wrap_open(const char *path, int flags, ...);
 int __wrap_open64(const char *path, int flags, ...);
@@ -41,6 +46,8 @@ int __wrap_openat64(int folder, const char *path, int flags, ...);
 int __wrap___openat_2(int folder, const char *path, int flags);
 int __wrap___openat64_2(int folder, const char *path, int flags);
 int __wrap_close(int fd);
+int __wrap_statvfs(const char *path, struct statvfs *ret);
+int __wrap_statvfs64(const char *path, struct statvfs64 *ret);
 
 static int file_opened(int fd)
 {
@@ -121,4 +128,26 @@ int __wrap_close(int fd)
     if (fd >= 0 && (size_t)fd < file_count)
         files[fd].host = 0;
     return __real_close(fd);
+}
+
+/* How full the real machine's disk is must not matter to hosts. */
+static bool file_hides_room(void)
+{
+    return simuv_has_begun && simuv_current_host();
+}
+
+int __wrap_statvfs(const char *path, struct statvfs *ret)
+{
+    if (!file_hides_room())
+        return __real_statvfs(path, ret);
+    errno = ENOSYS;
+    return -1;
+}
+
+int __wrap_statvfs64(const char *path, struct statvfs64 *ret)
+{
+    if (!file_hides_room())
+        return __real_statvfs64(path, ret);
+    errno = ENOSYS;
+    return -1;
 }

@@ -9,7 +9,8 @@
  * them runs this loop and all threads only. Threads are real, but one runs at a time: until it
  * waits for a lock, a condition, another thread or time. Connections are TCP over IPv4. Child
  * processes, descriptors of the real system and signals are left out: uv_spawn() and what reads
- * descriptors give UV_ENOSYS, signals never come.
+ * descriptors give UV_ENOSYS, signals never come. So does statvfs(), by errno: files of hosts are
+ * the real machine's, but not the room on its disks.
  *
  * Two processes of one program with the same seed do the same, if nothing depends on addresses in
  * memory, real files' times or the environment. All functions here are for the thread that called
