@@ -141,6 +141,12 @@ struct simuv_task *simuv_task_start(simuv_host host, const pthread_attr_t *attr,
 
 /* ---- loop.c ---- */
 
+/* What a heap of timers compares is in it, not in the timers. */
+struct simuv_due {
+    uint64_t timeout, start_id;
+    uv_timer_t *timer;
+};
+
 struct simuv_loop {
     uv_loop_t *uv;
     struct simuv_event event; /* the next turn */
@@ -154,11 +160,11 @@ struct simuv_loop {
     bool is_dead;     /* its host has crashed */
     struct list link; /* of its host */
     struct list idles, prepares, checks;
-    struct list asyncs_sent; /* by uv_async_t.queue */
-    struct list works_done;  /* of simuv_work */
-    struct list io;          /* sockets with something to do in the poll phase */
-    struct list pending;     /* sockets whose writes have ended */
-    uv_timer_t **timers;     /* a heap */
+    struct list asyncs_sent;  /* by uv_async_t.queue */
+    struct list works_done;   /* of simuv_work */
+    struct list io;           /* sockets with something to do in the poll phase */
+    struct list pending;      /* sockets whose writes have ended */
+    struct simuv_due *timers; /* a heap */
     size_t timer_count, timer_cap;
 };
 

@@ -3,63 +3,87 @@
 #include "base/vec.h"
 #include "simuv/simuv_internal.h"
 
+#define CHILDREN 4 /* of a node of the heap */
+
 static size_t timer_place(const uv_timer_t *timer)
 {
     return (size_t)(uintptr_t)timer->heap_node[0];
 }
 
-static void timer_put(struct simuv_loop *loop, size_t i, uv_timer_t *timer)
+static void timer_put(struct simuv_loop *loop, size_t i, struct simuv_due due)
 {
-    loop->timers[i] = timer;
-    timer->heap_node[0] = (void *)(uintptr_t)i;
+    loop->timers[i] = due;
+    due.timer->heap_node[0] = (void *)(uintptr_t)i;
 }
 
-static bool timer_is_before(const uv_timer_t *a, const uv_timer_t *b)
+static bool timer_is_before(const struct simuv_due *a, const struct simuv_due *b)
 {
     return a->timeout < b->timeout || (a->timeout == b->timeout && a->start_id < b->start_id);
 }
 
-static void timer_sift_up(struct simuv_loop *loop, size_t i, uv_timer_t *timer)
+static void timer_sift_up(struct simuv_loop *loop, size_t i, struct simuv_due due)
 {
     for (size_t parent; i > 0; i = parent) {
-        parent = (i - 1) / 2;
-        if (!timer_is_before(timer, loop->timers[parent]))
+        parent = (i - 1) / CHILDREN;
+        if (!timer_is_before(&due, &loop->timers[parent]))
             break;
         timer_put(loop, i, loop->timers[parent]);
     }
-    timer_put(loop, i, timer);
+    timer_put(loop, i, due);
 }
 
-static void timer_sift_down(struct simuv_loop *loop, size_t i, uv_timer_t *timer)
+static void timer_sift_down(struct simuv_loop *loop, size_t i, struct simuv_due due)
 {
-    for (size_t child; (child = 2 * i + 1) < loop->timer_count; i = child) {
-        if (child + 1 < loop->timer_count
-            && timer_is_before(loop->timers[child + 1], loop->timers[child]))
-            child++;
-        if (!timer_is_before(loop->timers[child], timer))
+    for (;;) {
+        size_t first = CHILDREN * i + 1, least = first;
+
+        if (first >= loop->timer_count)
             break;
-        timer_put(loop, i, loop->timers[child]);
+        for (size_t child = first + 1; child < first + CHILDREN && child < loop->timer_count;
+             child++)
+            if (timer_is_before(&loop->timers[child], &loop->timers[least]))
+                least = child;
+        if (!timer_is_before(&loop->timers[least], &due))
+            break;
+        timer_put(loop, i, loop->timers[least]);
+        i = least;
     }
-    timer_put(loop, i, timer);
+    timer_put(loop, i, due);
 }
 
-static void timer_add(struct simuv_loop *loop, uv_timer_t *timer)
+/* Into the place of a former entry. */
+static void timer_replace(struct simuv_loop *loop, size_t i, struct simuv_due due)
 {
-    vec_grow(&loop->timers, &loop->timer_cap, loop->timer_count + 1, sizeof(uv_timer_t *));
-    timer_sift_up(loop, loop->timer_count++, timer);
-}
-
-static void timer_remove(struct simuv_loop *loop, uv_timer_t *timer)
-{
-    size_t i = timer_place(timer);
-    uv_timer_t *last = loop->timers[--loop->timer_count];
-
-    if (last == timer)
-        return;
-    if (i > 0 && timer_is_before(last, loop->timers[(i - 1) / 2]))
-        timer_sift_up(loop, i, last);
+    if (i > 0 && timer_is_before(&due, &loop->timers[(i - 1) / CHILDREN]))
+        timer_sift_up(loop, i, due);
     else
-        timer_sift_down(loop, i, last);
+        timer_sift_down(loop, i, due);
+}
+
+static void timer_remove(struct simuv_loop *loop, const uv_timer_t *timer)
+{
+    struct simuv_due last = loop->timers[--loop->timer_count];
+
+    if (last.timer != timer)
+        timer_replace(loop, timer_place(timer), last);
+}
+
+/* Of an active timer, or one that is about to be. */
+static void timer_schedule(struct simuv_loop *loop, uv_timer_t *timer, uint64_t timeout)
+{
+    struct simuv_due due = { .timer = timer };
+
+    if (__builtin_add_overflow(loop->uv->time, timeout, &timer->timeout))
+        timer->timeout = UINT64_MAX;
+    timer->start_id = loop->uv->timer_counter++;
+    due.timeout = timer->timeout;
+    due.start_id = timer->start_id;
+    if (timer->flags & SIMUV_ACTIVE) {
+        timer_replace(loop, timer_place(timer), due);
+        return;
+    }
+    vec_grow(&loop->timers, &loop->timer_cap, loop->timer_count + 1, sizeof(*loop->timers));
+    timer_sift_up(loop, loop->timer_count++, due);
 }
 
 int uv_timer_init(uv_loop_t *loop, uv_timer_t *timer)
@@ -76,14 +100,9 @@ int uv_timer_start(uv_timer_t *timer, uv_timer_cb fn, uint64_t timeout, uint64_t
 
     if (uv_is_closing((uv_handle_t *)timer) || !fn)
         return UV_EINVAL;
-    if (timer->flags & SIMUV_ACTIVE)
-        timer_remove(loop, timer);
     timer->timer_cb = fn;
-    if (__builtin_add_overflow(loop->uv->time, timeout, &timer->timeout))
-        timer->timeout = UINT64_MAX;
     timer->repeat = repeat;
-    timer->start_id = loop->uv->timer_counter++;
-    timer_add(loop, timer);
+    timer_schedule(loop, timer, timeout);
     simuv_handle_start((uv_handle_t *)timer);
     simuv_loop_touch(loop);
     return 0;
@@ -124,17 +143,19 @@ uint64_t uv_timer_get_due_in(const uv_timer_t *timer)
 
 uint64_t simuv_timers_next_msec(const struct simuv_loop *loop)
 {
-    return loop->timer_count ? AQ_MIN(loop->timers[0]->timeout, (uint64_t)INT64_MAX / 1000)
+    return loop->timer_count ? AQ_MIN(loop->timers[0].timeout, (uint64_t)INT64_MAX / 1000)
                              : UINT64_MAX;
 }
 
 void simuv_timers_run(struct simuv_loop *loop)
 {
-    while (loop->timer_count && loop->timers[0]->timeout <= loop->uv->time) {
-        uv_timer_t *timer = loop->timers[0];
+    while (loop->timer_count && loop->timers[0].timeout <= loop->uv->time) {
+        uv_timer_t *timer = loop->timers[0].timer;
 
-        (void)uv_timer_stop(timer);
-        (void)uv_timer_again(timer);
+        if (timer->repeat)
+            timer_schedule(loop, timer, timer->repeat);
+        else
+            (void)uv_timer_stop(timer);
         timer->timer_cb(timer);
     }
 }
