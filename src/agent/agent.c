@@ -455,7 +455,9 @@ static int agent_connect_link(struct agent_daemon *agent, struct aq_error *err)
                                     .cert = identity.cert,
                                     .key = identity.key,
                                     .agent_id = agent->settings->id,
-                                    .incarnation = agent->incarnation },
+                                    .incarnation = agent->incarnation,
+                                    .ping_usec = agent->settings->ping_usec,
+                                    .dead_usec = agent->settings->dead_usec },
         &ops, agent, &agent->link, err);
     link_identity_done(&identity);
     return r;

@@ -9,8 +9,9 @@ struct settings {
     char *state; /* directory of everything the agent keeps */
     char *id;    /* NULL = the host's name */
     char *log_level;
-    struct conf_list managers; /* none = as joined, and as the leader names them */
-    int64_t heartbeat_usec;    /* 0 = as the manager wants */
+    struct conf_list managers;    /* none = as joined, and as the leader names them */
+    int64_t heartbeat_usec;       /* 0 = as the manager wants */
+    int64_t ping_usec, dead_usec; /* not in the file: as in link_client_conf */
     char *region, *topology, *resource_group, *address;
     int64_t cpus;         /* 0 = those that the process may use */
     int64_t memory_bytes; /* 0 = what the machine or the cgroup has */

@@ -61,6 +61,7 @@ struct core_conf {
     int64_t heartbeat_usec;         /* wanted from agents; 0 = 3 s */
     int64_t agent_timeout_usec;     /* silence after which an agent is LOST; 0 = 10 s,
                                        two heartbeats at least */
+    int64_t ping_usec, dead_usec;   /* of connections to agents, as in link_server_conf */
     int64_t kill_grace_usec;        /* between SIGTERM and SIGKILL of a session; 0 = 10 s */
     int64_t attempts_age_usec;      /* attempts to schedule are kept so long after a session's end;
                                    0 = 30 days */

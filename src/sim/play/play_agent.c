@@ -124,6 +124,8 @@ static void play_agent_load_settings(struct play_agent *a, const struct play_age
     free(a->settings.address);
     a->settings.address = aq_strdup(ip);
     a->settings.memory_bytes = spec->memory;
+    a->settings.ping_usec = PLAY_PING_USEC;
+    a->settings.dead_usec = PLAY_DEAD_USEC;
     if (spec->gpus + spec->whole_gpus > 0)
         play_agent_add_gpus(a, spec, home);
 }

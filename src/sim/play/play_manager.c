@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <uv.h>
 
-#include "base/clock.h"
 #include "base/fs.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -14,7 +13,6 @@
 #include "sim/play/play_disk.h"
 
 #define RETRY_USEC (5 * USEC_PER_SEC)
-#define HEARTBEAT_USEC (30 * USEC_PER_SEC)
 
 struct play_manager {
     simuv_host host;
@@ -79,8 +77,10 @@ static int play_manager_try(struct play_manager *m, struct aq_error *err)
                                     .link_port = m->link_port,
                                     .link_names = &m->ip,
                                     .link_name_count = 1,
-                                    .heartbeat_usec = HEARTBEAT_USEC,
-                                    .agent_timeout_usec = 3 * HEARTBEAT_USEC,
+                                    .heartbeat_usec = PLAY_HEARTBEAT_USEC,
+                                    .agent_timeout_usec = PLAY_DEAD_USEC,
+                                    .ping_usec = PLAY_PING_USEC,
+                                    .dead_usec = PLAY_DEAD_USEC,
                                     .dev = true };
     struct core *core = NULL;
     int r = core_new(&conf, &core, err);

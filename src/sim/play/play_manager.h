@@ -10,7 +10,15 @@
 
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "simuv/simuv.h"
+
+/* How often agents and managers tell of themselves: seldom, because that is most of what a quiet
+ * cluster does.
+ */
+#define PLAY_HEARTBEAT_USEC (30 * USEC_PER_SEC)
+#define PLAY_PING_USEC (30 * USEC_PER_SEC)
+#define PLAY_DEAD_USEC (90 * USEC_PER_SEC) /* silence that ends a connection, or loses an agent */
 
 struct core;
 struct play_manager;

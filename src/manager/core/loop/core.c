@@ -280,6 +280,8 @@ int core_start(struct core *core, struct aq_error *err)
         .cert = core->link_cert,
         .key = core->link_key,
         .incarnation = core->incarnation,
+        .ping_usec = core->conf.ping_usec,
+        .dead_usec = core->conf.dead_usec,
         .epoch = core_stamp(core).epoch,
     };
     int r;
