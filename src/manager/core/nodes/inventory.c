@@ -220,15 +220,16 @@ static void inventory_handle_kernel(struct core *core, struct agent_entry *a,
     const struct msg_kernel_status report = inventory_bound_report(said), *m = &report;
     struct session_entry *l = session_entry_find(core, &m->session_id);
     struct kernel *k = NULL;
+    bool is_here;
 
     for (size_t i = 0; l && i < l->s.kernel_count; i++)
         if (uuid_equals(&l->s.kernels[i].id, &m->kernel_id))
             k = &l->s.kernels[i];
-    if (!k || !kernel_is_holding(k->status) || !k->agent_id || strcmp(k->agent_id, a->a.id) != 0
-        || m->attempt > k->attempt) {
+    is_here = k && kernel_is_holding(k->status) && k->agent_id && strcmp(k->agent_id, a->a.id) == 0;
+    if (!is_here || m->attempt > k->attempt) {
         if (!orphans_keep(core, a, l, m))
             inventory_end_orphan(core, a, m);
-        else if (k && kernel_is_holding(k->status))
+        else if (is_here)
             l->kernels[k->rank].heartbeat = a->heartbeat; /* it is there, a later attempt */
         return;
     }
