@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "store/lineage.h"
 #include "store/setting.h"
 
@@ -157,6 +158,79 @@ static void test_a_hello_proves_lost_commits(void **state)
     assert_string_equal(lost.agent_id, "node-2");
 }
 
+static void say_order(const char *agent_id, const struct uuid *kernel_id, const char *text)
+{
+    struct message msg = { .type = MSG_KERNEL_ORDER,
+                           .kernel_order = { .kernel_id = *kernel_id, .order = text } };
+
+    inventory_link_ops.on_message(world.core, agent_id, &msg);
+}
+
+/* One agent that lies leaves room for the kernels of the others, and for what they are made from. */
+static void test_a_liar_leaves_room(void **state)
+{
+    AQ_CLEANUP(aq_freep) char *large = aq_alloc((1 << 20) + 1);
+    struct msg_kernel_status honest = unknown_kernel(5, 104);
+    size_t bytes;
+
+    (void)state;
+    memset(large, 'x', 1 << 20);
+    for (size_t i = 0; i < 65536; i++) {
+        const struct msg_kernel_status report = unknown_kernel(5, INT64_MAX);
+
+        agent_says("node-1", report);
+        if (i < 128)
+            say_order("node-1", &report.kernel_id, large);
+        world.sent_count = 0;
+    }
+    assert_in_range(list_all().count, 16384, 32768);
+    bytes = world.core->orphans.order_bytes;
+    assert_in_range(bytes, 16 << 20, 32 << 20);
+    agent_comes("node-2", FOUR_CPUS);
+    agent_beats("node-2", &honest, 1);
+    say_order("node-2", &honest.kernel_id, large);
+    assert_non_null(
+        map_get(&world.core->orphans.by_kernel, &honest.kernel_id, sizeof(honest.kernel_id)));
+    assert_int_equal(world.core->orphans.order_bytes, bytes + (1 << 20));
+    agent_beats("node-1", NULL, 0);
+    assert_int_equal(list_all().count, 1);
+    assert_int_equal(world.core->orphans.order_bytes, 1 << 20);
+}
+
+static void test_a_removed_agent_has_none(void **state)
+{
+    struct msg_kernel_status report = unknown_kernel(5, 104);
+    struct answer a = { 0 };
+
+    (void)state;
+    agent_beats("node-1", &report, 1);
+    assert_int_equal(list_all().count, 1);
+    core_remove_agent(world.core, "node-1", NULL, on_answer, &a);
+    settle();
+    assert_true(a.came);
+    assert_int_equal(a.r, 0);
+    assert_int_equal(list_all().count, 0);
+}
+
+/* An agent that claims another's kernel does not hide that it is gone there. */
+static void test_a_claim_hides_no_end(void **state)
+{
+    struct msg_kernel_status claim = unknown_kernel(5, 104);
+    struct uuid id = submit("job");
+    const struct sent *order = find_sent(MSG_KERNEL_CREATE, 0);
+
+    (void)state;
+    assert_non_null(order);
+    claim.kernel_id = order->kernel_id;
+    claim.session_id = id;
+    agent_reports(order, MSG_KERNEL_RUNNING);
+    assert_int_equal(status_of(&id), SESSION_RUNNING);
+    agent_comes("node-2", FOUR_CPUS);
+    agent_beats("node-2", &claim, 1);
+    agent_comes("node-1", FOUR_CPUS); /* another process, an empty inventory */
+    assert_int_equal(status_of(&id), GONE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -164,6 +238,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_kernel_of_a_lost_commit_is_kept, begin, world_end),
         cmocka_unit_test_setup_teardown(test_a_kernel_of_a_known_commit_is_ended, begin, world_end),
         cmocka_unit_test_setup_teardown(test_a_hello_proves_lost_commits, begin, world_end),
+        cmocka_unit_test_setup_teardown(test_a_liar_leaves_room, begin, world_end),
+        cmocka_unit_test_setup_teardown(test_a_removed_agent_has_none, begin, world_end),
+        cmocka_unit_test_setup_teardown(test_a_claim_hides_no_end, begin, world_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,6 +24,7 @@
 #include "manager/core/nodes/join.h"
 #include "manager/core/nodes/fronts_internal.h"
 #include "manager/core/nodes/managers_internal.h"
+#include "manager/core/nodes/orphans.h"
 #include "manager/core/state/agent_entry.h"
 #include "manager/core/state/deferred.h"
 #include "manager/core/state/state.h"
@@ -185,6 +186,7 @@ static int join_publish_revocation(struct core *core, const struct serials *seri
     if (core->link)
         link_server_drop(core->link, serials->agent_id, text);
     fronts_forget(core, serials->agent_id);
+    orphans_drop_agent(core, serials->agent_id);
     if (a && a->is_connected)
         connection_lost(core, a);
     return r;

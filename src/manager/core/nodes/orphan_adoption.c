@@ -37,7 +37,7 @@ static int adoption_read_order(const struct orphan *o, struct message *ret, stru
                            ? "agent '%s' cannot say any more what it was made from: it can only "
                              "be ended"
                            : "agent '%s' has not said yet what it was made from: try again soon",
-                       o->agent_id);
+                       o->agent->id);
     r = message_decode(o->order, strlen(o->order), &msg, err);
     if (r < 0)
         return r;
@@ -48,7 +48,7 @@ static int adoption_read_order(const struct orphan *o, struct message *ret, stru
     }
     message_done(&msg);
     return aq_fail(err, EINVAL, "what agent '%s' says that it was made from is of another kernel",
-                   o->agent_id);
+                   o->agent->id);
 }
 
 /* ---- the list ---- */
@@ -65,8 +65,8 @@ void orphan_adoption_describe(struct core *core, struct orphan *const *kernels, 
     struct message order = { .type = MSG_UNKNOWN };
 
     for (size_t i = 0; i < count; i++) {
-        if (i == 0 || strcmp(kernels[i]->agent_id, kernels[i - 1]->agent_id) != 0)
-            strbuf_addf(&agents, "%s%s", i ? "," : "", kernels[i]->agent_id);
+        if (i == 0 || strcmp(kernels[i]->agent->id, kernels[i - 1]->agent->id) != 0)
+            strbuf_addf(&agents, "%s%s", i ? "," : "", kernels[i]->agent->id);
         told.is_ending |= kernels[i]->is_ending;
         told.is_unreadable |= kernels[i]->is_unreadable;
         told.is_of_lost_commit |= kernels[i]->is_of_lost_commit;
@@ -135,7 +135,7 @@ static void adoption_add_kernel(struct adoption *a, const struct kernel *k, cons
         .to = to,
         .version = k->version,
         .attempt = (uint32_t)o->attempt,
-        .agent_id = aq_strdup(o->agent_id),
+        .agent_id = aq_strdup(o->agent->id),
     };
 }
 
@@ -186,7 +186,7 @@ static int adoption_follow_restart(struct adoption *a, const struct session *s,
 
         if (!o)
             continue;
-        if (k->status != KERNEL_RUNNING || !k->agent_id || strcmp(k->agent_id, o->agent_id) != 0)
+        if (k->status != KERNEL_RUNNING || !k->agent_id || strcmp(k->agent_id, o->agent->id) != 0)
             return aq_fail(err, EINVAL,
                            "the database has it on agent '%s', where it may run, too: end one of "
                            "them",
@@ -266,7 +266,7 @@ static const struct kernel_spec *adoption_spec_of(const struct message *orders, 
 static bool adoption_is_multi_node(const struct adoption *a)
 {
     for (size_t i = 1; i < a->count; i++)
-        if (strcmp(a->kernels[i]->agent_id, a->kernels[0]->agent_id) != 0)
+        if (strcmp(a->kernels[i]->agent->id, a->kernels[0]->agent->id) != 0)
             return true;
     return false;
 }
@@ -316,10 +316,10 @@ static int adoption_set_kernels(struct adoption *a, const struct message *orders
 /* Where its main kernel runs. */
 static int adoption_set_resource_group(struct adoption *a, struct session *s, struct aq_error *err)
 {
-    const struct agent_entry *agent = agent_entry_find(a->core, a->kernels[0]->agent_id);
+    const struct agent_entry *agent = agent_entry_find(a->core, a->kernels[0]->agent->id);
 
     if (!agent || !agent->a.resource_group)
-        return aq_fail(err, EINVAL, "agent '%s' is in no resource group", a->kernels[0]->agent_id);
+        return aq_fail(err, EINVAL, "agent '%s' is in no resource group", a->kernels[0]->agent->id);
     s->resource_group = aq_strdup(agent->a.resource_group);
     return 0;
 }

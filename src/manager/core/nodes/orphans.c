@@ -22,30 +22,38 @@
 #include "store/audit_log.h"
 #include "store/setting.h"
 
-/* What liars can make us keep. */
+/* What liars can make us keep. Each agent has half of what is free, beyond a few. */
 #define ORPHANS_MAX 65536
+#define ORPHANS_LEAST 64
 #define ORDERS_BYTES_MAX ((size_t)64 << 20)
+#define ORDERS_BYTES_LEAST ((size_t)256 << 10)
 #define ASK_AGAIN_USEC (30 * USEC_PER_SEC)
-
-static void orphan_free(struct core *core, struct orphan *o)
-{
-    if (o->order)
-        core->orphans.order_bytes -= strlen(o->order);
-    free(o->order);
-    free(o);
-}
 
 static void orphan_drop(struct core *core, struct orphan *o)
 {
+    size_t order_bytes = o->order ? strlen(o->order) : 0;
+    struct orphan_agent *agent = o->agent;
+
     (void)map_remove(&core->orphans.by_kernel, &o->kernel_id, sizeof(o->kernel_id));
-    orphan_free(core, o);
+    list_remove(&o->link);
+    core->orphans.order_bytes -= order_bytes;
+    agent->order_bytes -= order_bytes;
+    free(o->order);
+    free(o);
+    if (--agent->count)
+        return;
+    (void)map_removes(&core->orphans.by_agent, agent->id);
+    free(agent);
 }
 
 void orphans_done(struct core *core)
 {
-    for (size_t i = 0; i < core->orphans.by_kernel.count; i++)
-        orphan_free(core, core->orphans.by_kernel.entries[i].value);
-    map_done(&core->orphans.by_kernel);
+    struct map *all = &core->orphans.by_kernel;
+
+    while (all->count)
+        orphan_drop(core, all->entries[all->count - 1].value);
+    map_done(all);
+    map_done(&core->orphans.by_agent);
 }
 
 void orphans_drop_session(struct core *core, const struct uuid *session_id)
@@ -60,18 +68,43 @@ void orphans_drop_session(struct core *core, const struct uuid *session_id)
 
 /* ---- what agents say ---- */
 
+/* May an agent that has 'own' of the 'used' have 'more'? */
+static bool orphan_has_room(size_t own, size_t least, size_t used, size_t max, size_t more)
+{
+    size_t left = max - used;
+
+    return more <= left && (own + more <= least || own + more <= left / 2);
+}
+
+static struct orphan_agent *orphan_agent_get(struct core *core, const char *id)
+{
+    struct orphan_agent *agent = map_gets(&core->orphans.by_agent, id);
+
+    if (agent)
+        return agent;
+    agent = aq_alloc(sizeof(*agent));
+    list_init(&agent->kernels);
+    (void)snprintf(agent->id, sizeof(agent->id), "%s", id);
+    (void)map_sets(&core->orphans.by_agent, id, agent);
+    return agent;
+}
+
 static struct orphan *orphan_add(struct core *core, const struct agent_entry *a,
                                  const struct msg_kernel_status *m)
 {
+    const struct orphan_agent *had = map_gets(&core->orphans.by_agent, a->a.id);
     struct orphan *o;
 
-    if (core->orphans.by_kernel.count >= ORPHANS_MAX)
+    if (!orphan_has_room(had ? had->count : 0, ORPHANS_LEAST, core->orphans.by_kernel.count,
+                         ORPHANS_MAX, 1))
         return NULL;
     o = aq_alloc(sizeof(*o));
-    map_set(&core->orphans.by_kernel, &m->kernel_id, sizeof(m->kernel_id), o);
+    (void)map_set(&core->orphans.by_kernel, &m->kernel_id, sizeof(m->kernel_id), o);
     o->kernel_id = m->kernel_id;
     o->session_id = m->session_id;
-    (void)snprintf(o->agent_id, sizeof(o->agent_id), "%s", a->a.id);
+    o->agent = orphan_agent_get(core, a->a.id);
+    o->agent->count++;
+    list_add(&o->agent->kernels, &o->link);
     return o;
 }
 
@@ -96,7 +129,7 @@ bool orphans_keep(struct core *core, struct agent_entry *a, const struct session
     o = map_get(&core->orphans.by_kernel, &m->kernel_id, sizeof(m->kernel_id));
     if (!o && !(o = orphan_add(core, a, m)))
         return true; /* not listed, and not ended either */
-    if (strcmp(o->agent_id, a->a.id) != 0)
+    if (strcmp(o->agent->id, a->a.id) != 0)
         return true; /* the first who has it */
     o->is_of_lost_commit = is_of_lost_commit;
     o->attempt = m->attempt;
@@ -115,23 +148,48 @@ void orphans_take_order(struct core *core, const struct agent_entry *a,
     struct orphan *o = map_get(&core->orphans.by_kernel, &m->kernel_id, sizeof(m->kernel_id));
     size_t len = m->order ? strlen(m->order) : 0;
 
-    if (!o || o->order || strcmp(o->agent_id, a->a.id) != 0)
+    if (!o || o->order || strcmp(o->agent->id, a->a.id) != 0)
         return;
     o->is_unreadable = !m->order;
-    if (!m->order || core->orphans.order_bytes + len > ORDERS_BYTES_MAX)
+    if (!m->order
+        || !orphan_has_room(o->agent->order_bytes, ORDERS_BYTES_LEAST, core->orphans.order_bytes,
+                            ORDERS_BYTES_MAX, len))
         return;
     o->order = aq_strdup(m->order);
+    o->agent->order_bytes += len;
     core->orphans.order_bytes += len;
+}
+
+/* All, or those that the agent's last heartbeat did not have. */
+static void orphans_drop(struct core *core, const struct orphan_agent *agent,
+                         const uint32_t *heartbeat)
+{
+    AQ_CLEANUP(list_cursor_end) struct list_cursor cursor;
+    struct list *it;
+
+    list_cursor_begin(&cursor, &agent->kernels);
+    while ((it = list_cursor_next(&cursor))) { /* the last one takes 'agent' with it */
+        struct orphan *o = LIST_ENTRY(it, struct orphan, link);
+
+        if (!heartbeat || o->heartbeat != *heartbeat)
+            orphan_drop(core, o);
+    }
 }
 
 void orphans_drop_absent(struct core *core, const struct agent_entry *a)
 {
-    for (size_t i = core->orphans.by_kernel.count; i-- > 0;) {
-        struct orphan *o = core->orphans.by_kernel.entries[i].value;
+    const struct orphan_agent *agent = map_gets(&core->orphans.by_agent, a->a.id);
 
-        if (o->heartbeat != a->heartbeat && strcmp(o->agent_id, a->a.id) == 0)
-            orphan_drop(core, o);
-    }
+    if (agent)
+        orphans_drop(core, agent, &a->heartbeat);
+}
+
+void orphans_drop_agent(struct core *core, const char *agent_id)
+{
+    const struct orphan_agent *agent = map_gets(&core->orphans.by_agent, agent_id);
+
+    if (agent)
+        orphans_drop(core, agent, NULL);
 }
 
 /* ---- the mark of a restore ---- */
@@ -201,7 +259,7 @@ static size_t orphans_end(struct core *core, const struct uuid *session_id)
         if (session_id && !uuid_equals(&o->session_id, session_id))
             continue;
         o->is_ending = true;
-        agent_command_end_orphan(core, o->agent_id, &o->kernel_id, o->attempt);
+        agent_command_end_orphan(core, o->agent->id, &o->kernel_id, o->attempt);
         count++;
     }
     return count;

@@ -22,7 +22,7 @@ struct session_entry;
 int orphans_load(struct core *core, struct aq_error *err);
 
 /* 'a' has a kernel that its session in memory, 'l', does not have there; NULL = there is none.
- * True if it is kept.
+ * True if it is kept. It is listed unless this agent, or all together, have too many.
  */
 bool orphans_keep(struct core *core, struct agent_entry *a, const struct session_entry *l,
                   const struct msg_kernel_status *m);
@@ -33,6 +33,9 @@ void orphans_take_order(struct core *core, const struct agent_entry *a,
 
 /* The agent has told all that it has: what was not among it is gone. */
 void orphans_drop_absent(struct core *core, const struct agent_entry *a);
+
+/* It is not accepted any more: what it has is not looked after. */
+void orphans_drop_agent(struct core *core, const char *agent_id);
 
 /* Of core; nothing is told to anybody. */
 void orphans_done(struct core *core);

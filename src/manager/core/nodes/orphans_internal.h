@@ -3,6 +3,7 @@
 #ifndef AQ_MANAGER_CORE_NODES_ORPHANS_INTERNAL_H
 #define AQ_MANAGER_CORE_NODES_ORPHANS_INTERNAL_H
 
+#include "base/list.h"
 #include "base/uuid.h"
 #include "link/message.h"
 #include "model/agent.h"
@@ -10,7 +11,16 @@
 struct core;
 struct core_orphan;
 
+/* Of one agent. It is there as long as it has one. */
+struct orphan_agent {
+    struct list kernels; /* orphan.link */
+    size_t count, order_bytes;
+    char id[AGENT_ID_MAX + 1];
+};
+
 struct orphan {
+    struct list link; /* in kernels of: */
+    struct orphan_agent *agent;
     struct uuid kernel_id, session_id;
     int64_t attempt;
     enum msg_kernel_state state;
@@ -20,7 +30,6 @@ struct orphan {
     bool is_unreadable; /* the agent has none any more */
     bool is_ending;     /* an administrator does not want it */
     bool is_of_lost_commit;
-    char agent_id[AGENT_ID_MAX + 1];
 };
 
 /* Call 'each' with what is known of one session, whose kernels these are. */

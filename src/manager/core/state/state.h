@@ -204,6 +204,7 @@ struct core {
         int64_t restored_usec; /* wall clock: of the backup that this was restored from, until that
                                   is finished; 0 = it is, or was not */
         struct map by_kernel;  /* struct orphan */
+        struct map by_agent;   /* id -> struct orphan_agent */
         size_t order_bytes;
     } orphans; /* nodes/orphans.c */
     struct {
