@@ -123,6 +123,23 @@ static void server_on_guest_end(void *data, const char *why)
     channel_close(server_guest_remove(guest));
 }
 
+/* Is the connection a manager's, whose requests are taken here? Else a reason against it. */
+static bool server_takes_http(struct link_server *server, struct channel *channel,
+                              struct tls_peer *ret, const char **ret_text)
+{
+    const char *kind;
+
+    if (!server_identify(server, channel, ret, &kind, ret_text))
+        return false;
+    if (strncmp(ret->common_name, LINK_MANAGER_PREFIX, strlen(LINK_MANAGER_PREFIX)) != 0)
+        *ret_text = "it is not a manager's";
+    else if (!server->ops->on_http)
+        *ret_text = "this manager does not lead";
+    else
+        return true;
+    return false;
+}
+
 static void server_on_http(void *data)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf first = STRBUF_INIT;
@@ -130,10 +147,9 @@ static void server_on_http(void *data)
     struct link_server *server = guest->server;
     struct channel *channel = server_guest_remove(guest);
     struct tls_peer who;
-    const char *kind, *text = "it is not a manager's";
+    const char *text;
 
-    if (!server->ops->on_http || !server_identify(server, channel, &who, &kind, &text)
-        || strncmp(who.common_name, LINK_MANAGER_PREFIX, strlen(LINK_MANAGER_PREFIX)) != 0) {
+    if (!server_takes_http(server, channel, &who, &text)) {
         log_limited(&server->log, LOG_LEVEL_WARNING, "link: refused a connection with HTTP: %s",
                     text);
         channel_close(channel);
