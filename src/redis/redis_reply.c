@@ -101,7 +101,10 @@ static int redis_read_list(struct redis_reader *reader, unsigned depth, struct r
         ret->type = REDIS_NULL;
         return 1;
     }
-    if (count < 0 || count > (int64_t)(REDIS_ITEMS_MAX - reader->items) || depth == REDIS_DEPTH_MAX)
+    if (depth == REDIS_DEPTH_MAX)
+        return aq_fail(reader->err, E2BIG, "Redis sent lists within more than %u lists",
+                       REDIS_DEPTH_MAX);
+    if (count < 0 || count > (int64_t)(REDIS_ITEMS_MAX - reader->items))
         return aq_fail(reader->err, E2BIG, "Redis announced a list of %lld items",
                        (long long)count);
     if (reader->end - reader->at < count * (int64_t)SHORTEST_ITEM) /* before memory is taken */
