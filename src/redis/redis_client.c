@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "base/list.h"
-#include "base/log.h"
+#include "base/log_budget.h"
 #include "base/memory.h"
 #include "base/secret_file.h"
 #include "base/utf8.h"
@@ -48,6 +48,7 @@ struct redis_client {
     bool is_refused;                     /* it refuses what is written */
     bool has_refused;                    /* one command, which was logged */
     bool was_told;                       /* that it is away */
+    struct log_budget log;               /* for what a server causes */
     size_t sentinel, tried;              /* the one to ask next; how many failed in a row */
     struct defer *retry, *tick;
     unsigned retry_msec;
@@ -86,7 +87,8 @@ static void client_say_away(struct redis_client *client, const char *problem)
     client->was_told = true;
     client->dropped_before = client->status.dropped;
     if (!client->options.is_quiet)
-        log_warning("Redis server %s is not available: %s; continuing with what is in memory",
+        log_limited(&client->log, LOG_LEVEL_WARNING,
+                    "Redis server %s is not available: %s; continuing with what is in memory",
                     client_name(client, name), client->status.problem);
 }
 
@@ -95,9 +97,10 @@ static void client_say_back(struct redis_client *client)
     char name[HOST_PORT_MAX];
 
     if (!client->options.is_quiet && client->was_told)
-        log_info("Redis server %s is available again; %llu commands were dropped",
-                 client_name(client, name),
-                 (unsigned long long)(client->status.dropped - client->dropped_before));
+        log_limited(&client->log, LOG_LEVEL_INFO,
+                    "Redis server %s is available again; %llu commands were dropped",
+                    client_name(client, name),
+                    (unsigned long long)(client->status.dropped - client->dropped_before));
     else if (!client->options.is_quiet && client->away_usec)
         log_info("using Redis server %s", client_name(client, name));
     client->was_told = false;
@@ -160,7 +163,8 @@ static void client_on_refused(struct redis_client *client, const struct redis_re
     } else if (!client->has_refused) {
         client->has_refused = true;
         if (!client->options.is_quiet)
-            log_warning("Redis server %s refuses a command: %.250s", client_name(client, name),
+            log_limited(&client->log, LOG_LEVEL_WARNING,
+                        "Redis server %s refuses a command: %.250s", client_name(client, name),
                         text);
     }
 }
@@ -287,13 +291,16 @@ static void client_on_retry(void *data)
     client_connect(data);
 }
 
-/* The next Sentinel at once, or the first one of all after a while. */
-static void client_plan_retry(struct redis_client *client)
+/* The next Sentinel at once, or the first one of all after a while. A server that accepts writes and
+ * then ends the connection, again and again, is not asked without a pause.
+ */
+static void client_plan_retry(struct redis_client *client, bool was_accepted)
 {
     bool has_others;
 
     client->sentinel = (client->sentinel + 1) % client->place.count;
-    has_others = client->place.has_sentinels && ++client->tried < client->place.count;
+    has_others = client->place.has_sentinels && !was_accepted
+                 && ++client->tried < client->place.count;
     defer_start(client->retry, has_others ? 0 : client->retry_msec);
     if (has_others)
         return;
@@ -306,13 +313,14 @@ static void client_on_failed(void *data, const struct aq_error *err)
 {
     struct redis_client *client = data;
     struct redis_connection *connection = AQ_TAKE(client->connection);
+    bool was_accepted = client->is_accepted;
 
     client->is_up = false;
     client->is_accepted = false;
     client->is_refused = false;
     client_say_away(client, err->text);
     redis_connection_close(connection);
-    client_plan_retry(client);
+    client_plan_retry(client, was_accepted);
 }
 
 static void client_on_ready(void *data)

@@ -178,7 +178,7 @@ static void scene_on_reply(void *data, const struct redis_reply *reply)
         s->lost++;
 }
 
-/* Sentinels are named where 'path' is a service. */
+/* Two Sentinels, which are one, are named where 'path' is a service. */
 static void scene_begin(struct scene *s, const char *path)
 {
     struct aq_error err = { 0 };
@@ -191,9 +191,11 @@ static void scene_begin(struct scene *s, const char *path)
                                             .is_quiet = true };
     bool has_sentinel = strcmp(path, "/0") != 0;
 
-    (void)snprintf(s->uri, sizeof(s->uri), "%s://127.0.0.1:%u%s",
-                   has_sentinel ? "redis+sentinel" : "redis",
-                   has_sentinel ? s->sentinel.port : s->server.port, path);
+    if (has_sentinel)
+        (void)snprintf(s->uri, sizeof(s->uri), "redis+sentinel://127.0.0.1:%u,127.0.0.1:%u%s",
+                       s->sentinel.port, s->sentinel.port, path);
+    else
+        (void)snprintf(s->uri, sizeof(s->uri), "redis://127.0.0.1:%u%s", s->server.port, path);
     s->settings.uri = s->uri;
     assert_int_equal(redis_client_new(&options, &s->client, &err), 0);
 }
@@ -433,6 +435,23 @@ static void test_sentinel(void **state)
     assert_int_equal(s->sentinel.said.len, 0);
 }
 
+/* It is asked again after a pause, not at once by way of the other Sentinel. */
+static void test_a_server_that_accepts_and_ends(void **state)
+{
+    struct scene *s = *state;
+
+    scene_name_master(s, s->server.port);
+    scene_begin(s, "/main?db=2");
+    for (unsigned i = 1; i <= 3; i++) {
+        s->server.answer = NULL;
+        RUN_UNTIL(s, scene_look(s)->is_ready);
+        s->server.answer = "+OK\r\n+OK\r\n+OK\r\n";
+        scene_say(s, 0, "A", "1");
+        RUN_UNTIL(s, !scene_look(s)->is_ready);
+        assert_int_equal(scene_look(s)->failures, i);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -445,6 +464,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_server_that_is_read_only, scene_up, scene_down),
         cmocka_unit_test_setup_teardown(test_a_queue_that_is_full, scene_up, scene_down),
         cmocka_unit_test_setup_teardown(test_sentinel, scene_up, scene_down),
+        cmocka_unit_test_setup_teardown(test_a_server_that_accepts_and_ends, scene_up, scene_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
