@@ -145,6 +145,18 @@ static void etcd_read_check_history(struct etcd_sync *sync)
 
 /* ---- all keys ---- */
 
+/* Pages go on, by the order of keys, or a page that comes again would be read without end. */
+static int etcd_read_check_order(const struct etcd_sync *sync, const struct etcd_pair *pair,
+                                 struct aq_error *err)
+{
+    const struct strbuf *next = &sync->page_key;
+    int order = memcmp(pair->key, next->data, AQ_MIN(pair->key_len, next->len));
+
+    if (order > 0 || (order == 0 && pair->key_len >= next->len))
+        return 0;
+    return aq_fail(err, EPROTO, "etcd sends keys again that it has sent, or in another order");
+}
+
 static int etcd_read_take_page(struct etcd_sync *sync, struct etcd_range_answer *answer,
                                struct aq_error *err)
 {
@@ -162,6 +174,8 @@ static int etcd_read_take_page(struct etcd_sync *sync, struct etcd_range_answer 
         struct etcd_pair *pair = &answer->pairs.items[i];
         const struct etcd_entry *entry;
 
+        if ((r = etcd_read_check_order(sync, pair, err)) < 0)
+            break;
         strbuf_clear(&sync->page_key); /* the next key behind it */
         strbuf_add(&sync->page_key, pair->key, pair->key_len + 1);
         r = etcd_view_apply(&sync->view, pair, sync->prefix_len, &entry, err);
