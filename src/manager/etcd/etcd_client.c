@@ -37,6 +37,7 @@ struct etcd_client {
     struct exchange *watch;
     int watch_status;
     struct strbuf watch_line; /* what was read and not given */
+    size_t watch_searched;    /* bytes at its beginning without the end of a line */
     bool is_watch_held;
     const struct etcd_watch_ops *watch_ops;
     void *watch_data;
@@ -109,12 +110,18 @@ int etcd_client_new(uv_loop_t *loop, const struct etcd_settings *settings, struc
     return 0;
 }
 
+static void etcd_client_forget_line(struct etcd_client *client)
+{
+    strbuf_clear(&client->watch_line);
+    client->watch_searched = 0;
+}
+
 static void etcd_client_break_off(struct etcd_client *client)
 {
     exchange_cancel(AQ_TAKE(client->call));
     exchange_cancel(AQ_TAKE(client->watch));
     client->login_done = NULL;
-    strbuf_clear(&client->watch_line);
+    etcd_client_forget_line(client);
     free(AQ_TAKE(client->token));
 }
 
@@ -259,26 +266,29 @@ static void etcd_watch_on_head(struct exchange *ex, const struct message_head *h
 
 static void etcd_watch_end(struct etcd_client *client, const struct aq_error *err)
 {
-    strbuf_clear(&client->watch_line);
+    etcd_client_forget_line(client);
     client->watch_ops->on_end(client->watch_data, err);
 }
 
 /* Give whole lines. A callback may leave the endpoint, and then nothing is left to give. */
 static void etcd_watch_give(struct etcd_client *client)
 {
-    size_t begin = 0;
-    const char *end;
+    size_t begin = 0, searched = client->watch_searched;
 
-    while (
-        client->watch && !client->is_watch_held && client->watch_status == 200
-        && (end = memchr(client->watch_line.data + begin, '\n', client->watch_line.len - begin))) {
+    while (client->watch && !client->is_watch_held && client->watch_status == 200) {
         const char *line = client->watch_line.data + begin;
+        const char *end = memchr(line + searched, '\n', client->watch_line.len - begin - searched);
 
+        searched = end ? 0 : client->watch_line.len - begin;
+        if (!end)
+            break;
         begin += (size_t)(end - line) + 1;
         client->watch_ops->on_line(client->watch_data, line, (size_t)(end - line));
     }
-    if (client->watch)
-        strbuf_consume(&client->watch_line, begin);
+    if (!client->watch)
+        return;
+    strbuf_consume(&client->watch_line, begin);
+    client->watch_searched = searched;
 }
 
 static void etcd_watch_on_body(struct exchange *ex, const char *bytes, size_t len, void *data)
@@ -327,7 +337,7 @@ int etcd_client_watch(struct etcd_client *client, const struct strbuf *body,
     client->watch_ops = ops;
     client->watch_data = data;
     client->is_watch_held = false;
-    strbuf_clear(&client->watch_line);
+    etcd_client_forget_line(client);
     r = client_send(client->http, &request, &watch_ops, client, &client->watch, err);
     etcd_request_done(&request);
     return r;
