@@ -37,6 +37,7 @@ static void client_pool_free(struct client_pool *pool)
 {
     LIST_FOREACH(it, &pool->wires)
         wire_close(LIST_ENTRY(it, struct wire, link));
+    map_done(&pool->owners);
     free(pool);
 }
 
@@ -75,7 +76,7 @@ static struct client_pool *client_pool_new(struct client *client, const struct a
     pool->tls = url->tls;
     memcpy(pool->server_name, url->address.host, sizeof(pool->server_name));
     list_init(&pool->wires);
-    list_init(&pool->waiting);
+    list_init(&pool->queues);
     return pool;
 }
 
@@ -124,7 +125,7 @@ static bool client_may_open(const struct client_pool *pool)
            && (!options->connecting_max || pool->connecting < options->connecting_max);
 }
 
-/* Give the exchange an idle or new wire, or let it wait. */
+/* Give the exchange an idle or new wire. 1 = there is none for it now. */
 static int exchange_start(struct exchange *ex, struct aq_error *err)
 {
     struct client_pool *pool = ex->pool;
@@ -138,21 +139,62 @@ static int exchange_start(struct exchange *ex, struct aq_error *err)
         wire_take(idle, ex);
         return 0;
     }
-    if (client_may_open(pool))
-        return wire_open(pool, ex, err);
-    list_add(&pool->waiting, &ex->wait_link);
-    return 0;
+    return client_may_open(pool) ? wire_open(pool, ex, err) : 1;
 }
 
+/* ---- those that wait ---- */
+
+static struct client_queue *client_queue_get(struct client_pool *pool, const char *owner)
+{
+    struct client_queue *queue = map_gets(&pool->owners, owner);
+
+    if (queue)
+        return queue;
+    queue = aq_alloc(sizeof(*queue));
+    queue->owner = aq_strdup(owner);
+    list_init(&queue->exchanges);
+    list_add(&pool->queues, &queue->link);
+    map_sets(&pool->owners, owner, queue);
+    return queue;
+}
+
+static void exchange_wait(struct exchange *ex, const char *owner)
+{
+    ex->queue = client_queue_get(ex->pool, owner ? owner : "");
+    list_add(&ex->queue->exchanges, &ex->wait_link);
+}
+
+static void exchange_wait_no_more(struct exchange *ex)
+{
+    struct client_queue *queue = AQ_TAKE(ex->queue);
+
+    if (!queue)
+        return;
+    list_remove(&ex->wait_link);
+    if (!list_is_empty(&queue->exchanges))
+        return;
+    list_remove(&queue->link);
+    (void)map_removes(&ex->pool->owners, queue->owner);
+    free(queue->owner);
+    free(queue);
+}
+
+/* One of each owner in turn. */
 void pool_serve(struct client_pool *pool)
 {
     struct aq_error err = { .code = 0 };
 
-    while (!list_is_empty(&pool->waiting) && (client_find_idle(pool) || client_may_open(pool))) {
-        struct exchange *ex = LIST_ENTRY(pool->waiting.next, struct exchange, wait_link);
+    while (!list_is_empty(&pool->queues) && (client_find_idle(pool) || client_may_open(pool))) {
+        struct client_queue *queue = LIST_ENTRY(pool->queues.next, struct client_queue, link);
+        struct exchange *ex = LIST_ENTRY(queue->exchanges.next, struct exchange, wait_link);
+        int r = exchange_start(ex, &err);
 
-        list_remove(&ex->wait_link);
-        if (exchange_start(ex, &err) < 0)
+        if (r > 0)
+            return;
+        list_remove(&queue->link);
+        list_add(&pool->queues, &queue->link);
+        exchange_wait_no_more(ex);
+        if (r < 0)
             exchange_end(ex, &err);
     }
 }
@@ -162,7 +204,7 @@ void pool_serve(struct client_pool *pool)
 void exchange_free(struct exchange *ex)
 {
     list_remove(&ex->link);
-    list_remove(&ex->wait_link);
+    exchange_wait_no_more(ex);
     defer_cancel(ex->timer);
     defer_cancel(ex->drain);
     strbuf_done(&ex->out);
@@ -184,7 +226,7 @@ void exchange_note_outcome(struct exchange *ex, int status)
 void exchange_end(struct exchange *ex, const struct aq_error *err)
 {
     list_remove(&ex->link);
-    list_remove(&ex->wait_link);
+    exchange_wait_no_more(ex);
     exchange_note_outcome(ex, 0);
     ex->ops->on_end(ex, err, ex->data);
     exchange_free(ex);
@@ -340,6 +382,8 @@ int client_send(struct client *client, const struct client_request *request,
         exchange_free(ex);
         return r;
     }
+    if (r > 0)
+        exchange_wait(ex, request->owner);
     if (ret)
         *ret = ex;
     return 0;

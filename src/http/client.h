@@ -78,6 +78,10 @@ struct client_request {
     bool stream_body; /* the body follows by exchange_write(), chunked unless is_sized */
     bool is_sized;    /* it will have 'body_length' bytes */
     uint64_t body_length;
+    /* Exchanges that wait for a connection go by turns of their owners. Copied; NULL = one that all
+     * without a name share.
+     */
+    const char *owner;
     bool is_sent_once;    /* never tried once more */
     uint64_t body_max;    /* of the answer; 0 = the client's limit, UINT64_MAX = none */
     unsigned answer_msec; /* 0 = the client's */

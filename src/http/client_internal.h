@@ -31,7 +31,15 @@ struct client_pool {
     unsigned count;      /* wires */
     unsigned connecting; /* of these, not open yet */
     struct list wires;
-    struct list waiting; /* exchanges */
+    struct list queues; /* struct client_queue: whose turn is next comes first */
+    struct map owners;  /* name -> struct client_queue */
+};
+
+/* Exchanges of one owner that wait. It is there as long as there is one. */
+struct client_queue {
+    struct list link;
+    struct list exchanges; /* exchange.wait_link */
+    char *owner;
 };
 
 struct wire {
@@ -49,9 +57,10 @@ struct wire {
 struct exchange {
     struct client *client;
     struct client_pool *pool;
-    struct list link;      /* in client->exchanges */
-    struct list wait_link; /* in pool->waiting */
-    struct wire *wire;     /* NULL while it waits */
+    struct list link;           /* in client->exchanges */
+    struct list wait_link;      /* in: */
+    struct client_queue *queue; /* NULL = it does not wait */
+    struct wire *wire;          /* NULL while it waits */
     const struct exchange_ops *ops;
     void *data;
     void (*release)(void *data); /* frees data with the exchange; or NULL */

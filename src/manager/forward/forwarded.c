@@ -387,7 +387,10 @@ void forwarded_send(struct forwarded *fw)
                                    .body_max = UINT64_MAX,
                                    .is_sent_once = !forwarded_only_reads(fw) };
     struct aq_error err = { .code = 0 };
+    char owner[CLIENT_ADDRESS_MAX];
 
+    forward_name_client(f, fw->req, owner);
+    want.owner = owner;
     forward_leave(fw);
     list_remove(&fw->link);
     list_add(&f->sent, &fw->link);

@@ -119,10 +119,11 @@ static void down(void)
     net_down(&net);
 }
 
-static void send_one(struct answer *answer, enum method method, const char *path, const char *body)
+static void send_as(struct answer *answer, enum method method, const char *path, const char *body,
+                    const char *owner)
 {
     char url[128];
-    struct client_request request = { .method = method, .url = url };
+    struct client_request request = { .method = method, .url = url, .owner = owner };
 
     memset(answer, 0, sizeof(*answer));
     (void)snprintf(url, sizeof(url), "%s%s", net.base, path);
@@ -130,6 +131,11 @@ static void send_one(struct answer *answer, enum method method, const char *path
     request.body_len = body ? strlen(body) : 0;
     assert_int_equal(client_fetch(client, &request, answer_take, answer, NULL, NULL), 0);
     assert_false(answer->done);
+}
+
+static void send_one(struct answer *answer, enum method method, const char *path, const char *body)
+{
+    send_as(answer, method, path, body, NULL);
 }
 
 static void fetch(struct answer *answer, enum method method, const char *path, const char *body)
@@ -238,6 +244,35 @@ static void test_pool(void **state)
     }
     server_get_stats(net.server, &stats);
     assert_int_equal(stats.connections_total, 3);
+    down();
+}
+
+/* An owner of many that wait holds up those of few by one at a time. */
+static void test_owners_take_turns(void **state)
+{
+    struct answer many[40], few[3];
+    size_t done = 0;
+
+    (void)state;
+    up(&(struct client_options){ .connections_max = 1 }, NULL);
+    for (size_t i = 0; i < AQ_COUNT(many); i++)
+        send_as(&many[i], METHOD_GET, "/echo", "x", "a");
+    send_as(&few[0], METHOD_GET, "/echo", "x", "b");
+    send_as(&few[1], METHOD_GET, "/echo", "x", NULL);
+    send_as(&few[2], METHOD_GET, "/echo", "x", "b");
+    for (size_t i = 0; i < AQ_COUNT(few); i++) {
+        RUN_UNTIL(&net, few[i].done);
+        assert_int_equal(few[i].status, 200);
+        strbuf_done(&few[i].body);
+    }
+    for (size_t i = 0; i < AQ_COUNT(many); i++)
+        done += many[i].done;
+    assert_in_range(done, 1, 5);
+    for (size_t i = 0; i < AQ_COUNT(many); i++) {
+        RUN_UNTIL(&net, many[i].done);
+        assert_int_equal(many[i].status, 200);
+        strbuf_done(&many[i].body);
+    }
     down();
 }
 
@@ -922,6 +957,7 @@ int main(void)
         cmocka_unit_test(test_may_reach),
         cmocka_unit_test(test_large),
         cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_owners_take_turns),
         cmocka_unit_test(test_errors),
         cmocka_unit_test(test_upload),
         cmocka_unit_test(test_upload_that_waits),
