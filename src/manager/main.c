@@ -201,6 +201,26 @@ static int manager_join_by(const char *address, const char *token, const struct 
     return manager_join(conf, address, line, err);
 }
 
+/* The verb is unknown, or has too many or too few words after it. */
+static int manager_fail_words(const char *verb, struct aq_error *err)
+{
+    static const struct {
+        const char *verb, *takes;
+    } verbs[] = {
+        { "join", "HOST[:PORT] of a manager and TOKEN, or - for one on standard input" },
+        { "init", "options alone" },
+        { "sample", "no words" },
+        { "backup", "create, verify, restore or ls, and PATH" },
+        { "db", "info, check, vacuum, shell, migrate, take-over or mark-restored" },
+    };
+
+    for (size_t i = 0; i < AQ_COUNT(verbs); i++)
+        if (strcmp(verb, verbs[i].verb) == 0)
+            return aq_fail(err, EINVAL, "'%s' takes %s; see aliquot-manager --help", verb,
+                           verbs[i].takes);
+    return aq_fail(err, EINVAL, "'%s' is not understood; see aliquot-manager --help", verb);
+}
+
 static int manager_act(int argc, char **argv, const struct manager_options *o,
                        const struct manager_conf *conf, struct aq_error *err)
 {
@@ -231,7 +251,7 @@ static int manager_act(int argc, char **argv, const struct manager_options *o,
         return db_shell_exec(conf, o->write, err);
     if (strcmp(verb, "db") == 0 && argc == 2)
         return admin_db(conf, argv[1], err);
-    return aq_fail(err, EINVAL, "'%s' is not understood; see aliquot-manager --help", verb);
+    return manager_fail_words(verb, err);
 }
 
 static int manager_run(int argc, char **argv, const struct manager_options *o, struct aq_error *err)

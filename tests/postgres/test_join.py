@@ -116,6 +116,10 @@ def test_refused(leader):
     assert join(leader, "x", token, "--name", "b").returncode == 0
     reply = leader.client().post(TOKENS, {"manager": "c", "expires_sec": 86401})
     assert reply.status == 400 and "24 hours" in str(reply.json), reply
+    told = leader.cli("admin", "manager", "token", "--name", "c", "--expires", "25h")
+    assert "--expires: a token for a manager" in told.stderr, told
+    told = leader.run("aliquot-manager", "--state", leader.folder / "c", "join", leader.link)
+    assert "'join' takes HOST[:PORT] of a manager and TOKEN" in told.stderr, told
 
 
 def test_removed(leader):

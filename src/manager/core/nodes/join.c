@@ -127,7 +127,7 @@ void core_make_token(struct core *core, const char *agent_id, int64_t ttl_usec,
     if (r == 0 && join_is_manager(t->agent_id))
         r = managers_check_token(core, ttl_usec, &t->err);
     if (r == 0 && (ttl_usec <= 0 || ttl_usec > 30 * DAY_USEC))
-        r = aq_fail_field(&t->err, EINVAL, "ttl", "a token lives for up to 30 days");
+        r = aq_fail_field(&t->err, EINVAL, "expires_sec", "a token lives for up to 30 days");
     if (r == 0) {
         t->expires_usec = clock_realtime_usec() + ttl_usec;
         token = pki_token_new(core->ca, t->expires_usec);

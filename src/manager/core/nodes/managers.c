@@ -168,7 +168,7 @@ int managers_check_token(const struct core *core, int64_t ttl_usec, struct aq_er
     int r = managers_check_engine(core, err);
 
     if (r == 0 && ttl_usec > MANAGER_TOKEN_USEC_MAX)
-        r = aq_fail_field(err, EINVAL, "ttl",
+        r = aq_fail_field(err, EINVAL, "expires_sec",
                           "a token for a manager gives away the keys of the cluster: it lives for "
                           "up to 24 hours");
     return r;
