@@ -261,6 +261,15 @@ void request_reply_empty(struct request *req, int status)
     request_reply(req, status, NULL, NULL, 0);
 }
 
+/* A database that is away, has no room, or has just been taken over by another manager. */
+static bool reply_may_succeed_later(const struct problem_type *type, const struct aq_error *err)
+{
+    if (strcmp(type->slug, "database-away") == 0)
+        return true;
+    return type->status == 503
+           && (err->code == ENOSPC || err->code == EROFS || err->code == EOWNERDEAD);
+}
+
 void request_fail_data(struct request *req, const struct aq_error *err, const char *data)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
@@ -271,7 +280,7 @@ void request_fail_data(struct request *req, const struct aq_error *err, const ch
     /* The log has what clients are not told, but not that they hung up before the answer. */
     if (type->status == 500 && !(err->code == EPIPE && !req->conn->stream))
         log_error("%s %s: %s", method_name(req->method), request_get_path(req), err->text);
-    if (strcmp(type->slug, "database-away") == 0)
+    if (reply_may_succeed_later(type, err))
         request_add_header_int(req, "Retry-After", AWAY_SEC);
     problem_write(&text, err, data);
     request_reply(req, type->status, "application/problem+json", text.data, text.len);
