@@ -38,7 +38,17 @@ bool election_see(struct election *e, const struct leader_view *view, bool is_ne
         return true;
     if (e->had_sessions && !view->has_sessions)
         return silent >= ELECTION_GONE_USEC;
-    return silent >= ELECTION_SILENT_USEC;
+    /* leadership_take() would refuse it. */
+    return silent >= ELECTION_SILENT_USEC && !view->is_working;
+}
+
+bool election_note_held_up(struct election *e, const struct leader_view *view, int64_t now_usec)
+{
+    bool was_held_up = e->is_held_up;
+
+    e->is_held_up = view->is_held && view->is_working
+                    && now_usec - e->beat_usec >= ELECTION_SILENT_USEC;
+    return e->is_held_up && !was_held_up;
 }
 
 void election_abstain(struct election *e, int64_t now_usec)

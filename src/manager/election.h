@@ -38,6 +38,7 @@ struct election {
     int64_t retries_at;     /* 0 = at once */
     int refused_code;       /* of the last try, which was made in refused_epoch */
     int64_t refused_epoch;
+    bool is_held_up; /* by a server that is at work on a transaction of the silent leader */
 };
 
 /* The row has been read at 'now_usec'. 'is_new': by another connection than before, perhaps to
@@ -45,6 +46,11 @@ struct election {
  */
 bool election_see(struct election *e, const struct leader_view *view, bool is_new,
                   int64_t now_usec);
+
+/* After election_see(): true if a silent leader is not replaced because the server is at work on a
+ * transaction of its own, which a new leader would wait for, too, and this was not so before.
+ */
+bool election_note_held_up(struct election *e, const struct leader_view *view, int64_t now_usec);
 
 /* This manager has given the lead up. */
 void election_abstain(struct election *e, int64_t now_usec);

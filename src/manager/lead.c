@@ -190,6 +190,7 @@ static void lead_follow(struct lead *lead, const struct leader_view *view)
 static void lead_on_view(void *data, const struct leader_view *view, bool is_new)
 {
     struct lead *lead = data;
+    int64_t now = clock_monotonic_usec();
 
     if (lead->is_away)
         log_info("the database can be read again");
@@ -198,7 +199,12 @@ static void lead_on_view(void *data, const struct leader_view *view, bool is_new
     lead->view = *view;
     if (lead->is_taking || lead->is_lost || lead->is_stopping || !lead->standby)
         return;
-    if (!election_see(&lead->election, view, is_new, clock_monotonic_usec())) {
+    if (!election_see(&lead->election, view, is_new, now)) {
+        if (election_note_held_up(&lead->election, view, now))
+            log_warning("the leader '%s' at %s is silent and is not replaced: the database server "
+                        "is at work on its transaction; it is slow, waits for a lock, or for a "
+                        "standby of its own",
+                        view->holder.name, view->holder.link);
         lead_follow(lead, view);
         return;
     }

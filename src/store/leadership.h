@@ -31,6 +31,7 @@ struct leader_view {
     int64_t epoch, beat, taken_usec; /* taken: wall clock of the leader */
     bool is_held;                    /* false: given up in good order, or never had */
     bool has_sessions;               /* the holder has sessions on the server */
+    bool is_working;                 /* the server is at work on a transaction of the holder */
     struct leader_claim holder;      /* or the last one; or who is to lead next: with a name and
                                         without an incarnation */
 };

@@ -32,8 +32,8 @@ static int lease_read_row(struct sql *db, struct lease_row *ret, struct aq_error
 {
     AQ_CLEANUP(aq_freep) char *text = aq_format(
         "SELECT l.epoch, l.beat, l.taken_at, l.is_held, l.name, l.link, l.api, l.version,"
-        " l.incarnation, l.address, %s FROM manager_lease l",
-        db->ops->holder_has_sessions);
+        " l.incarnation, l.address, %s, %s FROM manager_lease l",
+        db->ops->holder_has_sessions, db->ops->holder_is_working);
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
     struct leader_view *view = &ret->view;
     int r = sql_prepare_once(db, text, &q, err);
@@ -55,6 +55,7 @@ static int lease_read_row(struct sql *db, struct lease_row *ret, struct aq_error
     lease_get_text(q, view->holder.incarnation, sizeof(view->holder.incarnation));
     lease_get_text(q, ret->address, sizeof(ret->address));
     view->has_sessions = sql_get_int(q) != 0;
+    view->is_working = sql_get_int(q) != 0;
     return 0;
 }
 

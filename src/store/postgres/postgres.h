@@ -83,11 +83,16 @@ int postgres_fail_connection(struct postgres *pg, const char *text, struct aq_er
 
 /* ---- sessions.c: the members of struct sql_ops about other connections ---- */
 
-/* SQL: the holder of the row manager_lease l has sessions. */
-#define POSTGRES_HOLDER_HAS_SESSIONS                                    \
+/* SQL on the row manager_lease l: its holder has sessions; the server is at work on one's
+ * transaction.
+ */
+#define POSTGRES_HOLDER_HAS(CONDITION)                                  \
     "(l.incarnation <> '' AND EXISTS (SELECT 1 FROM pg_stat_activity a" \
     " WHERE a.datname = current_database()"                             \
-    " AND starts_with(a.application_name, 'aliquot:' || l.incarnation)))"
+    " AND starts_with(a.application_name, 'aliquot:' || l.incarnation)" CONDITION "))"
+#define POSTGRES_HOLDER_HAS_SESSIONS POSTGRES_HOLDER_HAS("")
+#define POSTGRES_HOLDER_IS_WORKING \
+    POSTGRES_HOLDER_HAS(" AND a.backend_xid IS NOT NULL AND a.wait_event_type <> 'Client'")
 
 int postgres_check_pooler(struct sql *db, struct aq_error *err);
 int postgres_lock(struct sql *db, struct aq_error *err);

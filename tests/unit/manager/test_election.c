@@ -158,6 +158,30 @@ static void test_a_lead_taken_without_an_answer_is_taken_again(void **state)
     assert_true(election_see(&standby, &view, true, now));
 }
 
+/* A try would cost the leader the connection by which it knows that nobody replaces it. */
+static void test_a_leader_for_whom_the_server_works_is_left_alone(void **state)
+{
+    (void)state;
+    view.is_working = true;
+    assert_false(look_for(20000));
+    assert_true(election_note_held_up(&standby, &view, now));
+    assert_false(election_note_held_up(&standby, &view, now));
+    view.is_working = false;
+    assert_false(election_note_held_up(&standby, &view, now));
+    assert_true(election_see(&standby, &view, false, now));
+}
+
+static void test_a_leader_that_beats_is_not_held_up(void **state)
+{
+    (void)state;
+    view.is_working = true;
+    for (int i = 0; i < 100; i++) {
+        view.beat++;
+        assert_false(look_for(4800));
+        assert_false(election_note_held_up(&standby, &view, now));
+    }
+}
+
 static void test_a_refused_try_is_made_again_a_second_later(void **state)
 {
     (void)state;
@@ -197,6 +221,8 @@ int main(void)
         cmocka_unit_test_setup(test_the_former_process_of_this_manager_is_dead, set_up),
         cmocka_unit_test_setup(test_a_former_process_with_sessions_may_live_elsewhere, set_up),
         cmocka_unit_test_setup(test_a_lead_taken_without_an_answer_is_taken_again, set_up),
+        cmocka_unit_test_setup(test_a_leader_for_whom_the_server_works_is_left_alone, set_up),
+        cmocka_unit_test_setup(test_a_leader_that_beats_is_not_held_up, set_up),
         cmocka_unit_test_setup(test_a_refused_try_is_made_again_a_second_later, set_up),
         cmocka_unit_test_setup(test_a_reason_is_worth_one_line_an_epoch, set_up),
     };

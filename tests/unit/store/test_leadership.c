@@ -473,11 +473,13 @@ static void test_server_at_work(void **state)
     bench_await_sql(b, "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
                        " AND datname = current_database()");
     view = see(l);
+    assert_true(view.is_working);
     assert_int_equal(leadership_take(l, &view, &two, &epoch, &err), -ESTALE);
     assert_non_null(strstr(err.text, "at work"));
     assert_int_equal(sql_run_script(holder, "SELECT pg_advisory_unlock(5)", &err), 0);
     store_flush(b->store);
     assert_int_equal(result, 0);
+    assert_false(see(l).is_working);
     assert_int_equal(create(b, "still-leads", &err), 0);
 }
 
