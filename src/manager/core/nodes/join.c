@@ -174,14 +174,18 @@ static int join_revoke_rows(struct store_tx *tx, const char *agent_id, int64_t n
 /* The link's turn, once the database has it: no certificate of these gets in,
  * and who is in is told 'text' and put out.
  */
-static int join_publish_revocation(struct core *core, const struct serials *serials,
-                                   const char *text, struct aq_error *err)
+static void join_publish_revocation(struct core *core, const struct serials *serials,
+                                    const char *text)
 {
     struct agent_entry *a = agent_entry_find(core, serials->agent_id);
+    struct aq_error err;
     int r = 0;
 
-    for (size_t i = 0; i < serials->count && r == 0 && core->ca; i++)
-        r = pki_revoke(core->ca, serials->items[i], err);
+    for (size_t i = 0; i < serials->count && core->ca; i++)
+        r = AQ_MIN(r, pki_revoke(core->ca, serials->items[i], &err));
+    if (r < 0)
+        log_warning("agent '%s': %s; its certificates are revoked, the database has them",
+                    serials->agent_id, err.text);
     AQ_FAULT("core.revoke.published");
     if (core->link)
         link_server_drop(core->link, serials->agent_id, text);
@@ -189,7 +193,6 @@ static int join_publish_revocation(struct core *core, const struct serials *seri
     orphans_drop_agent(core, serials->agent_id);
     if (a && a->is_connected)
         connection_lost(core, a);
-    return r;
 }
 
 /* ---- joining ---- */
@@ -309,18 +312,11 @@ static int join_write_join(struct store_tx *tx, void *data, struct aq_error *err
 
 static void join_retire_former(struct joining *j)
 {
-    struct aq_error err = { 0 };
-    int r = join_publish_revocation(j->core, &j->former,
-                                    "a machine has joined by this name with a token made for it; "
-                                    "this one's certificate is revoked",
-                                    &err);
-
-    if (r < 0)
-        log_error("agent '%s': its former certificate is accepted until a restart: %s",
-                  j->row.agent_id, err.text);
-    else
-        log_warning("agent '%s' has joined again: its former certificates are revoked",
-                    j->row.agent_id);
+    join_publish_revocation(j->core, &j->former,
+                            "a machine has joined by this name with a token made for it; this "
+                            "one's certificate is revoked");
+    log_warning("agent '%s' has joined again: its former certificates are revoked",
+                j->row.agent_id);
 }
 
 static void join_accept_manager(struct joining *j)
@@ -456,15 +452,14 @@ static void join_remove_row(struct revocation *v)
 static void join_on_revoked(void *data, int r, const struct aq_error *err)
 {
     struct revocation *v = data;
-    struct aq_error e = err ? *err : (struct aq_error){ 0 };
 
     AQ_FAULT("core.revoke.stored");
     if (r == 0)
-        r = join_publish_revocation(v->core, &v->serials, "the certificate is revoked", &e);
+        join_publish_revocation(v->core, &v->serials, "the certificate is revoked");
     if (r == 0 && v->and_remove)
         join_remove_row(v);
     else
-        join_finish_revocation(v, r, &e);
+        join_finish_revocation(v, r, err);
 }
 
 static void join_begin_revocation(struct core *core, const char *id, bool and_remove,
