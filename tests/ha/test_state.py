@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Managers that join, leave, and come back with what they knew long ago."""
 
-import contextlib
 import shutil
 
 from cluster import wait_for
-from link_agent import ENDS, LinkAgent
-from manager_lab import Manager, Managers
-from world import BUILD
+from manager_lab import Doomed, Manager, Managers
 
 
 def test_one_manager_leads_an_empty_database(switch, pair):
@@ -35,29 +32,6 @@ def test_third_manager_joins(cluster, load):
     load.wait_created(30)
 
 
-class Doomed:
-    """An agent that is removed; where a LinkAgent finds its files, and whom it asks."""
-
-    def __init__(self, cluster):
-        self.folder, self.desk = cluster.folder, cluster.desk
-        token = cluster.leader().client().post("/aliquot/v1/join-tokens", {}).json["token"]
-        self.link = cluster.leader().link
-        done = cluster.run_words(cluster.desk.words(
-            "env", "ALIQUOT_ID=doomed", BUILD / "aliquot-agent", "--state",
-            cluster.folder / "doomed", "join", self.link, token))
-        assert done.returncode == 0, done.stderr
-
-    def is_let_in(self, manager):
-        self.link = manager.link
-        agent = LinkAgent(self, "doomed")
-        with self.desk.entered(), contextlib.suppress(*ENDS):
-            try:
-                return agent.connect()
-            finally:
-                agent.close()
-        return False
-
-
 def test_old_state(cluster, load):
     """A manager whose state folder is of last month: agents that were removed since stay out when
     it leads."""
@@ -66,8 +40,7 @@ def test_old_state(cluster, load):
     assert doomed.is_let_in(leader)
     old = cluster.folder / "old"
     shutil.copytree(standby.state, old)
-    reply = leader.client().post("/aliquot/v1/agents/doomed/revoke", {})
-    assert reply.status in (200, 204), reply
+    doomed.revoke()
     assert not doomed.is_let_in(leader)
     standby.kill()
     shutil.rmtree(standby.state)

@@ -15,6 +15,7 @@ import uuid
 
 from client import Client
 from cluster import ENDED, GONE, Program, wait_for
+from link_agent import ENDS, LinkAgent
 from swarm import Swarm
 from world import BUILD, World
 
@@ -190,15 +191,19 @@ class Managers(World):
             text = log.read_text(errors="replace")
             assert "Sanitizer" not in text and "runtime error" not in text, text[-4000:]
 
-    def __exit__(self, kind, *_):
-        if kind:
-            print(self.logs())
+    def kill(self):
+        """All that runs."""
         if self.swarm:
             self.swarm.__exit__()
         for manager in self.all:
             if manager.program and manager.program.process.poll() is None:
                 manager.signal(signal.SIGCONT)
                 manager.kill()
+
+    def __exit__(self, kind, *_):
+        if kind:
+            print(self.logs())
+        self.kill()
         try:
             self.check_sanitizers()
         finally:
@@ -211,6 +216,7 @@ class Walker:
     def __init__(self, managers):
         self.managers = managers  # also those that join later
         self.at = random.randrange(len(managers.all))
+        self.undecided = []  # answers by which a request may, or may not, have been done
 
     def send(self, method, path, body=None, key=None, timeout=15):
         """One try: the answer, or None where none came."""
@@ -223,6 +229,8 @@ class Walker:
             reply = client.raw(method, path, raw, headers, timeout)
         except GONE:
             reply = None
+        if reply is not None and reply.status in UNDECIDED:
+            self.undecided.append(reply)
         if reply is None or reply.status in UNDECIDED:
             self.at = (self.at + 1) % len(self.managers.all)
         return reply
@@ -246,6 +254,36 @@ class Walker:
         return reply
 
 
+class Doomed:
+    """An agent that is removed; where a LinkAgent finds its files, and whom it asks."""
+
+    def __init__(self, cluster):
+        self.cluster, self.folder, self.desk = cluster, cluster.folder, cluster.desk
+        token = cluster.leader().client().post("/aliquot/v1/join-tokens", {}).json["token"]
+        self.link = cluster.leader().link
+        done = cluster.run_words(cluster.desk.words(
+            "env", "ALIQUOT_ID=doomed", BUILD / "aliquot-agent", "--state",
+            cluster.folder / "doomed", "join", self.link, token))
+        assert done.returncode == 0, done.stderr
+
+    def is_let_in(self, manager):
+        self.link = manager.link
+        agent = LinkAgent(self, "doomed")
+        with self.desk.entered(), contextlib.suppress(*ENDS):
+            try:
+                return agent.connect()
+            finally:
+                agent.close()
+        return False
+
+    def revoke(self):
+        client = self.cluster.leader().client()
+        wait_for(lambda: client.get("/aliquot/v1/agents/doomed").status == 200, 30,
+                 "the agent to be known")
+        reply = client.post("/aliquot/v1/agents/doomed/revoke", {})
+        assert reply.status in (200, 204), reply
+
+
 # ---- what clients were told ----
 
 class Load:
@@ -253,16 +291,18 @@ class Load:
     they hear goes into a history; check() compares it with the cluster.
 
     With keys a request is sent again until it is decided; without, its fate may stay unknown.
-    'may_lose': the database may lose what was acknowledged; what is gone then is no finding."""
+    'may_lose': the database may lose what was acknowledged; what is gone then is no finding.
+    'ballast': bytes that each session takes besides in the database, and that nothing compresses."""
 
-    def __init__(self, managers, clients=6, with_keys=True, spec=None, may_lose=False):
+    def __init__(self, managers, clients=6, with_keys=True, spec=None, may_lose=False, ballast=0):
         self.managers, self.with_keys, self.may_lose = managers, with_keys, may_lose
+        self.ballast = ballast
         self.spec = spec or {"cpu": "1", "mem": "64m"}
         self.lock, self.ending = threading.Lock(), threading.Event()
         self.created = {}   # name: id, of those that were acknowledged
         self.unknown = set()  # names
         self.ended = set()  # names of those whose end was acknowledged
-        self.findings, self.gaps = [], []
+        self.findings, self.gaps, self.walkers = [], [], []
         self.last_created = time.monotonic()
         self.threads = [threading.Thread(target=self.guarded, args=(n,), daemon=True)
                         for n in range(clients)]
@@ -277,6 +317,7 @@ class Load:
 
     def work(self, number):
         walker, prefix, count = self.managers.walker(), uuid.uuid4().hex[:8], 0
+        self.walkers.append(walker)
         while not self.ending.is_set():
             name = f"load-{prefix}-{count}"
             count += 1
@@ -286,6 +327,8 @@ class Load:
     def create(self, walker, name):
         body = {"name": name, "image": "host", "type": "interactive", "enqueueOnly": True,
                 "config": {"resources": self.spec}}
+        if self.ballast:
+            body["config"]["environ"] = {"BALLAST": random.randbytes(self.ballast // 2).hex()}
         reply = walker.ask("POST", "/session", body, str(uuid.uuid4()) if self.with_keys else None,
                            again=self.with_keys)
         if reply is None:
@@ -315,6 +358,10 @@ class Load:
                 self.findings.append(f"{name} was not ended: {reply}, {shown}")
                 return
         self.ended.add(name)
+
+    def undecided(self):
+        """All answers that decided nothing, with which a client asks again."""
+        return [reply for walker in self.walkers for reply in walker.undecided]
 
     def wait_created(self, count, seconds=120):
         """So many more than now."""

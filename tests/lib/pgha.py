@@ -25,13 +25,17 @@ def uri_of(hosts, database):
 
 class Pair:
     """A primary and a standby on a switch. A synchronous standby has all that was acknowledged;
-    an asynchronous one may lack the last commits."""
+    an asynchronous one may lack the last commits. 'prepare' is called with each server and its host
+    before it is started."""
 
-    def __init__(self, switch, is_synchronous=True):
-        self.hosts = [switch.add(), switch.add()]
+    def __init__(self, switch, is_synchronous=True, prepare=None):
+        self.hosts = [switch.add(mounts=True), switch.add(mounts=True)]
         self.primary, self.standby = (
             Server(within=host.words(), address=host.address, network=NETWORK)
             for host in self.hosts)
+        if prepare:
+            prepare(self.primary, self.hosts[0])
+            prepare(self.standby, self.hosts[1])
         self.primary.start()
         self.standby.clone(self.primary)
         self.standby.start()

@@ -46,6 +46,23 @@ def take_inodes(folder):
     return kept
 
 
+class HiddenDisk:
+    """Mounted at 'folder' in the mount namespace of 'space': those who run there see it, and we
+    from outside. It goes with the space."""
+
+    def __init__(self, space, folder, size, owner):
+        folder.mkdir(exist_ok=True)
+        shutil.chown(folder, owner)
+        space.run("mount", "-t", "tmpfs", "-o", f"size={size},uid={owner},mode=700", "aliquot", folder)
+        self.filler = pathlib.Path(f"/proc/{space.process.pid}/root{folder}/filler")
+
+    def fill(self):
+        fill(self.filler)
+
+    def empty(self):
+        self.filler.unlink()
+
+
 # ---- file systems on a loop device, whose image is in memory ----
 
 class LoopDisk:

@@ -12,10 +12,10 @@ NETWORK = "10.91.0.0/24"
 
 
 class Host:
-    def __init__(self, switch, number):
+    def __init__(self, switch, number, mounts):
         self.switch, self.number = switch, number
         self.address = f"10.91.0.{number}"
-        self.space = Space()
+        self.space = Space(mounts=mounts)
         self.words, self.run, self.entered = self.space.words, self.space.run, self.space.entered
 
     def pull(self):
@@ -34,8 +34,9 @@ class Switch:
         self.space.run("nft", "add table bridge cut; add chain bridge cut forward "
                               "{ type filter hook forward priority 0; }")
 
-    def add(self):
-        host = Host(self, len(self.hosts) + 1)
+    def add(self, mounts=False):
+        """With 'mounts' file systems can be mounted that the host alone has."""
+        host = Host(self, len(self.hosts) + 1, mounts)
         port = f"port{host.number}"
         self.space.run("ip", "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns",
                        host.space.process.pid)

@@ -5,7 +5,6 @@ write."""
 import concurrent.futures
 import contextlib
 import os
-import pathlib
 import signal
 import threading
 import time
@@ -15,7 +14,7 @@ import pytest
 from cluster import Cluster, batch, wait_for, wait_status
 from ports import free_port
 from postgres import USER, Server
-from small_disk import fill, remount, small_disk
+from small_disk import HiddenDisk, fill, remount, small_disk
 from world import BUILD, Space
 
 SESSIONS = "/aliquot/v1/sessions"
@@ -37,42 +36,21 @@ def refused_start(cluster, where):
 
 # ---- full disks ----
 
-class SmallDisk:
-    """A file system below a server's folder that only the server sees, and we from outside."""
-
-    def __init__(self, size):
-        if os.geteuid() != 0:
-            pytest.skip("only root can mount a file system")
-        self.space = Space(mounts=True)
-        self.size = size
-
-    def mount(self, folder):
-        folder.mkdir()
-        self.space.run("mount", "-t", "tmpfs", "-o", f"size={self.size},uid={USER},mode=700",
-                       "aliquot", folder)
-        self.filler = pathlib.Path(f"/proc/{self.space.process.pid}/root{folder}/filler")
-
-    def fill(self):
-        with contextlib.suppress(OSError), self.filler.open("wb", buffering=0) as out:
-            for size in (1 << 16, 1):
-                with contextlib.suppress(OSError):
-                    while out.write(bytes(size)):
-                        pass
-
-
 @contextlib.contextmanager
 def server_on(size, **more):
     """A server, and the disk that it may use."""
-    disk = SmallDisk(size)
-    server = Server(within=disk.space.words(), **more)
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a file system")
+    space = Space(mounts=True)
+    server = Server(within=space.words(), **more)
     try:
-        disk.mount(server.folder / "small")
+        disk = HiddenDisk(space, server.folder / "small", size, USER)
         if "init" in more:
             server.init_words = [word.format(server.folder / "small") for word in more["init"]]
         with server:
             yield server, disk
     finally:
-        disk.space.close()
+        space.close()
 
 
 def large(number):
@@ -100,7 +78,7 @@ def test_no_room_for_tables():
                                    reply.body.decode() for reply in refused.values()), replies
             assert client.get(f"{SESSIONS}/runs").json["status"] == "RUNNING"
             go.touch()
-            disk.filler.unlink()
+            disk.empty()
             assert wait_status(client, runs, "TERMINATED")["result"] == "SUCCESS"
             submit(client, "afterwards")
             wait_for(lambda: not cluster.live_sessions(), 120, "all to end")
@@ -133,7 +111,7 @@ def test_no_room_for_the_log():
                 wait_for(lambda: "No space left" in (server.folder / "log").read_text(), 120,
                          "the server's log to end")
                 is_full.set()
-                disk.filler.unlink()
+                disk.empty()
                 server.stop(signal.SIGKILL)  # it may have ended by itself, or try again
                 server.start()
                 for future in futures:
