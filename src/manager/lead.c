@@ -115,6 +115,7 @@ static int lead_open_leader(struct lead *lead, int64_t epoch, struct aq_error *e
         .conf = lead->conf.conf,
         .claim = lead->conf.claim,
         .epoch = epoch,
+        .ahead_usec = lead->view.ahead_usec,
         .proxies = &lead->proxies,
         .link_port = lead->link_port,
         .dev = lead->conf.dev,

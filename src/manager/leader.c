@@ -44,6 +44,7 @@ static int leader_open_core(struct leader *l, const struct leader_conf *lc, stru
         .address = host_port_write(c->listen.host, c->listen.port, address),
         .claim = lc->claim,
         .epoch = lc->epoch,
+        .ahead_usec = lc->ahead_usec,
         .lost = lc->lost,
         .on_http = lc->on_http,
         .on_http_data = lc->data,

@@ -21,6 +21,7 @@ struct leader_conf {
     const struct address_list *proxies; /* trusted, in their normal form */
     const struct leader_claim *claim;   /* of this manager */
     int64_t epoch;                      /* that was taken; 0 = the store takes one */
+    int64_t ahead_usec;                 /* of core_conf */
     uint16_t link_port;
     bool dev;
     /* Of core_conf: why this manager does not lead any more. */

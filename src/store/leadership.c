@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "store/lease.h"
@@ -13,12 +14,15 @@
 
 #define LOCK_MSEC 1000
 #define ANSWER_MSEC 4000
+#define CLOCK_APART_USEC (10 * USEC_PER_SEC)
 
 struct leadership {
     struct sql *db;
     bool is_new;                     /* the connection was made since the last read */
     struct leader_claim predecessor; /* of whom the row was to be taken last */
     int64_t epoch, beat;             /* the highest epoch seen, and its highest beat */
+    int64_t ahead_usec;              /* of our clock to the leader's */
+    bool is_apart;                   /* the clocks differ, which was logged */
     bool is_warned;                  /* that the database went back */
 };
 
@@ -83,6 +87,25 @@ static void leadership_compare(struct leadership *l, const struct leader_view *v
     }
 }
 
+/* How long ago the first commit that is seen was made is not known; later ones were not there at the
+ * read before.
+ */
+static void leadership_compare_clocks(struct leadership *l, const struct leader_view *view)
+{
+    bool is_apart;
+
+    if (view->epoch != l->epoch || view->beat == l->beat || !view->clock_usec)
+        return;
+    l->ahead_usec = clock_realtime_usec() - view->clock_usec;
+    is_apart = llabs(l->ahead_usec) > CLOCK_APART_USEC;
+    if (is_apart && !l->is_apart)
+        log_warning("the clock of this machine is %lld s %s that of the leader '%s'; set both by "
+                    "NTP",
+                    llabs(l->ahead_usec) / USEC_PER_SEC, l->ahead_usec > 0 ? "ahead of" : "behind",
+                    view->holder.name);
+    l->is_apart = is_apart;
+}
+
 int leadership_read(struct leadership *leadership, struct leader_view *ret, bool *ret_is_new,
                     struct aq_error *err)
 {
@@ -97,7 +120,9 @@ int leadership_read(struct leadership *leadership, struct leader_view *ret, bool
     if (ret_is_new)
         *ret_is_new = leadership->is_new;
     leadership->is_new = false;
+    leadership_compare_clocks(leadership, ret);
     leadership_compare(leadership, ret);
+    ret->ahead_usec = leadership->ahead_usec;
     return 0;
 }
 

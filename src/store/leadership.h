@@ -29,6 +29,9 @@ struct leader_claim {
 
 struct leader_view {
     int64_t epoch, beat, taken_usec; /* taken: wall clock of the leader */
+    int64_t clock_usec;              /* the same at its last commit; 0 = not known */
+    int64_t ahead_usec;              /* by which our wall clock is ahead of the leader's, as of the
+                                        last commit that was seen to be new; 0 = not known */
     bool is_held;                    /* false: given up in good order, or never had */
     bool has_sessions;               /* the holder has sessions on the server */
     bool is_working;                 /* the server is at work on a transaction of the holder */

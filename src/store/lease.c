@@ -32,8 +32,8 @@ static int lease_read_row(struct sql *db, struct lease_row *ret, struct aq_error
 {
     AQ_CLEANUP(aq_freep) char *text = aq_format(
         "SELECT l.epoch, l.beat, l.taken_at, l.is_held, l.name, l.link, l.api, l.version,"
-        " l.incarnation, l.address, %s, %s FROM manager_lease l",
-        db->ops->holder_has_sessions, db->ops->holder_is_working);
+        " l.incarnation, l.address, %s, %s, %s FROM manager_lease l",
+        db->ops->holder_has_sessions, db->ops->holder_is_working, db->ops->holder_clock);
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
     struct leader_view *view = &ret->view;
     int r = sql_prepare_once(db, text, &q, err);
@@ -56,6 +56,7 @@ static int lease_read_row(struct sql *db, struct lease_row *ret, struct aq_error
     lease_get_text(q, ret->address, sizeof(ret->address));
     view->has_sessions = sql_get_int(q) != 0;
     view->is_working = sql_get_int(q) != 0;
+    view->clock_usec = sql_get_int(q);
     return 0;
 }
 
@@ -261,36 +262,33 @@ static int lease_refuse_beat(const void *of, int r, struct aq_error *err)
     return lease_fail_lost(tx->lease, err);
 }
 
-static int lease_change(struct store_tx *tx, const char *update, struct aq_error *err)
+int lease_beat(struct store_tx *tx, struct aq_error *err)
 {
     struct sql_stmt *q;
-    int r = sql_prepare(tx->db, update, &q, err);
+    int r = sql_prepare(tx->db,
+                        "UPDATE manager_lease SET beat = beat + 1, clock_at = ?,"
+                        " clock_epoch = epoch WHERE epoch = ?",
+                        &q, err);
 
     if (r < 0)
         return r;
+    sql_put_int(q, clock_realtime_usec());
     sql_put_int(q, tx->lease->epoch);
     return sql_change_one(q, lease_refuse_beat, tx, err);
 }
 
-int lease_beat(struct store_tx *tx, struct aq_error *err)
-{
-    return lease_change(tx, "UPDATE manager_lease SET beat = beat + 1 WHERE epoch = ?", err);
-}
-
 int lease_release(struct store_tx *tx, const char *successor, struct aq_error *err)
 {
+    static const char release[] = "UPDATE manager_lease SET is_held = 0 WHERE epoch = ?",
+                      hand_over[] = "UPDATE manager_lease SET is_held = 0, name = ?,"
+                                    " incarnation = '' WHERE epoch = ?";
     struct sql_stmt *q;
-    int r;
+    int r = sql_prepare(tx->db, successor ? hand_over : release, &q, err);
 
-    if (!successor)
-        return lease_change(tx, "UPDATE manager_lease SET is_held = 0 WHERE epoch = ?", err);
-    r = sql_prepare(tx->db,
-                    "UPDATE manager_lease SET is_held = 0, name = ?, incarnation = ''"
-                    " WHERE epoch = ?",
-                    &q, err);
     if (r < 0)
         return r;
-    sql_put_text(q, successor);
+    if (successor)
+        sql_put_text(q, successor);
     sql_put_int(q, tx->lease->epoch);
     return sql_change_one(q, lease_refuse_beat, tx, err);
 }

@@ -85,7 +85,9 @@ int lease_lock(struct sql *db, struct aq_error *err);
 /* Begin to write in the epoch that was taken. In a transaction. -EOWNERDEAD if it has passed. */
 int lease_begin(struct store_tx *tx, int64_t epoch, struct lease *ret, struct aq_error *err);
 
-/* The last statement before COMMIT: refused if the epoch is not ours any more. */
+/* The last statement before COMMIT: refused if the epoch is not ours any more. It notes our wall
+ * clock, too, for leadership_read().
+ */
 int lease_beat(struct store_tx *tx, struct aq_error *err);
 
 /* Give the row up in good order: the standby named 'successor', NULL = any, takes it at once. */

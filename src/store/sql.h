@@ -94,14 +94,15 @@ struct sql_ops {
      * those that may not be ended by us; those with a transaction that wrote, on which the server
      * is at work (it does not wait for the client's next statement); all. End those that are not
      * at work, or all. Conditions that the holder of the row manager_lease l has some, and some on
-     * which the server is at work.
+     * which the server is at work. An expression: its wall clock at its last commit, 0 = not known,
+     * also where the table has no such column yet.
      */
     int (*count_protected_sessions)(struct sql *db, const char *prefix, struct aq_error *err);
     int (*count_working_sessions)(struct sql *db, const char *prefix, struct aq_error *err);
     int (*count_sessions)(struct sql *db, const char *prefix, struct aq_error *err);
     int (*end_idle_sessions)(struct sql *db, const char *prefix, struct aq_error *err);
     int (*end_sessions)(struct sql *db, const char *prefix, struct aq_error *err);
-    const char *holder_has_sessions, *holder_is_working;
+    const char *holder_has_sessions, *holder_is_working, *holder_clock;
     /* A line for each reason why what it acknowledges may get lost. */
     int (*list_risks)(struct sql *db, struct strbuf *out, struct aq_error *err);
     int (*audit)(struct sql *db, struct strbuf *out, struct aq_error *err);

@@ -73,6 +73,8 @@ struct core_conf {
     const struct leader_claim *claim; /* of this manager, for as long as the core; NULL = of tests:
                                          it is not among the managers */
     int64_t epoch;                    /* that leadership_take() gave; 0 = the store takes one */
+    int64_t ahead_usec;               /* by which this machine's wall clock is ahead of the last
+                                         leader's; 0 = not known */
     int64_t retention_usec[RETENTION_ENTITY_COUNT]; /* how long rows are kept; 0 = forever */
 };
 

@@ -287,6 +287,7 @@ static const struct sql_ops postgres_ops = {
     .end_sessions = postgres_end_sessions,
     .holder_has_sessions = POSTGRES_HOLDER_HAS_SESSIONS,
     .holder_is_working = POSTGRES_HOLDER_IS_WORKING,
+    .holder_clock = POSTGRES_HOLDER_CLOCK,
     .list_risks = postgres_list_risks,
     .audit = postgres_audit,
     .log_bytes = postgres_log_bytes,

@@ -84,7 +84,7 @@ int postgres_fail_connection(struct postgres *pg, const char *text, struct aq_er
 /* ---- sessions.c: the members of struct sql_ops about other connections ---- */
 
 /* SQL on the row manager_lease l: its holder has sessions; the server is at work on one's
- * transaction.
+ * transaction; the holder's clock.
  */
 #define POSTGRES_HOLDER_HAS(CONDITION)                                  \
     "(l.incarnation <> '' AND EXISTS (SELECT 1 FROM pg_stat_activity a" \
@@ -93,6 +93,10 @@ int postgres_fail_connection(struct postgres *pg, const char *text, struct aq_er
 #define POSTGRES_HOLDER_HAS_SESSIONS POSTGRES_HOLDER_HAS("")
 #define POSTGRES_HOLDER_IS_WORKING \
     POSTGRES_HOLDER_HAS(" AND a.backend_xid IS NOT NULL AND a.wait_event_type <> 'Client'")
+
+#define POSTGRES_HOLDER_CLOCK                                      \
+    "(CASE WHEN (to_jsonb(l) ->> 'clock_epoch')::bigint = l.epoch" \
+    " THEN (to_jsonb(l) ->> 'clock_at')::bigint ELSE 0 END)"
 
 int postgres_check_pooler(struct sql *db, struct aq_error *err);
 int postgres_lock(struct sql *db, struct aq_error *err);

@@ -311,6 +311,48 @@ static void test_timeout_across_restarts(void **state)
     assert_clean();
 }
 
+/* Of two managers the other one leads from here on, whose clock is ahead of this one's; each has a
+ * state folder of its own.
+ */
+static void change_leader(int64_t ahead_usec)
+{
+    char own[96], other[96], moved[96];
+
+    (void)snprintf(own, sizeof(own), "%s/clock", world.dir);
+    (void)snprintf(other, sizeof(other), "%s/clock.other", world.dir);
+    (void)snprintf(moved, sizeof(moved), "%s/clock.moved", world.dir);
+    close_core();
+    assert_int_equal(rename(own, moved), 0);
+    (void)rename(other, own); /* not before it has led once */
+    assert_int_equal(rename(moved, other), 0);
+    world_wall += ahead_usec;
+    world.conf.ahead_usec = ahead_usec;
+    world.sent_count = 0;
+    open_core();
+}
+
+/* What the other manager's clock is ahead ends nothing, however often they take over. */
+static void test_timeout_across_managers(void **state)
+{
+    const int64_t hour = 3600 * USEC_PER_SEC;
+    struct uuid id;
+
+    (void)state;
+    set_pending_timeout(1000 * USEC_PER_SEC);
+    id = submit("waits-long");
+    for (int i = 0; i < 8; i++) {
+        pass(100 * USEC_PER_SEC);
+        change_leader(i % 2 ? -hour : hour);
+        pass(2 * USEC_PER_SEC);
+        assert_int_equal(status_of(&id), SESSION_PENDING);
+    }
+    pass(100 * USEC_PER_SEC);
+    assert_int_equal(status_of(&id), SESSION_PENDING);
+    pass(90 * USEC_PER_SEC);
+    assert_int_equal(ended_session_read(&id).status, SESSION_CANCELLED);
+    assert_clean();
+}
+
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, world_begin, world_end)
@@ -324,6 +366,7 @@ int main(void)
         TEST(test_pending_timeout),
         TEST(test_pending_timeout_of_three),
         TEST(test_timeout_across_restarts),
+        TEST(test_timeout_across_managers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -586,6 +586,31 @@ static void test_killed_holder(void **state)
     }
 }
 
+/* ---- clocks ---- */
+
+/* As a leader with another clock, or a later one of a version that notes none, would leave it. */
+static void test_clock_of_the_leader(void **state)
+{
+    static const char back[] = "UPDATE manager_lease SET beat = beat + 1,"
+                               " clock_at = clock_at - 3600000000",
+                      former[] = "UPDATE manager_lease SET beat = beat + 1,"
+                                 " clock_epoch = clock_epoch - 1";
+    struct bench *b = *state;
+    AQ_CLEANUP(leadership_closep) struct leadership *l = look(b);
+    struct aq_error err = { 0 };
+    struct leader_view view;
+
+    assert_int_equal(create(b, "first", &err), 0);
+    bench_run_sql(b, back);
+    assert_int_equal(see(l).ahead_usec, 0); /* the commit may be of yesterday */
+    bench_run_sql(b, "UPDATE manager_lease SET beat = beat + 1");
+    view = see(l);
+    assert_in_range(view.ahead_usec / USEC_PER_SEC, 3599, 3600 + 60);
+    bench_run_sql(b, former);
+    assert_int_equal(see(l).clock_usec, 0);
+    assert_int_equal(see(l).ahead_usec, view.ahead_usec);
+}
+
 /* ---- upgrades ---- */
 
 /* The schema of before: the row is there and cannot say who leads. One that holds the lock, as
@@ -602,7 +627,7 @@ static void test_version_without_standbys(void **state)
     bench_close(b);
     bench_run_sql(b, "DROP TABLE managers, schema_readers;"
                      "ALTER TABLE manager_lease DROP name, DROP link, DROP api, DROP version,"
-                     " DROP incarnation, DROP is_held;"
+                     " DROP incarnation, DROP is_held, DROP clock_at, DROP clock_epoch;"
                      "UPDATE manager_lease SET address = 'old.example.org:8081';"
                      "DELETE FROM schema_migrations WHERE number >= 51");
     assert_int_equal(leadership_read(l, &view, NULL, &err), -ENODATA);
@@ -613,6 +638,24 @@ static void test_version_without_standbys(void **state)
     sql_close(AQ_TAKE(holder));
     assert_int_equal(lead(b, NULL, 0, &err), 0);
     assert_true(see(l).is_held);
+}
+
+/* A manager of a later version stands by for one that does not note its clock. */
+static void test_version_without_clock(void **state)
+{
+    struct bench *b = *state;
+    AQ_CLEANUP(leadership_closep) struct leadership *l = look(b);
+    struct aq_error err = { 0 };
+
+    bench_close(b);
+    bench_run_sql(b, "ALTER TABLE manager_lease DROP clock_at, DROP clock_epoch;"
+                     "DELETE FROM schema_migrations WHERE number >= 52");
+    assert_int_equal(see(l).clock_usec, 0);
+    bench_run_sql(b, "UPDATE manager_lease SET beat = beat + 1");
+    assert_int_equal(see(l).ahead_usec, 0);
+    assert_int_equal(lead(b, NULL, 0, &err), 0);
+    assert_int_equal(create(b, "noted", &err), 0);
+    assert_true(see(l).clock_usec > 0);
 }
 
 /* A database that this program reads and a later one has changed. */
@@ -650,6 +693,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_another_role, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_copy_that_broke_off, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_killed_holder, bench_setup, bench_teardown),
+        cmocka_unit_test_setup_teardown(test_clock_of_the_leader, bench_setup, bench_teardown),
+        cmocka_unit_test_setup_teardown(test_version_without_clock, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_version_without_standbys, bench_setup, bench_teardown),
         cmocka_unit_test_setup_teardown(test_newer_schema, bench_setup, bench_teardown),
     };

@@ -12,6 +12,8 @@
  *
  * From the age of whatever is older than a jump, the jump is taken off; so
  * nothing ends too early, though perhaps, by as much as a jump, too late.
+ * A clock that is ahead of that of the manager that led before has jumped
+ * as seen from what that one has dated.
  *
  * A start that finds no room for the file goes on with the one it has read, and
  * writes it when there is room. If it never does, the next start sees the jumps of
@@ -96,6 +98,23 @@ static void clock_adjustment_take_file(struct core *core, const char *text, cons
                     jump / USEC_PER_SEC);
 }
 
+/* All that another manager dated looks older by 'ahead_usec'. A jump that is known may be a part of
+ * this, as when this manager's clock was set while the other one led: it is not taken off twice.
+ */
+static void clock_adjustment_compare(struct core *core, int64_t ahead_usec)
+{
+    int64_t wall = clock_realtime_usec();
+
+    for (size_t i = core->jump_count; i-- > 0 && ahead_usec > JUMP_USEC;) {
+        if (core->jumps[i].gained_usec > ahead_usec + JUMP_USEC)
+            continue;
+        core->jumps[i].until_usec = wall;
+        ahead_usec -= core->jumps[i].gained_usec;
+    }
+    if (ahead_usec > JUMP_USEC)
+        clock_adjustment_add_jump(core, wall, ahead_usec);
+}
+
 int clock_adjustment_begin(struct core *core, const char *path, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
@@ -106,6 +125,7 @@ int clock_adjustment_begin(struct core *core, const char *path, struct aq_error 
     clock_adjustment_read_boot_id(boot_id);
     if (fs_read(AT_FDCWD, path, FILE_MAX, &text, NULL) == 0)
         clock_adjustment_take_file(core, text.data, boot_id);
+    clock_adjustment_compare(core, core->conf.ahead_usec);
     strbuf_clear(&text);
     strbuf_addf(&text, "%s %" PRId64 " %" PRId64 "\n", boot_id, clock_realtime_usec(),
                 core->started_usec);
