@@ -44,7 +44,7 @@ class Manager:
         self.cluster, self.host, self.name = cluster, host, name
         self.state = cluster.folder / name
         self.address, self.link = (host.address, API), f"{host.address}:{LINK}"
-        self.program = None
+        self.program = self.clock = None
 
     def client(self, keypair=None):
         return HostClient(self.cluster.desk, self.address, keypair or self.cluster.admin)
@@ -54,7 +54,8 @@ class Manager:
 
     def start(self, **settings):
         """Also again, after its end. One that joined has the database in its state folder."""
-        env = {**self.cluster.env, "ALIQUOT_MANAGER_NAME": self.name, **settings}
+        env = {**self.cluster.env, "ALIQUOT_MANAGER_NAME": self.name,
+               **(self.clock.env if self.clock else {}), **settings}
         if (self.state / "database").exists():
             env.pop("ALIQUOT_MANAGER_DATABASE")
         self.program = Program(
@@ -83,11 +84,11 @@ class Manager:
 class Managers(World):
     """'count' managers on the database at 'uri'. Clients are at a desk, which has its own cable."""
 
-    def __init__(self, switch, uri, count=2, **settings):
+    def __init__(self, switch, uri, count=2, mounts=False, **settings):
         super().__init__(**{"ALIQUOT_MANAGER_DATABASE": uri, "ALIQUOT_MANAGER_INSECURE": "true",
                             "ALIQUOT_IMAGE_ALLOW": "* host", **settings})
         self.switch, self.desk, self.farm = switch, switch.add(), switch.add()
-        self.all = [Manager(self, switch.add(), f"manager-{n + 1}") for n in range(count)]
+        self.all = [Manager(self, switch.add(mounts), f"manager-{n + 1}") for n in range(count)]
         self.swarm = self.admin = None
 
     # ---- starting ----
@@ -215,12 +216,13 @@ class Walker:
 
     def __init__(self, managers):
         self.managers = managers  # also those that join later
-        self.at = random.randrange(len(managers.all))
+        self.at, self.shift = random.randrange(len(managers.all)), 0
         self.undecided = []  # answers by which a request may, or may not, have been done
 
     def send(self, method, path, body=None, key=None, timeout=15):
         """One try: the answer, or None where none came."""
         client = self.managers.all[self.at].client()
+        client.shift = self.shift
         raw = b"" if body is None else json.dumps(body).encode()
         headers = client.headers(method, path, "text/plain" if body is None else "application/json")
         if key:
@@ -242,11 +244,20 @@ class Walker:
             reply = self.send(method, path, body, key)
             if reply is not None and reply.status == 401 and b"sign it again" in reply.body:
                 continue  # another client signed the same in the same microsecond
+            if reply is not None and b"Date/time sync error" in reply.body and self.learn_time():
+                continue
             if reply is not None and reply.status not in UNDECIDED:
                 return reply
             if not again or time.monotonic() > deadline:
                 return None
             time.sleep(0.1)
+
+    def learn_time(self):
+        """Sign by the clock of the leader; False if that is done already."""
+        leader = self.managers.leader()
+        ahead = leader.clock.ahead if leader and leader.clock else 0
+        self.shift, was = ahead, self.shift
+        return not leader or ahead != was
 
     def get(self, path):
         reply = self.ask("GET", path)

@@ -49,6 +49,7 @@ class Server:
 
     def __init__(self, init=(), settings=None, within=(), address="", network=""):
         self.init_words, self.within = init, within
+        self.clock = None  # a WallClock of the server's own
         self.address, self.network = address, network
         settings = {"listen_addresses": address, **(settings or {})}
         self.settings = {**SETTINGS, **(settings or {})}
@@ -85,11 +86,13 @@ class Server:
             self.init()
         options = [word for name, value in self.settings.items()
                    for word in ("-c", f"{name}={value}")]
+        words = [program("postgres"), "-D", self.data, "-k", self.folder, *options]
+        if self.clock:
+            words = self.clock.words(*words)
         with (self.folder / "log").open("a") as log:
             self.process = subprocess.Popen(
-                [*self.within, *unprivileged(program("postgres"), "-D", self.data,
-                                             "-k", self.folder, *options)],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+                [*self.within, *unprivileged(*words)], stdin=subprocess.DEVNULL, stdout=log,
+                stderr=log, start_new_session=True)
         self.await_ready()
 
     def await_ready(self, seconds=60):
