@@ -45,12 +45,13 @@ class Manager:
         self.state = cluster.folder / name
         self.address, self.link = (host.address, API), f"{host.address}:{LINK}"
         self.program = self.clock = None
+        self.build = cluster.build
 
     def client(self, keypair=None):
         return HostClient(self.cluster.desk, self.address, keypair or self.cluster.admin)
 
     def words(self, *words):
-        return self.host.words(BUILD / "aliquot-manager", "--state", self.state, *words)
+        return self.host.words(self.build / "aliquot-manager", "--state", self.state, *words)
 
     def start(self, **settings):
         """Also again, after its end. One that joined has the database in its state folder."""
@@ -84,10 +85,11 @@ class Manager:
 class Managers(World):
     """'count' managers on the database at 'uri'. Clients are at a desk, which has its own cable."""
 
-    def __init__(self, switch, uri, count=2, mounts=False, **settings):
+    def __init__(self, switch, uri, count=2, mounts=False, build=BUILD, **settings):
         super().__init__(**{"ALIQUOT_MANAGER_DATABASE": uri, "ALIQUOT_MANAGER_INSECURE": "true",
                             "ALIQUOT_IMAGE_ALLOW": "* host", **settings})
         self.switch, self.desk, self.farm = switch, switch.add(), switch.add()
+        self.build = build
         self.all = [Manager(self, switch.add(mounts), f"manager-{n + 1}") for n in range(count)]
         self.swarm = self.admin = None
 
@@ -128,7 +130,7 @@ class Managers(World):
         """Agents, on a host of their own; their journal is checked at the end."""
         self.swarm = Swarm(self.all[0].state / "ca", [manager.link for manager in self.all],
                            self.folder / "swarm.log", env=self.env, within=self.farm.words(),
-                           journal=self.folder / "journal", **options)
+                           journal=self.folder / "journal", build=self.build, **options)
         self.swarm.wait_connected()
         return self.swarm
 
