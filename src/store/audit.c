@@ -6,36 +6,65 @@
 #include "store/session_total.h"
 #include "store/transaction.h"
 
-/* Live rows of a kernel. */
-static int audit_read_live(struct store_tx *tx, int64_t seq, int64_t rank, const char *agent_id,
-                           struct slots *ret_live, struct strbuf *wrong, struct aq_error *err)
+/* Live rows of the ledger, in the order of kernels: read beside these in one pass, as a query for
+ * each kernel takes a round trip to a server.
+ */
+struct audit_ledger {
+    struct sql_stmt *q;
+    int64_t seq, rank; /* of the kernel that the row belongs to */
+    bool is_at_end;
+};
+
+static int audit_ledger_next(struct audit_ledger *ledger, struct aq_error *err)
 {
-    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
-    int r = sql_prepare(tx->db,
-                        "SELECT slot, amount, agent_id FROM allocations"
-                        " WHERE session_seq = ? AND rank = ? AND free_at IS NULL"
-                        " ORDER BY slot",
-                        &q, err);
+    int r = sql_step(ledger->q, err);
 
-    if (r < 0)
-        return r;
-    sql_put_int(q, seq);
-    sql_put_int(q, rank);
-    while ((r = sql_step(q, err)) > 0) {
-        const char *slot = sql_get_text(q);
-        int64_t amount = sql_get_int(q);
-        const char *agent = sql_get_text(q), *name;
+    ledger->is_at_end = r <= 0;
+    if (r > 0) {
+        ledger->seq = sql_get_int(ledger->q);
+        ledger->rank = sql_get_int(ledger->q);
+    }
+    return AQ_MIN(r, 0);
+}
 
-        name = slot_name_intern(slot, strlen(slot));
-        if (!agent_id || strcmp(agent, agent_id) != 0)
-            strbuf_addf(wrong, " holds %s on '%s';", slot, agent);
-        if (!name || slots_get(ret_live, name) != 0 || slots_set(ret_live, name, amount) < 0)
-            strbuf_addf(wrong, " holds %s twice;", slot);
+/* "+ 0" keeps the planners from walking all rows that ever were in the order of the primary key. */
+static int audit_ledger_begin(struct audit_ledger *ledger, struct store_tx *tx,
+                              struct aq_error *err)
+{
+    int r = sql_prepare_scan(tx->db,
+                             "SELECT session_seq, rank, slot, amount, agent_id FROM allocations"
+                             " WHERE free_at IS NULL ORDER BY session_seq + 0, rank, slot",
+                             &ledger->q, err);
+
+    return r < 0 ? r : audit_ledger_next(ledger, err);
+}
+
+/* Live rows of a kernel. */
+static int audit_read_live(struct audit_ledger *ledger, int64_t seq, int64_t rank,
+                           const char *agent_id, struct slots *ret_live, struct strbuf *wrong,
+                           struct aq_error *err)
+{
+    int r = 0;
+
+    while (r == 0 && !ledger->is_at_end
+           && (ledger->seq < seq || (ledger->seq == seq && ledger->rank <= rank))) {
+        if (ledger->seq == seq && ledger->rank == rank) {
+            const char *slot = sql_get_text(ledger->q), *name;
+            int64_t amount = sql_get_int(ledger->q);
+            const char *agent = sql_get_text(ledger->q);
+
+            name = slot_name_intern(slot, strlen(slot));
+            if (!agent_id || strcmp(agent, agent_id) != 0)
+                strbuf_addf(wrong, " holds %s on '%s';", slot, agent);
+            if (!name || slots_get(ret_live, name) != 0 || slots_set(ret_live, name, amount) < 0)
+                strbuf_addf(wrong, " holds %s twice;", slot);
+        }
+        r = audit_ledger_next(ledger, err);
     }
     return r;
 }
 
-static int audit_kernel(struct store_tx *tx, struct row *row, struct strbuf *out,
+static int audit_kernel(struct audit_ledger *ledger, struct row *row, struct strbuf *out,
                         struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf wrong = STRBUF_INIT;
@@ -51,7 +80,7 @@ static int audit_kernel(struct store_tx *tx, struct row *row, struct strbuf *out
     has_ended = sql_get_int(row->q) != 0;
     r = row_check(row, "kernels", err);
     if (r == 0)
-        r = audit_read_live(tx, seq, rank, agent_id, &live, &wrong, err);
+        r = audit_read_live(ledger, seq, rank, agent_id, &live, &wrong, err);
     if (r < 0)
         return r;
     if (!kernel_is_holding(status) && live.count)
@@ -69,12 +98,13 @@ static int audit_kernel(struct store_tx *tx, struct row *row, struct strbuf *out
 }
 
 /* Kernels that live or still have a live row. */
-static int audit_kernels(struct store_tx *tx, struct strbuf *out, struct aq_error *err)
+static int audit_read_kernels(struct store_tx *tx, struct audit_ledger *ledger, struct strbuf *out,
+                              struct aq_error *err)
 {
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
     struct row row = { 0 };
     int found = 0;
-    int r = sql_prepare(
+    int r = sql_prepare_scan(
         tx->db,
         "SELECT k.session_seq, k.rank, k.id, k.agent_id, k.status, k.requested, 0 FROM kernels k"
         " JOIN sessions s ON s.seq = k.session_seq WHERE s.terminated_at IS NULL UNION"
@@ -88,12 +118,23 @@ static int audit_kernels(struct store_tx *tx, struct strbuf *out, struct aq_erro
         return r;
     row.q = q;
     while ((r = sql_step(q, err)) > 0) {
-        r = audit_kernel(tx, &row, out, err);
+        r = audit_kernel(ledger, &row, out, err);
         if (r < 0)
             return r;
         found += r;
     }
     return r < 0 ? r : found;
+}
+
+static int audit_kernels(struct store_tx *tx, struct strbuf *out, struct aq_error *err)
+{
+    struct audit_ledger ledger = { .q = NULL };
+    int r = audit_ledger_begin(&ledger, tx, err);
+
+    if (r == 0)
+        r = audit_read_kernels(tx, &ledger, out, err);
+    sql_end(ledger.q);
+    return r;
 }
 
 /* Sums by agent and slot against what the agent offers. */

@@ -5,41 +5,19 @@
 
 #include "base/memory.h"
 #include "base/vec.h"
-#include "store/dependency.h"
 #include "store/entity.h"
+#include "store/load.h"
 #include "store/store_internal.h"
 
-/* Rows that belong to those of a table, read beside them in the same order. */
-struct load_scan {
-    struct sql_stmt *q;
-    struct row row;
-    int64_t seq;       /* of the session that the row belongs to, ... */
-    struct uuid owner; /* ... or of the user or model service */
-    bool is_at_end;
-};
-
-struct loader {
-    struct store_tx *tx;
-    store_visit_fn visit;
-    void *data;
-    struct load_scan memberships, kernels, dependencies, array_dependencies;
-    struct load_scan revisions, tokens; /* of model services */
-    struct session_dependency last; /* of array_dependencies: elements of an array share theirs */
-};
-
-/* A table: the columns, and how one row becomes the members of an event. */
-struct load_table {
-    const char *what, *query;
-    enum event_kind kind;
-    /* NULL: 'rows' says all. */
-    int (*read)(struct loader *l, struct row *row, struct event *e, struct aq_error *err);
-    int (*begin)(struct loader *l, struct aq_error *err); /* NULL = nothing beside it */
-    const struct entity_table *rows; /* of the struct at this offset in the event: instead of
-                                        'query'; 'read' follows, and takes no column */
-    size_t offset;
-};
-
 /* ---- rows beside others ---- */
+
+int load_scan_step(struct load_scan *scan, struct aq_error *err)
+{
+    int r = scan->is_at_end ? 0 : sql_step(scan->q, err);
+
+    scan->is_at_end = r == 0;
+    return r;
+}
 
 static int load_scan_begin(struct loader *l, struct load_scan *scan, const char *query,
                            struct aq_error *err)
@@ -53,23 +31,6 @@ static int load_scan_begin(struct loader *l, struct load_scan *scan, const char 
 static void load_scan_end(struct load_scan *scan)
 {
     sql_end(AQ_TAKE(scan->q));
-}
-
-/* On to the next row: 1, or 0 at the end. */
-static int load_scan_step(struct load_scan *scan, struct aq_error *err)
-{
-    int r = scan->is_at_end ? 0 : sql_step(scan->q, err);
-
-    scan->is_at_end = r == 0;
-    return r;
-}
-
-static int load_scan_next_of_session(struct load_scan *scan, struct aq_error *err)
-{
-    int r = load_scan_step(scan, err);
-
-    scan->seq = r > 0 ? sql_get_int(scan->q) : INT64_MAX;
-    return AQ_MIN(r, 0);
 }
 
 static int load_scan_next_of_owner(struct load_scan *scan, struct aq_error *err)
@@ -130,115 +91,6 @@ static int load_read_agent(struct loader *l, struct row *row, struct event *e, s
     (void)err;
     agent_read_row(row, &e->agent);
     return 0;
-}
-
-/* Those that live are found by an index of theirs; "+ 0" keeps the planners from
- * walking all that ever were in the order of their numbers.
- */
-static int load_begin_sessions(struct loader *l, struct aq_error *err)
-{
-    int r = load_scan_begin(l, &l->kernels,
-                            "SELECT k.session_seq, " KERNEL_COLUMNS
-                            " FROM sessions s CROSS JOIN kernels k WHERE s.terminated_at IS NULL"
-                            " AND k.session_seq = s.seq ORDER BY k.session_seq + 0, k.rank",
-                            err);
-
-    if (r == 0)
-        r = load_scan_begin(l, &l->dependencies,
-                            "SELECT d.session_seq, d.depends_on, d.condition, o.running_at,"
-                            " o.terminated_at, o.result"
-                            " FROM sessions s CROSS JOIN session_dependencies d"
-                            " JOIN sessions o ON o.id = d.depends_on"
-                            " WHERE s.terminated_at IS NULL AND d.session_seq = s.seq"
-                            " ORDER BY d.session_seq + 0, d.depends_on",
-                            err);
-    if (r == 0)
-        r = load_scan_begin(l, &l->array_dependencies,
-                            "SELECT d.session_seq, d.array_id, d.element, d.condition"
-                            " FROM sessions s CROSS JOIN array_dependencies d"
-                            " WHERE s.terminated_at IS NULL AND d.session_seq = s.seq"
-                            " ORDER BY d.session_seq + 0, d.array_id, d.element",
-                            err);
-    if (r == 0)
-        r = load_scan_next_of_session(&l->kernels, err);
-    if (r == 0)
-        r = load_scan_next_of_session(&l->dependencies, err);
-    return r < 0 ? r : load_scan_next_of_session(&l->array_dependencies, err);
-}
-
-static int load_read_array_dependencies(struct loader *l, struct session *s, size_t *cap,
-                                        struct aq_error *err)
-{
-    struct load_scan *scan = &l->array_dependencies;
-    int r = 0;
-
-    while (r == 0 && scan->seq <= s->row) {
-        struct session_dependency d = { .id = sql_get_uuid(scan->q), .is_array = true };
-
-        d.element = sql_get_int(scan->q);
-        ROW_PARSE(&scan->row, dependency_condition_parse, &d.condition);
-        if (dependency_is_same(&d, &l->last) && d.condition == l->last.condition)
-            d = l->last;
-        else if ((r = store_read_dependency(l->tx, &d, err)) < 0)
-            return r;
-        l->last = d;
-        (void)vec_grow(&s->dependencies, cap, s->dependency_count + 1, sizeof(d));
-        s->dependencies[s->dependency_count++] = d;
-        scan->row.is_damaged |= scan->seq != s->row;
-        r = load_scan_next_of_session(scan, err);
-    }
-    return r < 0 ? r : row_check(&scan->row, "array_dependencies", err);
-}
-
-static int load_read_dependencies(struct loader *l, struct session *s, struct aq_error *err)
-{
-    struct load_scan *scan = &l->dependencies;
-    size_t cap = 0;
-    int r = 0;
-
-    while (r == 0 && scan->seq <= s->row) {
-        struct session_dependency *d;
-
-        (void)vec_grow(&s->dependencies, &cap, s->dependency_count + 1, sizeof(*d));
-        d = &s->dependencies[s->dependency_count++];
-        *d = (struct session_dependency){ .id = sql_get_uuid(scan->q) };
-        ROW_PARSE(&scan->row, dependency_condition_parse, &d->condition);
-        d->has_run = sql_get_int(scan->q) != 0;
-        d->ended = sql_get_int(scan->q) != 0;
-        ROW_PARSE(&scan->row, session_result_parse, &d->result);
-        scan->row.is_damaged |= scan->seq != s->row;
-        r = load_scan_next_of_session(scan, err);
-    }
-    if (r == 0)
-        r = row_check(&scan->row, "session_dependencies", err);
-    return r < 0 ? r : load_read_array_dependencies(l, s, &cap, err);
-}
-
-static int load_read_kernels(struct loader *l, struct session *s, size_t count,
-                             struct aq_error *err)
-{
-    struct load_scan *scan = &l->kernels;
-    int r = 0;
-
-    s->kernels = aq_alloc_array(AQ_MAX(count, 1), sizeof(*s->kernels));
-    while (r == 0 && scan->seq == s->row && s->kernel_count < count) {
-        kernel_read_row(&scan->row, &s->kernels[s->kernel_count++]);
-        r = load_scan_next_of_session(scan, err);
-    }
-    scan->row.is_damaged |= scan->seq <= s->row || s->kernel_count != count;
-    return r < 0 ? r : row_check(&scan->row, "kernels", err);
-}
-
-static int load_read_session(struct loader *l, struct row *row, struct event *e,
-                             struct aq_error *err)
-{
-    size_t kernels;
-    int r;
-
-    session_read_row(row, &e->session, &kernels);
-    row->is_damaged |= !e->session.spec;
-    r = load_read_kernels(l, &e->session, kernels, err);
-    return r < 0 ? r : load_read_dependencies(l, &e->session, err);
 }
 
 static int load_read_idle(struct loader *l, struct row *row, struct event *e, struct aq_error *err)
@@ -315,7 +167,7 @@ static int load_read_service(struct loader *l, struct row *row, struct event *e,
     return r;
 }
 
-static const struct load_table tables[] = {
+static const struct load_table registry_tables[] = {
     { "slot types", "SELECT name, type FROM slot_types ORDER BY name", EVENT_SLOT_TYPE_KNOWN,
       load_read_slot_type },
     { "domains", .kind = EVENT_DOMAIN_SAVED, .rows = &store_domains,
@@ -344,12 +196,10 @@ static const struct load_table tables[] = {
       EVENT_SERVICE_CREATED, load_read_service, load_begin_services },
     { "arrays", "SELECT " ARRAY_COLUMNS " FROM arrays a WHERE a.ended_at IS NULL ORDER BY a.seq",
       EVENT_ARRAY_CREATED, load_read_array },
-    { "sessions",
-      "SELECT " SESSION_COLUMNS " FROM sessions s WHERE s.terminated_at IS NULL"
-      " ORDER BY s.seq + 0",
-      EVENT_SESSION_CREATED, load_read_session, load_begin_sessions },
-    { "idle sessions", SESSION_IDLE_QUERY, EVENT_SESSION_IDLE, load_read_idle },
 };
+
+static const struct load_table idle_table = { "idle sessions", SESSION_IDLE_QUERY,
+                                              .kind = EVENT_SESSION_IDLE, .read = load_read_idle };
 
 static int load_row(struct loader *l, const struct load_table *table, struct row *row,
                     struct aq_error *err)
@@ -370,18 +220,26 @@ static int load_row(struct loader *l, const struct load_table *table, struct row
     return r < 0 ? r : l->visit(l->data, e, err);
 }
 
-static int load_table(struct loader *l, const struct load_table *table, struct aq_error *err)
+static int load_prepare(const struct loader *l, const struct load_table *table,
+                        struct sql_stmt **ret, struct aq_error *err)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf query = STRBUF_INIT;
-    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
-    struct row row = { .cuts_specs = true };
-    int r;
 
+    if (table->of_sessions)
+        return load_session_prepare(l, table->of_sessions, ret, err);
     if (table->rows)
         entity_add_select(&query, table->rows);
     else
         strbuf_adds(&query, table->query);
-    r = sql_prepare_scan(l->tx->db, query.data, &q, err);
+    return sql_prepare_scan(l->tx->db, query.data, ret, err);
+}
+
+int load_table(struct loader *l, const struct load_table *table, struct aq_error *err)
+{
+    AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
+    struct row row = { .cuts_specs = true };
+    int r = load_prepare(l, table, &q, err);
+
     if (r == 0 && table->begin)
         r = table->begin(l, err);
     if (r < 0)
@@ -393,19 +251,31 @@ static int load_table(struct loader *l, const struct load_table *table, struct a
     return r;
 }
 
-int store_load_tx(struct store_tx *tx, store_visit_fn visit, void *data, struct aq_error *err)
+static int load_registry(struct loader *l, struct aq_error *err)
 {
-    struct loader l = { .tx = tx, .visit = visit, .data = data };
     int r = 0;
 
-    for (size_t i = 0; r == 0 && i < AQ_COUNT(tables); i++)
-        r = load_table(&l, &tables[i], err);
-    load_scan_end(&l.memberships);
-    load_scan_end(&l.kernels);
-    load_scan_end(&l.dependencies);
-    load_scan_end(&l.array_dependencies);
-    load_scan_end(&l.revisions);
-    load_scan_end(&l.tokens);
+    for (size_t i = 0; r == 0 && i < AQ_COUNT(registry_tables); i++)
+        r = load_table(l, &registry_tables[i], err);
+    return r;
+}
+
+void load_end(struct loader *l)
+{
+    load_scan_end(&l->memberships);
+    load_scan_end(&l->kernels);
+    load_scan_end(&l->dependencies);
+    load_scan_end(&l->array_dependencies);
+    load_scan_end(&l->revisions);
+    load_scan_end(&l->tokens);
+}
+
+int store_load_registry(struct store_tx *tx, store_visit_fn visit, void *data, struct aq_error *err)
+{
+    struct loader l = { .tx = tx, .visit = visit, .data = data };
+    int r = load_registry(&l, err);
+
+    load_end(&l);
     return r;
 }
 
@@ -420,8 +290,16 @@ static int load_look(struct store_tx *tx, void *data, struct aq_error *err)
 static int load_all(struct store_tx *tx, void *data, struct aq_error *err)
 {
     struct loader *l = data;
+    int r;
 
-    return store_load_tx(tx, l->visit, l->data, err);
+    l->tx = tx;
+    r = load_registry(l, err);
+    if (r == 0)
+        r = load_table(l, &load_session_table, err);
+    if (r == 0)
+        r = load_table(l, &idle_table, err);
+    load_end(l);
+    return r;
 }
 
 /* By a connection of its own to a server, so that the writer beats meanwhile. */

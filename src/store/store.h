@@ -186,8 +186,16 @@ typedef int (*store_visit_fn)(void *data, struct event *event, struct aq_error *
  */
 int store_load(struct store *store, store_visit_fn visit, void *data, struct aq_error *err);
 
-/* The same inside a store_read() or store_write() function, for audits. */
-int store_load_tx(struct store_tx *tx, store_visit_fn visit, void *data, struct aq_error *err);
+/* Parts of it inside a store_read() or store_write() function, for audits, which hold neither the
+ * writer nor the loop for as long as all of it takes. The registry is all but the sessions, which
+ * are loaded by their rows; those that have ended are left out.
+ */
+int store_load_registry(struct store_tx *tx, store_visit_fn visit, void *data,
+                        struct aq_error *err);
+int store_load_sessions(struct store_tx *tx, const int64_t *rows, size_t count,
+                        store_visit_fn visit, void *data, struct aq_error *err);
+/* The rows of all sessions that have not ended, ascending; free() it. */
+int store_list_living(struct store_tx *tx, int64_t **ret, size_t *ret_count, struct aq_error *err);
 
 /* ---- care ---- */
 

@@ -56,24 +56,28 @@ static size_t postgres_skip_hint(const char *text)
     return len + 4 + postgres_word_length(text + len + 4);
 }
 
-/* "json_each(column)" as rows of key and value, both texts. */
-static size_t postgres_add_json_each(struct strbuf *out, const char *text)
+/* "json_each(column)" or of a parameter, as rows of key and value, both texts. */
+static size_t postgres_add_json_each(struct strbuf *out, const char *text, int *max)
 {
     size_t len = postgres_skip_word(text, "json_each");
-    const char *end = len ? strchr(text + len, ')') : NULL;
+    const char *of = text + len + 1, *end = len ? strchr(text + len, ')') : NULL;
 
     if (!end)
         return 0;
-    strbuf_addf(out, "json_each_text(CAST%.*s AS JSON))", (int)(end - text - (long)len),
-                text + len);
+    strbuf_adds(out, "json_each_text(CAST(");
+    if (*of == '?')
+        (void)postgres_add_param(out, of, max);
+    else
+        strbuf_add(out, of, (size_t)(end - of));
+    strbuf_adds(out, " AS JSON))");
     return (size_t)(end - text) + 1;
 }
 
-static size_t postgres_add_word(struct strbuf *out, const char *text)
+static size_t postgres_add_word(struct strbuf *out, const char *text, int *max)
 {
     size_t len = postgres_skip_hint(text);
 
-    if (len || (len = postgres_add_json_each(out, text)))
+    if (len || (len = postgres_add_json_each(out, text, max)))
         return len;
     len = postgres_word_length(text);
     strbuf_add(out, text, len);
@@ -91,7 +95,7 @@ char *postgres_translate(const char *text, int *ret_params)
         if (*text == '?') {
             len = postgres_add_param(&out, text, ret_params);
         } else if (postgres_word_length(text)) {
-            len = postgres_add_word(&out, text);
+            len = postgres_add_word(&out, text, ret_params);
         } else {
             if (*text == '\'')
                 len = postgres_quoted_length(text);

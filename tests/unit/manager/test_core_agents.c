@@ -503,27 +503,6 @@ static void test_hang(void **state)
     assert_clean();
 }
 
-/* The audit must be able to find something. */
-static void test_audit_finds(void **state)
-{
-    struct uuid id;
-    struct session_entry *l;
-    int count = 0;
-
-    (void)state;
-    agent_comes("i-001", FOUR_CPUS);
-    id = submit("tampered");
-    l = session_entry_find(world.core, &id);
-    l->s.priority++;
-    l->s.kernels[0].attempt++;
-    core_audit(world.core, on_audited, &count);
-    settle();
-    assert_int_equal(count, 2);
-    l->s.priority--;
-    l->s.kernels[0].attempt--;
-    assert_clean();
-}
-
 int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, world_begin, world_end)
@@ -545,7 +524,6 @@ int main(void)
         TEST(test_remove),
         TEST(test_manager_slept),
         TEST(test_hang),
-        TEST(test_audit_finds),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
