@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "base/fs.h"
+#include "bench_database.h"
 #include "store/fixture.h"
 #include "store/sql_module.h"
 #include "store/store.h"
@@ -216,33 +217,6 @@ static bool run_round(const char *dir, size_t count, size_t round,
 struct server_figures {
     double ratios[AQ_COUNT(outstanding)][ROUNDS_MAX], rates[AQ_COUNT(outstanding)][ROUNDS_MAX];
 };
-
-/* A fresh database on a server; 'server' has %s where its name belongs. */
-struct bench_database {
-    char *admin, *uri;
-};
-
-static bool bench_database_make(struct bench_database *db, const char *server)
-{
-    const char *at = strstr(server, "%s");
-    int len = at ? (int)(at - server) : 0;
-
-    if (!at)
-        return false;
-    db->admin = aq_format("%.*spostgres%s", len, server, at + 2);
-    db->uri = aq_format("%.*saliquot_bench%s", len, server, at + 2);
-    return db->admin && db->uri
-           && pipeline_run(db->admin, "DROP DATABASE IF EXISTS aliquot_bench WITH (FORCE)")
-           && pipeline_run(db->admin, "CREATE DATABASE aliquot_bench");
-}
-
-static void bench_database_drop(struct bench_database *db)
-{
-    if (db->admin)
-        (void)pipeline_run(db->admin, "DROP DATABASE IF EXISTS aliquot_bench WITH (FORCE)");
-    free(db->admin);
-    free(db->uri);
-}
 
 static bool run_on_server(const char *dir, const char *server, size_t count, size_t together,
                           double *ret_rate, double *ret_ratio)

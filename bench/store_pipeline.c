@@ -96,25 +96,3 @@ double pipeline_measure(const char *uri, const struct pipeline_owner *owner, siz
     PQfinish(conn);
     return ok ? (double)done * 1e6 / (double)(clock_monotonic_usec() - began) : -1;
 }
-
-static void ignore_notice(void *data, const char *text)
-{
-    (void)data;
-    (void)text;
-}
-
-bool pipeline_run(const char *uri, const char *script)
-{
-    PGconn *conn = PQconnectdb(uri);
-    PGresult *result;
-    bool ok;
-
-    (void)PQsetNoticeProcessor(conn, ignore_notice, NULL);
-    result = PQexec(conn, script);
-    ok = PQresultStatus(result) == PGRES_COMMAND_OK;
-    if (!ok)
-        (void)fprintf(stderr, "bench/store: %s", PQerrorMessage(conn));
-    PQclear(result);
-    PQfinish(conn);
-    return ok;
-}

@@ -16,6 +16,4 @@ struct pipeline_owner {
 double pipeline_measure(const char *uri, const struct pipeline_owner *owner, size_t count,
                         size_t together);
 
-bool pipeline_run(const char *uri, const char *script);
-
 #endif
