@@ -9,8 +9,9 @@
 
 /* ---- rows of kernels and dependencies, beside those of sessions ---- */
 
-/* Those that live are found by an index of theirs; an order by "+ 0" keeps the planners from
- * walking all that ever were in the order of their numbers.
+/* All that live are found by an index of theirs, those of a page by their rows. "+ 0" keeps the
+ * planners from other ways: from walking all that ever were for the order of their numbers, and all
+ * that live for a page.
  */
 int load_session_prepare(const struct loader *l, const struct load_query *query,
                          struct sql_stmt **ret, struct aq_error *err)
@@ -18,10 +19,11 @@ int load_session_prepare(const struct loader *l, const struct load_query *query,
     AQ_CLEANUP(strbuf_donep) struct strbuf text = STRBUF_INIT;
     int r;
 
-    strbuf_addf(&text,
-                "SELECT %s FROM %ssessions s%s WHERE s.terminated_at IS NULL%s%s ORDER BY %s",
-                query->columns, l->page ? "json_each(?) p CROSS JOIN " : "", query->joined,
-                l->page ? " AND s.seq = CAST(p.key AS BIGINT)" : "", query->where, query->order);
+    strbuf_addf(&text, "SELECT %s FROM %ssessions s%s WHERE %s%s ORDER BY %s", query->columns,
+                l->page ? "json_each(?) p CROSS JOIN " : "", query->joined,
+                l->page ? "s.terminated_at + 0 IS NULL AND s.seq = CAST(p.key AS BIGINT)"
+                        : "s.terminated_at IS NULL",
+                query->where, query->order);
     r = sql_prepare_scan(l->tx->db, text.data, ret, err);
     if (r == 0 && l->page)
         sql_put_text(*ret, l->page);

@@ -22,7 +22,7 @@
 #include "manager/core/state/session_entry.h"
 #include "manager/core/state/state.h"
 
-#define AUDIT_SESSIONS_AT_A_TIME 500 /* some 5 ms of the writer, 3 ms of the loop */
+#define AUDIT_SESSIONS_AT_A_TIME 500
 #define AUDIT_AGENTS_AT_A_TIME 50
 
 struct audit {

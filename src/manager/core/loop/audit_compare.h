@@ -7,8 +7,10 @@
 #ifndef AQ_MANAGER_CORE_AUDIT_COMPARE_H
 #define AQ_MANAGER_CORE_AUDIT_COMPARE_H
 
-#include "manager/core/core.h"
+#include "base/strbuf.h"
 #include "model/event.h"
+
+struct core;
 
 struct audit_findings {
     struct strbuf text; /* a line each */
