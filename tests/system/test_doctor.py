@@ -107,7 +107,7 @@ def test_beside_a_cluster_that_runs(machine):
     check(found["cluster.manager"], "ok", "answers")
     check(found["cluster.version"], "ok", "manager and command line are")
     check(found["cluster.clock"], "ok", "agree")
-    check(found["cluster.login"], "ok", "knows the keypair")
+    check(found["cluster.login"], "ok", "accepts the keypair")
     assert machine.agent()["connected"]
     machine.stop()
 

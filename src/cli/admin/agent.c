@@ -3,8 +3,8 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/host_port.h"
 #include "cli/admin/agent_picture.h"
+#include "cli/admin/join_token.h"
 #include "cli/list.h"
 #include "cli/output/resource_usage.h"
 #include "cli/request.h"
@@ -322,12 +322,6 @@ const struct cli_verb verb_agent_revoke = {
 
 /* ---- join, token ---- */
 
-static const struct column token_columns[] = {
-    { "token", "TOKEN", COLUMN_TEXT, COLUMN_IS_NAME },
-    { "expires_at", "EXPIRES", COLUMN_TIME, 0 },
-    COLUMN_END,
-};
-
 struct token_opts {
     struct cli_int expires;
     const char *agent, *proxy, *storage, *web;
@@ -347,49 +341,20 @@ static const struct cli_opt token_opts[] = {
     CLI_OPT_END,
 };
 
-/* The command for the new machine: with the address on which the link listens or, if that is any,
- * the host by which the manager was reached here.
- */
-static void agent_note_join(struct cli *cli, const json_t *answer, const struct token_opts *opts)
-{
-    const char *host = json_string_value(json_object_get(answer, "link_host"));
-    char link[HOST_PORT_MAX];
-    struct url url;
-
-    if (url_parse(cli_client_endpoint(cli), &url, NULL) < 0)
-        return;
-    if (host)
-        (void)snprintf(url.address.host, sizeof(url.address.host), "%s", host);
-    host_port_write(url.address.host,
-                    (unsigned)json_integer_value(json_object_get(answer, "link_port")), link);
-    cli_note(cli, "\nOn the new machine:\n  %s join %s %s",
-             opts->proxy     ? "aliquot-proxy"
-             : opts->storage ? "aliquot-storage"
-             : opts->web     ? "aliquot-web"
-                             : "aliquot agent",
-             link, json_string_value(json_object_get(answer, "token")));
-    if (address_is_local(&url.address))
-        cli_note(cli,
-                 "%s is reached from the manager's machine only; for others, let the link "
-                 "listen on another address: [link] listen of manager.toml",
-                 link);
-}
-
 static int agent_token(struct cli *cli, void *data, int argc, char **argv, struct aq_error *err)
 {
     const struct token_opts *opts = data;
-    json_auto_t *body = json_object(), *answer = NULL;
+    const struct join_command command = { .machine = "On the new machine",
+                                          .command = opts->proxy     ? "aliquot-proxy join"
+                                                     : opts->storage ? "aliquot-storage join"
+                                                     : opts->web     ? "aliquot-web join"
+                                                                     : "aliquot agent join" };
+    json_auto_t *body = json_object();
     int r = cli_options_add(token_opts, opts, body, err);
 
     (void)argc;
     (void)argv;
-    if (r == 0)
-        r = cli_call(cli, METHOD_POST, "/aliquot/v1/join-tokens", body, &answer, err);
-    if (r == 0)
-        r = record_print(cli, token_columns, answer, err);
-    if (r == 0 && output_is_human(&cli->output))
-        agent_note_join(cli, answer, opts);
-    return r;
+    return r < 0 ? r : join_token_create(cli, body, &command, err);
 }
 
 const struct cli_verb verb_agent_token = {

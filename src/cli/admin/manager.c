@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Commands on the managers of a cluster: ls, yield, rm, and the token for another one. */
-#include <stdio.h>
-
-#include "base/host_port.h"
+#include "cli/admin/join_token.h"
 #include "cli/list.h"
 #include "cli/request.h"
 #include "cli/verbs.h"
@@ -124,12 +122,6 @@ const struct cli_verb verb_manager_rm = {
 
 /* ---- token ---- */
 
-static const struct column token_columns[] = {
-    { "token", "TOKEN", COLUMN_TEXT, COLUMN_IS_NAME },
-    { "expires_at", "EXPIRES", COLUMN_TIME, 0 },
-    COLUMN_END,
-};
-
 struct manager_token_opts {
     struct cli_int expires;
     const char *name;
@@ -143,51 +135,25 @@ static const struct cli_opt token_opts[] = {
     CLI_OPT_END,
 };
 
-/* The command for the new machine: with the address on which the leader's link listens or, if that
- * is any, the host by which the leader was reached here.
- */
-static void manager_note_join(struct cli *cli, const json_t *answer, const char *name)
-{
-    const char *host = json_string_value(json_object_get(answer, "link_host"));
-    char link[HOST_PORT_MAX];
-    struct url url;
-
-    if (url_parse(cli_client_endpoint(cli), &url, NULL) < 0)
-        return;
-    if (host)
-        (void)snprintf(url.address.host, sizeof(url.address.host), "%s", host);
-    host_port_write(url.address.host,
-                    (unsigned)json_integer_value(json_object_get(answer, "link_port")), link);
-    cli_note(cli,
-             "\nOn the new machine, which gets all keys of this cluster:\n"
-             "  aliquot-manager join %s %s%s%s",
-             link, json_string_value(json_object_get(answer, "token")), name ? " --name " : "",
-             name ? name : "");
-    if (address_is_local(&url.address))
-        cli_note(cli,
-                 "%s is reached from the manager's machine only; for others, let the link "
-                 "listen on another address: [link] listen of manager.toml",
-                 link);
-}
-
 static int admin_manager_token(struct cli *cli, void *data, int argc, char **argv,
                                struct aq_error *err)
 {
     const struct manager_token_opts *opts = data;
-    json_auto_t *body = json_object(), *answer = NULL;
+    const struct join_command command = {
+        .machine = "On the new machine, which receives all keys of this cluster",
+        .command = "aliquot-manager join",
+        .name = opts->name,
+    };
+    json_auto_t *body = json_object();
     int r = cli_options_add(token_opts, opts, body, err);
 
     (void)argc;
     (void)argv;
-    if (r == 0 && !opts->name)
-        (void)json_object_set_new(body, "manager", json_string("")); /* any */
-    if (r == 0)
-        r = cli_call(cli, METHOD_POST, "/aliquot/v1/join-tokens", body, &answer, err);
-    if (r == 0)
-        r = record_print(cli, token_columns, answer, err);
-    if (r == 0 && output_is_human(&cli->output))
-        manager_note_join(cli, answer, opts->name);
-    return r;
+    if (r < 0)
+        return r;
+    if (!opts->name)
+        (void)json_object_set_new(body, "manager", json_string("")); /* any name */
+    return join_token_create(cli, body, &command, err);
 }
 
 const struct cli_verb verb_admin_manager_token = {
