@@ -3,6 +3,9 @@
 import { FitAddon } from "@xterm/addon-fit";
 import { Terminal } from "@xterm/xterm";
 import { Connection } from "./connection";
+import { findReason } from "./reason";
+import { Retry } from "./retry";
+import { continueBelow } from "./screen";
 import { constructStyles } from "./styles";
 import { followTheme } from "./theme";
 
@@ -52,6 +55,9 @@ const terminal = new Terminal({
 let connection: Connection | undefined;
 let session = "Terminal";
 let isOver = false; // the session has ended: there is no other shell
+let isAsking = false; // the proxy, why there is no connection
+let lostAt: Date | undefined; // when an open connection was lost, until another is open
+const retry = new Retry(connect);
 
 function name(title: string): void {
   document.title = title && title !== session ? `${title} · ${session}` : session;
@@ -64,43 +70,69 @@ function tell(text: string, action = ""): void {
   fit.fit();
 }
 
-/** Why there is no connection, as far as the proxy says so: a WebSocket is refused without reasons. */
-async function findReason(): Promise<string> {
-  try {
-    const reply = await fetch("token", { cache: "no-store", headers: { Accept: "application/json" } });
-    isOver = reply.status === 410;
-    if (isOver) return "The session has ended.";
-    if (reply.ok) return "The connection is lost.";
-    const problem = (await reply.json().catch(() => ({}))) as { title?: string };
-    return problem.title ? `No connection: ${problem.title}.` : `No connection: status ${reply.status}.`;
-  } catch {
-    return "The connection is lost, and the server does not answer.";
+// The former shell's screen stays above the new one.
+function opened(): void {
+  if (lostAt) continueBelow(terminal, `connection lost at ${lostAt.toLocaleTimeString()}; new shell`);
+  lostAt = undefined;
+  retry.opened();
+  tell("");
+}
+
+function tellLost(detail = ""): void {
+  const text = lostAt ? "Connection lost, reconnecting…" : "No connection, trying again…";
+  tell(detail ? `${text} (${detail})` : text, retry.isWaiting ? "Now (Enter)" : "");
+}
+
+async function recover(): Promise<void> {
+  isAsking = true;
+  const reason = await findReason();
+  isAsking = false;
+  isOver = reason.kind === "over";
+  if (isOver) tell("The session has ended.");
+  else if (reason.kind === "refused") tell(`No connection: ${reason.text}.`, "New shell (Enter)");
+  else {
+    retry.later();
+    tellLost(reason.text);
   }
 }
 
 function connect(): void {
-  tell("Connecting…");
+  let wasOpen = false;
   connection = new Connection(terminal, {
     output: (bytes, done) => terminal.write(bytes, done),
     title: (text) => {
       session = text;
       name("");
     },
-    open: () => tell(""),
-    closed: async (why) => {
+    open: () => {
+      wasOpen = true;
+      opened();
+    },
+    closed: (why) => {
       connection = undefined;
-      const text = why ? `${why.charAt(0).toUpperCase()}${why.slice(1)}.` : await findReason();
-      tell(text, isOver ? "" : "New shell (Enter)");
+      if (why) {
+        tell(`${why.charAt(0).toUpperCase()}${why.slice(1)}.`, "New shell (Enter)");
+        return;
+      }
+      if (wasOpen) {
+        lostAt = new Date();
+        tellLost();
+      }
+      void recover();
     },
   });
   terminal.focus();
 }
 
-// What an ended shell has left, such as modes of the mouse, is not the next one's.
+/** By a key or a click. Modes that an ended shell has left, such as the mouse's, are not the next one's. */
 function connectAgain(): void {
-  if (connection || isOver) return;
-  terminal.reset();
-  connect();
+  if (retry.isWaiting) {
+    retry.now();
+  } else if (!connection && !isAsking && !isOver) {
+    if (!lostAt) terminal.reset();
+    tell("Connecting…");
+    connect();
+  }
 }
 
 function zoom(key: string): boolean {
@@ -145,4 +177,5 @@ terminal.onTitleChange(name);
 barButton.onclick = connectAgain;
 new ResizeObserver(() => fit.fit()).observe(place);
 fit.fit();
+tell("Connecting…");
 connect();

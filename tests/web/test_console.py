@@ -267,8 +267,9 @@ def test_terminal_shows_underscores(browser, cluster, size):
     assert under >= 50, "eight letters have at least one row of pixels"
 
 
-def test_terminal_when_the_manager_was_killed(browser, cluster):
-    """Why it ended is said, and Enter opens another."""
+def test_terminal_when_manager_and_proxy_were_killed(browser, cluster):
+    """It outlives the manager. Without its proxy it says that it reconnects, does so without a key, and
+    the new shell goes on below what was shown."""
     session = made(cluster, USER, "shell-1", config={"resources": {"cpu": "1", "mem": "64m"}})
     wait_status(cluster.client(USER), session, "RUNNING")
     page = logged_in(browser, cluster)
@@ -278,21 +279,31 @@ def test_terminal_when_the_manager_was_killed(browser, cluster):
     tab = wait_for(page.opened, 30, "the tab")[0]
     tab.wait_for("document.querySelector('.xterm-rows') !== null")
     tab.wait_for("document.querySelector('#bar').hidden")
-    tab.keyboard.type("echo $((6*7))-is-it\n")
-    tab.wait_for("document.querySelector('.xterm-rows').textContent.includes('42-is-it')")
+
+    def type_and_see(typed, shown):
+        tab.keyboard.type(typed + "\n")
+        tab.wait_for(f"document.querySelector('.xterm-rows').textContent.includes({json.dumps(shown)})")
+    has_mouse = "document.querySelector('.xterm').classList.contains('enable-mouse-events')"
+    type_and_see("echo $((6*7))-is-it", "42-is-it")
     assert not page.problems() and not tab.problems()
     cluster.programs["manager"].kill()
-    tab.wait_for("!document.querySelector('#bar').hidden && document.querySelector('#bar').innerText.length > 20")
-    cluster.programs["manager"].start()
+    # a program of the whole screen that hides the cursor and takes the mouse
+    type_and_see("printf '\\033[?1049h\\033[?25l\\033[?1000hwhole-%s' screen; sleep 600", "whole-screen")
+    tab.wait_for(has_mouse)
+    assert tab.evaluate("document.querySelector('#bar').hidden")
+    cluster.programs["proxy"].kill()
+    tab.wait_for("!document.querySelector('#bar').hidden")
+    assert text(tab, "#bar span").startswith("Connection lost, reconnecting…")
+    assert "whole-screen" in text(tab, ".xterm-rows"), "what was shown stays while it reconnects"
+    for name in ("manager", "proxy"):
+        cluster.programs[name].start()
     wait_for(cluster.is_serving, 60, "the manager")
-
-    def again():
-        if tab.evaluate("!document.querySelector('#bar').hidden && !document.querySelector('#bar button').hidden"):
-            tab.click("#bar button")
-        return tab.evaluate("document.querySelector('#bar').hidden")
-    wait_for(again, 60, "another shell")
-    tab.keyboard.type("echo $((6*9))-is-it\n")
-    tab.wait_for("document.querySelector('.xterm-rows').textContent.includes('54-is-it')")
+    tab.wait_for("document.querySelector('#bar').hidden", 60)
+    type_and_see("echo $((6*9))-is-it", "54-is-it")
+    rows = text(tab, ".xterm-rows")
+    assert rows.index("42-is-it") < rows.index("connection lost at") < rows.index("54-is-it"), rows
+    assert "whole-screen" not in rows.partition("connection lost at")[2], rows
+    assert not tab.evaluate(has_mouse)
 
 
 def test_jupyter(browser, cluster):
