@@ -87,9 +87,14 @@ class Server:
 
     def ask(self, *words, db=0):
         """The reply to a command; texts are bytes."""
-        with socket.create_connection(("127.0.0.1", self.port), 5) as sock:
+        with self.asked(words, db=db) as (_, reply):
+            return reply
+
+    @contextlib.contextmanager
+    def asked(self, words, db=0, timeout=5):
+        """The stream of a connection, and the reply to a command on it."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout) as sock:
             stream = sock.makefile("rwb")
-            replies = []
             for command in ([["AUTH", self.password]] if self.password else []) + (
                     [["SELECT", db]] if db else []) + [words]:
                 parts = [part if isinstance(part, bytes) else str(part).encode()
@@ -97,8 +102,15 @@ class Server:
                 stream.write(b"*%d\r\n" % len(parts) + b"".join(
                     b"$%d\r\n%s\r\n" % (len(part), part) for part in parts))
                 stream.flush()
-                replies.append(read_reply(stream))
-            return replies[-1]
+                reply = read_reply(stream)
+            yield stream, reply
+
+    @contextlib.contextmanager
+    def changes_of(self, key, db=0):
+        """A function that waits for the next change of a key, and names it: "hset", "del" ..."""
+        self.ask("CONFIG", "SET", "notify-keyspace-events", "KA")
+        with self.asked(["SUBSCRIBE", f"__keyspace@{db}__:{key}"], timeout=60) as (stream, _):
+            yield lambda: read_reply(stream)[2].decode()
 
     def kill(self, number=signal.SIGKILL):
         self.process.send_signal(number)

@@ -277,16 +277,32 @@ def test_full():
         cluster.stop()
 
 
+def test_heartbeats_are_replaced_in_one_piece():
+    """No reader finds the hash missing or empty: all that happens to the key is that another hash takes
+    its place, also when the manager's connection is lost between two commands."""
+    with redis.Server() as server, cluster_with(server) as cluster:
+        cluster.start_manager()
+        cluster.start_agent("agent")
+        wait_for(lambda: last_seen(server), 30, "heartbeats")
+        with server.changes_of("agent.last_seen", db=LIVE) as next_change:
+            changes = [next_change()]
+            assert server.ask("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes") > 0
+            changes += [next_change() for _ in range(2)]
+        assert changes == ["rename_to"] * 3
+        cluster.stop()
+
+
 def test_heartbeats_that_are_refused():
-    """The former ones stay for readers, whole, and the next ones come once they are accepted."""
+    """The former ones stay for readers, whole, and the next ones come once they are accepted; a server
+    that refuses transactions as well makes no difference."""
     with redis.Server() as server, cluster_with(server) as cluster:
         cluster.start_manager()
         cluster.start_agent("agent")
         seen = wait_for(lambda: last_seen(server), 30, "heartbeats")
-        server.ask("ACL", "SETUSER", "default", "-hset")
+        server.ask("ACL", "SETUSER", "default", "-hset", "-multi")
         wait_for(lambda: lines(cluster, "refuses a command: NOPERM"), 30, "a refused command")
-        assert set(last_seen(server)) == set(seen)
-        server.ask("ACL", "SETUSER", "default", "+hset")
+        assert last_seen(server).keys() == seen.keys()
+        server.ask("ACL", "SETUSER", "default", "+hset", "+multi")
         refused = last_seen(server)["agent"]
         wait_for(lambda: last_seen(server)["agent"] > refused, 30, "the next heartbeat")
         cluster.stop()
