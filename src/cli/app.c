@@ -312,8 +312,9 @@ static int app_check_args(struct cli *cli, int argc, char **argv, struct aq_erro
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "something is missing: aliquot %s %s",
                             verb->name, verb->args);
     if (verb->max_args >= 0 && argc > verb->max_args)
-        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE, "'%.60s' is one too many: aliquot %s %s",
-                            argv[verb->max_args], verb->name, verb->args);
+        return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
+                            "unexpected argument '%.60s': aliquot %s %s", argv[verb->max_args],
+                            verb->name, verb->args);
     return 0;
 }
 

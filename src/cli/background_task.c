@@ -16,7 +16,7 @@
 struct background_watch {
     struct progress progress;
     bool is_over, has_failed;
-    char *message; /* the last */
+    char *message; /* of the last event */
 };
 
 static void background_show(struct background_watch *w, const json_t *event)
@@ -50,22 +50,23 @@ static int background_on_event(void *data, const struct sse_event *event)
     return 0;
 }
 
-/* A task belongs to the manager that began it: the next one knows nothing of it. */
+/* A task ends with the manager that started it; another manager answers -ENOENT. */
 static int background_conclude(const struct background_watch *w, int r, bool has_broken,
                                struct aq_error *err)
 {
     if (r == -ENOENT && has_broken)
+        return aq_fail(err, EPIPE,
+                       "the manager stopped before it reported the result; check what was done, "
+                       "then repeat the command if needed");
+    if (r == 0 && !w->is_over)
         return aq_fail(
             err, EPIPE,
-            "the manager that did this has gone, and how far it came is not known; look, "
-            "and try again");
-    if (r == 0 && !w->is_over)
-        return aq_fail(err, EPIPE,
-                       "the manager ended the connection before it was done; try again");
+            "the manager closed the connection before it reported the result; check what "
+            "was done, then repeat the command if needed");
     return r == 0 && w->has_failed ? aq_fail(err, EREMOTEIO, "%.300s", w->message) : r;
 }
 
-/* A stream that breaks is opened again, and begins with how far it is. */
+/* A broken stream is reopened; its first event is the current progress. */
 int background_task_follow(struct cli *cli, const json_t *answer, const char *id,
                            char message[BACKGROUND_MESSAGE_MAX], struct aq_error *err)
 {
@@ -78,7 +79,7 @@ int background_task_follow(struct cli *cli, const json_t *answer, const char *id
 
     message[0] = '\0';
     if (!task)
-        return cli_fail_answer(cli, "does not name its task", err);
+        return cli_fail_answer(cli, "it has no id of a task", err);
     strbuf_adds(&path, "/events/background-task");
     cli_path_query(&path, "task_id", task);
     progress_init(&w.progress, cli->globals.quiet, cli->output.ascii);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests to a manager, one after the other: what is asked again, of which manager, and when. */
+/* Requests to a manager, one at a time: which are repeated, to which manager, and when. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,10 +17,10 @@
 #define ANSWER_MAX (UINT64_C(64) << 20)
 #define EVENT_MAX (64u << 10)
 #define ASK_AGAIN_USEC (60 * USEC_PER_SEC)
-#define QUERY_PATH "/admin/gql" /* where commands of ours only read */
-#define SILENT_MSEC 60000 /* of a manager that has others beside it, before one of them is asked */
+#define QUERY_PATH "/admin/gql" /* our commands send only queries there */
+#define SILENT_MSEC 60000 /* without an answer, before the next of several managers is asked */
 
-/* The manager answers from memory, as its database's server is away: say so once. */
+/* Note once that the manager answers from memory, as its database cannot be reached. */
 static void client_note_stale(struct cli *cli, const struct client_reply *reply)
 {
     static const char name[] = "Aliquot-Stale: ";
@@ -36,14 +36,14 @@ static void client_note_stale(struct cli *cli, const struct client_reply *reply)
         return;
     cli->client->was_stale = true;
     cli_note(cli,
-             "aliquot: the manager's database cannot be reached since %.19sZ: this is what the "
-             "manager has in memory, and changes wait",
+             "aliquot: the manager has not reached its database since %.19sZ; it answers from "
+             "memory, and changes wait",
              clock_format_utc(usec, since));
 }
 
-/* ---- which manager ---- */
+/* ---- choice of the manager ---- */
 
-/* A request, and what has come of it. */
+/* A request, and the state of its answer. */
 struct client_ask {
     enum method method;
     const char *path, *body;
@@ -52,7 +52,7 @@ struct client_ask {
     client_sync_body_fn *on_body;
     void *data;
     struct silence *silence; /* of a stream; NULL = none */
-    bool has_begun;          /* bytes of an answer were given to 'on_body' */
+    bool has_begun;          /* 'on_body' has received bytes of an answer */
 };
 
 static int client_on_bytes(void *data, const char *bytes, size_t len)
@@ -90,8 +90,8 @@ static int client_ask_one(struct cli *cli, struct client_ask *ask, struct client
     return r;
 }
 
-/* Does the answer say that nothing was done, by a manager or by what is in front of it? One that has
- * no leader to pass the request on to, or no room, says when to come again.
+/* True if the answer says that the request was not processed: a manager without a leader, or
+ * without room for the request, answers service-unavailable with Retry-After.
  */
 static bool client_is_undone(const struct client_reply *reply)
 {
@@ -103,14 +103,14 @@ static bool client_is_undone(const struct client_reply *reply)
            && strstr(reply->headers.data, "Retry-After: ");
 }
 
-/* Does it do no harm when it is done twice? */
+/* True if processing the request twice has the same effect as once. */
 static bool client_is_harmless(const struct cli *cli, const struct client_ask *ask)
 {
     return ask->method == METHOD_GET || ask->method == METHOD_HEAD || cli->client->once
            || strcmp(ask->path, QUERY_PATH) == 0;
 }
 
-/* What of another manager may be asked as well: what has not come through, and what is harmless. */
+/* Another manager may be asked if the request was not processed, or if repeating it is harmless. */
 static bool client_may_ask_next(struct cli *cli, const struct client_ask *ask, int r,
                                 const struct client_reply *reply)
 {
@@ -126,7 +126,7 @@ static bool client_may_ask_next(struct cli *cli, const struct client_ask *ask, i
     return client_is_harmless(cli, ask);
 }
 
-/* Each manager once at most. */
+/* Ask the managers in turn, each at most once. */
 static int client_ask(struct cli *cli, struct client_ask *ask, struct client_reply *reply,
                       struct aq_error *err)
 {
@@ -143,7 +143,7 @@ static int client_ask(struct cli *cli, struct client_ask *ask, struct client_rep
     if (r >= 0 || r == -EINVAL)
         return r;
     if (cli->client->is_in_doubt && !client_is_harmless(cli, ask))
-        cli_hint(cli, "it may have been done all the same: look before you repeat it");
+        cli_hint(cli, "the request may have been processed; check before you repeat it");
     return cli_fail_connection(cli, err);
 }
 
@@ -176,7 +176,7 @@ int cli_fetch(struct cli *cli, enum method method, const char *path, const char 
 
 int cli_fail_answer(const struct cli *cli, const char *why, struct aq_error *err)
 {
-    return aq_fail(err, EPROTO, "%s does not speak this protocol: its answer is not JSON (%s)",
+    return aq_fail(err, EPROTO, "unexpected answer of %s, perhaps not a manager: %s",
                    cli_client_endpoint(cli), why);
 }
 
@@ -187,7 +187,7 @@ int cli_check_status(const struct cli *cli, const struct client_reply *reply, st
                : 0;
 }
 
-/* The text of an answer that is a success. */
+/* Fetch, and fail unless the status is 2xx. */
 static int client_fetch_success(struct cli *cli, enum method method, const char *path,
                                 const json_t *body, struct client_reply *reply,
                                 struct aq_error *err)
@@ -218,9 +218,9 @@ int cli_call(struct cli *cli, enum method method, const char *path, const json_t
     return r;
 }
 
-/* ---- once ---- */
+/* ---- requests that must be processed once ---- */
 
-/* Nothing has told whether it was made; or, since then, no manager is back yet. */
+/* True while it is unknown whether the request was processed, or no manager has answered since. */
 static bool client_may_ask_again(const struct cli *cli, int r, bool was_lost)
 {
     return cli->client->is_in_doubt || (was_lost && (client_is_lost(r) || r == -EAGAIN));
@@ -236,7 +236,7 @@ static int client_call_until_answered(struct cli *cli, const char *path, const j
     while (client_may_ask_again(cli, r = cli_call(cli, METHOD_POST, path, body, ret, err), was_lost)
            && clock_monotonic_usec() < end) {
         if (!was_lost)
-            cli_note(cli, "aliquot: no answer came (%s); asking again", err->text);
+            cli_note(cli, "aliquot: no answer from the manager (%s); asking again", err->text);
         was_lost = true;
         (void)usleep((useconds_t)pause);
         pause = AQ_MIN(2 * pause, USEC_PER_SEC);
@@ -257,7 +257,7 @@ int cli_call_once(struct cli *cli, const char *path, const json_t *body, json_t 
     cli->client->once = uuid_format(&id, key);
     r = client_call_until_answered(cli, path, body, ret, &own);
     cli->client->once = NULL;
-    /* A manager of an earlier version keeps no answer of this route, and has done nothing. */
+    /* A manager of an earlier version rejects the key for this route, and has done nothing. */
     if (r == -EINVAL && strcmp(own.field, "Idempotency-Key") == 0)
         return cli_call(cli, METHOD_POST, path, body, ret, err);
     if (r < 0 && err)

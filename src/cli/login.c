@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who you are: login, logout, whoami. */
+/* login, logout, whoami. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #include "cli/verbs.h"
 #include "http/url.h"
 
-/* The stock development keypair: published, so good for loopback alone. */
+/* The keypair of 'aliquot up --dev'. It is public, so it is used on loopback only. */
 #define DEV_ACCESS_KEY "AKIAIOSFODNN7EXAMPLE"
 #define DEV_SECRET_KEY "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 
@@ -30,7 +30,7 @@ static const struct cli_opt login_opts[] = {
     { 0, "password-stdin", CLI_FLAG, offsetof(struct login_opts, password_stdin), NULL,
       "read the password or secret key from standard input" },
     { 0, "dev", CLI_FLAG, offsetof(struct login_opts, dev), NULL,
-      "with the stock keypair of 'aliquot up --dev'; loopback only" },
+      "log in with the keypair of 'aliquot up --dev'; loopback only" },
     CLI_OPT_END,
 };
 
@@ -44,18 +44,18 @@ static int login_ask_keys(const struct login_opts *opts, const char *prompt, boo
     return cli_read_line(prompt, is_secret, line, err);
 }
 
-/* Somebody else may have been guessing. */
+/* Failed logins may be somebody else's attempts to guess the password. */
 static void login_note_failures(struct cli *cli, const json_t *data)
 {
     json_int_t count = json_integer_value(json_object_get(data, "failed_logins"));
     const char *last = json_string_value(json_object_get(data, "last_failed_login"));
 
     if (count > 0 && last)
-        cli_note(cli, "%lld login%s with a wrong password since your last one, the latest at %s",
+        cli_note(cli, "%lld login%s with a wrong password since your last login, the latest at %s",
                  (long long)count, count == 1 ? "" : "s", last);
 }
 
-/* The manager gives the keypair that belongs to e-mail and password. */
+/* Get the keypair of this e-mail address and password from the manager. */
 static int login_authorize(struct cli *cli, const struct login_opts *opts, const char *email,
                            json_t **ret, struct aq_error *err)
 {
@@ -108,13 +108,13 @@ static int login_use_stock_keypair(const char *endpoint, json_t **ret, struct aq
     for (size_t i = 0; i < endpoints.count; i++)
         if (!address_is_local(&endpoints.items[i].address))
             return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
-                                "--dev is for a manager on loopback, and %s is none",
+                                "--dev requires a manager on loopback, not %s",
                                 endpoints.items[i].url);
     *ret = json_pack("{s:s, s:s}", "access_key", DEV_ACCESS_KEY, "secret_key", DEV_SECRET_KEY);
     return 0;
 }
 
-/* Let the requests from now on be signed with these keys. */
+/* Sign further requests with these keys. */
 static void login_take_keys(struct cli *cli, const json_t *keys)
 {
     static const enum cli_setting settings[] = { SETTING_ACCESS_KEY, SETTING_SECRET_KEY };
@@ -129,7 +129,7 @@ static void login_take_keys(struct cli *cli, const json_t *keys)
 
 static int login_read_self(struct cli *cli, json_t **ret, struct aq_error *err);
 
-/* Who has an e-mail address has a password, who has not, an access key. */
+/* A name with '@' is an e-mail address and has a password; any other is an access key. */
 static int login_by_name(struct cli *cli, const struct login_opts *opts, const char *name,
                          json_t **ret, struct aq_error *err)
 {
@@ -145,9 +145,9 @@ static int login_by_name(struct cli *cli, const struct login_opts *opts, const c
                              : login_use_keypair(opts, name, ret, err);
 }
 
-/* Another cluster is another profile: one that has one of these addresses, and this access key if it is known
- * already (else NULL), else one named after the host. *ret, to be freed, is NULL where the profile
- * in use is of this address or was named.
+/* Each cluster and account has a profile of its own. *ret, to be freed, names the one that has one
+ * of the endpoint's addresses and this access key (NULL = any), else a new one, named after the
+ * host. It is NULL if the profile in use has the address, or was chosen by the user.
  */
 static int login_find_profile(const struct cli *cli, const char *used, const char *access_key,
                               char **ret, struct aq_error *err)
@@ -174,8 +174,8 @@ static int login_find_profile(const struct cli *cli, const char *used, const cha
     return 0;
 }
 
-/* Log in with the settings, such as skip_verify, of a profile of this address: those of the profile
- * in use are another cluster's.
+/* Log in with the settings, such as skip_verify, of a profile of this address, not with those of
+ * the profile in use, which may be another cluster's.
  */
 static int login_take_settings(struct cli *cli, const char *used, struct aq_error *err)
 {
@@ -185,7 +185,7 @@ static int login_take_settings(struct cli *cli, const char *used, struct aq_erro
     return r == 0 && name ? cli_profile_switch(&cli->config, name, err) : r;
 }
 
-/* Keep the keys in the profile of this account, not in another account's at the same address. */
+/* Save the keys in the profile of this account, not in another account's at the same address. */
 static int login_take_account(struct cli *cli, const char *used, const json_t *keys,
                               struct aq_error *err)
 {
@@ -199,21 +199,21 @@ static int login_take_account(struct cli *cli, const char *used, const json_t *k
     return r;
 }
 
-/* The URL, if the first argument is one, goes before what is configured. */
+/* If the first argument is a URL, it overrides the configured endpoint. */
 static int login_take_url(struct cli *cli, int *argc, char ***argv, struct aq_error *err)
 {
     char *url = *argc ? (*argv)[0] : NULL;
 
     if (!url || strchr(url, '@') || !strpbrk(url, ":/."))
         return *argc > 1 ? aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
-                                        "'%.60s' is one too many: aliquot login [URL] "
-                                        "[E-MAIL | ACCESS-KEY]",
+                                        "unexpected argument '%.60s': aliquot login "
+                                        "[URL] [E-MAIL | ACCESS-KEY]",
                                         (*argv)[1])
                          : 0;
     if (!strstr(url, "://"))
         return aq_fail_kind(err, EINVAL, CLI_KIND_USAGE,
-                            "'%.100s' is no URL; did you mean 'aliquot login https://%.100s'?", url,
-                            url);
+                            "'%.100s' is not a URL; did you mean 'aliquot login https://%.100s'?",
+                            url, url);
     free(cli->config.values[SETTING_ENDPOINT]);
     cli->config.values[SETTING_ENDPOINT] = aq_strdup(url);
     cli->config.origins[SETTING_ENDPOINT] = "argument";
@@ -274,7 +274,7 @@ const struct cli_verb verb_login = {
                "file that only you can read; passwords are not kept. Another cluster gets a\n"
                "profile of its own, named after its host or by --profile; 'aliquot profile use'\n"
                "switches between them. A login shows how many logins with a wrong password there\n"
-               "were since your last one, and the administrators' announcement.",
+               "were since your last login, and the administrators' announcement.",
     .examples = "aliquot login --dev\n"
                 "aliquot login https://cluster.example.com\n"
                 "aliquot login https://cluster.example.com me@example.com\n"
@@ -296,7 +296,7 @@ static int login_logout_run(struct cli *cli, void *data, int argc, char **argv,
     (void)argc;
     (void)argv;
     r = cli_profile_remove(&cli->config, cli->config.profile, err);
-    return r == -ENOENT ? 0 : r; /* there is nothing to forget */
+    return r == -ENOENT ? 0 : r; /* without a profile there is nothing to remove */
 }
 
 const struct cli_verb verb_logout = {
@@ -323,7 +323,7 @@ static const struct column self_columns[] = {
     COLUMN_END,
 };
 
-/* What the manager says about the caller's keypair, with the user as "user". */
+/* Read the caller's keypair and role, with the user in the member "user". */
 static int login_read_self(struct cli *cli, json_t **ret, struct aq_error *err)
 {
     json_t *body, *answer = NULL, *role = NULL, *keypair;
@@ -339,7 +339,7 @@ static int login_read_self(struct cli *cli, json_t **ret, struct aq_error *err)
         r = cli_call(cli, METHOD_GET, "/auth/role", NULL, &role, err);
     keypair = json_object_get(json_object_get(answer, "data"), "keypair");
     if (r == 0 && !json_is_object(keypair))
-        r = aq_fail(err, EPROTO, "the manager does not say who you are");
+        r = aq_fail(err, EPROTO, "the answer of the manager has no keypair");
     if (r == 0) {
         const char *global = json_string_value(json_object_get(role, "global_role"));
         const char *domain = json_string_value(json_object_get(role, "domain_role"));
@@ -357,7 +357,7 @@ static int login_read_self(struct cli *cli, json_t **ret, struct aq_error *err)
     return r;
 }
 
-/* The user's domain and projects, and the project that a session gets that names none. */
+/* Add the user's domain and projects, and the project of sessions that do not name one. */
 static void login_add_projects(struct cli *cli, json_t *self)
 {
     const json_t *user = json_object_get(self, "user"), *group;
@@ -378,7 +378,7 @@ static void login_add_projects(struct cli *cli, json_t *self)
     (void)json_object_del(self, "user");
 }
 
-/* A project that sessions cannot have fails their creation; the way out is said here already. */
+/* Creating a session fails if its project is not usable: name the remedy here already. */
 static void login_note_project(const struct cli *cli, const json_t *self, bool is_usable)
 {
     const char *project = json_string_value(json_object_get(self, "group"));
@@ -394,8 +394,9 @@ static void login_note_project(const struct cli *cli, const json_t *self, bool i
                  "run: aliquot admin project add-user PROJECT %s",
                  json_string_value(json_object_get(self, "user_id")));
     else if (!project)
-        cli_note(cli, "several projects are yours; name one with each session (--group PROJECT), "
-                      "or once: aliquot config set group PROJECT");
+        cli_note(cli,
+                 "you are in several projects; name one for each session (--group PROJECT), or "
+                 "once: aliquot config set group PROJECT");
 }
 
 static int login_whoami_run(struct cli *cli, void *data, int argc, char **argv,

@@ -2,9 +2,9 @@
 /* message_app.h - messages about apps of sessions, to which a proxy leads browsers
  *
  * A proxy connects as an agent does, by an id that begins with LINK_PROXY_PREFIX. It sends app.*
- * alone, and an agent none of them. Its hello's 'addr' is the URL at which browsers reach it. data.* go
- * over a proxy's own connection to an agent, on which streams follow each other. See message.h for the
- * form of a message.
+ * alone, and an agent none of them. Its hello's 'addr' is the URL at which browsers reach it.
+ * data.* go over a proxy's own connection to an agent, on which streams follow each other. See
+ * message.h for the form of a message.
  */
 #ifndef AQ_LINK_MESSAGE_APP_H
 #define AQ_LINK_MESSAGE_APP_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* message_greeting.h - messages about join, greet and end a connection, and the managers of the cluster
+/* message_greeting.h - messages that begin and end a connection, and the list of managers
  *
  * See message.h for the form of a message.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* message_kernel.h - messages about kernels: orders to an agent, its heartbeat and their states
+/* message_kernel.h - messages about kernels: orders to an agent, its heartbeats, states
  *
  * See message.h for the form of a message.
  */
@@ -98,8 +98,8 @@ struct msg_kernel_status { /* also one element of the heartbeat's inventory */
     const char *error_kind;  /* "unsupported-resource", "insufficient-resource" ... */
     const char *error_field; /* slot, device or member that is meant */
     const char *error_text;
-    /* Of a kernel with a probe that ended without a command to: the last lines of its log, at most 10
-     * and 2 KiB, without control characters; NULL = none. A heartbeat may leave them out.
+    /* Of a kernel with a probe that ended without a command to: the last lines of its log, at most
+     * 10 and 2 KiB, without control characters; NULL = none. A heartbeat may leave them out.
      */
     const char *last_lines;
     /* "misuse": how its programs use GPUs past their parts of them, a line each; NULL = not as far

@@ -114,8 +114,8 @@ struct msg_serving_service_use { /* counts and sums are since the last serving.u
     size_t token_count;
 };
 
-/* At once when a request comes to a service without a replica, else when the counts have changed, at
- * most each 100 ms.
+/* At once when a request comes to a service without a replica, else when the counts have changed,
+ * at most each 100 ms.
  */
 struct msg_serving_use {
     int64_t version; /* of the routes in use */

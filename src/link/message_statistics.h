@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* message_statistics.h - messages about measured values: of nodes, devices and kernels, and of pages of programs
+/* message_statistics.h - messages with measured values of nodes, devices, kernels and programs
  *
- * Raw samples, of which the manager derives the rest (model/metric.h). See message.h for the form of a
- * message.
+ * Raw samples, of which the manager derives the rest (model/metric.h). See message.h for the form
+ * of a message.
  */
 #ifndef AQ_LINK_MESSAGE_STATISTICS_H
 #define AQ_LINK_MESSAGE_STATISTICS_H

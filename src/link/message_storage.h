@@ -2,8 +2,8 @@
 /* message_storage.h - messages about folders of users, which lie on storage hosts
  *
  * A storage host connects as an agent does, by an id that begins with LINK_STORAGE_PREFIX. It sends
- * storage.* alone. Its hello's 'addr' is the URL at which clients reach it. See message.h for the form
- * of a message.
+ * storage.* alone. Its hello's 'addr' is the URL at which clients reach it. See message.h for the
+ * form of a message.
  */
 #ifndef AQ_LINK_MESSAGE_STORAGE_H
 #define AQ_LINK_MESSAGE_STORAGE_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* message_web.h - messages about people who have logged in with a browser
  *
- * A web server connects as an agent does, by an id that begins with LINK_WEB_PREFIX. It sends web.ask
- * alone. The answers contain secret keys. See message.h for the form of a message.
+ * A web server connects as an agent does, by an id that begins with LINK_WEB_PREFIX. It sends
+ * web.ask alone. The answers contain secret keys. See message.h for the form of a message.
  */
 #ifndef AQ_LINK_MESSAGE_WEB_H
 #define AQ_LINK_MESSAGE_WEB_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a manager that does not lead may take the lead. */
+/* election.c - see election.h */
 #include "manager/election.h"
 
 #include <string.h>
 
-/* The lead was given up for another manager. */
+/* True if the former leader yielded to another manager by name. */
 static bool election_is_anothers(const struct election *e, const struct leader_view *view)
 {
     return view->holder.name[0] && !view->holder.incarnation[0]
@@ -30,10 +30,12 @@ bool election_see(struct election *e, const struct leader_view *view, bool is_ne
         return false;
     if (!view->is_held)
         return now_usec >= e->abstains_until;
-    /* Taken, but the server was away before that was known. */
+    /* This process took the row, and the answer was lost: to take it again completes that. */
     if (strcmp(view->holder.incarnation, e->self->incarnation) == 0)
         return true;
-    /* The process that led is this manager's former one: its state folder is locked by this one. */
+    /* A former process of this manager led. It has ended, as this one holds the state folder's
+     * lock.
+     */
     if (is_first && !view->has_sessions && strcmp(view->holder.name, e->self->name) == 0)
         return true;
     if (e->had_sessions && !view->has_sessions)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* election.h - whether a manager that does not lead may take the lead: pure
+/* election.h - whether a manager that does not lead may try to take the lead: pure
  *
- * It goes by what the row of the database says (store/leadership.h) and by its own monotonic time,
- * so that no wall clock decides anything. Whether it really leads then is decided by the
- * compare-and-swap of leadership_take(), of which one manager at most has the success.
+ * It depends on the row in the database (store/leadership.h) and on this process's monotonic clock,
+ * never on wall clocks. The compare-and-swap of leadership_take() then decides whether the manager
+ * leads; it succeeds for at most one.
  */
 #ifndef AQ_MANAGER_ELECTION_H
 #define AQ_MANAGER_ELECTION_H
@@ -14,35 +14,35 @@
 #include "base/clock.h"
 #include "store/leadership.h"
 
-/* A leader that is alive commits four times a second at least. So long without a commit it is taken
- * to be dead, stopped, or cut off from the database.
+/* Without a commit for this time, a leader counts as dead, stopped, or cut off from the database. A
+ * living one commits at least four times a second.
  */
 #define ELECTION_SILENT_USEC (5 * USEC_PER_SEC)
-/* The same where the database's server has seen its sessions end. */
+/* The same, if the leader's sessions on the database server have ended. */
 #define ELECTION_GONE_USEC (700 * USEC_PER_MSEC)
-/* A manager that gave the lead up leaves it to others for so long, as do those for whom it was not
- * given up.
+/* For this time after a yield, the manager that yielded does not take the lead, and neither do
+ * those other than the named successor.
  */
 #define ELECTION_ABSTAIN_USEC (3 * USEC_PER_SEC)
-/* A try that was refused is made again after this time: its reason may last for hours. */
+/* From a refused try to the next one; the reason may last for hours. */
 #define ELECTION_RETRY_USEC (1 * USEC_PER_SEC)
 
-/* Zeroed but for 'self' at the start. */
+/* Initially zero except for 'self'. */
 struct election {
     const struct leader_claim *self; /* of this process; borrowed */
     bool is_seen;
-    int64_t epoch, beat;    /* as seen last */
-    int64_t beat_usec;      /* when this beat was seen first; monotonic, as all times here */
-    bool had_sessions;      /* its leader has, as seen by the connection of now */
-    int64_t abstains_until; /* 0 = does not */
+    int64_t epoch, beat;    /* of the last view */
+    int64_t beat_usec;      /* when this beat was first seen; monotonic, as are all times here */
+    bool had_sessions;      /* this connection has seen sessions of the leader on the server */
+    int64_t abstains_until; /* 0 = it does not abstain */
     int64_t retries_at;     /* 0 = at once */
-    int refused_code;       /* of the last try, which was made in refused_epoch */
-    int64_t refused_epoch;
-    bool is_held_up; /* by a server that is at work on a transaction of the silent leader */
+    int refused_code;       /* of the last refused try ... */
+    int64_t refused_epoch;  /* ... and its epoch */
+    bool is_held_up;        /* by a server that is at work on a transaction of the silent leader */
 };
 
-/* The row has been read at 'now_usec'. 'is_new': by another connection than before, perhaps to
- * another server. True if the lead may be taken.
+/* Evaluate a view that was read at 'now_usec'. 'is_new': by another connection than the previous
+ * one, perhaps to another server. True if this manager may try to take the lead.
  */
 bool election_see(struct election *e, const struct leader_view *view, bool is_new,
                   int64_t now_usec);
@@ -52,11 +52,11 @@ bool election_see(struct election *e, const struct leader_view *view, bool is_ne
  */
 bool election_note_held_up(struct election *e, const struct leader_view *view, int64_t now_usec);
 
-/* This manager has given the lead up. */
+/* Note that this manager has yielded the lead. */
 void election_abstain(struct election *e, int64_t now_usec);
 
-/* The lead was not taken, for the reason 'code' (errno). True if the former try in this epoch did not
- * fail by the same reason: it is worth a line in the log then.
+/* Note that a try failed with 'code' (an errno). True if that should be logged: the previous try
+ * did not fail with the same code in the same epoch.
  */
 bool election_refuse(struct election *e, int code, int64_t now_usec);
 

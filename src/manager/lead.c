@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The role of a manager. */
+/* lead.c - see lead.h */
 #include "manager/lead.h"
 
 #include <errno.h>
@@ -27,11 +27,11 @@
 #include "manager/metrics.h"
 #include "store/store.h"
 
-/* Requests under way may end before the lead is given up. What lasts longer is cut: its clients
- * come again.
+/* For requests to finish before the lead is given up; those that last longer are cut, and their
+ * clients reconnect.
  */
 #define YIELD_GRACE_MSEC 300
-/* Then requests that their clients have left are ended by leader_stop(). */
+/* After this leader_stop() ends requests whose clients have disconnected. */
 #define YIELD_CUT_MSEC 500
 
 enum lead_role { LEAD_WAITING, LEAD_STANDBY, LEAD_LEADER, LEAD_YIELDING };
@@ -43,18 +43,18 @@ struct lead {
     struct leader *leader;       /* NULL = does not lead */
     struct address_list proxies; /* trusted */
     bool is_ready, is_lost, is_stopping;
-    /* All below only with the database on a server. */
+    /* The members below are used only with the database on a server. */
     int lock_fd;
     struct manager_identity identity;
-    struct router *router;        /* what it answers itself while it does not lead */
+    struct router *router;        /* requests answered here while it does not lead */
     struct router *answered_once; /* the API's rows of API_ANSWERED_ONCE */
     struct forward *forward;
     struct standby *standby; /* NULL = it leads */
     struct lead_watch *watch;
     struct election election;
-    struct leader_view view; /* as read last */
+    struct leader_view view; /* the last one read */
     bool is_taking, is_seen, is_away;
-    struct defer *later; /* of the change of role, or of the end */
+    struct defer *later; /* of a change of role, or of on_lost() */
     struct defer *cut;   /* lead_on_cut() */
     struct aq_error lost;
 };
@@ -66,7 +66,7 @@ static void lead_on_ready(struct lead *lead)
     lead->is_ready = true;
 }
 
-/* The database is a file: it has led since lead_start(). */
+/* With a database in a file, the manager leads from lead_start() on, which must not call back. */
 static void lead_on_ready_later(void *data)
 {
     struct lead *lead = data;
@@ -83,7 +83,7 @@ static void lead_on_lost_later(void *data)
     lead->conf.on_lost(lead->conf.data, &lead->lost);
 }
 
-/* What others do in the database now is not known here: to be loaded again, by a new process. */
+/* The state in memory may differ from the database by now: a new process has to load it. */
 static void lead_on_lost(void *data, const struct aq_error *err)
 {
     struct lead *lead = data;
@@ -96,7 +96,7 @@ static void lead_on_lost(void *data, const struct aq_error *err)
     lead->later = defer_call(lead->conf.loop, 0, lead_on_lost_later, lead);
 }
 
-/* ---- to lead ---- */
+/* ---- leading ---- */
 
 static int lead_yield(void *data, const char *to, struct aq_error *err);
 
@@ -104,7 +104,7 @@ static void lead_on_http(void *data, struct stream *stream, struct strbuf *first
 {
     struct lead *lead = data;
 
-    log_debug("requests come by '%s'", peer);
+    log_debug("accepted a connection for requests from '%s'", peer);
     server_adopt(lead->conf.server, stream, first->data, first->len);
 }
 
@@ -151,12 +151,12 @@ static void lead_begin(struct lead *lead, int64_t epoch)
     AQ_FAULT("lead.begun");
     forward_set_leader(lead->forward, NULL);
     forward_release(lead->forward);
-    log_info("this manager, '%s', leads; epoch %lld", lead->conf.claim->name,
+    log_info("this manager, '%s', now leads; epoch %lld", lead->conf.claim->name,
              (long long)store_get_epoch(core_store(leader_get_core(lead->leader))));
     lead_on_ready(lead);
 }
 
-/* ---- to stand by ---- */
+/* ---- standing by ---- */
 
 static int lead_open_standby(struct lead *lead, struct aq_error *err)
 {
@@ -176,7 +176,7 @@ static int lead_open_standby(struct lead *lead, struct aq_error *err)
     return r;
 }
 
-/* 'view' says who leads, or that nobody does. */
+/* Follow the leader of 'view', or wait if it has none. */
 static void lead_follow(struct lead *lead, const struct leader_view *view)
 {
     const char *link = view->is_held && view->holder.link[0] ? view->holder.link : NULL;
@@ -194,7 +194,7 @@ static void lead_on_view(void *data, const struct leader_view *view, bool is_new
     int64_t now = clock_monotonic_usec();
 
     if (lead->is_away)
-        log_info("the database can be read again");
+        log_info("the database can be reached again");
     lead->is_seen = true;
     lead->is_away = false;
     lead->view = *view;
@@ -210,11 +210,11 @@ static void lead_on_view(void *data, const struct leader_view *view, bool is_new
         return;
     }
     if (view->is_held)
-        log_warning("the leader '%s' at %s is silent: taking the lead", view->holder.name,
-                    view->holder.link);
+        log_warning("the leader '%s' at %s has stopped committing; taking the lead",
+                    view->holder.name, view->holder.link);
     lead->is_taking = true;
     lead->role = LEAD_WAITING;
-    /* A leader that only lacks the database knows by this that it may be replaced. */
+    /* A leader that is only cut off from the database sees by this that it may be replaced. */
     standby_set_leader(lead->standby, NULL);
     forward_set_leader(lead->forward, NULL);
     lead_watch_take(lead->watch, view, lead->conf.claim);
@@ -232,7 +232,7 @@ static void lead_on_error(void *data, int r, const struct aq_error *err)
         lead_on_lost(lead, err);
     } else if (!lead->is_away) {
         lead->is_away = true;
-        log_warning("who leads cannot be read: %s", err->text);
+        log_warning("cannot read from the database which manager leads: %s", err->text);
     }
 }
 
@@ -247,13 +247,13 @@ static void lead_on_taken(void *data, int r, int64_t epoch, const struct aq_erro
         lead_begin(lead, epoch);
     } else if (r == -ESTALE || r == -EBUSY || r == -EHOSTDOWN || lead->is_ready) {
         if (election_refuse(&lead->election, -r, clock_monotonic_usec()))
-            log_warning("the lead was not taken: %s", err->text);
+            log_warning("cannot take the lead: %s", err->text);
     } else {
-        lead_on_lost(lead, err); /* nothing that passes */
+        lead_on_lost(lead, err); /* a permanent error */
     }
 }
 
-/* ---- to give the lead up ---- */
+/* ---- giving the lead up ---- */
 
 static void lead_on_drained(void *data)
 {
@@ -269,7 +269,7 @@ static void lead_on_drained(void *data)
     leader_free(AQ_TAKE(lead->leader));
     notify_extend_watchdog(false);
     AQ_FAULT("lead.yielded");
-    log_info("this manager, '%s', has given up the lead", lead->conf.claim->name);
+    log_info("this manager, '%s', has yielded the lead", lead->conf.claim->name);
     election_abstain(&lead->election, clock_monotonic_usec());
     lead->role = LEAD_WAITING;
     if (lead_open_standby(lead, &err) < 0)
@@ -278,7 +278,7 @@ static void lead_on_drained(void *data)
         lead_watch_pause(lead->watch, false);
 }
 
-/* Requests that wait for the core outlive their connections: the core's end answers them. */
+/* Requests that wait for the core outlive their connections; stopping the core answers them. */
 static void lead_on_cut(void *data)
 {
     struct lead *lead = data;
@@ -287,7 +287,7 @@ static void lead_on_cut(void *data)
     leader_stop(lead->leader);
 }
 
-/* The answer to who asked for it goes out meanwhile. */
+/* Deferred, so that the request for it is answered first. */
 static void lead_on_yield(void *data)
 {
     struct lead *lead = data;
@@ -305,14 +305,14 @@ static int lead_yield(void *data, const char *to, struct aq_error *err)
     struct lead *lead = data;
 
     if (lead->role != LEAD_LEADER || lead->is_lost || lead->is_stopping)
-        return aq_fail_kind(err, EBUSY, "conflict", "this manager gives up the lead already");
+        return aq_fail_kind(err, EBUSY, "conflict", "this manager is already yielding the lead");
     store_set_successor(core_store(leader_get_core(lead->leader)), to);
     lead->role = LEAD_YIELDING;
     lead->later = defer_call(lead->conf.loop, 0, lead_on_yield, lead);
     return 0;
 }
 
-/* ---- what is answered in any role ---- */
+/* ---- answers in any role ---- */
 
 static void lead_on_health(struct request *req, void *data)
 {
@@ -332,7 +332,7 @@ static int lead_add_routes(struct lead *lead, struct aq_error *err)
     static const struct route route = { .method = METHOD_GET,
                                         .path = MANAGER_HEALTH_PATH,
                                         .handler = lead_on_health,
-                                        .doc = "What this manager is now" };
+                                        .doc = "Role and health of this manager" };
     int r;
 
     lead->router = router_new();
@@ -342,7 +342,7 @@ static int lead_add_routes(struct lead *lead, struct aq_error *err)
 
 /* ---- life ---- */
 
-/* In the settings, in the form in which they are compared. */
+/* Replaces the addresses in the settings by their normal form, in which they are compared. */
 static int lead_read_proxies(struct lead *lead, struct aq_error *err)
 {
     const struct conf_list *list = &lead->conf.conf->trusted_proxies;
@@ -351,8 +351,8 @@ static int lead_read_proxies(struct lead *lead, struct aq_error *err)
         char address[CLIENT_ADDRESS_MAX];
 
         if (address_normalize(list->items[i], strlen(list->items[i]), address) < 0)
-            return aq_fail_field(err, EINVAL, "api.trusted-proxies",
-                                 "'%.60s' is no address of a machine", list->items[i]);
+            return aq_fail_field(err, EINVAL, "api.trusted-proxies", "'%.60s' is not an IP address",
+                                 list->items[i]);
         free(list->items[i]);
         list->items[i] = aq_strdup(address);
     }
@@ -360,8 +360,8 @@ static int lead_read_proxies(struct lead *lead, struct aq_error *err)
     return 0;
 }
 
-/* A second manager on the same folder would go by the same name. The folder itself is locked, as
- * its disk may be full or read-only.
+/* A second manager on the same folder would have the same name. The folder itself is locked instead
+ * of a file in it, as its disk may be full or read-only.
  */
 static int lead_lock_folder(struct lead *lead, struct aq_error *err)
 {
@@ -375,13 +375,13 @@ static int lead_lock_folder(struct lead *lead, struct aq_error *err)
         return aq_fail_errno(err, "open '%s'", folder);
     if (flock(lead->lock_fd, LOCK_EX | LOCK_NB) < 0)
         return aq_fail(err, EBUSY,
-                       "another manager has the state folder '%s'; stop it first, or give this "
-                       "one a folder of its own (aliquot-manager join)",
+                       "another manager uses the state folder '%s'; stop it first, or let this "
+                       "one join with a folder of its own (aliquot-manager join)",
                        folder);
     return 0;
 }
 
-/* A manager that could not lead does not stand by, either: it would be missed only then. */
+/* A manager that could not lead must not stand by: that would be noticed only at a takeover. */
 static int lead_try_database(struct lead *lead, struct aq_error *err)
 {
     AQ_CLEANUP(aq_freep) char *key = aq_format("%s/aliquot.db.key", lead->conf.conf->state_dir);
@@ -395,7 +395,7 @@ static int lead_try_database(struct lead *lead, struct aq_error *err)
         return r == -ENODATA ? 0 : r;
     if ((r = leadership_check_key(leadership, key, err)) < 0 && view.holder.name[0])
         (void)aq_error_wrap(err,
-                            "a further manager of the cluster of '%s' joins first "
+                            "this manager has not joined the cluster of '%s' "
                             "(aliquot-manager join HOST TOKEN)",
                             view.holder.name);
     return r;
@@ -469,7 +469,7 @@ void lead_write_metrics(const struct lead *lead, double turn_sec, struct strbuf 
 {
     static const char *const roles[] = { "waiting", "standby", "leader", "leader" };
 
-    exposition_family(out, "aliquot_manager_role", "gauge", "What this manager is now");
+    exposition_family(out, "aliquot_manager_role", "gauge", "Role of this manager");
     exposition_begin(out, "aliquot_manager_role");
     exposition_label(out, "role", roles[lead->role]);
     exposition_value(out, 1);
@@ -491,7 +491,7 @@ void lead_stop(struct lead *lead)
     lead_prepare_stop(lead);
     defer_cancel(AQ_TAKE(lead->later));
     defer_cancel(AQ_TAKE(lead->cut));
-    forward_free(AQ_TAKE(lead->forward)); /* while there is a server */
+    forward_free(AQ_TAKE(lead->forward)); /* before its server is freed */
     if (lead->leader)
         leader_stop(lead->leader);
 }

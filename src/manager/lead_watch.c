@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A thread that looks at who leads. */
+/* lead_watch.c - see lead_watch.h */
 #include "manager/lead_watch.h"
 
 #include <errno.h>
@@ -13,9 +13,10 @@
 #include "base/fault.h"
 #include "base/memory.h"
 
-/* What the thread has found out and the loop has not been told. */
+/* Results of the thread that the loop's thread has not yet delivered. */
 struct lead_news {
-    bool has_view, is_new; /* of the view, and of one before it that was not told */
+    bool has_view,
+        is_new; /* is_new: of this view, or of an earlier one that it replaced undelivered */
     struct leader_view view;
     bool has_error;
     struct aq_error err;
@@ -31,7 +32,7 @@ struct lead_watch {
     void *data;
     char *uri;
     pthread_t thread;
-    pthread_mutex_t lock; /* of all below */
+    pthread_mutex_t lock; /* of the members below */
     pthread_cond_t changed;
     bool is_stopping, is_paused, wants_take;
     struct leader_view seen;
@@ -41,8 +42,8 @@ struct lead_watch {
 
 /* ---- the thread ---- */
 
-/* The next thing to do: true = take the lead, false = look. Waits for the time to look; nothing is
- * to be done once is_stopping or is_paused.
+/* Wait until the row is due to be read, or there is something else to do. True = take the lead. The
+ * caller checks is_stopping and is_paused.
  */
 static bool watch_wait(struct lead_watch *w)
 {
@@ -97,7 +98,7 @@ static void watch_take(struct lead_watch *w, struct leadership *leadership)
     w->news.taken_err = err;
 }
 
-/* One connection's time. */
+/* Runs until the thread is paused or stopped; a lost connection is renewed by leadership_read(). */
 static void watch_connected(struct lead_watch *w, struct leadership *leadership)
 {
     while (!w->is_stopping && !w->is_paused) {
@@ -166,7 +167,7 @@ static void watch_on_wake(uv_async_t *wake)
     (void)pthread_mutex_unlock(&w->lock);
     if (news.has_taken) {
         w->ops->on_taken(w->data, news.taken_result, news.epoch, &news.taken_err);
-        return; /* the view is from before it */
+        return; /* the view was read before the take */
     }
     if (w->is_paused)
         return;
@@ -181,11 +182,13 @@ static int watch_start(struct lead_watch *w, struct aq_error *err)
     sigset_t all, before;
     int r;
 
-    (void)sigfillset(&all); /* signals are for the loop's thread */
+    (void)sigfillset(&all); /* the loop's thread handles signals */
     (void)pthread_sigmask(SIG_BLOCK, &all, &before);
     r = pthread_create(&w->thread, NULL, watch_loop, w);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return r == 0 ? 0 : aq_fail(err, r, "a thread that watches the lead: %s", strerror(r));
+    return r == 0
+               ? 0
+               : aq_fail(err, r, "cannot start the thread that watches the lead: %s", strerror(r));
 }
 
 static void watch_on_closed(uv_handle_t *handle)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lead_watch.h - a thread that looks at who leads, five times a second, and takes the lead if told to
+/* lead_watch.h - a thread that reads five times a second which manager leads, and takes the lead on
+ * request
  *
- * Reading the row blocks for as long as the database's server does not answer, so it has a thread
- * of its own. The callbacks come on the loop's thread, never from within a function of this header;
- * what was read before the last one and not told yet is left out.
+ * Reading the row blocks while the database server does not answer, hence the thread. Callbacks run
+ * on the loop's thread, never from within a function of this header. A view that is newer than an
+ * undelivered one replaces it.
  */
 #ifndef AQ_MANAGER_LEAD_WATCH_H
 #define AQ_MANAGER_LEAD_WATCH_H
@@ -18,29 +19,31 @@
 struct lead_watch;
 
 struct lead_watch_ops {
-    /* The row as it is. 'is_new': read by another connection than the last one. */
+    /* The row was read. 'is_new': by another connection than the previous view. */
     void (*on_view)(void *data, const struct leader_view *view, bool is_new);
-    /* It could not be read: as of leadership_read(), or the server is away. Tried again. */
+    /* The row could not be read: 'r' is of leadership_open() or leadership_read(). Retried. */
     void (*on_error)(void *data, int r, const struct aq_error *err);
-    /* The end of lead_watch_take(): 0 and the epoch, or as of leadership_take(). */
+    /* lead_watch_take() has ended: r is 0, with the epoch, or an error of leadership_take(). */
     void (*on_taken)(void *data, int r, int64_t epoch, const struct aq_error *err);
 };
 
-/* Begins to look. 'uri' is copied. */
+/* Starts the thread. 'uri' is copied. -errno if it cannot be started. */
 int lead_watch_new(uv_loop_t *loop, const char *uri, const struct lead_watch_ops *ops, void *data,
                    struct lead_watch **ret, struct aq_error *err);
 
-/* Once its turn has come; on_taken() follows. Not while one is under way. */
+/* Take the lead from the holder of 'seen'. on_taken() follows; until then it must not be called
+ * again.
+ */
 void lead_watch_take(struct lead_watch *watch, const struct leader_view *seen,
                      const struct leader_claim *self);
 
-/* A leader does not look: its commits tell. While paused no on_view() and no on_error() come, a
- * take that has not begun is forgotten, and the connection is closed.
+/* Pause while this manager leads, as its commits show whether it still does. A paused watch calls
+ * neither on_view() nor on_error(), drops a take that has not begun, and closes its connection.
  */
 void lead_watch_pause(struct lead_watch *watch, bool is_paused);
 
-/* Waits for the thread, which may wait for the server for some seconds. NULL is fine. The loop must
- * run once more.
+/* Joins the thread, which may be waiting for the server for up to 5 s. NULL is allowed. The loop
+ * must run once more.
  */
 void lead_watch_free(struct lead_watch *watch);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a manager has while it leads. */
+/* leader.c - see leader.h */
 #include "manager/leader.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@ struct leader {
     struct core *core;
     struct api *api;
     struct server_app app;
-    struct network *networks; /* that callbacks may reach, as in conf */
+    struct network *networks; /* that callbacks may reach, of conf */
     struct link_names names;
     bool is_stopped;
 };
@@ -82,7 +82,7 @@ static int leader_read_networks(struct leader *l, struct aq_error *err)
     for (size_t i = 0; i < list->count; i++)
         if (network_parse(list->items[i], &l->networks[i]) < 0)
             return aq_fail_field(err, EINVAL, "api.callback-networks",
-                                 "'%.60s' is no network such as 10.20.0.0/16", list->items[i]);
+                                 "'%.60s' is not a network such as 10.20.0.0/16", list->items[i]);
     return 0;
 }
 
@@ -98,7 +98,7 @@ static int leader_open_api(struct leader *l, const struct leader_conf *lc, struc
         || (r = login_open_signup(l->api, &c->signup, err)) < 0
         || (r = serving_set_prometheus(l->api, &c->prometheus, err)) < 0)
         return r;
-    /* Before Redis, which gives back the signatures that were seen. */
+    /* Before Redis, from which the signatures of earlier requests are loaded. */
     api_set_remembered(l->api, (size_t)c->remembered_requests);
     if ((r = redis_open(l->api, &c->redis, err)) < 0 || (r = etcd_open(l->api, &c->etcd, err)) < 0)
         return r;
@@ -110,8 +110,9 @@ static int leader_open_api(struct leader *l, const struct leader_conf *lc, struc
     stream_set_execution_timeout(l->api, c->execution_timeout_usec);
     notification_allow(l->api, l->networks, c->callback_networks.count);
     if (origins.is_local && origins.count)
-        log_warning("[api] allow-origins is not looked at with --dev: no web page may use keys "
-                    "that everybody knows");
+        log_warning(
+            "ignoring [api] allow-origins with --dev: its keypairs are public, so web pages of "
+            "other origins are refused");
     l->app = (struct server_app){ .router = api_get_router(l->api),
                                   .guard = api_guard,
                                   .recheck = api_guard_again,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a manager has on the link while it does not lead. */
+/* standby.c - see standby.h */
 #include "manager/standby.h"
 
 #include <errno.h>
@@ -14,13 +14,13 @@
 struct standby {
     struct standby_conf conf;
     struct link_server *server;
-    struct link_client *client; /* NULL = the leader is not known */
-    char *leader;               /* its link; NULL = not known */
+    struct link_client *client; /* NULL = the leader is unknown */
+    char *leader;               /* its link, "host:port"; NULL = unknown */
     struct uuid incarnation;
-    bool is_told; /* why it is not connected */
+    bool is_logged; /* the reason why it is not connected */
 };
 
-/* ---- to the leader ---- */
+/* ---- connection to the leader ---- */
 
 static void standby_on_greet(void *data, struct msg_hello *hello)
 {
@@ -35,7 +35,7 @@ static void standby_on_connected(void *data, const struct msg_welcome *welcome)
     struct standby *s = data;
 
     (void)welcome;
-    s->is_told = false;
+    s->is_logged = false;
     log_info("standing by for the leader at %s", s->leader);
 }
 
@@ -51,9 +51,9 @@ static void standby_on_disconnected(void *data, const char *why)
 {
     struct standby *s = data;
 
-    if (!s->is_told)
+    if (!s->is_logged)
         log_warning("not connected to the leader at %s: %s", s->leader, why);
-    s->is_told = true;
+    s->is_logged = true;
 }
 
 static void standby_on_refused(void *data, const char *kind, const char *text)
@@ -61,7 +61,7 @@ static void standby_on_refused(void *data, const char *kind, const char *text)
     const struct standby *s = data;
     struct aq_error err = { 0 };
 
-    (void)aq_fail_kind(&err, EACCES, kind, "the leader at %s refuses this manager (%s): %s",
+    (void)aq_fail_kind(&err, EACCES, kind, "the leader at %s refused this manager (%s): %s",
                        s->leader, kind, text);
     s->conf.on_refused(s->conf.data, &err);
 }
@@ -100,15 +100,15 @@ void standby_set_leader(struct standby *s, const char *link)
     link_client_free(AQ_TAKE(s->client));
     free(s->leader);
     s->leader = aq_strdup(link);
-    s->is_told = false;
+    s->is_logged = false;
     link_server_redirect(s->server, s->leader);
     if (s->leader && standby_connect(s, &err) < 0)
-        log_error("connect to the leader at %s: %s", s->leader, err.text);
+        log_error("cannot connect to the leader at %s: %s", s->leader, err.text);
 }
 
-/* ---- agents that come here ---- */
+/* ---- agents that connect to this manager ---- */
 
-/* None comes as far as a message: they are sent to the leader. */
+/* Never called: the link redirects agents to the leader when they greet. */
 static void standby_on_agent_message(void *data, const char *agent_id, const struct message *msg)
 {
     (void)data;

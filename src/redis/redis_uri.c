@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a Redis server is, as its URI says. */
+/* redis_uri.c - see redis_uri.h */
 #include "redis/redis_uri.h"
 
 #include <errno.h>
@@ -35,7 +35,7 @@ static int redis_uri_read_login(const char *text, size_t len, struct arena *aren
         return aq_fail(err, EINVAL, "its password is not percent-encoded text");
     if (place->user && !place->password)
         return aq_fail(err, EINVAL,
-                       "it has a user and no password: write redis://USER:PASSWORD@HOST");
+                       "it has a user without a password; expected redis://USER:PASSWORD@HOST");
     return 0;
 }
 
@@ -52,11 +52,12 @@ static int redis_uri_read_hosts(const char *text, size_t len, struct arena *aren
         next = next ? next : end;
         host = arena_strndup(arena, at, (size_t)(next - at));
         if (place->count == (place->has_sentinels ? REDIS_SENTINELS_MAX : 1))
-            return aq_fail(err, EINVAL,
-                           place->has_sentinels
-                               ? "it names more than %d Sentinels"
-                               : "it names more than %d server; Sentinels need redis+sentinel://",
-                           place->has_sentinels ? REDIS_SENTINELS_MAX : 1);
+            return aq_fail(
+                err, EINVAL,
+                place->has_sentinels
+                    ? "it names more than %d Sentinels"
+                    : "it names more than %d server; Sentinels require redis+sentinel://",
+                place->has_sentinels ? REDIS_SENTINELS_MAX : 1);
         if (address_parse(host, port, &place->addresses[place->count], NULL) < 0
             || place->addresses[place->count].is_unix || !place->addresses[place->count].port)
             return aq_fail(err, EINVAL, "'%.100s' is not HOST:PORT", host);
@@ -76,7 +77,7 @@ static int redis_uri_read_db(const char *text, struct redis_place *place, struct
     return 0;
 }
 
-/* What follows the hosts: "/DB", or "/SERVICE?db=DB". */
+/* The part after the hosts: "/DB", or "/SERVICE?db=DB". */
 static int redis_uri_read_path(const char *text, struct arena *arena, struct redis_place *place,
                                struct aq_error *err)
 {
@@ -86,13 +87,13 @@ static int redis_uri_read_path(const char *text, struct arena *arena, struct red
         return *text && text[1] ? redis_uri_read_db(text + 1, place, err) : 0;
     if (len < 2 || len - 1 > SERVICE_MAX)
         return aq_fail(err, EINVAL,
-                       "it names no service of the Sentinels: "
+                       "its path is not the name of a service; expected "
                        "redis+sentinel://HOST:26379/SERVICE");
     place->service = arena_strndup(arena, text + 1, len - 1);
     if (!text[len])
         return 0;
     if (strncmp(text + len, "?db=", 4) != 0)
-        return aq_fail(err, EINVAL, "'%.40s' is not ?db=NUMBER", text + len);
+        return aq_fail(err, EINVAL, "expected ?db=NUMBER, not '%.40s'", text + len);
     return redis_uri_read_db(text + len + 4, place, err);
 }
 
@@ -117,11 +118,10 @@ int redis_uri_parse(const char *uri, struct arena *arena, struct redis_place *re
                        "it does not begin with redis://, rediss://, redis+sentinel:// or "
                        "rediss+sentinel://");
     path = at + strcspn(at, "/?");
-    if (strchr(path, '@')) /* else a part of the password is taken for a host, and quoted */
-        return aq_fail(
-            err, EINVAL,
-            "there is '/' or '?' before '@': in its user and password, '/' is written as "
-            "%%2F and '?' as %%3F");
+    if (strchr(path, '@')) /* an error about a host would quote a part of the password */
+        return aq_fail(err, EINVAL,
+                       "it has '/' or '?' before '@'; in the user and password, write '/' as %%2F "
+                       "and '?' as %%3F");
     login_end = memrchr(at, '@', (size_t)(path - at));
     if (login_end
         && (r = redis_uri_read_login(at, (size_t)(login_end - at), arena, &place, err)) < 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ops.h - what the manager asks of a storage host: storage.ask of link/message.h
+/* ops.h - what the manager asks of a storage host: storage.ask of link/message_storage.h
  *
  * | op       | arguments beside "id", a folder's        | answer
  * | create   |                                          | {}

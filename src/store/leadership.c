@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which manager of a cluster leads, and how another one takes over. */
+/* leadership.c - see leadership.h */
 #include "store/leadership.h"
 
 #include <errno.h>
@@ -19,11 +19,11 @@
 struct leadership {
     struct sql *db;
     bool is_new;                     /* the connection was made since the last read */
-    struct leader_claim predecessor; /* of whom the row was to be taken last */
+    struct leader_claim predecessor; /* holder of the row at the last leadership_take() */
     int64_t epoch, beat;             /* the highest epoch seen, and its highest beat */
     int64_t ahead_usec;              /* of our clock to the leader's */
     bool is_apart;                   /* the clocks differ, which was logged */
-    bool is_warned;                  /* that the database went back */
+    bool is_warned;                  /* that the row is older than those */
 };
 
 int leadership_open(const char *uri, struct leadership **ret, struct aq_error *err)
@@ -37,7 +37,7 @@ int leadership_open(const char *uri, struct leadership **ret, struct aq_error *e
     int r = sql_find_engine(uri, &engine, err);
 
     if (r == 0 && !engine->is_server)
-        r = aq_fail(err, EINVAL, "'%s' is a file, which one manager has alone", uri);
+        r = aq_fail(err, EINVAL, "'%s' is a file, which only one manager can use", uri);
     if (r == 0)
         r = sql_open(engine, &conf, &l->db, err);
     if (r == 0)
@@ -74,12 +74,15 @@ static void leadership_compare(struct leadership *l, const struct leader_view *v
     bool is_older = view->epoch < l->epoch || (view->epoch == l->epoch && view->beat < l->beat);
 
     if (is_older && !l->is_warned && view->epoch == l->epoch)
-        log_warning("the database lacks the last %lld commits: its server is one that lagged, or a "
-                    "backup was restored",
-                    (long long)(l->beat - view->beat));
+        log_warning(
+            "the database lacks the last %lld commits; its server lagged behind the former one, "
+            "or a backup was restored",
+            (long long)(l->beat - view->beat));
     else if (is_older && !l->is_warned)
-        log_warning("the database is older than it was: it is of epoch %lld and was of epoch %lld",
-                    (long long)view->epoch, (long long)l->epoch);
+        log_warning(
+            "the database went back from epoch %lld to epoch %lld; its server lagged behind the "
+            "former one, or a backup was restored",
+            (long long)l->epoch, (long long)view->epoch);
     l->is_warned = is_older;
     if (!is_older) {
         l->epoch = view->epoch;
@@ -126,7 +129,7 @@ int leadership_read(struct leadership *leadership, struct leader_view *ret, bool
     return 0;
 }
 
-/* A take whose answer was lost, and which was done. */
+/* Complete an earlier take, which changed the row and whose answer was lost. */
 static int leadership_finish(struct leadership *l, const struct leader_view *seen,
                              int64_t *ret_epoch, struct aq_error *err)
 {
@@ -134,7 +137,7 @@ static int leadership_finish(struct leadership *l, const struct leader_view *see
     int r = lease_read(l->db, &row, err);
 
     if (r == 0 && row.view.epoch != seen->epoch)
-        r = aq_fail(err, ESTALE, "another manager has the database");
+        r = aq_fail(err, ESTALE, "another manager has taken the lead");
     if (r == 0)
         r = lease_end_sessions(l->db, l->predecessor.incarnation, err);
     if (r == 0)
@@ -151,7 +154,7 @@ int leadership_check_key(struct leadership *leadership, const char *key_path, st
     tx.seal = seal;
     if (r == 0)
         r = store_open_compare_key(&tx, err);
-    return r == -ENOENT ? 0 : r; /* no manager has led yet: the first one notes its key */
+    return r == -ENOENT ? 0 : r; /* the first manager that leads records its key */
 }
 
 int leadership_take(struct leadership *leadership, const struct leader_view *seen,
@@ -164,8 +167,8 @@ int leadership_take(struct leadership *leadership, const struct leader_view *see
     if (seen->is_held && strcmp(seen->holder.incarnation, self->incarnation) == 0)
         return leadership_finish(leadership, seen, ret_epoch, err);
     leadership->predecessor = seen->holder;
-    /* A server that lacks the takeovers that were seen before would count their epochs again, which
-     * agents have followed already.
+    /* A server that lacks former takeovers would use their epochs again, which agents have already
+     * recorded.
      */
     return lease_take(leadership->db, seen, self, NULL, leadership->epoch + 1, ret_epoch, err);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One manager writes into a database on a server. */
+/* lease.c - see lease.h */
 #include "store/lease.h"
 
 #include <errno.h>
@@ -60,7 +60,7 @@ static int lease_read_row(struct sql *db, struct lease_row *ret, struct aq_error
     return 0;
 }
 
-/* 1 if the table has the columns of managers with standbys. */
+/* 1 if the table has the columns of a version with standbys. */
 static int lease_has_columns(struct sql *db, struct aq_error *err)
 {
     AQ_CLEANUP(sql_endp) struct sql_stmt *q = NULL;
@@ -81,10 +81,10 @@ int lease_read(struct sql *db, struct lease_row *ret, struct aq_error *err)
 
     if (r == 0 || r == -EUCLEAN || db->ops->is_lost(db))
         return r;
-    found = lease_has_columns(db, NULL); /* asked only when the row was not read */
+    found = lease_has_columns(db, NULL); /* only after a failure: it costs a query */
     return found == 0 ? aq_fail(err, ENODATA,
-                                "the database has no tables, or those of an older version: start a "
-                                "manager of this version")
+                                "the database has no tables, or those of an older version; start a "
+                                "manager of this version to create them")
                       : r;
 }
 
@@ -93,8 +93,8 @@ int lease_read(struct sql *db, struct lease_row *ret, struct aq_error *err)
 int lease_fail_held(const char *address, struct aq_error *err)
 {
     return aq_fail(err, EBUSY,
-                   "the manager at %s has the database; stop it first, or, if its machine "
-                   "is gone, 'aliquot-manager db take-over'",
+                   "the manager at %s has the database; stop it first or, if its machine "
+                   "is lost, run 'aliquot-manager db take-over'",
                    address && *address ? address : "an unknown address");
 }
 
@@ -106,7 +106,7 @@ int lease_lock(struct sql *db, struct aq_error *err)
 
     if (r != 0)
         return AQ_MIN(r, 0);
-    /* A database that is being made has no such table yet. */
+    /* A database that is being created does not have the table yet. */
     if (sql_prepare_once(db, "SELECT address FROM manager_lease", &q, NULL) == 0
         && sql_step(q, NULL) > 0)
         address = sql_get_text(q);
@@ -124,7 +124,7 @@ int lease_end_sessions(struct sql *db, const char *incarnation, struct aq_error 
     if (!incarnation[0])
         return 0;
     (void)lease_session_name(incarnation, NULL, prefix);
-    while ((r = db->ops->end_sessions(db, prefix, err)) > 0) { /* a live process connects again */
+    while ((r = db->ops->end_sessions(db, prefix, err)) > 0) { /* a running process reconnects */
         if (clock_monotonic_usec() >= end)
             return aq_fail(err, EBUSY,
                            "%d sessions '%s' on the database server do not end; end them with "
@@ -135,7 +135,7 @@ int lease_end_sessions(struct sql *db, const char *incarnation, struct aq_error 
     return r;
 }
 
-/* Refuse what a change of the leader would not help, before anything is changed. */
+/* Refuse, before the row is changed, a take that would fail or not help. */
 static int lease_check_holder(struct sql *db, const struct leader_view *seen, struct aq_error *err)
 {
     char prefix[LEASE_SESSION_MAX];
@@ -143,8 +143,8 @@ static int lease_check_holder(struct sql *db, const struct leader_view *seen, st
 
     if (seen->epoch < 0)
         return aq_fail(err, EUCLEAN,
-                       "the database is a copy that broke off; finish 'db migrate --to', or "
-                       "begin with an empty one");
+                       "the database is an unfinished copy; finish 'db migrate --to', or use an "
+                       "empty one");
     if (!seen->holder.incarnation[0])
         return 0;
     (void)lease_session_name(seen->holder.incarnation, NULL, prefix);
@@ -159,8 +159,8 @@ static int lease_check_holder(struct sql *db, const struct leader_view *seen, st
         r = db->ops->count_working_sessions(db, prefix, err);
     if (r > 0)
         return aq_fail(err, ESTALE,
-                       "the database server is at work on a transaction of manager '%s'; it is "
-                       "slow, waits for a lock, or for a standby of its own",
+                       "the database server is working on a transaction of manager '%s'; it is "
+                       "slow, or waits for a lock or for a standby of its own",
                        seen->holder.name);
     return r;
 }
@@ -192,7 +192,8 @@ static int lease_swap(struct sql *db, const struct leader_view *seen,
     sql_put_int(q, seen->beat);
     r = sql_step(q, err);
     if (r == 0)
-        return aq_fail(err, ESTALE, "another manager has the database, or the leader goes on");
+        return aq_fail(err, ESTALE,
+                       "another manager has taken the lead, or the leader has committed");
     if (r > 0)
         *ret_epoch = sql_get_int(q);
     return AQ_MIN(r, 0);
@@ -211,7 +212,7 @@ int lease_take(struct sql *db, const struct leader_view *seen, const struct lead
     if (r == 0)
         r = lease_swap(db, seen, self, address, floor, ret_epoch, err);
     if (r == -EBUSY) {
-        /* A transaction of the holder has the row locked, and its client does not go on. */
+        /* An open transaction of the holder locks the row. */
         r = lease_end_sessions(db, seen->holder.incarnation, err);
         if (r == 0)
             r = lease_swap(db, seen, self, address, floor, ret_epoch, err);
@@ -220,7 +221,7 @@ int lease_take(struct sql *db, const struct leader_view *seen, const struct lead
                         "a transaction of another program locks the row manager_lease of the "
                         "database; end it");
     }
-    /* A session that is left can commit nothing, but may have rows and tables locked. */
+    /* The holder's sessions can no longer commit, but may still lock rows and tables. */
     return r < 0 ? r : lease_end_sessions(db, seen->holder.incarnation, err);
 }
 
@@ -248,7 +249,7 @@ static int lease_fail_lost(struct lease *lease, struct aq_error *err)
 {
     lease->is_lost = true;
     return aq_fail(err, EOWNERDEAD,
-                   "another manager has taken the database over; this one writes no more");
+                   "another manager has taken the database over; this one has stopped writing");
 }
 
 /* sql_refuse_fn */
@@ -258,7 +259,7 @@ static int lease_refuse_beat(const void *of, int r, struct aq_error *err)
 
     if (r != -ENODATA)
         return r;
-    tx->db->was_refused = false; /* no other batch would fare better */
+    tx->db->was_refused = false; /* splitting the batch would not help */
     return lease_fail_lost(tx->lease, err);
 }
 
@@ -302,7 +303,7 @@ void lease_note_commit(struct lease *lease, int64_t beat)
 
 /* ---- a connection that was lost ---- */
 
-/* What the row says of our last commit: 1 if it was done. */
+/* Compare the row with our last known commit: 1 if the one after it was made, 0 if not. */
 static int lease_compare(struct lease *lease, const struct leader_view *row, struct aq_error *err)
 {
     int64_t ahead = row->beat - lease->beat;
@@ -314,25 +315,25 @@ static int lease_compare(struct lease *lease, const struct leader_view *row, str
     if (is_older)
         return aq_fail(
             err, EOWNERDEAD,
-            "the database lacks %lld commits that were acknowledged (beats included): it is an "
-            "older state (a standby that lagged, or a backup); it has to be "
-            "loaded again",
+            "the database lacks %lld acknowledged commits (beats included), as its server lagged "
+            "behind the former one or a backup was restored; the manager must load it again",
             (long long)(AQ_MAX(-ahead, 0) + (row->epoch < lease->epoch)));
     if (ahead > 1)
-        return aq_fail(err, EOWNERDEAD,
-                       "the database has %lld commits of this manager's epoch that it did not "
-                       "make: manager_lease was changed by hand; it has to be loaded again",
-                       (long long)ahead);
+        return aq_fail(
+            err, EOWNERDEAD,
+            "the database has %lld commits of this epoch that this manager did not make, "
+            "as manager_lease was changed by hand; the manager must load it again",
+            (long long)ahead);
     if (ahead == 1 && lease->is_given_up)
         return aq_fail(err, EOWNERDEAD,
-                       "the last commit before the database server went away was done after "
-                       "its callers were refused; it has to be loaded again");
+                       "the last commit before the connection to the database server was lost was "
+                       "made after its callers had been refused; the manager must load it again");
     lease->is_lost = false;
     return (int)ahead;
 }
 
-/* The session that was lost may still be at work on the last commit: not before it is gone does
- * the row say what became of that.
+/* The server may still execute the last commit of the lost session. Only after that session has
+ * ended does the row show whether the commit was made.
  */
 static int lease_end_lost_session(struct store_tx *tx, struct aq_error *err)
 {
@@ -346,8 +347,9 @@ static int lease_end_lost_session(struct store_tx *tx, struct aq_error *err)
     r = tx->db->ops->end_idle_sessions(tx->db, prefix, err);
     while (r >= 0 && (r = tx->db->ops->count_sessions(tx->db, prefix, err)) > 0) {
         if (clock_monotonic_usec() >= end)
-            return aq_fail(err, EHOSTDOWN,
-                           "the database is still held by a connection that is gone");
+            return aq_fail(
+                err, EHOSTDOWN,
+                "the database server has not yet ended the session of the lost connection");
         (void)usleep((useconds_t)LEASE_END_PAUSE_USEC);
     }
     return r;
@@ -374,14 +376,14 @@ int lease_resume(struct store_tx *tx, struct aq_error *err)
     return done;
 }
 
-/* ---- whether it is there ---- */
+/* ---- state of the connection ---- */
 
 void lease_note_away(struct lease *lease, const struct aq_error *err)
 {
     int64_t there = 0;
 
     if (atomic_compare_exchange_strong(&lease->away_usec, &there, clock_realtime_usec()))
-        log_warning("%s; until it is back changes wait, and what is read comes from memory",
+        log_warning("%s; until it is back changes wait, and requests are answered from memory",
                     err->text);
 }
 
@@ -390,7 +392,7 @@ void lease_note_there(struct lease *lease)
     int64_t since = atomic_exchange(&lease->away_usec, 0);
 
     if (since)
-        log_info("the database server is there again, after %lld s",
+        log_info("the database server is back after %lld s",
                  (long long)(AQ_MAX(clock_realtime_usec() - since, 0) / USEC_PER_SEC));
 }
 
@@ -399,10 +401,10 @@ int64_t lease_away_usec(const struct lease *lease)
     return atomic_load(&lease->away_usec);
 }
 
-/* ---- by an administrator ---- */
+/* ---- take-over by an administrator ---- */
 
-/* The holder's sessions are ended before, as they may lock the row, and after, as it connects
- * again; one that is a version without standbys has the lock instead of a name.
+/* The holder's sessions are ended before the update, as they may lock the row, and after it, as the
+ * holder may have reconnected. A holder of a version without standbys is found by its lock instead.
  */
 int lease_take_over(struct sql *db, struct aq_error *err)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Beats while the schema is changed. */
+/* lease_keeper.c - see lease_keeper.h */
 #include "store/lease_keeper.h"
 
 #include <errno.h>
@@ -11,8 +11,8 @@
 #include "base/memory.h"
 #include "store/lease.h"
 
-/* As often as a manager's loop asks for a beat. The lock is a migration's that changes the row's
- * table; standbys cannot read the row then, either.
+/* The pause equals that of a manager's loop between beats. A migration that changes the row's table
+ * locks it; a beat gives up on that lock soon, as standbys cannot read the row then, either.
  */
 #define KEEPER_PAUSE_NSEC 250000000
 #define KEEPER_LOCK_MSEC 200
@@ -21,7 +21,7 @@ struct lease_keeper {
     struct sql *db;
     int64_t epoch;
     pthread_t thread;
-    pthread_mutex_t lock; /* of all below */
+    pthread_mutex_t lock; /* of the members below */
     pthread_cond_t stop_wanted;
     bool stopping;
     int result;
@@ -51,7 +51,7 @@ static void *lease_keeper_loop(void *data)
     struct timespec until;
 
     (void)pthread_mutex_lock(&k->lock);
-    do { /* once at least: a start and a stop say whether the epoch is still ours */
+    do { /* at least once, so that lease_keeper_stop() knows whether the epoch is still ours */
         (void)pthread_mutex_unlock(&k->lock);
         k->result = lease_keeper_beat(k, &k->err);
         (void)clock_gettime(CLOCK_MONOTONIC, &until);
@@ -95,12 +95,12 @@ int lease_keeper_start(const struct sql_ops *engine, const char *where, const ch
     (void)pthread_condattr_destroy(&monotonic);
     r = sql_open(engine, &conf, &k->db, err);
     if (r == 0) {
-        (void)sigfillset(&all); /* signals are for the owner's threads */
+        (void)sigfillset(&all); /* the owner's threads handle signals */
         (void)pthread_sigmask(SIG_BLOCK, &all, &before);
         r = pthread_create(&k->thread, NULL, lease_keeper_loop, k);
         (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
         if (r > 0)
-            r = aq_fail(err, r, "cannot start a thread");
+            r = aq_fail(err, r, "cannot start the thread that renews the lease");
     }
     if (r < 0)
         lease_keeper_free(k);

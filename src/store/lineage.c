@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lineage.c - which commits of former managers a database has */
+/* lineage.c - see lineage.h */
 #include "store/lineage.h"
 
 #include <errno.h>

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lineage.h - which commits of former managers a database has
  *
- * Each manager that takes a database on a server notes its epoch and the number of the last commit
- * before it. An order carries the epoch of its sender and the number of the commit that it followed
- * (msg_stamp in link/message.h). An order whose commit is later than the last one that its epoch has
- * here was sent by a manager whose commits this database lacks: its server lagged, or it was put back.
+ * Each manager that takes the lead on a database server records its epoch and the number of the
+ * last commit before it. An order carries the epoch of its sender and the number of the commit that
+ * it followed (msg_stamp in link/message_greeting.h). If that number is higher than the last commit
+ * that the database has of the epoch, the database lacks commits of the sender: its server lagged
+ * behind the former one, or a backup was restored.
  */
 #ifndef AQ_STORE_LINEAGE_H
 #define AQ_STORE_LINEAGE_H
@@ -14,7 +15,7 @@
 
 #include "base/error.h"
 
-#define LINEAGE_MAX 256 /* epochs that are kept, the latest */
+#define LINEAGE_MAX 256 /* the latest epochs are kept */
 
 struct store_tx;
 
@@ -25,14 +26,14 @@ struct lineage {
     size_t count;
 };
 
-/* Lines that are not two numbers, or not ascending, are skipped. */
+/* Load the setting. Lines that are not two numbers, or not in ascending order, are skipped. */
 int lineage_load(struct store_tx *tx, struct lineage *ret, struct aq_error *err);
 
-/* Note that 'epoch' begins after the commit 'beat'. */
+/* Record that 'epoch' begins after the commit 'beat'. */
 int lineage_begin_epoch(struct store_tx *tx, int64_t epoch, int64_t beat, struct aq_error *err);
 
-/* Number of the last commit that the database has of 'epoch' or from before it; INT64_MAX = of any
- * number: no later epoch is known.
+/* The number of the last commit of 'epoch', or before it, that the database has; INT64_MAX if no
+ * later epoch is recorded, so that any number is possible.
  */
 int64_t lineage_find_last(const struct lineage *lineage, int64_t epoch);
 

@@ -439,7 +439,7 @@ static int store_open_check_copy(struct store *st, struct aq_error *err)
         r = sql_step(q, err);
     return r <= 0 ? r
                   : aq_fail(err, EUCLEAN,
-                            "the database is a copy that broke off; finish 'db migrate --to', or "
+                            "the database is an unfinished copy; finish 'db migrate --to', or "
                             "begin with an empty one");
 }
 

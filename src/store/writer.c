@@ -280,7 +280,7 @@ static int writer_run_or_wait(struct store_tx *tx, struct list *pieces, writer_m
 
     if (tx->lease && tx->lease->is_lost)
         return aq_fail(err, EOWNERDEAD,
-                       "the database was lost before; this manager writes no more");
+                       "the database was lost before; this manager has stopped writing");
     if (writer_is_away(tx))
         r = writer_wait(tx, NULL, -EHOSTDOWN, err);
     if (r == 0)

@@ -54,7 +54,7 @@ def test_one_manager(cluster):
     said = refused_start(cluster)
     assert "aliquot-manager join" in said, said
     said = refused_start(cluster, state="manager")
-    assert "another manager has the state folder" in said, said
+    assert "another manager uses the state folder" in said, said
     run_to_end(client, "goes-on")
     cluster.stop()
 
@@ -218,7 +218,7 @@ def test_reads_say_what_is_stale(server):
         shown = cluster.cli("session", "info", "waits", "-o", "json")
         assert shown.returncode == 0 and json.loads(shown.stdout)["name"] == "waits", shown
         [line] = shown.stderr.splitlines()
-        assert f"cannot be reached since {since:%Y-%m-%d %H:%M:%S} (" in line, line
+        assert f"has not reached its database since {since:%Y-%m-%d %H:%M:%S} (" in line, line
         refused = cluster.cli("session", "history", "waits")
         assert refused.returncode != 0 and "database" in refused.stderr, refused
         found = json.loads(cluster.cli("doctor", "cluster", "-o", "json").stdout)
@@ -229,7 +229,7 @@ def test_reads_say_what_is_stale(server):
         assert away_seconds() == 0
         assert client.get(SESSIONS + "?status=TERMINATED").status == 200
         log = cluster.log_of("manager")
-        assert str(server.folder) in log and "the database server is there again" in log, log
+        assert str(server.folder) in log and "the database server is back after" in log, log
         assert client.delete("/session/waits").status == 200
         cluster.stop()
 

@@ -179,7 +179,7 @@ def test_the_command_line_tells_what_failed(cluster):
                            "told@lablup.com", "--password-stdin"], input="first-pw\n",
                           env=cluster.env, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
-    assert "2 logins with a wrong password since your last one" in done.stdout + done.stderr
+    assert "2 logins with a wrong password since your last login" in done.stdout + done.stderr
 
 
 def test_a_manager_stops_with_logins_under_way(cluster, addresses):

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* doctor_cluster.h - the checks of "aliquot doctor cluster", and the answer of the manager they share
+/* doctor_cluster.h - the checks of "aliquot doctor cluster", and the state that they share
  *
- * doctor_cluster.c reaches the manager and checks what this machine and this user
- * need of it, doctor_health.c what the manager says of itself, doctor_nodes.c the
- * agents, services and managers. A check that leaves 'ret' untouched is skipped:
- * the manager was not reached, or this user may not ask.
+ * doctor_cluster.c reaches the manager and checks what this machine and this user need of it,
+ * doctor_health.c what the manager says of itself, doctor_nodes.c the agents, services and
+ * managers. A check that leaves 'ret' untouched is skipped: the manager was not reached, or this
+ * user may not ask.
  */
 #ifndef AQ_CLI_ADMIN_DOCTOR_CLUSTER_H
 #define AQ_CLI_ADMIN_DOCTOR_CLUSTER_H

@@ -30,8 +30,9 @@ static bool doctor_is_away(const json_t *item)
            || (status && strcmp(status, "ALIVE") != 0);
 }
 
-/* List the agents or services that are away, or all of them if none is. 'noun' is NULL for services,
- * which name their own kind. Returns the number that is away; -1 = this user may not list them.
+/* List the agents or services that are away, or all of them if none is. 'noun' is NULL for
+ * services, which name their own kind. Returns the number that is away; -1 = this user may not list
+ * them.
  */
 static int doctor_list_contacts(struct doctor_cluster *c, const char *path, const char *noun,
                                 struct strbuf *out, size_t *ret_count)
@@ -84,7 +85,7 @@ void doctor_check_agents(void *data, struct finding *ret)
                       "systemctl restart aliquot-agent");
 }
 
-/* Write "agent 'a1' does not reach 'a2' (192.0.2.2:51871/udp)" for each pair; returns their number. */
+/* Write "agent 'a1' does not reach 'a2' (192.0.2.2:51871/udp)" per pair; returns the number. */
 static size_t doctor_list_unreached(const json_t *items, struct strbuf *out)
 {
     const json_t *item, *id, *other;

@@ -41,7 +41,7 @@ const struct cli_verb verb_manager_ls = {
     .args = "",
     .summary = "List the managers of the cluster, and which one leads",
     .details = "One manager leads; it alone schedules and writes. The others, standbys, pass\n"
-               "requests on to it, and one of them takes over when it is gone.",
+               "requests on to it, and one of them takes over when it fails.",
     .examples = "aliquot manager ls\naliquot manager ls -o wide",
     .run = manager_ls,
 };
@@ -54,7 +54,7 @@ struct manager_yield_opts {
 
 static const struct cli_opt yield_opts[] = {
     { 0, "to", CLI_STR, offsetof(struct manager_yield_opts, to), "MANAGER",
-      "the one that is to lead; default: the first that can", "to" },
+      "the next leader; default: the first manager that can lead", "to" },
     CLI_OPT_END,
 };
 
@@ -68,8 +68,9 @@ static int manager_yield(struct cli *cli, void *data, int argc, char **argv, str
     if (r == 0)
         r = cli_call(cli, METHOD_POST, "/aliquot/v1/managers/yield", body, &answer, err);
     if (r == 0)
-        cli_note(cli, "the leader ends its requests and lets another manager lead; see: aliquot "
-                      "manager ls");
+        cli_note(cli,
+                 "the leader finishes its requests and lets another manager lead; see: aliquot "
+                 "manager ls");
     return r;
 }
 
@@ -77,7 +78,7 @@ const struct cli_verb verb_manager_yield = {
     .name = "manager yield",
     .args = "",
     .summary = "Let another manager lead, before the leader's machine is serviced",
-    .details = "Sessions run on; requests wait for the next leader.",
+    .details = "Sessions continue; requests wait for the next leader.",
     .examples = "aliquot manager yield\naliquot manager yield --to manager2",
     .opts = yield_opts,
     .opts_size = sizeof(struct manager_yield_opts),
@@ -109,9 +110,10 @@ const struct cli_verb verb_manager_rm = {
     .args = "MANAGER...",
     .summary = "Remove managers from the cluster",
     .details =
-        "The leader accepts them no longer, and they do not lead again. Their machines still\n"
-        "have the keys of the cluster and the address of its database: remove their state\n"
-        "folders. If one was stolen, change the password of the database and make new keys.",
+        "The leader does not accept them any longer, and they cannot lead again. Their\n"
+        "machines still have the keys of the cluster and the address of its database: remove\n"
+        "their state folders. If one was stolen, change the password of the database and make\n"
+        "new keys.",
     .examples = "aliquot manager rm --yes manager3",
     .opts = rm_opts,
     .opts_size = sizeof(struct manager_rm_opts),
@@ -129,9 +131,9 @@ struct manager_token_opts {
 
 static const struct cli_opt token_opts[] = {
     { 0, "expires", CLI_DURATION, offsetof(struct manager_token_opts, expires), "TIME",
-      "how long it is good for, up to 24h; default 1h", "expires_sec" },
+      "how long it is valid, up to 24h; default 1h", "expires_sec" },
     { 0, "name", CLI_STR, offsetof(struct manager_token_opts, name), "MANAGER",
-      "good for a manager of this name only", "manager" },
+      "valid for a manager of this name only", "manager" },
     CLI_OPT_END,
 };
 
@@ -160,9 +162,10 @@ const struct cli_verb verb_admin_manager_token = {
     .name = "admin manager token",
     .args = "",
     .summary = "Make a token that lets one machine join as a manager once",
-    .details = "The machine that joins gets the key of the cluster's certificate authority, the\n"
-               "sealing key of the database and its address: with these it can be any agent,\n"
-               "read every secret and let anybody in. Guard the token as you would guard them.",
+    .details = "The machine that joins receives the key of the cluster's certificate authority,\n"
+               "the sealing key of the database and its address: with these it can impersonate\n"
+               "any agent, read every secret and grant access to anybody. Protect the token like\n"
+               "these keys.",
     .examples = "aliquot admin manager token --name manager2\n"
                 "aliquot admin manager token --expires 15m -o name",
     .opts = token_opts,

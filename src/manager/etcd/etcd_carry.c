@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Passes over the tree, and the requests that follow from them. */
+/* Passes over the tree, and their writes to etcd. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -9,18 +9,18 @@
 #include "base/log.h"
 #include "manager/etcd/etcd_sync.h"
 
-#define SOON_MSEC 50                     /* changes that come together are one pass */
-#define PASS_USEC (USEC_PER_SEC / 5)     /* from one pass to the next at least ... */
-#define PASS_TIMES 5                     /* ... and so many times as long as a pass takes ... */
-#define PASS_MAX_USEC (5 * USEC_PER_SEC) /* ... but not more than this */
+#define SOON_MSEC 50                     /* changes within this time share a pass */
+#define PASS_USEC (USEC_PER_SEC / 5)     /* minimum time from one pass to the next ... */
+#define PASS_TIMES 5                     /* ... at least this multiple of a pass's duration ... */
+#define PASS_MAX_USEC (5 * USEC_PER_SEC) /* ... and at most this */
 #define BATCH_KEYS 100                   /* etcd allows 128 changes in a transaction ... */
 #define BATCH_BYTES (256u << 10)         /* ... and 1.5 MiB */
-#define LOST_NAMED_MAX 20                /* keys of conflicts that the log names */
+#define LOST_NAMED_MAX 20                /* conflicting keys that are logged by name */
 #define WHO "etcd"
 
 static void etcd_push_next(struct etcd_sync *sync);
 
-/* ---- asking etcd ---- */
+/* ---- writes to etcd ---- */
 
 static void etcd_push_on_answer(void *data, int status, const char *text, size_t len,
                                 const struct aq_error *failure)
@@ -43,8 +43,10 @@ static void etcd_push_on_answer(void *data, int status, const char *text, size_t
         for (size_t i = 0; i < sync->batch; i++)
             sync->pass.pushes.items[sync->pushed + i].made_revision = header.revision;
     } else if (sync->batch > 1) {
-        sync->is_single =
-            true; /* find the key that somebody has changed; it stays for the next pass */
+        /* One of the keys has changed meanwhile: write them one by one, and leave that key to the
+         * next pass.
+         */
+        sync->is_single = true;
         sync->batch = 0;
     }
     sync->pushed += sync->batch;
@@ -83,7 +85,7 @@ static void etcd_push_next(struct etcd_sync *sync)
         sync->made = sync->pass.pushes;
         sync->pass.pushes = (struct etcd_pushes){ 0 };
         etcd_pass_done(&sync->pass);
-        etcd_carry_soon(sync); /* once the watch has what was done */
+        etcd_carry_soon(sync); /* the pass begins once the watch has delivered the writes */
         return;
     }
     sync->batch = etcd_push_write(sync, &body);
@@ -99,7 +101,7 @@ static void etcd_carry_log(struct etcd_sync *sync, const struct etcd_pass *pass)
         log_warning("configuration key '%s' was changed both here and in etcd: %s",
                     pass->lost.items[i].key, pass->lost.items[i].value);
     if (pass->lost.count > LOST_NAMED_MAX)
-        log_warning("%zu more configuration keys were changed both here and in etcd",
+        log_warning("%zu further configuration keys were changed both here and in etcd",
                     pass->lost.count - LOST_NAMED_MAX);
     for (size_t i = 0; i < pass->refused.count; i++)
         etcd_sync_ignore(sync, pass->refused.items[i].key, strlen(pass->refused.items[i].key),
@@ -120,12 +122,13 @@ static void etcd_carry_on_decided(void *data, const struct config_result *result
     if (r < 0) {
         log_limited(&sync->budget, LOG_LEVEL_WARNING,
                     "cannot compare the configuration tree with etcd: %s", err->text);
-        sync->is_dirty = true; /* with the next poll */
+        sync->is_dirty = true; /* the next poll starts it */
     } else {
         etcd_pushes_done(&sync->made);
         etcd_carry_log(sync, pass);
         if (sync->needs_proof && !pass->has_history && sync->client)
-            etcd_sync_warn_of_history(sync, "it is compacted, and no key is as it was");
+            etcd_sync_warn_of_history(sync,
+                                      "it is compacted, and no key has its recorded revision");
         sync->needs_proof = false;
         sync->has_history = pass->has_history;
         if (pass->agreed.cluster_id) {
@@ -141,7 +144,7 @@ static void etcd_carry_on_decided(void *data, const struct config_result *result
     }
     etcd_client_hold_watch(sync->client, false);
     AQ_FAULT("etcd.push.decided");
-    if (sync->state == ETCD_FOLLOWING && pass->pushes.count) { /* held lines may have failed */
+    if (sync->state == ETCD_FOLLOWING && pass->pushes.count) { /* unless a held line ended it */
         etcd_push_next(sync);
         return;
     }
@@ -167,7 +170,7 @@ static void etcd_carry_pass(struct etcd_sync *sync)
                                      .needs_proof = sync->needs_proof,
                                      .history = &sync->history,
                                      .made = &sync->made };
-    etcd_client_hold_watch(sync->client, true); /* the view is the store's until it has decided */
+    etcd_client_hold_watch(sync->client, true); /* the store reads the view while it decides */
     change->decide = etcd_decide;
     change->decide_data = &sync->pass;
     change->action = "sync-config";
@@ -186,9 +189,9 @@ void etcd_carry_on(struct etcd_sync *sync)
 
     if (!sync->client || sync->state != ETCD_FOLLOWING || !sync->is_dirty || sync->is_deciding
         || etcd_client_is_calling(sync->client))
-        return; /* the end of that looks again */
+        return; /* its end calls this again */
     if (sync->awaited_revision > sync->view.revision)
-        return; /* the watch looks again */
+        return; /* the watch calls this again */
     sync->awaited_revision = 0;
     if (since < pause)
         (void)uv_timer_start(&sync->soon, etcd_carry_on_timer,

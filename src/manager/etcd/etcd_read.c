@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the login to the watch. */
+/* Reading etcd: login, all keys, the check of its history, the watch. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "manager/etcd/etcd_sync.h"
 
-#define WATCHED_MAX (4u << 20) /* bytes of a watch that are read in a second */
+#define WATCHED_MAX (4u << 20) /* bytes read from a watch in a second */
 #define MISSED_MAX 2
 
 static void etcd_read_page(struct etcd_sync *sync);
@@ -22,7 +22,7 @@ static int etcd_watch_take(struct etcd_sync *sync, struct etcd_watch_answer *ans
     int r = 0;
 
     if (answer->header.cluster_id != sync->cluster_id)
-        return aq_fail(err, ESTALE, "another etcd cluster answers at the endpoint");
+        return aq_fail(err, ESTALE, "the endpoint belongs to another etcd cluster now");
     for (size_t i = 0; r == 0 && i < answer->pairs.count; i++) {
         struct etcd_pair *pair = &answer->pairs.items[i];
         const struct etcd_entry *entry;
@@ -76,7 +76,7 @@ static void etcd_read_watch_begin(struct etcd_sync *sync)
         etcd_sync_fail(sync, &err);
 }
 
-/* ---- is this the etcd of before? ---- */
+/* ---- the history ---- */
 
 static void etcd_read_judge(struct etcd_sync *sync, bool has_history, const char *why)
 {
@@ -86,7 +86,7 @@ static void etcd_read_judge(struct etcd_sync *sync, bool has_history, const char
     etcd_read_watch_begin(sync);
 }
 
-/* The witness at the revision of the last agreement. */
+/* The reply for the witness, a key whose revision the last synchronization recorded. */
 static void etcd_read_on_witness(void *data, int status, const char *text, size_t len,
                                  const struct aq_error *failure)
 {
@@ -104,7 +104,7 @@ static void etcd_read_on_witness(void *data, int status, const char *text, size_
              && answer.pairs.items[0].mod_revision == sync->history.witness_revision)
         etcd_read_judge(sync, true, NULL);
     else
-        etcd_read_judge(sync, false, "its keys were others then");
+        etcd_read_judge(sync, false, "its keys differ from those that the database recorded");
     etcd_pairs_done(&answer.pairs);
 }
 
@@ -120,11 +120,11 @@ static void etcd_read_check_history(struct etcd_sync *sync)
         return;
     }
     if (history->cluster_id != sync->cluster_id) {
-        etcd_read_judge(sync, false, "it is another cluster");
+        etcd_read_judge(sync, false, "it is a different cluster");
         return;
     }
     if (sync->view.revision < history->revision) {
-        etcd_read_judge(sync, false, "its revision has gone back");
+        etcd_read_judge(sync, false, "its revision went back");
         return;
     }
     witness = map_get(&sync->view.entries, history->witness, history->witness_len);
@@ -162,21 +162,21 @@ static int etcd_read_take_page(struct etcd_sync *sync, struct etcd_range_answer 
 {
     int r = 0;
 
-    if (!sync->view.revision) { /* the first: all others are read as of its revision */
+    if (!sync->view.revision) { /* all further pages are read at the revision of the first */
         sync->view.revision = answer->header.revision;
         sync->cluster_id = answer->header.cluster_id;
     }
     if (!sync->cluster_id || !sync->view.revision)
-        return aq_fail(err, EPROTO, "etcd says neither its cluster nor its revision");
+        return aq_fail(err, EPROTO, "the answer of etcd has no cluster id or no revision");
     if (sync->cluster_id != answer->header.cluster_id)
-        return aq_fail(err, ESTALE, "another etcd cluster answers at the endpoint");
+        return aq_fail(err, ESTALE, "the endpoint belongs to another etcd cluster now");
     for (size_t i = 0; r == 0 && i < answer->pairs.count; i++) {
         struct etcd_pair *pair = &answer->pairs.items[i];
         const struct etcd_entry *entry;
 
         if ((r = etcd_read_check_order(sync, pair, err)) < 0)
             break;
-        strbuf_clear(&sync->page_key); /* the next key behind it */
+        strbuf_clear(&sync->page_key); /* the key with its NUL is the first possible key after it */
         strbuf_add(&sync->page_key, pair->key, pair->key_len + 1);
         r = etcd_view_apply(&sync->view, pair, sync->prefix_len, &entry, err);
         if (r == 0 && entry->problem)
@@ -194,7 +194,7 @@ static void etcd_read_on_page(void *data, int status, const char *text, size_t l
     struct aq_error err = *failure;
     int r = err.code ? -err.code : etcd_read_range(status, text, len, &answer, &err);
 
-    if (r == -EFBIG && sync->page_keys > 1) { /* large values: fewer at once */
+    if (r == -EFBIG && sync->page_keys > 1) { /* large values: read fewer keys at once */
         sync->page_keys = AQ_MAX(sync->page_keys / 10, 1);
         etcd_read_page(sync);
         return;
@@ -265,9 +265,9 @@ static void etcd_poll_on_answer(void *data, int status, const char *text, size_t
     int r = err.code ? -err.code : etcd_read_range(status, text, len, &answer, &err);
 
     if (r == 0 && answer.header.cluster_id != sync->cluster_id)
-        r = aq_fail(&err, ESTALE, "another etcd cluster answers at the endpoint");
+        r = aq_fail(&err, ESTALE, "the endpoint belongs to another etcd cluster now");
     if (r == 0 && answer.header.revision < sync->view.revision)
-        r = aq_fail(&err, ESTALE, "etcd's revision has gone back");
+        r = aq_fail(&err, ESTALE, "the revision of etcd went back");
     if (r == 0) {
         bool is_missing = answer.count != (int64_t)sync->view.entries.count
                           || (answer.pairs.count
@@ -275,7 +275,7 @@ static void etcd_poll_on_answer(void *data, int status, const char *text, size_t
 
         sync->missed = is_missing ? sync->missed + 1 : 0;
         if (sync->missed >= MISSED_MAX)
-            r = aq_fail(&err, ESTALE, "the watch does not show all changes");
+            r = aq_fail(&err, ESTALE, "the watch does not deliver all changes");
     }
     etcd_pairs_done(&answer.pairs);
     if (r < 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The configuration tree in etcd: begin, end, failures and what is told of it. */
+/* The configuration tree in etcd: start, end, failures, log lines and metrics. */
 #include "manager/etcd/etcd_sync.h"
 
 #include <errno.h>
@@ -16,10 +16,10 @@
 #define POLL_USEC (10 * USEC_PER_SEC)
 #define AWAIT_USEC (10 * USEC_PER_SEC) /* for our own change on the watch */
 #define RETRY_MAX_USEC (15 * USEC_PER_SEC)
-#define IGNORED_MAX 1000  /* keys that are remembered as named in the log */
+#define IGNORED_MAX 1000  /* keys that were logged, so that each is logged once */
 #define NAMED_KEY_MAX 200 /* bytes of a key in the log */
 
-/* ---- what is told ---- */
+/* ---- log lines and metrics ---- */
 
 void etcd_sync_ignore(struct etcd_sync *sync, const char *raw, size_t len, const char *why)
 {
@@ -33,11 +33,11 @@ void etcd_sync_ignore(struct etcd_sync *sync, const char *raw, size_t len, const
 void etcd_sync_agree(struct etcd_sync *sync)
 {
     if (sync->api->etcd_away_usec)
-        log_info("etcd at %s and the configuration tree agree: %zu keys in etcd",
+        log_info("etcd at %s and the configuration tree are in sync: %zu keys in etcd",
                  etcd_client_get_endpoint(sync->client), sync->view.entries.count);
     sync->api->etcd_away_usec = 0;
     sync->failures = 0;
-    sync->told = (struct aq_error){ .code = 0 };
+    sync->logged = (struct aq_error){ .code = 0 };
 }
 
 void etcd_sync_warn_of_history(const struct etcd_sync *sync, const char *why)
@@ -46,8 +46,8 @@ void etcd_sync_warn_of_history(const struct etcd_sync *sync, const char *why)
                 etcd_client_get_endpoint(sync->client), why);
 }
 
-/* A token ends with its time, and a revision by compaction: both are as usual. */
-static bool etcd_sync_is_usual(const struct etcd_sync *sync, const struct aq_error *err)
+/* Tokens expire and old revisions are compacted in normal operation: neither is logged. */
+static bool etcd_sync_is_expected(const struct etcd_sync *sync, const struct aq_error *err)
 {
     return sync->state == ETCD_FOLLOWING && err->kind
            && (strcmp(err->kind, ETCD_TOKEN_REFUSED) == 0
@@ -56,24 +56,24 @@ static bool etcd_sync_is_usual(const struct etcd_sync *sync, const struct aq_err
 
 void etcd_sync_fail(struct etcd_sync *sync, const struct aq_error *err)
 {
-    bool is_usual = etcd_sync_is_usual(sync, err);
+    bool is_expected = etcd_sync_is_expected(sync, err);
     size_t endpoints = sync->settings->endpoints.count;
     char when[40] = "trying the next address now";
     int64_t delay = 0;
 
-    if (!is_usual && !sync->api->etcd_away_usec)
+    if (!is_expected && !sync->api->etcd_away_usec)
         sync->api->etcd_away_usec = clock_realtime_usec();
     sync->state = ETCD_AWAY;
-    if (!is_usual && ++sync->failures >= endpoints) /* all were tried */
+    if (!is_expected && ++sync->failures >= endpoints) /* all were tried */
         delay = AQ_MIN(USEC_PER_SEC << AQ_MIN(sync->failures / endpoints - 1, 4), RETRY_MAX_USEC);
-    if (!is_usual && sync->told.code != err->code) {
+    if (!is_expected && sync->logged.code != err->code) {
         if (delay)
             (void)snprintf(when, sizeof(when), "trying again in %d s", (int)(delay / USEC_PER_SEC));
         log_limited(&sync->budget, LOG_LEVEL_WARNING,
-                    "etcd at %s: %s; %s; until then the configuration tree is kept in the database "
-                    "alone",
+                    "lost etcd at %s: %s; %s; until it is back the configuration tree is kept in "
+                    "the database alone",
                     etcd_client_get_endpoint(sync->client), err->text, when);
-        sync->told = *err;
+        sync->logged = *err;
     }
     sync->retry_usec = clock_monotonic_usec() + delay;
     if (!sync->is_deciding)
@@ -90,16 +90,16 @@ void etcd_write_metrics(const struct api *api, struct strbuf *out)
         return;
     away = (double)(clock_realtime_usec() - sync->api->etcd_away_usec) / USEC_PER_SEC;
     exposition_single(out, "aliquot_etcd_away_seconds", "gauge",
-                      "How long etcd and the configuration tree are not in agreement; 0 = they are",
+                      "Time since etcd and the configuration tree were last in sync; 0 = they are",
                       sync->api->etcd_away_usec ? AQ_MAX(away, 0.001) : 0);
-    exposition_single(out, "aliquot_etcd_keys", "gauge", "Keys in etcd, of the namespace",
+    exposition_single(out, "aliquot_etcd_keys", "gauge", "Keys of the namespace in etcd",
                       (double)sync->view.entries.count);
-    exposition_single(out, "aliquot_etcd_taken_total", "counter",
-                      "Changes of keys that were taken from etcd", (double)sync->taken);
-    exposition_single(out, "aliquot_etcd_given_total", "counter",
-                      "Changes of keys that were written to etcd", (double)sync->given);
+    exposition_single(out, "aliquot_etcd_taken_total", "counter", "Key changes copied from etcd",
+                      (double)sync->taken);
+    exposition_single(out, "aliquot_etcd_given_total", "counter", "Key changes written to etcd",
+                      (double)sync->given);
     exposition_single(out, "aliquot_etcd_conflicts_total", "counter",
-                      "Keys that were changed on both sides, where one change was lost",
+                      "Keys changed on both sides, of which one change was discarded",
                       (double)sync->lost);
 }
 
@@ -138,7 +138,9 @@ static void etcd_sync_on_tick(uv_timer_t *timer)
         etcd_read_begin(sync);
 }
 
-/* A change that was committed before a pass is seen by it; a later one has a call of its own. */
+/* A pass that is being decided reads changes that were committed before it; for a later one this is
+ * called again.
+ */
 static void etcd_sync_on_tree(void *data)
 {
     struct etcd_sync *sync = data;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests to etcd's JSON gateway, and its answers. */
+/* etcd_wire.c - see etcd_wire.h */
 #include "manager/etcd/etcd_wire.h"
 
 #include <errno.h>
@@ -130,10 +130,10 @@ void etcd_pairs_done(struct etcd_pairs *pairs)
 
 static int etcd_fail_answer(struct aq_error *err, const char *what)
 {
-    return aq_fail(err, EPROTO, "the answer is not etcd's: %s", what);
+    return aq_fail(err, EPROTO, "invalid answer of etcd: %s", what);
 }
 
-/* etcd's own text for a refusal, with the kind that our callers act on. */
+/* An error with etcd's own text, and the kind that callers act on. */
 static int etcd_fail_refused(struct aq_error *err, const char *text, int64_t code)
 {
     const char *kind = NULL;
@@ -145,10 +145,10 @@ static int etcd_fail_refused(struct aq_error *err, const char *text, int64_t cod
         kind = ETCD_COMPACTED;
     else if (code == CODE_FAILED_PRECONDITION && strstr(text, "not enabled"))
         kind = ETCD_NO_USERS;
-    return aq_fail_kind(err, EACCES, kind, "etcd refuses: %.200s", text);
+    return aq_fail_kind(err, EACCES, kind, "etcd refused the request: %.200s", text);
 }
 
-/* Zero if it is missing. */
+/* *ret is 0 if the member is absent. False: it is not a number. */
 static bool etcd_get_unsigned(const json_t *object, const char *name, uint64_t *ret)
 {
     const json_t *value = json_object_get(object, name);
@@ -186,7 +186,7 @@ static bool etcd_get_number(const json_t *object, const char *name, int64_t *ret
     return true;
 }
 
-/* To be freed, NUL-terminated; empty if it is missing. NULL = not base64. */
+/* The decoded member, NUL-terminated, to be freed; empty if it is absent. NULL = not base64. */
 static char *etcd_get_bytes(const json_t *object, const char *name, size_t *ret_len)
 {
     const json_t *value = json_object_get(object, name);
@@ -212,13 +212,13 @@ static int etcd_load(const char *text, size_t len, json_t **ret, struct aq_error
 
     if (!json_is_object(root)) {
         json_decref(root);
-        return etcd_fail_answer(err, "a JSON object was expected");
+        return etcd_fail_answer(err, "it is not a JSON object");
     }
     *ret = root;
     return 0;
 }
 
-/* The whole answer to a call; json_decref. */
+/* The answer to a call, which the caller releases with json_decref(). */
 static int etcd_load_answer(int status, const char *text, size_t len, json_t **ret,
                             struct aq_error *err)
 {
@@ -229,7 +229,7 @@ static int etcd_load_answer(int status, const char *text, size_t len, json_t **r
 
     if (r < 0)
         return status == 200 ? r
-                             : aq_fail(err, EPROTO, "etcd answers with the HTTP status %d", status);
+                             : aq_fail(err, EPROTO, "etcd answered with HTTP status %d", status);
     error = json_string_value(json_object_get(root, "error"));
     if (!etcd_get_number(root, "code", &code))
         code = 0;
@@ -238,7 +238,7 @@ static int etcd_load_answer(int status, const char *text, size_t len, json_t **r
         return 0;
     }
     r = error ? etcd_fail_refused(err, error, code)
-              : aq_fail(err, EPROTO, "etcd answers with the HTTP status %d", status);
+              : aq_fail(err, EPROTO, "etcd answered with HTTP status %d", status);
     json_decref(root);
     return r;
 }
@@ -262,10 +262,10 @@ static int etcd_read_pair(const json_t *pair, bool is_gone, struct etcd_pairs *i
     int64_t lease;
 
     if (into->count >= ETCD_PAIRS_MAX)
-        return aq_fail(err, E2BIG, "etcd answers with more than %d keys", ETCD_PAIRS_MAX);
+        return aq_fail(err, E2BIG, "etcd answered with more than %d keys", ETCD_PAIRS_MAX);
     if (!json_is_object(pair) || !etcd_get_number(pair, "mod_revision", &found.mod_revision)
         || !etcd_get_number(pair, "lease", &lease))
-        return etcd_fail_answer(err, "a key without a revision");
+        return etcd_fail_answer(err, "a key has no revision");
     found.key = etcd_get_bytes(pair, "key", &found.key_len);
     found.value = etcd_get_bytes(pair, "value", &found.value_len);
     found.has_lease = lease != 0;
@@ -306,7 +306,7 @@ int etcd_read_range(int status, const char *text, size_t len, struct etcd_range_
     return r;
 }
 
-/* Why etcd has ended a watch: it says so in the answer that would create it, too. */
+/* Fail with etcd's reason if it ended the watch, which the first answer can do, too. */
 static int etcd_check_watch(const json_t *root, const json_t *result, struct aq_error *err)
 {
     const json_t *error = json_object_get(root, "error");
@@ -316,9 +316,9 @@ static int etcd_check_watch(const json_t *root, const json_t *result, struct aq_
     if (json_is_object(error))
         text = json_string_value(json_object_get(error, "message"));
     if (error)
-        return etcd_fail_refused(err, text ? text : "the watch has failed", 0);
+        return etcd_fail_refused(err, text ? text : "the watch failed", 0);
     if (!json_is_object(result))
-        return etcd_fail_answer(err, "a line of a watch without a result");
+        return etcd_fail_answer(err, "a line of the watch has no result");
     if (json_object_get(result, "compact_revision"))
         return etcd_fail_refused(err, "the revision has been compacted", 0);
     if (json_is_true(json_object_get(result, "canceled")))
@@ -383,10 +383,11 @@ int etcd_read_login(int status, const char *text, size_t len, char **ret, struct
         return r;
     token = json_string_value(json_object_get(root, "token"));
     if (!token || !*token || strlen(token) > ETCD_TOKEN_MAX)
-        return etcd_fail_answer(err, "there is no token");
+        return etcd_fail_answer(err, "it has no token");
     for (const char *c = token; *c; c++)
         if (*c <= ' ' || *c >= 0x7f)
-            return etcd_fail_answer(err, "the token has characters that no header can have");
+            return etcd_fail_answer(err,
+                                    "the token has characters that are not allowed in a header");
     *ret = aq_strdup(token);
     return 0;
 }

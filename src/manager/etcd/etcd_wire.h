@@ -18,11 +18,11 @@
 #define ETCD_PAIRS_MAX 20000 /* of one answer */
 #define ETCD_TOKEN_MAX 8192  /* bytes; JWTs are long */
 
-/* The kind of an error by which etcd refuses the token: to authenticate again helps. */
+/* Kind of an error: etcd refused the token; authenticating again helps. */
 #define ETCD_TOKEN_REFUSED "etcd-token-refused"
-/* The kind of an error for a revision that etcd keeps no longer. */
+/* Kind of an error: etcd has compacted the revision. */
 #define ETCD_COMPACTED "etcd-compacted"
-/* The kind of an error by which an etcd without users refuses a login. */
+/* Kind of an error: a login was refused, as authentication is not enabled in etcd. */
 #define ETCD_NO_USERS "etcd-no-users"
 
 /* ---- requests: appended to 'out' ---- */
@@ -32,19 +32,19 @@ struct etcd_range {
     size_t key_len;
     const char *end;  /* the first key behind the range; NULL = only 'key' */
     int64_t limit;    /* keys; 0 = all */
-    int64_t revision; /* at which to look; 0 = the latest */
+    int64_t revision; /* to read at; 0 = the latest */
     int64_t newer;    /* only keys with this mod_revision or a later one; 0 = all */
     bool keys_only;
 };
 
 void etcd_write_range(struct strbuf *out, const struct etcd_range *range);
 
-/* From 'begin' up to and without 'end', changes of 'revision' and later ones. */
+/* Watch the keys from 'begin' up to but without 'end', from 'revision' on. */
 void etcd_write_watch(struct strbuf *out, const char *begin, const char *end, int64_t revision);
 
 void etcd_write_login(struct strbuf *out, const char *user, const char *password);
 
-/* A change that is made if the key was last changed at 'mod_revision' (0 = it does not exist). */
+/* A write that etcd makes if the key was last changed at 'mod_revision' (0 = it does not exist). */
 struct etcd_put {
     const char *key;
     size_t key_len;
@@ -52,25 +52,25 @@ struct etcd_put {
     int64_t mod_revision;
 };
 
-/* All are made, or none. */
+/* One transaction: all writes are made, or none. */
 void etcd_write_txn(struct strbuf *out, const struct etcd_put *puts, size_t count);
 
 /* ---- answers ----
  *
- * 0; -EPROTO for what etcd does not answer like this; -EACCES: it refused, with its own text, and
- * one of the kinds above where it fits. Untouched on failure.
+ * Return 0; -EPROTO for an answer that is not of this form; -EACCES if etcd refused the request,
+ * with its text and, where one fits, a kind of the above. *ret is untouched on failure.
  */
 
 struct etcd_header {
     uint64_t cluster_id;
-    int64_t revision; /* 0 = not said */
+    int64_t revision; /* 0 = not given */
 };
 
 struct etcd_pair {
     char *key, *value; /* NUL-terminated beside their lengths */
     size_t key_len, value_len;
     int64_t mod_revision;
-    bool is_gone;   /* deleted; of a watch */
+    bool is_gone;   /* in a watch: deleted */
     bool has_lease; /* etcd deletes it when its owner is gone */
 };
 
@@ -96,18 +96,18 @@ int etcd_read_range(int status, const char *text, size_t len, struct etcd_range_
 struct etcd_watch_answer {
     struct etcd_header header;
     struct etcd_pairs pairs; /* in the order of the changes */
-    bool is_created;         /* the first */
+    bool is_created;         /* the answer that creates the watch */
 };
 
-/* -EACCES, too, for a watch that etcd has ended. */
+/* Also -EACCES if etcd ended the watch. */
 int etcd_read_watch(const char *text, size_t len, struct etcd_watch_answer *ret,
                     struct aq_error *err) AQ_UNTRUSTED;
 
-/* *ret_made: the changes were made; else a key was changed meanwhile. */
+/* *ret_made: the writes were made; false = a key had another mod_revision. */
 int etcd_read_txn(int status, const char *text, size_t len, struct etcd_header *ret, bool *ret_made,
                   struct aq_error *err) AQ_UNTRUSTED;
 
-/* A token as a header can have it; to be freed. */
+/* *ret is a token of printable characters, to be freed. */
 int etcd_read_login(int status, const char *text, size_t len, char **ret,
                     struct aq_error *err) AQ_UNTRUSTED;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who leads, and the requests that wait for a leader. */
+/* The leader, and the requests that wait for one. */
 #include "manager/forward/forward.h"
 
 #include <errno.h>
@@ -15,10 +15,10 @@
 #define HOLD_MSEC 30000
 #define HOLD_MAX 2000
 #define TICK_MSEC 100
-#define PROBES 16            /* sent at each tick to a leader that was not reached */
-#define CONNECT_MSEC 3000    /* on the network between managers */
-#define CONNECTING_MAX 32    /* handshakes with the leader at one time */
-#define OLD_ANSWER_MSEC 5000 /* for answers that a leader of before has begun */
+#define PROBES 16            /* requests sent at each tick to a leader that was not reached */
+#define CONNECT_MSEC 3000    /* to the leader, on the network between managers */
+#define CONNECTING_MAX 32    /* concurrent handshakes with the leader */
+#define OLD_ANSWER_MSEC 5000 /* for a former leader to finish answers that it began */
 
 /* ---- clients ---- */
 
@@ -53,7 +53,7 @@ static bool forward_name_peer(const char *address, char ret[SERVER_PEER_MAX], vo
     return client_address_name_peer(address, &f->options.proxies, ret);
 }
 
-/* ---- what waits ---- */
+/* ---- requests that wait ---- */
 
 static void forward_on_tick(void *data);
 
@@ -92,7 +92,9 @@ void forward_leave(struct forwarded *fw)
     fw->forward->waiting_count--;
 }
 
-/* From the last: those that wait for a connection to be opened come after those that open one. */
+/* Unsent requests are collected from the end of the list: those that wait for a connection to be
+ * opened come after the one that opens it.
+ */
 void forward_note_failure(struct forward *f, bool is_sent)
 {
     struct list *before;
@@ -107,8 +109,8 @@ void forward_note_failure(struct forward *f, bool is_sent)
     }
 }
 
-/* Send what may be sent, and refuse what has waited too long. A leader that was not reached gets a
- * few at a time, until one arrives.
+/* Send the requests that the leader may get, and refuse those past their deadline. A leader that
+ * was not reached gets a few per tick, until one arrives.
  */
 static void forward_on_tick(void *data)
 {
@@ -151,7 +153,7 @@ static void forward_on_old_over(void *data)
     }
 }
 
-/* What is with another leader than the present one. */
+/* Take requests back from a leader that is not the present one. */
 static void forward_leave_old(struct forward *f)
 {
     AQ_CLEANUP(list_cursor_end) struct list_cursor cursor;

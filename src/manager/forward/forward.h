@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* forward.h - requests to a manager that does not lead, passed on to the one that does
+/* forward.h - passes requests on from a manager that does not lead to the one that does
  *
- * All methods and paths, bodies, answers, event streams and WebSockets, as they come and at the
- * pace of the slower side. They go to the leader's link port, in TLS with this manager's
- * certificate, where server_adopt() takes them. While no leader is known they are held.
+ * All methods and paths are passed on, with bodies, answers, event streams and WebSockets, at the
+ * pace of the slower side. They go to the leader's link port by TLS with this manager's
+ * certificate, where server_adopt() takes them. While no leader is known, requests are held.
  *
- * A request whose leader is lost before it answers goes to the next leader if that does no harm: if
- * nothing of its body was sent yet, if it reads only (GET, HEAD, OPTIONS), or if the manager keeps
- * its answer (Idempotency-Key, or a row of 'answered_once') and its body has 512 KiB at most. Any
- * other is answered 502, as it may have been done. An event stream ends with its leader, a
- * WebSocket is closed with 1012.
+ * A request whose leader is lost before it answers is sent to the next leader if repeating it is
+ * safe: nothing of its body was sent, or it only reads (GET, HEAD, OPTIONS), or the manager keeps
+ * its answer (Idempotency-Key, or a row of 'answered_once') and its body has at most 512 KiB. Any
+ * other is answered 502, as the lost leader may have processed it. An event stream ends with its
+ * leader; a WebSocket is closed with code 1012.
  *
- * Loop's thread only. Nothing here calls the caller back.
+ * Called on the loop's thread only. There are no callbacks to the caller.
  */
 #ifndef AQ_MANAGER_FORWARD_H
 #define AQ_MANAGER_FORWARD_H
@@ -26,37 +26,38 @@ struct forward_options {
     uv_loop_t *loop;
     struct server *server;
     struct tls_context *tls; /* of a client, with the manager's certificate and any_name */
-    /* What this manager answers itself; NULL = nothing. Its fallback becomes ours. It must outlive
-     * all requests.
+    /* Requests that this manager answers itself; NULL = none. forward_new() sets its fallback. It
+     * must outlive all requests.
      */
     struct router *router;
-    /* Requests of these rows are answered as before if they are sent again with the same signature;
-     * NULL = none. Borrowed.
+    /* Routes whose answer the leader keeps, so that a repeated request with the same signature gets
+     * the same answer; NULL = none. Borrowed.
      */
     const struct router *answered_once;
-    struct address_list proxies; /* trusted: their connections are many clients'. Borrowed */
-    unsigned hold_msec;          /* a request waits for a leader; 0 = 30,000 */
-    size_t hold_max;             /* so many wait; 0 = 2000 */
+    struct address_list proxies; /* trusted, each with the requests of many clients. Borrowed */
+    unsigned hold_msec;          /* for which a request waits for a leader; 0 = 30,000 */
+    size_t hold_max;             /* requests that wait at a time; 0 = 2000 */
 };
 
-/* No leader is known. The server and what the options name must outlive it. */
+/* Starts without a leader. The server and the objects that the options name must outlive it. */
 struct forward *forward_new(const struct forward_options *options);
 
-/* After server_set_app(server, forward_get_app()) its requests come here. */
+/* The app that passes all requests on: server_set_app(server, forward_get_app()). */
 const struct server_app *forward_get_app(const struct forward *forward);
 
-/* "host:port" of the leader's link port, which is copied; NULL = none leads. Requests that wait are
- * sent. With another address than before, requests without an answer go to the new leader, or fail;
- * answers that have begun may end within some seconds, event streams and WebSockets end.
+/* 'link' is "host:port" of the leader's link port, and is copied; NULL = no manager leads. Requests
+ * that wait are sent. If the address differs from the former one, unanswered requests go to the new
+ * leader or fail, answers that have begun may finish within 5 s, and event streams and WebSockets
+ * end.
  */
 void forward_set_leader(struct forward *forward, const char *link);
 
-/* This manager leads: requests that wait, and those that can be sent again, go to the app that the
- * server has now. forward_set_leader() takes that back.
+/* This manager leads: requests that wait, and those that can be repeated, go to the server's
+ * present app. A later forward_set_leader() passes requests on again.
  */
 void forward_release(struct forward *forward);
 
-/* All requests that are left are cut. Its handles are gone once the loop has run again. */
+/* Cuts the remaining requests. The loop must run once more. NULL is allowed. */
 void forward_free(struct forward *forward);
 
 #endif

@@ -20,11 +20,11 @@ struct forward {
     struct router *own_router; /* if the options have none */
     struct server_app app;
     struct client *client;
-    char leader[HOST_PORT_MAX]; /* the last one that was known */
-    bool has_leader;            /* it leads still */
+    char leader[HOST_PORT_MAX]; /* address of the last known leader */
+    bool has_leader;            /* it still leads */
     bool is_released;           /* this manager leads */
-    bool is_reached;            /* since it leads no connection to it has failed */
-    unsigned turn;              /* counts leaders, also one that was none for a while */
+    bool is_reached;            /* since it leads, no connection to it has failed */
+    unsigned turn;              /* counts leaders; a leader that returns counts again */
     unsigned place;             /* counts changes of the address */
     struct list waiting, sent;  /* forwarded.link */
     size_t waiting_count;
@@ -32,70 +32,68 @@ struct forward {
     size_t kept_bytes;
     struct log_budget log;
     struct defer *tick; /* while some wait */
-    struct defer *old;  /* for answers of the leader before */
+    struct defer *old;  /* until answers of the former leader are cut */
 };
 
-/* A request that is passed on. */
+/* A request that is passed on, or waits for a leader. */
 struct forwarded {
     struct list link;
     struct forward *forward;
     struct request *req;
     struct client_share *share;      /* while it waits */
-    struct exchange *exchange;       /* NULL while it waits, and of a WebSocket */
+    struct exchange *exchange;       /* with the leader; NULL while it waits, and of a WebSocket */
     struct websocket_tunnel *tunnel; /* of a WebSocket; it ends the request */
-    const struct message_head *head; /* of an answer that begins with the first bytes of its body */
-    struct pump pump;                /* request and exchange */
-    struct strbuf kept;              /* of its body all that was read, if is_kept */
-    uint64_t deadline;               /* uv_now(): it waits no longer; 0 = it has not waited */
-    unsigned turn, place;            /* of the leader it was sent to last */
-    unsigned tries;                  /* so often that leader got it, and did not answer */
+    const struct message_head *head; /* of an answer, held back for the body's first bytes */
+    struct pump pump;                /* joins request and exchange */
+    struct strbuf kept;              /* if is_kept: the body as far as it was read */
+    uint64_t deadline;               /* uv_now() at which waiting ends; 0 = it has not waited */
+    unsigned turn, place;            /* of the leader that it was sent to last */
+    unsigned tries;                  /* that ended without an answer of that leader */
     bool was_sent;                   /* to any leader */
     bool has_body;
-    bool is_once;    /* who gets it again answers as before */
-    bool is_kept;    /* nothing of the body is lost */
-    bool is_reading; /* the body */
-    bool is_giving;  /* it, to the exchange */
-    bool has_read;   /* some of it */
-    bool has_ended;  /* all of it */
-    bool is_begun;   /* the answer is, to the client */
-    bool is_events;  /* it is an event stream */
+    bool is_once;    /* the manager keeps its answer: it may be sent again */
+    bool is_kept;    /* 'kept' has the body from its beginning */
+    bool is_reading; /* the body is read from the client ... */
+    bool is_giving;  /* ... and given to the exchange */
+    bool has_read;   /* a part of the body was read ... */
+    bool has_ended;  /* ... and its end */
+    bool is_begun;   /* the client has received the head of the answer */
+    bool is_events;  /* the answer is an event stream */
 };
 
 /* ---- forward.c ---- */
 
-/* The network that the request comes from, for limits. */
+/* Name the network that the request comes from, by which limits are counted. */
 void forward_name_client(const struct forward *forward, const struct request *req,
                          char ret[CLIENT_ADDRESS_MAX]);
-/* It is sent by the next turn of forward.c that has a leader for it; or refused. */
+/* Let the request wait for a leader; it is sent, or refused at its deadline. */
 void forward_hold(struct forwarded *fw);
-/* A connection to the leader has failed: before a request was sent on it, then what has yet to be
- * sent waits.
- */
+/* A connection to the leader failed. Unless a request was sent on it, all unsent requests wait. */
 void forward_note_failure(struct forward *forward, bool is_sent);
-/* It waits no more. */
+/* Stop waiting. */
 void forward_leave(struct forwarded *fw);
 
 /* ---- forwarded.c ---- */
 
 /* route_handler_fn of all requests that are passed on. */
 void forwarded_start(struct request *req, void *data);
-/* May the present leader get it, if there is one? */
+/* True if there is a leader, and it may get the request. */
 bool forwarded_may_be_sent(const struct forwarded *fw);
 void forwarded_send(struct forwarded *fw);
-/* Its leader leads no more: send it again or refuse it, or end an answer that never ends. */
+/* Its leader was replaced: repeat or fail the request, or end an event stream or WebSocket. */
 void forwarded_leave_leader(struct forwarded *fw);
-/* None leads in time, or too many wait. */
+/* Answer 503: no leader was found in time, or too many requests wait. */
 void forwarded_refuse(struct forwarded *fw);
 /* Let the server's present app answer it. */
 void forwarded_reroute(struct forwarded *fw);
-/* Break its answer off; it is gone. */
+/* Abort the client's connection, and free 'fw'. */
 void forwarded_cut(struct forwarded *fw);
 
 /* ---- forwarded_head.c ---- */
 
-/* Header lines for the leader. */
+/* Write the header lines of the request to the leader. */
 void forwarded_write_headers(const struct forwarded *fw, bool expects_continue, struct strbuf *out);
-/* Those of an answer 101 are the client's, too. */
+/* Copy the headers of the leader's answer 101 to the client's. */
 void forwarded_add_upgrade_headers(struct request *req, const struct message_head *head);
 bool forwarded_is_websocket(const struct request *req);
 

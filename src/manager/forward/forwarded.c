@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One request that is passed on: its body to the leader, the answer back, and what becomes of it
- * when the leader is lost.
+/* One request that is passed on: its body, the answer, and the loss of its leader.
  *
- * The body is read once the connection to the leader is open, so that a request which never got
- * there has lost nothing. A client that waits for "100 Continue" gets it when the leader says so.
+ * The body is read once the connection to the leader is open, so that a request that did not reach
+ * the leader can be repeated. A client that expects "100 Continue" gets the leader's.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,7 +14,7 @@
 #include "http/websocket.h"
 #include "manager/forward/forward_internal.h"
 
-#define TRIES_MAX 3 /* at one leader that closes connections without an answer */
+#define TRIES_MAX 3 /* with one leader, which closes connections without an answer */
 #define RETRY_SEC 5
 
 static void forwarded_drop_kept(struct forwarded *fw)
@@ -64,7 +63,7 @@ static void forwarded_on_gone(struct request *req, void *data)
 
 /* ---- a leader that is lost ---- */
 
-/* It changes nothing, and the leader does not remember that it had it. */
+/* True if the request changes nothing at the leader, so that it can be repeated at any time. */
 static bool forwarded_only_reads(const struct forwarded *fw)
 {
     enum method method = request_get_method(fw->req);
@@ -73,7 +72,7 @@ static bool forwarded_only_reads(const struct forwarded *fw)
            && !request_get_head(fw->req)->is_upgrade;
 }
 
-/* May another leader get it after one that has not answered? */
+/* True if another leader may get the request after one that did not answer. */
 static bool forwarded_is_repeatable(const struct forwarded *fw)
 {
     if (fw->has_body && !fw->has_read)
@@ -88,7 +87,7 @@ static void forwarded_fail_lost(struct forwarded *fw)
 
     (void)aq_fail_kind(&err, EAGAIN, "bad-gateway",
                        "the leading manager was lost before it answered; the request may have been "
-                       "done: look before you repeat it");
+                       "processed: check before you repeat it");
     forwarded_fail(fw, &err);
 }
 
@@ -126,15 +125,15 @@ bool forwarded_may_be_sent(const struct forwarded *fw)
 {
     const struct forward *f = fw->forward;
 
-    /* What another manager has sent here is for the leader that this one becomes, or for nobody:
-     * two that take each other for the leader would pass it on for ever.
+    /* A request that another manager passed on is not passed on again, as two managers that take
+     * each other for the leader would loop. It waits for this manager to lead.
      */
     if (!f->has_leader || request_is_passed_on(fw->req))
         return false;
     return !fw->tries || fw->turn != f->turn || (forwarded_only_reads(fw) && fw->tries < TRIES_MAX);
 }
 
-/* It is with no leader, and not answered. 'is_sent': one may have begun with it. */
+/* Repeat an unanswered request, hold it, or fail it. 'is_sent': a leader may have processed it. */
 static void forwarded_go_on(struct forwarded *fw, bool is_sent)
 {
     fw->is_giving = false;
@@ -155,14 +154,14 @@ static void forwarded_go_on(struct forwarded *fw, bool is_sent)
     forward_hold(fw);
 }
 
-/* An event stream has no end of its own to wait for, and nothing comes from a leader of before. */
+/* An event stream does not end by itself, and a former leader has no further events. */
 void forwarded_leave_leader(struct forwarded *fw)
 {
     struct request *req = fw->req;
 
     if (fw->tunnel)
         websocket_tunnel_close(fw->tunnel, WEBSOCKET_RESTART,
-                               "the leading manager changes: connect again");
+                               "the leading manager is changing; connect again");
     else if (!fw->is_begun) {
         struct exchange *exchange = AQ_TAKE(fw->exchange);
         bool is_sent = exchange_is_sent(exchange);
@@ -186,7 +185,7 @@ static void forwarded_begin_tunnel(struct forwarded *fw, const struct message_he
 {
     static const struct websocket_tunnel_ops ops = {
         .gone_code = WEBSOCKET_RESTART,
-        .gone_reason = "the leading manager is gone: connect again",
+        .gone_reason = "the leading manager was lost; connect again",
         .on_end = forwarded_on_tunnel_end,
     };
 
@@ -227,7 +226,7 @@ static void forwarded_on_head(struct exchange *ex, const struct message_head *he
         if (forwarded_is_websocket(fw->req))
             forwarded_begin_tunnel(fw, head);
     } else if (head->content_length && request_get_method(fw->req) != METHOD_HEAD) {
-        fw->head = head; /* its body is on its way: one write for both */
+        fw->head = head; /* the body follows: one write for both */
     } else {
         forwarded_begin_answer(fw, head, NULL, 0);
     }
@@ -252,10 +251,10 @@ static void forwarded_on_end(struct exchange *ex, const struct aq_error *err, vo
 
     fw->exchange = NULL;
     pump_part(&fw->pump, PUMP_KERNEL);
-    if (fw->head && !err->code) /* a status without a body, which has a length all the same */
+    if (fw->head && !err->code) /* such as 304, which has a Content-Length and no body */
         forwarded_begin_answer(fw, fw->head, NULL, 0);
     if (!fw->is_begun) {
-        log_limited(&fw->forward->log, LOG_LEVEL_WARNING, "the leader at %s does not answer: %s",
+        log_limited(&fw->forward->log, LOG_LEVEL_WARNING, "no answer from the leader at %s: %s",
                     fw->forward->leader, err->text);
         forward_note_failure(fw->forward, is_sent);
         forwarded_go_on(fw, is_sent);
@@ -271,7 +270,7 @@ static void forwarded_on_end(struct exchange *ex, const struct aq_error *err, vo
 
 /* ---- the body ---- */
 
-/* For another leader, while it may be sent again. */
+/* Keep the body while the request may be sent to another leader. */
 static void forwarded_keep(struct forwarded *fw, const char *bytes, size_t len)
 {
     struct forward *f = fw->forward;
@@ -286,7 +285,7 @@ static void forwarded_keep(struct forwarded *fw, const char *bytes, size_t len)
     f->kept_bytes += len;
 }
 
-/* What a client sends is malformed, or comes too slowly: it is told so unless it has gone. */
+/* The client's body is malformed or too slow: answer that, unless the client has gone. */
 static void forwarded_break_off(struct forwarded *fw, int status)
 {
     struct aq_error err;
@@ -314,7 +313,7 @@ static void forwarded_on_body(struct request *req, const char *bytes, size_t len
     } else if (len) {
         fw->has_read = true;
         forwarded_keep(fw, bytes, len);
-        (void)pump_give(&fw->pump, PUMP_CLIENT, bytes, len); /* its end says what is wrong */
+        (void)pump_give(&fw->pump, PUMP_CLIENT, bytes, len); /* on_end has the error */
     } else {
         fw->has_read = fw->has_ended = true;
         request_set_gone(req, forwarded_on_gone, fw);
@@ -322,7 +321,7 @@ static void forwarded_on_body(struct request *req, const char *bytes, size_t len
     }
 }
 
-/* What was kept of it first. */
+/* Give the exchange the kept part of the body first. */
 static void forwarded_give_body(struct forwarded *fw)
 {
     fw->is_giving = true;
@@ -402,7 +401,7 @@ void forwarded_send(struct forwarded *fw)
     want.url = url.data;
     want.headers = headers.data;
     if (client_send(f->client, &want, &forwarded_ops, fw, &fw->exchange, &err) < 0) {
-        log_limited(&f->log, LOG_LEVEL_ERR, "the leader's address %s cannot be used: %s", f->leader,
+        log_limited(&f->log, LOG_LEVEL_ERR, "cannot connect to the leader at %s: %s", f->leader,
                     err.text);
         f->is_reached = false;
         forwarded_go_on(fw, false);
@@ -416,7 +415,7 @@ void forwarded_send(struct forwarded *fw)
         forwarded_give_body(fw);
 }
 
-/* Is its answer kept, so that the same one comes if it is sent again? */
+/* True if the manager keeps the answer, so that a repeated request gets the same one. */
 static bool forwarded_is_answered_once(const struct forward *f, struct request *req)
 {
     const char *path = request_get_path(req);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The heads of requests and answers that are passed on. */
+/* Headers of requests and answers that are passed on. */
 #include <strings.h>
 
 #include "manager/forward/forward_internal.h"
@@ -11,7 +11,7 @@ bool forwarded_is_websocket(const struct request *req)
     return head->is_upgrade && message_has_token(head, "Upgrade", "websocket");
 }
 
-/* Of the connection between the managers, or said anew by it. */
+/* Headers of one connection, or written for the connection between managers. */
 static bool forwarded_is_own_header(const struct message_head *head, const char *name)
 {
     return message_is_hop_header(head, name) || strcasecmp(name, "Host") == 0

@@ -769,7 +769,7 @@ static void expect_refused(const char *request)
     lose(&raw, request);
     RUN_UNTIL(&f, raw.got.len);
     assert_true(raw_has(&raw, "HTTP/1.1 502 "));
-    assert_true(raw_has(&raw, "may have been done"));
+    assert_true(raw_has(&raw, "may have been processed"));
     assert_int_equal(f.leaders[1].count, 0);
     raw_close(&raw);
 }

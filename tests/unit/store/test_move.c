@@ -189,7 +189,7 @@ static void test_broken_off(void **state)
         assert_int_equal(store_open(&(struct store_conf){ .path = target, .key_path = b->key_path },
                                     &store, &err),
                          -EUCLEAN);
-        assert_non_null(strstr(err.text, "broke off"));
+        assert_non_null(strstr(err.text, "unfinished copy"));
     }
     if (move(b, b->path, target, &err) < 0)
         fail_msg("%s", err.text);
