@@ -2,6 +2,7 @@
 """Copies in a real Redis server: what tools find there, what the next manager has of it, and a
 server that is killed, hangs, is emptied, is full, changes its password or is replaced."""
 
+import contextlib
 import json
 import re
 import signal
@@ -51,6 +52,13 @@ def wait_back(cluster):
 
 def lines(cluster, text):
     return [line for line in cluster.log_of("manager").splitlines() if text in line]
+
+
+def is_master(server):
+    """A Sentinel that makes a replica the master ends the connections that it has."""
+    with contextlib.suppress(ConnectionError):
+        return server.ask("ROLE")[0] == b"master"
+    return False
 
 
 def last_seen(server):
@@ -343,7 +351,7 @@ def test_replaced_by_sentinel():
             wait_for(lambda: sentinel.ask("SENTINEL", "replicas", "main"), 30,
                      "the Sentinel to know the replica")
             master.kill()
-            wait_for(lambda: replica.ask("ROLE")[0] == b"master", 60, "the failover")
+            wait_for(lambda: is_master(replica), 60, "the failover")
             assert user.get("/auth?echo=x").status == 200
             wait_back(cluster)
             wait_for(lambda: window(replica) == 4, 30, "the window")
