@@ -51,12 +51,12 @@ class Manager:
         return HostClient(self.cluster.desk, self.address, keypair or self.cluster.admin)
 
     def words(self, *words):
-        return self.host.words(self.build / "aliquot-manager", "--state", self.state, *words)
+        own = [self.build / "aliquot-manager", "--state", self.state, *words]
+        return self.host.words(*(self.clock.words(*own) if self.clock else own))
 
     def start(self, **settings):
         """Also again, after its end. One that joined has the database in its state folder."""
-        env = {**self.cluster.env, "ALIQUOT_MANAGER_NAME": self.name,
-               **(self.clock.env if self.clock else {}), **settings}
+        env = {**self.cluster.env, "ALIQUOT_MANAGER_NAME": self.name, **settings}
         if (self.state / "database").exists():
             env.pop("ALIQUOT_MANAGER_DATABASE")
         self.program = Program(
