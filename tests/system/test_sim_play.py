@@ -2,6 +2,7 @@
 """`aliquot sim --play` as users call it."""
 
 import json
+import os
 import subprocess
 
 import pytest
@@ -16,11 +17,11 @@ def play(seed, *options):
 
 @pytest.mark.gate
 def test_a_run_with_all_faults():
-    done = play(1, "--agents", 12, "--hours", 2, "--faults", "many", "--json")
+    done = play(4, "--agents", 8, "--hours", 2, "--faults", "many", "--json")
     assert done.returncode == 0, done.stdout + done.stderr
     report = json.loads(done.stdout)
     assert report["broken"] is None
-    assert report["command"] == ("aliquot sim --play 1 --agents 12 --gpus 2 --hours 2 --sessions 72"
+    assert report["command"] == ("aliquot sim --play 4 --agents 8 --gpus 2 --hours 2 --sessions 240"
                                  " --faults many")
     assert report["sessions"] > 100 and report["succeeded"] > 50
     assert report["programs"] >= report["succeeded"]
@@ -71,3 +72,21 @@ def test_bad_options_are_named(options, text):
     assert done.returncode == 2
     assert text in done.stderr
     assert done.stdout == ""
+
+
+def test_an_interrupted_run_leaves_no_files(tmp_path):
+    run = subprocess.Popen([BUILD / "aliquot", "sim", "--play", "1", "--hours", "500", "--trace"],
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                           env={**os.environ, "TMPDIR": str(tmp_path)})
+    try:
+        for line in run.stderr:
+            if "session_enqueued" in line:
+                break
+        assert list(tmp_path.iterdir())
+        run.terminate()
+        out, _ = run.communicate(timeout=120)
+    finally:
+        run.kill()
+    assert run.returncode == 1
+    assert out == ""
+    assert not list(tmp_path.iterdir())

@@ -7,9 +7,9 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -161,12 +161,30 @@ static int main_parse(int argc, char **argv, struct main_options *o, struct aq_e
     return 0;
 }
 
+/* The files of the run are removed then. */
+static void main_on_signal(int number)
+{
+    (void)number;
+    play_interrupt();
+}
+
+static void main_catch_signals(void)
+{
+    const struct sigaction action = { .sa_handler = main_on_signal };
+
+    (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(SIGTERM, &action, NULL);
+    (void)sigaction(SIGHUP, &action, NULL);
+}
+
 /* In this process. Returns the exit status. */
 static int main_play(const struct main_options *o)
 {
     AQ_CLEANUP(strbuf_donep) struct strbuf out = STRBUF_INIT;
-    bool is_well = play_run(&o->play, o->json, &out);
+    bool is_well;
 
+    main_catch_signals();
+    is_well = play_run(&o->play, o->json, &out);
     return fputs(out.data, stdout) < 0 || fflush(stdout) < 0 || !is_well;
 }
 

@@ -2,9 +2,10 @@
 /* A run from its beginning to its report: load and faults, then calm until everything has ended. */
 #include "sim/play/play.h"
 
-#include <math.h>
+#include <signal.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/memory.h"
 
 #define MINUTE (60 * USEC_PER_SEC)
@@ -12,22 +13,31 @@
 #define CALM_USEC (20 * MINUTE) /* after the last fault all has been tried again that had failed */
 #define END_HOURS_MAX 12        /* the longest programs, one after another, take less */
 
+static volatile sig_atomic_t play_is_interrupted;
+
+void play_interrupt(void)
+{
+    play_is_interrupted = 1;
+}
+
 static void play_on_turn(void *data)
 {
     play_check_turn(data);
+    if (play_is_interrupted)
+        simuv_stop();
 }
 
-/* False once an invariant is broken. */
+/* False once an invariant is broken, or the run is interrupted. */
 static bool play_run_for(struct play *play, int64_t usec)
 {
     int64_t end = simuv_now_usec() + usec;
 
-    while (!play->report.broken && simuv_now_usec() < end) {
+    while (!play->report.broken && !play_is_interrupted && simuv_now_usec() < end) {
         simuv_run_until(AQ_MIN(end, simuv_now_usec() + MINUTE), play_on_turn, play);
         if (!play->report.broken)
             play_check_sweep(play);
     }
-    return !play->report.broken;
+    return !play->report.broken && !play_is_interrupted;
 }
 
 /* Until users have all that they asked for. */
@@ -69,11 +79,13 @@ bool play_run(const struct play_options *options, bool json, struct strbuf *out)
         play_check_end(&play);
         is_well = play_run_for(&play, MINUTE);
     }
-    if (json)
+    if (play_is_interrupted)
+        log_info("interrupted");
+    else if (json)
         play_report_json(&play, out);
     else
         play_report_text(&play, out);
-    is_well = !play.report.broken;
+    is_well = !play.report.broken && !play_is_interrupted;
     play_cluster_end(&play);
     simuv_end();
     return is_well;

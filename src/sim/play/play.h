@@ -59,6 +59,9 @@ struct play {
     struct play_report report;
 };
 
+/* End the run soon, without a report. For handlers of signals. */
+void play_interrupt(void);
+
 /* True: no invariant was broken. The report, the same for the same options, is appended to 'out'. */
 bool play_run(const struct play_options *options, bool json, struct strbuf *out);
 
