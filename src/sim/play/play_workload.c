@@ -119,11 +119,16 @@ static void workload_request_one(struct play *play, struct play_session *needs)
                           : workload_keys[simuv_random_below(AQ_COUNT(workload_keys))];
     s->type = dice < 15 ? SESSION_INTERACTIVE : SESSION_BATCH;
     s->program.run_usec = -1;
-    s->kernels = dice >= 80 ? 2 + (int)simuv_random_below(3) : 1;
+    if (dice >= 80) /* two on an agent always fit */
+        s->kernels = AQ_MIN(2 + (int)simuv_random_below(3), 2 * play->options.agents);
+    else
+        s->kernels = 1;
     s->cpus = 1 + (int64_t)simuv_random_below(s->kernels > 1 ? 4 : 8);
     if (play->options.gpus && simuv_chance(0.5))
         s->shares = AMOUNT_ONE / 4
-                    * (int64_t)(1 + simuv_random_below(4 * (uint64_t)play->options.gpus));
+                    * (int64_t)(1
+                                + simuv_random_below((s->kernels > 1 ? 2u : 4u)
+                                                     * (unsigned)play->options.gpus));
     if (s->type == SESSION_BATCH)
         workload_choose_program(s);
     workload_choose_fate(play, s);
