@@ -336,12 +336,17 @@ static void check_running(struct play *play, struct core *core)
     }
 }
 
-/* The first session that waits while nothing runs, and not for its time; NULL = none. */
+/* The first session that waits while nothing runs, and neither for its time nor for a drained
+ * agent; NULL = none.
+ */
 static const struct session *check_find_waiting(const struct play *play, const struct core *core)
 {
     struct core_counts counts = core_get_counts(core);
     const struct session *session = NULL;
 
+    for (int i = 0; i < play->cluster.node_count; i++)
+        if (play->cluster.nodes[i].is_drained)
+            return NULL;
     if (counts.running || counts.starting || counts.terminating)
         return NULL;
     while ((session = core_next_session(core, session))) {
