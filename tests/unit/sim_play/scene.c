@@ -37,7 +37,7 @@ static void on_created(void *data, int r, const struct aq_error *err,
     a->came = true;
     a->r = r;
     if (r < 0)
-        (void)snprintf(a->error, sizeof(a->error), "%s", err->text);
+        (void)snprintf(a->error, sizeof(a->error), "%.100s", err->text);
     else
         a->id = created->id;
 }

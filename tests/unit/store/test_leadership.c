@@ -475,7 +475,7 @@ static void test_server_at_work(void **state)
     view = see(l);
     assert_true(view.is_working);
     assert_int_equal(leadership_take(l, &view, &two, &epoch, &err), -ESTALE);
-    assert_non_null(strstr(err.text, "at work"));
+    assert_non_null(strstr(err.text, "working on a transaction"));
     assert_int_equal(sql_run_script(holder, "SELECT pg_advisory_unlock(5)", &err), 0);
     store_flush(b->store);
     assert_int_equal(result, 0);
