@@ -300,7 +300,7 @@ def test_standby_that_lagged(server, standby):
         with contextlib.suppress(*GONE):
             assert client.post("/session", batch("too-late", "true"), timeout=90).status == 503
         assert manager.process.wait(90) == 1
-        lacks = re.search("lacks ([0-9]+) commits that were acknowledged",
+        lacks = re.search("lacks ([0-9]+) acknowledged commits",
                           cluster.log_of("manager"))
         assert lacks and int(lacks[1]) >= 5, cluster.log_of("manager")
         cluster.start_manager()

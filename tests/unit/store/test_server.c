@@ -198,7 +198,7 @@ static void test_went_back(void **state)
     bench_run_sql(b, "UPDATE manager_lease SET beat = beat - 2");
     bench_run_sql(b, cut_all);
     assert_int_equal(create(b, "after", &err), -EOWNERDEAD);
-    assert_non_null(strstr(err.text, "lacks 2 commits"));
+    assert_non_null(strstr(err.text, "lacks 2 acknowledged commits"));
     assert_int_equal(create(b, "after-that", &err), -EOWNERDEAD);
     assert_int_equal(loss.count, 1);
 }
@@ -226,7 +226,7 @@ static void test_went_on(void **state)
     lease.is_unsettled = lease.is_given_up = true;
     bench_run_sql(b, "UPDATE manager_lease SET beat = 9");
     assert_int_equal(lease_resume(&tx, &err), -EOWNERDEAD);
-    assert_non_null(strstr(err.text, "after its callers were refused"));
+    assert_non_null(strstr(err.text, "after its callers had been refused"));
     assert_true(lease.is_lost);
 }
 
