@@ -37,6 +37,10 @@ int __real_close(int fd);
 int __real_statvfs(const char *path, struct statvfs *ret);
 int __real_statvfs64(const char *path, struct statvfs64 *ret);
 
+int __real_fsync(int fd);
+int __real_fdatasync(int fd);
+int __real_syncfs(int fd);
+
 int __wrap_open(const char *path, int flags, ...);
 int __wrap_open64(const char *path, int flags, ...);
 int __wrap___open_2(const char *path, int flags);
@@ -46,6 +50,9 @@ int __wrap_openat64(int folder, const char *path, int flags, ...);
 int __wrap___openat_2(int folder, const char *path, int flags);
 int __wrap___openat64_2(int folder, const char *path, int flags);
 int __wrap_close(int fd);
+int __wrap_fsync(int fd);
+int __wrap_fdatasync(int fd);
+int __wrap_syncfs(int fd);
 int __wrap_statvfs(const char *path, struct statvfs *ret);
 int __wrap_statvfs64(const char *path, struct statvfs64 *ret);
 
@@ -150,4 +157,51 @@ int __wrap_statvfs64(const char *path, struct statvfs64 *ret)
         return __real_statvfs64(path, ret);
     errno = ENOSYS;
     return -1;
+}
+
+/* ---- what waits for the disk ---- */
+
+void simuv_set_sync_time(simuv_host host, int64_t min_usec, int64_t max_usec)
+{
+    struct simuv_machine *machine = simuv_machine_of(host);
+
+    machine->sync_min_usec = min_usec;
+    machine->sync_max_usec = max_usec;
+}
+
+void simuv_wait_for_sync(void)
+{
+    const struct simuv_machine *machine = simuv_machine_here();
+    int64_t span = machine->sync_max_usec - machine->sync_min_usec;
+
+    if (!simuv_task_now->is_driver)
+        (void)simuv_wait(NULL,
+                         simuv_now + machine->sync_min_usec
+                             + (int64_t)simuv_random_of_below(SIMUV_TURNS, (uint64_t)span + 1),
+                         "sync");
+}
+
+/* The files of hosts are in memory of the real machine: what they lose in a crash is not simulated. */
+int __wrap_fsync(int fd)
+{
+    if (!simuv_has_begun || !simuv_current_host())
+        return __real_fsync(fd);
+    simuv_wait_for_sync();
+    return 0;
+}
+
+int __wrap_fdatasync(int fd)
+{
+    if (!simuv_has_begun || !simuv_current_host())
+        return __real_fdatasync(fd);
+    simuv_wait_for_sync();
+    return 0;
+}
+
+int __wrap_syncfs(int fd)
+{
+    if (!simuv_has_begun || !simuv_current_host())
+        return __real_syncfs(fd);
+    simuv_wait_for_sync();
+    return 0;
 }

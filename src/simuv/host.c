@@ -9,6 +9,9 @@
 
 #define FIRST_PORT 32768
 
+#define SYNC_MIN_USEC 50
+#define SYNC_MAX_USEC 500
+
 static struct simuv_machine **hosts;
 static size_t host_count, host_cap;
 static struct map hosts_by_address = MAP_INIT;
@@ -20,6 +23,8 @@ static struct simuv_machine *host_add(struct in_addr address)
     machine->id = (simuv_host)host_count;
     machine->address = address;
     machine->next_port = FIRST_PORT;
+    machine->sync_min_usec = SYNC_MIN_USEC;
+    machine->sync_max_usec = SYNC_MAX_USEC;
     list_init(&machine->loops);
     list_init(&machine->abandoned);
     list_init(&machine->sockets);

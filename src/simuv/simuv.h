@@ -60,6 +60,14 @@ void simuv_set_wall_offset(simuv_host host, int64_t usec);
 /* That clock, in microseconds; also while the host is down. */
 int64_t simuv_get_wall_usec(simuv_host host);
 
+/* How long a sync of this host's disk takes from now on; without this 50 to 500 usec. Threads wait as
+ * long in fsync() and its like; loops do not, as time stands still while their code runs.
+ */
+void simuv_set_sync_time(simuv_host host, int64_t min_usec, int64_t max_usec);
+
+/* Wait as long; for code that stands for a disk. Code of hosts calls this. */
+void simuv_wait_for_sync(void);
+
 /* Run what is due, in the order of time, until simulated time 'usec' or simuv_stop(). 'step' (or
  * NULL) is called after each turn of a loop, and so outside of all hosts.
  */

@@ -77,6 +77,7 @@ struct simuv_machine {
     simuv_host id;
     struct in_addr address;
     int64_t wall_offset;
+    int64_t sync_min_usec, sync_max_usec;
     int64_t down_since; /* the machine is off; 0 = it is up */
     bool is_crashed;    /* no process runs */
     uint32_t boots;

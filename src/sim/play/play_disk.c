@@ -131,9 +131,11 @@ static int play_disk_on_sync(sqlite3_file *file, int flags)
     struct play_disk_handle *handle = play_disk_handle_of(file);
 
     (void)flags;
+    simuv_wait_for_sync();
     if (play_disk_fails(handle, false))
         return SQLITE_IOERR_FSYNC;
     play_disk_file_sync(&handle->node->file);
+    simuv_wait_for_sync(); /* before the caller knows */
     return SQLITE_OK;
 }
 
