@@ -5,6 +5,7 @@
 #include "sim/play/play_check.h"
 
 #include <dirent.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,6 +105,16 @@ static void check_order(struct play *play, const struct core *core, const struct
     }
 }
 
+/* Agents refuse what was placed on them only where they were away or were told late. */
+static void check_refusal(struct play *play, const struct play_session *s,
+                          const struct core_event *event)
+{
+    if (strcmp(event->reason, REASON_FAILED_TO_CREATE) == 0 && !s->program.fails
+        && play_cluster_is_calm(play, STUCK_USEC))
+        play_break(play, "ledger", "%s could not be created on %s", s->name,
+                   event->kernel->agent_id);
+}
+
 static void check_on_event(void *data, const struct core_event *event)
 {
     struct play *play = data;
@@ -120,6 +131,8 @@ static void check_on_event(void *data, const struct core_event *event)
     else if (session->version < seen->version)
         play_break(play, "durable", "%s goes back to version %u of %u", session->name,
                    (unsigned)session->version, (unsigned)seen->version);
+    if (s && event->kernel && event->kernel->agent_id)
+        check_refusal(play, s, event);
     if (event->kernel && event->kernel->agent_id)
         play_faults_on_kernel(play, event->kernel->agent_id);
     if (session->status == SESSION_SCHEDULED && !event->kernel)
@@ -188,10 +201,7 @@ struct check_read {
 static int check_read_ended(struct store_tx *tx, void *data, struct aq_error *err)
 {
     struct check_read *read = data;
-    struct store_query query = { .ids = read->ids,
-                                 .id_count = read->count,
-                                 .detail = STORE_SESSION_BARE,
-                                 .with_kernels = true };
+    struct store_query query = { .ids = read->ids, .id_count = read->count, .with_kernels = true };
 
     return store_list_sessions(tx, &query, &read->page, err);
 }
@@ -277,11 +287,13 @@ static void check_array(struct play *play, struct core *core, struct play_sessio
 {
     struct core_array array;
 
-    if (core_get_array(core, &s->id, &array))
-        return;
-    s->is_final = true;
-    list_remove(&s->live_link);
-    (void)play;
+    if (!core_get_array(core, &s->id, &array)) {
+        s->is_final = true;
+        list_remove(&s->live_link);
+    } else if (array.running > s->elements / 2) {
+        play_break(play, "ledger", "%" PRId64 " elements of %s run, and %d may", array.running,
+                   s->name, s->elements / 2);
+    }
 }
 
 static void check_sessions(struct play *play, struct core *core)

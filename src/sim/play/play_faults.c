@@ -16,18 +16,23 @@
 #include "sim/play/play_manager.h"
 
 #define MANY 8.0
-#define ORDER_USEC 1000  /* an order reaches its agent within this time */
+#define SYNC_MIN_USEC 50
+#define SYNC_MAX_USEC 500
+#define SPELL_USEC (1800 * USEC_PER_SEC) /* of faults, and then of calm, in turn */
+#define ORDER_USEC 1000                  /* an order reaches its agent within this time */
 #define ANSWER_EVENTS 12 /* of the simulation; most requests are answered within as many */
 
 const char *const play_fault_names[PLAY_FAULT_COUNT] = { "crash", "partition", "stall", "disk",
                                                          "clock" };
 
-/* How often, in an hour of simulated time: of the manager, and of each agent. */
+/* How often, in an hour of simulated time: of the manager, and of each agent. Faults come in spells,
+ * twice as often as this says, and stay away as long in between: what heals is seen to heal.
+ */
 static const struct {
     double of_manager, of_agent;
 } fault_rates[PLAY_FAULT_COUNT] = {
     [PLAY_FAULT_CRASH] = { 0.5, 0.05 }, [PLAY_FAULT_PARTITION] = { 0, 0.05 },
-    [PLAY_FAULT_STALL] = { 0, 0.05 },   [PLAY_FAULT_DISK] = { 0.3, 0 },
+    [PLAY_FAULT_STALL] = { 0, 0.05 },   [PLAY_FAULT_DISK] = { 0.4, 0.02 },
     [PLAY_FAULT_CLOCK] = { 0.2, 0.01 },
 };
 
@@ -241,27 +246,46 @@ void play_faults_on_kernel(struct play *play, const char *agent_id)
 
 /* ---- the manager's disk, and clocks ---- */
 
+static simuv_host fault_host(const struct fault *fault)
+{
+    return fault->node ? fault->node->host : fault->play->cluster.manager_host;
+}
+
+static const char *fault_where(const struct fault *fault)
+{
+    return fault->node ? fault->node->id : "the manager";
+}
+
 static void fault_on_disk_mended(void *data)
 {
     struct fault *fault = data;
 
-    play_trace(fault->play, "fault: the manager's disk is well");
-    play_disk_set_faults(fault->play->cluster.manager_host, 0, 0);
-    play_cluster_disturb(fault->play, NULL);
+    play_trace(fault->play, "fault: the disk of %s is well", fault_where(fault));
+    if (!fault->node)
+        play_disk_set_faults(fault_host(fault), 0, 0);
+    simuv_set_sync_time(fault_host(fault), SYNC_MIN_USEC, SYNC_MAX_USEC);
+    play_cluster_disturb(fault->play, fault->node);
     fault->play->faults.active--;
     free(fault);
 }
 
+/* Disks of agents are only slow: their files are real. */
 static void fault_break_disk(struct fault *fault)
 {
-    bool is_full = simuv_chance(0.4);
+    bool is_slow = fault->node || simuv_chance(0.4), is_full = simuv_chance(0.4);
     double chance = simuv_chance(0.3) ? 1 : 0.02;
 
     fault->play->report.disk_faults++;
-    play_trace(fault->play, "fault: the manager's disk %s", is_full ? "is full" : "has errors");
-    play_disk_set_faults(fault->play->cluster.manager_host, is_full ? 0 : chance,
-                         is_full ? chance : 0);
-    simuv_at(simuv_now_usec() + play_random_usec(30), fault_on_disk_mended, fault);
+    play_trace(fault->play, "fault: the disk of %s %s", fault_where(fault),
+               is_slow   ? "is slow"
+               : is_full ? "is full"
+                         : "has errors");
+    if (is_slow)
+        simuv_set_sync_time(fault_host(fault), 10 * SYNC_MAX_USEC,
+                            10 * SYNC_MAX_USEC + play_random_usec(1));
+    else
+        play_disk_set_faults(fault_host(fault), is_full ? 0 : chance, is_full ? chance : 0);
+    simuv_at(simuv_now_usec() + play_random_usec(is_slow ? 120 : 30), fault_on_disk_mended, fault);
 }
 
 static void fault_move_clock(struct fault *fault)
@@ -272,9 +296,9 @@ static void fault_move_clock(struct fault *fault)
                      - most * USEC_PER_SEC;
 
     play->report.clock_jumps++;
-    play_trace(play, "fault: the clock of %s is %.1f s off",
-               fault->node ? fault->node->id : "the manager", (double)offset / USEC_PER_SEC);
-    simuv_set_wall_offset(fault->node ? fault->node->host : play->cluster.manager_host, offset);
+    play_trace(play, "fault: the clock of %s is %.1f s off", fault_where(fault),
+               (double)offset / USEC_PER_SEC);
+    simuv_set_wall_offset(fault_host(fault), offset);
     play->faults.active--;
     free(fault);
 }
@@ -309,7 +333,7 @@ static void fault_begin(struct fault *fault)
 /* The next fault of a kind; its event stays with one struct fault as long as the run. */
 static double fault_rate(const struct play *play, enum play_fault kind)
 {
-    return play->options.fault_scale
+    return 2 * play->options.fault_scale
            * (fault_rates[kind].of_manager + fault_rates[kind].of_agent * play->cluster.node_count);
 }
 
@@ -317,12 +341,16 @@ static void fault_on_time(void *data)
 {
     const struct fault *source = data;
     struct play *play = source->play;
-    double of_manager = play->options.fault_scale * fault_rates[source->kind].of_manager;
+    double of_manager = 2 * play->options.fault_scale * fault_rates[source->kind].of_manager;
     double of_all = fault_rate(play, source->kind);
     struct fault *fault;
 
     if (play->faults.is_over)
         return;
+    if ((simuv_now_usec() - play->faults.begun_usec) / SPELL_USEC % 2) {
+        simuv_at(simuv_now_usec() + SPELL_USEC, fault_on_time, data);
+        return;
+    }
     fault = aq_alloc(sizeof(*fault));
     *fault = *source;
     if (!simuv_chance(of_manager / of_all))
@@ -333,6 +361,7 @@ static void fault_on_time(void *data)
 
 void play_faults_begin(struct play *play)
 {
+    play->faults.begun_usec = simuv_now_usec();
     for (int kind = 0; kind < PLAY_FAULT_COUNT; kind++) {
         struct fault *source;
 

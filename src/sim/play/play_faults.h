@@ -4,6 +4,7 @@
 #define AQ_SIM_PLAY_PLAY_FAULTS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/error.h"
 
@@ -14,13 +15,14 @@ enum play_fault {
     PLAY_FAULT_CRASH,     /* of the manager, of an agent, of a machine with its programs */
     PLAY_FAULT_PARTITION, /* between the manager and an agent, one or both ways */
     PLAY_FAULT_STALL,     /* a slow network that loses segments and connections */
-    PLAY_FAULT_DISK,      /* of the manager: errors, no room */
+    PLAY_FAULT_DISK,      /* slow syncs; of the manager also errors, no room */
     PLAY_FAULT_CLOCK,     /* a wall clock jumps */
     PLAY_FAULT_COUNT
 };
 
 struct play_faults {
     bool is_over;
+    int64_t begun_usec;       /* simulated time */
     int active;               /* that have begun and not ended */
     struct fault *armed;      /* a crash of the manager that waits for a request; NULL = none */
     struct fault *armed_node; /* and of an agent, for something to happen to a kernel */
