@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -213,6 +214,51 @@ static void test_a_thread_runs_a_loop_of_its_own(void **state)
     assert_int_equal(pthread_join(thread, NULL), 0);
 }
 
+/* The simulated time that a sync took. */
+static void *sync_file(void *data)
+{
+    int64_t *took = data, before = simuv_now_usec();
+    char path[] = "/tmp/aliquot-simuv-XXXXXX";
+    int fd = mkstemp(path);
+
+    assert_true(fd >= 0);
+    assert_int_equal(fsync(fd), 0);
+    assert_int_equal(fdatasync(fd), 0);
+    *took = simuv_now_usec() - before;
+    (void)close(fd);
+    (void)unlink(path);
+    return NULL;
+}
+
+static int64_t sync_on(simuv_host host)
+{
+    int64_t took = 0;
+    pthread_t thread;
+
+    simuv_enter(host);
+    assert_int_equal(pthread_create(&thread, NULL, sync_file, &took), 0);
+    simuv_leave();
+    stage_run(10 * SEC);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    return took;
+}
+
+static void test_threads_wait_for_their_disk(void **state)
+{
+    simuv_host host = simuv_add_host("10.9.9.9");
+    int64_t before;
+
+    (void)state;
+    assert_in_range(sync_on(host), 100, 1000);
+    simuv_set_sync_time(host, SEC, SEC);
+    assert_int_equal(sync_on(host), 2 * SEC);
+    before = simuv_now_usec();
+    simuv_enter(host); /* as a loop's code, in no time */
+    simuv_wait_for_sync();
+    simuv_leave();
+    assert_int_equal(simuv_now_usec(), before);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -220,6 +266,7 @@ int main(void)
         cmocka_unit_test(test_waits_end_by_simulated_time),
         cmocka_unit_test(test_threads_of_a_crashed_host_stay_where_they_are),
         cmocka_unit_test(test_a_thread_runs_a_loop_of_its_own),
+        cmocka_unit_test(test_threads_wait_for_their_disk),
     };
 
     return cmocka_run_group_tests(tests, begin, end);
