@@ -106,7 +106,11 @@ static int move_compare(struct mover *m, struct aq_error *err)
     int found = transfer_compare(m->from->tx.db, m->to, NULL, &m->differences, err);
 
     if (found == 0)
+        found = sql_run_script(m->to, m->to->ops->begin_read, err);
+    if (found == 0)
         found = store_audit_ledger(&tx, &m->differences, err);
+    if (found == 0)
+        found = sql_run_script(m->to, "COMMIT", err);
     if (found <= 0)
         return found;
     return aq_fail(err, EUCLEAN, "the copy is not what it should be: %.200s", m->differences.data);
