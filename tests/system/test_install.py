@@ -20,7 +20,7 @@ CHART = ROOT / "packaging/helm/aliquot"
 PLACES = [
     "bin/aliquot", "bin/backend.ai", "bin/aliquot-agent", "bin/aliquot-manager",
     *(f"libexec/aliquot/aliquot-{name}" for name in
-      ("accel", "fetch", "gpu", "gpu-probe", "monitor", "runner", "sim", "unpack", "up")),
+      ("accel", "fetch", "gpu", "gpu-probe", "monitor", "play", "runner", "sim", "unpack", "up")),
     *(f"{LIBRARIES}/aliquot-accel-{name}.so" for name in ("cuda", "generic", "mock", "rocm")),
     f"{LIBRARIES}/aliquot-postgres.so", f"{LIBRARIES}/aliquot-tls.so",
     f"{LIBRARIES}/libaliquot-gpu.so",
@@ -95,6 +95,8 @@ def test_programs_find_each_other(world, installed):
     up.terminate()
     assert up.wait(60) == 0
     assert subprocess.run([aliquot, "sim", "--help"], env=env, capture_output=True).returncode == 0
+    assert subprocess.run([aliquot, "sim", "--play", "1", "--agents", "2", "--hours", "0.1"],
+                          env=env, capture_output=True).returncode == 0
     assert subprocess.run([aliquot, "gpu", "run", "--help"], env=env,
                           capture_output=True).returncode == 0
 
