@@ -98,7 +98,7 @@ static void check_order(struct play *play, const struct core *core, const struct
 
         if (!check_is_alike(s, other) || !(waiting = core_find_session(core, &other->id)))
             continue;
-        if (waiting->status == SESSION_PENDING && waiting->version == 0
+        if (waiting->status == SESSION_PENDING && waiting->version == 1
             && waiting->row < session->row && waiting->priority >= session->priority)
             play_break(play, "progress", "%s is placed before %s, which was made before it",
                        session->name, waiting->name);
